@@ -13,6 +13,8 @@ def polynao_cc_library(name, copts = [], visibility = ["//visibility:public"], *
     cc_library(
         name = name,
         copts = POLYNAO_COPTS + copts,
+        # Ours is always linked statically; a shared library beside each archive would be lost time.
+        linkstatic = True,
         visibility = visibility,
         **kwargs
     )
@@ -32,6 +34,7 @@ def polynao_cc_test(name, copts = [], deps = [], size = "small", **kwargs):
         name = name,
         size = size,
         copts = POLYNAO_COPTS + copts,
+        linkstatic = True,
         deps = deps + [
             "//testing:test_main",
             "//third_party/googletest:gtest",
