@@ -1,4 +1,5 @@
-// All dependencies in one binary: headers, libraries, and the C++ standard agree with each other.
+// All dependencies in one binary: headers, libraries, and the C++ standard
+// agree with each other.
 
 #include <benchmark/benchmark.h>
 #include <isl/cpp.h>

@@ -11,7 +11,8 @@ namespace {
 
 // True if the caller chose a part of the tests, which may be empty.
 bool PartWasChosen() {
-  return GTEST_FLAG_GET(filter) != "*" || std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
+  return GTEST_FLAG_GET(filter) != "*" ||
+         std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
 }
 
 }  // namespace

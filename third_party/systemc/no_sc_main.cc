@@ -1,8 +1,10 @@
-// libsystemc.so contains a `main` that calls `sc_main`, so it does not link without one. Our binaries have
-// their own `main` and use SystemC as a library. If the linker ever takes SystemC's `main` instead, a test binary
-// would "pass" having run nothing; this makes it fail.
+// libsystemc.so contains a `main` that calls `sc_main`, so it does not link
+// without one. Our binaries have their own `main` and use SystemC as a library.
+// If the linker ever takes SystemC's `main` instead, a test binary would "pass"
+// having run nothing; this makes it fail.
 //
-// The linker takes this definition from its archive only where nothing else defines `sc_main`.
+// The linker takes this definition from its archive only where nothing else
+// defines `sc_main`.
 
 #include <cstdio>
 
