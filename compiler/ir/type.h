@@ -1,0 +1,71 @@
+// The scalar types of loop IR and what a value of each one is.
+//
+// Integers are two's complement. f16, bf16, f32 and f64 are IEEE 754 binary16, bfloat16, binary32
+// and binary64; every float operation is rounded once, to nearest even, to its own type.
+#ifndef COMPILER_IR_TYPE_H_
+#define COMPILER_IR_TYPE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace polynao::ir {
+
+// V(name, text, long alias, bytes, is_float)
+#define POLYNAO_TYPES(V)              \
+  V(I1, "i1", "bool", 1, false)       \
+  V(I8, "i8", "int8", 1, false)       \
+  V(I16, "i16", "int16", 2, false)    \
+  V(I32, "i32", "int32", 4, false)    \
+  V(I64, "i64", "int64", 8, false)    \
+  V(U8, "u8", "uint8", 1, false)      \
+  V(F16, "f16", "float16", 2, true)   \
+  V(BF16, "bf16", "bfloat16", 2, true) \
+  V(F32, "f32", "float32", 4, true)   \
+  V(F64, "f64", "float64", 8, true)
+
+enum class Type : uint8_t {
+#define V(name, text, alias, bytes, is_float) k##name,
+  POLYNAO_TYPES(V)
+#undef V
+};
+
+inline constexpr int kTypeCount = 10;
+
+// "f16" for Type::kF16.
+std::string_view TypeName(Type type);
+
+// The type named `text` ("f16" or its long alias "float16"), if there is one.
+std::optional<Type> ParseType(std::string_view text);
+
+// Bytes that one element takes in memory (1 for i1).
+int ByteSize(Type type);
+
+bool IsFloat(Type type);
+inline bool IsInt(Type type) { return !IsFloat(type); }
+
+// `value` wrapped around to `type`, which is an integer type: WrapInt(kI8, 130) == -126.
+int64_t WrapInt(Type type, int64_t value);
+
+// Whether `type` holds `value` without wrapping.
+inline bool FitsInt(Type type, int64_t value) { return WrapInt(type, value) == value; }
+
+// `value` rounded to nearest even in `type`, which is a float type.
+double RoundFloat(Type type, double value);
+
+// Bit patterns of f16 and bf16. Conversions to them round to nearest even; NaNs stay NaNs.
+uint16_t FloatToHalf(float value);
+float HalfToFloat(uint16_t bits);
+uint16_t FloatToBfloat(float value);
+float BfloatToFloat(uint16_t bits);
+
+// One element of a buffer in memory, as the interpreter's wide value and back.
+// `address` need not be aligned.
+double LoadFloat(Type type, const void* address);
+void StoreFloat(Type type, void* address, double value);
+int64_t LoadInt(Type type, const void* address);
+void StoreInt(Type type, void* address, int64_t value);
+
+}  // namespace polynao::ir
+
+#endif  // COMPILER_IR_TYPE_H_

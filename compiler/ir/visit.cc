@@ -1,0 +1,347 @@
+#include "compiler/ir/visit.h"
+
+namespace polynao::ir {
+namespace {
+
+// Visits the distinct expressions below `root` in post-order, without recursion: expressions of
+// generated programs get deep.
+template <typename Visit>
+void PostOrder(Expr root, absl::flat_hash_set<const ExprNode*>& seen, const Visit& visit) {
+  if (!seen.insert(root.node()).second) return;
+  struct Frame {
+    Expr expr;
+    size_t next;
+  };
+  std::vector<Frame> stack = {{root, 0}};
+  while (!stack.empty()) {
+    Frame& top = stack.back();
+    if (top.next < top.expr.operands().size()) {
+      Expr operand = top.expr.operand(top.next++);
+      if (seen.insert(operand.node()).second) stack.push_back({operand, 0});
+    } else {
+      visit(top.expr);
+      stack.pop_back();
+    }
+  }
+}
+
+}  // namespace
+
+void ForEachExpr(Expr root, const std::function<void(Expr)>& visit) {
+  absl::flat_hash_set<const ExprNode*> seen;
+  PostOrder(root, seen, visit);
+}
+
+void ForEachStmt(Stmt root, const std::function<bool(Stmt)>& visit) {
+  if (!visit(root)) return;
+  for (Stmt child : root.children()) ForEachStmt(child, visit);
+}
+
+void ForEachExprIn(Stmt root, const std::function<void(Expr)>& visit) {
+  absl::flat_hash_set<const ExprNode*> seen;
+  ForEachStmt(root, [&](Stmt s) {
+    for (Expr e : s.operands()) PostOrder(e, seen, visit);
+    return true;
+  });
+}
+
+absl::flat_hash_set<Var> FreeVars(Expr e) {
+  absl::flat_hash_set<Var> free;
+  absl::flat_hash_set<Var> bound;
+  ForEachExpr(e, [&](Expr x) {
+    if (x.Is(ExprKind::kVar)) free.insert(x);
+    if (x.Is(ExprKind::kLet)) bound.insert(x.var());
+  });
+  // A binding occurs once, so what a let inside binds is free nowhere.
+  for (Var var : bound) free.erase(var);
+  return free;
+}
+
+bool UsesVar(Expr e, Var var) {
+  if (e.id() < var.id()) return false;  // operands are older than their users
+  bool found = false;
+  ForEachExpr(e, [&](Expr x) { found = found || x == var; });
+  return found;
+}
+
+bool UsesVar(Stmt s, Var var) {
+  bool found = false;
+  ForEachExprIn(s, [&](Expr x) { found = found || x == var; });
+  return found;
+}
+
+size_t NodeCount(Stmt root) {
+  size_t count = 0;
+  ForEachStmt(root, [&](Stmt) {
+    ++count;
+    return true;
+  });
+  ForEachExprIn(root, [&](Expr) { ++count; });
+  return count;
+}
+
+Expr Mutator::Mutate(Expr e) { return MutateOperands(e); }
+Stmt Mutator::Mutate(Stmt s) { return MutateChildren(s); }
+
+Expr Mutator::MutateOperands(Expr e) {
+  if (e.operands().empty()) return e;
+  std::vector<Expr> operands;
+  operands.reserve(e.operands().size());
+  for (Expr operand : e.operands()) operands.push_back(Mutate(operand));
+  return e.context().Rebuild(e, operands);
+}
+
+Stmt Mutator::MutateChildren(Stmt s) {
+  std::vector<Expr> operands;
+  operands.reserve(s.operands().size());
+  for (Expr operand : s.operands()) operands.push_back(Mutate(operand));
+  std::vector<Stmt> children;
+  children.reserve(s.children().size());
+  for (Stmt child : s.children()) children.push_back(Mutate(child));
+  return s.context().Rebuild(s, operands, children);
+}
+
+namespace {
+
+// Rebuilds trees with other variables and buffers, each distinct expression once. With `target` set
+// the result belongs to that context.
+class Substituter {
+ public:
+  Substituter(VarMap vars, BufferMap buffers, bool fresh_bindings, Context* target)
+      : vars_(std::move(vars)),
+        buffers_(std::move(buffers)),
+        fresh_bindings_(fresh_bindings),
+        target_(target) {}
+
+  Expr Replace(Expr e) {
+    if (vars_.empty() && buffers_.empty() && !target_ && !fresh_bindings_) return e;
+    if (auto it = done_.find(e); it != done_.end()) return it->second;
+    Expr result = ReplaceNew(e);
+    done_.emplace(e, result);
+    return result;
+  }
+
+  Stmt Replace(Stmt s) {
+    Context& out = target_ ? *target_ : s.context();
+    std::vector<Expr> operands;
+    operands.reserve(s.operands().size());
+    for (Expr e : s.operands()) operands.push_back(Replace(e));
+    Var var = s.var();
+    if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) var = Bind(var);
+    Buffer buffer = s.buffer();
+    if (s.Is(StmtKind::kAllocate)) buffer = BindBuffer(buffer);
+    if (s.Is(StmtKind::kStore)) buffer = ReplaceBuffer(buffer);
+    std::vector<Stmt> children;
+    children.reserve(s.children().size());
+    for (Stmt child : s.children()) children.push_back(Replace(child));
+    if (!target_ && var == s.var() && buffer == s.buffer()) {
+      return out.Rebuild(s, operands, children);
+    }
+    switch (s.kind()) {
+      case StmtKind::kFor:
+        return out.For(var, operands[0], operands[1], children[0], s.for_kind(), s.name());
+      case StmtKind::kIf:
+        return out.If(operands[0], children[0], children[1]);
+      case StmtKind::kLet:
+        return out.LetStmt(var, operands[0], children[0]);
+      case StmtKind::kAllocate:
+        return out.Allocate(buffer, children[0]);
+      case StmtKind::kStore: {
+        const Expr value = operands.back();
+        operands.pop_back();
+        return out.Store(buffer, operands, value);
+      }
+      case StmtKind::kPragma:
+        return out.Pragma(s.name(), operands, children[0]);
+      case StmtKind::kEvaluate:
+        return out.Evaluate(operands[0]);
+      case StmtKind::kSeq:
+        return out.Seq(children);
+    }
+    POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+  Var Bind(Var var) {
+    if (!fresh_bindings_) return var;
+    Context& out = target_ ? *target_ : var.context();
+    Var fresh = out.NewVar(var.name(), var.type());
+    vars_[var] = fresh;
+    done_.clear();
+    return fresh;
+  }
+
+  Buffer BindBuffer(Buffer buffer) {
+    if (!fresh_bindings_) return buffer;
+    Context& out = target_ ? *target_ : *buffer->context;
+    std::vector<Expr> extents;
+    for (Expr e : buffer->extents) extents.push_back(Replace(e));
+    Buffer fresh = out.NewBuffer(buffer->name, buffer->type, std::move(extents), buffer->scope);
+    buffers_[buffer] = fresh;
+    done_.clear();
+    return fresh;
+  }
+
+ private:
+  Buffer ReplaceBuffer(Buffer buffer) {
+    auto it = buffers_.find(buffer);
+    if (it != buffers_.end()) return it->second;
+    POLYNAO_CHECK(!target_) << "buffer " << buffer->name << " is not bound";
+    return buffer;
+  }
+
+  Expr ReplaceNew(Expr e) {
+    Context& out = target_ ? *target_ : e.context();
+    if (e.Is(ExprKind::kVar)) {
+      auto it = vars_.find(e);
+      if (it != vars_.end()) return it->second;
+      POLYNAO_CHECK(!target_) << "variable " << e.name() << " is not bound";
+      return e;
+    }
+    if (e.Is(ExprKind::kLet)) {
+      const Expr value = Replace(e.operand(0));
+      const Var var = Bind(e.var());
+      return out.Let(var, value, Replace(e.operand(1)));
+    }
+    std::vector<Expr> operands;
+    operands.reserve(e.operands().size());
+    for (Expr operand : e.operands()) operands.push_back(Replace(operand));
+    switch (e.kind()) {
+      case ExprKind::kLoad:
+        return out.Load(ReplaceBuffer(Buffer(e.buffer())), operands);
+      case ExprKind::kAddress:
+        return out.Address(ReplaceBuffer(Buffer(e.buffer())), operands);
+      case ExprKind::kIntImm:
+        return out.Int(e.type(), e.int_value());
+      case ExprKind::kFloatImm:
+        return out.Float(e.type(), e.float_value());
+      case ExprKind::kCall:
+        return out.Call(e.type(), e.name(), operands);
+      default:
+        return out.Rebuild(e, operands);
+    }
+  }
+
+  VarMap vars_;
+  BufferMap buffers_;
+  const bool fresh_bindings_;
+  Context* const target_;
+  absl::flat_hash_map<Expr, Expr> done_;
+};
+
+}  // namespace
+
+Expr Substitute(Expr e, const VarMap& vars, const BufferMap& buffers) {
+  return Substituter(vars, buffers, false, nullptr).Replace(e);
+}
+
+Stmt Substitute(Stmt s, const VarMap& vars, const BufferMap& buffers) {
+  return Substituter(vars, buffers, false, nullptr).Replace(s);
+}
+
+Stmt CloneWithFreshBindings(Stmt s) { return Substituter({}, {}, true, nullptr).Replace(s); }
+
+Function CloneInto(const Function& function, std::shared_ptr<Context> target) {
+  Substituter substituter({}, {}, true, target.get());
+  Function clone;
+  clone.name = function.name;
+  clone.context = target;
+  // Scalars first: buffers' extents may use any of them.
+  for (const Param& param : function.params) {
+    Param copy = param;
+    if (param.var) copy.var = substituter.Bind(param.var);
+    clone.params.push_back(std::move(copy));
+  }
+  for (Param& param : clone.params) {
+    if (param.buffer) param.buffer = substituter.BindBuffer(param.buffer);
+  }
+  for (const Attribute& attribute : function.attributes) {
+    Attribute copy = attribute;
+    for (AttributeValue& value : copy.values) {
+      if (auto* e = std::get_if<Expr>(&value)) value = substituter.Replace(*e);
+    }
+    clone.attributes.push_back(std::move(copy));
+  }
+  clone.body = substituter.Replace(function.body);
+  return clone;
+}
+
+bool StructurallyEqual(const Function& a, const Function& b) {
+  // Both are rebuilt statement by statement with b's bindings mapped to a's, in a's context, where
+  // equality of expressions is identity.
+  if (a.params.size() != b.params.size() || a.name != b.name) return false;
+  const Function in_b = a.context == b.context ? b : CloneInto(b, a.context);
+  VarMap vars;
+  BufferMap buffers;
+  auto bind_buffers = [&](Buffer x, Buffer y) {
+    if (x->type != y->type || x->scope != y->scope || x->extents.size() != y->extents.size()) {
+      return false;
+    }
+    for (size_t i = 0; i < x->extents.size(); ++i) {
+      if (x->extents[i] != Substitute(y->extents[i], vars, buffers)) return false;
+    }
+    buffers[y] = x;
+    return true;
+  };
+  for (size_t i = 0; i < a.params.size(); ++i) {
+    const Param& x = a.params[i];
+    const Param& y = in_b.params[i];
+    if (static_cast<bool>(x.var) != static_cast<bool>(y.var) || x.scope != y.scope) return false;
+    if (x.var) {
+      if (x.var.type() != y.var.type()) return false;
+      vars[y.var] = x.var;
+    }
+  }
+  for (size_t i = 0; i < a.params.size(); ++i) {
+    if (!a.params[i].buffer) continue;
+    if (a.params[i].access != in_b.params[i].access) return false;
+    if (!bind_buffers(a.params[i].buffer, in_b.params[i].buffer)) return false;
+  }
+  // Lets inside expressions bind too; expressions equal up to them are compared by their shape.
+  std::function<bool(Expr, Expr)> same_expr = [&](Expr x, Expr y) {
+    if (x == y && vars.empty()) return true;
+    if (y.Is(ExprKind::kVar)) {
+      auto it = vars.find(y);
+      return x == (it == vars.end() ? y : it->second);
+    }
+    if (x.kind() != y.kind() || x.type() != y.type() || x.name() != y.name() ||
+        x.operands().size() != y.operands().size()) {
+      return false;
+    }
+    if (x.IsConst()) return x == y;
+    if (y.buffer()) {
+      auto it = buffers.find(Buffer(y.buffer()));
+      const Buffer mapped = it == buffers.end() ? Buffer(y.buffer()) : it->second;
+      if (Buffer(x.buffer()) != mapped) return false;
+    }
+    if (x.Is(ExprKind::kLet)) vars[y.var()] = x.var();
+    for (size_t i = 0; i < x.operands().size(); ++i) {
+      if (!same_expr(x.operand(i), y.operand(i))) return false;
+    }
+    return true;
+  };
+  std::function<bool(Stmt, Stmt)> same_stmt = [&](Stmt x, Stmt y) {
+    if (x.kind() != y.kind() || x.for_kind() != y.for_kind() || x.name() != y.name() ||
+        x.operands().size() != y.operands().size() || x.children().size() != y.children().size()) {
+      return false;
+    }
+    for (size_t i = 0; i < x.operands().size(); ++i) {
+      if (!same_expr(x.operands()[i], y.operands()[i])) return false;
+    }
+    if (x.Is(StmtKind::kFor) || x.Is(StmtKind::kLet)) {
+      if (x.var().type() != y.var().type()) return false;
+      vars[y.var()] = x.var();
+    }
+    if (x.Is(StmtKind::kAllocate) && !bind_buffers(x.buffer(), y.buffer())) return false;
+    if (x.Is(StmtKind::kStore)) {
+      auto it = buffers.find(y.buffer());
+      if (x.buffer() != (it == buffers.end() ? y.buffer() : it->second)) return false;
+    }
+    for (size_t i = 0; i < x.children().size(); ++i) {
+      if (!same_stmt(x.children()[i], y.children()[i])) return false;
+    }
+    return true;
+  };
+  return same_stmt(a.body, in_b.body);
+}
+
+}  // namespace polynao::ir
