@@ -1,0 +1,79 @@
+// A tensor-ISA program: what the assembler makes, the disassembler shows and the simulator runs.
+//
+// All cores run the same instructions from the first one on; each memory core too. A program asks
+// with `arg` who it runs on (ArgSlot) and where its parameters are.
+#ifndef ISA_PROGRAM_H_
+#define ISA_PROGRAM_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "isa/instruction_set.h"
+
+namespace polynao::isa {
+
+// What the `arg` instruction reads. Slots from kFirstParam on hold the parameters in order: a
+// tensor's byte address in GMEM (a multiple of kTensorAlignment), or a scalar's value.
+enum ArgSlot : int64_t {
+  kCoreId = 0,          // 0 .. cores_per_cluster - 1; the memory core has cores_per_cluster
+  kClusterId = 1,
+  kCoresPerCluster = 2,
+  kClusters = 3,
+  kIsMemoryCore = 4,    // 0 or 1
+  kNmemBytes = 5,       // sizes of this machine's memories that a program may use
+  kSmemBytes = 6,
+  kWmemBytes = 7,
+  kFirstParam = 8,
+};
+inline constexpr int64_t kTensorAlignment = 256;
+
+struct ProgramParam {
+  std::string name;
+  bool is_tensor = true;
+  ir::Type type = ir::Type::kF16;
+  // Extents of a tensor; empty with `any_shape` for a program that serves any element count.
+  std::vector<int64_t> shape;
+  bool any_shape = false;
+  ir::Access access = ir::Access::kIn;
+  bool operator==(const ProgramParam&) const = default;
+};
+
+struct Program {
+  std::string name;
+  std::vector<ProgramParam> params;
+  std::vector<Word> code;
+  // Names of places in the code, for listings and error messages.
+  std::map<int64_t, std::string> labels;
+  bool operator==(const Program&) const = default;
+};
+
+// The binary form: a header with magic, version and a checksum, then parameters, code and labels.
+std::string Serialize(const Program& program);
+// Errors say at which byte the file is truncated or malformed. `file` names it in errors.
+absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view file);
+
+// Text to program and back (isa/README.md has the syntax):
+//
+//   .program add
+//   .tensor x f16 any in
+//   .scalar n i64
+//   start:
+//     arg r1, 8            # address of x
+//     beq r1, r2, start
+//
+// Errors: "add.nasm:3:5: expected ..., found ...".
+absl::StatusOr<Program> Assemble(const InstructionSet& set, std::string_view text,
+                                 std::string_view file);
+// Text that assembles to the same program. Errors: a word that does not decode.
+absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program& program);
+
+// "add.f16 r1, r2, r3, r4" for one word; "<bad word ...>" if it does not decode.
+std::string DisassembleWord(const InstructionSet& set, const Program& program, int64_t pc);
+
+}  // namespace polynao::isa
+
+#endif  // ISA_PROGRAM_H_
