@@ -11,8 +11,7 @@ namespace {
 
 // True if the caller chose a part of the tests, which may be empty.
 bool PartWasChosen() {
-  return GTEST_FLAG_GET(filter) != "*" ||
-         std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
+  return GTEST_FLAG_GET(filter) != "*" || std::getenv("GTEST_TOTAL_SHARDS") != nullptr;
 }
 
 }  // namespace
@@ -27,8 +26,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   if (tests.test_to_run_count() == 0 && !PartWasChosen()) {
-    std::fprintf(stderr, "test_main: all %d tests are disabled.\n",
-                 tests.total_test_count());
+    std::fprintf(stderr, "test_main: all %d tests are disabled.\n", tests.total_test_count());
     return 1;
   }
   return 0;
