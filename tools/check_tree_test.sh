@@ -1,0 +1,48 @@
+#!/bin/bash
+# Each rule of tools/check_tree, broken once in a small tree that is otherwise in order.
+set -u
+source tools/test_lib.sh CheckTree
+check_tree=$PWD/tools/check_tree
+tree=$TEST_TMPDIR/tree
+
+# A tree without faults, in which each case then makes one.
+fresh_tree() {
+  rm -rf "$tree"
+  mkdir -p "$tree/compiler/ir" "$tree/simulator"
+  printf 'cc_library(\n    name = "a",\n    srcs = ["a.cc"],\n    hdrs = ["a.h"],\n)\n\ncc_test(\n    srcs = ["a_test.cc"],\n)\n' \
+    >"$tree/compiler/ir/BUILD"
+  printf '#ifndef COMPILER_IR_A_H_\n#define COMPILER_IR_A_H_\n#endif  // COMPILER_IR_A_H_\n' >"$tree/compiler/ir/a.h"
+  printf '#include "compiler/ir/a.h"\n' | tee "$tree/compiler/ir/a.cc" >"$tree/compiler/ir/a_test.cc"
+  printf 'cc_library(\n    srcs = ["core.cc"],\n)\n' >"$tree/simulator/BUILD"
+  printf '#include "compiler/ir/a.h"\n' >"$tree/simulator/core.cc"
+  printf 'See [the header](compiler/ir/a.h).\n' >"$tree/README.md"
+}
+
+# broken NAME REASON FILE TEXT: appends the text to the file and expects the complaint.
+broken() {
+  fresh_tree
+  mkdir -p "$(dirname "$tree/$3")"
+  printf '%b' "$4" >>"$tree/$3"
+  expect "$1" fail "$2" "$check_tree" "$tree"
+}
+
+fresh_tree
+expect CleanTreePasses pass '' "$check_tree" "$tree"
+broken TrailingBlank 'README.md:2: blank at the end' README.md 'text \n'
+broken Tab 'a.cc:2: tab' compiler/ir/a.cc '\tint x;\n'
+broken ConflictMarker 'conflict marker' README.md '<<<<<<< ours\n'
+broken NoNewlineAtEnd 'no newline at the end' README.md 'text'
+broken LargeFile 'larger than 1 MB' data.txt "$(printf '%01000001d' 0)\n"
+broken HomePath 'a path of one machine' compiler/ir/a.cc '// \057home/jo/x\n'
+broken RootPath 'a path of one machine' README.md "Run '\057root/bin'.\n"
+broken TestNotListed 'b_test.cc: not listed' compiler/ir/b_test.cc '// Empty.\n'
+broken SourceNotListed 'b.cc: not listed' compiler/ir/b.cc '// Empty.\n'
+broken NoBuildFile 'no BUILD file' isa/b.cc '// Empty.\n'
+broken HeaderGuard 'header guard should be COMPILER_IR_B_H_' compiler/ir/b.h '#ifndef B_H\n#define B_H\n#endif\n'
+broken CompilerIncludesSimulator 'does not depend on the simulator' compiler/ir/a.cc '#include "simulator/core.h"\n'
+broken SimulatorIncludesCompiler 'does not depend on the compiler' simulator/core.cc '#include "compiler/poly/a.h"\n'
+broken DependencyUpwards 'point the other way' simulator/core.cc '#include "kernels/a.h"\n'
+broken ShellSyntax 'does not parse' x.sh 'if\n'
+broken ShellNotExecutable 'not executable' x.sh '#!/bin/bash\n'
+broken DeadLink 'link to no/such.md' README.md '[x](no/such.md)\n'
+finish
