@@ -769,6 +769,10 @@ RandomArguments::RandomArguments(const Function& function, uint64_t seed) {
   }
 }
 
+RandomArguments::RandomArguments(std::deque<Tensor> tensors) : tensors_(std::move(tensors)) {
+  for (Tensor& tensor : tensors_) arguments_.push_back(Argument::Of(&tensor));
+}
+
 RandomArguments::RandomArguments(const RandomArguments& other)
     : tensors_(other.tensors_), arguments_(other.arguments_) {
   size_t next = 0;

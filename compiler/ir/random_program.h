@@ -50,6 +50,8 @@ Function RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
 class RandomArguments {
  public:
   RandomArguments(const Function& function, uint64_t seed);
+  // Tensors of the caller's choice, for a function without scalar parameters.
+  explicit RandomArguments(std::deque<Tensor> tensors);
   RandomArguments(const RandomArguments& other);
   RandomArguments& operator=(const RandomArguments&) = delete;
 
