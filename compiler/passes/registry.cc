@@ -4,10 +4,9 @@
 #include <chrono>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "compiler/ir/interpreter.h"
-#include "compiler/ir/text.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/flatten.h"
@@ -162,7 +161,7 @@ absl::Status CheckSameMeaning(const Function& before, const Function& after, con
   const auto run = [&](const Function& function) -> absl::StatusOr<Run> {
     Run result;
     // Scalars first: extents may use them.
-    ir::VarMap scalars;
+    ir::IntValues scalars;
     std::vector<ir::Argument> arguments(function.params.size());
     for (size_t i = 0; i < function.params.size(); ++i) {
       const ir::Param& param = function.params[i];
@@ -170,31 +169,16 @@ absl::Status CheckSameMeaning(const Function& before, const Function& after, con
       const int64_t value = 1 + static_cast<int64_t>((seed + i * 7) % 5);
       arguments[i] = ir::IsFloat(param.var.type()) ? ir::Argument::Float(static_cast<double>(value))
                                                    : ir::Argument::Int(value);
-      if (ir::IsInt(param.var.type())) {
-        scalars[param.var] = function.context->Int(param.var.type(), value);
-      }
+      if (ir::IsInt(param.var.type())) scalars[param.var] = value;
     }
+    ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes,
+                     ir::ParameterShapes(function, scalars));
     result.tensors.reserve(function.params.size());
     for (size_t i = 0; i < function.params.size(); ++i) {
       const ir::Param& param = function.params[i];
       if (!param.buffer) continue;
-      std::vector<int64_t> shape;
-      for (ir::Expr extent : param.buffer->extents) {
-        // Extents are evaluated by a function that stores them.
-        ir::Context& c = *function.context;
-        const ir::Buffer cell = c.NewBuffer("extent", extent.type(), {c.I32(1)});
-        Function evaluate;
-        evaluate.name = "extent";
-        evaluate.context = function.context;
-        ir::Param out;
-        out.buffer = cell;
-        evaluate.params = {out};
-        evaluate.body = c.Store(cell, {c.I32(0)}, ir::Substitute(extent, scalars));
-        ir::Tensor value(extent.type(), {1});
-        RETURN_IF_ERROR(ir::Interpret(evaluate, {ir::Argument::Of(&value)}));
-        shape.push_back(std::max<int64_t>(value.Int(0), 0));
-      }
-      result.tensors.push_back(ir::RandomTensor(param.buffer->type, shape, seed + i));
+      result.tensors.push_back(ir::RandomTensor(
+          param.buffer->type, shapes[result.tensors.size()], seed + result.tensors.size()));
       arguments[i] = ir::Argument::Of(&result.tensors.back());
     }
     result.status = ir::Interpret(function, arguments, nullptr, options);
