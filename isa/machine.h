@@ -13,11 +13,11 @@
 
 namespace polynao::isa {
 
-// A validated machine description. Times are cycles, sizes bytes, rates bytes or operations a cycle.
-// Every parameter is reachable by its dotted name in the file ("core.nmem_kib"); the fields below
-// are the ones code uses.
+// A validated machine description. Times are cycles, sizes bytes, rates bytes or operations a
+// cycle. Every parameter is reachable by its dotted name in the file ("core.nmem_kib"); the fields
+// below are the ones code uses.
 struct Machine {
-  std::string name;            // "mlu270"
+  std::string name;  // "mlu270"
   // Every parameter by dotted name, resolved (defaults and --set applied), for results and @cost.
   MachineParameters parameters;
 

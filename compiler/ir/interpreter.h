@@ -78,7 +78,7 @@ class Intrinsics {
 
 struct InterpreterOptions {
   const Intrinsics* intrinsics = nullptr;
-  // Runs stop with an error after so many counted operations, against programs that never end.
+  // Runs stop with an error after so many loop iterations, against programs that never end.
   int64_t max_operations = int64_t{1} << 42;
 };
 
@@ -96,6 +96,8 @@ struct Argument {
 // A function prepared for running; preparing costs time linear in its size.
 class Interpreter {
  public:
+  struct Program;  // the bytecode
+
   static absl::StatusOr<std::unique_ptr<Interpreter>> Create(
       const Function& function, const InterpreterOptions& options = {});
   ~Interpreter();
@@ -115,7 +117,6 @@ class Interpreter {
   absl::Status RunRaw(const std::vector<RawArgument>& arguments, Counts* counts = nullptr);
 
  private:
-  struct Program;
   explicit Interpreter(std::unique_ptr<Program> program);
   std::unique_ptr<Program> program_;
 };
