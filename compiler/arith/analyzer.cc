@@ -146,12 +146,12 @@ void Analyzer::BindLoop(ir::Var var, Expr min, Expr extent) {
   --questions_;
 }
 
-void Analyzer::BindLet(ir::Var var, Expr value) {
+void Analyzer::BindLet(ir::Var var, Expr value, Mode mode) {
   if (!ir::IsInt(var.type())) return;
   ++questions_;
-  const ConstRange range = RangeOf(value, Mode::kData);
+  const ConstRange range = RangeOf(value, mode);
   if (!ReadsMemory(value)) {
-    const LinearForm form = *MathForm(value, Mode::kData);
+    const LinearForm form = *MathForm(value, mode);
     if (lets_.emplace(var, form).second) let_order_.push_back(var);
   }
   BindRange(var, range);
@@ -315,8 +315,10 @@ ConstRange Analyzer::RangeOf(Expr e, Mode mode) {
   if (e.Is(ExprKind::kIntImm)) return ConstRange::Point(e.int_value());
   const Key key = {e.node(), mode};
   if (auto it = memo().ranges.find(key); it != memo().ranges.end()) return it->second;
-  if (OutOfSteps()) return ConstRange::OfType(e.type());
+  if (OutOfSteps() || recursion_ > kMaxRecursion) return ConstRange::OfType(e.type());
+  ++recursion_;
   ConstRange range = StructuralRange(e, mode);
+  --recursion_;
   if (auto it = ranges_.find(e); it != ranges_.end()) {
     const ConstRange known = Intersect(range, it->second);
     if (!known.IsEmpty()) range = known;
@@ -411,9 +413,11 @@ Analyzer::FormPtr Analyzer::MathForm(Expr e, Mode mode) {
   if (auto it = memo().forms.find(key); it != memo().forms.end()) return it->second;
   // True of every expression; stands in should the computation come back to `e`.
   FormPtr form = std::make_shared<const LinearForm>(LinearForm::Atom(e));
-  if (OutOfSteps()) return form;
+  if (OutOfSteps() || recursion_ > kMaxRecursion) return form;
   memo().forms[key] = form;
+  ++recursion_;
   form = std::make_shared<const LinearForm>(ComputeMathForm(e, mode));
+  --recursion_;
   if (form->terms().size() > kMaxTerms) {
     form = std::make_shared<const LinearForm>(LinearForm::Atom(SimplifyOpaque(e, mode)));
   }
@@ -539,15 +543,28 @@ std::optional<LinearForm> Analyzer::DivForm(const LinearForm& numerator, int64_t
     if (!quotient.AddConstant(FloorDiv(range.min, divisor))) return std::nullopt;
     return quotient;
   }
-  // (g x + r) / (g d) = (x + r / g) / d
-  const int64_t factor = std::gcd(rest.CommonFactor(), divisor);
-  if (factor > 1) {
-    LinearForm reduced = LinearForm::Constant(FloorDiv(rest.constant(), factor));
+  // (g x + r) / (g d) = x / d for 0 <= r < g, the largest such g first; r may be a sum.
+  std::vector<int64_t> factors;
+  for (const LinearForm::Term& term : rest.terms()) {
+    factors.push_back(std::gcd(term.coefficient, divisor));
+  }
+  std::sort(factors.rbegin(), factors.rend());
+  for (int64_t factor : factors) {
+    if (factor == 1) break;
+    LinearForm whole = LinearForm::Constant(FloorDiv(rest.constant(), factor));
+    LinearForm small = LinearForm::Constant(FloorMod(rest.constant(), factor));
     for (const LinearForm::Term& term : rest.terms()) {
-      if (!reduced.AddTerm(term.atom, term.coefficient / factor)) return std::nullopt;
+      const bool divides = term.coefficient % factor == 0;
+      if (!(divides ? whole.AddTerm(term.atom, term.coefficient / factor)
+                    : small.AddTerm(term.atom, term.coefficient))) {
+        return std::nullopt;
+      }
     }
-    rest = std::move(reduced);
+    const ConstRange small_range = Bound(small, mode, 0);
+    if (small_range.min < 0 || small_range.max >= factor) continue;
+    rest = std::move(whole);
     divisor /= factor;
+    break;
   }
   // (x / a + k) / d = (x + a k) / (a d)
   if (rest.terms().size() == 1 && rest.terms()[0].coefficient == 1 &&
@@ -699,10 +716,10 @@ std::optional<Expr> Analyzer::Print(const LinearForm& form, const PrintContext& 
         InPrintingOrder(shown, [&](Expr e) { return Rank(e); });
     if (!CanPrint(terms, shown.constant(), how)) continue;
     const Expr sum = SumExpr(context_, how.type, terms, shown.constant());
-    if (best.node() == nullptr || Cost(sum) < Cost(best)) best = sum;
+    if (!best || Cost(sum) < Cost(best)) best = sum;
     if (candidates[0] == candidates[1]) break;
   }
-  if (best.node() == nullptr) return std::nullopt;
+  if (!best) return std::nullopt;
   return best;
 }
 

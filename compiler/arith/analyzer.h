@@ -4,6 +4,7 @@
 #define COMPILER_ARITH_ANALYZER_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "compiler/arith/const_range.h"
 #include "compiler/arith/linear_form.h"
@@ -70,8 +72,8 @@ class Analyzer {
   // min <= var < min + extent.
   void BindLoop(ir::Var var, ir::Expr min, ir::Expr extent);
   void BindRange(ir::Var var, ConstRange range);
-  // var == value, which is computed as data.
-  void BindLet(ir::Var var, ir::Expr value);
+  // var == value. The value of a let statement is data.
+  void BindLet(ir::Var var, ir::Expr value, Mode mode = Mode::kData);
   // `condition` is `truth`. What depends on memory is ignored, since a store may change it.
   void Assume(ir::Expr condition, bool truth = true);
 
@@ -108,6 +110,8 @@ class Analyzer {
   };
 
   Memo& memo() { return *memos_.back(); }
+  // Calls between expressions, forms and ranges nest no deeper.
+  static constexpr int kMaxRecursion = 2000;
   bool OutOfSteps() { return ++steps_ > options_.max_steps; }
 
   // Facts.
@@ -174,8 +178,9 @@ class Analyzer {
   ir::Context& context_;
   const AnalyzerOptions options_;
   std::vector<std::unique_ptr<Memo>> memos_;
-  // Sums of several atoms that are >= 0.
-  std::vector<LinearForm> facts_;
+  // Sums of several atoms that are >= 0. (A deque: questions asked while one is read may add
+  // others.)
+  std::deque<LinearForm> facts_;
   // Ranges of atoms that facts give, and what they replaced, for Scope.
   absl::flat_hash_map<ir::Expr, ConstRange> ranges_;
   std::vector<std::pair<ir::Expr, std::optional<ConstRange>>> replaced_ranges_;
@@ -191,6 +196,9 @@ class Analyzer {
   absl::flat_hash_map<ir::Expr, bool> reads_memory_;
   absl::flat_hash_map<ir::Expr, int> depths_;
   int64_t steps_ = 0;
+  int recursion_ = 0;
+  // Expressions with scopes of their own that are being simplified.
+  absl::flat_hash_set<ir::Expr> active_;
   int nested_conditions_ = 0;
   int questions_ = 0;  // nesting of public calls
 };

@@ -40,7 +40,7 @@ Outcome Evaluate(Expr e, const Values& values, Mode mode) {
       return {Outcome::kValue, ir::WrapInt(e.type(), static_cast<int64_t>(hash >> 20))};
     }
     case ExprKind::kLet: {
-      const Outcome value = Evaluate(e.operand(0), values, Mode::kData);
+      const Outcome value = Evaluate(e.operand(0), values, mode);
       if (value.kind != Outcome::kValue) return value;
       Values inner = values;
       inner[e.var().id()] = value.value;

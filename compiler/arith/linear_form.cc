@@ -118,20 +118,17 @@ Expr SumExpr(ir::Context& context, ir::Type type, absl::Span<const LinearForm::T
     return c < 0 && c != std::numeric_limits<int64_t>::min() && ir::FitsInt(type, -c);
   };
   Expr sum;
-  bool first = true;  // (`!sum` would be an expression)
   if (!terms.empty() && constant >= 0 && can_subtract(terms[0].coefficient)) {
     sum = context.Int(type, constant);  // no positive term: c - x - y
     constant = 0;
-    first = false;
   }
   for (const LinearForm::Term& term : terms) {
-    const bool subtract = !first && can_subtract(term.coefficient);
+    const bool subtract = sum && can_subtract(term.coefficient);
     const int64_t coefficient = subtract ? -term.coefficient : term.coefficient;
     const Expr product = coefficient == 1 ? term.atom : term.atom * context.Int(type, coefficient);
-    sum = first ? product : subtract ? sum - product : sum + product;
-    first = false;
+    sum = !sum ? product : subtract ? sum - product : sum + product;
   }
-  if (first) return context.Int(type, constant);
+  if (!sum) return context.Int(type, constant);
   if (constant == 0) return sum;
   return can_subtract(constant) ? sum - context.Int(type, -constant)
                                 : sum + context.Int(type, constant);

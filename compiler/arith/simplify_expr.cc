@@ -2,6 +2,7 @@
 // table of rules.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "base/check.h"
 #include "compiler/arith/analyzer.h"
@@ -28,10 +29,8 @@ Mode OperandMode(Expr e, size_t operand, Mode mode) {
       return Mode::kIndex;
     case ExprKind::kSelect:
       return operand == 0 ? Mode::kIndex : mode;
-    case ExprKind::kLet:
-      return operand == 0 ? Mode::kData : mode;
     case ExprKind::kCall:
-      return Mode::kData;
+      return ir::IsPureIntrinsic(e.name()) ? mode : Mode::kIndex;
     default:
       return mode;
   }
@@ -73,10 +72,17 @@ Expr Analyzer::SimplifyIn(Expr e, Mode mode) {
   }
   const Key key = {e.node(), mode};
   if (auto it = memo().simplified.find(key); it != memo().simplified.end()) return it->second;
-  if (OutOfSteps()) return e;
+  if (OutOfSteps() || recursion_ > kMaxRecursion) return e;
+  // What opens a scope has a new memo inside; it must not come back to itself through a fact.
+  const bool opens_scope = e.Is(ExprKind::kSelect) || e.Is(ExprKind::kLet) ||
+                           e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr);
+  if (opens_scope && !active_.insert(e).second) return e;
   // Stands in should the computation come back to `e`.
   memo().simplified[key] = e;
+  ++recursion_;
   Expr result = SimplifyNew(e, mode);
+  --recursion_;
+  if (opens_scope) active_.erase(e);
   if (result.type() == Type::kI1 && !result.IsConst()) {
     for (Expr x : {result, e}) {
       auto it = known_.find(x);
@@ -405,7 +411,9 @@ Expr Analyzer::SimplifyMinMax(Expr e, Mode mode) {
       if (range.max <= 0 && !CanTrap(is_min ? b : a)) return is_min ? a : b;
       if (range.min >= 0 && !CanTrap(is_min ? a : b)) return is_min ? b : a;
     }
-    if (a.IsConst()) std::swap(a, b);  // constants stand right
+    // Constants stand right, and min(i, j) is min(j, i).
+    auto order = [&](Expr x) { return std::tuple(x.IsConst(), Rank(x), x.id()); };
+    if (order(b) < order(a)) std::swap(a, b);
   }
   return ApplyRules(FoldFloats(context_.Binary(e.kind(), a, b)), mode);
 }
@@ -499,14 +507,14 @@ Expr Analyzer::SimplifySelect(Expr e, Mode mode) {
 }
 
 Expr Analyzer::SimplifyLet(Expr e, Mode mode) {
-  const Expr value = SimplifyIn(e.operand(0), Mode::kData);
+  const Expr value = SimplifyIn(e.operand(0), mode);
   if (value.operands().empty()) {
     return SimplifyIn(ir::Substitute(e.operand(1), {{e.var(), value}}), mode);
   }
   Expr body;
   {
     Scope scope(*this);
-    BindLet(e.var(), value);
+    BindLet(e.var(), value, mode);
     body = SimplifyIn(e.operand(1), mode);
   }
   if (!CanTrap(value) && !ir::UsesVar(body, e.var())) return body;
@@ -520,7 +528,7 @@ Expr Analyzer::ApplyRules(Expr e, Mode mode) {
   auto fits_domain = [&](const CompiledRule& rule, const Bindings& bindings) {
     for (std::string_view meta : {"x", "y", "z", "w"}) {
       const Expr bound = bindings.Find(meta);
-      if (bound.node() == nullptr) continue;
+      if (!bound) continue;
       const bool is_int = IsNumericInt(bound.type());
       switch (rule.rule->domain) {
         case Domain::kBool:
