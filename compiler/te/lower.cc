@@ -399,10 +399,9 @@ class Lowering {
         values[it->outer] = inner_extent == 1 ? fused : fused / divisor;
         values[it->inner] = inner_extent == 1 ? context_.Int(index_type_, 0) : fused % divisor;
       } else {
-        const Expr outer = values.at(it->outer);
-        const Expr scaled =
-            inner_extent == 1 ? outer : outer * context_.Int(index_type_, inner_extent);
-        values[it->parent] = scaled + values.at(it->inner);
+        values[it->parent] =
+            (Decompose(values.at(it->outer)) * inner_extent + Decompose(values.at(it->inner)))
+                .ToExpr(context_, index_type_);
       }
     }
     return values;
@@ -413,7 +412,7 @@ class Lowering {
     const Expr value = values.at(plan.data().spatial[d]);
     const Linear& start = plan.start[d];
     if (start == Linear()) return value;
-    return start.ToExpr(context_, index_type_) + value;
+    return (start + Decompose(value)).ToExpr(context_, index_type_);
   }
 
   Expr ReduceValue(const Plan& plan, const AxisValues& values, size_t i) const {
