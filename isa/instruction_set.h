@@ -169,7 +169,7 @@ class InstructionSet {
   absl::Status CheckConstraints(const Instruction& instruction, OperandValues values) const;
 
   // Cycles from the @cost row: an integer expression over the scalar and address operands and
-  // machine parameters by name (Machine::cost_parameters). Errors: division by zero, an unknown name.
+  // machine parameters by name (Machine::parameters). Errors: division by zero, an unknown name.
   absl::StatusOr<int64_t> Cost(const Instruction& instruction, OperandValues values,
                                const MachineParameters& machine) const;
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/status.h"
 #define TOML_EXCEPTIONS 0
@@ -200,11 +199,6 @@ absl::Status CheckConsistent(const Machine& m, std::string_view place) {
   return absl::OkStatus();
 }
 
-void SetParameter(Machine& machine, const std::string& name, int64_t value) {
-  machine.parameters[name] = value;
-  machine.cost_parameters[absl::StrReplaceAll(name, {{".", "_"}})] = value;
-}
-
 // ceil(work / (rate / per)).
 int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
   const __int128 scaled = static_cast<__int128>(work) * per;
@@ -225,7 +219,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
   Machine machine;
   machine.name = parsed.name;
   for (const MachineParameter& parameter : parsed.parameters) {
-    SetParameter(machine, parameter.name, parameter.value);
+    machine.parameters[parameter.name] = parameter.value;
   }
   RETURN_IF_ERROR(CheckConsistent(machine, file));
   for (const std::string& override : overrides) {
@@ -239,7 +233,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
     const Schema* schema = FindSchema(name);
     if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
     RETURN_IF_ERROR(CheckRange(*schema, place, value));
-    SetParameter(machine, name, value);
+    machine.parameters[name] = value;
   }
   if (!overrides.empty()) RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
   return machine;

@@ -22,10 +22,8 @@ using MachineParameters = std::map<std::string, int64_t, std::less<>>;
 // docs/timing.md says what each one does.
 struct Machine {
   std::string name;  // "mlu270"
-  // Every parameter by dotted name, resolved (overrides applied), for results.
+  // Every parameter by dotted name, resolved (overrides applied), for results and @cost.
   MachineParameters parameters;
-  // The same with '_' for '.', as @cost rows of the instruction table name them ("vector_start").
-  MachineParameters cost_parameters;
 
   int64_t Get(std::string_view dotted_name) const;  // the parameter must exist
   double clock_ghz() const { return static_cast<double>(Get("card.clock_mhz")) / 1000; }

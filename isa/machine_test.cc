@@ -49,8 +49,7 @@ TEST(Machine, Mlu270HasThePublishedFigures) {
   EXPECT_EQ(machine->smem_bytes(), 2048 * 1024);
   EXPECT_DOUBLE_EQ(machine->gmem_bytes_per_cycle(), 102.4);
   EXPECT_DOUBLE_EQ(machine->clock_ghz(), 1.0);
-  EXPECT_EQ(machine->cost_parameters.at("vector_start"), 16);
-  EXPECT_EQ(machine->parameters.size(), machine->cost_parameters.size());
+  EXPECT_EQ(machine->parameters.at("vector.start"), 16);
 }
 
 TEST(Machine, OverridesReplaceValues) {
@@ -58,7 +57,7 @@ TEST(Machine, OverridesReplaceValues) {
       ParseMachine(Config("mlu270"), "m.toml", {"core.nmem_kib=256", "core.nmem_reserved_kib=128"});
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_EQ(machine->nmem_bytes(), 128 * 1024);
-  EXPECT_EQ(machine->cost_parameters.at("core_nmem_kib"), 256);
+  EXPECT_EQ(machine->Get("core.nmem_kib"), 256);
 }
 
 TEST(Machine, ListsParametersInFileOrderWithTheirSources) {
