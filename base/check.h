@@ -31,19 +31,19 @@ class CheckFailure {
 
 }  // namespace polynao
 
-#define POLYNAO_CHECK(condition)                            \
-  switch (0)                                                \
-  case 0:                                                   \
-  default:                                                  \
+#define POLYNAO_CHECK(condition)                             \
+  switch (0)                                                 \
+  case 0:                                                    \
+  default:                                                   \
     if (__builtin_expect(static_cast<bool>(condition), 1)) { \
-    } else                                                  \
+    } else                                                   \
       ::polynao::CheckFailure(__FILE__, __LINE__, #condition).stream()
 
 // Marks a place that no execution reaches; prints why when one does.
-#define POLYNAO_UNREACHABLE(why)                                           \
-  do {                                                                     \
+#define POLYNAO_UNREACHABLE(why)                                                \
+  do {                                                                          \
     ::polynao::CheckFailure(__FILE__, __LINE__, "unreachable").stream() << why; \
-    __builtin_unreachable();                                               \
+    __builtin_unreachable();                                                    \
   } while (false)
 
 #endif  // BASE_CHECK_H_

@@ -72,13 +72,13 @@ enum class OperandKind : uint8_t {
 struct Operand {
   std::string name;
   OperandKind kind;
-  ir::Type type;       // of the scalar, or of the buffer's elements
-  Space space{};       // kAddress
+  ir::Type type;            // of the scalar, or of the buffer's elements
+  Space space{};            // kAddress
   bool is_written = false;  // kAddress: whether the instruction may write there
   bool is_read = false;     // kAddress
-  int bit = 0;         // lowest bit in the instruction word
+  int bit = 0;              // lowest bit in the instruction word
   int bits = 0;
-  int param = 0;       // index in meaning.params
+  int param = 0;  // index in meaning.params
 };
 
 // One 128-bit instruction word, bits 0..63 in `low`.
@@ -108,25 +108,25 @@ struct ByteRanges {
 struct Instruction;
 
 struct Constraint {
-  ir::Expr condition;   // i1
-  std::string text;     // as in the table: "count % 64 == 0"
+  ir::Expr condition;  // i1
+  std::string text;    // as in the table: "count % 64 == 0"
 };
 
 // One variant of a row, with its type and memories fixed: "add.f16", "memcpy.f16.nmem.gmem".
 struct Instruction {
   std::string mnemonic;
-  std::string family;      // "add"
+  std::string family;                // "add"
   std::vector<std::string> variant;  // {"f16"}
   std::string doc;
   uint8_t opcode = 0;
   uint8_t variant_code = 0;
-  int index = 0;           // position in InstructionSet::instructions()
+  int index = 0;  // position in InstructionSet::instructions()
   Unit unit = Unit::kScalar;
   Queue queue = Queue::kNone;
-  bool waits = false;      // @wait: the core issues nothing more until this one has completed
+  bool waits = false;  // @wait: the core issues nothing more until this one has completed
   std::vector<Operand> operands;
   std::vector<Constraint> constraints;
-  ir::Expr cost;           // cycles in its unit; docs/timing.md says what DMA transfers add
+  ir::Expr cost;  // cycles in its unit; docs/timing.md says what DMA transfers add
   // kControl: which queues it drains, and whether it waits for the cluster or the whole card.
   std::vector<Queue> drains;
   enum class Barrier : uint8_t { kNone, kCluster, kGlobal } barrier = Barrier::kNone;
@@ -187,8 +187,8 @@ class InstructionSet {
   // Executes the meaning: reads and writes memories, writes the kWritten operands' new values to
   // `written` (one slot per operand). Uses a native routine where there is one, else interprets.
   // The caller has checked constraints and bounds. Errors come from the interpreter.
-  absl::Status Execute(const Instruction& instruction, OperandValues values,
-                       const Machine& machine, absl::Span<int64_t> written) const;
+  absl::Status Execute(const Instruction& instruction, OperandValues values, const Machine& machine,
+                       absl::Span<int64_t> written) const;
   // The same, always by interpreting the meaning (what Execute is tested against).
   absl::Status Interpret(const Instruction& instruction, OperandValues values,
                          const Machine& machine, absl::Span<int64_t> written) const;
@@ -209,7 +209,8 @@ class InstructionSet {
 // The built-in DianNao set (isa/instructions.nir).
 const InstructionSet& DianNao();
 
-// ---- inline definitions --------------------------------------------------------------------------
+// ---- inline definitions
+// --------------------------------------------------------------------------
 
 template <typename Visit>
 void ByteRanges::ForEachRun(const Visit& visit) const {

@@ -19,12 +19,12 @@ namespace polynao::isa {
 // What the `arg` instruction reads. Slots from kFirstParam on hold the parameters in order: a
 // tensor's byte address in GMEM (a multiple of kTensorAlignment), or a scalar's value.
 enum ArgSlot : int64_t {
-  kCoreId = 0,          // 0 .. cores_per_cluster - 1; the memory core has cores_per_cluster
+  kCoreId = 0,  // 0 .. cores_per_cluster - 1; the memory core has cores_per_cluster
   kClusterId = 1,
   kCoresPerCluster = 2,
   kClusters = 3,
-  kIsMemoryCore = 4,    // 0 or 1
-  kNmemBytes = 5,       // sizes of this machine's memories that a program may use
+  kIsMemoryCore = 4,  // 0 or 1
+  kNmemBytes = 5,     // sizes of this machine's memories that a program may use
   kSmemBytes = 6,
   kWmemBytes = 7,
   kFirstParam = 8,

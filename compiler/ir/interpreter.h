@@ -50,15 +50,15 @@ Difference Compare(const Tensor& a, const Tensor& b);
 struct Counts {
   int64_t loads = 0;
   int64_t stores = 0;
-  int64_t int_add = 0;      // + and - on integers
+  int64_t int_add = 0;  // + and - on integers
   int64_t int_mul = 0;
   int64_t int_div = 0;      // / and %
   int64_t int_compare = 0;  // comparisons, min, max on integers
   int64_t logic = 0;        // && || !
   int64_t float_ops = 0;    // arithmetic, comparisons and intrinsics on floats
   int64_t casts = 0;
-  int64_t branches = 0;     // ifs, selects, short-circuits and loop back-edges taken or not
-  int64_t iterations = 0;   // loop bodies entered
+  int64_t branches = 0;      // ifs, selects, short-circuits and loop back-edges taken or not
+  int64_t iterations = 0;    // loop bodies entered
   int64_t instructions = 0;  // calls of tensor instructions
   int64_t int_ops() const { return int_add + int_mul + int_div + int_compare + logic; }
   int64_t total() const;
@@ -78,7 +78,7 @@ class Intrinsics {
 
 struct InterpreterOptions {
   const Intrinsics* intrinsics = nullptr;
-  // Runs stop with an error after so many counted operations, against programs that never end.
+  // Runs stop with an error after so many loop iterations, against programs that never end.
   int64_t max_operations = int64_t{1} << 42;
 };
 
@@ -96,8 +96,10 @@ struct Argument {
 // A function prepared for running; preparing costs time linear in its size.
 class Interpreter {
  public:
-  static absl::StatusOr<std::unique_ptr<Interpreter>> Create(const Function& function,
-                                                             const InterpreterOptions& options = {});
+  struct Program;  // the bytecode
+
+  static absl::StatusOr<std::unique_ptr<Interpreter>> Create(
+      const Function& function, const InterpreterOptions& options = {});
   ~Interpreter();
   // Runs the body on `arguments`, one per parameter. On an error (out of bounds, division by zero,
   // overflow of an index, read of memory never stored, ...) the message names the statement and the
@@ -115,7 +117,6 @@ class Interpreter {
   absl::Status RunRaw(const std::vector<RawArgument>& arguments, Counts* counts = nullptr);
 
  private:
-  struct Program;
   explicit Interpreter(std::unique_ptr<Program> program);
   std::unique_ptr<Program> program_;
 };

@@ -33,9 +33,8 @@ struct PureIntrinsic {
 };
 
 constexpr PureIntrinsic kPureIntrinsics[] = {
-    {"exp", 1},  {"log", 1},   {"sqrt", 1}, {"rsqrt", 1}, {"tanh", 1}, {"sigmoid", 1},
-    {"sin", 1},  {"cos", 1},   {"abs", 1},  {"floor", 1}, {"ceil", 1}, {"round", 1},
-    {"pow", 2},
+    {"exp", 1}, {"log", 1}, {"sqrt", 1},  {"rsqrt", 1}, {"tanh", 1},  {"sigmoid", 1}, {"sin", 1},
+    {"cos", 1}, {"abs", 1}, {"floor", 1}, {"ceil", 1},  {"round", 1}, {"pow", 2},
 };
 
 const PureIntrinsic* FindPureIntrinsic(std::string_view name) {
@@ -62,7 +61,8 @@ const Attribute* Function::FindAttribute(std::string_view key) const {
   return nullptr;
 }
 
-// ---- Context -------------------------------------------------------------------------------------
+// ---- Context
+// -------------------------------------------------------------------------------------
 
 Context::Context() = default;
 Context::~Context() = default;
@@ -75,7 +75,8 @@ size_t Context::Hash::operator()(const ExprNode* node) const {
 }
 
 bool Context::Equal::operator()(const ExprNode* a, const ExprNode* b) const {
-  // Bit patterns of floats are compared through int_value, so 0.0 and -0.0 differ and NaNs are equal.
+  // Bit patterns of floats are compared through int_value, so 0.0 and -0.0 differ and NaNs are
+  // equal.
   return a->kind == b->kind && a->type == b->type && a->int_value == b->int_value &&
          a->name.data() == b->name.data() && a->buffer == b->buffer && a->var == b->var &&
          a->operands == b->operands;
@@ -101,9 +102,7 @@ absl::Span<const T> Context::Copy(absl::Span<const T> span) {
   return absl::Span<const T>(copy, span.size());
 }
 
-std::string_view Context::InternName(std::string_view name) {
-  return *names_.emplace(name).first;
-}
+std::string_view Context::InternName(std::string_view name) { return *names_.emplace(name).first; }
 
 Expr Context::Intern(ExprNode node, absl::Span<const Expr> operands) {
   node.context = this;
@@ -161,7 +160,8 @@ Expr Context::Binary(ExprKind kind, Expr a, Expr b) {
   POLYNAO_CHECK(a.type() == b.type())
       << ExprKindName(kind) << " of " << TypeName(a.type()) << " and " << TypeName(b.type());
   const bool logic = kind == ExprKind::kAnd || kind == ExprKind::kOr;
-  POLYNAO_CHECK(!logic || a.type() == Type::kI1) << ExprKindName(kind) << " of " << TypeName(a.type());
+  POLYNAO_CHECK(!logic || a.type() == Type::kI1)
+      << ExprKindName(kind) << " of " << TypeName(a.type());
   POLYNAO_CHECK(kind != ExprKind::kMod || ir::IsInt(a.type())) << "Mod of floats";
   const Type type = IsComparison(kind) ? Type::kI1 : a.type();
   return Intern(Node(kind, type), {a, b});
@@ -238,8 +238,8 @@ Expr Context::Rebuild(Expr e, absl::Span<const Expr> operands) {
 Buffer Context::NewBuffer(std::string_view name, Type type, std::vector<Expr> extents,
                           std::string_view scope) {
   const uint32_t id = static_cast<uint32_t>(buffers_.size());
-  buffers_.push_back(BufferNode{std::string(name), type, std::move(extents), std::string(scope), id,
-                                this});
+  buffers_.push_back(
+      BufferNode{std::string(name), type, std::move(extents), std::string(scope), id, this});
   return Buffer(&buffers_.back());
 }
 
@@ -290,9 +290,8 @@ Stmt Context::Store(Buffer buffer, absl::Span<const Expr> indices, Expr value) {
   POLYNAO_CHECK(buffer->extents.size() == indices.size())
       << buffer->name << " has " << buffer->extents.size() << " dimensions, " << indices.size()
       << " indices given";
-  POLYNAO_CHECK(buffer->type == value.type())
-      << "store of " << TypeName(value.type()) << " to " << buffer->name << " of "
-      << TypeName(buffer->type);
+  POLYNAO_CHECK(buffer->type == value.type()) << "store of " << TypeName(value.type()) << " to "
+                                              << buffer->name << " of " << TypeName(buffer->type);
   std::vector<Expr> operands(indices.begin(), indices.end());
   operands.push_back(value);
   StmtNode* node = NewStmt(StmtKind::kStore, operands, {});
@@ -345,7 +344,8 @@ Stmt Context::Rebuild(Stmt s, absl::Span<const Expr> operands, absl::Span<const 
   POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
 }
 
-// ---- operators -----------------------------------------------------------------------------------
+// ---- operators
+// -----------------------------------------------------------------------------------
 
 #define POLYNAO_BINARY_OPERATOR(op, kind) \
   Expr op(Expr a, Expr b) { return a.context().Binary(ExprKind::kind, a, b); }
@@ -356,8 +356,8 @@ POLYNAO_BINARY_OPERATOR(operator/, kDiv)
 POLYNAO_BINARY_OPERATOR(operator%, kMod)
 POLYNAO_BINARY_OPERATOR(operator<, kLt)
 POLYNAO_BINARY_OPERATOR(operator<=, kLe)
-POLYNAO_BINARY_OPERATOR(operator&&, kAnd)
-POLYNAO_BINARY_OPERATOR(operator||, kOr)
+POLYNAO_BINARY_OPERATOR(And, kAnd)
+POLYNAO_BINARY_OPERATOR(Or, kOr)
 POLYNAO_BINARY_OPERATOR(Min, kMin)
 POLYNAO_BINARY_OPERATOR(Max, kMax)
 POLYNAO_BINARY_OPERATOR(Eq, kEq)
@@ -366,6 +366,6 @@ POLYNAO_BINARY_OPERATOR(Ne, kNe)
 
 Expr operator>(Expr a, Expr b) { return b < a; }
 Expr operator>=(Expr a, Expr b) { return b <= a; }
-Expr operator!(Expr a) { return a.context().Not(a); }
+Expr Not(Expr a) { return a.context().Not(a); }
 
 }  // namespace polynao::ir

@@ -3,12 +3,13 @@
 //
 // Values     See type.h. Buffers are dense, row-major, and never alias one another.
 // Integers   `+ - *` wrap around. `/` and `%` are floor division and its remainder (the sign of the
-//            divisor); a zero divisor stops the program. In an index, a loop bound or a condition an
-//            i32 or i64 result that wraps stops the program too, so passes may treat those places as
-//            mathematical integers.
+//            divisor); a zero divisor stops the program. In an index, a loop bound or a condition
+//            an i32 or i64 result that wraps stops the program too, so passes may treat those
+//            places as mathematical integers.
 // Floats     Each operation rounds once. Nothing is reassociated, and `x * 0` stays.
-// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a` (so a NaN in `a` stays).
-// Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only the side
+// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a` (so a NaN in `a`
+// stays). Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only
+// the side
 //            they need. Statements run in order.
 // Loops      `for (v, min, extent)`: v = min, ..., min + extent - 1; none if extent <= 0. Bounds
 //            are evaluated once. `parallel` promises independent iterations; `vectorize`, `unroll`
@@ -44,29 +45,29 @@ struct StmtNode;
 struct BufferNode;
 
 // Kinds of expression. One list feeds the enum, the printer's and the interpreter's switches.
-#define POLYNAO_EXPR_KINDS(V)                                                  \
-  V(IntImm)   /* an integer constant */                                        \
-  V(FloatImm) /* a float constant */                                           \
-  V(Var)      /* a loop variable, let variable or scalar parameter */          \
-  V(Cast)     /* [x]: float to int truncates and saturates (NaN gives 0) */    \
-  V(Add)                                                                       \
-  V(Sub)                                                                       \
-  V(Mul)                                                                       \
-  V(Div)    /* floor for integers */                                           \
-  V(Mod)    /* floor; integers only */                                         \
-  V(Min)                                                                       \
-  V(Max)                                                                       \
-  V(Eq)     /* comparisons and logic have type i1 */                           \
-  V(Ne)                                                                        \
-  V(Lt)                                                                        \
-  V(Le)                                                                        \
-  V(And)                                                                       \
-  V(Or)                                                                        \
-  V(Not)                                                                       \
-  V(Select)  /* [condition, then, else] */                                     \
-  V(Let)     /* [value, body], variable in var() */                            \
-  V(Load)    /* [indices...] of buffer() */                                    \
-  V(Address) /* [indices...] of buffer(): i64, an argument of instructions */  \
+#define POLYNAO_EXPR_KINDS(V)                                                 \
+  V(IntImm)   /* an integer constant */                                       \
+  V(FloatImm) /* a float constant */                                          \
+  V(Var)      /* a loop variable, let variable or scalar parameter */         \
+  V(Cast)     /* [x]: float to int truncates and saturates (NaN gives 0) */   \
+  V(Add)                                                                      \
+  V(Sub)                                                                      \
+  V(Mul)                                                                      \
+  V(Div) /* floor for integers */                                             \
+  V(Mod) /* floor; integers only */                                           \
+  V(Min)                                                                      \
+  V(Max)                                                                      \
+  V(Eq) /* comparisons and logic have type i1 */                              \
+  V(Ne)                                                                       \
+  V(Lt)                                                                       \
+  V(Le)                                                                       \
+  V(And)                                                                      \
+  V(Or)                                                                       \
+  V(Not)                                                                      \
+  V(Select)  /* [condition, then, else] */                                    \
+  V(Let)     /* [value, body], variable in var() */                           \
+  V(Load)    /* [indices...] of buffer() */                                   \
+  V(Address) /* [indices...] of buffer(): i64, an argument of instructions */ \
   V(Call)    /* [arguments...] of name() */
 
 enum class ExprKind : uint8_t {
@@ -79,8 +80,9 @@ std::string_view ExprKindName(ExprKind kind);
 inline bool IsComparison(ExprKind kind) { return kind >= ExprKind::kEq && kind <= ExprKind::kLe; }
 inline bool IsBinary(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kOr; }
 
-// A handle on an immutable, interned expression: within one Context two expressions are structurally
-// equal exactly if their handles are (`==`). Cheap to copy; lives as long as its Context.
+// A handle on an immutable, interned expression: within one Context two expressions are
+// structurally equal exactly if their handles are (`==`). Cheap to copy; lives as long as its
+// Context.
 class Expr {
  public:
   Expr() = default;
@@ -132,12 +134,12 @@ struct ExprNode {
   Context* context;
   absl::Span<const Expr> operands;
   union {
-    int64_t int_value;    // IntImm
-    double float_value;   // FloatImm
+    int64_t int_value;   // IntImm
+    double float_value;  // FloatImm
   };
-  std::string_view name;       // Var, Call
-  const BufferNode* buffer;    // Load, Address
-  const ExprNode* var;         // Let
+  std::string_view name;     // Var, Call
+  const BufferNode* buffer;  // Load, Address
+  const ExprNode* var;       // Let
 };
 
 // A multi-dimensional array. Scopes are open names; the ones in use are "gmem" (the default: memory
@@ -175,14 +177,14 @@ class Buffer {
   const BufferNode* node_ = nullptr;
 };
 
-#define POLYNAO_STMT_KINDS(V)                                                        \
-  V(For)      /* var() from min() for extent() iterations of body() */               \
-  V(If)       /* cond(), then_case(), else_case() (may be empty) */                  \
-  V(Let)      /* var() = value() in body() */                                        \
-  V(Allocate) /* buffer() lives during body() */                                     \
-  V(Store)    /* buffer()[indices()] = value() */                                    \
-  V(Pragma)   /* name() and operands(): a hint on body() that changes no meaning */  \
-  V(Evaluate) /* value(): a call for its effect */                                   \
+#define POLYNAO_STMT_KINDS(V)                                                       \
+  V(For)      /* var() from min() for extent() iterations of body() */              \
+  V(If)       /* cond(), then_case(), else_case() (may be empty) */                 \
+  V(Let)      /* var() = value() in body() */                                       \
+  V(Allocate) /* buffer() lives during body() */                                    \
+  V(Store)    /* buffer()[indices()] = value() */                                   \
+  V(Pragma)   /* name() and operands(): a hint on body() that changes no meaning */ \
+  V(Evaluate) /* value(): a call for its effect */                                  \
   V(Seq)      /* children() in order; none: does nothing */
 
 enum class StmtKind : uint8_t {
@@ -220,8 +222,8 @@ class Stmt {
   inline absl::Span<const Expr> operands() const;
   inline absl::Span<const Stmt> children() const;
 
-  inline Expr var() const;                  // For, Let
-  inline ForKind for_kind() const;          // For
+  inline Expr var() const;          // For, Let
+  inline ForKind for_kind() const;  // For
   Expr min() const { return Operand(StmtKind::kFor, 0); }
   Expr extent() const { return Operand(StmtKind::kFor, 1); }
   Expr cond() const { return Operand(StmtKind::kIf, 0); }
@@ -230,10 +232,10 @@ class Stmt {
   Stmt else_case() const { return Child(StmtKind::kIf, 1); }
   // For, Let, Allocate, Pragma.
   Stmt body() const { return children()[0]; }
-  inline Expr value() const;                    // Let, Store, Evaluate
+  inline Expr value() const;                      // Let, Store, Evaluate
   inline absl::Span<const Expr> indices() const;  // Store
-  inline Buffer buffer() const;                 // Allocate, Store
-  inline std::string_view name() const;         // Pragma key, thread axis
+  inline Buffer buffer() const;                   // Allocate, Store
+  inline std::string_view name() const;           // Pragma key, thread axis
   bool IsEmpty() const { return Is(StmtKind::kSeq) && children().empty(); }
 
   template <typename H>
@@ -243,11 +245,13 @@ class Stmt {
 
  private:
   Expr Operand(StmtKind expected, size_t i) const {
-    POLYNAO_CHECK(kind() == expected) << StmtKindName(kind()) << " is no " << StmtKindName(expected);
+    POLYNAO_CHECK(kind() == expected)
+        << StmtKindName(kind()) << " is no " << StmtKindName(expected);
     return operands()[i];
   }
   Stmt Child(StmtKind expected, size_t i) const {
-    POLYNAO_CHECK(kind() == expected) << StmtKindName(kind()) << " is no " << StmtKindName(expected);
+    POLYNAO_CHECK(kind() == expected)
+        << StmtKindName(kind()) << " is no " << StmtKindName(expected);
     return children()[i];
   }
 
@@ -274,11 +278,11 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  Expr Int(Type type, int64_t value);      // wraps `value` to `type`
+  Expr Int(Type type, int64_t value);  // wraps `value` to `type`
   Expr I32(int64_t value) { return Int(Type::kI32, value); }
   Expr I64(int64_t value) { return Int(Type::kI64, value); }
   Expr Bool(bool value) { return Int(Type::kI1, value ? 1 : 0); }
-  Expr Float(Type type, double value);     // rounds `value` to `type`
+  Expr Float(Type type, double value);  // rounds `value` to `type`
   // `value` as a constant of `type`, integer or float.
   Expr Const(Type type, int64_t value) {
     return IsFloat(type) ? Float(type, static_cast<double>(value)) : Int(type, value);
@@ -386,7 +390,8 @@ bool IsPureIntrinsic(std::string_view name);
 // How many arguments a pure intrinsic takes (all of one float type, which is its result's too).
 int PureIntrinsicArity(std::string_view name);
 
-// ---- operators -----------------------------------------------------------------------------------
+// ---- operators
+// -----------------------------------------------------------------------------------
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
@@ -397,17 +402,18 @@ Expr operator<(Expr a, Expr b);
 Expr operator<=(Expr a, Expr b);
 Expr operator>(Expr a, Expr b);
 Expr operator>=(Expr a, Expr b);
-Expr operator&&(Expr a, Expr b);
-Expr operator||(Expr a, Expr b);
-Expr operator!(Expr a);
+// Functions, not operators: `!e` asks a handle whether it is null.
+Expr And(Expr a, Expr b);
+Expr Or(Expr a, Expr b);
+Expr Not(Expr a);
 Expr Min(Expr a, Expr b);
 Expr Max(Expr a, Expr b);
 Expr Eq(Expr a, Expr b);
 Expr Ne(Expr a, Expr b);
 
 // A constant on one side takes the other side's type.
-#define POLYNAO_CONSTANT_OPERAND(op)                                              \
-  inline Expr operator op(Expr a, int64_t b);                                     \
+#define POLYNAO_CONSTANT_OPERAND(op)          \
+  inline Expr operator op(Expr a, int64_t b); \
   inline Expr operator op(int64_t a, Expr b);
 POLYNAO_CONSTANT_OPERAND(+)
 POLYNAO_CONSTANT_OPERAND(-)
@@ -420,7 +426,8 @@ POLYNAO_CONSTANT_OPERAND(>)
 POLYNAO_CONSTANT_OPERAND(>=)
 #undef POLYNAO_CONSTANT_OPERAND
 
-// ---- inline definitions --------------------------------------------------------------------------
+// ---- inline definitions
+// --------------------------------------------------------------------------
 
 inline ExprKind Expr::kind() const { return node_->kind; }
 inline Type Expr::type() const { return node_->type; }
@@ -453,13 +460,9 @@ inline absl::Span<const Expr> Stmt::indices() const {
 inline Buffer Stmt::buffer() const { return Buffer(node_->buffer); }
 inline std::string_view Stmt::name() const { return node_->name; }
 
-#define POLYNAO_CONSTANT_OPERAND(op)                                                             \
-  inline Expr operator op(Expr a, int64_t b) {                                                   \
-    return a op a.context().Const(a.type(), b);                             \
-  }                                                                                              \
-  inline Expr operator op(int64_t a, Expr b) {                                                   \
-    return b.context().Const(b.type(), a) op b;                             \
-  }
+#define POLYNAO_CONSTANT_OPERAND(op)                                                         \
+  inline Expr operator op(Expr a, int64_t b) { return a op a.context().Const(a.type(), b); } \
+  inline Expr operator op(int64_t a, Expr b) { return b.context().Const(b.type(), a) op b; }
 POLYNAO_CONSTANT_OPERAND(+)
 POLYNAO_CONSTANT_OPERAND(-)
 POLYNAO_CONSTANT_OPERAND(*)

@@ -79,7 +79,7 @@ uint16_t FloatToHalf(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (bits >> 16) & 0x8000;
   const uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);  // NaN
+  if (magnitude > 0x7f800000) return static_cast<uint16_t>(sign | 0x7e00);   // NaN
   if (magnitude >= 0x47800000) return static_cast<uint16_t>(sign | 0x7c00);  // >= 65536
   if (magnitude < 0x38800000) {
     // Subnormal in f16: adding 0.5 leaves the mantissa, rounded, in the low bits.

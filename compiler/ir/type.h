@@ -12,16 +12,16 @@
 namespace polynao::ir {
 
 // V(name, text, long alias, bytes, is_float)
-#define POLYNAO_TYPES(V)              \
-  V(I1, "i1", "bool", 1, false)       \
-  V(I8, "i8", "int8", 1, false)       \
-  V(I16, "i16", "int16", 2, false)    \
-  V(I32, "i32", "int32", 4, false)    \
-  V(I64, "i64", "int64", 8, false)    \
-  V(U8, "u8", "uint8", 1, false)      \
-  V(F16, "f16", "float16", 2, true)   \
+#define POLYNAO_TYPES(V)               \
+  V(I1, "i1", "bool", 1, false)        \
+  V(I8, "i8", "int8", 1, false)        \
+  V(I16, "i16", "int16", 2, false)     \
+  V(I32, "i32", "int32", 4, false)     \
+  V(I64, "i64", "int64", 8, false)     \
+  V(U8, "u8", "uint8", 1, false)       \
+  V(F16, "f16", "float16", 2, true)    \
   V(BF16, "bf16", "bfloat16", 2, true) \
-  V(F32, "f32", "float32", 4, true)   \
+  V(F32, "f32", "float32", 4, true)    \
   V(F64, "f64", "float64", 8, true)
 
 enum class Type : uint8_t {

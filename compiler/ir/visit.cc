@@ -161,6 +161,8 @@ class Substituter {
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
 
+  bool IsBound(Var var) const { return vars_.contains(var); }
+
   Var Bind(Var var) {
     if (!fresh_bindings_) return var;
     Context& out = target_ ? *target_ : var.context();
@@ -257,7 +259,13 @@ Function CloneInto(const Function& function, std::shared_ptr<Context> target) {
   for (const Attribute& attribute : function.attributes) {
     Attribute copy = attribute;
     for (AttributeValue& value : copy.values) {
-      if (auto* e = std::get_if<Expr>(&value)) value = substituter.Replace(*e);
+      auto* e = std::get_if<Expr>(&value);
+      if (e == nullptr) continue;
+      // Words of the attribute's own language are variables that nothing else binds.
+      ForEachExpr(*e, [&](Expr x) {
+        if (x.Is(ExprKind::kVar) && !substituter.IsBound(x)) substituter.Bind(x);
+      });
+      value = substituter.Replace(*e);
     }
     clone.attributes.push_back(std::move(copy));
   }

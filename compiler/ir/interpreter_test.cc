@@ -1,0 +1,242 @@
+#include "compiler/ir/interpreter.h"
+
+#include <cmath>
+#include <limits>
+
+#include "base/text.h"
+#include "compiler/ir/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::ir {
+namespace {
+
+using ::testing::HasSubstr;
+
+Function MustParse(std::string_view text) {
+  absl::StatusOr<Function> f = ParseFunction(text, "test.nir");
+  if (!f.ok()) std::cerr << f.status() << std::endl;
+  return *std::move(f);
+}
+
+// Runs `func f(A: TYPE[N], ...scalars)` on zeros and returns A.
+std::vector<double> Values(std::string_view text, std::vector<int64_t> scalars = {},
+                           Counts* counts = nullptr) {
+  const Function f = MustParse(text);
+  const Buffer a = f.params[0].buffer;
+  Tensor tensor(a->type, {a->extents[0].int_value()});
+  std::vector<Argument> arguments = {Argument::Of(&tensor)};
+  for (int64_t scalar : scalars) arguments.push_back(Argument::Int(scalar));
+  const absl::Status status = Interpret(f, arguments, counts);
+  EXPECT_TRUE(status.ok()) << status;
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.Value(i));
+  return values;
+}
+
+std::string Trap(std::string_view text, std::vector<int64_t> scalars = {}) {
+  const Function f = MustParse(text);
+  const Buffer a = f.params[0].buffer;
+  Tensor tensor(a->type, {a->extents[0].int_value()});
+  std::vector<Argument> arguments = {Argument::Of(&tensor)};
+  for (int64_t scalar : scalars) arguments.push_back(Argument::Int(scalar));
+  const absl::Status status = Interpret(f, arguments, nullptr, {.max_operations = 1000});
+  EXPECT_FALSE(status.ok());
+  return std::string(status.message());
+}
+
+using V = std::vector<double>;
+
+TEST(InterpreterTest, FloorDivisionFollowsTheDivisor) {
+  EXPECT_EQ(Values("func f(A: i32[8], a: i32, b: i32) { A[0] = a / b A[1] = a % b A[2] = a / -b"
+                   " A[3] = a % -b A[4] = -a / b A[5] = -a % b A[6] = -a / -b A[7] = -a % -b }",
+                   {7, 3}),
+            (V{2, 1, -3, -2, -3, 2, 2, -1}));
+}
+
+TEST(InterpreterTest, DivisionAtTheEndOfTheRange) {
+  EXPECT_EQ(Values("func f(A: i32[2], a: i32, b: i32) { A[0] = a / b A[1] = a % b }",
+                   {std::numeric_limits<int32_t>::min(), -1}),
+            (V{-2147483648.0, 0}));
+}
+
+TEST(InterpreterTest, StoredIntegersWrapAndIndicesTrap) {
+  EXPECT_EQ(Values("func f(A: i32[2], a: i32) { A[0] = a + 1 A[1] = a * 2 }", {2147483647}),
+            (V{-2147483648.0, -2}));
+  EXPECT_EQ(Values("func f(A: i8[2], a: i8) { A[0] = a + 1 A[1] = 0 - a - 2 }", {127}),
+            (V{-128, 127}));
+  EXPECT_EQ(Trap("func f(A: i32[2], a: i32) { A[a + 1 - a] = 1 }", {2147483647}),
+            "function 'f', in 'A[a + 1 - a] = 1': the index arithmetic overflows i32");
+  EXPECT_THAT(Trap("func f(A: i32[2], a: i32) { if (a + 1 > a) { A[0] = 1 } }", {2147483647}),
+              HasSubstr("the index arithmetic overflows i32"));
+}
+
+TEST(InterpreterTest, FloatsRoundOncePerOperation) {
+  EXPECT_EQ(
+      Values("func f(A: f16[3]) { A[0] = f16(2048.0) + f16(1.0) A[1] = f16(2048.0) + f16(1.0) "
+             "+ f16(1.0) A[2] = f16(60000.0) + f16(60000.0) }"),
+      (V{2048, 2048, std::numeric_limits<double>::infinity()}));
+  EXPECT_EQ(Values("func f(A: f32[1]) { A[0] = 16777216.0 + 1.0 }"), (V{16777216}));
+}
+
+TEST(InterpreterTest, MinAndMaxKeepANaNOnTheLeft) {
+  const V values = Values(
+      "func f(A: f32[4]) { A[0] = min(f32(nan), 1.0) A[1] = min(1.0, f32(nan))"
+      " A[2] = max(f32(nan), 1.0) A[3] = max(1.0, f32(nan)) }");
+  EXPECT_TRUE(std::isnan(values[0]));
+  EXPECT_EQ(values[1], 1);
+  EXPECT_TRUE(std::isnan(values[2]));
+  EXPECT_EQ(values[3], 1);
+}
+
+TEST(InterpreterTest, CastsSaturate) {
+  EXPECT_EQ(Values("func f(A: i32[6]) { A[0] = cast(i32, 1e20) A[1] = cast(i32, -1e20)"
+                   " A[2] = cast(i32, f32(nan)) A[3] = cast(i32, -2.7)"
+                   " A[4] = cast(i32, cast(u8, -5.0)) A[5] = cast(i32, cast(i8, i32(200))) }"),
+            (V{2147483647, -2147483648.0, 0, -2, 0, -56}));
+}
+
+TEST(InterpreterTest, OnlyTheNeededSideIsEvaluated) {
+  EXPECT_EQ(Values("func f(A: i32[3], n: i32) { A[0] = select(n == 0, 7, 10 / n)"
+                   " A[1] = select(n != 0 && 10 / n > 1, 1, 2)"
+                   " A[2] = select(n == 0 || 10 / n > 1, 1, 2) }",
+                   {0}),
+            (V{7, 2, 1}));
+}
+
+TEST(InterpreterTest, LoopsWithEdgeExtents) {
+  EXPECT_EQ(Values("func f(A: i32[4], n: i32) { for (i, 2, n) { A[i] = i } "
+                   "parallel (j, 0, -3) { A[0] = 9 } thread (t, 1, 1) { A[t] = 5 } }",
+                   {2}),
+            (V{0, 5, 2, 3}));
+  // The bounds are evaluated once.
+  EXPECT_EQ(Values("func f(A: i32[4]) { A[0] = 2 for (i, 0, A[0]) { A[0] = 4 A[1] = A[1] + 1 } }"),
+            (V{4, 2, 0, 0}));
+}
+
+TEST(InterpreterTest, LetsAllocationsAndScalars) {
+  EXPECT_EQ(Values("func f(A: i32[2], n: i32) { let x = n * 2 allocate L: i32[x, 2] @local "
+                   "for (i, 0, x) { L[i, 1] = i + x } A[0] = L[x - 1, 1] "
+                   "A[1] = (let y: i32 = x + 1 in y * y) }",
+                   {3}),
+            (V{11, 49}));
+  EXPECT_EQ(Values("func f(A: f32[1]) { allocate cell: f32[] @reg cell[] = 2.5 A[0] = cell[] }"),
+            (V{2.5}));
+}
+
+TEST(InterpreterTest, TrapsNameStatementAndLoopVariables) {
+  EXPECT_EQ(Trap("func f(A: i32[4]) { for (i, 0, 2) { for (j, 0, 3) { A[i * 3 + j] = 1 } } }"),
+            "function 'f', in 'A[i * 3 + j] = 1' with i = 1, j = 1: index 4 of dimension 0 is "
+            "outside 0 .. 3");
+  EXPECT_THAT(Trap("func f(A: i32[4]) { A[0] = A[0 - 1] }"),
+              HasSubstr("index -1 of dimension 0 is outside 0 .. 3"));
+  EXPECT_THAT(Trap("func f(A: i32[4]) { A[0] = 1 / A[0] }"), HasSubstr("division by zero"));
+  EXPECT_THAT(Trap("func f(A: i32[4]) { A[0] = 1 % A[0] }"), HasSubstr("division by zero"));
+  EXPECT_THAT(Trap("func f(A: i32[4]) { allocate L: i32[4] L[1] = 1 A[0] = L[0] }"),
+              HasSubstr("element 0 of L is read before it is stored"));
+  // Each pass through an allocation starts undefined again.
+  EXPECT_THAT(Trap("func f(A: i32[4]) { for (i, 0, 2) { allocate L: i32[1] "
+                   "if (i == 0) { L[0] = 1 } A[0] = L[0] } }"),
+              HasSubstr("with i = 1: element 0 of L is read before it is stored"));
+  EXPECT_THAT(Trap("func f(A: i32[4]) { for (i, 0, 100000) { A[0] = 1 } }"),
+              HasSubstr("more than 1000 loop iterations"));
+  EXPECT_THAT(Trap("func f(A: i32[4], n: i32) { for (i, n, 2) { A[0] = i } }", {2147483647}),
+              HasSubstr("the loop's last value overflows i32"));
+  EXPECT_THAT(Trap("func f(A: i32[4], n: i32) { allocate L: i32[n] A[0] = 1 }", {-2}),
+              HasSubstr("allocation of L with the extent -2"));
+}
+
+TEST(InterpreterTest, ChecksArguments) {
+  const Function f = MustParse("func f(A: f32[n, 4] in, n: i32) { }");
+  Tensor right(Type::kF32, {3, 4});
+  Tensor wrong(Type::kF32, {4, 3});
+  EXPECT_TRUE(Interpret(f, {Argument::Of(&right), Argument::Int(3)}).ok());
+  EXPECT_EQ(Interpret(f, {Argument::Of(&wrong), Argument::Int(3)}).message(),
+            "function 'f': parameter 'A' is f32[3, 4], found f32[4, 3]");
+  EXPECT_EQ(Interpret(f, {Argument::Of(&right)}).message(),
+            "function 'f' takes 2 arguments, found 1");
+}
+
+TEST(InterpreterTest, CountsWhatRan) {
+  Counts counts;
+  Values("func f(A: i32[8], n: i32) { for (i, 0, 8) { if (i < n) { A[i] = A[i] * 3 + i / 2 } } }",
+         {5}, &counts);
+  EXPECT_EQ(counts.loads, 5);
+  EXPECT_EQ(counts.stores, 5);
+  EXPECT_EQ(counts.int_mul, 5);
+  EXPECT_EQ(counts.int_add, 5);
+  EXPECT_EQ(counts.int_div, 5);
+  EXPECT_EQ(counts.int_compare, 8);
+  EXPECT_EQ(counts.iterations, 8);
+  EXPECT_EQ(counts.branches, 8 + 9);  // ifs, and loop tests including the last
+  EXPECT_EQ(counts.float_ops, 0);
+}
+
+class OneInstruction : public Intrinsics {
+ public:
+  explicit OneInstruction(Function meaning) : meaning_(std::move(meaning)) {}
+  const Function* FindMeaning(std::string_view name) const override {
+    return name == "vadd.f32" ? &meaning_ : nullptr;
+  }
+
+ private:
+  Function meaning_;
+};
+
+TEST(InterpreterTest, InstructionsRunTheirMeaning) {
+  const OneInstruction set(
+      MustParse("func vadd(dst: f32[n] @nmem out, a: f32[n] @nmem in, b: f32[n] @nmem in, n: i64)"
+                "{ for (i: i64, 0, n) { dst[i] = a[i] + b[i] } }"));
+  // Only 3 of 4 lanes are defined; the instruction may compute all, the program may read 3.
+  const auto program = [](int reads) {
+    return MustParse(
+        StrCat("func f(A: f32[4]) { allocate L: f32[2, 4] @nmem allocate M: f32[4] @nmem "
+               "for (i, 0, 3) { L[0, i] = cast(f32, i) L[1, i] = 10.0 } "
+               "vadd.f32(&M[0], &L[0, 0], &L[1, 0], 4) "
+               "for (i, 0, ",
+               reads, ") { A[i] = M[i] } }"));
+  };
+  Tensor a(Type::kF32, {4});
+  Counts counts;
+  const InterpreterOptions options = {.intrinsics = &set};
+  ASSERT_TRUE(Interpret(program(3), {Argument::Of(&a)}, &counts, options).ok());
+  EXPECT_EQ(a.Value(2), 12);
+  EXPECT_EQ(counts.instructions, 1);
+  EXPECT_THAT(std::string(Interpret(program(4), {Argument::Of(&a)}, nullptr, options).message()),
+              HasSubstr("element 3 of M is read before it is stored"));
+  EXPECT_THAT(std::string(Interpret(MustParse("func f(A: f32[4]) { vadd.f32(&A[0], &A[1], &A[0], "
+                                              "4) }"),
+                                    {Argument::Of(&a)}, nullptr, options)
+                              .message()),
+              HasSubstr("operand 'a' reaches element 4 of A, which has 4"));
+  EXPECT_THAT(std::string(Interpret(MustParse("func f(A: f32[4]) { vsub.f32(&A[0]) }"),
+                                    {Argument::Of(&a)}, nullptr, options)
+                              .message()),
+              HasSubstr("no instruction is named 'vsub.f32'"));
+}
+
+TEST(TensorTest, RandomValuesAreExactInNarrowTypes) {
+  const Tensor a = RandomTensor(Type::kF16, {1000}, 7);
+  const Tensor b = RandomTensor(Type::kF64, {1000}, 7);
+  for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(a.Value(i), b.Value(i));
+  EXPECT_EQ(Compare(a, RandomTensor(Type::kF16, {1000}, 7)).max_abs, 0);
+  EXPECT_GT(Compare(a, RandomTensor(Type::kF16, {1000}, 8)).max_abs, 0);
+}
+
+TEST(TensorTest, CompareFindsTheLargestDifference) {
+  Tensor a(Type::kF32, {3});
+  Tensor b(Type::kF32, {3});
+  b.SetValue(1, 0.5);
+  b.SetValue(2, 2);
+  const Difference d = Compare(a, b);
+  EXPECT_EQ(d.max_abs, 2);
+  EXPECT_EQ(d.where, 2);
+  a.SetValue(0, NAN);
+  b.SetValue(0, NAN);
+  EXPECT_EQ(Compare(a, b).max_abs, 2);
+  b.SetValue(0, 1);
+  EXPECT_TRUE(std::isinf(Compare(a, b).max_abs));
+}
+
+}  // namespace
+}  // namespace polynao::ir

@@ -1,0 +1,185 @@
+#include "compiler/ir/verify.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::ir {
+namespace {
+
+class Verifier {
+ public:
+  explicit Verifier(const Function& function) : function_(function) {}
+
+  absl::Status Run() {
+    for (const Param& param : function_.params) {
+      if (static_cast<bool>(param.var) == static_cast<bool>(param.buffer)) {
+        return InvalidInput("a parameter is a scalar or a buffer, and not both");
+      }
+      if (param.var) RETURN_IF_ERROR(BindVar(param.var));
+    }
+    for (const Param& param : function_.params) {
+      if (param.buffer) RETURN_IF_ERROR(BindBuffer(param.buffer));
+    }
+    return CheckStmt(function_.body);
+  }
+
+ private:
+  absl::Status BindVar(Var var) {
+    if (!ever_bound_.insert(var.node()).second) {
+      return InvalidInput("variable '", var.name(), "' is bound twice");
+    }
+    in_scope_.insert(var.node());
+    return absl::OkStatus();
+  }
+
+  absl::Status BindBuffer(Buffer buffer) {
+    if (!ever_bound_.insert(buffer.node()).second) {
+      return InvalidInput("buffer '", buffer->name, "' is bound twice");
+    }
+    for (Expr extent : buffer->extents) {
+      if (!IsInt(extent.type()) || extent.type() == Type::kI1) {
+        return InvalidInput("buffer '", buffer->name, "' has an extent of ",
+                            TypeName(extent.type()));
+      }
+      RETURN_IF_ERROR(CheckExpr(extent, false));
+    }
+    in_scope_.insert(buffer.node());
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckExpr(Expr root, bool is_statement) {
+    absl::Status status;
+    std::vector<const void*> lets;
+    // Lets inside the expression first: their bodies are visited before them.
+    ForEachExpr(root, [&](Expr e) {
+      if (e.Is(ExprKind::kLet)) lets.push_back(e.var().node());
+    });
+    for (const void* let : lets) in_scope_.insert(let);
+    absl::flat_hash_set<const ExprNode*> call_arguments;
+    if (is_statement) {
+      for (Expr e : root.operands()) call_arguments.insert(e.node());
+    }
+    ForEachExpr(root, [&](Expr e) {
+      if (status.ok()) status = CheckNode(e, e == root && is_statement, call_arguments);
+    });
+    for (const void* let : lets) in_scope_.erase(let);
+    return status;
+  }
+
+  absl::Status CheckNode(Expr e, bool is_statement,
+                         const absl::flat_hash_set<const ExprNode*>& call_arguments) {
+    switch (e.kind()) {
+      case ExprKind::kVar:
+        if (!in_scope_.contains(e.node())) {
+          return InvalidInput("variable '", e.name(), "' is used outside its scope");
+        }
+        break;
+      case ExprKind::kLoad:
+      case ExprKind::kAddress:
+        if (!in_scope_.contains(e.buffer())) {
+          return InvalidInput("buffer '", e.buffer()->name, "' is used outside its scope");
+        }
+        for (Expr index : e.operands()) {
+          if (!IsInt(index.type()) || index.type() == Type::kI1) {
+            return InvalidInput("an index of '", e.buffer()->name, "' is ", TypeName(index.type()));
+          }
+        }
+        if (e.Is(ExprKind::kAddress) && !call_arguments.contains(e.node())) {
+          return InvalidInput("the address ", Print(e), " is no argument of an instruction");
+        }
+        break;
+      case ExprKind::kCall:
+        if (IsPureIntrinsic(e.name())) {
+          const size_t arity = PureIntrinsicArity(e.name());
+          if (e.operands().size() != arity) {
+            return InvalidInput(e.name(), " takes ", arity, " arguments, found ",
+                                e.operands().size());
+          }
+          for (Expr operand : e.operands()) {
+            if (operand.type() != e.type() || !IsFloat(e.type())) {
+              return InvalidInput(e.name(), " of ", TypeName(operand.type()), " gives ",
+                                  TypeName(e.type()));
+            }
+          }
+        } else if (!is_statement) {
+          return InvalidInput("the instruction ", e.name(), " is called inside an expression");
+        }
+        break;
+      case ExprKind::kAdd:
+      case ExprKind::kSub:
+      case ExprKind::kMul:
+      case ExprKind::kDiv:
+      case ExprKind::kMod:
+      case ExprKind::kMin:
+      case ExprKind::kMax:
+        if (e.type() == Type::kI1) {
+          return InvalidInput("arithmetic on conditions: ", Print(e));
+        }
+        break;
+      default:
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  // "in statement ...: " with the first line of its text.
+  static absl::Status At(Stmt s, const absl::Status& status) {
+    if (status.ok()) return status;
+    std::string text = Print(s);
+    text = text.substr(0, text.find('\n'));
+    return WithContext(StrCat("in '", text, "'"), status);
+  }
+
+  absl::Status CheckStmt(Stmt s) {
+    switch (s.kind()) {
+      case StmtKind::kStore:
+        if (!in_scope_.contains(s.buffer().node())) {
+          return At(s, InvalidInput("buffer '", s.buffer()->name, "' is used outside its scope"));
+        }
+        for (Expr index : s.indices()) {
+          if (!IsInt(index.type()) || index.type() == Type::kI1) {
+            return At(s, InvalidInput("an index is ", TypeName(index.type())));
+          }
+        }
+        break;
+      case StmtKind::kEvaluate:
+        if (!s.value().Is(ExprKind::kCall) || IsPureIntrinsic(s.value().name())) {
+          return At(s, InvalidInput("a statement without an effect"));
+        }
+        break;
+      case StmtKind::kFor:
+        if (s.for_kind() == ForKind::kThread && !axes_.insert(std::string(s.name())).second) {
+          return At(s, InvalidInput("thread axis '", s.name(), "' inside itself"));
+        }
+        break;
+      default:
+        break;
+    }
+    for (Expr e : s.operands()) {
+      RETURN_IF_ERROR(At(s, CheckExpr(e, s.Is(StmtKind::kEvaluate))));
+    }
+    if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) RETURN_IF_ERROR(At(s, BindVar(s.var())));
+    if (s.Is(StmtKind::kAllocate)) RETURN_IF_ERROR(At(s, BindBuffer(s.buffer())));
+    for (Stmt child : s.children()) RETURN_IF_ERROR(CheckStmt(child));
+    if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) in_scope_.erase(s.var().node());
+    if (s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread)
+      axes_.erase(std::string(s.name()));
+    if (s.Is(StmtKind::kAllocate)) in_scope_.erase(s.buffer().node());
+    return absl::OkStatus();
+  }
+
+  const Function& function_;
+  absl::flat_hash_set<const void*> in_scope_;
+  absl::flat_hash_set<const void*> ever_bound_;
+  absl::flat_hash_set<std::string> axes_;
+};
+
+}  // namespace
+
+absl::Status Verify(const Function& function) {
+  return WithContext(StrCat("function '", function.name, "'"), Verifier(function).Run());
+}
+
+}  // namespace polynao::ir
