@@ -19,7 +19,6 @@
 #define ISA_INSTRUCTION_SET_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +31,7 @@
 #include "absl/types/span.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
+#include "isa/machine.h"
 
 namespace polynao::isa {
 
@@ -107,10 +107,6 @@ struct ByteRanges {
 };
 
 struct Instruction;
-
-// Evaluates an integer expression over an instruction's scalar and address operands, and machine
-// parameters by name. Errors: division by zero, an unknown name.
-using MachineParameters = std::map<std::string, int64_t, std::less<>>;
 
 struct Constraint {
   ir::Expr condition;  // i1
