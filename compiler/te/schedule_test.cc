@@ -35,7 +35,8 @@ class ScheduleTest : public ::testing::Test {
   Tensor r_ = g_.Compute("R", {6}, [&](Expr i) { return ReduceMax(a_(i, k_), k_); });
 };
 
-// ---- primitives: before --> after ----------------------------------------------------------------
+// ---- primitives: before --> after
+// ----------------------------------------------------------------
 
 TEST_F(ScheduleTest, NoPrimitive) {
   Schedule s(b_);
@@ -253,9 +254,8 @@ TEST_F(ScheduleTest, CacheWriteOfAReduction) {
 }
 
 TEST_F(ScheduleTest, CacheWriteOfSeveralResults) {
-  std::vector<Tensor> two = g_.ComputeMany("M", {6}, [&](Expr i) {
-    return std::vector<Body>{a_(i, Expr(i)), a_(i, i) * 2};
-  });
+  std::vector<Tensor> two = g_.ComputeMany(
+      "M", {6}, [&](Expr i) { return std::vector<Body>{a_(i, Expr(i)), a_(i, i) * 2}; });
   Schedule s(two);
   Tensor cached = s.CacheWrite(two[1], "nmem");
   EXPECT_EQ(cached.name(), "M.nmem.1");
@@ -267,8 +267,9 @@ TEST_F(ScheduleTest, KindsOfLoops) {
   Schedule s(b_);
   auto [jo, ji] = s[b_].Split(s[b_].axis(1), 5);
   s[b_].Parallel(s[b_].axis(0)).Unroll(jo).Vectorize(ji);
-  EXPECT_THAT(Text(s),
-              HasSubstr("parallel (i, 0, 6) {\n  unroll (jo, 0, 2) {\n    vectorize (ji, 0, 5) {\n"));
+  EXPECT_THAT(
+      Text(s),
+      HasSubstr("parallel (i, 0, 6) {\n  unroll (jo, 0, 2) {\n    vectorize (ji, 0, 5) {\n"));
 }
 
 TEST_F(ScheduleTest, BindNamesTheLoop) {
@@ -347,7 +348,8 @@ TEST_F(ScheduleTest, StorageAlignOfOuterDimensions) {
   EXPECT_THAT(Text(s), HasSubstr("allocate Q: i32[3, 8, 8]\n"));
 }
 
-// ---- wrong use -----------------------------------------------------------------------------------
+// ---- wrong use
+// -----------------------------------------------------------------------------------
 
 struct WrongUse {
   std::string_view message;
@@ -539,8 +541,9 @@ TEST_F(ScheduleTest, AlignmentThatNoPaddingReaches) {
   Tensor o = g_.Compute("O", {3, 5, 6}, [&](const Axes& i) { return q(i) + 1; });
   Schedule s(o);
   s[q].StorageAlign(s[q].axis(0), 8, 1);  // multiples of 6 are never 1 modulo 8
-  EXPECT_THAT(Text(s), HasSubstr("stage Q: StorageAlign: no padding of dimension 1 makes the stride "
-                                 "of axis i 1 modulo 8"));
+  EXPECT_THAT(Text(s),
+              HasSubstr("stage Q: StorageAlign: no padding of dimension 1 makes the stride "
+                        "of axis i 1 modulo 8"));
 }
 
 TEST_F(ScheduleTest, TheFirstMistakeCounts) {
