@@ -4,45 +4,79 @@
 #define ISA_MACHINE_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "isa/instruction_set.h"
+#include "compiler/ir/type.h"
 
 namespace polynao::isa {
 
+using MachineParameters = std::map<std::string, int64_t, std::less<>>;
+
 // A validated machine description. Times are cycles, sizes bytes, rates bytes or operations a
-// cycle. Every parameter is reachable by its dotted name in the file ("core.nmem_kib"); the fields
-// below are the ones code uses.
+// cycle. Every parameter is reachable by its dotted name in the file ("core.nmem_kib");
+// docs/timing.md says what each one does.
 struct Machine {
   std::string name;  // "mlu270"
-  // Every parameter by dotted name, resolved (defaults and --set applied), for results and @cost.
+  // Every parameter by dotted name, resolved (overrides applied), for results and @cost.
   MachineParameters parameters;
 
   int64_t Get(std::string_view dotted_name) const;  // the parameter must exist
-  double clock_ghz = 1.0;
+  double clock_ghz() const { return static_cast<double>(Get("card.clock_mhz")) / 1000; }
 
   int64_t clusters() const { return Get("card.clusters"); }
   int64_t cores_per_cluster() const { return Get("cluster.cores"); }
   int64_t cores() const { return clusters() * cores_per_cluster(); }
-  int64_t nmem_bytes() const { return Get("core.nmem_kib") * 1024; }
+  // Bytes that a program may use: without what is reserved.
+  int64_t nmem_bytes() const {
+    return (Get("core.nmem_kib") - Get("core.nmem_reserved_kib")) * 1024;
+  }
   int64_t wmem_bytes() const { return Get("core.wmem_kib") * 1024; }
-  int64_t smem_bytes() const { return Get("cluster.smem_kib") * 1024; }
+  int64_t smem_bytes() const {
+    return (Get("cluster.smem_kib") - Get("cluster.smem_reserved_kib")) * 1024;
+  }
+  // Bytes a cycle of all GMEM channels together.
+  double gmem_bytes_per_cycle() const {
+    return static_cast<double>(Get("gmem.channels") * Get("gmem.channel_bytes_per_kilocycle")) /
+           1000;
+  }
 };
 
-// One parameter of the schema: name, what it means, allowed range, where its default comes from.
+// What a task needs at least, for BoundCycles.
+struct Work {
+  int64_t gmem_bytes = 0;  // that must cross GMEM once
+  int64_t macs = 0;        // multiply-accumulates of the tensor unit, of operand type
+  ir::Type mac_type = ir::Type::kI8;
+  int64_t vector_elements = 0;  // element operations of the vector unit, of type
+  ir::Type vector_type = ir::Type::kF16;
+};
+
+// max over GMEM, tensor units and vector units of work / peak rate of the whole card, rounded up.
+// No latency, no start-up cost. Errors: a type for which the machine has no rate.
+absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work);
+
+// One parameter as a machine file states it.
 struct MachineParameter {
   std::string name;
   std::string unit;
-  int64_t value;
+  std::string meaning;
+  int64_t value = 0;
   std::string source;  // "sourced", "derived" or "assumed", then the reference
 };
 
-// Parses a machine file and applies overrides ("core.nmem_kib=256"). Errors name file and line, the
-// parameter, what is allowed and what came; contradictions too (NMEM smaller than what is reserved,
-// a DMA burst larger than the channel interleave, ...).
+// Parses a machine file and applies overrides ("core.nmem_kib=256"). A file states its name and
+// every parameter, each with its source:
+//
+//   name = "mlu270"
+//   [core]
+//   nmem_kib = { value = 512, source = "sourced: mlu-ops v0.4.0 build.sh" }
+//
+// Errors name file and line, the parameter, what is allowed and what came; contradictions too (NMEM
+// not larger than what is reserved, a DMA burst larger than the channel interleave, ...).
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides = {});
 

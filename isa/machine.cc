@@ -1,0 +1,268 @@
+#include "isa/machine.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status.h"
+#define TOML_EXCEPTIONS 0
+#include "toml++/toml.h"
+
+namespace polynao::isa {
+namespace {
+
+struct Schema {
+  const char* name;
+  const char* unit;
+  int64_t min;
+  int64_t max;
+  const char* meaning;
+};
+
+constexpr int64_t kMaxCycles = 1'000'000;
+
+// Every parameter a machine file states, in the order of the documentation.
+constexpr Schema kSchema[] = {
+    {"card.clusters", "", 1, 64, "clusters"},
+    {"card.clock_mhz", "MHz", 1, 100'000, "clock; only turns cycles into time"},
+    {"card.launch", "cycles", 0, 1'000'000'000, "host's launch cost, reported apart"},
+    {"cluster.cores", "", 1, 16, "cores in a cluster, without the memory core"},
+    {"cluster.smem_kib", "KiB", 1, 1 << 20, "SMEM"},
+    {"cluster.smem_reserved_kib", "KiB", 0, 1 << 20, "SMEM that programs may not use"},
+    {"cluster.link_bytes", "B/cycle", 1, 1 << 16, "link to GMEM, each direction"},
+    {"core.nmem_kib", "KiB", 1, 1 << 20, "NMEM"},
+    {"core.nmem_reserved_kib", "KiB", 0, 1 << 20, "NMEM that programs may not use"},
+    {"core.wmem_kib", "KiB", 1, 1 << 20, "WMEM, all banks together"},
+    {"core.wmem_banks", "", 1, 1024, "banks of WMEM"},
+    {"core.queue_depth", "", 1, 4096, "instructions that wait in one queue"},
+    {"gmem.mib", "MiB", 1, 1 << 20, "GMEM"},
+    {"gmem.channels", "", 1, 64, "channels"},
+    {"gmem.channel_bytes_per_kilocycle", "B/1000 cycles", 1, 1 << 26, "rate of one channel"},
+    {"gmem.interleave", "B", 64, 1 << 24, "consecutive bytes on one channel"},
+    {"gmem.granule", "B", 1, 4096, "smallest access"},
+    {"gmem.latency", "cycles", 0, kMaxCycles, "between channel and cluster link"},
+    {"scalar.issue", "cycles", 1, 1000, "from issue until an instruction is in its queue"},
+    {"scalar.simple", "cycles", 1, 1000, "moves, integer arithmetic, branches"},
+    {"scalar.div", "cycles", 1, 1000, "integer division"},
+    {"scalar.nmem", "cycles", 1, 1000, "scalar access to NMEM"},
+    {"vector.start", "cycles", 0, kMaxCycles, "start of an instruction"},
+    {"vector.bytes", "B/cycle", 1, 1 << 16, "bytes of one operand a cycle"},
+    {"vector.slow", "", 1, 1024, "how much slower division, exp, log, ... are"},
+    {"tensor.start", "cycles", 0, kMaxCycles, "start of an instruction"},
+    {"tensor.macs_i8", "MAC/cycle", 0, 1 << 24, "i8 operands; 0: not supported"},
+    {"tensor.macs_i16", "MAC/cycle", 0, 1 << 24, "i16 operands"},
+    {"tensor.macs_f16", "MAC/cycle", 0, 1 << 24, "f16 operands"},
+    {"tensor.macs_f32", "MAC/cycle", 0, 1 << 24, "f32 operands"},
+    {"tensor.lanes", "", 1, 4096, "output channels processed together"},
+    {"io_dma.start", "cycles", 0, kMaxCycles, "start of an instruction"},
+    {"io_dma.port_bytes", "B/cycle", 1, 1 << 16, "a core's port to the cluster link"},
+    {"io_dma.memory_core_port_bytes", "B/cycle", 1, 1 << 16, "the memory core's port"},
+    {"io_dma.burst", "B", 1, 1 << 20, "largest burst; bursts do not cross multiples of it"},
+    {"io_dma.outstanding", "", 1, 4096, "bursts in flight"},
+    {"io_dma.strided_reads", "", 1, 4096, "segments in flight of a strided load"},
+    {"io_dma.strided_writes", "", 1, 4096, "segments in flight of a strided store"},
+    {"move_dma.start", "cycles", 0, kMaxCycles, "start of an instruction"},
+    {"move_dma.port_bytes", "B/cycle", 1, 1 << 16, "a core's port to SMEM"},
+    {"move_dma.outstanding", "", 1, 4096, "bursts in flight"},
+    {"smem.bytes", "B/cycle", 1, 1 << 16, "SMEM's port, shared by the cluster"},
+    {"smem.granule", "B", 1, 4096, "smallest access"},
+    {"smem.burst", "B", 1, 1 << 20, "largest burst"},
+    {"smem.latency", "cycles", 0, kMaxCycles, "between SMEM and a core's port"},
+    {"sync.drain", "cycles", 0, kMaxCycles, "added to waiting for queues"},
+    {"sync.cluster", "cycles", 0, kMaxCycles, "from the last arrival at a cluster barrier"},
+    {"sync.global", "cycles", 0, kMaxCycles, "from the last arrival at a global barrier"},
+};
+
+const Schema* FindSchema(std::string_view name) {
+  for (const Schema& schema : kSchema) {
+    if (name == schema.name) return &schema;
+  }
+  return nullptr;
+}
+
+absl::Status CheckRange(const Schema& schema, std::string_view place, int64_t value) {
+  if (value >= schema.min && value <= schema.max) return absl::OkStatus();
+  return InvalidInput(
+      std::string(place), ": ", schema.name, " is ", value, "; allowed are ", schema.min, " to ",
+      schema.max, schema.unit[0] ? absl::StrCat(" ", schema.unit) : "", " (", schema.meaning, ")");
+}
+
+struct File {
+  std::string name;
+  std::vector<MachineParameter> parameters;  // in file order
+  std::vector<int64_t> lines;
+};
+
+absl::Status ReadParameter(std::string_view file, const std::string& name, const toml::node& node,
+                           File& result) {
+  const std::string place = absl::StrCat(std::string(file), ":", node.source().begin.line);
+  const Schema* schema = FindSchema(name);
+  if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
+  const toml::table* row = node.as_table();
+  const toml::node* value = row != nullptr ? row->get("value") : nullptr;
+  const toml::node* source = row != nullptr ? row->get("source") : nullptr;
+  if (value == nullptr || source == nullptr || row->size() != 2 || !value->is_integer() ||
+      !source->is_string()) {
+    return InvalidInput(place, ": ", name,
+                        " must be { value = INTEGER, source = \"KIND: REFERENCE\" }");
+  }
+  MachineParameter parameter{name, schema->unit, schema->meaning, value->as_integer()->get(),
+                             source->as_string()->get()};
+  bool tagged = false;
+  for (std::string_view kind : {"sourced: ", "derived: ", "assumed: "}) {
+    tagged |= parameter.source.size() > kind.size() && parameter.source.starts_with(kind);
+  }
+  if (!tagged) {
+    return InvalidInput(place, ": the source of ", name,
+                        " must be \"sourced: ...\", \"derived: ...\" or \"assumed: ...\", not \"",
+                        parameter.source, "\"");
+  }
+  RETURN_IF_ERROR(CheckRange(*schema, place, parameter.value));
+  result.parameters.push_back(std::move(parameter));
+  result.lines.push_back(node.source().begin.line);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<File> ReadFile(std::string_view text, std::string_view file) {
+  toml::parse_result parsed = toml::parse(text, file);
+  if (!parsed) {
+    return InvalidInput(std::string(file), ":", parsed.error().source().begin.line, ": ",
+                        std::string(parsed.error().description()));
+  }
+  const toml::table& root = parsed.table();
+  File result;
+  struct Located {
+    int64_t line;
+    std::string name;
+    const toml::node* node;
+  };
+  std::vector<Located> nodes;
+  for (const auto& [key, node] : root) {
+    const std::string group(key.str());
+    if (group == "name" && node.is_string()) {
+      result.name = node.as_string()->get();
+      continue;
+    }
+    const toml::table* table = node.as_table();
+    if (table == nullptr) {
+      return InvalidInput(std::string(file), ":", node.source().begin.line, ": ", group,
+                          " is neither the name nor a group of parameters");
+    }
+    for (const auto& [inner, parameter] : *table) {
+      nodes.push_back({static_cast<int64_t>(parameter.source().begin.line),
+                       absl::StrCat(group, ".", std::string(inner.str())), &parameter});
+    }
+  }
+  if (result.name.empty()) {
+    return InvalidInput(std::string(file), ": expected a line: name = \"...\"");
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const Located& a, const Located& b) {
+    return std::tie(a.line, a.name) < std::tie(b.line, b.name);
+  });
+  for (const Located& located : nodes) {
+    RETURN_IF_ERROR(ReadParameter(file, located.name, *located.node, result));
+  }
+  for (const Schema& schema : kSchema) {
+    const auto stated = std::find_if(result.parameters.begin(), result.parameters.end(),
+                                     [&](const auto& p) { return p.name == schema.name; });
+    if (stated == result.parameters.end()) {
+      return InvalidInput(std::string(file), ": ", schema.name, " is missing (", schema.meaning,
+                          ")");
+    }
+  }
+  return result;
+}
+
+// Relations between parameters.
+absl::Status CheckConsistent(const Machine& m, std::string_view place) {
+  const auto smaller = [&](const char* a, const char* b) -> absl::Status {
+    if (m.Get(a) < m.Get(b)) return absl::OkStatus();
+    return InvalidInput(std::string(place), ": ", a, " (", m.Get(a), ") must be less than ", b,
+                        " (", m.Get(b), ")");
+  };
+  const auto divides = [&](const char* a, const char* b) -> absl::Status {
+    if (m.Get(b) % m.Get(a) == 0) return absl::OkStatus();
+    return InvalidInput(std::string(place), ": ", b, " (", m.Get(b), ") must be a multiple of ", a,
+                        " (", m.Get(a), ")");
+  };
+  RETURN_IF_ERROR(smaller("core.nmem_reserved_kib", "core.nmem_kib"));
+  RETURN_IF_ERROR(smaller("cluster.smem_reserved_kib", "cluster.smem_kib"));
+  RETURN_IF_ERROR(divides("gmem.granule", "io_dma.burst"));
+  RETURN_IF_ERROR(divides("io_dma.burst", "gmem.interleave"));
+  RETURN_IF_ERROR(divides("smem.granule", "smem.burst"));
+  if (m.wmem_bytes() % m.Get("core.wmem_banks") != 0) {
+    return InvalidInput(std::string(place), ": core.wmem_kib (", m.Get("core.wmem_kib"),
+                        ") does not divide into core.wmem_banks (", m.Get("core.wmem_banks"), ")");
+  }
+  return absl::OkStatus();
+}
+
+// ceil(work / (rate / per)).
+int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
+  const __int128 scaled = static_cast<__int128>(work) * per;
+  return static_cast<int64_t>((scaled + rate - 1) / rate);
+}
+
+}  // namespace
+
+int64_t Machine::Get(std::string_view dotted_name) const {
+  const auto found = parameters.find(dotted_name);
+  POLYNAO_CHECK(found != parameters.end()) << "no machine parameter " << dotted_name;
+  return found->second;
+}
+
+absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
+                                     const std::vector<std::string>& overrides) {
+  ASSIGN_OR_RETURN(const File parsed, ReadFile(toml_text, file));
+  Machine machine;
+  machine.name = parsed.name;
+  for (const MachineParameter& parameter : parsed.parameters) {
+    machine.parameters[parameter.name] = parameter.value;
+  }
+  RETURN_IF_ERROR(CheckConsistent(machine, file));
+  for (const std::string& override : overrides) {
+    const size_t equals = override.find('=');
+    int64_t value = 0;
+    if (equals == std::string::npos || !absl::SimpleAtoi(override.substr(equals + 1), &value)) {
+      return InvalidInput("override \"", override, "\": expected NAME=INTEGER");
+    }
+    const std::string name = override.substr(0, equals);
+    const std::string place = absl::StrCat("override \"", override, "\"");
+    const Schema* schema = FindSchema(name);
+    if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
+    RETURN_IF_ERROR(CheckRange(*schema, place, value));
+    machine.parameters[name] = value;
+  }
+  if (!overrides.empty()) RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
+  return machine;
+}
+
+absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
+                                                             std::string_view file) {
+  ASSIGN_OR_RETURN(File parsed, ReadFile(toml_text, file));
+  return std::move(parsed.parameters);
+}
+
+absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work) {
+  int64_t bound =
+      CeilDiv(work.gmem_bytes,
+              machine.Get("gmem.channels") * machine.Get("gmem.channel_bytes_per_kilocycle"), 1000);
+  if (work.macs > 0) {
+    const std::string name = absl::StrCat("tensor.macs_", std::string(ir::TypeName(work.mac_type)));
+    const auto rate = machine.parameters.find(name);
+    if (rate == machine.parameters.end() || rate->second == 0) {
+      return InvalidInput("machine ", machine.name, " has no tensor unit for ",
+                          std::string(ir::TypeName(work.mac_type)));
+    }
+    bound = std::max(bound, CeilDiv(work.macs, rate->second * machine.cores()));
+  }
+  if (work.vector_elements > 0) {
+    const int64_t bytes = work.vector_elements * ir::ByteSize(work.vector_type);
+    bound = std::max(bound, CeilDiv(bytes, machine.Get("vector.bytes") * machine.cores()));
+  }
+  return bound;
+}
+
+}  // namespace polynao::isa

@@ -1,0 +1,59 @@
+// The IO-DMA of a core: GMEM to and from SMEM, NMEM and WMEM.
+#ifndef SIMULATOR_IO_DMA_H_
+#define SIMULATOR_IO_DMA_H_
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "isa/machine.h"
+#include "simulator/dma.h"
+#include "simulator/gmem.h"
+#include "simulator/link.h"
+#include "simulator/server.h"
+#include "simulator/smem.h"
+
+namespace polynao::simulator {
+
+// The segments of a transfer are its runs in GMEM. A burst of a load passes the channel, the
+// latency, the link, the core's port, and SMEM's port if it ends there; that of a store the other
+// way round.
+class IoDma : public Dma {
+ public:
+  // `core` counts in the cluster, `card_core` in the card.
+  IoDma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQueue& queue,
+        int core, int card_core, bool is_memory_core, Gmem& gmem, ClusterLink& link, Smem& smem);
+
+  const Port& in() const { return in_; }
+  const Port& out() const { return out_; }
+
+  void Advance(Burst& burst, int64_t time) override;
+
+ protected:
+  Limits Prepare(const Issued& issued, std::vector<const isa::ByteRanges*>& segments) override;
+  void Inject(Burst& burst, int64_t time) override;
+
+ private:
+  void AdvanceLoad(Burst& burst, int64_t time);
+  void AdvanceStore(Burst& burst, int64_t time);
+  void PassPortUp(Burst& burst, int64_t time);
+
+  const int core_;
+  const int channel_requester_;
+  const int64_t latency_;
+  const int64_t burst_;
+  const int64_t outstanding_;
+  const int64_t strided_reads_;
+  const int64_t strided_writes_;
+  Gmem& gmem_;
+  ClusterLink& link_;
+  Smem& smem_;
+  Port in_;
+  Port out_;
+  bool is_store_ = false;  // of the transfer in progress
+  bool touches_smem_ = false;
+};
+
+}  // namespace polynao::simulator
+
+#endif  // SIMULATOR_IO_DMA_H_

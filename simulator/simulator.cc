@@ -1,0 +1,181 @@
+#include "simulator/simulator.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "simulator/access_checker.h"
+#include "simulator/card.h"
+#include "simulator/context.h"
+#include "simulator/isolated.h"
+
+namespace polynao::simulator {
+namespace {
+
+// Where the first tensor starts: address 0 stays wrong, and the address is a multiple of any
+// channel interleave in use.
+constexpr int64_t kFirstAddress = 1 << 20;
+
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+// GMEM, visible to a child process and to us.
+class SharedMemory {
+ public:
+  explicit SharedMemory(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)),
+        data_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() {
+    if (ok()) munmap(data_, bytes_);
+  }
+  bool ok() const { return data_ != MAP_FAILED; }
+  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
+
+ private:
+  const size_t bytes_;
+  void* const data_;
+};
+
+std::string ShapeText(const std::vector<int64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::Status CheckArgument(const isa::ProgramParam& param, const Argument& argument) {
+  if (param.is_tensor != (argument.tensor != nullptr)) {
+    return InvalidInput("parameter ", param.name, " is a ", param.is_tensor ? "tensor" : "scalar",
+                        ", its argument is not");
+  }
+  if (!param.is_tensor) return absl::OkStatus();
+  const ir::Tensor& tensor = *argument.tensor;
+  if (tensor.type != param.type) {
+    return InvalidInput("parameter ", param.name, " has type ",
+                        std::string(ir::TypeName(param.type)), ", its argument ",
+                        std::string(ir::TypeName(tensor.type)));
+  }
+  if (!param.any_shape && tensor.shape != param.shape) {
+    return InvalidInput("parameter ", param.name, " has shape ", ShapeText(param.shape),
+                        ", its argument ", ShapeText(tensor.shape));
+  }
+  int64_t elements = 1;
+  for (int64_t extent : tensor.shape) elements *= extent;
+  POLYNAO_CHECK(static_cast<int64_t>(tensor.bytes.size()) == elements * ir::ByteSize(tensor.type))
+      << param.name << " has " << tensor.bytes.size() << " bytes";
+  return absl::OkStatus();
+}
+
+// Where each tensor is, and what `arg` reads for each parameter.
+struct Layout {
+  std::vector<GmemRegion> regions;
+  std::vector<int64_t> params;
+  int64_t end = 0;
+};
+
+absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argument>& arguments,
+                             const isa::Machine& machine) {
+  if (arguments.size() != program.params.size()) {
+    return InvalidInput("program ", program.name, " has ", program.params.size(),
+                        " parameters; there are ", arguments.size(), " arguments");
+  }
+  Layout layout;
+  int64_t next = kFirstAddress;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const isa::ProgramParam& param = program.params[i];
+    RETURN_IF_ERROR(CheckArgument(param, arguments[i]));
+    if (!param.is_tensor) {
+      layout.params.push_back(arguments[i].value);
+      continue;
+    }
+    const int64_t size = static_cast<int64_t>(arguments[i].tensor->bytes.size());
+    layout.params.push_back(next);
+    layout.regions.push_back({param.name, next, size, param.access});
+    // At least a byte between tensors, so that an access beyond one is noticed.
+    next = RoundUp(next + size + 1, isa::kTensorAlignment);
+  }
+  layout.end = next;
+  const int64_t capacity = machine.Get("gmem.mib") << 20;
+  if (next - kFirstAddress > capacity) {
+    return InvalidInput("the tensors need ", next - kFirstAddress, " bytes of GMEM; machine ",
+                        machine.name, " has ", capacity);
+  }
+  return layout;
+}
+
+absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::Program& program,
+                                     const Layout& layout, uint8_t* gmem,
+                                     const RunOptions& options) {
+  // Nothing of SystemC's may reach standard output; what it warns about is our mistake.
+  sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+  sc_core::sc_report_handler::set_actions(sc_core::SC_WARNING, sc_core::SC_THROW);
+
+  const isa::Machine& machine = *options.machine;
+  RunResult result;
+  result.machine = machine.name;
+  result.program = program.name;
+  result.launch_cycles = machine.Get("card.launch");
+  result.cores.resize(static_cast<size_t>(machine.clusters() * (machine.cores_per_cluster() + 1)));
+
+  AccessChecker checker(machine, layout.regions, {.hazards = options.check_hazards},
+                        [&](int64_t pc) { return isa::DisassembleWord(set, program, pc); });
+  Context context(machine, set, program);
+  context.params = layout.params;
+  context.checker = &checker;
+  context.result = &result;
+  for (const isa::Word& word : program.code) {
+    auto decoded = set.Decode(word);
+    context.code.push_back(decoded.ok() ? std::optional(*std::move(decoded)) : std::nullopt);
+  }
+  if (options.trace.enabled) {
+    context.trace_begin = options.trace.begin;
+    context.trace_end = options.trace.end;
+    context.trace_limit = options.trace.limit;
+    result.gmem_bucket = options.trace.gmem_bucket;
+    for (size_t pc = 0; pc < program.code.size(); ++pc) {
+      result.instructions.push_back(isa::DisassembleWord(set, program, static_cast<int64_t>(pc)));
+    }
+  }
+  Card card("card", context, gmem, layout.end);
+  RETURN_IF_ERROR(card.Simulate(options.max_cycles));
+  result.unwritten = checker.Unwritten();
+  return SerializeResult(result);
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
+                              const std::vector<Argument>& arguments, const RunOptions& options) {
+  POLYNAO_CHECK(options.machine != nullptr);
+  ASSIGN_OR_RETURN(const Layout layout, Place(program, arguments, *options.machine));
+  SharedMemory gmem(layout.end);
+  if (!gmem.ok()) return absl::ResourceExhaustedError("no memory for GMEM");
+  size_t region = 0;
+  for (const Argument& argument : arguments) {
+    if (argument.tensor == nullptr) continue;
+    std::memcpy(gmem.data() + layout.regions[region++].begin, argument.tensor->bytes.data(),
+                argument.tensor->bytes.size());
+  }
+  const auto simulate = [&] { return Simulate(set, program, layout, gmem.data(), options); };
+  const absl::StatusOr<std::string> bytes =
+      options.in_this_process ? simulate() : RunIsolated(simulate);
+  RETURN_IF_ERROR(bytes.status());
+  ASSIGN_OR_RETURN(RunResult result, ParseResult(*bytes));
+  region = 0;
+  for (const Argument& argument : arguments) {
+    if (argument.tensor == nullptr) continue;
+    const GmemRegion& place = layout.regions[region++];
+    if (place.access == ir::Access::kIn) continue;
+    std::memcpy(argument.tensor->bytes.data(), gmem.data() + place.begin,
+                argument.tensor->bytes.size());
+  }
+  return result;
+}
+
+}  // namespace polynao::simulator
