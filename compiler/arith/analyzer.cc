@@ -168,18 +168,18 @@ void Analyzer::Assume(Expr condition, bool truth) {
     Assume(condition.operand(1), truth);
     return;
   }
-  if (!ReadsMemory(condition)) AssumeInScope(condition, truth);
+  if (!ReadsMemory(condition)) AssumeInScope(condition, truth, Mode::kIndex);
 }
 
 // As Assume, for a scope in which no store can happen.
-void Analyzer::AssumeInScope(Expr condition, bool truth) {
+void Analyzer::AssumeInScope(Expr condition, bool truth, Mode mode) {
   while (condition.Is(ExprKind::kNot)) {
     condition = condition.operand(0);
     truth = !truth;
   }
   if (condition.Is(truth ? ExprKind::kAnd : ExprKind::kOr)) {
-    AssumeInScope(condition.operand(0), truth);
-    AssumeInScope(condition.operand(1), truth);
+    AssumeInScope(condition.operand(0), truth, mode);
+    AssumeInScope(condition.operand(1), truth, mode);
     return;
   }
   ++questions_;
@@ -187,11 +187,11 @@ void Analyzer::AssumeInScope(Expr condition, bool truth) {
     if (e.IsConst()) return;
     if (known_.emplace(e, truth).second) known_order_.push_back(e);
   };
-  const Expr simplified = SimplifyIn(condition, Mode::kIndex);
+  const Expr simplified = SimplifyIn(condition, mode);
   if (IsComparison(condition.kind()) && ir::IsInt(condition.operand(0).type()) &&
       condition.operand(0).type() != Type::kI1) {
-    LinearForm less = *MathForm(condition.operand(1), Mode::kIndex);  // b - a
-    bool ok = less.Add(*MathForm(condition.operand(0), Mode::kIndex), -1);
+    LinearForm less = *MathForm(condition.operand(1), mode);  // b - a
+    bool ok = less.Add(*MathForm(condition.operand(0), mode), -1);
     LinearForm greater = less;
     ok = ok && greater.Scale(-1);
     if (ok) {
@@ -208,7 +208,7 @@ void Analyzer::AssumeInScope(Expr condition, bool truth) {
         const Expr atom = less.terms()[0].atom;
         const int64_t value =
             less.terms()[0].coefficient == 1 ? greater.constant() : less.constant();
-        ConstRange range = RangeOf(atom, Mode::kIndex);
+        ConstRange range = RangeOf(atom, mode);
         if (range.min == value && range.min != kMinusInfinity) ++range.min;
         if (range.max == value && range.max != kInfinity) --range.max;
         if (!range.IsEmpty()) SetRange(atom, range);
@@ -382,7 +382,8 @@ ConstRange Analyzer::Bound(const LinearForm& form, Mode mode, int fact_depth) {
       if (coefficient == 0) continue;
       ok = expanded.AddTerm(var, -coefficient) && expanded.Add(lets_.at(var), coefficient);
     }
-    if (ok && expanded != form) narrow(IntervalOf(expanded, mode));
+    // Atoms of a let's value may be data, whose ranges hold in an index too.
+    if (ok && expanded != form) narrow(IntervalOf(expanded, Mode::kData));
   }
   if (fact_depth > 0 && !facts_.empty()) {
     const int64_t min = LowerBound(form, mode, fact_depth);
@@ -690,19 +691,19 @@ bool Analyzer::CanPrint(absl::Span<const LinearForm::Term> terms, int64_t consta
   }
   if (!whole_fits) return false;
   if (AllNonNegative(whole, how.mode)) return true;  // no partial sum exceeds the whole one
-  LinearForm partial;
+  auto computed = [&](const LinearForm& form) {
+    return form == whole || in_type(form) ||
+           std::find(how.computed.begin(), how.computed.end(), form) != how.computed.end();
+  };
+  // Follows SumExpr.
+  const bool constant_first = !terms.empty() && terms[0].coefficient < 0 && constant >= 0;
+  LinearForm partial = LinearForm::Constant(constant_first ? constant : 0);
   for (size_t i = 0; i < terms.size(); ++i) {
+    const bool subtracted = terms[i].coefficient < 0 && (i > 0 || constant_first);
+    const int64_t factor = subtracted ? -terms[i].coefficient : terms[i].coefficient;
+    if (factor != 1 && !computed(LinearForm::Atom(terms[i].atom, factor))) return false;
     if (!partial.AddTerm(terms[i].atom, terms[i].coefficient)) return false;
-    for (const LinearForm& part :
-         {LinearForm::Atom(terms[i].atom, std::abs(terms[i].coefficient)), partial}) {
-      if (part.terms().size() == 1 && std::abs(part.terms()[0].coefficient) == 1 &&
-          part.constant() == 0) {
-        continue;  // an atom, or subtracted
-      }
-      if (part == whole || in_type(part)) continue;
-      if (std::find(how.computed.begin(), how.computed.end(), part) != how.computed.end()) continue;
-      return false;
-    }
+    if ((i > 0 || constant_first) && !computed(partial)) return false;
   }
   return true;
 }
@@ -799,6 +800,17 @@ bool Analyzer::CanTrap(Expr e) {
   for (Expr operand : e.operands()) traps = traps || CanTrap(operand);
   memo().traps[e.node()] = traps;
   return traps;
+}
+
+bool Analyzer::CanOverflow(Expr e) {
+  bool overflows = false;
+  ir::ForEachExpr(e, [&](Expr x) {
+    if (overflows || !IsIntSum(x) || !IsExact(x.type(), Mode::kIndex)) return;
+    overflows = !x.Is(ExprKind::kMod) && !Fits(Apply(x.kind(), RangeOf(x.operand(0), Mode::kIndex),
+                                                     RangeOf(x.operand(1), Mode::kIndex)),
+                                               x.type());
+  });
+  return overflows;
 }
 
 // ---- public questions

@@ -115,7 +115,7 @@ class Analyzer {
   bool OutOfSteps() { return ++steps_ > options_.max_steps; }
 
   // Facts.
-  void AssumeInScope(ir::Expr condition, bool truth);
+  void AssumeInScope(ir::Expr condition, bool truth, Mode mode);
   void AddFact(LinearForm non_negative);
   void Tighten(const LinearForm& fact);
   void SetRange(ir::Expr atom, ConstRange range);
@@ -130,6 +130,8 @@ class Analyzer {
   LinearForm OpaqueForm(ir::Expr simplified, ir::Expr original, Mode mode);
   LinearForm Recombine(const LinearForm& form, Mode mode);
   bool NoWrap(ir::Expr e, Mode mode);
+  // Whether i32 or i64 arithmetic in `e` may wrap, which in an index stops the program.
+  bool CanOverflow(ir::Expr e);
   ConstRange StructuralRange(ir::Expr e, Mode mode);
   ConstRange RangeOf(ir::Expr e, Mode mode);
   ConstRange IntervalOf(const LinearForm& form, Mode mode);

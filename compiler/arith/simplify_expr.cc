@@ -455,15 +455,17 @@ Expr Analyzer::SimplifyLogic(Expr e, Mode mode) {
       const size_t first = kept.size();
       Flatten(part, kind, kMaxParts, kept);
       if (part.IsConst()) break;  // the rest is not evaluated
-      for (size_t j = first; j < kept.size(); ++j) AssumeInScope(kept[j], is_and);
+      for (size_t j = first; j < kept.size(); ++j) AssumeInScope(kept[j], is_and, mode);
     }
   }
   const bool total = std::none_of(kept.begin(), kept.end(), [&](Expr x) { return CanTrap(x); });
   if (total && kept.size() > 1 && kept.size() <= kMaxParts) {
     for (size_t i = kept.size(); i-- > 0 && kept.size() > 1;) {
+      // Without this part those behind it are evaluated more often; they may have relied on it.
+      if (i + 1 < kept.size() && CanOverflow(kept[i + 1])) break;
       Scope scope(*this);
       for (size_t j = 0; j < kept.size(); ++j) {
-        if (j != i) AssumeInScope(kept[j], is_and);
+        if (j != i) AssumeInScope(kept[j], is_and, mode);
       }
       const Expr part = SimplifyIn(kept[i], mode);
       if (!part.IsConst()) continue;
@@ -499,7 +501,7 @@ Expr Analyzer::SimplifySelect(Expr e, Mode mode) {
     }
     ++nested_conditions_;
     Scope scope(*this);
-    AssumeInScope(condition, i == 0);
+    AssumeInScope(condition, i == 0, Mode::kIndex);
     arms[i] = SimplifyIn(arm, mode);
     --nested_conditions_;
   }
