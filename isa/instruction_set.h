@@ -76,6 +76,7 @@ struct Operand {
   Space space{};            // kAddress
   bool is_written = false;  // kAddress: whether the instruction may write there
   bool is_read = false;     // kAddress
+  bool is_target = false;   // kImmediate: an index in the program, where a branch goes
   int bit = 0;              // lowest bit in the instruction word
   int bits = 0;
   int param = 0;  // index in meaning.params
@@ -165,16 +166,26 @@ class InstructionSet {
   absl::StatusOr<Decoded> Decode(Word word) const;
 
   // Checks the constraints of `instruction` for these operands; the error tells the constraint, the
-  // operands' values and what would be a multiple.
+  // operands' values and what would be a multiple. Besides the table's constraints: what it writes
+  // must not overlap another operand, unless both are the same elements and the meaning goes
+  // element by element (add in place).
   absl::Status CheckConstraints(const Instruction& instruction, OperandValues values) const;
 
-  // Cycles from the @cost row: an integer expression over the scalar and address operands and
-  // machine parameters by name (Machine::parameters). Errors: division by zero, an unknown name.
+  // Cycles from the @cost row. Error: the cost divides by zero, as it does for an instruction that
+  // the machine lacks (tensor.macs_f16 = 0); a parameter that the machine lacks.
   absl::StatusOr<int64_t> Cost(const Instruction& instruction, OperandValues values,
                                const MachineParameters& machine) const;
+  // The same with the machine's parameters looked up once, by ResolveParameters.
+  absl::StatusOr<int64_t> Cost(const Instruction& instruction, OperandValues values,
+                               absl::Span<const int64_t> parameters) const;
+  // The names in @cost rows that are no operands, and their values in `machine`.
+  const std::vector<std::string>& parameter_names() const { return parameter_names_; }
+  absl::StatusOr<std::vector<int64_t>> ResolveParameters(const MachineParameters& machine) const;
 
-  // Bytes that the instruction reads and writes in each memory, from its meaning's loop nest: exact
-  // for affine accesses (all rows of the built-in table).
+  // Bytes that the instruction reads and writes in each memory, from its meaning's loop nest: as a
+  // set exact for affine accesses (all rows of the built-in table). Reads of what the instruction
+  // itself has written (`out` operands) are left out. Windows of a convolution may overlap in one
+  // ByteRanges.
   std::vector<ByteRanges> Footprint(const Instruction& instruction, OperandValues values) const;
 
   // How an instruction sees its memories and registers while it executes.
@@ -193,16 +204,25 @@ class InstructionSet {
   absl::Status Interpret(const Instruction& instruction, OperandValues values,
                          const Machine& machine, absl::Span<int64_t> written) const;
 
+  // Whether Execute has something faster than Interpret for it.
+  bool HasNativeRoutine(const Instruction& instruction) const;
+
   // The meanings for ir::Interpreter, by mnemonic.
   const ir::Intrinsics& intrinsics() const;
 
  private:
   InstructionSet();
   struct Prepared;  // compiled costs, constraints, footprints, interpreters; one per instruction
+  absl::Status Prepare(const Instruction& instruction);
+  // The first byte of each buffer parameter of the meaning.
+  absl::Status FillBuffers(const Instruction& instruction, OperandValues values,
+                           const Machine& machine, absl::Span<int64_t> written,
+                           uint8_t** buffers) const;
   std::vector<Instruction> instructions_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
   absl::flat_hash_map<std::string, int> by_mnemonic_;
   std::vector<int> by_code_;
+  std::vector<std::string> parameter_names_;
   std::unique_ptr<ir::Intrinsics> intrinsics_;
 };
 

@@ -1,0 +1,50 @@
+// Compares a code generator with the interpreter.
+#ifndef COMPILER_CODEGEN_DIFFERENTIAL_H_
+#define COMPILER_CODEGEN_DIFFERENTIAL_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/random_program.h"
+
+namespace polynao::codegen {
+
+// Runs a compiled function on some arguments.
+using Runner = std::function<absl::Status(absl::Span<const ir::Argument>)>;
+
+// Runs `function`, in the interpreter and by `run`, on copies of `arguments`. What is wrong, with
+// the first element that differs and the function's text; empty if the tensors agree afterwards:
+// bit for bit but for NaNs, or, with `max_ulps`, up to that many steps between neighbouring floats.
+std::string Disagreement(const ir::Function& function, const ir::RandomArguments& arguments,
+                         const Runner& run, int64_t max_ulps = 0);
+
+// Compiles a function into something that runs it and keeps what it needs alive.
+using Compiler = std::function<absl::StatusOr<Runner>(const ir::Function&)>;
+
+// Generates the program of `seed`, compiles and runs it, and compares. Empty if all is well;
+// otherwise the report of Disagreement for the smallest program found that shows one.
+std::string DisagreementOnRandomProgram(uint64_t seed, const ir::RandomProgramOptions& options,
+                                        const Compiler& compile);
+
+// A function and arguments that show one part of the language at its edges.
+struct SemanticsCase {
+  std::string name;
+  ir::Function function;
+  ir::RandomArguments arguments;
+  int64_t max_ulps = 0;
+};
+
+// For each type: all operators on all pairs of edge values, casts to all types, and intrinsics.
+// Each function's name is its case's.
+std::vector<SemanticsCase> SemanticsCases();
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_DIFFERENTIAL_H_

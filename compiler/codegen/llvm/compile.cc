@@ -1,0 +1,235 @@
+#include "compiler/codegen/llvm/compile.h"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/runtime/thread_pool.h"
+#include "compiler/ir/verify.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/raw_ostream.h"
+#include "llvm/Target/TargetMachine.h"
+
+namespace polynao::codegen {
+namespace {
+
+using llvm::orc::JITTargetMachineBuilder;
+using llvm::orc::LLJIT;
+
+void InitializeLlvm() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeNativeTargetAsmParser();
+    // A loop marked for vectorisation would have its float sums reassociated.
+    auto option = llvm::cl::getRegisteredOptions().find("hints-allow-reordering");
+    POLYNAO_CHECK(option != llvm::cl::getRegisteredOptions().end())
+        << "this LLVM can not keep the order of float sums in vectorised loops";
+    static_cast<llvm::cl::opt<bool>*>(option->second)->setValue(false);
+  });
+}
+
+absl::Status ToStatus(llvm::Error error) {
+  return absl::InternalError(StrCat("LLVM: ", llvm::toString(std::move(error))));
+}
+
+// LLVM itself only prints a warning for a name it does not know.
+absl::Status CheckCpu(const llvm::Triple& triple, const std::string& cpu) {
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(triple.str(), error);
+  POLYNAO_CHECK(target != nullptr) << error;
+  const std::unique_ptr<llvm::MCSubtargetInfo> info(
+      target->createMCSubtargetInfo(triple.str(), "", ""));
+  if (info->isCPUStringValid(cpu)) return absl::OkStatus();
+  return InvalidInput("'", cpu, "' is no CPU that LLVM knows for ", triple.str());
+}
+
+// What the module is compiled for.
+struct Target {
+  std::unique_ptr<JITTargetMachineBuilder> builder;
+  std::unique_ptr<llvm::TargetMachine> machine;
+
+  static absl::StatusOr<Target> Create(const LlvmOptions& options) {
+    InitializeLlvm();
+    if (options.optimization_level < 0 || options.optimization_level > 3) {
+      return InvalidInput("optimization level: expected 0 to 3, got ", options.optimization_level);
+    }
+    auto host = JITTargetMachineBuilder::detectHost();
+    if (!host) return ToStatus(host.takeError());
+    Target target;
+    target.builder = std::make_unique<JITTargetMachineBuilder>(std::move(*host));
+    if (!options.cpu.empty()) {
+      RETURN_IF_ERROR(CheckCpu(target.builder->getTargetTriple(), options.cpu));
+      *target.builder = JITTargetMachineBuilder(target.builder->getTargetTriple());
+      target.builder->setCPU(options.cpu);
+    }
+    target.builder->setRelocationModel(llvm::Reloc::PIC_);
+    target.builder->setCodeGenOptLevel(*llvm::CodeGenOpt::getLevel(options.optimization_level));
+    target.builder->getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
+    auto machine = target.builder->createTargetMachine();
+    if (!machine) return ToStatus(machine.takeError());
+    target.machine = std::move(*machine);
+    return target;
+  }
+
+  bool HasNativeHalf() const {
+    if (machine->getTargetTriple().isAArch64()) return true;
+    const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
+    return machine->getTargetTriple().isX86() && features->checkFeatures("+f16c");
+  }
+};
+
+// Errors reach the caller by other ways, and remarks such as "loop not vectorized" are no news.
+void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
+  POLYNAO_CHECK(info->getSeverity() != llvm::DS_Error) << "LLVM rejects what was emitted";
+}
+
+absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Function> functions,
+                                                         const LlvmOptions& options,
+                                                         const Target& target,
+                                                         llvm::LLVMContext* context,
+                                                         std::vector<std::string>* failures) {
+  context->setDiagnosticHandlerCallBack(
+      [](const llvm::DiagnosticInfo* info, void* data) { IgnoreDiagnostic(info, data); });
+  auto module = std::make_unique<llvm::Module>("polynao", *context);
+  module->setTargetTriple(target.machine->getTargetTriple().str());
+  module->setDataLayout(target.machine->createDataLayout());
+  const EmitOptions emit{
+      .checks = options.checks, .threads = options.threads, .native_half = target.HasNativeHalf()};
+  for (const ir::Function& function : functions) {
+    RETURN_IF_ERROR(ir::Verify(function));
+    for (const std::string& name : {function.name, RawEntryName(function.name)}) {
+      if (module->getFunction(name) != nullptr) {
+        return InvalidInput("two functions of this module would be called '", name, "'");
+      }
+    }
+    RETURN_IF_ERROR(EmitFunction(function, emit, module.get(), failures));
+  }
+  std::string errors;
+  llvm::raw_string_ostream stream(errors);
+  POLYNAO_CHECK(!llvm::verifyModule(*module, &stream)) << errors;
+  return module;
+}
+
+void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = level >= 2;
+  tuning.LoopInterleaving = level >= 2;
+  tuning.SLPVectorization = level >= 2;
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager components;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(components);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, components, modules);
+  const llvm::OptimizationLevel levels[] = {
+      llvm::OptimizationLevel::O0, llvm::OptimizationLevel::O1, llvm::OptimizationLevel::O2,
+      llvm::OptimizationLevel::O3};
+  llvm::ModulePassManager passes = level == 0
+                                       ? builder.buildO0DefaultPipeline(levels[0])
+                                       : builder.buildPerModuleDefaultPipeline(levels[level]);
+  passes.run(module, modules);
+}
+
+}  // namespace
+
+struct CompiledFunction::Code {
+  ir::Function function;  // keeps the parameters' context alive
+  std::vector<std::string> failures;
+  std::unique_ptr<LLJIT> jit;
+  RawEntry entry = nullptr;
+};
+
+CompiledFunction::CompiledFunction(std::unique_ptr<Code> code) : code_(std::move(code)) {}
+CompiledFunction::~CompiledFunction() = default;
+
+RawEntry CompiledFunction::entry() const { return code_->entry; }
+
+absl::Status CompiledFunction::ToStatus(int32_t code) const {
+  if (code == 0) return absl::OkStatus();
+  POLYNAO_CHECK(code > 0 && static_cast<size_t>(code) <= code_->failures.size()) << code;
+  return InvalidInput(code_->failures[code - 1]);
+}
+
+absl::Status CompiledFunction::Run(absl::Span<const ir::Argument> arguments) const {
+  ASSIGN_OR_RETURN(const RawArguments raw, LayOutArguments(code_->function, arguments));
+  return ToStatus(code_->entry(raw.buffers.data(), raw.scalars.data()));
+}
+
+absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& function,
+                                                          const LlvmOptions& options) {
+  ASSIGN_OR_RETURN(Target target, Target::Create(options));
+  auto code = std::make_unique<CompiledFunction::Code>();
+  code->function = function;
+  auto context = std::make_unique<llvm::LLVMContext>();
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
+                   EmitModule({function}, options, target, context.get(), &code->failures));
+  Optimize(*module, options.optimization_level, target.machine.get());
+
+  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*target.builder).create();
+  if (!jit) return ToStatus(jit.takeError());
+  code->jit = std::move(*jit);
+  // The runtime is linked into this program, where a look-up by name may not see it.
+  llvm::orc::SymbolMap runtime;
+  runtime[code->jit->mangleAndIntern("polynao_parallel_for")] = {
+      llvm::orc::ExecutorAddr::fromPtr(&polynao_parallel_for),
+      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  if (auto error =
+          code->jit->getMainJITDylib().define(llvm::orc::absoluteSymbols(std::move(runtime)))) {
+    return ToStatus(std::move(error));
+  }
+  if (auto error = code->jit->addIRModule(
+          llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
+    return ToStatus(std::move(error));
+  }
+  auto entry = code->jit->lookup(RawEntryName(function.name));
+  if (!entry) return ToStatus(entry.takeError());
+  code->entry = entry->toPtr<RawEntry>();
+  return std::unique_ptr<CompiledFunction>(new CompiledFunction(std::move(code)));
+}
+
+absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,
+                                     const LlvmOptions& options) {
+  ASSIGN_OR_RETURN(Target target, Target::Create(options));
+  llvm::LLVMContext context;
+  std::vector<std::string> failures;
+  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> emitted,
+                   EmitModule(module.functions, options, target, &context, &failures));
+  if (output != LlvmOutput::kIr) {
+    Optimize(*emitted, options.optimization_level, target.machine.get());
+  }
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream stream(bytes);
+  if (output == LlvmOutput::kIr || output == LlvmOutput::kOptimizedIr) {
+    emitted->print(stream, nullptr);
+  } else {
+    llvm::legacy::PassManager passes;
+    const auto file_type = output == LlvmOutput::kObject ? llvm::CodeGenFileType::ObjectFile
+                                                         : llvm::CodeGenFileType::AssemblyFile;
+    POLYNAO_CHECK(!target.machine->addPassesToEmitFile(passes, stream, nullptr, file_type))
+        << "this target writes no such file";
+    passes.run(*emitted);
+  }
+  return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace polynao::codegen

@@ -1,0 +1,81 @@
+// The CPU back end: loop IR compiled by LLVM, in memory (JIT) or to text or an object file.
+//
+// Means what the interpreter means for programs that do not stop: floor division, wrapping
+// integers, each float operation rounded once, conditional evaluation, no fast-math and no
+// contraction. What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in the
+// last bits, and where the interpreter stops (an index out of bounds, a zero divisor) compiled code
+// does something undefined unless `checks` is set. Reading memory that was never stored is never
+// found.
+//
+// Loops: parallel loops run on a pool of threads (nested ones serially); vectorize and unroll are
+// hints to LLVM's passes; loops bound to thread axes run serially.
+#ifndef COMPILER_CODEGEN_LLVM_COMPILE_H_
+#define COMPILER_CODEGEN_LLVM_COMPILE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/codegen/arguments.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::codegen {
+
+struct LlvmOptions {
+  // 0 to 3, as clang's -O; from 2 on loops are vectorised.
+  int optimization_level = 3;
+  // Test indices and divisors; a failed test ends the run with an error. Costs most of the
+  // vectorisation.
+  bool checks = false;
+  // Threads of a parallel loop; 0: as many as the machine runs at once.
+  int threads = 0;
+  // A CPU's name as LLVM knows it ("x86-64-v3", "sapphirerapids"); empty: this machine's.
+  std::string cpu;
+};
+
+// A function in memory, ready to run; any number of threads may run it at once.
+class CompiledFunction {
+ public:
+  ~CompiledFunction();
+
+  // Checks `arguments` against the parameters (LayOutArguments) and runs. An error if they do not
+  // fit, if a check of LlvmOptions::checks failed, or if memory ran out.
+  absl::Status Run(absl::Span<const ir::Argument> arguments) const;
+
+  // The function itself, without any check of its arguments; for timing. What it returns goes to
+  // ToStatus.
+  RawEntry entry() const;
+  absl::Status ToStatus(int32_t code) const;
+
+ private:
+  friend absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function&,
+                                                                   const LlvmOptions&);
+  struct Code;
+  explicit CompiledFunction(std::unique_ptr<Code> code);
+  std::unique_ptr<Code> code_;
+};
+
+// Errors: a function that is not well-formed, one that calls tensor instructions, an unknown CPU.
+absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& function,
+                                                          const LlvmOptions& options = {});
+
+enum class LlvmOutput {
+  kIr,           // LLVM IR as it leaves this compiler
+  kOptimizedIr,  // and after LLVM's passes
+  kAssembly,
+  kObject,  // an object file; with parallel loops it needs the library :thread_pool
+};
+
+// The functions of `module` for a CPU. Each becomes the C function
+//   int32_t name(void* buffer, ..., T scalar, ...);  // parameters in their order
+// (f16 scalars are _Float16, bf16 scalars are float), which returns 0, or another number if it ran
+// out of memory or failed a check; and the RawEntry `name_entry`.
+absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,
+                                     const LlvmOptions& options = {});
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_LLVM_COMPILE_H_

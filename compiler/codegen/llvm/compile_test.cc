@@ -1,0 +1,218 @@
+#include "compiler/codegen/llvm/compile.h"
+
+#include <string>
+
+#include "compiler/codegen/differential.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::codegen {
+namespace {
+
+using ir::Argument;
+using ir::RandomArguments;
+using ir::Tensor;
+using ir::Type;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ir::Function Parse(std::string_view text) {
+  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
+  EXPECT_TRUE(f.ok()) << f.status();
+  return *std::move(f);
+}
+
+// Compiles `f` and compares it with the interpreter.
+std::string Check(const ir::Function& f, const RandomArguments& arguments,
+                  const LlvmOptions& options = {}, int64_t max_ulps = 0) {
+  auto compiled = Compile(f, options);
+  if (!compiled.ok()) return std::string(compiled.status().message());
+  return Disagreement(f, arguments, [&](auto a) { return (*compiled)->Run(a); }, max_ulps);
+}
+
+TEST(LlvmTest, EdgeValuesOfAllOperators) {
+  for (int level : {0, 3}) {
+    for (const SemanticsCase& c : SemanticsCases()) {
+      EXPECT_EQ(
+          Check(c.function, c.arguments, {.optimization_level = level, .cpu = ""}, c.max_ulps), "")
+          << c.name << " at -O" << level;
+    }
+  }
+}
+
+// A CPU without AVX, and so without conversions of f16 and with other vectors.
+TEST(LlvmTest, EdgeValuesOnAnOldCpu) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
+#endif
+  for (const SemanticsCase& c : SemanticsCases()) {
+    EXPECT_EQ(
+        Check(c.function, c.arguments, {.optimization_level = 2, .cpu = "x86-64"}, c.max_ulps), "")
+        << c.name;
+  }
+}
+
+TEST(LlvmTest, RandomProgramsAgreeWithTheInterpreter) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const LlvmOptions options{.optimization_level = static_cast<int>(seed % 4),
+                              .checks = seed % 5 == 0,
+                              .threads = static_cast<int>(seed % 3),
+                              .cpu = ""};
+    const auto compile = [&](const ir::Function& f) -> absl::StatusOr<Runner> {
+      auto compiled = Compile(f, options);
+      if (!compiled.ok()) return compiled.status();
+      return [code = std::shared_ptr(*std::move(compiled))](auto a) { return code->Run(a); };
+    };
+    ASSERT_EQ(DisagreementOnRandomProgram(seed, {.inexact_intrinsics = false}, compile), "");
+  }
+}
+
+// Where the interpreter stops for an index or a divisor, checked code stops too.
+TEST(LlvmTest, ChecksStopProgramsThatTheInterpreterStops) {
+  int stopped = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    const ir::Function f = ir::RandomProgram(seed, {.inexact_intrinsics = false, .may_stop = true});
+    RandomArguments expected(f, seed);
+    const absl::Status status = ir::Interpret(f, expected.arguments());
+    // Only the interpreter knows which elements were stored.
+    if (!status.ok() && status.message().find("before it is stored") != absl::string_view::npos) {
+      continue;
+    }
+    auto compiled = Compile(f, {.optimization_level = 1, .checks = true, .cpu = ""});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    RandomArguments actual(f, seed);
+    const absl::Status ran = (*compiled)->Run(actual.arguments());
+    ASSERT_EQ(ran.ok(), status.ok())
+        << "seed " << seed << ": compiled " << ran << ", interpreter " << status << "\n"
+        << ir::Print(f);
+    stopped += !ran.ok();
+  }
+  EXPECT_GT(stopped, 5);
+}
+
+TEST(LlvmTest, ChecksNameWhatFailed) {
+  const ir::Function f = Parse(R"(
+      func f(A: i32[4], n: i32, d: i32) {
+        allocate T: i32[10000]
+        parallel (i, 0, n) {
+          T[i] = 7 / d
+          A[i] = T[i]
+        }
+      })");
+  auto compiled = Compile(f, {.checks = true, .threads = 2, .cpu = ""});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor a(Type::kI32, {4});
+  const auto run = [&](int64_t n, int64_t d) {
+    return (*compiled)->Run({Argument::Of(&a), Argument::Int(n), Argument::Int(d)});
+  };
+  EXPECT_TRUE(run(4, 2).ok());
+  EXPECT_EQ(a.Int(3), 3);
+  EXPECT_THAT(std::string(run(5, 2).message()),
+              HasSubstr("f: index 0 of 'A' is out of its extent"));
+  EXPECT_THAT(std::string(run(4, 0).message()), HasSubstr("f: division by zero"));
+  EXPECT_TRUE(run(0, 0).ok());
+}
+
+TEST(LlvmTest, ParallelLoops) {
+  const ir::Function f = Parse(R"(
+      func f(A: f32[37, n] in, B: f32[37, n] out, n: i32, s: f32) {
+        allocate scale: f32[]
+        scale[] = s * 2.0
+        parallel (i, 0, 37) {
+          allocate row: f32[n] @local
+          parallel (j, 0, n) {
+            row[j] = A[i, n - 1 - j] * scale[]
+          }
+          vectorize (j, 0, n) {
+            B[i, j] = row[j] + 1.0
+          }
+        }
+      })");
+  for (int threads : {0, 1, 2, 5}) {
+    for (uint64_t seed = 0; seed < 4; ++seed) {
+      EXPECT_EQ(Check(f, RandomArguments(f, seed), {.threads = threads, .cpu = ""}), "")
+          << threads << " threads, seed " << seed;
+    }
+  }
+}
+
+// Rounding depends on the order of a sum, whatever a loop is marked with.
+TEST(LlvmTest, FloatSumsKeepTheirOrder) {
+  for (const char* loop : {"for", "vectorize", "unroll"}) {
+    const ir::Function f = Parse(std::string("func f(A: f32[1000] in, B: f32[] out) { B[] = 0.0 ") +
+                                 loop + " (i, 0, 1000) { B[] = B[] + A[i] * A[i] * 0.1 } }");
+    EXPECT_EQ(Check(f, RandomArguments(f, 1)), "") << loop;
+  }
+}
+
+TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
+  const ir::Function f = Parse(R"(
+      func add(A: f32[n, m] in, B: f32[n, m] in, C: f32[n, m] out, n: i32, m: i32) {
+        for (i, 0, n) { for (j, 0, m) { C[i, j] = A[i, j] + B[i, j] } }
+      })");
+  auto text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.cpu = ""});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("x float>"));
+  // No run-time test of whether buffers overlap.
+  EXPECT_THAT(*text, Not(HasSubstr("memcheck")));
+  text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.optimization_level = 1, .cpu = ""});
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, Not(HasSubstr("x float>")));
+}
+
+TEST(LlvmTest, Outputs) {
+  const ir::Function f = Parse("func f(A: f32[4] out) { for (i, 0, 4) { A[i] = 1.0 } }");
+  const ir::Module module{f.context, {f}};
+  auto ir = EmitLlvm(module, LlvmOutput::kIr);
+  ASSERT_TRUE(ir.ok()) << ir.status();
+  EXPECT_THAT(*ir, HasSubstr("define i32 @f(ptr noalias"));
+  EXPECT_THAT(*ir, HasSubstr("define i32 @f_entry(ptr"));
+  auto assembly = EmitLlvm(module, LlvmOutput::kAssembly);
+  ASSERT_TRUE(assembly.ok()) << assembly.status();
+  EXPECT_THAT(*assembly, HasSubstr("f_entry:"));
+  auto object = EmitLlvm(module, LlvmOutput::kObject);
+  ASSERT_TRUE(object.ok()) << object.status();
+  EXPECT_EQ(object->substr(0, 4), "\177ELF");
+}
+
+TEST(LlvmTest, Errors) {
+  const ir::Function call = Parse("func f(A: f32[4]) { add.f32(&A[0], 4) }");
+  EXPECT_THAT(std::string(Compile(call).status().message()),
+              HasSubstr("f: call of 'add.f32': the cpu target has no tensor instructions"));
+  const ir::Function f = Parse("func f(A: f32[4] out) { A[0] = 1.0 }");
+  EXPECT_THAT(std::string(Compile(f, {.cpu = "abacus"}).status().message()), HasSubstr("'abacus'"));
+  EXPECT_THAT(std::string(Compile(f, {.optimization_level = 4, .cpu = ""}).status().message()),
+              HasSubstr("expected 0 to 3, got 4"));
+  EXPECT_THAT(std::string(EmitLlvm({f.context, {f, f}}, LlvmOutput::kIr).status().message()),
+              HasSubstr("two functions of this module would be called 'f'"));
+  auto compiled = Compile(f);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor wrong(Type::kF32, {5});
+  EXPECT_THAT(std::string((*compiled)->Run({Argument::Of(&wrong)}).message()),
+              HasSubstr("expected a tensor of type f32 and shape [4], got f32 [5]"));
+}
+
+TEST(LlvmTest, SharedSubexpressionsAreEmittedOnce) {
+  auto context = std::make_shared<ir::Context>();
+  ir::Context& c = *context;
+  ir::Function f;
+  f.name = "f";
+  f.context = context;
+  f.params.resize(1);
+  f.params[0].buffer = c.NewBuffer("A", Type::kI64, {c.I32(2)});
+  // As a tree this would have 2^60 leaves.
+  ir::Expr e = f.params[0].buffer(c.I32(0));
+  for (int i = 0; i < 60; ++i) e = c.Select(e < 1000, e + e, e - 1);
+  f.body = c.Store(f.params[0].buffer, {c.I32(1)}, e);
+  auto compiled = Compile(f);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor a(Type::kI64, {2});
+  a.SetInt(0, 1);
+  ASSERT_TRUE((*compiled)->Run({Argument::Of(&a)}).ok());
+  EXPECT_EQ(a.Int(1), 1024 + 950);
+}
+
+}  // namespace
+}  // namespace polynao::codegen

@@ -1,0 +1,1051 @@
+// Method: each statement is emitted where it stands; values stay in registers of LLVM, so no pass
+// is needed to find them. Three choices matter for speed.
+//
+//   * A loop counts in i64, and what the IR declares to be mathematical integers (indices, bounds,
+//     conditions: ir.h) is computed in i64 without wrapping. LLVM then sees A + 4 * i where i32
+//     arithmetic with wrapping would hide it.
+//   * Each buffer has an alias scope of its own, so that loops vectorise without run-time tests.
+//   * What && || and select evaluate conditionally is evaluated always if that can neither trap nor
+//     take long ("speculatable"); otherwise it stands behind a branch.
+//
+// An f16 value is a `half` whose operations are done in float and rounded; a bf16 value is a float
+// that bf16 holds, rounded by integer operations after each operation. (x86 rounds to bf16 with
+// denormals flushed, so its instructions are of no use.)
+#include "compiler/codegen/llvm/emit_module.h"
+
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace polynao::codegen {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Type;
+using llvm::BasicBlock;
+using llvm::Value;
+
+// An allocation of a constant size up to this goes on the stack, as long as its function's stack
+// allocations together stay below the second limit.
+constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
+constexpr int64_t kMaxStack = int64_t{128} << 10;
+constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
+// Evaluating this many operations always costs less than a branch that is predicted badly.
+constexpr int kMaxSpeculatedOperations = 24;
+// Alias scopes make lists as long as there are buffers, for each buffer.
+constexpr size_t kMaxAliasScopes = 64;
+
+bool IsUnsigned(Type type) { return type == Type::kI1 || type == Type::kU8; }
+// Types whose arithmetic in indices, bounds and conditions never wraps.
+bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
+
+int Bits(Type type) { return type == Type::kI1 ? 1 : 8 * ir::ByteSize(type); }
+
+// Intrinsics that are one or a few instructions, exact, and safe on any argument.
+bool IsCheapIntrinsic(std::string_view name) {
+  return name == "sqrt" || name == "abs" || name == "floor" || name == "ceil" || name == "round";
+}
+
+// What is in scope. None of it changes while it is, so it can be handed to the body of a parallel
+// loop.
+struct BufferInfo {
+  Value* base = nullptr;
+  std::vector<Value*> extents;  // i64
+  llvm::MDNode* alias_scope = nullptr;
+  llvm::MDNode* noalias = nullptr;
+};
+struct VarInfo {
+  Value* value = nullptr;  // of the variable's own type
+  Value* wide = nullptr;   // a loop variable as an i64
+};
+
+class Emitter {
+ public:
+  Emitter(const ir::Function& function, const EmitOptions& options, llvm::Module* module,
+          std::vector<std::string>* failures)
+      : function_(function),
+        options_(options),
+        module_(*module),
+        context_(module->getContext()),
+        failures_(*failures),
+        b_(context_) {}
+
+  absl::Status Emit() {
+    MakeAliasScopes();
+    std::vector<llvm::Type*> types;
+    for (const ir::Param& param : function_.params) {
+      types.push_back(param.buffer ? static_cast<llvm::Type*>(b_.getPtrTy())
+                                   : ValueType(param.var.type()));
+    }
+    auto* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
+    function_value_ =
+        llvm::Function::Create(type, llvm::Function::ExternalLinkage, function_.name, module_);
+    function_value_->setDoesNotThrow();
+    StartFunction(function_value_);
+    for (size_t i = 0; i < function_.params.size(); ++i) {
+      const ir::Param& param = function_.params[i];
+      llvm::Argument* argument = function_value_->getArg(i);
+      argument->setName(std::string(param.name()));
+      if (param.buffer) {
+        argument->addAttr(llvm::Attribute::NoAlias);
+        argument->addAttr(llvm::Attribute::NoCapture);
+        buffers_[param.buffer].base = argument;
+        continue;
+      }
+      vars_[param.var].value = argument;
+      if (ir::IsInt(param.var.type()) && Bits(param.var.type()) < 32) {
+        argument->addAttr(IsUnsigned(param.var.type()) ? llvm::Attribute::ZExt
+                                                       : llvm::Attribute::SExt);
+      }
+    }
+    for (const ir::Param& param : function_.params) {
+      if (param.buffer) RETURN_IF_ERROR(EmitExtents(param.buffer));
+    }
+    RETURN_IF_ERROR(EmitStmt(function_.body));
+    b_.CreateRet(b_.getInt32(0));
+    EmitRawEntry();
+    return absl::OkStatus();
+  }
+
+ private:
+  // ---- functions
+  // ---------------------------------------------------------------------------------
+
+  // Of a value in a register.
+  llvm::Type* ValueType(Type type) {
+    switch (type) {
+      case Type::kF16:
+        return b_.getHalfTy();
+      case Type::kBF16:
+      case Type::kF32:
+        return b_.getFloatTy();
+      case Type::kF64:
+        return b_.getDoubleTy();
+      default:
+        return b_.getIntNTy(Bits(type));
+    }
+  }
+
+  llvm::Type* MemoryType(Type type) {
+    if (type == Type::kI1) return b_.getInt8Ty();
+    if (type == Type::kBF16) return b_.getInt16Ty();
+    return ValueType(type);
+  }
+
+  void MakeAliasScopes() {
+    llvm::MDBuilder metadata(context_);
+    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(function_.name);
+    std::vector<std::pair<Buffer, llvm::MDNode*>> scopes;
+    auto add = [&](Buffer buffer) {
+      if (scopes.size() < kMaxAliasScopes) {
+        scopes.emplace_back(buffer, metadata.createAnonymousAliasScope(domain, buffer->name));
+      }
+    };
+    for (const ir::Param& param : function_.params) {
+      if (param.buffer) add(param.buffer);
+    }
+    ForEachStmt(function_.body, [&](Stmt s) {
+      if (s.Is(StmtKind::kAllocate)) add(s.buffer());
+      return true;
+    });
+    for (const auto& [buffer, scope] : scopes) {
+      std::vector<llvm::Metadata*> others;
+      for (const auto& [other, other_scope] : scopes) {
+        if (other != buffer) others.push_back(other_scope);
+      }
+      BufferInfo& info = buffers_[buffer];
+      info.alias_scope = llvm::MDNode::get(context_, {scope});
+      info.noalias = llvm::MDNode::get(context_, others);
+    }
+  }
+
+  void StartFunction(llvm::Function* f) {
+    current_ = f;
+    entry_ = BasicBlock::Create(context_, "entry", f);
+    // Allocas stand in front of this block's end, out of all loops.
+    BasicBlock* start = BasicBlock::Create(context_, "start", f);
+    b_.SetInsertPoint(entry_);
+    entry_end_ = b_.CreateBr(start);
+    b_.SetInsertPoint(start);
+    stack_used_ = 0;
+  }
+
+  BasicBlock* NewBlock(const char* name) { return BasicBlock::Create(context_, name, current_); }
+
+  // The raw entry loads what the function takes and calls it.
+  void EmitRawEntry() {
+    auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, false);
+    auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
+                                         RawEntryName(function_.name), module_);
+    entry->setDoesNotThrow();
+    StartFunction(entry);
+    std::vector<Value*> arguments;
+    int buffers = 0;
+    int scalars = 0;
+    for (const ir::Param& param : function_.params) {
+      if (param.buffer) {
+        Value* address = b_.CreateConstInBoundsGEP1_64(b_.getPtrTy(), entry->getArg(0), buffers++);
+        arguments.push_back(b_.CreateLoad(b_.getPtrTy(), address));
+        continue;
+      }
+      Value* address = b_.CreateConstInBoundsGEP1_64(b_.getInt64Ty(), entry->getArg(1), scalars++);
+      const Type scalar = param.var.type();
+      if (ir::IsFloat(scalar)) {
+        // The caller rounded the value, so narrowing it is exact.
+        arguments.push_back(
+            FloatCast(b_.CreateLoad(b_.getDoubleTy(), address), Type::kF64, scalar));
+      } else {
+        arguments.push_back(
+            b_.CreateTrunc(b_.CreateLoad(b_.getInt64Ty(), address), ValueType(scalar)));
+      }
+    }
+    b_.CreateRet(b_.CreateCall(function_value_, arguments));
+  }
+
+  // ---- checks
+  // ------------------------------------------------------------------------------------
+
+  // Leaves the function with `code` (an i32) after freeing what is allocated, if `failed`.
+  void LeaveIf(Value* failed, Value* code) {
+    BasicBlock* leave = NewBlock("fail");
+    BasicBlock* go_on = NewBlock("ok");
+    llvm::MDBuilder metadata(context_);
+    b_.CreateCondBr(failed, leave, go_on, metadata.createBranchWeights(1, 1 << 20));
+    b_.SetInsertPoint(leave);
+    for (Value* block : heap_) EmitFree(block);
+    b_.CreateRet(code);
+    b_.SetInsertPoint(go_on);
+  }
+
+  void FailIf(Value* failed, std::string what) {
+    failures_.push_back(StrCat(function_.name, ": ", what));
+    LeaveIf(failed, b_.getInt32(failures_.size()));
+  }
+
+  // ---- memory
+  // ------------------------------------------------------------------------------------
+
+  absl::Status EmitExtents(Buffer buffer) {
+    ScopedCache scope(this);
+    std::vector<Value*> extents;
+    for (Expr extent : buffer->extents) {
+      ASSIGN_OR_RETURN(Value * value, EmitIndex(extent));
+      extents.push_back(value);
+    }
+    buffers_[buffer].extents = std::move(extents);
+    return absl::OkStatus();
+  }
+
+  void EmitFree(Value* block) {
+    b_.CreateCall(module_.getOrInsertFunction("free", b_.getVoidTy(), b_.getPtrTy()), {block});
+  }
+
+  absl::Status EmitAllocate(Stmt s) {
+    const Buffer buffer = s.buffer();
+    RETURN_IF_ERROR(EmitExtents(buffer));
+    BufferInfo& info = buffers_[buffer];
+    Value* bytes = b_.getInt64(ir::ByteSize(buffer->type));
+    for (Value* extent : info.extents) {
+      Value* positive = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extent, b_.getInt64(0));
+      bytes = b_.CreateMul(bytes, positive, "", /*HasNUW=*/true, /*HasNSW=*/true);
+    }
+    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(bytes);
+    const int64_t size = constant != nullptr ? constant->getSExtValue() : 0;
+    if (constant != nullptr && size <= kMaxStackAllocation && stack_used_ + size <= kMaxStack) {
+      stack_used_ += size;
+      auto* block = new llvm::AllocaInst(b_.getInt8Ty(), 0, b_.getInt64(std::max<int64_t>(size, 1)),
+                                         llvm::Align(kHeapAlignment), buffer->name,
+                                         entry_end_->getIterator());
+      info.base = block;
+      b_.CreateLifetimeStart(block);
+      RETURN_IF_ERROR(EmitStmt(s.body()));
+      b_.CreateLifetimeEnd(block);
+      buffers_[buffer].base = nullptr;
+      return absl::OkStatus();
+    }
+    // aligned_alloc takes a multiple of the alignment, and at least one.
+    Value* padded = b_.CreateAnd(b_.CreateAdd(bytes, b_.getInt64(kHeapAlignment)),
+                                 b_.getInt64(-kHeapAlignment));
+    llvm::FunctionCallee allocate = module_.getOrInsertFunction("aligned_alloc", b_.getPtrTy(),
+                                                                b_.getInt64Ty(), b_.getInt64Ty());
+    llvm::CallInst* block =
+        b_.CreateCall(allocate, {b_.getInt64(kHeapAlignment), padded}, buffer->name);
+    block->addRetAttr(llvm::Attribute::NoAlias);
+    FailIf(b_.CreateIsNull(block), StrCat("no memory for '", buffer->name, "'"));
+    info.base = block;
+    heap_.push_back(block);
+    RETURN_IF_ERROR(EmitStmt(s.body()));
+    heap_.pop_back();
+    EmitFree(block);
+    buffers_[buffer].base = nullptr;
+    return absl::OkStatus();
+  }
+
+  // The address of buffer[indices], row-major.
+  absl::StatusOr<Value*> ElementAddress(Buffer buffer, absl::Span<const Expr> indices) {
+    const BufferInfo info = buffers_.at(buffer);
+    POLYNAO_CHECK(info.base != nullptr) << buffer->name << " is used outside its scope";
+    Value* offset = b_.getInt64(0);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      ASSIGN_OR_RETURN(Value * index, EmitIndex(indices[i]));
+      if (options_.checks) {
+        FailIf(b_.CreateICmpUGE(index, info.extents[i]),
+               StrCat("index ", i, " of '", buffer->name, "' is out of its extent"));
+      }
+      if (i > 0) offset = b_.CreateNSWMul(offset, info.extents[i]);
+      offset = b_.CreateNSWAdd(offset, index);
+    }
+    return b_.CreateInBoundsGEP(MemoryType(buffer->type), info.base, {offset});
+  }
+
+  template <typename Access>
+  void MarkAccess(Buffer buffer, Access* access) {
+    const BufferInfo& info = buffers_.at(buffer);
+    access->setAlignment(llvm::Align(ir::ByteSize(buffer->type)));
+    if (info.alias_scope == nullptr) return;
+    access->setMetadata(llvm::LLVMContext::MD_alias_scope, info.alias_scope);
+    if (info.noalias->getNumOperands() > 0) {
+      access->setMetadata(llvm::LLVMContext::MD_noalias, info.noalias);
+    }
+  }
+
+  absl::Status EmitStore(Stmt s) {
+    const Buffer buffer = s.buffer();
+    ScopedCache scope(this);
+    ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, s.indices()));
+    ASSIGN_OR_RETURN(Value * value, EmitValue(s.value()));
+    if (buffer->type == Type::kI1) value = b_.CreateZExt(value, b_.getInt8Ty());
+    if (buffer->type == Type::kBF16) {
+      Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
+      value = b_.CreateTrunc(b_.CreateLShr(bits, 16), b_.getInt16Ty());
+    }
+    MarkAccess(buffer, b_.CreateStore(value, address));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Value*> EmitLoad(Expr e) {
+    const Buffer buffer(e.buffer());
+    ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, e.operands()));
+    llvm::LoadInst* load = b_.CreateLoad(MemoryType(buffer->type), address, buffer->name);
+    MarkAccess(buffer, load);
+    if (buffer->type == Type::kI1) return b_.CreateICmpNE(load, b_.getInt8(0));
+    if (buffer->type == Type::kBF16) {
+      Value* bits = b_.CreateShl(b_.CreateZExt(load, b_.getInt32Ty()), 16);
+      return b_.CreateBitCast(bits, b_.getFloatTy());
+    }
+    return load;
+  }
+
+  // ---- statements
+  // --------------------------------------------------------------------------------
+
+  absl::Status EmitStmt(Stmt s) {
+    switch (s.kind()) {
+      case StmtKind::kFor:
+        return s.for_kind() == ForKind::kParallel && !in_parallel_ ? EmitParallelFor(s)
+                                                                   : EmitFor(s);
+      case StmtKind::kIf:
+        return EmitIf(s);
+      case StmtKind::kLet: {
+        ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
+        vars_[s.var()] = {.value = value};
+        RETURN_IF_ERROR(EmitStmt(s.body()));
+        vars_.erase(s.var());
+        return absl::OkStatus();
+      }
+      case StmtKind::kAllocate:
+        return EmitAllocate(s);
+      case StmtKind::kStore:
+        return EmitStore(s);
+      case StmtKind::kPragma:
+        return EmitStmt(s.body());
+      case StmtKind::kEvaluate:
+        return EmitAlone(s.value(), Want::kValue).status();
+      case StmtKind::kSeq:
+        for (Stmt child : s.children()) RETURN_IF_ERROR(EmitStmt(child));
+        return absl::OkStatus();
+    }
+    POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+  absl::Status EmitIf(Stmt s) {
+    ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.cond(), Want::kCondition));
+    BasicBlock* then_block = NewBlock("then");
+    BasicBlock* else_block = s.else_case().IsEmpty() ? nullptr : NewBlock("else");
+    BasicBlock* join = NewBlock("join");
+    b_.CreateCondBr(condition, then_block, else_block != nullptr ? else_block : join);
+    b_.SetInsertPoint(then_block);
+    RETURN_IF_ERROR(EmitStmt(s.then_case()));
+    b_.CreateBr(join);
+    if (else_block != nullptr) {
+      b_.SetInsertPoint(else_block);
+      RETURN_IF_ERROR(EmitStmt(s.else_case()));
+      b_.CreateBr(join);
+    }
+    b_.SetInsertPoint(join);
+    return absl::OkStatus();
+  }
+
+  // for (i64 k = begin; k < end; ++k) { variable = min + k; body }
+  absl::Status EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* min) {
+    BasicBlock* before = b_.GetInsertBlock();
+    BasicBlock* loop = NewBlock("loop");
+    BasicBlock* done = NewBlock("done");
+    b_.CreateCondBr(b_.CreateICmpSLT(begin, end), loop, done);
+    b_.SetInsertPoint(loop);
+    const std::string name(s.var().name());
+    llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, name);
+    counter->addIncoming(begin, before);
+    Value* wide = b_.CreateNSWAdd(min, counter, name);
+    vars_[s.var()] = {.value = b_.CreateTrunc(wide, ValueType(s.var().type()), name), .wide = wide};
+    RETURN_IF_ERROR(EmitStmt(s.body()));
+    vars_.erase(s.var());
+    Value* next = b_.CreateNSWAdd(counter, b_.getInt64(1));
+    counter->addIncoming(next, b_.GetInsertBlock());
+    llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, done);
+    if (llvm::MDNode* hints = LoopHints(s)) back->setMetadata(llvm::LLVMContext::MD_loop, hints);
+    b_.SetInsertPoint(done);
+    return absl::OkStatus();
+  }
+
+  llvm::MDNode* LoopHints(Stmt s) {
+    const char* hint = nullptr;
+    llvm::Metadata* value = nullptr;
+    if (s.for_kind() == ForKind::kVectorize) {
+      hint = "llvm.loop.vectorize.enable";
+      value = llvm::ConstantAsMetadata::get(b_.getTrue());
+    } else if (s.for_kind() == ForKind::kUnroll) {
+      hint = s.extent().Is(ExprKind::kIntImm) ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable";
+    } else {
+      return nullptr;
+    }
+    std::vector<llvm::Metadata*> row = {llvm::MDString::get(context_, hint)};
+    if (value != nullptr) row.push_back(value);
+    // A loop's metadata is a distinct node whose first operand is itself.
+    llvm::MDNode* node =
+        llvm::MDNode::getDistinct(context_, {nullptr, llvm::MDNode::get(context_, row)});
+    node->replaceOperandWith(0, node);
+    return node;
+  }
+
+  absl::Status EmitFor(Stmt s) {
+    ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
+    ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
+    return EmitCountedLoop(s, b_.getInt64(0), extent, min);
+  }
+
+  // The loop's body becomes a function of a range of iterations. What is in scope travels in a
+  // structure on the caller's stack; LLVM drops what the body does not use.
+  absl::Status EmitParallelFor(Stmt s) {
+    ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
+    ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
+
+    std::vector<Value**> captured = {&min};
+    auto saved_vars = vars_;
+    auto saved_buffers = buffers_;
+    for (auto& [var, info] : vars_) {
+      captured.push_back(&info.value);
+      if (info.wide != nullptr) captured.push_back(&info.wide);
+    }
+    for (auto& [buffer, info] : buffers_) {
+      if (info.base == nullptr) continue;
+      captured.push_back(&info.base);
+      for (Value*& e : info.extents) captured.push_back(&e);
+    }
+    std::erase_if(captured, [](Value** v) { return llvm::isa<llvm::Constant>(*v); });
+    std::vector<llvm::Type*> types;
+    for (Value** value : captured) types.push_back((*value)->getType());
+    auto* closure_type = llvm::StructType::get(context_, types);
+    auto* closure = new llvm::AllocaInst(closure_type, 0, "closure", entry_end_->getIterator());
+    for (size_t i = 0; i < captured.size(); ++i) {
+      b_.CreateStore(*captured[i], b_.CreateStructGEP(closure_type, closure, i));
+    }
+
+    auto* body_type = llvm::FunctionType::get(
+        b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+    auto* body = llvm::Function::Create(body_type, llvm::Function::InternalLinkage,
+                                        StrCat(function_.name, ".parallel"), module_);
+    body->setDoesNotThrow();
+
+    llvm::Function* caller = current_;
+    BasicBlock* caller_entry = entry_;
+    llvm::BranchInst* caller_entry_end = entry_end_;
+    const int64_t caller_stack = stack_used_;
+    auto caller_place = b_.saveIP();
+    auto caller_cache = std::exchange(cache_, {});
+    auto caller_log = std::exchange(log_, {});
+    auto caller_heap = std::exchange(heap_, {});
+    in_parallel_ = true;
+
+    StartFunction(body);
+    for (size_t i = 0; i < captured.size(); ++i) {
+      Value* address = b_.CreateStructGEP(closure_type, body->getArg(0), i);
+      llvm::LoadInst* load = b_.CreateLoad(types[i], address);
+      load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+      *captured[i] = load;
+    }
+    const absl::Status status = EmitCountedLoop(s, body->getArg(1), body->getArg(2), min);
+    if (status.ok()) b_.CreateRet(b_.getInt32(0));
+
+    in_parallel_ = false;
+    heap_ = std::move(caller_heap);
+    log_ = std::move(caller_log);
+    cache_ = std::move(caller_cache);
+    stack_used_ = caller_stack;
+    entry_end_ = caller_entry_end;
+    entry_ = caller_entry;
+    current_ = caller;
+    vars_ = std::move(saved_vars);
+    buffers_ = std::move(saved_buffers);
+    b_.restoreIP(caller_place);
+    RETURN_IF_ERROR(status);
+
+    llvm::FunctionCallee run =
+        module_.getOrInsertFunction("polynao_parallel_for", b_.getInt32Ty(), b_.getPtrTy(),
+                                    b_.getPtrTy(), b_.getInt64Ty(), b_.getInt32Ty());
+    Value* code =
+        b_.CreateCall(run, {body, closure, extent, b_.getInt32(options_.threads)}, "code");
+    LeaveIf(b_.CreateICmpNE(code, b_.getInt32(0)), code);
+    return absl::OkStatus();
+  }
+
+  // ---- expressions
+  // -------------------------------------------------------------------------------
+
+  // What an expression's value is wanted for. An i32 or i64 in an index is computed as an i64 that
+  // does not wrap; a condition compares such integers.
+  enum class Want : uint8_t { kValue, kIndex, kCondition };
+  using CacheKey = std::pair<Expr, Want>;
+
+  // Values made while this lives are forgotten afterwards: they may be in a block that does not
+  // dominate what follows, or be loads that a store makes stale.
+  class ScopedCache {
+   public:
+    explicit ScopedCache(Emitter* emitter) : emitter_(*emitter), size_(emitter->log_.size()) {}
+    ~ScopedCache() {
+      while (emitter_.log_.size() > size_) {
+        emitter_.cache_.erase(emitter_.log_.back());
+        emitter_.log_.pop_back();
+      }
+    }
+
+   private:
+    Emitter& emitter_;
+    size_t size_;
+  };
+
+  // An operand of a statement, whose loads no other statement may share: a store may stand between.
+  absl::StatusOr<Value*> EmitAlone(Expr e, Want want) {
+    ScopedCache scope(this);
+    return EmitCached(e, want);
+  }
+
+  absl::StatusOr<Value*> EmitValue(Expr e) { return EmitCached(e, Want::kValue); }
+  // An integer as an i64.
+  absl::StatusOr<Value*> EmitIndex(Expr e) { return EmitCached(e, Want::kIndex); }
+  absl::StatusOr<Value*> EmitCondition(Expr e) { return EmitCached(e, Want::kCondition); }
+
+  absl::StatusOr<Value*> EmitCached(Expr e, Want want) {
+    const CacheKey key(e, want);
+    if (auto it = cache_.find(key); it != cache_.end()) return it->second;
+    absl::StatusOr<Value*> value = want == Want::kValue   ? EmitUncached(e)
+                                   : want == Want::kIndex ? EmitIndexUncached(e)
+                                                          : EmitConditionUncached(e);
+    if (!value.ok()) return value;
+    cache_[key] = *value;
+    log_.push_back(key);
+    return value;
+  }
+
+  Value* Widen(Value* value, Type type) {
+    return IsUnsigned(type) ? b_.CreateZExt(value, b_.getInt64Ty())
+                            : b_.CreateSExt(value, b_.getInt64Ty());
+  }
+
+  absl::StatusOr<Value*> EmitIndexUncached(Expr e) {
+    if (e.Is(ExprKind::kIntImm)) return b_.getInt64(e.int_value());
+    if (e.Is(ExprKind::kVar)) {
+      const VarInfo& info = vars_.at(e);
+      return info.wide != nullptr ? info.wide : Widen(info.value, e.type());
+    }
+    if (e.Is(ExprKind::kCast) && e.type() == Type::kI64 && ir::IsInt(e.operand(0).type())) {
+      return EmitIndex(e.operand(0));
+    }
+    // A variable divisor stays in its own type: a division of 64 bits takes longer.
+    const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+    if (IsMathematical(e.type()) && (!division || e.operand(1).Is(ExprKind::kIntImm))) {
+      if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kIndex);
+      if (IsBinary(e.kind())) {
+        ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
+        ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+        return IntBinary(e, Type::kI64, a, b, /*wraps=*/false);
+      }
+    }
+    ASSIGN_OR_RETURN(Value * value, EmitValue(e));
+    return Widen(value, e.type());
+  }
+
+  absl::StatusOr<Value*> EmitConditionUncached(Expr e) {
+    if (IsComparison(e.kind()) && IsMathematical(e.operand(0).type())) {
+      ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
+      ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+      return Compare(e.kind(), Type::kI64, a, b);
+    }
+    if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) return EmitAndOr(e, Want::kCondition);
+    if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kCondition);
+    if (e.Is(ExprKind::kNot)) {
+      ASSIGN_OR_RETURN(Value * value, EmitCondition(e.operand(0)));
+      return b_.CreateNot(value);
+    }
+    return EmitValue(e);
+  }
+
+  absl::StatusOr<Value*> EmitUncached(Expr e) {
+    const Type type = e.type();
+    switch (e.kind()) {
+      case ExprKind::kIntImm:
+        return llvm::ConstantInt::getSigned(ValueType(type), e.int_value());
+      case ExprKind::kFloatImm:
+        return llvm::ConstantFP::get(ValueType(type), e.float_value());
+      case ExprKind::kVar:
+        return vars_.at(e).value;
+      case ExprKind::kCast: {
+        ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+        return Cast(value, e.operand(0).type(), type);
+      }
+      case ExprKind::kAnd:
+      case ExprKind::kOr:
+        return EmitAndOr(e, Want::kValue);
+      case ExprKind::kNot: {
+        ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+        return b_.CreateNot(value);
+      }
+      case ExprKind::kSelect:
+        return EmitSelect(e, Want::kValue);
+      case ExprKind::kLet: {
+        ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+        ScopedCache scope(this);
+        vars_[e.var()] = {.value = value};
+        absl::StatusOr<Value*> body = EmitValue(e.operand(1));
+        vars_.erase(e.var());
+        return body;
+      }
+      case ExprKind::kLoad:
+        return EmitLoad(e);
+      case ExprKind::kAddress:
+        return InvalidInput(
+            function_.name, ": the address of an element of '", e.buffer()->name,
+            "' is an argument of tensor instructions, which the cpu target does not "
+            "have");
+      case ExprKind::kCall:
+        return EmitCall(e);
+      default:
+        break;
+    }
+    POLYNAO_CHECK(IsBinary(e.kind())) << ExprKindName(e.kind());
+    const Type operand_type = e.operand(0).type();
+    ASSIGN_OR_RETURN(Value * a, EmitValue(e.operand(0)));
+    ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
+    if (IsComparison(e.kind())) return Compare(e.kind(), operand_type, a, b);
+    if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
+    return FloatBinary(e.kind(), operand_type, a, b);
+  }
+
+  Value* Compare(ExprKind kind, Type type, Value* a, Value* b) {
+    switch (kind) {
+      case ExprKind::kEq:
+        return ir::IsFloat(type) ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
+      case ExprKind::kNe:
+        return ir::IsFloat(type) ? b_.CreateFCmpUNE(a, b) : b_.CreateICmpNE(a, b);
+      case ExprKind::kLt:
+        if (ir::IsFloat(type)) return b_.CreateFCmpOLT(a, b);
+        return IsUnsigned(type) ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+      case ExprKind::kLe:
+        if (ir::IsFloat(type)) return b_.CreateFCmpOLE(a, b);
+        return IsUnsigned(type) ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+      default:
+        POLYNAO_UNREACHABLE(ExprKindName(kind));
+    }
+  }
+
+  // min(a, b) is b < a ? b : a, max(a, b) is a < b ? b : a.
+  Value* MinMax(ExprKind kind, Type type, Value* a, Value* b) {
+    Value* take_b = kind == ExprKind::kMin ? Compare(ExprKind::kLt, type, b, a)
+                                           : Compare(ExprKind::kLt, type, a, b);
+    return b_.CreateSelect(take_b, b, a);
+  }
+
+  Value* IntBinary(Expr e, Type type, Value* a, Value* b, bool wraps) {
+    switch (e.kind()) {
+      case ExprKind::kAdd:
+        return b_.CreateAdd(a, b, "", false, !wraps);
+      case ExprKind::kSub:
+        return b_.CreateSub(a, b, "", false, !wraps);
+      case ExprKind::kMul:
+        return b_.CreateMul(a, b, "", false, !wraps);
+      case ExprKind::kMin:
+      case ExprKind::kMax:
+        return MinMax(e.kind(), type, a, b);
+      case ExprKind::kDiv:
+      case ExprKind::kMod:
+        return Division(e.kind(), type, a, b);
+      default:
+        POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
+    }
+  }
+
+  Value* Division(ExprKind kind, Type type, Value* a, Value* b) {
+    const bool div = kind == ExprKind::kDiv;
+    llvm::Type* t = a->getType();
+    Value* zero = llvm::ConstantInt::get(t, 0);
+    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+    if (options_.checks && (constant == nullptr || constant->isZero())) {
+      FailIf(b_.CreateICmpEQ(b, zero), "division by zero");
+    }
+    if (type == Type::kI1) return div ? a : zero;  // the divisor is 1
+    if (IsUnsigned(type)) return div ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+    if (constant != nullptr && constant->getValue().isPowerOf2() && !constant->isNegative()) {
+      // Shifting right rounds down, and the low bits are the floor remainder.
+      if (div) return b_.CreateAShr(a, constant->getValue().logBase2());
+      return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(t, 1)));
+    }
+    // The machine's division traps on the smallest integer by -1, which here wraps.
+    Value* minus_one = llvm::ConstantInt::getSigned(t, -1);
+    Value* by_minus_one = b_.CreateICmpEQ(b, minus_one);
+    Value* divisor = b_.CreateSelect(by_minus_one, llvm::ConstantInt::get(t, 1), b);
+    Value* remainder = b_.CreateSRem(a, divisor);
+    Value* inexact = b_.CreateICmpNE(remainder, zero);
+    Value* signs_differ = b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero);
+    Value* adjust = b_.CreateAnd(inexact, signs_differ);
+    if (!div) return b_.CreateSelect(adjust, b_.CreateAdd(remainder, divisor), remainder);
+    Value* quotient = b_.CreateSub(b_.CreateSDiv(a, divisor), b_.CreateZExt(adjust, t));
+    return b_.CreateSelect(by_minus_one, b_.CreateNeg(a), quotient);
+  }
+
+  // ---- floats
+  // ------------------------------------------------------------------------------------
+
+  // A value of a float type in the type its operations are done in.
+  Value* ToCompute(Value* value, Type type) {
+    return type == Type::kF16 ? HalfToFloat(value) : value;
+  }
+  // A result computed in float (double for f64), rounded to `type`. Rounding twice, to f32 and then
+  // to f16 or bf16, gives for + - * / and sqrt what rounding once does: 24 >= 2 * 11 + 2.
+  Value* FromCompute(Value* value, Type type) {
+    if (type == Type::kF16) return FloatToHalf(value);
+    if (type == Type::kBF16) return RoundToBfloat(value);
+    return value;
+  }
+
+  Value* Bits32(Value* f) { return b_.CreateBitCast(f, b_.getInt32Ty()); }
+  Value* IsNan(Value* f) { return b_.CreateFCmpUNO(f, f); }
+
+  // A float rounded to nearest even in bf16, as a float.
+  Value* RoundToBfloat(Value* f) {
+    Value* bits = Bits32(f);
+    Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
+    Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, b_.getInt32(0x7fff)), odd);
+    Value* kept = b_.CreateSelect(IsNan(f), b_.CreateOr(bits, 0x400000), rounded);
+    return b_.CreateBitCast(b_.CreateAnd(kept, 0xffff0000), b_.getFloatTy());
+  }
+
+  // The same steps as ir::FloatToHalf, without branches.
+  Value* FloatToHalf(Value* f) {
+    if (options_.native_half) return b_.CreateFPTrunc(f, b_.getHalfTy());
+    Value* bits = Bits32(f);
+    Value* sign = b_.CreateAnd(b_.CreateLShr(bits, 16), 0x8000);
+    Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
+    Value* as_float = b_.CreateBitCast(magnitude, b_.getFloatTy());
+    Value* shifted = b_.CreateFAdd(as_float, llvm::ConstantFP::get(b_.getFloatTy(), 0.5));
+    Value* subnormal = b_.CreateSub(Bits32(shifted), b_.getInt32(0x3f000000));
+    Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
+    Value* rebiased = b_.CreateSub(magnitude, b_.getInt32(0x38000000 - 0xfff));
+    Value* normal = b_.CreateLShr(b_.CreateAdd(rebiased, odd), 13);
+    Value* result =
+        b_.CreateSelect(b_.CreateICmpULT(magnitude, b_.getInt32(0x38800000)), subnormal, normal);
+    result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, b_.getInt32(0x47800000)),
+                             b_.getInt32(0x7c00), result);
+    result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, b_.getInt32(0x7f800000)),
+                             b_.getInt32(0x7e00), result);
+    Value* half = b_.CreateTrunc(b_.CreateOr(result, sign), b_.getInt16Ty());
+    return b_.CreateBitCast(half, b_.getHalfTy());
+  }
+
+  Value* HalfToFloat(Value* half) {
+    if (options_.native_half) return b_.CreateFPExt(half, b_.getFloatTy());
+    Value* bits = b_.CreateZExt(b_.CreateBitCast(half, b_.getInt16Ty()), b_.getInt32Ty());
+    Value* sign = b_.CreateShl(b_.CreateAnd(bits, 0x8000), 16);
+    Value* exponent = b_.CreateAnd(bits, 0x7c00);
+    Value* mantissa = b_.CreateAnd(bits, 0x3ff);
+    Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, 0x7fff), 13);
+    Value* normal = b_.CreateAdd(magnitude, b_.getInt32(112 << 23));
+    Value* special = b_.CreateOr(magnitude, 0x7f800000);
+    Value* small = b_.CreateFMul(b_.CreateUIToFP(mantissa, b_.getFloatTy()),
+                                 llvm::ConstantFP::get(b_.getFloatTy(), 0x1p-24));
+    Value* result =
+        b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), Bits32(small), normal);
+    result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0x7c00)), special, result);
+    return b_.CreateBitCast(b_.CreateOr(result, sign), b_.getFloatTy());
+  }
+
+  // A double as a float that rounds to f16 and bf16 as the double does: rounded to odd, it keeps
+  // what the second rounding needs to know.
+  Value* DoubleToFloatRoundedToOdd(Value* d) {
+    Value* nearest = b_.CreateFPTrunc(d, b_.getFloatTy());
+    Value* back = b_.CreateFPExt(nearest, b_.getDoubleTy());
+    Value* bits = Bits32(nearest);
+    // Away from zero the bits count up, whatever the sign.
+    Value* d_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d);
+    Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
+    Value* rounded_up = b_.CreateFCmpOGT(back_magnitude, d_magnitude);
+    Value* toward_zero = b_.CreateSelect(rounded_up, b_.CreateSub(bits, b_.getInt32(1)), bits);
+    Value* inexact = b_.CreateFCmpONE(back, d);
+    Value* odd = b_.CreateSelect(inexact, b_.CreateOr(toward_zero, 1), bits);
+    return b_.CreateBitCast(odd, b_.getFloatTy());
+  }
+
+  Value* FloatCast(Value* value, Type from, Type to) {
+    if (from == to) return value;
+    if (to == Type::kF64) return b_.CreateFPExt(ToCompute(value, from), b_.getDoubleTy());
+    if (from == Type::kF64) {
+      if (to == Type::kF32) return b_.CreateFPTrunc(value, b_.getFloatTy());
+      return FromCompute(DoubleToFloatRoundedToOdd(value), to);
+    }
+    return FromCompute(ToCompute(value, from), to);
+  }
+
+  Value* Cast(Value* value, Type from, Type to) {
+    if (from == to) return value;
+    llvm::Type* t = ValueType(to);
+    if (to == Type::kI1) {  // NaN gives 0, as to the other integers
+      if (ir::IsInt(from)) return b_.CreateIsNotNull(value);
+      return b_.CreateFCmpONE(value, llvm::ConstantFP::get(value->getType(), 0.0));
+    }
+    if (ir::IsFloat(from) && ir::IsFloat(to)) return FloatCast(value, from, to);
+    if (ir::IsInt(from) && ir::IsInt(to)) {
+      return IsUnsigned(from) ? b_.CreateZExtOrTrunc(value, t) : b_.CreateSExtOrTrunc(value, t);
+    }
+    if (ir::IsFloat(from)) {
+      const llvm::Intrinsic::ID cast =
+          IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
+      Value* computed = ToCompute(value, from);
+      return b_.CreateIntrinsic(cast, {t, computed->getType()}, {computed});
+    }
+    const bool narrow = to == Type::kF16 || to == Type::kBF16;
+    llvm::Type* via = narrow ? b_.getDoubleTy() : t;
+    Value* result = IsUnsigned(from) ? b_.CreateUIToFP(value, via) : b_.CreateSIToFP(value, via);
+    return narrow ? FloatCast(result, Type::kF64, to) : result;
+  }
+
+  Value* FloatBinary(ExprKind kind, Type type, Value* a, Value* b) {
+    if (kind == ExprKind::kMin || kind == ExprKind::kMax) return MinMax(kind, type, a, b);
+    a = ToCompute(a, type);
+    b = ToCompute(b, type);
+    switch (kind) {
+      case ExprKind::kAdd:
+        return FromCompute(b_.CreateFAdd(a, b), type);
+      case ExprKind::kSub:
+        return FromCompute(b_.CreateFSub(a, b), type);
+      case ExprKind::kMul:
+        return FromCompute(b_.CreateFMul(a, b), type);
+      case ExprKind::kDiv:
+        return FromCompute(b_.CreateFDiv(a, b), type);
+      default:
+        POLYNAO_UNREACHABLE(ExprKindName(kind));
+    }
+  }
+
+  Value* CallLibrary(std::string_view name, absl::Span<Value* const> arguments) {
+    llvm::Type* type = arguments[0]->getType();
+    const std::string symbol = StrCat(name, type->isFloatTy() ? "f" : "");
+    std::vector<llvm::Type*> types(arguments.size(), type);
+    llvm::FunctionCallee callee =
+        module_.getOrInsertFunction(symbol, llvm::FunctionType::get(type, types, false));
+    auto* f = llvm::cast<llvm::Function>(callee.getCallee());
+    f->setDoesNotThrow();
+    f->setDoesNotAccessMemory();
+    f->setWillReturn();
+    return b_.CreateCall(callee, llvm::ArrayRef<Value*>(arguments.data(), arguments.size()));
+  }
+
+  absl::StatusOr<Value*> EmitCall(Expr e) {
+    const std::string_view name = e.name();
+    if (!ir::IsPureIntrinsic(name)) {
+      return InvalidInput(function_.name, ": call of '", std::string(name),
+                          "': the cpu target has no tensor instructions; expected a pure intrinsic "
+                          "such as exp");
+    }
+    const Type type = e.type();
+    std::vector<Value*> arguments;
+    for (Expr operand : e.operands()) {
+      ASSIGN_OR_RETURN(Value * value, EmitValue(operand));
+      arguments.push_back(ToCompute(value, type));
+    }
+    Value* x = arguments[0];
+    Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
+    Value* result = nullptr;
+    if (name == "sqrt") {
+      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
+    } else if (name == "abs") {
+      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    } else if (name == "floor") {
+      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+    } else if (name == "ceil") {
+      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+    } else if (name == "round") {
+      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+    } else if (name == "rsqrt") {
+      result = b_.CreateFDiv(one, b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+    } else if (name == "sigmoid") {
+      // exp(-|x|) can not overflow, so the quotient is right where exp(-x) would be infinite.
+      Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+      Value* e = CallLibrary("exp", {b_.CreateFNeg(magnitude)});
+      Value* positive = b_.CreateFCmpOLT(llvm::ConstantFP::get(x->getType(), 0.0), x);
+      result = b_.CreateFDiv(b_.CreateSelect(positive, one, e), b_.CreateFAdd(one, e));
+    } else {
+      result = CallLibrary(name, arguments);
+    }
+    return FromCompute(result, type);
+  }
+
+  // ---- conditional evaluation
+  // --------------------------------------------------------------------
+
+  // How many operations evaluating `e` takes as a tree, or more than kMaxSpeculatedOperations if it
+  // may trap or take long.
+  int SpeculationCost(Expr e) {
+    auto [it, added] = speculation_cost_.try_emplace(e, kMaxSpeculatedOperations + 1);
+    if (!added) return it->second;
+    bool allowed = true;
+    switch (e.kind()) {
+      case ExprKind::kLoad:
+      case ExprKind::kAddress:
+        allowed = false;
+        break;
+      case ExprKind::kCall:
+        allowed = IsCheapIntrinsic(e.name());
+        break;
+      case ExprKind::kDiv:
+      case ExprKind::kMod:
+        allowed = ir::IsFloat(e.type()) ||
+                  (e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() != 0);
+        break;
+      default:
+        break;
+    }
+    if (!allowed) return kMaxSpeculatedOperations + 1;
+    int cost = e.operands().empty() ? 0 : 1;
+    for (Expr operand : e.operands()) {
+      cost = std::min(cost + SpeculationCost(operand), kMaxSpeculatedOperations + 1);
+    }
+    return speculation_cost_[e] = cost;
+  }
+  bool IsSpeculatable(Expr e) { return SpeculationCost(e) <= kMaxSpeculatedOperations; }
+
+  // `condition` ? `then_value` : `else_value`, each emitted by a function of no arguments, with
+  // branches around them.
+  template <typename Then, typename Else>
+  absl::StatusOr<Value*> Branch(Value* condition, Then emit_then, Else emit_else) {
+    BasicBlock* then_block = NewBlock("then");
+    BasicBlock* else_block = NewBlock("else");
+    BasicBlock* join = NewBlock("join");
+    b_.CreateCondBr(condition, then_block, else_block);
+    b_.SetInsertPoint(then_block);
+    Value* then_value = nullptr;
+    {
+      ScopedCache scope(this);
+      ASSIGN_OR_RETURN(then_value, emit_then());
+    }
+    BasicBlock* then_end = b_.GetInsertBlock();
+    b_.CreateBr(join);
+    b_.SetInsertPoint(else_block);
+    Value* else_value = nullptr;
+    {
+      ScopedCache scope(this);
+      ASSIGN_OR_RETURN(else_value, emit_else());
+    }
+    BasicBlock* else_end = b_.GetInsertBlock();
+    b_.CreateBr(join);
+    b_.SetInsertPoint(join);
+    llvm::PHINode* phi = b_.CreatePHI(then_value->getType(), 2);
+    phi->addIncoming(then_value, then_end);
+    phi->addIncoming(else_value, else_end);
+    return phi;
+  }
+
+  // Conditional evaluation as `select`, which unlike and/or ignores what the side that is not taken
+  // computes even if that overflowed.
+  absl::StatusOr<Value*> EmitAndOr(Expr e, Want want) {
+    const bool is_and = e.Is(ExprKind::kAnd);
+    ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(0), want));
+    const Expr second = e.operand(1);
+    Value* decided = b_.getInt1(!is_and);
+    if (IsSpeculatable(second)) {
+      ASSIGN_OR_RETURN(Value * b, EmitCached(second, want));
+      return is_and ? b_.CreateSelect(a, b, decided) : b_.CreateSelect(a, decided, b);
+    }
+    auto emit_second = [&] { return EmitCached(second, want); };
+    auto emit_decided = [&]() -> absl::StatusOr<Value*> { return decided; };
+    return is_and ? Branch(a, emit_second, emit_decided) : Branch(a, emit_decided, emit_second);
+  }
+
+  absl::StatusOr<Value*> EmitSelect(Expr e, Want want) {
+    // In a stored value the condition's arithmetic wraps like the rest.
+    ASSIGN_OR_RETURN(
+        Value * condition,
+        EmitCached(e.operand(0), want == Want::kValue ? Want::kValue : Want::kCondition));
+    if (IsSpeculatable(e.operand(1)) && IsSpeculatable(e.operand(2))) {
+      ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(1), want));
+      ASSIGN_OR_RETURN(Value * b, EmitCached(e.operand(2), want));
+      return b_.CreateSelect(condition, a, b);
+    }
+    return Branch(
+        condition, [&] { return EmitCached(e.operand(1), want); },
+        [&] { return EmitCached(e.operand(2), want); });
+  }
+
+  const ir::Function& function_;
+  const EmitOptions& options_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  std::vector<std::string>& failures_;
+  llvm::IRBuilder<> b_;
+
+  llvm::Function* function_value_ = nullptr;
+  llvm::Function* current_ = nullptr;
+  BasicBlock* entry_ = nullptr;
+  llvm::BranchInst* entry_end_ = nullptr;
+  int64_t stack_used_ = 0;
+  bool in_parallel_ = false;
+  std::vector<Value*> heap_;  // blocks to free when leaving early
+
+  absl::flat_hash_map<Expr, VarInfo> vars_;
+  absl::flat_hash_map<Buffer, BufferInfo> buffers_;
+  absl::flat_hash_map<CacheKey, Value*> cache_;
+  std::vector<CacheKey> log_;
+  absl::flat_hash_map<Expr, int> speculation_cost_;
+};
+
+}  // namespace
+
+std::string RawEntryName(std::string_view name) { return StrCat(name, "_entry"); }
+
+absl::Status EmitFunction(const ir::Function& function, const EmitOptions& options,
+                          llvm::Module* module, std::vector<std::string>* failures) {
+  return Emitter(function, options, module, failures).Emit();
+}
+
+}  // namespace polynao::codegen

@@ -1,0 +1,41 @@
+// Loop IR to LLVM IR. LLVM's types are only named here; what includes LLVM is in emit_module.cc.
+#ifndef COMPILER_CODEGEN_LLVM_EMIT_MODULE_H_
+#define COMPILER_CODEGEN_LLVM_EMIT_MODULE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/ir/ir.h"
+
+namespace llvm {
+class Module;
+}  // namespace llvm
+
+namespace polynao::codegen {
+
+struct EmitOptions {
+  // Test each index against its extent and each divisor against zero.
+  bool checks = false;
+  // Threads of a parallel loop; 0 leaves it to the machine that runs it.
+  int threads = 0;
+  // Whether the target converts between f16 and f32 by itself. If not, the conversions are spelled
+  // out in integer operations, so that compiled code needs no support library.
+  bool native_half = false;
+};
+
+// The name of the raw entry (RawEntry in arguments.h) of the function `name`.
+std::string RawEntryName(std::string_view name);
+
+// Adds `function` to `module` under its own name, as
+//   i32 name(buffers and scalars in the order of the parameters),
+// where buffers are addresses, integers of less than 32 bits are extended by the target's C rules,
+// f16 is `half` and bf16 is a float; and its raw entry. Both return 0, or k if the check that
+// (*failures)[k - 1] describes failed. `function` must be well-formed (ir::Verify). Errors: a call
+// of a tensor instruction, or the address of an element.
+absl::Status EmitFunction(const ir::Function& function, const EmitOptions& options,
+                          llvm::Module* module, std::vector<std::string>* failures);
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_LLVM_EMIT_MODULE_H_

@@ -1,0 +1,807 @@
+// Method: integers that may become indices, bounds or conditions carry a range [low, high] that
+// holds in every run, so that nothing in those places wraps and an index is in bounds because of
+// its range, because of `%` or clamping, or because of a guard. Values are free to wrap and
+// overflow.
+//
+// The iterations of a parallel loop over p are independent because inside it a buffer from outside
+// is either only read, or accessed only at p in one dimension that is "pinned" to it.
+#include "compiler/ir/random_program.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "compiler/ir/shapes.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::ir {
+namespace {
+
+// Ranged integers stay within this, so that sums and products of two of them fit in an i32.
+constexpr int64_t kMaxRange = 1 << 14;
+
+constexpr Type kAllTypes[] = {Type::kI1, Type::kI8,  Type::kI16,  Type::kI32, Type::kI64,
+                              Type::kU8, Type::kF16, Type::kBF16, Type::kF32, Type::kF64};
+constexpr Type kFewTypes[] = {Type::kI1, Type::kI32, Type::kI64, Type::kF32};
+
+class Random {
+ public:
+  explicit Random(uint64_t seed) : engine_(seed * 2 + 1) {}
+  int64_t Between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool Percent(int chance) { return Between(1, 100) <= chance; }
+  template <typename List>
+  auto& Pick(List& list) {
+    return list[Between(0, static_cast<int64_t>(std::size(list)) - 1)];
+  }
+  template <typename T>
+  T OneOf(std::initializer_list<T> list) {
+    return list.begin()[Between(0, static_cast<int64_t>(list.size()) - 1)];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+int64_t EdgeInt(Random& random, Type type) {
+  const int64_t low = type == Type::kI64 ? std::numeric_limits<int64_t>::min()
+                      : type == Type::kU8 || type == Type::kI1
+                          ? 0
+                          : -(int64_t{1} << (8 * ByteSize(type) - 1));
+  const int64_t high = type == Type::kI1 ? 1 : type == Type::kU8 ? 255 : ~low;
+  return random.OneOf<int64_t>({low, low + 1, high, high - 1, 0, 1, -1});
+}
+
+double EdgeFloat(Random& random, Type type) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double denormal = type == Type::kF16    ? 0x1p-24
+                          : type == Type::kBF16 ? 0x1p-133
+                          : type == Type::kF32  ? 0x1p-149
+                                                : 0x1p-1074;
+  return random.OneOf<double>({infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), -0.0,
+                               0.0, denormal, -3 * denormal, 65504, 1e30, -1e-30, 1.0 / 3});
+}
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const RandomProgramOptions& options)
+      : options_(options), random_(seed), context_(std::make_shared<Context>()), c_(*context_) {}
+
+  Function Make() {
+    Function f;
+    f.name = "random";
+    f.context = context_;
+    const int sizes = random_.Between(0, 2);
+    for (int i = 0; i < sizes; ++i) {
+      const Var n = c_.NewVar(StrCat("n", i), random_.Percent(80) ? Type::kI32 : Type::kI64);
+      ints_.push_back({.var = n, .low = 0, .high = kMaxRandomSize, .below = {}});
+      sizes_.push_back(n);
+      f.params.emplace_back().var = n;
+    }
+    if (random_.Percent(50)) {
+      const Var x = c_.NewVar("x", random_.OneOf({Type::kF32, Type::kF64, Type::kF16}));
+      const Var& kept = options_.all_types ? x : c_.NewVar("x", Type::kF32);
+      values_.push_back(kept);
+      f.params.emplace_back().var = kept;
+    }
+    const int buffers = random_.Between(1, 4);
+    for (int i = 0; i < buffers; ++i) {
+      const Buffer buffer = RandomBuffer(std::string(1, static_cast<char>('A' + i)), 3, "gmem");
+      const Access access = i == buffers - 1 ? random_.OneOf({Access::kOut, Access::kInOut})
+                                             : random_.OneOf({Access::kIn, Access::kInOut});
+      buffers_.push_back({.buffer = buffer,
+                          .readable = access != Access::kOut,
+                          .writable = access != Access::kIn});
+      Param& param = f.params.emplace_back();
+      param.buffer = buffer;
+      param.access = access;
+    }
+    std::vector<Stmt> statements;
+    stores_left_ = options_.stores;
+    while (stores_left_ > 0) statements.push_back(Statement(options_.depth));
+    f.body = c_.Seq(statements);
+    return f;
+  }
+
+ private:
+  struct Ranged {
+    Expr e;
+    int64_t low = 0;
+    int64_t high = 0;
+  };
+  struct IntVar {
+    Var var;
+    int64_t low;
+    int64_t high;
+    Expr below;  // the variable is below this expression, if given
+  };
+  struct BufferState {
+    Buffer buffer;
+    bool readable = true;
+    bool writable = true;
+    std::vector<Var> pins = std::vector<Var>(buffer->extents.size());
+  };
+
+  Type RandomType() {
+    return options_.all_types ? random_.Pick(kAllTypes) : random_.Pick(kFewTypes);
+  }
+
+  std::string Name(std::string_view stem) { return StrCat(stem, next_name_++); }
+
+  Buffer RandomBuffer(std::string name, int max_dimensions, std::string_view scope) {
+    std::vector<Expr> extents;
+    const int dimensions = random_.Between(0, max_dimensions);
+    for (int d = 0; d < dimensions; ++d) {
+      if (!sizes_.empty() && random_.Percent(25)) {
+        const Var n = random_.Pick(sizes_);
+        extents.push_back(random_.Percent(70) ? n : n + random_.Between(1, 3));
+        continue;
+      }
+      const int64_t extent =
+          random_.Percent(4) ? 0 : random_.OneOf<int64_t>({1, 2, 3, 4, 5, 7, 8, 13});
+      extents.push_back(random_.Percent(90) ? c_.I32(extent) : c_.I64(extent));
+    }
+    return c_.NewBuffer(name, RandomType(), std::move(extents), scope);
+  }
+
+  // ---- integers of known range
+  // -------------------------------------------------------------------
+
+  Expr CastTo(Type type, Expr e) { return c_.Cast(type, e); }
+
+  // An integer of `type` (i32 or i64) that never wraps.
+  Ranged RandomRanged(Type type, int depth) {
+    if (depth <= 0 || random_.Percent(30)) {
+      if (!ints_.empty() && random_.Percent(75)) {
+        const IntVar& v = random_.Pick(ints_);
+        const Expr e = v.var.type() == type ? v.var : CastTo(type, v.var);
+        return {e, v.low, v.high};
+      }
+      const int64_t value = random_.Between(-4, 9);
+      return {c_.Int(type, value), value, value};
+    }
+    const Ranged a = RandomRanged(type, depth - 1);
+    const int64_t k = random_.Between(1, 8);
+    const Expr k_expr = c_.Int(type, k);
+    switch (random_.Between(0, 9)) {
+      case 0:
+      case 1:
+      case 2: {
+        const Ranged b = RandomRanged(type, depth - 1);
+        if (random_.Percent(60)) return Checked({a.e + b.e, a.low + b.low, a.high + b.high}, a);
+        return Checked({a.e - b.e, a.low - b.high, a.high - b.low}, a);
+      }
+      case 3:
+      case 4:
+        return Checked({a.e * k_expr, a.low * k, a.high * k}, a);
+      case 5:
+        return {a.e / k_expr, FloorDiv(a.low, k), FloorDiv(a.high, k)};
+      case 6:
+        if (random_.Percent(20)) return {a.e % c_.Int(type, -k), 1 - k, 0};
+        return {a.e % k_expr, 0, k - 1};
+      case 7: {
+        const Ranged b = RandomRanged(type, depth - 1);
+        return {Min(a.e, b.e), std::min(a.low, b.low), std::min(a.high, b.high)};
+      }
+      case 8: {
+        const Ranged b = RandomRanged(type, depth - 1);
+        return {Max(a.e, b.e), std::max(a.low, b.low), std::max(a.high, b.high)};
+      }
+      default: {
+        const Ranged b = RandomRanged(type, depth - 1);
+        const Expr condition = RandomCondition(depth - 1);
+        return {c_.Select(condition, a.e, b.e), std::min(a.low, b.low), std::max(a.high, b.high)};
+      }
+    }
+  }
+  static Ranged Checked(Ranged result, Ranged otherwise) {
+    return result.low < -kMaxRange || result.high > kMaxRange ? otherwise : result;
+  }
+  static int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+  // An index that lies within `extent` whenever `guard`, if there is one, holds.
+  struct Index {
+    Expr e;
+    Expr guard;
+  };
+  Index RandomIndex(Expr extent) {
+    // A loop variable that runs over just this extent.
+    if (random_.Percent(60)) {
+      std::vector<Expr> fitting;
+      for (const IntVar& v : ints_) {
+        const bool in_constant = extent.Is(ExprKind::kIntImm) && v.high < extent.int_value();
+        if (v.low >= 0 && (in_constant || (v.below && v.below == extent))) fitting.push_back(v.var);
+      }
+      if (!fitting.empty()) return {random_.Pick(fitting), {}};
+    }
+    const Type type = random_.Percent(80) ? Type::kI32 : Type::kI64;
+    const Ranged r = RandomRanged(type, 2);
+    if (options_.may_stop && random_.Percent(15)) return {r.e, {}};
+    if (extent.Is(ExprKind::kIntImm) && extent.int_value() > 0) {
+      const int64_t size = extent.int_value();
+      if (r.low >= 0 && r.high < size) return {r.e, {}};
+      switch (random_.Between(0, 4)) {
+        case 0:
+          return {r.e % c_.Int(type, size), {}};
+        case 1:
+          return {Max(Min(r.e, c_.Int(type, size - 1)), c_.Int(type, 0)), {}};
+        case 2:
+          return {c_.Int(type, random_.Between(0, size - 1)), {}};
+        case 3:
+          if (std::optional<Expr> load = RandomLoad(type, 0))
+            return {*load % c_.Int(type, size), {}};
+          break;
+        default:
+          break;
+      }
+    }
+    const Expr limit = extent.type() == type ? extent : CastTo(type, extent);
+    return {r.e, And(c_.Int(type, 0) <= r.e, r.e < limit)};
+  }
+
+  // Indices of an element of `buffer`, and what must hold for them to be in bounds (or null).
+  std::pair<std::vector<Expr>, Expr> RandomIndices(const BufferState& state) {
+    std::vector<Expr> indices;
+    Expr guard;
+    // By value: making an index may not add buffers, but keeps this robust against it.
+    const std::vector<Expr> extents = state.buffer->extents;
+    const std::vector<Var> pins = state.pins;
+    for (size_t d = 0; d < extents.size(); ++d) {
+      if (pins[d]) {
+        indices.push_back(pins[d]);
+        continue;
+      }
+      const Index index = RandomIndex(extents[d]);
+      indices.push_back(index.e);
+      if (index.guard) guard = guard ? And(guard, index.guard) : index.guard;
+    }
+    return {indices, guard};
+  }
+
+  // ---- values
+  // ------------------------------------------------------------------------------------
+
+  Expr RandomConstant(Type type) {
+    if (IsFloat(type)) {
+      if (random_.Percent(15)) return c_.Float(type, EdgeFloat(random_, type));
+      return c_.Float(type, static_cast<double>(random_.Between(-40, 40)) / 8);
+    }
+    if (random_.Percent(15)) return c_.Int(type, EdgeInt(random_, type));
+    return c_.Int(type, random_.Between(-5, 9));
+  }
+
+  // A load of `type`, guarded where its index may be out of bounds.
+  std::optional<Expr> RandomLoad(Type type, int depth) {
+    std::vector<const BufferState*> fitting;
+    for (const BufferState& state : buffers_) {
+      if (state.readable && state.buffer->type == type) fitting.push_back(&state);
+    }
+    if (fitting.empty() || nested_loads_ >= 2) return std::nullopt;
+    const BufferState& state = *random_.Pick(fitting);
+    ++nested_loads_;
+    const auto [indices, guard] = RandomIndices(state);
+    --nested_loads_;
+    const Expr load = c_.Load(state.buffer, indices);
+    if (!guard) return load;
+    return c_.Select(guard, load, depth > 0 ? RandomValue(type, depth - 1) : RandomConstant(type));
+  }
+
+  Expr RandomLeaf(Type type) {
+    std::vector<Expr> choices;
+    for (Expr value : values_) {
+      if (value.type() == type) choices.push_back(value);
+    }
+    for (const IntVar& v : ints_) {
+      if (v.var.type() == type) choices.push_back(v.var);
+    }
+    if (!choices.empty() && random_.Percent(30)) return random_.Pick(choices);
+    if (random_.Percent(75)) {
+      if (std::optional<Expr> load = RandomLoad(type, 0)) return *load;
+    }
+    if (IsInt(type) && type != Type::kI1 && !ints_.empty() && random_.Percent(60)) {
+      const Var var = random_.Pick(ints_).var;
+      return var.type() == type ? var : CastTo(type, var);
+    }
+    return RandomConstant(type);
+  }
+
+  // A condition whose i32 and i64 arithmetic does not wrap.
+  Expr RandomCondition(int depth) {
+    const bool outer = std::exchange(must_not_wrap_, true);
+    const Expr condition = RandomBool(depth);
+    must_not_wrap_ = outer;
+    return condition;
+  }
+
+  Expr RandomBool(int depth) {
+    if (depth > 0) {
+      switch (random_.Between(0, 9)) {
+        case 0:
+        case 1: {
+          const Expr a = RandomBool(depth - 1);
+          return And(a, RandomBool(depth - 1));
+        }
+        case 2: {
+          const Expr a = RandomBool(depth - 1);
+          return Or(a, RandomBool(depth - 1));
+        }
+        case 3:
+          return Not(RandomBool(depth - 1));
+        case 4: {
+          const Expr condition = RandomBool(depth - 1);
+          const Expr a = RandomBool(depth - 1);
+          return c_.Select(condition, a, RandomBool(depth - 1));
+        }
+        case 5:
+          if (random_.Percent(50)) return RandomLeaf(Type::kI1);
+          return CastTo(Type::kI1, RandomValue(RandomType(), depth - 1));
+        default:
+          break;
+      }
+    }
+    const ExprKind kind =
+        random_.OneOf({ExprKind::kEq, ExprKind::kNe, ExprKind::kLt, ExprKind::kLt, ExprKind::kLe});
+    if (random_.Percent(65)) {
+      const Type type = random_.Percent(80) ? Type::kI32 : Type::kI64;
+      const Expr a = RandomRanged(type, depth).e;
+      return c_.Binary(kind, a, RandomRanged(type, depth - 1).e);
+    }
+    const Type type = RandomType();
+    const Expr a = RandomValue(type, depth - 1);
+    const Expr b = RandomValue(type, depth - 1);
+    // Conditions have no order.
+    return c_.Binary(type == Type::kI1 ? ExprKind::kNe : kind, a, b);
+  }
+
+  Expr RandomValue(Type type, int depth) {
+    if (type == Type::kI1) return depth > 0 ? RandomCondition(depth) : RandomLeaf(type);
+    if (must_not_wrap_ && (type == Type::kI32 || type == Type::kI64)) {
+      return random_.Percent(50) ? RandomRanged(type, depth).e : RandomLeaf(type);
+    }
+    if (depth <= 0 || random_.Percent(15)) return RandomLeaf(type);
+    auto operand = [&] { return RandomValue(type, depth - 1); };
+    const int64_t choice = random_.Between(0, 15);
+    switch (choice) {
+      case 0:
+      case 1:
+      case 2: {
+        const Expr a = operand();
+        return a + operand();
+      }
+      case 3: {
+        const Expr a = operand();
+        return a - operand();
+      }
+      case 4:
+      case 5:
+      case 6: {
+        const Expr a = operand();
+        return a * operand();
+      }
+      case 7:
+        return IsFloat(type) ? FloatDivision(type, depth) : IntDivision(type, depth);
+      case 8: {
+        const Expr a = operand();
+        return Min(a, operand());
+      }
+      case 9: {
+        const Expr a = operand();
+        return Max(a, operand());
+      }
+      case 10:
+      case 11: {
+        const Expr condition = RandomCondition(depth - 1);
+        const Expr a = operand();
+        return c_.Select(condition, a, operand());
+      }
+      case 12: {
+        const Expr value = RandomValue(RandomType(), depth - 1);
+        const Var var = c_.NewVar(Name("l"), value.type());
+        values_.push_back(var);
+        const Expr body = operand();
+        values_.pop_back();
+        return c_.Let(var, value, body);
+      }
+      case 13:
+      case 14:
+        if (IsFloat(type)) return Intrinsic(type, depth);
+        [[fallthrough]];
+      default:
+        return CastTo(type, RandomValue(RandomType(), depth - 1));
+    }
+  }
+
+  Expr FloatDivision(Type type, int depth) {
+    const Expr a = RandomValue(type, depth - 1);
+    return a / RandomValue(type, depth - 1);
+  }
+
+  Expr IntDivision(Type type, int depth) {
+    const ExprKind kind = random_.OneOf({ExprKind::kDiv, ExprKind::kMod});
+    const Expr a = RandomValue(type, depth - 1);
+    const Expr b = RandomValue(type, depth - 1);
+    const Expr zero = c_.Int(type, 0);
+    const Expr one = c_.Int(type, 1);
+    if (options_.may_stop && random_.Percent(20)) return c_.Binary(kind, a, b);
+    switch (random_.Between(0, 3)) {
+      case 0:
+        return c_.Select(Ne(b, zero), c_.Binary(kind, a, b), a);
+      case 1:
+        return c_.Binary(kind, a, Max(b, one));
+      case 2:
+        return c_.Binary(kind, a, c_.Select(Eq(b, zero), one, b));
+      default: {
+        const Expr constant = RandomConstant(type);
+        return c_.Binary(kind, a, constant.IsInt(0) ? c_.Int(type, -1) : constant);
+      }
+    }
+  }
+
+  Expr Intrinsic(Type type, int depth) {
+    static constexpr std::string_view kExact[] = {"sqrt", "abs", "floor", "ceil", "round"};
+    static constexpr std::string_view kInexact[] = {"exp",     "log", "rsqrt", "tanh",
+                                                    "sigmoid", "sin", "cos",   "pow"};
+    const bool exact = !options_.inexact_intrinsics || random_.Percent(50);
+    const std::string_view name = exact ? random_.Pick(kExact) : random_.Pick(kInexact);
+    std::vector<Expr> arguments;
+    for (int i = 0; i < PureIntrinsicArity(name); ++i) {
+      arguments.push_back(RandomValue(type, depth - 1));
+    }
+    return c_.Call(type, name, arguments);
+  }
+
+  // ---- statements
+  // --------------------------------------------------------------------------------
+
+  Stmt Statement(int depth) {
+    if (depth <= 0) return Store();
+    switch (random_.Between(0, 12)) {
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        return Loop(depth);
+      case 5:
+      case 6: {
+        const Expr condition = RandomCondition(options_.expression_depth - 1);
+        const Stmt then_case = Statement(depth - 1);
+        return c_.If(condition, then_case, random_.Percent(40) ? Statement(depth - 1) : Stmt());
+      }
+      case 7:
+        return LetStatement(depth);
+      case 8:
+        return Allocation(depth);
+      case 9:
+        if (random_.Percent(40)) {
+          const Expr argument = c_.I32(random_.Between(0, 3));
+          return c_.Pragma("hint", {argument}, Statement(depth - 1));
+        }
+        [[fallthrough]];
+      case 10: {
+        const Stmt first = Statement(depth - 1);
+        return c_.Seq({first, Statement(depth - 1)});
+      }
+      default:
+        return Store();
+    }
+  }
+
+  Stmt Store() {
+    --stores_left_;
+    std::vector<BufferState> fitting;
+    for (const BufferState& state : buffers_) {
+      if (state.writable) fitting.push_back(state);
+    }
+    if (fitting.empty()) return c_.Nop();
+    const BufferState state = random_.Pick(fitting);
+    const auto [indices, guard] = RandomIndices(state);
+    const Expr value = RandomValue(state.buffer->type, options_.expression_depth);
+    const Stmt store = c_.Store(state.buffer, indices, value);
+    return guard ? c_.If(guard, store) : store;
+  }
+
+  Stmt LetStatement(int depth) {
+    if (random_.Percent(60)) {
+      const Type type = random_.Percent(80) ? Type::kI32 : Type::kI64;
+      const Ranged value = RandomRanged(type, 2);
+      const Var var = c_.NewVar(Name("t"), type);
+      ints_.push_back({.var = var, .low = value.low, .high = value.high, .below = {}});
+      const Stmt body = Statement(depth - 1);
+      ints_.pop_back();
+      return c_.LetStmt(var, value.e, body);
+    }
+    const Expr value = RandomValue(RandomType(), options_.expression_depth - 1);
+    const Var var = c_.NewVar(Name("t"), value.type());
+    values_.push_back(var);
+    const Stmt body = Statement(depth - 1);
+    values_.pop_back();
+    return c_.LetStmt(var, value, body);
+  }
+
+  // A buffer of known contents, used in a statement.
+  Stmt Allocation(int depth) {
+    const Buffer buffer =
+        RandomBuffer(Name("T"), 2, random_.OneOf<std::string_view>({"gmem", "nmem", "local"}));
+    const Expr value = RandomValue(buffer->type, 1);
+    std::vector<Expr> indices;
+    for (Expr extent : buffer->extents) indices.push_back(c_.NewVar(Name("z"), extent.type()));
+    Stmt init = c_.Store(buffer, indices, value);
+    for (size_t d = indices.size(); d-- > 0;) {
+      const Expr extent = buffer->extents[d];
+      init = c_.For(indices[d], c_.Int(extent.type(), 0), extent, init);
+    }
+    buffers_.push_back({.buffer = buffer});
+    const Stmt body = Statement(depth - 1);
+    // What went into the buffer comes out again, if something of its type can hold it.
+    const Stmt more = Statement(depth - 1);
+    buffers_.pop_back();
+    const bool stored = !(options_.may_stop && random_.Percent(30));
+    return c_.Allocate(buffer, stored ? c_.Seq({init, body, more}) : c_.Seq({body, more}));
+  }
+
+  Stmt Loop(int depth) {
+    const Type type = random_.Percent(85) ? Type::kI32 : Type::kI64;
+    Ranged min{c_.Int(type, 0), 0, 0};
+    if (random_.Percent(25)) min = RandomRanged(type, 1);
+    Ranged extent;
+    const BufferState& target = random_.Pick(buffers_);
+    if (!target.buffer->extents.empty() && random_.Percent(45)) {
+      extent = RangeOfExtent(type, random_.Pick(target.buffer->extents));
+    } else if (!sizes_.empty() && random_.Percent(25)) {
+      const Var n = random_.Pick(sizes_);
+      extent = {n.type() == type ? n : CastTo(type, n), 0, kMaxRandomSize};
+    } else if (random_.Percent(15)) {
+      extent = RandomRanged(type, 2);
+    } else {
+      const int64_t size =
+          random_.OneOf<int64_t>({-1, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 7, 8, 13, 16, 33});
+      extent = {c_.Int(type, size), size, size};
+    }
+    const int64_t longest = std::max<int64_t>(extent.high, 1);
+    if (iterations_ * longest > options_.max_iterations) return Statement(depth - 1);
+
+    ForKind kind = ForKind::kSerial;
+    std::string axis;
+    if (options_.loop_kinds) {
+      kind =
+          random_.OneOf({ForKind::kSerial, ForKind::kSerial, ForKind::kSerial, ForKind::kParallel,
+                         ForKind::kUnroll, ForKind::kVectorize, ForKind::kThread});
+    }
+    const Var var = c_.NewVar(Name("i"), type);
+    const bool from_zero = min.low == 0 && min.high == 0;
+    const IntVar info{.var = var,
+                      .low = min.low,
+                      .high = min.high + longest - 1,
+                      .below = from_zero ? extent.e : Expr()};
+    const std::vector<BufferState> outer = buffers_;
+    if (kind == ForKind::kThread) {
+      static constexpr std::string_view kAxes[] = {"cid", "tid", "blockIdx.x", "threadIdx.x"};
+      if (threads_ < std::size(kAxes)) {
+        axis = std::string(kAxes[threads_]);
+      } else {
+        kind = ForKind::kSerial;
+      }
+    }
+    const bool independent = kind == ForKind::kParallel || kind == ForKind::kThread;
+    if (independent && !Pin(info)) {
+      kind = ForKind::kSerial;
+      axis.clear();
+      buffers_ = outer;
+    }
+    threads_ += kind == ForKind::kThread;
+    iterations_ *= longest;
+    ints_.push_back(info);
+    std::vector<Stmt> body = {Statement(depth - 1)};
+    if (random_.Percent(30)) body.push_back(Statement(depth - 1));
+    ints_.pop_back();
+    iterations_ /= longest;
+    threads_ -= kind == ForKind::kThread;
+    buffers_ = outer;
+    return c_.For(var, min.e, extent.e, c_.Seq(body), kind, axis);
+  }
+
+  // The extent of a buffer as an extent of a loop over `type`.
+  Ranged RangeOfExtent(Type type, Expr extent) {
+    const Expr e = extent.type() == type          ? extent
+                   : extent.Is(ExprKind::kIntImm) ? c_.Int(type, extent.int_value())
+                                                  : CastTo(type, extent);
+    if (extent.Is(ExprKind::kIntImm)) return {e, extent.int_value(), extent.int_value()};
+    return {e, 0, kMaxRandomSize + 3};  // RandomBuffer adds at most 3
+  }
+
+  // Makes each buffer from outside a parallel loop either readable or writable at the loop's own
+  // elements only.
+  // False if nothing stays writable.
+  bool Pin(const IntVar& loop) {
+    bool any = false;
+    for (BufferState& state : buffers_) {
+      if (!state.writable) continue;
+      std::vector<size_t> fitting;
+      for (size_t d = 0; d < state.pins.size(); ++d) {
+        const Expr extent = state.buffer->extents[d];
+        const bool in_constant = extent.Is(ExprKind::kIntImm) && loop.high < extent.int_value();
+        const bool in_bounds =
+            loop.low >= 0 && (in_constant || (loop.below && loop.below == extent));
+        if (in_bounds && !state.pins[d]) fitting.push_back(d);
+      }
+      if (!fitting.empty() && random_.Percent(85)) {
+        state.pins[random_.Pick(fitting)] = loop.var;
+        any = true;
+      } else {
+        state.writable = false;
+      }
+    }
+    return any;
+  }
+
+  const RandomProgramOptions& options_;
+  Random random_;
+  std::shared_ptr<Context> context_;
+  Context& c_;
+  std::vector<IntVar> ints_;
+  std::vector<Var> sizes_;
+  std::vector<Expr> values_;
+  std::vector<BufferState> buffers_;
+  bool must_not_wrap_ = false;
+  int nested_loads_ = 0;
+  int stores_left_ = 0;
+  int64_t iterations_ = 1;
+  size_t threads_ = 0;
+  int next_name_ = 0;
+};
+
+// ---- shrinking
+// -----------------------------------------------------------------------------------
+
+// Makes the change number `target`, in order of a walk over the statements, to a function body.
+class Shrinker {
+ public:
+  explicit Shrinker(int target) : left_(target) {}
+
+  Stmt Change(Stmt s) {
+    Context& c = s.context();
+    if (!s.IsEmpty() && Here()) return c.Nop();
+    switch (s.kind()) {
+      case StmtKind::kFor:
+        if (Here()) return c.LetStmt(s.var(), s.min(), s.body());
+        if (s.for_kind() != ForKind::kSerial && Here()) {
+          return c.For(s.var(), s.min(), s.extent(), s.body());
+        }
+        break;
+      case StmtKind::kIf:
+        if (Here()) return s.then_case();
+        if (!s.else_case().IsEmpty() && Here()) return s.else_case();
+        break;
+      case StmtKind::kLet:
+        if (!UsesVar(s.body(), s.var()) && Here()) return s.body();
+        break;
+      case StmtKind::kAllocate:
+        // Well-formed only if the body does not use the buffer.
+        if (Here()) return s.body();
+        break;
+      case StmtKind::kPragma:
+        if (Here()) return s.body();
+        break;
+      default:
+        break;
+    }
+    std::vector<Expr> operands;
+    for (Expr e : s.operands()) operands.push_back(Change(e));
+    std::vector<Stmt> children;
+    for (Stmt child : s.children()) children.push_back(Change(child));
+    return left_ < 0 ? c.Rebuild(s, operands, children) : s;
+  }
+
+  // Whether the walk found the change.
+  bool Changed() const { return left_ < 0; }
+
+ private:
+  // Whether the next possible change is the one to make.
+  bool Here() { return left_-- == 0; }
+
+  Expr Change(Expr e) {
+    if (left_ < 0 || e.IsConst()) return e;
+    Context& c = e.context();
+    if (Here()) return c.Const(e.type(), 0);
+    if (Here()) return c.Const(e.type(), 1);
+    std::vector<Expr> operands;
+    for (Expr operand : e.operands()) {
+      if (operand.type() == e.type() && Here()) return operand;
+    }
+    for (Expr operand : e.operands()) operands.push_back(Change(operand));
+    return left_ < 0 ? c.Rebuild(e, operands) : e;
+  }
+
+  int left_;
+};
+
+}  // namespace
+
+Function RandomProgram(uint64_t seed, const RandomProgramOptions& options) {
+  return Generator(seed, options).Make();
+}
+
+RandomArguments::RandomArguments(const Function& function, uint64_t seed) {
+  Random random(seed);
+  IntValues values;
+  for (const Param& param : function.params) {
+    if (param.var && IsInt(param.var.type())) {
+      const int64_t high = param.var.type() == Type::kI1 ? 1 : kMaxRandomSize;
+      values[param.var] = random.Between(0, high);
+    }
+  }
+  const auto shapes = ParameterShapes(function, values);
+  POLYNAO_CHECK(shapes.ok()) << shapes.status();
+  for (const Param& param : function.params) {
+    if (param.buffer) {
+      const Type type = param.buffer->type;
+      Tensor& tensor = tensors_.emplace_back(
+          RandomTensor(type, (*shapes)[tensors_.size()], seed + tensors_.size()));
+      const int64_t count = tensor.element_count();
+      if (count > 0 && random.Percent(40)) {
+        for (int64_t edges = random.Between(1, 1 + count / 3); edges > 0; --edges) {
+          const int64_t i = random.Between(0, count - 1);
+          if (IsFloat(type)) {
+            tensor.SetValue(i, EdgeFloat(random, type));
+          } else {
+            tensor.SetInt(i, EdgeInt(random, type));
+          }
+        }
+      }
+      arguments_.push_back(Argument::Of(&tensor));
+    } else if (IsFloat(param.var.type())) {
+      const double small = static_cast<double>(random.Between(-40, 40)) / 8;
+      arguments_.push_back(Argument::Float(
+          random.Percent(25) ? RoundFloat(param.var.type(), EdgeFloat(random, param.var.type()))
+                             : small));
+    } else {
+      arguments_.push_back(Argument::Int(values[param.var]));
+    }
+  }
+}
+
+RandomArguments::RandomArguments(std::deque<Tensor> tensors) : tensors_(std::move(tensors)) {
+  for (Tensor& tensor : tensors_) arguments_.push_back(Argument::Of(&tensor));
+}
+
+RandomArguments::RandomArguments(const RandomArguments& other)
+    : tensors_(other.tensors_), arguments_(other.arguments_) {
+  size_t next = 0;
+  for (Argument& argument : arguments_) {
+    if (argument.tensor != nullptr) argument.tensor = &tensors_[next++];
+  }
+}
+
+Function ShrinkProgram(const Function& function, const std::function<bool(const Function&)>& fails,
+                       int max_calls) {
+  Function smallest = function;
+  int calls = 0;
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    for (int target = 0;; ++target) {
+      Shrinker shrinker(target);
+      Function candidate = smallest;
+      candidate.body = shrinker.Change(smallest.body);
+      if (!shrinker.Changed()) break;
+      if (candidate.body == smallest.body || !Verify(candidate).ok()) continue;
+      if (calls++ >= max_calls) return smallest;
+      if (!fails(candidate)) continue;
+      smallest = candidate;
+      progress = true;
+      --target;  // what stands here now may shrink further
+    }
+  }
+  return smallest;
+}
+
+}  // namespace polynao::ir

@@ -1,0 +1,76 @@
+// Random well-formed functions, for tests that compare two ways of running or rewriting a program.
+//
+//   for (uint64_t seed = 0; seed < 200; ++seed) {
+//     const Function f = RandomProgram(seed);
+//     RandomArguments arguments(f, seed);
+//     ... run f and its rewritten twin on copies of `arguments`, compare, print the seed ...
+//   }
+#ifndef COMPILER_IR_RANDOM_PROGRAM_H_
+#define COMPILER_IR_RANDOM_PROGRAM_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <vector>
+
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::ir {
+
+struct RandomProgramOptions {
+  // About how many stores a program has, and how deep loops, ifs and lets nest around them.
+  int stores = 6;
+  int depth = 4;
+  // How deep expressions nest.
+  int expression_depth = 3;
+  // Types other than i1, i32, i64 and f32.
+  bool all_types = true;
+  // Intrinsics whose last bits depend on a mathematical library: exp, log, tanh, pow, ...
+  bool inexact_intrinsics = true;
+  // Loops other than serial ones. Iterations of parallel and thread loops are independent.
+  bool loop_kinds = true;
+  // A few indices, divisors and reads may stop the program. Otherwise a program never stops, for
+  // any contents of its buffers and any integer scalars from 0 to kMaxRandomSize.
+  bool may_stop = false;
+  // Bounds the product of the extents of nested loops.
+  int64_t max_iterations = 4000;
+};
+
+// The largest value of an integer scalar parameter of a random program.
+inline constexpr int64_t kMaxRandomSize = 7;
+
+// A function named "random", that ir::Verify accepts; the same for the same seed and options. It
+// has every kind of statement and expression but calls of instructions, over buffers of 0 to 3
+// dimensions with extents from 0 up, some of them parameters.
+Function RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
+
+// Arguments of `function`: small random values with, in some tensors, edge values among them
+// (extreme integers, infinities, NaN, -0.0, denormals); integer scalars from 0 to kMaxRandomSize.
+class RandomArguments {
+ public:
+  RandomArguments(const Function& function, uint64_t seed);
+  // Tensors of the caller's choice, for a function without scalar parameters.
+  explicit RandomArguments(std::deque<Tensor> tensors);
+  RandomArguments(const RandomArguments& other);
+  RandomArguments& operator=(const RandomArguments&) = delete;
+
+  const std::vector<Argument>& arguments() const { return arguments_; }
+  // The tensors of the buffer parameters, in order.
+  const std::deque<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  std::deque<Tensor> tensors_;
+  std::vector<Argument> arguments_;
+};
+
+// A smaller function that `fails` still holds for: statements are dropped, loops, branches and lets
+// replaced by what is inside them, expressions by constants or by one of their operands, for as
+// long as that makes `function` smaller. `fails` is called with well-formed functions only, at most
+// `max_calls` times; it must hold for `function`.
+Function ShrinkProgram(const Function& function, const std::function<bool(const Function&)>& fails,
+                       int max_calls = 2000);
+
+}  // namespace polynao::ir
+
+#endif  // COMPILER_IR_RANDOM_PROGRAM_H_

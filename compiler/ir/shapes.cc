@@ -1,0 +1,119 @@
+#include "compiler/ir/shapes.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace polynao::ir {
+namespace {
+
+absl::StatusOr<int64_t> EvaluateBinary(Expr e, int64_t a, int64_t b) {
+  int64_t result = 0;
+  bool overflow = false;
+  switch (e.kind()) {
+    case ExprKind::kAdd:
+      overflow = __builtin_add_overflow(a, b, &result);
+      break;
+    case ExprKind::kSub:
+      overflow = __builtin_sub_overflow(a, b, &result);
+      break;
+    case ExprKind::kMul:
+      overflow = __builtin_mul_overflow(a, b, &result);
+      break;
+    case ExprKind::kDiv:
+    case ExprKind::kMod: {
+      if (b == 0) return InvalidInput("division of ", a, " by zero");
+      if (b == -1) {
+        if (e.Is(ExprKind::kDiv)) overflow = __builtin_sub_overflow(int64_t{0}, a, &result);
+        break;
+      }
+      const int64_t remainder = a % b;
+      const bool round_down = remainder != 0 && (remainder < 0) != (b < 0);
+      result = e.Is(ExprKind::kDiv) ? a / b - round_down : (round_down ? remainder + b : remainder);
+      break;
+    }
+    case ExprKind::kMin:
+      return b < a ? b : a;
+    case ExprKind::kMax:
+      return a < b ? b : a;
+    case ExprKind::kEq:
+      return a == b;
+    case ExprKind::kNe:
+      return a != b;
+    case ExprKind::kLt:
+      return a < b;
+    case ExprKind::kLe:
+      return a <= b;
+    default:
+      POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
+  }
+  if (overflow || !FitsInt(e.type(), result)) {
+    return InvalidInput(ExprKindName(e.kind()), " of ", a, " and ", b, " overflows ",
+                        TypeName(e.type()));
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<int64_t> EvaluateInt(Expr e, const IntValues& values) {
+  auto evaluate = [&](size_t i) { return EvaluateInt(e.operand(i), values); };
+  switch (e.kind()) {
+    case ExprKind::kIntImm:
+      return e.int_value();
+    case ExprKind::kVar: {
+      auto it = values.find(e);
+      if (it == values.end()) return InvalidInput("the value of '", e.name(), "' is not known");
+      return it->second;
+    }
+    case ExprKind::kCast: {
+      if (IsFloat(e.type()) || IsFloat(e.operand(0).type())) break;
+      ASSIGN_OR_RETURN(const int64_t value, evaluate(0));
+      return WrapInt(e.type(), value);
+    }
+    case ExprKind::kNot: {
+      ASSIGN_OR_RETURN(const int64_t value, evaluate(0));
+      return value == 0;
+    }
+    case ExprKind::kSelect: {
+      ASSIGN_OR_RETURN(const int64_t condition, evaluate(0));
+      return evaluate(condition != 0 ? 1 : 2);
+    }
+    case ExprKind::kAnd:
+    case ExprKind::kOr: {
+      ASSIGN_OR_RETURN(const int64_t a, evaluate(0));
+      if ((a != 0) == e.Is(ExprKind::kOr)) return a;
+      return evaluate(1);
+    }
+    default:
+      if (!IsBinary(e.kind()) || IsFloat(e.operand(0).type())) break;
+      ASSIGN_OR_RETURN(const int64_t a, evaluate(0));
+      ASSIGN_OR_RETURN(const int64_t b, evaluate(1));
+      return EvaluateBinary(e, a, b);
+  }
+  return InvalidInput("expected integer arithmetic over scalar parameters, found ",
+                      ExprKindName(e.kind()), " of type ", TypeName(e.type()));
+}
+
+absl::StatusOr<std::vector<std::vector<int64_t>>> ParameterShapes(const Function& function,
+                                                                  const IntValues& values) {
+  std::vector<std::vector<int64_t>> shapes;
+  for (const Param& param : function.params) {
+    if (!param.buffer) continue;
+    std::vector<int64_t>& shape = shapes.emplace_back();
+    for (Expr extent : param.buffer->extents) {
+      absl::StatusOr<int64_t> value = EvaluateInt(extent, values);
+      if (!value.ok()) {
+        return WithContext(
+            StrCat(function.name, ": extent ", shape.size(), " of '", param.name(), "'"),
+            value.status());
+      }
+      shape.push_back(std::max<int64_t>(*value, 0));
+    }
+  }
+  return shapes;
+}
+
+}  // namespace polynao::ir

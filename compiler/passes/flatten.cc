@@ -1,0 +1,126 @@
+#include "compiler/passes/flatten.h"
+
+#include <limits>
+
+#include "compiler/ir/visit.h"
+
+namespace polynao {
+namespace {
+
+using ir::Buffer;
+using ir::Context;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Type;
+
+// a * b and a + b with the foldings that keep printed indices short.
+Expr Times(Expr a, Expr b) {
+  if (a.Is(ExprKind::kIntImm) && b.Is(ExprKind::kIntImm)) {
+    return a.context().Int(a.type(), a.int_value() * b.int_value());
+  }
+  if (b.IsInt(1)) return a;
+  return a * b;
+}
+
+Expr Plus(Expr a, Expr b) {
+  if (a.IsInt(0)) return b;
+  if (b.IsInt(0)) return a;
+  return a + b;
+}
+
+class Flattener : public ir::Mutator {
+ public:
+  explicit Flattener(Context& context) : c_(context) {}
+
+  Buffer NewBuffer(Buffer buffer) {
+    if (buffer->extents.size() == 1) return buffer;
+    const Type type = IndexType(buffer);
+    Expr count = c_.Int(type, 1);
+    for (Expr extent : buffer->extents) count = Times(count, c_.Cast(type, Typed(type, extent)));
+    const Buffer flat = c_.NewBuffer(buffer->name, buffer->type, {count}, buffer->scope);
+    flat_[buffer] = flat;
+    return flat;
+  }
+
+  Expr Mutate(Expr e) override {
+    e = MutateOperands(e);
+    if (!e.Is(ExprKind::kLoad) && !e.Is(ExprKind::kAddress)) return e;
+    const Buffer buffer(e.buffer());
+    auto it = flat_.find(buffer);
+    if (it == flat_.end()) return e;
+    const Expr index = FlatIndex(buffer, e.operands());
+    return e.Is(ExprKind::kLoad) ? c_.Load(it->second, {index}) : c_.Address(it->second, {index});
+  }
+
+  Stmt Mutate(Stmt s) override {
+    if (s.Is(StmtKind::kAllocate)) {
+      const Buffer flat = NewBuffer(s.buffer());
+      const Stmt body = Mutate(s.body());
+      return flat == s.buffer() && body == s.body() ? s : c_.Allocate(flat, body);
+    }
+    s = MutateChildren(s);
+    if (!s.Is(StmtKind::kStore)) return s;
+    auto it = flat_.find(s.buffer());
+    if (it == flat_.end()) return s;
+    return c_.Store(it->second, {FlatIndex(s.buffer(), s.indices())}, s.value());
+  }
+
+ private:
+  static Type IndexType(Buffer buffer) {
+    double count = 1;
+    for (Expr extent : buffer->extents) {
+      if (extent.Is(ExprKind::kIntImm)) {
+        count *= static_cast<double>(extent.int_value());
+      } else if (extent.type() == Type::kI64) {
+        return Type::kI64;
+      }
+    }
+    return count > std::numeric_limits<int32_t>::max() ? Type::kI64 : Type::kI32;
+  }
+
+  // Constants change their type without a cast around them.
+  Expr Typed(Type type, Expr e) {
+    return e.Is(ExprKind::kIntImm) ? c_.Int(type, e.int_value()) : c_.Cast(type, e);
+  }
+
+  Expr FlatIndex(Buffer buffer, absl::Span<const Expr> indices) {
+    Type type = IndexType(buffer);
+    for (Expr index : indices) {
+      if (index.type() == Type::kI64) type = Type::kI64;
+    }
+    Expr flat = c_.Int(type, 0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Expr stride = c_.Int(type, 1);
+      for (size_t k = d + 1; k < indices.size(); ++k) {
+        stride = Times(stride, Typed(type, buffer->extents[k]));
+      }
+      const Expr index = Typed(type, indices[d]);
+      flat = Plus(flat, index.IsInt(0) ? index : Times(index, stride));
+    }
+    return flat;
+  }
+
+  Context& c_;
+  ir::BufferMap flat_;
+};
+
+}  // namespace
+
+absl::StatusOr<bool> Flatten(ir::Function& function) {
+  Flattener flattener(*function.context);
+  bool changed = false;
+  for (ir::Param& param : function.params) {
+    if (!param.buffer) continue;
+    const Buffer flat = flattener.NewBuffer(param.buffer);
+    changed = changed || flat != param.buffer;
+    param.buffer = flat;
+  }
+  const Stmt body = flattener.Mutate(function.body);
+  changed = changed || body != function.body;
+  function.body = body;
+  return changed;
+}
+
+}  // namespace polynao

@@ -1,0 +1,20 @@
+// flatten: every buffer becomes one-dimensional.
+#ifndef COMPILER_PASSES_FLATTEN_H_
+#define COMPILER_PASSES_FLATTEN_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao {
+
+// Gives every buffer (parameters too) one dimension, row by row:
+//
+//   A: f32[4, 14]  A[i, j]   -->   A: f32[56]  A[i * 14 + j]
+//
+// An index is i32 unless the buffer has 2^31 elements or more, or an extent that is not constant and
+// i64. Stands before the passes that reason about addresses (tensorize, storage).
+absl::StatusOr<bool> Flatten(ir::Function& function);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_FLATTEN_H_

@@ -1,0 +1,259 @@
+#include "compiler/passes/registry.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/flatten.h"
+#include "compiler/passes/loop_partition.h"
+#include "compiler/passes/simplify.h"
+#include "compiler/passes/storage.h"
+#include "compiler/passes/sync.h"
+#include "compiler/passes/tensorize.h"
+
+namespace polynao {
+namespace {
+
+using ir::Function;
+
+absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& environment) {
+  std::vector<TensorizeDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Tensorize(function, environment.target,
+                                           environment.stats ? &decisions : nullptr));
+  for (const TensorizeDecision& decision : decisions) {
+    environment.stats->push_back(StrCat(
+        decision.nest, "  -->  ",
+        decision.instruction.empty() ? StrCat("(scalar) ", decision.reason) : decision.instruction));
+  }
+  return changed;
+}
+
+absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
+  std::vector<StoragePlace> places;
+  ASSIGN_OR_RETURN(bool changed, Storage(function, environment.target, &places));
+  if (environment.stats != nullptr) {
+    std::map<std::string, int64_t> peak;
+    for (const StoragePlace& place : places) {
+      environment.stats->push_back(StrCat(place.scope, " ", place.begin, " .. ",
+                                          place.begin + place.bytes, "  ", place.buffer));
+      peak[place.scope] = std::max(peak[place.scope], place.begin + place.bytes);
+    }
+    for (const auto& [scope, bytes] : peak) {
+      environment.stats->push_back(
+          StrCat(scope, " peak ", bytes, " of ", environment.target.MemoryBytes(scope)));
+    }
+  }
+  return changed;
+}
+
+const std::vector<PassInfo>& AllPasses() {
+  static const auto* passes = new std::vector<PassInfo>{
+      {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
+       [](Function& f, const PassEnvironment&) { return Simplify(f); }},
+      {"loop_partition", "splits loops so that guards on their variables become constant", "",
+       [](Function& f, const PassEnvironment&) { return LoopPartition(f); }},
+      {"flatten", "gives every buffer one dimension", "",
+       [](Function& f, const PassEnvironment&) { return Flatten(f); }},
+      {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
+      {"storage", "gives allocations on chip their addresses", "", RunStorage},
+      {"sync", "orders queues where one needs what another does", "",
+       [](Function& f, const PassEnvironment& e) { return Sync(f, e.target); }},
+  };
+  return *passes;
+}
+
+}  // namespace
+
+absl::Span<const PassInfo> Passes() { return AllPasses(); }
+
+const PassInfo* FindPass(std::string_view name) {
+  for (const PassInfo& pass : AllPasses()) {
+    if (pass.name == name) return &pass;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
+  std::vector<PassSpec> passes;
+  size_t at = 0;
+  const auto word = [&] {
+    const size_t begin = at;
+    while (at < text.size() && std::string_view(",();=").find(text[at]) == std::string_view::npos) {
+      ++at;
+    }
+    std::string_view w = text.substr(begin, at - begin);
+    while (!w.empty() && w.front() == ' ') w.remove_prefix(1);
+    while (!w.empty() && w.back() == ' ') w.remove_suffix(1);
+    return std::string(w);
+  };
+  const auto expected = [&](std::string_view what) {
+    return InvalidInput("passes '", text, "': expected ", what, " at character ", at + 1, ", found ",
+                        at < text.size() ? StrCat("'", std::string(1, text[at]), "'") : "the end");
+  };
+  while (true) {
+    PassSpec pass;
+    pass.name = word();
+    if (pass.name.empty()) return expected("a pass");
+    const PassInfo* info = FindPass(pass.name);
+    if (info == nullptr) {
+      std::string names;
+      for (const PassInfo& p : AllPasses()) StrAppend(&names, names.empty() ? "" : ", ", p.name);
+      return InvalidInput("no pass is named '", pass.name, "'; there are: ", names);
+    }
+    if (at < text.size() && text[at] == '(') {
+      do {
+        ++at;
+        const std::string key = word();
+        if (key.empty() || at >= text.size() || text[at] != '=') return expected("option=value");
+        if (info->options.find(key + "=") == std::string_view::npos) {
+          return InvalidInput("pass '", pass.name, "' has no option '", key, "'",
+                              info->options.empty() ? "" : StrCat("; it has: ", info->options));
+        }
+        ++at;
+        pass.options[key] = word();
+      } while (at < text.size() && (text[at] == ';' || text[at] == ','));
+      if (at >= text.size() || text[at] != ')') return expected("')'");
+      ++at;
+    }
+    passes.push_back(std::move(pass));
+    if (at == text.size()) return passes;
+    if (text[at] != ',') return expected("','");
+    ++at;
+  }
+}
+
+absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
+  if (target.name == "diannao") {
+    return ParsePasses(
+        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the
+        // partition sees short affine conditions.
+        "simplify,loop_partition,"
+        // The pieces' indices and extents become constants ...
+        "simplify,flatten,simplify,"
+        // ... which the patterns need. Instructions on expanded buffers come before their addresses,
+        // and the order of queues depends on which buffers share bytes.
+        "tensorize,storage,sync,simplify");
+  }
+  if (target.name == "cpu" || target.name == "c") {
+    // LLVM and C compilers vectorise loops without guards inside.
+    return ParsePasses("simplify,loop_partition,simplify");
+  }
+  if (target.name == "interp") return std::vector<PassSpec>{};
+  return InvalidInput("no pipeline for target '", target.name, "'");
+}
+
+absl::Status CheckSameMeaning(const Function& before, const Function& after, const Target& target,
+                              uint64_t seed) {
+  ir::InterpreterOptions options;
+  if (target.instructions != nullptr) options.intrinsics = &target.instructions->intrinsics();
+  if (before.params.size() != after.params.size()) {
+    return absl::InternalError("the number of parameters changed");
+  }
+  struct Run {
+    std::vector<ir::Tensor> tensors;
+    absl::Status status;
+  };
+  const auto run = [&](const Function& function) -> absl::StatusOr<Run> {
+    Run result;
+    // Scalars first: extents may use them.
+    ir::VarMap scalars;
+    std::vector<ir::Argument> arguments(function.params.size());
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.var) continue;
+      const int64_t value = 1 + static_cast<int64_t>((seed + i * 7) % 5);
+      arguments[i] = ir::IsFloat(param.var.type()) ? ir::Argument::Float(static_cast<double>(value))
+                                                   : ir::Argument::Int(value);
+      if (ir::IsInt(param.var.type())) {
+        scalars[param.var] = function.context->Int(param.var.type(), value);
+      }
+    }
+    result.tensors.reserve(function.params.size());
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.buffer) continue;
+      std::vector<int64_t> shape;
+      for (ir::Expr extent : param.buffer->extents) {
+        // Extents are evaluated by a function that stores them.
+        ir::Context& c = *function.context;
+        const ir::Buffer cell = c.NewBuffer("extent", extent.type(), {c.I32(1)});
+        Function evaluate;
+        evaluate.name = "extent";
+        evaluate.context = function.context;
+        ir::Param out;
+        out.buffer = cell;
+        evaluate.params = {out};
+        evaluate.body = c.Store(cell, {c.I32(0)}, ir::Substitute(extent, scalars));
+        ir::Tensor value(extent.type(), {1});
+        RETURN_IF_ERROR(ir::Interpret(evaluate, {ir::Argument::Of(&value)}));
+        shape.push_back(std::max<int64_t>(value.Int(0), 0));
+      }
+      result.tensors.push_back(ir::RandomTensor(param.buffer->type, shape, seed + i));
+      arguments[i] = ir::Argument::Of(&result.tensors.back());
+    }
+    result.status = ir::Interpret(function, arguments, nullptr, options);
+    return result;
+  };
+  ASSIGN_OR_RETURN(Run a, run(before));
+  ASSIGN_OR_RETURN(Run b, run(after));
+  if (a.status.ok() != b.status.ok()) {
+    return absl::InternalError(a.status.ok()
+                                   ? StrCat("it stops: ", ToStd(b.status.message()))
+                                   : StrCat("it no longer stops: ", ToStd(a.status.message())));
+  }
+  if (!a.status.ok()) return absl::OkStatus();
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    b.tensors[i].shape = a.tensors[i].shape;
+    if (a.tensors[i].bytes == b.tensors[i].bytes) continue;
+    if (a.tensors[i].bytes.size() != b.tensors[i].bytes.size()) {
+      return absl::InternalError(StrCat("buffer ", i, " has another size"));
+    }
+    const ir::Difference d = ir::Compare(a.tensors[i], b.tensors[i]);
+    if (d.where < 0) continue;  // NaNs of other bits
+    return absl::InternalError(StrCat("buffer ", i, ", element ", d.where, ": ",
+                                      a.tensors[i].Value(d.where), " became ",
+                                      b.tensors[i].Value(d.where), " (seed ", seed, ")"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, const Target& target,
+                       const PipelineOptions& options) {
+  int count = 0;
+  for (const PassSpec& spec : passes) {
+    if (options.stop_after >= 0 && count >= options.stop_after) break;
+    if (std::find(options.skip.begin(), options.skip.end(), spec.name) != options.skip.end()) {
+      continue;
+    }
+    ++count;
+    const PassInfo* pass = FindPass(spec.name);
+    if (pass == nullptr) return InvalidInput("no pass is named '", spec.name, "'");
+    const std::string context = StrCat("pass ", spec.name);
+    std::optional<Function> before;
+    if (options.check) before = ir::CloneInto(function, std::make_shared<ir::Context>());
+    PipelineOptions::Step step{.pass = &spec, .function = &function, .changed = false,
+                               .milliseconds = 0, .stats = {}};
+    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr};
+    const auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<bool> changed = pass->run(function, environment);
+    if (!changed.ok()) return WithContext(context, changed.status());
+    step.changed = *changed;
+    step.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    if (options.verify) RETURN_IF_ERROR(WithContext(context, ir::Verify(function)));
+    if (options.check) {
+      RETURN_IF_ERROR(WithContext(StrCat(context, " changed the meaning"),
+                                  CheckSameMeaning(*before, function, target, options.check_seed)));
+    }
+    if (options.on_step) options.on_step(step);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace polynao

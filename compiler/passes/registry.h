@@ -1,0 +1,82 @@
+// The passes by name, and how a list of them runs.
+#ifndef COMPILER_PASSES_REGISTRY_H_
+#define COMPILER_PASSES_REGISTRY_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace polynao {
+
+// One use of a pass: its name and options, as in "loop_partition(max_pieces=4)".
+struct PassSpec {
+  std::string name;
+  std::map<std::string, std::string> options;
+};
+
+// Parses "a,b(c=1;d=2)". Errors name the position, or a pass that does not exist.
+absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text);
+
+// What a pass may use besides the function. A pass appends lines to `stats` only if it is not null.
+struct PassEnvironment {
+  const Target& target;
+  const std::map<std::string, std::string>& options;
+  std::vector<std::string>* stats = nullptr;
+};
+
+struct PassInfo {
+  std::string_view name;
+  std::string_view doc;       // one line
+  std::string_view options;   // "max_pieces=16" ..., with defaults; "" if there are none
+  // Returns whether the function changed; if not, its body is the same node as before.
+  std::function<absl::StatusOr<bool>(ir::Function&, const PassEnvironment&)> run;
+};
+
+absl::Span<const PassInfo> Passes();
+// Null if there is none of that name.
+const PassInfo* FindPass(std::string_view name);
+
+// The passes that compile for `target`, in order.
+absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target);
+
+struct PipelineOptions {
+  // Runs the verifier after each pass.
+  bool verify = true;
+  // Interprets the function before and after each pass on random arguments and compares bit for bit.
+  bool check = false;
+  uint64_t check_seed = 1;
+  // Passes to leave out, and after how many to stop (-1: never).
+  std::vector<std::string> skip;
+  int stop_after = -1;
+  // Called after each pass.
+  struct Step {
+    const PassSpec* pass;
+    const ir::Function* function;
+    bool changed;
+    double milliseconds;
+    std::vector<std::string> stats;
+  };
+  std::function<void(const Step&)> on_step;
+  bool stats = false;
+};
+
+// Runs `passes` in order. An error names the pass.
+absl::Status RunPasses(ir::Function& function, absl::Span<const PassSpec> passes,
+                       const Target& target, const PipelineOptions& options = {});
+
+// Interprets both functions on the same random arguments (scalars are small; -1 stands for extents
+// that make no buffer) and compares all buffers. Parameters may differ in shape if their element
+// counts agree. OK, or what differs; a function that stops with an error must do so in both.
+absl::Status CheckSameMeaning(const ir::Function& before, const ir::Function& after,
+                              const Target& target, uint64_t seed);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_REGISTRY_H_

@@ -1,0 +1,656 @@
+#include "compiler/te/lower.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/affine.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::Buffer;
+using ir::Context;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+
+using AxisValues = absl::flat_hash_map<const AxisData*, Expr>;
+
+// A read of a tensor: `load` with its indices already rewritten.
+using LoadRewrite = std::function<Expr(Expr load)>;
+
+// `e` with every load replaced, innermost first.
+Expr RewriteLoads(Expr e, const LoadRewrite& rewrite, absl::flat_hash_map<Expr, Expr>& done) {
+  auto it = done.find(e);
+  if (it != done.end()) return it->second;
+  std::vector<Expr> operands;
+  operands.reserve(e.operands().size());
+  for (Expr operand : e.operands()) operands.push_back(RewriteLoads(operand, rewrite, done));
+  Expr result = e.context().Rebuild(e, operands);
+  if (result.Is(ExprKind::kLoad)) result = rewrite(result);
+  done.emplace(e, result);
+  return result;
+}
+
+// Everything known about the loops of one stage.
+struct Plan {
+  const Stage* stage = nullptr;
+  std::vector<Body> bodies;  // after inlining, over the graph's axes
+  size_t order = 0;          // producers come before their readers
+  std::vector<Plan*> readers;
+  Plan* attach_plan = nullptr;
+  size_t attach_leaf = 0;
+  std::vector<std::vector<Plan*>> attached;  // per leaf, producers first
+
+  // The part of the tensor that is computed: per dimension start and size, and whether the part may
+  // reach over the tensor's ends.
+  std::vector<Linear> start;
+  std::vector<int64_t> size;
+  std::vector<bool> below;
+  std::vector<bool> above;
+
+  absl::flat_hash_map<const AxisData*, int64_t> extents;
+  AxisValues leaf_vars;
+  std::vector<Expr> values;  // the bodies' values over loop variables
+  std::vector<Buffer> buffers;
+  std::vector<bool> is_allocated;  // per buffer
+
+  const StageData& data() const { return stage->data(); }
+  const std::string& name() const { return stage->name(); }
+  bool is_reduction() const { return bodies[0].reducer.has_value(); }
+  int64_t reduce_min(size_t i) const { return bodies[0].axes[i].min; }
+  // The outermost reduce leaf, or the number of leaves.
+  size_t FirstReduceLeaf() const {
+    const auto& leaves = data().leaves;
+    return std::find_if(leaves.begin(), leaves.end(),
+                        [](const AxisData* leaf) { return leaf->is_reduce; }) -
+           leaves.begin();
+  }
+};
+
+class Lowering {
+ public:
+  explicit Lowering(const Schedule& schedule)
+      : schedule_(schedule),
+        graph_(*schedule.graph()),
+        context_(*graph_.context),
+        index_type_(graph_.index_type) {}
+
+  absl::StatusOr<ir::Function> Run() {
+    MakePlans();
+    RETURN_IF_ERROR(Attach());
+    MakeParams();
+    // Readers first: what they read decides what a stage computes.
+    for (auto it = plans_.rbegin(); it != plans_.rend(); ++it) {
+      RETURN_IF_ERROR(PlanLoops(**it));
+      RETURN_IF_ERROR(PlanBuffers(**it));
+    }
+    std::vector<Plan*> top;
+    for (const auto& plan : plans_) {
+      if (plan->attach_plan == nullptr) top.push_back(plan.get());
+    }
+    ir::Function function;
+    function.name = graph_.name;
+    function.context = graph_.context;
+    function.params = std::move(params_);
+    function.body = WithStages(top, context_.Nop());
+    return function;
+  }
+
+ private:
+  // ---- stages
+  // ------------------------------------------------------------------------------------
+
+  // Visits computes that `operation` needs, then itself. `bodies` gives a stage's computation.
+  void Visit(const Operation* operation,
+             const std::function<const std::vector<Body>&(const Operation*)>& bodies,
+             absl::flat_hash_set<const Operation*>& seen,
+             std::vector<const Operation*>& order) const {
+    if (operation->kind != Operation::Kind::kCompute || !seen.insert(operation).second) return;
+    for (const Operation* read : ReadOperations(graph_, bodies(operation))) {
+      Visit(read, bodies, seen, order);
+    }
+    order.push_back(operation);
+  }
+
+  // Inlines, then makes a plan for each stage that an output still needs.
+  void MakePlans() {
+    absl::flat_hash_map<const Operation*, const Stage*> stages;
+    for (const auto& stage : schedule_.stages()) stages[stage->data().operation] = stage.get();
+    absl::flat_hash_map<const Operation*, std::vector<Body>> final_bodies;
+
+    std::vector<const Operation*> order;
+    absl::flat_hash_set<const Operation*> seen;
+    for (const Tensor& output : schedule_.outputs()) {
+      Visit(
+          output.operation(),
+          [&](const Operation* o) -> const std::vector<Body>& {
+            return stages.at(o)->data().bodies;
+          },
+          seen, order);
+    }
+    for (const Operation* operation : order) {
+      const StageData& data = stages.at(operation)->data();
+      absl::flat_hash_map<Expr, Expr> done;
+      const LoadRewrite inline_load = [&](Expr load) {
+        const auto [producer, index] = graph_.producers.at(Buffer(load.buffer()));
+        auto it = stages.find(producer);
+        if (it == stages.end() || !it->second->data().is_inlined) return load;
+        const Axes& axes = it->second->data().axes;
+        ir::VarMap vars;
+        for (size_t d = 0; d < axes.size(); ++d) vars[axes[d]] = load.operand(d);
+        return ir::Substitute(final_bodies.at(producer)[index].value, vars);
+      };
+      std::vector<Body> bodies = data.bodies;
+      for (Body& body : bodies) body.value = RewriteLoads(body.value, inline_load, done);
+      final_bodies[operation] = std::move(bodies);
+    }
+
+    order.clear();
+    seen.clear();
+    for (const Tensor& output : schedule_.outputs()) {
+      Visit(
+          output.operation(),
+          [&](const Operation* o) -> const std::vector<Body>& { return final_bodies.at(o); }, seen,
+          order);
+    }
+    for (const Operation* operation : order) {
+      plans_.push_back(std::make_unique<Plan>());
+      Plan& plan = *plans_.back();
+      plan.stage = stages.at(operation);
+      plan.bodies = final_bodies.at(operation);
+      plan.order = plans_.size();
+      plan.attached.resize(plan.data().leaves.size());
+      by_operation_[operation] = &plan;
+      for (const Operation* read : ReadOperations(graph_, plan.bodies)) {
+        auto it = by_operation_.find(read);
+        if (it != by_operation_.end()) it->second->readers.push_back(&plan);
+      }
+    }
+  }
+
+  // Resolves ComputeAt and checks that every reader is inside the loop.
+  absl::Status Attach() {
+    for (const auto& plan : plans_) {
+      const StageData& data = plan->data();
+      if (data.attach_stage == nullptr) continue;
+      const std::string place =
+          StrCat("stage ", plan->name(), ": ComputeAt(", data.attach_stage->name(), ", ",
+                 data.attach_axis->name, "): ");
+      auto it = by_operation_.find(data.attach_stage->data().operation);
+      if (it == by_operation_.end()) {
+        return InvalidInput(place, "stage ", data.attach_stage->name(),
+                            " is inlined or needed by no output");
+      }
+      Plan& consumer = *it->second;
+      if (consumer.order < plan->order) {
+        return InvalidInput(place, "stage ", consumer.name(), " does not read ", plan->name());
+      }
+      const auto& leaves = consumer.data().leaves;
+      const auto leaf = std::find(leaves.begin(), leaves.end(), data.attach_axis);
+      if (leaf == leaves.end()) {
+        return InvalidInput(place, "axis ", data.attach_axis->name, " is no leaf axis any more");
+      }
+      plan->attach_plan = &consumer;
+      plan->attach_leaf = leaf - leaves.begin();
+      consumer.attached[plan->attach_leaf].push_back(plan.get());
+    }
+    for (const auto& plan : plans_) {
+      if (plan->attach_plan == nullptr) continue;
+      for (const Plan* reader : plan->readers) {
+        if (IsInside(*reader, *plan->attach_plan, plan->attach_leaf)) continue;
+        return InvalidInput("stage ", plan->name(), ": ComputeAt(", plan->attach_plan->name(), ", ",
+                            plan->data().attach_axis->name, "): stage ", reader->name(), " reads ",
+                            plan->name(), " outside that loop");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether `plan`'s loops stand in the body of that leaf of `outer`, or are that stage's own.
+  static bool IsInside(const Plan& plan, const Plan& outer, size_t leaf) {
+    for (const Plan* p = &plan; p != nullptr; p = p->attach_plan) {
+      if (p == &outer) return true;
+      if (p->attach_plan == &outer) return p->attach_leaf >= leaf;
+    }
+    return false;
+  }
+
+  // ---- parameters
+  // --------------------------------------------------------------------------------
+
+  std::vector<Expr> ShapeExprs(const Shape& shape) const {
+    std::vector<Expr> extents;
+    for (int64_t extent : shape) extents.push_back(context_.Int(index_type_, extent));
+    return extents;
+  }
+
+  void MakeParams() {
+    // The shapes in which bodies read each placeholder.
+    absl::flat_hash_map<const Operation*, std::vector<Shape>> shapes;
+    for (const auto& plan : plans_) {
+      for (const Operation* read : ReadOperations(graph_, plan->bodies)) {
+        if (read->kind == Operation::Kind::kCompute) continue;
+        std::vector<Shape>& used = shapes[read->kind == Operation::Kind::kView ? read->base : read];
+        if (std::find(used.begin(), used.end(), read->shape) == used.end()) {
+          used.push_back(read->shape);
+        }
+      }
+    }
+    for (const Operation& operation : graph_.operations) {
+      if (operation.kind != Operation::Kind::kPlaceholder) continue;
+      const std::vector<Shape>& used = shapes[&operation];
+      const Shape shape = used.empty()       ? operation.shape
+                          : used.size() == 1 ? used[0]
+                                             : Shape{ElementCount(operation.shape)};
+      const Buffer buffer =
+          context_.NewBuffer(operation.name, operation.outputs[0]->type, ShapeExprs(shape));
+      inputs_[&operation] = {buffer, shape};
+      params_.push_back({.var = {}, .buffer = buffer, .access = ir::Access::kIn, .scope = ""});
+    }
+    for (const Tensor& output : schedule_.outputs()) {
+      const Buffer buffer =
+          context_.NewBuffer(output.name(), output.type(), ShapeExprs(output.shape()));
+      outputs_[output.buffer()] = buffer;
+      params_.push_back({.var = {}, .buffer = buffer, .access = ir::Access::kOut, .scope = ""});
+    }
+    for (Expr scalar : graph_.scalars) {
+      params_.push_back({.var = scalar, .buffer = {}, .access = ir::Access::kIn, .scope = ""});
+    }
+  }
+
+  // ---- bounds
+  // ------------------------------------------------------------------------------------
+
+  // Loop variables of the loops around the place where `plan` is computed.
+  absl::flat_hash_set<Expr> EnclosingVars(const Plan& plan) const {
+    absl::flat_hash_set<Expr> vars;
+    for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
+      for (size_t i = 0; i <= p->attach_leaf; ++i) {
+        vars.insert(p->attach_plan->leaf_vars.at(p->attach_plan->data().leaves[i]));
+      }
+    }
+    return vars;
+  }
+
+  void FindRegion(Plan& plan) {
+    const Shape& shape = plan.data().operation->shape;
+    const size_t rank = shape.size();
+    plan.start.assign(rank, Linear());
+    plan.size = shape;
+    plan.below.assign(rank, false);
+    plan.above.assign(rank, false);
+    if (plan.attach_plan == nullptr) return;
+
+    const absl::flat_hash_set<Expr> fixed = EnclosingVars(plan);
+    // Per dimension: an interval around all reads seen so far; unset when no size is known.
+    std::vector<std::optional<Interval>> region(rank);
+    std::vector<bool> is_first(rank, true);
+    for (const Plan* reader : plan.readers) {
+      absl::flat_hash_set<Expr> loads;
+      for (Expr value : reader->values) {
+        ir::ForEachExpr(value, [&](Expr e) {
+          if (!e.Is(ExprKind::kLoad)) return;
+          if (graph_.producers.at(Buffer(e.buffer())).first == plan.data().operation) {
+            loads.insert(e);
+          }
+        });
+      }
+      std::vector<Expr> ordered(loads.begin(), loads.end());
+      std::sort(ordered.begin(), ordered.end(), [](Expr a, Expr b) { return a.id() < b.id(); });
+      for (Expr load : ordered) {
+        for (size_t d = 0; d < rank; ++d) {
+          const std::optional<Interval> read = IntervalOf(load.operand(d), ranges_, fixed);
+          if (is_first[d]) {
+            region[d] = read;
+          } else if (region[d] && read) {
+            region[d] = Union(*region[d], *read, ranges_, context_, index_type_);
+          } else {
+            region[d] = std::nullopt;
+          }
+          is_first[d] = false;
+        }
+      }
+    }
+    for (size_t d = 0; d < rank; ++d) {
+      if (!region[d] || region[d]->size >= shape[d]) continue;  // the whole dimension
+      plan.start[d] = region[d]->min;
+      plan.size[d] = region[d]->size;
+      const Range start = RangeOf(plan.start[d], ranges_);
+      plan.below[d] = start.min < 0;
+      plan.above[d] = start.max > shape[d] - plan.size[d];
+    }
+  }
+
+  absl::Status CheckExtent(const Plan& plan, const AxisData& axis, int64_t extent) const {
+    if (index_type_ == Type::kI64 || extent <= std::numeric_limits<int32_t>::max()) {
+      return absl::OkStatus();
+    }
+    return InvalidInput("stage ", plan.name(), ": axis ", axis.name, " of extent ", extent,
+                        " needs i64 indices: give Graph the index type i64");
+  }
+
+  absl::Status FindExtents(Plan& plan) {
+    const StageData& data = plan.data();
+    for (size_t d = 0; d < data.spatial.size(); ++d) plan.extents[data.spatial[d]] = plan.size[d];
+    for (size_t i = 0; i < data.reduce.size(); ++i) {
+      plan.extents[data.reduce[i]] = plan.bodies[0].axes[i].extent;
+    }
+    // An axis that is no dimension and came from no other axis is the single iteration of Fuse({}).
+    auto extent_of = [&](const AxisData* axis) {
+      return plan.extents.try_emplace(axis, 1).first->second;
+    };
+    for (const AxisRelation& relation : data.relations) {
+      if (relation.kind == AxisRelation::Kind::kFuse) {
+        const int64_t extent = ElementCount({extent_of(relation.outer), extent_of(relation.inner)});
+        RETURN_IF_ERROR(CheckExtent(plan, *relation.parent, extent));
+        plan.extents[relation.parent] = extent;
+        continue;
+      }
+      const int64_t extent = extent_of(relation.parent);
+      const int64_t other = extent / relation.amount + (extent % relation.amount != 0 ? 1 : 0);
+      const bool by_factor = relation.kind == AxisRelation::Kind::kSplit;
+      RETURN_IF_ERROR(CheckExtent(plan, *relation.parent, ElementCount({relation.amount, other})));
+      plan.extents[relation.outer] = by_factor ? other : relation.amount;
+      plan.extents[relation.inner] = by_factor ? relation.amount : other;
+    }
+    for (const AxisData* leaf : data.leaves) extent_of(leaf);
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckThreads(const Plan& plan) const {
+    for (const AxisData* leaf : plan.data().leaves) {
+      if (leaf->kind != ForKind::kThread) continue;
+      for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
+        for (size_t i = 0; i <= p->attach_leaf; ++i) {
+          const AxisData* outer = p->attach_plan->data().leaves[i];
+          if (outer->kind != ForKind::kThread || outer->thread != leaf->thread) continue;
+          return InvalidInput("stage ", plan.name(), ": axis ", leaf->name, " is bound to ",
+                              leaf->thread, ", but the stage is computed inside the loop ",
+                              outer->name, " of stage ", p->attach_plan->name(),
+                              " over the same threads");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // The values of all axes (counted from 0) given those of the leaves.
+  AxisValues FindAxisValues(const Plan& plan, AxisValues values) const {
+    const auto& relations = plan.data().relations;
+    for (auto it = relations.rbegin(); it != relations.rend(); ++it) {
+      const int64_t inner_extent = plan.extents.at(it->inner);
+      if (it->kind == AxisRelation::Kind::kFuse) {
+        // The loop does not run if the inner extent is 0.
+        const Expr divisor = context_.Int(index_type_, std::max<int64_t>(1, inner_extent));
+        const Expr fused = values.at(it->parent);
+        values[it->outer] = inner_extent == 1 ? fused : fused / divisor;
+        values[it->inner] = inner_extent == 1 ? context_.Int(index_type_, 0) : fused % divisor;
+      } else {
+        const Expr outer = values.at(it->outer);
+        const Expr scaled =
+            inner_extent == 1 ? outer : outer * context_.Int(index_type_, inner_extent);
+        values[it->parent] = scaled + values.at(it->inner);
+      }
+    }
+    return values;
+  }
+
+  // The element of dimension d that the loops are at.
+  Expr Coordinate(const Plan& plan, const AxisValues& values, size_t d) const {
+    const Expr value = values.at(plan.data().spatial[d]);
+    const Linear& start = plan.start[d];
+    if (start == Linear()) return value;
+    return start.ToExpr(context_, index_type_) + value;
+  }
+
+  Expr ReduceValue(const Plan& plan, const AxisValues& values, size_t i) const {
+    const AxisData* axis = plan.data().reduce[i];
+    const Expr value = values.at(axis);
+    // An axis that is still a loop runs from its own minimum.
+    if (plan.leaf_vars.contains(axis) || plan.reduce_min(i) == 0) return value;
+    return value + context_.Int(index_type_, plan.reduce_min(i));
+  }
+
+  absl::Status PlanLoops(Plan& plan) {
+    FindRegion(plan);
+    RETURN_IF_ERROR(FindExtents(plan));
+    RETURN_IF_ERROR(CheckThreads(plan));
+    const StageData& data = plan.data();
+    for (const AxisData* leaf : data.leaves) {
+      const Expr var = NewLoopVar(*leaf, "");
+      plan.leaf_vars[leaf] = var;
+      const int64_t min = LoopMin(plan, leaf);
+      ranges_[var] = Range{min, min + std::max<int64_t>(1, plan.extents.at(leaf)) - 1};
+    }
+    const AxisValues values = FindAxisValues(plan, plan.leaf_vars);
+    ir::VarMap vars;
+    for (size_t d = 0; d < data.spatial.size(); ++d) {
+      vars[data.axes[d]] = Coordinate(plan, values, d);
+    }
+    for (size_t i = 0; i < data.reduce.size(); ++i) {
+      vars[plan.bodies[0].axes[i]] = ReduceValue(plan, values, i);
+    }
+    for (const Body& body : plan.bodies) plan.values.push_back(ir::Substitute(body.value, vars));
+    return absl::OkStatus();
+  }
+
+  // Threads are known by their axis: thread (tid, 4).
+  Expr NewLoopVar(const AxisData& leaf, std::string_view suffix) const {
+    return leaf.kind == ForKind::kThread ? context_.NewVar(leaf.thread, index_type_)
+                                         : context_.NewVar(StrCat(leaf.name, suffix), index_type_);
+  }
+
+  static int64_t LoopMin(const Plan& plan, const AxisData* leaf) {
+    const auto& reduce = plan.data().reduce;
+    const auto it = std::find(reduce.begin(), reduce.end(), leaf);
+    return it == reduce.end() ? 0 : plan.reduce_min(it - reduce.begin());
+  }
+
+  absl::Status PlanBuffers(Plan& plan) {
+    Shape extents = plan.size;
+    // Inner dimensions first: the padding of one changes the strides of those outside it.
+    std::vector<StorageAlignment> alignments = plan.data().alignments;
+    std::sort(alignments.begin(), alignments.end(),
+              [](const StorageAlignment& a, const StorageAlignment& b) {
+                return a.dimension > b.dimension;
+              });
+    for (const StorageAlignment& alignment : alignments) {
+      const size_t padded = alignment.dimension + 1;
+      const int64_t stride = ElementCount(Shape(extents.begin() + padded + 1, extents.end()));
+      const int64_t wanted = alignment.offset;
+      int64_t padding = 0;
+      while (padding < alignment.factor &&
+             (extents[padded] + padding) * stride % alignment.factor != wanted) {
+        ++padding;
+      }
+      if (padding == alignment.factor) {
+        return InvalidInput("stage ", plan.name(), ": StorageAlign: no padding of dimension ",
+                            padded, " makes the stride of axis ",
+                            plan.data().spatial[alignment.dimension]->name, " ", wanted, " modulo ",
+                            alignment.factor, ", neighbours along dimension ", padded, " are ",
+                            stride, " elements apart");
+      }
+      extents[padded] += padding;
+    }
+    for (Buffer buffer : plan.data().operation->outputs) {
+      auto it = outputs_.find(buffer);
+      plan.is_allocated.push_back(it == outputs_.end());
+      plan.buffers.push_back(it == outputs_.end()
+                                 ? context_.NewBuffer(buffer->name, buffer->type,
+                                                      ShapeExprs(extents), plan.data().scope)
+                                 : it->second);
+    }
+    return absl::OkStatus();
+  }
+
+  // ---- statements
+  // --------------------------------------------------------------------------------
+
+  // A load of the function's buffers instead of the graph's.
+  Expr RewriteLoad(Expr load) const {
+    const auto [operation, result] = graph_.producers.at(Buffer(load.buffer()));
+    std::vector<Expr> indices(load.operands().begin(), load.operands().end());
+    if (operation->kind == Operation::Kind::kCompute) {
+      const Plan& plan = *by_operation_.at(operation);
+      for (size_t d = 0; d < indices.size(); ++d) {
+        if (plan.start[d] == Linear()) continue;
+        indices[d] = (Decompose(indices[d]) - plan.start[d]).ToExpr(context_, index_type_);
+      }
+      return context_.Load(plan.buffers[result], indices);
+    }
+    const Input& input =
+        inputs_.at(operation->kind == Operation::Kind::kView ? operation->base : operation);
+    if (input.shape == operation->shape) return context_.Load(input.buffer, indices);
+    Expr position = context_.Int(index_type_, 0);
+    for (size_t d = 0; d < indices.size(); ++d) {
+      position = d == 0 ? indices[0] : position * operation->shape[d] + indices[d];
+    }
+    return context_.Load(input.buffer, {position});
+  }
+
+  // `stmt` under the conditions that keep `values` inside the loops' and the tensor's bounds.
+  Stmt Guarded(const Plan& plan, const AxisValues& values, bool with_reduce, Stmt stmt) const {
+    Expr condition;
+    auto require = [&](Expr e) { condition = condition ? ir::And(condition, e) : e; };
+    for (const AxisRelation& relation : plan.data().relations) {
+      if (relation.kind == AxisRelation::Kind::kFuse) continue;
+      if (relation.parent->is_reduce && !with_reduce) continue;
+      const int64_t extent = plan.extents.at(relation.parent);
+      if (plan.extents.at(relation.outer) * plan.extents.at(relation.inner) == extent) continue;
+      require(values.at(relation.parent) < extent);
+    }
+    for (size_t d = 0; d < plan.size.size(); ++d) {
+      const Expr coordinate = Coordinate(plan, values, d);
+      if (plan.below[d]) require(context_.Int(index_type_, 0) <= coordinate);
+      if (plan.above[d]) require(coordinate < plan.data().operation->shape[d]);
+    }
+    return condition ? context_.If(condition, stmt) : stmt;
+  }
+
+  std::vector<Expr> StoreIndices(const Plan& plan, const AxisValues& values) const {
+    std::vector<Expr> indices;
+    for (const AxisData* axis : plan.data().spatial) indices.push_back(values.at(axis));
+    return indices;
+  }
+
+  Stmt Loop(const Plan& plan, const AxisData* leaf, Expr var,
+            const std::vector<AxisPragma>& pragmas, Stmt body) const {
+    const int64_t min = LoopMin(plan, leaf);
+    Stmt loop = context_.For(var, context_.Int(index_type_, min),
+                             context_.Int(index_type_, plan.extents.at(leaf)), body, leaf->kind,
+                             leaf->thread);
+    for (auto it = pragmas.rbegin(); it != pragmas.rend(); ++it) {
+      loop = context_.Pragma(it->key, it->arguments, loop);
+    }
+    return loop;
+  }
+
+  // Stores the identity in all elements that the reduce loops from leaf `first` on update.
+  Stmt Initialisation(const Plan& plan, size_t first) const {
+    const auto& leaves = plan.data().leaves;
+    AxisValues vars = plan.leaf_vars;
+    for (size_t i = first; i < leaves.size(); ++i) {
+      if (leaves[i]->is_reduce) continue;
+      vars[leaves[i]] = NewLoopVar(*leaves[i], ".init");
+    }
+    const AxisValues values = FindAxisValues(plan, vars);
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      stores.push_back(
+          context_.Store(plan.buffers[i], StoreIndices(plan, values),
+                         Identity(*plan.bodies[i].reducer, context_, plan.buffers[i]->type)));
+    }
+    Stmt stmt = Guarded(plan, values, false, context_.Seq(stores));
+    for (size_t i = leaves.size(); i-- > first;) {
+      if (leaves[i]->is_reduce) continue;
+      stmt = Loop(plan, leaves[i], vars.at(leaves[i]), leaves[i]->init_pragmas, stmt);
+    }
+    return stmt;
+  }
+
+  // The innermost statement.
+  Stmt Update(const Plan& plan) const {
+    const AxisValues values = FindAxisValues(plan, plan.leaf_vars);
+    const std::vector<Expr> indices = StoreIndices(plan, values);
+    absl::flat_hash_map<Expr, Expr> done;
+    std::vector<Stmt> stores;
+    for (size_t i = 0; i < plan.buffers.size(); ++i) {
+      Expr value =
+          RewriteLoads(plan.values[i], [this](Expr load) { return RewriteLoad(load); }, done);
+      if (plan.is_reduction()) {
+        value = Combine(*plan.bodies[i].reducer, context_.Load(plan.buffers[i], indices), value);
+      }
+      stores.push_back(context_.Store(plan.buffers[i], indices, value));
+    }
+    return Guarded(plan, values, true, context_.Seq(stores));
+  }
+
+  // The statements inside the first `depth` leaves.
+  Stmt Inside(const Plan& plan, size_t depth) const {
+    const auto& leaves = plan.data().leaves;
+    Stmt stmt = depth == leaves.size() ? Update(plan)
+                                       : Loop(plan, leaves[depth], plan.leaf_vars.at(leaves[depth]),
+                                              leaves[depth]->pragmas, Inside(plan, depth + 1));
+    if (plan.is_reduction() && depth == plan.FirstReduceLeaf()) {
+      stmt = context_.Seq({Initialisation(plan, depth), stmt});
+    }
+    if (depth > 0) stmt = WithStages(plan.attached[depth - 1], stmt);
+    return stmt;
+  }
+
+  // The loops of `plans` before `rest`, and the storage of their results around both.
+  Stmt WithStages(const std::vector<Plan*>& plans, Stmt rest) const {
+    if (plans.empty()) return rest;
+    std::vector<Stmt> stmts;
+    for (const Plan* plan : plans) stmts.push_back(Inside(*plan, 0));
+    stmts.push_back(rest);
+    Stmt stmt = context_.Seq(stmts);
+    for (auto it = plans.rbegin(); it != plans.rend(); ++it) {
+      const Plan& plan = **it;
+      for (size_t i = plan.buffers.size(); i-- > 0;) {
+        if (!plan.is_allocated[i]) continue;
+        stmt = context_.Allocate(plan.buffers[i], stmt);
+        if (plan.data().double_buffer) stmt = context_.Pragma("double_buffer", {}, stmt);
+      }
+    }
+    return stmt;
+  }
+
+  struct Input {
+    Buffer buffer;
+    Shape shape;
+  };
+
+  const Schedule& schedule_;
+  const GraphState& graph_;
+  Context& context_;
+  const Type index_type_;
+  std::vector<std::unique_ptr<Plan>> plans_;  // producers before readers
+  absl::flat_hash_map<const Operation*, Plan*> by_operation_;
+  absl::flat_hash_map<const Operation*, Input> inputs_;
+  absl::flat_hash_map<Buffer, Buffer> outputs_;  // by the graph's buffer
+  std::vector<ir::Param> params_;
+  VarRanges ranges_;
+};
+
+}  // namespace
+
+absl::StatusOr<ir::Function> Lower(const Schedule& schedule) {
+  RETURN_IF_ERROR(schedule.status());
+  return Lowering(schedule).Run();
+}
+
+}  // namespace polynao::te

@@ -1,0 +1,272 @@
+#include "isa/footprint.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <tuple>
+
+#include "base/status.h"
+#include "compiler/ir/visit.h"
+#include "isa/affine.h"
+
+namespace polynao::isa {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// A (count, stride) of a strided set; strides are positive here.
+using Dim = std::pair<int64_t, int64_t>;
+
+// Joins dimensions whose positions together are again evenly spaced, and those that fill the run.
+void MergeDims(std::vector<Dim>& dims, int64_t& run) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t i = dims.size(); i-- > 0;) {
+      if (dims[i].second > run) continue;
+      run += (dims[i].first - 1) * dims[i].second;
+      dims.erase(dims.begin() + static_cast<ptrdiff_t>(i));
+      changed = true;
+    }
+    for (size_t i = 0; i < dims.size() && !changed; ++i) {
+      for (size_t j = 0; j < dims.size() && !changed; ++j) {
+        const auto [fine_count, fine] = dims[i];
+        const auto [count, stride] = dims[j];
+        // { a*stride + b*fine } with stride = q * fine has no gap if q <= fine_count.
+        if (i == j || stride < fine || stride % fine != 0 || stride / fine > fine_count) continue;
+        dims[std::min(i, j)] = {stride / fine * (count - 1) + fine_count, fine};
+        dims.erase(dims.begin() + static_cast<ptrdiff_t>(std::max(i, j)));
+        changed = true;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+class FootprintPlan::Builder {
+ public:
+  Builder(const Instruction& instruction, const IntExpression::Resolver& resolver)
+      : instruction_(instruction), resolver_(resolver) {}
+
+  absl::StatusOr<FootprintPlan> Build() {
+    RETURN_IF_ERROR(Visit(instruction_.meaning.body));
+    for (size_t w = 0; w < instruction_.operands.size(); ++w) {
+      for (size_t o = 0; o < instruction_.operands.size(); ++o) {
+        if (w != o && SameIndex(static_cast<int>(w), static_cast<int>(o))) {
+          result_.coincident_.push_back({static_cast<int>(w), static_cast<int>(o)});
+        }
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Whether every access of both operands has one index and one element size in common, and the
+  // meaning stores in one place only: it then reads each element before it replaces that one.
+  bool SameIndex(int written, int other) const {
+    if (store_count_ != 1) return false;
+    Expr common;
+    const ir::BufferNode* first = nullptr;
+    for (const auto& [operand, buffer, index] : indices_) {
+      if (operand != written && operand != other) continue;
+      if (first == nullptr) {
+        first = buffer;
+        common = index;
+      }
+      if (index != common || ByteSize(buffer->type) != ByteSize(first->type)) return false;
+    }
+    return first != nullptr;
+  }
+
+  absl::StatusOr<IntExpression> Compile(Expr e) {
+    if (!e) e = instruction_.meaning.context->I64(0);
+    return IntExpression::Compile(e, resolver_);
+  }
+
+  absl::Status VisitExpr(Expr e) {
+    // Not memoised: one load below several statements stands in different loops.
+    for (Expr operand : e.operands()) RETURN_IF_ERROR(VisitExpr(operand));
+    if (e.Is(ExprKind::kLoad)) return AddAccess(e.buffer(), e.operands(), false);
+    return absl::OkStatus();
+  }
+
+  absl::Status Visit(Stmt s) {
+    if (s.Is(StmtKind::kLet)) {
+      RETURN_IF_ERROR(VisitExpr(s.value()));
+      return Visit(ir::Substitute(s.body(), {{s.var(), s.value()}}));
+    }
+    for (Expr operand : s.operands()) RETURN_IF_ERROR(VisitExpr(operand));
+    if (s.Is(StmtKind::kStore)) {
+      ++store_count_;
+      RETURN_IF_ERROR(AddAccess(s.buffer().node(), s.indices(), true));
+    }
+    if (s.Is(StmtKind::kFor)) {
+      // Bounds that depend on outer loops make the set of iterations no box; see AddAccess.
+      const bool is_box =
+          Linearize(s.min(), vars_) && IsLoopFree(s.min()) && IsLoopFree(s.extent());
+      int loop = -1;
+      if (is_box) {
+        loop = static_cast<int>(result_.loops_.size());
+        ASSIGN_OR_RETURN(IntExpression min, Compile(s.min()));
+        ASSIGN_OR_RETURN(IntExpression extent, Compile(s.extent()));
+        result_.loops_.push_back({std::move(min), std::move(extent)});
+      }
+      vars_.push_back(s.var());
+      loops_.push_back(loop);
+      RETURN_IF_ERROR(Visit(s.body()));
+      vars_.pop_back();
+      loops_.pop_back();
+      return absl::OkStatus();
+    }
+    for (Stmt child : s.children()) RETURN_IF_ERROR(Visit(child));
+    return absl::OkStatus();
+  }
+
+  bool IsLoopFree(Expr e) const {
+    const std::optional<Affine> affine = Linearize(e, vars_);
+    if (!affine) return false;
+    return std::none_of(affine->coefficients.begin(), affine->coefficients.end(),
+                        [](Expr c) { return static_cast<bool>(c); });
+  }
+
+  absl::Status AddAccess(const ir::BufferNode* buffer, absl::Span<const Expr> indices,
+                         bool is_write) {
+    const auto operand = std::find_if(
+        instruction_.operands.begin(), instruction_.operands.end(),
+        [&](auto& o) { return instruction_.meaning.params[o.param].buffer.node() == buffer; });
+    // Registers, pc, arguments and the meaning's own allocations are no memory of the machine.
+    if (operand == instruction_.operands.end() || operand->kind != OperandKind::kAddress) {
+      return absl::OkStatus();
+    }
+    const int index = static_cast<int>(operand - instruction_.operands.begin());
+    const Expr flat = FlatIndex(buffer, indices);
+    indices_.push_back({index, buffer, flat});
+    const ir::Param& param = instruction_.meaning.params[operand->param];
+    if (!is_write && param.access == ir::Access::kOut) return absl::OkStatus();
+
+    Access access{.operand = index,
+                  .space = operand->space,
+                  .is_write = is_write,
+                  .element_bytes = ByteSize(buffer->type),
+                  .constant = {},
+                  .loops = {},
+                  .coefficients = {}};
+    std::optional<Affine> affine = Linearize(flat, vars_);
+    if (std::find(loops_.begin(), loops_.end(), -1) != loops_.end()) affine.reset();
+    if (!affine) {
+      // Unknown positions: everything that the buffer declares, as one more loop.
+      Expr size = instruction_.meaning.context->I64(1);
+      for (Expr extent : buffer->extents) size = size * size.context().Cast(ir::Type::kI64, extent);
+      access.loops.push_back(static_cast<int>(result_.loops_.size()));
+      ASSIGN_OR_RETURN(IntExpression zero, Compile(Expr()));
+      ASSIGN_OR_RETURN(IntExpression extent, Compile(size));
+      result_.loops_.push_back({zero, std::move(extent)});
+      ASSIGN_OR_RETURN(IntExpression one, Compile(size.context().I64(1)));
+      access.constant = std::move(zero);
+      access.coefficients.push_back(std::move(one));
+    } else {
+      ASSIGN_OR_RETURN(access.constant, Compile(affine->constant));
+      for (size_t k = 0; k < vars_.size(); ++k) {
+        access.loops.push_back(loops_[k]);
+        ASSIGN_OR_RETURN(IntExpression coefficient, Compile(affine->coefficients[k]));
+        access.coefficients.push_back(std::move(coefficient));
+      }
+    }
+    result_.accesses_.push_back(std::move(access));
+    return absl::OkStatus();
+  }
+
+  const Instruction& instruction_;
+  const IntExpression::Resolver& resolver_;
+  FootprintPlan result_;
+  std::vector<ir::Var> vars_;
+  std::vector<int> loops_;  // of vars_; -1: not a box
+  std::vector<std::tuple<int, const ir::BufferNode*, Expr>> indices_;
+  int store_count_ = 0;
+};
+
+absl::StatusOr<FootprintPlan> FootprintPlan::Create(const Instruction& instruction,
+                                                    const IntExpression::Resolver& resolver) {
+  return Builder(instruction, resolver).Build();
+}
+
+void FootprintPlan::Append(const IntInputs& inputs, std::vector<ByteRanges>* ranges) const {
+  const size_t start = ranges->size();
+  for (const Access& access : accesses_) {
+    ByteRanges range{.space = access.space,
+                     .is_write = access.is_write,
+                     .operand = access.operand,
+                     .begin = 0,
+                     .run = access.element_bytes,
+                     .dims = {}};
+    int64_t first = 0;
+    bool empty = !access.constant.Evaluate(inputs, &first);
+    for (size_t k = 0; k < access.loops.size() && !empty; ++k) {
+      const Loop& loop = loops_[access.loops[k]];
+      int64_t min = 0, count = 0, stride = 0;
+      empty = !loop.min.Evaluate(inputs, &min) || !loop.extent.Evaluate(inputs, &count) ||
+              !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0;
+      first += min * stride;
+      if (count <= 1 || stride == 0) continue;
+      if (stride < 0) first += (count - 1) * stride;
+      range.dims.push_back({count, std::abs(stride) * access.element_bytes});
+    }
+    if (empty) continue;
+    range.begin = inputs.operands[access.operand] + first * access.element_bytes;
+    MergeDims(range.dims, range.run);
+    const bool known = std::any_of(
+        ranges->begin() + static_cast<ptrdiff_t>(start), ranges->end(), [&](const ByteRanges& r) {
+          return r.operand == range.operand && r.is_write == range.is_write &&
+                 r.begin == range.begin && r.run == range.run && r.dims == range.dims;
+        });
+    if (!known) ranges->push_back(std::move(range));
+  }
+}
+
+std::pair<int64_t, int64_t> FootprintPlan::Bounds(int operand, const IntInputs& inputs) const {
+  std::pair<int64_t, int64_t> bounds = {0, 0};
+  for (const Access& access : accesses_) {
+    if (access.operand != operand) continue;
+    int64_t first = 0;
+    bool empty = !access.constant.Evaluate(inputs, &first);
+    int64_t last = first;
+    for (size_t k = 0; k < access.loops.size() && !empty; ++k) {
+      const Loop& loop = loops_[access.loops[k]];
+      int64_t min = 0, count = 0, stride = 0;
+      empty = !loop.min.Evaluate(inputs, &min) || !loop.extent.Evaluate(inputs, &count) ||
+              !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0;
+      first += (min + (stride < 0 ? count - 1 : 0)) * stride;
+      last += (min + (stride < 0 ? 0 : count - 1)) * stride;
+    }
+    if (empty) continue;
+    const int64_t begin = inputs.operands[operand] + first * access.element_bytes;
+    const int64_t end = inputs.operands[operand] + (last + 1) * access.element_bytes;
+    const bool is_first = bounds.first == bounds.second;
+    bounds = {is_first ? begin : std::min(bounds.first, begin),
+              is_first ? end : std::max(bounds.second, end)};
+  }
+  return bounds;
+}
+
+bool FootprintPlan::MayCoincide(int written, int other) const {
+  return std::find(coincident_.begin(), coincident_.end(), std::pair(written, other)) !=
+         coincident_.end();
+}
+
+int64_t ByteRanges::byte_count() const {
+  int64_t count = run;
+  for (const auto& dim : dims) count *= dim.first;
+  return count;
+}
+
+int64_t ByteRanges::end() const {
+  if (byte_count() <= 0) return begin;
+  int64_t last = begin + run;
+  for (const auto& [count, stride] : dims) last += (count - 1) * stride;
+  return last;
+}
+
+}  // namespace polynao::isa

@@ -1,0 +1,56 @@
+// Which bytes an instruction reads and writes, derived from the loop nest of its meaning.
+#ifndef ISA_FOOTPRINT_H_
+#define ISA_FOOTPRINT_H_
+
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "isa/instruction_set.h"
+#include "isa/int_expression.h"
+
+namespace polynao::isa {
+
+// The accesses of one instruction, compiled. Immutable, so shared by threads.
+class FootprintPlan {
+ public:
+  // Error: an extent or an index that is not an expression over the scalar operands.
+  static absl::StatusOr<FootprintPlan> Create(const Instruction& instruction,
+                                              const IntExpression::Resolver& resolver);
+
+  // Adds the instruction's ranges for these operands: exact (as a set of bytes) where indices are
+  // affine in the loop variables, else all of the buffer's declared extent; conditions around an
+  // access are taken as true. Loads of `out` operands read what the instruction itself has written,
+  // and are left out. Nothing if a loop around an access has no iterations, or its extent divides
+  // by zero.
+  void Append(const IntInputs& inputs, std::vector<ByteRanges>* ranges) const;
+
+  // From the first to one past the last byte of an operand; (0, 0) if there is none.
+  std::pair<int64_t, int64_t> Bounds(int operand, const IntInputs& inputs) const;
+
+  // Whether all accesses of two operands, the first of them written, have one and the same index:
+  // then they may stand at the same address, element for element.
+  bool MayCoincide(int written, int other) const;
+
+ private:
+  struct Loop {
+    IntExpression min, extent;
+  };
+  struct Access {
+    int operand;
+    Space space;
+    bool is_write;
+    int64_t element_bytes;
+    IntExpression constant;                   // in elements
+    std::vector<int> loops;                   // outermost first
+    std::vector<IntExpression> coefficients;  // one per loop, in elements
+  };
+  class Builder;
+
+  std::vector<Loop> loops_;
+  std::vector<Access> accesses_;
+  std::vector<std::pair<int, int>> coincident_;
+};
+
+}  // namespace polynao::isa
+
+#endif  // ISA_FOOTPRINT_H_

@@ -1,0 +1,764 @@
+#include "isa/instruction_set.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+#include "isa/footprint.h"
+#include "isa/instructions_text.h"
+#include "isa/int_expression.h"
+#include "isa/native.h"
+#include "isa/table.h"
+
+namespace polynao::isa {
+namespace {
+
+using ir::Attribute;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+constexpr std::string_view kUnitNames[] = {"scalar", "vector",   "tensor",
+                                           "io_dma", "move_dma", "control"};
+constexpr std::string_view kQueueNames[] = {"compute", "io", "move", "none"};
+constexpr std::string_view kSpaceNames[] = {"gmem", "smem", "nmem", "wmem"};
+
+// Scopes of buffer parameters that no operand encodes, and of those that are registers.
+constexpr std::string_view kRegisterScope = "reg";
+constexpr std::string_view kPcScope = "pc";
+constexpr std::string_view kArgScope = "arg";
+constexpr std::string_view kImmediateScope = "imm";
+
+constexpr int kWordBits = 128;
+constexpr int kOpcodeBits = 8;
+constexpr int kVariantBits = 8;
+constexpr int kMaxParams = 32;
+constexpr int64_t kCodes = int64_t{1} << (kOpcodeBits + kVariantBits);
+
+uint64_t Mask(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
+
+uint64_t GetBits(const Word& word, int bit, int bits) {
+  uint64_t value = bit < 64 ? word.low >> bit : word.high >> (bit - 64);
+  if (bit < 64 && bit + bits > 64) value |= word.high << (64 - bit);
+  return value & Mask(bits);
+}
+
+void SetBits(Word& word, int bit, int bits, uint64_t value) {
+  value &= Mask(bits);
+  if (bit >= 64) {
+    word.high |= value << (bit - 64);
+    return;
+  }
+  word.low |= value << bit;
+  if (bit + bits > 64) word.high |= value >> (64 - bit);
+}
+
+int TypeBits(ir::Type type) { return type == ir::Type::kI1 ? 1 : 8 * ByteSize(type); }
+
+// The word of an attribute such as @unit(vector), which the parser reads as a variable or a string.
+std::optional<std::string_view> AttributeWord(const ir::AttributeValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  const Expr e = std::get<Expr>(value);
+  if (e.Is(ExprKind::kVar)) return e.name();
+  return std::nullopt;
+}
+
+template <typename E, size_t n>
+std::optional<E> FindName(const std::string_view (&names)[n], std::string_view name) {
+  for (size_t i = 0; i < n; ++i) {
+    if (names[i] == name) return static_cast<E>(i);
+  }
+  return std::nullopt;
+}
+
+template <size_t n>
+std::string Alternatives(const std::string_view (&names)[n]) {
+  std::string text;
+  for (size_t i = 0; i < n; ++i) StrAppend(&text, i == 0 ? "" : ", ", names[i]);
+  return text;
+}
+
+// Turns one variant of a row into an Instruction.
+class RowReader {
+ public:
+  RowReader(const TableVariant& row, std::string_view file) : row_(row), file_(file) {}
+
+  absl::StatusOr<Instruction> Read(std::shared_ptr<ir::Context> context) {
+    instruction_.family = row_.family;
+    instruction_.variant = row_.values;
+    instruction_.mnemonic = row_.family;
+    for (const std::string& value : row_.values) StrAppend(&instruction_.mnemonic, ".", value);
+    ASSIGN_OR_RETURN(instruction_.meaning, ir::ParseFunction(row_.text, file_, std::move(context)));
+    instruction_.meaning.name = instruction_.mnemonic;
+    instruction_.variant_code = static_cast<uint8_t>(row_.code);
+    RETURN_IF_ERROR(ReadAttributes());
+    RETURN_IF_ERROR(ReadOperands());
+    if (const absl::Status status = ir::Verify(instruction_.meaning); !status.ok()) {
+      return Error(status.message());
+    }
+    instruction_.lanewise = IsLanewise();
+    return std::move(instruction_);
+  }
+
+ private:
+  template <typename... Args>
+  absl::Status Error(const Args&... args) const {
+    return InvalidInput(file_, ":", row_.line, ": ", instruction_.mnemonic, ": ", args...);
+  }
+
+  absl::StatusOr<std::string_view> OneWord(const Attribute& attribute,
+                                           std::string_view expected) const {
+    const std::optional<std::string_view> word =
+        attribute.values.size() == 1 ? AttributeWord(attribute.values[0]) : std::nullopt;
+    if (!word) return Error("expected @", attribute.key, "(", expected, ")");
+    return *word;
+  }
+
+  absl::StatusOr<Expr> OneExpr(const Attribute& attribute, std::string_view expected) const {
+    const Expr* e =
+        attribute.values.size() == 1 ? std::get_if<Expr>(&attribute.values[0]) : nullptr;
+    if (e == nullptr) return Error("expected @", attribute.key, "(", expected, ")");
+    return *e;
+  }
+
+  absl::Status ReadAttributes() {
+    bool has_opcode = false, has_unit = false, has_cost = false, has_doc = false;
+    size_t requirements = 0;
+    for (const Attribute& attribute : instruction_.meaning.attributes) {
+      const std::string& key = attribute.key;
+      const auto once = [&](bool& seen) -> absl::Status {
+        if (seen) return Error("@", key, " is given twice");
+        seen = true;
+        return absl::OkStatus();
+      };
+      if (key == "doc") {
+        RETURN_IF_ERROR(once(has_doc));
+        ASSIGN_OR_RETURN(const std::string_view text, OneWord(attribute, "\"text\""));
+        instruction_.doc = std::string(text);
+      } else if (key == "opcode") {
+        RETURN_IF_ERROR(once(has_opcode));
+        ASSIGN_OR_RETURN(const Expr e, OneExpr(attribute, "number"));
+        if (!e.Is(ExprKind::kIntImm) || e.int_value() < 0 || e.int_value() > 255) {
+          return Error("expected @opcode(0 .. 255), found ",
+                       e.Is(ExprKind::kIntImm) ? StrCat(e.int_value()) : ir::Print(e));
+        }
+        instruction_.opcode = static_cast<uint8_t>(e.int_value());
+      } else if (key == "unit") {
+        RETURN_IF_ERROR(once(has_unit));
+        ASSIGN_OR_RETURN(const std::string_view word, OneWord(attribute, Alternatives(kUnitNames)));
+        const std::optional<Unit> unit = FindName<Unit>(kUnitNames, word);
+        if (!unit) {
+          return Error("expected @unit(", Alternatives(kUnitNames), "), found ", word);
+        }
+        instruction_.unit = *unit;
+        instruction_.queue = QueueOf(*unit);
+      } else if (key == "cost") {
+        RETURN_IF_ERROR(once(has_cost));
+        ASSIGN_OR_RETURN(instruction_.cost, OneExpr(attribute, "cycles"));
+      } else if (key == "require") {
+        for (const ir::AttributeValue& value : attribute.values) {
+          const Expr* e = std::get_if<Expr>(&value);
+          const std::string& text = row_.requirements[requirements++];
+          if (e == nullptr || e->type() != ir::Type::kI1) {
+            return Error("expected a condition in @require, found ", text);
+          }
+          instruction_.constraints.push_back({*e, text});
+        }
+      } else if (key == "wait") {
+        instruction_.waits = true;
+        if (!attribute.values.empty()) {
+          ASSIGN_OR_RETURN(const Expr e, OneExpr(attribute, "0 or 1"));
+          if (!e.IsInt(0) && !e.IsInt(1)) return Error("expected @wait(0 or 1)");
+          instruction_.waits = e.IsInt(1);
+        }
+      } else if (key == "drains") {
+        for (const ir::AttributeValue& value : attribute.values) {
+          RETURN_IF_ERROR(AddDrain(AttributeWord(value).value_or("")));
+        }
+      } else if (key == "barrier") {
+        ASSIGN_OR_RETURN(const std::string_view word, OneWord(attribute, "cluster or global"));
+        if (word != "cluster" && word != "global") {
+          return Error("expected @barrier(cluster or global), found ", word);
+        }
+        instruction_.barrier =
+            word == "cluster" ? Instruction::Barrier::kCluster : Instruction::Barrier::kGlobal;
+      } else {
+        return Error(
+            "@", key,
+            " is no attribute of an instruction (doc, opcode, variants, unit, require, cost, "
+            "wait, drains, barrier)");
+      }
+    }
+    if (!has_doc) return Error("the row lacks @doc");
+    if (!has_opcode) return Error("the row lacks @opcode");
+    if (!has_unit) return Error("the row lacks @unit");
+    if (!has_cost) return Error("the row lacks @cost");
+    if (instruction_.unit != Unit::kControl &&
+        (!instruction_.drains.empty() || instruction_.barrier != Instruction::Barrier::kNone)) {
+      return Error("@drains and @barrier need @unit(control)");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddDrain(std::string_view word) {
+    const std::optional<Queue> queue = FindName<Queue>(kQueueNames, word);
+    if (word == "all") {
+      instruction_.drains = {Queue::kCompute, Queue::kIo, Queue::kMove};
+    } else if (queue && *queue != Queue::kNone) {
+      instruction_.drains.push_back(*queue);
+    } else {
+      return Error("expected @drains(all, or some of compute, io, move), found ", word);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOperands() {
+    int bit = kOpcodeBits + kVariantBits;
+    const std::vector<ir::Param>& params = instruction_.meaning.params;
+    if (params.size() > kMaxParams) return Error("more than ", kMaxParams, " parameters");
+    for (size_t p = 0; p < params.size(); ++p) {
+      const ir::Param& param = params[p];
+      Operand operand{.name = std::string(param.name()), .kind = OperandKind::kValue, .type = {}};
+      operand.param = static_cast<int>(p);
+      operand.bits = kRegisterBits;
+      if (param.buffer) {
+        const std::string& scope = param.buffer->scope;
+        operand.type = param.buffer->type;
+        if (scope == kPcScope || scope == kArgScope) {
+          if (operand.type != ir::Type::kI64) {
+            return Error("'", operand.name, "' in @", scope, " must hold i64");
+          }
+          continue;
+        }
+        if (scope == kRegisterScope) {
+          operand.kind = OperandKind::kWritten;
+        } else if (const std::optional<Space> space = ParseSpace(scope)) {
+          operand.kind = OperandKind::kAddress;
+          operand.space = *space;
+          RETURN_IF_ERROR(FindAccesses(param, operand));
+        } else {
+          return Error("'", operand.name, "' is in @", scope, ", expected one of reg, pc, arg, ",
+                       Alternatives(kSpaceNames));
+        }
+      } else {
+        operand.type = param.var.type();
+        if (param.scope == kImmediateScope) {
+          if (IsFloat(operand.type)) {
+            return Error("the immediate '", operand.name, "' must be an integer");
+          }
+          operand.kind = OperandKind::kImmediate;
+          operand.bits = TypeBits(operand.type);
+          operand.is_target = IsTarget(param.var);
+        } else if (!param.scope.empty()) {
+          return Error("'", operand.name, "' is @", param.scope,
+                       ", expected @imm or nothing (a register)");
+        }
+      }
+      operand.bit = bit;
+      bit += operand.bits;
+      instruction_.operands.push_back(std::move(operand));
+    }
+    if (bit > kWordBits) {
+      return Error("operands need ", bit, " bits with opcode and variant; a word has ", kWordBits);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FindAccesses(const ir::Param& param, Operand& operand) const {
+    ir::ForEachStmt(instruction_.meaning.body, [&](Stmt s) {
+      if (s.Is(StmtKind::kStore)) operand.is_written |= s.buffer() == param.buffer;
+      return true;
+    });
+    ir::ForEachExprIn(instruction_.meaning.body, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) operand.is_read |= e.buffer() == param.buffer.node();
+    });
+    if (operand.is_written && param.access == ir::Access::kIn) {
+      return Error("the meaning writes '", operand.name, "', which is declared `in`");
+    }
+    // What it reads of an `out` operand it has written itself.
+    if (param.access == ir::Access::kOut) operand.is_read = false;
+    return absl::OkStatus();
+  }
+
+  // Whether the immediate is where a branch goes.
+  bool IsTarget(Expr var) const {
+    bool is_target = false;
+    ir::ForEachStmt(instruction_.meaning.body, [&](Stmt s) {
+      is_target |= s.Is(StmtKind::kStore) && s.buffer()->scope == kPcScope && s.value() == var;
+      return true;
+    });
+    return is_target;
+  }
+
+  // for (i, 0, n) { dst[i] = f(a[i], b[i], ...) } and nothing else.
+  bool IsLanewise() const {
+    const Stmt loop = instruction_.meaning.body;
+    if (!loop.Is(StmtKind::kFor) || !loop.min().IsInt(0) || !loop.body().Is(StmtKind::kStore)) {
+      return false;
+    }
+    const auto at_loop_var = [&](absl::Span<const Expr> indices) {
+      return indices.size() == 1 && indices[0] == loop.var();
+    };
+    bool lanewise = at_loop_var(loop.body().indices());
+    ir::ForEachExpr(loop.body().value(), [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) lanewise &= at_loop_var(e.operands());
+    });
+    return lanewise;
+  }
+
+  const TableVariant& row_;
+  const std::string_view file_;
+  Instruction instruction_;
+};
+
+class MeaningsByMnemonic : public ir::Intrinsics {
+ public:
+  explicit MeaningsByMnemonic(const InstructionSet& set) : set_(set) {}
+  const ir::Function* FindMeaning(std::string_view name) const override {
+    const Instruction* instruction = set_.Find(name);
+    return instruction == nullptr ? nullptr : &instruction->meaning;
+  }
+
+ private:
+  const InstructionSet& set_;
+};
+
+}  // namespace
+
+std::string_view UnitName(Unit unit) { return kUnitNames[static_cast<int>(unit)]; }
+std::string_view QueueName(Queue queue) { return kQueueNames[static_cast<int>(queue)]; }
+std::string_view SpaceName(Space space) { return kSpaceNames[static_cast<int>(space)]; }
+std::optional<Space> ParseSpace(std::string_view name) {
+  return FindName<Space>(kSpaceNames, name);
+}
+
+Queue QueueOf(Unit unit) {
+  switch (unit) {
+    case Unit::kScalar:
+    case Unit::kControl:
+      return Queue::kNone;
+    case Unit::kVector:
+    case Unit::kTensor:
+      return Queue::kCompute;
+    case Unit::kIoDma:
+      return Queue::kIo;
+    case Unit::kMoveDma:
+      return Queue::kMove;
+  }
+  POLYNAO_UNREACHABLE(static_cast<int>(unit));
+}
+
+// What is compiled once for each instruction.
+struct InstructionSet::Prepared {
+  std::vector<IntExpression> constraints;
+  IntExpression cost;
+  FootprintPlan footprint;
+  // Pairs (written, other) of operands in one memory, and whether they may coincide.
+  struct Overlap {
+    int written, other;
+    bool may_coincide;
+  };
+  std::vector<Overlap> overlaps;
+  std::unique_ptr<NativeRoutine> native;
+  int pc_param = -1;
+  int arg_param = -1;
+  IntExpression arg_extent;
+
+  // The interpreter has state of its own, so one thread at a time uses it.
+  std::mutex mutex;
+  std::unique_ptr<ir::Interpreter> interpreter;
+};
+
+InstructionSet::InstructionSet() = default;
+InstructionSet::~InstructionSet() = default;
+
+absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::Load(
+    const std::vector<std::pair<std::string, std::string>>& files_and_texts) {
+  auto set = std::unique_ptr<InstructionSet>(new InstructionSet());
+  set->by_code_.assign(kCodes, -1);
+  const auto context = std::make_shared<ir::Context>();
+  // The row of each opcode: different rows must differ in it.
+  std::map<int, std::string> opcode_places;
+  for (const auto& [file, text] : files_and_texts) {
+    ASSIGN_OR_RETURN(const std::vector<TableVariant> rows, ExpandTable(text, file));
+    for (const TableVariant& row : rows) {
+      ASSIGN_OR_RETURN(Instruction instruction, RowReader(row, file).Read(context));
+      const std::string place = StrCat(file, ":", row.line);
+      const auto [other, is_new] = opcode_places.try_emplace(instruction.opcode, place);
+      if (!is_new && other->second != place) {
+        return InvalidInput(place, ": ", instruction.mnemonic, ": opcode ", instruction.opcode,
+                            " is that of the row at ", other->second);
+      }
+      instruction.index = static_cast<int>(set->instructions_.size());
+      if (!set->by_mnemonic_.try_emplace(instruction.mnemonic, instruction.index).second) {
+        return InvalidInput(place, ": two instructions are named ", instruction.mnemonic);
+      }
+      set->by_code_[instruction.opcode << kVariantBits | instruction.variant_code] =
+          instruction.index;
+      if (const absl::Status status = set->Prepare(instruction); !status.ok()) {
+        return WithContext(StrCat(place, ": ", instruction.mnemonic), status);
+      }
+      set->instructions_.push_back(std::move(instruction));
+    }
+  }
+  set->intrinsics_ = std::make_unique<MeaningsByMnemonic>(*set);
+  return set;
+}
+
+absl::Status InstructionSet::Prepare(const Instruction& instruction) {
+  auto prepared = std::make_unique<Prepared>();
+  const std::vector<ir::Param>& params = instruction.meaning.params;
+  absl::flat_hash_map<Expr, int> operand_of_var;
+  absl::flat_hash_map<const ir::BufferNode*, int> operand_of_buffer, param_of_buffer;
+  for (size_t o = 0; o < instruction.operands.size(); ++o) {
+    const ir::Param& param = params[instruction.operands[o].param];
+    if (param.buffer) {
+      operand_of_buffer[param.buffer.node()] = static_cast<int>(o);
+    } else {
+      operand_of_var[param.var] = static_cast<int>(o);
+    }
+  }
+  for (size_t p = 0; p < params.size(); ++p) {
+    if (!params[p].buffer) continue;
+    param_of_buffer[params[p].buffer.node()] = static_cast<int>(p);
+    if (params[p].buffer->scope == kPcScope) prepared->pc_param = static_cast<int>(p);
+    if (params[p].buffer->scope == kArgScope) prepared->arg_param = static_cast<int>(p);
+  }
+
+  using Source = IntExpression::Source;
+  IntExpression::Resolver resolver;
+  resolver.variable = [&](Expr var) -> absl::StatusOr<Source> {
+    const auto it = operand_of_var.find(var);
+    if (it == operand_of_var.end()) {
+      return InvalidInput("'", var.name(), "' is no scalar operand");
+    }
+    return Source{Source::Kind::kOperand, it->second};
+  };
+  resolver.address = [&](const ir::BufferNode* buffer) -> absl::StatusOr<Source> {
+    const auto it = operand_of_buffer.find(buffer);
+    if (it == operand_of_buffer.end() ||
+        instruction.operands[it->second].kind != OperandKind::kAddress) {
+      return InvalidInput("'", buffer->name, "' is no address operand");
+    }
+    return Source{Source::Kind::kOperand, it->second};
+  };
+  for (const Constraint& constraint : instruction.constraints) {
+    absl::StatusOr<IntExpression> compiled = IntExpression::Compile(constraint.condition, resolver);
+    if (!compiled.ok())
+      return WithContext(StrCat("@require(", constraint.text, ")"), compiled.status());
+    prepared->constraints.push_back(*std::move(compiled));
+  }
+
+  // In a cost, any other name is a parameter of the machine.
+  IntExpression::Resolver with_machine = resolver;
+  with_machine.variable = [&](Expr var) -> absl::StatusOr<Source> {
+    const absl::StatusOr<Source> operand = resolver.variable(var);
+    if (operand.ok()) return operand;
+    const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), var.name());
+    const int index = static_cast<int>(it - parameter_names_.begin());
+    if (it == parameter_names_.end()) parameter_names_.push_back(std::string(var.name()));
+    return Source{Source::Kind::kParameter, index};
+  };
+  absl::StatusOr<IntExpression> cost = IntExpression::Compile(instruction.cost, with_machine);
+  if (!cost.ok()) return WithContext("@cost", cost.status());
+  prepared->cost = *std::move(cost);
+
+  ASSIGN_OR_RETURN(prepared->footprint, FootprintPlan::Create(instruction, resolver));
+  for (size_t w = 0; w < instruction.operands.size(); ++w) {
+    const Operand& written = instruction.operands[w];
+    for (size_t o = 0; o < instruction.operands.size(); ++o) {
+      const Operand& other = instruction.operands[o];
+      // A pair of two written operands is looked at once.
+      if (w == o || !written.is_written || (other.is_written && o < w)) continue;
+      if (other.kind != OperandKind::kAddress || other.space != written.space) continue;
+      prepared->overlaps.push_back(
+          {static_cast<int>(w), static_cast<int>(o),
+           prepared->footprint.MayCoincide(static_cast<int>(w), static_cast<int>(o))});
+    }
+  }
+
+  IntExpression::Resolver with_buffers = resolver;
+  with_buffers.load = [&](const ir::BufferNode* buffer) -> absl::StatusOr<Source> {
+    const auto it = param_of_buffer.find(buffer);
+    if (it == param_of_buffer.end()) return InvalidInput("'", buffer->name, "' is no parameter");
+    return Source{Source::Kind::kBuffer, it->second};
+  };
+  prepared->native = NativeRoutine::Create(instruction, with_buffers);
+  if (prepared->arg_param >= 0) {
+    const ir::BufferNode* args = params[prepared->arg_param].buffer.node();
+    if (args->extents.size() != 1) return InvalidInput("@arg has one dimension");
+    ASSIGN_OR_RETURN(prepared->arg_extent,
+                     IntExpression::Compile(FlatIndex(args, args->extents), resolver));
+  }
+  prepared_.push_back(std::move(prepared));
+  return absl::OkStatus();
+}
+
+const Instruction* InstructionSet::Find(std::string_view mnemonic) const {
+  const auto it = by_mnemonic_.find(ToAbsl(mnemonic));
+  return it == by_mnemonic_.end() ? nullptr : &instructions_[it->second];
+}
+
+const Instruction* InstructionSet::FindCode(uint8_t opcode, uint8_t variant_code) const {
+  const int index = by_code_[opcode << kVariantBits | variant_code];
+  return index < 0 ? nullptr : &instructions_[index];
+}
+
+absl::StatusOr<Word> InstructionSet::Encode(const Instruction& instruction,
+                                            absl::Span<const int64_t> fields) const {
+  if (fields.size() != instruction.operands.size()) {
+    return InvalidInput(instruction.mnemonic, ": expected ", instruction.operands.size(),
+                        " operands, found ", fields.size());
+  }
+  Word word;
+  SetBits(word, 0, kOpcodeBits, instruction.opcode);
+  SetBits(word, kOpcodeBits, kVariantBits, instruction.variant_code);
+  for (size_t o = 0; o < fields.size(); ++o) {
+    const Operand& operand = instruction.operands[o];
+    const int64_t field = fields[o];
+    if (operand.kind == OperandKind::kImmediate) {
+      if (!FitsInt(operand.type, field)) {
+        return InvalidInput(instruction.mnemonic, ": operand ", operand.name, ": expected an ",
+                            TypeName(operand.type), ", found ", field);
+      }
+    } else if (field < 0 || field >= kRegisterCount) {
+      return InvalidInput(instruction.mnemonic, ": operand ", operand.name,
+                          ": expected a register number below ", kRegisterCount, ", found ", field);
+    }
+    SetBits(word, operand.bit, operand.bits, static_cast<uint64_t>(field));
+  }
+  return word;
+}
+
+absl::StatusOr<InstructionSet::Decoded> InstructionSet::Decode(Word word) const {
+  const uint8_t opcode = static_cast<uint8_t>(GetBits(word, 0, kOpcodeBits));
+  const uint8_t variant = static_cast<uint8_t>(GetBits(word, kOpcodeBits, kVariantBits));
+  Decoded decoded{.instruction = FindCode(opcode, variant), .fields = {}};
+  if (decoded.instruction == nullptr) {
+    return InvalidInput("no instruction has opcode ", opcode, " and variant ", variant);
+  }
+  int used = kOpcodeBits + kVariantBits;
+  decoded.fields.reserve(decoded.instruction->operands.size());
+  for (const Operand& operand : decoded.instruction->operands) {
+    const uint64_t bits = GetBits(word, operand.bit, operand.bits);
+    decoded.fields.push_back(operand.kind == OperandKind::kImmediate
+                                 ? ir::WrapInt(operand.type, static_cast<int64_t>(bits))
+                                 : static_cast<int64_t>(bits));
+    used = operand.bit + operand.bits;
+  }
+  for (int bit = used; bit < kWordBits; bit += 64 - bit % 64) {
+    const int bits = std::min(kWordBits - bit, 64 - bit % 64);
+    if (GetBits(word, bit, bits) != 0) {
+      return InvalidInput(decoded.instruction->mnemonic, ": bits ", used, " to ", kWordBits - 1,
+                          " must be zero");
+    }
+  }
+  return decoded;
+}
+
+namespace {
+
+// "count is 100, which is no multiple of 64 (64 and 128 are)" for count % 64 == 0, else the values
+// of the operands that occur.
+std::string Explain(const Instruction& instruction, Expr condition, OperandValues values) {
+  const auto value_of = [&](Expr e) -> std::optional<int64_t> {
+    for (size_t o = 0; o < instruction.operands.size(); ++o) {
+      const ir::Param& param = instruction.meaning.params[instruction.operands[o].param];
+      if (e.Is(ExprKind::kVar) && param.var == e) return values[o];
+      if (e.Is(ExprKind::kAddress) && param.buffer.node() == e.buffer()) return values[o];
+    }
+    return std::nullopt;
+  };
+  const auto name_of = [&](Expr e) -> std::string {
+    return e.Is(ExprKind::kVar) ? std::string(e.name())
+                                : StrCat("the address of ", e.buffer()->name);
+  };
+  if (condition.Is(ExprKind::kEq) && condition.operand(1).IsInt(0) &&
+      condition.operand(0).Is(ExprKind::kMod)) {
+    const Expr dividend = condition.operand(0).operand(0);
+    const Expr divisor = condition.operand(0).operand(1);
+    const std::optional<int64_t> value = value_of(dividend);
+    if (value && divisor.Is(ExprKind::kIntImm) && divisor.int_value() > 0) {
+      const int64_t multiple = divisor.int_value();
+      const int64_t below = *value - ((*value % multiple) + multiple) % multiple;
+      return StrCat(name_of(dividend), " is ", *value, ", which is no multiple of ", multiple, " (",
+                    below, " and ", below + multiple, " are)");
+    }
+  }
+  std::string text;
+  ir::ForEachExpr(condition, [&](Expr e) {
+    if (const std::optional<int64_t> value = value_of(e)) {
+      StrAppend(&text, text.empty() ? "" : ", ", name_of(e), " is ", *value);
+    }
+  });
+  return text;
+}
+
+}  // namespace
+
+absl::Status InstructionSet::CheckConstraints(const Instruction& instruction,
+                                              OperandValues values) const {
+  const Prepared& prepared = *prepared_[instruction.index];
+  const IntInputs inputs{.operands = values.data()};
+  for (size_t c = 0; c < prepared.constraints.size(); ++c) {
+    int64_t holds = 0;
+    if (prepared.constraints[c].Evaluate(inputs, &holds) && holds != 0) continue;
+    const Constraint& constraint = instruction.constraints[c];
+    return InvalidInput(instruction.mnemonic, ": requires ", constraint.text, ", but ",
+                        Explain(instruction, constraint.condition, values));
+  }
+  for (const Prepared::Overlap& overlap : prepared.overlaps) {
+    const auto a = prepared.footprint.Bounds(overlap.written, inputs);
+    const auto b = prepared.footprint.Bounds(overlap.other, inputs);
+    if (a.first >= b.second || b.first >= a.second) continue;
+    if (overlap.may_coincide && a == b) continue;
+    const std::string& written = instruction.operands[overlap.written].name;
+    const std::string& other = instruction.operands[overlap.other].name;
+    return InvalidInput(
+        instruction.mnemonic, ": ", written, " [", a.first, ", ", a.second, ") overlaps ", other,
+        " [", b.first, ", ", b.second, ") in ",
+        SpaceName(instruction.operands[overlap.other].space),
+        overlap.may_coincide ? "; they may be the same or disjoint" : "; they must be disjoint");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<int64_t>> InstructionSet::ResolveParameters(
+    const MachineParameters& machine) const {
+  std::vector<int64_t> values;
+  for (const std::string& name : parameter_names_) {
+    const auto it = machine.find(name);
+    if (it == machine.end()) {
+      return InvalidInput("the machine lacks the parameter ", name,
+                          ", which costs of instructions depend on");
+    }
+    values.push_back(it->second);
+  }
+  return values;
+}
+
+absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, OperandValues values,
+                                             absl::Span<const int64_t> parameters) const {
+  POLYNAO_CHECK(parameters.size() == parameter_names_.size())
+      << parameters.size() << " parameters, expected those of ResolveParameters";
+  int64_t cycles = 0;
+  const IntInputs inputs{.operands = values.data(), .parameters = parameters.data()};
+  if (prepared_[instruction.index]->cost.Evaluate(inputs, &cycles)) return cycles;
+  std::string zeros;
+  ir::ForEachExpr(instruction.cost, [&](Expr e) {
+    const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), e.name());
+    if (!e.Is(ExprKind::kVar) || it == parameter_names_.end()) return;
+    if (parameters[it - parameter_names_.begin()] == 0) StrAppend(&zeros, " (", *it, " is 0)");
+  });
+  return InvalidInput(instruction.mnemonic,
+                      ": this machine can not execute it: its cost divides by zero", zeros);
+}
+
+absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, OperandValues values,
+                                             const MachineParameters& machine) const {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> parameters, ResolveParameters(machine));
+  return Cost(instruction, values, parameters);
+}
+
+std::vector<ByteRanges> InstructionSet::Footprint(const Instruction& instruction,
+                                                  OperandValues values) const {
+  std::vector<ByteRanges> ranges;
+  prepared_[instruction.index]->footprint.Append({.operands = values.data()}, &ranges);
+  return ranges;
+}
+
+absl::Status InstructionSet::FillBuffers(const Instruction& instruction, OperandValues values,
+                                         const Machine& machine, absl::Span<int64_t> written,
+                                         uint8_t** buffers) const {
+  const Prepared& prepared = *prepared_[instruction.index];
+  for (size_t o = 0; o < instruction.operands.size(); ++o) {
+    const Operand& operand = instruction.operands[o];
+    if (operand.kind == OperandKind::kWritten) {
+      // Narrower values leave the register's upper bits zero.
+      written[o] = 0;
+      buffers[operand.param] = reinterpret_cast<uint8_t*>(&written[o]);
+    } else if (operand.kind == OperandKind::kAddress) {
+      uint8_t* memory = machine.memory[static_cast<int>(operand.space)];
+      buffers[operand.param] = memory == nullptr ? nullptr : memory + values[o];
+    }
+  }
+  if (prepared.pc_param >= 0) {
+    POLYNAO_CHECK(machine.pc != nullptr) << instruction.mnemonic << " needs a pc";
+    buffers[prepared.pc_param] = reinterpret_cast<uint8_t*>(machine.pc);
+  }
+  if (prepared.arg_param >= 0) {
+    int64_t extent = 0;
+    if (!prepared.arg_extent.Evaluate({.operands = values.data()}, &extent) || extent < 1 ||
+        extent > static_cast<int64_t>(machine.args.size())) {
+      return InvalidInput(instruction.mnemonic, ": argument ", extent - 1,
+                          " does not exist; the program has ", machine.args.size());
+    }
+    // The meaning only reads them.
+    buffers[prepared.arg_param] =
+        reinterpret_cast<uint8_t*>(const_cast<int64_t*>(machine.args.data()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InstructionSet::Execute(const Instruction& instruction, OperandValues values,
+                                     const Machine& machine, absl::Span<int64_t> written) const {
+  const Prepared& prepared = *prepared_[instruction.index];
+  if (prepared.native != nullptr) {
+    uint8_t* buffers[kMaxParams];
+    RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
+    if (prepared.native->Run({.operands = values.data(), .buffers = buffers})) {
+      return absl::OkStatus();
+    }
+  }
+  return Interpret(instruction, values, machine, written);
+}
+
+absl::Status InstructionSet::Interpret(const Instruction& instruction, OperandValues values,
+                                       const Machine& machine, absl::Span<int64_t> written) const {
+  Prepared& prepared = *prepared_[instruction.index];
+  uint8_t* buffers[kMaxParams] = {};
+  RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
+  const std::vector<ir::Param>& params = instruction.meaning.params;
+  std::vector<ir::Interpreter::RawArgument> arguments(params.size());
+  for (size_t p = 0; p < params.size(); ++p) arguments[p].address = buffers[p];
+  for (size_t o = 0; o < instruction.operands.size(); ++o) {
+    const Operand& operand = instruction.operands[o];
+    if (operand.kind != OperandKind::kValue && operand.kind != OperandKind::kImmediate) continue;
+    ir::Interpreter::RawArgument& argument = arguments[operand.param];
+    if (IsFloat(operand.type)) {
+      argument.float_value = ir::LoadFloat(operand.type, &values[o]);
+    } else {
+      argument.int_value = ir::WrapInt(operand.type, values[o]);
+    }
+  }
+  const std::lock_guard<std::mutex> lock(prepared.mutex);
+  if (prepared.interpreter == nullptr) {
+    ASSIGN_OR_RETURN(prepared.interpreter, ir::Interpreter::Create(instruction.meaning));
+  }
+  return WithContext(instruction.mnemonic, prepared.interpreter->RunRaw(arguments));
+}
+
+bool InstructionSet::HasNativeRoutine(const Instruction& instruction) const {
+  return prepared_[instruction.index]->native != nullptr;
+}
+
+const ir::Intrinsics& InstructionSet::intrinsics() const { return *intrinsics_; }
+
+const InstructionSet& DianNao() {
+  static const InstructionSet* const set = [] {
+    auto loaded = InstructionSet::Load({{"isa/instructions.nir", std::string(InstructionsText())}});
+    POLYNAO_CHECK(loaded.ok()) << loaded.status().message();
+    return loaded->release();
+  }();
+  return *set;
+}
+
+}  // namespace polynao::isa

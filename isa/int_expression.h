@@ -1,0 +1,91 @@
+// Integer expressions of the instruction table (constraints, costs, addresses), compiled so that
+// evaluating one allocates nothing: it happens for every instruction that issues.
+#ifndef ISA_INT_EXPRESSION_H_
+#define ISA_INT_EXPRESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::isa {
+
+// What an expression's leaves read.
+struct IntInputs {
+  const int64_t* operands = nullptr;    // of the instruction, in operand order
+  const int64_t* parameters = nullptr;  // of the machine, in the order of the instruction set
+  // The first byte of each buffer parameter of the meaning, by its position there.
+  uint8_t* const* buffers = nullptr;
+};
+
+class IntExpression {
+ public:
+  // Where a variable, an address or a load comes from.
+  struct Source {
+    enum class Kind : uint8_t { kOperand, kParameter, kBuffer } kind;
+    int index = 0;
+  };
+  // Maps a variable to kOperand or kParameter, a buffer of an address to the operand that holds its
+  // first byte's address, and a buffer of a load to kBuffer.
+  struct Resolver {
+    std::function<absl::StatusOr<Source>(ir::Var)> variable;
+    std::function<absl::StatusOr<Source>(const ir::BufferNode*)> address;
+    std::function<absl::StatusOr<Source>(const ir::BufferNode*)> load;  // may be null: no loads
+  };
+
+  // Error: floats, calls, a leaf that the resolver refuses.
+  static absl::StatusOr<IntExpression> Compile(ir::Expr e, const Resolver& resolver);
+
+  // False if the evaluation divides by zero. Arithmetic wraps around, as in the IR.
+  bool Evaluate(const IntInputs& inputs, int64_t* result) const {
+    bool ok = true;
+    *result = Eval(root_, inputs, ok);
+    return ok;
+  }
+  // Whether it is a constant, and so needs no inputs.
+  bool IsConstant(int64_t value) const;
+
+ private:
+  enum class Op : uint8_t {
+    kConst,
+    kOperand,
+    kParameter,
+    kLoad,
+    kAdd,
+    kSub,
+    kMul,
+    kDiv,
+    kMod,
+    kMin,
+    kMax,
+    kEq,
+    kNe,
+    kLt,
+    kLe,
+    kAnd,
+    kOr,
+    kNot,
+    kSelect,
+    kWrap,
+  };
+  struct Node {
+    Op op;
+    ir::Type type = ir::Type::kI64;  // kWrap, kLoad
+    int a = 0, b = 0, c = 0;         // nodes; an index for leaves
+    int64_t value = 0;               // kConst
+  };
+  struct Compiler;
+  int64_t Eval(int node, const IntInputs& inputs, bool& ok) const;
+
+  std::vector<Node> nodes_;
+  int root_ = 0;
+};
+
+// The position of an element in its buffer, counted in elements (row-major, extents of the buffer).
+ir::Expr FlatIndex(const ir::BufferNode* buffer, absl::Span<const ir::Expr> indices);
+
+}  // namespace polynao::isa
+
+#endif  // ISA_INT_EXPRESSION_H_

@@ -1,0 +1,185 @@
+#include "isa/simd.h"
+
+#include <cstring>
+
+#include "compiler/ir/type.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace polynao::isa {
+namespace portable {
+namespace {
+
+template <typename T>
+T Read(const uint8_t* address, int64_t i) {
+  T value;
+  std::memcpy(&value, address + i * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+template <typename T>
+int32_t Dot(const uint8_t* a, const uint8_t* b, int64_t n) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    // A product of two 16-bit numbers fits 32 bits.
+    sum += static_cast<uint32_t>(int32_t{Read<T>(a, i)} * int32_t{Read<T>(b, i)});
+  }
+  return static_cast<int32_t>(sum);
+}
+
+}  // namespace
+
+void HalfToFloat(const uint8_t* halves, float* floats, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) floats[i] = ir::HalfToFloat(Read<uint16_t>(halves, i));
+}
+
+void FloatToHalf(const float* floats, uint8_t* halves, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const uint16_t half = ir::FloatToHalf(floats[i]);
+    std::memcpy(halves + 2 * i, &half, 2);
+  }
+}
+
+void RoundToHalf(float* floats, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) floats[i] = ir::HalfToFloat(ir::FloatToHalf(floats[i]));
+}
+
+float SumToHalf(float acc, const float* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) acc = ir::HalfToFloat(ir::FloatToHalf(acc + x[i]));
+  return acc;
+}
+
+int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n) { return Dot<int8_t>(a, b, n); }
+int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n) { return Dot<int16_t>(a, b, n); }
+
+}  // namespace portable
+
+namespace {
+
+struct Routines {
+  decltype(&portable::HalfToFloat) half_to_float = portable::HalfToFloat;
+  decltype(&portable::FloatToHalf) float_to_half = portable::FloatToHalf;
+  decltype(&portable::RoundToHalf) round_to_half = portable::RoundToHalf;
+  decltype(&portable::SumToHalf) sum_to_half = portable::SumToHalf;
+  decltype(&portable::DotI8) dot_i8 = portable::DotI8;
+  decltype(&portable::DotI16) dot_i16 = portable::DotI16;
+};
+
+#if defined(__x86_64__)
+
+#define POLYNAO_F16C __attribute__((target("avx,f16c")))
+#define POLYNAO_AVX2 __attribute__((target("avx2")))
+constexpr int kNearest = _MM_FROUND_TO_NEAREST_INT;
+
+POLYNAO_F16C void HalfToFloatF16c(const uint8_t* halves, float* floats, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(halves + 2 * i));
+    _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(half));
+  }
+  portable::HalfToFloat(halves + 2 * i, floats + i, n - i);
+}
+
+POLYNAO_F16C void FloatToHalfF16c(const float* floats, uint8_t* halves, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(floats + i), kNearest);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(halves + 2 * i), half);
+  }
+  portable::FloatToHalf(floats + i, halves + 2 * i, n - i);
+}
+
+POLYNAO_F16C void RoundToHalfF16c(float* floats, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(floats + i), kNearest);
+    _mm256_storeu_ps(floats + i, _mm256_cvtph_ps(half));
+  }
+  portable::RoundToHalf(floats + i, n - i);
+}
+
+POLYNAO_F16C float SumToHalfF16c(float acc, const float* x, int64_t n) {
+  __m128 sum = _mm_set_ss(acc);
+  for (int64_t i = 0; i < n; ++i) {
+    sum = _mm_cvtph_ps(_mm_cvtps_ph(_mm_add_ss(sum, _mm_set_ss(x[i])), kNearest));
+  }
+  return _mm_cvtss_f32(sum);
+}
+
+POLYNAO_AVX2 int32_t SumLanes(__m256i lanes) {
+  __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(lanes), _mm256_extracti128_si256(lanes, 1));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
+  sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1));
+  return _mm_cvtsi128_si32(sum);
+}
+
+POLYNAO_AVX2 int32_t DotI8Avx2(const uint8_t* a, const uint8_t* b, int64_t n) {
+  __m256i sum = _mm256_setzero_si256();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256i x =
+        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+    const __m256i y =
+        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+  }
+  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) +
+                              static_cast<uint32_t>(portable::DotI8(a + i, b + i, n - i)));
+}
+
+POLYNAO_AVX2 int32_t DotI16Avx2(const uint8_t* a, const uint8_t* b, int64_t n) {
+  __m256i sum = _mm256_setzero_si256();
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + 2 * i));
+    const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 2 * i));
+    // The one pair of products that overflows madd, 2 * (-32768)^2, wraps as the sum does anyway.
+    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+  }
+  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) +
+                              static_cast<uint32_t>(portable::DotI16(a + 2 * i, b + 2 * i, n - i)));
+}
+
+Routines Choose() {
+  Routines routines;
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("f16c")) {
+    routines.half_to_float = HalfToFloatF16c;
+    routines.float_to_half = FloatToHalfF16c;
+    routines.round_to_half = RoundToHalfF16c;
+    routines.sum_to_half = SumToHalfF16c;
+  }
+  if (__builtin_cpu_supports("avx2")) {
+    routines.dot_i8 = DotI8Avx2;
+    routines.dot_i16 = DotI16Avx2;
+  }
+  return routines;
+}
+
+#else
+
+Routines Choose() { return {}; }
+
+#endif
+
+const Routines& Best() {
+  static const Routines routines = Choose();
+  return routines;
+}
+
+}  // namespace
+
+void HalfToFloat(const uint8_t* halves, float* floats, int64_t n) {
+  Best().half_to_float(halves, floats, n);
+}
+void FloatToHalf(const float* floats, uint8_t* halves, int64_t n) {
+  Best().float_to_half(floats, halves, n);
+}
+void RoundToHalf(float* floats, int64_t n) { Best().round_to_half(floats, n); }
+float SumToHalf(float acc, const float* x, int64_t n) { return Best().sum_to_half(acc, x, n); }
+int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n) { return Best().dot_i8(a, b, n); }
+int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n) { return Best().dot_i16(a, b, n); }
+
+}  // namespace polynao::isa

@@ -1,0 +1,34 @@
+// Block operations that the native routines spend their time in. Each uses what the CPU has (F16C,
+// AVX2; asked at run time) and gives the same bits as its portable form.
+#ifndef ISA_SIMD_H_
+#define ISA_SIMD_H_
+
+#include <cstdint>
+
+namespace polynao::isa {
+
+// Conversions of n elements; addresses need no alignment. NaNs stay NaNs.
+void HalfToFloat(const uint8_t* halves, float* floats, int64_t n);
+void FloatToHalf(const float* floats, uint8_t* halves, int64_t n);
+// Each float rounded to the nearest f16.
+void RoundToHalf(float* floats, int64_t n);
+// acc, then acc + x[0] rounded to f16, then that + x[1] rounded, and so on.
+float SumToHalf(float acc, const float* x, int64_t n);
+
+// Sums of products, wrapping around in 32 bits.
+int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n);
+int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n);
+
+// The portable forms, for tests and for CPUs without the extensions.
+namespace portable {
+void HalfToFloat(const uint8_t* halves, float* floats, int64_t n);
+void FloatToHalf(const float* floats, uint8_t* halves, int64_t n);
+void RoundToHalf(float* floats, int64_t n);
+float SumToHalf(float acc, const float* x, int64_t n);
+int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n);
+int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n);
+}  // namespace portable
+
+}  // namespace polynao::isa
+
+#endif  // ISA_SIMD_H_
