@@ -93,13 +93,17 @@ void Core::OnComplete(const Issued& issued, int64_t start) {
   ++unit.instructions;
   unit.busy += now - start;
   context_.last_activity = std::max(context_.last_activity, now);
-  context_.Trace({.core = report_index_,
-                  .unit = instruction.unit,
-                  .kind = Slice::Kind::kExecute,
-                  .pc = static_cast<int32_t>(issued.pc),
-                  .begin = start,
-                  .end = now});
-  if (instruction.queue == isa::Queue::kCompute) return;
+  Slice slice{.core = report_index_,
+              .unit = instruction.unit,
+              .kind = Slice::Kind::kExecute,
+              .pc = static_cast<int32_t>(issued.pc),
+              .begin = start,
+              .end = now};
+  if (instruction.queue != isa::Queue::kCompute) CountTransfer(issued, slice);
+  context_.Trace(slice);
+}
+
+void Core::CountTransfer(const Issued& issued, Slice& slice) {
   const isa::ByteRanges* from = nullptr;
   const isa::ByteRanges* to = nullptr;
   for (const isa::ByteRanges& ranges : issued.ranges) (ranges.is_write ? to : from) = &ranges;
@@ -107,8 +111,9 @@ void Core::OnComplete(const Issued& issued, int64_t start) {
     context_.result->path_bytes[static_cast<size_t>(from->space)][static_cast<size_t>(to->space)] +=
         to->byte_count();
   }
-  if (to != nullptr && to->space == isa::Space::kGmem && to->byte_count() > 0) {
-    context_.last_gmem_write = std::max(context_.last_gmem_write, now);
+  slice.is_store = to != nullptr && to->space == isa::Space::kGmem;
+  if (slice.is_store && to->byte_count() > 0) {
+    context_.last_gmem_write = std::max(context_.last_gmem_write, Now());
   }
 }
 

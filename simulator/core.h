@@ -42,6 +42,9 @@ class Core : public sc_core::sc_module, public QueueListener {
   bool idle() const;
 
  private:
+  // Adds a completed copy to the path it took.
+  void CountTransfer(const Issued& issued, Slice& slice);
+
   Context& context_;
   const AccessChecker::CoreId id_;
   CoreReport& report_;

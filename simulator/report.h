@@ -61,6 +61,7 @@ struct Slice {
     kBarrier,
     kWait,
   } kind = Kind::kExecute;
+  bool is_store = false;  // of the IO-DMA: writes GMEM
   int32_t pc = 0;
   int64_t begin = 0;
   int64_t end = 0;

@@ -218,7 +218,7 @@ bool ScalarUnit::RunScalar(const isa::Instruction& instruction, int64_t& time) {
     return false;
   }
   const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.machine.parameters);
+      context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) {
     Fail(cost.status(), time);
     return false;
@@ -250,7 +250,7 @@ bool ScalarUnit::ExecuteScalar(const isa::Instruction& instruction, int64_t begi
 
 void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
   const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.machine.parameters);
+      context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   const std::vector<isa::ByteRanges> ranges = context_.set.Footprint(instruction, values_);
   if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, ranges); !status.ok()) {
@@ -332,7 +332,7 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
     return false;
   }
   const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.machine.parameters);
+      context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) {
     Fail(cost.status(), time);
     return false;
@@ -372,7 +372,7 @@ void ScalarUnit::Synchronize(const isa::Instruction& instruction) {
   for (isa::Queue queue : instruction.drains) context_.checker->Drain(id_, queue);
   // A row without operands: its cost depends on the machine alone.
   const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.machine.parameters);
+      context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   switch (instruction.barrier) {
     case isa::Instruction::Barrier::kNone: {

@@ -126,6 +126,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
   AccessChecker checker(machine, layout.regions, {.hazards = options.check_hazards},
                         [&](int64_t pc) { return isa::DisassembleWord(set, program, pc); });
   Context context(machine, set, program);
+  ASSIGN_OR_RETURN(context.parameters, set.ResolveParameters(machine.parameters));
   context.params = layout.params;
   context.checker = &checker;
   context.result = &result;

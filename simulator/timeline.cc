@@ -1,0 +1,397 @@
+#include "simulator/timeline.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "simulator/trace.h"
+
+namespace polynao::simulator {
+namespace {
+
+// What a slice is drawn as. Order: legend.
+enum class Paint { kLoad, kStore, kMove, kVector, kTensor, kScalar, kWait, kBarrier };
+struct PaintStyle {
+  const char* label;
+  const char* color;
+};
+constexpr std::array<PaintStyle, 8> kStyles = {{
+    {"load from GMEM", "#3b76b0"},
+    {"store to GMEM", "#e8833a"},
+    {"move on chip", "#2aa198"},
+    {"vector", "#57a64a"},
+    {"tensor", "#9b5fb5"},
+    {"scalar code", "#8a8f98"},
+    {"waits for queues", "#f3c9c4"},
+    {"waits at a barrier", "#e6a0a8"},
+}};
+
+Paint PaintOf(const Slice& slice) {
+  switch (slice.kind) {
+    case Slice::Kind::kScalar:
+      return Paint::kScalar;
+    case Slice::Kind::kQueueFull:
+    case Slice::Kind::kSync:
+    case Slice::Kind::kWait:
+      return Paint::kWait;
+    case Slice::Kind::kBarrier:
+      return Paint::kBarrier;
+    case Slice::Kind::kExecute:
+      break;
+  }
+  switch (slice.unit) {
+    case isa::Unit::kVector:
+      return Paint::kVector;
+    case isa::Unit::kTensor:
+      return Paint::kTensor;
+    case isa::Unit::kMoveDma:
+      return Paint::kMove;
+    case isa::Unit::kIoDma:
+      return slice.is_store ? Paint::kStore : Paint::kLoad;
+    case isa::Unit::kScalar:
+    case isa::Unit::kControl:
+      break;
+  }
+  return Paint::kScalar;
+}
+
+// Rows of one core, in this order: units that share a queue share a row.
+enum class Lane { kScalar, kCompute, kIo, kMove };
+constexpr std::array<const char*, 4> kLaneNames = {"scalar", "compute", "io", "move"};
+
+Lane LaneOf(const Slice& slice) {
+  switch (isa::QueueOf(slice.unit)) {
+    case isa::Queue::kCompute:
+      return Lane::kCompute;
+    case isa::Queue::kIo:
+      return Lane::kIo;
+    case isa::Queue::kMove:
+      return Lane::kMove;
+    case isa::Queue::kNone:
+      break;
+  }
+  return Lane::kScalar;
+}
+
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
+std::string Thousands(int64_t value) {
+  std::string digits = absl::StrCat(value);
+  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
+    digits.insert(static_cast<size_t>(i), "\u2009");
+  }
+  return digits;
+}
+
+// 1, 2 or 5 times a power of ten, so that at most about `count` steps fit.
+int64_t NiceStep(int64_t span, int count) {
+  const double raw = std::max(1.0, static_cast<double>(span) / count);
+  const double power = std::pow(10, std::floor(std::log10(raw)));
+  for (double factor : {1.0, 2.0, 5.0}) {
+    if (raw <= factor * power) return static_cast<int64_t>(factor * power);
+  }
+  return static_cast<int64_t>(10 * power);
+}
+
+constexpr int kLeft = 128;
+constexpr int kRight = 56;
+constexpr int kRowHeight = 11;
+constexpr int kRowGap = 1;
+constexpr int kCoreGap = 5;
+constexpr int kClusterGap = 12;
+constexpr int kCurveHeight = 56;
+
+class Drawing {
+ public:
+  Drawing(const RunResult& result, const TimelineOptions& options)
+      : result_(result), width_(options.width) {
+    begin_ = options.begin;
+    end_ = std::min(options.end, result.end_cycle);
+    if (!result.slices.empty()) {
+      int64_t first = end_, last = begin_;
+      for (const Slice& slice : result.slices) {
+        first = std::min(first, slice.begin);
+        last = std::max(last, slice.end);
+      }
+      // A trace of a window shows the window.
+      if (first > begin_) begin_ = std::min(first, end_);
+      if (last < end_) end_ = std::max(last, begin_);
+    }
+    end_ = std::max(end_, begin_ + 1);
+  }
+
+  std::string Svg() {
+    Header();
+    Curve();
+    axis_top_ = y_;
+    y_ += 18;
+    Rows();
+    Axis();
+    const std::string size = absl::StrFormat("width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"",
+                                             width_, y_ + 12, width_, y_ + 12);
+    return absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" ", size,
+                        " font-family=\"Helvetica, Arial, sans-serif\" font-size=\"10\">\n"
+                        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
+                        grid_, body_, "</svg>\n");
+  }
+
+ private:
+  double X(int64_t cycle) const {
+    return kLeft + static_cast<double>(cycle - begin_) / static_cast<double>(end_ - begin_) *
+                       (width_ - kLeft - kRight);
+  }
+  double CyclesPerPixel() const {
+    return static_cast<double>(end_ - begin_) / (width_ - kLeft - kRight);
+  }
+  void Text(double x, double y, const std::string& text, const std::string& attributes = "") {
+    absl::StrAppend(&body_, absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes),
+                    text, "</text>\n");
+  }
+
+  void Header() {
+    Text(12, 22,
+         absl::StrCat(Escape(result_.program), " on ", Escape(result_.machine), ": ",
+                      Thousands(result_.cycles), " cycles"),
+         "font-size=\"15\" font-weight=\"bold\" fill=\"#222\"");
+    if (!result_.slices_complete) {
+      Text(width_ - 12, 22, "the trace reached its limit of slices and is cut",
+           "text-anchor=\"end\" fill=\"#b00020\"");
+    }
+    std::array<bool, kStyles.size()> used{};
+    for (const Slice& slice : result_.slices) used[static_cast<size_t>(PaintOf(slice))] = true;
+    double x = 12;
+    for (size_t i = 0; i < kStyles.size(); ++i) {
+      if (!used[i]) continue;
+      absl::StrAppend(&body_,
+                      absl::StrFormat("<rect x=\"%.1f\" y=\"34\" width=\"12\" height=\"10\" "
+                                      "fill=\"%s\"/>\n",
+                                      x, kStyles[i].color));
+      Text(x + 16, 43, kStyles[i].label, "fill=\"#333\"");
+      x += 30 + 5.6 * static_cast<double>(std::string_view(kStyles[i].label).size());
+    }
+    y_ = 58;
+  }
+
+  void Curve() {
+    if (result_.gmem_buckets.empty() || result_.gmem_bucket <= 0) return;
+    int64_t rate = 0;
+    for (const PortReport& port : result_.ports) {
+      if (port.name.starts_with("gmem.")) rate += port.rate;
+    }
+    const double peak = std::max(1.0, static_cast<double>(rate) / 1000);
+    const int base = y_ + kCurveHeight;
+    Text(kLeft - 8, y_ + 12, "GMEM", "text-anchor=\"end\" fill=\"#222\" font-weight=\"bold\"");
+    Text(kLeft - 8, y_ + 26, "B/cycle", "text-anchor=\"end\" fill=\"#666\"");
+    Text(width_ - kRight + 6, y_ + 8, absl::StrFormat("%.1f", peak), "fill=\"#666\"");
+    Text(width_ - kRight + 6, base, "0", "fill=\"#666\"");
+    // Mean of the buckets under each pixel.
+    const int pixels = width_ - kLeft - kRight;
+    std::string points = absl::StrFormat("M%d,%d", kLeft, base);
+    for (int p = 0; p < pixels; ++p) {
+      const double from = static_cast<double>(begin_) + p * CyclesPerPixel();
+      const size_t first = static_cast<size_t>(from / static_cast<double>(result_.gmem_bucket));
+      const size_t last = std::max(
+          first + 1, static_cast<size_t>(std::ceil((from + CyclesPerPixel()) /
+                                                   static_cast<double>(result_.gmem_bucket))));
+      double sum = 0;
+      for (size_t b = first; b < std::min(last, result_.gmem_buckets.size()); ++b) {
+        sum += static_cast<double>(result_.gmem_buckets[b]);
+      }
+      const double value =
+          sum / static_cast<double>(last - first) / static_cast<double>(result_.gmem_bucket);
+      absl::StrAppend(&points, absl::StrFormat(" L%d,%.1f", kLeft + p,
+                                               base - std::min(1.0, value / peak) * kCurveHeight));
+    }
+    absl::StrAppend(&points, absl::StrFormat(" L%d,%d Z", width_ - kRight, base));
+    absl::StrAppend(
+        &body_,
+        absl::StrFormat("<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#f4f6f9\"/>\n",
+                        kLeft, y_, pixels, kCurveHeight),
+        "<path d=\"", points, "\" fill=\"#3b76b0\" fill-opacity=\"0.55\"/>\n",
+        absl::StrFormat("<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#888\" "
+                        "stroke-dasharray=\"3 3\"/>\n",
+                        kLeft, y_, width_ - kRight, y_));
+    y_ = base + 6;
+  }
+
+  void Axis() {
+    const int bottom = y_;
+    const int64_t step = NiceStep(end_ - begin_, (width_ - kLeft - kRight) / 90);
+    for (int64_t cycle = (begin_ + step - 1) / step * step; cycle <= end_; cycle += step) {
+      absl::StrAppend(&grid_, absl::StrFormat("<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
+                                              "stroke=\"#e3e6ea\"/>\n",
+                                              X(cycle), axis_top_ + 14, X(cycle), bottom));
+      Text(X(cycle), axis_top_ + 10, Thousands(cycle), "text-anchor=\"middle\" fill=\"#555\"");
+      Text(X(cycle), bottom + 10, Thousands(cycle), "text-anchor=\"middle\" fill=\"#555\"");
+    }
+    Text(kLeft - 8, axis_top_ + 10, "cycle", "text-anchor=\"end\" fill=\"#555\"");
+    y_ = bottom + 12;
+  }
+
+  void Rows() {
+    std::map<std::pair<int, Lane>, std::vector<const Slice*>> rows;
+    for (const Slice& slice : result_.slices) {
+      if (slice.end <= begin_ || slice.begin >= end_) continue;
+      rows[{slice.core, LaneOf(slice)}].push_back(&slice);
+    }
+    int last_core = -1;
+    for (auto& [key, slices] : rows) {
+      const auto& [core_index, lane] = key;
+      const CoreReport& core = result_.cores[static_cast<size_t>(core_index)];
+      if (core_index != last_core) {
+        if (last_core >= 0) {
+          const bool new_cluster =
+              result_.cores[static_cast<size_t>(last_core)].cluster != core.cluster;
+          y_ += new_cluster ? kClusterGap : kCoreGap;
+          if (new_cluster) {
+            absl::StrAppend(
+                &grid_, absl::StrFormat("<line x1=\"12\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
+                                        "stroke=\"#b8bec6\"/>\n",
+                                        y_ - kClusterGap / 2, width_ - 12, y_ - kClusterGap / 2));
+          }
+        }
+        Text(12, y_ + kRowHeight - 2,
+             core.is_memory_core ? absl::StrCat(core.cluster, ".memory")
+                                 : absl::StrCat("core ", core.cluster, ".", core.core),
+             "fill=\"#222\" font-weight=\"bold\"");
+        last_core = core_index;
+      }
+      Text(kLeft - 8, y_ + kRowHeight - 2, kLaneNames[static_cast<size_t>(lane)],
+           "text-anchor=\"end\" fill=\"#666\"");
+      absl::StrAppend(&grid_, absl::StrFormat("<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
+                                              "fill=\"#f4f6f9\"/>\n",
+                                              kLeft, y_, width_ - kLeft - kRight, kRowHeight));
+      Row(slices);
+      y_ += kRowHeight + kRowGap;
+    }
+  }
+
+  // A run of slices of one paint, drawn as one rectangle.
+  struct Group {
+    Paint paint;
+    int64_t begin;
+    int64_t end;
+    int64_t busy;
+    int count;
+    const Slice* first;
+  };
+
+  void Row(std::vector<const Slice*>& slices) {
+    std::sort(slices.begin(), slices.end(),
+              [](const Slice* a, const Slice* b) { return a->begin < b->begin; });
+    // Slices that are far apart or wide enough to see stand alone.
+    const double tiny = 1.5 * CyclesPerPixel();
+    std::vector<Group> groups;
+    std::array<int, kStyles.size()> open;
+    open.fill(-1);
+    int64_t busy = 0;
+    for (const Slice* slice : slices) {
+      const Paint paint = PaintOf(*slice);
+      const int64_t begin = std::max(slice->begin, begin_);
+      const int64_t end = std::min(slice->end, end_);
+      if (paint != Paint::kWait && paint != Paint::kBarrier) busy += end - begin;
+      int& current = open[static_cast<size_t>(paint)];
+      const bool is_tiny = static_cast<double>(end - begin) < tiny;
+      if (current >= 0 && is_tiny) {
+        Group& group = groups[static_cast<size_t>(current)];
+        if (static_cast<double>(begin - group.end) < tiny &&
+            static_cast<double>(end - group.begin) < 3 * tiny) {
+          group.end = std::max(group.end, end);
+          group.busy += end - begin;
+          ++group.count;
+          continue;
+        }
+      }
+      groups.push_back({paint, begin, end, end - begin, 1, slice});
+      current = is_tiny ? static_cast<int>(groups.size()) - 1 : -1;
+    }
+    for (const Group& group : groups) Rectangle(group);
+    Text(width_ - kRight + 6, y_ + kRowHeight - 2,
+         absl::StrFormat("%.0f%%",
+                         100.0 * static_cast<double>(busy) / static_cast<double>(end_ - begin_)),
+         "fill=\"#555\"");
+  }
+
+  void Rectangle(const Group& group) {
+    const double x = X(group.begin);
+    const double width = std::max(0.6, X(group.end) - x);
+    const double share = static_cast<double>(group.busy) /
+                         std::max<double>(static_cast<double>(group.end - group.begin), 1);
+    std::string what;
+    if (group.count > 1) {
+      what = absl::StrCat(group.count, " slices");
+    } else if (group.first->kind == Slice::Kind::kExecute &&
+               static_cast<size_t>(group.first->pc) < result_.instructions.size()) {
+      what = Escape(result_.instructions[static_cast<size_t>(group.first->pc)]);
+    } else {
+      what = kStyles[static_cast<size_t>(group.paint)].label;
+    }
+    absl::StrAppend(
+        &body_,
+        absl::StrFormat("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"", x, y_,
+                        width, kRowHeight, kStyles[static_cast<size_t>(group.paint)].color),
+        share < 0.99 ? absl::StrFormat(" fill-opacity=\"%.2f\"", 0.3 + 0.7 * share) : "",
+        // A light edge keeps neighbours apart where there is room for it.
+        width > 4 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : "",
+        absl::StrFormat("><title>pc %d: ", group.first->pc), what, "\ncycles ", group.begin, " to ",
+        group.end, " (", group.end - group.begin, ")</title></rect>\n");
+  }
+
+  const RunResult& result_;
+  const int width_;
+  int64_t begin_ = 0;
+  int64_t end_ = 0;
+  int y_ = 0;
+  int axis_top_ = 0;
+  std::string grid_;  // below
+  std::string body_;
+};
+
+}  // namespace
+
+std::string TimelineSvg(const RunResult& result, const TimelineOptions& options) {
+  return Drawing(result, options).Svg();
+}
+
+std::string TimelineHtml(const RunResult& result, const TimelineOptions& options) {
+  std::string rows;
+  for (const auto& [name, value] : result.Rows()) {
+    absl::StrAppend(&rows, "<tr><td>", Escape(name), "</td><td>", Thousands(value), "</td></tr>\n");
+  }
+  return absl::StrCat(
+      "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escape(result.program),
+      " on ", Escape(result.machine),
+      "</title>\n<style>body{margin:16px;font:13px Helvetica,Arial,sans-serif;color:#222}"
+      "table{border-collapse:collapse;margin-top:16px}"
+      "td{padding:1px 14px 1px 0}td+td{text-align:right;font-variant-numeric:tabular-nums}"
+      "</style></head>\n<body>\n",
+      TimelineSvg(result, options), "<table>\n", rows, "</table>\n</body></html>\n");
+}
+
+}  // namespace polynao::simulator
