@@ -95,8 +95,11 @@ Operator Binary(BinaryOp op, std::string name, std::string doc) {
   };
   row.work = [](const OperatorCase& c) {
     const int64_t n = te::ElementCount(c.shape);
-    const int64_t bytes = ir::ByteSize(c.dtype);
-    return Work{.gmem_bytes = 3 * n * bytes, .element_ops = n, .element_bytes = bytes};
+    isa::Work work;
+    work.gmem_bytes = 3 * n * ir::ByteSize(c.dtype);
+    work.vector_elements = n;
+    work.vector_type = c.dtype;
+    return work;
   };
   row.reference = [op](const OperatorCase&, absl::Span<const ir::Tensor> in,
                        absl::Span<ir::Tensor> out) {

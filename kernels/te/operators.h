@@ -15,6 +15,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
+#include "isa/machine.h"
 
 namespace polynao::kernels {
 
@@ -31,21 +32,14 @@ struct TensorSpec {
   std::vector<int64_t> shape;
 };
 
-// What a case must do at least, for bound_cycles: no latencies, nothing twice.
-struct Work {
-  int64_t gmem_bytes = 0;       // inputs read once, outputs written once
-  int64_t element_ops = 0;      // on the vector unit
-  int64_t element_bytes = 0;    // of one element there
-  int64_t macs = 0;             // on the tensor unit
-};
-
 struct Operator {
   std::string name;
   std::string doc;  // "C = A + B, element by element"
   // Inputs, then outputs; as many as `inputs` are read.
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
   size_t inputs = 0;
-  std::function<Work(const OperatorCase&)> work;
+  // What the case must do at least, for bound_cycles.
+  std::function<isa::Work(const OperatorCase&)> work;
   // Computes the outputs from the inputs with plain loops that share nothing with the compiler.
   std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
                      absl::Span<ir::Tensor> outputs)>

@@ -4,14 +4,13 @@
 #include <chrono>
 
 #include "base/status.h"
-#include "compiler/codegen/c/c.h"
+#include "compiler/codegen/c/run_c.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/passes/registry.h"
 #include "kernels/library/library.h"
-#include "simulator/bound.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/files.h"
 
@@ -70,7 +69,7 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 
 double CaseReport::efficiency() const {
   if (!simulated || simulated->cycles == 0) return 0;
-  return bound_cycles / static_cast<double>(simulated->cycles);
+  return static_cast<double>(bound_cycles) / static_cast<double>(simulated->cycles);
 }
 
 nlohmann::ordered_json CaseReport::ToJson() const {
@@ -218,12 +217,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     ASSIGN_OR_RETURN(report.simulated,
                      simulator::Run(*target.instructions, built.program, arguments, options));
     report.simulate_ms = MillisecondsSince(simulate_start);
-    const kernels::Work work = op->work(c);
-    report.bound_cycles = simulator::BoundCycles(
-        machine, {.gmem_bytes = work.gmem_bytes,
-                  .element_ops = work.element_ops,
-                  .element_bytes = work.element_bytes,
-                  .macs = work.macs});
+    ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
     report.machine = machine;
   } else {
     ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target));
@@ -243,10 +237,11 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
       RETURN_IF_ERROR(compiled->Run(arguments));
       ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
     } else {
-      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CFunction> compiled, codegen::CompileC(function));
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
+                       codegen::CompiledC::Create({function}));
       report.compile_ms = MillisecondsSince(compile_start);
-      RETURN_IF_ERROR(compiled->Run(arguments));
-      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
+      RETURN_IF_ERROR(compiled->Run(0, arguments));
+      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(0, arguments); }));
     }
   }
 

@@ -36,7 +36,7 @@ struct CaseReport {
   bool ok = false;  // all values agree with the reference
   double max_abs_error = 0;
   double max_rel_error = 0;
-  double bound_cycles = 0;
+  int64_t bound_cycles = 0;
   double compile_ms = 0;
   // DianNao.
   std::optional<isa::Machine> machine;
