@@ -4,33 +4,26 @@
 #define SIMULATOR_MEMORY_H_
 
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <systemc>
 
 #include "base/check.h"
+#include "simulator/pages.h"
 
 namespace polynao::simulator {
 
-// Zeroed bytes. The host gives pages to those that are used: a card has tens of megabytes, a
-// program that runs a microsecond touches few.
+// Zeroed bytes.
 class Memory : public sc_core::sc_module {
  public:
   Memory(sc_core::sc_module_name name, int64_t bytes)
-      : sc_core::sc_module(name),
-        size_(bytes),
-        data_(static_cast<uint8_t*>(std::calloc(static_cast<size_t>(bytes), 1))) {
-    POLYNAO_CHECK(data_ != nullptr) << bytes << " bytes";
+      : sc_core::sc_module(name), size_(bytes), pages_(bytes, Pages::Sharing::kPrivate) {
+    POLYNAO_CHECK(pages_.ok()) << bytes << " bytes";
   }
-  uint8_t* data() { return data_.get(); }
+  uint8_t* data() { return pages_.data(); }
   int64_t size() const { return size_; }
 
  private:
-  struct Free {
-    void operator()(uint8_t* data) const { std::free(data); }
-  };
   const int64_t size_;
-  std::unique_ptr<uint8_t[], Free> data_;
+  Pages pages_;
 };
 
 // Neuron memory: operands and results of the vector and tensor units.

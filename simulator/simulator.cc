@@ -1,7 +1,5 @@
 #include "simulator/simulator.h"
 
-#include <sys/mman.h>
-
 #include <cstring>
 #include <string>
 
@@ -13,6 +11,7 @@
 #include "simulator/card.h"
 #include "simulator/context.h"
 #include "simulator/isolated.h"
+#include "simulator/pages.h"
 
 namespace polynao::simulator {
 namespace {
@@ -24,26 +23,6 @@ constexpr int64_t kFirstAddress = 1 << 20;
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
-
-// GMEM, visible to a child process and to us.
-class SharedMemory {
- public:
-  explicit SharedMemory(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)),
-        data_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)) {}
-  SharedMemory(const SharedMemory&) = delete;
-  SharedMemory& operator=(const SharedMemory&) = delete;
-  ~SharedMemory() {
-    if (ok()) munmap(data_, bytes_);
-  }
-  bool ok() const { return data_ != MAP_FAILED; }
-  uint8_t* data() const { return static_cast<uint8_t*>(data_); }
-
- private:
-  const size_t bytes_;
-  void* const data_;
-};
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
@@ -155,7 +134,7 @@ absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program
                               const std::vector<Argument>& arguments, const RunOptions& options) {
   POLYNAO_CHECK(options.machine != nullptr);
   ASSIGN_OR_RETURN(const Layout layout, Place(program, arguments, *options.machine));
-  SharedMemory gmem(layout.end);
+  Pages gmem(layout.end, Pages::Sharing::kWithChildren);
   if (!gmem.ok()) return absl::ResourceExhaustedError("no memory for GMEM");
   size_t region = 0;
   for (const Argument& argument : arguments) {
