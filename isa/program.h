@@ -36,7 +36,7 @@ struct ProgramParam {
   bool is_tensor = true;
   ir::Type type = ir::Type::kF16;
   // Extents of a tensor; empty with `any_shape` for a program that serves any element count.
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape = {};
   bool any_shape = false;
   ir::Access access = ir::Access::kIn;
   bool operator==(const ProgramParam&) const = default;

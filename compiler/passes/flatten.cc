@@ -21,6 +21,7 @@ Expr Times(Expr a, Expr b) {
     return a.context().Int(a.type(), a.int_value() * b.int_value());
   }
   if (b.IsInt(1)) return a;
+  if (a.IsInt(1)) return b;
   return a * b;
 }
 

@@ -4,14 +4,12 @@
 #include <chrono>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "base/status.h"
-#include "compiler/ir/interpreter.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/loop_partition.h"
+#include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/storage.h"
 #include "compiler/passes/sync.h"
@@ -146,81 +144,6 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
   }
   if (target.name == "interp") return std::vector<PassSpec>{};
   return InvalidInput("no pipeline for target '", target.name, "'");
-}
-
-absl::Status CheckSameMeaning(const Function& before, const Function& after, const Target& target,
-                              uint64_t seed) {
-  ir::InterpreterOptions options;
-  if (target.instructions != nullptr) options.intrinsics = &target.instructions->intrinsics();
-  if (before.params.size() != after.params.size()) {
-    return absl::InternalError("the number of parameters changed");
-  }
-  struct Run {
-    std::vector<ir::Tensor> tensors;
-    absl::Status status;
-  };
-  const auto run = [&](const Function& function) -> absl::StatusOr<Run> {
-    Run result;
-    // Scalars first: extents may use them.
-    ir::VarMap scalars;
-    std::vector<ir::Argument> arguments(function.params.size());
-    for (size_t i = 0; i < function.params.size(); ++i) {
-      const ir::Param& param = function.params[i];
-      if (!param.var) continue;
-      const int64_t value = 1 + static_cast<int64_t>((seed + i * 7) % 5);
-      arguments[i] = ir::IsFloat(param.var.type()) ? ir::Argument::Float(static_cast<double>(value))
-                                                   : ir::Argument::Int(value);
-      if (ir::IsInt(param.var.type())) {
-        scalars[param.var] = function.context->Int(param.var.type(), value);
-      }
-    }
-    result.tensors.reserve(function.params.size());
-    for (size_t i = 0; i < function.params.size(); ++i) {
-      const ir::Param& param = function.params[i];
-      if (!param.buffer) continue;
-      std::vector<int64_t> shape;
-      for (ir::Expr extent : param.buffer->extents) {
-        // Extents are evaluated by a function that stores them.
-        ir::Context& c = *function.context;
-        const ir::Buffer cell = c.NewBuffer("extent", extent.type(), {c.I32(1)});
-        Function evaluate;
-        evaluate.name = "extent";
-        evaluate.context = function.context;
-        ir::Param out;
-        out.buffer = cell;
-        evaluate.params = {out};
-        evaluate.body = c.Store(cell, {c.I32(0)}, ir::Substitute(extent, scalars));
-        ir::Tensor value(extent.type(), {1});
-        RETURN_IF_ERROR(ir::Interpret(evaluate, {ir::Argument::Of(&value)}));
-        shape.push_back(std::max<int64_t>(value.Int(0), 0));
-      }
-      result.tensors.push_back(ir::RandomTensor(param.buffer->type, shape, seed + i));
-      arguments[i] = ir::Argument::Of(&result.tensors.back());
-    }
-    result.status = ir::Interpret(function, arguments, nullptr, options);
-    return result;
-  };
-  ASSIGN_OR_RETURN(Run a, run(before));
-  ASSIGN_OR_RETURN(Run b, run(after));
-  if (a.status.ok() != b.status.ok()) {
-    return absl::InternalError(a.status.ok()
-                                   ? StrCat("it stops: ", ToStd(b.status.message()))
-                                   : StrCat("it no longer stops: ", ToStd(a.status.message())));
-  }
-  if (!a.status.ok()) return absl::OkStatus();
-  for (size_t i = 0; i < a.tensors.size(); ++i) {
-    b.tensors[i].shape = a.tensors[i].shape;
-    if (a.tensors[i].bytes == b.tensors[i].bytes) continue;
-    if (a.tensors[i].bytes.size() != b.tensors[i].bytes.size()) {
-      return absl::InternalError(StrCat("buffer ", i, " has another size"));
-    }
-    const ir::Difference d = ir::Compare(a.tensors[i], b.tensors[i]);
-    if (d.where < 0) continue;  // NaNs of other bits
-    return absl::InternalError(StrCat("buffer ", i, ", element ", d.where, ": ",
-                                      a.tensors[i].Value(d.where), " became ",
-                                      b.tensors[i].Value(d.where), " (seed ", seed, ")"));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, const Target& target,

@@ -71,12 +71,6 @@ struct PipelineOptions {
 absl::Status RunPasses(ir::Function& function, absl::Span<const PassSpec> passes,
                        const Target& target, const PipelineOptions& options = {});
 
-// Interprets both functions on the same random arguments (scalars are small; -1 stands for extents
-// that make no buffer) and compares all buffers. Parameters may differ in shape if their element
-// counts agree. OK, or what differs; a function that stops with an error must do so in both.
-absl::Status CheckSameMeaning(const ir::Function& before, const ir::Function& after,
-                              const Target& target, uint64_t seed);
-
 }  // namespace polynao
 
 #endif  // COMPILER_PASSES_REGISTRY_H_

@@ -77,8 +77,8 @@ class Planner {
   static absl::Status DoesNotFit(std::vector<StoragePlace> live, int64_t needed,
                                  int64_t available) {
     const std::string scope = live[0].scope;
-    std::stable_sort(live.begin(), live.end(), [](const StoragePlace& a, const StoragePlace& b) {
-      return a.bytes > b.bytes;
+    std::sort(live.begin(), live.end(), [](const StoragePlace& a, const StoragePlace& b) {
+      return std::pair(b.bytes, a.begin) < std::pair(a.bytes, b.begin);
     });
     std::string list;
     for (const StoragePlace& place : live) {

@@ -1,6 +1,5 @@
 #include "compiler/passes/sync.h"
 
-#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -49,11 +48,9 @@ class Syncer {
       : target_(target), addresses_(CollectAddresses(function.body)), c_(*function.context) {}
 
   absl::StatusOr<Stmt> Top(Stmt s) {
+    State state;
+    if (!s.Is(StmtKind::kSeq) || !HasThreadLoop(s)) return Walk(s, state);
     // Nests of thread loops one after the other run on the same cores, but not in step.
-    if (!s.Is(StmtKind::kSeq)) {
-      State state;
-      return Walk(s, state);
-    }
     std::vector<Stmt> result;
     Touched before;
     for (Stmt child : s.children()) {
@@ -62,22 +59,26 @@ class Syncer {
           Conflict(before.reads, touched.writes)) {
         result.push_back(c_.Evaluate(c_.Call(ir::Type::kI32, "barrier.global", {})));
         before = {};
+        state = {};  // a barrier drains the queues
       }
       before.reads.insert(before.reads.end(), touched.reads.begin(), touched.reads.end());
       before.writes.insert(before.writes.end(), touched.writes.begin(), touched.writes.end());
-      // A barrier drains the queues, and what does not conflict may overlap.
-      State state;
       ASSIGN_OR_RETURN(Stmt synced, Walk(child, state));
       result.push_back(synced);
     }
-    if (result.size() == s.children().size() &&
-        std::equal(result.begin(), result.end(), s.children().begin())) {
-      return s;
-    }
-    return c_.Seq(result);
+    return c_.Rebuild(s, {}, result);
   }
 
  private:
+  static bool HasThreadLoop(Stmt root) {
+    bool found = false;
+    ir::ForEachStmt(root, [&](Stmt s) {
+      found = found || (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread);
+      return !found;
+    });
+    return found;
+  }
+
   bool Overlap(Buffer a, Buffer b) const {
     if (a == b) return true;
     if (a->scope != b->scope) return false;

@@ -30,12 +30,12 @@ using ir::Var;
 // A perfect nest of loops from 0 over one store, indices linear in the loops.
 struct Pattern {
   const isa::Instruction* instruction;
-  std::vector<Var> vars;  // outermost first
-  std::vector<Expr> extents;
-  Stmt store;
+  std::vector<Var> vars = {};  // outermost first
+  std::vector<Expr> extents = {};
+  Stmt store = {};
   // Of the store and of each load (by node), over `vars`.
-  isa::Affine store_index;
-  absl::flat_hash_map<Expr, isa::Affine> load_index;
+  isa::Affine store_index = {};
+  absl::flat_hash_map<Expr, isa::Affine> load_index = {};
 };
 
 // The pattern of an instruction, if its meaning has the form; copied into `context`, so that its
@@ -69,24 +69,32 @@ std::optional<Pattern> MakePattern(const isa::Instruction& instruction, const Fu
   return linear ? std::optional(pattern) : std::nullopt;
 }
 
-// The instructions that a compiler may choose, as patterns over one context.
-struct PatternTable {
-  std::vector<Pattern> patterns;
-  std::vector<Function> meanings;  // keeps parameters; parallel to patterns
+// An instruction that a compiler may choose, and what its pattern stores, to sort out most of them
+// before anything is copied.
+struct Candidate {
+  const isa::Instruction* instruction;
+  Buffer store_buffer;  // of the meaning, in its own context
+  ExprKind value_kind;  // kVar matches any value
+  // In the function's context; made when the first nest needs it, and absent if the meaning has not
+  // the form of a pattern.
+  bool made = false;
+  std::optional<Pattern> pattern = {};
+  Function meaning = {};
 };
 
-PatternTable MakePatterns(const isa::InstructionSet& set, const std::shared_ptr<Context>& context) {
-  PatternTable table;
+std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
+  std::vector<Candidate> candidates;
   for (const isa::Instruction& instruction : set.instructions()) {
     // A waiting twin of a queued instruction does nothing more; sync places the waits.
     if (instruction.queue == isa::Queue::kNone || instruction.waits) continue;
-    Function meaning = ir::CloneInto(instruction.meaning, context);
-    if (std::optional<Pattern> pattern = MakePattern(instruction, meaning)) {
-      table.patterns.push_back(*std::move(pattern));
-      table.meanings.push_back(std::move(meaning));
-    }
+    Stmt s = instruction.meaning.body;
+    while (s.Is(StmtKind::kFor)) s = s.body();
+    if (!s.Is(StmtKind::kStore)) continue;
+    candidates.push_back({.instruction = &instruction,
+                          .store_buffer = s.buffer(),
+                          .value_kind = s.value().kind()});
   }
-  return table;
+  return candidates;
 }
 
 // ---- nests ---------------------------------------------------------------------------------------
@@ -101,25 +109,28 @@ struct NestLoop {
 struct Access {
   Buffer buffer;
   Expr index;                     // as in the program
-  std::vector<Expr> coefficients;  // i64, one per nest loop, never null
+  std::vector<Expr> coefficients = {};  // i64, one per nest loop, never null
 };
 
 struct Nest {
   Stmt root;
-  std::vector<NestLoop> loops;
-  Stmt store;
-  Access target;
-  absl::flat_hash_map<Expr, Access> loads;
+  std::vector<NestLoop> loops = {};
+  Stmt store = {};
+  Access target = {};
+  absl::flat_hash_map<Expr, Access> loads = {};
 };
 
 // A match of one nest with one pattern.
 struct Match {
   const Pattern* pattern = nullptr;
-  std::vector<Expr> arguments;
+  std::vector<Expr> arguments = {};
   size_t outer_loops = 0;  // nest loops that stay around the instruction
+  bool unit_loop = false;
   int64_t cost = 0;
+  // The smallest wins: few instructions, cheap ones, long segments, few operands.
+  auto Rank() const { return std::tuple(outer_loops, cost, unit_loop, arguments.size()); }
   // Elements that rounded counts reach, by buffer.
-  absl::flat_hash_map<Buffer, int64_t> needed;
+  absl::flat_hash_map<Buffer, int64_t> needed = {};
 };
 
 class Tensorizer {
@@ -129,7 +140,7 @@ class Tensorizer {
         target_(target),
         c_(*function.context),
         decisions_(decisions),
-        table_(MakePatterns(*target.instructions, function.context)),
+        candidates_(MakeCandidates(*target.instructions)),
         analyzer_(c_) {}
 
   absl::StatusOr<bool> Run() {
@@ -182,8 +193,12 @@ class Tensorizer {
       default:
         break;
     }
+    // What matched nothing has been reported; its parts get their own try in silence.
+    const bool reported = s.Is(StmtKind::kFor) && s.for_kind() != ir::ForKind::kThread;
+    silent_ += reported;
     std::vector<Stmt> children;
     for (Stmt child : s.children()) children.push_back(Walk(child, family));
+    silent_ -= reported;
     return c_.Rebuild(s, s.operands(), children);
   }
 
@@ -203,35 +218,68 @@ class Tensorizer {
     return found;
   }
 
+  // The pattern of a candidate that may match a nest, else null.
+  const Pattern* PatternFor(Candidate& candidate, const Nest& nest) {
+    const Expr value = nest.store.value();
+    if (candidate.value_kind != ExprKind::kVar && candidate.value_kind != value.kind()) {
+      return nullptr;
+    }
+    if (!candidate.made) {
+      candidate.made = true;
+      candidate.meaning = ir::CloneInto(candidate.instruction->meaning, function_.context);
+      candidate.pattern = MakePattern(*candidate.instruction, candidate.meaning);
+    }
+    return candidate.pattern ? &*candidate.pattern : nullptr;
+  }
+
   std::optional<Stmt> TryNest(Stmt s, std::string_view family) {
     std::string reason;
+    int reason_progress = -1;
     std::optional<Nest> nest = MakeNest(s, reason);
     std::optional<Match> best;
-    if (nest) {
-      for (size_t i = 0; i < table_.patterns.size(); ++i) {
-        const isa::Instruction& instruction = *table_.patterns[i].instruction;
-        if (!family.empty() && family != "tensorize" && instruction.family != family) continue;
-        // The nest as it is, or with a loop of one iteration inside: a column copied one by one.
-        for (const bool unit_loop : {false, true}) {
-          std::string why;
-          std::optional<Match> match = TryPattern(*nest, i, unit_loop, why);
-          if (!match) {
-            // The family's own reason tells more than that of an instruction that nobody asked for.
-            if (!unit_loop && (reason.empty() || instruction.family == family)) {
-              reason = StrCat(instruction.mnemonic, ": ", why);
-            }
-            continue;
-          }
-          if (!best || std::tie(match->outer_loops, match->cost) <
-                           std::tie(best->outer_loops, best->cost)) {
-            best = match;
+    for (Candidate& candidate : candidates_) {
+      if (!nest) break;
+      const isa::Instruction& instruction = *candidate.instruction;
+      if (!family.empty() && family != "tensorize" && instruction.family != family) continue;
+      if (candidate.store_buffer->type != nest->target.buffer->type ||
+          candidate.store_buffer->scope != nest->target.buffer->scope) {
+        // Cheap to sort out, but worth a word where nothing else comes closer.
+        if (reason_progress < 0) {
+          reason = StrCat(instruction.mnemonic, ": '", nest->target.buffer->name, "' is ",
+                          ir::TypeName(nest->target.buffer->type), " in ",
+                          nest->target.buffer->scope);
+        }
+        continue;
+      }
+      const Pattern* pattern = PatternFor(candidate, *nest);
+      if (pattern == nullptr) {
+        if (reason_progress < 0) {
+          reason_progress = 0;
+          reason = StrCat(instruction.mnemonic, ": '", ir::Print(nest->store.value()), "' is ",
+                          ir::ExprKindName(nest->store.value().kind()), ", not ",
+                          ir::ExprKindName(candidate.value_kind));
+        }
+        continue;
+      }
+      // The nest as it is, or with a loop of one iteration inside (a column copied one by one); all
+      // of its loops in the instruction, or only inner ones.
+      const int nest_loops = static_cast<int>(nest->loops.size());
+      for (const bool unit_loop : {false, true}) {
+        const int available = static_cast<int>(pattern->vars.size()) - unit_loop;
+        for (int used = std::min(nest_loops, available); used >= std::min(nest_loops, 1); --used) {
+          Attempt attempt{.nest = *nest, .pattern = *pattern, .meaning = candidate.meaning};
+          const std::optional<Match> match = TryPattern(attempt, used, unit_loop);
+          if (match && (!best || match->Rank() < best->Rank())) best = match;
+          if (!match && attempt.progress > reason_progress) {
+            reason_progress = attempt.progress;
+            reason = StrCat(instruction.mnemonic, ": ", attempt.why);
           }
         }
       }
     }
     if (!best) {
-      // Inner statements get their own try; report only nests that somebody marked.
-      if (decisions_ != nullptr && !family.empty()) {
+      // Only nests that somebody marked: not all code is meant to be tensor instructions.
+      if (decisions_ != nullptr && !family.empty() && silent_ == 0) {
         decisions_->push_back({FirstLine(s), "", reason});
       }
       return std::nullopt;
@@ -289,7 +337,10 @@ class Tensorizer {
           return std::nullopt;
         }
         vars.push_back(s.var());
-        nest.loops.push_back({{s}, Wide(s.extent())});
+        // A negative extent runs no iteration; a count must not be negative.
+        const Expr zero = c_.Int(s.extent().type(), 0);
+        const bool not_negative = analyzer_.CanProve(zero <= s.extent());
+        nest.loops.push_back({{s}, Wide(not_negative ? s.extent() : ir::Max(s.extent(), zero))});
         analyzer_.BindLoop(s.var(), s.min(), s.extent());
       }
       s = s.body();
@@ -377,15 +428,16 @@ class Tensorizer {
     const Pattern& pattern;
     const Function& meaning;
     // Of the pattern's loops, the nest loop or -1 for one iteration.
-    std::vector<int> loop_of;
+    std::vector<int> loop_of = {};
     // Nest loops that are the instruction's own, for bases and invariance.
-    std::vector<Var> inner_vars;
-    ir::VarMap to_min;
-    absl::flat_hash_map<Var, Expr> scalars;         // i64 or the parameter's type
-    absl::flat_hash_map<Buffer, const Access*> buffers;
-    std::vector<std::pair<Expr, Expr>> equations;    // pattern expression, required value
-    absl::flat_hash_map<Buffer, int64_t> needed;
-    std::string why;
+    std::vector<Var> inner_vars = {};
+    ir::VarMap to_min = {};
+    absl::flat_hash_map<Var, Expr> scalars = {};  // i64 or the parameter's type
+    absl::flat_hash_map<Buffer, const Access*> buffers = {};
+    std::vector<std::pair<Expr, Expr>> equations = {};  // pattern expression, required value
+    absl::flat_hash_map<Buffer, int64_t> needed = {};
+    std::string why = {};
+    int progress = 0;  // how many parts matched, to choose the reason that tells most
   };
 
   // The expression of a pattern with its parameters bound, simplified; none if one is unbound.
@@ -453,6 +505,7 @@ class Tensorizer {
   }
 
   bool MatchValue(Attempt& a, Expr pattern, Expr value) {
+    ++a.progress;
     if (pattern.type() != value.type()) {
       a.why = StrCat("'", ir::Print(value), "' is ", ir::TypeName(value.type()), ", not ",
                      ir::TypeName(pattern.type()));
@@ -516,14 +569,14 @@ class Tensorizer {
     return true;
   }
 
-  std::optional<Match> TryPattern(const Nest& nest, size_t index, bool unit_loop,
-                                  std::string& why) {
-    const Pattern& pattern = table_.patterns[index];
-    Attempt a{.nest = nest, .pattern = pattern, .meaning = table_.meanings[index]};
+  // Matches with the nest's innermost `used` loops; with `unit_loop` the pattern's innermost loop has
+  // one iteration.
+  std::optional<Match> TryPattern(Attempt& a, int used, bool unit_loop) {
+    const Nest& nest = a.nest;
+    const Pattern& pattern = a.pattern;
     const int nest_loops = static_cast<int>(nest.loops.size());
     const int pattern_loops = static_cast<int>(pattern.vars.size());
-    const int available = pattern_loops - (unit_loop ? 1 : 0);
-    const int used = std::min(nest_loops, available);
+    const int available = pattern_loops - unit_loop;
     a.loop_of.assign(pattern_loops, -1);
     for (int j = 0; j < used; ++j) a.loop_of[available - 1 - j] = nest_loops - 1 - j;
     const size_t outer_loops = nest_loops - used;
@@ -539,11 +592,8 @@ class Tensorizer {
                          MatchIndex(a, pattern.store_index, nest.target) &&
                          MatchValue(a, pattern.store.value(), nest.store.value()) &&
                          Aliasing(a) && Equations(a) && Constraints(a);
-    if (!matches) {
-      why = a.why;
-      return std::nullopt;
-    }
-    Match match{.pattern = &pattern, .outer_loops = outer_loops};
+    if (!matches) return std::nullopt;
+    Match match{.pattern = &pattern, .outer_loops = outer_loops, .unit_loop = unit_loop};
     for (const ir::Param& param : a.meaning.params) {
       if (param.buffer) {
         match.arguments.push_back(c_.Address(a.buffers.at(param.buffer)->buffer,
@@ -574,6 +624,7 @@ class Tensorizer {
   // An instruction reads all before it writes, or element by element; the loops do the latter. Both
   // are the same where the destination is no source, or is one with the same index.
   bool Aliasing(Attempt& a) {
+    a.progress += 100;  // all that is written matches; the rest is about what can be proved
     for (const auto& [load, access] : a.nest.loads) {
       if (access.buffer == a.nest.target.buffer && access.index != a.nest.target.index) {
         a.why = StrCat("'", access.buffer->name, "' is read and written at different places");
@@ -759,8 +810,9 @@ class Tensorizer {
   const Target& target_;
   Context& c_;
   std::vector<TensorizeDecision>* const decisions_;
-  const PatternTable table_;
+  std::vector<Candidate> candidates_;
   Analyzer analyzer_;
+  int silent_ = 0;
   absl::flat_hash_map<Buffer, Stmt> scope_of_;
   absl::flat_hash_map<Buffer, int64_t> needed_;  // elements that rounded counts reach
   std::vector<Stmt> dropped_;                    // loops of one iteration

@@ -117,6 +117,54 @@ Range AtomDifference(Expr a, Expr b, const VarRanges& ranges) {
   return range;
 }
 
+// The values of `form`. Pairs of like atoms with opposite coefficients are compared with each
+// other.
+Range SumOfPairs(const Linear& form, const VarRanges& ranges) {
+  Range sum{form.constant, form.constant};
+  std::vector<std::pair<Expr, int64_t>> terms = form.terms;
+  while (!terms.empty()) {
+    const auto [atom, coefficient] = terms.back();
+    terms.pop_back();
+    const auto partner = std::find_if(
+        terms.begin(), terms.end(), [&, atom = atom, opposite = -coefficient](const auto& term) {
+          return term.second == opposite && term.first.kind() == atom.kind() &&
+                 !atom.Is(ExprKind::kVar);
+        });
+    if (partner == terms.end()) {
+      sum = Add(sum, Scale(RangeOfAtom(atom, ranges), coefficient));
+    } else {
+      sum = Add(sum, Scale(AtomDifference(atom, partner->first, ranges), coefficient));
+      terms.erase(partner);
+    }
+  }
+  return sum;
+}
+
+// `form` with clamps replaced by what they clamp, and how much that may be off: max(x, 0) is x plus
+// 0 ... 3 if x >= -3. Adds to `correction`.
+Linear WithoutClamps(const Linear& form, const VarRanges& ranges, Range& correction) {
+  Linear result{form.constant, {}};
+  for (const auto& [atom, coefficient] : form.terms) {
+    const bool is_clamp = (atom.Is(ExprKind::kMin) || atom.Is(ExprKind::kMax)) &&
+                          (atom.operand(0).IsConst() || atom.operand(1).IsConst());
+    if (!is_clamp) {
+      result = result + Linear{0, {{atom, coefficient}}};
+      continue;
+    }
+    const Expr clamped = atom.operand(atom.operand(0).IsConst() ? 1 : 0);
+    const int64_t limit = atom.operand(atom.operand(0).IsConst() ? 0 : 1).int_value();
+    const Range range = RangeOf(clamped, ranges);
+    const Range off =
+        atom.Is(ExprKind::kMax)
+            ? Range{0, std::max<int64_t>(0, Saturate(static_cast<__int128>(limit) - range.min))}
+            : Range{std::min<int64_t>(0, Saturate(static_cast<__int128>(limit) - range.max)), 0};
+    Range inner = off;
+    result = result + WithoutClamps(Decompose(clamped), ranges, inner) * coefficient;
+    correction = Add(correction, Scale(inner, coefficient));
+  }
+  return result;
+}
+
 // What is known of a form's remainder: form % modulus == remainder, with modulus a divisor of
 // `divisor` (1 if nothing is known).
 struct Residue {
@@ -208,10 +256,12 @@ class IntervalFinder {
         if (a->min == b->min) {
           return Interval{a->min, std::max(a->size, b->size)};
         }
-        if (a->min.IsConst() && b->min.IsConst()) {
-          const Range range = RangeOf(e, ranges_);
-          if (range.IsBounded()) return FromRange(e);
-        }
+        // One side may always win.
+        const Range range_a = RangeOf(e.operand(0), ranges_);
+        const Range range_b = RangeOf(e.operand(1), ranges_);
+        if (range_a.max <= range_b.min) return e.Is(ExprKind::kMin) ? *a : *b;
+        if (range_b.max <= range_a.min) return e.Is(ExprKind::kMin) ? *b : *a;
+        if (a->min.IsConst() && b->min.IsConst()) return FromRange(e);
         // min(a + i, b + j) - min(a, b) is at most max(i, j).
         Interval interval = Atom(context.Binary(e.kind(), a->min.ToExpr(context, e.type()),
                                                 b->min.ToExpr(context, e.type())));
@@ -357,25 +407,12 @@ Range RangeOf(const Linear& form, const VarRanges& ranges) {
 }
 
 Range DifferenceRange(const Linear& a, const Linear& b, const VarRanges& ranges) {
-  Linear difference = a - b;
-  Range sum{difference.constant, difference.constant};
-  std::vector<std::pair<Expr, int64_t>>& terms = difference.terms;
-  // Pairs of like atoms with opposite coefficients are compared with each other.
-  while (!terms.empty()) {
-    const auto [atom, coefficient] = terms.back();
-    terms.pop_back();
-    auto partner = std::find_if(
-        terms.begin(), terms.end(), [&, atom = atom, c = coefficient](const auto& term) {
-          return term.second == -c && term.first.kind() == atom.kind() && !atom.Is(ExprKind::kVar);
-        });
-    if (partner == terms.end()) {
-      sum = Add(sum, Scale(RangeOfAtom(atom, ranges), coefficient));
-    } else {
-      sum = Add(sum, Scale(AtomDifference(atom, partner->first, ranges), coefficient));
-      terms.erase(partner);
-    }
-  }
-  return sum;
+  const Linear difference = a - b;
+  Range range = SumOfPairs(difference, ranges);
+  Range correction{0, 0};
+  const Linear unclamped = WithoutClamps(difference, ranges, correction);
+  if (unclamped == difference) return range;
+  return Intersect(range, Add(SumOfPairs(unclamped, ranges), correction));
 }
 
 std::optional<Interval> IntervalOf(Expr e, const VarRanges& ranges,

@@ -60,6 +60,9 @@ struct Plan {
   std::vector<int64_t> size;
   std::vector<bool> below;
   std::vector<bool> above;
+  // Per dimension: intervals after whose end nothing is needed, because guards of the reader skip
+  // what would read it.
+  std::vector<std::vector<Interval>> limits;
 
   absl::flat_hash_map<const AxisData*, int64_t> extents;
   AxisValues leaf_vars;
@@ -110,8 +113,7 @@ class Lowering {
   }
 
  private:
-  // ---- stages
-  // ------------------------------------------------------------------------------------
+  // ---- stages ----
 
   // Visits computes that `operation` needs, then itself. `bodies` gives a stage's computation.
   void Visit(const Operation* operation,
@@ -228,8 +230,7 @@ class Lowering {
     return false;
   }
 
-  // ---- parameters
-  // --------------------------------------------------------------------------------
+  // ---- parameters ----
 
   std::vector<Expr> ShapeExprs(const Shape& shape) const {
     std::vector<Expr> extents;
@@ -271,8 +272,7 @@ class Lowering {
     }
   }
 
-  // ---- bounds
-  // ------------------------------------------------------------------------------------
+  // ---- bounds ----
 
   // Loop variables of the loops around the place where `plan` is computed.
   absl::flat_hash_set<Expr> EnclosingVars(const Plan& plan) const {
@@ -285,6 +285,35 @@ class Lowering {
     return vars;
   }
 
+  // Per dimension an interval around all that `values` read of `plan`'s results while the loop
+  // variables that are not `fixed` run; unset where no size is known.
+  std::vector<std::optional<Interval>> ReadRegion(const Plan& plan, const std::vector<Expr>& values,
+                                                  const absl::flat_hash_set<Expr>& fixed) const {
+    absl::flat_hash_set<Expr> loads;
+    for (Expr value : values) {
+      ir::ForEachExpr(value, [&](Expr e) {
+        if (!e.Is(ExprKind::kLoad)) return;
+        if (graph_.producers.at(Buffer(e.buffer())).first == plan.data().operation) loads.insert(e);
+      });
+    }
+    std::vector<Expr> ordered(loads.begin(), loads.end());
+    std::sort(ordered.begin(), ordered.end(), [](Expr a, Expr b) { return a.id() < b.id(); });
+    std::vector<std::optional<Interval>> region(plan.data().operation->shape.size());
+    for (size_t d = 0; d < region.size(); ++d) {
+      for (size_t i = 0; i < ordered.size(); ++i) {
+        const std::optional<Interval> read = IntervalOf(ordered[i].operand(d), ranges_, fixed);
+        if (i == 0) {
+          region[d] = read;
+        } else if (region[d] && read) {
+          region[d] = Union(*region[d], *read, ranges_, context_, index_type_);
+        } else {
+          region[d] = std::nullopt;
+        }
+      }
+    }
+    return region;
+  }
+
   void FindRegion(Plan& plan) {
     const Shape& shape = plan.data().operation->shape;
     const size_t rank = shape.size();
@@ -292,46 +321,91 @@ class Lowering {
     plan.size = shape;
     plan.below.assign(rank, false);
     plan.above.assign(rank, false);
+    plan.limits.resize(rank);
     if (plan.attach_plan == nullptr) return;
 
     const absl::flat_hash_set<Expr> fixed = EnclosingVars(plan);
-    // Per dimension: an interval around all reads seen so far; unset when no size is known.
-    std::vector<std::optional<Interval>> region(rank);
-    std::vector<bool> is_first(rank, true);
+    std::vector<Expr> values;
     for (const Plan* reader : plan.readers) {
-      absl::flat_hash_set<Expr> loads;
-      for (Expr value : reader->values) {
-        ir::ForEachExpr(value, [&](Expr e) {
-          if (!e.Is(ExprKind::kLoad)) return;
-          if (graph_.producers.at(Buffer(e.buffer())).first == plan.data().operation) {
-            loads.insert(e);
-          }
-        });
-      }
-      std::vector<Expr> ordered(loads.begin(), loads.end());
-      std::sort(ordered.begin(), ordered.end(), [](Expr a, Expr b) { return a.id() < b.id(); });
-      for (Expr load : ordered) {
-        for (size_t d = 0; d < rank; ++d) {
-          const std::optional<Interval> read = IntervalOf(load.operand(d), ranges_, fixed);
-          if (is_first[d]) {
-            region[d] = read;
-          } else if (region[d] && read) {
-            region[d] = Union(*region[d], *read, ranges_, context_, index_type_);
-          } else {
-            region[d] = std::nullopt;
-          }
-          is_first[d] = false;
-        }
-      }
+      values.insert(values.end(), reader->values.begin(), reader->values.end());
     }
+    const std::vector<std::optional<Interval>> region = ReadRegion(plan, values, fixed);
     for (size_t d = 0; d < rank; ++d) {
       if (!region[d] || region[d]->size >= shape[d]) continue;  // the whole dimension
       plan.start[d] = region[d]->min;
       plan.size[d] = region[d]->size;
+    }
+    if (plan.readers.size() == 1) FindLimits(plan, *plan.readers[0], fixed);
+    for (size_t d = 0; d < rank; ++d) {
       const Range start = RangeOf(plan.start[d], ranges_);
       plan.below[d] = start.min < 0;
-      plan.above[d] = start.max > shape[d] - plan.size[d];
+      plan.above[d] =
+          start.max > shape[d] - plan.size[d] &&
+          std::none_of(plan.limits[d].begin(), plan.limits[d].end(), [&](const Interval& limit) {
+            return RangeOf(End(limit), ranges_).max <= shape[d];
+          });
     }
+  }
+
+  static Linear End(const Interval& interval) { return interval.min + Linear{interval.size, {}}; }
+
+  // The region covers all iterations of the reader's loops. Where guards skip some of them less is
+  // needed: for (xo) { AL = ...; for (xi, 0, 8) if (xo*8 + xi < 12) ... AL ... } reads no element
+  // from the twelfth on. What each guard leaves is found by taking what it bounds as one variable,
+  // here p = xo*8 + xi in 0 ... 11.
+  void FindLimits(Plan& plan, const Plan& reader, const absl::flat_hash_set<Expr>& fixed) {
+    const StageData& data = reader.data();
+    const Shape& shape = plan.data().operation->shape;
+    auto new_variable = [&](int64_t size) {
+      const Expr p = context_.NewVar("p", index_type_);
+      ranges_[p] = Range{0, std::max<int64_t>(1, size) - 1};
+      return p;
+    };
+    auto add_limits = [&](const ir::VarMap& vars) {
+      std::vector<Expr> values;
+      for (const Body& body : reader.bodies) values.push_back(ir::Substitute(body.value, vars));
+      const std::vector<std::optional<Interval>> region = ReadRegion(plan, values, fixed);
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (!region[d]) continue;
+        const Linear end = End(*region[d]);
+        const bool is_news =
+            RangeOf(plan.start[d] + Linear{plan.size[d], {}} - end, ranges_).max > 0 &&
+            !(end.IsConst() && end.constant >= shape[d]) &&
+            std::none_of(plan.limits[d].begin(), plan.limits[d].end(),
+                         [&](const Interval& limit) { return End(limit) == end; });
+        if (is_news) plan.limits[d].push_back(*region[d]);
+      }
+    };
+    for (const AxisRelation& relation : data.relations) {
+      if (!NeedsGuard(reader, relation)) continue;
+      const Expr p = new_variable(reader.extents.at(relation.parent));
+      add_limits(BodyVars(reader, FindAxisValues(reader, reader.leaf_vars, relation.parent, p)));
+    }
+    const ir::VarMap vars = BodyVars(reader, FindAxisValues(reader, reader.leaf_vars));
+    for (size_t d = 0; d < data.axes.size(); ++d) {
+      auto with_coordinate = [&](Expr coordinate) {
+        ir::VarMap changed = vars;
+        changed[data.axes[d]] = coordinate;
+        return changed;
+      };
+      const int64_t extent = data.operation->shape[d];
+      const int64_t start = RangeOf(reader.start[d], ranges_).min;
+      if (reader.above[d] && (reader.below[d] || start >= 0)) {
+        add_limits(with_coordinate(new_variable(extent)));
+      }
+      for (const Interval& limit : reader.limits[d]) {
+        if (RangeOf(reader.start[d] - limit.min, ranges_).min < 0) continue;
+        const Linear p = Decompose(new_variable(limit.size));
+        add_limits(with_coordinate((limit.min + p).ToExpr(context_, index_type_)));
+      }
+    }
+  }
+
+  // Whether the loops of a split run over iterations that the axis does not have.
+  static bool NeedsGuard(const Plan& plan, const AxisRelation& relation) {
+    return relation.kind != AxisRelation::Kind::kFuse &&
+           plan.extents.at(relation.outer) * plan.extents.at(relation.inner) !=
+               plan.extents.at(relation.parent);
   }
 
   absl::Status CheckExtent(const Plan& plan, const AxisData& axis, int64_t extent) const {
@@ -387,8 +461,10 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // The values of all axes (counted from 0) given those of the leaves.
-  AxisValues FindAxisValues(const Plan& plan, AxisValues values) const {
+  // The values of all axes (counted from 0) given those of the leaves; an axis `pinned` has the
+  // value given for it whatever its leaves have.
+  AxisValues FindAxisValues(const Plan& plan, AxisValues values, const AxisData* pinned = nullptr,
+                            Expr pinned_value = {}) const {
     const auto& relations = plan.data().relations;
     for (auto it = relations.rbegin(); it != relations.rend(); ++it) {
       const int64_t inner_extent = plan.extents.at(it->inner);
@@ -398,11 +474,12 @@ class Lowering {
         const Expr fused = values.at(it->parent);
         values[it->outer] = inner_extent == 1 ? fused : fused / divisor;
         values[it->inner] = inner_extent == 1 ? context_.Int(index_type_, 0) : fused % divisor;
+      } else if (it->parent == pinned) {
+        values[it->parent] = pinned_value;
       } else {
-        const Expr outer = values.at(it->outer);
-        const Expr scaled =
-            inner_extent == 1 ? outer : outer * context_.Int(index_type_, inner_extent);
-        values[it->parent] = scaled + values.at(it->inner);
+        values[it->parent] =
+            (Decompose(values.at(it->outer)) * inner_extent + Decompose(values.at(it->inner)))
+                .ToExpr(context_, index_type_);
       }
     }
     return values;
@@ -413,7 +490,7 @@ class Lowering {
     const Expr value = values.at(plan.data().spatial[d]);
     const Linear& start = plan.start[d];
     if (start == Linear()) return value;
-    return start.ToExpr(context_, index_type_) + value;
+    return (start + Decompose(value)).ToExpr(context_, index_type_);
   }
 
   Expr ReduceValue(const Plan& plan, const AxisValues& values, size_t i) const {
@@ -422,6 +499,18 @@ class Lowering {
     // An axis that is still a loop runs from its own minimum.
     if (plan.leaf_vars.contains(axis) || plan.reduce_min(i) == 0) return value;
     return value + context_.Int(index_type_, plan.reduce_min(i));
+  }
+
+  // What the graph's axes in the bodies are.
+  ir::VarMap BodyVars(const Plan& plan, const AxisValues& values) const {
+    ir::VarMap vars;
+    for (size_t d = 0; d < plan.data().axes.size(); ++d) {
+      vars[plan.data().axes[d]] = Coordinate(plan, values, d);
+    }
+    for (size_t i = 0; i < plan.data().reduce.size(); ++i) {
+      vars[plan.bodies[0].axes[i]] = ReduceValue(plan, values, i);
+    }
+    return vars;
   }
 
   absl::Status PlanLoops(Plan& plan) {
@@ -435,14 +524,7 @@ class Lowering {
       const int64_t min = LoopMin(plan, leaf);
       ranges_[var] = Range{min, min + std::max<int64_t>(1, plan.extents.at(leaf)) - 1};
     }
-    const AxisValues values = FindAxisValues(plan, plan.leaf_vars);
-    ir::VarMap vars;
-    for (size_t d = 0; d < data.spatial.size(); ++d) {
-      vars[data.axes[d]] = Coordinate(plan, values, d);
-    }
-    for (size_t i = 0; i < data.reduce.size(); ++i) {
-      vars[plan.bodies[0].axes[i]] = ReduceValue(plan, values, i);
-    }
+    const ir::VarMap vars = BodyVars(plan, FindAxisValues(plan, plan.leaf_vars));
     for (const Body& body : plan.bodies) plan.values.push_back(ir::Substitute(body.value, vars));
     return absl::OkStatus();
   }
@@ -496,8 +578,7 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  // ---- statements
-  // --------------------------------------------------------------------------------
+  // ---- statements ----
 
   // A load of the function's buffers instead of the graph's.
   Expr RewriteLoad(Expr load) const {
@@ -526,16 +607,19 @@ class Lowering {
     Expr condition;
     auto require = [&](Expr e) { condition = condition ? ir::And(condition, e) : e; };
     for (const AxisRelation& relation : plan.data().relations) {
-      if (relation.kind == AxisRelation::Kind::kFuse) continue;
-      if (relation.parent->is_reduce && !with_reduce) continue;
-      const int64_t extent = plan.extents.at(relation.parent);
-      if (plan.extents.at(relation.outer) * plan.extents.at(relation.inner) == extent) continue;
-      require(values.at(relation.parent) < extent);
+      if (!NeedsGuard(plan, relation) || (relation.parent->is_reduce && !with_reduce)) continue;
+      require(values.at(relation.parent) < plan.extents.at(relation.parent));
     }
     for (size_t d = 0; d < plan.size.size(); ++d) {
       const Expr coordinate = Coordinate(plan, values, d);
       if (plan.below[d]) require(context_.Int(index_type_, 0) <= coordinate);
       if (plan.above[d]) require(coordinate < plan.data().operation->shape[d]);
+      for (const Interval& limit : plan.limits[d]) {
+        // What both sides have in common goes: tid*12 + xo*8 + j < tid*12 + 12 is xo*8 + j < 12.
+        Linear left = Decompose(coordinate) - End(limit);
+        const int64_t right = -std::exchange(left.constant, 0);
+        require(left.ToExpr(context_, index_type_) < right);
+      }
     }
     return condition ? context_.If(condition, stmt) : stmt;
   }

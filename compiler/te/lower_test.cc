@@ -1,5 +1,8 @@
 #include "compiler/te/lower.h"
 
+#include <algorithm>
+#include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -25,29 +28,27 @@ ir::Function MustLower(const Schedule& s) {
   return *std::move(function);
 }
 
-// Runs `function` on random inputs; the outputs' values.
-[[maybe_unused]] std::vector<ir::Tensor> RunIt(const ir::Function& function,
-                                               std::vector<ir::Tensor>* inputs = nullptr) {
+// Runs `function`; parameters in order. Inputs are random, scalars are 3.
+std::vector<ir::Tensor> Execute(const ir::Function& function) {
   std::vector<ir::Tensor> tensors;
+  tensors.reserve(function.params.size());
+  std::vector<ir::Argument> arguments;
   for (const ir::Param& param : function.params) {
-    EXPECT_TRUE(param.buffer);
-    std::vector<int64_t> shape;
+    if (param.var) {
+      arguments.push_back(ir::IsFloat(param.var.type()) ? ir::Argument::Float(3)
+                                                        : ir::Argument::Int(3));
+      continue;
+    }
+    Shape shape;
     for (Expr extent : param.buffer->extents) shape.push_back(extent.int_value());
     tensors.push_back(param.access == ir::Access::kIn
-                          ? ir::RandomTensor(param.buffer->type, shape, tensors.size())
+                          ? ir::RandomTensor(param.buffer->type, shape, tensors.size() + 1)
                           : ir::Tensor(param.buffer->type, shape));
+    arguments.push_back(ir::Argument::Of(&tensors.back()));
   }
-  std::vector<ir::Argument> arguments;
-  for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
   const absl::Status status = ir::Interpret(function, arguments);
   EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(function);
-  std::vector<ir::Tensor> outputs;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const bool is_input = function.params[i].access == ir::Access::kIn;
-    if (is_input && inputs != nullptr) inputs->push_back(tensors[i]);
-    if (!is_input) outputs.push_back(tensors[i]);
-  }
-  return outputs;
+  return tensors;
 }
 
 // ---- the papers' listings
@@ -189,6 +190,478 @@ TEST(LowerTest, CopiesToOnChipMemory) {
   }
 }
 )");
+}
+
+// ---- regions ----
+
+TEST(LowerTest, StencilComputesItsHalo) {
+  Graph g("blur");
+  Tensor a = g.Placeholder("A", {66}, Type::kI32);
+  Tensor b = g.Compute("B", {66}, [&](Expr i) { return a(i) * 2; });
+  Tensor c = g.Compute("C", {64}, [&](Expr i) { return b(i) + b(i + 1) + b(i + 2); });
+  Schedule s(c);
+  auto [io, ii] = s[c].Split(s[c].axis(0), 8);
+  s[b].ComputeAt(s[c], io);
+  EXPECT_EQ(ir::Print(MustLower(s).body), R"(for (io, 0, 8) {
+  allocate B: i32[10]
+  for (i, 0, 10) {
+    B[i] = A[io * 8 + i] * 2
+  }
+  for (ii, 0, 8) {
+    C[io * 8 + ii] = B[ii] + B[ii + 1] + B[ii + 2]
+  }
+}
+)");
+}
+
+// Padding reads one element beyond both ends of A; the copy leaves these out, and select never
+// reads them.
+TEST(LowerTest, PaddingGuardsTheCopy) {
+  Graph g("pad");
+  Tensor a = g.Placeholder("A", {16}, Type::kI32);
+  Tensor c =
+      g.Compute("C", {18}, [&](Expr i) { return Select(ir::And(1 <= i, i < 17), a(i - 1), 0); });
+  Schedule s(c);
+  auto [io, ii] = s[c].Split(s[c].axis(0), 6);
+  s[s.CacheRead(a, "nmem", {}, "AL")].ComputeAt(s[c], io);
+  const ir::Function f = MustLower(s);
+  EXPECT_EQ(ir::Print(f.body), R"(for (io, 0, 3) {
+  allocate AL: i32[6] @nmem
+  for (i, 0, 6) {
+    if (0 <= io * 6 + i - 1 && io * 6 + i - 1 < 16) {
+      AL[i] = A[io * 6 + i - 1]
+    }
+  }
+  for (ii, 0, 6) {
+    C[io * 6 + ii] = select(1 <= io * 6 + ii && io * 6 + ii < 17, AL[ii], 0)
+  }
+}
+)");
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 18; ++i) {
+    EXPECT_EQ(t[1].Int(i), i >= 1 && i < 17 ? t[0].Int(i - 1) : 0) << i;
+  }
+}
+
+TEST(LowerTest, ClampsKeepTheSizeOfTheHalo) {
+  Graph g("clamp");
+  Tensor a = g.Placeholder("A", {64}, Type::kI32);
+  Tensor c = g.Compute("C", {64}, [&](Expr i) {
+    const Expr zero = g.context().I32(0);
+    const Expr last = g.context().I32(63);
+    return a(ir::Max(i - 1, zero)) + a(ir::Min(i + 1, last));
+  });
+  Schedule s(c);
+  auto [io, ii] = s[c].Split(s[c].axis(0), 8);
+  s[s.CacheRead(a, "nmem", {}, "AL")].ComputeAt(s[c], io);
+  const ir::Function f = MustLower(s);
+  // A tile of eight and one more on either side; the first and the last tile need less.
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate AL: i32[10] @nmem\n"));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 64; ++i) {
+    EXPECT_EQ(t[1].Int(i),
+              t[0].Int(std::max<int64_t>(i - 1, 0)) + t[0].Int(std::min<int64_t>(i + 1, 63)));
+  }
+}
+
+TEST(LowerTest, DataDependentReadsKeepTheDimensionWhole) {
+  Graph g("gather");
+  Tensor index = g.Placeholder("I", {8}, Type::kI32);
+  Tensor a = g.Placeholder("A", {16, 4}, Type::kI32);
+  Tensor c = g.Compute("C", {8, 4}, [&](Expr i, Expr j) { return a(index(i) % 16, j); });
+  Schedule s(c);
+  s[s.CacheRead(a, "nmem", {}, "AL")].ComputeAt(s[c], s[c].axis(1));
+  EXPECT_THAT(ir::Print(MustLower(s)), HasSubstr("allocate AL: i32[16, 1] @nmem\n"));
+}
+
+// 46 over four threads is 12 each, in tiles of 8: the copy does not run into the next thread's
+// part.
+TEST(LowerTest, CopiesStopWhereTheReaderStops) {
+  Graph g("relu");
+  Tensor a = g.Placeholder("A", {46}, Type::kF32);
+  Tensor c = g.Compute(
+      "C", {46}, [&](Expr i) { return ir::Max(a(i), g.context().Float(Type::kF32, 0)); }, {"x"});
+  Schedule s(c);
+  Tensor cl = s.CacheWrite(c, "nmem", "CL");
+  Tensor al = s.CacheRead(a, "nmem", {}, "AL");
+  auto [part, rest] = s[c].SplitParts(s[c].axis(0), 4);
+  auto [xo, xi] = s[c].Split(rest, 8);
+  s[c].Bind(part, "tid");
+  s[cl].ComputeAt(s[c], xo);
+  s[al].ComputeAt(s[c], xo);
+  const ir::Function f = MustLower(s);
+  EXPECT_EQ(ir::Print(f.body), R"(thread (tid, 4) {
+  for (xio, 0, 2) {
+    allocate AL: f32[8] @nmem
+    allocate CL: f32[8] @nmem
+    for (i, 0, 8) {
+      if (tid * 12 + xio * 8 + i < 46 && xio * 8 + i < 12) {
+        AL[i] = A[tid * 12 + xio * 8 + i]
+      }
+    }
+    for (x, 0, 8) {
+      if (tid * 12 + xio * 8 + x < 46 && xio * 8 + x < 12) {
+        CL[x] = max(AL[x], 0.0)
+      }
+    }
+    for (xii, 0, 8) {
+      if (tid * 12 + xio * 8 + xii < 46 && xio * 8 + xii < 12) {
+        C[tid * 12 + xio * 8 + xii] = CL[xii]
+      }
+    }
+  }
+}
+)");
+  Execute(f);
+}
+
+TEST(LowerTest, ATileOfAFusedLoop) {
+  Graph g("fused");
+  Tensor a = g.Placeholder("A", {6, 8}, Type::kI32);
+  Tensor b = g.Compute("B", {6, 8}, [&](Expr i, Expr j) { return a(i, j) + 1; });
+  Tensor c = g.Compute("C", {6, 8}, [&](Expr i, Expr j) { return b(i, j) * 2; });
+  Schedule s(c);
+  auto [outer, inner] = s[c].Split(s[c].Fuse(s[c].leaves()), 4);
+  s[b].ComputeAt(s[c], outer);
+  const ir::Function f = MustLower(s);
+  // Half a row.
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate B: i32[1, 4]\n"));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 48; ++i) EXPECT_EQ(t[1].Int(i), (t[0].Int(i) + 1) * 2);
+}
+
+// ---- operators against plain loops ----
+
+// The whole program of an elementwise operator of any rank on all cores.
+absl::StatusOr<ir::Function> Add(const Shape& shape, Type type, int64_t cores, int64_t tile) {
+  Graph g("add");
+  Tensor a = g.Flatten(g.Placeholder("A", shape, type));
+  Tensor b = g.Flatten(g.Placeholder("B", shape, type));
+  Tensor c = g.Compute("C", a.shape(), [&](Expr i) { return a(i) + b(i); });
+  Schedule s(c);
+  Tensor cl = s.CacheWrite(c, "nmem");
+  auto [core, part] = s[c].SplitParts(s[c].axis(0), cores);
+  auto [io, ii] = s[c].Split(part, tile);
+  s[c].Bind(core, "tid").Pragma(ii, "memcpy");
+  for (const Tensor& t : {s.CacheRead(a, "nmem"), s.CacheRead(b, "nmem")}) {
+    s[t].ComputeAt(s[c], io).Pragma(s[t].axis(0), "memcpy");
+  }
+  s[cl].ComputeAt(s[c], io).Pragma(s[cl].axis(0), "vadd");
+  return Lower(s);
+}
+
+TEST(LowerTest, AddOfAnyRank) {
+  for (const Shape& shape : std::vector<Shape>{
+           {}, {0}, {1}, {7}, {3, 0, 2}, {16, 16}, {5, 3, 7}, {2, 3, 4, 5}, {63}, {64}, {65}}) {
+    const absl::StatusOr<ir::Function> f = Add(shape, Type::kF16, 4, 8);
+    ASSERT_TRUE(f.ok()) << f.status();
+    EXPECT_TRUE(ir::Verify(*f).ok());
+    const std::vector<ir::Tensor> t = Execute(*f);
+    EXPECT_EQ(t[0].shape, Shape{ElementCount(shape)});
+    for (int64_t i = 0; i < ElementCount(shape); ++i) {
+      EXPECT_EQ(t[2].Float(i), t[0].Float(i) + t[1].Float(i));
+    }
+  }
+}
+
+// Every extent around the multiples of every factor.
+TEST(LowerTest, SplitsOfAllExtents) {
+  for (int64_t n = 0; n <= 17; ++n) {
+    for (int64_t factor : {1, 2, 3, 4, 5, 16}) {
+      for (bool parts : {false, true}) {
+        Graph g("copy");
+        Tensor a = g.Placeholder("A", {n}, Type::kI32);
+        Tensor c = g.Compute("C", {n}, [&](Expr i) { return a(i) + i; });
+        Schedule s(c);
+        auto [o, i] =
+            parts ? s[c].SplitParts(s[c].axis(0), factor) : s[c].Split(s[c].axis(0), factor);
+        s[c].Reorder({i, o});
+        s[s.CacheRead(a, "nmem")].ComputeAt(s[c], o);
+        const std::vector<ir::Tensor> t = Execute(MustLower(s));
+        for (int64_t j = 0; j < n; ++j) EXPECT_EQ(t[1].Int(j), t[0].Int(j) + j);
+      }
+    }
+  }
+}
+
+TEST(LowerTest, MatmulWithCachesAndRests) {
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{
+           {5, 7, 9}, {8, 8, 8}, {1, 1, 1}, {9, 0, 3}, {13, 17, 3}, {0, 4, 4}}) {
+    Matmul p(m, k, n);
+    Schedule s(p.c);
+    Tensor cl = s.CacheWrite(p.c, "nmem", "CL");
+    Tensor al = s.CacheRead(p.a, "nmem", {}, "AL");
+    Tensor bl = s.CacheRead(p.b, "wmem", {}, "BL");
+    auto [xo, yo, xi, yi] = s[p.c].Tile(s[p.c].axis(0), s[p.c].axis(1), 4, 4);
+    s[p.c].Bind(xo, "tid");
+    s[cl].ComputeAt(s[p.c], yo);
+    auto [ko, ki] = s[cl].Split(s[cl].reduce_axis(0), 4);
+    s[cl].Reorder({ko, ki, s[cl].axis(0), s[cl].axis(1)});
+    s[al].ComputeAt(s[cl], ko).StorageAlign(s[al].axis(0), 16, 0);
+    s[bl].ComputeAt(s[cl], ko).DoubleBuffer();
+    const ir::Function f = MustLower(s);
+    const std::vector<ir::Tensor> t = Execute(f);
+    for (int64_t x = 0; x < m; ++x) {
+      for (int64_t y = 0; y < n; ++y) {
+        double sum = 0;
+        for (int64_t kk = 0; kk < k; ++kk) sum += t[0].Float(x * k + kk) * t[1].Float(kk * n + y);
+        EXPECT_EQ(t[2].Float(x * n + y), sum) << x << " " << y;
+      }
+    }
+    if (m == 8) {
+      EXPECT_EQ(ir::Print(f.body), R"(thread (tid, 2) {
+  for (yo, 0, 2) {
+    allocate CL: f32[4, 4] @nmem
+    for (x.init, 0, 4) {
+      for (y.init, 0, 4) {
+        CL[x.init, y.init] = 0.0
+      }
+    }
+    for (ko, 0, 2) {
+      allocate AL: f32[4, 16] @nmem
+      pragma "double_buffer" {
+        allocate BL: f32[4, 4] @wmem
+        for (i, 0, 4) {
+          for (j, 0, 4) {
+            AL[i, j] = A[tid * 4 + i, ko * 4 + j]
+          }
+        }
+        for (i, 0, 4) {
+          for (j, 0, 4) {
+            BL[i, j] = B[ko * 4 + i, yo * 4 + j]
+          }
+        }
+        for (ki, 0, 4) {
+          for (x, 0, 4) {
+            for (y, 0, 4) {
+              CL[x, y] = CL[x, y] + AL[x, ki] * BL[ki, y]
+            }
+          }
+        }
+      }
+    }
+    for (xi, 0, 4) {
+      for (yi, 0, 4) {
+        C[tid * 4 + xi, yo * 4 + yi] = CL[xi, yi]
+      }
+    }
+  }
+}
+)");
+    }
+  }
+}
+
+TEST(LowerTest, Conv2dWithPaddingAndStride) {
+  constexpr int64_t kC = 3, kH = 9, kK = 4, kR = 3, kStride = 2, kPad = 1;
+  constexpr int64_t kO = (kH + 2 * kPad - kR) / kStride + 1;
+  Graph g("conv");
+  Tensor a = g.Placeholder("A", {kC, kH, kH}, Type::kI32);
+  Tensor w = g.Placeholder("W", {kK, kC, kR, kR}, Type::kI32);
+  Tensor padded = g.Compute("P", {kC, kH + 2 * kPad, kH + 2 * kPad}, [&](Expr c, Expr y, Expr x) {
+    auto inside = [&](Expr i) { return ir::And(kPad <= i, i < kH + kPad); };
+    return Select(ir::And(inside(y), inside(x)), a(c, y - kPad, x - kPad), 0);
+  });
+  const ReduceAxis c = g.ReduceAxisOf("c", kC);
+  const ReduceAxis ry = g.ReduceAxisOf("ry", kR);
+  const ReduceAxis rx = g.ReduceAxisOf("rx", kR);
+  Tensor o = g.Compute("O", {kK, kO, kO}, [&](Expr k, Expr y, Expr x) {
+    return ReduceSum(padded(c, y * kStride + ry, x * kStride + rx) * w(k, c, ry, rx), c, ry, rx);
+  });
+  Schedule s(o);
+  auto [yo, yi] = s[o].Split(s[o].axis(1), 2);
+  s[o].Reorder({yo, s[o].reduce_axis(0), s[o].axis(0)});
+  s[padded].SetScope("nmem").ComputeAt(s[o], yo);
+  const ir::Function f = MustLower(s);
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate P: i32[3, 5, 11] @nmem\n"));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t k = 0; k < kK; ++k) {
+    for (int64_t y = 0; y < kO; ++y) {
+      for (int64_t x = 0; x < kO; ++x) {
+        int64_t sum = 0;
+        for (int64_t cc = 0; cc < kC; ++cc) {
+          for (int64_t r = 0; r < kR; ++r) {
+            for (int64_t q = 0; q < kR; ++q) {
+              const int64_t ay = y * kStride + r - kPad, ax = x * kStride + q - kPad;
+              if (ay < 0 || ay >= kH || ax < 0 || ax >= kH) continue;
+              sum +=
+                  t[0].Int((cc * kH + ay) * kH + ax) * t[1].Int(((k * kC + cc) * kR + r) * kR + q);
+            }
+          }
+        }
+        EXPECT_EQ(t[2].Int((k * kO + y) * kO + x), sum);
+      }
+    }
+  }
+}
+
+TEST(LowerTest, ReducersAndTheirIdentities) {
+  struct Row {
+    Reducer reducer;
+    Type type;
+    double identity;
+  };
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const Row& row : std::vector<Row>{{Reducer::kSum, Type::kF32, 0},
+                                         {Reducer::kProd, Type::kI32, 1},
+                                         {Reducer::kMin, Type::kF16, infinity},
+                                         {Reducer::kMax, Type::kF32, -infinity},
+                                         {Reducer::kMin, Type::kI8, 127},
+                                         {Reducer::kMax, Type::kI8, -128},
+                                         {Reducer::kMin, Type::kU8, 255},
+                                         {Reducer::kMax, Type::kU8, 0},
+                                         {Reducer::kMin, Type::kI64, 9223372036854775807.0},
+                                         {Reducer::kMax, Type::kI32, -2147483648.0}}) {
+    for (int64_t n : {0, 1, 5}) {
+      Graph g("reduce");
+      Tensor a = g.Placeholder("A", {3, n}, row.type);
+      const ReduceAxis k = g.ReduceAxisOf("k", n);
+      Tensor c = g.Compute("C", {3}, [&](Expr i) { return Body(row.reducer, a(i, k), {k}); });
+      Schedule s(c);
+      s[c].Split(s[c].reduce_axis(0), 2);
+      const std::vector<ir::Tensor> t = Execute(MustLower(s));
+      for (int64_t i = 0; i < 3; ++i) {
+        double value = row.identity;
+        for (int64_t j = 0; j < n; ++j) {
+          const double e = t[0].Value(i * n + j);
+          value = row.reducer == Reducer::kSum    ? value + e
+                  : row.reducer == Reducer::kProd ? value * e
+                  : row.reducer == Reducer::kMin  ? std::min(value, e)
+                                                  : std::max(value, e);
+        }
+        EXPECT_EQ(t[1].Value(i), value) << ir::TypeName(row.type) << " " << n;
+      }
+    }
+  }
+}
+
+TEST(LowerTest, ReduceAxesFromAnotherMinimum) {
+  Graph g("window");
+  Tensor a = g.Placeholder("A", {10}, Type::kI32);
+  const ReduceAxis r = g.ReduceAxisOf("r", 2, 5);
+  Tensor c = g.Compute("C", {4}, [&](Expr i) { return ReduceSum(a(i + r) * r, r); });
+  for (bool split : {false, true}) {
+    Schedule s(c);
+    if (split) s[c].Split(s[c].reduce_axis(0), 3);
+    const ir::Function f = MustLower(s);
+    EXPECT_THAT(ir::Print(f), HasSubstr(split ? "A[i + (ro * 3 + ri + 2)]" : "for (r, 2, 5)"));
+    const std::vector<ir::Tensor> t = Execute(f);
+    for (int64_t i = 0; i < 4; ++i) {
+      int64_t sum = 0;
+      for (int64_t j = 2; j < 7; ++j) sum += t[0].Int(i + j) * j;
+      EXPECT_EQ(t[1].Int(i), sum);
+    }
+  }
+}
+
+TEST(LowerTest, FullReductionToAScalar) {
+  Graph g("sum");
+  Tensor a = g.Placeholder("A", {4, 5}, Type::kI32);
+  const ReduceAxis i = g.ReduceAxisOf("i", 4);
+  const ReduceAxis j = g.ReduceAxisOf("j", 5);
+  Tensor c = g.Compute("C", {}, [&] { return ReduceSum(a(i, j), i, j); });
+  Schedule s(c);
+  s[c].Split(s[c].Fuse(s[c].reduce_axis(0), s[c].reduce_axis(1)), 3);
+  const std::vector<ir::Tensor> t = Execute(MustLower(s));
+  int64_t sum = 0;
+  for (int64_t e = 0; e < 20; ++e) sum += t[0].Int(e);
+  EXPECT_EQ(t[1].Int(0), sum);
+}
+
+// ---- parameters ----
+
+TEST(LowerTest, ParametersInOrder) {
+  Graph g("f");
+  const Expr alpha = g.Scalar("alpha", Type::kF32);
+  Tensor unused = g.Placeholder("unused", {2}, Type::kF32);
+  Tensor a = g.Placeholder("A", {2}, Type::kF32);
+  Tensor b = g.Compute("B", {2}, [&](Expr i) { return a(i) * alpha; });
+  Tensor c = g.Compute("C", {2}, [&](Expr i) { return b(i) + a(i); });
+  Schedule s({c, b});
+  const ir::Function f = MustLower(s);
+  EXPECT_THAT(ir::Print(f), HasSubstr("func f(unused: f32[2] in, A: f32[2] in, C: f32[2] out, "
+                                      "B: f32[2] out, alpha: f32) {"));
+  EXPECT_THAT(ir::Print(f), Not(HasSubstr("allocate")));
+  const std::vector<ir::Tensor> t = Execute(f);
+  EXPECT_EQ(t[2].Float(1), t[1].Float(1) * 3 + t[1].Float(1));
+  EXPECT_EQ(t[3].Float(1), t[1].Float(1) * 3);
+}
+
+TEST(LowerTest, SeveralResultsOfOneLoopNest) {
+  Graph g("moments");
+  Tensor a = g.Placeholder("A", {3, 4}, Type::kI32);
+  const ReduceAxis k = g.ReduceAxisOf("k", 4);
+  std::vector<Tensor> m = g.ComputeMany("M", {3}, [&](Expr i) {
+    return std::vector<Body>{ReduceSum(a(i, k), k), ReduceMax(a(i, k) * a(i, k), k)};
+  });
+  Schedule s(m);
+  EXPECT_EQ(ir::Print(MustLower(s)),
+            R"(func moments(A: i32[3, 4] in, M.0: i32[3] out, M.1: i32[3] out) {
+  for (i, 0, 3) {
+    M.0[i] = 0
+    M.1[i] = -2147483648
+    for (k, 0, 4) {
+      M.0[i] = M.0[i] + A[i, k]
+      M.1[i] = max(M.1[i], A[i, k] * A[i, k])
+    }
+  }
+}
+)");
+  // A result that is no output lives inside the function.
+  Schedule one(m[1]);
+  EXPECT_THAT(ir::Print(MustLower(one)), HasSubstr("allocate M.0: i32[3]\n"));
+}
+
+TEST(LowerTest, ViewsOfAParameter) {
+  Graph g("views");
+  Tensor a = g.Placeholder("A", {4, 6}, Type::kI32);
+  Tensor flat = g.Flatten(a);
+  Tensor c = g.Compute("C", {24}, [&](Expr i) { return flat(i) + 1; });
+  // Read flat only: declared flat.
+  EXPECT_THAT(ir::Print(MustLower(Schedule(c))), HasSubstr("A: i32[24] in"));
+  // Read in both shapes: flat, with the row-major position.
+  Tensor d = g.Compute("D", {4, 6}, [&](Expr i, Expr j) { return a(i, j) + flat(i); });
+  const ir::Function f = MustLower(Schedule(d));
+  EXPECT_THAT(ir::Print(f), HasSubstr("A: i32[24] in"));
+  EXPECT_THAT(ir::Print(f), HasSubstr("D[i, j] = A[i * 6 + j] + A[i]\n"));
+  // Not read flat: as it is.
+  Tensor e = g.Compute("E", {4, 6}, [&](Expr i, Expr j) { return a(i, j); });
+  EXPECT_THAT(ir::Print(MustLower(Schedule(e))), HasSubstr("A: i32[4, 6] in"));
+}
+
+TEST(LowerTest, ReshapeOfAComputedTensor) {
+  Graph g("reshape");
+  Tensor a = g.Placeholder("A", {4, 6}, Type::kI32);
+  Tensor b = g.Compute("B", {4, 6}, [&](Expr i, Expr j) { return a(i, j) * 2; });
+  Tensor c = g.Reshape(b, {3, 8});
+  Schedule s(c);
+  s[b].ComputeInline();
+  const std::vector<ir::Tensor> t = Execute(MustLower(s));
+  for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(t[1].Int(i), t[0].Int(i) * 2);
+}
+
+// ---- index types ----
+
+TEST(LowerTest, LargeTensorsHaveWideIndices) {
+  Graph g("large");
+  Tensor a = g.Placeholder("A", {3'000'000'000}, Type::kI8);
+  Tensor c = g.Compute("C", a.shape(), [&](Expr i) { return a(i); });
+  Schedule s(c);
+  s[c].Split(s[c].axis(0), 4096);
+  EXPECT_THAT(ir::Print(MustLower(s)), HasSubstr("for (io: i64, 0, 732422) {\n"));
+}
+
+TEST(LowerTest, LoopsThatAreTooLongForTheirIndex) {
+  Graph g("long");
+  Tensor a = g.Placeholder("A", {1 << 16}, Type::kI8);
+  const ReduceAxis j = g.ReduceAxisOf("j", 1 << 16);
+  const ReduceAxis k = g.ReduceAxisOf("k", 1 << 16);
+  Tensor c = g.Compute("C", {1}, [&](Expr) { return ReduceMax(a(j) + a(k), j, k); });
+  Schedule s(c);
+  s[c].Fuse(s[c].reduce_axis(0), s[c].reduce_axis(1));
+  EXPECT_EQ(Lower(s).status().message(),
+            "stage C: axis j_k of extent 4294967296 needs i64 indices: give Graph the index type "
+            "i64");
 }
 
 }  // namespace

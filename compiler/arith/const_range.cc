@@ -1,0 +1,177 @@
+#include "compiler/arith/const_range.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+
+namespace polynao::arith {
+namespace {
+
+using Wide = __int128;
+
+bool IsInfinite(int64_t x) { return x == kMinusInfinity || x == kInfinity; }
+
+int64_t Saturate(Wide x) {
+  if (x <= kMinusInfinity) return kMinusInfinity;
+  if (x >= kInfinity) return kInfinity;
+  return static_cast<int64_t>(x);
+}
+
+// An infinite end stays infinite whatever finite number is added to it.
+int64_t AddEnds(int64_t a, int64_t b) {
+  if (IsInfinite(a)) return a;
+  if (IsInfinite(b)) return b;
+  return Saturate(Wide{a} + b);
+}
+
+int64_t Negate(int64_t x) {
+  if (x == kMinusInfinity) return kInfinity;
+  if (x == kInfinity) return kMinusInfinity;
+  return -x;
+}
+
+int64_t MulEnds(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  if (IsInfinite(a) || IsInfinite(b)) return (a < 0) == (b < 0) ? kInfinity : kMinusInfinity;
+  return Saturate(Wide{a} * b);
+}
+
+int64_t DivEnds(int64_t a, int64_t b) {
+  if (IsInfinite(a)) return (a < 0) == (b < 0) ? kInfinity : kMinusInfinity;
+  // A finite value over an ever larger divisor tends to 0, from below to -1 (floor).
+  if (IsInfinite(b)) return a == 0 || (a < 0) == (b < 0) ? 0 : -1;
+  return FloorDiv(a, b);
+}
+
+ConstRange Corners(std::initializer_list<int64_t> corners) {
+  return {std::min(corners), std::max(corners)};
+}
+
+}  // namespace
+
+int64_t FloorDiv(int64_t a, int64_t b) {
+  POLYNAO_CHECK(b != 0) << a << " / 0";
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
+  const int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t FloorMod(int64_t a, int64_t b) {
+  POLYNAO_CHECK(b != 0) << a << " % 0";
+  if (b == -1) return 0;
+  const int64_t remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
+ConstRange ConstRange::OfType(ir::Type type) {
+  switch (type) {
+    case ir::Type::kI1:
+      return {0, 1};
+    case ir::Type::kI8:
+      return {-128, 127};
+    case ir::Type::kU8:
+      return {0, 255};
+    case ir::Type::kI16:
+      return {-32768, 32767};
+    case ir::Type::kI32:
+      return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
+    case ir::Type::kI64:
+      return Everything();
+    case ir::Type::kF16:
+    case ir::Type::kBF16:
+    case ir::Type::kF32:
+    case ir::Type::kF64:
+      break;
+  }
+  POLYNAO_UNREACHABLE("range of " << ir::TypeName(type));
+}
+
+std::optional<int64_t> ConstRange::Count() const {
+  if (IsEmpty()) return 0;
+  if (!IsBounded()) return std::nullopt;
+  const Wide count = Wide{max} - min + 1;
+  if (count > kInfinity) return std::nullopt;
+  return static_cast<int64_t>(count);
+}
+
+std::string ConstRange::ToString() const {
+  if (IsEmpty()) return "[]";
+  return absl::StrCat("[", min == kMinusInfinity ? "-inf" : absl::StrCat(min), ", ",
+                      max == kInfinity ? "inf" : absl::StrCat(max), "]");
+}
+
+ConstRange Intersect(ConstRange a, ConstRange b) {
+  return {std::max(a.min, b.min), std::min(a.max, b.max)};
+}
+
+ConstRange Union(ConstRange a, ConstRange b) {
+  if (a.IsEmpty()) return b;
+  if (b.IsEmpty()) return a;
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+ConstRange operator+(ConstRange a, ConstRange b) {
+  if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
+  return {AddEnds(a.min, b.min), AddEnds(a.max, b.max)};
+}
+
+ConstRange operator-(ConstRange a, ConstRange b) {
+  if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
+  return a + ConstRange{Negate(b.max), Negate(b.min)};
+}
+
+ConstRange operator*(ConstRange a, ConstRange b) {
+  if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
+  return Corners(
+      {MulEnds(a.min, b.min), MulEnds(a.min, b.max), MulEnds(a.max, b.min), MulEnds(a.max, b.max)});
+}
+
+ConstRange FloorDiv(ConstRange a, ConstRange b) {
+  ConstRange result = ConstRange::Nothing();
+  if (a.IsEmpty()) return result;
+  // The quotient is monotonic in each operand while the divisor keeps its sign.
+  for (ConstRange part : {Intersect(b, {kMinusInfinity, -1}), Intersect(b, {1, kInfinity})}) {
+    if (part.IsEmpty()) continue;
+    result = Union(result, Corners({DivEnds(a.min, part.min), DivEnds(a.min, part.max),
+                                    DivEnds(a.max, part.min), DivEnds(a.max, part.max)}));
+  }
+  return result;
+}
+
+ConstRange FloorMod(ConstRange a, ConstRange b) {
+  ConstRange result = ConstRange::Nothing();
+  if (a.IsEmpty() || b.IsEmpty()) return result;
+  if (b.IsPoint() && b.min != 0 && a.IsBounded()) {
+    // All of `a` between two multiples of the divisor: the remainder only shifts.
+    if (FloorDiv(a.min, b.min) == FloorDiv(a.max, b.min)) {
+      return Corners({FloorMod(a.min, b.min), FloorMod(a.max, b.min)});
+    }
+  }
+  if (b.max > 0) {
+    // 0 <= a % b < b, and a % b <= a for a >= 0; a % b is a itself if 0 <= a < b throughout.
+    ConstRange positive = {0, AddEnds(b.max, -1)};
+    if (a.min >= 0) positive.max = std::min(positive.max, a.max);
+    if (a.min >= 0 && b.min > 0 && a.max < b.min) positive.min = a.min;
+    result = Union(result, positive);
+  }
+  if (b.min < 0) {
+    ConstRange negative = {AddEnds(b.min, 1), 0};
+    if (a.max <= 0) negative.min = std::max(negative.min, a.min);
+    result = Union(result, negative);
+  }
+  return result;
+}
+
+ConstRange Min(ConstRange a, ConstRange b) {
+  if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
+  return {std::min(a.min, b.min), std::min(a.max, b.max)};
+}
+
+ConstRange Max(ConstRange a, ConstRange b) {
+  if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
+  return {std::max(a.min, b.min), std::max(a.max, b.max)};
+}
+
+}  // namespace polynao::arith

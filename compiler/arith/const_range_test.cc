@@ -1,0 +1,113 @@
+#include "compiler/arith/const_range.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace polynao::arith {
+namespace {
+
+struct Operation {
+  std::string name;
+  std::function<ConstRange(ConstRange, ConstRange)> range;
+  std::function<std::optional<int64_t>(int64_t, int64_t)> value;
+  bool smallest;  // whether the interval must be the smallest possible
+};
+
+const std::vector<Operation>& Operations() {
+  static const auto* operations = new std::vector<Operation>{
+      {"+", [](auto a, auto b) { return a + b; }, [](auto a, auto b) { return a + b; }, true},
+      {"-", [](auto a, auto b) { return a - b; }, [](auto a, auto b) { return a - b; }, true},
+      {"*", [](auto a, auto b) { return a * b; }, [](auto a, auto b) { return a * b; }, true},
+      {"min", [](auto a, auto b) { return Min(a, b); },
+       [](auto a, auto b) { return std::min(a, b); }, true},
+      {"max", [](auto a, auto b) { return Max(a, b); },
+       [](auto a, auto b) { return std::max(a, b); }, true},
+      {"/", [](auto a, auto b) { return FloorDiv(a, b); },
+       [](int64_t a, int64_t b) -> std::optional<int64_t> {
+         if (b == 0) return std::nullopt;
+         return FloorDiv(a, b);
+       },
+       true},
+      {"%", [](auto a, auto b) { return FloorMod(a, b); },
+       [](int64_t a, int64_t b) -> std::optional<int64_t> {
+         if (b == 0) return std::nullopt;
+         return FloorMod(a, b);
+       },
+       false},
+  };
+  return *operations;
+}
+
+// Every pair of intervals inside [-5, 5], every pair of values in them.
+TEST(ConstRangeTest, HoldsAllResultsAndNoMoreThanNeeded) {
+  constexpr int64_t kEdge = 5;
+  for (const Operation& op : Operations()) {
+    for (int64_t a0 = -kEdge; a0 <= kEdge; ++a0) {
+      for (int64_t a1 = a0; a1 <= kEdge; ++a1) {
+        for (int64_t b0 = -kEdge; b0 <= kEdge; ++b0) {
+          for (int64_t b1 = b0; b1 <= kEdge; ++b1) {
+            ConstRange exact = ConstRange::Nothing();
+            for (int64_t a = a0; a <= a1; ++a) {
+              for (int64_t b = b0; b <= b1; ++b) {
+                const auto value = op.value(a, b);
+                if (value) exact = Union(exact, ConstRange::Point(*value));
+              }
+            }
+            const ConstRange range = op.range({a0, a1}, {b0, b1});
+            ASSERT_TRUE(range.Contains(exact))
+                << ConstRange{a0, a1}.ToString() << op.name << ConstRange{b0, b1}.ToString()
+                << " gives " << range.ToString() << ", must hold " << exact.ToString();
+            if (op.smallest) {
+              ASSERT_EQ(range, exact)
+                  << ConstRange{a0, a1}.ToString() << op.name << ConstRange{b0, b1}.ToString();
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ConstRangeTest, InfinityAbsorbs) {
+  const ConstRange from_zero = {0, kInfinity};
+  EXPECT_EQ(from_zero + ConstRange::Point(5), (ConstRange{5, kInfinity}));
+  EXPECT_EQ(from_zero - from_zero, ConstRange::Everything());
+  EXPECT_EQ(from_zero * ConstRange::Point(-2), (ConstRange{kMinusInfinity, 0}));
+  EXPECT_EQ(from_zero * ConstRange::Point(0), ConstRange::Point(0));
+  EXPECT_EQ(FloorDiv(from_zero, ConstRange::Point(4)), from_zero);
+  EXPECT_EQ(FloorDiv(ConstRange{3, 9}, ConstRange{1, kInfinity}), (ConstRange{0, 9}));
+  EXPECT_EQ(FloorDiv(ConstRange{-9, 9}, ConstRange{1, kInfinity}), (ConstRange{-9, 9}));
+  EXPECT_EQ(FloorMod(ConstRange::Everything(), ConstRange::Point(4)), (ConstRange{0, 3}));
+  EXPECT_EQ(FloorMod(ConstRange::Everything(), ConstRange::Point(-4)), (ConstRange{-3, 0}));
+}
+
+TEST(ConstRangeTest, SaturatesInsteadOfWrapping) {
+  const ConstRange big = {int64_t{1} << 62, int64_t{1} << 62};
+  EXPECT_EQ((big * ConstRange::Point(4)).max, kInfinity);
+  EXPECT_EQ((big * ConstRange::Point(-4)).min, kMinusInfinity);
+  EXPECT_EQ((big + big + big).max, kInfinity);
+  EXPECT_EQ((ConstRange{5, kInfinity}.Count()), std::nullopt);
+  EXPECT_EQ((ConstRange{5, 9}.Count()), 5);
+}
+
+TEST(ConstRangeTest, NothingStaysNothing) {
+  EXPECT_TRUE((ConstRange::Nothing() + ConstRange::Point(1)).IsEmpty());
+  EXPECT_TRUE(Min(ConstRange::Point(1), ConstRange::Nothing()).IsEmpty());
+  EXPECT_TRUE(FloorDiv(ConstRange::Point(1), ConstRange::Point(0)).IsEmpty());
+  EXPECT_EQ(ConstRange::Nothing().ToString(), "[]");
+}
+
+TEST(ConstRangeTest, TypesHoldTheirEnds) {
+  for (ir::Type type :
+       {ir::Type::kI1, ir::Type::kI8, ir::Type::kU8, ir::Type::kI16, ir::Type::kI32}) {
+    const ConstRange range = ConstRange::OfType(type);
+    EXPECT_TRUE(ir::FitsInt(type, range.min) && ir::FitsInt(type, range.max));
+    EXPECT_FALSE(ir::FitsInt(type, range.min - 1) || ir::FitsInt(type, range.max + 1));
+  }
+}
+
+}  // namespace
+}  // namespace polynao::arith

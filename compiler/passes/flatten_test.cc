@@ -1,0 +1,53 @@
+#include "compiler/passes/flatten.h"
+
+#include "compiler/passes/pass_test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string After(std::string_view text) { return RunPass(text, Flatten, TestTarget()); }
+
+TEST(FlattenTest, ParametersAndAllocations) {
+  EXPECT_EQ(After("func f(A: f32[4, 14] in, B: f32[2, 4, 14] out) {"
+                " for (i, 0, 4) { for (j, 0, 14) { allocate L: f32[1, 3]"
+                " L[0, 2] = A[i, j] B[1, i, j] = L[0, 2] + 1.0 } } }"),
+            "func f(A: f32[56] in, B: f32[112] out) {\n"
+            "  for (i, 0, 4) {\n"
+            "    for (j, 0, 14) {\n"
+            "      allocate L: f32[3]\n"
+            "      L[2] = A[i * 14 + j]\n"
+            "      B[56 + i * 14 + j] = L[2] + 1.0\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
+}
+
+TEST(FlattenTest, ScalarCellsAndSymbolicExtents) {
+  const std::string text =
+      After("func f(A: f32[] in, B: f32[n, m] out, n: i32, m: i32) {"
+          " for (i, 0, n) { for (j, 0, m) { B[i, j] = A[] } } }");
+  EXPECT_THAT(text, HasSubstr("A: f32[1] in, B: f32[n * m] out"));
+  EXPECT_THAT(text, HasSubstr("B[i * m + j] = A[0]"));
+}
+
+TEST(FlattenTest, LargeBuffersIndexWithI64) {
+  EXPECT_THAT(RunPass("func f(A: i8[65536, 65536] in, B: i8[1] out, i: i32) { B[0] = A[i, 3] }",
+                      Flatten, TestTarget(), /*same_meaning=*/false),
+              HasSubstr("B[0] = A[cast(i64, i) * 65536 + 3]"));
+}
+
+TEST(FlattenTest, FlatFunctionsStayAsTheyAre) {
+  const std::string text = "func f(A: f32[4] in, B: f32[4] out) {\n"
+                           "  for (i, 0, 4) {\n"
+                           "    B[i] = A[i]\n"
+                           "  }\n"
+                           "}\n";
+  EXPECT_EQ(After(text), text);
+}
+
+}  // namespace
+}  // namespace polynao

@@ -1,0 +1,73 @@
+#include "compiler/passes/same_meaning.h"
+
+#include <vector>
+
+#include "base/status.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/shapes.h"
+
+namespace polynao {
+
+using ir::Function;
+
+absl::Status CheckSameMeaning(const Function& before, const Function& after, const Target& target,
+                              uint64_t seed) {
+  ir::InterpreterOptions options;
+  if (target.instructions != nullptr) options.intrinsics = &target.instructions->intrinsics();
+  if (before.params.size() != after.params.size()) {
+    return absl::InternalError("the number of parameters changed");
+  }
+  struct Run {
+    std::vector<ir::Tensor> tensors;
+    absl::Status status;
+  };
+  const auto run = [&](const Function& function) -> absl::StatusOr<Run> {
+    Run result;
+    // Scalars first: extents may use them.
+    ir::IntValues scalars;
+    std::vector<ir::Argument> arguments(function.params.size());
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.var) continue;
+      const int64_t value = 1 + static_cast<int64_t>((seed + i * 7) % 5);
+      arguments[i] = ir::IsFloat(param.var.type()) ? ir::Argument::Float(static_cast<double>(value))
+                                                   : ir::Argument::Int(value);
+      if (ir::IsInt(param.var.type())) scalars[param.var] = value;
+    }
+    ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes,
+                     ir::ParameterShapes(function, scalars));
+    result.tensors.reserve(function.params.size());
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.buffer) continue;
+      result.tensors.push_back(ir::RandomTensor(
+          param.buffer->type, shapes[result.tensors.size()], seed + result.tensors.size()));
+      arguments[i] = ir::Argument::Of(&result.tensors.back());
+    }
+    result.status = ir::Interpret(function, arguments, nullptr, options);
+    return result;
+  };
+  ASSIGN_OR_RETURN(Run a, run(before));
+  ASSIGN_OR_RETURN(Run b, run(after));
+  if (a.status.ok() != b.status.ok()) {
+    return absl::InternalError(a.status.ok()
+                                   ? StrCat("it stops: ", ToStd(b.status.message()))
+                                   : StrCat("it no longer stops: ", ToStd(a.status.message())));
+  }
+  if (!a.status.ok()) return absl::OkStatus();
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    b.tensors[i].shape = a.tensors[i].shape;
+    if (a.tensors[i].bytes == b.tensors[i].bytes) continue;
+    if (a.tensors[i].bytes.size() != b.tensors[i].bytes.size()) {
+      return absl::InternalError(StrCat("buffer ", i, " has another size"));
+    }
+    const ir::Difference d = ir::Compare(a.tensors[i], b.tensors[i]);
+    if (d.where < 0) continue;  // NaNs of other bits
+    return absl::InternalError(StrCat("buffer ", i, ", element ", d.where, ": ",
+                                      a.tensors[i].Value(d.where), " became ",
+                                      b.tensors[i].Value(d.where), " (seed ", seed, ")"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace polynao

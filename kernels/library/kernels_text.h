@@ -1,0 +1,13 @@
+// The texts of the library's kernels, put into the program when it is built.
+#ifndef KERNELS_LIBRARY_KERNELS_TEXT_H_
+#define KERNELS_LIBRARY_KERNELS_TEXT_H_
+
+#include <string_view>
+
+namespace polynao::kernels {
+
+std::string_view BinaryKernelText();  // binary.nasm
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_LIBRARY_KERNELS_TEXT_H_

@@ -1,0 +1,15 @@
+// Elementwise operators of two tensors: add, sub, mul, max, min.
+#ifndef KERNELS_TE_ELEMENTWISE_H_
+#define KERNELS_TE_ELEMENTWISE_H_
+
+#include <vector>
+
+#include "kernels/te/operators.h"
+
+namespace polynao::kernels {
+
+std::vector<Operator> ElementwiseOperators();
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_ELEMENTWISE_H_

@@ -1,0 +1,65 @@
+// The operators: what they take, what they compute (a plain-loop reference), and how they are written
+// as tensor expressions with a schedule for each target.
+#ifndef KERNELS_TE_OPERATORS_H_
+#define KERNELS_TE_OPERATORS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "isa/machine.h"
+
+namespace polynao::kernels {
+
+// One use of an operator: nao run OP --shape=SHAPE --dtype=DTYPE.
+struct OperatorCase {
+  std::string op;
+  std::vector<int64_t> shape;
+  ir::Type dtype = ir::Type::kF16;
+};
+
+struct TensorSpec {
+  std::string name;
+  ir::Type type;
+  std::vector<int64_t> shape;
+};
+
+struct Operator {
+  std::string name;
+  std::string doc;  // "C = A + B, element by element"
+  // Inputs, then outputs; as many as `inputs` are read.
+  std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
+  size_t inputs = 0;
+  // What the case must do at least, for bound_cycles.
+  std::function<isa::Work(const OperatorCase&)> work;
+  // Computes the outputs from the inputs with plain loops that share nothing with the compiler.
+  std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
+                     absl::Span<ir::Tensor> outputs)>
+      reference;
+  // The function for a target: parameters are the inputs, then the outputs. A parameter may have
+  // another shape of as many elements (elementwise operators are one-dimensional).
+  std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+};
+
+absl::Span<const Operator> Operators();
+
+// The operator and a check of the case: the name exists, the shape is one (extents of 0 and more,
+// fewer than 2^40 elements). Errors say what there is.
+absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
+
+// Parses "255x27x27"; "" and "scalar" are the shape of one element without dimensions.
+absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text);
+// "255x27x27".
+std::string ShapeText(absl::Span<const int64_t> shape);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_OPERATORS_H_

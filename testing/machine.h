@@ -1,0 +1,17 @@
+// The machines of simulator/configs, for tests. The test needs `data = ["//simulator/configs"]`.
+#ifndef TESTING_MACHINE_H_
+#define TESTING_MACHINE_H_
+
+#include <string>
+#include <vector>
+
+#include "isa/machine.h"
+
+namespace polynao {
+
+// The machine of simulator/configs/NAME.toml with overrides; a failed check if it is not valid.
+isa::Machine TestMachine(const std::string& name, const std::vector<std::string>& overrides = {});
+
+}  // namespace polynao
+
+#endif  // TESTING_MACHINE_H_

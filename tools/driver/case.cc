@@ -1,0 +1,260 @@
+#include "tools/driver/case.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/status.h"
+#include "compiler/codegen/c/run_c.h"
+#include "compiler/codegen/diannao/diannao.h"
+#include "compiler/codegen/llvm/compile.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/shapes.h"
+#include "compiler/passes/registry.h"
+#include "kernels/library/library.h"
+#include "simulator/configs/configs_text.h"
+#include "tools/driver/files.h"
+
+namespace polynao::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kernels::Operator;
+using kernels::OperatorCase;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Gives tensors the shapes of a function's parameters, which have as many elements.
+absl::Status ShapeLikeParameters(const ir::Function& function, std::vector<ir::Tensor>& tensors) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes, ir::ParameterShapes(function, {}));
+  POLYNAO_CHECK(shapes.size() == tensors.size()) << function.name;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t count = tensors[i].element_count();
+    tensors[i].shape = shapes[i];
+    POLYNAO_CHECK(tensors[i].element_count() == count) << function.name << ", parameter " << i;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ir::Argument> Arguments(std::vector<ir::Tensor>& tensors) {
+  std::vector<ir::Argument> arguments;
+  for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
+  return arguments;
+}
+
+// Median time of running `run`, which has run before, in nanoseconds; about 50 ms in all.
+template <typename Run>
+absl::StatusOr<double> MedianTime(const Run& run) {
+  std::vector<double> times;
+  const Clock::time_point start = Clock::now();
+  do {
+    const Clock::time_point begin = Clock::now();
+    RETURN_IF_ERROR(run());
+    times.push_back(MillisecondsSince(begin) * 1e6);
+  } while (times.size() < 3 || (times.size() < 1000 && MillisecondsSince(start) < 50));
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  return times[times.size() / 2];
+}
+
+absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
+                                           const Target& target) {
+  ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
+  ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
+  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false}));
+  return function;
+}
+
+}  // namespace
+
+double CaseReport::efficiency() const {
+  if (!simulated || simulated->cycles == 0) return 0;
+  return static_cast<double>(bound_cycles) / static_cast<double>(simulated->cycles);
+}
+
+nlohmann::ordered_json CaseReport::ToJson() const {
+  nlohmann::ordered_json json;
+  json["op"] = operator_case.op;
+  json["shape"] = operator_case.shape;
+  json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  json["target"] = settings.target;
+  json["impl"] = settings.impl;
+  json["seed"] = settings.seed;
+  json["ok"] = ok;
+  json["max_abs_error"] = max_abs_error;
+  json["max_rel_error"] = max_rel_error;
+  json["cycles"] = nullptr;
+  json["time_ns"] = nullptr;
+  json["bound_cycles"] = nullptr;
+  json["efficiency"] = nullptr;
+  json["bytes"] = nullptr;
+  json["instructions"] = nullptr;
+  json["compile_ms"] = compile_ms;
+  json["simulate_ms"] = nullptr;
+  if (time_ns) json["time_ns"] = *time_ns;
+  if (simulated) {
+    json["cycles"] = simulated->cycles;
+    json["launch_cycles"] = simulated->launch_cycles;
+    json["bound_cycles"] = bound_cycles;
+    json["efficiency"] = efficiency();
+    nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
+    for (int from = 0; from < isa::kSpaceCount; ++from) {
+      for (int to = 0; to < isa::kSpaceCount; ++to) {
+        if (const int64_t count = simulated->path_bytes[from][to]) {
+          bytes[StrCat(isa::SpaceName(static_cast<isa::Space>(from)), "_",
+                       isa::SpaceName(static_cast<isa::Space>(to)))] = count;
+        }
+      }
+    }
+    bytes["gmem_moved"] = simulated->gmem_read_moved + simulated->gmem_written_moved;
+    json["bytes"] = bytes;
+    json["instructions"] = simulated->instruction_count();
+    json["simulate_ms"] = simulate_ms;
+    nlohmann::ordered_json counters = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : simulated->Rows()) counters[name] = value;
+    json["counters"] = counters;
+    json["config"] = machine->name;
+    json["machine"] = machine->parameters;
+  }
+  return json;
+}
+
+absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
+                                         const std::vector<std::string>& overrides) {
+  std::string names;
+  for (const simulator::ConfigText& text : simulator::ConfigTexts()) {
+    if (text.name == config) {
+      return isa::ParseMachine(text.text, StrCat(text.name, ".toml"), overrides);
+    }
+    StrAppend(&names, names.empty() ? "" : ", ", text.name);
+  }
+  if (config.find('/') == std::string::npos && config.find('.') == std::string::npos) {
+    return InvalidInput("no config is named '", config, "'; there are: ", names,
+                        ", or give the path of a .toml file");
+  }
+  ASSIGN_OR_RETURN(std::string text, ReadFile(config));
+  return isa::ParseMachine(text, config, overrides);
+}
+
+absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine) {
+  std::string names;
+  for (std::string_view known : TargetNames()) {
+    if (known == name) {
+      Target target;
+      target.name = name;
+      if (name == "diannao") {
+        target.instructions = &isa::DianNao();
+        target.machine = machine;
+      }
+      return target;
+    }
+    StrAppend(&names, names.empty() ? "" : ", ", known);
+  }
+  return InvalidInput("no target is named '", name, "'; there are: ", names);
+}
+
+absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,
+                                          const std::string& impl) {
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  BuiltProgram built;
+  if (impl == "library") {
+    ASSIGN_OR_RETURN(kernels::LibraryKernel kernel, kernels::FindLibraryKernel(c, target));
+    built.program = std::move(kernel.program);
+    built.scalars = std::move(kernel.scalars);
+    return built;
+  }
+  if (impl != "compiled") {
+    return InvalidInput("no implementation is named '", impl, "'; there are: compiled, library");
+  }
+  ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target));
+  ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
+  built.scalars.assign(built.program.params.size(), 0);
+  return built;
+}
+
+absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& settings) {
+  CaseReport report;
+  report.operator_case = c;
+  report.settings = settings;
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
+  if (settings.impl != "compiled" && settings.target != "diannao") {
+    return InvalidInput("--impl=", settings.impl, " is a program of the tensor ISA: expected "
+                        "--target=diannao, found --target=", settings.target);
+  }
+
+  const std::vector<kernels::TensorSpec> specs = op->tensors(c);
+  std::vector<ir::Tensor> tensors;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    tensors.push_back(i < op->inputs
+                          ? ir::RandomTensor(specs[i].type, specs[i].shape, settings.seed + i)
+                          : ir::Tensor(specs[i].type, specs[i].shape));
+  }
+  std::vector<ir::Tensor> expected(tensors.begin() + op->inputs, tensors.end());
+  op->reference(c, absl::MakeSpan(tensors).subspan(0, op->inputs), absl::MakeSpan(expected));
+
+  const Clock::time_point compile_start = Clock::now();
+  if (settings.target == "diannao") {
+    ASSIGN_OR_RETURN(BuiltProgram built, BuildProgram(c, target, settings.impl));
+    report.compile_ms = MillisecondsSince(compile_start);
+    std::vector<simulator::Argument> arguments;
+    size_t next = 0;
+    for (size_t i = 0; i < built.program.params.size(); ++i) {
+      const isa::ProgramParam& param = built.program.params[i];
+      if (!param.is_tensor) {
+        arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+        continue;
+      }
+      POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+      if (!param.any_shape) tensors[next].shape = param.shape;
+      arguments.push_back(simulator::Argument::Of(&tensors[next++]));
+    }
+    const simulator::RunOptions options = {.machine = &machine,
+                                           .check_hazards = settings.check_hazards,
+                                           .trace = settings.trace};
+    const Clock::time_point simulate_start = Clock::now();
+    ASSIGN_OR_RETURN(report.simulated,
+                     simulator::Run(*target.instructions, built.program, arguments, options));
+    report.simulate_ms = MillisecondsSince(simulate_start);
+    ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
+    report.machine = machine;
+  } else {
+    ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target));
+    RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
+    const std::vector<ir::Argument> arguments = Arguments(tensors);
+    if (settings.target == "interp") {
+      ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
+                       ir::Interpreter::Create(function));
+      report.compile_ms = MillisecondsSince(compile_start);
+      const Clock::time_point start = Clock::now();
+      RETURN_IF_ERROR(interpreter->Run(arguments));
+      report.time_ns = MillisecondsSince(start) * 1e6;
+    } else if (settings.target == "cpu") {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
+                       codegen::Compile(function));
+      report.compile_ms = MillisecondsSince(compile_start);
+      RETURN_IF_ERROR(compiled->Run(arguments));
+      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
+    } else {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
+                       codegen::CompiledC::Create({function}));
+      report.compile_ms = MillisecondsSince(compile_start);
+      RETURN_IF_ERROR(compiled->Run(0, arguments));
+      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(0, arguments); }));
+    }
+  }
+
+  report.ok = true;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ir::Tensor& actual = tensors[op->inputs + i];
+    actual.shape = expected[i].shape;
+    const ir::Difference difference = ir::Compare(actual, expected[i]);
+    report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
+    report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
+    if (difference.where >= 0) report.ok = false;
+  }
+  return report;
+}
+
+}  // namespace polynao::driver

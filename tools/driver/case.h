@@ -1,0 +1,75 @@
+// One operator case, compiled or hand-written, run on a target and compared with its reference.
+#ifndef TOOLS_DRIVER_CASE_H_
+#define TOOLS_DRIVER_CASE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "isa/machine.h"
+#include "isa/program.h"
+#include "kernels/te/operators.h"
+#include "nlohmann/json.hpp"
+#include "simulator/report.h"
+#include "simulator/simulator.h"
+
+namespace polynao::driver {
+
+struct CaseSettings {
+  std::string target = "diannao";
+  std::string impl = "compiled";  // or "library"
+  std::string config = "mlu270";  // a name in simulator/configs, or a path
+  std::vector<std::string> overrides;  // "core.nmem_kib=256"
+  uint64_t seed = 1;
+  simulator::TraceOptions trace;
+  bool check_hazards = true;
+};
+
+struct CaseReport {
+  kernels::OperatorCase operator_case;
+  CaseSettings settings;
+  bool ok = false;  // all values agree with the reference
+  double max_abs_error = 0;
+  double max_rel_error = 0;
+  int64_t bound_cycles = 0;
+  double compile_ms = 0;
+  // DianNao.
+  std::optional<isa::Machine> machine;
+  std::optional<simulator::RunResult> simulated;
+  double simulate_ms = 0;
+  // CPU and C: median of several runs.
+  std::optional<double> time_ns;
+
+  double efficiency() const;  // bound_cycles / cycles; 0 if nothing was simulated
+  // The object that `nao run --json` prints.
+  nlohmann::ordered_json ToJson() const;
+};
+
+// The machine of a configuration: a name in simulator/configs or the path of a .toml file.
+absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
+                                         const std::vector<std::string>& overrides);
+
+// The target of that name; accelerators point to `machine`, which must outlive it.
+absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
+
+// The DianNao program of a case: compiled from its tensor expression, or from kernels/library.
+struct BuiltProgram {
+  isa::Program program;
+  // Values of the program's scalar parameters, in order among all parameters (tensors: unused).
+  std::vector<int64_t> scalars;
+};
+absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
+                                          const std::string& impl);
+
+// Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run; values
+// that differ from the reference are no error here but `ok == false`.
+absl::StatusOr<CaseReport> RunCase(const kernels::OperatorCase& c, const CaseSettings& settings);
+
+}  // namespace polynao::driver
+
+#endif  // TOOLS_DRIVER_CASE_H_

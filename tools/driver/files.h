@@ -1,0 +1,24 @@
+// Reading and writing whole files.
+#ifndef TOOLS_DRIVER_FILES_H_
+#define TOOLS_DRIVER_FILES_H_
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace polynao::driver {
+
+absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Writes the whole file or, on an error, leaves what was there: the text goes to a temporary file
+// beside it, which then takes its name.
+absl::Status WriteFile(const std::string& path, std::string_view contents);
+
+// Makes the directory if it does not exist, and those above it.
+absl::Status MakeDirectory(const std::string& path);
+
+}  // namespace polynao::driver
+
+#endif  // TOOLS_DRIVER_FILES_H_
