@@ -53,7 +53,7 @@ struct PipelineOptions {
   bool check = false;
   uint64_t check_seed = 1;
   // Passes to leave out, and after how many to stop (-1: never).
-  std::vector<std::string> skip;
+  std::vector<std::string> skip = {};
   int stop_after = -1;
   // Called after each pass.
   struct Step {
@@ -63,7 +63,7 @@ struct PipelineOptions {
     double milliseconds;
     std::vector<std::string> stats;
   };
-  std::function<void(const Step&)> on_step;
+  std::function<void(const Step&)> on_step = {};
   bool stats = false;
 };
 

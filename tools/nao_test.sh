@@ -1,0 +1,101 @@
+#!/bin/bash
+# The command line as scripts use it: exit codes, JSON on stdout alone, clear errors, no partial files.
+set -uo pipefail
+# shellcheck source=tools/test_lib.sh
+source tools/test_lib.sh nao
+
+nao=$PWD/tools/nao
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# fails MESSAGE COMMAND...: the command ends with exit code 1, prints nothing on stdout, and MESSAGE
+# (a regular expression) on stderr.
+fails() {
+  local message=$1
+  shift
+  local code=0
+  "$@" >"$work/out" 2>"$work/err" || code=$?
+  [[ $code -eq 1 && ! -s $work/out ]] && grep -qE "$message" "$work/err" && return 0
+  echo "exit code $code, stdout $(wc -c <"$work/out") bytes, stderr: $(cat "$work/err")" >&2
+  return 1
+}
+
+json_field() { sed -n "s/^  \"$2\": \(.*[^,]\),\{0,1\}\$/\1/p" "$1"; }
+
+run_json() {
+  "$nao" run add --shape=255x27x27 --target=diannao --json >"$work/run.json" &&
+    [[ $(json_field "$work/run.json" ok) == true ]] &&
+    [[ $(json_field "$work/run.json" max_abs_error) == 0.0 ]] &&
+    awk -v e="$(json_field "$work/run.json" efficiency)" 'BEGIN { exit !(e >= 0.6) }' &&
+    [[ $(head -c 1 "$work/run.json") == '{' ]]
+}
+expect "run --json prints one object and exits 0" pass "" run_json
+
+compile_and_simulate() {
+  "$nao" compile add --shape=63x65 -o "$work/add" >/dev/null &&
+    "$nao" disasm "$work/add/add.bin" -o "$work/add/again.nasm" &&
+    cmp "$work/add/add.nasm" "$work/add/again.nasm" &&
+    "$nao" asm "$work/add/again.nasm" -o "$work/add/again.bin" &&
+    cmp "$work/add/add.bin" "$work/add/again.bin" &&
+    "$nao" sim "$work/add/add.bin" --json | grep -q '"cycles"'
+}
+expect "compile, disasm, asm and sim agree" pass "" compile_and_simulate
+
+opt_checked() {
+  "$nao" compile add --shape=100 --target=interp -o "$work/interp" >/dev/null &&
+    "$nao" opt "$work/interp/add.nir" --check --stats --print-after-all -o "$work/opt.nir" \
+      2>"$work/steps" &&
+    grep -q '^// after sync' "$work/steps" && "$nao" opt "$work/opt.nir" --passes=simplify >/dev/null
+}
+expect "opt --check runs the pipeline and prints each step" pass "" opt_checked
+
+pictures() {
+  "$nao" run add --shape=100 --trace="$work/t.json" --timeline="$work/t.svg" >/dev/null &&
+    grep -q traceEvents "$work/t.json" && grep -q '<svg' "$work/t.svg"
+}
+expect "run writes a trace and a picture" pass "" pictures
+
+for what in ops passes instructions configs suites; do
+  lists() { [[ -n $("$nao" list "$1") ]]; }
+  expect "list $what" pass "" lists "$what"
+done
+
+expect "unknown operator" pass "" fails "no operator is named 'frobnicate'; there are: add" \
+  "$nao" run frobnicate --shape=4
+expect "unknown command" pass "" fails "The following argument was not expected|subcommand" "$nao" frobnicate
+expect "malformed shape" pass "" fails "shape '4x': expected extents like 255x27x27, found ''" \
+  "$nao" run add --shape=4x
+expect "negative extent" pass "" fails "found '-3'" "$nao" run add --shape=4x-3
+expect "unknown type" pass "" fails "dtype 'f12': expected" "$nao" run add --shape=4 --dtype=f12
+expect "type that the card lacks" pass "" fails "the card has no instruction add.f64" \
+  "$nao" run add --shape=4 --dtype=f64
+expect "unknown config" pass "" fails "no config is named 'mlu1'; there are: mlu270" \
+  "$nao" run add --shape=4 --config=mlu1
+expect "unknown parameter" pass "" fails "core.nmem_kb" "$nao" run add --shape=4 --set core.nmem_kb=1
+expect "contradicting config" pass "" fails "interleave|burst" \
+  "$nao" run add --shape=4 --set io_dma.burst=65536
+expect "memory too small" pass "" fails "nmem needs [0-9]+ bytes and has|nmem" \
+  "$nao" opt tests/data/too_large.nir
+
+printf 'func f() {\n  A[0] = 1\n}\n' >"$work/bad.nir"
+expect "malformed .nir" pass "" fails "bad.nir:2:3: no buffer is named 'A'" "$nao" opt "$work/bad.nir"
+expect "compile of malformed .nir writes nothing" pass "" fails "no buffer is named" \
+  "$nao" compile "$work/bad.nir" -o "$work/none"
+expect "no directory is left" pass "" test ! -e "$work/none"
+expect "unknown pass" pass "" fails "no pass is named 'inline'; there are: simplify" \
+  "$nao" opt "$work/interp/add.nir" --passes=inline
+expect "missing file" pass "" fails "can not be read" "$nao" opt "$work/missing.nir"
+
+printf '  li r1, 5\n  frob r1\n' >"$work/bad.nasm"
+expect "malformed assembly" pass "" fails "bad.nasm:2:3" "$nao" asm "$work/bad.nasm" -o "$work/bad.bin"
+expect "no program is left" pass "" test ! -e "$work/bad.bin"
+head -c 40 "$work/add/add.bin" >"$work/short.bin"
+expect "truncated program" pass "" fails "short.bin.*(truncated|ends|byte)" "$nao" sim "$work/short.bin"
+expect "disasm of a truncated program" pass "" fails "short.bin" "$nao" disasm "$work/short.bin"
+expect "program without its argument" pass "" fails "tensor 'x' needs a shape: --arg x=5x7" \
+  "$nao" sim tests/data/copy.nasm
+expect "sim of assembly" pass "" "$nao" sim tests/data/copy.nasm --arg x=100 --arg n=100
+expect "output that can not be written" pass "" fails "can not be written" \
+  "$nao" run add --shape=4 --trace=/nonexistent/t.json
+
+finish
