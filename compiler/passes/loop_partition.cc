@@ -448,8 +448,15 @@ class Partitioner {
       for (Expr e : s.operands()) AddGuardsIn(e, s.Is(StmtKind::kFor), var, guards, seen);
     }
     if (s.Is(StmtKind::kFor)) {
-      Enter(s, std::nullopt);
-      const BoundedVar& bound = bounds_.back();
+      // Only the variable's range: what else a loop's bounds say holds in its body, if there is an
+      // iteration at all, and not in the loops beside it.
+      const BoundedVar bound = {s.var(), Expand(s.min()), Expand(s.extent())};
+      const ConstRange extent = analyzer_.Range(bound.extent);
+      analyzer_.BindRange(s.var(),
+                          Intersect(ConstRange::OfType(s.var().type()),
+                                    analyzer_.Range(bound.min) +
+                                        ConstRange{0, (extent - ConstRange::Point(1)).max}));
+      bounds_.push_back(bound);
       if (DependsOn(bound.min, var) || DependsOn(bound.extent, var)) triangular_.push_back(s.var());
     }
     if (s.Is(StmtKind::kLet)) BindLet(s);
