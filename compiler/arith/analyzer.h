@@ -95,6 +95,10 @@ class Analyzer {
   // call, a division by what may be 0.
   bool CanTrap(ir::Expr e);
 
+  // Whether i32 or i64 arithmetic in `e` may leave its type: wrap as data, stop the program in an
+  // index.
+  bool CanOverflow(ir::Expr e);
+
   ir::Context& context() const { return context_; }
 
  private:
@@ -130,8 +134,6 @@ class Analyzer {
   LinearForm OpaqueForm(ir::Expr simplified, ir::Expr original, Mode mode);
   LinearForm Recombine(const LinearForm& form, Mode mode);
   bool NoWrap(ir::Expr e, Mode mode);
-  // Whether i32 or i64 arithmetic in `e` may wrap, which in an index stops the program.
-  bool CanOverflow(ir::Expr e);
   ConstRange StructuralRange(ir::Expr e, Mode mode);
   ConstRange RangeOf(ir::Expr e, Mode mode);
   ConstRange IntervalOf(const LinearForm& form, Mode mode);

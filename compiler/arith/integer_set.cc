@@ -9,6 +9,7 @@
 #include <isl/space.h>
 #include <isl/val.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -314,6 +315,50 @@ class IntegerSets::Impl {
   void Forget() { values_.clear(); }
 };
 
+Intervals Union(const Intervals& a, const Intervals& b) {
+  Intervals both(a.begin(), a.end());
+  both.insert(both.end(), b.begin(), b.end());
+  std::sort(both.begin(), both.end(),
+            [](const Interval& x, const Interval& y) { return x.first < y.first; });
+  Intervals result;
+  for (const Interval& interval : both) {
+    if (!result.empty() && interval.first - 1 <= result.back().last) {
+      result.back().last = std::max(result.back().last, interval.last);
+    } else {
+      result.push_back(interval);
+    }
+  }
+  return result;
+}
+
+Intervals Intersect(const Intervals& a, const Intervals& b) {
+  Intervals result;
+  for (const Interval& x : a) {
+    for (const Interval& y : b) {
+      const Interval both = {std::max(x.first, y.first), std::min(x.last, y.last)};
+      if (both.first <= both.last) result.push_back(both);
+    }
+  }
+  return result;
+}
+
+Intervals Complement(const Intervals& intervals, Interval range) {
+  Intervals result;
+  int64_t from = range.first;
+  for (const Interval& interval : Intersect(intervals, {range})) {
+    if (from < interval.first) result.push_back({from, interval.first - 1});
+    from = interval.last + 1;
+  }
+  if (from <= range.last) result.push_back({from, range.last});
+  return result;
+}
+
+bool Contains(const Intervals& intervals, int64_t value) {
+  return std::any_of(intervals.begin(), intervals.end(), [&](const Interval& interval) {
+    return interval.first <= value && value <= interval.last;
+  });
+}
+
 std::string ToString(const Intervals& intervals) {
   if (intervals.empty()) return "none";
   std::string text;
@@ -359,14 +404,7 @@ std::optional<IntegerSets::Split> IntegerSets::SplitByTruth(Expr condition, ir::
     auto without = [&](Set set) -> std::optional<Intervals> {
       auto inside = impl_->FirstDimension(std::move(set), range, options_.max_intervals);
       if (!inside) return std::nullopt;
-      Intervals outside;
-      int64_t from = range.first;
-      for (const Interval& interval : *inside) {
-        if (from < interval.first) outside.push_back({from, interval.first - 1});
-        from = interval.last + 1;
-      }
-      if (from <= range.last) outside.push_back({from, range.last});
-      return outside;
+      return Complement(*inside, range);
     };
     auto always = without(Set(isl_set_subtract(q.domain.copy(), q.holds.copy())));
     auto never = without(Set(isl_set_intersect(q.domain.take(), q.holds.take())));

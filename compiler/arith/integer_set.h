@@ -29,6 +29,12 @@ struct Interval {
 // Sorted, disjoint, and not adjacent.
 using Intervals = std::vector<Interval>;
 
+Intervals Union(const Intervals& a, const Intervals& b);
+Intervals Intersect(const Intervals& a, const Intervals& b);
+// What of `range` is outside of `intervals`.
+Intervals Complement(const Intervals& intervals, Interval range);
+bool Contains(const Intervals& intervals, int64_t value);
+
 // "[0, 2] [4, 7]"; "none" if empty.
 std::string ToString(const Intervals& intervals);
 

@@ -43,6 +43,17 @@ TEST_F(IntegerSetTest, FourteenColumnsOverFourThreads) {
   EXPECT_EQ(Split(i_ < 2, 3), "[0, 1] / [2, 3]");
 }
 
+TEST_F(IntegerSetTest, IntervalAlgebra) {
+  const Intervals a = {{0, 2}, {5, 9}}, b = {{2, 5}, {11, 12}};
+  EXPECT_EQ(ToString(Union(a, b)), "[0, 9] [11, 12]");
+  EXPECT_EQ(ToString(Union({{0, 2}}, {{3, 4}})), "[0, 4]");
+  EXPECT_EQ(ToString(Intersect(a, b)), "[2, 2] [5, 5]");
+  EXPECT_EQ(ToString(Complement(a, {-1, 11})), "[-1, -1] [3, 4] [10, 11]");
+  EXPECT_EQ(ToString(Complement(a, {1, 6})), "[3, 4]");
+  EXPECT_EQ(ToString(Complement({}, {1, 6})), "[1, 6]");
+  EXPECT_TRUE(Contains(a, 5) && !Contains(a, 3) && !Contains({}, 0));
+}
+
 TEST_F(IntegerSetTest, AffineForms) {
   EXPECT_EQ(Split((i_ * 2 + 1) / 3 <= 2, 9), "[0, 3] / [4, 9]");
   EXPECT_EQ(Split(i_ % 4 < 2, 9), "[0, 1] [4, 5] [8, 9] / [2, 3] [6, 7]");
@@ -155,12 +166,6 @@ TEST_F(IntegerSetTest, AgreesWithEnumeration) {
     const BoundedVar other = {j_, i_ / 2 - 1, context_.I32(pick(5))};
     const auto split = sets.SplitByTruth(c, i_, {0, last}, {other});
     ASSERT_TRUE(split.has_value()) << ir::Print(c);
-    auto in = [](const Intervals& intervals, int64_t x) {
-      for (const Interval& interval : intervals) {
-        if (interval.first <= x && x <= interval.last) return true;
-      }
-      return false;
-    };
     for (int64_t i = 0; i <= last; ++i) {
       bool always = true, never = true;
       const int64_t start = FloorDiv(i, 2) - 1;
@@ -170,8 +175,8 @@ TEST_F(IntegerSetTest, AgreesWithEnumeration) {
         const Outcome outcome = Evaluate(c, {{i_.id(), i}, {j_.id(), j}}, Mode::kIndex);
         (outcome.value ? never : always) = false;
       }
-      ASSERT_EQ(in(split->always, i), always) << ir::Print(c) << " at i=" << i;
-      ASSERT_EQ(in(split->never, i), never) << ir::Print(c) << " at i=" << i;
+      ASSERT_EQ(Contains(split->always, i), always) << ir::Print(c) << " at i=" << i;
+      ASSERT_EQ(Contains(split->never, i), never) << ir::Print(c) << " at i=" << i;
     }
   }
 }

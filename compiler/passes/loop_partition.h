@@ -1,0 +1,75 @@
+// Splitting loops where a condition inside changes, so that what is left inside has no conditions.
+#ifndef COMPILER_PASSES_LOOP_PARTITION_H_
+#define COMPILER_PASSES_LOOP_PARTITION_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/arith/integer_set.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao {
+
+struct LoopPartitionOptions {
+  // Into how many pieces one loop may be split, and how many pieces more than loops one outermost
+  // nest may get in all (code growth: each is a copy of a loop's body at most). A guard whose
+  // pieces do not fit stays as it is, in all pieces; guards are taken in the order of the program.
+  int max_pieces = 16;
+  int max_nest_pieces = 64;
+  // Only split for guards inside a pragma's body.
+  bool only_in_pragmas = false;
+};
+
+struct LoopPartitionStats {
+  struct Guard {
+    std::string condition;
+    arith::Intervals
+        always;  // values of the loop variable for which the condition holds throughout,
+    arith::Intervals never;  // and for which it never holds
+    bool taken;              // false if its pieces did not fit a limit
+  };
+  struct Loop {
+    std::string variable;
+    arith::Interval range;
+    std::vector<Guard> guards;
+    arith::Intervals pieces;  // in order; adjacent ones differ in some guard
+  };
+  std::vector<Loop> loops;  // with at least one guard that is constant somewhere
+  int64_t isl_questions = 0;
+
+  // One line per guard: "tid in [0, 3]: i < 14: always [0, 2], never none; pieces [0, 2] [3, 3]".
+  std::string ToString() const;
+};
+
+// Algorithm 2 of "tensor instruction generation optimization fusing with loop partitioning"
+// (section IV-C), for any affine guard:
+//
+//   for (i, 0, 4) for (j, 0, 4)          for (i, 0, 3) for (j, 0, 4)
+//     if (i * 4 + j < 14)          -->     A[i * 4 + j] = 1
+//       A[i * 4 + j] = 1                 for (i, 3, 1) for (j, 0, 2)
+//                                          A[i * 4 + j] = 1
+//
+// A guard is a condition of an if or of a select, or a min or max in the bounds of a loop. For each
+// loop of constant bounds, from the outermost inwards, and each guard below it that uses its
+// variable, the values of the variable for which the guard is true whatever the inner variables
+// are, for which it is false, and the rest are computed: from intervals where that is exact, else
+// by isl. The loop becomes consecutive loops (of the same kind, with copies of the pragmas inside)
+// over the intervals between those, without the guard where it is constant; pieces left without a
+// body are dropped. A compound guard that is constant nowhere is split by its parts.
+//
+// A loop bound to a thread axis stays one loop over all its threads; the loop nests inside become
+// `if (tid < 3) { piece } else { piece }`.
+//
+// Left alone: guards that are not affine or read memory; loops of bounds that are not constant;
+// serial loops around thread loops; and, for thread variables, nests with a call whose name
+// contains "sync" or "barrier", which all threads must reach together.
+//
+// Other expressions stay as they are; `simplify` is meant to run afterwards.
+absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options = {},
+                                   LoopPartitionStats* stats = nullptr);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_LOOP_PARTITION_H_

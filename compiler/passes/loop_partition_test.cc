@@ -1,0 +1,392 @@
+#include "compiler/passes/loop_partition.h"
+
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/affine_program_for_test.h"
+#include "compiler/passes/simplify.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Result {
+  std::string text;  // the body
+  LoopPartitionStats stats;
+  ir::Function function;
+};
+
+// Partitions (and simplifies, if asked to) the function; checks flag and meaning.
+Result Partitioned(const std::string& params, const std::string& body, bool simplify = true,
+                   const LoopPartitionOptions& options = {}) {
+  const ir::Function before = ParseProgram(StrCat("func f(", params, ") {\n", body, "}\n"));
+  Result result;
+  result.function = before;
+  const absl::StatusOr<bool> changed = LoopPartition(result.function, options, &result.stats);
+  EXPECT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(*changed, before.body != result.function.body);
+  if (simplify) {
+    EXPECT_TRUE(Simplify(result.function).ok());
+  }
+  for (int64_t n : {0, 1, 2, 7}) {
+    EXPECT_EQ(CompareMeaning(before, result.function, n), "") << ir::Print(result.function);
+  }
+  result.text = ir::Print(result.function.body);
+  return result;
+}
+
+std::string Printed(const std::string& params, const std::string& body) {
+  return ir::Print(ParseProgram(StrCat("func f(", params, ") {\n", body, "}\n")).body);
+}
+
+constexpr char kParams[] = "A: f32[64] in, B: f32[64] out, n: i32";
+
+// Section IV-C, figures 3 and 4: 4 x 14 values copied by 4 threads of 4 columns. The last thread
+// has 2.
+TEST(LoopPartitionTest, PaperExample) {
+  const std::string params = "A: f32[56] in, C: f32[4, 16] out";
+  const std::string before = R"(
+    thread (tid, 4) {
+      allocate AL: f32[16] @nmem
+      pragma "MEMCPY" {
+        for (i, 0, 4) {
+          for (j, 0, 4) {
+            if (tid * 4 + j < 14) { AL[i * 4 + j] = A[i * 14 + tid * 4 + j] }
+          }
+        }
+      }
+      for (i, 0, 4) { C[i, tid * 4] = AL[i * 4] }
+    })";
+  const std::string after = R"(
+    thread (tid, 4) {
+      allocate AL: f32[16] @nmem
+      if (tid < 3) {
+        pragma "MEMCPY" {
+          for (i, 0, 4) {
+            for (j, 0, 4) { AL[i * 4 + j] = A[i * 14 + tid * 4 + j] }
+          }
+        }
+      } else {
+        pragma "MEMCPY" {
+          for (i, 0, 4) {
+            for (j, 0, 2) { AL[i * 4 + j] = A[i * 14 + tid * 4 + j] }
+          }
+        }
+      }
+      for (i, 0, 4) { C[i, tid * 4] = AL[i * 4] }
+    })";
+  const Result result = Partitioned(params, before, /*simplify=*/false);
+  EXPECT_EQ(result.text, Printed(params, after));
+  EXPECT_EQ(result.stats.ToString(),
+            "tid in [0, 3]: tid * 4 + j < 14: always [0, 2], never none\n"
+            "  pieces [0, 2] [3, 3]\n"
+            "j in [0, 3]: tid * 4 + j < 14: always [0, 1], never [2, 3]\n"
+            "  pieces [0, 1] [2, 3]\n");
+  EXPECT_EQ(result.stats.isl_questions, 0);
+}
+
+TEST(LoopPartitionTest, SerialLoopsBecomeConsecutive) {
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 4) { for (j, 0, 4) { if (i * 4 + j < 14) { B[i * 4 + j] = 1.0 "
+                        "} } }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 3) { for (j, 0, 4) { B[i * 4 + j] = 1.0 } }"
+                    "for (j, 0, 2) { B[j + 12] = 1.0 }"));
+}
+
+TEST(LoopPartitionTest, KindsAndPragmasStayOnEveryPiece) {
+  const std::string body =
+      "parallel (i, 0, 10) { pragma \"x\" { vectorize (j, 0, 8) { "
+      "if (i < 6) { B[j] = 1.0 } else { B[j] = 2.0 } } } }";
+  EXPECT_EQ(Partitioned(kParams, body).text,
+            Printed(kParams,
+                    "parallel (i, 0, 6) { pragma \"x\" { vectorize (j, 0, 8) { B[j] = 1.0 } } }"
+                    "parallel (i, 6, 4) { pragma \"x\" { vectorize (j, 0, 8) { B[j] = 2.0 } } }"));
+}
+
+TEST(LoopPartitionTest, TwoGuardsOnTwoLoops) {
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 && j < 7) { B[i * 8 + j] = 1.0 "
+                        "} } }")
+                .text,
+            Printed(kParams, "for (i, 0, 5) { for (j, 0, 7) { B[i * 8 + j] = 1.0 } }"));
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 || j < 7) { B[i * 8 + j] = 1.0 "
+                        "} } }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 5) { for (j, 0, 8) { B[i * 8 + j] = 1.0 } }"
+                    "for (i, 5, 3) { for (j, 0, 7) { B[i * 8 + j] = 1.0 } }"));
+}
+
+TEST(LoopPartitionTest, NestedAndSeparateGuards) {
+  EXPECT_EQ(
+      Partitioned(kParams,
+                  "for (i, 0, 8) { if (2 <= i) { B[i] = 1.0 if (i < 6) { B[i] = 2.0 } } B[63] = "
+                  "3.0 }")
+          .text,
+      Printed(kParams,
+              "for (i, 0, 2) { B[63] = 3.0 }"
+              "for (i, 2, 4) { B[i] = 1.0 B[i] = 2.0 B[63] = 3.0 }"
+              "for (i, 6, 2) { B[i] = 1.0 B[63] = 3.0 }"));
+}
+
+// A select guards the load in it: padding by one on both sides of 6 values.
+TEST(LoopPartitionTest, PaddingBySelect) {
+  const Result result =
+      Partitioned(kParams, "for (i, 0, 8) { B[i] = select(1 <= i && i < 7, A[i - 1], 0.0) }");
+  EXPECT_EQ(result.text, Printed(kParams,
+                                 "B[0] = 0.0"
+                                 "for (i, 1, 6) { B[i] = A[i - 1] }"
+                                 "B[7] = 0.0"));
+  // With a window inside: the guard is constant for no border value of i, its two parts are.
+  const Result window = Partitioned(
+      kParams,
+      "for (i, 0, 6) { for (k, 0, 3) { B[i] = B[i] + select(1 <= i + k && i + k < 7, A[i + k - 1], "
+      "0.0) } }");
+  EXPECT_EQ(window.text, Printed(kParams,
+                                 "B[0] = B[0] + 0.0 for (k, 1, 2) { B[0] = B[0] + A[k - 1] }"
+                                 "for (i, 1, 4) { for (k, 0, 3) { B[i] = B[i] + A[i + k - 1] } }"
+                                 "for (k, 0, 2) { B[5] = B[5] + A[k + 4] } B[5] = B[5] + 0.0"));
+  EXPECT_EQ(window.text.find("select"), std::string::npos);
+}
+
+TEST(LoopPartitionTest, TriangularGuards) {
+  // Whether j < i depends on both; each i has a loop of its own length, so pieces are single
+  // values.
+  const Result rectangle =
+      Partitioned(kParams, "for (i, 0, 4) { for (j, 0, 4) { if (j < i) { B[i * 4 + j] = 1.0 } } }");
+  EXPECT_THAT(rectangle.text, HasSubstr("if (j < i)"));
+  EXPECT_EQ(rectangle.stats.loops[0].pieces, (arith::Intervals{{0, 0}, {1, 3}}));
+  // The inner loop ends at i: the guard is true for i < 3 whatever j is.
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 8) { for (j, 0, i + 1) { if (j < 3) { B[i * 8 + j] = 1.0 } } }",
+                        /*simplify=*/false)
+                .stats.loops[0]
+                .pieces,
+            (arith::Intervals{{0, 2}, {3, 7}}));
+}
+
+TEST(LoopPartitionTest, MinAndMax) {
+  // In a guard.
+  EXPECT_EQ(Partitioned(kParams, "for (i, 0, 9) { if (min(i * 2, 10) < 7) { B[i] = 1.0 } }").text,
+            Printed(kParams, "for (i, 0, 4) { B[i] = 1.0 }"));
+  // As a loop's bound.
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 4) { for (j, 0, min(4, 14 - i * 4)) { B[i * 4 + j] = 1.0 } }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 3) { for (j, 0, 4) { B[i * 4 + j] = 1.0 } }"
+                    "for (j, 0, 2) { B[j + 12] = 1.0 }"));
+  EXPECT_EQ(
+      Partitioned(kParams, "for (i, 0, 6) { for (j, max(2 - i, 0), 3) { B[i * 4 + j] = 1.0 } }")
+          .text,
+      Printed(kParams,
+              "for (i, 0, 2) { for (j, 2 - i, 3) { B[i * 4 + j] = 1.0 } }"
+              "for (i, 2, 4) { for (j, 0, 3) { B[i * 4 + j] = 1.0 } }"));
+}
+
+TEST(LoopPartitionTest, FloorDivisionAndRemainder) {
+  const Result result =
+      Partitioned(kParams, "for (i, 0, 16) { if (i / 4 % 2 == 0) { B[i] = 1.0 } }");
+  EXPECT_EQ(result.text,
+            Printed(kParams, "for (i, 0, 4) { B[i] = 1.0 } for (i, 8, 4) { B[i] = 1.0 }"));
+  EXPECT_GT(result.stats.isl_questions, 0);
+}
+
+TEST(LoopPartitionTest, LetsAreSeenThrough) {
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 4) { for (j, 0, 4) { let t = i * 4 + j "
+                        "if (t < 14) { B[t] = A[t] } } }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 3) { for (j, 0, 4) { let t = i * 4 + j B[t] = A[t] } }"
+                    "for (j, 0, 2) { let t = j + 12 B[t] = A[t] }"));
+}
+
+TEST(LoopPartitionTest, ThreadLoopsStayOne) {
+  const std::string body = R"(
+    thread (cid, 2) {
+      thread (tid, 4) {
+        for (j, 0, 4) {
+          if (cid * 16 + tid * 4 + j < 30) { B[cid * 16 + tid * 4 + j] = A[j] }
+        }
+      }
+    })";
+  const std::string after = R"(
+    thread (cid, 2) {
+      thread (tid, 4) {
+        if (cid < 1) {
+          for (j, 0, 4) { B[cid * 16 + tid * 4 + j] = A[j] }
+        } else {
+          if (tid < 3) {
+            for (j, 0, 4) { B[cid * 16 + tid * 4 + j] = A[j] }
+          } else {
+            for (j, 0, 2) { B[cid * 16 + tid * 4 + j] = A[j] }
+          }
+        }
+      }
+    })";
+  EXPECT_EQ(Partitioned(kParams, body, /*simplify=*/false).text, Printed(kParams, after));
+}
+
+TEST(LoopPartitionTest, ThreadsWithoutWorkAreLeftOut) {
+  EXPECT_EQ(
+      Partitioned(kParams,
+                  "thread (tid, 8) { for (j, 0, 2) { if (3 <= tid) { B[tid * 2 + j] = 1.0 } "
+                  "} }",
+                  /*simplify=*/false)
+          .text,
+      Printed(kParams,
+              "thread (tid, 8) { if (3 <= tid) { for (j, 0, 2) { B[tid * 2 + j] = 1.0 } } }"));
+}
+
+TEST(LoopPartitionTest, LeavesAlone) {
+  const std::vector<std::string> bodies = {
+      // No guard.
+      "for (i, 0, 8) { B[i] = A[i] }",
+      // Not affine.
+      "for (i, 0, 8) { if (A[i] < 3.0) { B[i] = 1.0 } }",
+      "for (i, 0, 8) { for (j, 0, 8) { if (i * j < 9 + n) { B[i] = 1.0 } } }",
+      // On a parameter only.
+      "for (i, 0, 8) { if (n < 3) { B[i] = 1.0 } }",
+      // A loop of unknown length.
+      "for (i, 0, n) { if (i < 5) { B[i] = 1.0 } }",
+      // A threshold that is not known.
+      "for (i, 0, 8) { if (i < n) { B[i] = 1.0 } }",
+      // Alternating: more pieces than the limit.
+      "for (i, 0, 60) { if (i % 2 == 0) { B[i] = 1.0 } }",
+      // Under a thread loop without a loop, an if is as good as a piece.
+      "thread (tid, 8) { if (tid < 5) { B[tid] = 1.0 } }",
+      // Pieces of the outer loop would have thread loops of their own.
+      "for (i, 0, 4) { thread (tid, 4) { if (i < 3) { B[i * 4 + tid] = 1.0 } } }",
+  };
+  for (const std::string& body : bodies) {
+    const Result result = Partitioned(kParams, body, /*simplify=*/false);
+    EXPECT_EQ(result.text, Printed(kParams, body));
+  }
+}
+
+// The load after the affine part is evaluated as before, and not where it was not.
+TEST(LoopPartitionTest, PartsThatReadMemoryStay) {
+  EXPECT_EQ(
+      Partitioned(kParams, "for (i, 0, 80) { if (i < 60 && A[i] < 1.0) { B[i] = 1.0 } }").text,
+      Printed(kParams, "for (i, 0, 60) { if (A[i] < 1.0) { B[i] = 1.0 } }"));
+  EXPECT_EQ(Partitioned(kParams, "for (i, 0, 64) { if (A[i] < 1.0 && i < 60) { B[i] = 1.0 } }",
+                        /*simplify=*/false)
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 60) { if (A[i] < 1.0) { B[i] = 1.0 } }"
+                    "for (i, 60, 4) { if (A[i] < 1.0 && false) { B[i] = 1.0 } }"));
+}
+
+TEST(LoopPartitionTest, LimitOfPiecesLeavesGuardsInPlace) {
+  const std::string body =
+      "for (i, 0, 12) { if (i < 3) { B[0] = 1.0 } if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = "
+      "1.0 "
+      "} }";
+  EXPECT_EQ(Partitioned(kParams, body, true, {.max_pieces = 2}).text,
+            Printed(kParams,
+                    "for (i, 0, 3) { B[0] = 1.0 B[1] = 1.0 B[2] = 1.0 }"
+                    "for (i, 3, 9) { if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 } }"));
+  const Result nest = Partitioned(kParams, body, true, {.max_nest_pieces = 1});
+  EXPECT_EQ(nest.stats.loops[0].pieces.size(), 2);
+  EXPECT_THAT(nest.stats.ToString(), HasSubstr("(over the limit)"));
+  EXPECT_EQ(Partitioned(kParams, body, false, {.max_pieces = 1}).text, Printed(kParams, body));
+}
+
+TEST(LoopPartitionTest, OnlyInPragmas) {
+  const std::string body =
+      "for (i, 0, 8) { if (i < 5) { B[i] = 1.0 } }"
+      "for (i, 0, 8) { pragma \"x\" { for (j, 0, 2) { if (i < 5) { B[i] = 1.0 } } } }";
+  EXPECT_EQ(Partitioned(kParams, body, true, {.only_in_pragmas = true}).text,
+            Printed(kParams,
+                    "for (i, 0, 8) { if (i < 5) { B[i] = 1.0 } }"
+                    "for (i, 0, 5) { pragma \"x\" { for (j, 0, 2) { B[i] = 1.0 } } }"));
+}
+
+TEST(LoopPartitionTest, AllocationsOfPiecesAreTheirOwn) {
+  const Result result = Partitioned(
+      kParams,
+      "for (i, 0, 4) { allocate T: f32[4] for (j, 0, 4) { if (i * 4 + j < 14) { T[j] = A[j] "
+      "B[i * 4 + j] = T[j] } } }");
+  EXPECT_THAT(result.text, Not(HasSubstr("if")));
+}
+
+// What the bounds of a loop say about other variables holds inside of it only: the second loop here
+// never runs, and must not make the first guard look constant.
+TEST(LoopPartitionTest, EmptyLoopsBesideAGuard) {
+  const Result result =
+      Partitioned(kParams,
+                  "for (i, 0, 8) { for (j, 0, 3) { if (i * 4 + j < 14) { B[i] = 1.0 } }"
+                  " for (k, i, 0) { if (k * 5 + i < 3) { B[0] = 2.0 } } }",
+                  /*simplify=*/false);
+  EXPECT_EQ(result.stats.loops[0].guards[0].always, (arith::Intervals{{0, 2}}));
+  EXPECT_EQ(result.stats.loops[0].guards[0].never, (arith::Intervals{{4, 7}}));
+}
+
+// Extents around multiples, and primes; every alignment of the tile.
+TEST(LoopPartitionTest, EdgeExtents) {
+  for (int size : {0, 1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17}) {
+    for (int tile : {1, 3, 4, 5, 16}) {
+      const int tiles = (size + tile - 1) / tile;
+      for (const char* outer : {"for (i, 0, ", "thread (tid, "}) {
+        const std::string var = outer[0] == 'f' ? "i" : "tid";
+        const Result result =
+            Partitioned(kParams, StrCat(outer, tiles, ") { for (j, 0, ", tile, ") { if (", var,
+                                        " * ", tile, " + j < ", size, ") { B[", var, " * ", tile,
+                                        " + j] = A[", var, " * ", tile, " + j] } } }"));
+        if (outer[0] == 'f') {
+          EXPECT_THAT(result.text, Not(HasSubstr("if"))) << size << " by " << tile;
+        }
+      }
+    }
+  }
+}
+
+TEST(LoopPartitionTest, RandomAffinePrograms) {
+  int changed_programs = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const ir::Function before =
+        RandomAffineProgram(seed, {.max_depth = 5, .symbolic = seed % 4 == 0});
+    ir::Function after = before;
+    LoopPartitionOptions options;
+    if (seed % 3 == 0) options = {.max_pieces = 3, .max_nest_pieces = 5};
+    const absl::StatusOr<bool> changed = LoopPartition(after, options);
+    ASSERT_TRUE(changed.ok());
+    ASSERT_EQ(*changed, before.body != after.body);
+    changed_programs += *changed;
+    ir::Function simple = after;
+    ASSERT_TRUE(Simplify(simple).ok());
+    for (int64_t n : {0, 3}) {
+      ASSERT_EQ(CompareMeaning(before, after, n), "") << "seed " << seed << "\n"
+                                                      << ir::Print(before) << ir::Print(after);
+      ASSERT_EQ(CompareMeaning(before, simple, n), "") << "seed " << seed << "\n"
+                                                       << ir::Print(before) << ir::Print(simple);
+    }
+  }
+  EXPECT_GT(changed_programs, 100);
+}
+
+TEST(LoopPartitionTest, RandomPrograms) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const ir::Function before = ir::RandomProgram(seed, {.may_stop = seed % 2 == 0});
+    ir::Function after = before;
+    ASSERT_TRUE(LoopPartition(after).ok());
+    ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed), "")
+        << "seed " << seed << "\n"
+        << ir::Print(before) << ir::Print(after);
+  }
+}
+
+}  // namespace
+}  // namespace polynao
