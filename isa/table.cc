@@ -1,6 +1,7 @@
 #include "isa/table.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -63,14 +64,14 @@ absl::StatusOr<std::vector<Token>> Tokenize(std::string_view text, std::string_v
 bool IsOpening(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
 bool IsClosing(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
-// One past the bracket that closes the one at `open`, or `tokens.size()` if none does.
-size_t SkipBrackets(const std::vector<Token>& tokens, size_t open) {
+// One past the bracket that closes the one at `open`; none if none does.
+std::optional<size_t> SkipBrackets(const std::vector<Token>& tokens, size_t open) {
   int depth = 0;
   for (size_t i = open; i < tokens.size(); ++i) {
     if (IsOpening(tokens[i])) ++depth;
     if (IsClosing(tokens[i]) && --depth == 0) return i + 1;
   }
-  return tokens.size();
+  return std::nullopt;
 }
 
 std::string Join(const std::vector<Token>& tokens, size_t begin, size_t end) {
@@ -171,10 +172,9 @@ absl::StatusOr<std::vector<Row>> SplitRows(const std::vector<Token>& tokens,
       i += 2;
       if (i < tokens.size() && tokens[i].Is("(")) {
         const size_t open = i;
-        i = SkipBrackets(tokens, open);
-        if (!IsClosing(tokens[i - 1])) {
-          return InvalidInput(file, ":", key.line, ": expected ')' after @", key.text);
-        }
+        const std::optional<size_t> after = SkipBrackets(tokens, open);
+        if (!after) return InvalidInput(file, ":", key.line, ": expected ')' after @", key.text);
+        i = *after;
         if (key.Is("variants")) {
           ASSIGN_OR_RETURN(Axis axis,
                            ParseAxis(SplitAtCommas(tokens, open + 1, i - 1), file, key.line));
@@ -190,12 +190,12 @@ absl::StatusOr<std::vector<Row>> SplitRows(const std::vector<Token>& tokens,
                           ": expected a function with a name after the attributes");
     }
     while (i < tokens.size() && !tokens[i].Is("{")) ++i;
-    const size_t after = i < tokens.size() ? SkipBrackets(tokens, i) : i;
-    if (i == tokens.size() || !tokens[after - 1].Is("}")) {
+    const std::optional<size_t> after = i < tokens.size() ? SkipBrackets(tokens, i) : std::nullopt;
+    if (!after) {
       return InvalidInput(file, ":", row.line,
                           ": expected a function's body, found the end of the table");
     }
-    i = row.end = after;
+    i = row.end = *after;
     rows.push_back(std::move(row));
   }
   return rows;
@@ -222,7 +222,8 @@ absl::StatusOr<std::vector<std::string>> Requirements(const std::string& text,
   std::vector<std::string> requirements;
   for (size_t i = 0; i + 2 < tokens.size(); ++i) {
     if (!tokens[i].Is("@") || !tokens[i + 1].Is("require") || !tokens[i + 2].Is("(")) continue;
-    for (std::string& part : SplitAtCommas(tokens, i + 3, SkipBrackets(tokens, i + 2) - 1)) {
+    for (std::string& part :
+         SplitAtCommas(tokens, i + 3, SkipBrackets(tokens, i + 2).value_or(i + 4) - 1)) {
       requirements.push_back(std::move(part));
     }
   }
