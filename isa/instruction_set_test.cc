@@ -48,8 +48,7 @@ MachineParameters AllParameters(int64_t value) {
   return machine;
 }
 
-// ---- the built-in table
-// --------------------------------------------------------------------------
+// ---- the built-in table ---------------------------------------------------------------
 
 TEST(DianNao, HasTheFamiliesThatProgramsNeed) {
   for (const char* mnemonic : {"li",
@@ -129,13 +128,13 @@ TEST(DianNao, HotInstructionsAreNative) {
     if (instruction.unit == Unit::kScalar) continue;
     EXPECT_TRUE(DianNao().HasNativeRoutine(instruction)) << instruction.mnemonic;
   }
-  for (const char* mnemonic : {"add", "addi", "li", "beq", "arg", "load.i32.nmem", "fadd.f32"}) {
+  for (const char* mnemonic :
+       {"add", "addi", "li", "and", "or", "xor", "beq", "arg", "load.i32.nmem", "fadd.f32"}) {
     EXPECT_TRUE(DianNao().HasNativeRoutine(Get(mnemonic))) << mnemonic;
   }
 }
 
-// ---- encoding
-// ------------------------------------------------------------------------------------
+// ---- encoding -------------------------------------------------------------------------
 
 TEST(Encoding, EveryBitHasOneMeaning) {
   std::set<std::pair<int, int>> codes;
@@ -203,8 +202,7 @@ TEST(Encoding, RefusesWhatDoesNotFit) {
               HasSubstr("operand v: expected an i8, found 128"));
 }
 
-// ---- constraints and costs
-// -----------------------------------------------------------------------
+// ---- constraints and costs ------------------------------------------------------------
 
 std::string ConstraintError(std::string_view mnemonic, std::vector<int64_t> values) {
   return std::string(DianNao().CheckConstraints(Get(mnemonic), values).message());
@@ -273,8 +271,7 @@ TEST(Cost, FollowsTheTable) {
       HasSubstr("lacks the parameter vector.start"));
 }
 
-// ---- footprints
-// ----------------------------------------------------------------------------------
+// ---- footprints -----------------------------------------------------------------------
 
 struct Touch {
   int operand;
@@ -438,8 +435,7 @@ TEST(Footprint, FallsBackToTheDeclaredExtent) {
   }
 }
 
-// ---- execution
-// -----------------------------------------------------------------------------------
+// ---- execution ------------------------------------------------------------------------
 
 TEST(Execute, NativeEqualsInterpreted) {
   std::mt19937_64 random(kSeed);
@@ -529,8 +525,7 @@ TEST(Execute, MissingArgumentIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("argument 16 does not exist"));
 }
 
-// ---- loading a table
-// -----------------------------------------------------------------------------
+// ---- loading a table ------------------------------------------------------------------
 
 TEST(Load, ErrorsNameThePlaceAndTheReason) {
   const std::string ok = "ok(dst: f16[n] @nmem out, n: i64) { for (i: i64, 0, n) { dst[i] = 0 } }";
