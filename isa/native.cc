@@ -533,7 +533,10 @@ class NestRoutine : public NativeRoutine {
     for (const Chain& chain : chains_) {
       if (!Flatten(chain, state)) return false;
     }
-    for (const Node& node : roots_) Execute(node, state);
+    for (const Node& node : roots_) {
+      // Registers may ask for 2^62 rows of nothing.
+      if (!IsEmpty(node, state)) Execute(node, state);
+    }
     return true;
   }
 
@@ -889,6 +892,14 @@ class NestRoutine : public NativeRoutine {
     const int inner = flat.depth - 1;
     return leaf.kind == Leaf::Kind::kFold || leaf.kind == Leaf::Kind::kDot || !leaf.loads_dst ||
            flat.count[inner] <= 1 || flat.stride[inner][leaf.dst] != 0;
+  }
+
+  // Whether no leaf below runs.
+  static bool IsEmpty(const Node& node, const State& state) {
+    if (node.loop < 0) return false;
+    return state.extent[node.loop] <= 0 ||
+           std::all_of(node.children.begin(), node.children.end(),
+                       [&](const Node& child) { return IsEmpty(child, state); });
   }
 
   void Execute(const Node& node, State& state) const {
