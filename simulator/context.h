@@ -38,8 +38,8 @@ struct Context {
   const isa::InstructionSet& set;
   const isa::Program& program;
   std::vector<std::optional<isa::InstructionSet::Decoded>> code;  // none: does not decode
-  std::vector<int64_t> parameters;  // the machine's, for set.Cost
-  std::vector<int64_t> params;      // what `arg` reads from kFirstParam on
+  std::vector<int64_t> parameters;                                // the machine's, for set.Cost
+  std::vector<int64_t> params;  // what `arg` reads from kFirstParam on
   AccessChecker* checker = nullptr;
   RunResult* result = nullptr;
 

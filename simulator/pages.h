@@ -9,8 +9,8 @@
 
 namespace polynao::simulator {
 
-// A card has tens of megabytes of memory, and a program that runs a microsecond touches few of them:
-// unlike malloc and memset, this costs nothing for the others.
+// A card has tens of megabytes of memory, and a program that runs a microsecond touches few of
+// them: unlike malloc and memset, this costs nothing for the others.
 class Pages {
  public:
   enum class Sharing {

@@ -217,8 +217,7 @@ bool ScalarUnit::RunScalar(const isa::Instruction& instruction, int64_t& time) {
     StartAccess(instruction);
     return false;
   }
-  const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.parameters);
+  const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) {
     Fail(cost.status(), time);
     return false;
@@ -249,8 +248,7 @@ bool ScalarUnit::ExecuteScalar(const isa::Instruction& instruction, int64_t begi
 }
 
 void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
-  const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.parameters);
+  const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   const std::vector<isa::ByteRanges> ranges = context_.set.Footprint(instruction, values_);
   if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, ranges); !status.ok()) {
@@ -331,8 +329,7 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
     if (queue->started_now()) wake_.NotifyAt(Now() + 1);
     return false;
   }
-  const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.parameters);
+  const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) {
     Fail(cost.status(), time);
     return false;
@@ -371,8 +368,7 @@ void ScalarUnit::Synchronize(const isa::Instruction& instruction) {
   }
   for (isa::Queue queue : instruction.drains) context_.checker->Drain(id_, queue);
   // A row without operands: its cost depends on the machine alone.
-  const absl::StatusOr<int64_t> cost =
-      context_.set.Cost(instruction, values_, context_.parameters);
+  const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   switch (instruction.barrier) {
     case isa::Instruction::Barrier::kNone: {

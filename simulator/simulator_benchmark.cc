@@ -11,7 +11,8 @@
 namespace polynao::simulator {
 namespace {
 
-// out = x + y over 16 M elements, all 16 cores, tiles of range(0) elements; range(1): check hazards.
+// out = x + y over 16 M elements, all 16 cores, tiles of range(0) elements; range(1): check
+// hazards.
 void BM_StreamingAdd(benchmark::State& state) {
   const isa::Machine machine = TestMachine("mlu270");
   const isa::Program program = StreamingAdd(state.range(0));
@@ -31,8 +32,7 @@ void BM_StreamingAdd(benchmark::State& state) {
   }
   state.counters["cycles/s"] =
       benchmark::Counter(static_cast<double>(cycles), benchmark::Counter::kIsRate);
-  state.counters["cycles"] =
-      static_cast<double>(cycles) / static_cast<double>(state.iterations());
+  state.counters["cycles"] = static_cast<double>(cycles) / static_cast<double>(state.iterations());
 }
 BENCHMARK(BM_StreamingAdd)
     ->ArgNames({"tile", "hazards"})

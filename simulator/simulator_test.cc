@@ -14,9 +14,9 @@ TEST(Simulator, AddsOnAllCores) {
     ir::Tensor x = ir::RandomTensor(ir::Type::kF16, {n}, 1);
     ir::Tensor y = ir::RandomTensor(ir::Type::kF16, {n}, 2);
     ir::Tensor out(ir::Type::kF16, {n});
-    const auto result = RunProgram(machine, program,
-                            {Argument::Of(&x), Argument::Of(&y), Argument::Of(&out),
-                             Argument::Scalar(n)});
+    const auto result =
+        RunProgram(machine, program,
+                   {Argument::Of(&x), Argument::Of(&y), Argument::Of(&out), Argument::Scalar(n)});
     ASSERT_TRUE(result.ok()) << result.status();
     for (int64_t i = 0; i < n; ++i) {
       ASSERT_EQ(out.Value(i), x.Value(i) + y.Value(i)) << i;

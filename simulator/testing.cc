@@ -25,6 +25,49 @@ isa::Program TestProgram(std::string_view text) {
   return *std::move(program);
 }
 
+isa::Program OnCore0(std::string_view params, std::string_view body) {
+  return OnCores(1, 1, params, body);
+}
+
+isa::Program OnCores(int clusters, int count, std::string_view params, std::string_view body) {
+  return TestProgram(absl::StrCat(".program test\n", std::string(params),
+                                  "\n"
+                                  "  li r0, 0\n"
+                                  "  li r1, 1\n"
+                                  "  arg r2, 0\n"
+                                  "  arg r3, 1\n"
+                                  "  li r63, ",
+                                  count,
+                                  "\n"
+                                  "  bge r2, r63, not_this_core\n"
+                                  "  li r63, ",
+                                  clusters,
+                                  "\n"
+                                  "  bge r3, r63, not_this_core\n",
+                                  std::string(body),
+                                  "\n"
+                                  "not_this_core:\n"
+                                  "  halt\n"));
+}
+
+const CoreReport& CoreOf(const RunResult& result, int cluster, int core) {
+  for (const CoreReport& report : result.cores) {
+    if (report.cluster == cluster && report.core == core) return report;
+  }
+  POLYNAO_UNREACHABLE("there is no such core");
+}
+
+int64_t Busy(const RunResult& result, isa::Unit unit, int cluster, int core) {
+  return CoreOf(result, cluster, core).units[static_cast<size_t>(unit)].busy;
+}
+
+const PortReport& PortOf(const RunResult& result, std::string_view name) {
+  for (const PortReport& port : result.ports) {
+    if (port.name == name) return port;
+  }
+  POLYNAO_UNREACHABLE("there is no such port");
+}
+
 absl::StatusOr<RunResult> RunProgram(const isa::Machine& machine, const isa::Program& program,
                                      const std::vector<Argument>& arguments, RunOptions options) {
   options.machine = &machine;

@@ -1,0 +1,342 @@
+// Cycles of IO-DMA transfers against the closed forms of docs/timing.md.
+
+#include "simulator/io_dma.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "simulator/testing.h"
+
+namespace polynao::simulator {
+namespace {
+
+constexpr char kParams[] = ".tensor x i8 any inout";
+constexpr int64_t kChunk = 16384;  // mlu270: consecutive bytes on one channel
+
+// x starts at a multiple of the interleave, so on channel 0.
+RunResult RunOn(const isa::Machine& machine, const isa::Program& program, int64_t bytes = 1 << 20) {
+  ir::Tensor x(ir::Type::kI8, {bytes});
+  const auto result = RunProgram(machine, program, {Argument::Of(&x)});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *result : RunResult();
+}
+
+// memcpy of `count` bytes in `segments` runs `stride` apart in GMEM.
+std::string Copy(bool store, int64_t count, int64_t segments = 1, int64_t stride = 0,
+                 int64_t offset = 0, std::string_view memory = "nmem") {
+  const std::string m(memory);
+  return absl::StrCat("  arg r10, 8\n  addi r10, r10, ", offset, "\n  li r11, ", count,
+                      "\n  li r12, ", segments, "\n  li r13, ", stride, "\n",
+                      store
+                          ? absl::StrCat("  memcpy.i8.gmem.", m, " r10, r0, r11, r12, r13, r11\n")
+                          : absl::StrCat("  memcpy.i8.", m, ".gmem r0, r10, r11, r12, r11, r13\n"));
+}
+
+int64_t LoadCycles(const isa::Machine& machine, int64_t count, int64_t segments = 1,
+                   int64_t stride = 0, int64_t offset = 0) {
+  return Busy(RunOn(machine, OnCore0(kParams, Copy(false, count, segments, stride, offset))),
+              isa::Unit::kIoDma);
+}
+
+int64_t StoreCycles(const isa::Machine& machine, int64_t count, int64_t segments = 1,
+                    int64_t stride = 0, int64_t offset = 0) {
+  // Stores need something to store.
+  const std::string fill = "  li r20, 65536\n  fill.i8 r0, r0, r20\n  sync\n";
+  const std::string copy = Copy(true, count, segments, stride, offset);
+  return Busy(RunOn(machine, OnCore0(kParams, fill + copy)), isa::Unit::kIoDma);
+}
+
+TEST(IoDma, ContiguousLoadFromOneChannel) {
+  const isa::Machine machine = TestMachine("mlu270");
+  // start + request + channel, burst by burst + latency + link + port of the last burst
+  EXPECT_EQ(LoadCycles(machine, 512), 32 + 1 + 20 + 200 + 4 + 8);
+  for (int64_t bursts : {2, 3, 17, 32}) {
+    EXPECT_EQ(LoadCycles(machine, 512 * bursts), 32 + 1 + 20 * bursts + 200 + 4 + 8) << bursts;
+  }
+  EXPECT_EQ(LoadCycles(machine, 64), 32 + 1 + 3 + 200 + 1 + 1);
+  // One byte moves a granule.
+  EXPECT_EQ(LoadCycles(machine, 1), 32 + 1 + 3 + 200 + 1 + 1);
+  // 65 bytes move two; the link and the port carry what was asked for.
+  EXPECT_EQ(LoadCycles(machine, 65), 32 + 1 + 5 + 200 + 1 + 2);
+  // 512 bytes off the burst's boundary: 448 bytes, then 64, which wait for the port.
+  EXPECT_EQ(LoadCycles(machine, 512, 1, 0, 64), 32 + 1 + 18 + 200 + 4 + 7 + 1);
+}
+
+TEST(IoDma, NothingToCopyTakesTheStart) {
+  const isa::Machine machine = TestMachine("mlu270");
+  EXPECT_EQ(LoadCycles(machine, 0), 32);
+  EXPECT_EQ(LoadCycles(machine, 512, 0), 32);
+}
+
+TEST(IoDma, LongLoadRunsAtThePortsRateOrTheChannels) {
+  // 64 outstanding bursts cover two channels and more: between two channels' rate and the port's.
+  const isa::Machine machine = TestMachine("mlu270");
+  const int64_t bytes = 384 << 10;
+  const int64_t cycles = LoadCycles(machine, bytes);
+  EXPECT_GE(cycles, bytes / 64);
+  EXPECT_LE(cycles, 32 + 300 + bytes * 10 / 512);
+  // With one burst outstanding, one round trip each.
+  const isa::Machine serial = TestMachine("mlu270", {"io_dma.outstanding=1"});
+  EXPECT_EQ(LoadCycles(serial, 512 * 10), 32 + 10 * (1 + 20 + 200 + 4 + 8));
+}
+
+TEST(IoDma, StridedLoadHasFourSegmentsInFlight) {
+  const isa::Machine machine = TestMachine("mlu270");
+  // 64-byte segments on one channel: four leave one cycle apart, the channel serves them 3 apart,
+  // and each next one leaves when one has come back, after 206 cycles.
+  for (int64_t rounds : {1, 2, 5}) {
+    EXPECT_EQ(LoadCycles(machine, 64, 4 * rounds, 128),
+              32 + rounds * (1 + 3 + 200 + 1 + 1) + 3 * 3);
+  }
+  const isa::Machine one = TestMachine("mlu270", {"io_dma.strided_reads=1"});
+  EXPECT_EQ(LoadCycles(one, 64, 7, 128), 32 + 7 * (1 + 3 + 200 + 1 + 1));
+}
+
+TEST(IoDma, RunsThatTouchAreOneSegment) {
+  const isa::Machine machine = TestMachine("mlu270");
+  EXPECT_EQ(LoadCycles(machine, 64, 16, 64), LoadCycles(machine, 1024));
+  EXPECT_GT(LoadCycles(machine, 64, 16, 65), LoadCycles(machine, 1024));
+}
+
+TEST(IoDma, ContiguousStore) {
+  const isa::Machine machine = TestMachine("mlu270");
+  for (int64_t bursts : {1, 2, 32}) {
+    EXPECT_EQ(StoreCycles(machine, 512 * bursts), 32 + 8 + 4 + 200 + 20 * bursts) << bursts;
+  }
+}
+
+TEST(IoDma, StoreOfPartOfAGranuleReadsItFirst) {
+  const isa::Machine machine = TestMachine("mlu270");
+  EXPECT_EQ(StoreCycles(machine, 64), 32 + 1 + 1 + 200 + 3);
+  EXPECT_EQ(StoreCycles(machine, 2), 32 + 1 + 1 + 200 + 5);              // 64 read, 64 written
+  EXPECT_EQ(StoreCycles(machine, 64, 1, 0, 32), 32 + 1 + 1 + 200 + 10);  // two granules, both twice
+  EXPECT_EQ(StoreCycles(machine, 96, 1, 0, 32), 32 + 2 + 1 + 200 + 8);   // the first twice
+}
+
+TEST(IoDma, StridedStoreHasOneSegmentInFlight) {
+  const isa::Machine machine = TestMachine("mlu270");
+  // The step-3 ladder of the GEMM tutorial: 512-byte segments, 0.22 to 0.26 us each.
+  for (int64_t segments : {2, 3, 50}) {
+    EXPECT_EQ(StoreCycles(machine, 512, segments, 1024), 32 + segments * (8 + 4 + 200 + 20));
+  }
+}
+
+TEST(IoDma, CoresShareAChannelInTurn) {
+  const isa::Machine machine = TestMachine("mlu270");
+  for (int cores : {2, 3, 4}) {
+    for (int clusters : {1, 2, 4}) {
+      // Everybody asks the same channel for one burst in the same cycle: the last one waits for
+      // all.
+      const RunResult result = RunOn(machine, OnCores(clusters, cores, kParams, Copy(false, 512)));
+      std::vector<int64_t> times, expected;
+      for (int cluster = 0; cluster < clusters; ++cluster) {
+        for (int core = 0; core < cores; ++core) {
+          times.push_back(Busy(result, isa::Unit::kIoDma, cluster, core));
+          expected.push_back(32 + 1 + 20 * static_cast<int64_t>(times.size()) + 200 + 4 + 8);
+        }
+      }
+      EXPECT_EQ(times, expected);
+    }
+  }
+}
+
+TEST(IoDma, CoresOfAClusterShareItsLink) {
+  // A link slower than the channels: one burst takes 64 cycles on it.
+  const isa::Machine machine = TestMachine("mlu270", {"cluster.link_bytes=8"});
+  // Each core asks a channel of its own.
+  const std::string own = absl::StrCat("  arg r10, 8\n  muli r14, r2, ", kChunk,
+                                       "\n  add r10, r10, r14\n  li r11, 512\n"
+                                       "  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n");
+  const RunResult result = RunOn(machine, OnCores(1, 4, kParams, own));
+  for (int core = 0; core < 4; ++core) {
+    EXPECT_EQ(Busy(result, isa::Unit::kIoDma, 0, core), 32 + 1 + 20 + 200 + 64 * (core + 1) + 8);
+  }
+  EXPECT_EQ(PortOf(result, "cluster0.link.down").busy, 4 * 64);
+  // Cores of different clusters do not meet there.
+  const std::string apart = absl::StrCat("  arg r10, 8\n  muli r14, r3, ", kChunk,
+                                         "\n  add r10, r10, r14\n  li r11, 512\n"
+                                         "  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n");
+  const RunResult other = RunOn(machine, OnCores(4, 1, kParams, apart));
+  for (int cluster = 0; cluster < 4; ++cluster) {
+    EXPECT_EQ(Busy(other, isa::Unit::kIoDma, cluster, 0), 32 + 1 + 20 + 200 + 64 + 8);
+  }
+}
+
+TEST(IoDma, LoadIntoSmemPassesItsPort) {
+  const isa::Machine machine = TestMachine("mlu270");
+  const RunResult result = RunOn(machine, OnCore0(kParams, Copy(false, 512, 1, 0, 0, "smem")));
+  EXPECT_EQ(Busy(result, isa::Unit::kIoDma), 32 + 1 + 20 + 200 + 4 + 8 + 2);
+  EXPECT_EQ(PortOf(result, "cluster0.smem").moved, 512);
+  // And back: SMEM's port, the core's, the link, the channel.
+  const RunResult back =
+      RunOn(machine, OnCore0(kParams, absl::StrCat(Copy(false, 512, 1, 0, 0, "smem"),
+                                                   "  sync\n"
+                                                   "  memcpy.i8.gmem.smem r10, "
+                                                   "r0, r11, r1, r0, r0\n")));
+  EXPECT_EQ(Busy(back, isa::Unit::kIoDma) - Busy(result, isa::Unit::kIoDma),
+            32 + 1 + 2 + 8 + 4 + 200 + 20);
+}
+
+TEST(IoDma, CountsWhatGranulesWaste) {
+  const isa::Machine machine = TestMachine("mlu270");
+  const RunResult result = RunOn(machine, OnCore0(kParams, Copy(false, 2, 10, 128)));
+  EXPECT_EQ(result.gmem_read, 20);
+  EXPECT_EQ(result.gmem_read_moved, 640);
+  EXPECT_EQ(
+      result.path_bytes[static_cast<int>(isa::Space::kGmem)][static_cast<int>(isa::Space::kNmem)],
+      20);
+  EXPECT_EQ(PortOf(result, "gmem.channel0").moved, 640);
+  EXPECT_EQ(PortOf(result, "gmem.channel1").moved, 0);
+}
+
+// ---- a clocked model of loads: channels, link, ports
+// ---------------------------------------------
+
+// What core `core` of cluster `cluster` loads, `delay` cycles after the others start.
+struct Load {
+  int cluster, core;
+  int64_t offset, bytes;
+};
+
+// Cycles that each load takes, one clock cycle after the other and everything kept in plain queues:
+// how hardware would do it. All loads start in the same cycle.
+std::vector<int64_t> ClockedLoads(const isa::Machine& machine, const std::vector<Load>& loads) {
+  struct Piece {
+    int load;
+    int64_t bytes, moved;
+    int channel;
+  };
+  struct Stage {
+    std::map<int, std::vector<std::pair<int64_t, Piece>>> queues;  // by requester: (arrival, piece)
+    int requesters = 0, next = 0;
+    int64_t rate = 0, credit = 0;
+    bool busy = false;
+    Piece piece{};
+  };
+  const int channels = static_cast<int>(machine.Get("gmem.channels"));
+  const int64_t burst = machine.Get("io_dma.burst");
+  const int64_t granule = machine.Get("gmem.granule");
+  const int64_t per_cluster = machine.cores_per_cluster() + 1;
+  std::vector<Stage> channel(static_cast<size_t>(channels));
+  for (Stage& stage : channel) {
+    stage.rate = machine.Get("gmem.channel_bytes_per_kilocycle");
+    stage.requesters = static_cast<int>(2 * machine.clusters() * per_cluster);
+  }
+  std::vector<Stage> link(static_cast<size_t>(machine.clusters()));
+  for (Stage& stage : link) {
+    stage.rate = machine.Get("cluster.link_bytes") * 1000;
+    stage.requesters = channels;
+  }
+  std::vector<Stage> port(loads.size());
+  for (Stage& stage : port) {
+    stage.rate = machine.Get("io_dma.port_bytes") * 1000;
+    stage.requesters = 1;
+  }
+  std::vector<int64_t> sent(loads.size()), in_flight(loads.size()), received(loads.size());
+  std::vector<int64_t> done(loads.size(), -1);
+  const int64_t start = machine.Get("io_dma.start");
+  size_t open = loads.size();
+  // Ends the service of `stage` in this cycle, if it ends, and starts the next one.
+  const auto step = [](Stage& stage, int64_t cycle, const auto& finish) {
+    if (stage.busy) {
+      stage.credit += stage.rate;
+      if (stage.credit >= stage.piece.moved * 1000) {
+        stage.busy = false;
+        finish(stage.piece);
+      }
+    }
+    for (int i = 0; !stage.busy && i < stage.requesters; ++i) {
+      auto& queue = stage.queues[(stage.next + i) % stage.requesters];
+      if (queue.empty() || queue.front().first > cycle) continue;
+      stage.piece = queue.front().second;
+      queue.erase(queue.begin());
+      stage.busy = true;
+      stage.credit = 0;
+      stage.next = (stage.next + i + 1) % stage.requesters;
+    }
+  };
+  for (int64_t cycle = 0; open > 0; ++cycle) {
+    // In the order of the way: what leaves a stage can enter the next one in the same cycle.
+    for (Stage& stage : channel) {
+      step(stage, cycle, [&](Piece piece) {
+        piece.moved = piece.bytes;
+        link[loads[piece.load].cluster].queues[piece.channel].push_back(
+            {cycle + machine.Get("gmem.latency"), piece});
+      });
+    }
+    for (Stage& stage : link) {
+      step(stage, cycle,
+           [&](const Piece& piece) { port[piece.load].queues[0].push_back({cycle, piece}); });
+    }
+    for (size_t i = 0; i < loads.size(); ++i) {
+      step(port[i], cycle, [&](const Piece& piece) {
+        --in_flight[i];
+        received[i] += piece.bytes;
+        if (received[i] == loads[i].bytes) {
+          done[i] = cycle;
+          --open;
+        }
+      });
+      if (cycle < start || sent[i] == loads[i].bytes ||
+          in_flight[i] == machine.Get("io_dma.outstanding")) {
+        continue;
+      }
+      const int64_t address = (1 << 20) + loads[i].offset + sent[i];
+      const int64_t bytes = std::min(burst - address % burst, loads[i].bytes - sent[i]);
+      const int64_t moved =
+          (address + bytes + granule - 1) / granule * granule - address / granule * granule;
+      const int to = static_cast<int>(address / machine.Get("gmem.interleave") % channels);
+      const int requester = static_cast<int>(2 * (loads[i].cluster * per_cluster + loads[i].core));
+      channel[to].queues[requester].push_back({cycle + 1, {static_cast<int>(i), bytes, moved, to}});
+      sent[i] += bytes;
+      ++in_flight[i];
+    }
+  }
+  return done;
+}
+
+TEST(IoDma, AgreesWithAClockedModelOnRandomLoads) {
+  const uint32_t seed = 1001;
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  for (int round = 0; round < 40; ++round) {
+    const isa::Machine machine =
+        TestMachine(round % 2 == 0 ? "mlu270" : "unit",
+                    {absl::StrCat("cluster.link_bytes=", 16 << (random() % 5)),
+                     absl::StrCat("io_dma.outstanding=", 1 + random() % 20),
+                     absl::StrCat("gmem.channel_bytes_per_kilocycle=", 5'000 + random() % 60'000)});
+    const int clusters = 1 + static_cast<int>(random() % machine.clusters());
+    const int cores = 1 + static_cast<int>(random() % machine.cores_per_cluster());
+    // Core c of cluster k loads bytes[c] from first + c * a + k * b.
+    const int64_t first = static_cast<int64_t>(random() % 5000);
+    const int64_t a = static_cast<int64_t>(random() % 40000);
+    const int64_t b = static_cast<int64_t>(random() % 40000);
+    const int64_t bytes = 1 + static_cast<int64_t>(random() % 20000);
+    const int64_t more = static_cast<int64_t>(random() % 3000);
+    std::vector<Load> loads;
+    for (int k = 0; k < clusters; ++k) {
+      for (int c = 0; c < cores; ++c) {
+        loads.push_back({k, c, first + c * a + k * b, bytes + c * more});
+      }
+    }
+    const isa::Program program = OnCores(
+        clusters, cores, kParams,
+        absl::StrCat("  arg r10, 8\n  addi r10, r10, ", first, "\n  muli r14, r2, ", a,
+                     "\n  add r10, r10, r14\n  muli r14, r3, ", b,
+                     "\n  add r10, r10, r14\n  li r11, ", bytes, "\n  muli r14, r2, ", more,
+                     "\n  add r11, r11, r14\n  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n"));
+    const RunResult result = RunOn(machine, program);
+    std::vector<int64_t> times;
+    for (const Load& load : loads) {
+      times.push_back(Busy(result, isa::Unit::kIoDma, load.cluster, load.core));
+    }
+    ASSERT_EQ(times, ClockedLoads(machine, loads)) << "round " << round;
+  }
+}
+
+}  // namespace
+}  // namespace polynao::simulator
