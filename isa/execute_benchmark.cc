@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "isa/instruction_set.h"
+#include "isa/instructions_text.h"
 
 namespace polynao::isa {
 namespace {
@@ -56,6 +57,8 @@ void Execute(benchmark::State& state, std::string_view mnemonic, std::vector<int
 }
 
 BENCHMARK_CAPTURE(Execute, add_i64, "add", {0, 5, 7}, 1);
+BENCHMARK_CAPTURE(Execute, and_i64, "and", {0, 5, 7}, 1);
+BENCHMARK_CAPTURE(Execute, shl_i64, "shl", {0, 5, 3}, 1);
 BENCHMARK_CAPTURE(Execute, blt, "blt", {5, 7, 3}, 1);
 BENCHMARK_CAPTURE(Execute, fadd_f32, "fadd.f32", {0, 0x3f800000, 0x3f800000}, 1);
 BENCHMARK_CAPTURE(Execute, load_f16, "load.f16.nmem", {0, 64}, 1);
@@ -82,6 +85,15 @@ BENCHMARK_CAPTURE(Execute, conv_i16, "conv.i16",
                   14 * 14 * 64 * 576);
 BENCHMARK_CAPTURE(Execute, matmul_i8, "matmul.i8", {0, 131072, 0, 64, 64, 512, 512, 512},
                   64 * 64 * 512);
+
+void LoadTable(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto set =
+        InstructionSet::Load({{"isa/instructions.nir", std::string(InstructionsText())}});
+    benchmark::DoNotOptimize(set.ok());
+  }
+}
+BENCHMARK(LoadTable)->Unit(benchmark::kMillisecond);
 
 void Decode(benchmark::State& state) {
   std::vector<Word> words;

@@ -116,6 +116,7 @@ class FootprintPlan::Builder {
       }
       vars_.push_back(s.var());
       loops_.push_back(loop);
+      if (vars_.size() > kMaxDepth) return InvalidInput("more than ", kMaxDepth, " nested loops");
       RETURN_IF_ERROR(Visit(s.body()));
       vars_.pop_back();
       loops_.pop_back();
@@ -193,30 +194,61 @@ absl::StatusOr<FootprintPlan> FootprintPlan::Create(const Instruction& instructi
   return Builder(instruction, resolver).Build();
 }
 
+// Evaluates the loops of one access. Sums are exact, whatever registers hold: a range that wrapped
+// around would pass for one inside its memory.
+bool FootprintPlan::Evaluate(const Access& access, const IntInputs& inputs, Extent* extent) const {
+  int64_t constant = 0;
+  if (!access.constant.Evaluate(inputs, &constant)) return false;
+  Wide first = constant;
+  Wide length = 1;
+  bool is_far = false;
+  extent->depth = 0;
+  for (size_t k = 0; k < access.loops.size(); ++k) {
+    const Loop& loop = loops_[access.loops[k]];
+    int64_t min = 0, count = 0, stride = 0;
+    if (!loop.min.Evaluate(inputs, &min) || !loop.extent.Evaluate(inputs, &count) ||
+        !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0) {
+      return false;
+    }
+    // A product beyond any address is far away, whatever is added to it.
+    const auto product = [&](int64_t a, int64_t b) -> Wide {
+      const Wide result = Wide{a} * b;
+      is_far |= result > kFar || result < -kFar;
+      return is_far ? 0 : result;
+    };
+    first += product(min, stride);
+    if (count == 1 || stride == 0) continue;
+    const Wide distance = product(count - 1, stride);
+    if (stride < 0) first += distance;
+    length += distance < 0 ? -distance : distance;
+    extent->dims[extent->depth++] = {count, stride};
+  }
+  const Wide begin = inputs.operands[access.operand] + first * access.element_bytes;
+  const Wide end = begin + length * access.element_bytes;
+  extent->fits = !is_far && begin >= -kFar && end <= kFar;
+  extent->begin = extent->fits ? static_cast<int64_t>(begin) : 0;
+  extent->end = extent->fits ? static_cast<int64_t>(end) : kFar;
+  return true;
+}
+
 void FootprintPlan::Append(const IntInputs& inputs, std::vector<ByteRanges>* ranges) const {
   const size_t start = ranges->size();
   for (const Access& access : accesses_) {
+    Extent extent;
+    if (!Evaluate(access, inputs, &extent)) continue;
     ByteRanges range{.space = access.space,
                      .is_write = access.is_write,
                      .operand = access.operand,
-                     .begin = 0,
-                     .run = access.element_bytes,
+                     .begin = extent.begin,
+                     .run = extent.fits ? access.element_bytes : extent.end,
                      .dims = {}};
-    int64_t first = 0;
-    bool empty = !access.constant.Evaluate(inputs, &first);
-    for (size_t k = 0; k < access.loops.size() && !empty; ++k) {
-      const Loop& loop = loops_[access.loops[k]];
-      int64_t min = 0, count = 0, stride = 0;
-      empty = !loop.min.Evaluate(inputs, &min) || !loop.extent.Evaluate(inputs, &count) ||
-              !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0;
-      first += min * stride;
-      if (count <= 1 || stride == 0) continue;
-      if (stride < 0) first += (count - 1) * stride;
-      range.dims.push_back({count, std::abs(stride) * access.element_bytes});
+    if (extent.fits) {
+      for (int d = 0; d < extent.depth; ++d) {
+        const auto [count, stride] = extent.dims[d];
+        range.dims.push_back({count, std::abs(stride) * access.element_bytes});
+      }
+      MergeDims(range.dims, range.run);
     }
-    if (empty) continue;
-    range.begin = inputs.operands[access.operand] + first * access.element_bytes;
-    MergeDims(range.dims, range.run);
     const bool known = std::any_of(
         ranges->begin() + static_cast<ptrdiff_t>(start), ranges->end(), [&](const ByteRanges& r) {
           return r.operand == range.operand && r.is_write == range.is_write &&
@@ -229,24 +261,11 @@ void FootprintPlan::Append(const IntInputs& inputs, std::vector<ByteRanges>* ran
 std::pair<int64_t, int64_t> FootprintPlan::Bounds(int operand, const IntInputs& inputs) const {
   std::pair<int64_t, int64_t> bounds = {0, 0};
   for (const Access& access : accesses_) {
-    if (access.operand != operand) continue;
-    int64_t first = 0;
-    bool empty = !access.constant.Evaluate(inputs, &first);
-    int64_t last = first;
-    for (size_t k = 0; k < access.loops.size() && !empty; ++k) {
-      const Loop& loop = loops_[access.loops[k]];
-      int64_t min = 0, count = 0, stride = 0;
-      empty = !loop.min.Evaluate(inputs, &min) || !loop.extent.Evaluate(inputs, &count) ||
-              !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0;
-      first += (min + (stride < 0 ? count - 1 : 0)) * stride;
-      last += (min + (stride < 0 ? 0 : count - 1)) * stride;
-    }
-    if (empty) continue;
-    const int64_t begin = inputs.operands[operand] + first * access.element_bytes;
-    const int64_t end = inputs.operands[operand] + (last + 1) * access.element_bytes;
+    Extent extent;
+    if (access.operand != operand || !Evaluate(access, inputs, &extent)) continue;
     const bool is_first = bounds.first == bounds.second;
-    bounds = {is_first ? begin : std::min(bounds.first, begin),
-              is_first ? end : std::max(bounds.second, end)};
+    bounds = {is_first ? extent.begin : std::min(bounds.first, extent.begin),
+              is_first ? extent.end : std::max(bounds.second, extent.end)};
   }
   return bounds;
 }

@@ -46,6 +46,20 @@ class FootprintPlan {
   };
   class Builder;
 
+  using Wide = __int128;
+  static constexpr int kMaxDepth = 16;
+  static constexpr int64_t kFar = int64_t{1} << 62;
+  // Where an access goes: dims are (count, stride in elements), outermost first, without trivial
+  // ones.
+  struct Extent {
+    int64_t begin, end;
+    bool fits;  // else [0, kFar)
+    int depth;
+    std::pair<int64_t, int64_t> dims[kMaxDepth];
+  };
+  // False if it touches nothing.
+  bool Evaluate(const Access& access, const IntInputs& inputs, Extent* extent) const;
+
   std::vector<Loop> loops_;
   std::vector<Access> accesses_;
   std::vector<std::pair<int, int>> coincident_;

@@ -229,8 +229,7 @@ class InstructionSet {
 // The built-in DianNao set (isa/instructions.nir).
 const InstructionSet& DianNao();
 
-// ---- inline definitions
-// --------------------------------------------------------------------------
+// ---- inline definitions ---------------------------------------------------------------
 
 template <typename Visit>
 void ByteRanges::ForEachRun(const Visit& visit) const {

@@ -48,8 +48,7 @@ MachineParameters AllParameters(int64_t value) {
   return machine;
 }
 
-// ---- the built-in table
-// --------------------------------------------------------------------------
+// ---- the built-in table ---------------------------------------------------------------
 
 TEST(DianNao, HasTheFamiliesThatProgramsNeed) {
   for (const char* mnemonic : {"li",
@@ -129,13 +128,13 @@ TEST(DianNao, HotInstructionsAreNative) {
     if (instruction.unit == Unit::kScalar) continue;
     EXPECT_TRUE(DianNao().HasNativeRoutine(instruction)) << instruction.mnemonic;
   }
-  for (const char* mnemonic : {"add", "addi", "li", "beq", "arg", "load.i32.nmem", "fadd.f32"}) {
+  for (const char* mnemonic :
+       {"add", "addi", "li", "and", "or", "xor", "beq", "arg", "load.i32.nmem", "fadd.f32"}) {
     EXPECT_TRUE(DianNao().HasNativeRoutine(Get(mnemonic))) << mnemonic;
   }
 }
 
-// ---- encoding
-// ------------------------------------------------------------------------------------
+// ---- encoding -------------------------------------------------------------------------
 
 TEST(Encoding, EveryBitHasOneMeaning) {
   std::set<std::pair<int, int>> codes;
@@ -203,8 +202,7 @@ TEST(Encoding, RefusesWhatDoesNotFit) {
               HasSubstr("operand v: expected an i8, found 128"));
 }
 
-// ---- constraints and costs
-// -----------------------------------------------------------------------
+// ---- constraints and costs ------------------------------------------------------------
 
 std::string ConstraintError(std::string_view mnemonic, std::vector<int64_t> values) {
   return std::string(DianNao().CheckConstraints(Get(mnemonic), values).message());
@@ -273,8 +271,7 @@ TEST(Cost, FollowsTheTable) {
       HasSubstr("lacks the parameter vector.start"));
 }
 
-// ---- footprints
-// ----------------------------------------------------------------------------------
+// ---- footprints -----------------------------------------------------------------------
 
 struct Touch {
   int operand;
@@ -438,8 +435,7 @@ TEST(Footprint, FallsBackToTheDeclaredExtent) {
   }
 }
 
-// ---- execution
-// -----------------------------------------------------------------------------------
+// ---- execution ------------------------------------------------------------------------
 
 TEST(Execute, NativeEqualsInterpreted) {
   std::mt19937_64 random(kSeed);
@@ -521,6 +517,63 @@ TEST(Execute, ScalarInstructions) {
   EXPECT_EQ(RunScalar("load.f16.nmem", {0, 10}, &machine), 0xfffe & 0xffff ? 0xfffe : 0);
 }
 
+// Registers hold anything. What passes the checks that the simulator makes must be safe to execute.
+TEST(Execute, HostileOperandsNeverCrash) {
+  std::mt19937_64 random(kSeed);
+  SCOPED_TRACE(StrCat("seed ", kSeed));
+  const int64_t interesting[] = {0,
+                                 1,
+                                 -1,
+                                 2,
+                                 3,
+                                 64,
+                                 128,
+                                 -64,
+                                 4096,
+                                 int64_t{1} << 31,
+                                 int64_t{1} << 32,
+                                 int64_t{1} << 56,
+                                 int64_t{1} << 62,
+                                 INT64_MAX,
+                                 INT64_MIN,
+                                 INT64_MAX - 127};
+  int executed = 0, rejected = 0;
+  for (int trial = 0; trial < 40000; ++trial) {
+    const auto instructions = DianNao().instructions();
+    const Instruction& instruction = instructions[random() % instructions.size()];
+    TestMachine machine(4096);
+    std::vector<int64_t> values;
+    for (size_t o = 0; o < instruction.operands.size(); ++o) {
+      values.push_back(interesting[random() % (random() % 2 ? 8 : std::size(interesting))]);
+    }
+    bool safe = DianNao().CheckConstraints(instruction, values).ok();
+    if (safe) {
+      for (const ByteRanges& range : DianNao().Footprint(instruction, values)) {
+        safe &= range.begin >= 0 && range.end() <= 4096;
+        EXPECT_LE(range.begin, range.end()) << DescribeOperands(instruction, values);
+      }
+    }
+    (safe ? executed : rejected) += 1;
+    if (!safe) continue;
+    std::vector<int64_t> written(values.size());
+    // Arguments that do not exist and wrapping indices are errors; that is fine.
+    (void)DianNao().Execute(instruction, values, machine.View(), absl::MakeSpan(written));
+  }
+  EXPECT_GT(executed, 1000);
+  EXPECT_GT(rejected, 1000);
+}
+
+TEST(Footprint, DoesNotWrapAround) {
+  const int64_t huge = int64_t{1} << 61;
+  for (const ByteRanges& range :
+       DianNao().Footprint(Get("memcpy.f32.nmem.gmem"), {0, 0, huge, 4, huge, huge})) {
+    EXPECT_GE(range.end(), int64_t{1} << 62);
+  }
+  for (const ByteRanges& range : DianNao().Footprint(Get("fill.f32"), {128, 0, INT64_MAX - 63})) {
+    EXPECT_GE(range.end(), int64_t{1} << 62);
+  }
+}
+
 TEST(Execute, MissingArgumentIsAnError) {
   TestMachine machine(64);
   std::vector<int64_t> written(2);
@@ -529,8 +582,7 @@ TEST(Execute, MissingArgumentIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("argument 16 does not exist"));
 }
 
-// ---- loading a table
-// -----------------------------------------------------------------------------
+// ---- loading a table ------------------------------------------------------------------
 
 TEST(Load, ErrorsNameThePlaceAndTheReason) {
   const std::string ok = "ok(dst: f16[n] @nmem out, n: i64) { for (i: i64, 0, n) { dst[i] = 0 } }";

@@ -1,9 +1,10 @@
 // Fast execution of an instruction's meaning, derived from the meaning itself.
 //
-// Two forms run natively, whatever the instruction's name:
+// These forms run natively, whatever the instruction's name:
 //   * integer statements without loops: scalar arithmetic, branches, scalar loads and stores;
 //   * loop nests over affine accesses whose innermost statements are stores: copies, fills,
-//     elementwise arithmetic, reductions, integer dot products (convolution, matrix product).
+//     elementwise arithmetic, reductions, integer dot products (convolution, matrix product);
+//   * the bit-by-bit meanings of and, or and xor.
 // Everything else is interpreted. A routine gives the interpreter's bits, except for the payload of
 // NaNs.
 #ifndef ISA_NATIVE_H_
@@ -19,7 +20,7 @@ namespace polynao::isa {
 class NativeRoutine {
  public:
   virtual ~NativeRoutine() = default;
-  // Null if the meaning has neither form. `resolver` maps parameters to positions in `IntInputs`.
+  // Null if the meaning has no such form. `resolver` maps parameters to positions in `IntInputs`.
   static std::unique_ptr<NativeRoutine> Create(const Instruction& instruction,
                                                const IntExpression::Resolver& resolver);
   // Executes the meaning; registers and pc are buffers like memories. False, with nothing done, if

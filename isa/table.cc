@@ -1,8 +1,10 @@
 #include "isa/table.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -63,42 +65,54 @@ absl::StatusOr<std::vector<Token>> Tokenize(std::string_view text, std::string_v
 bool IsOpening(const Token& token) { return token.Is("(") || token.Is("[") || token.Is("{"); }
 bool IsClosing(const Token& token) { return token.Is(")") || token.Is("]") || token.Is("}"); }
 
-// One past the bracket that closes the one at `open`, or `tokens.size()` if none does.
-size_t SkipBrackets(const std::vector<Token>& tokens, size_t open) {
+// One past the bracket that closes the one at `open`; none if none does.
+std::optional<size_t> SkipBrackets(const std::vector<Token>& tokens, size_t open) {
   int depth = 0;
   for (size_t i = open; i < tokens.size(); ++i) {
     if (IsOpening(tokens[i])) ++depth;
     if (IsClosing(tokens[i]) && --depth == 0) return i + 1;
   }
-  return tokens.size();
+  return std::nullopt;
+}
+
+// A comment would swallow what follows it once lines are joined.
+bool IsComment(const Token& token) {
+  return token.kind == TokenKind::kSpace && !absl::ascii_isspace(token.text[0]);
 }
 
 std::string Join(const std::vector<Token>& tokens, size_t begin, size_t end) {
   std::string text;
   for (size_t i = begin; i < end; ++i) {
-    // A comment would swallow what follows it once lines are joined.
-    const bool comment =
-        tokens[i].kind == TokenKind::kSpace && !absl::ascii_isspace(tokens[i].text[0]);
-    if (!comment) StrAppend(&text, tokens[i].text);
+    if (!IsComment(tokens[i])) StrAppend(&text, tokens[i].text);
   }
   return std::string(absl::StripAsciiWhitespace(text));
 }
 
-// The texts between the commas of tokens [begin, end), outside of brackets.
-std::vector<std::string> SplitAtCommas(const std::vector<Token>& tokens, size_t begin, size_t end) {
-  std::vector<std::string> parts;
+// The tokens between the commas of [begin, end), outside of brackets.
+std::vector<std::pair<size_t, size_t>> SplitAtCommas(const std::vector<Token>& tokens, size_t begin,
+                                                     size_t end) {
+  std::vector<std::pair<size_t, size_t>> parts;
   int depth = 0;
   size_t start = begin;
   for (size_t i = begin; i < end; ++i) {
     if (IsOpening(tokens[i])) ++depth;
     if (IsClosing(tokens[i])) --depth;
     if (depth == 0 && tokens[i].Is(",")) {
-      parts.push_back(Join(tokens, start, i));
+      parts.push_back({start, i});
       start = i + 1;
     }
   }
-  parts.push_back(Join(tokens, start, end));
+  parts.push_back({start, end});
   return parts;
+}
+
+std::vector<std::string> TextsBetweenCommas(const std::vector<Token>& tokens, size_t begin,
+                                            size_t end) {
+  std::vector<std::string> texts;
+  for (const auto& [first, last] : SplitAtCommas(tokens, begin, end)) {
+    texts.push_back(Join(tokens, first, last));
+  }
+  return texts;
 }
 
 // One @variants line: names, and for each alternative as many values.
@@ -110,9 +124,10 @@ struct Axis {
 
 struct Row {
   int line;
-  size_t begin, end;                               // tokens
-  size_t name;                                     // the token of the function's name
-  std::vector<std::pair<size_t, size_t>> removed;  // its @variants lines, as tokens
+  size_t begin, end;          // tokens
+  size_t name;                // the token of the function's name
+  std::vector<bool> removed;  // of its tokens: @variants lines
+  std::vector<std::pair<size_t, size_t>> requirements;
   std::vector<Axis> axes;
 };
 
@@ -122,7 +137,7 @@ absl::StatusOr<std::vector<std::string>> SplitTuple(const std::string& text, std
   if (text.front() != '(') return std::vector<std::string>{text};
   ASSIGN_OR_RETURN(const std::vector<Token> tokens, Tokenize(text, file));
   if (SkipBrackets(tokens, 0) != tokens.size()) return std::vector<std::string>{text};
-  return SplitAtCommas(tokens, 1, tokens.size() - 1);
+  return TextsBetweenCommas(tokens, 1, tokens.size() - 1);
 }
 
 absl::StatusOr<Axis> ParseAxis(const std::vector<std::string>& arguments, std::string_view file,
@@ -155,7 +170,13 @@ absl::StatusOr<std::vector<Row>> SplitRows(const std::vector<Token>& tokens,
       ++i;
       continue;
     }
-    Row row{.line = tokens[i].line, .begin = i, .end = 0, .name = 0, .removed = {}, .axes = {}};
+    Row row{.line = tokens[i].line,
+            .begin = i,
+            .end = 0,
+            .name = 0,
+            .removed = {},
+            .requirements = {},
+            .axes = {}};
     // Attributes, up to the word `func`.
     while (i < tokens.size() && !tokens[i].Is("func")) {
       if (tokens[i].kind == TokenKind::kSpace) {
@@ -171,15 +192,19 @@ absl::StatusOr<std::vector<Row>> SplitRows(const std::vector<Token>& tokens,
       i += 2;
       if (i < tokens.size() && tokens[i].Is("(")) {
         const size_t open = i;
-        i = SkipBrackets(tokens, open);
-        if (!IsClosing(tokens[i - 1])) {
-          return InvalidInput(file, ":", key.line, ": expected ')' after @", key.text);
-        }
+        const std::optional<size_t> after = SkipBrackets(tokens, open);
+        if (!after) return InvalidInput(file, ":", key.line, ": expected ')' after @", key.text);
+        i = *after;
         if (key.Is("variants")) {
           ASSIGN_OR_RETURN(Axis axis,
-                           ParseAxis(SplitAtCommas(tokens, open + 1, i - 1), file, key.line));
+                           ParseAxis(TextsBetweenCommas(tokens, open + 1, i - 1), file, key.line));
           row.axes.push_back(std::move(axis));
-          row.removed.push_back({start, i});
+          row.removed.resize(i - row.begin);
+          std::fill(row.removed.begin() + (start - row.begin), row.removed.end(), true);
+        }
+        if (key.Is("require")) {
+          const auto parts = SplitAtCommas(tokens, open + 1, i - 1);
+          row.requirements.insert(row.requirements.end(), parts.begin(), parts.end());
         }
       }
     }
@@ -190,43 +215,66 @@ absl::StatusOr<std::vector<Row>> SplitRows(const std::vector<Token>& tokens,
                           ": expected a function with a name after the attributes");
     }
     while (i < tokens.size() && !tokens[i].Is("{")) ++i;
-    const size_t after = i < tokens.size() ? SkipBrackets(tokens, i) : i;
-    if (i == tokens.size() || !tokens[after - 1].Is("}")) {
+    const std::optional<size_t> after = i < tokens.size() ? SkipBrackets(tokens, i) : std::nullopt;
+    if (!after) {
       return InvalidInput(file, ":", row.line,
                           ": expected a function's body, found the end of the table");
     }
-    i = row.end = after;
+    i = row.end = *after;
+    row.removed.resize(row.end - row.begin);
     rows.push_back(std::move(row));
   }
   return rows;
 }
 
-// `tokens` with each identifier `name` replaced; sets `*used` if there is one.
-absl::StatusOr<std::string> ReplaceIdentifier(const std::string& text, std::string_view name,
-                                              std::string_view value, std::string_view file,
-                                              bool* used) {
-  ASSIGN_OR_RETURN(const std::vector<Token> tokens, Tokenize(text, file));
-  std::string result;
-  for (const Token& token : tokens) {
-    const bool match = token.kind == TokenKind::kIdentifier && token.text == name;
-    *used |= match;
-    StrAppend(&result, match ? value : token.text);
-  }
-  return result;
+using Replacements = absl::flat_hash_map<std::string, std::string>;
+
+std::string_view Replace(const Token& token, const Replacements& replacements) {
+  if (token.kind != TokenKind::kIdentifier) return token.text;
+  const auto it = replacements.find(ToAbsl(token.text));
+  return it == replacements.end() ? token.text : std::string_view(it->second);
 }
 
-// The arguments of the @require attributes in a row's text.
-absl::StatusOr<std::vector<std::string>> Requirements(const std::string& text,
-                                                      std::string_view file) {
-  ASSIGN_OR_RETURN(const std::vector<Token> tokens, Tokenize(text, file));
-  std::vector<std::string> requirements;
-  for (size_t i = 0; i + 2 < tokens.size(); ++i) {
-    if (!tokens[i].Is("@") || !tokens[i + 1].Is("require") || !tokens[i + 2].Is("(")) continue;
-    for (std::string& part : SplitAtCommas(tokens, i + 3, SkipBrackets(tokens, i + 2) - 1)) {
-      requirements.push_back(std::move(part));
+// Whether `name` stands among `tokens` as a word.
+bool IsUsed(std::string_view name, const std::vector<Token>& tokens, size_t begin, size_t end) {
+  return std::any_of(tokens.begin() + begin, tokens.begin() + end, [&](const Token& token) {
+    return token.kind == TokenKind::kIdentifier && token.text == name;
+  });
+}
+
+// Each name of the row's @variants lines must replace something. (Of several names in one line some
+// may be there for the mnemonic alone.)
+absl::Status CheckNames(const Row& row, const std::vector<Token>& tokens, std::string_view file) {
+  for (const Axis& axis : row.axes) {
+    if (axis.names.size() > 1) continue;
+    const std::string& name = axis.names[0];
+    // Its own line does not count.
+    int uses = 0;
+    for (size_t i = row.begin; i < row.end; ++i) uses += IsUsed(name, tokens, i, i + 1) ? 1 : 0;
+    if (uses < 2) {
+      return InvalidInput(file, ":", axis.line, ": @variants: the row does not use ", name);
     }
   }
-  return requirements;
+  return absl::OkStatus();
+}
+
+// What the names stand for in the variant that takes alternative `chosen[a]` of each axis.
+absl::StatusOr<Replacements> Resolve(const Row& row, const std::vector<size_t>& chosen,
+                                     std::string_view file) {
+  Replacements replacements;
+  for (size_t a = 0; a < row.axes.size(); ++a) {
+    const Axis& axis = row.axes[a];
+    Replacements added;
+    for (size_t n = 0; n < axis.names.size(); ++n) {
+      // A value may use the names of earlier lines: sizeof(T).
+      const std::string& value = axis.alternatives[chosen[a]][n];
+      ASSIGN_OR_RETURN(const std::vector<Token> tokens, Tokenize(value, file));
+      for (const Token& token : tokens)
+        StrAppend(&added[axis.names[n]], Replace(token, replacements));
+    }
+    for (auto& [name, value] : added) replacements[name] = std::move(value);
+  }
+  return replacements;
 }
 
 }  // namespace
@@ -238,19 +286,7 @@ absl::StatusOr<std::vector<TableVariant>> ExpandTable(std::string_view text,
   std::vector<TableVariant> variants;
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
-    std::string base(row.line - 1, '\n');
-    for (size_t i = row.begin; i < row.end; ++i) {
-      const bool removed = std::any_of(row.removed.begin(), row.removed.end(), [&](auto range) {
-        return range.first <= i && i < range.second;
-      });
-      if (i == row.name) {
-        base += kFunctionName;
-      } else if (!removed) {
-        StrAppend(&base, tokens[i].text);
-      } else {
-        base.append(std::count(tokens[i].text.begin(), tokens[i].text.end(), '\n'), '\n');
-      }
-    }
+    RETURN_IF_ERROR(CheckNames(row, tokens, file));
     int64_t count = 1;
     for (const Axis& axis : row.axes) {
       count *= static_cast<int64_t>(axis.alternatives.size());
@@ -264,43 +300,38 @@ absl::StatusOr<std::vector<TableVariant>> ExpandTable(std::string_view text,
       variant.row = static_cast<int>(r);
       variant.line = row.line;
       variant.code = code;
-      variant.family = std::string(tokens[row.name].text);
-      variant.text = base;
       // The last axis varies fastest.
-      std::vector<const std::vector<std::string>*> chosen(row.axes.size());
-      int64_t rest = code;
+      std::vector<size_t> chosen(row.axes.size());
+      size_t rest = code;
       for (size_t a = row.axes.size(); a-- > 0;) {
-        const auto& alternatives = row.axes[a].alternatives;
-        chosen[a] = &alternatives[rest % alternatives.size()];
-        rest /= static_cast<int64_t>(alternatives.size());
+        chosen[a] = rest % row.axes[a].alternatives.size();
+        rest /= row.axes[a].alternatives.size();
       }
-      // Axes are replaced from the last to the first, because the values of a later axis may use
-      // the names of an earlier one: sizeof(T).
-      for (size_t a = row.axes.size(); a-- > 0;) {
-        const Axis& axis = row.axes[a];
-        for (size_t n = 0; n < axis.names.size(); ++n) {
-          bool used = false;
-          const std::string& value = (*chosen[a])[n];
-          ASSIGN_OR_RETURN(variant.text,
-                           ReplaceIdentifier(variant.text, axis.names[n], value, file, &used));
-          if (variant.family == axis.names[n]) {
-            variant.family = value;
-            used = true;
-          }
-          // Of several names some may be there for the mnemonic alone.
-          if (!used && axis.names.size() == 1) {
-            return InvalidInput(file, ":", axis.line, ": @variants: the row does not use ",
-                                axis.names[n]);
-          }
-        }
-      }
+      ASSIGN_OR_RETURN(const Replacements replacements, Resolve(row, chosen, file));
+      variant.family = std::string(Replace(tokens[row.name], replacements));
       for (size_t a = 0; a < row.axes.size(); ++a) {
         for (size_t n = 0; n < row.axes[a].names.size(); ++n) {
-          const std::string& value = (*chosen[a])[n];
+          const std::string& value = row.axes[a].alternatives[chosen[a]][n];
           if (value != "_" && row.axes[a].names[n][0] != '_') variant.values.push_back(value);
         }
       }
-      ASSIGN_OR_RETURN(variant.requirements, Requirements(variant.text, file));
+      variant.text.assign(row.line - 1, '\n');
+      for (size_t i = row.begin; i < row.end; ++i) {
+        if (i == row.name) {
+          variant.text += kFunctionName;
+        } else if (!row.removed[i - row.begin]) {
+          variant.text += Replace(tokens[i], replacements);
+        } else {
+          variant.text.append(std::count(tokens[i].text.begin(), tokens[i].text.end(), '\n'), '\n');
+        }
+      }
+      for (const std::pair<size_t, size_t>& range : row.requirements) {
+        std::string text;
+        for (size_t i = range.first; i < range.second; ++i) {
+          if (!IsComment(tokens[i])) StrAppend(&text, Replace(tokens[i], replacements));
+        }
+        variant.requirements.push_back(std::string(absl::StripAsciiWhitespace(text)));
+      }
       variants.push_back(std::move(variant));
     }
   }
