@@ -50,6 +50,13 @@ TEST(Timeline, HasARowForEachUnitThatDidSomething) {
   EXPECT_THAT(svg, HasSubstr("25.6"));
 }
 
+TEST(Timeline, LeavesOutACoreThatHaltedAtOnce) {
+  RunResult result = Example();
+  result.slices[1].begin = result.slices[1].end - 10;
+  EXPECT_THAT(TimelineSvg(result), Not(HasSubstr("1.memory")));
+  EXPECT_THAT(TimelineSvg(result, {.begin = 99000}), HasSubstr("1.memory"));
+}
+
 TEST(Timeline, ShowsAWindow) {
   const std::string svg = TimelineSvg(Example(), {.begin = 10000, .end = 20000});
   EXPECT_THAT(svg, HasSubstr("cycles 10000 to 20000"));
