@@ -1,13 +1,4 @@
-// The `nao` driver.
+// The driver: ./nao COMMAND. For example: ./nao run add --shape=255x27x27 --target=diannao --json
+#include "tools/driver/commands.h"
 
-#include <cstdio>
-#include <cstring>
-
-int main(int argc, char** argv) {
-  const bool help =
-      argc > 1 && (std::strcmp(argv[1], "--help") == 0 || std::strcmp(argv[1], "help") == 0);
-  std::fprintf(help ? stdout : stderr,
-               "usage: nao COMMAND [ARGUMENTS]\n"
-               "No command is built into this driver.\n");
-  return help ? 0 : 1;
-}
+int main(int argc, char** argv) { return polynao::driver::Main(argc, argv); }

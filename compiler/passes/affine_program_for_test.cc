@@ -1,0 +1,268 @@
+#include "compiler/passes/affine_program_for_test.h"
+
+#include <deque>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+
+namespace polynao {
+
+using ir::Expr;
+using ir::ForKind;
+using ir::Stmt;
+using ir::Type;
+
+ir::Function ParseProgram(std::string_view text) {
+  absl::StatusOr<ir::Function> function = ir::ParseFunction(text, "test.nir");
+  POLYNAO_CHECK(function.ok()) << function.status();
+  const absl::Status verified = ir::Verify(*function);
+  POLYNAO_CHECK(verified.ok()) << verified;
+  return *std::move(function);
+}
+
+namespace {
+
+struct Run {
+  absl::Status status;
+  std::deque<ir::Tensor> tensors;
+};
+
+Run RunOnce(const ir::Function& function, int64_t scalar) {
+  Run run;
+  std::vector<ir::Argument> arguments;
+  uint64_t seed = 1;
+  for (const ir::Param& param : function.params) {
+    if (param.var) {
+      arguments.push_back(ir::Argument::Int(scalar));
+      continue;
+    }
+    std::vector<int64_t> shape;
+    for (Expr extent : param.buffer->extents) {
+      shape.push_back(extent.IsConst() ? extent.int_value() : scalar);
+    }
+    run.tensors.push_back(ir::RandomTensor(param.buffer->type, shape, seed++));
+    arguments.push_back(ir::Argument::Of(&run.tensors.back()));
+  }
+  run.status = ir::Interpret(function, arguments);
+  return run;
+}
+
+}  // namespace
+
+namespace {
+
+std::string CompareRuns(const ir::Function& after, const Run& a, const Run& b) {
+  if (const absl::Status status = ir::Verify(after); !status.ok()) {
+    return absl::StrCat("not well-formed: ", status.ToString());
+  }
+  if (a.status.ok() != b.status.ok()) {
+    return absl::StrCat("before: ", a.status.ToString(), "\nafter: ", b.status.ToString());
+  }
+  if (!a.status.ok()) return "";
+  for (size_t i = 0; i < a.tensors.size(); ++i) {
+    const ir::Difference difference = ir::Compare(a.tensors[i], b.tensors[i]);
+    if (difference.where >= 0) {
+      return absl::StrCat("tensor ", i, " differs at element ", difference.where, ": ",
+                          a.tensors[i].Value(difference.where), " before, ",
+                          b.tensors[i].Value(difference.where), " after");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string CompareMeaning(const ir::Function& before, const ir::Function& after, int64_t scalar) {
+  return CompareRuns(after, RunOnce(before, scalar), RunOnce(after, scalar));
+}
+
+std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
+                                            uint64_t seed) {
+  auto run = [&](const ir::Function& function) {
+    const ir::RandomArguments arguments(before, seed);
+    Run result;
+    result.status = ir::Interpret(function, arguments.arguments());
+    result.tensors = arguments.tensors();
+    return result;
+  };
+  return CompareRuns(after, run(before), run(after));
+}
+
+namespace {
+
+class Generator {
+ public:
+  Generator(uint64_t seed, const RandomAffineProgramOptions& options)
+      : random_(seed), options_(options), context_(std::make_shared<ir::Context>()) {}
+
+  ir::Function Make() {
+    ir::Function function;
+    function.name = "random";
+    function.context = context_;
+    const Expr size = context_->I32(kSize);
+    in_ = context_->NewBuffer("A", Type::kI32, {size});
+    out_ = context_->NewBuffer("B", Type::kI32, {size});
+    const ir::Var n = context_->NewVar("n");
+    if (options_.symbolic) {
+      vars_.push_back(n);
+      bounds_.push_back(n);
+    }
+    function.params.resize(3);
+    function.params[0].buffer = in_;
+    function.params[1].buffer = out_;
+    function.params[1].access = ir::Access::kInOut;
+    function.params[2].var = n;
+    function.body = Statement(0);
+    return function;
+  }
+
+ private:
+  static constexpr int kSize = 64;
+
+  int Pick(int n) { return static_cast<int>(random_() % n); }
+  Expr Int(int64_t value) { return context_->I32(value); }
+  Expr Variable() { return vars_.empty() ? Int(Pick(4)) : vars_[Pick(vars_.size())]; }
+
+  Expr Affine() {
+    static constexpr int kFactors[] = {1, 1, 2, 3, 4, 5, -1, -2};
+    Expr sum = Variable() * Int(kFactors[Pick(8)]);
+    for (int terms = Pick(3); terms > 0; --terms) sum = sum + Variable() * Int(kFactors[Pick(8)]);
+    sum = sum + Int(Pick(9) - 3);
+    switch (Pick(10)) {
+      case 0:
+        return sum / Int(Pick(4) + 1);
+      case 1:
+        return sum % Int(Pick(5) + 1);
+      case 2:
+        return ir::Min(sum, Int(Pick(12)));
+      case 3:
+        return ir::Max(sum, Variable());
+      default:
+        return sum;
+    }
+  }
+
+  // An index that is in bounds whatever the variables are.
+  Expr Index() { return Affine() % Int(kSize); }
+
+  Expr Condition(int depth) {
+    if (depth > 0) {
+      switch (Pick(5)) {
+        case 0:
+          return ir::And(Condition(depth - 1), Condition(depth - 1));
+        case 1:
+          return ir::Or(Condition(depth - 1), Condition(depth - 1));
+        case 2:
+          return ir::Not(Condition(depth - 1));
+        default:
+          break;
+      }
+    }
+    const Expr a = Affine();
+    const Expr b = Pick(3) == 0 ? Affine() : Int(Pick(20) - 4);
+    switch (Pick(8)) {
+      case 0:
+        return ir::Eq(a, b);
+      case 1:
+        return ir::Ne(a, b);
+      case 2:
+        return b < in_(Index());  // not affine
+      case 3:
+        return b <= a;
+      default:
+        return a < b;
+    }
+  }
+
+  Expr Value() {
+    Expr value = in_(Index());
+    if (Pick(2) == 0) value = value + Affine();
+    if (Pick(2) == 0) value = context_->Select(Condition(1), value, Int(0));
+    if (Pick(4) == 0) value = value + out_(Index());
+    return value;
+  }
+
+  Stmt Statement(int depth) {
+    if (depth >= options_.max_depth) return context_->Store(out_, {Index()}, Value());
+    switch (Pick(9)) {
+      case 0:
+      case 1:
+        return context_->If(Condition(2), Statement(depth + 1),
+                            Pick(3) == 0 ? Statement(depth + 1) : Stmt());
+      case 2:
+        return context_->Seq({Statement(depth + 1), Statement(depth + 1)});
+      case 3: {
+        const ir::Var var = context_->NewVar("t");
+        const Expr value = Affine();
+        vars_.push_back(var);
+        const Stmt body = Statement(depth + 1);
+        vars_.pop_back();
+        return context_->LetStmt(var, value, body);
+      }
+      case 4:
+        return context_->Pragma("mark", {Int(Pick(3))}, Statement(depth + 1));
+      case 5:
+        return context_->Store(out_, {Index()}, Value());
+      default:
+        return Loop(depth);
+    }
+  }
+
+  Stmt Loop(int depth) {
+    static constexpr const char* kNames[] = {"i", "j", "k", "l", "m", "o", "p", "q"};
+    const ir::Var var = context_->NewVar(kNames[depth % 8]);
+    Expr min = Int(Pick(4) == 0 ? Pick(5) - 2 : 0);
+    Expr extent = Int(Pick(options_.max_extent + 1));
+    if (!bounds_.empty() && Pick(5) == 0) extent = bounds_[Pick(bounds_.size())] + Int(Pick(3));
+    if (!bounds_.empty() && Pick(10) == 0) min = bounds_[Pick(bounds_.size())];
+    ForKind kind = ForKind::kSerial;
+    std::string axis;
+    switch (Pick(8)) {
+      case 0:
+        kind = ForKind::kUnroll;
+        break;
+      case 1:
+        kind = ForKind::kVectorize;
+        break;
+      case 2:
+      case 3:
+        if (options_.thread_loops && depth == threads_ && threads_ < 2) {
+          kind = ForKind::kThread;
+          axis = threads_ == 0 ? "cid" : "tid";
+          ++threads_;
+        }
+        break;
+      default:
+        break;
+    }
+    vars_.push_back(var);
+    bounds_.push_back(var);
+    const Stmt body = Statement(depth + 1);
+    vars_.pop_back();
+    bounds_.pop_back();
+    return context_->For(var, min, extent, body, kind, axis);
+  }
+
+  std::mt19937_64 random_;
+  const RandomAffineProgramOptions options_;
+  std::shared_ptr<ir::Context> context_;
+  ir::Buffer in_, out_;
+  std::vector<Expr> vars_;    // in scope
+  std::vector<Expr> bounds_;  // of these, loop variables and n: small values
+  int threads_ = 0;
+};
+
+}  // namespace
+
+ir::Function RandomAffineProgram(uint64_t seed, const RandomAffineProgramOptions& options) {
+  return Generator(seed, options).Make();
+}
+
+}  // namespace polynao

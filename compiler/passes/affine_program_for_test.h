@@ -1,0 +1,40 @@
+// Programs for the tests of passes: parsing, running before and after, and random affine programs.
+#ifndef COMPILER_PASSES_AFFINE_PROGRAM_FOR_TEST_H_
+#define COMPILER_PASSES_AFFINE_PROGRAM_FOR_TEST_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "compiler/ir/ir.h"
+
+namespace polynao {
+
+// The one function of `text`, which must be well-formed.
+ir::Function ParseProgram(std::string_view text);
+
+// Runs both functions on the same random inputs: "" if the second one is well-formed and does what
+// the first one does, else the difference. Every scalar parameter gets `scalar`. Where the first
+// stops with an error, the second must stop too.
+std::string CompareMeaning(const ir::Function& before, const ir::Function& after,
+                           int64_t scalar = 0);
+
+// The same for arguments of RandomArguments(before, seed).
+std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
+                                            uint64_t seed);
+
+struct RandomAffineProgramOptions {
+  int max_depth = 4;   // of loops and ifs
+  int max_extent = 7;  // of loops
+  bool thread_loops = true;
+  bool symbolic = false;  // bounds may use the scalar parameter n
+};
+
+// A function over affine loop nests: loops of all kinds (triangular ones too), guards in ifs and
+// selects,
+// && || min max / %, lets. Loads and stores stay in bounds. Equal seeds, equal programs.
+ir::Function RandomAffineProgram(uint64_t seed, const RandomAffineProgramOptions& options = {});
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_AFFINE_PROGRAM_FOR_TEST_H_

@@ -1,0 +1,169 @@
+#include "compiler/passes/simplify.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/affine_program_for_test.h"
+#include "gtest/gtest.h"
+
+namespace polynao {
+namespace {
+
+// The body of `function f(...)` after the pass; checks the flag, the meaning, and that a second run
+// changes nothing.
+std::string Simplified(const std::string& params, const std::string& body,
+                       const std::string& attributes = "") {
+  const std::string text = absl::StrCat(attributes, "func f(", params, ") {\n", body, "}\n");
+  const ir::Function before = ParseProgram(text);
+  ir::Function after = before;
+  const absl::StatusOr<bool> changed = Simplify(after);
+  EXPECT_TRUE(changed.ok());
+  EXPECT_EQ(*changed, before.body != after.body);
+  for (int64_t n : {0, 1, 2, 7, 13}) EXPECT_EQ(CompareMeaning(before, after, n), "") << text;
+  ir::Function again = after;
+  EXPECT_FALSE(*Simplify(again)) << ir::Print(after) << ir::Print(again);
+  std::string printed = ir::Print(after.body);
+  return printed;
+}
+
+// What `body` prints as when nothing is simplified.
+std::string Printed(const std::string& params, const std::string& body) {
+  return ir::Print(ParseProgram(absl::StrCat("func f(", params, ") {\n", body, "}\n")).body);
+}
+
+struct Case {
+  std::string before;
+  std::string after;
+};
+
+constexpr char kParams[] = "A: f32[64] in, B: f32[64] out, n: i32, x: f32[n]";
+
+TEST(SimplifyTest, Statements) {
+  const std::vector<Case> cases = {
+      {"for (i, 0, 4) { if (i < 4) { B[i] = A[i] } }", "for (i, 0, 4) { B[i] = A[i] }"},
+      {"for (i, 0, 4) { if (4 <= i) { B[i] = A[i] } else { B[i] = 0.0 } }",
+       "for (i, 0, 4) { B[i] = 0.0 }"},
+      {"for (i, 0, 0) { B[i] = A[i] } B[1] = 2.0", "B[1] = 2.0"},
+      {"for (i, 0, n - n) { B[i] = A[i] } B[1] = 2.0", "B[1] = 2.0"},
+      {"for (i, 3, 1) { B[i + 1] = A[i * 4 + 1] }", "B[4] = A[13]"},
+      {"for (i, n, 1) { for (j, 0, i) { B[j] = A[i] } }", "for (j, 0, n) { B[j] = A[n] }"},
+      {"for (i, 0, 4) { unroll (j, i + 1, 1) { B[j + 1] = A[j] } }",
+       "for (i, 0, 4) { B[i + 2] = A[i + 1] }"},
+      {"if (n < 3) { if (2 < n) { B[0] = 1.0 } }", ""},
+      {"if (n < 3) { if (0 < n) { B[0] = 1.0 } }", "if (n < 3 && 1 <= n) { B[0] = 1.0 }"},
+      {"if (n < 3) { if (n < 5) { B[0] = 1.0 } }", "if (n < 3) { B[0] = 1.0 }"},
+      {"if (n < 3) { } else { B[0] = 1.0 }", "if (3 <= n) { B[0] = 1.0 }"},
+      {"if (n < 3) { for (i, 0, 0) { B[i] = 1.0 } } B[2] = 1.0", "B[2] = 1.0"},
+      {"let t = n B[t % 64] = A[t / 64]", "B[n % 64] = A[n / 64]"},
+      {"let t = 3 B[t] = A[t + 1]", "B[3] = A[4]"},
+      {"let t = n * 2 B[0] = A[0]", "B[0] = A[0]"},
+      {"for (i, 0, 8) { let t = i * 2 B[t + 1 - 1] = A[t] }",
+       "for (i, 0, 8) { let t = i * 2 B[t] = A[t] }"},
+      {"for (f, 0, 60) { B[f / 15 * 15 + f / 3 % 5 * 3 + f % 3] = A[f] }",
+       "for (f, 0, 60) { B[f] = A[f] }"},
+      {"if (n < 3) { B[0] = select(n < 3, A[0], 0.0) } else { B[1] = select(n < 3, A[0], 0.0) }",
+       "if (n < 3) { B[0] = A[0] } else { B[1] = 0.0 }"},
+      {"pragma \"mark\" { for (i, 0, 0) { B[i] = 1.0 } } B[0] = 1.0", "B[0] = 1.0"},
+      {"for (i, 0, n) { if (0 <= n) { x[i] = 1.0 } }", "for (i, 0, n) { x[i] = 1.0 }"},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(Simplified(kParams, c.before), Printed(kParams, c.after)) << c.before;
+  }
+}
+
+TEST(SimplifyTest, LeavesAlone) {
+  const std::vector<std::string> bodies = {
+      "for (i, 0, 4) { if (i < 3) { B[i] = A[i] } }",
+      "thread (tid, 1) { B[0] = A[0] }",
+      "let t = n / 2 + 1 B[t % 64] = A[t % 64]",
+      // The store may change what the condition reads.
+      "if (A[0] < 3.0) { B[0] = 1.0 if (A[0] < 3.0) { B[1] = 1.0 } }",
+      // A load that may trap stays, even unused.
+      "let t: f32 = A[n] B[0] = 1.0",
+      "if (n < 3) { B[0] = 1.0 } else { if (n < 5) { B[0] = 2.0 } }",
+      // Both branches count.
+      "if (n < 3) { if (1 <= n) { B[0] = 1.0 } else { B[0] = 2.0 } }",
+      "for (i, 0, 4) { B[i] = A[i] * 1.5 + 0.0 }",
+  };
+  for (const std::string& body : bodies) {
+    EXPECT_EQ(Simplified(kParams, body), Printed(kParams, body));
+  }
+}
+
+TEST(SimplifyTest, UnchangedIsTheSameNode) {
+  ir::Function function =
+      ParseProgram("func f(A: f32[64] in, B: f32[64] out) { for (i, 0, 64) { B[i] = A[i] } }");
+  const ir::Stmt body = function.body;
+  EXPECT_FALSE(*Simplify(function));
+  EXPECT_EQ(function.body, body);
+}
+
+TEST(SimplifyTest, AssertedParameters) {
+  EXPECT_EQ(Simplified(kParams, "if (n < 100) { B[0] = 1.0 }", "@assert(n < 16)\n"),
+            Printed(kParams, "B[0] = 1.0"));
+}
+
+TEST(SimplifyTest, AllocationsSizedByALoopVariableKeepIt) {
+  const std::string body = "for (i, n, 1) { allocate T: f32[i + 1] T[0] = A[0] B[0] = T[0] }";
+  EXPECT_EQ(Simplified(kParams, body),
+            Printed(kParams, "let i = n allocate T: f32[i + 1] T[0] = A[0] B[0] = T[0]"));
+}
+
+TEST(SimplifyTest, LinearInProgramSize) {
+  // Thousands of statements, each with its own index expressions.
+  auto context = std::make_shared<ir::Context>();
+  ir::Function function;
+  function.name = "f";
+  function.context = context;
+  const ir::Buffer b = context->NewBuffer("B", ir::Type::kF32, {context->I32(1 << 20)});
+  function.params.resize(1);
+  function.params[0].buffer = b;
+  function.params[0].access = ir::Access::kInOut;
+  const ir::Var i = context->NewVar("i"), j = context->NewVar("j");
+  std::vector<ir::Stmt> stores;
+  for (int k = 0; k < 5000; ++k) {
+    stores.push_back(context->Store(b, {(i * 16 + j + k) / 16 * 16 + (i * 16 + j + k) % 16}, b(j)));
+  }
+  function.body =
+      context->For(i, context->I32(0), context->I32(8),
+                   context->For(j, context->I32(0), context->I32(16), context->Seq(stores)));
+  EXPECT_TRUE(*Simplify(function));
+  const ir::Stmt last = function.body.body().body().children().back();
+  EXPECT_EQ(ir::Print(last), "B[i * 16 + j + 4999] = B[j]\n");
+}
+
+TEST(SimplifyTest, RandomAffinePrograms) {
+  int changed_programs = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const bool symbolic = seed % 2 == 0;
+    const ir::Function before = RandomAffineProgram(seed, {.symbolic = symbolic});
+    ir::Function after = before;
+    const absl::StatusOr<bool> changed = Simplify(after);
+    ASSERT_TRUE(changed.ok());
+    changed_programs += *changed;
+    for (int64_t n : {0, 3}) {
+      ASSERT_EQ(CompareMeaning(before, after, n), "") << "seed " << seed << "\n"
+                                                      << ir::Print(before) << ir::Print(after);
+    }
+  }
+  EXPECT_GT(changed_programs, 200);
+}
+
+// Every kind of statement, expression and type; half of the programs may stop with an error.
+TEST(SimplifyTest, RandomPrograms) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    const ir::Function before = ir::RandomProgram(seed, {.may_stop = seed % 2 == 0});
+    ir::Function after = before;
+    ASSERT_TRUE(Simplify(after).ok());
+    ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed), "")
+        << "seed " << seed << "\n"
+        << ir::Print(before) << ir::Print(after);
+  }
+}
+
+}  // namespace
+}  // namespace polynao

@@ -1,0 +1,35 @@
+// The commands of `nao`. Each one adds itself to the command line; its function runs after parsing.
+#ifndef TOOLS_DRIVER_COMMANDS_H_
+#define TOOLS_DRIVER_COMMANDS_H_
+
+#include <functional>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace polynao::driver {
+
+// What a command found: an error, or whether its values agree with the reference (exit code 0 or 1).
+struct Outcome {
+  absl::Status status;
+  bool values_agree = true;
+};
+// The function of the command that was chosen.
+using Action = std::function<Outcome()>;
+
+void AddListCommand(CLI::App& app, Action& action);
+void AddOptCommand(CLI::App& app, Action& action);
+void AddRunCommand(CLI::App& app, Action& action);
+void AddCompileCommand(CLI::App& app, Action& action);
+void AddSimCommand(CLI::App& app, Action& action);
+void AddAsmCommand(CLI::App& app, Action& action);
+void AddDisasmCommand(CLI::App& app, Action& action);
+void AddDemoCommand(CLI::App& app, Action& action);
+
+// The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.
+// Returns the exit code: 0 only if all went well and values agree, else 1.
+int Main(int argc, char** argv);
+
+}  // namespace polynao::driver
+
+#endif  // TOOLS_DRIVER_COMMANDS_H_

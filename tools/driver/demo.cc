@@ -1,0 +1,97 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/status.h"
+#include "simulator/timeline.h"
+#include "simulator/trace.h"
+#include "tools/driver/case.h"
+#include "tools/driver/commands.h"
+#include "tools/driver/files.h"
+
+namespace polynao::driver {
+namespace {
+
+struct DemoRow {
+  const char* label;
+  const char* target;
+  const char* impl;
+};
+
+constexpr DemoRow kRows[] = {
+    {"compiled for the card", "diannao", "compiled"},
+    {"hand-written for the card", "diannao", "library"},
+    {"compiled by LLVM", "cpu", "compiled"},
+    {"compiled by way of C", "c", "compiled"},
+    {"interpreted", "interp", "compiled"},
+};
+
+absl::StatusOr<bool> Demo(const std::string& directory) {
+  RETURN_IF_ERROR(MakeDirectory(directory));
+  const bool show_progress = isatty(STDERR_FILENO) != 0;
+  bool all_agree = true;
+  std::string picture;
+  std::string trace;
+  for (const std::vector<int64_t>& shape :
+       {std::vector<int64_t>{255, 27, 27}, {127, 55, 55}, {255, 55, 55, 7}}) {
+    const kernels::OperatorCase c = {.op = "add", .shape = shape, .dtype = ir::Type::kF16};
+    std::printf("\nadd of f16 %s: a shape that nothing divides\n\n",
+                kernels::ShapeText(shape).c_str());
+    std::printf("  %-26s %10s %10s %10s %12s  %s\n", "implementation", "cycles", "bound",
+                "efficiency", "time", "values");
+    for (const DemoRow& row : kRows) {
+      if (show_progress) std::fprintf(stderr, "  %s ...\r", row.label);
+      CaseSettings settings;
+      settings.target = row.target;
+      settings.impl = row.impl;
+      const bool draw = picture.empty() && settings.target == "diannao";
+      settings.trace.enabled = draw;
+      ASSIGN_OR_RETURN(CaseReport report, RunCase(c, settings));
+      all_agree = all_agree && report.ok;
+      const char* values = report.ok ? "agree" : "DIFFER";
+      if (report.simulated) {
+        const double microseconds =
+            static_cast<double>(report.simulated->cycles) / report.machine->clock_ghz() / 1000;
+        std::printf("  %-26s %10lld %10lld %10.3f %9.1f us  %s\n", row.label,
+                    static_cast<long long>(report.simulated->cycles),
+                    static_cast<long long>(report.bound_cycles), report.efficiency(), microseconds,
+                    values);
+      } else {
+        std::printf("  %-26s %10s %10s %10s %9.1f us  %s\n", row.label, "", "", "",
+                    *report.time_ns / 1000, values);
+      }
+      std::fflush(stdout);
+      if (draw) {
+        picture = StrCat(directory, "/timeline.html");
+        trace = StrCat(directory, "/trace.json");
+        RETURN_IF_ERROR(WriteFile(picture, simulator::TimelineHtml(*report.simulated)));
+        RETURN_IF_ERROR(WriteFile(StrCat(directory, "/timeline.svg"),
+                                  simulator::TimelineSvg(*report.simulated)));
+        RETURN_IF_ERROR(WriteFile(trace, simulator::TraceJson(*report.simulated)));
+      }
+    }
+  }
+  std::printf(
+      "\nCard times are simulated at the card's clock; the others are this machine's.\n"
+      "The first run's timeline: %s (and timeline.svg); its trace, for ui.perfetto.dev: %s\n",
+      picture.c_str(), trace.c_str());
+  return all_agree;
+}
+
+}  // namespace
+
+void AddDemoCommand(CLI::App& app, Action& action) {
+  auto directory = std::make_shared<std::string>("nao-demo");
+  CLI::App* command = app.add_subcommand(
+      "demo", "one operator on every target: a table, a trace and a picture of the timeline");
+  command->add_option("-o", *directory, "directory for trace and picture")->capture_default_str();
+  command->callback([&action, directory] {
+    action = [directory] {
+      const absl::StatusOr<bool> agree = Demo(*directory);
+      return Outcome{.status = agree.status(), .values_agree = agree.ok() && *agree};
+    };
+  });
+}
+
+}  // namespace polynao::driver

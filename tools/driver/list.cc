@@ -1,0 +1,64 @@
+#include <iomanip>
+#include <iostream>
+#include <memory>
+
+#include "base/status.h"
+#include "compiler/passes/registry.h"
+#include "isa/instruction_set.h"
+#include "isa/machine.h"
+#include "kernels/te/operators.h"
+#include "simulator/configs/configs_text.h"
+#include "tools/driver/commands.h"
+
+namespace polynao::driver {
+namespace {
+
+void Row(std::string_view name, std::string_view text, int width = 24) {
+  std::cout << std::left << std::setw(width) << name << " " << text << "\n";
+}
+
+absl::Status List(const std::string& what) {
+  if (what == "ops") {
+    for (const kernels::Operator& op : kernels::Operators()) Row(op.name, op.doc);
+  } else if (what == "passes") {
+    for (const PassInfo& pass : Passes()) {
+      Row(pass.name, pass.options.empty() ? std::string(pass.doc)
+                                          : StrCat(pass.doc, " (", pass.options, ")"));
+    }
+  } else if (what == "instructions") {
+    for (const isa::Instruction& instruction : isa::DianNao().instructions()) {
+      std::string doc = instruction.doc.substr(0, instruction.doc.find('\n'));
+      Row(instruction.mnemonic, StrCat(isa::UnitName(instruction.unit), ": ", doc), 34);
+    }
+  } else if (what == "configs") {
+    for (const simulator::ConfigText& config : simulator::ConfigTexts()) {
+      ASSIGN_OR_RETURN(std::vector<isa::MachineParameter> parameters,
+                       isa::ListParameters(config.text, config.name));
+      std::cout << config.name << "\n";
+      for (const isa::MachineParameter& p : parameters) {
+        Row(StrCat("  ", p.name), StrCat(p.value, p.unit.empty() ? "" : StrCat(" ", p.unit), "  (",
+                                         p.source, ")"),
+            40);
+      }
+    }
+  } else if (what == "suites") {
+    std::cout << "none: suites come with `nao bench`\n";
+  } else {
+    return InvalidInput("list: expected ops, passes, instructions, configs or suites, found '", what,
+                        "'");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddListCommand(CLI::App& app, Action& action) {
+  auto what = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "what there is: operators, passes, instructions, machines");
+  command->add_option("WHAT", *what, "ops, passes, instructions, configs or suites")->required();
+  command->callback([&action, what] {
+    action = [what] { return Outcome{.status = List(*what), .values_agree = true}; };
+  });
+}
+
+}  // namespace polynao::driver

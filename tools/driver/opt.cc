@@ -1,0 +1,100 @@
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "base/status.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/registry.h"
+#include "tools/driver/case.h"
+#include "tools/driver/commands.h"
+#include "tools/driver/files.h"
+
+namespace polynao::driver {
+namespace {
+
+struct OptFlags {
+  std::string file;
+  std::string passes;
+  std::string target = "diannao";
+  std::string config = "mlu270";
+  std::vector<std::string> overrides;
+  std::vector<std::string> skip;
+  int stop_after = -1;
+  bool check = false;
+  bool print_after_all = false;
+  bool stats = false;
+  bool time = false;
+  uint64_t seed = 1;
+  std::string output;
+};
+
+absl::Status Opt(const OptFlags& flags) {
+  ASSIGN_OR_RETURN(std::string text, ReadFile(flags.file));
+  ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, flags.file));
+  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  std::vector<PassSpec> passes;
+  if (flags.passes.empty()) {
+    ASSIGN_OR_RETURN(passes, PipelineFor(target));
+  } else {
+    ASSIGN_OR_RETURN(passes, ParsePasses(flags.passes));
+  }
+  PipelineOptions options;
+  options.check = flags.check;
+  options.check_seed = flags.seed;
+  options.skip = flags.skip;
+  options.stop_after = flags.stop_after;
+  options.stats = flags.stats;
+  options.on_step = [&](const PipelineOptions::Step& step) {
+    if (flags.time || flags.stats) {
+      std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
+                   step.changed ? "changed" : "unchanged", step.milliseconds);
+      for (const std::string& line : step.stats) std::fprintf(stderr, "  %s\n", line.c_str());
+    }
+    if (flags.print_after_all) {
+      std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
+                   ir::Print(*step.function).c_str());
+    }
+  };
+  for (ir::Function& function : module.functions) {
+    RETURN_IF_ERROR(WithContext(flags.file, ir::Verify(function)));
+    RETURN_IF_ERROR(
+        WithContext(StrCat(flags.file, ": function '", function.name, "'"),
+                    RunPasses(function, passes, target, options)));
+  }
+  const std::string printed = ir::Print(module);
+  if (!flags.output.empty()) return WriteFile(flags.output, printed);
+  std::cout << printed;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void AddOptCommand(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<OptFlags>();
+  CLI::App* command = app.add_subcommand("opt", "run passes on loop IR and print the result");
+  command->add_option("FILE", flags->file, "a .nir file")->required();
+  command->add_option("--passes", flags->passes,
+                      "passes as a,b(c=1); default: the target's pipeline");
+  command->add_option("--target", flags->target, "what the passes compile for")
+      ->capture_default_str();
+  command->add_option("--config", flags->config, "the machine")->capture_default_str();
+  command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  command->add_option("--skip", flags->skip, "passes to leave out");
+  command->add_option("--stop-after", flags->stop_after, "stop after so many passes");
+  command->add_flag("--check", flags->check,
+                    "interpret before and after each pass and compare the results");
+  command->add_option("--seed", flags->seed, "of the arguments for --check")
+      ->capture_default_str();
+  command->add_flag("--print-after-all", flags->print_after_all,
+                    "print the function after each pass, on stderr");
+  command->add_flag("--stats", flags->stats, "print what each pass did, on stderr");
+  command->add_flag("--time", flags->time, "print each pass's time, on stderr");
+  command->add_option("-o", flags->output, "file to write instead of stdout");
+  command->callback([&action, flags] {
+    action = [flags] { return Outcome{.status = Opt(*flags), .values_agree = true}; };
+  });
+}
+
+}  // namespace polynao::driver

@@ -1,0 +1,114 @@
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "base/status.h"
+#include "simulator/timeline.h"
+#include "simulator/trace.h"
+#include "tools/driver/case.h"
+#include "tools/driver/commands.h"
+#include "tools/driver/files.h"
+
+namespace polynao::driver {
+namespace {
+
+struct RunFlags {
+  std::string op;
+  std::string shape;
+  std::string dtype = "f16";
+  CaseSettings settings;
+  bool no_hazards = false;
+  std::string trace;
+  std::string timeline;
+  bool json = false;
+};
+
+absl::StatusOr<kernels::OperatorCase> ParseCase(const RunFlags& flags) {
+  kernels::OperatorCase c;
+  c.op = flags.op;
+  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(flags.shape));
+  const std::optional<ir::Type> dtype = ir::ParseType(flags.dtype);
+  if (!dtype) {
+    return InvalidInput("dtype '", flags.dtype,
+                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
+  }
+  c.dtype = *dtype;
+  return c;
+}
+
+void PrintReport(const CaseReport& report) {
+  std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
+              kernels::ShapeText(report.operator_case.shape).c_str(),
+              std::string(ir::TypeName(report.operator_case.dtype)).c_str(),
+              report.settings.target.c_str(), report.settings.impl.c_str(),
+              report.ok ? "values agree"
+                        : StrCat("VALUES DIFFER, by up to ", report.max_abs_error).c_str());
+  if (report.simulated) {
+    std::printf("  cycles %lld, bound %lld, efficiency %.3f, instructions %lld\n",
+                static_cast<long long>(report.simulated->cycles),
+                static_cast<long long>(report.bound_cycles), report.efficiency(),
+                static_cast<long long>(report.simulated->instruction_count()));
+    std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
+                report.simulate_ms);
+  } else if (report.time_ns) {
+    std::printf("  time %.0f ns, compiled in %.2f ms\n", *report.time_ns, report.compile_ms);
+  }
+}
+
+absl::StatusOr<bool> Run(RunFlags& flags) {
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags));
+  if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
+    return InvalidInput("--trace and --timeline show a simulated card: expected --target=diannao, "
+                        "found --target=", flags.settings.target);
+  }
+  flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  flags.settings.check_hazards = !flags.no_hazards;
+  ASSIGN_OR_RETURN(CaseReport report, RunCase(c, flags.settings));
+  if (!flags.trace.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
+  }
+  if (!flags.timeline.empty()) {
+    const bool html = flags.timeline.ends_with(".html");
+    RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
+                                                   : simulator::TimelineSvg(*report.simulated)));
+  }
+  if (flags.json) {
+    std::cout << report.ToJson().dump(2) << std::endl;
+  } else {
+    PrintReport(report);
+  }
+  return report.ok;
+}
+
+}  // namespace
+
+void AddRunCommand(CLI::App& app, Action& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command =
+      app.add_subcommand("run", "compile an operator, run it, compare it with its reference");
+  command->add_option("OP", flags->op, "an operator (nao list ops)")->required();
+  command->add_option("--shape", flags->shape, "255x27x27")->required();
+  command->add_option("--dtype", flags->dtype, "element type")->capture_default_str();
+  command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
+      ->capture_default_str();
+  command->add_option("--impl", flags->settings.impl, "compiled, or library: hand-written")
+      ->capture_default_str();
+  command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
+      ->capture_default_str();
+  command->add_option("--set", flags->settings.overrides,
+                      "machine parameters: core.nmem_kib=256 ...");
+  command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
+  command->add_option("--trace", flags->trace, "write a Chrome/Perfetto trace (JSON)");
+  command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
+  command->add_flag("--no-hazards", flags->no_hazards,
+                    "simulate without checks of hazards and definedness");
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->callback([&action, flags] {
+    action = [flags] {
+      const absl::StatusOr<bool> ok = Run(*flags);
+      return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
+    };
+  });
+}
+
+}  // namespace polynao::driver
