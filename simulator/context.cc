@@ -12,14 +12,18 @@ std::string CoreName(const isa::Machine& machine, AccessChecker::CoreId core) {
 }
 
 void Context::Fail(AccessChecker::CoreId core, int64_t pc, const absl::Status& rule) {
-  if (!status.ok()) return;
+  // SystemC finishes the delta cycle: of several errors in it, report that of the first core.
+  const std::pair<int, int> order(core.cluster, core.core);
+  const bool first = status.ok();
+  if (!first && failed_core <= order) return;
+  failed_core = order;
   const std::string text = pc >= 0 && pc < static_cast<int64_t>(program.code.size())
                                ? absl::StrCat(" \"", isa::DisassembleWord(set, program, pc), "\"")
                                : "";
   status =
       absl::Status(rule.code(), absl::StrCat(CoreName(machine, core), " pc ", pc, text, " cycle ",
                                              Now(), ": ", std::string(rule.message())));
-  sc_core::sc_stop();
+  if (first) sc_core::sc_stop();
 }
 
 }  // namespace polynao::simulator

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -52,6 +53,8 @@ struct Context {
   int64_t last_activity = 0;
   // The first error, which stops the simulation.
   absl::Status status;
+
+  std::pair<int, int> failed_core;
 
   // Stops the simulation with an error of `core` at `pc`.
   void Fail(AccessChecker::CoreId core, int64_t pc, const absl::Status& rule);

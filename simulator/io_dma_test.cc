@@ -193,148 +193,201 @@ TEST(IoDma, CountsWhatGranulesWaste) {
   EXPECT_EQ(PortOf(result, "gmem.channel1").moved, 0);
 }
 
-// ---- a clocked model of loads: channels, link, ports
-// ---------------------------------------------
+// ---- a clocked model: channels, links, ports ---------------------------------------------------
 
-// What core `core` of cluster `cluster` loads, `delay` cycles after the others start.
-struct Load {
+// What core `core` of cluster `cluster` loads or stores.
+struct Transfer {
   int cluster, core;
+  bool store;
   int64_t offset, bytes;
 };
 
-// Cycles that each load takes, one clock cycle after the other and everything kept in plain queues:
-// how hardware would do it. All loads start in the same cycle.
-std::vector<int64_t> ClockedLoads(const isa::Machine& machine, const std::vector<Load>& loads) {
-  struct Piece {
-    int load;
-    int64_t bytes, moved;
-    int channel;
-  };
-  struct Stage {
-    std::map<int, std::vector<std::pair<int64_t, Piece>>> queues;  // by requester: (arrival, piece)
-    int requesters = 0, next = 0;
-    int64_t rate = 0, credit = 0;
-    bool busy = false;
-    Piece piece{};
-  };
-  const int channels = static_cast<int>(machine.Get("gmem.channels"));
-  const int64_t burst = machine.Get("io_dma.burst");
-  const int64_t granule = machine.Get("gmem.granule");
-  const int64_t per_cluster = machine.cores_per_cluster() + 1;
-  std::vector<Stage> channel(static_cast<size_t>(channels));
-  for (Stage& stage : channel) {
-    stage.rate = machine.Get("gmem.channel_bytes_per_kilocycle");
-    stage.requesters = static_cast<int>(2 * machine.clusters() * per_cluster);
+// Cycles that each transfer takes, one clock cycle after the other and everything kept in plain
+// queues: how hardware would do it. All start in the same cycle.
+class Clocked {
+ public:
+  Clocked(const isa::Machine& machine, const std::vector<Transfer>& transfers)
+      : machine_(machine), transfers_(transfers), state_(transfers.size()) {
+    const int64_t per_cluster = machine.cores_per_cluster() + 1;
+    const int64_t link = machine.Get("cluster.link_bytes") * 1000;
+    const int64_t port = machine.Get("io_dma.port_bytes") * 1000;
+    channels_ = machine.Get("gmem.channels");
+    for (int64_t i = 0; i < channels_; ++i) {
+      Add(machine.Get("gmem.channel_bytes_per_kilocycle"), 2 * machine.clusters() * per_cluster);
+    }
+    for (int64_t i = 0; i < machine.clusters(); ++i) {
+      Add(link, channels_);        // down
+      Add(link, 2 * per_cluster);  // up
+    }
+    for (size_t i = 0; i < transfers.size(); ++i) Add(port, 1);
   }
-  std::vector<Stage> link(static_cast<size_t>(machine.clusters()));
-  for (Stage& stage : link) {
-    stage.rate = machine.Get("cluster.link_bytes") * 1000;
-    stage.requesters = channels;
-  }
-  std::vector<Stage> port(loads.size());
-  for (Stage& stage : port) {
-    stage.rate = machine.Get("io_dma.port_bytes") * 1000;
-    stage.requesters = 1;
-  }
-  std::vector<int64_t> sent(loads.size()), in_flight(loads.size()), received(loads.size());
-  std::vector<int64_t> done(loads.size(), -1);
-  const int64_t start = machine.Get("io_dma.start");
-  size_t open = loads.size();
-  // Ends the service of `stage` in this cycle, if it ends, and starts the next one.
-  const auto step = [](Stage& stage, int64_t cycle, const auto& finish) {
-    if (stage.busy) {
-      stage.credit += stage.rate;
-      if (stage.credit >= stage.piece.moved * 1000) {
-        stage.busy = false;
-        finish(stage.piece);
+
+  std::vector<int64_t> Run() {
+    std::vector<int64_t> done(transfers_.size(), -1);
+    for (size_t open = transfers_.size(); open > 0; ++cycle_) {
+      for (size_t p = 0; p < places_.size(); ++p) {
+        Place& place = places_[p];
+        if (!place.busy || --place.left > 0) continue;
+        place.busy = false;
+        Leave(p, place.piece);
       }
-    }
-    for (int i = 0; !stage.busy && i < stage.requesters; ++i) {
-      auto& queue = stage.queues[(stage.next + i) % stage.requesters];
-      if (queue.empty() || queue.front().first > cycle) continue;
-      stage.piece = queue.front().second;
-      queue.erase(queue.begin());
-      stage.busy = true;
-      stage.credit = 0;
-      stage.next = (stage.next + i + 1) % stage.requesters;
-    }
-  };
-  for (int64_t cycle = 0; open > 0; ++cycle) {
-    // In the order of the way: what leaves a stage can enter the next one in the same cycle.
-    for (Stage& stage : channel) {
-      step(stage, cycle, [&](Piece piece) {
-        piece.moved = piece.bytes;
-        link[loads[piece.load].cluster].queues[piece.channel].push_back(
-            {cycle + machine.Get("gmem.latency"), piece});
-      });
-    }
-    for (Stage& stage : link) {
-      step(stage, cycle,
-           [&](const Piece& piece) { port[piece.load].queues[0].push_back({cycle, piece}); });
-    }
-    for (size_t i = 0; i < loads.size(); ++i) {
-      step(port[i], cycle, [&](const Piece& piece) {
-        --in_flight[i];
-        received[i] += piece.bytes;
-        if (received[i] == loads[i].bytes) {
-          done[i] = cycle;
+      for (size_t i = 0; i < transfers_.size(); ++i) {
+        if (done[i] < 0 && state_[i].finished == transfers_[i].bytes) {
+          done[i] = cycle_;
           --open;
         }
-      });
-      if (cycle < start || sent[i] == loads[i].bytes ||
-          in_flight[i] == machine.Get("io_dma.outstanding")) {
-        continue;
+        Send(i);
       }
-      const int64_t address = (1 << 20) + loads[i].offset + sent[i];
-      const int64_t bytes = std::min(burst - address % burst, loads[i].bytes - sent[i]);
-      const int64_t moved =
-          (address + bytes + granule - 1) / granule * granule - address / granule * granule;
-      const int to = static_cast<int>(address / machine.Get("gmem.interleave") % channels);
-      const int requester = static_cast<int>(2 * (loads[i].cluster * per_cluster + loads[i].core));
-      channel[to].queues[requester].push_back({cycle + 1, {static_cast<int>(i), bytes, moved, to}});
-      sent[i] += bytes;
-      ++in_flight[i];
+      for (Place& place : places_) Take(place);
+    }
+    return done;
+  }
+
+ private:
+  struct Piece {
+    size_t transfer;
+    int64_t bytes, moved, channel;
+  };
+  struct Place {
+    int64_t rate, requesters, next = 0;
+    std::map<int64_t, std::vector<std::pair<int64_t, Piece>>> queues;  // by requester, with arrival
+    bool busy = false;
+    int64_t left = 0;  // cycles of the piece in service
+    Piece piece{};
+    bool is_channel = false;
+  };
+  struct State {
+    int64_t sent = 0, in_flight = 0, finished = 0;
+  };
+
+  void Add(int64_t rate, int64_t requesters) {
+    places_.push_back({.rate = rate, .requesters = requesters, .queues = {}});
+    places_.back().is_channel = static_cast<int64_t>(places_.size()) <= channels_;
+  }
+  size_t Down(size_t i) const { return channels_ + 2 * transfers_[i].cluster; }
+  size_t Up(size_t i) const { return Down(i) + 1; }
+  size_t PortOf(size_t i) const { return channels_ + 2 * machine_.clusters() + i; }
+  void Enter(size_t place, int64_t requester, int64_t time, const Piece& piece) {
+    places_[place].queues[requester].push_back({time, piece});
+  }
+  void EnterChannel(const Piece& piece, int64_t time) {
+    const Transfer& t = transfers_[piece.transfer];
+    Enter(piece.channel, 2 * (t.cluster * (machine_.cores_per_cluster() + 1) + t.core), time,
+          piece);
+  }
+
+  // A piece leaves a place in this cycle.
+  void Leave(size_t place, const Piece& piece) {
+    const size_t i = piece.transfer;
+    const bool store = transfers_[i].store;
+    const int64_t latency = machine_.Get("gmem.latency");
+    const bool last = store ? place < static_cast<size_t>(channels_) : place == PortOf(i);
+    if (last) {
+      --state_[i].in_flight;
+      state_[i].finished += piece.bytes;
+    } else if (store && place == PortOf(i)) {
+      Enter(Up(i), 2 * transfers_[i].core, cycle_, piece);
+    } else if (store) {
+      EnterChannel(piece, cycle_ + latency);
+    } else if (place == Down(i)) {
+      Enter(PortOf(i), 0, cycle_, piece);
+    } else {
+      Enter(Down(i), piece.channel, cycle_ + latency, piece);
     }
   }
-  return done;
-}
 
-TEST(IoDma, AgreesWithAClockedModelOnRandomLoads) {
+  void Send(size_t i) {
+    const Transfer& t = transfers_[i];
+    State& state = state_[i];
+    if (cycle_ < machine_.Get("io_dma.start") || state.sent == t.bytes ||
+        state.in_flight == machine_.Get("io_dma.outstanding")) {
+      return;
+    }
+    const int64_t burst = machine_.Get("io_dma.burst");
+    const int64_t granule = machine_.Get("gmem.granule");
+    const int64_t address = (1 << 20) + t.offset + state.sent;
+    Piece piece{i, std::min(burst - address % burst, t.bytes - state.sent), 0,
+                address / machine_.Get("gmem.interleave") % channels_};
+    for (int64_t g = address / granule * granule; g < address + piece.bytes; g += granule) {
+      const bool part = g < address || g + granule > address + piece.bytes;
+      piece.moved += t.store && part ? 2 * granule : granule;
+    }
+    if (t.store) {
+      Enter(PortOf(i), 0, cycle_, piece);
+    } else {
+      EnterChannel(piece, cycle_ + 1);
+    }
+    state.sent += piece.bytes;
+    ++state.in_flight;
+  }
+
+  void Take(Place& place) {
+    for (int64_t k = 0; !place.busy && k < place.requesters; ++k) {
+      const int64_t requester = (place.next + k) % place.requesters;
+      auto& queue = place.queues[requester];
+      if (queue.empty() || queue.front().first > cycle_) continue;
+      place.piece = queue.front().second;
+      queue.erase(queue.begin());
+      place.busy = true;
+      place.next = (requester + 1) % place.requesters;
+      const int64_t bytes = place.is_channel ? place.piece.moved : place.piece.bytes;
+      for (int64_t credit = 0; credit < bytes * 1000; credit += place.rate) ++place.left;
+      return;
+    }
+  }
+
+  const isa::Machine& machine_;
+  const std::vector<Transfer>& transfers_;
+  std::vector<State> state_;
+  int64_t channels_ = 0;
+  std::vector<Place> places_;  // channels, then (down, up) of each cluster, then ports
+  int64_t cycle_ = 0;
+};
+
+TEST(IoDma, AgreesWithAClockedModelOnRandomTransfers) {
   const uint32_t seed = 1001;
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < 60; ++round) {
     const isa::Machine machine =
         TestMachine(round % 2 == 0 ? "mlu270" : "unit",
                     {absl::StrCat("cluster.link_bytes=", 16 << (random() % 5)),
                      absl::StrCat("io_dma.outstanding=", 1 + random() % 20),
+                     absl::StrCat("gmem.latency=", random() % 300),
                      absl::StrCat("gmem.channel_bytes_per_kilocycle=", 5'000 + random() % 60'000)});
     const int clusters = 1 + static_cast<int>(random() % machine.clusters());
     const int cores = 1 + static_cast<int>(random() % machine.cores_per_cluster());
-    // Core c of cluster k loads bytes[c] from first + c * a + k * b.
+    // Core c of cluster k transfers bytes + c * more from its own 32 KiB on, shifted by `first`.
+    // Cores whose number is below `stores` store, the others load.
     const int64_t first = static_cast<int64_t>(random() % 5000);
-    const int64_t a = static_cast<int64_t>(random() % 40000);
-    const int64_t b = static_cast<int64_t>(random() % 40000);
     const int64_t bytes = 1 + static_cast<int64_t>(random() % 20000);
-    const int64_t more = static_cast<int64_t>(random() % 3000);
-    std::vector<Load> loads;
+    const int64_t more = static_cast<int64_t>(random() % 2000);
+    const int stores = static_cast<int>(random() % (cores + 1));
+    std::vector<Transfer> transfers;
     for (int k = 0; k < clusters; ++k) {
       for (int c = 0; c < cores; ++c) {
-        loads.push_back({k, c, first + c * a + k * b, bytes + c * more});
+        transfers.push_back({k, c, c < stores, first + 32768 * (4 * k + c), bytes + c * more});
       }
     }
+    // Both kinds execute the same instructions up to the copy, so that they start together.
     const isa::Program program = OnCores(
         clusters, cores, kParams,
-        absl::StrCat("  arg r10, 8\n  addi r10, r10, ", first, "\n  muli r14, r2, ", a,
-                     "\n  add r10, r10, r14\n  muli r14, r3, ", b,
-                     "\n  add r10, r10, r14\n  li r11, ", bytes, "\n  muli r14, r2, ", more,
-                     "\n  add r11, r11, r14\n  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n"));
-    const RunResult result = RunOn(machine, program);
+        absl::StrCat("  arg r10, 8\n  addi r10, r10, ", first,
+                     "\n  muli r14, r2, 32768\n  add r10, r10, r14\n  muli r14, r3, 131072\n"
+                     "  add r10, r10, r14\n  li r11, ",
+                     bytes, "\n  muli r14, r2, ", more,
+                     "\n  add r11, r11, r14\n  li r20, 32768\n  fill.i8 r0, r0, r20\n  sync\n"
+                     "  li r12, ",
+                     stores,
+                     "\n  blt r2, r12, store\n"
+                     "  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n  halt\n"
+                     "store:\n  memcpy.i8.gmem.nmem r10, r0, r11, r1, r0, r0\n"));
+    const RunResult result = RunOn(machine, program, 1 << 21);
     std::vector<int64_t> times;
-    for (const Load& load : loads) {
-      times.push_back(Busy(result, isa::Unit::kIoDma, load.cluster, load.core));
+    for (const Transfer& t : transfers) {
+      times.push_back(Busy(result, isa::Unit::kIoDma, t.cluster, t.core));
     }
-    ASSERT_EQ(times, ClockedLoads(machine, loads)) << "round " << round;
+    ASSERT_EQ(times, Clocked(machine, transfers).Run()) << "round " << round;
   }
 }
 

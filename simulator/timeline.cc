@@ -260,9 +260,15 @@ class Drawing {
       if (slice.end <= begin_ || slice.begin >= end_) continue;
       rows[{slice.core, LaneOf(slice)}].push_back(&slice);
     }
+    // A core that halted at once is left out: its slices together are less than a pixel.
+    std::map<int, int64_t> active;
+    for (const auto& [key, slices] : rows) {
+      for (const Slice* slice : slices) active[key.first] += slice->end - slice->begin;
+    }
     int last_core = -1;
     for (auto& [key, slices] : rows) {
       const auto& [core_index, lane] = key;
+      if (static_cast<double>(active[core_index]) < CyclesPerPixel()) continue;
       const CoreReport& core = result_.cores[static_cast<size_t>(core_index)];
       if (core_index != last_core) {
         if (last_core >= 0) {
