@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
@@ -19,6 +20,37 @@ namespace polynao {
 namespace {
 
 using ir::Function;
+
+// The value of an integer option, or its default.
+absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::string& name,
+                              int otherwise) {
+  auto it = environment.options.find(name);
+  if (it == environment.options.end()) return otherwise;
+  int value = 0;
+  if (!absl::SimpleAtoi(it->second, &value) || value < 0) {
+    return InvalidInput("option ", name, ": expected a number of 0 or more, found '", it->second,
+                        "'");
+  }
+  return value;
+}
+
+absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment& environment) {
+  LoopPartitionOptions options;
+  ASSIGN_OR_RETURN(options.max_pieces, IntOption(environment, "max_pieces", options.max_pieces));
+  ASSIGN_OR_RETURN(options.max_nest_pieces,
+                   IntOption(environment, "max_nest_pieces", options.max_nest_pieces));
+  ASSIGN_OR_RETURN(int only, IntOption(environment, "only_in_pragmas", 0));
+  options.only_in_pragmas = only != 0;
+  LoopPartitionStats stats;
+  ASSIGN_OR_RETURN(bool changed,
+                   LoopPartition(function, options, environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr && !stats.loops.empty()) {
+    std::string text = stats.ToString();
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    environment.stats->push_back(text);
+  }
+  return changed;
+}
 
 absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& environment) {
   std::vector<TensorizeDecision> decisions;
@@ -54,8 +86,8 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
-      {"loop_partition", "splits loops so that guards on their variables become constant", "",
-       [](Function& f, const PassEnvironment&) { return LoopPartition(f); }},
+      {"loop_partition", "splits loops so that guards on their variables become constant",
+       "max_pieces=16 max_nest_pieces=64 only_in_pragmas=0", RunLoopPartition},
       {"flatten", "gives every buffer one dimension", "",
        [](Function& f, const PassEnvironment&) { return Flatten(f); }},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
@@ -178,14 +179,15 @@ class Tensorizer {
         if (ir::IsInt(s.var().type())) analyzer_.BindLet(s.var(), s.value());
         break;
       case StmtKind::kIf: {
-        Stmt then_case;
-        {
+        Stmt branches[2];
+        for (const bool truth : {true, false}) {
           Analyzer::Scope branch(analyzer_);
-          analyzer_.Assume(s.cond(), true);
-          then_case = Walk(s.then_case(), family);
+          analyzer_.Assume(s.cond(), truth);
+          open_conditions_.emplace_back(s.cond(), truth);
+          branches[truth ? 0 : 1] = Walk(truth ? s.then_case() : s.else_case(), family);
+          open_conditions_.pop_back();
         }
-        analyzer_.Assume(s.cond(), false);
-        return c_.Rebuild(s, s.operands(), {then_case, Walk(s.else_case(), family)});
+        return c_.Rebuild(s, s.operands(), branches);
       }
       case StmtKind::kAllocate:
         scope_of_[s.buffer()] = s;
@@ -196,8 +198,10 @@ class Tensorizer {
     // What matched nothing has been reported; its parts get their own try in silence.
     const bool reported = s.Is(StmtKind::kFor) && s.for_kind() != ir::ForKind::kThread;
     silent_ += reported;
+    if (s.Is(StmtKind::kFor)) open_loops_.push_back(s);
     std::vector<Stmt> children;
     for (Stmt child : s.children()) children.push_back(Walk(child, family));
+    if (s.Is(StmtKind::kFor)) open_loops_.pop_back();
     silent_ -= reported;
     return c_.Rebuild(s, s.operands(), children);
   }
@@ -735,13 +739,31 @@ class Tensorizer {
     return true;
   }
 
-  // Whether no statement in the allocation's scope stores to elements begin .. end - 1 of `buffer`.
+  // Whether no statement in the allocation's scope stores to elements begin .. end - 1 of `buffer`
+  // while this one's branch is taken.
   bool NothingDefinedFrom(Buffer buffer, int64_t begin, int64_t end) {
     auto it = scope_of_.find(buffer);
     if (it == scope_of_.end()) return false;
     bool harmless = true;
-    // Ranges of indices from the loops between the allocation and the store.
+    absl::flat_hash_set<Var> bound_inside;
+    ir::ForEachStmt(it->second.body(), [&](Stmt s) {
+      if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) bound_inside.insert(s.var());
+      return true;
+    });
+    // What is known here about variables from outside the allocation (thread numbers, say) holds as
+    // long as it lives; loops inside it give ranges of indices.
     Analyzer analyzer(c_);
+    Analyzer::Scope facts(analyzer);
+    for (Stmt loop : open_loops_) {
+      if (!bound_inside.contains(loop.var())) {
+        analyzer.BindLoop(loop.var(), loop.min(), loop.extent());
+      }
+    }
+    for (const auto& [condition, truth] : open_conditions_) {
+      bool outside = true;
+      for (Var var : ir::FreeVars(condition)) outside = outside && !bound_inside.contains(var);
+      if (outside) analyzer.Assume(condition, truth);
+    }
     const std::function<void(Stmt)> visit = [&](Stmt s) {
       if (!harmless) return;
       Analyzer::Scope scope(analyzer);
@@ -756,13 +778,12 @@ class Tensorizer {
         }
       }
       if (s.Is(StmtKind::kIf)) {
-        {
+        for (const bool truth : {true, false}) {
+          if (analyzer.CanProve(truth ? ir::Not(s.cond()) : s.cond())) continue;
           Analyzer::Scope branch(analyzer);
-          analyzer.Assume(s.cond(), true);
-          visit(s.then_case());
+          analyzer.Assume(s.cond(), truth);
+          visit(truth ? s.then_case() : s.else_case());
         }
-        analyzer.Assume(s.cond(), false);
-        visit(s.else_case());
         return;
       }
       for (Stmt child : s.children()) visit(child);
@@ -813,6 +834,9 @@ class Tensorizer {
   std::vector<Candidate> candidates_;
   Analyzer analyzer_;
   int silent_ = 0;
+  // Around the statement that is walked, outermost first.
+  std::vector<Stmt> open_loops_;
+  std::vector<std::pair<Expr, bool>> open_conditions_;
   absl::flat_hash_map<Buffer, Stmt> scope_of_;
   absl::flat_hash_map<Buffer, int64_t> needed_;  // elements that rounded counts reach
   std::vector<Stmt> dropped_;                    // loops of one iteration

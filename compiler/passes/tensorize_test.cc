@@ -102,6 +102,22 @@ TEST(TensorizeTest, RoundingUpMustNotOverwriteWhatIsInUse) {
   EXPECT_THAT(After(text), Not(HasSubstr("add.f16")));
 }
 
+TEST(TensorizeTest, RoundingUpKnowsWhichBranchIsTaken) {
+  // The last core computes 100 elements; what other cores store behind them is in their own memory.
+  const auto program = [](std::string_view condition) {
+    return StrCat(
+        "func f(A: f16[512] in, C: f16[512] out) { thread (tid, 2) { allocate X: f16[256] @nmem ",
+        "if (tid < 1) { for (i, 0, 256) { X[i] = A[i] } } else { for (i, 0, 100) { X[i] = A[256 + i] } }",
+        "if (", condition, ") { for (i, 0, 256) { X[i] = X[i] + X[i] } }"
+        " else { for (i, 0, 100) { X[i] = X[i] + X[i] } }",
+        "if (tid < 1) { for (i, 0, 256) { C[i] = X[i] } } else { for (i, 0, 100) { C[256 + i] = X[i] } }"
+        " } }");
+  };
+  EXPECT_THAT(After(program("tid < 1")), HasSubstr("add.f16(&X[0], &X[0], &X[0], 128)"));
+  // Here the other branch may have stored behind the 100 elements of the same memory.
+  EXPECT_THAT(After(program("tid < 0")), Not(HasSubstr("add.f16(&X[0], &X[0], &X[0], 128)")));
+}
+
 TEST(TensorizeTest, RoundingUpNeedsBuffersOnChip) {
   // No elementwise instruction works on GMEM; in place on a parameter nothing may be touched behind.
   EXPECT_THAT(Decision("func f(A: f16[64]) { pragma \"add\" { for (i, 0, 64) {"
