@@ -202,6 +202,7 @@ TEST(LlvmTest, SharedSubexpressionsAreEmittedOnce) {
   f.context = context;
   f.params.resize(1);
   f.params[0].buffer = c.NewBuffer("A", Type::kI64, {c.I32(2)});
+  f.params[0].access = ir::Access::kInOut;
   // As a tree this would have 2^60 leaves.
   ir::Expr e = f.params[0].buffer(c.I32(0));
   for (int i = 0; i < 60; ++i) e = c.Select(e < 1000, e + e, e - 1);

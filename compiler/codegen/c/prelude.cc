@@ -1,0 +1,207 @@
+#include "compiler/codegen/c/prelude.h"
+
+#include <cstddef>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_replace.h"
+#include "base/text.h"
+
+namespace polynao::codegen {
+namespace {
+
+constexpr std::string_view kHeader = R"(#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+#if defined(__GNUC__) && !defined(_OPENMP)
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"
+#endif
+)";
+
+// A helper's name and its definition. A helper stands after those it calls. One with `{T}` and
+// `{N}` stands for a family: int32_t and i32, int64_t and i64.
+struct Helper {
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr Helper kIntHelpers[] = {
+    {"nao_add_", R"(
+// Sums, differences and products that wrap around.
+static inline {T} nao_add_{N}({T} a, {T} b) { return ({T})((u{T})a + (u{T})b); })"},
+    {"nao_sub_",
+     R"(static inline {T} nao_sub_{N}({T} a, {T} b) { return ({T})((u{T})a - (u{T})b); })"},
+    {"nao_mul_",
+     R"(static inline {T} nao_mul_{N}({T} a, {T} b) { return ({T})((u{T})a * (u{T})b); })"},
+    {"nao_div_", R"(
+// The quotient rounded down; the one that does not fit wraps around.
+static inline {T} nao_div_{N}({T} a, {T} b) {
+  if (b == -1) return ({T})(0 - (u{T})a);
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+})"},
+    {"nao_mod_", R"(
+// What is left of a when it is divided rounding down; it has the sign of b.
+static inline {T} nao_mod_{N}({T} a, {T} b) {
+  if (b == -1) return 0;
+  const {T} r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+})"},
+};
+
+constexpr Helper kOrderHelpers[] = {
+    {"nao_min_", R"(static inline {T} nao_min_{N}({T} a, {T} b) { return b < a ? b : a; })"},
+    {"nao_max_", R"(static inline {T} nao_max_{N}({T} a, {T} b) { return a < b ? b : a; })"},
+};
+
+// Casts of floats to integers truncate and saturate; NaN gives 0.
+constexpr Helper kCastHelpers[] = {
+    {"nao_to_", R"(
+static inline {T} nao_to_{N}(double x) {
+  if (x != x) return 0;
+  return x <= (double){LOW} ? {LOW} : x >= (double){HIGH} ? {HIGH} : ({T})x;
+})"},
+};
+
+constexpr Helper kFloatHelpers[] = {
+    {"nao_bits_of_f32", R"(
+static inline uint32_t nao_bits_of_f32(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+})"},
+    {"nao_f32_of_bits", R"(
+static inline float nao_f32_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+})"},
+    {"nao_f64_of_bits", R"(
+static inline double nao_f64_of_bits(int64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+})"},
+    {"nao_f32_of_f16", R"(
+// IEEE binary16, by its bits.
+static inline float nao_f32_of_f16(uint16_t h) {
+  const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+  const uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
+  const uint32_t normal = magnitude + ((uint32_t)112 << 23);
+  const uint32_t special = magnitude | 0x7f800000;
+  const uint32_t small = nao_bits_of_f32((float)(h & 0x3ff) * 0x1p-24f);
+  const uint32_t exponent = h & 0x7c00;
+  return nao_f32_of_bits(sign | (exponent == 0 ? small : exponent == 0x7c00 ? special : normal));
+})"},
+    {"nao_f16_of_f32", R"(
+// Rounds to nearest even.
+static inline uint16_t nao_f16_of_f32(float x) {
+  const uint32_t bits = nao_bits_of_f32(x);
+  const uint32_t magnitude = bits & 0x7fffffff;
+  const uint32_t odd = (magnitude >> 13) & 1;
+  const uint32_t normal = (magnitude - 0x38000000 + 0xfff + odd) >> 13;
+  const uint32_t small = nao_bits_of_f32(nao_f32_of_bits(magnitude) + 0.5f) - 0x3f000000;
+  const uint32_t special = magnitude > 0x7f800000 ? 0x7e00 : 0x7c00;
+  const uint32_t rounded = magnitude < 0x38800000 ? small : magnitude < 0x47800000 ? normal : special;
+  return (uint16_t)((bits >> 16 & 0x8000) | rounded);
+})"},
+    {"nao_round_f16", R"(
+static inline float nao_round_f16(float x) { return nao_f32_of_f16(nao_f16_of_f32(x)); })"},
+    {"nao_f32_of_bf16", R"(
+// bfloat16, the upper half of a float.
+static inline float nao_f32_of_bf16(uint16_t b) { return nao_f32_of_bits((uint32_t)b << 16); })"},
+    {"nao_bf16_of_f32", R"(
+// Rounds to nearest even.
+static inline uint16_t nao_bf16_of_f32(float x) {
+  const uint32_t bits = nao_bits_of_f32(x);
+  const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+  return (uint16_t)((x != x ? bits | 0x400000 : rounded) >> 16);
+})"},
+    {"nao_round_bf16", R"(
+static inline float nao_round_bf16(float x) { return nao_f32_of_bf16(nao_bf16_of_f32(x)); })"},
+    {"nao_odd_f32", R"(
+// A float that rounds to f16 and bf16 as the double x does: the nearest float towards zero, with its
+// last bit set if it is not x itself.
+static inline float nao_odd_f32(double x) {
+  const float nearest = (float)x;
+  const uint32_t bits = nao_bits_of_f32(nearest);
+  if (x != x || (double)nearest == x) return nearest;
+  return nao_f32_of_bits((bits - (fabs((double)nearest) > fabs(x))) | 1);
+})"},
+    {"nao_sigmoid_f32", R"(
+// 1 / (1 + exp(-x)), without overflow on the way.
+static inline float nao_sigmoid_f32(float x) {
+  const float e = expf(-fabsf(x));
+  return (0 < x ? 1 : e) / (1 + e);
+})"},
+    {"nao_sigmoid_f64", R"(
+// 1 / (1 + exp(-x)), without overflow on the way.
+static inline double nao_sigmoid_f64(double x) {
+  const double e = exp(-fabs(x));
+  return (0 < x ? 1 : e) / (1 + e);
+})"},
+    {"nao_allocate", R"(
+// Aligned memory; stops the program if there is none.
+static inline void *nao_allocate(int64_t bytes) {
+  void *memory = aligned_alloc(64, ((size_t)bytes / 64 + 1) * 64);
+  if (memory == NULL) abort();
+  return memory;
+})"},
+};
+
+// Whether `text` calls `name` (and not another function whose name begins like it).
+bool Calls(const std::string& text, const std::string& name) {
+  return text.find(name + "(") != std::string::npos;
+}
+
+}  // namespace
+
+std::string CPrelude(const std::string& body) {
+  struct Definition {
+    std::string name;
+    std::string text;
+  };
+  std::vector<Definition> all;
+  const auto add_family = [&](const auto& helpers, std::string_view type, std::string_view name,
+                              std::string_view low, std::string_view high) {
+    for (const Helper& helper : helpers) {
+      all.push_back({StrCat(helper.name, name),
+                     absl::StrReplaceAll(ToAbsl(helper.text), {{"{T}", ToAbsl(type)},
+                                                               {"{N}", ToAbsl(name)},
+                                                               {"{LOW}", ToAbsl(low)},
+                                                               {"{HIGH}", ToAbsl(high)}})});
+    }
+  };
+  add_family(kIntHelpers, "int32_t", "i32", "", "");
+  add_family(kIntHelpers, "int64_t", "i64", "", "");
+  add_family(kOrderHelpers, "int32_t", "i32", "", "");
+  add_family(kOrderHelpers, "int64_t", "i64", "", "");
+  add_family(kOrderHelpers, "float", "f32", "", "");
+  add_family(kOrderHelpers, "double", "f64", "", "");
+  add_family(kCastHelpers, "int8_t", "i8", "INT8_MIN", "INT8_MAX");
+  add_family(kCastHelpers, "int16_t", "i16", "INT16_MIN", "INT16_MAX");
+  add_family(kCastHelpers, "int32_t", "i32", "INT32_MIN", "INT32_MAX");
+  add_family(kCastHelpers, "int64_t", "i64", "INT64_MIN", "INT64_MAX");
+  add_family(kCastHelpers, "uint8_t", "u8", "0", "UINT8_MAX");
+  for (const Helper& helper : kFloatHelpers) {
+    all.push_back({std::string(helper.name), std::string(helper.text)});
+  }
+  // From the last to the first, since a helper is needed by those after it.
+  std::string needed = body;
+  std::string text;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (!Calls(needed, all[i].name)) continue;
+    needed += all[i].text;
+    text = StrCat(all[i].text.starts_with('\n') ? "" : "\n", all[i].text, "\n", text);
+  }
+  return StrCat(kHeader, text);
+}
+
+}  // namespace polynao::codegen

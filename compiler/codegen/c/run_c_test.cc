@@ -1,0 +1,178 @@
+#include "compiler/codegen/c/run_c.h"
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include "compiler/codegen/differential.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::codegen {
+namespace {
+
+using ir::Argument;
+using ir::RandomArguments;
+using ir::Tensor;
+using ir::Type;
+using ::testing::HasSubstr;
+
+ir::Function Parse(std::string_view text) {
+  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
+  EXPECT_TRUE(f.ok()) << f.status();
+  return *std::move(f);
+}
+
+class RunCTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const absl::Status found = FindCCompiler(false).status();
+    if (!found.ok()) GTEST_SKIP() << "SKIPPED: " << found;
+  }
+};
+
+const COptions kStrict{.optimization_level = 1, .flags = {"-Wall", "-Wextra", "-Werror"}};
+
+TEST_F(RunCTest, EdgeValuesOfAllOperators) {
+  const std::vector<SemanticsCase> cases = SemanticsCases();
+  std::vector<ir::Function> functions;
+  for (const SemanticsCase& c : cases) functions.push_back(c.function);
+  auto compiled = CompiledC::Create(functions, kStrict);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ((*compiled)->messages(), "");
+  for (size_t i = 0; i < cases.size(); ++i) {
+    EXPECT_EQ(Disagreement(
+                  cases[i].function, cases[i].arguments,
+                  [&](auto a) { return (*compiled)->Run(i, a); }, cases[i].max_ulps),
+              "")
+        << cases[i].name;
+  }
+}
+
+TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
+  constexpr uint64_t kPrograms = 60;
+  const ir::RandomProgramOptions options{.inexact_intrinsics = false};
+  // Random programs compare things with themselves and have dead branches, which compilers like to
+  // mention.
+  const COptions c_options{
+      .optimization_level = 1,
+      .openmp = true,
+      .flags = {"-Wall", "-Wextra", "-Werror", "-Wno-tautological-compare", "-Wno-array-bounds",
+                "-Wno-type-limits", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option"}};
+  std::vector<ir::Function> functions;
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+    functions.push_back(ir::RandomProgram(seed, options));
+    functions.back().name += std::to_string(seed);
+  }
+  auto compiled = CompiledC::Create(functions, c_options);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+    const std::string wrong = Disagreement(functions[seed], RandomArguments(functions[seed], seed),
+                                           [&](auto a) { return (*compiled)->Run(seed, a); });
+    if (wrong.empty()) continue;
+    // Compile it alone, to shrink it.
+    const auto compile = [&](const ir::Function& f) -> absl::StatusOr<Runner> {
+      auto one = CompiledC::Create({f}, {.optimization_level = 0, .flags = {}});
+      if (!one.ok()) return one.status();
+      return [code = std::shared_ptr(*std::move(one))](auto a) { return code->Run(0, a); };
+    };
+    FAIL() << DisagreementOnRandomProgram(seed, options, compile) << "\nwas " << wrong;
+  }
+}
+
+TEST_F(RunCTest, ParallelLoops) {
+  const ir::Function f = Parse(R"(
+      func f(A: f32[37, n] in, B: f32[37, n] out, n: i32, s: f32) {
+        allocate scale: f32[]
+        scale[] = s * 2.0
+        parallel (i, 0, 37) {
+          allocate row: f32[n + 1] @local
+          parallel (j, 0, n) {
+            row[j] = A[i, n - 1 - j] * scale[]
+          }
+          vectorize (j, 0, n) {
+            B[i, j] = row[j] + 1.0
+          }
+        }
+      })");
+  for (bool openmp : {true, false}) {
+    COptions options = kStrict;
+    options.openmp = openmp;
+    auto compiled = CompiledC::Create({f}, options);
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      EXPECT_EQ(
+          Disagreement(f, RandomArguments(f, seed), [&](auto a) { return (*compiled)->Run(0, a); }),
+          "");
+    }
+  }
+}
+
+TEST_F(RunCTest, LargeAllocationsAndEmptyLoops) {
+  const ir::Function f = Parse(R"(
+      func f(A: f64[n] out, n: i32) {
+        allocate big: f64[40, 1000]
+        allocate none: f32[0, 4]
+        for (i, 0, 40) { for (j, 0, 1000) { big[i, j] = cast(f64, i * j) } }
+        for (i, 3, n - 3) { A[i] = big[i, 999] }
+        for (i, 0, 0) { none[i, 0] = 1.0 }
+        for (i, 0, -4) { A[i] = 0.0 }
+      })");
+  auto compiled = CompiledC::Create({f}, kStrict);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    EXPECT_EQ(
+        Disagreement(f, RandomArguments(f, seed), [&](auto a) { return (*compiled)->Run(0, a); }),
+        "");
+  }
+}
+
+TEST_F(RunCTest, SharedSubexpressionsAreEvaluatedOnce) {
+  auto context = std::make_shared<ir::Context>();
+  ir::Context& c = *context;
+  ir::Function f;
+  f.name = "f";
+  f.context = context;
+  f.params.resize(1);
+  f.params[0].buffer = c.NewBuffer("A", Type::kI64, {c.I32(2)});
+  f.params[0].access = ir::Access::kInOut;
+  // As a tree this would have 2^60 leaves.
+  ir::Expr e = f.params[0].buffer(c.I32(0));
+  for (int i = 0; i < 60; ++i) e = c.Select(e < 1000, e + e, e - 1);
+  f.body = c.Store(f.params[0].buffer, {c.I32(1)}, e);
+  auto compiled = CompiledC::Create({f}, kStrict);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor a(Type::kI64, {2});
+  a.SetInt(0, 1);
+  ASSERT_TRUE((*compiled)->Run(0, {Argument::Of(&a)}).ok());
+  EXPECT_EQ(a.Int(1), 1974);  // 1024, then 1023, 1022, ..., 999, 1998, ...
+}
+
+TEST_F(RunCTest, ErrorsAndCleanUp) {
+  const ir::Function f = Parse("func f(A: f32[4] out) { A[0] = 1.0 }");
+  const auto directories = [] {
+    int count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(::testing::TempDir())) {
+      count += entry.path().filename().string().starts_with("polynao-c-");
+    }
+    return count;
+  };
+  setenv("TMPDIR", ::testing::TempDir().c_str(), 1);
+  auto bad = CompiledC::Create({f}, {.flags = {"-fno-such-option"}});
+  EXPECT_THAT(std::string(bad.status().message()), HasSubstr("-fno-such-option"));
+  EXPECT_EQ(directories(), 0);
+  auto compiled = CompiledC::Create({f});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(directories(), 0);
+  Tensor wrong(Type::kF32, {5});
+  EXPECT_THAT(std::string((*compiled)->Run(0, {Argument::Of(&wrong)}).message()),
+              HasSubstr("expected a tensor of type f32 and shape [4], got f32 [5]"));
+  setenv("TMPDIR", "/no/such/directory", 1);
+  EXPECT_THAT(std::string(CompiledC::Create({f}).status().message()),
+              HasSubstr("no temporary directory /no/such/directory/polynao-c-"));
+}
+
+}  // namespace
+}  // namespace polynao::codegen
