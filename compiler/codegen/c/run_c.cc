@@ -122,7 +122,7 @@ bool Works(const CCompiler& compiler, bool openmp) {
   std::ofstream(source)
       << (openmp ? "#include <omp.h>\nint f(void) { return omp_get_max_threads(); }\n"
                  : "#include <math.h>\nint f(void) { return 0; }\n");
-  const COptions options{.optimization_level = 0, .openmp = openmp, .flags = {}};
+  const COptions options{.optimization_level = 0, .openmp = openmp};
   CCompiler probed = compiler;
   probed.has_openmp = openmp;
   return Compile(probed, options, source, directory->File("probe.so"), directory->File("probe.txt"))

@@ -32,7 +32,7 @@ struct COptions {
   // Run parallel loops by OpenMP, if a compiler has it. (OMP_NUM_THREADS is the user's.)
   bool openmp = true;
   // Further options of the compiler, such as -Wall.
-  std::vector<std::string> flags;
+  std::vector<std::string> flags = {};
 };
 
 // Functions compiled by a C compiler and loaded into this process.

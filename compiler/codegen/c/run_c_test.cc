@@ -74,7 +74,7 @@ TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
     if (wrong.empty()) continue;
     // Compile it alone, to shrink it.
     const auto compile = [&](const ir::Function& f) -> absl::StatusOr<Runner> {
-      auto one = CompiledC::Create({f}, {.optimization_level = 0, .flags = {}});
+      auto one = CompiledC::Create({f}, {.optimization_level = 0});
       if (!one.ok()) return one.status();
       return [code = std::shared_ptr(*std::move(one))](auto a) { return code->Run(0, a); };
     };

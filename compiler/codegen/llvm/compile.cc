@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -99,9 +100,15 @@ void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
   POLYNAO_CHECK(info->getSeverity() != llvm::DS_Error) << "LLVM rejects what was emitted";
 }
 
+// Symbols that emitted code refers to, so that no function of the user's can have their names.
+constexpr std::string_view kLibrarySymbols[] = {
+    "exp",   "expf", "log",  "logf",          "tanh",
+    "tanhf", "sin",  "sinf", "cos",           "cosf",
+    "pow",   "powf", "free", "aligned_alloc", "polynao_parallel_for"};
+
 absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Function> functions,
                                                          const LlvmOptions& options,
-                                                         const Target& target,
+                                                         const Target& target, bool is_exported,
                                                          llvm::LLVMContext* context,
                                                          std::vector<std::string>* failures) {
   context->setDiagnosticHandlerCallBack(
@@ -116,6 +123,10 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
     for (const std::string& name : {function.name, RawEntryName(function.name)}) {
       if (module->getFunction(name) != nullptr) {
         return InvalidInput("two functions of this module would be called '", name, "'");
+      }
+      if (is_exported && absl::c_linear_search(kLibrarySymbols, name)) {
+        return InvalidInput("a function must not be called '", name,
+                            "', which is a function of the C library that compiled code may call");
       }
     }
     RETURN_IF_ERROR(EmitFunction(function, emit, module.get(), failures));
@@ -182,7 +193,8 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
   code->function = function;
   auto context = std::make_unique<llvm::LLVMContext>();
   ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
-                   EmitModule({function}, options, target, context.get(), &code->failures));
+                   EmitModule({function}, options, target, /*is_exported=*/false, context.get(),
+                              &code->failures));
   Optimize(*module, options.optimization_level, target.machine.get());
 
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*target.builder).create();
@@ -212,8 +224,9 @@ absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
   llvm::LLVMContext context;
   std::vector<std::string> failures;
-  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> emitted,
-                   EmitModule(module.functions, options, target, &context, &failures));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<llvm::Module> emitted,
+      EmitModule(module.functions, options, target, /*is_exported=*/true, &context, &failures));
   if (output != LlvmOutput::kIr) {
     Optimize(*emitted, options.optimization_level, target.machine.get());
   }

@@ -33,7 +33,7 @@ struct LlvmOptions {
   // Threads of a parallel loop; 0: as many as the machine runs at once.
   int threads = 0;
   // A CPU's name as LLVM knows it ("x86-64-v3", "sapphirerapids"); empty: this machine's.
-  std::string cpu;
+  std::string cpu = {};
 };
 
 // A function in memory, ready to run; any number of threads may run it at once.

@@ -35,8 +35,7 @@ std::string Check(const ir::Function& f, const RandomArguments& arguments,
 TEST(LlvmTest, EdgeValuesOfAllOperators) {
   for (int level : {0, 3}) {
     for (const SemanticsCase& c : SemanticsCases()) {
-      EXPECT_EQ(
-          Check(c.function, c.arguments, {.optimization_level = level, .cpu = ""}, c.max_ulps), "")
+      EXPECT_EQ(Check(c.function, c.arguments, {.optimization_level = level}, c.max_ulps), "")
           << c.name << " at -O" << level;
     }
   }
@@ -58,8 +57,7 @@ TEST(LlvmTest, RandomProgramsAgreeWithTheInterpreter) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const LlvmOptions options{.optimization_level = static_cast<int>(seed % 4),
                               .checks = seed % 5 == 0,
-                              .threads = static_cast<int>(seed % 3),
-                              .cpu = ""};
+                              .threads = static_cast<int>(seed % 3)};
     const auto compile = [&](const ir::Function& f) -> absl::StatusOr<Runner> {
       auto compiled = Compile(f, options);
       if (!compiled.ok()) return compiled.status();
@@ -80,7 +78,7 @@ TEST(LlvmTest, ChecksStopProgramsThatTheInterpreterStops) {
     if (!status.ok() && status.message().find("before it is stored") != absl::string_view::npos) {
       continue;
     }
-    auto compiled = Compile(f, {.optimization_level = 1, .checks = true, .cpu = ""});
+    auto compiled = Compile(f, {.optimization_level = 1, .checks = true});
     ASSERT_TRUE(compiled.ok()) << compiled.status();
     RandomArguments actual(f, seed);
     const absl::Status ran = (*compiled)->Run(actual.arguments());
@@ -101,7 +99,7 @@ TEST(LlvmTest, ChecksNameWhatFailed) {
           A[i] = T[i]
         }
       })");
-  auto compiled = Compile(f, {.checks = true, .threads = 2, .cpu = ""});
+  auto compiled = Compile(f, {.checks = true, .threads = 2});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   Tensor a(Type::kI32, {4});
   const auto run = [&](int64_t n, int64_t d) {
@@ -132,7 +130,7 @@ TEST(LlvmTest, ParallelLoops) {
       })");
   for (int threads : {0, 1, 2, 5}) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
-      EXPECT_EQ(Check(f, RandomArguments(f, seed), {.threads = threads, .cpu = ""}), "")
+      EXPECT_EQ(Check(f, RandomArguments(f, seed), {.threads = threads}), "")
           << threads << " threads, seed " << seed;
     }
   }
@@ -152,12 +150,12 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
       func add(A: f32[n, m] in, B: f32[n, m] in, C: f32[n, m] out, n: i32, m: i32) {
         for (i, 0, n) { for (j, 0, m) { C[i, j] = A[i, j] + B[i, j] } }
       })");
-  auto text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.cpu = ""});
+  auto text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, HasSubstr("x float>"));
   // No run-time test of whether buffers overlap.
   EXPECT_THAT(*text, Not(HasSubstr("memcheck")));
-  text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.optimization_level = 1, .cpu = ""});
+  text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr, {.optimization_level = 1});
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_THAT(*text, Not(HasSubstr("x float>")));
 }
@@ -183,10 +181,14 @@ TEST(LlvmTest, Errors) {
               HasSubstr("f: call of 'add.f32': the cpu target has no tensor instructions"));
   const ir::Function f = Parse("func f(A: f32[4] out) { A[0] = 1.0 }");
   EXPECT_THAT(std::string(Compile(f, {.cpu = "abacus"}).status().message()), HasSubstr("'abacus'"));
-  EXPECT_THAT(std::string(Compile(f, {.optimization_level = 4, .cpu = ""}).status().message()),
+  EXPECT_THAT(std::string(Compile(f, {.optimization_level = 4}).status().message()),
               HasSubstr("expected 0 to 3, got 4"));
   EXPECT_THAT(std::string(EmitLlvm({f.context, {f, f}}, LlvmOutput::kIr).status().message()),
               HasSubstr("two functions of this module would be called 'f'"));
+  ir::Function exp = Parse("func exp(A: f32[4]) { A[0] = exp(A[1]) }");
+  EXPECT_THAT(std::string(EmitLlvm({exp.context, {exp}}, LlvmOutput::kIr).status().message()),
+              HasSubstr("must not be called 'exp'"));
+  EXPECT_EQ(Check(exp, RandomArguments(exp, 1), {}, 1), "");
   auto compiled = Compile(f);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   Tensor wrong(Type::kF32, {5});

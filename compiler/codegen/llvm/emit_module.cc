@@ -92,7 +92,10 @@ class Emitter {
     }
     auto* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
     function_value_ =
-        llvm::Function::Create(type, llvm::Function::ExternalLinkage, function_.name, module_);
+        options_.is_exported
+            ? llvm::Function::Create(type, llvm::Function::ExternalLinkage, function_.name, module_)
+            : llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                     StrCat(function_.name, ".body"), module_);
     function_value_->setDoesNotThrow();
     StartFunction(function_value_);
     for (size_t i = 0; i < function_.params.size(); ++i) {

@@ -22,6 +22,8 @@ struct EmitOptions {
   // Whether the target converts between f16 and f32 by itself. If not, the conversions are spelled
   // out in integer operations, so that compiled code needs no support library.
   bool native_half = false;
+  // Whether the function itself can be called from outside, or only its raw entry.
+  bool is_exported = true;
 };
 
 // The name of the raw entry (RawEntry in arguments.h) of the function `name`.
