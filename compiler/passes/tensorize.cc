@@ -635,6 +635,14 @@ class Tensorizer {
         return false;
       }
     }
+    // In place needs an instruction that reads and writes with one index; a copy onto itself has two.
+    for (const auto& [load, index] : a.pattern.load_index) {
+      if (a.buffers.at(Buffer(load.buffer()))->buffer == a.nest.target.buffer &&
+          index.coefficients != a.pattern.store_index.coefficients) {
+        a.why = StrCat("'", a.nest.target.buffer->name, "' would be copied onto itself");
+        return false;
+      }
+    }
     return true;
   }
 

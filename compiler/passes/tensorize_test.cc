@@ -185,6 +185,7 @@ TEST(TensorizeTest, WhatIsNoInstructionStaysAndSaysWhy) {
   EXPECT_THAT(marked("X[i + 8] = X[i + 8] + Y[i]"), HasSubstr("it must have"));
   EXPECT_THAT(marked("X[i] = A[i]", "memcpy"), HasSubstr("memcpy.f16.nmem.gmem.async"));
   EXPECT_THAT(marked("A[i * 7] = A[i]", "memcpy"), HasSubstr("'A' is in gmem, not nmem"));
+  EXPECT_THAT(marked("X[i] = X[i]", "memcpy"), HasSubstr("'X' would be copied onto itself"));
 }
 
 TEST(TensorizeTest, MinAndMaxKeepTheSideOfANaN) {

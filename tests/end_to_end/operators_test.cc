@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"

@@ -328,20 +328,29 @@ class Generator {
     const Type to = e.type();
     const Type from = source.type();
     ASSIGN_OR_RETURN(Value value, Get(source, data));
-    Release(value);
     const std::string to_name(ir::TypeName(to));
     const std::string from_name(ir::TypeName(from));
+    if (to != Type::kI1) Release(value);  // there another register is needed first
     if (ir::IsFloat(to)) {
       return Emit(StrCat("convert.", to_name, ".", ir::IsFloat(from) ? from_name : "i64"),
                   {rd, value.reg});
     }
     if (to == Type::kI1) {
-      // Not 0. Whatever NaN is, it is not 0 either.
-      const Expr zero = e.context().Const(from, 0);
-      ASSIGN_OR_RETURN(Value zero_value, Get(zero, false));
-      Release(zero_value);
-      return Emit(ir::IsFloat(from) ? StrCat("fne.", from_name) : "sne",
-                  {rd, value.reg, zero_value.reg});
+      ASSIGN_OR_RETURN(Value zero, Get(e.context().Const(from, 0), false));
+      if (!ir::IsFloat(from)) {
+        Release(zero);
+        Release(value);
+        return Emit("sne", {rd, value.reg, zero.reg});
+      }
+      // Below or above 0: a NaN is neither, and gives 0 as in every cast to an integer.
+      ASSIGN_OR_RETURN(int above, Allocate());
+      Release(zero);
+      Release(value);
+      free_.push_back(above);
+      const std::string less = StrCat("flt.", from_name);
+      RETURN_IF_ERROR(Emit(less, {above, zero.reg, value.reg}));
+      RETURN_IF_ERROR(Emit(less, {rd, value.reg, zero.reg}));
+      return Emit("or", {rd, rd, above});
     }
     if (ir::IsFloat(from)) {
       return Emit(StrCat("convert.", to_name, ".", from_name), {rd, value.reg});
