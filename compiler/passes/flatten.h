@@ -11,8 +11,8 @@ namespace polynao {
 //
 //   A: f32[4, 14]  A[i, j]   -->   A: f32[56]  A[i * 14 + j]
 //
-// An index is i32 unless the buffer has 2^31 elements or more, or an extent that is not constant and
-// i64. Stands before the passes that reason about addresses (tensorize, storage).
+// An index is i32 unless the buffer has 2^31 elements or more, or an extent that is not constant
+// and i64. Stands before the passes that reason about addresses (tensorize, storage).
 absl::StatusOr<bool> Flatten(ir::Function& function);
 
 }  // namespace polynao

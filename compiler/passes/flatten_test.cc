@@ -13,8 +13,8 @@ std::string After(std::string_view text) { return RunPass(text, Flatten, TestTar
 
 TEST(FlattenTest, ParametersAndAllocations) {
   EXPECT_EQ(After("func f(A: f32[4, 14] in, B: f32[2, 4, 14] out) {"
-                " for (i, 0, 4) { for (j, 0, 14) { allocate L: f32[1, 3]"
-                " L[0, 2] = A[i, j] B[1, i, j] = L[0, 2] + 1.0 } } }"),
+                  " for (i, 0, 4) { for (j, 0, 14) { allocate L: f32[1, 3]"
+                  " L[0, 2] = A[i, j] B[1, i, j] = L[0, 2] + 1.0 } } }"),
             "func f(A: f32[56] in, B: f32[112] out) {\n"
             "  for (i, 0, 4) {\n"
             "    for (j, 0, 14) {\n"
@@ -27,9 +27,9 @@ TEST(FlattenTest, ParametersAndAllocations) {
 }
 
 TEST(FlattenTest, ScalarCellsAndSymbolicExtents) {
-  const std::string text =
-      After("func f(A: f32[] in, B: f32[n, m] out, n: i32, m: i32) {"
-          " for (i, 0, n) { for (j, 0, m) { B[i, j] = A[] } } }");
+  const std::string text = After(
+      "func f(A: f32[] in, B: f32[n, m] out, n: i32, m: i32) {"
+      " for (i, 0, n) { for (j, 0, m) { B[i, j] = A[] } } }");
   EXPECT_THAT(text, HasSubstr("A: f32[1] in, B: f32[n * m] out"));
   EXPECT_THAT(text, HasSubstr("B[i * m + j] = A[0]"));
 }
@@ -41,11 +41,12 @@ TEST(FlattenTest, LargeBuffersIndexWithI64) {
 }
 
 TEST(FlattenTest, FlatFunctionsStayAsTheyAre) {
-  const std::string text = "func f(A: f32[4] in, B: f32[4] out) {\n"
-                           "  for (i, 0, 4) {\n"
-                           "    B[i] = A[i]\n"
-                           "  }\n"
-                           "}\n";
+  const std::string text =
+      "func f(A: f32[4] in, B: f32[4] out) {\n"
+      "  for (i, 0, 4) {\n"
+      "    B[i] = A[i]\n"
+      "  }\n"
+      "}\n";
   EXPECT_EQ(After(text), text);
 }
 

@@ -22,8 +22,8 @@ using PassFunction = std::function<absl::StatusOr<bool>(ir::Function&)>;
 
 // The text after the pass. Checks that the result verifies, that "changed" says whether the body is
 // another node, that running the pass's result through the interpreter gives what the input gives
-// (`same_meaning`: off for functions that the interpreter can not run), and that printing and parsing
-// keep it.
+// (`same_meaning`: off for functions that the interpreter can not run), and that printing and
+// parsing keep it.
 std::string RunPass(std::string_view text, const PassFunction& pass, const Target& target,
                     bool same_meaning = true);
 

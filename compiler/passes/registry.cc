@@ -57,9 +57,10 @@ absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& env
   ASSIGN_OR_RETURN(bool changed, Tensorize(function, environment.target,
                                            environment.stats ? &decisions : nullptr));
   for (const TensorizeDecision& decision : decisions) {
-    environment.stats->push_back(StrCat(
-        decision.nest, "  -->  ",
-        decision.instruction.empty() ? StrCat("(scalar) ", decision.reason) : decision.instruction));
+    environment.stats->push_back(StrCat(decision.nest, "  -->  ",
+                                        decision.instruction.empty()
+                                            ? StrCat("(scalar) ", decision.reason)
+                                            : decision.instruction));
   }
   return changed;
 }
@@ -123,7 +124,8 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
     return std::string(w);
   };
   const auto expected = [&](std::string_view what) {
-    return InvalidInput("passes '", text, "': expected ", what, " at character ", at + 1, ", found ",
+    return InvalidInput("passes '", text, "': expected ", what, " at character ", at + 1,
+                        ", found ",
                         at < text.size() ? StrCat("'", std::string(1, text[at]), "'") : "the end");
   };
   while (true) {
@@ -166,8 +168,8 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         "simplify,loop_partition,"
         // The pieces' indices and extents become constants ...
         "simplify,flatten,simplify,"
-        // ... which the patterns need. Instructions on expanded buffers come before their addresses,
-        // and the order of queues depends on which buffers share bytes.
+        // ... which the patterns need. Instructions on expanded buffers come before their
+        // addresses, and the order of queues depends on which buffers share bytes.
         "tensorize,storage,sync,simplify");
   }
   if (target.name == "cpu" || target.name == "c") {
@@ -192,8 +194,8 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
     const std::string context = StrCat("pass ", spec.name);
     std::optional<Function> before;
     if (options.check) before = ir::CloneInto(function, std::make_shared<ir::Context>());
-    PipelineOptions::Step step{.pass = &spec, .function = &function, .changed = false,
-                               .milliseconds = 0, .stats = {}};
+    PipelineOptions::Step step{
+        .pass = &spec, .function = &function, .changed = false, .milliseconds = 0, .stats = {}};
     const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr};
     const auto start = std::chrono::steady_clock::now();
     absl::StatusOr<bool> changed = pass->run(function, environment);

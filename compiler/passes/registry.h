@@ -33,8 +33,8 @@ struct PassEnvironment {
 
 struct PassInfo {
   std::string_view name;
-  std::string_view doc;       // one line
-  std::string_view options;   // "max_pieces=16" ..., with defaults; "" if there are none
+  std::string_view doc;      // one line
+  std::string_view options;  // "max_pieces=16" ..., with defaults; "" if there are none
   // Returns whether the function changed; if not, its body is the same node as before.
   std::function<absl::StatusOr<bool>(ir::Function&, const PassEnvironment&)> run;
 };
@@ -49,7 +49,8 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target);
 struct PipelineOptions {
   // Runs the verifier after each pass.
   bool verify = true;
-  // Interprets the function before and after each pass on random arguments and compares bit for bit.
+  // Interprets the function before and after each pass on random arguments and compares bit for
+  // bit.
   bool check = false;
   uint64_t check_seed = 1;
   // Passes to leave out, and after how many to stop (-1: never).

@@ -40,8 +40,8 @@ absl::Status CheckSameMeaning(const Function& before, const Function& after, con
     for (size_t i = 0; i < function.params.size(); ++i) {
       const ir::Param& param = function.params[i];
       if (!param.buffer) continue;
-      result.tensors.push_back(ir::RandomTensor(
-          param.buffer->type, shapes[result.tensors.size()], seed + result.tensors.size()));
+      result.tensors.push_back(ir::RandomTensor(param.buffer->type, shapes[result.tensors.size()],
+                                                seed + result.tensors.size()));
       arguments[i] = ir::Argument::Of(&result.tensors.back());
     }
     result.status = ir::Interpret(function, arguments, nullptr, options);

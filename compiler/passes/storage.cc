@@ -60,9 +60,10 @@ class Planner {
       bytes *= std::max<int64_t>(extent.int_value(), 0);
     }
     if (buffer->scope == "smem" && core_loops_ > 0) {
-      return InvalidInput("storage: '", buffer->name,
-                          "' in smem is allocated inside the loop over a cluster's cores (tid), but "
-                          "smem belongs to the cluster: allocate it outside");
+      return InvalidInput(
+          "storage: '", buffer->name,
+          "' in smem is allocated inside the loop over a cluster's cores (tid), but "
+          "smem belongs to the cluster: allocate it outside");
     }
     std::vector<StoragePlace>& live = live_[buffer->scope];
     const int64_t begin =

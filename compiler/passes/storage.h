@@ -24,10 +24,10 @@ struct StoragePlace {
 //
 //   allocate L: f16[128] @nmem   -->   pragma "address" (0) { allocate L: f16[128] @nmem ... }
 //
-// Allocations that live at the same time get disjoint places, in the order of nesting; those that do
-// not may share one. Addresses are multiples of kOnChipAlignment. Errors: a memory that is too small
-// (the message lists what lives there at the peak, largest first), an extent that is not constant,
-// SMEM allocated inside a core's loop (it belongs to the whole cluster).
+// Allocations that live at the same time get disjoint places, in the order of nesting; those that
+// do not may share one. Addresses are multiples of kOnChipAlignment. Errors: a memory that is too
+// small (the message lists what lives there at the peak, largest first), an extent that is not
+// constant, SMEM allocated inside a core's loop (it belongs to the whole cluster).
 absl::StatusOr<bool> Storage(ir::Function& function, const Target& target,
                              std::vector<StoragePlace>* places = nullptr);
 

@@ -14,8 +14,8 @@ std::string After(std::string_view text) { return RunPass(text, OnUnit, TestTarg
 
 TEST(StorageTest, NestedAllocationsAreDisjointAndSiblingsShare) {
   EXPECT_EQ(After("func f(A: f16[4] out) { allocate X: f16[65] @nmem X[0] = 1.0"
-                " { allocate Y: f32[8] @nmem Y[0] = 2.0 A[0] = X[0] }"
-                " { allocate Z: i8[1] @nmem Z[0] = 3 A[1] = X[0] } }"),
+                  " { allocate Y: f32[8] @nmem Y[0] = 2.0 A[0] = X[0] }"
+                  " { allocate Z: i8[1] @nmem Z[0] = 3 A[1] = X[0] } }"),
             "func f(A: f16[4] out) {\n"
             "  pragma \"address\" (i64(0)) {\n"
             "    allocate X: f16[65] @nmem\n"
@@ -35,9 +35,9 @@ TEST(StorageTest, NestedAllocationsAreDisjointAndSiblingsShare) {
 }
 
 TEST(StorageTest, MemoriesAreCountedApart) {
-  const std::string text =
-      After("func f() { allocate S: f16[100] @smem thread (cid, 2) { thread (tid, 2) {"
-          " allocate N: f16[100] @nmem allocate W: i8[64] @wmem N[0] = 1.0 } } }");
+  const std::string text = After(
+      "func f() { allocate S: f16[100] @smem thread (cid, 2) { thread (tid, 2) {"
+      " allocate N: f16[100] @nmem allocate W: i8[64] @wmem N[0] = 1.0 } } }");
   EXPECT_EQ(text.find("i64(128)"), std::string::npos) << text;
 }
 
@@ -63,11 +63,12 @@ TEST(StorageTest, AFullMemoryFitsAndOneMoreByteDoesNot) {
 TEST(StorageTest, Errors) {
   EXPECT_THAT(PassError("func f(n: i32) { allocate X: i8[n] @nmem X[0] = 1 }", OnUnit),
               HasSubstr("'X' in nmem has an extent that is not constant"));
-  EXPECT_THAT(PassError("func f() { thread (tid, 2) { allocate X: i8[4] @smem X[0] = 1 } }", OnUnit),
-              HasSubstr("'X' in smem is allocated inside the loop over a cluster's cores"));
-  EXPECT_THAT(PassError("func f() { pragma \"address\" (0) { allocate X: i8[4] @nmem X[0] = 1 } }",
-                        OnUnit),
-              HasSubstr("'X' already has an address"));
+  EXPECT_THAT(
+      PassError("func f() { thread (tid, 2) { allocate X: i8[4] @smem X[0] = 1 } }", OnUnit),
+      HasSubstr("'X' in smem is allocated inside the loop over a cluster's cores"));
+  EXPECT_THAT(
+      PassError("func f() { pragma \"address\" (0) { allocate X: i8[4] @nmem X[0] = 1 } }", OnUnit),
+      HasSubstr("'X' already has an address"));
 }
 
 }  // namespace

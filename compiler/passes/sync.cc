@@ -150,8 +150,8 @@ class Syncer {
     return all;
   }
 
-  // `s` with syncs before what needs them. On entry `state` is what may be pending before it, on exit
-  // after it.
+  // `s` with syncs before what needs them. On entry `state` is what may be pending before it, on
+  // exit after it.
   absl::StatusOr<Stmt> Walk(Stmt s, State& state) {
     ASSIGN_OR_RETURN(Touched touched, TouchedBy(s));
     isa::Queue own = isa::Queue::kNone;
@@ -187,7 +187,8 @@ class Syncer {
 
   // A loop over cores of which each core runs at most one iteration.
   bool RunsOnce(Stmt loop) const {
-    if (loop.for_kind() != ir::ForKind::kThread || !loop.extent().Is(ExprKind::kIntImm)) return false;
+    if (loop.for_kind() != ir::ForKind::kThread || !loop.extent().Is(ExprKind::kIntImm))
+      return false;
     const int64_t extent = loop.extent().int_value();
     return (loop.name() == "cid" && extent <= target_.machine->clusters()) ||
            (loop.name() == "tid" && extent <= target_.machine->cores_per_cluster());

@@ -22,7 +22,8 @@ std::string Calls(std::string_view text) {
     std::string line = printed.substr(begin, end - begin);
     begin = end + 1;
     line.erase(0, line.find_first_not_of(' '));
-    for (const char* name : {"memcpy", "add.f16", "sync", "barrier", "for", "if", "fill", "A[", "}"}) {
+    for (const char* name :
+         {"memcpy", "add.f16", "sync", "barrier", "for", "if", "fill", "A[", "}"}) {
       if (line.rfind(name, 0) == 0) {
         calls += line.substr(0, line.find_first_of("(&")) + ";";
         break;
@@ -85,9 +86,10 @@ TEST(SyncTest, LoopsWaitForTheirPreviousIteration) {
 }
 
 TEST(SyncTest, EitherBranchMayBePending) {
-  EXPECT_EQ(Calls(Join({"for (i, 0, 2) { if (i < 1) {", kLoadX, "} else {", kLoadY, "}", kAddX, "}"})),
-            "for ;if ;sync.compute;memcpy.f16.nmem.gmem.async;} else {;memcpy.f16.nmem.gmem.async;};"
-            "sync.io;add.f16;};};};};");
+  EXPECT_EQ(
+      Calls(Join({"for (i, 0, 2) { if (i < 1) {", kLoadX, "} else {", kLoadY, "}", kAddX, "}"})),
+      "for ;if ;sync.compute;memcpy.f16.nmem.gmem.async;} else {;memcpy.f16.nmem.gmem.async;};"
+      "sync.io;add.f16;};};};};");
 }
 
 TEST(SyncTest, ScalarAccessesWait) {

@@ -26,7 +26,8 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// ---- patterns ------------------------------------------------------------------------------------
+// ---- patterns
+// ------------------------------------------------------------------------------------
 
 // A perfect nest of loops from 0 over one store, indices linear in the loops.
 struct Pattern {
@@ -91,17 +92,17 @@ std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
     Stmt s = instruction.meaning.body;
     while (s.Is(StmtKind::kFor)) s = s.body();
     if (!s.Is(StmtKind::kStore)) continue;
-    candidates.push_back({.instruction = &instruction,
-                          .store_buffer = s.buffer(),
-                          .value_kind = s.value().kind()});
+    candidates.push_back(
+        {.instruction = &instruction, .store_buffer = s.buffer(), .value_kind = s.value().kind()});
   }
   return candidates;
 }
 
-// ---- nests ---------------------------------------------------------------------------------------
+// ---- nests
+// ---------------------------------------------------------------------------------------
 
-// One loop of the matched nest; several loops of the program where they run through memory without a
-// gap.
+// One loop of the matched nest; several loops of the program where they run through memory without
+// a gap.
 struct NestLoop {
   std::vector<Stmt> loops;  // the program's loops, outermost first
   Expr extent;              // i64
@@ -109,7 +110,7 @@ struct NestLoop {
 
 struct Access {
   Buffer buffer;
-  Expr index;                     // as in the program
+  Expr index;                           // as in the program
   std::vector<Expr> coefficients = {};  // i64, one per nest loop, never null
 };
 
@@ -249,9 +250,9 @@ class Tensorizer {
           candidate.store_buffer->scope != nest->target.buffer->scope) {
         // Cheap to sort out, but worth a word where nothing else comes closer.
         if (reason_progress < 0) {
-          reason = StrCat(instruction.mnemonic, ": '", nest->target.buffer->name, "' is ",
-                          ir::TypeName(nest->target.buffer->type), " in ",
-                          nest->target.buffer->scope);
+          reason =
+              StrCat(instruction.mnemonic, ": '", nest->target.buffer->name, "' is ",
+                     ir::TypeName(nest->target.buffer->type), " in ", nest->target.buffer->scope);
         }
         continue;
       }
@@ -295,8 +296,8 @@ class Tensorizer {
       int64_t& needed = needed_[buffer];
       needed = std::max(needed, elements);
     }
-    Stmt result = c_.Evaluate(
-        c_.Call(Type::kI32, best->pattern->instruction->mnemonic, best->arguments));
+    Stmt result =
+        c_.Evaluate(c_.Call(Type::kI32, best->pattern->instruction->mnemonic, best->arguments));
     for (size_t k = best->outer_loops; k-- > 0;) {
       const std::vector<Stmt>& loops = nest->loops[k].loops;
       for (size_t j = loops.size(); j-- > 0;) {
@@ -325,7 +326,8 @@ class Tensorizer {
     const std::optional<isa::Affine> affine = isa::Linearize(index, vars);
     if (!affine) return std::nullopt;
     Access access{.buffer = buffer, .index = index};
-    for (Expr coefficient : affine->coefficients) access.coefficients.push_back(Settle(coefficient));
+    for (Expr coefficient : affine->coefficients)
+      access.coefficients.push_back(Settle(coefficient));
     return access;
   }
 
@@ -401,8 +403,7 @@ class Tensorizer {
       // The loop's variable is its min from here on; Base() puts it in.
       dropped_.insert(dropped_.end(), nest.loops[k].loops.begin(), nest.loops[k].loops.end());
       nest.loops.erase(nest.loops.begin() + k);
-      ForEachAccess(nest,
-                    [&](Access& a) { a.coefficients.erase(a.coefficients.begin() + k); });
+      ForEachAccess(nest, [&](Access& a) { a.coefficients.erase(a.coefficients.begin() + k); });
     }
     for (size_t k = nest.loops.size(); k-- > 1;) {
       NestLoop& outer = nest.loops[k - 1];
@@ -419,9 +420,8 @@ class Tensorizer {
       outer.extent = c_.I64(outer.extent.int_value() * inner.extent.int_value());
       outer.loops.insert(outer.loops.end(), inner.loops.begin(), inner.loops.end());
       nest.loops.erase(nest.loops.begin() + k);
-      ForEachAccess(nest, [&](Access& a) {
-        a.coefficients.erase(a.coefficients.begin() + (k - 1));
-      });
+      ForEachAccess(nest,
+                    [&](Access& a) { a.coefficients.erase(a.coefficients.begin() + (k - 1)); });
     }
   }
 
@@ -474,9 +474,9 @@ class Tensorizer {
       const int k = a.loop_of[j];
       if (k < 0) continue;  // one iteration: its stride is free
       if (!Require(a, pattern.coefficients[j], access.coefficients[k])) {
-        a.why = StrCat("'", access.buffer->name, "' has the stride ",
-                       ir::Print(access.coefficients[k]), " over '",
-                       a.nest.loops[k].loops.back().var().name(), "'");
+        a.why =
+            StrCat("'", access.buffer->name, "' has the stride ", ir::Print(access.coefficients[k]),
+                   " over '", a.nest.loops[k].loops.back().var().name(), "'");
         return false;
       }
     }
@@ -573,8 +573,8 @@ class Tensorizer {
     return true;
   }
 
-  // Matches with the nest's innermost `used` loops; with `unit_loop` the pattern's innermost loop has
-  // one iteration.
+  // Matches with the nest's innermost `used` loops; with `unit_loop` the pattern's innermost loop
+  // has one iteration.
   std::optional<Match> TryPattern(Attempt& a, int used, bool unit_loop) {
     const Nest& nest = a.nest;
     const Pattern& pattern = a.pattern;
@@ -594,14 +594,14 @@ class Tensorizer {
 
     const bool matches = MatchExtents(a) && MatchBuffer(a, pattern.store.buffer(), nest.target) &&
                          MatchIndex(a, pattern.store_index, nest.target) &&
-                         MatchValue(a, pattern.store.value(), nest.store.value()) &&
-                         Aliasing(a) && Equations(a) && Constraints(a);
+                         MatchValue(a, pattern.store.value(), nest.store.value()) && Aliasing(a) &&
+                         Equations(a) && Constraints(a);
     if (!matches) return std::nullopt;
     Match match{.pattern = &pattern, .outer_loops = outer_loops, .unit_loop = unit_loop};
     for (const ir::Param& param : a.meaning.params) {
       if (param.buffer) {
-        match.arguments.push_back(c_.Address(a.buffers.at(param.buffer)->buffer,
-                                             {Base(a, *a.buffers.at(param.buffer))}));
+        match.arguments.push_back(
+            c_.Address(a.buffers.at(param.buffer)->buffer, {Base(a, *a.buffers.at(param.buffer))}));
       } else {
         // A stride over one iteration may be anything.
         auto it = a.scalars.find(param.var);
@@ -635,7 +635,8 @@ class Tensorizer {
         return false;
       }
     }
-    // In place needs an instruction that reads and writes with one index; a copy onto itself has two.
+    // In place needs an instruction that reads and writes with one index; a copy onto itself has
+    // two.
     for (const auto& [load, index] : a.pattern.load_index) {
       if (a.buffers.at(Buffer(load.buffer()))->buffer == a.nest.target.buffer &&
           index.coefficients != a.pattern.store_index.coefficients) {
@@ -734,8 +735,8 @@ class Tensorizer {
       if (access->buffer == a.nest.target.buffer &&
           !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
                               base.int_value() + rounded)) {
-        a.why = StrCat("elements of '", access->buffer->name, "' behind the ",
-                       ir::Print(count), " computed ones must not be in use");
+        a.why = StrCat("elements of '", access->buffer->name, "' behind the ", ir::Print(count),
+                       " computed ones must not be in use");
         return false;
       }
     }
@@ -782,7 +783,8 @@ class Tensorizer {
       }
       if (s.Is(StmtKind::kEvaluate)) {
         for (Expr operand : s.value().operands()) {
-          if (operand.Is(ExprKind::kAddress) && Buffer(operand.buffer()) == buffer) harmless = false;
+          if (operand.Is(ExprKind::kAddress) && Buffer(operand.buffer()) == buffer)
+            harmless = false;
         }
       }
       if (s.Is(StmtKind::kIf)) {
@@ -807,8 +809,8 @@ class Tensorizer {
       values.push_back(argument.Is(ExprKind::kIntImm) ? argument.int_value() : 0);
     }
     if (target_.machine == nullptr) return 0;
-    const absl::StatusOr<int64_t> cost = target_.instructions->Cost(
-        *a.pattern.instruction, values, target_.machine->parameters);
+    const absl::StatusOr<int64_t> cost =
+        target_.instructions->Cost(*a.pattern.instruction, values, target_.machine->parameters);
     return cost.ok() ? *cost : 0;
   }
 

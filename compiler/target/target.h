@@ -23,8 +23,8 @@ struct Target {
   int64_t MemoryBytes(std::string_view scope) const;
 };
 
-// Allocations on chip start at multiples of this many bytes, so that no instruction's alignment rule
-// can fail on the start of a buffer.
+// Allocations on chip start at multiples of this many bytes, so that no instruction's alignment
+// rule can fail on the start of a buffer.
 inline constexpr int64_t kOnChipAlignment = 128;
 
 // "nmem", "smem", "wmem": memories that a program addresses by itself.

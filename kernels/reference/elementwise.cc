@@ -35,10 +35,10 @@ void ReferenceBinary(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b, ir::
     } else {
       // Unsigned, so that wrapping is defined; SetInt keeps the low bits.
       const bool compares = op == BinaryOp::kMax || op == BinaryOp::kMin;
-      c.SetInt(i, compares ? Compute<int64_t>(op, a.Int(i), b.Int(i))
-                           : static_cast<int64_t>(
-                                 Compute<uint64_t>(op, static_cast<uint64_t>(a.Int(i)),
-                                                   static_cast<uint64_t>(b.Int(i)))));
+      c.SetInt(i, compares
+                      ? Compute<int64_t>(op, a.Int(i), b.Int(i))
+                      : static_cast<int64_t>(Compute<uint64_t>(op, static_cast<uint64_t>(a.Int(i)),
+                                                               static_cast<uint64_t>(b.Int(i)))));
     }
   }
 }

@@ -102,9 +102,7 @@ Operator Binary(BinaryOp op, std::string name, std::string doc) {
     return work;
   };
   row.reference = [op](const OperatorCase&, absl::Span<const ir::Tensor> in,
-                       absl::Span<ir::Tensor> out) {
-    ReferenceBinary(op, in[0], in[1], out[0]);
-  };
+                       absl::Span<ir::Tensor> out) { ReferenceBinary(op, in[0], in[1], out[0]); };
   row.build = [op](const OperatorCase& c, const Target& target) { return Build(op, c, target); };
   return row;
 }

@@ -1,5 +1,5 @@
-// The operators: what they take, what they compute (a plain-loop reference), and how they are written
-// as tensor expressions with a schedule for each target.
+// The operators: what they take, what they compute (a plain-loop reference), and how they are
+// written as tensor expressions with a schedule for each target.
 #ifndef KERNELS_TE_OPERATORS_H_
 #define KERNELS_TE_OPERATORS_H_
 

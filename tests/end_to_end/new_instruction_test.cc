@@ -1,5 +1,5 @@
-// Adding an instruction takes one text row: the compiler selects it and the simulator runs it, with no
-// other source changed. docs/add_an_instruction.md walks through this.
+// Adding an instruction takes one text row: the compiler selects it and the simulator runs it, with
+// no other source changed. docs/add_an_instruction.md walks through this.
 
 #include "base/check.h"
 #include "compiler/codegen/diannao/diannao.h"
@@ -70,13 +70,12 @@ Outcome CompileAndSimulate(const isa::InstructionSet& set) {
   ir::Tensor c(ir::Type::kF16, {1000});
   simulator::RunOptions run;
   run.machine = &machine;
-  absl::StatusOr<simulator::RunResult> result =
-      simulator::Run(set, *program,
-                     {simulator::Argument::Of(&a), simulator::Argument::Of(&b),
-                      simulator::Argument::Of(&c)},
-                     run);
+  absl::StatusOr<simulator::RunResult> result = simulator::Run(
+      set, *program,
+      {simulator::Argument::Of(&a), simulator::Argument::Of(&b), simulator::Argument::Of(&c)}, run);
   POLYNAO_CHECK(result.ok()) << result.status();
-  Outcome outcome = {.code = *isa::Disassemble(set, *program), .values = {}, .cycles = result->cycles};
+  Outcome outcome = {
+      .code = *isa::Disassemble(set, *program), .values = {}, .cycles = result->cycles};
   for (int64_t i = 0; i < 1000; ++i) {
     outcome.values.push_back(c.Value(i));
     EXPECT_EQ(c.Value(i), std::abs(a.Value(i) - b.Value(i))) << i;

@@ -1,4 +1,5 @@
-// Every operator on every target: values against the plain-loop reference, cycles against the bound.
+// Every operator on every target: values against the plain-loop reference, cycles against the
+// bound.
 
 #include <random>
 
@@ -39,8 +40,8 @@ const std::vector<std::vector<int64_t>> kShapes = {
 
 TEST(OperatorsTest, EveryOperatorAndTypeOnTheCard) {
   for (const kernels::Operator& op : kernels::Operators()) {
-    for (const ir::Type type : {ir::Type::kF16, ir::Type::kF32, ir::Type::kI32, ir::Type::kI16,
-                                ir::Type::kI8}) {
+    for (const ir::Type type :
+         {ir::Type::kF16, ir::Type::kF32, ir::Type::kI32, ir::Type::kI16, ir::Type::kI8}) {
       for (const std::vector<int64_t>& shape : kShapes) {
         for (const char* impl : {"compiled", "library"}) {
           const kernels::OperatorCase c = {.op = op.name, .shape = shape, .dtype = type};

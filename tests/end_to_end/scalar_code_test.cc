@@ -1,5 +1,5 @@
-// Whatever loop IR is no tensor instruction runs on the scalar unit: random programs and every operator
-// of every type, compiled for the card and simulated, against the interpreter.
+// Whatever loop IR is no tensor instruction runs on the scalar unit: random programs and every
+// operator of every type, compiled for the card and simulated, against the interpreter.
 
 #include <cstring>
 #include <random>
@@ -69,8 +69,8 @@ absl::StatusOr<codegen::Runner> CompileForCard(const ir::Function& function) {
     std::vector<std::pair<ir::Tensor*, std::vector<int64_t>>> shapes;
     for (size_t i = 0; i < arguments.size(); ++i) {
       if (arguments[i].tensor == nullptr) {
-        card.push_back(simulator::Argument::Scalar(
-            ScalarBits(lowered.params[i].var.type(), arguments[i])));
+        card.push_back(
+            simulator::Argument::Scalar(ScalarBits(lowered.params[i].var.type(), arguments[i])));
         continue;
       }
       ir::Tensor* tensor = arguments[i].tensor;

@@ -35,7 +35,9 @@ void AddAsmCommand(CLI::App& app, Action& action) {
   command->add_option("FILE", *file, "a .nasm file")->required();
   command->add_option("-o", *output, "the program to write")->required();
   command->callback([&action, file, output] {
-    action = [file, output] { return Outcome{.status = Asm(*file, *output), .values_agree = true}; };
+    action = [file, output] {
+      return Outcome{.status = Asm(*file, *output), .values_agree = true};
+    };
   });
 }
 

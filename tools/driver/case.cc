@@ -180,8 +180,10 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
   if (settings.impl != "compiled" && settings.target != "diannao") {
-    return InvalidInput("--impl=", settings.impl, " is a program of the tensor ISA: expected "
-                        "--target=diannao, found --target=", settings.target);
+    return InvalidInput("--impl=", settings.impl,
+                        " is a program of the tensor ISA: expected "
+                        "--target=diannao, found --target=",
+                        settings.target);
   }
 
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
@@ -210,9 +212,8 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
       if (!param.any_shape) tensors[next].shape = param.shape;
       arguments.push_back(simulator::Argument::Of(&tensors[next++]));
     }
-    const simulator::RunOptions options = {.machine = &machine,
-                                           .check_hazards = settings.check_hazards,
-                                           .trace = settings.trace};
+    const simulator::RunOptions options = {
+        .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
     const Clock::time_point simulate_start = Clock::now();
     ASSIGN_OR_RETURN(report.simulated,
                      simulator::Run(*target.instructions, built.program, arguments, options));

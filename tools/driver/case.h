@@ -22,8 +22,8 @@ namespace polynao::driver {
 
 struct CaseSettings {
   std::string target = "diannao";
-  std::string impl = "compiled";  // or "library"
-  std::string config = "mlu270";  // a name in simulator/configs, or a path
+  std::string impl = "compiled";       // or "library"
+  std::string config = "mlu270";       // a name in simulator/configs, or a path
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
   uint64_t seed = 1;
   simulator::TraceOptions trace;
@@ -66,8 +66,8 @@ struct BuiltProgram {
 absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
                                           const std::string& impl);
 
-// Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run; values
-// that differ from the reference are no error here but `ok == false`.
+// Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run;
+// values that differ from the reference are no error here but `ok == false`.
 absl::StatusOr<CaseReport> RunCase(const kernels::OperatorCase& c, const CaseSettings& settings);
 
 }  // namespace polynao::driver

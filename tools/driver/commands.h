@@ -9,7 +9,8 @@
 
 namespace polynao::driver {
 
-// What a command found: an error, or whether its values agree with the reference (exit code 0 or 1).
+// What a command found: an error, or whether its values agree with the reference (exit code 0 or
+// 1).
 struct Outcome {
   absl::Status status;
   bool values_agree = true;

@@ -47,10 +47,9 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
     files.push_back({StrCat(name, ".c"), std::move(text)});
   } else if (target.name == "cpu") {
     const ir::Module module = {function.context, {function}};
-    for (const auto& [suffix, output] :
-         {std::pair(".ll", codegen::LlvmOutput::kOptimizedIr),
-          std::pair(".s", codegen::LlvmOutput::kAssembly),
-          std::pair(".o", codegen::LlvmOutput::kObject)}) {
+    for (const auto& [suffix, output] : {std::pair(".ll", codegen::LlvmOutput::kOptimizedIr),
+                                         std::pair(".s", codegen::LlvmOutput::kAssembly),
+                                         std::pair(".o", codegen::LlvmOutput::kObject)}) {
       ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(module, output));
       files.push_back({StrCat(name, suffix), std::move(text)});
     }
@@ -97,8 +96,7 @@ absl::Status Compile(const CompileFlags& flags) {
 
 void AddCompileCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CompileFlags>();
-  CLI::App* command =
-      app.add_subcommand("compile", "write the code of an operator or a .nir file");
+  CLI::App* command = app.add_subcommand("compile", "write the code of an operator or a .nir file");
   command->add_option("WHAT", flags->what, "an operator, or FILE.nir")->required();
   command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
   command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();

@@ -22,8 +22,8 @@ absl::Status List(const std::string& what) {
     for (const kernels::Operator& op : kernels::Operators()) Row(op.name, op.doc);
   } else if (what == "passes") {
     for (const PassInfo& pass : Passes()) {
-      Row(pass.name, pass.options.empty() ? std::string(pass.doc)
-                                          : StrCat(pass.doc, " (", pass.options, ")"));
+      Row(pass.name,
+          pass.options.empty() ? std::string(pass.doc) : StrCat(pass.doc, " (", pass.options, ")"));
     }
   } else if (what == "instructions") {
     for (const isa::Instruction& instruction : isa::DianNao().instructions()) {
@@ -36,16 +36,15 @@ absl::Status List(const std::string& what) {
                        isa::ListParameters(config.text, config.name));
       std::cout << config.name << "\n";
       for (const isa::MachineParameter& p : parameters) {
-        Row(StrCat("  ", p.name), StrCat(p.value, p.unit.empty() ? "" : StrCat(" ", p.unit), "  (",
-                                         p.source, ")"),
-            40);
+        Row(StrCat("  ", p.name),
+            StrCat(p.value, p.unit.empty() ? "" : StrCat(" ", p.unit), "  (", p.source, ")"), 40);
       }
     }
   } else if (what == "suites") {
     std::cout << "none: suites come with `nao bench`\n";
   } else {
-    return InvalidInput("list: expected ops, passes, instructions, configs or suites, found '", what,
-                        "'");
+    return InvalidInput("list: expected ops, passes, instructions, configs or suites, found '",
+                        what, "'");
   }
   return absl::OkStatus();
 }
@@ -54,7 +53,8 @@ absl::Status List(const std::string& what) {
 
 void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "what there is: operators, passes, instructions, machines");
+  CLI::App* command =
+      app.add_subcommand("list", "what there is: operators, passes, instructions, machines");
   command->add_option("WHAT", *what, "ops, passes, instructions, configs or suites")->required();
   command->callback([&action, what] {
     action = [what] { return Outcome{.status = List(*what), .values_agree = true}; };

@@ -59,9 +59,8 @@ absl::Status Opt(const OptFlags& flags) {
   };
   for (ir::Function& function : module.functions) {
     RETURN_IF_ERROR(WithContext(flags.file, ir::Verify(function)));
-    RETURN_IF_ERROR(
-        WithContext(StrCat(flags.file, ": function '", function.name, "'"),
-                    RunPasses(function, passes, target, options)));
+    RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"),
+                                RunPasses(function, passes, target, options)));
   }
   const std::string printed = ir::Print(module);
   if (!flags.output.empty()) return WriteFile(flags.output, printed);
@@ -85,8 +84,7 @@ void AddOptCommand(CLI::App& app, Action& action) {
   command->add_option("--stop-after", flags->stop_after, "stop after so many passes");
   command->add_flag("--check", flags->check,
                     "interpret before and after each pass and compare the results");
-  command->add_option("--seed", flags->seed, "of the arguments for --check")
-      ->capture_default_str();
+  command->add_option("--seed", flags->seed, "of the arguments for --check")->capture_default_str();
   command->add_flag("--print-after-all", flags->print_after_all,
                     "print the function after each pass, on stderr");
   command->add_flag("--stats", flags->stats, "print what each pass did, on stderr");

@@ -58,8 +58,10 @@ void PrintReport(const CaseReport& report) {
 absl::StatusOr<bool> Run(RunFlags& flags) {
   ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
-    return InvalidInput("--trace and --timeline show a simulated card: expected --target=diannao, "
-                        "found --target=", flags.settings.target);
+    return InvalidInput(
+        "--trace and --timeline show a simulated card: expected --target=diannao, "
+        "found --target=",
+        flags.settings.target);
   }
   flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
   flags.settings.check_hazards = !flags.no_hazards;

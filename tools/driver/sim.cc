@@ -65,7 +65,8 @@ absl::Status Sim(const SimFlags& flags) {
                             param.name, "=...");
       }
       if (!absl::SimpleAtoi(it->second, &value)) {
-        return InvalidInput("--arg ", param.name, ": expected an integer, found '", it->second, "'");
+        return InvalidInput("--arg ", param.name, ": expected an integer, found '", it->second,
+                            "'");
       }
       arguments.push_back(simulator::Argument::Scalar(value));
     } else {
@@ -123,8 +124,7 @@ absl::Status Sim(const SimFlags& flags) {
 
 void AddSimCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<SimFlags>();
-  CLI::App* command =
-      app.add_subcommand("sim", "simulate a tensor-ISA program on random inputs");
+  CLI::App* command = app.add_subcommand("sim", "simulate a tensor-ISA program on random inputs");
   command->add_option("PROGRAM", flags->file, "a program, or assembly in a .nasm file")->required();
   command->add_option("--arg", flags->arguments,
                       "name=value of a scalar, name=5x7 of a tensor of any shape");

@@ -116,9 +116,8 @@ class Generator {
 
   absl::StatusOr<int> Allocate() {
     if (free_.empty()) {
-      return absl::ResourceExhaustedError(
-          StrCat("function '", function_.name, "': more than ", isa::kRegisterCount,
-                 " values are live at once"));
+      return absl::ResourceExhaustedError(StrCat("function '", function_.name, "': more than ",
+                                                 isa::kRegisterCount, " values are live at once"));
     }
     const int reg = free_.back();
     free_.pop_back();
@@ -131,8 +130,8 @@ class Generator {
 
   // ---- values that stay in registers
   //
-  // Every block of statements has a cache of the pure values computed in it; inner blocks see those of
-  // outer ones, since control enters a block only through the code before it.
+  // Every block of statements has a cache of the pure values computed in it; inner blocks see those
+  // of outer ones, since control enters a block only through the code before it.
 
   static constexpr size_t kKeepFree = 24;  // registers that caching leaves to expressions
 
@@ -378,7 +377,8 @@ class Generator {
 
   absl::Status AddressInto(int rd, Buffer buffer, absl::Span<const Expr> indices) {
     if (indices.size() != 1) {
-      return InvalidInput("'", buffer->name, "' has ", indices.size(), " dimensions; flatten first");
+      return InvalidInput("'", buffer->name, "' has ", indices.size(),
+                          " dimensions; flatten first");
     }
     const int64_t bytes = ir::ByteSize(buffer->type);
     const Expr index = indices[0];
@@ -389,9 +389,8 @@ class Generator {
     }
     if (index.Is(ExprKind::kIntImm)) {
       const int64_t offset = index.int_value() * bytes;
-      return param == param_registers_.end()
-                 ? Constant(rd, address->second + offset)
-                 : Emit("addi", {rd, param->second, offset});
+      return param == param_registers_.end() ? Constant(rd, address->second + offset)
+                                             : Emit("addi", {rd, param->second, offset});
     }
     ASSIGN_OR_RETURN(Value value, Get(index, false));
     Release(value);
@@ -506,7 +505,8 @@ class Generator {
     if (open_axes_.size() == used_axes_.size()) return absl::OkStatus();
     std::string text = ir::Print(s);
     text = text.substr(0, text.find('\n'));
-    return InvalidInput("'", text, "' stands outside a thread loop (cid, tid) that other parts of '",
+    return InvalidInput("'", text,
+                        "' stands outside a thread loop (cid, tid) that other parts of '",
                         function_.name, "' have: every core would run it");
   }
 

@@ -9,17 +9,18 @@
 
 namespace polynao {
 
-// The program of `function`, which has been through the passes of PipelineFor(diannao): flat buffers,
-// tensor instructions as calls, addresses from storage, syncs. What is no instruction runs on the
-// scalar unit. Parameters of the program are the function's, in order.
+// The program of `function`, which has been through the passes of PipelineFor(diannao): flat
+// buffers, tensor instructions as calls, addresses from storage, syncs. What is no instruction runs
+// on the scalar unit. Parameters of the program are the function's, in order.
 //
-// A loop over the thread axis "cid" or "tid" runs on the clusters or the cores of a cluster, iteration
-// v on number v % how many there are. An axis that the function does not use runs on number 0 alone;
-// memory cores run none. All registers are the function's own, so a program needs no stack.
+// A loop over the thread axis "cid" or "tid" runs on the clusters or the cores of a cluster,
+// iteration v on number v % how many there are. An axis that the function does not use runs on
+// number 0 alone; memory cores run none. All registers are the function's own, so a program needs
+// no stack.
 //
 // Errors: a memory scope that the card lacks, an allocation without address, a loop over another
-// thread axis, a statement outside the thread loops of a function that has some, more live values than
-// registers.
+// thread axis, a statement outside the thread loops of a function that has some, more live values
+// than registers.
 absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const Target& target);
 
 }  // namespace polynao
