@@ -50,6 +50,27 @@ void CheckExamples(const std::string& path, int at_least) {
 
 TEST(PassesExamplesTest, Passes) { CheckExamples("docs/passes.md", 8); }
 
+TEST(PassesExamplesTest, Readme) { CheckExamples("README.md", 1); }
+
+// The README's example is the file that it tells to run, without the comment at its top.
+TEST(PassesExamplesTest, ReadmeShowsAddNir) {
+  const std::string file = ReadDocument("docs/add.nir");
+  EXPECT_EQ(ReadExamples("README.md", "nir").at(0).text, file.substr(file.find("func")));
+}
+
+// And the passes that it shows are the pipeline.
+TEST(PassesExamplesTest, ReadmeShowsThePipeline) {
+  Target target;
+  target.name = "diannao";
+  const auto pipeline = PipelineFor(target);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  std::string kind = "after ";
+  for (const PassSpec& pass : *pipeline) {
+    StrAppend(&kind, kind == "after " ? "" : ",", pass.name);
+  }
+  EXPECT_EQ(ReadExamples("README.md", "nir").at(1).kind, kind);
+}
+
 TEST(PassesExamplesTest, EachPassHasASection) {
   const std::string text = ReadDocument("docs/passes.md");
   for (const PassInfo& pass : Passes()) {
