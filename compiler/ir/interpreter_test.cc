@@ -69,6 +69,9 @@ TEST(InterpreterTest, StoredIntegersWrapAndIndicesTrap) {
             "function 'f', in 'A[a + 1 - a] = 1': the index arithmetic overflows i32");
   EXPECT_THAT(Trap("func f(A: i32[2], a: i32) { if (a + 1 > a) { A[0] = 1 } }", {2147483647}),
               HasSubstr("the index arithmetic overflows i32"));
+  EXPECT_THAT(
+      Trap("func f(A: i32[2], a: i32) { A[0] = select(a + 1 > a, 1, a + 1) }", {2147483647}),
+      HasSubstr("the index arithmetic overflows i32"));
 }
 
 TEST(InterpreterTest, FloatsRoundOncePerOperation) {

@@ -427,7 +427,10 @@ class Generator {
   Expr IntDivision(Type type, int depth) {
     const ExprKind kind = random_.OneOf({ExprKind::kDiv, ExprKind::kMod});
     const Expr a = RandomValue(type, depth - 1);
+    // It may stand in a condition below.
+    const bool outer = std::exchange(must_not_wrap_, true);
     const Expr b = RandomValue(type, depth - 1);
+    must_not_wrap_ = outer;
     const Expr zero = c_.Int(type, 0);
     const Expr one = c_.Int(type, 1);
     if (options_.may_stop && random_.Percent(20)) return c_.Binary(kind, a, b);
