@@ -1,0 +1,82 @@
+// Every example of docs/passes.md and README.md holds: what "```nir after PASSES" shows is what
+// these passes make, on the mlu270 machine, of the "```nir before" above it; the interpreter
+// agrees. And the page has a section for each registered pass.
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
+#include "docs/examples.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "isa/instruction_set.h"
+#include "testing/machine.h"
+
+namespace polynao::docs {
+namespace {
+
+void CheckExamples(const std::string& path, int at_least) {
+  const isa::Machine machine = TestMachine("mlu270");
+  Target target;
+  target.name = "diannao";
+  target.instructions = &isa::DianNao();
+  target.machine = &machine;
+  std::string before;
+  int checked = 0;
+  for (const Example& example : ReadExamples(path, "nir")) {
+    SCOPED_TRACE(StrCat(path, ":", example.line));
+    if (example.kind == "before") {
+      before = example.text;
+      continue;
+    }
+    ASSERT_TRUE(example.kind.starts_with("after ")) << example.kind;
+    ASSERT_FALSE(before.empty());
+    const auto passes = ParsePasses(example.kind.substr(std::string("after ").size()));
+    ASSERT_TRUE(passes.ok()) << passes.status();
+    absl::StatusOr<ir::Function> function = ir::ParseFunction(before);
+    ASSERT_TRUE(function.ok()) << function.status();
+    ASSERT_TRUE(ir::Verify(*function).ok()) << ir::Verify(*function);
+    const absl::Status status = RunPasses(*function, *passes, target, {.check = true});
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(ir::Print(*function), example.text);
+    ++checked;
+  }
+  EXPECT_GE(checked, at_least);
+}
+
+TEST(PassesExamplesTest, Passes) { CheckExamples("docs/passes.md", 8); }
+
+TEST(PassesExamplesTest, Readme) { CheckExamples("README.md", 1); }
+
+// The README's example is the file that it tells to run, without the comment at its top.
+TEST(PassesExamplesTest, ReadmeShowsAddNir) {
+  const std::string file = ReadDocument("docs/add.nir");
+  EXPECT_EQ(ReadExamples("README.md", "nir").at(0).text, file.substr(file.find("func")));
+}
+
+// And the passes that it shows are the pipeline.
+TEST(PassesExamplesTest, ReadmeShowsThePipeline) {
+  Target target;
+  target.name = "diannao";
+  const auto pipeline = PipelineFor(target);
+  ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  std::string kind = "after ";
+  for (const PassSpec& pass : *pipeline) {
+    StrAppend(&kind, kind == "after " ? "" : ",", pass.name);
+  }
+  EXPECT_EQ(ReadExamples("README.md", "nir").at(1).kind, kind);
+}
+
+TEST(PassesExamplesTest, EachPassHasASection) {
+  const std::string text = ReadDocument("docs/passes.md");
+  for (const PassInfo& pass : Passes()) {
+    EXPECT_THAT(text, testing::HasSubstr(StrCat("\n## ", pass.name, "\n")));
+  }
+}
+
+}  // namespace
+}  // namespace polynao::docs
