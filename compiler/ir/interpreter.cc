@@ -505,6 +505,7 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
       return absl::OkStatus();
     }
     case ExprKind::kSelect: {
+      // The condition decides what is evaluated, so it counts as an index even in a stored value.
       ASSIGN_OR_RETURN(int32_t condition, Value(e.operand(0), index));
       const int32_t to_else = Emit({.code = Code::kBranch, .a = condition});
       RETURN_IF_ERROR(ValueInto(slot, e.operand(1), index));
