@@ -95,6 +95,12 @@ expect "disasm of a truncated program" pass "" fails "short.bin" "$nao" disasm "
 expect "program without its argument" pass "" fails "tensor 'x' needs a shape: --arg x=5x7" \
   "$nao" sim tests/data/copy.nasm
 expect "sim of assembly" pass "" "$nao" sim tests/data/copy.nasm --arg x=100 --arg n=100
+into_a_pipe() {
+  mkfifo "$work/pipe" && { cat "$work/pipe" >"$work/piped" & } &&
+    "$nao" opt "$work/interp/add.nir" -o "$work/pipe" && wait && [[ -p $work/pipe ]] &&
+    grep -q '^func add' "$work/piped"
+}
+expect "output into a pipe leaves the pipe" pass "" into_a_pipe
 expect "output that can not be written" pass "" fails "can not be written" \
   "$nao" run add --shape=4 --trace=/nonexistent/t.json
 

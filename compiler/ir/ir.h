@@ -28,6 +28,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <variant>
@@ -411,21 +412,6 @@ Expr Max(Expr a, Expr b);
 Expr Eq(Expr a, Expr b);
 Expr Ne(Expr a, Expr b);
 
-// A constant on one side takes the other side's type.
-#define POLYNAO_CONSTANT_OPERAND(op)          \
-  inline Expr operator op(Expr a, int64_t b); \
-  inline Expr operator op(int64_t a, Expr b);
-POLYNAO_CONSTANT_OPERAND(+)
-POLYNAO_CONSTANT_OPERAND(-)
-POLYNAO_CONSTANT_OPERAND(*)
-POLYNAO_CONSTANT_OPERAND(/)
-POLYNAO_CONSTANT_OPERAND(%)
-POLYNAO_CONSTANT_OPERAND(<)
-POLYNAO_CONSTANT_OPERAND(<=)
-POLYNAO_CONSTANT_OPERAND(>)
-POLYNAO_CONSTANT_OPERAND(>=)
-#undef POLYNAO_CONSTANT_OPERAND
-
 // ---- inline definitions
 // --------------------------------------------------------------------------
 
@@ -460,9 +446,28 @@ inline absl::Span<const Expr> Stmt::indices() const {
 inline Buffer Stmt::buffer() const { return Buffer(node_->buffer); }
 inline std::string_view Stmt::name() const { return node_->name; }
 
-#define POLYNAO_CONSTANT_OPERAND(op)                                                         \
-  inline Expr operator op(Expr a, int64_t b) { return a op a.context().Const(a.type(), b); } \
-  inline Expr operator op(int64_t a, Expr b) { return b.context().Const(b.type(), a) op b; }
+// A number on one side takes the other side's type: i + 1, x * 0.5.
+template <typename T>
+  requires std::is_arithmetic_v<T>
+Expr ConstantLike(Expr e, T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    POLYNAO_CHECK(IsFloat(e.type())) << value << " beside " << TypeName(e.type());
+    return e.context().Float(e.type(), value);
+  } else {
+    return e.context().Const(e.type(), value);
+  }
+}
+#define POLYNAO_CONSTANT_OPERAND(op)          \
+  template <typename T>                       \
+    requires std::is_arithmetic_v<T>          \
+  Expr operator op(Expr a, T b) {             \
+    return a op ConstantLike(a, b);           \
+  }                                           \
+  template <typename T>                       \
+    requires std::is_arithmetic_v<T>          \
+  Expr operator op(T a, Expr b) {             \
+    return ConstantLike(b, a) op b;           \
+  }
 POLYNAO_CONSTANT_OPERAND(+)
 POLYNAO_CONSTANT_OPERAND(-)
 POLYNAO_CONSTANT_OPERAND(*)

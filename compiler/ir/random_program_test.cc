@@ -109,12 +109,16 @@ TEST(RandomProgramTest, OptionsLeaveThingsOut) {
     const Function f =
         RandomProgram(seed, {.all_types = false, .inexact_intrinsics = false, .loop_kinds = false});
     ForEachStmt(f.body, [&](Stmt s) {
-      if (s.Is(StmtKind::kFor)) EXPECT_EQ(s.for_kind(), ForKind::kSerial);
+      if (s.Is(StmtKind::kFor)) {
+        EXPECT_EQ(s.for_kind(), ForKind::kSerial);
+      }
       return true;
     });
     ForEachExprIn(f.body, [&](Expr e) {
       EXPECT_NE(e.type(), Type::kF16);
-      if (e.Is(ExprKind::kCall)) EXPECT_NE(e.name(), "exp");
+      if (e.Is(ExprKind::kCall)) {
+        EXPECT_NE(e.name(), "exp");
+      }
     });
   }
 }

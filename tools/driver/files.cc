@@ -29,6 +29,16 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 }
 
 absl::Status WriteFile(const std::string& path, std::string_view contents) {
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    // A device or a pipe takes the text itself; a file of its name would replace it.
+    std::ofstream out(path, std::ios::binary);
+    out.write(contents.data(), static_cast<std::streamsize>(contents.size()));
+    out.close();
+    return out ? absl::OkStatus()
+               : InvalidInput(path, ": can not be written: ", std::string(std::strerror(errno)));
+  }
   const std::string temporary = StrCat(path, ".", getpid(), ".tmp");
   std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
   out.write(contents.data(), static_cast<std::streamsize>(contents.size()));

@@ -13,7 +13,7 @@ namespace polynao::driver {
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
 // Writes the whole file or, on an error, leaves what was there: the text goes to a temporary file
-// beside it, which then takes its name.
+// beside it, which then takes its name. What is no regular file (/dev/null, a pipe) is written to.
 absl::Status WriteFile(const std::string& path, std::string_view contents);
 
 // Makes the directory if it does not exist, and those above it.

@@ -273,6 +273,11 @@ class FunctionEmitter {
       }
     }
     if (s.Is(StmtKind::kPragma)) return;
+    if (s.Is(StmtKind::kFor) && !used_.contains(s.var().node())) {
+      // Where the loop begins then matters to nothing.
+      CollectUses(s.extent());
+      return;
+    }
     for (Expr e : s.operands()) CollectUses(e);
   }
 
@@ -347,7 +352,10 @@ class FunctionEmitter {
 
   absl::Status EmitFor(Stmt s) {
     const Var var = s.var();
-    ASSIGN_OR_RETURN(const Text min, Operand(s.min(), true));
+    Text min;
+    if (s.min().IsConst() || used_.contains(var.node())) {
+      ASSIGN_OR_RETURN(min, Operand(s.min(), true));
+    }
     ASSIGN_OR_RETURN(Text extent, Operand(s.extent(), true));
     // `i < n` reads well, and n does not change.
     if (!s.extent().Is(ExprKind::kVar) && !s.extent().IsConst()) {

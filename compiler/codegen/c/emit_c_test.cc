@@ -139,6 +139,21 @@ TEST(EmitCTest, ConditionalEvaluation) {
                               "  A[1] = v1;\n"));
 }
 
+// Compilers warn of variables that nothing uses.
+TEST(EmitCTest, LeavesOutWhatNothingNeeds) {
+  const std::string text = Emit(R"(
+      func f(A: f32[8], B: f32[8], n: i32) {
+        let t = n / 3
+        let u = t + 1
+        let kept = n * 5
+        for (i, t + 2, n) { A[kept % 8] = 1.0 }
+      })");
+  EXPECT_THAT(text, HasSubstr("(void)B;"));
+  EXPECT_THAT(text, HasSubstr("const int32_t kept = nao_mul_i32(n, 5);"));
+  EXPECT_THAT(text, Not(HasSubstr("int32_t t ")));
+  EXPECT_THAT(text, Not(HasSubstr("int32_t u ")));
+}
+
 TEST(EmitCTest, Names) {
   EXPECT_EQ(CName("add.f32"), "add_f32");
   EXPECT_EQ(CName("int"), "int_");
