@@ -10,6 +10,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/loop_partition.h"
+#include "compiler/passes/pipeline.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/storage.h"
@@ -65,6 +66,18 @@ absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& env
   return changed;
 }
 
+absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& environment) {
+  std::vector<PipelineDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Pipeline(function, environment.target,
+                                          environment.stats ? &decisions : nullptr));
+  for (const PipelineDecision& decision : decisions) {
+    environment.stats->push_back(
+        StrCat(decision.loop, "  -->  ",
+               decision.pipelined ? "pipelined" : StrCat("not pipelined: ", decision.reason)));
+  }
+  return changed;
+}
+
 absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
   std::vector<StoragePlace> places;
   ASSIGN_OR_RETURN(bool changed, Storage(function, environment.target, &places));
@@ -92,6 +105,8 @@ const std::vector<PassInfo>& AllPasses() {
       {"flatten", "gives every buffer one dimension", "",
        [](Function& f, const PassEnvironment&) { return Flatten(f); }},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
+      {"pipeline", "overlaps loads, computation and stores of loops with double buffers", "",
+       RunPipeline},
       {"storage", "gives allocations on chip their addresses", "", RunStorage},
       {"sync", "orders queues where one needs what another does", "",
        [](Function& f, const PassEnvironment& e) { return Sync(f, e.target); }},
@@ -168,9 +183,10 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         "simplify,loop_partition,"
         // The pieces' indices and extents become constants ...
         "simplify,flatten,simplify,"
-        // ... which the patterns need. Instructions on expanded buffers come before their
-        // addresses, and the order of queues depends on which buffers share bytes.
-        "tensorize,storage,sync,simplify");
+        // ... which the patterns need. The pipeline sees queues only when there are instructions,
+        // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
+        // last comes the order between queues, which depends on the buffers that share bytes.
+        "tensorize,pipeline,storage,sync,simplify");
   }
   if (target.name == "cpu" || target.name == "c") {
     // LLVM and C compilers vectorise loops without guards inside.

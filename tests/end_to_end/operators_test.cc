@@ -175,6 +175,14 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
             "operator add of f64: the card has no instruction add.f64");
   EXPECT_THAT(error({.op = "add", .shape = {1 << 20, 1 << 20}, .dtype = ir::Type::kF16}, {}),
               HasSubstr("expected fewer than 2^40 elements"));
+  s = {};
+  s.overrides = {"gmem.mib=1"};
+  EXPECT_EQ(error({.op = "add", .shape = {1 << 18}, .dtype = ir::Type::kF16}, s),
+            "the case's tensors take 1.5 MiB: expected at most 1.0 MiB, the card's GMEM");
+  s = {};
+  s.target = "interp";
+  EXPECT_THAT(error({.op = "add", .shape = {1 << 19, 1 << 20}, .dtype = ir::Type::kF16}, s),
+              HasSubstr("half of this machine's memory"));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #include "tools/driver/case.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compiler/codegen/c/run_c.h"
 #include "compiler/codegen/diannao/diannao.h"
@@ -55,6 +58,26 @@ absl::StatusOr<double> MedianTime(const Run& run) {
   } while (times.size() < 3 || (times.size() < 1000 && MillisecondsSince(start) < 50));
   std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
   return times[times.size() / 2];
+}
+
+// Tensors must fit the card's GMEM, or for other targets half of this machine's memory (results are
+// compared with a second copy).
+absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::string& target,
+                       const isa::Machine& machine) {
+  double bytes = 0;
+  for (const kernels::TensorSpec& spec : specs) {
+    double size = ir::ByteSize(spec.type);
+    for (int64_t extent : spec.shape) size *= static_cast<double>(extent);
+    bytes += size;
+  }
+  const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 2;
+  const double card = static_cast<double>(machine.Get("gmem.mib")) * (1 << 20);
+  const bool on_card = target == "diannao" && card < here;
+  if (bytes <= (on_card ? card : here)) return absl::OkStatus();
+  return InvalidInput(absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
+                                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
+                                      on_card ? "the card's GMEM" : "half of this machine's memory"));
 }
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
@@ -187,6 +210,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   }
 
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
+  RETURN_IF_ERROR(CheckSize(specs, settings.target, machine));
   std::vector<ir::Tensor> tensors;
   for (size_t i = 0; i < specs.size(); ++i) {
     tensors.push_back(i < op->inputs
