@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/status.h"
+#include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -35,9 +36,10 @@ Expr Apply(BinaryOp op, Expr a, Expr b) {
 }
 
 // Elements that a core takes at a time: whole groups of the vector unit's 64, of which the three
-// buffers fit NMEM.
+// buffers fit NMEM, each from a multiple of kOnChipAlignment on.
 int64_t TileElements(const isa::Machine& machine, int64_t bytes) {
-  return std::max<int64_t>(64, machine.nmem_bytes() / (3 * bytes) / 64 * 64);
+  const int64_t buffer_bytes = machine.nmem_bytes() / 3 / kOnChipAlignment * kOnChipAlignment;
+  return std::max<int64_t>(64, buffer_bytes / bytes / 64 * 64);
 }
 
 // Each core takes one run of elements and moves it through NMEM in tiles:

@@ -99,6 +99,17 @@ TEST(OperatorsTest, ByWayOfC) {
   }
 }
 
+// A third of 16 KiB is no multiple of what buffers are aligned to, and tiles are as large as fits.
+TEST(OperatorsTest, TilesThatFillTheMemory) {
+  for (const ir::Type type : {ir::Type::kI8, ir::Type::kF16, ir::Type::kF32}) {
+    const kernels::OperatorCase c = {.op = "sub", .shape = {100003}, .dtype = type};
+    CaseSettings settings;
+    settings.overrides = {"core.nmem_kib=16"};
+    SCOPED_TRACE(Name(c, settings));
+    MustRun(c, settings);
+  }
+}
+
 // Random shapes on random machines.
 TEST(OperatorsTest, RandomCases) {
   const unsigned seed = std::random_device{}();
