@@ -75,9 +75,10 @@ absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::s
   const double card = static_cast<double>(machine.Get("gmem.mib")) * (1 << 20);
   const bool on_card = target == "diannao" && card < here;
   if (bytes <= (on_card ? card : here)) return absl::OkStatus();
-  return InvalidInput(absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
-                                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
-                                      on_card ? "the card's GMEM" : "half of this machine's memory"));
+  return InvalidInput(
+      absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
+                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
+                      on_card ? "the card's GMEM" : "half of this machine's memory"));
 }
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
@@ -100,6 +101,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["op"] = operator_case.op;
   json["shape"] = operator_case.shape;
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
@@ -270,6 +272,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     }
   }
 
+  const double tolerance = kernels::ToleranceOf(*op, c, target);
   report.ok = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     ir::Tensor& actual = tensors[op->inputs + i];
@@ -277,7 +280,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
     report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
-    if (difference.where >= 0) report.ok = false;
+    if (difference.max_rel > tolerance) report.ok = false;
   }
   return report;
 }

@@ -33,7 +33,7 @@ struct CaseSettings {
 struct CaseReport {
   kernels::OperatorCase operator_case;
   CaseSettings settings;
-  bool ok = false;  // all values agree with the reference
+  bool ok = false;  // all values agree with the reference, within the operator's tolerance
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;

@@ -20,6 +20,7 @@ struct CompileFlags {
   std::string what;
   std::string shape;
   std::string dtype = "f16";
+  std::optional<double> scalar;
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
@@ -72,7 +73,8 @@ absl::Status Compile(const CompileFlags& flags) {
     const std::optional<ir::Type> dtype = ir::ParseType(flags.dtype);
     if (!dtype) return InvalidInput("dtype '", flags.dtype, "' is no type");
     ASSIGN_OR_RETURN(std::vector<int64_t> shape, kernels::ParseShape(flags.shape));
-    const kernels::OperatorCase c = {.op = flags.what, .shape = shape, .dtype = *dtype};
+    const kernels::OperatorCase c = {
+        .op = flags.what, .shape = shape, .dtype = *dtype, .scalar = flags.scalar};
     ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
     ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
     functions.push_back(std::move(function));
@@ -100,6 +102,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("WHAT", flags->what, "an operator, or FILE.nir")->required();
   command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
   command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
+  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
   command
       ->add_option("--target", flags->target,
                    "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c) or interp (.nir)")

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "simulator/timeline.h"
@@ -16,6 +17,7 @@ struct RunFlags {
   std::string op;
   std::string shape;
   std::string dtype = "f16";
+  std::optional<double> scalar;
   CaseSettings settings;
   bool no_hazards = false;
   std::string trace;
@@ -33,6 +35,7 @@ absl::StatusOr<kernels::OperatorCase> ParseCase(const RunFlags& flags) {
                         "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
   }
   c.dtype = *dtype;
+  c.scalar = flags.scalar;
   return c;
 }
 
@@ -91,6 +94,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("OP", flags->op, "an operator (nao list ops)")->required();
   command->add_option("--shape", flags->shape, "255x27x27")->required();
   command->add_option("--dtype", flags->dtype, "element type")->capture_default_str();
+  command->add_option("--scalar", flags->scalar,
+                      "the number that an operator takes (adds, ..., leaky_relu, clip)");
   command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or library: hand-written")
