@@ -6,8 +6,7 @@
 # Schedule: three stages on two halves of NMEM, each computed in place. In step s
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
 # and one sync of all queues, as in binary.nasm. A half holds one buffer here, so blocks are twice as
-# large; but they are no larger than a quarter of the run, so that there is something to overlap with:
-# a slow function takes longer than the copies around it.
+# large; but they are no larger than half of the run, so that there is something to overlap with.
 # Loads and stores move the exact count; the vector unit computes up to the next multiple of 64, for which
 # the halves have room.
 
@@ -60,8 +59,8 @@ $PARTITION
   li t, SPAN_GROUP
   muli u, t, $BYTES + $BYTES
   div span, span, u
-  addi u, store_left, SPAN_GROUP + SPAN_GROUP + SPAN_GROUP
-  muli size, t, 4
+  addi u, store_left, SPAN_GROUP
+  muli size, t, 2
   div u, u, size
   li size, SMALLEST_SPAN
   div size, size, t
