@@ -4,12 +4,11 @@
 // Values     See type.h. Buffers are dense, row-major, and never alias one another.
 // Integers   `+ - *` wrap around. `/` and `%` are floor division and its remainder (the sign of the
 //            divisor); a zero divisor stops the program. In an index, a loop bound or a condition
-//            an i32 or i64 result that wraps stops the program too, so passes may treat those
-//            places as mathematical integers.
+//            (of an if or a select) an i32 or i64 result that wraps stops the program too, so passes
+//            may treat those places as mathematical integers. Other values wrap.
 // Floats     Each operation rounds once. Nothing is reassociated, and `x * 0` stays.
-// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a` (so a NaN in `a`
-// stays). Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only
-// the side
+// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a`: a NaN in `a` stays.
+// Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only the side
 //            they need. Statements run in order.
 // Loops      `for (v, min, extent)`: v = min, ..., min + extent - 1; none if extent <= 0. Bounds
 //            are evaluated once. `parallel` promises independent iterations; `vectorize`, `unroll`
