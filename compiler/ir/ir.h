@@ -390,8 +390,7 @@ bool IsPureIntrinsic(std::string_view name);
 // How many arguments a pure intrinsic takes (all of one float type, which is its result's too).
 int PureIntrinsicArity(std::string_view name);
 
-// ---- operators
-// -----------------------------------------------------------------------------------
+// ---- operators ----------------------------------------------------------------------------------
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
@@ -411,8 +410,7 @@ Expr Max(Expr a, Expr b);
 Expr Eq(Expr a, Expr b);
 Expr Ne(Expr a, Expr b);
 
-// ---- inline definitions
-// --------------------------------------------------------------------------
+// ---- inline definitions -------------------------------------------------------------------------
 
 inline ExprKind Expr::kind() const { return node_->kind; }
 inline Type Expr::type() const { return node_->type; }

@@ -51,8 +51,7 @@ std::vector<ir::Tensor> Execute(const ir::Function& function) {
   return tensors;
 }
 
-// ---- the papers' listings
-// ------------------------------------------------------------------------
+// ---- the papers' listings -----------------------------------------------------------------------
 
 struct Matmul {
   explicit Matmul(int64_t m, int64_t k, int64_t n)
