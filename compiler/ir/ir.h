@@ -454,16 +454,16 @@ Expr ConstantLike(Expr e, T value) {
     return e.context().Const(e.type(), value);
   }
 }
-#define POLYNAO_CONSTANT_OPERAND(op)          \
-  template <typename T>                       \
-    requires std::is_arithmetic_v<T>          \
-  Expr operator op(Expr a, T b) {             \
-    return a op ConstantLike(a, b);           \
-  }                                           \
-  template <typename T>                       \
-    requires std::is_arithmetic_v<T>          \
-  Expr operator op(T a, Expr b) {             \
-    return ConstantLike(b, a) op b;           \
+#define POLYNAO_CONSTANT_OPERAND(op) \
+  template <typename T>              \
+    requires std::is_arithmetic_v<T> \
+  Expr operator op(Expr a, T b) {    \
+    return a op ConstantLike(a, b);  \
+  }                                  \
+  template <typename T>              \
+    requires std::is_arithmetic_v<T> \
+  Expr operator op(T a, Expr b) {    \
+    return ConstantLike(b, a) op b;  \
   }
 POLYNAO_CONSTANT_OPERAND(+)
 POLYNAO_CONSTANT_OPERAND(-)

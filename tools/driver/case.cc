@@ -77,9 +77,10 @@ absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::s
   const double card = static_cast<double>(machine.Get("gmem.mib")) * (1 << 20);
   const bool on_card = target == "diannao" && card < here;
   if (bytes <= (on_card ? card : here)) return absl::OkStatus();
-  return InvalidInput(absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
-                                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
-                                      on_card ? "the card's GMEM" : "half of this machine's memory"));
+  return InvalidInput(
+      absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
+                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
+                      on_card ? "the card's GMEM" : "half of this machine's memory"));
 }
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
