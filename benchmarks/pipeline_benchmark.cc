@@ -57,8 +57,8 @@ void InterpretAdd(benchmark::State& state) {
     const absl::Status status = (*interpreter)->Run(arguments, &counts);
     POLYNAO_CHECK(status.ok()) << status;
   }
-  state.counters["operations"] = benchmark::Counter(
-      static_cast<double>(counts.total()), benchmark::Counter::kIsRate);
+  state.counters["operations"] =
+      benchmark::Counter(static_cast<double>(counts.total()), benchmark::Counter::kIsRate);
 }
 BENCHMARK(InterpretAdd)->Unit(benchmark::kMillisecond);
 

@@ -82,8 +82,7 @@ Analyzer::Analyzer(ir::Context& context, const AnalyzerOptions& options)
 
 Analyzer::~Analyzer() = default;
 
-// ---- facts
-// ---------------------------------------------------------------------------------------
+// ---- facts --------------------------------------------------------------------------------------
 
 Analyzer::Scope::Scope(Analyzer& analyzer)
     : analyzer_(analyzer),
@@ -238,10 +237,12 @@ void Analyzer::AddFact(LinearForm fact) {
 // Narrows the range of each atom of `fact`, a sum that is >= 0.
 void Analyzer::Tighten(const LinearForm& fact) {
   for (const LinearForm::Term& term : fact.terms()) {
+    // The ends of int64_t, which stand for infinity, have no negative.
+    if (term.coefficient == kMinusInfinity) continue;
     LinearForm rest = fact;
     if (!rest.AddTerm(term.atom, -term.coefficient)) continue;
     const ConstRange rest_range = IntervalOf(rest, Mode::kIndex);
-    if (rest_range.max == kInfinity || term.coefficient == kMinusInfinity) continue;
+    if (rest_range.max == kInfinity || rest_range.max == kMinusInfinity) continue;
     const ConstRange old = RangeOf(term.atom, Mode::kIndex);
     ConstRange range = old;
     if (term.coefficient > 0) {  // atom >= -rest / coefficient, rounded up
@@ -256,8 +257,7 @@ void Analyzer::Tighten(const LinearForm& fact) {
   }
 }
 
-// ---- intervals
-// -----------------------------------------------------------------------------------
+// ---- intervals ----------------------------------------------------------------------------------
 
 bool Analyzer::NoWrap(Expr e, Mode mode) {
   if (e.Is(ExprKind::kMod) || IsExact(e.type(), mode)) return true;
@@ -398,8 +398,7 @@ ConstRange Analyzer::Bound(const LinearForm& form, Mode mode, int fact_depth) {
   return range;
 }
 
-// ---- canonical sums
-// ------------------------------------------------------------------------------
+// ---- canonical sums -----------------------------------------------------------------------------
 
 // What `original` is as a form if it is no sum that can be taken apart: `simplified` is equal to
 // it.
@@ -670,8 +669,7 @@ LinearForm Analyzer::Recombine(const LinearForm& form, Mode mode) {
   return result;
 }
 
-// ---- sums as expressions
-// -------------------------------------------------------------------------
+// ---- sums as expressions ------------------------------------------------------------------------
 
 // Whether no partial sum leaves the type where the program's own sums did not.
 bool Analyzer::CanPrint(absl::Span<const LinearForm::Term> terms, int64_t constant,
@@ -733,8 +731,7 @@ void Analyzer::CollectSums(Expr e, Mode mode, std::vector<LinearForm>& sums) {
   CollectSums(e.operand(1), mode, sums);
 }
 
-// ---- properties no fact changes
-// ------------------------------------------------------------------
+// ---- properties no fact changes -----------------------------------------------------------------
 
 // Rough work: divisions count more than other operations, constants and variables not at all.
 int Analyzer::Cost(Expr e) {
@@ -813,8 +810,7 @@ bool Analyzer::CanOverflow(Expr e) {
   return overflows;
 }
 
-// ---- public questions
-// ----------------------------------------------------------------------------
+// ---- public questions ---------------------------------------------------------------------------
 
 ConstRange Analyzer::Range(Expr e, Mode mode) {
   if (questions_ == 0) steps_ = 0;

@@ -337,8 +337,7 @@ TEST(AnalyzerTest, LongChainsStayLinear) {
   analyzer.Simplify(ints, Mode::kData);
 }
 
-// ---- random expressions
-// --------------------------------------------------------------------------
+// ---- random expressions -------------------------------------------------------------------------
 
 struct RandomExpressions {
   std::mt19937_64 random;

@@ -146,8 +146,7 @@ Expr Analyzer::SimplifyOpaque(Expr e, Mode mode) {
   return ApplyRules(FoldFloats(SimplifyOperands(e, mode)), mode);
 }
 
-// ---- constants
-// -----------------------------------------------------------------------------------
+// ---- constants ----------------------------------------------------------------------------------
 
 Expr Analyzer::FoldFloats(Expr e) {
   if (!ir::IsBinary(e.kind()) || !e.operand(0).Is(ExprKind::kFloatImm) ||
@@ -207,8 +206,7 @@ Expr Analyzer::SimplifyCast(Expr e, Mode mode) {
   return context_.Cast(e.type(), from);
 }
 
-// ---- sums
-// ----------------------------------------------------------------------------------------
+// ---- sums ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -262,8 +260,7 @@ Expr Analyzer::SimplifySum(Expr e, Mode mode) {
   return *printed;
 }
 
-// ---- comparisons
-// ---------------------------------------------------------------------------------
+// ---- comparisons --------------------------------------------------------------------------------
 
 Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
   constexpr int kFactDepth = 2;
@@ -396,8 +393,7 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
   return ApplyRules(shown, mode);
 }
 
-// ---- min and max
-// ---------------------------------------------------------------------------------
+// ---- min and max --------------------------------------------------------------------------------
 
 Expr Analyzer::SimplifyMinMax(Expr e, Mode mode) {
   constexpr int kFactDepth = 1;
@@ -418,8 +414,7 @@ Expr Analyzer::SimplifyMinMax(Expr e, Mode mode) {
   return ApplyRules(FoldFloats(context_.Binary(e.kind(), a, b)), mode);
 }
 
-// ---- conditions
-// ----------------------------------------------------------------------------------
+// ---- conditions ---------------------------------------------------------------------------------
 
 namespace {
 
@@ -523,8 +518,7 @@ Expr Analyzer::SimplifyLet(Expr e, Mode mode) {
   return context_.Let(e.var(), value, body);
 }
 
-// ---- rules
-// ---------------------------------------------------------------------------------------
+// ---- rules --------------------------------------------------------------------------------------
 
 Expr Analyzer::ApplyRules(Expr e, Mode mode) {
   auto fits_domain = [&](const CompiledRule& rule, const Bindings& bindings) {

@@ -83,8 +83,7 @@ std::string DisagreementOnRandomProgram(uint64_t seed, const ir::RandomProgramOp
   return StrCat("seed ", seed, ", shrunk: ", check(smallest));
 }
 
-// ---- edge values
-// ---------------------------------------------------------------------------------
+// ---- edge values --------------------------------------------------------------------------------
 
 namespace {
 

@@ -12,8 +12,7 @@
 
 namespace polynao::ir {
 
-// ---- tensors
-// -------------------------------------------------------------------------------------
+// ---- tensors ------------------------------------------------------------------------------------
 
 namespace {
 
@@ -107,8 +106,7 @@ std::vector<std::pair<std::string, int64_t>> CountRows(const Counts& counts) {
           {"iterations", counts.iterations}, {"instructions", counts.instructions}};
 }
 
-// ---- bytecode
-// ------------------------------------------------------------------------------------
+// ---- bytecode -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -743,8 +741,7 @@ absl::Status Compiler::Run() {
 
 }  // namespace
 
-// ---- execution
-// -----------------------------------------------------------------------------------
+// ---- execution ----------------------------------------------------------------------------------
 
 absl::Status Interpreter::Program::TrapAt(int64_t at, std::string_view why) const {
   const Place& place = places[op_place[at]];

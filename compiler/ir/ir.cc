@@ -61,8 +61,7 @@ const Attribute* Function::FindAttribute(std::string_view key) const {
   return nullptr;
 }
 
-// ---- Context
-// -------------------------------------------------------------------------------------
+// ---- Context ------------------------------------------------------------------------------------
 
 Context::Context() = default;
 Context::~Context() = default;
@@ -344,8 +343,7 @@ Stmt Context::Rebuild(Stmt s, absl::Span<const Expr> operands, absl::Span<const 
   POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
 }
 
-// ---- operators
-// -----------------------------------------------------------------------------------
+// ---- operators ----------------------------------------------------------------------------------
 
 #define POLYNAO_BINARY_OPERATOR(op, kind) \
   Expr op(Expr a, Expr b) { return a.context().Binary(ExprKind::kind, a, b); }

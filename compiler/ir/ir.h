@@ -4,12 +4,11 @@
 // Values     See type.h. Buffers are dense, row-major, and never alias one another.
 // Integers   `+ - *` wrap around. `/` and `%` are floor division and its remainder (the sign of the
 //            divisor); a zero divisor stops the program. In an index, a loop bound or a condition
-//            an i32 or i64 result that wraps stops the program too, so passes may treat those
-//            places as mathematical integers.
+//            (of an if or a select) an i32 or i64 result that wraps stops the program too, so passes
+//            may treat those places as mathematical integers. Other values wrap.
 // Floats     Each operation rounds once. Nothing is reassociated, and `x * 0` stays.
-// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a` (so a NaN in `a`
-// stays). Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only
-// the side
+// min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a`: a NaN in `a` stays.
+// Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only the side
 //            they need. Statements run in order.
 // Loops      `for (v, min, extent)`: v = min, ..., min + extent - 1; none if extent <= 0. Bounds
 //            are evaluated once. `parallel` promises independent iterations; `vectorize`, `unroll`
@@ -391,8 +390,7 @@ bool IsPureIntrinsic(std::string_view name);
 // How many arguments a pure intrinsic takes (all of one float type, which is its result's too).
 int PureIntrinsicArity(std::string_view name);
 
-// ---- operators
-// -----------------------------------------------------------------------------------
+// ---- operators ----------------------------------------------------------------------------------
 
 Expr operator+(Expr a, Expr b);
 Expr operator-(Expr a, Expr b);
@@ -412,8 +410,7 @@ Expr Max(Expr a, Expr b);
 Expr Eq(Expr a, Expr b);
 Expr Ne(Expr a, Expr b);
 
-// ---- inline definitions
-// --------------------------------------------------------------------------
+// ---- inline definitions -------------------------------------------------------------------------
 
 inline ExprKind Expr::kind() const { return node_->kind; }
 inline Type Expr::type() const { return node_->type; }
@@ -457,16 +454,16 @@ Expr ConstantLike(Expr e, T value) {
     return e.context().Const(e.type(), value);
   }
 }
-#define POLYNAO_CONSTANT_OPERAND(op)          \
-  template <typename T>                       \
-    requires std::is_arithmetic_v<T>          \
-  Expr operator op(Expr a, T b) {             \
-    return a op ConstantLike(a, b);           \
-  }                                           \
-  template <typename T>                       \
-    requires std::is_arithmetic_v<T>          \
-  Expr operator op(T a, Expr b) {             \
-    return ConstantLike(b, a) op b;           \
+#define POLYNAO_CONSTANT_OPERAND(op) \
+  template <typename T>              \
+    requires std::is_arithmetic_v<T> \
+  Expr operator op(Expr a, T b) {    \
+    return a op ConstantLike(a, b);  \
+  }                                  \
+  template <typename T>              \
+    requires std::is_arithmetic_v<T> \
+  Expr operator op(T a, Expr b) {    \
+    return ConstantLike(b, a) op b;  \
   }
 POLYNAO_CONSTANT_OPERAND(+)
 POLYNAO_CONSTANT_OPERAND(-)

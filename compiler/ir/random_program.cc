@@ -662,8 +662,7 @@ class Generator {
   int next_name_ = 0;
 };
 
-// ---- shrinking
-// -----------------------------------------------------------------------------------
+// ---- shrinking ----------------------------------------------------------------------------------
 
 // Makes the change number `target`, in order of a walk over the statements, to a function body.
 class Shrinker {

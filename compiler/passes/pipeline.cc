@@ -97,8 +97,7 @@ class Pipeliner {
     for (Stmt call : calls) {
       const isa::Instruction* instruction =
           call.Is(StmtKind::kEvaluate) ? target_.instructions->Find(call.value().name()) : nullptr;
-      if (instruction == nullptr || instruction->waits ||
-          instruction->queue == isa::Queue::kNone) {
+      if (instruction == nullptr || instruction->waits || instruction->queue == isa::Queue::kNone) {
         const std::string text = ir::Print(call);
         reason = StrCat("no queued instruction: ", text.substr(0, text.find('\n')));
         return std::nullopt;
@@ -114,12 +113,14 @@ class Pipeliner {
         reads_gmem = reads_gmem || operand.is_read;
         writes_gmem = writes_gmem || operand.is_written;
       }
-      std::vector<Stmt>& stage = reads_gmem ? body.loads : writes_gmem ? body.stores : body.computations;
-      const bool in_order = !(reads_gmem && writes_gmem) &&
-                            (&stage != &body.loads ||
-                             (body.computations.empty() && body.stores.empty())) &&
-                            (&stage != &body.computations || body.stores.empty()) &&
-                            (reads_gmem || writes_gmem) == (instruction->queue == isa::Queue::kIo);
+      std::vector<Stmt>& stage = reads_gmem    ? body.loads
+                                 : writes_gmem ? body.stores
+                                               : body.computations;
+      const bool in_order =
+          !(reads_gmem && writes_gmem) &&
+          (&stage != &body.loads || (body.computations.empty() && body.stores.empty())) &&
+          (&stage != &body.computations || body.stores.empty()) &&
+          (reads_gmem || writes_gmem) == (instruction->queue == isa::Queue::kIo);
       if (!in_order) {
         reason = StrCat(call.value().name(), " stands before a load, or behind a store");
         return std::nullopt;

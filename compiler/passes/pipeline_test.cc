@@ -15,11 +15,12 @@ std::string After(std::string_view text) { return RunPass(text, OnUnit, TestTarg
 
 // n tiles of 64 elements, doubled.
 std::string Program(int n, std::string_view extra = "") {
-  return StrCat("func f(A: f16[2000] in, C: f16[2000] out) { for (t, 0, ", n,
-                ") { pragma \"double_buffer\" { allocate X: f16[64] @nmem allocate Y: f16[64] @nmem",
-                " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0)", extra,
-                " add.f16(&Y[0], &X[0], &X[0], 64)",
-                " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0) } } }");
+  return StrCat(
+      "func f(A: f16[2000] in, C: f16[2000] out) { for (t, 0, ", n,
+      ") { pragma \"double_buffer\" { allocate X: f16[64] @nmem allocate Y: f16[64] @nmem",
+      " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0)", extra,
+      " add.f16(&Y[0], &X[0], &X[0], 64)",
+      " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0) } } }");
 }
 
 std::string Reason(std::string_view text) {
@@ -85,8 +86,9 @@ TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   }
   EXPECT_EQ(Reason(large), "two copies take 33280 bytes of nmem, which has 32768");
   // Without the pragma nobody asked.
-  ir::Function f = ParseOrDie("func f(A: f16[2000] in) { for (t, 0, 3) { allocate X: f16[64] @nmem"
-                              " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0) } }");
+  ir::Function f = ParseOrDie(
+      "func f(A: f16[2000] in) { for (t, 0, 3) { allocate X: f16[64] @nmem"
+      " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0) } }");
   EXPECT_FALSE(*Pipeline(f, TestTarget("unit")));
 }
 

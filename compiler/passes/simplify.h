@@ -11,13 +11,13 @@ namespace polynao {
 // variables, conditions of enclosing ifs, values of lets, extents of buffer parameters (never
 // negative), and the conditions in the function's `assert` attribute. Then statements:
 //
-//   if (true) A else B            -->  A              (and for false)
-//   if (c) { } else B             -->  if (!c) B
-//   if (a) if (b) A               -->  if (a && b) A
-//   for (i, 0, 0) A               -->                 (also any loop whose extent is never
-//   positive) for (i, m, 1) A               -->  A with m for i (thread loops stay; a long m
-//   becomes a let) let x = 3 A, let x = y A      -->  A with 3 or y for x let x = v A, x unused -->
-//   A              (if v can not trap)
+//   if (true) A else B          -->  A               (and for false)
+//   if (c) { } else B           -->  if (!c) B
+//   if (a) if (b) A             -->  if (a && b) A
+//   for (i, 0, 0) A             -->                  (also any loop whose extent is never positive)
+//   for (i, m, 1) A             -->  A with m for i  (thread loops stay; a long m becomes a let)
+//   let x = 3 A, let x = y A    -->  A with 3 or y for x
+//   let x = v A, x unused       -->  A               (if v can not trap)
 //
 // Other lets stay as they are: putting values back would undo common subexpressions.
 // Returns whether anything changed; if not, the body is the same node.

@@ -26,8 +26,7 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// ---- patterns
-// ------------------------------------------------------------------------------------
+// ---- patterns -----------------------------------------------------------------------------------
 
 // A perfect nest of loops from 0 over one store, indices linear in the loops.
 struct Pattern {
@@ -98,8 +97,7 @@ std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
   return candidates;
 }
 
-// ---- nests
-// ---------------------------------------------------------------------------------------
+// ---- nests --------------------------------------------------------------------------------------
 
 // One loop of the matched nest; several loops of the program where they run through memory without
 // a gap.

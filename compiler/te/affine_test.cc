@@ -108,8 +108,7 @@ TEST_F(AffineTest, Differences) {
   EXPECT_FALSE(DifferenceRange(Decompose(n_), Decompose(xo_), ranges_).IsBounded());
 }
 
-// ---- against enumeration
-// -------------------------------------------------------------------------
+// ---- against enumeration ------------------------------------------------------------------------
 
 int64_t FloorDivide(int64_t a, int64_t b) {
   int64_t q = a / b;

@@ -74,8 +74,7 @@ TEST(LowerTest, InPlaceStagesOfATailGiveTheSameValues) {
   }
 }
 
-// ---- the papers' listings
-// ------------------------------------------------------------------------
+// ---- the papers' listings -----------------------------------------------------------------------
 
 struct Matmul {
   explicit Matmul(int64_t m, int64_t k, int64_t n)

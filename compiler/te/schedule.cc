@@ -54,8 +54,7 @@ std::vector<const Operation*> ReadOperations(const GraphState& graph,
   return operations;
 }
 
-// ---- Stage
-// ---------------------------------------------------------------------------------------
+// ---- Stage --------------------------------------------------------------------------------------
 
 void Stage::Reset(const Operation* operation, Axes axes, std::vector<Body> bodies) {
   data_.operation = operation;
@@ -360,8 +359,7 @@ Stage& Stage::StorageAlign(Axis axis, int64_t factor, int64_t offset) {
   return *this;
 }
 
-// ---- Schedule
-// ------------------------------------------------------------------------------------
+// ---- Schedule -----------------------------------------------------------------------------------
 
 Schedule::Schedule(const std::vector<Tensor>& outputs)
     : outputs_(outputs),

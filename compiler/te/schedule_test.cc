@@ -349,8 +349,7 @@ TEST_F(ScheduleTest, StorageAlignOfOuterDimensions) {
   EXPECT_THAT(Text(s), HasSubstr("allocate Q: i32[3, 8, 8]\n"));
 }
 
-// ---- wrong use
-// -----------------------------------------------------------------------------------
+// ---- wrong use ----------------------------------------------------------------------------------
 
 struct WrongUse {
   std::string_view message;

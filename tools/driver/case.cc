@@ -12,6 +12,8 @@
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/shapes.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
 #include "kernels/library/library.h"
 #include "simulator/configs/configs_text.h"
@@ -176,6 +178,26 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
     StrAppend(&names, names.empty() ? "" : ", ", known);
   }
   return InvalidInput("no target is named '", name, "'; there are: ", names);
+}
+
+absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
+                                         const std::string& dtype, std::optional<double> scalar,
+                                         const Target& target) {
+  if (what.ends_with(".nir")) {
+    ASSIGN_OR_RETURN(std::string text, ReadFile(what));
+    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what));
+    for (const ir::Function& function : module.functions) {
+      RETURN_IF_ERROR(WithContext(what, ir::Verify(function)));
+    }
+    return module;
+  }
+  const std::optional<ir::Type> type = ir::ParseType(dtype);
+  if (!type) return InvalidInput("dtype '", dtype, "' is no type");
+  OperatorCase c = {.op = what, .shape = {}, .dtype = *type, .scalar = scalar};
+  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
+  return ir::Module{function.context, {function}};
 }
 
 absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,

@@ -57,6 +57,12 @@ absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
 // The target of that name; accelerators point to `machine`, which must outlive it.
 absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
 
+// The functions of a .nir file, checked; or, if `what` does not end in .nir, the operator of that name
+// as its tensor expression is lowered for `target`, before any pass. `scalar`: OperatorCase::scalar.
+absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
+                                         const std::string& dtype, std::optional<double> scalar,
+                                         const Target& target);
+
 // The DianNao program of a case: compiled from its tensor expression, or from kernels/library.
 struct BuiltProgram {
   isa::Program program;

@@ -1,12 +1,12 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
 #include "tools/driver/case.h"
@@ -61,27 +61,11 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  std::vector<ir::Function> functions;
-  if (flags.what.ends_with(".nir")) {
-    ASSIGN_OR_RETURN(std::string text, ReadFile(flags.what));
-    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, flags.what));
-    for (ir::Function& function : module.functions) {
-      RETURN_IF_ERROR(WithContext(flags.what, ir::Verify(function)));
-      functions.push_back(std::move(function));
-    }
-  } else {
-    const std::optional<ir::Type> dtype = ir::ParseType(flags.dtype);
-    if (!dtype) return InvalidInput("dtype '", flags.dtype, "' is no type");
-    ASSIGN_OR_RETURN(std::vector<int64_t> shape, kernels::ParseShape(flags.shape));
-    const kernels::OperatorCase c = {
-        .op = flags.what, .shape = shape, .dtype = *dtype, .scalar = flags.scalar};
-    ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
-    ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
-    functions.push_back(std::move(function));
-  }
+  ASSIGN_OR_RETURN(ir::Module module,
+                   LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
-  for (ir::Function& function : functions) {
+  for (ir::Function& function : module.functions) {
     ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target));
     for (OutputFile& file : made) files.push_back(std::move(file));
   }

@@ -1,10 +1,11 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
+#include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "compiler/ir/text.h"
-#include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
 #include "tools/driver/case.h"
 #include "tools/driver/commands.h"
@@ -14,7 +15,10 @@ namespace polynao::driver {
 namespace {
 
 struct OptFlags {
-  std::string file;
+  std::string file;  // or an operator
+  std::string shape;
+  std::string dtype = "f16";
+  std::optional<double> scalar;
   std::string passes;
   std::string target = "diannao";
   std::string config = "mlu270";
@@ -30,10 +34,10 @@ struct OptFlags {
 };
 
 absl::Status Opt(const OptFlags& flags) {
-  ASSIGN_OR_RETURN(std::string text, ReadFile(flags.file));
-  ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, flags.file));
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(ir::Module module,
+                   LoadFunctions(flags.file, flags.shape, flags.dtype, flags.scalar, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));
@@ -50,7 +54,11 @@ absl::Status Opt(const OptFlags& flags) {
     if (flags.time || flags.stats) {
       std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
                    step.changed ? "changed" : "unchanged", step.milliseconds);
-      for (const std::string& line : step.stats) std::fprintf(stderr, "  %s\n", line.c_str());
+      for (const std::string& text : step.stats) {
+        for (absl::string_view line : absl::StrSplit(text, '\n')) {
+          std::fprintf(stderr, "  %s\n", std::string(line).c_str());
+        }
+      }
     }
     if (flags.print_after_all) {
       std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
@@ -58,7 +66,6 @@ absl::Status Opt(const OptFlags& flags) {
     }
   };
   for (ir::Function& function : module.functions) {
-    RETURN_IF_ERROR(WithContext(flags.file, ir::Verify(function)));
     RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"),
                                 RunPasses(function, passes, target, options)));
   }
@@ -73,7 +80,11 @@ absl::Status Opt(const OptFlags& flags) {
 void AddOptCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* command = app.add_subcommand("opt", "run passes on loop IR and print the result");
-  command->add_option("FILE", flags->file, "a .nir file")->required();
+  command->add_option("FILE", flags->file, "a .nir file, or an operator as lowered for the target")
+      ->required();
+  command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
+  command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
+  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
   command->add_option("--passes", flags->passes,
                       "passes as a,b(c=1); default: the target's pipeline");
   command->add_option("--target", flags->target, "what the passes compile for")
