@@ -10,6 +10,7 @@
 # Blocks are as large as NMEM allows. Loads and stores move the exact count; the vector unit computes
 # up to the next multiple of 64, for which the halves have room.
 
+# [library binary begin]
 .program $OP.$TYPE
 .tensor A $TYPE any in
 .tensor B $TYPE any in
@@ -135,3 +136,4 @@ turn:
 
 done:
   halt
+# [library binary end]

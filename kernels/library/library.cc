@@ -9,7 +9,7 @@ namespace polynao::kernels {
 absl::StatusOr<LibraryKernel> FindLibraryKernel(const OperatorCase& c, const Target& target) {
   const bool binary =
       c.op == "add" || c.op == "sub" || c.op == "mul" || c.op == "max" || c.op == "min";
-  if (!binary) return InvalidInput("the library has no kernel for '", c.op, "'");
+  if (!binary) return absl::NotFoundError(StrCat("the library has no kernel for '", c.op, "'"));
   const std::string type(ir::TypeName(c.dtype));
   const std::string instruction = StrCat(c.op, ".", type);
   if (target.instructions->Find(instruction) == nullptr) {

@@ -17,6 +17,7 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
+// [tensor-program binary begin]
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Expr Apply(BinaryOp op, Expr a, Expr b) {
@@ -60,6 +61,7 @@ void ScheduleDianNao(Schedule& s, const Tensor& a, const Tensor& b, const Tensor
   s[in_b].ComputeAt(s[c], tile).Pragma(s[in_b].axis(0), "memcpy");
   s[out].ComputeAt(s[c], tile).Pragma(s[out].axis(0), instruction);
 }
+// [tensor-program binary end]
 
 // Threads take runs of 16 Ki elements; below that a thread costs more than it brings.
 void ScheduleCpu(Schedule& s, const Tensor& c) {
@@ -67,6 +69,7 @@ void ScheduleCpu(Schedule& s, const Tensor& c) {
   s[c].Parallel(run).Vectorize(element);
 }
 
+// [tensor-program binary begin]
 absl::StatusOr<ir::Function> Build(BinaryOp op, const OperatorCase& k, const Target& target) {
   te::Graph g(k.op);
   const Tensor a = g.Flatten(g.Placeholder("A", k.shape, k.dtype));
@@ -85,6 +88,7 @@ absl::StatusOr<ir::Function> Build(BinaryOp op, const OperatorCase& k, const Tar
   }
   return Lower(s);
 }
+// [tensor-program binary end]
 
 Operator Binary(BinaryOp op, std::string name, std::string doc) {
   Operator row;

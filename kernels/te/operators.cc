@@ -19,7 +19,7 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
     if (op.name == c.op) found = &op;
   }
   if (found == nullptr) {
-    return InvalidInput("no operator is named '", c.op, "'; there are: ", names);
+    return absl::NotFoundError(StrCat("no operator is named '", c.op, "'; there are: ", names));
   }
   int64_t count = 1;
   for (int64_t extent : c.shape) {

@@ -52,7 +52,7 @@ struct Operator {
 absl::Span<const Operator> Operators();
 
 // The operator and a check of the case: the name exists, the shape is one (extents of 0 and more,
-// fewer than 2^40 elements). Errors say what there is.
+// fewer than 2^40 elements). NotFound: there is no such operator; the message says what there is.
 absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
 
 // Parses "255x27x27"; "" and "scalar" are the shape of one element without dimensions.
