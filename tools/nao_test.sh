@@ -50,8 +50,8 @@ opt_checked() {
 expect "opt --check runs the pipeline and prints each step" pass "" opt_checked
 
 opt_operator() {
-  "$nao" opt add --shape=100 --stop-after=0 | grep '^func add' >/dev/null &&
-    "$nao" opt add --shape=100 --check --stats 2>&1 | grep 'memcpy.f16.nmem.gmem.async' >/dev/null
+  [[ $("$nao" opt add --shape=100 --stop-after=0) == 'func add'* ]] &&
+    [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]
 }
 expect "opt shows an operator as lowered and as compiled" pass "" opt_operator
 
@@ -60,6 +60,22 @@ pictures() {
     grep -q traceEvents "$work/t.json" && grep -q '<svg' "$work/t.svg"
 }
 expect "run writes a trace and a picture" pass "" pictures
+
+bench_files() {
+  "$nao" bench tensorize48 --filter=add/127x27x27 --jobs=1 --json="$work/b.json" --html="$work/b.html" \
+    >"$work/b.txt" 2>"$work/b.err" && [[ ! -s $work/b.err ]] &&
+    [[ $(json_field "$work/b.json" suite) == '"tensorize48"' && $(json_field "$work/b.json" ok) == true ]] &&
+    grep -q '<svg' "$work/b.html" && grep -q '^tensorize48 on mlu270: [23] rows agree, 0 differ' "$work/b.txt"
+}
+expect "bench writes rows and a page" pass "" bench_files
+expect "unknown suite" pass "" fails "no suite is named 'tensorize49'; there are: tensorize48, " \
+  "$nao" bench tensorize49
+expect "bad filter" pass "" fails "malformed" "$nao" bench tensorize48 --filter='add(' --json="$work/none.json"
+expect "no file is left by a bad filter" pass "" test ! -e "$work/none.json"
+expect "filter that nothing passes" pass "" fails "the first is 'conv/conv2d/56x56x256,128x3x3x256/compiled'" \
+  "$nao" bench tensorize48 --filter=frobnicate
+expect "unknown pass to leave out" pass "" fails "no pass of the card's pipeline is named 'frob'; there are: simplify" \
+  "$nao" bench tensorize48 --without=frob
 
 for what in ops passes instructions configs suites; do
   lists() { [[ -n $("$nao" list "$1") ]]; }

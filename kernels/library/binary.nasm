@@ -9,6 +9,7 @@
 # Blocks are as large as NMEM allows. Loads and stores move the exact count; the vector unit computes
 # up to the next multiple of 64, for which the halves have room.
 
+# [library binary begin]
 .program $OP.$TYPE
 .scalar n i64
 .tensor A $TYPE any in
@@ -110,3 +111,4 @@ turn:
 
 done:
   halt
+# [library binary end]

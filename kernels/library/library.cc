@@ -34,7 +34,7 @@ absl::StatusOr<LibraryKernel> FindLibraryKernel(const OperatorCase& c, const Tar
   const bool with_scalar = Contains(kWithScalar, c.op);
   const bool binary = Contains(kBinary, c.op);
   if (!binary && !with_scalar && !Contains(kUnary, c.op)) {
-    return InvalidInput("the library has no kernel for '", c.op, "'");
+    return absl::NotFoundError(StrCat("the library has no kernel for '", c.op, "'"));
   }
   const std::string type(ir::TypeName(c.dtype));
   const std::string instruction = StrCat(c.op, ".", type);

@@ -20,8 +20,8 @@ struct LibraryKernel {
   std::vector<int64_t> scalars;
 };
 
-// The library's kernel for a case. Errors: the library has none, or the card lacks an instruction
-// for that type.
+// The library's kernel for a case. NotFound: the library has none. Other errors: the card lacks an
+// instruction for that type.
 absl::StatusOr<LibraryKernel> FindLibraryKernel(const OperatorCase& c, const Target& target);
 
 }  // namespace polynao::kernels

@@ -6,6 +6,7 @@
 # Out: size, the number of the first element; store_left, the elements of the run.
 # Uses: t, u, bytes.
 
+# [library binary unary begin]
 # Who am I? Memory cores have the number behind the last core, and nothing to do.
   arg t, 0
   arg u, 2
@@ -32,3 +33,4 @@
   sub store_left, store_left, size
   min store_left, store_left, t
   bge zero, store_left, done
+# [library binary unary end]

@@ -10,6 +10,7 @@
 # Loads and stores move the exact count; the vector unit computes up to the next multiple of 64, for which
 # the halves have room.
 
+# [library unary begin]
 .program $OP.$TYPE
 .scalar n i64
 .tensor X $TYPE any in
@@ -108,3 +109,4 @@ turn:
 
 done:
   halt
+# [library unary end]

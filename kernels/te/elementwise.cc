@@ -109,6 +109,7 @@ std::string FunctionName(std::string_view op) {
 
 // On the card each core takes one run of elements and moves it through NMEM in tiles:
 //   copy the inputs in, one instruction for each step, copy the output out.
+// [tensor-program binary unary begin]
 absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k, double scalar,
                                    const Target& target) {
   te::Graph g(FunctionName(k.op));
@@ -129,6 +130,7 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   ReusePlaces(s, op, v);
   return Lower(s);
 }
+// [tensor-program binary unary end]
 
 absl::Status CheckCard(const Elementwise& op, const OperatorCase& k, const Target& target) {
   if (target.instructions == nullptr) return absl::OkStatus();
@@ -232,8 +234,10 @@ std::vector<Operator> ElementwiseOperators() {
   // Steps between neighbouring values by which the processor's functions may be off.
   constexpr double kMathSteps = 4;
   return {
+      // [tensor-program binary begin]
       Binary<BinaryOp::kAdd>("add", "C = A + B, element by element",
                              [](Values v, Expr) { return v[0] + v[1]; }),
+      // [tensor-program binary end]
       Binary<BinaryOp::kSub>("sub", "C = A - B, element by element",
                              [](Values v, Expr) { return v[0] - v[1]; }),
       Binary<BinaryOp::kMul>("mul", "C = A * B, element by element",
@@ -254,8 +258,10 @@ std::vector<Operator> ElementwiseOperators() {
                                  [](Values v, Expr s) { return ir::Max(v[0], s); }),
       WithScalar<BinaryOp::kMin>("mins", "Y = the smaller of X and scalar (2)",
                                  [](Values v, Expr s) { return ir::Min(v[0], s); }),
+      // [tensor-program unary begin]
       Unary<UnaryOp::kRelu>("relu", "Y = the larger of X and 0",
                             {{"relu", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }}}),
+      // [tensor-program unary end]
       FloatsOnly(Unary<UnaryOp::kLeakyRelu>(
           "leaky_relu", "Y = the larger of X and X * scalar (0.01: the slope below 0); of floats",
           {{"muls", [](Values v, Expr s) { return v[0] * s; }, -1},

@@ -57,7 +57,7 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
     if (op.name == c.op) found = &op;
   }
   if (found == nullptr) {
-    return InvalidInput("no operator is named '", c.op, "'; there are: ", names);
+    return absl::NotFoundError(StrCat("no operator is named '", c.op, "'; there are: ", names));
   }
   if (found->floats_only && !ir::IsFloat(c.dtype)) {
     return InvalidInput("operator ", c.op, " of ", ir::TypeName(c.dtype),

@@ -64,7 +64,7 @@ absl::Span<const Operator> Operators();
 
 // The operator and a check of the case: the name exists, the operator takes the type, the shape is
 // one (extents of 0 and more, fewer than 2^40 elements), a scalar is one of the type and the
-// operator takes it. Errors say what there is.
+// operator takes it. NotFound: there is no such operator; the message says what there is.
 absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
 
 // The number that the operator takes in this case; 0 if it takes none.

@@ -84,14 +84,29 @@ absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::s
 }
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
-                                           const Target& target) {
+                                           const Target& target,
+                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
-  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false}));
+  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false, .skip = without}));
   return function;
 }
 
 }  // namespace
+
+absl::StatusOr<OperatorCase> ParseCase(const std::string& op, std::string_view shape,
+                                       const std::string& dtype) {
+  OperatorCase c;
+  c.op = op;
+  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
+  const std::optional<ir::Type> type = ir::ParseType(dtype);
+  if (!type) {
+    return InvalidInput("dtype '", dtype,
+                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
+  }
+  c.dtype = *type;
+  return c;
+}
 
 double CaseReport::efficiency() const {
   if (!simulated || simulated->cycles == 0) return 0;
@@ -191,17 +206,16 @@ absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::str
     }
     return module;
   }
-  const std::optional<ir::Type> type = ir::ParseType(dtype);
-  if (!type) return InvalidInput("dtype '", dtype, "' is no type");
-  OperatorCase c = {.op = what, .shape = {}, .dtype = *type, .scalar = scalar};
-  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
+  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype));
+  c.scalar = scalar;
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
   return ir::Module{function.context, {function}};
 }
 
 absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,
-                                          const std::string& impl) {
+                                          const std::string& impl,
+                                          const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   BuiltProgram built;
   if (impl == "library") {
@@ -210,10 +224,14 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
     built.scalars = std::move(kernel.scalars);
     return built;
   }
-  if (impl != "compiled") {
-    return InvalidInput("no implementation is named '", impl, "'; there are: compiled, library");
+  if (impl == "expert") {
+    return absl::NotFoundError(StrCat("there is no expert kernel for '", c.op, "'"));
   }
-  ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target));
+  if (impl != "compiled") {
+    return InvalidInput("no implementation is named '", impl,
+                        "'; there are: compiled, library, expert");
+  }
+  ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalars.assign(built.program.params.size(), 0);
   return built;
@@ -235,6 +253,14 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
 
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
   RETURN_IF_ERROR(CheckSize(specs, settings.target, machine));
+  // Before the tensors, so that a case without a program does not wait for the reference.
+  const Clock::time_point compile_start = Clock::now();
+  std::optional<BuiltProgram> built;
+  if (settings.target == "diannao") {
+    ASSIGN_OR_RETURN(built, BuildProgram(c, target, settings.impl, settings.without));
+    report.compile_ms = MillisecondsSince(compile_start);
+  }
+
   std::vector<ir::Tensor> tensors;
   for (size_t i = 0; i < specs.size(); ++i) {
     tensors.push_back(i < op->inputs
@@ -244,19 +270,16 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   std::vector<ir::Tensor> expected(tensors.begin() + op->inputs, tensors.end());
   op->reference(c, absl::MakeSpan(tensors).subspan(0, op->inputs), absl::MakeSpan(expected));
 
-  const Clock::time_point compile_start = Clock::now();
-  if (settings.target == "diannao") {
-    ASSIGN_OR_RETURN(BuiltProgram built, BuildProgram(c, target, settings.impl));
-    report.compile_ms = MillisecondsSince(compile_start);
+  if (built) {
     std::vector<simulator::Argument> arguments;
     size_t next = 0;
-    for (size_t i = 0; i < built.program.params.size(); ++i) {
-      const isa::ProgramParam& param = built.program.params[i];
+    for (size_t i = 0; i < built->program.params.size(); ++i) {
+      const isa::ProgramParam& param = built->program.params[i];
       if (!param.is_tensor) {
-        arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+        arguments.push_back(simulator::Argument::Scalar(built->scalars[i]));
         continue;
       }
-      POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+      POLYNAO_CHECK(next < tensors.size()) << built->program.name;
       if (!param.any_shape) tensors[next].shape = param.shape;
       arguments.push_back(simulator::Argument::Of(&tensors[next++]));
     }
@@ -264,31 +287,32 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
         .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
     const Clock::time_point simulate_start = Clock::now();
     ASSIGN_OR_RETURN(report.simulated,
-                     simulator::Run(*target.instructions, built.program, arguments, options));
+                     simulator::Run(*target.instructions, built->program, arguments, options));
     report.simulate_ms = MillisecondsSince(simulate_start);
     ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
     report.machine = machine;
   } else {
-    ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target));
+    const Clock::time_point start = Clock::now();
+    ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, settings.without));
     RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
     const std::vector<ir::Argument> arguments = Arguments(tensors);
     if (settings.target == "interp") {
       ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
                        ir::Interpreter::Create(function));
-      report.compile_ms = MillisecondsSince(compile_start);
-      const Clock::time_point start = Clock::now();
+      report.compile_ms = MillisecondsSince(start);
+      const Clock::time_point run_start = Clock::now();
       RETURN_IF_ERROR(interpreter->Run(arguments));
-      report.time_ns = MillisecondsSince(start) * 1e6;
+      report.time_ns = MillisecondsSince(run_start) * 1e6;
     } else if (settings.target == "cpu") {
       ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
                        codegen::Compile(function));
-      report.compile_ms = MillisecondsSince(compile_start);
+      report.compile_ms = MillisecondsSince(start);
       RETURN_IF_ERROR(compiled->Run(arguments));
       ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
     } else {
       ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
                        codegen::CompiledC::Create({function}));
-      report.compile_ms = MillisecondsSince(compile_start);
+      report.compile_ms = MillisecondsSince(start);
       RETURN_IF_ERROR(compiled->Run(0, arguments));
       ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(0, arguments); }));
     }

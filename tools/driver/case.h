@@ -28,7 +28,14 @@ struct CaseSettings {
   uint64_t seed = 1;
   simulator::TraceOptions trace;
   bool check_hazards = true;
+  // Passes that the compiler leaves out, by name.
+  std::vector<std::string> without;
 };
+
+// A case from the words of the command line: "add", "255x27x27", "f16". Errors: a shape or a type
+// that is none. Whether there is such an operator is for FindOperator to say.
+absl::StatusOr<kernels::OperatorCase> ParseCase(const std::string& op, std::string_view shape,
+                                                const std::string& dtype);
 
 struct CaseReport {
   kernels::OperatorCase operator_case;
@@ -63,17 +70,20 @@ absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::str
                                          const std::string& dtype, std::optional<double> scalar,
                                          const Target& target);
 
-// The DianNao program of a case: compiled from its tensor expression, or from kernels/library.
+// The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
+// `without`, or from kernels/library. NotFound: there is no such implementation of this operator.
 struct BuiltProgram {
   isa::Program program;
   // Values of the program's scalar parameters, in order among all parameters (tensors: unused).
   std::vector<int64_t> scalars;
 };
 absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
-                                          const std::string& impl);
+                                          const std::string& impl,
+                                          const std::vector<std::string>& without = {});
 
 // Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run;
-// values that differ from the reference are no error here but `ok == false`.
+// values that differ from the reference are no error here but `ok == false`. NotFound: there is no
+// such operator, or no such implementation of it.
 absl::StatusOr<CaseReport> RunCase(const kernels::OperatorCase& c, const CaseSettings& settings);
 
 }  // namespace polynao::driver

@@ -26,6 +26,7 @@ void AddSimCommand(CLI::App& app, Action& action);
 void AddAsmCommand(CLI::App& app, Action& action);
 void AddDisasmCommand(CLI::App& app, Action& action);
 void AddDemoCommand(CLI::App& app, Action& action);
+void AddBenchCommand(CLI::App& app, Action& action);
 
 // The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.
 // Returns the exit code: 0 only if all went well and values agree, else 1.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "base/status.h"
+#include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
@@ -41,7 +42,7 @@ absl::Status List(const std::string& what) {
       }
     }
   } else if (what == "suites") {
-    std::cout << "none: suites come with `nao bench`\n";
+    for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
   } else {
     return InvalidInput("list: expected ops, passes, instructions, configs or suites, found '",
                         what, "'");

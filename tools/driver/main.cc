@@ -14,6 +14,7 @@ int Main(int argc, char** argv) {
   Action action;
   AddDemoCommand(app, action);
   AddRunCommand(app, action);
+  AddBenchCommand(app, action);
   AddCompileCommand(app, action);
   AddOptCommand(app, action);
   AddSimCommand(app, action);

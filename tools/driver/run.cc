@@ -25,20 +25,6 @@ struct RunFlags {
   bool json = false;
 };
 
-absl::StatusOr<kernels::OperatorCase> ParseCase(const RunFlags& flags) {
-  kernels::OperatorCase c;
-  c.op = flags.op;
-  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(flags.shape));
-  const std::optional<ir::Type> dtype = ir::ParseType(flags.dtype);
-  if (!dtype) {
-    return InvalidInput("dtype '", flags.dtype,
-                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
-  }
-  c.dtype = *dtype;
-  c.scalar = flags.scalar;
-  return c;
-}
-
 void PrintReport(const CaseReport& report) {
   std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
               kernels::ShapeText(report.operator_case.shape).c_str(),
@@ -59,7 +45,8 @@ void PrintReport(const CaseReport& report) {
 }
 
 absl::StatusOr<bool> Run(RunFlags& flags) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags));
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.op, flags.shape, flags.dtype));
+  c.scalar = flags.scalar;
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "
@@ -98,7 +85,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
                       "the number that an operator takes (adds, ..., leaky_relu, clip)");
   command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
       ->capture_default_str();
-  command->add_option("--impl", flags->settings.impl, "compiled, or library: hand-written")
+  command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();

@@ -1,0 +1,38 @@
+// Lines of code of tensor programs and of hand-written kernels, counted by one rule.
+//
+// Comments mark what counts, in the sources themselves:
+//
+//     // [tensor-program binary begin]
+//     ...
+//     // [tensor-program binary end]
+//
+// and in assembly with "#". The kind is tensor-program, library or expert; the class is one of a
+// suite's. What several classes share names them all ("[tensor-program binary unary begin]") and
+// counts for each. Between the marks, lines count that are neither blank nor nothing but a comment.
+#ifndef BENCHMARKS_LINES_H_
+#define BENCHMARKS_LINES_H_
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace polynao::benchmarks {
+
+// Lines by (kind, class): {"tensor-program", "binary"} -> 42. What is not marked is not there.
+using LineCounts = std::map<std::pair<std::string, std::string>, int>;
+
+// Adds what `text` marks. Errors: file and line of a mark that is malformed, not opened, or not
+// closed.
+absl::Status CountLines(std::string_view file, std::string_view text, LineCounts& counts);
+
+// Of kernels/te/*.cc and the hand-written *.nasm, as they were when this program was built.
+absl::StatusOr<LineCounts> CountKernelLines();
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_LINES_H_

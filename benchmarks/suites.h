@@ -1,0 +1,71 @@
+// The benchmark suites: which cases there are, and what is known and wanted of them.
+#ifndef BENCHMARKS_SUITES_H_
+#define BENCHMARKS_SUITES_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+namespace polynao::benchmarks {
+
+// One case, in the words of the command line: nao run OP --shape=SHAPE --dtype=DTYPE.
+struct SuiteCase {
+  std::string op_class;  // "binary"
+  std::string op;        // "add"
+  std::string shape;     // "255x27x27"; of several tensors "55x55x64,64x3x3x64"
+  std::string dtype;     // "f16"
+
+  std::string Name() const { return op_class + "/" + op + "/" + shape; }
+};
+
+// Speed-ups of the compiled programs, over all cases of a class.
+struct SpeedupFigures {
+  double geomean = 0;
+  double min = 0;
+};
+
+// What is known and wanted of a class. All speed-ups are those of the compiled programs.
+struct ClassFigures {
+  std::string op_class;
+  std::string title;                   // for pictures
+  SpeedupFigures paper;                // against the paper's own library
+  SpeedupFigures goal;                 // against kernels/library
+  SpeedupFigures goal_expert;          // against the expert kernels
+  std::optional<double> efficiency;    // the geometric mean to reach
+  bool elementwise = false;            // the goals by traffic below apply
+  int paper_tensor_program_lines = 0;  // of the paper's Table III
+  int paper_hand_written_lines = 0;
+};
+
+struct Suite {
+  std::string name;
+  std::string doc;  // one line
+  std::vector<ClassFigures> classes;
+  std::vector<SuiteCase> cases;  // by class, in the order of `classes`
+};
+
+// The efficiency that elementwise cases are to reach, by the bytes that must cross GMEM.
+struct TrafficGoal {
+  std::string_view name;
+  double above_bytes = 0;  // exclusive
+  double up_to_bytes = 0;  // inclusive
+  double efficiency = 0;
+};
+absl::Span<const TrafficGoal> TrafficGoals();
+
+// All suites. `tensorize48` is Table II of "Tensor instruction generation optimization fusing with
+// loop partitioning": 16 shapes for each of three classes, 48 cases. The paper names three binary
+// operators (add, sub, mul) for the same 16 shapes and counts 16 cases; here these are the
+// additions, and `tensorize48_all` has sub and mul too, 80 cases.
+absl::Span<const Suite> Suites();
+
+// Errors: there is none of that name; the message says what there is.
+absl::StatusOr<const Suite*> FindSuite(std::string_view name);
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_SUITES_H_

@@ -1,0 +1,176 @@
+#include "tools/driver/bench_suite.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <regex>
+#include <thread>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status.h"
+#include "benchmarks/lines.h"
+#include "compiler/passes/registry.h"
+#include "kernels/te/operators.h"
+#include "tools/driver/case.h"
+
+namespace polynao::driver {
+namespace {
+
+using benchmarks::Row;
+
+struct Implementation {
+  std::string name;                  // of the row
+  std::string impl;                  // of CaseSettings
+  std::vector<std::string> without;  // passes
+};
+
+// "partition,tensorize" -> without-loop_partition,tensorize.
+absl::StatusOr<Implementation> ParseAblation(const std::string& list,
+                                             const std::vector<PassSpec>& pipeline) {
+  Implementation result = {.name = "", .impl = benchmarks::kCompiled, .without = {}};
+  const std::vector<std::string> words = absl::StrSplit(list, ',');
+  for (const std::string& word : words) {
+    const std::string name = word == "partition" ? "loop_partition" : word;
+    const auto is_pass = [&](const PassSpec& pass) { return pass.name == name; };
+    if (std::none_of(pipeline.begin(), pipeline.end(), is_pass)) {
+      std::vector<std::string> names;
+      for (const PassSpec& pass : pipeline) {
+        if (std::find(names.begin(), names.end(), pass.name) == names.end()) {
+          names.push_back(pass.name);
+        }
+      }
+      return InvalidInput("--without=", list, ": no pass of the card's pipeline is named '", name,
+                          "'; there are: ", absl::StrJoin(names, ", "));
+    }
+    result.without.push_back(name);
+  }
+  result.name = StrCat("without-", absl::StrJoin(result.without, ","));
+  return result;
+}
+
+// The rows that pass the filter, not yet run.
+absl::StatusOr<std::vector<Row>> SelectRows(const benchmarks::Suite& suite,
+                                            const std::vector<Implementation>& implementations,
+                                            const std::string& filter) {
+  std::regex pattern;
+  try {
+    pattern = std::regex(filter);
+  } catch (const std::regex_error& error) {
+    return InvalidInput("--filter='", filter,
+                        "': expected a text or a regular expression, found one that is malformed (",
+                        error.what(), ")");
+  }
+  std::vector<Row> rows;
+  for (const benchmarks::SuiteCase& suite_case : suite.cases) {
+    for (const Implementation& implementation : implementations) {
+      Row row;
+      row.suite_case = suite_case;
+      row.impl = implementation.name;
+      const std::string name = row.Name();
+      if (name.find(filter) == std::string::npos && !std::regex_search(name, pattern)) continue;
+      rows.push_back(std::move(row));
+    }
+  }
+  if (rows.empty()) {
+    return InvalidInput("--filter='", filter, "': no row of ", suite.name,
+                        " is named so; the first is '", suite.cases[0].Name(), "/",
+                        implementations[0].name, "'");
+  }
+  return rows;
+}
+
+absl::StatusOr<CaseReport> RunRowCase(const Row& row, const Implementation& implementation,
+                                      const BenchSettings& settings) {
+  // Before the shape, which an operator that does not exist can not explain.
+  const absl::Status exists =
+      kernels::FindOperator({.op = row.suite_case.op, .shape = {}}).status();
+  if (absl::IsNotFound(exists)) return exists;
+  ASSIGN_OR_RETURN(kernels::OperatorCase c,
+                   ParseCase(row.suite_case.op, row.suite_case.shape, row.suite_case.dtype));
+  CaseSettings case_settings;
+  case_settings.impl = implementation.impl;
+  case_settings.config = settings.config;
+  case_settings.overrides = settings.overrides;
+  case_settings.seed = settings.seed;
+  case_settings.without = implementation.without;
+  return RunCase(c, case_settings);
+}
+
+void RunRow(Row& row, const Implementation& implementation, const BenchSettings& settings) {
+  const absl::StatusOr<CaseReport> report = RunRowCase(row, implementation, settings);
+  if (!report.ok()) {
+    // The configuration was read before, so that nothing else can be missing.
+    row.state = absl::IsNotFound(report.status()) ? Row::State::kSkipped : Row::State::kFailed;
+    const std::string message(report.status().message());
+    // A list of what there is would be repeated in every row.
+    row.reason = absl::IsNotFound(report.status()) ? message.substr(0, message.find(';')) : message;
+    return;
+  }
+  row.state = report->ok ? Row::State::kAgrees : Row::State::kDiffers;
+  row.cycles = report->simulated->cycles;
+  row.bound_cycles = report->bound_cycles;
+  row.traffic_bytes =
+      (*kernels::FindOperator(report->operator_case))->work(report->operator_case).gmem_bytes;
+  row.bytes = report->ToJson()["bytes"];
+  row.instructions = report->simulated->instruction_count();
+  row.compile_ms = report->compile_ms;
+  row.simulate_ms = report->simulate_ms;
+}
+
+}  // namespace
+
+absl::StatusOr<benchmarks::SuiteResult> RunSuite(const benchmarks::Suite& suite,
+                                                 const BenchSettings& settings) {
+  if (settings.jobs < 1) {
+    return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
+  }
+  benchmarks::SuiteResult result;
+  ASSIGN_OR_RETURN(result.machine, LoadMachine(settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &result.machine));
+  ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
+  std::vector<Implementation> implementations = {
+      {.name = benchmarks::kCompiled, .impl = benchmarks::kCompiled, .without = {}},
+      {.name = "library", .impl = "library", .without = {}},
+      {.name = "expert", .impl = "expert", .without = {}}};
+  for (const std::string& list : settings.without) {
+    ASSIGN_OR_RETURN(Implementation ablation, ParseAblation(list, pipeline));
+    implementations.push_back(std::move(ablation));
+  }
+  ASSIGN_OR_RETURN(result.rows, SelectRows(suite, implementations, settings.filter));
+  ASSIGN_OR_RETURN(benchmarks::LineCounts lines, benchmarks::CountKernelLines());
+
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Row>& rows = result.rows;
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  int done = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < rows.size(); i = next++) {
+      const auto implementation =
+          std::find_if(implementations.begin(), implementations.end(),
+                       [&](const Implementation& x) { return x.name == rows[i].impl; });
+      RunRow(rows[i], *implementation, settings);
+      const std::lock_guard<std::mutex> lock(mutex);
+      ++done;
+      if (settings.on_row) settings.on_row(done, static_cast<int>(rows.size()), rows[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  const size_t thread_count = std::min(rows.size(), static_cast<size_t>(settings.jobs));
+  for (size_t i = 1; i < thread_count; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+
+  result.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.suite = suite;
+  result.seed = settings.seed;
+  result.filter = settings.filter;
+  result.jobs = settings.jobs;
+  result.summary = benchmarks::Summarize(suite, rows, lines);
+  return result;
+}
+
+}  // namespace polynao::driver
