@@ -68,7 +68,8 @@ struct Plan {
   AxisValues leaf_vars;
   std::vector<Expr> values;  // the bodies' values over loop variables
   std::vector<Buffer> buffers;
-  std::vector<bool> is_allocated;  // per buffer
+  std::vector<bool> is_allocated;   // per buffer
+  Plan* in_place_reader = nullptr;  // the stage that is computed in this one's storage
 
   const StageData& data() const { return stage->data(); }
   const std::string& name() const { return stage->name(); }
@@ -94,6 +95,7 @@ class Lowering {
   absl::StatusOr<ir::Function> Run() {
     MakePlans();
     RETURN_IF_ERROR(Attach());
+    RETURN_IF_ERROR(ResolveInPlace());
     MakeParams();
     // Readers first: what they read decides what a stage computes.
     for (auto it = plans_.rbegin(); it != plans_.rend(); ++it) {
@@ -219,6 +221,57 @@ class Lowering {
       }
     }
     return absl::OkStatus();
+  }
+
+  // Resolves InPlace and checks all of its conditions but the size, which is not known yet.
+  absl::Status ResolveInPlace() {
+    for (const auto& plan : plans_) {
+      const Operation* source = plan->data().in_place_of;
+      if (source == nullptr) continue;
+      const auto it = by_operation_.find(source);
+      std::string why;
+      if (it == by_operation_.end()) {
+        why = "no stage of the program computes it";
+      } else {
+        why = WhyNotInPlace(*plan, *it->second);
+        it->second->in_place_reader = plan.get();
+      }
+      if (!why.empty()) {
+        return InvalidInput("stage ", plan->name(), ": InPlace(", source->name, "): ", why);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Empty if `plan` can be computed in the storage of `source`.
+  static std::string WhyNotInPlace(const Plan& plan, const Plan& source) {
+    const Operation& from = *source.data().operation;
+    const Operation& to = *plan.data().operation;
+    const auto is_here = [&](const Plan& p) {
+      return p.attach_plan == source.attach_plan && p.attach_leaf == source.attach_leaf;
+    };
+    if (source.data().is_output) return "it is an output";
+    if (from.outputs.size() != 1 || to.outputs.size() != 1) return "a stage has several results";
+    if (plan.is_reduction()) return "the stage is a reduction";
+    if (from.outputs[0]->type != to.outputs[0]->type) return "the types differ";
+    if (source.data().scope != plan.data().scope) return "the scopes differ";
+    if (source.data().double_buffer || !source.data().alignments.empty()) {
+      return "DoubleBuffer and StorageAlign belong to the stage computed in place";
+    }
+    bool reads = false;
+    for (const Plan* reader : source.readers) {
+      reads = reads || reader == &plan;
+      if (is_here(*reader) && is_here(plan) && reader->order <= plan.order) continue;
+      return StrCat("stage ", reader->name(), " reads it later or in another loop");
+    }
+    if (!reads) return "the stage does not read it";
+    bool same_element = true;
+    ir::ForEachExpr(plan.bodies[0].value, [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad) || Buffer(e.buffer()) != from.outputs[0]) return;
+      same_element = same_element && std::equal(e.operands().begin(), e.operands().end(),
+                                                plan.data().axes.begin(), plan.data().axes.end());
+    });
+    return same_element ? "" : "another element than the one that is computed is read";
   }
 
   // Whether `plan`'s loops stand in the body of that leaf of `outer`, or are that stage's own.
@@ -542,6 +595,15 @@ class Lowering {
   }
 
   absl::Status PlanBuffers(Plan& plan) {
+    if (const Plan* reader = plan.in_place_reader) {
+      if (plan.start != reader->start || plan.size != reader->size) {
+        return InvalidInput("stage ", reader->name(), ": InPlace(", plan.name(),
+                            "): other parts of the two are computed there");
+      }
+      plan.buffers = reader->buffers;
+      plan.is_allocated = {false};
+      return absl::OkStatus();
+    }
     Shape extents = plan.size;
     // Inner dimensions first: the padding of one changes the strides of those outside it.
     std::vector<StorageAlignment> alignments = plan.data().alignments;

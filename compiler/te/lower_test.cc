@@ -51,6 +51,29 @@ std::vector<ir::Tensor> Execute(const ir::Function& function) {
   return tensors;
 }
 
+// A tile that does not divide the tensor, two stages in the storage of the copy.
+TEST(LowerTest, InPlaceStagesOfATailGiveTheSameValues) {
+  for (const int64_t n : {1, 7, 8, 9, 31}) {
+    Graph g("in_place");
+    Tensor x = g.Placeholder("X", {n}, Type::kF32);
+    Tensor t = g.Compute("T", {n}, [&](Expr i) { return x(i) * 3; });
+    Tensor y = g.Compute("Y", {n}, [&](Expr i) { return t(i) - x(i) * t(i); });
+    Schedule s(y);
+    Tensor in = s.CacheRead(x, "nmem", {t, y});
+    Tensor out = s.CacheWrite(y, "nmem");
+    auto [io, ii] = s[y].Split(s[y].axis(0), 4);
+    for (const Tensor& stage : {in, t, out}) s[stage].ComputeAt(s[y], io).SetScope("nmem");
+    s[out].InPlace(in);
+    const ir::Function f = MustLower(s);
+    const std::vector<ir::Tensor> tensors = Execute(f);
+    for (int64_t i = 0; i < n; ++i) {
+      const double v = tensors[0].Float(i);
+      EXPECT_EQ(tensors[1].Float(i), v * 3 - v * (v * 3)) << n << " " << i;
+    }
+    EXPECT_THAT(ir::Print(f), Not(HasSubstr("allocate X.nmem")));
+  }
+}
+
 // ---- the papers' listings -----------------------------------------------------------------------
 
 struct Matmul {

@@ -322,6 +322,16 @@ Stage& Stage::SetScope(std::string_view scope) {
   return *this;
 }
 
+Stage& Stage::InPlace(const Tensor& source) {
+  if (!CheckStored("InPlace")) return *this;
+  if (!Check(source && source.graph() == schedule_.graph(), "InPlace",
+             "the tensor is not set or belongs to another graph")) {
+    return *this;
+  }
+  data_.in_place_of = source.operation();
+  return *this;
+}
+
 Stage& Stage::DoubleBuffer() {
   if (!CheckStored("DoubleBuffer")) return *this;
   data_.double_buffer = true;

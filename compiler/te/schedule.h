@@ -97,6 +97,7 @@ struct StageData {
   const AxisData* attach_axis = nullptr;
   std::string scope = "gmem";
   bool double_buffer = false;
+  const Operation* in_place_of = nullptr;  // whose storage the stage computes in
   std::vector<StorageAlignment> alignments;
 };
 
@@ -165,6 +166,11 @@ class Stage {
 
   // The memory scope of an intermediate tensor ("gmem" unless a cache primitive said otherwise).
   Stage& SetScope(std::string_view scope);
+  // S = ...; T[i] = f(S[i])  -->  T = ...; T[i] = f(T[i]): this stage T is computed in the storage
+  // of `source` S, whose values are lost. T is the last that reads S, and reads element i of it for
+  // its own element i only; both are of one type, in one scope, computed at the same loop, and
+  // neither is an output or has several results. StorageAlign and DoubleBuffer are said of T.
+  Stage& InPlace(const Tensor& source);
   // allocate T; ...  -->  pragma double_buffer allocate T; ...   Not for outputs.
   Stage& DoubleBuffer();
   // allocate T[4, 14]  -->  allocate T[4, 16] by StorageAlign(axis(0), 16, 0): pads the next

@@ -15,6 +15,7 @@ namespace polynao::te {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // The body of the lowered function, without its parameters.
 std::string Text(const Schedule& s) {
@@ -457,6 +458,10 @@ TEST_F(ScheduleTest, WrongUseIsNamed) {
        [](Schedule& s, auto&, auto& d, auto&) { s[d].SetScope("nmem"); }},
       {"stage D: DoubleBuffer: the stage is an output",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].DoubleBuffer(); }},
+      {"stage D: InPlace: the stage is an output",
+       [](Schedule& s, auto& b, auto& d, auto&) { s[d].InPlace(b); }},
+      {"stage B: InPlace: the tensor is not set",
+       [](Schedule& s, auto& b, auto&, auto&) { s[b].InPlace(Tensor()); }},
       {"stage D: StorageAlign: the stage is an output",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].StorageAlign(s[d].axis(0), 16, 0); }},
       {"stage B: StorageAlign: axis j is the last dimension, its stride is 1",
@@ -525,6 +530,119 @@ TEST_F(ScheduleTest, ReadersMustBeInsideTheLoop) {
     s[d_].ComputeAt(s[b_], s[b_].axis(0));
     EXPECT_THAT(Text(s), HasSubstr("stage D: ComputeAt(B, i): stage B does not read D"));
   }
+}
+
+// Y = max(T, U), T = 2 X, U = T + 1 in tiles of four, each stage in place where a case says so.
+struct Chain {
+  Chain()
+      : x(g.Placeholder("X", {12}, Type::kI32)),
+        t(g.Compute("T", {12}, [&](Expr i) { return x(i) * 2; })),
+        u(g.Compute("U", {12}, [&](Expr i) { return t(i) + 1; })),
+        y(g.Compute("Y", {12}, [&](Expr i) { return ir::Max(t(i), u(i)); })),
+        s(y) {
+    local = s.CacheWrite(y, "nmem");
+    auto [io, ii] = s[y].Split(s[y].axis(0), 4);
+    for (const Tensor& stage : {t, u, local}) {
+      s[stage].ComputeAt(s[y], io).SetScope("nmem");
+    }
+    outer = io;
+  }
+  Graph g{"chain"};
+  Tensor x, t, u, y, local;
+  Schedule s;
+  Axis outer;
+};
+
+TEST_F(ScheduleTest, InPlace) {
+  Chain c;
+  c.s[c.local].InPlace(c.t);
+  EXPECT_EQ(Text(c.s), R"(for (io, 0, 3) {
+  allocate U: i32[4] @nmem
+  allocate Y.nmem: i32[4] @nmem
+  for (i, 0, 4) {
+    Y.nmem[i] = X[io * 4 + i] * 2
+  }
+  for (i, 0, 4) {
+    U[i] = Y.nmem[i] + 1
+  }
+  for (i, 0, 4) {
+    Y.nmem[i] = max(Y.nmem[i], U[i])
+  }
+  for (ii, 0, 4) {
+    Y[io * 4 + ii] = Y.nmem[ii]
+  }
+}
+)");
+}
+
+TEST_F(ScheduleTest, InPlaceMoreThanOnce) {
+  Tensor q = g_.Compute("Q", {6, 10}, [&](const Axes& i) { return b_(i) * 2; });
+  Tensor o = g_.Compute("O", {6, 10}, [&](const Axes& i) { return q(i) + 1; });
+  Tensor p = g_.Compute("P", {6, 10}, [&](const Axes& i) { return o(i) - 3; });
+  Schedule s(p);
+  s[q].InPlace(b_);
+  s[o].InPlace(q);
+  const std::string text = Text(s);
+  EXPECT_THAT(text, HasSubstr("allocate O: i32[6, 10]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("allocate Q")));
+  EXPECT_THAT(text, Not(HasSubstr("allocate B")));
+  EXPECT_THAT(text, HasSubstr("O[i, j] = O[i, j] * 2\n"));
+  EXPECT_THAT(text, HasSubstr("O[i, j] = O[i, j] + 1\n"));
+}
+
+TEST_F(ScheduleTest, WhatIsNotInPlace) {
+  struct Case {
+    const char* message;
+    void (*program)(Chain&);
+  };
+  const Case cases[] = {
+      {"stage U: InPlace(T): stage Y.nmem reads it later or in another loop",
+       [](Chain& c) { c.s[c.u].InPlace(c.t); }},
+      {"stage Y.nmem: InPlace(X): no stage of the program computes it",
+       [](Chain& c) { c.s[c.local].InPlace(c.x); }},
+      {"stage T: InPlace(U): stage Y.nmem reads it later or in another loop",
+       [](Chain& c) { c.s[c.t].InPlace(c.u); }},
+      {"stage Y.nmem: InPlace(Y): it is an output", [](Chain& c) { c.s[c.local].InPlace(c.y); }},
+      {"stage Y.nmem: InPlace(T): the scopes differ",
+       [](Chain& c) { c.s[c.local].InPlace(c.t).SetScope("smem"); }},
+      {"stage Y.nmem: InPlace(T): DoubleBuffer and StorageAlign belong to the stage computed",
+       [](Chain& c) {
+         c.s[c.local].InPlace(c.t);
+         c.s[c.t].DoubleBuffer();
+       }},
+      {"stage Y.nmem: InPlace(U): stage Y.nmem reads it later or in another loop",
+       [](Chain& c) {
+         c.s[c.local].InPlace(c.u);
+         c.s[c.u].ComputeRoot();
+         c.s[c.t].ComputeRoot();
+       }},
+  };
+  for (const Case& wrong : cases) {
+    Chain c;
+    wrong.program(c);
+    EXPECT_THAT(Text(c.s), HasSubstr(wrong.message));
+  }
+}
+
+TEST_F(ScheduleTest, InPlaceReadsItsOwnElement) {
+  const auto text = [&](Type type, Expr (*value)(const Tensor& t, Expr i)) {
+    Graph g("shift");
+    Tensor x = g.Placeholder("X", {12}, Type::kI32);
+    Tensor t = g.Compute("T", {12}, [&](Expr i) { return x(i) * 2; });
+    Tensor u = g.Compute("U", {8}, [&](Expr i) { return g.context().Cast(type, value(t, i)); });
+    Tensor y = g.Compute("Y", {8}, [&](Expr i) { return u(i); });
+    Schedule s(y);
+    s[u].InPlace(t);
+    return Text(s);
+  };
+  EXPECT_THAT(text(Type::kI32, [](const Tensor& t, Expr i) { return t(i + 1); }),
+              HasSubstr("InPlace(T): another element than the one that is computed is read"));
+  EXPECT_THAT(text(Type::kI32, [](const Tensor& t, Expr i) { return t(i) + t(i + 4); }),
+              HasSubstr("InPlace(T): another element than the one that is computed is read"));
+  EXPECT_THAT(text(Type::kF32, [](const Tensor& t, Expr i) { return t(i); }),
+              HasSubstr("InPlace(T): the types differ"));
+  EXPECT_THAT(text(Type::kI32, [](const Tensor& t, Expr i) { return t(i); }),
+              HasSubstr("InPlace(T): other parts of the two are computed there"));
 }
 
 TEST_F(ScheduleTest, ReductionsAreNotInlined) {

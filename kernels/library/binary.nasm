@@ -1,8 +1,7 @@
 # C = A op B, element by element, for any number of elements: the hand-written library's kernel.
 # $OP, $TYPE and $BYTES are put in when the kernel is loaded ("add", "f16", 2).
 #
-# Partition, as in the host code of Cambricon's mlu-ops: every core takes one run of elements of equal
-# length, a multiple of 64 and at least 4096 bytes; the last core with work takes what is left.
+# Partition: partition.nasm, which the loader puts in at its name.
 # Schedule: three stages on two halves of NMEM, each [x | y], the result in place of x. In step s
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
 # and one sync of all queues. The store stands before the load into the same half in the same in-order
@@ -12,10 +11,10 @@
 
 # [library binary begin]
 .program $OP.$TYPE
+.scalar n i64
 .tensor A $TYPE any in
 .tensor B $TYPE any in
 .tensor C $TYPE any out
-.scalar n i64
 
 .equ GROUP 64                   # elements that vector instructions count in
 .equ SPAN_GROUP 128             # elements: keeps buffers of 1-byte elements at multiples of 128 bytes
@@ -45,40 +44,16 @@
   li one, 1
   li group, GROUP
 
-# Who am I? Memory cores have the number behind the last core, and nothing to do.
-  arg t, 0
-  arg u, 2
-  bge t, u, done
-  arg size, 1
-  mul size, size, u             # this core's number on the card
-  add size, size, t
-  arg t, 3
-  mul u, u, t                   # cores on the card
-
-# My run: elements size*run .. min(size*run + run, n) - 1.
-  arg store_left, 11
-  add t, store_left, u
-  addi t, t, -1
-  div t, t, u
-  addi t, t, GROUP - 1
-  div t, t, group
-  mul t, t, group
-  li u, SMALLEST_RUN
-  li bytes, $BYTES
-  div u, u, bytes
-  max t, t, u
-  mul size, size, t
-  sub store_left, store_left, size
-  min store_left, store_left, t
-  bge zero, store_left, done
+# size = the first element of my run, store_left = how many there are.
+$PARTITION
   mov load_left, store_left
   mov compute_left, store_left
   muli bytes, size, $BYTES
-  arg a, 8
+  arg a, 9
   add a, a, bytes
-  arg b, 9
+  arg b, 10
   add b, b, bytes
-  arg c, 10
+  arg c, 11
   add c, c, bytes
 
 # Four buffers of one block each.

@@ -7,6 +7,8 @@
 namespace polynao::kernels {
 
 std::string_view BinaryKernelText();  // binary.nasm
+std::string_view UnaryKernelText();   // unary.nasm
+std::string_view PartitionText();     // partition.nasm: put into both
 
 }  // namespace polynao::kernels
 

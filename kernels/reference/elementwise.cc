@@ -1,5 +1,7 @@
 #include "kernels/reference/elementwise.h"
 
+#include <cmath>
+
 #include "base/check.h"
 
 namespace polynao::kernels {
@@ -14,6 +16,8 @@ T Compute(BinaryOp op, T a, T b) {
       return a - b;
     case BinaryOp::kMul:
       return a * b;
+    case BinaryOp::kDiv:
+      return a / b;
     case BinaryOp::kMax:
       return a < b ? b : a;
     case BinaryOp::kMin:
@@ -22,15 +26,47 @@ T Compute(BinaryOp op, T a, T b) {
   POLYNAO_UNREACHABLE(static_cast<int>(op));
 }
 
+// What a tensor of `type` holds after `value` was stored in it.
+double Rounded(ir::Type type, double value) {
+  ir::Tensor one(type, {});
+  one.SetValue(0, value);
+  return one.Value(0);
+}
+
+double Compute(UnaryOp op, ir::Type type, double x, double parameter) {
+  switch (op) {
+    case UnaryOp::kRelu:
+      return x < 0 ? 0 : x;
+    case UnaryOp::kLeakyRelu: {
+      const double scaled = Rounded(type, x * parameter);
+      return x < scaled ? scaled : x;
+    }
+    case UnaryOp::kSigmoid:
+      return 1 / (1 + std::exp(-x));
+    case UnaryOp::kTanh:
+      return std::tanh(x);
+    case UnaryOp::kExp:
+      return std::exp(x);
+    case UnaryOp::kAbs:
+      return std::abs(x);
+    case UnaryOp::kClip: {
+      const double positive = x < 0 ? 0 : x;
+      return parameter < positive ? parameter : positive;
+    }
+  }
+  POLYNAO_UNREACHABLE(static_cast<int>(op));
+}
+
 }  // namespace
 
 void ReferenceBinary(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b, ir::Tensor& c) {
   POLYNAO_CHECK(a.type == c.type && b.type == c.type && a.shape == c.shape && b.shape == c.shape);
+  POLYNAO_CHECK(op != BinaryOp::kDiv || ir::IsFloat(c.type));
   const int64_t count = c.element_count();
   for (int64_t i = 0; i < count; ++i) {
     if (ir::IsFloat(c.type)) {
-      // f64 holds sums and products of two narrower values closely enough that rounding the result
-      // rounds once.
+      // f64 holds sums, products and quotients of two narrower values closely enough that rounding
+      // the result rounds once.
       c.SetValue(i, Compute<double>(op, a.Float(i), b.Float(i)));
     } else {
       // Unsigned, so that wrapping is defined; SetInt keeps the low bits.
@@ -39,6 +75,30 @@ void ReferenceBinary(BinaryOp op, const ir::Tensor& a, const ir::Tensor& b, ir::
                       ? Compute<int64_t>(op, a.Int(i), b.Int(i))
                       : static_cast<int64_t>(Compute<uint64_t>(op, static_cast<uint64_t>(a.Int(i)),
                                                                static_cast<uint64_t>(b.Int(i)))));
+    }
+  }
+}
+
+void ReferenceScalar(BinaryOp op, const ir::Tensor& a, double scalar, ir::Tensor& c) {
+  ir::Tensor b(a.type, a.shape);
+  const int64_t count = b.element_count();
+  for (int64_t i = 0; i < count; ++i) b.SetValue(i, scalar);
+  ReferenceBinary(op, a, b, c);
+}
+
+void ReferenceUnary(UnaryOp op, const ir::Tensor& x, double parameter, ir::Tensor& y) {
+  POLYNAO_CHECK(x.type == y.type && x.shape == y.shape);
+  POLYNAO_CHECK(ir::IsFloat(x.type) || op == UnaryOp::kRelu || op == UnaryOp::kClip);
+  const double rounded = Rounded(x.type, parameter);
+  const int64_t count = y.element_count();
+  for (int64_t i = 0; i < count; ++i) {
+    if (ir::IsFloat(x.type)) {
+      y.SetValue(i, Compute(op, x.type, x.Float(i), rounded));
+    } else {
+      // Not by way of f64, which has no room for all 64-bit integers.
+      const int64_t positive = x.Int(i) < 0 ? 0 : x.Int(i);
+      const int64_t limit = op == UnaryOp::kClip ? static_cast<int64_t>(rounded) : positive;
+      y.SetInt(i, limit < positive ? limit : positive);
     }
   }
 }

@@ -17,110 +17,272 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
-// [tensor-program binary begin]
+// What one element is made of: the inputs' elements, then the results of the steps before.
+using Values = absl::Span<const Expr>;
+
+// One tensor instruction on the card, and what it computes.
+struct Step {
+  const char* instruction;
+  Expr (*value)(Values v, Expr scalar);
+  // The number of the value, read here for the last time, whose place on the card the result takes.
+  int in_place = 0;
+};
+
+struct Elementwise {
+  const char* name;
+  const char* doc;
+  std::vector<const char*> inputs;
+  const char* output;
+  std::vector<Step> steps;
+
+  // The instruction that makes value `i` on the card: inputs are copied.
+  const char* Instruction(size_t i) const {
+    return i < inputs.size() ? "memcpy" : steps[i - inputs.size()].instruction;
+  }
+  // Places on the card that a tile needs.
+  int64_t Buffers() const {
+    return inputs.size() + std::count_if(steps.begin(), steps.end(),
+                                         [](const Step& step) { return step.in_place < 0; });
+  }
+};
+
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-Expr Apply(BinaryOp op, Expr a, Expr b) {
-  switch (op) {
-    case BinaryOp::kAdd:
-      return a + b;
-    case BinaryOp::kSub:
-      return a - b;
-    case BinaryOp::kMul:
-      return a * b;
-    case BinaryOp::kMax:
-      return ir::Max(a, b);
-    case BinaryOp::kMin:
-      return ir::Min(a, b);
+// [tensor-program binary unary begin]
+// How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
+// of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is
+// computed while the next one comes), each from a multiple of kOnChipAlignment on.
+struct Tiling {
+  Tiling(int64_t n, int64_t bytes, int64_t buffers, const isa::Machine& machine)
+      : run(std::max<int64_t>(64, CeilDiv(CeilDiv(n, machine.cores()), 64) * 64)) {
+    const int64_t room =
+        machine.nmem_bytes() / (2 * buffers) / kOnChipAlignment * kOnChipAlignment;
+    tile = std::min(run, std::max<int64_t>(64, room / bytes / 64 * 64));
   }
-  POLYNAO_UNREACHABLE(static_cast<int>(op));
+  int64_t run;
+  int64_t tile;
+};
+
+// The inputs, then the result of each step; the last one is the output.
+std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorCase& k,
+                            double scalar) {
+  std::vector<Tensor> v;
+  for (const char* name : op.inputs) v.push_back(g.Flatten(g.Placeholder(name, k.shape, k.dtype)));
+  const Expr number = ir::IsFloat(k.dtype) ? g.context().Float(k.dtype, scalar)
+                                           : g.context().Int(k.dtype, static_cast<int64_t>(scalar));
+  for (size_t j = 0; j < op.steps.size(); ++j) {
+    const std::string name = j + 1 == op.steps.size() ? op.output : StrCat("T", j);
+    v.push_back(g.Compute(name, v[0].shape(), [&](Expr i) {
+      std::vector<Expr> elements;
+      for (const Tensor& t : v) elements.push_back(t(i));
+      return op.steps[j].value(elements, number);
+    }));
+  }
+  return v;
 }
 
-// Elements that a core takes at a time: whole groups of the vector unit's 64, of which the three
-// buffers fit NMEM, each from a multiple of kOnChipAlignment on.
-int64_t TileElements(const isa::Machine& machine, int64_t bytes) {
-  const int64_t buffer_bytes = machine.nmem_bytes() / 3 / kOnChipAlignment * kOnChipAlignment;
-  return std::max<int64_t>(64, buffer_bytes / bytes / 64 * 64);
+// Results take the places of values that no later step reads.
+void ReusePlaces(Schedule& s, const Elementwise& op, const std::vector<Tensor>& v) {
+  for (size_t j = 0; j < op.steps.size(); ++j) {
+    if (op.steps[j].in_place < 0) continue;
+    s[v[op.inputs.size() + j]].InPlace(v[op.steps[j].in_place]);
+  }
 }
 
-// Each core takes one run of elements and moves it through NMEM in tiles:
-//   copy A and B in, operate, copy C out.
-void ScheduleDianNao(Schedule& s, const Tensor& a, const Tensor& b, const Tensor& c,
-                     const char* instruction, const isa::Machine& machine) {
-  const int64_t n = c.shape()[0];
-  const int64_t bytes = ir::ByteSize(c.type());
-  const int64_t run = std::max<int64_t>(64, CeilDiv(CeilDiv(n, machine.cores()), 64) * 64);
-  const Tensor in_a = s.CacheRead(a, "nmem", {c});
-  const Tensor in_b = s.CacheRead(b, "nmem");
-  const Tensor out = s.CacheWrite(c, "nmem");
-  auto [core, rest] = s[c].Split(s[c].axis(0), run);
-  auto [cid, tid] = s[c].Split(core, machine.cores_per_cluster());
-  auto [tile, element] = s[c].Split(rest, std::min(run, TileElements(machine, bytes)));
-  s[c].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
-  s[in_a].ComputeAt(s[c], tile).Pragma(s[in_a].axis(0), "memcpy");
-  s[in_b].ComputeAt(s[c], tile).Pragma(s[in_b].axis(0), "memcpy");
-  s[out].ComputeAt(s[c], tile).Pragma(s[out].axis(0), instruction);
-}
-// [tensor-program binary end]
+// [tensor-program binary unary end]
 
-// Threads take runs of 16 Ki elements; below that a thread costs more than it brings.
-void ScheduleCpu(Schedule& s, const Tensor& c) {
-  auto [run, element] = s[c].Split(s[c].axis(0), int64_t{1} << 14);
-  s[c].Parallel(run).Vectorize(element);
-}
-
-// [tensor-program binary begin]
-absl::StatusOr<ir::Function> Build(BinaryOp op, const OperatorCase& k, const Target& target) {
-  te::Graph g(k.op);
-  const Tensor a = g.Flatten(g.Placeholder("A", k.shape, k.dtype));
-  const Tensor b = g.Flatten(g.Placeholder("B", k.shape, k.dtype));
-  const Tensor c = g.Compute("C", a.shape(), [&](Expr i) { return Apply(op, a(i), b(i)); });
-  Schedule s(c);
-  if (target.name == "diannao") {
-    const std::string instruction = StrCat(k.op, ".", ir::TypeName(k.dtype));
-    if (target.instructions->Find(instruction) == nullptr) {
-      return InvalidInput("operator ", k.op, " of ", ir::TypeName(k.dtype),
-                          ": the card has no instruction ", instruction);
-    }
-    ScheduleDianNao(s, a, b, c, k.op.c_str(), *target.machine);
-  } else if (target.name == "cpu" || target.name == "c") {
-    ScheduleCpu(s, c);
+// One loop for all steps; on the processor threads take runs of 16 Ki elements; below that a thread
+// costs more than it brings.
+absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
+                                        const std::vector<Tensor>& v, const Target& target) {
+  const Tensor& y = v.back();
+  for (size_t i = op.inputs.size(); i + 1 < v.size(); ++i) s[v[i]].ComputeInline();
+  if (target.name == "cpu" || target.name == "c") {
+    auto [run, element] = s[y].Split(s[y].axis(0), int64_t{1} << 14);
+    s[y].Parallel(run).Vectorize(element);
   }
   return Lower(s);
 }
-// [tensor-program binary end]
 
-Operator Binary(BinaryOp op, std::string name, std::string doc) {
+// The name of the function that computes an operator. C's library has functions of some operators'
+// names, which compiled code may call or be linked with.
+std::string FunctionName(std::string_view op) {
+  const bool is_taken = op == "abs" || op == "div" || op == "exp" || op == "tanh";
+  return StrCat(op, is_taken ? "_elements" : "");
+}
+
+// [tensor-program binary unary begin]
+// On the card each core takes one run of elements and moves it through NMEM in tiles:
+//   copy the inputs in, one instruction for each step, copy the output out.
+absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k, double scalar,
+                                   const Target& target) {
+  te::Graph g(FunctionName(k.op));
+  std::vector<Tensor> v = Express(g, op, k, scalar);
+  const Tensor y = v.back();
+  Schedule s(y);
+  if (target.machine == nullptr) return LowerFused(s, op, v, target);
+  const Tiling t(y.shape()[0], ir::ByteSize(k.dtype), op.Buffers(), *target.machine);
+  for (size_t i = 0; i < op.inputs.size(); ++i) v[i] = s.CacheRead(v[i], "nmem");
+  v.back() = s.CacheWrite(y, "nmem");
+  auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
+  auto [cid, tid] = s[y].Split(core, target.machine->cores_per_cluster());
+  auto [tile, element] = s[y].Split(rest, t.tile);
+  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
+  for (size_t i = 0; i < v.size(); ++i) {
+    s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
+    if (i < op.inputs.size()) s[v[i]].DoubleBuffer();
+  }
+  ReusePlaces(s, op, v);
+  return Lower(s);
+}
+// [tensor-program binary unary end]
+
+absl::Status CheckCard(const Elementwise& op, const OperatorCase& k, const Target& target) {
+  if (target.instructions == nullptr) return absl::OkStatus();
+  for (const Step& step : op.steps) {
+    const std::string instruction = StrCat(step.instruction, ".", ir::TypeName(k.dtype));
+    if (target.instructions->Find(instruction) != nullptr) continue;
+    return InvalidInput("operator ", k.op, " of ", ir::TypeName(k.dtype),
+                        ": the card has no instruction ", instruction);
+  }
+  return absl::OkStatus();
+}
+
+using Reference = void (*)(absl::Span<const ir::Tensor> in, double scalar, ir::Tensor& out);
+
+Operator MakeOperator(Elementwise op, Reference reference,
+                      std::optional<double> scalar = std::nullopt) {
   Operator row;
-  row.name = std::move(name);
-  row.doc = std::move(doc);
-  row.inputs = 2;
-  row.tensors = [](const OperatorCase& c) {
-    return std::vector<TensorSpec>{
-        {"A", c.dtype, c.shape}, {"B", c.dtype, c.shape}, {"C", c.dtype, c.shape}};
+  row.name = op.name;
+  row.doc = op.doc;
+  row.inputs = op.inputs.size();
+  row.scalar = scalar;
+  row.tensors = [op](const OperatorCase& c) {
+    std::vector<TensorSpec> specs;
+    for (const char* name : op.inputs) specs.push_back({name, c.dtype, c.shape});
+    specs.push_back({op.output, c.dtype, c.shape});
+    return specs;
   };
-  row.work = [](const OperatorCase& c) {
+  row.work = [op](const OperatorCase& c) {
     const int64_t n = te::ElementCount(c.shape);
     isa::Work work;
-    work.gmem_bytes = 3 * n * ir::ByteSize(c.dtype);
-    work.vector_elements = n;
+    work.gmem_bytes = static_cast<int64_t>(op.inputs.size() + 1) * n * ir::ByteSize(c.dtype);
+    work.vector_elements = static_cast<int64_t>(op.steps.size()) * n;
     work.vector_type = c.dtype;
     return work;
   };
-  row.reference = [op](const OperatorCase&, absl::Span<const ir::Tensor> in,
-                       absl::Span<ir::Tensor> out) { ReferenceBinary(op, in[0], in[1], out[0]); };
-  row.build = [op](const OperatorCase& c, const Target& target) { return Build(op, c, target); };
+  const auto number = [scalar](const OperatorCase& c) {
+    return c.scalar.value_or(scalar.value_or(0));
+  };
+  row.reference = [reference, number](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                                      absl::Span<ir::Tensor> out) {
+    reference(in, number(c), out[0]);
+  };
+  row.build = [op, number](const OperatorCase& c,
+                           const Target& target) -> absl::StatusOr<ir::Function> {
+    RETURN_IF_ERROR(CheckCard(op, c, target));
+    return Build(op, c, number(c), target);
+  };
   return row;
 }
+
+// `name` is operator and instruction.
+template <BinaryOp kOp>
+Operator Binary(const char* name, const char* doc, Expr (*value)(Values v, Expr scalar)) {
+  return MakeOperator({name, doc, {"A", "B"}, "C", {{name, value}}},
+                      [](absl::Span<const ir::Tensor> in, double, ir::Tensor& out) {
+                        ReferenceBinary(kOp, in[0], in[1], out);
+                      });
+}
+
+template <BinaryOp kOp>
+Operator WithScalar(const char* name, const char* doc, Expr (*value)(Values v, Expr scalar)) {
+  return MakeOperator(
+      {name, doc, {"X"}, "Y", {{name, value}}},
+      [](absl::Span<const ir::Tensor> in, double scalar, ir::Tensor& out) {
+        ReferenceScalar(kOp, in[0], scalar, out);
+      },
+      2);
+}
+
+template <UnaryOp kOp>
+Operator Unary(const char* name, const char* doc, std::vector<Step> steps,
+               std::optional<double> scalar = std::nullopt) {
+  return MakeOperator(
+      {name, doc, {"X"}, "Y", std::move(steps)},
+      [](absl::Span<const ir::Tensor> in, double parameter, ir::Tensor& out) {
+        ReferenceUnary(kOp, in[0], parameter, out);
+      },
+      scalar);
+}
+
+Operator FloatsOnly(Operator row, double tolerance_steps = 0) {
+  row.floats_only = true;
+  row.tolerance_steps = tolerance_steps;
+  return row;
+}
+
+Expr Zero(Expr like) { return ir::ConstantLike(like, 0); }
+
+template <const char* kFunction>
+Expr Call(Values v, Expr) {
+  return v[0].context().Call(v[0].type(), kFunction, {v[0]});
+}
+constexpr char kSigmoid[] = "sigmoid";
+constexpr char kTanh[] = "tanh";
+constexpr char kExp[] = "exp";
+constexpr char kAbs[] = "abs";
 
 }  // namespace
 
 std::vector<Operator> ElementwiseOperators() {
-  return {Binary(BinaryOp::kAdd, "add", "C = A + B, element by element"),
-          Binary(BinaryOp::kSub, "sub", "C = A - B, element by element"),
-          Binary(BinaryOp::kMul, "mul", "C = A * B, element by element"),
-          Binary(BinaryOp::kMax, "max", "C = the larger of A and B, element by element"),
-          Binary(BinaryOp::kMin, "min", "C = the smaller of A and B, element by element")};
+  // Steps between neighbouring values by which the processor's functions may be off.
+  constexpr double kMathSteps = 4;
+  return {
+      Binary<BinaryOp::kAdd>("add", "C = A + B, element by element",
+                             [](Values v, Expr) { return v[0] + v[1]; }),
+      Binary<BinaryOp::kSub>("sub", "C = A - B, element by element",
+                             [](Values v, Expr) { return v[0] - v[1]; }),
+      Binary<BinaryOp::kMul>("mul", "C = A * B, element by element",
+                             [](Values v, Expr) { return v[0] * v[1]; }),
+      FloatsOnly(Binary<BinaryOp::kDiv>("div", "C = A / B, element by element; of floats",
+                                        [](Values v, Expr) { return v[0] / v[1]; })),
+      Binary<BinaryOp::kMax>("max", "C = the larger of A and B, element by element",
+                             [](Values v, Expr) { return ir::Max(v[0], v[1]); }),
+      Binary<BinaryOp::kMin>("min", "C = the smaller of A and B, element by element",
+                             [](Values v, Expr) { return ir::Min(v[0], v[1]); }),
+      WithScalar<BinaryOp::kAdd>("adds", "Y = X + scalar (2)",
+                                 [](Values v, Expr s) { return v[0] + s; }),
+      WithScalar<BinaryOp::kSub>("subs", "Y = X - scalar (2)",
+                                 [](Values v, Expr s) { return v[0] - s; }),
+      WithScalar<BinaryOp::kMul>("muls", "Y = X * scalar (2)",
+                                 [](Values v, Expr s) { return v[0] * s; }),
+      WithScalar<BinaryOp::kMax>("maxs", "Y = the larger of X and scalar (2)",
+                                 [](Values v, Expr s) { return ir::Max(v[0], s); }),
+      WithScalar<BinaryOp::kMin>("mins", "Y = the smaller of X and scalar (2)",
+                                 [](Values v, Expr s) { return ir::Min(v[0], s); }),
+      Unary<UnaryOp::kRelu>("relu", "Y = the larger of X and 0",
+                            {{"relu", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }}}),
+      FloatsOnly(Unary<UnaryOp::kLeakyRelu>(
+          "leaky_relu", "Y = the larger of X and X * scalar (0.01: the slope below 0); of floats",
+          {{"muls", [](Values v, Expr s) { return v[0] * s; }, -1},
+           {"max", [](Values v, Expr) { return ir::Max(v[0], v[1]); }}},
+          0.01)),
+      FloatsOnly(Unary<UnaryOp::kSigmoid>("sigmoid", "Y = 1 / (1 + exp(-X)); of floats",
+                                          {{"sigmoid", Call<kSigmoid>}}),
+                 kMathSteps),
+      FloatsOnly(Unary<UnaryOp::kTanh>("tanh", "Y = tanh(X); of floats", {{"tanh", Call<kTanh>}}),
+                 kMathSteps),
+      FloatsOnly(
+          Unary<UnaryOp::kExp>("exp", "Y = e to the power of X; of floats", {{"exp", Call<kExp>}}),
+          kMathSteps),
+      FloatsOnly(
+          Unary<UnaryOp::kAbs>("abs", "Y = X without its sign; of floats", {{"abs", Call<kAbs>}})),
+      Unary<UnaryOp::kClip>("clip", "Y = X limited to 0 .. scalar (6)",
+                            {{"maxs", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }},
+                             {"mins", [](Values v, Expr s) { return ir::Min(v[1], s); }, 1}},
+                            6),
+  };
 }
 
 }  // namespace polynao::kernels

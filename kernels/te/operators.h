@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,11 +20,14 @@
 
 namespace polynao::kernels {
 
-// One use of an operator: nao run OP --shape=SHAPE --dtype=DTYPE.
+// One use of an operator: nao run OP --shape=SHAPE --dtype=DTYPE --scalar=SCALAR.
 struct OperatorCase {
   std::string op;
   std::vector<int64_t> shape;
   ir::Type dtype = ir::Type::kF16;
+  // The operand of an operator that takes a number (Operator::scalar); its default if absent. The
+  // operator takes it rounded to dtype.
+  std::optional<double> scalar = std::nullopt;
 };
 
 struct TensorSpec {
@@ -35,6 +39,13 @@ struct TensorSpec {
 struct Operator {
   std::string name;
   std::string doc;  // "C = A + B, element by element"
+  // The default of OperatorCase::scalar; absent if the operator takes none.
+  std::optional<double> scalar;
+  bool floats_only = false;
+  // The relative error allowed on targets that compute with the processor's own math library (cpu,
+  // c), in steps between neighbouring values of dtype at 1. The card and the interpreter agree with
+  // the reference bit for bit.
+  double tolerance_steps = 0;
   // Inputs, then outputs; as many as `inputs` are read.
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
   size_t inputs = 0;
@@ -51,9 +62,16 @@ struct Operator {
 
 absl::Span<const Operator> Operators();
 
-// The operator and a check of the case: the name exists, the shape is one (extents of 0 and more,
-// fewer than 2^40 elements). NotFound: there is no such operator; the message says what there is.
+// The operator and a check of the case: the name exists, the operator takes the type, the shape is
+// one (extents of 0 and more, fewer than 2^40 elements), a scalar is one of the type and the
+// operator takes it. NotFound: there is no such operator; the message says what there is.
 absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
+
+// The number that the operator takes in this case; 0 if it takes none.
+double ScalarOf(const Operator& op, const OperatorCase& c);
+
+// The relative error that values of the case may have on `target`.
+double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target);
 
 // Parses "255x27x27"; "" and "scalar" are the shape of one element without dimensions.
 absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text);

@@ -95,9 +95,10 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 }  // namespace
 
 absl::StatusOr<OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                       const std::string& dtype) {
+                                       const std::string& dtype, std::optional<double> scalar) {
   OperatorCase c;
   c.op = op;
+  c.scalar = scalar;
   ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
   const std::optional<ir::Type> type = ir::ParseType(dtype);
   if (!type) {
@@ -118,6 +119,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["op"] = operator_case.op;
   json["shape"] = operator_case.shape;
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
@@ -195,7 +197,8 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
 }
 
 absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, const Target& target) {
+                                         const std::string& dtype, std::optional<double> scalar,
+                                         const Target& target) {
   if (what.ends_with(".nir")) {
     ASSIGN_OR_RETURN(std::string text, ReadFile(what));
     ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what));
@@ -204,7 +207,7 @@ absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::str
     }
     return module;
   }
-  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype));
+  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype, scalar));
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
   return ir::Module{function.context, {function}};
@@ -315,6 +318,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     }
   }
 
+  const double tolerance = kernels::ToleranceOf(*op, c, target);
   report.ok = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     ir::Tensor& actual = tensors[op->inputs + i];
@@ -322,7 +326,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
     report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
-    if (difference.where >= 0) report.ok = false;
+    if (difference.max_rel > tolerance) report.ok = false;
   }
   return report;
 }

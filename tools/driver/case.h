@@ -35,12 +35,13 @@ struct CaseSettings {
 // A case from the words of the command line: "add", "255x27x27", "f16". Errors: a shape or a type
 // that is none. Whether there is such an operator is for FindOperator to say.
 absl::StatusOr<kernels::OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                                const std::string& dtype);
+                                                const std::string& dtype,
+                                                std::optional<double> scalar = {});
 
 struct CaseReport {
   kernels::OperatorCase operator_case;
   CaseSettings settings;
-  bool ok = false;  // all values agree with the reference
+  bool ok = false;  // all values agree with the reference, within the operator's tolerance
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
@@ -67,7 +68,8 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
 // The functions of a .nir file, checked; or, if `what` does not end in .nir, the operator of that name
 // as its tensor expression is lowered for `target`, before any pass.
 absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, const Target& target);
+                                         const std::string& dtype,
+                                         std::optional<double> scalar, const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
 // `without`, or from kernels/library. NotFound: there is no such implementation of this operator.

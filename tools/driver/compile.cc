@@ -19,6 +19,7 @@ struct CompileFlags {
   std::string what;
   std::string shape;
   std::string dtype = "f16";
+  std::optional<double> scalar;
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
@@ -59,7 +60,7 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, flags.shape, flags.dtype, target));
+  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
@@ -83,6 +84,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("WHAT", flags->what, "an operator, or FILE.nir")->required();
   command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
   command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
+  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
   command
       ->add_option("--target", flags->target,
                    "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c) or interp (.nir)")

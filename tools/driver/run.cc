@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 
 #include "base/status.h"
 #include "simulator/timeline.h"
@@ -16,6 +17,7 @@ struct RunFlags {
   std::string op;
   std::string shape;
   std::string dtype = "f16";
+  std::optional<double> scalar;
   CaseSettings settings;
   bool no_hazards = false;
   std::string trace;
@@ -43,7 +45,8 @@ void PrintReport(const CaseReport& report) {
 }
 
 absl::StatusOr<bool> Run(RunFlags& flags) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.op, flags.shape, flags.dtype));
+  ASSIGN_OR_RETURN(kernels::OperatorCase c,
+                   ParseCase(flags.op, flags.shape, flags.dtype, flags.scalar));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "
@@ -78,6 +81,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("OP", flags->op, "an operator (nao list ops)")->required();
   command->add_option("--shape", flags->shape, "255x27x27")->required();
   command->add_option("--dtype", flags->dtype, "element type")->capture_default_str();
+  command->add_option("--scalar", flags->scalar,
+                      "the number that an operator takes (adds, ..., leaky_relu, clip)");
   command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")

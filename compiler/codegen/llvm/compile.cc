@@ -191,9 +191,13 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
   auto code = std::make_unique<CompiledFunction::Code>();
   code->function = function;
+  // In memory nobody needs the name, and calls of the C library's function must not become calls of
+  // this one.
+  ir::Function emitted = function;
+  if (absl::c_linear_search(kLibrarySymbols, emitted.name)) StrAppend(&emitted.name, ".jit");
   auto context = std::make_unique<llvm::LLVMContext>();
   ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
-                   EmitModule({function}, options, target, /*is_exported=*/false, context.get(),
+                   EmitModule({emitted}, options, target, /*is_exported=*/false, context.get(),
                               &code->failures));
   Optimize(*module, options.optimization_level, target.machine.get());
 
@@ -213,7 +217,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
           llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
     return ToStatus(std::move(error));
   }
-  auto entry = code->jit->lookup(RawEntryName(function.name));
+  auto entry = code->jit->lookup(RawEntryName(emitted.name));
   if (!entry) return ToStatus(entry.takeError());
   code->entry = entry->toPtr<RawEntry>();
   return std::unique_ptr<CompiledFunction>(new CompiledFunction(std::move(code)));

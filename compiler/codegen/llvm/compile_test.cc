@@ -189,6 +189,9 @@ TEST(LlvmTest, Errors) {
   EXPECT_THAT(std::string(EmitLlvm({exp.context, {exp}}, LlvmOutput::kIr).status().message()),
               HasSubstr("must not be called 'exp'"));
   EXPECT_EQ(Check(exp, RandomArguments(exp, 1), {}, 1), "");
+  // f64 calls the function of the very same name.
+  exp = Parse("func exp(A: f64[4]) { A[0] = exp(A[1]) }");
+  EXPECT_EQ(Check(exp, RandomArguments(exp, 1), {}, 1), "");
   auto compiled = Compile(f);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   Tensor wrong(Type::kF32, {5});
