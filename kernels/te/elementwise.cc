@@ -53,11 +53,14 @@ int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is
 // computed while the next one comes), each from a multiple of kOnChipAlignment on.
 struct Tiling {
+  static constexpr int64_t kSplitBytes = 32 << 10;
   Tiling(int64_t n, int64_t bytes, int64_t buffers, const isa::Machine& machine)
       : run(std::max<int64_t>(64, CeilDiv(CeilDiv(n, machine.cores()), 64) * 64)) {
-    const int64_t room =
-        machine.nmem_bytes() / (2 * buffers) / kOnChipAlignment * kOnChipAlignment;
-    tile = std::min(run, std::max<int64_t>(64, room / bytes / 64 * 64));
+    const int64_t room = machine.nmem_bytes() / (2 * buffers) / kOnChipAlignment * kOnChipAlignment;
+    // Two tiles where one would do, so that there is something to overlap; shorter copies would be
+    // bound by their start.
+    const int64_t wanted = run * bytes < kSplitBytes ? run : CeilDiv(CeilDiv(run, 2), 64) * 64;
+    tile = std::min(wanted, std::max<int64_t>(64, room / bytes / 64 * 64));
   }
   int64_t run;
   int64_t tile;
@@ -130,9 +133,9 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
   for (size_t i = 0; i < v.size(); ++i) {
     s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
-    if (i < op.inputs.size()) s[v[i]].DoubleBuffer();
   }
   ReusePlaces(s, op, v);
+  s[v.back()].DoubleBuffer();
   return Lower(s);
 }
 // [tensor-program binary unary end]

@@ -68,8 +68,8 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
 // The functions of a .nir file, checked; or, if `what` does not end in .nir, the operator of that name
 // as its tensor expression is lowered for `target`, before any pass.
 absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype,
-                                         std::optional<double> scalar, const Target& target);
+                                         const std::string& dtype, std::optional<double> scalar,
+                                         const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
 // `without`, or from kernels/library. NotFound: there is no such implementation of this operator.

@@ -60,7 +60,8 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
+  ASSIGN_OR_RETURN(ir::Module module,
+                   LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {

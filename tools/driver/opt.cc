@@ -34,7 +34,8 @@ struct OptFlags {
 absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.file, flags.shape, flags.dtype, {}, target));
+  ASSIGN_OR_RETURN(ir::Module module,
+                   LoadFunctions(flags.file, flags.shape, flags.dtype, {}, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));
