@@ -161,10 +161,13 @@ std::string Cell(std::string_view text, bool number = false, std::string_view cs
   return StrCat("<td class=\"", number ? "n " : "", css, "\">", Escape(text), "</td>");
 }
 
-std::string Heads(const std::vector<std::string>& names, size_t first_number) {
+// Columns of numbers start at `first_number`; `text` may stand among them.
+std::string Heads(const std::vector<std::string>& names, size_t first_number,
+                  std::string_view text = "") {
   std::string html = "<tr>";
   for (size_t i = 0; i < names.size(); ++i) {
-    StrAppend(&html, i >= first_number ? "<th class=\"n\">" : "<th>", Escape(names[i]), "</th>");
+    const bool number = i >= first_number && names[i] != text;
+    StrAppend(&html, number ? "<th class=\"n\">" : "<th>", Escape(names[i]), "</th>");
   }
   return html + "</tr>\n";
 }
@@ -194,7 +197,8 @@ std::string SummaryHtml(const SuiteResult& result) {
                           Escape(reason));
   }
   html += "</p>\n<h3>Speed-up of compiled programs</h3>\n<table>\n";
-  html += Heads({"class", "against", "cases", "geo-mean", "min", "max", "min at", "goal"}, 2);
+  html +=
+      Heads({"class", "against", "cases", "geo-mean", "min", "max", "min at", "goal"}, 2, "min at");
   for (const ClassSummary& c : summary.classes) {
     for (const auto& [impl, s] : c.speedup) {
       const SpeedupFigures* goal = impl == "library"  ? &c.figures.goal
@@ -206,7 +210,8 @@ std::string SummaryHtml(const SuiteResult& result) {
     }
   }
   html += "</table>\n<h3>Efficiency: bound / cycles</h3>\n<table>\n";
-  html += Heads({"class", "implementation", "cases", "geo-mean", "min", "max", "min at"}, 2);
+  html +=
+      Heads({"class", "implementation", "cases", "geo-mean", "min", "max", "min at"}, 2, "min at");
   for (const ClassSummary& c : summary.classes) {
     for (const auto& [impl, s] : c.efficiency) {
       StrAppend(&html, "<tr>", Cell(c.figures.op_class), Cell(impl), StatisticCells(s, nullptr),
@@ -215,11 +220,12 @@ std::string SummaryHtml(const SuiteResult& result) {
   }
   html +=
       "</table>\n<h3>Compiled elementwise cases, by the bytes that must cross GMEM</h3>\n<table>\n";
-  html += Heads({"traffic", "goal", "reach it", "do not", "which"}, 1);
+  html += Heads({"traffic", "goal", "reach it", "do not", "which"}, 1, "which");
   for (const TrafficSummary& t : summary.traffic) {
     std::string missed;
     for (const std::string& name : t.missed) StrAppend(&missed, missed.empty() ? "" : ", ", name);
-    StrAppend(&html, "<tr>", Cell(absl::StrReplaceAll(ToAbsl(t.goal.name), {{"_", " "}})),
+    StrAppend(&html, "<tr>",
+              Cell(absl::StrReplaceAll(ToAbsl(t.goal.name), {{"_mb", " MB"}, {"_", " "}})),
               Cell(absl::StrFormat("%.2f", t.goal.efficiency), true),
               Cell(StrCat(t.reached), true, t.reached > 0 ? "good" : ""),
               Cell(StrCat(t.missed.size()), true, t.missed.empty() ? "" : "bad"), Cell(missed),
@@ -341,12 +347,13 @@ std::string BarChartSvg(const BarChart& chart) {
           x, y, bar * 0.94, kTop + kHeight - y, series.color, Escape(chart.groups[g]),
           Escape(series.name), value);
       if (series.show_values) {
-        // Last, and with a margin, so that no line crosses the number.
-        absl::StrAppendFormat(
-            &numbers,
-            "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"10\" fill=\"#1d2430\" "
-            "stroke=\"#fff\" stroke-width=\"3\" paint-order=\"stroke\">%.2f</text>\n",
-            x + bar * 0.47, y - 3, value);
+        // Last, and on a white outline of itself, so that no line crosses the number.
+        for (const char* style : {"stroke=\"#fff\" stroke-width=\"3\"", "fill=\"#1d2430\""}) {
+          absl::StrAppendFormat(&numbers,
+                                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
+                                "font-size=\"10\" %s>%.2f</text>\n",
+                                x + bar * 0.47, y - 3, style, value);
+        }
       }
     }
     if (!any) {

@@ -189,6 +189,7 @@ TEST(ResultTest, PageShowsBarsOfWhatRan) {
   const std::string page = PageHtml(result);
   EXPECT_THAT(page, HasSubstr("<title>10, compiled: 1.500</title>"));
   EXPECT_THAT(page, HasSubstr("<title>10, library: 1.000</title>"));
+  EXPECT_THAT(page, HasSubstr("fill=\"#1d2430\">1.50</text>"));
   EXPECT_THAT(page, HasSubstr("core.nmem_kib"));
   EXPECT_THAT(page, HasSubstr("&lt;b&gt;"));
   EXPECT_THAT(page, Not(HasSubstr("<b>")));

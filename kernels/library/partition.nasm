@@ -6,8 +6,8 @@
 # Out: size, the number of the first element; store_left, the elements of the run.
 # Uses: t, u, bytes.
 
-# [library binary unary begin]
 # Who am I? Memory cores have the number behind the last core, and nothing to do.
+# [library binary unary begin]
   arg t, 0
   arg u, 2
   bge t, u, done

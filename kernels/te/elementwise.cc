@@ -48,14 +48,19 @@ struct Elementwise {
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// [tensor-program binary unary begin]
 // How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
-// of the vector unit's 64; as many tiles as are needed at a time fit NMEM, each from a multiple of
-// kOnChipAlignment on.
+// of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is
+// computed while the next one comes), each from a multiple of kOnChipAlignment on.
 struct Tiling {
+  static constexpr int64_t kSplitBytes = 32 << 10;
   Tiling(int64_t n, int64_t bytes, int64_t buffers, const isa::Machine& machine)
       : run(std::max<int64_t>(64, CeilDiv(CeilDiv(n, machine.cores()), 64) * 64)) {
-    const int64_t room = machine.nmem_bytes() / buffers / kOnChipAlignment * kOnChipAlignment;
-    tile = std::min(run, std::max<int64_t>(64, room / bytes / 64 * 64));
+    const int64_t room = machine.nmem_bytes() / (2 * buffers) / kOnChipAlignment * kOnChipAlignment;
+    // Two tiles where one would do, so that there is something to overlap; shorter copies would be
+    // bound by their start.
+    const int64_t wanted = run * bytes < kSplitBytes ? run : CeilDiv(CeilDiv(run, 2), 64) * 64;
+    tile = std::min(wanted, std::max<int64_t>(64, room / bytes / 64 * 64));
   }
   int64_t run;
   int64_t tile;
@@ -87,6 +92,8 @@ void ReusePlaces(Schedule& s, const Elementwise& op, const std::vector<Tensor>& 
   }
 }
 
+// [tensor-program binary unary end]
+
 // One loop for all steps; on the processor threads take runs of 16 Ki elements; below that a thread
 // costs more than it brings.
 absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
@@ -107,9 +114,9 @@ std::string FunctionName(std::string_view op) {
   return StrCat(op, is_taken ? "_elements" : "");
 }
 
+// [tensor-program binary unary begin]
 // On the card each core takes one run of elements and moves it through NMEM in tiles:
 //   copy the inputs in, one instruction for each step, copy the output out.
-// [tensor-program binary unary begin]
 absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k, double scalar,
                                    const Target& target) {
   te::Graph g(FunctionName(k.op));
@@ -128,6 +135,7 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
     s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
   }
   ReusePlaces(s, op, v);
+  s[v.back()].DoubleBuffer();
   return Lower(s);
 }
 // [tensor-program binary unary end]
@@ -234,10 +242,8 @@ std::vector<Operator> ElementwiseOperators() {
   // Steps between neighbouring values by which the processor's functions may be off.
   constexpr double kMathSteps = 4;
   return {
-      // [tensor-program binary begin]
       Binary<BinaryOp::kAdd>("add", "C = A + B, element by element",
                              [](Values v, Expr) { return v[0] + v[1]; }),
-      // [tensor-program binary end]
       Binary<BinaryOp::kSub>("sub", "C = A - B, element by element",
                              [](Values v, Expr) { return v[0] - v[1]; }),
       Binary<BinaryOp::kMul>("mul", "C = A * B, element by element",
@@ -258,10 +264,8 @@ std::vector<Operator> ElementwiseOperators() {
                                  [](Values v, Expr s) { return ir::Max(v[0], s); }),
       WithScalar<BinaryOp::kMin>("mins", "Y = the smaller of X and scalar (2)",
                                  [](Values v, Expr s) { return ir::Min(v[0], s); }),
-      // [tensor-program unary begin]
       Unary<UnaryOp::kRelu>("relu", "Y = the larger of X and 0",
                             {{"relu", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }}}),
-      // [tensor-program unary end]
       FloatsOnly(Unary<UnaryOp::kLeakyRelu>(
           "leaky_relu", "Y = the larger of X and X * scalar (0.01: the slope below 0); of floats",
           {{"muls", [](Values v, Expr s) { return v[0] * s; }, -1},

@@ -95,9 +95,10 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 }  // namespace
 
 absl::StatusOr<OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                       const std::string& dtype) {
+                                       const std::string& dtype, std::optional<double> scalar) {
   OperatorCase c;
   c.op = op;
+  c.scalar = scalar;
   ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
   const std::optional<ir::Type> type = ir::ParseType(dtype);
   if (!type) {
@@ -206,8 +207,7 @@ absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::str
     }
     return module;
   }
-  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype));
-  c.scalar = scalar;
+  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype, scalar));
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
   return ir::Module{function.context, {function}};

@@ -35,7 +35,8 @@ struct CaseSettings {
 // A case from the words of the command line: "add", "255x27x27", "f16". Errors: a shape or a type
 // that is none. Whether there is such an operator is for FindOperator to say.
 absl::StatusOr<kernels::OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                                const std::string& dtype);
+                                                const std::string& dtype,
+                                                std::optional<double> scalar = {});
 
 struct CaseReport {
   kernels::OperatorCase operator_case;

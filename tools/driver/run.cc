@@ -45,8 +45,8 @@ void PrintReport(const CaseReport& report) {
 }
 
 absl::StatusOr<bool> Run(RunFlags& flags) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.op, flags.shape, flags.dtype));
-  c.scalar = flags.scalar;
+  ASSIGN_OR_RETURN(kernels::OperatorCase c,
+                   ParseCase(flags.op, flags.shape, flags.dtype, flags.scalar));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "
