@@ -141,14 +141,17 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
     int64_t bytes = 0;
     ir::ForEachStmt(function->body, [&](ir::Stmt s) {
       if (!s.Is(ir::StmtKind::kAllocate)) return true;
-      names.insert(std::string(s.buffer()->name));
+      // The pipeline's two copies of a buffer are one place here.
+      std::string name = s.buffer()->name;
+      if (name.ends_with(".0") || name.ends_with(".1")) name.resize(name.size() - 2);
+      names.insert(name);
       const int64_t size = s.buffer()->extents[0].int_value() * ir::ByteSize(s.buffer()->type);
       bytes = std::max(bytes, size);
       return true;
     });
     const size_t buffers = op.name == "leaky_relu" ? 2 : op.inputs;
     EXPECT_EQ(names.size(), buffers) << op.name << "\n" << ir::Print(*function);
-    EXPECT_LE(bytes * static_cast<int64_t>(buffers), machine->nmem_bytes()) << op.name;
+    EXPECT_LE(2 * bytes * static_cast<int64_t>(buffers), machine->nmem_bytes()) << op.name;
   }
 }
 
