@@ -135,8 +135,7 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
     const absl::StatusOr<Target> target = MakeTarget("diannao", &*machine);
     absl::StatusOr<ir::Function> function = op.build(c, *target);
     ASSERT_TRUE(function.ok()) << function.status();
-    // Without the pipeline, which makes two of each buffer.
-    ASSERT_TRUE(RunPasses(*function, *PipelineFor(*target), *target, {.skip = {"pipeline"}}).ok());
+    ASSERT_TRUE(RunPasses(*function, *PipelineFor(*target), *target).ok());
     std::set<std::string> names;
     int64_t bytes = 0;
     ir::ForEachStmt(function->body, [&](ir::Stmt s) {
