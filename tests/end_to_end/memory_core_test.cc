@@ -3,6 +3,7 @@
 // put, the simulator stops.
 
 #include <random>
+#include <set>
 
 #include "base/check.h"
 #include "base/text.h"
@@ -185,7 +186,8 @@ func f(A: i32[CL, 8] in, B: i32[CL, CO, 3] out, C: i32[CL] out) {
 // another, all of it in loops and branches.
 class RandomProgram {
  public:
-  // Without `control` there is one statement after the other.
+  // Without `control` there is one statement after the other, and no two nests write the same part:
+  // there each core would meet only itself, but the compiler puts a barrier.
   RandomProgram(uint64_t seed, bool control) : random_(seed), control_(control) {}
 
   std::string Text() {
@@ -231,8 +233,9 @@ class RandomProgram {
         StrCat("thread (t", ++names_, " = \"tid\", CO) {\n", "allocate L: i32[64] @nmem\n",
                Copy("nmem", "L[0]", "smem", Part(from)));
     StrAppend(&body, "adds.i32(&L[0], &L[0], i32(", Pick(100), "), 64)\n");
-    if (Pick(2) == 0) {
-      std::string to = Part((from + 1 + Pick(2 * kParts - 1)) % (2 * kParts));
+    const int other = (from + 1 + Pick(2 * kParts - 1)) % (2 * kParts);
+    if (Pick(2) == 0 && (control_ || written_.insert(other).second)) {
+      std::string to = Part(other);
       to.insert(to.size() - 1, StrCat(" + t", names_, " * 16"));
       StrAppend(&body, Copy("smem", to, "nmem", "L[16]", 16));
     }
@@ -275,6 +278,7 @@ class RandomProgram {
   int outputs_ = 1;
   int names_ = 0;
   std::vector<int> loops_;
+  std::set<int> written_;  // parts, by nests
 };
 
 TEST(MemoryCoreTest, RandomPrograms) {
