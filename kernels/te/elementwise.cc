@@ -160,7 +160,6 @@ Operator MakeOperator(Elementwise op, Reference reference,
   Operator row;
   row.name = op.name;
   row.doc = op.doc;
-  row.inputs = op.inputs.size();
   row.scalar = scalar;
   row.tensors = [op](const OperatorCase& c) {
     std::vector<TensorSpec> specs;

@@ -94,18 +94,24 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 
 }  // namespace
 
-absl::StatusOr<OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                       const std::string& dtype, std::optional<double> scalar) {
+absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
   OperatorCase c;
-  c.op = op;
-  c.scalar = scalar;
-  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
-  const std::optional<ir::Type> type = ir::ParseType(dtype);
+  c.op = text.op;
+  c.scalar = text.scalar;
+  RETURN_IF_ERROR(kernels::ParseShapes(text.shape, c));
+  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
   if (!type) {
-    return InvalidInput("dtype '", dtype,
+    return InvalidInput("dtype '", text.dtype,
                         "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
   }
   c.dtype = *type;
+  for (const std::string& attribute : text.attributes) {
+    const size_t equals = attribute.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidInput("--attr: expected name=value, found '", attribute, "'");
+    }
+    c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
+  }
   return c;
 }
 
@@ -118,7 +124,9 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   nlohmann::ordered_json json;
   json["op"] = operator_case.op;
   json["shape"] = operator_case.shape;
+  if (!operator_case.operands.empty()) json["operand_shapes"] = operator_case.operands;
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  if (!operator_case.attributes.empty()) json["attributes"] = operator_case.attributes;
   if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
@@ -196,18 +204,16 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
   return InvalidInput("no target is named '", name, "'; there are: ", names);
 }
 
-absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, std::optional<double> scalar,
-                                         const Target& target) {
-  if (what.ends_with(".nir")) {
-    ASSIGN_OR_RETURN(std::string text, ReadFile(what));
-    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what));
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target) {
+  if (what.op.ends_with(".nir")) {
+    ASSIGN_OR_RETURN(std::string text, ReadFile(what.op));
+    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what.op));
     for (const ir::Function& function : module.functions) {
-      RETURN_IF_ERROR(WithContext(what, ir::Verify(function)));
+      RETURN_IF_ERROR(WithContext(what.op, ir::Verify(function)));
     }
     return module;
   }
-  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype, scalar));
+  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what));
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
   return ir::Module{function.context, {function}};
@@ -261,14 +267,15 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     report.compile_ms = MillisecondsSince(compile_start);
   }
 
+  const size_t inputs = specs.size() - 1;
   std::vector<ir::Tensor> tensors;
   for (size_t i = 0; i < specs.size(); ++i) {
-    tensors.push_back(i < op->inputs
+    tensors.push_back(i < inputs
                           ? ir::RandomTensor(specs[i].type, specs[i].shape, settings.seed + i)
                           : ir::Tensor(specs[i].type, specs[i].shape));
   }
-  std::vector<ir::Tensor> expected(tensors.begin() + op->inputs, tensors.end());
-  op->reference(c, absl::MakeSpan(tensors).subspan(0, op->inputs), absl::MakeSpan(expected));
+  std::vector<ir::Tensor> expected(tensors.begin() + inputs, tensors.end());
+  op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
   if (built) {
     std::vector<simulator::Argument> arguments;
@@ -321,7 +328,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   const double tolerance = kernels::ToleranceOf(*op, c, target);
   report.ok = true;
   for (size_t i = 0; i < expected.size(); ++i) {
-    ir::Tensor& actual = tensors[op->inputs + i];
+    ir::Tensor& actual = tensors[inputs + i];
     actual.shape = expected[i].shape;
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);

@@ -32,11 +32,18 @@ struct CaseSettings {
   std::vector<std::string> without;
 };
 
-// A case from the words of the command line: "add", "255x27x27", "f16". Errors: a shape or a type
-// that is none. Whether there is such an operator is for FindOperator to say.
-absl::StatusOr<kernels::OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                                const std::string& dtype,
-                                                std::optional<double> scalar = {});
+// A case in the words of the command line.
+struct CaseText {
+  std::string op;     // "add"; where a file may stand too: FILE.nir
+  std::string shape;  // "255x27x27", "56x56x256,128x3x3x256"
+  std::string dtype = "f16";
+  std::optional<double> scalar = {};
+  std::vector<std::string> attributes = {};  // "stride=2"
+};
+
+// The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
+// operator is for FindOperator to say.
+absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text);
 
 struct CaseReport {
   kernels::OperatorCase operator_case;
@@ -65,11 +72,9 @@ absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
 // The target of that name; accelerators point to `machine`, which must outlive it.
 absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
 
-// The functions of a .nir file, checked; or, if `what` does not end in .nir, the operator of that name
-// as its tensor expression is lowered for `target`, before any pass. `scalar`: OperatorCase::scalar.
-absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, std::optional<double> scalar,
-                                         const Target& target);
+// The functions of a .nir file, checked; or, if what.op does not end in .nir, the operator of that
+// name as its tensor expression is lowered for `target`, before any pass.
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
 // `without`, or from kernels/library. NotFound: there is no such implementation of this operator.

@@ -6,6 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "tools/driver/case.h"
 
 namespace polynao::driver {
 
@@ -17,6 +18,9 @@ struct Outcome {
 };
 // The function of the command that was chosen.
 using Action = std::function<Outcome()>;
+
+// Adds the options --shape, --dtype, --scalar and --attr; returns the first.
+CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text);
 
 void AddListCommand(CLI::App& app, Action& action);
 void AddOptCommand(CLI::App& app, Action& action);

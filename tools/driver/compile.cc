@@ -17,10 +17,7 @@ namespace polynao::driver {
 namespace {
 
 struct CompileFlags {
-  std::string what;
-  std::string shape;
-  std::string dtype = "f16";
-  std::optional<double> scalar;
+  CaseText what;  // an operator or FILE.nir
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
@@ -61,8 +58,7 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module,
-                   LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
+  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
@@ -83,10 +79,8 @@ absl::Status Compile(const CompileFlags& flags) {
 void AddCompileCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* command = app.add_subcommand("compile", "write the code of an operator or a .nir file");
-  command->add_option("WHAT", flags->what, "an operator, or FILE.nir")->required();
-  command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
-  command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
-  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
+  command->add_option("WHAT", flags->what.op, "an operator, or FILE.nir")->required();
+  AddCaseOptions(*command, flags->what);
   command
       ->add_option("--target", flags->target,
                    "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c) or interp (.nir)")

@@ -15,10 +15,7 @@ namespace polynao::driver {
 namespace {
 
 struct OptFlags {
-  std::string file;  // or an operator
-  std::string shape;
-  std::string dtype = "f16";
-  std::optional<double> scalar;
+  CaseText what;  // an operator or FILE.nir
   std::string passes;
   std::string target = "diannao";
   std::string config = "mlu270";
@@ -36,8 +33,7 @@ struct OptFlags {
 absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module,
-                   LoadFunctions(flags.file, flags.shape, flags.dtype, flags.scalar, target));
+  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));
@@ -66,7 +62,7 @@ absl::Status Opt(const OptFlags& flags) {
     }
   };
   for (ir::Function& function : module.functions) {
-    RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"),
+    RETURN_IF_ERROR(WithContext(StrCat(flags.what.op, ": function '", function.name, "'"),
                                 RunPasses(function, passes, target, options)));
   }
   const std::string printed = ir::Print(module);
@@ -80,11 +76,10 @@ absl::Status Opt(const OptFlags& flags) {
 void AddOptCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* command = app.add_subcommand("opt", "run passes on loop IR and print the result");
-  command->add_option("FILE", flags->file, "a .nir file, or an operator as lowered for the target")
+  command
+      ->add_option("FILE", flags->what.op, "a .nir file, or an operator as lowered for the target")
       ->required();
-  command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
-  command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
-  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
+  AddCaseOptions(*command, flags->what);
   command->add_option("--passes", flags->passes,
                       "passes as a,b(c=1); default: the target's pipeline");
   command->add_option("--target", flags->target, "what the passes compile for")
