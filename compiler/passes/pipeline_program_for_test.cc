@@ -91,7 +91,7 @@ class Writer {
   }
 
   void Store(const std::string& tile, bool to_smem) {
-    const std::string count = OneIn(3) ? "select(t == 3, 17, 64)" : "64";
+    const std::string count = OneIn(3) ? "select(t == 3, i64(17), i64(64))" : "64";
     Add(StrCat("memcpy.f16.",
                to_smem ? StrCat("smem.nmem.async(&D[", Own()) : StrCat("gmem.nmem.async(&C[", At()),
                "], &", tile, "[0], ", count, ", 1, 0, 0)"),
@@ -108,7 +108,7 @@ class Writer {
         StrAppend(&body_, "if (t % 3 == 1) { adds.f16(&P[0], &P[0], f16(1.5), 64) }\n");
       }
       StrAppend(&body_, "memcpy.f16.nmem.gmem.async(&P[8], &A[", At(),
-                " + 8], select(t % 3 == 1, 40, 56), 1, 0, 0)\n");
+                " + 8], select(t % 3 == 1, i64(40), i64(56)), 1, 0, 0)\n");
       // Sometimes one tile comes by both queues.
       StrAppend(&body_,
                 OneIn(4) ? StrCat("memcpy.f16.nmem.smem.async(&P[0], &S[", Own())

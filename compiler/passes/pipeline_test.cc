@@ -1,6 +1,7 @@
 #include "compiler/passes/pipeline.h"
 
 #include "base/text.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/pipeline_program_for_test.h"
@@ -15,7 +16,30 @@ namespace {
 using ::testing::HasSubstr;
 
 absl::StatusOr<bool> OnUnit(ir::Function& f) { return Pipeline(f, TestTarget("unit")); }
-std::string After(std::string_view text) { return RunPass(text, OnUnit, TestTarget("unit")); }
+
+// Whether the interpreter gets to the end: of programs that stop, RunPass compares no values.
+bool Runs(const ir::Function& f) {
+  std::vector<ir::Tensor> tensors;
+  tensors.reserve(f.params.size());
+  std::vector<ir::Argument> arguments;
+  for (const ir::Param& param : f.params) {
+    if (param.buffer) {
+      tensors.push_back(
+          ir::RandomTensor(param.buffer->type, {param.buffer->extents[0].int_value()}, 1));
+    }
+    arguments.push_back(param.buffer ? ir::Argument::Of(&tensors.back()) : ir::Argument::Int(3));
+  }
+  ir::InterpreterOptions options;
+  options.intrinsics = &TestTarget("unit").instructions->intrinsics();
+  const absl::Status status = ir::Interpret(f, arguments, nullptr, options);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok();
+}
+
+std::string After(std::string_view text) {
+  EXPECT_TRUE(Runs(ParseOrDie(text)));
+  return RunPass(text, OnUnit, TestTarget("unit"));
+}
 
 // n tiles of 64 elements, doubled.
 std::string Program(int n, std::string_view extra = "") {
@@ -114,10 +138,12 @@ TEST(PipelineTest, InPlace) {
 // What is filled before a load is filled behind the computation on the same copy.
 TEST(PipelineTest, Prepare) {
   const std::string text = Loop(
-      "7", StrCat(" if (t % 5 == 0) { fill.f16(&X[0], f16(0.5), 64) }",
-                  " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], select(t % 5 == 0, 9, 64), 1,"
-                  " 0, 0)",
-                  kAdd, kStore));
+      "7",
+      StrCat(
+          " if (t % 5 == 0) { fill.f16(&X[0], f16(0.5), 64) }",
+          " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], select(t % 5 == 0, i64(9), i64(64)), 1,"
+          " 0, 0)",
+          kAdd, kStore));
   EXPECT_EQ(Form(text), "stages prepare, load, compute, store; copies X 2, Y 2");
   EXPECT_EQ(WaitsInside(text), 0);
   const std::string after = After(text);
@@ -259,6 +285,59 @@ TEST(PipelineTest, RandomProgramsKeepTheirMeaning) {
   EXPECT_GT(pipelined, 300);
 }
 
+// The memory core loads the next block of SMEM while the cores compute on this one.
+std::string Blocks(std::string_view n, std::string_view store) {
+  return StrCat(
+      "func f(A: f16[4000] in, C: f16[4000] out, E: f16[4000] out, n: i32) {"
+      " thread (cid, 2) { for (b, 0, ",
+      n,
+      ") { pragma \"double_buffer\" { allocate S: f16[256] @smem allocate R: f16[256] @smem"
+      " memcpy.f16.smem.gmem.async(&S[0], &A[cid * 2000 + b * 256], 256, 1, 0, 0)"
+      " thread (tid, 2) { for (t, 0, 2) { pragma \"double_buffer\" {"
+      " allocate X: f16[64] @nmem allocate Y: f16[64] @nmem"
+      " memcpy.f16.nmem.smem.async(&X[0], &S[tid * 128 + t * 64], 64, 1, 0, 0)"
+      " relu.f16(&Y[0], &X[0], 64)"
+      " memcpy.f16.smem.nmem.async(&R[tid * 128 + t * 64], &Y[0], 64, 1, 0, 0)"
+      " memcpy.f16.gmem.nmem.async(&C[cid * 2000 + b * 256 + tid * 128 + t * 64], &Y[0], 64, 1, 0,"
+      " 0) } } }",
+      store, " } } } }");
+}
+
+TEST(PipelineTest, BlocksOfACluster) {
+  const std::string text = Blocks("2", "");
+  ir::Function f = ParseOrDie(text);
+  std::vector<PipelineDecision> decisions;
+  EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+  ASSERT_EQ(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].loop, "for (t, 0, 2) {");
+  EXPECT_EQ(decisions[0].form, "stages load, compute, store; copies X 2, Y 2");
+  EXPECT_EQ(decisions[1].loop, "for (b, 0, 2) {");
+  EXPECT_EQ(decisions[1].form, "stages load, compute; copies S 2, R 1");
+  const std::string after = After(text);
+  EXPECT_THAT(
+      after,
+      HasSubstr(
+          "  memcpy.f16.smem.gmem.async(&S.0[0], &A[cid * 2000 + 0 * 256], 256, 1, 0, 0)\n"
+          "    barrier.cluster()\n"
+          "    memcpy.f16.smem.gmem.async(&S.1[0], &A[cid * 2000 + (0 + 1) * 256], 256, 1, 0, 0)\n"
+          "    thread (tid, 2) {\n"));
+  EXPECT_THAT(after, HasSubstr("    barrier.cluster()\n    thread (tid, 2) {\n"));
+}
+
+TEST(PipelineTest, BlocksOfAClusterThatAreStored) {
+  constexpr char kBack[] =
+      " memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256], &R[0], 256, 1, 0, 0)";
+  for (int n = 2; n <= 7; ++n) {
+    SCOPED_TRACE(n);
+    ir::Function f = ParseOrDie(Blocks(StrCat(n), kBack));
+    std::vector<PipelineDecision> decisions;
+    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+    ASSERT_EQ(decisions.size(), 2u);
+    EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
+    After(Blocks(StrCat(n), kBack));
+  }
+}
+
 TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   EXPECT_THAT(Reason(Program(1)), HasSubstr("it has 1 iterations"));
   EXPECT_THAT(Reason(Program(3, " X[3] = 1.0")), HasSubstr("no queued instruction: X[3] = 1.0"));
@@ -306,6 +385,17 @@ TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
       HasSubstr("'T' is allocated in a loop inside"));
   EXPECT_THAT(Reason(Loop("3", StrCat(kLoad, rest), 4)),
               HasSubstr("expected 2 or 3 copies, found 4"));
+  const auto reason_of_blocks = [](std::string_view n, std::string_view store) {
+    ir::Function f = ParseOrDie(Blocks(n, store));
+    std::vector<PipelineDecision> decisions;
+    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));  // the loop in the cores
+    return decisions.back().reason;
+  };
+  EXPECT_EQ(reason_of_blocks("n", ""), "it has n iterations, and loops over cores");
+  EXPECT_EQ(reason_of_blocks("2", " allocate T: f16[64] @nmem fill.f16(&T[0], f16(0.0), 64)"),
+            "fill.f16 is no work for a memory core");
+  EXPECT_EQ(reason_of_blocks("2", " memcpy.f16.gmem.smem.async(&A[b], &R[0], 256, 1, 0, 0)"),
+            "'A' is loaded and stored");
   // Without the pragma nobody asked.
   ir::Function f = ParseOrDie(
       "func f(A: f16[2000] in) { for (t, 0, 3) { allocate X: f16[64] @nmem"
