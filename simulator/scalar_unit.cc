@@ -251,7 +251,8 @@ void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
   const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   const std::vector<isa::ByteRanges> ranges = context_.set.Footprint(instruction, values_);
-  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, ranges); !status.ok()) {
+  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, values_, ranges);
+      !status.ok()) {
     return Fail(status, Now());
   }
   POLYNAO_CHECK(ranges.size() == 1) << instruction.mnemonic << " accesses one place";
@@ -336,7 +337,7 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
   }
   Issued issued;
   issued.ranges = context_.set.Footprint(instruction, values_);
-  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, issued.ranges);
+  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, values_, issued.ranges);
       !status.ok()) {
     Fail(status, time);
     return false;
