@@ -276,8 +276,10 @@ void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
                          time + (access_is_store_ ? context_.machine.Get("smem.latency") : 0));
       return;
     case isa::Space::kGmem:
+      access_.is_write = access_is_store_;
+      access_.is_cached = false;
       access_.moved = wiring_.gmem->MovedBytes(access_.address, access_.payload, access_is_store_);
-      wiring_.gmem->Count(access_, access_is_store_);
+      wiring_.gmem->Count(access_);
       if (access_is_store_) {
         wiring_.link->up.Push(ClusterLink::ScalarRequester(id_.core), access_, access_.payload,
                               time);
@@ -305,11 +307,13 @@ void ScalarUnit::Advance(Burst& burst, int64_t time) {
     wake_.NotifyAt(time);
     return;
   }
-  const int64_t later = time + context_.machine.Get("gmem.latency");
+  const int64_t later = time + wiring_.gmem->LatencyOf(burst);
   if (access_is_store_) {
     PushToChannel(later);
   } else {
-    wiring_.link->down.Push(wiring_.gmem->ChannelOf(burst.address), burst, burst.payload, later);
+    const int channel = wiring_.gmem->ChannelOf(burst.address);
+    wiring_.link->down.Push(ClusterLink::DownRequester(channel, burst.is_cached), burst,
+                            burst.payload, later);
   }
 }
 
