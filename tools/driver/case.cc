@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compiler/codegen/c/run_c.h"
@@ -145,6 +146,15 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
     }
     c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
   }
+  for (const std::string& choice : text.schedule) {
+    const size_t equals = choice.find('=');
+    int64_t value;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtoi(ToAbsl(choice).substr(equals + 1), &value)) {
+      return InvalidInput("--schedule: expected name=number, found '", choice, "'");
+    }
+    c.schedule[choice.substr(0, equals)] = value;
+  }
   return c;
 }
 
@@ -161,6 +171,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
   if (!operator_case.attributes.empty()) json["attributes"] = operator_case.attributes;
   if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
+  if (!operator_case.schedule.empty()) json["schedule"] = operator_case.schedule;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;

@@ -40,6 +40,7 @@ struct CaseText {
   std::string dtype = "f16";
   std::optional<double> scalar = {};
   std::vector<std::string> attributes = {};  // "stride=2"
+  std::vector<std::string> schedule = {};    // "tile=4096"
 };
 
 // The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
