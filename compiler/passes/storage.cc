@@ -199,15 +199,16 @@ Plan PlanPlaces(const std::vector<Item>& items, int64_t available) {
 
 // ---- what does not fit
 
-// The two copies that the pipeline pass makes of NAME are NAME.0 and NAME.1.
-std::string_view Stem(std::string_view name) {
-  return name.substr(0, std::max<size_t>(name.size(), 2) - 2);
+// The copies that the pipeline pass makes of NAME are NAME.0, NAME.1, ...
+bool HasNumber(std::string_view name) {
+  return name.size() > 2 && name[name.size() - 2] == '.' && name.back() >= '0' &&
+         name.back() <= '9';
 }
 bool AreCopies(const Lifetime& a, const Lifetime& b) {
   const std::string_view x = a.buffer->name;
   const std::string_view y = b.buffer->name;
-  return a.bytes == b.bytes && Stem(x) == Stem(y) &&
-         ((x.ends_with(".0") && y.ends_with(".1")) || (x.ends_with(".1") && y.ends_with(".0")));
+  return a.bytes == b.bytes && HasNumber(x) && HasNumber(y) && x.back() != y.back() &&
+         x.substr(0, x.size() - 1) == y.substr(0, y.size() - 1);
 }
 
 // The allocations of one memory.
@@ -232,9 +233,12 @@ class Memory {
   }
 
  private:
-  bool IsCopy(size_t i) const {
-    return std::any_of(lives_.begin(), lives_.end(),
-                       [&](const Lifetime* other) { return AreCopies(*lives_[i], *other); });
+  // How many copies of a buffer this is one of.
+  int Copies(size_t i) const {
+    return 1 +
+           static_cast<int>(std::count_if(lives_.begin(), lives_.end(), [&](const Lifetime* other) {
+             return AreCopies(*lives_[i], *other);
+           }));
   }
 
   StoragePlace PlaceOf(const Plan& plan, size_t i) const {
@@ -253,7 +257,7 @@ class Memory {
                           .last = life.last,
                           .from = text(life.from),
                           .to = text(life.to),
-                          .is_copy = IsCopy(i)};
+                          .copies = Copies(i)};
     for (size_t j = 0; j < items_.size(); ++j) {
       place.is_shared =
           place.is_shared || (j != i && plan.begins[i] < plan.begins[j] + items_[j].bytes &&
@@ -299,7 +303,7 @@ class Memory {
   std::string AboutCopies() const {
     std::vector<Item> single;
     for (size_t i = 0; i < items_.size(); ++i) {
-      if (!IsCopy(i) || !lives_[i]->buffer->name.ends_with(".1")) single.push_back(items_[i]);
+      if (Copies(i) == 1 || lives_[i]->buffer->name.ends_with(".0")) single.push_back(items_[i]);
     }
     if (single.size() == items_.size()) return "";
     const int64_t peak = Peak(single);
@@ -328,7 +332,10 @@ class Memory {
       const int64_t middle = fits + (fails - fits) / 2;
       (peak(middle) <= available_ ? fits : fails) = middle;
     }
-    return StrCat("; it would fit if ", life.buffer->name, IsCopy(largest) ? " and its copy" : "",
+    return StrCat("; it would fit if ", life.buffer->name,
+                  Copies(largest) == 1   ? ""
+                  : Copies(largest) == 2 ? " and its copy"
+                                         : " and its copies",
                   " had ", life.bytes - fits, " bytes less: use smaller tiles");
   }
 
@@ -388,8 +395,9 @@ std::vector<std::string> StorageReport(absl::Span<const StoragePlace> places,
       const std::string life = place.first < 0          ? "never used"
                                : place.from == place.to ? place.from
                                                         : StrCat(place.from, " .. ", place.to);
-      lines.push_back(StrCat("  ", place.begin, " .. ", place.begin + place.bytes, "  ",
-                             place.buffer, place.is_copy ? " (double buffer)" : "", "  ", life));
+      lines.push_back(StrCat(
+          "  ", place.begin, " .. ", place.begin + place.bytes, "  ", place.buffer,
+          place.copies > 1 ? StrCat(" (ping-pong, ", place.copies, " copies)") : "", "  ", life));
     }
   }
   return lines;

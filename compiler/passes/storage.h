@@ -25,8 +25,8 @@ struct StoragePlace {
   int last = 0;
   std::string from;
   std::string to;
-  // One of the two copies, NAME.0 and NAME.1, that the pipeline pass has made.
-  bool is_copy = false;
+  // How many copies of one buffer (NAME.0, NAME.1, ...) the pipeline pass has made, if it is one.
+  int copies = 1;
   // Whether it shares bytes with another allocation, at another time.
   bool is_shared = false;
 };
@@ -50,7 +50,7 @@ absl::StatusOr<bool> Storage(ir::Function& function, const Target& target,
 // Lines of text about `places`: each memory's peak, then its allocations by address.
 //
 //   nmem: peak 8576 of 32768 bytes
-//     0 .. 128  X.0 (double buffer)  for (t, 0, 5) { .. sync()
+//     0 .. 128  X.0 (ping-pong, 2 copies)  fill.f16(&X.0[0], 0, 64) .. for (t, 0, 5) {
 std::vector<std::string> StorageReport(absl::Span<const StoragePlace> places, const Target& target);
 
 // The byte address that the pragma around an allocation gives, by buffer.

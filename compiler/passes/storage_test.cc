@@ -254,6 +254,14 @@ TEST(StorageTest, TheErrorSaysWhatDoubleBufferingTakes) {
       HasSubstr("double buffering takes part of it, without it would be 33096; it would fit "
                 "if X.0 and its copy had"));
   EXPECT_THAT(copies(100, 33000), HasSubstr("if Y had 488 bytes less"));
+  EXPECT_THAT(
+      PassError("func f(A: i8[4]) { allocate X.0: i8[12000] @nmem allocate X.1: i8[12000] @nmem"
+                " allocate X.2: i8[12000] @nmem X.0[0] = i8(1) X.1[0] = i8(2) X.2[0] = i8(3)"
+                " A[0] = X.0[0] + X.1[0] + X.2[0] }",
+                OnUnit),
+      HasSubstr(
+          "without double buffering it would fit, in 12000; it would fit if X.0 and its copies "
+          "had 1120 bytes less"));
   // Names of copies alone make none.
   EXPECT_THAT(PassError("func f(A: i8[4]) { allocate X.0: i8[30000] @nmem allocate X.1: i8[20000]"
                         " @nmem X.0[0] = i8(1) X.1[0] = i8(2) A[0] = X.0[0] + X.1[0] }",
@@ -268,12 +276,13 @@ TEST(StorageTest, Report) {
       " S[0] = i8(1) X.0[0] = i8(1) for (i, 0, 3) { X.0[i] = X.1[0] } A[0] = S[0] }");
   std::vector<StoragePlace> places;
   ASSERT_TRUE(Storage(function, TestTarget("unit"), &places).ok());
-  EXPECT_THAT(StorageReport(places, TestTarget("unit")),
-              testing::ElementsAre("nmem: peak 769 of 32768 bytes",
-                                   "  0 .. 300  X.0 (double buffer)  X.0[0] = 1 .. for (i, 0, 3) {",
-                                   "  384 .. 684  X.1 (double buffer)  for (i, 0, 3) {",
-                                   "  768 .. 769  U  never used", "smem: peak 64 of 65536 bytes",
-                                   "  0 .. 64  S  S[0] = 1 .. A[0] = S[0]"));
+  EXPECT_THAT(
+      StorageReport(places, TestTarget("unit")),
+      testing::ElementsAre("nmem: peak 769 of 32768 bytes",
+                           "  0 .. 300  X.0 (ping-pong, 2 copies)  X.0[0] = 1 .. for (i, 0, 3) {",
+                           "  384 .. 684  X.1 (ping-pong, 2 copies)  for (i, 0, 3) {",
+                           "  768 .. 769  U  never used", "smem: peak 64 of 65536 bytes",
+                           "  0 .. 64  S  S[0] = 1 .. A[0] = S[0]"));
 }
 
 TEST(StorageTest, Errors) {

@@ -183,6 +183,38 @@ func f(A: i32[CL, 8] in, B: i32[CL, CO, 3] out, C: i32[CL] out) {
   }
 }
 
+// While the cores compute on one copy of the weights, the memory core fetches the next: one barrier a
+// step, by the pipeline pass, and none by sync.
+TEST(MemoryCoreTest, FetchesTheNextBlockWhileTheCoresCompute) {
+  for (const char* machine : kMachines) {
+    SCOPED_TRACE(machine);
+    const Compiled compiled(machine, R"(
+func f(W: f16[6, 256] in, B: f16[6, CL, CO, 256] out) {
+  thread (cid, CL) {
+    for (b, 0, 6) {
+      pragma "double_buffer" {
+        allocate S: f16[256] @smem
+        pragma "memcpy" { for (i, 0, 256) { S[i] = W[b, i] } }
+        thread (tid, CO) {
+          allocate L: f16[256] @nmem
+          pragma "memcpy" { for (i, 0, 256) { L[i] = S[i] } }
+          pragma "adds" { for (i, 0, 256) { L[i] = L[i] + f16(1.0) } }
+          pragma "memcpy" { for (i, 0, 256) { B[b, cid, tid, i] = L[i] } }
+        }
+      }
+    }
+  }
+}
+)");
+    EXPECT_EQ(compiled.Difference(), "");
+    // Steps of blocks 0 and 1 in a loop, of 4, and of 5.
+    EXPECT_EQ(compiled.Count("barrier.cluster"), 4) << compiled.text();
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_THAT(compiled.Difference("barrier.cluster", i), Disorder()) << i;
+    }
+  }
+}
+
 // A random program over two buffers in SMEM, of which each has four parts: the memory core fetches,
 // copies and stores parts of them, and nests of cores read one part and write a row of their own in
 // another, all of it in loops and branches.
