@@ -461,6 +461,30 @@ TEST(TensorizeTest, WidthFromSharedStrides) {
               HasSubstr("2, 3, 128, 4, 3, 2, 1, 3, 1, 3, 1, "));
 }
 
+TEST(TensorizeTest, RowsKnownAtRunTime) {
+  // The last core has fewer rows; which, is known from its number.
+  const auto program = [](std::string_view rows, std::string_view columns) {
+    std::string text = Conv{.ho = 4, .wo = 3, .ci = 16}.Text();
+    const auto replace = [&](std::string_view from, std::string_view to) {
+      const size_t at = text.find(from);
+      ASSERT_NE(at, std::string::npos) << from;
+      text.replace(at, from.size(), to);
+    };
+    replace("for (y, 0, 4)", StrCat("for (y, 0, ", rows, ")"));
+    replace("for (x, 0, 3)", StrCat("for (x, 0, ", columns, ")"));
+    replace("C: i32[1536])", "C: i32[1536], n: i32)");
+    return After(text);
+  };
+  EXPECT_THAT(
+      program("min(n, 4)", "3"),
+      AllOf(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(i64, max(min(n, 4), 0)), 3, 128, "),
+            Not(HasSubstr("for ("))));
+  // All that is known of the rows is that they exist: how far they reach is not.
+  EXPECT_THAT(program("n", "3"), Not(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(")));
+  // Shorter rows are no rows of that length: an instruction for each.
+  EXPECT_THAT(program("4", "min(n, 3)"), HasSubstr("for (y, 0, 4) {\n    conv.i8(&D[y * 384]"));
+}
+
 TEST(TensorizeTest, ConvolutionsOfOneByOneAreMatrixProducts) {
   const Conv conv{.ho = 4, .wo = 3, .kh = 1, .kw = 1, .ci = 16, .key = ""};
   EXPECT_THAT(After(conv.Text()),
