@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
+#include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/files.h"
@@ -47,6 +48,39 @@ std::vector<ir::Argument> Arguments(std::vector<ir::Tensor>& tensors) {
   std::vector<ir::Argument> arguments;
   for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
   return arguments;
+}
+
+std::vector<simulator::Argument> Arguments(const BuiltProgram& built,
+                                           std::vector<ir::Tensor>& tensors) {
+  std::vector<simulator::Argument> arguments;
+  size_t next = 0;
+  for (size_t i = 0; i < built.program.params.size(); ++i) {
+    const isa::ProgramParam& param = built.program.params[i];
+    if (!param.is_tensor) {
+      arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+      continue;
+    }
+    POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+    if (!param.any_shape) tensors[next].shape = param.shape;
+    arguments.push_back(simulator::Argument::Of(&tensors[next++]));
+  }
+  return arguments;
+}
+
+// Of a run on tensors of zeros: values change no cycle.
+absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
+                                      absl::Span<const kernels::TensorSpec> specs,
+                                      const Target& target) {
+  std::vector<ir::Tensor> tensors;
+  for (const kernels::TensorSpec& spec : specs) tensors.emplace_back(spec.type, spec.shape);
+  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+  simulator::RunOptions options;
+  options.machine = target.machine;
+  options.check_hazards = false;
+  ASSIGN_OR_RETURN(
+      const simulator::RunResult result,
+      simulator::Run(*target.instructions, built.program, Arguments(built, tensors), options));
+  return result.cycles;
 }
 
 // Median time of running `run`, which has run before, in nanoseconds; about 50 ms in all.
@@ -142,6 +176,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
+  if (!host_step.empty()) json["host_step"] = host_step;
   json["ok"] = ok;
   json["max_abs_error"] = max_abs_error;
   json["max_rel_error"] = max_rel_error;
@@ -234,21 +269,18 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                                           const std::string& impl,
                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-  BuiltProgram built;
-  if (impl == "library") {
-    ASSIGN_OR_RETURN(kernels::LibraryKernel kernel, kernels::FindLibraryKernel(c, target));
-    built.program = std::move(kernel.program);
-    built.scalars = std::move(kernel.scalars);
-    return built;
-  }
+  if (impl == "library") return kernels::FindLibraryKernel(c, target);
   if (impl == "expert") {
-    return absl::NotFoundError(StrCat("there is no expert kernel for '", c.op, "'"));
+    return kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
+      return MeasureCycles(kernel, op->tensors(c), target);
+    });
   }
   if (impl != "compiled") {
     return InvalidInput("no implementation is named '", impl,
                         "'; there are: compiled, library, expert");
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
+  BuiltProgram built;
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalars.assign(built.program.params.size(), 0);
   return built;
@@ -289,18 +321,9 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
   if (built) {
-    std::vector<simulator::Argument> arguments;
-    size_t next = 0;
-    for (size_t i = 0; i < built->program.params.size(); ++i) {
-      const isa::ProgramParam& param = built->program.params[i];
-      if (!param.is_tensor) {
-        arguments.push_back(simulator::Argument::Scalar(built->scalars[i]));
-        continue;
-      }
-      POLYNAO_CHECK(next < tensors.size()) << built->program.name;
-      if (!param.any_shape) tensors[next].shape = param.shape;
-      arguments.push_back(simulator::Argument::Of(&tensors[next++]));
-    }
+    report.host_step = built->host_step;
+    if (built->prepare) tensors[0] = built->prepare(tensors[0]);
+    const std::vector<simulator::Argument> arguments = Arguments(*built, tensors);
     const simulator::RunOptions options = {
         .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
     const Clock::time_point simulate_start = Clock::now();
