@@ -368,6 +368,7 @@ class Preprocessor {
         return;
       case StmtKind::kAllocate:
         if (IsOnChip(s.buffer()->scope)) {
+          in_order_.push_back(s.buffer());
           Allocation& allocation = allocations_[s.buffer()];
           allocation.stmt = s;
           allocation.begin = position;
@@ -540,11 +541,22 @@ class Preprocessor {
       return false;
     }
     const Type type = condition.operand(0).type();
-    bool reads = false;
-    ir::ForEachExpr(condition, [&](Expr e) {
-      reads |= e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall) || e.Is(ExprKind::kLet);
+    return (type == Type::kI32 || type == Type::kI64) && !MayTrap(condition);
+  }
+
+  // Whether evaluating `e` elsewhere than under the conditions before it may stop the program.
+  static bool MayTrap(Expr root) {
+    bool found = false;
+    ir::ForEachExpr(root, [&](Expr e) {
+      found |= e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall) || e.Is(ExprKind::kLet) ||
+               DividesByUnknown(e);
     });
-    return (type == Type::kI32 || type == Type::kI64) && !reads;
+    return found;
+  }
+
+  static bool DividesByUnknown(Expr e) {
+    return (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type()) &&
+           (!e.operand(1).IsConst() || e.operand(1).IsInt(0));
   }
 
   // Guards that bound one loop by constants become its bounds. False if nothing is left.
@@ -639,10 +651,7 @@ class Preprocessor {
       ir::ForEachExpr(leaf.store.value(), [&](Expr e) {
         if (e.Is(ExprKind::kLoad)) access(Buffer(e.buffer()), e.operands());
         // A divisor that nobody stored may be 0.
-        if ((e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type()) &&
-            (!e.operand(1).IsConst() || e.operand(1).IsInt(0))) {
-          nest.stays_inside = false;
-        }
+        if (DividesByUnknown(e)) nest.stays_inside = false;
       });
     }
   }
@@ -844,6 +853,7 @@ class Preprocessor {
       count = loop->extent.int_value();
     }
     const int64_t rounded = RoundUp(count, lanes);
+    if (weights->has_address || result->has_address) return "an instruction uses them as they are";
     if (rounded != count && (!channel->base.IsInt(0) || !filter->base.IsInt(0) ||
                              result->other_writers || result->used > count)) {
       return StrCat(count, " channels are no multiple of ", lanes,
@@ -860,7 +870,6 @@ class Preprocessor {
         filter->base.IsInt(0)) {
       return "";
     }
-    if (weights->has_address) return "an instruction reads the weights as they are";
     if (weights->layout &&
         (weights->channel_dimension != dimension || weights->layout->lanes != lanes)) {
       return "another nest reads the weights in another order";
@@ -929,7 +938,8 @@ class Preprocessor {
       for (size_t d = 0; d < indices.size(); ++d) {
         const bool is_last = d + 1 == indices.size();
         const Allocation* allocation = Find(buffer);
-        const bool may_grow = allocation != nullptr && !allocation->extents.empty();
+        const bool may_grow =
+            allocation != nullptr && !allocation->extents.empty() && !allocation->has_address;
         const bool follows = is_last && (var ? indices[d] == var : Has1Channel(buffer));
         if (follows && may_grow) {
           buffers.push_back(buffer);
@@ -994,16 +1004,38 @@ class Preprocessor {
     }
     for (const ElementGuard& form : result) {
       for (const LinearForm::Term& term : form.terms()) {
-        for (Var var : ir::FreeVars(term.atom)) {
-          auto it = bound_at_.find(var);
-          if (it != bound_at_.end() && allocation.begin < it->second &&
-              it->second < allocation.end) {
-            return std::nullopt;
-          }
-        }
+        if (Changes(term.atom, allocation)) return std::nullopt;
       }
     }
     return result;
+  }
+
+  // Whether the value of `e` may change while the buffer lives.
+  bool Changes(Expr e, const Allocation& allocation) const {
+    for (Var var : ir::FreeVars(e)) {
+      auto it = bound_at_.find(var);
+      if (it != bound_at_.end() && allocation.begin < it->second && it->second < allocation.end) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether each execution of the padding nest stores to the same elements, as no other statement.
+  bool IsOnlyStore(Nest& nest) {
+    const Stmt store = nest.leaves[0].store;
+    const Allocation* target = Find(store.buffer());
+    if (target == nullptr || target->other_writers || target->writers.size() != 1) return false;
+    Analyzer::Scope scope(analyzer_);
+    Bind(nest);
+    for (Expr index : store.indices()) {
+      const std::optional<ChannelIndex> channel = Channel(nest, index);
+      if (!channel || Changes(channel->base, *target)) return false;
+    }
+    for (const Guard& guard : nest.guards) {
+      if (!guard.is_inside && !OnElements(nest, guard)) return false;
+    }
+    return true;
   }
 
   std::vector<ElementGuard> ElementGuards(size_t n) {
@@ -1035,6 +1067,11 @@ class Preprocessor {
       return StrCat("guarded, and not only marked nests store to '", store.buffer()->name, "'");
     }
     if (!nest.stays_inside) return "guarded, and indices or divisors need that";
+    for (const Guard& guard : nest.guards) {
+      if (MayTrap(guard.condition)) {
+        return StrCat("the guard ", ir::Print(guard.condition), " may need the others");
+      }
+    }
     for (const Need& need : nest.needs) {
       const Allocation& needed = *Find(need.buffer);
       if (needed.layout && need.dimension == needed.channel_dimension && nest.lanes != 0) {
@@ -1080,7 +1117,8 @@ class Preprocessor {
   // ---- rewriting
 
   void MakeBuffers() {
-    for (auto& [buffer, allocation] : allocations_) {
+    for (Buffer buffer : in_order_) {
+      Allocation& allocation = *Find(buffer);
       if (allocation.extents.empty()) continue;
       const Type type = buffer->extents[0].type();
       if (allocation.layout) {
@@ -1255,7 +1293,7 @@ class Preprocessor {
     return kept ? c_.If(kept, store) : store;
   }
 
-  Stmt Build(const Nest& nest) {
+  Stmt Build(Nest& nest) {
     if (IsComputing(nest)) return BuildComputing(nest);
     return BuildCopy(nest);
   }
@@ -1321,14 +1359,15 @@ class Preprocessor {
     return c_.Rebuild(nest.pragma, nest.pragma.operands(), {body});
   }
 
-  Stmt BuildCopy(const Nest& nest) {
+  Stmt BuildCopy(Nest& nest) {
     const Leaf& leaf = nest.leaves[0];
     const Allocation* target = Find(leaf.store.buffer());
     Stmt fill;
     if (IsPad(nest)) {
       if (nest.fill_value && !nest.some_outside.IsInt(0)) {
-        if (target == nullptr || target->other_writers || target->writers.size() != 1) {
-          Report(nest.pragma.body(), "kept: not the only store to a buffer on chip");
+        if (!IsOnlyStore(nest)) {
+          Report(nest.pragma.body(),
+                 "kept: not the only store to a buffer on chip, or not always of all of it");
           return nest.pragma;
         }
         fill = Fill(nest);
@@ -1465,6 +1504,7 @@ class Preprocessor {
   std::deque<Nest> nests_;
   absl::flat_hash_map<Stmt, size_t> nest_of_;
   absl::flat_hash_map<Buffer, Allocation> allocations_;
+  std::vector<Buffer> in_order_;
   std::deque<Alignment> to_align_;
   // Where in the walk loops and lets outside of nests begin.
   absl::flat_hash_map<Var, int> bound_at_;

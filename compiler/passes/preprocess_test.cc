@@ -352,6 +352,10 @@ TEST(PreprocessTest, GuardsOfComputationThatMustStay) {
             "pragma \"adds\" { for (j, 0, 3) { for (i, 0, 8) { if (t + j < 3) { X[i] = X[i] + 1 } "
             "} } } C[t] = X[7]"),
         "t + j < 3", "is not one on the stored elements alone");
+  // Another condition may be evaluated only under it.
+  stays(Complex("pragma \"fill\" { for (i, 0, 8) { if (t * 8 + i < 20 && 5 <= A[t * 8 + i] % 7) {"
+                " X[i] = i } } } if (n < 0) { C[t] = X[0] }"),
+        "t * 8 + i < 20 && 5 <= A[t * 8 + i] % 7", "may need the others");
   // Not affine; memory.
   stays(
       Complex("pragma \"fill\" { for (i, 0, 8) { if (i * i < 20 + t) { X[i] = i } } } C[t] = X[3]"),
@@ -418,6 +422,7 @@ TEST(PreprocessTest, GuardsOfCopiesBecomeBounds) {
                         {"n < 2 * i", "for (i, max(n / 2 + 1, 0), 8 - max(n / 2 + 1, 0)) {"},
                         {"i == n", "for (i, max(n, 0), min(n + 1, 8) - max(n, 0)) {"},
                         {"n < t", "if (n < t) {"},
+           {"n != 0 && i < 10 / n", "if (n != 0 && i < 10 / n) {"},
                         {"(i + n) / 2 < t", "if ((i + n) / 2 < t) {"},
                         {"i != n", "if (i != n) {"},
                         {"i < 3", "for (i, 0, 3) {"}}) {
@@ -513,6 +518,19 @@ TEST(PreprocessTest, PaddingTwins) {
   twice.replace(twice.find("for (y, 0, 4) { for (x, 0, 8) { if (true) { C"), 0, "P[0, 0] = 9 ");
   EXPECT_THAT(After(twice), HasSubstr("select(1 <= x"));
   EXPECT_THAT(Decisions(twice), HasSubstr("kept: not the only store"));
+  // P lives longer: what one tile stored is still there in the next one.
+  for (const std::string guard : {"t * 4 + y < 7", "true"}) {
+    std::string longer = Padded("select(1 <= x && x < 7, A[t * 3 + y, x - 1], t)", guard);
+    const std::string allocate = "allocate P: i32[4, 8] @nmem ";
+    longer.replace(longer.find(allocate), allocate.size(), "");
+    longer.replace(longer.find(" for (t, 0, 3)"), 0, allocate);
+    longer.replace(longer.find(", t)"), 3, ", 9");
+    longer.replace(longer.rfind(guard), guard.size(), "true");
+    EXPECT_THAT(After(longer), HasSubstr(guard == "true" ? "fill" : "select(1 <= x")) << longer;
+  }
+  std::string moving = Padded("select(1 <= x && x < 7, A[t * 3 + y, x - 1], 0)");
+  moving.replace(moving.find("P[y, x] = select"), 7, "P[(t + y) % 4, x]");
+  EXPECT_THAT(After(moving), HasSubstr("select(1 <= x"));
 }
 
 // ---- functions without complex nests
