@@ -4,8 +4,11 @@
 #include <cmath>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/te/convolution.h"
 #include "kernels/te/elementwise.h"
 
 namespace polynao::kernels {
@@ -42,11 +45,69 @@ absl::Status CheckScalar(const Operator& op, const OperatorCase& c) {
   return absl::OkStatus();
 }
 
+absl::Status CheckShape(absl::Span<const int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t extent : shape) {
+    if (extent < 0) {
+      return InvalidInput("shape ", ShapeText(shape), ": expected extents of 0 or more, found ",
+                          extent);
+    }
+    if (__builtin_mul_overflow(count, extent, &count) || count >= (int64_t{1} << 40)) {
+      return InvalidInput("shape ", ShapeText(shape), ": expected fewer than 2^40 elements");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckAttributes(const Operator& op, const OperatorCase& c) {
+  for (const auto& [name, value] : c.attributes) {
+    const auto it = std::find_if(
+        op.attributes.begin(), op.attributes.end(),
+        [&name](const OperatorAttribute& attribute) { return attribute.name == name; });
+    if (it == op.attributes.end()) {
+      std::vector<std::string> names;
+      for (const OperatorAttribute& attribute : op.attributes) names.push_back(attribute.name);
+      return InvalidInput(
+          "operator ", op.name, ", attribute '", name,
+          "': ", names.empty() ? "it takes none" : "expected one of " + absl::StrJoin(names, ", "));
+    }
+    double number;
+    const bool fits = it->words.empty()
+                          ? value == it->default_value || absl::SimpleAtod(ToAbsl(value), &number)
+                          : std::find(it->words.begin(), it->words.end(), value) != it->words.end();
+    if (fits) continue;
+    return InvalidInput("operator ", op.name, ", attribute ", name, ": expected ",
+                        it->words.empty() ? "a number" : "one of " + absl::StrJoin(it->words, ", "),
+                        ", found '", value, "'");
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Span<const Operator> Operators() {
-  static const auto* operators = new std::vector<Operator>(ElementwiseOperators());
+  static const auto* operators = [] {
+    auto* all = new std::vector<Operator>(ElementwiseOperators());
+    for (Operator& op : ConvolutionOperators()) all->push_back(std::move(op));
+    return all;
+  }();
   return *operators;
+}
+
+const std::string& AttributeWord(const Operator& op, const OperatorCase& c, std::string_view name) {
+  const auto it = c.attributes.find(name);
+  if (it != c.attributes.end()) return it->second;
+  for (const OperatorAttribute& attribute : op.attributes) {
+    if (attribute.name == name) return attribute.default_value;
+  }
+  POLYNAO_UNREACHABLE(std::string(name));
+}
+
+std::optional<int64_t> AttributeInt(const Operator& op, const OperatorCase& c,
+                                    std::string_view name) {
+  int64_t number;
+  if (!absl::SimpleAtoi(ToAbsl(AttributeWord(op, c, name)), &number)) return std::nullopt;
+  return number;
 }
 
 absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
@@ -64,16 +125,15 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
                         ": expected f16, bf16, f32 or f64");
   }
   RETURN_IF_ERROR(CheckScalar(*found, c));
-  int64_t count = 1;
-  for (int64_t extent : c.shape) {
-    if (extent < 0) {
-      return InvalidInput("shape ", ShapeText(c.shape), ": expected extents of 0 or more, found ",
-                          extent);
-    }
-    if (__builtin_mul_overflow(count, extent, &count) || count >= (int64_t{1} << 40)) {
-      return InvalidInput("shape ", ShapeText(c.shape), ": expected fewer than 2^40 elements");
-    }
+  if (c.operands.size() + 1 != found->shapes.size()) {
+    return InvalidInput("operator ", c.op, ": expected ", found->shapes.size(), " shape",
+                        found->shapes.size() == 1 ? "" : "s", " (",
+                        absl::StrJoin(found->shapes, ", "), "), found ", c.operands.size() + 1);
   }
+  RETURN_IF_ERROR(CheckShape(c.shape));
+  for (const std::vector<int64_t>& shape : c.operands) RETURN_IF_ERROR(CheckShape(shape));
+  RETURN_IF_ERROR(CheckAttributes(*found, c));
+  if (found->check) RETURN_IF_ERROR(found->check(c));
   return found;
 }
 
@@ -103,6 +163,37 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text) {
     if (end == text.size()) return shape;
     begin = end + 1;
   }
+}
+
+bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& item) {
+    const auto it = choice.find(item.first);
+    return it != choice.end() && it->second == item.second;
+  });
+}
+
+std::string ChoiceText(const ScheduleChoice& choice) {
+  return absl::StrJoin(choice, " ", absl::PairFormatter("="));
+}
+
+absl::Status ParseShapes(std::string_view text, OperatorCase& c) {
+  const std::vector<std::string> parts = absl::StrSplit(ToAbsl(text), ',');
+  c.operands.clear();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<int64_t> shape, ParseShape(parts[i]));
+    if (i == 0) {
+      c.shape = std::move(shape);
+    } else {
+      c.operands.push_back(std::move(shape));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string ShapesText(const OperatorCase& c) {
+  std::string text = ShapeText(c.shape);
+  for (const std::vector<int64_t>& shape : c.operands) StrAppend(&text, ",", ShapeText(shape));
+  return text;
 }
 
 std::string ShapeText(absl::Span<const int64_t> shape) {

@@ -57,19 +57,29 @@ const std::vector<ir::Type>& CardTypes(const kernels::Operator& op) {
   return op.name == "relu" ? *wide : *all;
 }
 
+// Those that take any shape; the others have tests of their own.
+std::vector<kernels::Operator> ElementwiseOperators() {
+  std::vector<kernels::Operator> result;
+  for (const kernels::Operator& op : kernels::Operators()) {
+    if (op.shapes == std::vector<std::string>{"any"}) result.push_back(op);
+  }
+  return result;
+}
+
+// Hand-written, as library and as expert.
 bool IsInLibrary(const kernels::Operator& op) {
   return op.name != "leaky_relu" && op.name != "clip";
 }
 
 TEST(OperatorsTest, EveryOperatorAndTypeOnTheCard) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     for (const ir::Type type : CardTypes(op)) {
       for (const std::vector<int64_t>& shape : kShapes) {
-        for (const char* impl : {"compiled", "library"}) {
+        for (const char* impl : {"compiled", "library", "expert"}) {
           const kernels::OperatorCase c = {.op = op.name, .shape = shape, .dtype = type};
           CaseSettings settings;
           settings.impl = impl;
-          if (settings.impl == "library" && !IsInLibrary(op)) continue;
+          if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
           SCOPED_TRACE(Name(c, settings));
           MustRun(c, settings);
           if (HasFailure()) return;
@@ -80,15 +90,15 @@ TEST(OperatorsTest, EveryOperatorAndTypeOnTheCard) {
 }
 
 TEST(OperatorsTest, TypesThatTheCardLacksSaySo) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     for (const ir::Type type : {ir::Type::kF64, ir::Type::kI8, ir::Type::kI32, ir::Type::kU8}) {
       const std::vector<ir::Type>& types = CardTypes(op);
       if (std::find(types.begin(), types.end(), type) != types.end()) continue;
-      for (const char* impl : {"compiled", "library"}) {
+      for (const char* impl : {"compiled", "library", "expert"}) {
         const kernels::OperatorCase c = {.op = op.name, .shape = {64}, .dtype = type};
         CaseSettings settings;
         settings.impl = impl;
-        if (settings.impl == "library" && !IsInLibrary(op)) continue;
+        if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
         SCOPED_TRACE(Name(c, settings));
         EXPECT_THAT(std::string(RunCase(c, settings).status().message()),
                     AnyOf(HasSubstr("the card has no instruction"),
@@ -100,17 +110,17 @@ TEST(OperatorsTest, TypesThatTheCardLacksSaySo) {
 
 // Of each operator that takes a number: others than its default, on all targets.
 TEST(OperatorsTest, Scalars) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     if (!op.scalar) continue;
     for (const double scalar : {0.0, 0.1, 1.0, 3.0, -2.5}) {
       const bool is_integer = scalar == static_cast<int64_t>(scalar);
       for (const ir::Type type : {ir::Type::kF16, ir::Type::kF32, ir::Type::kI32}) {
         if (ir::IsInt(type) && (op.floats_only || !is_integer)) continue;
-        for (const char* target : {"diannao", "library", "cpu", "interp"}) {
+        for (const char* target : {"diannao", "library", "expert", "cpu", "interp"}) {
           const kernels::OperatorCase c = {
               .op = op.name, .shape = {67}, .dtype = type, .scalar = scalar};
           CaseSettings settings;
-          if (std::string_view(target) == "library") {
+          if (std::string_view(target) == "library" || std::string_view(target) == "expert") {
             if (!IsInLibrary(op)) continue;
             settings.impl = target;
           } else {
@@ -128,7 +138,7 @@ TEST(OperatorsTest, Scalars) {
 // An operator that overwrites its operand keeps one buffer on chip, with copies in and out;
 // leaky_relu reads the operand twice and needs another one.
 TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     const kernels::OperatorCase c = {.op = op.name, .shape = {127, 55, 55}};
     const absl::StatusOr<isa::Machine> machine = LoadMachine("mlu270", {});
     ASSERT_TRUE(machine.ok());
@@ -148,7 +158,7 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
       bytes = std::max(bytes, size);
       return true;
     });
-    const size_t buffers = op.name == "leaky_relu" ? 2 : op.inputs;
+    const size_t buffers = op.name == "leaky_relu" ? 2 : op.tensors(c).size() - 1;
     EXPECT_EQ(names.size(), buffers) << op.name << "\n" << ir::Print(*function);
     EXPECT_LE(2 * bytes * static_cast<int64_t>(buffers), machine->nmem_bytes()) << op.name;
   }
@@ -157,7 +167,7 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
 TEST(OperatorsTest, EveryMachine) {
   for (const char* config : {"mlu270", "mlu290", "mlu370", "unit"}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {4097}, {255, 27, 27}}) {
-      for (const char* impl : {"compiled", "library"}) {
+      for (const char* impl : {"compiled", "library", "expert"}) {
         const kernels::OperatorCase c = {.op = "add", .shape = shape, .dtype = ir::Type::kF16};
         CaseSettings settings;
         settings.impl = impl;
@@ -170,7 +180,7 @@ TEST(OperatorsTest, EveryMachine) {
 }
 
 TEST(OperatorsTest, ProcessorTargets) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     for (const ir::Type type : {ir::Type::kF16, ir::Type::kBF16, ir::Type::kF32, ir::Type::kF64,
                                 ir::Type::kI32, ir::Type::kU8}) {
       if (op.floats_only && !ir::IsFloat(type)) continue;
@@ -189,7 +199,7 @@ TEST(OperatorsTest, ProcessorTargets) {
 }
 
 TEST(OperatorsTest, ByWayOfC) {
-  for (const kernels::Operator& op : kernels::Operators()) {
+  for (const kernels::Operator& op : ElementwiseOperators()) {
     const kernels::OperatorCase c = {.op = op.name, .shape = {63, 65}, .dtype = ir::Type::kF16};
     CaseSettings settings;
     settings.target = "c";
@@ -219,7 +229,7 @@ TEST(OperatorsTest, RandomCases) {
   };
   for (int round = 0; round < 100; ++round) {
     kernels::OperatorCase c;
-    const auto operators = kernels::Operators();
+    const auto operators = ElementwiseOperators();
     const kernels::Operator& op = operators[pick(0, operators.size() - 1)];
     const std::vector<ir::Type>& types = CardTypes(op);
     c.op = op.name;
@@ -228,7 +238,8 @@ TEST(OperatorsTest, RandomCases) {
     CaseSettings settings;
     settings.seed = random();
     settings.config = std::array{"mlu270", "mlu370", "unit"}[pick(0, 2)];
-    settings.impl = IsInLibrary(op) && pick(0, 3) == 0 ? "library" : "compiled";
+    settings.impl = std::array{"library", "expert", "compiled", "compiled"}[pick(0, 3)];
+    if (!IsInLibrary(op)) settings.impl = "compiled";
     settings.overrides = {StrCat("core.nmem_kib=", pick(1, 8) * 16),
                           StrCat("card.clusters=", pick(1, 4)),
                           StrCat("cluster.cores=", pick(1, 4))};
@@ -271,7 +282,7 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   EXPECT_EQ(
       error({.op = "frobnicate", .shape = {1}, .dtype = ir::Type::kF16}, {}),
       "no operator is named 'frobnicate'; there are: add, sub, mul, div, max, min, adds, subs, "
-      "muls, maxs, mins, relu, leaky_relu, sigmoid, tanh, exp, abs, clip");
+      "muls, maxs, mins, relu, leaky_relu, sigmoid, tanh, exp, abs, clip, conv2d");
   CaseSettings s;
   s.target = "tpu";
   EXPECT_EQ(error(add, s), "no target is named 'tpu'; there are: diannao, cpu, c, interp");
@@ -300,6 +311,8 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   s = {};
   s.impl = "library";
   EXPECT_EQ(error({.op = "clip", .shape = {4}}, s), "the library has no kernel for 'clip'");
+  s.impl = "expert";
+  EXPECT_EQ(error({.op = "clip", .shape = {4}}, s), "the expert has no kernel for 'clip'");
   EXPECT_THAT(error({.op = "add", .shape = {1 << 20, 1 << 20}, .dtype = ir::Type::kF16}, {}),
               HasSubstr("expected fewer than 2^40 elements"));
   s = {};

@@ -83,12 +83,9 @@ absl::StatusOr<std::vector<Row>> SelectRows(const benchmarks::Suite& suite,
 
 absl::StatusOr<CaseReport> RunRowCase(const Row& row, const Implementation& implementation,
                                       const BenchSettings& settings) {
-  // Before the shape, which an operator that does not exist can not explain.
-  const absl::Status exists =
-      kernels::FindOperator({.op = row.suite_case.op, .shape = {}}).status();
-  if (absl::IsNotFound(exists)) return exists;
-  ASSIGN_OR_RETURN(kernels::OperatorCase c,
-                   ParseCase(row.suite_case.op, row.suite_case.shape, row.suite_case.dtype));
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase({.op = row.suite_case.op,
+                                                       .shape = row.suite_case.shape,
+                                                       .dtype = row.suite_case.dtype}));
   CaseSettings case_settings;
   case_settings.impl = implementation.impl;
   case_settings.config = settings.config;

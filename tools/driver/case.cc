@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compiler/codegen/c/run_c.h"
@@ -15,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
+#include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/files.h"
@@ -46,6 +48,39 @@ std::vector<ir::Argument> Arguments(std::vector<ir::Tensor>& tensors) {
   std::vector<ir::Argument> arguments;
   for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
   return arguments;
+}
+
+std::vector<simulator::Argument> Arguments(const BuiltProgram& built,
+                                           std::vector<ir::Tensor>& tensors) {
+  std::vector<simulator::Argument> arguments;
+  size_t next = 0;
+  for (size_t i = 0; i < built.program.params.size(); ++i) {
+    const isa::ProgramParam& param = built.program.params[i];
+    if (!param.is_tensor) {
+      arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+      continue;
+    }
+    POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+    if (!param.any_shape) tensors[next].shape = param.shape;
+    arguments.push_back(simulator::Argument::Of(&tensors[next++]));
+  }
+  return arguments;
+}
+
+// Of a run on tensors of zeros: values change no cycle.
+absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
+                                      absl::Span<const kernels::TensorSpec> specs,
+                                      const Target& target) {
+  std::vector<ir::Tensor> tensors;
+  for (const kernels::TensorSpec& spec : specs) tensors.emplace_back(spec.type, spec.shape);
+  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+  simulator::RunOptions options;
+  options.machine = target.machine;
+  options.check_hazards = false;
+  ASSIGN_OR_RETURN(
+      const simulator::RunResult result,
+      simulator::Run(*target.instructions, built.program, Arguments(built, tensors), options));
+  return result.cycles;
 }
 
 // Median time of running `run`, which has run before, in nanoseconds; about 50 ms in all.
@@ -94,18 +129,33 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
 
 }  // namespace
 
-absl::StatusOr<OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                       const std::string& dtype, std::optional<double> scalar) {
+absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
   OperatorCase c;
-  c.op = op;
-  c.scalar = scalar;
-  ASSIGN_OR_RETURN(c.shape, kernels::ParseShape(shape));
-  const std::optional<ir::Type> type = ir::ParseType(dtype);
+  c.op = text.op;
+  c.scalar = text.scalar;
+  RETURN_IF_ERROR(kernels::ParseShapes(text.shape, c));
+  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
   if (!type) {
-    return InvalidInput("dtype '", dtype,
+    return InvalidInput("dtype '", text.dtype,
                         "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
   }
   c.dtype = *type;
+  for (const std::string& attribute : text.attributes) {
+    const size_t equals = attribute.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidInput("--attr: expected name=value, found '", attribute, "'");
+    }
+    c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
+  }
+  for (const std::string& choice : text.schedule) {
+    const size_t equals = choice.find('=');
+    int64_t value;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtoi(ToAbsl(choice).substr(equals + 1), &value)) {
+      return InvalidInput("--schedule: expected name=number, found '", choice, "'");
+    }
+    c.schedule[choice.substr(0, equals)] = value;
+  }
   return c;
 }
 
@@ -118,11 +168,15 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   nlohmann::ordered_json json;
   json["op"] = operator_case.op;
   json["shape"] = operator_case.shape;
+  if (!operator_case.operands.empty()) json["operand_shapes"] = operator_case.operands;
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  if (!operator_case.attributes.empty()) json["attributes"] = operator_case.attributes;
   if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
+  if (!operator_case.schedule.empty()) json["schedule"] = operator_case.schedule;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
+  if (!host_step.empty()) json["host_step"] = host_step;
   json["ok"] = ok;
   json["max_abs_error"] = max_abs_error;
   json["max_rel_error"] = max_rel_error;
@@ -196,18 +250,16 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
   return InvalidInput("no target is named '", name, "'; there are: ", names);
 }
 
-absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, std::optional<double> scalar,
-                                         const Target& target) {
-  if (what.ends_with(".nir")) {
-    ASSIGN_OR_RETURN(std::string text, ReadFile(what));
-    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what));
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target) {
+  if (what.op.ends_with(".nir")) {
+    ASSIGN_OR_RETURN(std::string text, ReadFile(what.op));
+    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what.op));
     for (const ir::Function& function : module.functions) {
-      RETURN_IF_ERROR(WithContext(what, ir::Verify(function)));
+      RETURN_IF_ERROR(WithContext(what.op, ir::Verify(function)));
     }
     return module;
   }
-  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what, shape, dtype, scalar));
+  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what));
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
   return ir::Module{function.context, {function}};
@@ -217,21 +269,18 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                                           const std::string& impl,
                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-  BuiltProgram built;
-  if (impl == "library") {
-    ASSIGN_OR_RETURN(kernels::LibraryKernel kernel, kernels::FindLibraryKernel(c, target));
-    built.program = std::move(kernel.program);
-    built.scalars = std::move(kernel.scalars);
-    return built;
-  }
+  if (impl == "library") return kernels::FindLibraryKernel(c, target);
   if (impl == "expert") {
-    return absl::NotFoundError(StrCat("there is no expert kernel for '", c.op, "'"));
+    return kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
+      return MeasureCycles(kernel, op->tensors(c), target);
+    });
   }
   if (impl != "compiled") {
     return InvalidInput("no implementation is named '", impl,
                         "'; there are: compiled, library, expert");
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
+  BuiltProgram built;
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalars.assign(built.program.params.size(), 0);
   return built;
@@ -261,28 +310,20 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     report.compile_ms = MillisecondsSince(compile_start);
   }
 
+  const size_t inputs = specs.size() - 1;
   std::vector<ir::Tensor> tensors;
   for (size_t i = 0; i < specs.size(); ++i) {
-    tensors.push_back(i < op->inputs
+    tensors.push_back(i < inputs
                           ? ir::RandomTensor(specs[i].type, specs[i].shape, settings.seed + i)
                           : ir::Tensor(specs[i].type, specs[i].shape));
   }
-  std::vector<ir::Tensor> expected(tensors.begin() + op->inputs, tensors.end());
-  op->reference(c, absl::MakeSpan(tensors).subspan(0, op->inputs), absl::MakeSpan(expected));
+  std::vector<ir::Tensor> expected(tensors.begin() + inputs, tensors.end());
+  op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
   if (built) {
-    std::vector<simulator::Argument> arguments;
-    size_t next = 0;
-    for (size_t i = 0; i < built->program.params.size(); ++i) {
-      const isa::ProgramParam& param = built->program.params[i];
-      if (!param.is_tensor) {
-        arguments.push_back(simulator::Argument::Scalar(built->scalars[i]));
-        continue;
-      }
-      POLYNAO_CHECK(next < tensors.size()) << built->program.name;
-      if (!param.any_shape) tensors[next].shape = param.shape;
-      arguments.push_back(simulator::Argument::Of(&tensors[next++]));
-    }
+    report.host_step = built->host_step;
+    if (built->prepare) tensors[0] = built->prepare(tensors[0]);
+    const std::vector<simulator::Argument> arguments = Arguments(*built, tensors);
     const simulator::RunOptions options = {
         .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
     const Clock::time_point simulate_start = Clock::now();
@@ -321,7 +362,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   const double tolerance = kernels::ToleranceOf(*op, c, target);
   report.ok = true;
   for (size_t i = 0; i < expected.size(); ++i) {
-    ir::Tensor& actual = tensors[op->inputs + i];
+    ir::Tensor& actual = tensors[inputs + i];
     actual.shape = expected[i].shape;
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);

@@ -13,6 +13,7 @@
 #include "compiler/target/target.h"
 #include "isa/machine.h"
 #include "isa/program.h"
+#include "kernels/library/kernel.h"
 #include "kernels/te/operators.h"
 #include "nlohmann/json.hpp"
 #include "simulator/report.h"
@@ -22,7 +23,7 @@ namespace polynao::driver {
 
 struct CaseSettings {
   std::string target = "diannao";
-  std::string impl = "compiled";       // or "library"
+  std::string impl = "compiled";       // or "library", "expert"
   std::string config = "mlu270";       // a name in simulator/configs, or a path
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
   uint64_t seed = 1;
@@ -32,11 +33,19 @@ struct CaseSettings {
   std::vector<std::string> without;
 };
 
-// A case from the words of the command line: "add", "255x27x27", "f16". Errors: a shape or a type
-// that is none. Whether there is such an operator is for FindOperator to say.
-absl::StatusOr<kernels::OperatorCase> ParseCase(const std::string& op, std::string_view shape,
-                                                const std::string& dtype,
-                                                std::optional<double> scalar = {});
+// A case in the words of the command line.
+struct CaseText {
+  std::string op;     // "add"; where a file may stand too: FILE.nir
+  std::string shape;  // "255x27x27", "56x56x256,128x3x3x256"
+  std::string dtype = "f16";
+  std::optional<double> scalar = {};
+  std::vector<std::string> attributes = {};  // "stride=2"
+  std::vector<std::string> schedule = {};    // "tile=4096"
+};
+
+// The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
+// operator is for FindOperator to say.
+absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text);
 
 struct CaseReport {
   kernels::OperatorCase operator_case;
@@ -45,6 +54,8 @@ struct CaseReport {
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
+  // What the host did before the program started, which is not in its cycles; empty: nothing.
+  std::string host_step;
   double compile_ms = 0;
   // DianNao.
   std::optional<isa::Machine> machine;
@@ -65,19 +76,14 @@ absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
 // The target of that name; accelerators point to `machine`, which must outlive it.
 absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
 
-// The functions of a .nir file, checked; or, if `what` does not end in .nir, the operator of that name
-// as its tensor expression is lowered for `target`, before any pass. `scalar`: OperatorCase::scalar.
-absl::StatusOr<ir::Module> LoadFunctions(const std::string& what, const std::string& shape,
-                                         const std::string& dtype, std::optional<double> scalar,
-                                         const Target& target);
+// The functions of a .nir file, checked; or, if what.op does not end in .nir, the operator of that
+// name as its tensor expression is lowered for `target`, before any pass.
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
-// `without`, or from kernels/library. NotFound: there is no such implementation of this operator.
-struct BuiltProgram {
-  isa::Program program;
-  // Values of the program's scalar parameters, in order among all parameters (tensors: unused).
-  std::vector<int64_t> scalars;
-};
+// `without`, or from kernels/library; `expert` tries some on the simulator. NotFound: there is no such
+// implementation of this operator.
+using BuiltProgram = kernels::HandWrittenKernel;
 absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
                                           const std::string& impl,
                                           const std::vector<std::string>& without = {});

@@ -17,14 +17,12 @@ namespace polynao::driver {
 namespace {
 
 struct CompileFlags {
-  std::string what;
-  std::string shape;
-  std::string dtype = "f16";
-  std::optional<double> scalar;
+  CaseText what;  // an operator or FILE.nir
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
   std::string directory;
+  bool explain = false;
 };
 
 struct OutputFile {
@@ -33,9 +31,15 @@ struct OutputFile {
 };
 
 // The files of one function for a target.
-absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target) {
+absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target,
+                                                 bool explain) {
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
-  RETURN_IF_ERROR(RunPasses(function, passes, target));
+  PipelineOptions options;
+  options.explain = explain;
+  options.on_step = [](const PipelineOptions::Step& step) {
+    for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
+  };
+  RETURN_IF_ERROR(RunPasses(function, passes, target, options));
   const std::string& name = function.name;
   std::vector<OutputFile> files = {{StrCat(name, ".nir"), ir::Print(function)}};
   if (target.name == "diannao") {
@@ -61,12 +65,12 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module,
-                   LoadFunctions(flags.what, flags.shape, flags.dtype, flags.scalar, target));
+  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target));
+    ASSIGN_OR_RETURN(std::vector<OutputFile> made,
+                     Generate(std::move(function), target, flags.explain));
     for (OutputFile& file : made) files.push_back(std::move(file));
   }
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
@@ -83,16 +87,16 @@ absl::Status Compile(const CompileFlags& flags) {
 void AddCompileCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* command = app.add_subcommand("compile", "write the code of an operator or a .nir file");
-  command->add_option("WHAT", flags->what, "an operator, or FILE.nir")->required();
-  command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
-  command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
-  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
+  command->add_option("WHAT", flags->what.op, "an operator, or FILE.nir")->required();
+  AddCaseOptions(*command, flags->what);
   command
       ->add_option("--target", flags->target,
                    "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c) or interp (.nir)")
       ->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  command->add_flag("--explain", flags->explain,
+                    "print why marked loops became no instruction, on stderr");
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {
     action = [flags] { return Outcome{.status = Compile(*flags), .values_agree = true}; };

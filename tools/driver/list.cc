@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
@@ -20,7 +21,14 @@ void Row(std::string_view name, std::string_view text, int width = 24) {
 
 absl::Status List(const std::string& what) {
   if (what == "ops") {
-    for (const kernels::Operator& op : kernels::Operators()) Row(op.name, op.doc);
+    for (const kernels::Operator& op : kernels::Operators()) {
+      Row(op.name, op.doc);
+      if (op.shapes.size() > 1) Row("", StrCat("--shape=", absl::StrJoin(op.shapes, ",")));
+      for (const kernels::OperatorAttribute& a : op.attributes) {
+        Row("", StrCat("--attr ", a.name, "=", a.default_value, ": ", a.doc,
+                       a.words.empty() ? "" : StrCat(" (", absl::StrJoin(a.words, ", "), ")")));
+      }
+    }
   } else if (what == "passes") {
     for (const PassInfo& pass : Passes()) {
       Row(pass.name,

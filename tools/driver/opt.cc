@@ -15,10 +15,7 @@ namespace polynao::driver {
 namespace {
 
 struct OptFlags {
-  std::string file;  // or an operator
-  std::string shape;
-  std::string dtype = "f16";
-  std::optional<double> scalar;
+  CaseText what;  // an operator or FILE.nir
   std::string passes;
   std::string target = "diannao";
   std::string config = "mlu270";
@@ -28,6 +25,7 @@ struct OptFlags {
   bool check = false;
   bool print_after_all = false;
   bool stats = false;
+  bool explain = false;
   bool time = false;
   uint64_t seed = 1;
   std::string output;
@@ -36,8 +34,7 @@ struct OptFlags {
 absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module,
-                   LoadFunctions(flags.file, flags.shape, flags.dtype, flags.scalar, target));
+  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));
@@ -50,6 +47,7 @@ absl::Status Opt(const OptFlags& flags) {
   options.skip = flags.skip;
   options.stop_after = flags.stop_after;
   options.stats = flags.stats;
+  options.explain = flags.explain;
   options.on_step = [&](const PipelineOptions::Step& step) {
     if (flags.time || flags.stats) {
       std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
@@ -60,13 +58,14 @@ absl::Status Opt(const OptFlags& flags) {
         }
       }
     }
+    for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
     if (flags.print_after_all) {
       std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
                    ir::Print(*step.function).c_str());
     }
   };
   for (ir::Function& function : module.functions) {
-    RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"),
+    RETURN_IF_ERROR(WithContext(StrCat(flags.what.op, ": function '", function.name, "'"),
                                 RunPasses(function, passes, target, options)));
   }
   const std::string printed = ir::Print(module);
@@ -80,11 +79,10 @@ absl::Status Opt(const OptFlags& flags) {
 void AddOptCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<OptFlags>();
   CLI::App* command = app.add_subcommand("opt", "run passes on loop IR and print the result");
-  command->add_option("FILE", flags->file, "a .nir file, or an operator as lowered for the target")
+  command
+      ->add_option("FILE", flags->what.op, "a .nir file, or an operator as lowered for the target")
       ->required();
-  command->add_option("--shape", flags->shape, "of an operator: 255x27x27");
-  command->add_option("--dtype", flags->dtype, "of an operator")->capture_default_str();
-  command->add_option("--scalar", flags->scalar, "the number that an operator takes");
+  AddCaseOptions(*command, flags->what);
   command->add_option("--passes", flags->passes,
                       "passes as a,b(c=1); default: the target's pipeline");
   command->add_option("--target", flags->target, "what the passes compile for")
@@ -99,6 +97,8 @@ void AddOptCommand(CLI::App& app, Action& action) {
   command->add_flag("--print-after-all", flags->print_after_all,
                     "print the function after each pass, on stderr");
   command->add_flag("--stats", flags->stats, "print what each pass did, on stderr");
+  command->add_flag("--explain", flags->explain,
+                    "print why marked loops became no instruction, on stderr");
   command->add_flag("--time", flags->time, "print each pass's time, on stderr");
   command->add_option("-o", flags->output, "file to write instead of stdout");
   command->callback([&action, flags] {

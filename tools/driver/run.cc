@@ -14,10 +14,7 @@ namespace polynao::driver {
 namespace {
 
 struct RunFlags {
-  std::string op;
-  std::string shape;
-  std::string dtype = "f16";
-  std::optional<double> scalar;
+  CaseText text;
   CaseSettings settings;
   bool no_hazards = false;
   std::string trace;
@@ -27,7 +24,7 @@ struct RunFlags {
 
 void PrintReport(const CaseReport& report) {
   std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
-              kernels::ShapeText(report.operator_case.shape).c_str(),
+              kernels::ShapesText(report.operator_case).c_str(),
               std::string(ir::TypeName(report.operator_case.dtype)).c_str(),
               report.settings.target.c_str(), report.settings.impl.c_str(),
               report.ok ? "values agree"
@@ -37,6 +34,9 @@ void PrintReport(const CaseReport& report) {
                 static_cast<long long>(report.simulated->cycles),
                 static_cast<long long>(report.bound_cycles), report.efficiency(),
                 static_cast<long long>(report.simulated->instruction_count()));
+    if (!report.host_step.empty()) {
+      std::printf("  before it, not in the cycles, the host %s\n", report.host_step.c_str());
+    }
     std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
                 report.simulate_ms);
   } else if (report.time_ns) {
@@ -45,8 +45,7 @@ void PrintReport(const CaseReport& report) {
 }
 
 absl::StatusOr<bool> Run(RunFlags& flags) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c,
-                   ParseCase(flags.op, flags.shape, flags.dtype, flags.scalar));
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.text));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "
@@ -78,11 +77,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command =
       app.add_subcommand("run", "compile an operator, run it, compare it with its reference");
-  command->add_option("OP", flags->op, "an operator (nao list ops)")->required();
-  command->add_option("--shape", flags->shape, "255x27x27")->required();
-  command->add_option("--dtype", flags->dtype, "element type")->capture_default_str();
-  command->add_option("--scalar", flags->scalar,
-                      "the number that an operator takes (adds, ..., leaky_relu, clip)");
+  command->add_option("OP", flags->text.op, "an operator (nao list ops)")->required();
+  AddCaseOptions(*command, flags->text)->required();
   command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")

@@ -1,0 +1,446 @@
+#include "kernels/te/convolution.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "compiler/target/target.h"
+#include "compiler/te/graph.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
+#include "kernels/reference/convolution.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ir::Expr;
+using ir::Type;
+using te::Axis;
+using te::Schedule;
+using te::Tensor;
+
+int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+
+// A case of conv2d, its attributes read.
+struct Conv : ConvLayer {
+  Type in, sum, out;
+
+  Conv(const Operator& op, const OperatorCase& c) {
+    h = c.shape[0], w = c.shape[1], ci = c.shape[2];
+    co = c.operands[0][0], kh = c.operands[0][1], kw = c.operands[0][2];
+    stride = *AttributeInt(op, c, "stride");
+    dilation = *AttributeInt(op, c, "dilation");
+    groups = *AttributeInt(op, c, "groups");
+    const std::optional<int64_t> pad = AttributeInt(op, c, "pad");
+    pad_h = pad.value_or(dilation * (kh - 1) / 2);
+    pad_w = pad.value_or(dilation * (kw - 1) / 2);
+    bias = AttributeInt(op, c, "bias") != 0;
+    relu = AttributeInt(op, c, "relu") != 0;
+    in = c.dtype;
+    sum = ir::IsInt(in) ? Type::kI32 : Type::kF32;
+    out = *ir::ParseType(AttributeWord(op, c, "out"));
+    if (!absl::SimpleAtod(AttributeWord(op, c, "scale"), &scale))
+      scale = ir::IsInt(in) ? 0x1p-6 : 1;
+  }
+
+  int64_t filter_elements() const { return kh * kw * group_ci(); }  // of one output channel
+  // Rows of the image that `rows` rows of the output read; columns likewise.
+  int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
+  int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
+  bool is_scaled() const { return out != sum; }
+};
+
+Expr To(Type type, Expr value) { return value.context().Cast(type, value); }
+Expr Within(Expr v, int64_t begin, int64_t count) { return ir::And(begin <= v, v < begin + count); }
+
+// [tensor-program conv begin]
+// The tensors of a convolution, in the order of their computation.
+struct Tensors {
+  Tensor x, f, b;                         // inputs
+  Tensor padded;                          // x with zeros around it
+  Tensor sums;                            // the convolution
+  std::vector<Tensor> steps;              // from the sums to the output, elementwise
+  std::vector<const char*> instructions;  // of the steps
+};
+
+Tensors Express(te::Graph& g, const Conv& k) {
+  Tensors t;
+  t.x = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
+  t.f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.in);
+  if (k.bias) t.b = g.Placeholder("B", {k.co}, k.sum);
+  t.padded = g.Compute("P", {k.h + 2 * k.pad_h, k.w + 2 * k.pad_w, k.ci},
+                       [&](Expr y, Expr x, Expr c) {
+                         const Expr value = t.x(y - k.pad_h, x - k.pad_w, c);
+                         if (k.pad_h == 0 && k.pad_w == 0) return value;
+                         return te::Select(
+                             ir::And(Within(y, k.pad_h, k.h), Within(x, k.pad_w, k.w)), value, 0.0);
+                       },
+                       {"y", "x", "c"});
+  const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s = g.ReduceAxisOf("s", k.kw);
+  const te::ReduceAxis i = g.ReduceAxisOf("i", k.group_ci());
+  const int64_t group_co = k.co / k.groups;
+  t.sums = g.Compute("S", {k.ho(), k.wo(), k.co},
+                     [&](Expr y, Expr x, Expr c) {
+                       const Expr from = k.groups == 1 ? Expr(i) : c / group_co * k.group_ci() + i;
+                       const Expr value = t.padded(y * k.stride + r * k.dilation,
+                                                   x * k.stride + s * k.dilation, from);
+                       return te::ReduceSum(To(k.sum, value) * To(k.sum, t.f(c, r, s, i)), r, s, i);
+                     },
+                     {"y", "x", "c"});
+  const auto step = [&](const char* name, const char* instruction, const auto& value) {
+    const Tensor last = t.steps.empty() ? t.sums : t.steps.back();
+    t.steps.push_back(g.Compute(name, last.shape(),
+                                [&](Expr y, Expr x, Expr c) { return value(last(y, x, c), c); },
+                                {"y", "x", "c"}));
+    t.instructions.push_back(instruction);
+  };
+  if (k.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + t.b(c); });
+  if (k.is_scaled()) {
+    if (k.sum != Type::kF32) step("R", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
+    if (k.scale != 1)
+      step("RS", "muls", [&](Expr v, Expr) { return v * ir::ConstantLike(v, k.scale); });
+  }
+  if (k.relu) step("RR", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
+  if (k.is_scaled() && k.out != Type::kF32) {
+    step("Y", "cast", [&](Expr v, Expr) { return To(k.out, v); });
+  }
+  return t;
+}
+// [tensor-program conv end]
+
+// How the card's cores share a convolution. Clusters take runs of `cluster_rows` rows of the output;
+// their cores take blocks of `core_rows` rows and `core_columns` columns of those, tile by tile, for
+// `block` output channels at a time, whose filters stay in WMEM.
+struct Tiling {
+  int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
+  int64_t rows = 0, columns = 0;  // of a tile
+  int64_t block = 0;
+  bool shared = false;  // filters go by way of SMEM
+  double cycles = 0;    // by the cost model
+  ScheduleChoice choice = {};
+};
+
+// What a tiling costs. Stated simply, to choose by, not to predict: the steps of the pipeline each
+// take as long as the slowest of tensor and vector unit, the core's IO-DMA, and the core's share
+// of GMEM; before the first step filters and a tile come, after the last one a tile leaves.
+class CostModel {
+ public:
+  CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.in)) {}
+
+  // Bytes of one core's NMEM: images twice (one is computed while the next one comes), sums, each
+  // step's type once, the output twice.
+  int64_t NmemBytes(const Tiling& t) const {
+    const auto aligned = [](int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); };
+    const int64_t pixels = t.rows * t.columns * Lanes(t);
+    int64_t bytes = 2 * aligned(ImageBytes(t)) + aligned(pixels * 4) +
+                    2 * aligned(pixels * ir::ByteSize(k_.out));
+    if (k_.is_scaled()) bytes += aligned(pixels * 4);
+    if (k_.bias) bytes += aligned(pixels * 4) + aligned(4 * RoundUp(k_.co, kLanes));
+    return bytes;
+  }
+  int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
+  int64_t SmemBytes(const Tiling& t) const { return t.block * k_.filter_elements() * bytes_; }
+
+  double Cycles(const Tiling& t) const {
+    const double tiles = CeilDiv(t.core_rows, t.rows) * CeilDiv(t.core_columns, t.columns);
+    const double blocks = CeilDiv(k_.co, t.block);
+    const double cores = static_cast<double>(m_.cores());
+    const double gmem_share = m_.gmem_bytes_per_cycle() / cores;
+    const double port = Get("io_dma.port_bytes");
+    // Compute queue.
+    const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
+    const double steps = 1.0 + (k_.is_scaled() ? 3 : 0) + k_.bias + k_.relu;
+    const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
+                           steps * (Get("vector.start") + pixels * 4 / Get("vector.bytes")) +
+                           static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
+    // IO queue: rows of an image, rows of the output.
+    const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.out));
+    const bool whole_rows = t.columns >= k_.wo() && t.block >= k_.co;
+    const double segments = whole_rows ? 1 : t.rows;
+    const double latency = Get("gmem.latency");
+    const double load = Get("io_dma.start") + latency + static_cast<double>(ImageBytes(t)) / port;
+    const double store = Get("io_dma.start") + segments * latency + t.rows * out_row / port;
+    // GMEM: what one step of all cores moves. Rows that tiles share come from the cache, if any.
+    const double fresh_rows =
+        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : ImageRows(t);
+    const double fresh = fresh_rows * ImageColumns(t) * k_.ci * bytes_;
+    const double gmem = (fresh + t.rows * out_row) / gmem_share;
+    // Filters: GMEM to SMEM (or each core by itself), then to WMEM.
+    const double filters = static_cast<double>(SmemBytes(t));
+    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle();
+    const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
+    const double sync = Get("sync.drain") + Get("io_dma.start");
+    const double step = std::max({compute, load + store, gmem}) + sync;
+    return blocks * (from + to + latency + load + (tiles + 1) * sync + tiles * step + store +
+                     std::min(compute, load + store));
+  }
+
+  static constexpr int64_t kLanes = 64;
+  int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
+  int64_t ImageColumns(const Tiling& t) const { return k_.InputColumns(t.columns); }
+  int64_t ImageBytes(const Tiling& t) const {
+    return ImageRows(t) * ImageColumns(t) * k_.ci * bytes_;
+  }
+  // Bytes from one filter to the next in a bank.
+  int64_t FilterPitch() const { return RoundUp(k_.filter_elements() * bytes_, 64); }
+  static int64_t Lanes(const Tiling& t) { return RoundUp(t.block, kLanes); }
+
+ private:
+  double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
+  bool HasCache() const {
+    const auto it = m_.parameters.find("gmem.cache_kib");
+    return it != m_.parameters.end() && it->second > 0;
+  }
+  double Macs() const { return Get(StrCat("tensor.macs_", ir::TypeName(k_.in))); }
+
+  const Conv& k_;
+  const isa::Machine& m_;
+  const int64_t bytes_;
+};
+
+// All tilings that fit and agree with `wanted`, the cheapest first.
+absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m,
+                                            const ScheduleChoice& wanted) {
+  const CostModel cost(k, m);
+  std::vector<Tiling> tilings;
+  int64_t least_nmem = INT64_MAX, least_wmem = INT64_MAX;
+  const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
+  for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
+    if (m.cores_per_cluster() % across != 0) continue;
+    Tiling t = {.cluster_rows = cluster_rows};
+    t.core_columns = CeilDiv(k.wo(), across);
+    t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
+    for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
+      t.block = std::min(block, k.co);
+      t.shared = cost.SmemBytes(t) <= m.smem_bytes();
+      for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
+        for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
+          t.columns = CeilDiv(t.core_columns, parts);
+          t.choice = {
+              {"across", across}, {"block", t.block}, {"columns", t.columns}, {"rows", t.rows}};
+          const int64_t nmem = cost.NmemBytes(t);
+          const int64_t wmem = cost.WmemBytes(t);
+          least_nmem = std::min(least_nmem, nmem);
+          least_wmem = std::min(least_wmem, wmem);
+          if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted)) continue;
+          t.cycles = cost.Cycles(t);
+          tilings.push_back(t);
+        }
+      }
+    }
+  }
+  if (least_nmem > m.nmem_bytes() || least_wmem > m.wmem_bytes()) {
+    return absl::ResourceExhaustedError(StrCat(
+        "operator conv2d: its smallest tile needs ", least_nmem, " bytes of nmem, which has ",
+        m.nmem_bytes(), ", and ", least_wmem, " bytes of wmem, which has ", m.wmem_bytes()));
+  }
+  if (tilings.empty()) {
+    return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
+                        " (there are across, block, columns, rows)");
+  }
+  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
+    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+  });
+  return tilings;
+}
+
+// [tensor-program conv begin]
+// Rows over clusters, rows and columns over cores. The memory core brings the filters to SMEM, each
+// core its copy to WMEM; then tile by tile: image in, with zeros around, convolution, steps, out.
+absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tiling) {
+  const Tensor y = t.steps.empty() ? t.sums : t.steps.back();
+  const Tensor shared = tiling.shared ? s.CacheRead(t.f, "smem") : t.f;
+  const Tensor filters = s.CacheRead(shared, "wmem");
+  const Tensor bias = t.b ? s.CacheRead(t.b, "nmem") : t.b;
+  const Tensor result = s.CacheWrite(y, "nmem");
+  (t.steps.empty() ? t.sums : t.steps.back()) = result;
+  auto [cid, row] = s[y].Split(s[y].axis(0), tiling.cluster_rows);
+  auto [core_row, core_y] = s[y].Split(row, tiling.core_rows);
+  auto [tile_row, yy] = s[y].Split(core_y, tiling.rows);
+  auto [core_column, core_x] = s[y].Split(s[y].axis(1), tiling.core_columns);
+  auto [tile_column, xx] = s[y].Split(core_x, tiling.columns);
+  auto [block, c] = s[y].Split(s[y].axis(2), tiling.block);
+  s[y].Reorder({cid, block, core_row, core_column, tile_row, tile_column, yy, xx, c});
+  const Axis tid = s[y].Fuse(core_row, core_column);
+  const Axis tile = s[y].Fuse(tile_row, tile_column);
+  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
+  if (tiling.shared) {
+    s[shared].ComputeAt(s[y], block).SetScope("smem").Pragma(s[shared].axis(0), "memcpy");
+  }
+  s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
+  if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");
+  const auto at_tile = [&](const Tensor& tensor, const char* instruction) {
+    s[tensor].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[tensor].axis(0), instruction);
+  };
+  at_tile(t.padded, "pad");
+  at_tile(t.sums, "conv");
+  for (size_t j = 0; j < t.steps.size(); ++j) {
+    at_tile(t.steps[j], t.instructions[j]);
+    const Tensor& before = j == 0 ? t.sums : t.steps[j - 1];
+    if (before.type() == t.steps[j].type()) s[t.steps[j]].InPlace(before);
+  }
+  s[t.padded].DoubleBuffer();
+  s[result].DoubleBuffer();
+  return Lower(s);
+}
+// [tensor-program conv end]
+
+// On the processor: the padded image once, then rows in parallel.
+absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Target& target) {
+  const Tensor& y = t.steps.empty() ? t.sums : t.steps.back();
+  for (size_t j = 0; j + 1 < t.steps.size(); ++j) s[t.steps[j]].ComputeInline();
+  if (!t.steps.empty()) s[t.sums].ComputeAt(s[y], s[y].axis(1));
+  if (target.name != "interp") s[y].Parallel(s[y].axis(0));
+  return Lower(s);
+}
+
+absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
+                                   const Target& target) {
+  te::Graph g("conv2d");
+  Tensors t = Express(g, k);
+  Schedule s(t.steps.empty() ? t.sums : t.steps.back());
+  if (target.machine == nullptr) return OnProcessor(s, t, target);
+  const std::string type(ir::TypeName(k.in));
+  if (target.instructions->Find(StrCat("conv.", type)) == nullptr ||
+      target.machine->Get(StrCat("tensor.macs_", type)) == 0) {
+    return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
+                        " has no convolution of that type (tensor.macs_", type, " = 0)");
+  }
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, wanted));
+  return OnCard(s, t, tilings[0]);
+}
+
+// How many of `extent` rows (or columns) of the image some window reads.
+int64_t ReadPlaces(int64_t extent, int64_t outputs, int64_t window, int64_t pad, const Conv& k) {
+  std::vector<bool> read(extent);
+  for (int64_t y = 0; y < outputs; ++y) {
+    for (int64_t r = 0; r < window; ++r) {
+      const int64_t at = y * k.stride + r * k.dilation - pad;
+      if (at >= 0 && at < extent) read[at] = true;
+    }
+  }
+  return std::count(read.begin(), read.end(), true);
+}
+
+absl::Status Check(const Operator& op, const OperatorCase& c) {
+  const auto wrong = [&](const auto&... words) {
+    return InvalidInput("operator conv2d ", ShapesText(c), ": ", words...);
+  };
+  switch (c.dtype) {
+    case Type::kI8:
+    case Type::kI16:
+    case Type::kF16:
+    case Type::kF32:
+      break;
+    default:
+      return InvalidInput("operator conv2d of ", ir::TypeName(c.dtype),
+                          ": expected i8, i16, f16 or f32");
+  }
+  if (c.shape.size() != 3 || c.operands[0].size() != 4) {
+    return wrong("expected 3 and 4 dimensions");
+  }
+  for (const auto& shape : {c.shape, c.operands[0]}) {
+    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
+      return wrong("expected extents of 1 and more");
+    }
+  }
+  for (const char* name : {"stride", "dilation", "groups", "bias", "relu"}) {
+    const std::optional<int64_t> value = AttributeInt(op, c, name);
+    const bool is_flag = std::string_view(name) == "bias" || std::string_view(name) == "relu";
+    if (!value || *value < (is_flag ? 0 : 1) || *value > (is_flag ? 1 : 1 << 20)) {
+      return wrong("attribute ", name, ": expected ", is_flag ? "0 or 1" : "1 or more", ", found '",
+                   AttributeWord(op, c, name), "'");
+    }
+  }
+  const std::optional<int64_t> pad = AttributeInt(op, c, "pad");
+  if (AttributeWord(op, c, "pad") != "same" && (!pad || *pad < 0 || *pad > 1 << 20)) {
+    return wrong("attribute pad: expected 'same' or 0 and more, found '",
+                 AttributeWord(op, c, "pad"), "'");
+  }
+  const Conv k(op, c);
+  if (k.ci % k.groups != 0 || k.co % k.groups != 0 || c.operands[0][3] != k.group_ci()) {
+    return wrong("with ", k.groups,
+                 " groups, expected filters of as many input channels as a group "
+                 "of the image's ",
+                 k.ci, " has, found ", c.operands[0][3]);
+  }
+  if (k.h + 2 * k.pad_h < k.dilation * (k.kh - 1) + 1 ||
+      k.w + 2 * k.pad_w < k.dilation * (k.kw - 1) + 1) {
+    return wrong("the filter is larger than the padded image");
+  }
+  if (ir::IsFloat(k.in) && (k.out == Type::kI32)) {
+    return wrong("attribute out: the sum of floats is no i32");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<Operator> ConvolutionOperators() {
+  Operator row;
+  row.name = "conv2d";
+  row.doc = "Y (HO, WO, CO) = scale * (X (H, W, CI) convolved with F (CO, KH, KW, CI) + B)";
+  row.shapes = {"image (H, W, CI)", "filters (CO, KH, KW, CI)"};
+  row.attributes = {
+      {"stride", "1", "distance between windows"},
+      {"pad", "same", "zeros on each side; same: as many as half a window"},
+      {"dilation", "1", "distance between a window's elements"},
+      {"groups", "1", "of channels that are convolved by themselves"},
+      {"bias", "0", "1: a third input B (CO) is added to the sums"},
+      {"relu", "0", "1: values below 0 become 0"},
+      {"scale", "auto", "factor of the sums; auto: 1/64 of integers, 1 of floats"},
+      {"out",
+       "f16",
+       "type of the output; i32: the sums of integers, not scaled",
+       {"f16", "f32", "i8", "i16", "i32"}},
+  };
+  const auto shared = std::make_shared<Operator>(row);
+  const auto conv = [shared](const OperatorCase& c) { return Conv(*shared, c); };
+  row.check = [shared](const OperatorCase& c) { return Check(*shared, c); };
+  row.tensors = [conv](const OperatorCase& c) {
+    const Conv k = conv(c);
+    std::vector<TensorSpec> specs = {{"X", c.dtype, c.shape}, {"F", c.dtype, c.operands[0]}};
+    if (k.bias) specs.push_back({"B", k.sum, {k.co}});
+    specs.push_back({"Y", k.out, {k.ho(), k.wo(), k.co}});
+    return specs;
+  };
+  row.work = [conv](const OperatorCase& c) {
+    const Conv k = conv(c);
+    const int64_t outputs = k.ho() * k.wo() * k.co;
+    isa::Work work;
+    const int64_t pixels =
+        ReadPlaces(k.h, k.ho(), k.kh, k.pad_h, k) * ReadPlaces(k.w, k.wo(), k.kw, k.pad_w, k);
+    work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.in) +
+                      outputs * ir::ByteSize(k.out) + (k.bias ? 4 * k.co : 0);
+    work.macs = outputs * k.filter_elements();
+    work.mac_type = k.in;
+    work.vector_elements = outputs * (k.bias + k.relu + (k.is_scaled() ? 1 : 0));
+    work.vector_type = Type::kF32;
+    return work;
+  };
+  row.reference = [conv](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                         absl::Span<ir::Tensor> out) {
+    const Conv k = conv(c);
+    ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
+  };
+  row.build = [conv](const OperatorCase& c, const Target& target) {
+    return Build(conv(c), c.schedule, target);
+  };
+  row.schedules = [conv](const OperatorCase& c,
+                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
+                     Tilings(conv(c), *target.machine, c.schedule));
+    std::vector<ScheduleChoice> choices;
+    for (const Tiling& t : tilings) choices.push_back(t.choice);
+    return choices;
+  };
+  return {row};
+}
+
+}  // namespace polynao::kernels

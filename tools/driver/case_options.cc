@@ -1,0 +1,25 @@
+#include "tools/driver/case.h"
+#include "tools/driver/commands.h"
+
+namespace polynao::driver {
+
+CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text) {
+  CLI::Option* shape = command.add_option(
+      "--shape", text.shape, "of an operator's inputs: 255x27x27, or 56x56x256,128x3x3x256");
+  command.add_option("--dtype", text.dtype, "element type of the inputs")->capture_default_str();
+  command.add_option("--scalar", text.scalar,
+                     "the number that an operator takes (adds, ..., leaky_relu, clip)");
+  command
+      .add_option("--attr", text.attributes,
+                  "attributes of an operator (nao list ops): --attr stride=2 --attr pad=0")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--schedule", text.schedule,
+                  "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  return shape;
+}
+
+}  // namespace polynao::driver
