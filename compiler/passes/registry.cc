@@ -97,17 +97,11 @@ absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& envi
 
 absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
   std::vector<StoragePlace> places;
-  ASSIGN_OR_RETURN(bool changed, Storage(function, environment.target, &places));
+  ASSIGN_OR_RETURN(bool changed,
+                   Storage(function, environment.target, environment.stats ? &places : nullptr));
   if (environment.stats != nullptr) {
-    std::map<std::string, int64_t> peak;
-    for (const StoragePlace& place : places) {
-      environment.stats->push_back(StrCat(place.scope, " ", place.begin, " .. ",
-                                          place.begin + place.bytes, "  ", place.buffer));
-      peak[place.scope] = std::max(peak[place.scope], place.begin + place.bytes);
-    }
-    for (const auto& [scope, bytes] : peak) {
-      environment.stats->push_back(
-          StrCat(scope, " peak ", bytes, " of ", environment.target.MemoryBytes(scope)));
+    for (std::string& line : StorageReport(places, environment.target)) {
+      environment.stats->push_back(std::move(line));
     }
   }
   return changed;
