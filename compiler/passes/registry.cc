@@ -55,9 +55,14 @@ absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment&
 
 absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& environment) {
   std::vector<TensorizeDecision> decisions;
-  ASSIGN_OR_RETURN(bool changed, Tensorize(function, environment.target,
-                                           environment.stats ? &decisions : nullptr));
+  const bool report = environment.stats != nullptr || environment.explanations != nullptr;
+  ASSIGN_OR_RETURN(bool changed,
+                   Tensorize(function, environment.target, report ? &decisions : nullptr));
   for (const TensorizeDecision& decision : decisions) {
+    if (environment.explanations != nullptr && !decision.explanation.empty()) {
+      environment.explanations->push_back(decision.explanation);
+    }
+    if (environment.stats == nullptr) continue;
     environment.stats->push_back(StrCat(decision.nest, "  -->  ",
                                         decision.instruction.empty()
                                             ? StrCat("(scalar) ", decision.reason)
@@ -211,9 +216,14 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
     const std::string context = StrCat("pass ", spec.name);
     std::optional<Function> before;
     if (options.check) before = ir::CloneInto(function, std::make_shared<ir::Context>());
-    PipelineOptions::Step step{
-        .pass = &spec, .function = &function, .changed = false, .milliseconds = 0, .stats = {}};
-    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr};
+    PipelineOptions::Step step{.pass = &spec,
+                               .function = &function,
+                               .changed = false,
+                               .milliseconds = 0,
+                               .stats = {},
+                               .explanations = {}};
+    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr,
+                                      options.explain ? &step.explanations : nullptr};
     const auto start = std::chrono::steady_clock::now();
     absl::StatusOr<bool> changed = pass->run(function, environment);
     if (!changed.ok()) return WithContext(context, changed.status());
