@@ -108,8 +108,9 @@ class Solver {
 
   bool Fail(const ParameterEquation& equation) {
     if (why_ != nullptr && why_->empty()) {
+      const Expr value = equation.value;
       *why_ = StrCat("'", ir::Print(equation.pattern), "' would have to be ",
-                     ir::Print(equation.value));
+                     value.Is(ExprKind::kIntImm) ? StrCat(value.int_value()) : ir::Print(value));
     }
     return false;
   }
