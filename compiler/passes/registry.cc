@@ -11,6 +11,7 @@
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/preprocess.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/storage.h"
@@ -33,6 +34,16 @@ absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::str
                         "'");
   }
   return value;
+}
+
+absl::StatusOr<bool> RunPreprocess(Function& function, const PassEnvironment& environment) {
+  std::vector<PreprocessDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Preprocess(function, environment.target,
+                                            environment.stats ? &decisions : nullptr));
+  for (const PreprocessDecision& decision : decisions) {
+    environment.stats->push_back(StrCat(decision.place, "  -->  ", decision.what));
+  }
+  return changed;
 }
 
 absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment& environment) {
@@ -100,6 +111,8 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
+      {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
+       RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
        "max_pieces=16 max_nest_pieces=64 only_in_pragmas=0", RunLoopPartition},
       {"flatten", "gives every buffer one dimension", "",
@@ -178,9 +191,12 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
 absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
   if (target.name == "diannao") {
     return ParsePasses(
-        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the
-        // partition sees short affine conditions.
-        "simplify,loop_partition,"
+        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the next
+        // two see short affine conditions. What reduces or pads gets rid of its guards without
+        // being split, and the layout that its instructions ask for ...
+        "simplify,preprocess,"
+        // ... and the guards that are left are taken out of the loops.
+        "loop_partition,"
         // The pieces' indices and extents become constants ...
         "simplify,flatten,simplify,"
         // ... which the patterns need. The pipeline sees queues only when there are instructions,
