@@ -215,6 +215,7 @@ struct Nest {
   std::vector<bool> bounds;         // by guard: put into the loops' bounds
   std::vector<Expr> outside;        // by guard: the condition of an if around the nest, or null
   std::vector<NestLoop> new_loops;  // with bounds
+  std::vector<bool> may_be_empty;   // by loop
   Expr some_outside;                // pad: some element is not inside
   int64_t lanes = 0;                // the loop over channels is split by it
   int64_t groups = 0;
@@ -481,7 +482,7 @@ class Preprocessor {
     return true;
   }
 
-  // select(inside, load, constant), in either order, nested; or a load alone.
+  // select(inside, load, constant), in either order, nested; or a load or a constant alone.
   bool FindPadding(Nest& nest) {
     Expr value = nest.leaves[0].store.value();
     while (value.Is(ExprKind::kSelect)) {
@@ -495,6 +496,11 @@ class Preprocessor {
         nest.guards.push_back({.condition = part, .forms = {}, .vars = {}, .is_inside = true});
       }
       value = value.operand(fills_else ? 1 : 2);
+    }
+    if (value.IsConst() && !nest.fill_value) {
+      // Nothing is inside.
+      nest.family = FindFamily("fill");
+      if (nest.family != nullptr) return true;
     }
     nest.inside_value = value;
     if (!value.Is(ExprKind::kLoad)) {
@@ -732,7 +738,11 @@ class Preprocessor {
       }
     }
     for (size_t k = 0; k < nest.loops.size(); ++k) {
-      nest.new_loops[k].extent = analyzer_.Simplify(ends[k] - nest.new_loops[k].min);
+      const Expr extent = analyzer_.Simplify(ends[k] - nest.new_loops[k].min);
+      nest.new_loops[k].extent = extent;
+      // What stood in the loop before may be so, too.
+      nest.may_be_empty.push_back(extent != nest.loops[k].extent &&
+                                  !analyzer_.CanProve(ConstantLike(extent, 0) < extent));
     }
     nest.some_outside = analyzer_.Simplify(some_outside);
   }
@@ -1299,7 +1309,8 @@ class Preprocessor {
   }
 
   Stmt BuildComputing(const Nest& nest) {
-    bool changed = nest.channels != 0;
+    const bool is_all_padding = nest.pragma.name() == kPad;
+    bool changed = nest.channels != 0 || is_all_padding;
     for (const Leaf& leaf : nest.leaves) {
       for (Expr condition : leaf.conditions) {
         bool stays = false;
@@ -1354,8 +1365,9 @@ class Preprocessor {
       StrAppend(&what, what.empty() ? "" : ", ", nest.channels, " channels");
       if (nest.lanes != 0) StrAppend(&what, " in groups of ", nest.lanes);
     }
-    if (what.empty()) what = "loops narrowed";
+    if (what.empty()) what = is_all_padding ? "fill" : "loops narrowed";
     Report(nest.pragma.body(), what);
+    if (is_all_padding) return c_.Pragma("fill", {}, body);
     return c_.Rebuild(nest.pragma, nest.pragma.operands(), {body});
   }
 
@@ -1399,6 +1411,11 @@ class Preprocessor {
       if (!condition) continue;
       outside = outside ? ir::And(outside, condition) : condition;
     }
+    for (size_t k = 0; k < nest.new_loops.size(); ++k) {
+      if (!nest.may_be_empty[k]) continue;
+      const Expr condition = IsNotEmpty(nest.new_loops[k].extent);
+      outside = outside ? ir::And(outside, condition) : condition;
+    }
     if (outside) copy = c_.If(outside, copy);
     std::string what = IsPad(nest) ? "memcpy of the part inside" : "copy";
     if (fill) {
@@ -1429,6 +1446,10 @@ class Preprocessor {
     const Stmt fill = c_.Pragma("fill", {}, body);
     return nest.some_outside.IsInt(1) ? fill : c_.If(nest.some_outside, fill);
   }
+
+  // An instruction's address must be in its buffer even if it moves nothing, so empty loops, which the
+  // copies become, get a condition around.
+  static Expr IsNotEmpty(Expr extent) { return ConstantLike(extent, 0) < extent; }
 
   // The copy, in two nests where groups of channels and a rest of them are laid out.
   std::vector<Stmt> Copies(const Nest& nest, const Allocation* target) {
@@ -1476,7 +1497,8 @@ class Preprocessor {
       rewriter.group = Sum(group, c);
       Stmt body = Around(loops.subspan(at + 1), Guarded(nest, leaf, value, rewriter));
       body = c_.For(c, zero, full, c_.For(l, zero, c_.Int(var.type(), lanes), body));
-      copies.push_back(pragma(Around(loops.subspan(0, at), body)));
+      body = pragma(Around(loops.subspan(0, at), body));
+      copies.push_back(full.IsConst() ? body : c_.If(IsNotEmpty(full), body));
     }
     if (!left.IsInt(0)) {
       const Var l = c_.NewVar("l", var.type());
@@ -1486,6 +1508,7 @@ class Preprocessor {
       Stmt body = Around(loops.subspan(at + 1), Guarded(nest, leaf, value, rewriter));
       body = c_.For(l, zero, left, body);
       body = pragma(Around(loops.subspan(0, at), body));
+      if (!left.IsConst()) body = c_.If(IsNotEmpty(left), body);
       copies.push_back(copies.empty() ? body : ir::CloneWithFreshBindings(body));
     }
     return copies;

@@ -37,8 +37,9 @@ struct PreprocessDecision {
 // COM     Guards of marked nests that compute go, and the nests compute elements that nobody uses.
 //         Guards of marked copies become bounds of their loops, computed at run time,
 //           for (y, 0, 4) { if (t * 4 + y < n) S }  -->  for (y, 0, min(4, n - t * 4)) S
-//         under pragma "no_partition", so that loop_partition leaves the loops around whole. A guard
-//         `y < 3` becomes a bound in any nest.
+//         (under an if, where there may be no iteration: an instruction's address must be one even if
+//         it moves nothing) and pragma "no_partition", so that loop_partition leaves the loops around
+//         whole. A guard `y < 3` becomes a bound in any nest.
 //
 // When COM is allowed. A guard g of a nest that stores to B may go if
 //   - B is allocated on chip in the function, and each guarded loop is one dimension of the store's

@@ -893,6 +893,7 @@ class Tensorizer {
       if (!harmless) return;
       Analyzer::Scope scope(analyzer);
       if (s.Is(StmtKind::kFor)) analyzer.BindLoop(s.var(), s.min(), s.extent());
+      if (s.Is(StmtKind::kLet) && ir::IsInt(s.var().type())) analyzer.BindLet(s.var(), s.value());
       if (s.Is(StmtKind::kStore) && s.buffer() == buffer) {
         const arith::ConstRange range = analyzer.Range(s.indices()[0]);
         if (!(range.max < begin || range.min >= end)) harmless = false;
