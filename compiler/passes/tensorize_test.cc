@@ -533,6 +533,15 @@ TEST(TensorizeTest, NestsThatAreNoConvolution) {
   EXPECT_THAT(reason({.product = "i32(P[i] * W[i])"}), HasSubstr("is Cast, not Mul"));
   EXPECT_THAT(reason({.product = "i32(P[i * i]) * i32(W[i])"}), HasSubstr("not linear"));
   EXPECT_THAT(reason({.product = "i32(P[i]) * i32(P[i])"}), HasSubstr("'P' is in nmem, not wmem"));
+  // Sums of another type, and what is summed read from where it goes.
+  EXPECT_THAT(reason({.sum = "f32", .zero = "f32(0.0)"}), HasSubstr("is i8, not f16"));
+  EXPECT_THAT(reason({.product = "i32(i16(P[i]) * i16(W[i]))"}), HasSubstr("is Cast, not Mul"));
+  EXPECT_THAT(reason({.ci = 1,
+                      .type = "f32",
+                      .sum = "f32",
+                      .zero = "f32(0.0)",
+                      .product = "D[(y + r) * 3 + x + s] * W[l * 128 + c * 64 + r * 2 + s]"}),
+              HasSubstr("'D' is read and written at different places"));
   EXPECT_THAT(reason({.lanes = 32}), HasSubstr("a loop has 32 iterations, not 64"));
   EXPECT_THAT(reason({.order = "yxcl|isr"}), HasSubstr("the loop 'i' has no counterpart"));
   EXPECT_THAT(reason({.pitch_extra = -1}), HasSubstr("it must have"));
