@@ -53,7 +53,7 @@ struct Conv : ConvLayer {
   // Rows of the image that `rows` rows of the output read; columns likewise.
   int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
-  bool is_scaled() const { return out != sum; }
+  bool is_scaled() const { return out != sum || (out == Type::kF32 && scale != 1); }
 };
 
 Expr To(Type type, Expr value) { return value.context().Cast(type, value); }
@@ -101,15 +101,18 @@ Tensors Express(te::Graph& g, const Conv& k) {
     t.instructions.push_back(instruction);
   };
   if (k.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + t.b(c); });
-  if (k.is_scaled()) {
-    if (k.sum != Type::kF32) step("R", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
-    if (k.scale != 1)
-      step("RS", "muls", [&](Expr v, Expr) { return v * ir::ConstantLike(v, k.scale); });
+  if (k.is_scaled() && k.sum != Type::kF32 && k.scale == 1) {
+    step("W", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
   }
-  if (k.relu) step("RR", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
-  if (k.is_scaled() && k.out != Type::kF32) {
-    step("Y", "cast", [&](Expr v, Expr) { return To(k.out, v); });
+  if (k.is_scaled() && (k.scale != 1 || k.out != Type::kF32)) {
+    const char* scaling = k.sum == k.out ? "muls" : "rescale";
+    step("Y", k.scale == 1 ? "cast" : scaling, [&](Expr v, Expr) {
+      if (v.type() != Type::kF32) v = To(Type::kF32, v);
+      if (k.scale != 1) v = v * ir::ConstantLike(v, k.scale);
+      return k.out == Type::kF32 ? v : To(k.out, v);
+    });
   }
+  if (k.relu) step("R", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
   return t;
 }
 // [tensor-program conv end]
@@ -140,8 +143,8 @@ class CostModel {
     const int64_t pixels = t.rows * t.columns * Lanes(t);
     int64_t bytes = 2 * aligned(ImageBytes(t)) + aligned(pixels * 4) +
                     2 * aligned(pixels * ir::ByteSize(k_.out));
-    if (k_.is_scaled()) bytes += aligned(pixels * 4);
-    if (k_.bias) bytes += aligned(pixels * 4) + aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.bias) bytes += aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.scale == 1) bytes += aligned(pixels * 4);
     return bytes;
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
@@ -155,7 +158,7 @@ class CostModel {
     const double port = Get("io_dma.port_bytes");
     // Compute queue.
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
-    const double steps = 1.0 + (k_.is_scaled() ? 3 : 0) + k_.bias + k_.relu;
+    const double steps = Steps();
     const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
                            steps * (Get("vector.start") + pixels * 4 / Get("vector.bytes")) +
                            static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
@@ -193,6 +196,7 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
+  int Steps() const { return (k_.is_scaled() ? 1 + (k_.scale == 1) : 0) + k_.bias + k_.relu; }
   bool HasCache() const {
     const auto it = m_.parameters.find("gmem.cache_kib");
     return it != m_.parameters.end() && it->second > 0;
