@@ -124,6 +124,7 @@ struct Tiling {
   int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
   int64_t rows = 0, columns = 0;  // of a tile
   int64_t block = 0;
+  int64_t cores = 0;    // of a cluster
   bool shared = false;  // filters go by way of SMEM
   double cycles = 0;    // by the cost model
   ScheduleChoice choice = {};
@@ -217,7 +218,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
   for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
     if (m.cores_per_cluster() % across != 0) continue;
-    Tiling t = {.cluster_rows = cluster_rows};
+    Tiling t = {.cluster_rows = cluster_rows, .cores = m.cores_per_cluster()};
     t.core_columns = CeilDiv(k.wo(), across);
     t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
     for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
@@ -275,7 +276,8 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   const Axis tile = s[y].Fuse(tile_row, tile_column);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
-    s[shared].ComputeAt(s[y], block).SetScope("smem").Pragma(s[shared].axis(0), "memcpy");
+    auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
+    s[shared].ComputeAt(s[y], block).SetScope("smem").Bind(loader, "tid").Pragma(filter, "memcpy");
   }
   s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
   if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");
