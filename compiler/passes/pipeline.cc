@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -357,7 +358,8 @@ class StageFilter {
 // Writes the pipelined loop.
 class Emitter {
  public:
-  Emitter(Stmt loop, const Body& body, const Plan& plan)
+  // `busy`: the queues that may hold work in this function.
+  Emitter(Stmt loop, const Body& body, const Plan& plan, const std::set<isa::Queue>& busy)
       : loop_(loop), plan_(plan), c_(loop.context()) {
     for (Stage stage : plan.order) {
       stages_[Index(stage)] = StageFilter(body, stage).Filter(body.stmt);
@@ -373,7 +375,14 @@ class Emitter {
         buffers_.push_back(copy);
       }
     }
-    wait_ = c_.Evaluate(c_.Call(ir::Type::kI32, body.of_cluster ? "barrier.cluster" : "sync", {}));
+    // A wait for a queue that the body does not use would only hold up what else goes on.
+    std::set<isa::Queue> used;
+    for (const Unit& unit : body.units) used.insert(unit.queue);
+    if (body.of_cluster || used == busy) {
+      waits_.push_back(Wait(body.of_cluster ? "barrier.cluster" : "sync"));
+    } else {
+      for (isa::Queue queue : used) waits_.push_back(Wait(StrCat("sync.", isa::QueueName(queue))));
+    }
   }
 
   Stmt Emit() {
@@ -399,6 +408,8 @@ class Emitter {
     return c_.NewVar(StrCat(loop_.var().name(), suffix), loop_.var().type());
   }
 
+  Stmt Wait(std::string_view name) const { return c_.Evaluate(c_.Call(ir::Type::kI32, name, {})); }
+
   static Expr Plus(Expr e, int64_t number) { return number == 0 ? e : e + number; }
 
   // Adds the parts of step `s` behind iteration `at`, a multiple of the period after the first:
@@ -412,7 +423,8 @@ class Emitter {
       if (i >= 0) oldest = std::min(oldest, i);
     }
     std::vector<Stmt> step;
-    if (s != plan_.first) step.push_back(wait_);  // nothing is pending before the first one
+    // Nothing is pending before the first one.
+    if (s != plan_.first) step.insert(step.end(), waits_.begin(), waits_.end());
     for (Stage stage : plan_.order) {
       const int64_t i = s - plan_.offset[Index(stage)];
       if (i < 0) continue;
@@ -484,14 +496,24 @@ class Emitter {
   std::array<Stmt, 4> stages_;
   std::vector<ir::BufferMap> copies_;
   std::vector<Buffer> buffers_;
-  Stmt wait_;  // between two steps
+  std::vector<Stmt> waits_;  // between two steps
   std::vector<std::pair<ir::Var, Expr>> lets_;
 };
 
 class Pipeliner {
  public:
-  Pipeliner(const Target& target, std::vector<PipelineDecision>* decisions)
-      : target_(target), decisions_(decisions) {}
+  Pipeliner(const ir::Function& function, const Target& target,
+            std::vector<PipelineDecision>* decisions)
+      : target_(target), decisions_(decisions) {
+    ir::ForEachStmt(function.body, [&](Stmt s) {
+      if (!s.Is(StmtKind::kEvaluate)) return true;
+      const isa::Instruction* instruction = target.instructions->Find(s.value().name());
+      if (instruction != nullptr && instruction->queue != isa::Queue::kNone) {
+        busy_.insert(instruction->queue);
+      }
+      return true;
+    });
+  }
 
   Stmt Walk(Stmt s) {
     // Allocations around a loop take their share of the memory.
@@ -572,7 +594,7 @@ class Pipeliner {
     if (!plan) return std::nullopt;
     reason.clear();
     decision.form = Form(*body, *plan);
-    return Emitter(loop, *body, *plan).Emit();
+    return Emitter(loop, *body, *plan, busy_).Emit();
   }
 
   static std::string Form(const Body& body, const Plan& plan) {
@@ -591,6 +613,7 @@ class Pipeliner {
 
   const Target& target_;
   std::vector<PipelineDecision>* const decisions_;
+  std::set<isa::Queue> busy_;              // queues that the function uses
   std::map<std::string, int64_t> around_;  // bytes of allocations outside, by memory
 };
 
@@ -601,7 +624,7 @@ absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
   if (target.instructions == nullptr || target.machine == nullptr) {
     return InvalidInput("pipeline: target '", target.name, "' has no instruction queues");
   }
-  const Stmt body = Pipeliner(target, decisions).Walk(function.body);
+  const Stmt body = Pipeliner(function, target, decisions).Walk(function.body);
   const bool changed = body != function.body;
   function.body = body;
   return changed;

@@ -105,10 +105,9 @@ struct Match {
   const TensorPattern* pattern = nullptr;
   std::vector<Expr> arguments = {};
   size_t around = 0;  // the nest's loops that stay around the instruction
-  bool unit_loop = false;
   int64_t cost = 0;
-  // The smallest wins: few instructions, cheap ones, long segments, few operands.
-  auto Rank() const { return std::tuple(around, cost, unit_loop, arguments.size()); }
+  // The smallest wins: few instructions, cheap ones, few operands.
+  auto Rank() const { return std::tuple(around, cost, arguments.size()); }
   // Elements that an instruction reaches beyond what the nest does, by buffer.
   absl::flat_hash_map<Buffer, int64_t> needed = {};
 };
@@ -210,13 +209,14 @@ class Tensorizer {
       default:
         break;
     }
-    silent_ += tried;
+    const bool silent = tried && !family.empty();
+    silent_ += silent;
     if (s.Is(StmtKind::kFor)) open_loops_.push_back(s);
     std::vector<Stmt> children;
     for (Stmt child : s.children()) children.push_back(Walk(child, family));
     if (s.Is(StmtKind::kFor)) open_loops_.pop_back();
-    silent_ -= tried;
-    if (tried) DropReport(reports, matches);
+    silent_ -= silent;
+    if (silent) DropReport(reports, matches);
     return c_.Rebuild(s, s.operands(), children);
   }
 
@@ -232,11 +232,12 @@ class Tensorizer {
         if (std::optional<Stmt> call = TryNest(both, family)) {
           children.push_back(*call);
         } else {
-          ++silent_;
+          const bool silent = !family.empty();
+          silent_ += silent;
           children.push_back(Walk(child, family));
           children.push_back(Walk(s.children()[k + 1], family));
-          --silent_;
-          DropReport(reports, matches);
+          silent_ -= silent;
+          if (silent) DropReport(reports, matches);
         }
         ++k;
         continue;
@@ -767,8 +768,6 @@ class Tensorizer {
     if (!Reaches(a, problem, values, needed)) return false;
 
     Match match{.pattern = &a.pattern, .around = a.around};
-    const auto& [begin, end] = a.runs.back();
-    match.unit_loop = begin == end && a.nest.loops.size() > a.around;
     for (const ir::Param& param : a.pattern.meaning.params) {
       if (param.buffer) {
         const NestAccess& access = *a.binding.buffers.at(param.buffer);

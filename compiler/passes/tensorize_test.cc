@@ -243,6 +243,31 @@ TEST(TensorizeTest, RandomNestsKeepTheirMeaning) {
   EXPECT_GT(instructions, 200);
 }
 
+TEST(TensorizeTest, ExplanationsNameBothNodes) {
+  ir::Function f = ParseOrDie(
+      "func f(A: f16[64]) { allocate X: f16[256] @nmem for (t, 0, 3) {"
+      " pragma \"add\" { for (i, 0, 64) { X[i] = X[i] + A[i] } }"
+      " pragma \"add\" { for (h, 0, 2) { for (i, 0, 64) { X[h * 64 + i] = X[h * 64 + i] + X[h * 64 "
+      "+ "
+      "i] } } }"
+      " pragma \"add\" { for (g, 0, 2) { if (g == t) { X[g] = X[g] + A[g] } } } } }");
+  std::vector<TensorizeDecision> decisions;
+  ASSERT_TRUE(Tensorize(f, TestTarget("unit"), &decisions).ok());
+  ASSERT_EQ(decisions.size(), 3);
+  EXPECT_EQ(decisions[0].explanation,
+            "for (i, 0, 64) {  (marked \"add\") is no instruction\n"
+            "  closest pattern: add.f16\n"
+            "  in the pattern:  dst[i] = lhs[i] + rhs[i]\n"
+            "  in the program:  X[i] = X[i] + A[i]\n"
+            "  difference:      'A' is in gmem, not nmem\n");
+  EXPECT_EQ(decisions[0].reason, "add.f16: 'A' is in gmem, not nmem");
+  EXPECT_EQ(decisions[1].instruction, "add.f16");
+  EXPECT_EQ(decisions[1].explanation, "");
+  EXPECT_EQ(decisions[2].explanation,
+            "for (g, 0, 2) {  (marked \"add\") is no instruction\n"
+            "  no pattern fits its form: a guard stands inside: if (g == t) {\n");
+}
+
 // ---- copies with counts known at run time -------------------------------------------------------
 
 TEST(TensorizeTest, CopiesOfRowsWithRunTimeBounds) {
@@ -533,6 +558,19 @@ TEST(TensorizeTest, NestsThatAreNoConvolution) {
   EXPECT_THAT(reason({.product = "i32(P[i] * W[i])"}), HasSubstr("is Cast, not Mul"));
   EXPECT_THAT(reason({.product = "i32(P[i * i]) * i32(W[i])"}), HasSubstr("not linear"));
   EXPECT_THAT(reason({.product = "i32(P[i]) * i32(P[i])"}), HasSubstr("'P' is in nmem, not wmem"));
+  // Sums of another type, and what is summed read from where it goes.
+  EXPECT_THAT(reason({.sum = "f32", .zero = "f32(0.0)"}), HasSubstr("is i8, not f16"));
+  EXPECT_THAT(reason({.product = "i32(i16(P[i]) * i16(W[i]))"}), HasSubstr("is Cast, not Mul"));
+  EXPECT_THAT(reason({.ci = 1,
+                      .type = "f32",
+                      .sum = "f32",
+                      .zero = "f32(0.0)",
+                      .product = "D[(y + r) * 3 + x + s] * W[l * 128 + c * 64 + r * 2 + s]"}),
+              HasSubstr("'D' is read and written at different places"));
+  // Filters that change from row to row.
+  EXPECT_THAT(reason({.product = "i32(P[y * 20 + r * 20 + x * 5 + s * 5 + i]) * "
+                                 "i32(W[l * 128 + c * 64 + r * 10 + s * 5 + i + y])"}),
+              HasSubstr("conv.i8: "));
   EXPECT_THAT(reason({.lanes = 32}), HasSubstr("a loop has 32 iterations, not 64"));
   EXPECT_THAT(reason({.order = "yxcl|isr"}), HasSubstr("the loop 'i' has no counterpart"));
   EXPECT_THAT(reason({.pitch_extra = -1}), HasSubstr("it must have"));
@@ -569,9 +607,9 @@ TEST(TensorizeTest, Reductions) {
 
 TEST(TensorizeTest, Rows) {
   const auto rows = [](std::string_view statement) {
-    return After(StrCat("func f(A: f32[384] in, B: f32[128] in, C: f32[384] out) {",
-                        " allocate X: f32[384] @nmem allocate Y: f32[128] @nmem"
-                        " for (i, 0, 384) { X[i] = A[i] } for (i, 0, 128) { Y[i] = B[i] }"
+    return After(StrCat("func f(A: f32[384] in, B: f32[130] in, C: f32[384] out) {",
+                        " allocate X: f32[384] @nmem allocate Y: f32[130] @nmem"
+                        " for (i, 0, 384) { X[i] = A[i] } for (i, 0, 130) { Y[i] = B[i] }"
                         " for (i, 0, 3) { for (j, 0, 128) { ",
                         statement, " } } for (i, 0, 384) { C[i] = X[i] } }"));
   };
@@ -581,6 +619,7 @@ TEST(TensorizeTest, Rows) {
   EXPECT_THAT(rows("X[i * 128 + j] = Y[j] + X[i * 128 + j]"),
               HasSubstr("  row_add.f32(&X[0], &X[0], &Y[0], 3, 128)"));
   EXPECT_THAT(rows("X[i * 128 + j] = Y[j] - X[i * 128 + j]"), Not(HasSubstr("row_")));
+  EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] + Y[i + j]"), Not(HasSubstr("row_")));
   // A row that is overwritten on the way is no constant row.
   EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] + X[j]"), Not(HasSubstr("row_")));
 }
