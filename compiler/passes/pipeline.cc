@@ -274,9 +274,12 @@ std::optional<Plan> MakePlan(const Body& body, int most_copies, std::string& rea
   --plan.last;
   if (plan.has[Index(Stage::kPrepare)]) plan.first = plan.offset[Index(Stage::kPrepare)] = -1;
   // A store makes room for the load into the same copy, unless there are three. What is prepared
-  // goes to the copy that the computation before it has read.
-  plan.order = {Stage::kStore, Stage::kLoad, Stage::kCompute, Stage::kPrepare};
-  if (most_copies > kDefaultCopies) std::swap(plan.order[0], plan.order[1]);
+  // goes to the copy that the computation before it has read. Computation is issued first: it needs
+  // the fewest addresses, and runs while the scalar unit finds those of the copies. Memory cores
+  // do that beside the cores anyway.
+  plan.order = {Stage::kCompute, Stage::kPrepare, Stage::kStore, Stage::kLoad};
+  if (most_copies > kDefaultCopies) std::swap(plan.order[2], plan.order[3]);
+  if (body.of_cluster) std::rotate(plan.order.begin(), plan.order.begin() + 2, plan.order.end());
   std::erase_if(plan.order, [&](Stage stage) { return !plan.has[Index(stage)]; });
 
   for (Buffer buffer : body.buffers) plan.copies[buffer] = 1;

@@ -124,9 +124,10 @@ struct Tiling {
   int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
   int64_t rows = 0, columns = 0;  // of a tile
   int64_t block = 0;
-  int64_t cores = 0;    // of a cluster
-  bool shared = false;  // filters go by way of SMEM
-  double cycles = 0;    // by the cost model
+  int64_t cores = 0;     // of a cluster
+  int64_t rotation = 0;  // of the order of tiles, from cluster to cluster
+  bool shared = false;   // filters go by way of SMEM
+  double cycles = 0;     // by the cost model
   ScheduleChoice choice = {};
 };
 
@@ -209,6 +210,39 @@ class CostModel {
   const int64_t bytes_;
 };
 
+// By how many tiles each cluster should start further on than the one before it. If all start
+// with their first tile, what they load may lie in the same of GMEM's channels, step by step:
+// the number with the smallest sum over steps of what the busiest channel has to load.
+int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
+  const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.in);
+  const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
+  const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
+  const int64_t channels = m.Get("gmem.channels");
+  const int64_t interleave = m.Get("gmem.interleave");
+  int64_t best = 0, least = INT64_MAX;
+  for (int64_t rotation = 0; rotation < std::min<int64_t>(tiles, 16); ++rotation) {
+    int64_t load = 0;
+    for (int64_t step = 0; step < tiles; ++step) {
+      std::vector<int64_t> rows(channels);
+      for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+        for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
+          const int64_t tile = (step + cluster * rotation) % tiles / tiles_across;
+          const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
+          for (int64_t r = 0; r < t.rows; ++r) {
+            ++rows[(first + r) * k.stride * row_bytes / interleave % channels];
+          }
+        }
+      }
+      load += *std::max_element(rows.begin(), rows.end());
+    }
+    if (load < least) {
+      least = load;
+      best = rotation;
+    }
+  }
+  return best;
+}
+
 // All tilings that fit and agree with `wanted`, the cheapest first.
 absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m,
                                             const ScheduleChoice& wanted) {
@@ -273,7 +307,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   auto [block, c] = s[y].Split(s[y].axis(2), tiling.block);
   s[y].Reorder({cid, block, core_row, core_column, tile_row, tile_column, yy, xx, c});
   const Axis tid = s[y].Fuse(core_row, core_column);
-  const Axis tile = s[y].Fuse(tile_row, tile_column);
+  const Axis tile = s[y].Rotate(s[y].Fuse(tile_row, tile_column), cid, tiling.rotation);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
     auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
@@ -319,7 +353,9 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, wanted));
-  return OnCard(s, t, tilings[0]);
+  Tiling tiling = tilings[0];
+  tiling.rotation = Rotation(k, tiling, *target.machine);
+  return OnCard(s, t, tiling);
 }
 
 // How many of `extent` rows (or columns) of the image some window reads.
