@@ -98,10 +98,19 @@ class FootprintPlan::Builder {
       RETURN_IF_ERROR(VisitExpr(s.value()));
       return Visit(ir::Substitute(s.body(), {{s.var(), s.value()}}));
     }
+    const size_t first_load = result_.accesses_.size();
     for (Expr operand : s.operands()) RETURN_IF_ERROR(VisitExpr(operand));
+    const size_t last_load = result_.accesses_.size();
     if (s.Is(StmtKind::kStore)) {
       ++store_count_;
       RETURN_IF_ERROR(AddAccess(s.buffer().node(), s.indices(), true));
+      for (size_t load = first_load; load < last_load; ++load) {
+        result_.dependences_.push_back({.store = static_cast<int>(last_load),
+                                        .load = static_cast<int>(load),
+                                        .is_copy = s.value().Is(ExprKind::kLoad)});
+      }
+    } else if (last_load != first_load) {
+      result_.has_flows_ = false;  // What is executed depends on what is loaded.
     }
     if (s.Is(StmtKind::kFor)) {
       // Bounds that depend on outer loops make the set of iterations no box; see AddAccess.
@@ -140,6 +149,7 @@ class FootprintPlan::Builder {
         [&](auto& o) { return instruction_.meaning.params[o.param].buffer.node() == buffer; });
     // Registers, pc, arguments and the meaning's own allocations are no memory of the machine.
     if (operand == instruction_.operands.end() || operand->kind != OperandKind::kAddress) {
+      result_.has_flows_ = false;
       return absl::OkStatus();
     }
     const int index = static_cast<int>(operand - instruction_.operands.begin());
@@ -158,6 +168,7 @@ class FootprintPlan::Builder {
     std::optional<Affine> affine = Linearize(flat, vars_);
     if (std::find(loops_.begin(), loops_.end(), -1) != loops_.end()) affine.reset();
     if (!affine) {
+      result_.has_flows_ = false;
       // Unknown positions: everything that the buffer declares, as one more loop.
       Expr size = instruction_.meaning.context->I64(1);
       for (Expr extent : buffer->extents) size = size * size.context().Cast(ir::Type::kI64, extent);
@@ -256,6 +267,45 @@ void FootprintPlan::Append(const IntInputs& inputs, std::vector<ByteRanges>* ran
         });
     if (!known) ranges->push_back(std::move(range));
   }
+}
+
+std::optional<std::vector<Flow>> FootprintPlan::Flows(const IntInputs& inputs) const {
+  if (!has_flows_) return std::nullopt;
+  std::vector<Flow> flows;
+  for (const Dependence& dependence : dependences_) {
+    const Access& load = accesses_[dependence.load];
+    const Access& store = accesses_[dependence.store];
+    Flow flow{.read_space = load.space,
+              .write_space = store.space,
+              .read_begin = 0,
+              .read_bytes = load.element_bytes,
+              .write_begin = 0,
+              .write_bytes = store.element_bytes,
+              .is_copy = dependence.is_copy,
+              .loops = {}};
+    int64_t read = 0, write = 0;  // in elements
+    if (!load.constant.Evaluate(inputs, &read) || !store.constant.Evaluate(inputs, &write)) {
+      continue;
+    }
+    bool runs = true;
+    for (size_t k = 0; k < load.loops.size() && runs; ++k) {
+      const Loop& loop = loops_[load.loops[k]];
+      int64_t min = 0, count = 0, read_stride = 0, write_stride = 0;
+      runs = loop.min.Evaluate(inputs, &min) && loop.extent.Evaluate(inputs, &count) &&
+             load.coefficients[k].Evaluate(inputs, &read_stride) &&
+             store.coefficients[k].Evaluate(inputs, &write_stride) && count > 0;
+      if (!runs) break;
+      read += min * read_stride;
+      write += min * write_stride;
+      flow.loops.push_back(
+          {count, read_stride * load.element_bytes, write_stride * store.element_bytes});
+    }
+    if (!runs) continue;
+    flow.read_begin = inputs.operands[load.operand] + read * load.element_bytes;
+    flow.write_begin = inputs.operands[store.operand] + write * store.element_bytes;
+    flows.push_back(std::move(flow));
+  }
+  return flows;
 }
 
 std::pair<int64_t, int64_t> FootprintPlan::Bounds(int operand, const IntInputs& inputs) const {

@@ -2,6 +2,7 @@
 #ifndef ISA_FOOTPRINT_H_
 #define ISA_FOOTPRINT_H_
 
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +25,9 @@ class FootprintPlan {
   // by zero.
   void Append(const IntInputs& inputs, std::vector<ByteRanges>* ranges) const;
 
+  // InstructionSet::Flows.
+  std::optional<std::vector<Flow>> Flows(const IntInputs& inputs) const;
+
   // From the first to one past the last byte of an operand; (0, 0) if there is none.
   std::pair<int64_t, int64_t> Bounds(int operand, const IntInputs& inputs) const;
 
@@ -44,6 +48,11 @@ class FootprintPlan {
     std::vector<int> loops;                   // outermost first
     std::vector<IntExpression> coefficients;  // one per loop, in elements
   };
+  // A store and a load of its value, which stand in the same loops: positions in accesses_.
+  struct Dependence {
+    int store, load;
+    bool is_copy;
+  };
   class Builder;
 
   using Wide = __int128;
@@ -63,6 +72,8 @@ class FootprintPlan {
   std::vector<Loop> loops_;
   std::vector<Access> accesses_;
   std::vector<std::pair<int, int>> coincident_;
+  std::vector<Dependence> dependences_;
+  bool has_flows_ = true;  // dependences_ are all there is
 };
 
 }  // namespace polynao::isa

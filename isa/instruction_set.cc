@@ -675,6 +675,11 @@ std::vector<ByteRanges> InstructionSet::Footprint(const Instruction& instruction
   return ranges;
 }
 
+std::optional<std::vector<Flow>> InstructionSet::Flows(const Instruction& instruction,
+                                                       OperandValues values) const {
+  return prepared_[instruction.index]->footprint.Flows({.operands = values.data()});
+}
+
 absl::Status InstructionSet::FillBuffers(const Instruction& instruction, OperandValues values,
                                          const Machine& machine, absl::Span<int64_t> written,
                                          uint8_t** buffers) const {

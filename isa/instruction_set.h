@@ -106,6 +106,23 @@ struct ByteRanges {
   void ForEachRun(const Visit& visit) const;
 };
 
+// How the values that one store of a meaning writes depend on those that one load below it reads: in
+// the iteration (i_0, i_1, ...) of its loops it reads the read_bytes bytes at
+// read_begin + sum of i_k * loops[k].read_stride for the write_bytes bytes at
+// write_begin + sum of i_k * loops[k].write_stride.
+struct Flow {
+  struct Loop {
+    int64_t count;
+    int64_t read_stride;  // in bytes
+    int64_t write_stride;
+  };
+  Space read_space, write_space;
+  int64_t read_begin, read_bytes;
+  int64_t write_begin, write_bytes;
+  bool is_copy = false;     // the value is what was loaded, nothing else
+  std::vector<Loop> loops;  // outermost first
+};
+
 struct Instruction;
 
 struct Constraint {
@@ -187,6 +204,13 @@ class InstructionSet {
   // itself has written (`out` operands) are left out. Windows of a convolution may overlap in one
   // ByteRanges.
   std::vector<ByteRanges> Footprint(const Instruction& instruction, OperandValues values) const;
+
+  // Which of the values read each value written depends on, for operands whose footprint lies inside
+  // the memories: one Flow for each load in each store's value. Reads of what the instruction itself
+  // has written are left out, as in Footprint. None if the meaning has another form: conditions or
+  // loops over loaded values, memory of its own, indices that are not affine.
+  std::optional<std::vector<Flow>> Flows(const Instruction& instruction,
+                                         OperandValues values) const;
 
   // How an instruction sees its memories and registers while it executes.
   struct Machine {

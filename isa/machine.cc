@@ -43,6 +43,9 @@ constexpr Schema kSchema[] = {
     {"gmem.interleave", "B", 64, 1 << 24, "consecutive bytes on one channel"},
     {"gmem.granule", "B", 1, 4096, "smallest access"},
     {"gmem.latency", "cycles", 0, kMaxCycles, "between channel and cluster link"},
+    {"gmem.cache_kib", "KiB", 0, 1 << 20, "last-level cache, of all channels together; 0: none"},
+    {"gmem.cache_bytes", "B/cycle", 1, 1 << 16, "rate of one channel's slice of the cache"},
+    {"gmem.cache_latency", "cycles", 0, kMaxCycles, "between cache and cluster link"},
     {"scalar.issue", "cycles", 1, 1000, "from issue until an instruction is in its queue"},
     {"scalar.simple", "cycles", 1, 1000, "moves, integer arithmetic, branches"},
     {"scalar.div", "cycles", 1, 1000, "integer division"},
@@ -192,6 +195,21 @@ absl::Status CheckConsistent(const Machine& m, std::string_view place) {
   RETURN_IF_ERROR(divides("gmem.granule", "io_dma.burst"));
   RETURN_IF_ERROR(divides("io_dma.burst", "gmem.interleave"));
   RETURN_IF_ERROR(divides("smem.granule", "smem.burst"));
+  if (const int64_t cache = m.Get("gmem.cache_kib") * 1024; cache > 0) {
+    // A line is a burst; each channel has at least one, and says of each granule whether it holds.
+    constexpr int64_t kMaxGranules = 64;
+    const int64_t line = m.Get("io_dma.burst");
+    if (cache / m.Get("gmem.channels") < line) {
+      return InvalidInput(std::string(place), ": gmem.cache_kib (", m.Get("gmem.cache_kib"),
+                          ") must be 0 or hold a line of io_dma.burst (", line,
+                          ") bytes for each of gmem.channels (", m.Get("gmem.channels"), ")");
+    }
+    if (line / m.Get("gmem.granule") > kMaxGranules) {
+      return InvalidInput(std::string(place), ": with a cache io_dma.burst (", line,
+                          ") must be at most ", kMaxGranules, " times gmem.granule (",
+                          m.Get("gmem.granule"), ")");
+    }
+  }
   if (m.wmem_bytes() % m.Get("core.wmem_banks") != 0) {
     return InvalidInput(std::string(place), ": core.wmem_kib (", m.Get("core.wmem_kib"),
                         ") does not divide into core.wmem_banks (", m.Get("core.wmem_banks"), ")");

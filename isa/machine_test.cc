@@ -101,6 +101,12 @@ TEST(Machine, ErrorsNameContradictionsAndBadOverrides) {
               {"io_dma.burst=2048"});
   ExpectError(good, "io_dma.burst (96) must be a multiple of gmem.granule (64)",
               {"io_dma.burst=96"});
+  ExpectError(good,
+              "gmem.cache_kib (1) must be 0 or hold a line of io_dma.burst (1024) bytes for "
+              "each of gmem.channels (2)",
+              {"gmem.cache_kib=1", "io_dma.burst=1024"});
+  ExpectError(good, "io_dma.burst (256) must be at most 64 times gmem.granule (2)",
+              {"gmem.cache_kib=1", "gmem.granule=2"});
   ExpectError(good, "smem.burst (96) must be a multiple of smem.granule (64)", {"smem.burst=96"});
   ExpectError(good, "core.wmem_kib (16) does not divide into core.wmem_banks (3)",
               {"core.wmem_banks=3"});

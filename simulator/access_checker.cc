@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "simulator/definedness.h"
 #include "simulator/ranges.h"
 
 namespace polynao::simulator {
@@ -49,10 +51,11 @@ void AccessChecker::Accesses::Clear() {
   writes.Clear();
 }
 
-AccessChecker::AccessChecker(const isa::Machine& machine, std::vector<GmemRegion> gmem,
-                             const Options& options,
+AccessChecker::AccessChecker(const isa::Machine& machine, const isa::InstructionSet& set,
+                             std::vector<GmemRegion> gmem, const Options& options,
                              std::function<std::string(int64_t pc)> describe)
-    : cores_in_cluster_(static_cast<int>(machine.cores_per_cluster()) + 1),
+    : set_(set),
+      cores_in_cluster_(static_cast<int>(machine.cores_per_cluster()) + 1),
       options_(options),
       nmem_bytes_(machine.nmem_bytes()),
       wmem_bytes_(machine.wmem_bytes()),
@@ -204,48 +207,43 @@ absl::Status AccessChecker::CheckShared(const Core& core, const ByteRanges& rang
 }
 
 absl::Status AccessChecker::CheckDefined(Core& core, const isa::Instruction& instruction,
+                                         isa::OperandValues values,
                                          absl::Span<const ByteRanges> ranges) {
-  const auto size_of = [&](const ByteRanges& range) {
-    return static_cast<int64_t>(
-        ir::ByteSize(instruction.operands[static_cast<size_t>(range.operand)].type));
-  };
-  IntervalSet undefined_lanes;
+  const ByteRanges* undefined_read = nullptr;
+  std::pair<int64_t, int64_t> gap{-1, -1};
   for (const ByteRanges& range : ranges) {
-    if (range.is_write) continue;
+    if (range.is_write || undefined_read != nullptr) continue;
     const IntervalSet& defined = Defined(core, range.space);
-    if (IsContiguous(range) && defined.Contains(range.begin, range.begin + range.run)) continue;
-    std::pair<int64_t, int64_t> first_gap{-1, -1};
     range.ForEachRun([&](int64_t begin, int64_t size) {
-      if (first_gap.first >= 0) return;
-      if (const auto gap = defined.FirstGap(begin, begin + size)) first_gap = *gap;
+      if (gap.first >= 0 || defined.Contains(begin, begin + size)) return;
+      gap = *defined.FirstGap(begin, begin + size);
+      undefined_read = &range;
     });
-    if (first_gap.first < 0) continue;
-    if (!instruction.lanewise || instruction.unit != isa::Unit::kVector || !IsContiguous(range)) {
-      return InvalidInput("reads bytes ", first_gap.first, " to ", first_gap.second, " of ",
-                          MemoryName(range.space), ", which were never written");
+  }
+  // Results that depend on it.
+  std::array<IntervalSet, isa::kSpaceCount> undefined;
+  if (undefined_read != nullptr) {
+    std::optional<std::vector<isa::Flow>> flows;
+    if (instruction.queue == isa::Queue::kCompute) flows = set_.Flows(instruction, values);
+    if (!flows || std::any_of(flows->begin(), flows->end(),
+                              [](const isa::Flow& flow) { return flow.is_copy; })) {
+      return InvalidInput("reads bytes ", gap.first, " to ", gap.second, " of ",
+                          MemoryName(undefined_read->space),
+                          ", which were never written, or computed from such bytes");
     }
-    const int64_t element = size_of(range);
-    for (int64_t at = range.begin;;) {
-      const auto gap = defined.FirstGap(at, range.begin + range.run);
-      if (!gap) break;
-      undefined_lanes.Add((gap->first - range.begin) / element,
-                          (gap->second - range.begin + element - 1) / element);
-      at = gap->second;
+    for (const isa::Flow& flow : *flows) {
+      SpreadUndefined(flow, Defined(core, flow.read_space),
+                      &undefined[static_cast<size_t>(flow.write_space)]);
     }
   }
   for (const ByteRanges& range : ranges) {
     if (!range.is_write) continue;
     IntervalSet& defined = Defined(core, range.space);
     range.ForEachRun([&](int64_t begin, int64_t size) { defined.Add(begin, begin + size); });
-    if (undefined_lanes.empty()) continue;
-    if (!IsContiguous(range)) {
-      return InvalidInput("reads lanes that were never written, and writes them to ",
-                          MemoryName(range.space), " with gaps");
-    }
-    const int64_t element = size_of(range);
-    undefined_lanes.ForEach([&](const IntervalSet::Interval& lanes) {
-      defined.Remove(range.begin + lanes.begin * element,
-                     std::min(range.begin + lanes.end * element, range.begin + range.run));
+  }
+  for (int space = 0; space < isa::kSpaceCount; ++space) {
+    undefined[static_cast<size_t>(space)].ForEach([&](const IntervalSet::Interval& interval) {
+      Defined(core, Space(space)).Remove(interval.begin, interval.end);
     });
   }
   return absl::OkStatus();
@@ -272,7 +270,7 @@ void AccessChecker::AddPending(std::vector<Pending>& list, const ByteRanges& ran
 }
 
 absl::Status AccessChecker::Issue(CoreId id, const isa::Instruction& instruction, int64_t pc,
-                                  absl::Span<const ByteRanges> ranges) {
+                                  isa::OperandValues values, absl::Span<const ByteRanges> ranges) {
   RETURN_IF_ERROR(CheckPath(id, instruction, ranges));
   std::vector<ByteRanges> canonical;
   canonical.reserve(ranges.size());
@@ -290,7 +288,7 @@ absl::Status AccessChecker::Issue(CoreId id, const isa::Instruction& instruction
     RETURN_IF_ERROR(CheckPending(core, instruction, range));
     if (IsShared(range.space)) RETURN_IF_ERROR(CheckShared(core, range));
   }
-  RETURN_IF_ERROR(CheckDefined(core, instruction, canonical));
+  RETURN_IF_ERROR(CheckDefined(core, instruction, values, canonical));
   for (const ByteRanges& range : canonical) {
     if (instruction.queue != isa::Queue::kNone) {
       AddPending(core.pending[static_cast<size_t>(instruction.queue)], range, pc);

@@ -36,16 +36,19 @@ struct GmemRegion {
 // This depends on the order in which each core issues, not on when things happen, so a hazard is
 // found even where the timing hides it.
 //
-// Definedness.  Reading a byte that was never written is an error. Only instructions of the vector
-// unit that work lane by lane may do it, since kernels round counts up; what they compute from such
-// a byte is as undefined as the byte.
+// Definedness.  Reading a byte that was never written is an error. Only instructions that compute,
+// in the vector and tensor units, may do it, since kernels round counts up and drop guards: each
+// result whose value reads such a byte (isa::Flow) is as undefined as the byte, and no other. A
+// convolution of 64 channels may lack filters, or rows of its image. To copy an undefined byte,
+// wherever to, is an error.
 class AccessChecker {
  public:
   struct Options {
     bool hazards = true;  // hazards and definedness; bounds and paths are always checked
   };
-  // `describe` turns a pc into text for messages. `machine` outlives the checker.
-  AccessChecker(const isa::Machine& machine, std::vector<GmemRegion> gmem, const Options& options,
+  // `describe` turns a pc into text for messages. `machine` and `set` outlive the checker.
+  AccessChecker(const isa::Machine& machine, const isa::InstructionSet& set,
+                std::vector<GmemRegion> gmem, const Options& options,
                 std::function<std::string(int64_t pc)> describe);
 
   // A core in its cluster; the memory core is the one after the last.
@@ -55,10 +58,10 @@ class AccessChecker {
     bool operator==(const CoreId&) const = default;
   };
 
-  // Checks an instruction that `core` issues and records what it accesses. Errors state the rule,
-  // the memory and the address.
+  // Checks an instruction that `core` issues with these operands and records what it accesses:
+  // `ranges`, its footprint. Errors state the rule, the memory and the address.
   absl::Status Issue(CoreId core, const isa::Instruction& instruction, int64_t pc,
-                     absl::Span<const isa::ByteRanges> ranges);
+                     isa::OperandValues values, absl::Span<const isa::ByteRanges> ranges);
   // All that `core` issued to `queue` has completed, and the core waited for it.
   void Drain(CoreId core, isa::Queue queue);
   // All cores arrived.
@@ -101,12 +104,13 @@ class AccessChecker {
                             const isa::ByteRanges& ranges) const;
   absl::Status CheckShared(const Core& core, const isa::ByteRanges& ranges) const;
   absl::Status CheckDefined(Core& core, const isa::Instruction& instruction,
-                            absl::Span<const isa::ByteRanges> ranges);
+                            isa::OperandValues values, absl::Span<const isa::ByteRanges> ranges);
   absl::Status HazardError(const isa::ByteRanges& ranges, int64_t byte, bool other_writes,
                            CoreId other, int64_t other_pc, std::string_view missing) const;
   IntervalSet& Defined(Core& core, isa::Space space);
   static void AddPending(std::vector<Pending>& list, const isa::ByteRanges& ranges, int64_t pc);
 
+  const isa::InstructionSet& set_;
   const int cores_in_cluster_;  // with the memory core
   const Options options_;
   const int64_t nmem_bytes_, wmem_bytes_, smem_bytes_;

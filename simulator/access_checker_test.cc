@@ -36,15 +36,15 @@ class AccessCheckerTest : public ::testing::Test {
  protected:
   AccessCheckerTest()
       : machine_(TestMachine("unit")),
-        checker_(machine_, {{"t", kBase, 4096, ir::Access::kInOut}}, {},
+        checker_(machine_, isa::DianNao(), {{"t", kBase, 4096, ir::Access::kInOut}}, {},
                  [](int64_t pc) { return absl::StrCat("at ", pc); }) {}
 
   // Of an asynchronous copy by the IO-DMA or the Move-DMA.
   absl::Status Io(CoreId core, int64_t pc, std::vector<isa::ByteRanges> ranges) {
-    return checker_.Issue(core, *isa::DianNao().Find("memcpy.i8.nmem.gmem.async"), pc, ranges);
+    return checker_.Issue(core, *isa::DianNao().Find("memcpy.i8.nmem.gmem.async"), pc, {}, ranges);
   }
   absl::Status Move(CoreId core, int64_t pc, std::vector<isa::ByteRanges> ranges) {
-    return checker_.Issue(core, *isa::DianNao().Find("memcpy.i8.nmem.smem.async"), pc, ranges);
+    return checker_.Issue(core, *isa::DianNao().Find("memcpy.i8.nmem.smem.async"), pc, {}, ranges);
   }
 
   static constexpr CoreId k00{0, 0};
@@ -124,15 +124,15 @@ TEST_F(AccessCheckerTest, RegionsEndWhereTheyEnd) {
 }
 
 TEST_F(AccessCheckerTest, UnwrittenOutputsAreCounted) {
-  AccessChecker checker(machine_,
+  AccessChecker checker(machine_, isa::DianNao(),
                         {{"in", 0, 100, ir::Access::kIn},
                          {"out", 1000, 100, ir::Access::kOut},
                          {"full", 2000, 10, ir::Access::kOut}},
                         {}, [](int64_t) { return std::string(); });
   const isa::Instruction& store = *isa::DianNao().Find("store.i8.gmem");
   for (int i = 0; i < 10; ++i) {
-    EXPECT_OK(checker.Issue(k00, store, 0, {Writes(isa::Space::kGmem, 1010 + 2 * i, 1)}));
-    EXPECT_OK(checker.Issue(k00, store, 0, {Writes(isa::Space::kGmem, 2000 + i, 1)}));
+    EXPECT_OK(checker.Issue(k00, store, 0, {}, {Writes(isa::Space::kGmem, 1010 + 2 * i, 1)}));
+    EXPECT_OK(checker.Issue(k00, store, 0, {}, {Writes(isa::Space::kGmem, 2000 + i, 1)}));
   }
   EXPECT_THAT(checker.Unwritten(), testing::ElementsAre(testing::Pair("out", 90)));
 }

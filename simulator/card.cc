@@ -76,13 +76,23 @@ void Card::Report() {
         << " cycles";
     result.ports.push_back({name, rate, use.bursts, use.payload, use.moved, use.busy});
   };
+  int64_t moved = 0;
+  for (int c = 0; c < gmem_.channel_count(); ++c) {
+    const GmemChannel& channel = gmem_.channel(c);
+    add(absl::StrCat("gmem.channel", c), channel.rate(), channel.use());
+    moved += channel.use().moved;
+    if (!gmem_.has_cache()) continue;
+    add(absl::StrCat("gmem.cache", c), channel.cache().rate(), channel.cache().use());
+    result.gmem_read_cached += channel.cache().use().moved;
+  }
   result.gmem_read = gmem_.read().payload;
-  result.gmem_read_moved = gmem_.read().moved;
+  result.gmem_read_moved = gmem_.read().moved - result.gmem_read_cached;
   result.gmem_written = gmem_.written().payload;
   result.gmem_written_moved = gmem_.written().moved;
-  for (int c = 0; c < gmem_.channel_count(); ++c) {
-    add(absl::StrCat("gmem.channel", c), gmem_.channel(c).rate(), gmem_.channel(c).use());
-  }
+  // What was asked for has come from the channels or from the cache, once.
+  POLYNAO_CHECK(moved == result.gmem_read_moved + result.gmem_written_moved)
+      << moved << " bytes, asked for " << gmem_.read().moved << " and " << gmem_.written().moved
+      << ", cached " << result.gmem_read_cached;
   for (const auto& cluster : clusters_) {
     const std::string prefix = cluster->basename();
     add(prefix + ".link.down", cluster->link().down.rate(), cluster->link().down.use());

@@ -285,13 +285,70 @@ TEST(Errors, UndefinedMemory) {
       ErrorOfCore0(ten + "  addi r7, r7, 1\n  memcpy.f16.gmem.nmem r9, r6, r7, r1, r0, r0\n",
                    kTwoTensors),
       HasSubstr("reads bytes 148 to 150 of NMEM, which were never written"));
-  // Reductions read every lane.
-  EXPECT_THAT(ErrorOfCore0("  li r5, 64\n  li r6, 128\n  reduce_sum.f16 r6, r0, r1, r5, r5\n"),
-              HasSubstr("never written"));
+  // Reductions read every lane. To copy is not to compute.
+  const std::string sum = "  li r5, 64\n  li r6, 128\n  reduce_sum.f16 r6, r0, r1, r5, r5\n";
+  EXPECT_EQ(ErrorOfCore0(sum), "no error");
+  EXPECT_THAT(ErrorOfCore0(sum + "  sync\n  load.f16.nmem r7, r6\n"),
+              HasSubstr("reads bytes 128 to 130 of NMEM, which were never written"));
+  EXPECT_THAT(ErrorOfCore0("  li r5, 64\n  li r6, 128\n"
+                           "  memcpy.f16.nmem.nmem r6, r0, r5, r1, r0, r0\n"),
+              HasSubstr("reads bytes 0 to 128 of NMEM, which were never written"));
   // GMEM: an output tensor starts undefined.
   EXPECT_THAT(ErrorOfCore0("  arg r9, 9\n  load.f16.gmem r5, r9\n", kTwoTensors),
               HasSubstr("of GMEM, which were never written"));
   EXPECT_EQ(ErrorOfCore0("  arg r9, 8\n  load.f16.gmem r5, r9\n", kTwoTensors), "no error");
+}
+
+// A convolution of 2 x 2 pixels of 64 channels with 64 filters of 1 x 1 at 1024 in NMEM, of whose
+// image only `pixels` pixels and of whose filters only `filters` were loaded; then a store of the
+// first `stored_channels` channels of the first `stored_pixels` pixels.
+std::string Convolution(int pixels, int filters, int stored_pixels, int stored_channels,
+                        std::string_view row = "conv.i8") {
+  return absl::StrCat(
+      "  li r4, 64\n  li r5, ", 64 * pixels, "\n  fill.i8 r0, r0, r5\n",  // image
+      "  li r6, 8192\n  li r7, 4096\n  fill.i8 r6, r0, r7\n",             // filters
+      "  li r8, ", filters, "\n  memcpy.i8.wmem.nmem r0, r6, r4, r8, r4, r4\n",
+      "  li r9, 1024\n  li r10, 256\n  fill.i32 r9, r0, r10\n  li r11, 2\n  ", std::string(row),
+      " r9, r0, r0, r11, r11, r4, r11, r1, r1, r4, r1, r1, r1, r1, r4, r4\n  sync\n", "  li r12, ",
+      stored_channels, "\n  li r13, ", stored_pixels,
+      "\n  memcpy.i32.smem.nmem r0, r9, r12, r13, r12, r4\n");
+}
+
+TEST(Errors, UndefinedResultsOfTheTensorUnit) {
+  for (const char* row : {"conv.i8", "conv_acc.i8"}) {
+    EXPECT_EQ(ErrorOfCore0(Convolution(4, 64, 4, 64, row)), "no error");
+    // Half of the filters: half of the channels of each pixel.
+    EXPECT_EQ(ErrorOfCore0(Convolution(4, 32, 4, 32, row)), "no error");
+    EXPECT_THAT(ErrorOfCore0(Convolution(4, 32, 4, 33, row)),
+                HasSubstr("reads bytes 1152 to 1156 of NMEM, which were never written, or computed "
+                          "from such bytes"));
+    // One row of the image: one row of the result.
+    EXPECT_EQ(ErrorOfCore0(Convolution(2, 64, 2, 64, row)), "no error");
+    EXPECT_THAT(ErrorOfCore0(Convolution(2, 64, 3, 64, row)),
+                HasSubstr("reads bytes 1536 to 1792 of NMEM, which were never written"));
+    EXPECT_EQ(ErrorOfCore0(Convolution(3, 5, 3, 5, row)), "no error");
+    EXPECT_THAT(ErrorOfCore0(Convolution(3, 5, 4, 5, row)), HasSubstr("never written"));
+    EXPECT_THAT(ErrorOfCore0(Convolution(3, 5, 3, 6, row)), HasSubstr("never written"));
+  }
+  // What further instructions compute from such lanes is undefined too, and nothing else.
+  const auto cast = [](int pixels, int channels) {
+    return absl::StrCat(Convolution(4, 32, 4, 32),
+                        "  li r14, 2048\n  cast.f32.i32 r14, r9, r10\n  sync\n  li r12, ", channels,
+                        "\n  li r13, ", pixels,
+                        "\n  memcpy.f32.smem.nmem r0, r14, r12, r13, r12, r4\n");
+  };
+  EXPECT_EQ(ErrorOfCore0(cast(4, 32)), "no error");
+  EXPECT_THAT(ErrorOfCore0(cast(1, 33)), HasSubstr("reads bytes 2176 to 2180 of NMEM"));
+  // A sum over pixels whose last one is undefined; a bias for undefined lanes.
+  const std::string matmul =
+      "  li r4, 64\n  li r5, 128\n  fill.i8 r0, r0, r5\n  li r6, 8192\n  li r7, 4096\n"
+      "  fill.i8 r6, r0, r7\n  memcpy.i8.wmem.nmem r0, r6, r7, r1, r0, r0\n  li r9, 1024\n"
+      "  li r11, 3\n  matmul.i8 r9, r0, r0, r11, r4, r4, r4, r4\n"
+      "  row_add.i32 r9, r9, r6, r11, r4\n  li r10, 128\n"
+      "  reduce_sum.i32 r10, r9, r11, r4, r4\n  sync\n";
+  EXPECT_EQ(ErrorOfCore0(matmul + "  addi r10, r10, 4\n  load.i32.nmem r20, r10\n"), "no error");
+  EXPECT_THAT(ErrorOfCore0(matmul + "  addi r10, r10, 8\n  load.i32.nmem r20, r10\n"),
+              HasSubstr("reads bytes 136 to 140 of NMEM"));
 }
 
 TEST(Errors, ChecksCanBeSwitchedOff) {

@@ -1,21 +1,49 @@
 #include "simulator/gmem.h"
 
+#include <algorithm>
 #include <string>
 
 namespace polynao::simulator {
+
+GmemChannel::GmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters)
+    : Server(name, requesters, machine.Get("gmem.channel_bytes_per_kilocycle")),
+      fetch_latency_(
+          std::max<int64_t>(0, machine.Get("gmem.latency") - machine.Get("gmem.cache_latency"))),
+      cache_(machine.Get("gmem.cache_bytes") * kKilocycle) {
+  // A DMA burst lies in one line, and so does a scalar access, which is aligned.
+  const int64_t line = machine.Get("io_dma.burst");
+  const int64_t lines = machine.Get("gmem.cache_kib") * 1024 / machine.Get("gmem.channels") / line;
+  if (lines > 0) slice_.emplace(lines, line, machine.Get("gmem.granule"));
+}
+
+bool GmemChannel::Divert(Burst& burst, int64_t bytes) {
+  if (!slice_) return false;
+  if (burst.is_write) {
+    slice_->Drop(burst.address, burst.payload);
+    return false;
+  }
+  const int64_t fetched = Now() + ServiceCycles(bytes, rate()) + fetch_latency_;
+  const std::optional<int64_t> there = slice_->Read(burst.address, burst.payload, fetched);
+  if (!there) return false;
+  burst.is_cached = true;
+  burst.owner->Advance(burst, cache_.Pass(burst, bytes, std::max(Now(), *there)));
+  return true;
+}
 
 Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* data, int64_t bytes)
     : sc_core::sc_module(name),
       data_(data),
       size_(bytes),
       interleave_(machine.Get("gmem.interleave")),
-      granule_(machine.Get("gmem.granule")) {
+      granule_(machine.Get("gmem.granule")),
+      latency_(machine.Get("gmem.latency")),
+      cache_latency_(machine.Get("gmem.cache_latency")),
+      has_cache_(machine.Get("gmem.cache_kib") > 0) {
   const int requesters =
       static_cast<int>(2 * machine.clusters() * (machine.cores_per_cluster() + 1));
   for (int64_t i = 0; i < machine.Get("gmem.channels"); ++i) {
-    channels_.push_back(std::make_unique<Server>(("channel" + std::to_string(i)).c_str(),
-                                                 requesters,
-                                                 machine.Get("gmem.channel_bytes_per_kilocycle")));
+    channels_.push_back(std::make_unique<GmemChannel>(("channel" + std::to_string(i)).c_str(),
+                                                      machine, requesters));
   }
 }
 

@@ -1,16 +1,39 @@
-// GMEM: the memory off chip, its controller and channels.
+// GMEM: the memory off chip, its controller, channels and cache.
 #ifndef SIMULATOR_GMEM_H_
 #define SIMULATOR_GMEM_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
 #include "isa/machine.h"
+#include "simulator/cache_slice.h"
 #include "simulator/server.h"
 
 namespace polynao::simulator {
+
+// One channel, with its slice of the last-level cache if the card has one. A read whose granules are
+// all in the slice when its turn comes goes to the slice's port, and the channel takes the next
+// burst in the same cycle. What the channel serves counts as in the slice from the start of its
+// service on, but who reads it there waits until it has come in: with gmem.latency behind the
+// channel, gmem.latency - gmem.cache_latency of which lie before the slice. A write drops what it
+// touches: the cache never holds what GMEM does not.
+class GmemChannel : public Server {
+ public:
+  GmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters);
+
+  const Port& cache() const { return cache_; }
+
+ protected:
+  bool Divert(Burst& burst, int64_t bytes) override;
+
+ private:
+  const int64_t fetch_latency_;  // from the channel to the slice
+  std::optional<CacheSlice> slice_;
+  Port cache_;
+};
 
 // The controller maps an address to a channel and tells what an access costs there. Channels serve
 // one burst at a time; their requesters are the card's cores, memory cores included.
@@ -26,7 +49,12 @@ class Gmem : public sc_core::sc_module {
   int ChannelOf(int64_t address) const {
     return static_cast<int>(address / interleave_ % channel_count());
   }
-  Server& channel(int i) { return *channels_[static_cast<size_t>(i)]; }
+  GmemChannel& channel(int i) { return *channels_[static_cast<size_t>(i)]; }
+  bool has_cache() const { return has_cache_; }
+  // Cycles from the channel or the cache to a cluster link, or the other way.
+  int64_t LatencyOf(const Burst& burst) const {
+    return burst.is_cached ? cache_latency_ : latency_;
+  }
 
   // Channel requesters: two for each core of the card, its IO-DMA and its scalar unit.
   static int DmaRequester(int card_core) { return 2 * card_core; }
@@ -36,13 +64,14 @@ class Gmem : public sc_core::sc_module {
   // each granule that it covers in part (read-modify-write).
   int64_t MovedBytes(int64_t address, int64_t size, bool is_write) const;
 
-  // Bytes asked for and moved, counted when their bursts set out.
+  // Bytes asked for and those of their granules, counted when their bursts set out. Of what is read,
+  // the channels move what the cache does not.
   struct Use {
     int64_t payload = 0;
     int64_t moved = 0;
   };
-  void Count(const Burst& burst, bool is_write) {
-    Use& use = is_write ? written_ : read_;
+  void Count(const Burst& burst) {
+    Use& use = burst.is_write ? written_ : read_;
     use.payload += burst.payload;
     use.moved += burst.moved;
   }
@@ -54,9 +83,12 @@ class Gmem : public sc_core::sc_module {
   const int64_t size_;
   const int64_t interleave_;
   const int64_t granule_;
+  const int64_t latency_;
+  const int64_t cache_latency_;
+  const bool has_cache_;
   Use read_;
   Use written_;
-  std::vector<std::unique_ptr<Server>> channels_;
+  std::vector<std::unique_ptr<GmemChannel>> channels_;
 };
 
 }  // namespace polynao::simulator

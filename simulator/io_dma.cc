@@ -18,7 +18,6 @@ IoDma::IoDma(sc_core::sc_module_name name, const isa::Machine& machine, Instruct
     : Dma(name, queue, machine.Get("io_dma.outstanding")),
       core_(core),
       channel_requester_(Gmem::DmaRequester(card_core)),
-      latency_(machine.Get("gmem.latency")),
       burst_(machine.Get("io_dma.burst")),
       outstanding_(machine.Get("io_dma.outstanding")),
       strided_reads_(machine.Get("io_dma.strided_reads")),
@@ -43,8 +42,10 @@ Dma::Limits IoDma::Prepare(const Issued& issued, std::vector<const isa::ByteRang
 }
 
 void IoDma::Inject(Burst& burst, int64_t time) {
+  burst.is_write = is_store_;
+  burst.is_cached = false;
   burst.moved = gmem_.MovedBytes(burst.address, burst.payload, is_store_);
-  gmem_.Count(burst, is_store_);
+  gmem_.Count(burst);
   if (is_store_) {
     if (touches_smem_) {
       smem_.Push(core_, Smem::Use::kIo, burst, smem_.MovedBytes(0, burst.payload), time + 1);
@@ -64,8 +65,9 @@ void IoDma::Advance(Burst& burst, int64_t time) {
 
 void IoDma::AdvanceLoad(Burst& burst, int64_t time) {
   switch (burst.stage) {
-    case 1:  // has left the channel
-      link_.down.Push(gmem_.ChannelOf(burst.address), burst, burst.payload, time + latency_);
+    case 1:  // has left the channel or the cache
+      link_.down.Push(ClusterLink::DownRequester(gmem_.ChannelOf(burst.address), burst.is_cached),
+                      burst, burst.payload, time + gmem_.LatencyOf(burst));
       return;
     case 2: {  // has left the link
       const int64_t passed = in_.Pass(burst, burst.payload, time);
@@ -94,7 +96,7 @@ void IoDma::AdvanceStore(Burst& burst, int64_t time) {
       return;
     case 1:  // has left the link
       gmem_.channel(gmem_.ChannelOf(burst.address))
-          .Push(channel_requester_, burst, burst.moved, time + latency_);
+          .Push(channel_requester_, burst, burst.moved, time + gmem_.LatencyOf(burst));
       return;
     default:  // is in GMEM
       Complete(burst, time);

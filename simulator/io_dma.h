@@ -15,8 +15,8 @@
 
 namespace polynao::simulator {
 
-// The segments of a transfer are its runs in GMEM. A burst of a load passes the channel, the
-// latency, the link, the core's port, and SMEM's port if it ends there; that of a store the other
+// The segments of a transfer are its runs in GMEM. A burst of a load passes the channel or its
+// cache, the latency, the link, the core's port, and SMEM's port if it ends there; that of a store the other
 // way round.
 class IoDma : public Dma {
  public:
@@ -40,7 +40,6 @@ class IoDma : public Dma {
 
   const int core_;
   const int channel_requester_;
-  const int64_t latency_;
   const int64_t burst_;
   const int64_t outstanding_;
   const int64_t strided_reads_;

@@ -13,7 +13,7 @@ class ClusterLink : public sc_core::sc_module {
  public:
   ClusterLink(sc_core::sc_module_name name, const isa::Machine& machine)
       : sc_core::sc_module(name),
-        down("down", static_cast<int>(machine.Get("gmem.channels")),
+        down("down", 2 * static_cast<int>(machine.Get("gmem.channels")),
              machine.Get("cluster.link_bytes") * kKilocycle),
         up("up", 2 * (static_cast<int>(machine.cores_per_cluster()) + 1),
            machine.Get("cluster.link_bytes") * kKilocycle) {}
@@ -21,7 +21,12 @@ class ClusterLink : public sc_core::sc_module {
   static int DmaRequester(int core) { return 2 * core; }
   static int ScalarRequester(int core) { return 2 * core + 1; }
 
-  Server down;  // requesters: GMEM's channels
+  // What comes from a channel, and what from its slice of the cache, which is there sooner.
+  static int DownRequester(int channel, bool is_cached) {
+    return 2 * channel + (is_cached ? 1 : 0);
+  }
+
+  Server down;  // requesters: GMEM's channels, two each
   Server up;    // requesters: the cluster's cores, two each
 };
 

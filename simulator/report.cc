@@ -111,6 +111,7 @@ void Fields(Archive& archive, Result& result) {
   archive(result.path_bytes);
   archive(result.gmem_read);
   archive(result.gmem_read_moved);
+  archive(result.gmem_read_cached);
   archive(result.gmem_written);
   archive(result.gmem_written_moved);
   archive(result.unwritten);
@@ -139,6 +140,7 @@ std::vector<std::pair<std::string, int64_t>> RunResult::Rows() const {
       {"instructions", instruction_count()},
       {"bytes.gmem.read", gmem_read},
       {"bytes.gmem.read_moved", gmem_read_moved},
+      {"bytes.gmem.read_cached", gmem_read_cached},
       {"bytes.gmem.written", gmem_written},
       {"bytes.gmem.written_moved", gmem_written_moved},
   };

@@ -37,10 +37,10 @@ struct CoreReport {
   bool operator==(const CoreReport&) const = default;
 };
 
-// One place that bytes pass: a GMEM channel, a direction of a cluster link, the port of an SMEM, a
+// One place that bytes pass: a GMEM channel, its slice of the cache, a direction of a cluster link, the port of an SMEM, a
 // core's DMA port.
 struct PortReport {
-  std::string name;  // "gmem.channel0", "cluster1.link.down", "cluster1.core2.io.in"
+  std::string name;  // "gmem.channel0", "gmem.cache0", "cluster1.link.down", "cluster1.core2.io.in"
   int64_t rate = 0;  // bytes per 1000 cycles
   int64_t bursts = 0;
   int64_t payload = 0;  // bytes that instructions asked for
@@ -84,9 +84,11 @@ struct RunResult {
   std::vector<CoreReport> cores;
   std::vector<PortReport> ports;
   PathBytes path_bytes{};
-  // GMEM bytes: asked for, and moved for that (granules; the reads of read-modify-write).
+  // GMEM bytes: asked for, and moved for that by the channels (granules; the reads of
+  // read-modify-write) and by the cache.
   int64_t gmem_read = 0;
   int64_t gmem_read_moved = 0;
+  int64_t gmem_read_cached = 0;
   int64_t gmem_written = 0;
   int64_t gmem_written_moved = 0;
   // Bytes of output tensors that nothing wrote, by tensor; only if hazards are checked.

@@ -251,7 +251,8 @@ void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
   const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
   if (!cost.ok()) return Fail(cost.status(), Now());
   const std::vector<isa::ByteRanges> ranges = context_.set.Footprint(instruction, values_);
-  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, ranges); !status.ok()) {
+  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, values_, ranges);
+      !status.ok()) {
     return Fail(status, Now());
   }
   POLYNAO_CHECK(ranges.size() == 1) << instruction.mnemonic << " accesses one place";
@@ -275,8 +276,10 @@ void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
                          time + (access_is_store_ ? context_.machine.Get("smem.latency") : 0));
       return;
     case isa::Space::kGmem:
+      access_.is_write = access_is_store_;
+      access_.is_cached = false;
       access_.moved = wiring_.gmem->MovedBytes(access_.address, access_.payload, access_is_store_);
-      wiring_.gmem->Count(access_, access_is_store_);
+      wiring_.gmem->Count(access_);
       if (access_is_store_) {
         wiring_.link->up.Push(ClusterLink::ScalarRequester(id_.core), access_, access_.payload,
                               time);
@@ -304,11 +307,13 @@ void ScalarUnit::Advance(Burst& burst, int64_t time) {
     wake_.NotifyAt(time);
     return;
   }
-  const int64_t later = time + context_.machine.Get("gmem.latency");
+  const int64_t later = time + wiring_.gmem->LatencyOf(burst);
   if (access_is_store_) {
     PushToChannel(later);
   } else {
-    wiring_.link->down.Push(wiring_.gmem->ChannelOf(burst.address), burst, burst.payload, later);
+    const int channel = wiring_.gmem->ChannelOf(burst.address);
+    wiring_.link->down.Push(ClusterLink::DownRequester(channel, burst.is_cached), burst,
+                            burst.payload, later);
   }
 }
 
@@ -336,7 +341,7 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
   }
   Issued issued;
   issued.ranges = context_.set.Footprint(instruction, values_);
-  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, issued.ranges);
+  if (absl::Status status = context_.checker->Issue(id_, instruction, pc_, values_, issued.ranges);
       !status.ok()) {
     Fail(status, time);
     return false;

@@ -70,6 +70,17 @@ TEST(ScalarUnit, AccessToSmemAndGmemTakesTheWayThere) {
   EXPECT_EQ(load.cycles, done);
   EXPECT_EQ(load.gmem_read, 4);
   EXPECT_EQ(load.gmem_written_moved, 128);
+  // The second load of a granule comes from the cache.
+  const RunResult again = RunOn(machine,
+                                OnCore0(".tensor x i32 any in",
+                                        "  arg r5, 8\n  addi r6, r5, 4\n  load.i32.gmem r7, r6\n"
+                                        "  load.i32.gmem r8, r5\n"),
+                                {Argument::Of(&x)});
+  EXPECT_EQ(CoreOf(again, 0, 0).halted_at,
+            kPrologue + 2 + 2 + (20 + 3 + 200 + 1) + (20 + 1 + 100 + 1) + kHalt);
+  EXPECT_EQ(again.gmem_read, 8);
+  EXPECT_EQ(again.gmem_read_moved, 64);
+  EXPECT_EQ(again.gmem_read_cached, 64);
 }
 
 TEST(ScalarUnit, IssueTakesOneCycle) {

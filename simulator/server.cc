@@ -25,6 +25,8 @@ void Server::Push(int requester, Burst& burst, int64_t bytes, int64_t time) {
   if (queue.size() == 1) wake_.NotifyAt(std::max(time, free_at_));
 }
 
+bool Server::Divert(Burst&, int64_t) { return false; }
+
 void Server::Arbitrate() {
   const int64_t now = Now();
   if (now < free_at_) {
@@ -33,7 +35,9 @@ void Server::Arbitrate() {
     return;
   }
   int64_t earliest = std::numeric_limits<int64_t>::max();
-  for (size_t i = 0, r = next_; i < requests_.size(); ++i, ++r) {
+  const int requesters = static_cast<int>(requests_.size());
+  int passed = 0;  // requesters in a row that have nothing
+  for (size_t r = next_; passed < requesters; ++passed, ++r) {
     if (r == requests_.size()) r = 0;
     std::deque<Request>& queue = requests_[r];
     if (queue.empty()) continue;
@@ -46,6 +50,10 @@ void Server::Arbitrate() {
     --waiting_;
     next_ = r + 1;
     if (next_ == requests_.size()) next_ = 0;
+    if (Divert(*request.burst, request.bytes)) {
+      passed = -1;
+      continue;
+    }
     const int64_t service = ServiceCycles(request.bytes, rate_);
     free_at_ = now + service;
     ++use_.bursts;

@@ -34,6 +34,7 @@ struct PortUse {
 // Arbitrates between requesters. In each cycle in which it is free and some burst has arrived, it
 // takes the first burst of the next requester, round-robin from the one after the last served, and
 // serves it for ceil(bytes / rate) cycles. It is work-conserving: never idle while a burst waits.
+// Where bursts may go another way (Divert), it goes on with the next one in the same cycle.
 //
 // Bursts are pushed ahead of time, with the cycle of their arrival: then every arrival of a cycle
 // is known when the cycle comes, whatever the order in which SystemC runs its processes, and a
@@ -53,6 +54,11 @@ class Server : public sc_core::sc_module {
   // Called with (start, end, burst) of each service; for traces.
   using Observer = std::function<void(int64_t start, int64_t end, const Burst& burst)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
+
+ protected:
+  // Called with each burst whose turn it is, in the cycle in which its service would start. True if
+  // it goes another way instead and takes no time here: then this has called its owner's Advance.
+  virtual bool Divert(Burst& burst, int64_t bytes);
 
  private:
   struct Request {

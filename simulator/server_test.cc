@@ -130,6 +130,39 @@ TEST(Server, ShareIsFairAndTheRateIsKept) {
   }
 }
 
+// Bursts of one payload byte leave at once, a cycle later.
+class Diverting : public Server {
+ public:
+  using Server::Server;
+
+ protected:
+  bool Divert(Burst& burst, int64_t) override {
+    if (burst.payload != 1) return false;
+    burst.owner->Advance(burst, Now() + 1);
+    return true;
+  }
+};
+
+TEST(Server, BurstsThatGoAnotherWayTakeTheirTurnAndNoTime) {
+  const auto text = RunIsolated([]() -> absl::StatusOr<std::string> {
+    Diverting server("server", 3, 16'000);
+    // Each takes 4 cycles, but for three of them: of requester 0 the first, of 1 both.
+    Sink sink(6);
+    for (size_t i : {0, 2, 3}) sink.bursts[i].payload = 1;
+    sc_core::sc_start(sc_core::SC_ZERO_TIME);
+    const int requester[] = {0, 0, 1, 1, 2, 2};
+    const int64_t time[] = {1, 1, 1, 3, 1, 20};
+    for (size_t i = 0; i < 6; ++i) server.Push(requester[i], sink.bursts[i], 64, time[i]);
+    sc_core::sc_start();
+    std::string result;
+    for (int64_t left : sink.left) absl::StrAppend(&result, left, " ");
+    return absl::StrCat(result, server.use().busy, " ", server.use().bursts);
+  });
+  // Cycle 1: 0 and 1 leave, 2 is served until 5; then 0's second one until 9. In between, 1's second
+  // one waits for its turn.
+  EXPECT_EQ(text.value_or(text.status().ToString()), "2 9 2 10 5 24 12 3");
+}
+
 TEST(Server, AgreesWithAClockedModelOnRandomTraffic) {
   const uint32_t seed = 4242;
   SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -102,7 +102,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
   result.launch_cycles = machine.Get("card.launch");
   result.cores.resize(static_cast<size_t>(machine.clusters() * (machine.cores_per_cluster() + 1)));
 
-  AccessChecker checker(machine, layout.regions, {.hazards = options.check_hazards},
+  AccessChecker checker(machine, set, layout.regions, {.hazards = options.check_hazards},
                         [&](int64_t pc) { return isa::DisassembleWord(set, program, pc); });
   Context context(machine, set, program);
   ASSIGN_OR_RETURN(context.parameters, set.ResolveParameters(machine.parameters));

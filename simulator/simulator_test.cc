@@ -73,7 +73,7 @@ TEST(Simulator, NoPortMovesMoreThanItsWidth) {
     EXPECT_LE(port.moved * 1000, port.rate * port.busy) << port.name;
     EXPECT_LE(port.busy, result.end_cycle) << port.name;
     EXPECT_LE(port.payload, port.moved) << port.name;
-    if (port.name.starts_with("gmem.")) moved += port.moved;
+    if (port.name.starts_with("gmem.channel")) moved += port.moved;
   }
   EXPECT_EQ(moved, result.gmem_read_moved + result.gmem_written_moved);
 }

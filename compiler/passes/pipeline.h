@@ -16,25 +16,45 @@ struct PipelineDecision {
   std::string loop;
   bool pipelined;
   std::string reason;  // why not
+  std::string form;    // "stages load, compute, store; copies X 2, Y 2, T 1"
 };
 
-// Software pipelining over the IO and compute queues, with two copies of each buffer. A serial loop
+// Software pipelining over the queues of a core. A loop
 //
-//   for (t, 0, n) { pragma "double_buffer" { allocate X ... load(t) into X; compute(t); store(t) } }
+//   for (t, 0, n) { pragma "double_buffer" { allocate X ... prepare; load into X; compute; store } }
 //
-// whose body allocates on chip and then only calls instructions (loads from GMEM, then computation,
-// then stores to GMEM) becomes, with step s's copy of each buffer X being X0 for even s, else X1,
+// whose body allocates on chip and then only runs queued instructions becomes
 //
-//   step s = 0 .. n + 1:  sync;  store(s - 2) if s >= 2;  load(s) if s < n;  compute(s - 1) if 1 <= s <= n
+//   step s:  sync;  store(s - 2);  load(s);  compute(s - 1);  prepare(s + 1)
 //
-// The first and last steps stand alone; the steady ones are a loop over pairs, so that copies are
-// buffers of their own and no index depends on a parity. A store precedes the load into the same copy
-// in one in-order queue; one sync of all queues per step orders everything else.
-// The schedule is that of hand-written kernels ("three stages"; Cambricon's mlu-ops, binary_op).
+// for all s for which one of the iterations exists. The first and last steps stand alone; the steady
+// ones are a loop over groups, as long as there are copies of a buffer, so that copies are buffers
+// of their own and no index depends on a parity. The schedule is that of hand-written kernels
+// ("three stages"; Cambricon's mlu-ops, binary_op).
 //
-// Left alone, with the pragma in place: loops whose iteration count is not a constant of 2 or more,
-// bodies with anything but such calls, tensors that are both loaded and stored, memories too small for
-// two copies. Runs after tensorize and before storage.
+// The stage of an instruction follows from what it touches. Loads and stores run in the io or move
+// queue and bring data from GMEM or SMEM outside the body to its buffers, or back. Computation is
+// what runs in the compute queue; it is `prepare` if a load of the same iteration writes behind it
+// to what it wrote (the fill of a tile whose border is not loaded).
+//
+// Each buffer gets the fewest copies with which no step touches it from two queues: one, if only
+// computation uses it; two as a rule; three, if it is loaded and stored by different queues. With
+// `pragma "double_buffer" (3)`, for which there may be three, loads are issued before the stores of
+// the same step. All that has more than one copy then has as many as the one that has most.
+//
+// Ifs, lets and inner loops around instructions are repeated in each stage that needs them; they and
+// the scalar arguments must not read memory. A number of iterations known only at run time
+// makes one loop over all groups, with the stages under conditions.
+//
+// A loop over blocks inside a cluster, but outside its cores, whose body loads SMEM by the cluster's
+// memory core and then runs loops over the cores (tid), is pipelined alike: a step starts with a
+// barrier over the cluster, the memory core loads, the cores compute on the block before. Loops in
+// the cores' code are pipelined first.
+//
+// Left alone, with the pragma in place: one iteration, scalar code or waiting instructions in the
+// body, instructions whose order within an iteration the stages would turn round, memory outside the
+// body that two stages share, memories too small for the copies, bodies of one queue. Runs after
+// tensorize and before storage.
 absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
                               std::vector<PipelineDecision>* decisions = nullptr);
 

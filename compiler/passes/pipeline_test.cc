@@ -1,7 +1,12 @@
 #include "compiler/passes/pipeline.h"
 
 #include "base/text.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/text.h"
 #include "compiler/passes/pass_test_util.h"
+#include "compiler/passes/pipeline_program_for_test.h"
+#include "compiler/passes/storage.h"
+#include "compiler/passes/sync.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -11,7 +16,30 @@ namespace {
 using ::testing::HasSubstr;
 
 absl::StatusOr<bool> OnUnit(ir::Function& f) { return Pipeline(f, TestTarget("unit")); }
-std::string After(std::string_view text) { return RunPass(text, OnUnit, TestTarget("unit")); }
+
+// Whether the interpreter gets to the end: of programs that stop, RunPass compares no values.
+bool Runs(const ir::Function& f) {
+  std::vector<ir::Tensor> tensors;
+  tensors.reserve(f.params.size());
+  std::vector<ir::Argument> arguments;
+  for (const ir::Param& param : f.params) {
+    if (param.buffer) {
+      tensors.push_back(
+          ir::RandomTensor(param.buffer->type, {param.buffer->extents[0].int_value()}, 1));
+    }
+    arguments.push_back(param.buffer ? ir::Argument::Of(&tensors.back()) : ir::Argument::Int(3));
+  }
+  ir::InterpreterOptions options;
+  options.intrinsics = &TestTarget("unit").instructions->intrinsics();
+  const absl::Status status = ir::Interpret(f, arguments, nullptr, options);
+  EXPECT_TRUE(status.ok()) << status;
+  return status.ok();
+}
+
+std::string After(std::string_view text) {
+  EXPECT_TRUE(Runs(ParseOrDie(text)));
+  return RunPass(text, OnUnit, TestTarget("unit"));
+}
 
 // n tiles of 64 elements, doubled.
 std::string Program(int n, std::string_view extra = "") {
@@ -23,14 +51,50 @@ std::string Program(int n, std::string_view extra = "") {
       " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0) } } }");
 }
 
-std::string Reason(std::string_view text) {
+PipelineDecision Decision(std::string_view text, bool pipelined) {
   ir::Function f = ParseOrDie(text);
   std::vector<PipelineDecision> decisions;
   const absl::StatusOr<bool> changed = Pipeline(f, TestTarget("unit"), &decisions);
-  EXPECT_TRUE(changed.ok() && !*changed);
+  EXPECT_TRUE(changed.ok() && *changed == pipelined);
   EXPECT_EQ(decisions.size(), 1u);
-  return decisions.empty() ? "" : decisions[0].reason;
+  if (decisions.size() != 1) return {};
+  EXPECT_EQ(decisions[0].pipelined, pipelined) << decisions[0].reason;
+  return decisions[0];
 }
+
+std::string Reason(std::string_view text) { return Decision(text, false).reason; }
+std::string Form(std::string_view text) { return Decision(text, true).form; }
+
+// Waits for single queues that sync puts into the pipelined program: what is not in step.
+int WaitsInside(std::string_view text) {
+  ir::Function f = ParseOrDie(text);
+  EXPECT_TRUE(*Pipeline(f, TestTarget("unit")));
+  EXPECT_TRUE(Storage(f, TestTarget("unit"), nullptr).ok());
+  EXPECT_TRUE(Sync(f, TestTarget("unit")).ok());
+  const std::string printed = ir::Print(f);
+  int count = 0;
+  for (size_t at = 0; (at = printed.find("sync.", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+// A loop of n iterations with these statements between its tiles' allocations and the end.
+std::string Loop(std::string_view n, std::string_view body, int copies = 2,
+                 std::string_view tiles = "X Y") {
+  std::string text = StrCat(
+      "func f(A: f16[2000] in, B: f16[2000], C: f16[2000] out, S: f16[2000] @smem in,"
+      " D: f16[2000] @smem out, n: i32) { allocate O: f16[64] @nmem for (t, 0, ",
+      n, ") { pragma \"double_buffer\" (", copies, ") { ");
+  for (char tile : tiles) {
+    if (tile != ' ') StrAppend(&text, "allocate ", std::string(1, tile), ": f16[64] @nmem ");
+  }
+  return StrCat(text, body, " } } }");
+}
+
+constexpr char kLoad[] = " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 64, 1, 0, 0)";
+constexpr char kAdd[] = " add.f16(&Y[0], &X[0], &X[0], 64)";
+constexpr char kStore[] = " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0)";
+constexpr char kMoveIn[] = " memcpy.f16.nmem.smem.async(&X[0], &S[t * 64], 64, 1, 0, 0)";
+constexpr char kMoveOut[] = " memcpy.f16.smem.nmem.async(&D[t * 64], &X[0], 64, 1, 0, 0)";
 
 TEST(PipelineTest, TwoIterations) {
   EXPECT_EQ(After(Program(2)),
@@ -58,7 +122,7 @@ TEST(PipelineTest, EveryNumberOfIterations) {
     SCOPED_TRACE(n);
     const std::string text = After(Program(n));
     EXPECT_THAT(text, HasSubstr("X.1"));
-    EXPECT_EQ(text.find("for (") != std::string::npos, n > 4) << text;
+    EXPECT_EQ(text.find("for (") != std::string::npos, n > 5) << text;
   }
 }
 
@@ -71,11 +135,217 @@ TEST(PipelineTest, InPlace) {
               HasSubstr("relu.f16(&X.1[0], &X.1[0], 64)"));
 }
 
+// What is filled before a load is filled behind the computation on the same copy.
+TEST(PipelineTest, Prepare) {
+  const std::string text = Loop(
+      "7",
+      StrCat(
+          " if (t % 5 == 0) { fill.f16(&X[0], f16(0.5), 64) }",
+          " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], select(t % 5 == 0, i64(9), i64(64)), 1,"
+          " 0, 0)",
+          kAdd, kStore));
+  EXPECT_EQ(Form(text), "stages prepare, load, compute, store; copies X 2, Y 2");
+  EXPECT_EQ(WaitsInside(text), 0);
+  const std::string after = After(text);
+  EXPECT_THAT(after, HasSubstr("  add.f16(&Y.0[0], &X.0[0], &X.0[0], 64)\n"
+                               "  if ((0 + 2) % 5 == 0) {\n"
+                               "    fill.f16(&X.0[0], f16(0.5), 64)\n"
+                               "  }\n"
+                               "  for (t, 0, 2) {\n"))
+      << after;
+}
+
+TEST(PipelineTest, IfsLetsAndLoopsGoWithTheirInstructions) {
+  const std::string text =
+      Loop("5", StrCat(" let at: i32 = t * 64 let unused: i32 = t + 1 if (t < n) {",
+                       " memcpy.f16.nmem.gmem.async(&X[0], &A[at], 64, 1, 0, 0) } else {",
+                       " fill.f16(&X[0], f16(1.0), 64) }", kAdd, " allocate T: f16[64] @nmem",
+                       " if (t == 2) { relu.f16(&Y[0], &Y[0], 64) } relu.f16(&T[0], &Y[0], 64)",
+                       " for (h, 0, 2) { let at2: i32 = at + h * 32",
+                       " memcpy.f16.gmem.nmem.async(&C[at2], &T[h * 32], 32, 1, 0, 0) }"));
+  EXPECT_EQ(Form(text), "stages load, compute, store; copies X 2, Y 1, T 2");
+  EXPECT_EQ(WaitsInside(text), 0);
+  const std::string after = After(text);
+  EXPECT_THAT(after,
+              HasSubstr("  sync()\n"
+                        "  let at: i32 = (0 + 4) * 64\n"
+                        "  for (h, 0, 2) {\n"
+                        "    let at2: i32 = at + h * 32\n"
+                        "    memcpy.f16.gmem.nmem.async(&C[at2], &T.0[h * 32], 32, 1, 0, 0)\n"
+                        "  }\n"
+                        "}\n"))
+      << after;
+  EXPECT_THAT(after, HasSubstr("  if (!(0 < n)) {\n    fill.f16(&X.0[0], f16(1.0), 64)\n  }\n"));
+  EXPECT_EQ(after.find("unused"), std::string::npos);
+  // A value that may stop the program is computed, used or not.
+  EXPECT_THAT(After(Loop("3", StrCat(" let q: i32 = t / n", kLoad, kAdd, kStore))),
+              HasSubstr("let q: i32 = (0 + 2) / n"));
+}
+
+// Only what two stages touch has copies: not what the compute queue keeps to itself.
+TEST(PipelineTest, CopiesOfABuffer) {
+  const std::string separate = StrCat(kLoad, kAdd, kStore);
+  EXPECT_EQ(Form(Loop("3", separate)), "stages load, compute, store; copies X 2, Y 2");
+  EXPECT_EQ(Form(Loop("3", separate, 3)), "stages load, compute, store; copies X 2, Y 2");
+  const std::string in_place = StrCat(
+      kLoad,
+      " relu.f16(&X[0], &X[0], 64) memcpy.f16.gmem.nmem.async(&C[t * 64], &X[0], 64, 1, 0, 0)");
+  EXPECT_EQ(Form(Loop("3", in_place, 2, "X")), "stages load, compute, store; copies X 2");
+  EXPECT_EQ(Form(Loop("3", in_place, 3, "X")), "stages load, compute, store; copies X 3");
+  // Copies of different numbers would come round later than either.
+  EXPECT_EQ(Form(Loop("3", StrCat(in_place, kAdd, kStore), 3)),
+            "stages load, compute, store; copies X 3, Y 3");
+}
+
+TEST(PipelineTest, ThreeCopies) {
+  for (int n = 2; n <= 13; ++n) {
+    SCOPED_TRACE(n);
+    const std::string text =
+        Loop(StrCat(n),
+             StrCat(kLoad, kAdd, " relu.f16(&X[0], &Y[0], 64)",
+                    " memcpy.f16.gmem.nmem.async(&C[t * 64], &X[0], 64, 1, 0, 0)"),
+             3);
+    EXPECT_EQ(Form(text), "stages load, compute, store; copies X 3, Y 1");
+    EXPECT_EQ(WaitsInside(text), 0);
+    const std::string after = After(text);
+    EXPECT_EQ(after.find("for (") != std::string::npos, n > 7) << after;
+    if (n < 3 || n > 7) continue;
+    EXPECT_THAT(after,
+                HasSubstr("  sync()\n"
+                          "  memcpy.f16.nmem.gmem.async(&X.2[0], &A[(0 + 2) * 64], 64, 1, 0, 0)\n"
+                          "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &X.0[0], 64, 1, 0, 0)\n"
+                          "  add.f16(&Y[0], &X.1[0], &X.1[0], 64)\n"
+                          "  relu.f16(&X.1[0], &Y[0], 64)\n"))
+        << after;
+  }
+}
+
+TEST(PipelineTest, ThreeQueues) {
+  const std::string in = Loop("6", StrCat(kMoveIn, kAdd, kStore));
+  EXPECT_EQ(Form(in), "stages load, compute, store; copies X 2, Y 2");
+  EXPECT_EQ(WaitsInside(in), 0);
+  After(in);
+  // Loaded by one queue and stored by another: no order keeps two copies.
+  const std::string in_place = StrCat(kLoad, " relu.f16(&X[0], &X[0], 64)", kMoveOut);
+  EXPECT_EQ(Reason(Loop("6", in_place)), "'X' needs 3 copies");
+  EXPECT_EQ(WaitsInside(Loop("6", in_place, 3)), 0);
+  EXPECT_EQ(Form(Loop("6", in_place, 3, "X")), "stages load, compute, store; copies X 3");
+  After(Loop("6", in_place, 3));
+  // Copies alone.
+  EXPECT_EQ(Form(Loop("6", StrCat(kLoad, kMoveOut), 2, "X")), "stages load, store; copies X 2");
+  EXPECT_EQ(Reason(Loop("6", StrCat(kMoveIn, kMoveOut))), "all that it runs is in one queue");
+}
+
+TEST(PipelineTest, RunTimeIterations) {
+  for (const char* n : {"n", "n - 1", "n - 7", "max(min(n, 4) - 2, 0)", "n * 3", "3 * n - 2"}) {
+    SCOPED_TRACE(n);
+    EXPECT_EQ(WaitsInside(Loop(n, StrCat(kLoad, kAdd, kStore))), 0);
+    After(Loop(n, StrCat(kLoad, kAdd, kStore)));
+    After(Loop(n,
+               StrCat(" fill.f16(&X[0], f16(0.5), 64)",
+                      " memcpy.f16.nmem.gmem.async(&X[0], &A[t * 64], 9, 1, 0, 0)", kAdd, kStore)));
+  }
+  EXPECT_THAT(
+      After("func f(A: f16[2000] in, C: f16[2000] out, n: i32) { for (t, n, n + 1) {"
+            " pragma \"double_buffer\" { allocate X: f16[64] @nmem allocate Y: f16[64] @nmem" +
+            StrCat(kLoad, kAdd, kStore, "} } }")),
+      HasSubstr(
+          "  for (t, 0, (t.count + 2 + 1) / 2) {\n"
+          "    sync()\n"
+          "    if (1 <= t && t * 2 + -2 < t.count) {\n"
+          "      memcpy.f16.gmem.nmem.async(&C[(n + t * 2 + -2) * 64], &Y.0[0], 64, 1, 0, 0)\n"
+          "    }\n"
+          "    if (t * 2 < t.count) {\n"
+          "      memcpy.f16.nmem.gmem.async(&X.0[0], &A[(n + t * 2) * 64], 64, 1, 0, 0)\n"
+          "    }\n"
+          "    if (1 <= t && t * 2 + -1 < t.count) {\n"
+          "      add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
+          "    }\n"
+          "    sync()\n"));
+  // Bounds are evaluated once, before the loop writes to what they read.
+  EXPECT_THAT(After("func f(A: f16[2000] in, C: f16[2000] out, M: i32[2]) {"
+                    " for (t, M[0] / 1000000000, M[1] / 300000000) {"
+                    " pragma \"double_buffer\" { allocate X: f16[64] @nmem"
+                    " allocate Y: f16[64] @nmem" +
+                    StrCat(kLoad, kAdd, kStore, "} } }")),
+              HasSubstr("let t.count: i32 = M[1] / 300000000"));
+}
+
+TEST(PipelineTest, RandomProgramsKeepTheirMeaning) {
+  const char* const kRunTime[] = {"n", "min(n, 3) + tid", "(n - cid) / 2", "n * 2 - tid"};
+  int pipelined = 0;
+  for (uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+    const std::string n = seed % 3 == 0 ? kRunTime[seed / 3 % 4] : StrCat(1 + seed % 9);
+    const std::string text = RandomPipelineProgram(seed, n);
+    SCOPED_TRACE(StrCat("seed ", seed, "\n", text));
+    After(text);
+    ir::Function f = ParseOrDie(text);
+    pipelined += *Pipeline(f, TestTarget("unit"));
+  }
+  EXPECT_GT(pipelined, 300);
+}
+
+// The memory core loads the next block of SMEM while the cores compute on this one.
+std::string Blocks(std::string_view n, std::string_view store) {
+  return StrCat(
+      "func f(A: f16[4000] in, C: f16[4000] out, E: f16[4000] out, n: i32) {"
+      " thread (cid, 2) { for (b, 0, ",
+      n,
+      ") { pragma \"double_buffer\" { allocate S: f16[256] @smem allocate R: f16[256] @smem"
+      " memcpy.f16.smem.gmem.async(&S[0], &A[cid * 2000 + b * 256], 256, 1, 0, 0)"
+      " thread (tid, 2) { for (t, 0, 2) { pragma \"double_buffer\" {"
+      " allocate X: f16[64] @nmem allocate Y: f16[64] @nmem"
+      " memcpy.f16.nmem.smem.async(&X[0], &S[tid * 128 + t * 64], 64, 1, 0, 0)"
+      " relu.f16(&Y[0], &X[0], 64)"
+      " memcpy.f16.smem.nmem.async(&R[tid * 128 + t * 64], &Y[0], 64, 1, 0, 0)"
+      " memcpy.f16.gmem.nmem.async(&C[cid * 2000 + b * 256 + tid * 128 + t * 64], &Y[0], 64, 1, 0,"
+      " 0) } } }",
+      store, " } } } }");
+}
+
+TEST(PipelineTest, BlocksOfACluster) {
+  const std::string text = Blocks("2", "");
+  ir::Function f = ParseOrDie(text);
+  std::vector<PipelineDecision> decisions;
+  EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+  ASSERT_EQ(decisions.size(), 2u);
+  EXPECT_EQ(decisions[0].loop, "for (t, 0, 2) {");
+  EXPECT_EQ(decisions[0].form, "stages load, compute, store; copies X 2, Y 2");
+  EXPECT_EQ(decisions[1].loop, "for (b, 0, 2) {");
+  EXPECT_EQ(decisions[1].form, "stages load, compute; copies S 2, R 1");
+  const std::string after = After(text);
+  EXPECT_THAT(
+      after,
+      HasSubstr(
+          "  memcpy.f16.smem.gmem.async(&S.0[0], &A[cid * 2000 + 0 * 256], 256, 1, 0, 0)\n"
+          "    barrier.cluster()\n"
+          "    memcpy.f16.smem.gmem.async(&S.1[0], &A[cid * 2000 + (0 + 1) * 256], 256, 1, 0, 0)\n"
+          "    thread (tid, 2) {\n"));
+  EXPECT_THAT(after, HasSubstr("    barrier.cluster()\n    thread (tid, 2) {\n"));
+}
+
+TEST(PipelineTest, BlocksOfAClusterThatAreStored) {
+  constexpr char kBack[] =
+      " memcpy.f16.gmem.smem.async(&E[cid * 2000 + b * 256], &R[0], 256, 1, 0, 0)";
+  for (int n = 2; n <= 7; ++n) {
+    SCOPED_TRACE(n);
+    ir::Function f = ParseOrDie(Blocks(StrCat(n), kBack));
+    std::vector<PipelineDecision> decisions;
+    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+    ASSERT_EQ(decisions.size(), 2u);
+    EXPECT_EQ(decisions[1].form, "stages load, compute, store; copies S 2, R 2");
+    After(Blocks(StrCat(n), kBack));
+  }
+}
+
 TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   EXPECT_THAT(Reason(Program(1)), HasSubstr("it has 1 iterations"));
   EXPECT_THAT(Reason(Program(3, " X[3] = 1.0")), HasSubstr("no queued instruction: X[3] = 1.0"));
-  EXPECT_THAT(Reason(Program(3, " memcpy.f16.gmem.nmem.async(&C[t], &X[0], 1, 1, 0, 0)")),
-              HasSubstr("add.f16 stands before a load, or behind a store"));
+  EXPECT_THAT(Reason(Program(3, " memcpy.f16.gmem.nmem(&C[t], &X[0], 1, 1, 0, 0)")),
+              HasSubstr("no queued instruction: memcpy.f16.gmem.nmem(&C[t]"));
+  EXPECT_EQ(
+      Reason(Program(3, " memcpy.f16.gmem.nmem.async(&C[t], &Y[0], 1, 1, 0, 0)")),
+      "add.f16 (compute) stands behind memcpy.f16.gmem.nmem.async (store), and both touch 'Y'");
   EXPECT_THAT(Reason(Program(3, " sync()")), HasSubstr("no queued instruction: sync()"));
   std::string in_place = Program(3);
   while (in_place.find("&C") != std::string::npos) in_place.replace(in_place.find("&C"), 2, "&A");
@@ -85,6 +355,47 @@ TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
     large.replace(large.find("f16[64] @nmem"), 13, "f16[4160] @nmem");
   }
   EXPECT_EQ(Reason(large), "two copies take 33280 bytes of nmem, which has 32768");
+  // A condition, a scalar argument, a bound that reads what the loop may write.
+  const std::string rest = StrCat(kAdd, kStore);
+  EXPECT_EQ(Reason(Loop("3", StrCat(kLoad, " if (C[0] < 1.0) {", kAdd, "}", kStore))),
+            "it reads memory: if (C[0] < 1.0) {");
+  EXPECT_THAT(Reason(Loop("3", StrCat(kLoad, kAdd, " adds.f16(&Y[0], &X[0], X[0], 64)", kStore))),
+              HasSubstr("it reads memory: adds.f16"));
+  EXPECT_THAT(Reason(Loop("3", StrCat(kLoad, " thread (cid, 2) {", kAdd, "}", kStore))),
+              HasSubstr("no queued instruction: thread (cid, 2) {"));
+  // An accumulator outside is fine where only computation touches it.
+  EXPECT_EQ(Form(Loop("3", StrCat(kLoad, " add.f16(&O[0], &O[0], &X[0], 64)"), 2, "X")),
+            "stages load, compute; copies X 2");
+  EXPECT_EQ(Reason(Loop("3", StrCat(kLoad, " relu.f16(&O[0], &X[0], 64)",
+                                    " memcpy.f16.gmem.nmem.async(&C[t], &O[0], 64, 1, 0, 0)"))),
+            "'O' is not of the body, and both relu.f16 and memcpy.f16.gmem.nmem.async touch it");
+  EXPECT_EQ(Reason(Loop("3", StrCat(" memcpy.f16.nmem.gmem.async(&O[0], &A[t], 64, 1, 0, 0)",
+                                    " relu.f16(&Y[0], &O[0], 64)", kStore))),
+            "'O' is not of the body, and both memcpy.f16.nmem.gmem.async and relu.f16 touch it");
+  // What is prepared may not be stored, nor computed from what is loaded.
+  EXPECT_EQ(Reason(Loop("3", StrCat(" fill.f16(&X[0], f16(0.5), 64)", kLoad, kAdd, kMoveOut), 3)),
+            "'X' needs 4 copies");
+  EXPECT_EQ(
+      Reason(Loop("3", StrCat(kLoad, kAdd, kLoad, kStore))),
+      "add.f16 (prepare) stands behind memcpy.f16.nmem.gmem.async (load), and both touch 'X'");
+  EXPECT_EQ(Reason(Loop("3", StrCat(" for (h, 0, 2) {", kLoad, kAdd, "}", kStore))),
+            "memcpy.f16.nmem.gmem.async and add.f16 of two stages stand in one loop inside");
+  EXPECT_THAT(
+      Reason(Loop("3", StrCat(" for (h, 0, 2) { allocate T: f16[64] @nmem", kLoad, "}", rest))),
+      HasSubstr("'T' is allocated in a loop inside"));
+  EXPECT_THAT(Reason(Loop("3", StrCat(kLoad, rest), 4)),
+              HasSubstr("expected 2 or 3 copies, found 4"));
+  const auto reason_of_blocks = [](std::string_view n, std::string_view store) {
+    ir::Function f = ParseOrDie(Blocks(n, store));
+    std::vector<PipelineDecision> decisions;
+    EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));  // the loop in the cores
+    return decisions.back().reason;
+  };
+  EXPECT_EQ(reason_of_blocks("n", ""), "it has n iterations, and loops over cores");
+  EXPECT_EQ(reason_of_blocks("2", " allocate T: f16[64] @nmem fill.f16(&T[0], f16(0.0), 64)"),
+            "fill.f16 is no work for a memory core");
+  EXPECT_EQ(reason_of_blocks("2", " memcpy.f16.gmem.smem.async(&A[b], &R[0], 256, 1, 0, 0)"),
+            "'A' is loaded and stored");
   // Without the pragma nobody asked.
   ir::Function f = ParseOrDie(
       "func f(A: f16[2000] in) { for (t, 0, 3) { allocate X: f16[64] @nmem"

@@ -71,9 +71,10 @@ absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& envi
   ASSIGN_OR_RETURN(bool changed, Pipeline(function, environment.target,
                                           environment.stats ? &decisions : nullptr));
   for (const PipelineDecision& decision : decisions) {
-    environment.stats->push_back(
-        StrCat(decision.loop, "  -->  ",
-               decision.pipelined ? "pipelined" : StrCat("not pipelined: ", decision.reason)));
+    environment.stats->push_back(StrCat(decision.loop, "  -->  ",
+                                        decision.pipelined
+                                            ? StrCat("pipelined: ", decision.form)
+                                            : StrCat("not pipelined: ", decision.reason)));
   }
   return changed;
 }

@@ -1,45 +1,149 @@
 #include "compiler/passes/sync.h"
 
+#include <algorithm>
 #include <array>
+#include <map>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
+#include "compiler/arith/const_range.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/storage.h"
 
 namespace polynao {
 namespace {
 
+using arith::ConstRange;
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-// Buffers that instructions in one queue may still read or write.
-struct Pending {
-  absl::flat_hash_set<Buffer> reads;
-  absl::flat_hash_set<Buffer> writes;
-  bool operator==(const Pending& other) const {
-    return reads == other.reads && writes == other.writes;
+// Bytes of a memory. Buffers with an address lie in their memory, so that what shares bytes is seen
+// to; any other buffer is a memory of its own.
+struct Range {
+  int64_t memory;
+  int64_t begin;
+  int64_t end;
+};
+
+constexpr int64_t kSmem = 0;
+constexpr int64_t kNmem = 1;
+constexpr int64_t kWmem = 2;
+constexpr int64_t kFirstBuffer = 3;  // plus the buffer's number
+
+class ByteSet {
+ public:
+  bool operator==(const ByteSet&) const = default;
+
+  void Add(Range r) {
+    if (r.begin >= r.end) return;
+    auto it = intervals_.upper_bound({r.memory, r.begin});
+    if (it != intervals_.begin()) {
+      auto before = std::prev(it);
+      if (before->first.first == r.memory && before->second >= r.begin) it = before;
+    }
+    while (it != intervals_.end() && it->first.first == r.memory && it->first.second <= r.end) {
+      r.begin = std::min(r.begin, it->first.second);
+      r.end = std::max(r.end, it->second);
+      it = intervals_.erase(it);
+    }
+    intervals_[{r.memory, r.begin}] = r.end;
   }
-  void Merge(const Pending& other) {
-    reads.insert(other.reads.begin(), other.reads.end());
-    writes.insert(other.writes.begin(), other.writes.end());
+
+  void Add(const ByteSet& other) {
+    other.ForEach([&](Range r) { Add(r); });
+  }
+
+  bool Overlaps(const ByteSet& other) const {
+    auto a = intervals_.begin();
+    auto b = other.intervals_.begin();
+    while (a != intervals_.end() && b != other.intervals_.end()) {
+      if (a->first.first == b->first.first && a->first.second < b->second &&
+          b->first.second < a->second) {
+        return true;
+      }
+      // The one that ends first meets no further interval of the other set.
+      if (std::pair(a->first.first, a->second) < std::pair(b->first.first, b->second)) {
+        ++a;
+      } else {
+        ++b;
+      }
+    }
+    return false;
+  }
+
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (const auto& [at, end] : intervals_) visit(Range{at.first, at.second, end});
+  }
+
+ private:
+  std::map<std::pair<int64_t, int64_t>, int64_t> intervals_;  // (memory, begin) to end
+};
+
+// What somebody reads and writes.
+struct Work {
+  ByteSet reads;
+  ByteSet writes;
+  bool operator==(const Work&) const = default;
+  void Add(const Work& other) {
+    reads.Add(other.reads);
+    writes.Add(other.writes);
+  }
+  // Whether the two must stay in order.
+  bool Conflicts(const Work& other) const {
+    return writes.Overlaps(other.reads) || writes.Overlaps(other.writes) ||
+           reads.Overlaps(other.writes);
+  }
+  // The part in memories that `wanted` names.
+  template <typename Wanted>
+  Work In(const Wanted& wanted) const {
+    Work result;
+    reads.ForEach([&](Range r) {
+      if (wanted(r)) result.reads.Add(r);
+    });
+    writes.ForEach([&](Range r) {
+      if (wanted(r)) result.writes.Add(r);
+    });
+    return result;
   }
 };
 
-using State = std::array<Pending, isa::kQueueCount>;
-
-void MergeInto(State& state, const State& other) {
-  for (int q = 0; q < isa::kQueueCount; ++q) state[q].Merge(other[q]);
-}
-
-// The memory that one statement touches itself.
+// The work of one statement, without its children's: of the scalar unit before it goes on, and of
+// the instruction that it puts into a queue.
 struct Touched {
-  std::vector<Buffer> reads;
-  std::vector<Buffer> writes;
+  Work scalar;
+  Work queued;
+  isa::Queue queue = isa::Queue::kNone;
+  const isa::Instruction* instruction = nullptr;  // of a call
+  bool IsBarrier() const {
+    return instruction != nullptr && instruction->barrier != isa::Instruction::Barrier::kNone;
+  }
+};
+
+// Who runs a statement: a core; the memory core; or all cores of a cluster and its memory core,
+// which is so outside the loops over tid of a function that has some.
+enum class Level : uint8_t { kCore, kMemoryCore, kCluster };
+constexpr int kActors = 2;  // the first two
+
+struct State {
+  // What instructions in the queues of a core and of the memory core may still read or write.
+  std::array<std::array<Work, isa::kQueueCount>, kActors> queues;
+  // What cores and memory core may have done in SMEM and GMEM since they last met at a barrier.
+  std::array<Work, kActors> since_barrier;
+
+  bool operator==(const State&) const = default;
+  void Add(const State& other) {
+    for (int actor = 0; actor < kActors; ++actor) {
+      for (int q = 0; q < isa::kQueueCount; ++q) queues[actor][q].Add(other.queues[actor][q]);
+      since_barrier[actor].Add(other.since_barrier[actor]);
+    }
+  }
 };
 
 class Syncer {
@@ -48,182 +152,374 @@ class Syncer {
       : target_(target), addresses_(CollectAddresses(function.body)), c_(*function.context) {}
 
   absl::StatusOr<Stmt> Top(Stmt s) {
+    RETURN_IF_ERROR(Prepare(s));
+    // Without a loop over cores, core 0 runs everything.
+    const Level level = HasLoop(s, IsCoreLoop) ? Level::kCluster : Level::kCore;
     State state;
-    if (!s.Is(StmtKind::kSeq) || !HasThreadLoop(s)) return Walk(s, state);
+    if (!s.Is(StmtKind::kSeq) || !HasLoop(s, IsThreadLoop)) return Walk(s, state, level);
     // Nests of thread loops one after the other run on the same cores, but not in step.
     std::vector<Stmt> result;
-    Touched before;
+    Work before;
     for (Stmt child : s.children()) {
-      const Touched touched = TouchedGmem(child);
-      if (Conflict(before.writes, touched.reads) || Conflict(before.writes, touched.writes) ||
-          Conflict(before.reads, touched.writes)) {
-        result.push_back(c_.Evaluate(c_.Call(ir::Type::kI32, "barrier.global", {})));
+      if (IsCall(child, "barrier.global")) before = {};
+      const Work gmem = WorkIn(child, [](Range r) { return r.memory >= kFirstBuffer; });
+      if (before.Conflicts(gmem)) {
+        result.push_back(Call("barrier.global"));
         before = {};
         state = {};  // a barrier drains the queues
       }
-      before.reads.insert(before.reads.end(), touched.reads.begin(), touched.reads.end());
-      before.writes.insert(before.writes.end(), touched.writes.begin(), touched.writes.end());
-      ASSIGN_OR_RETURN(Stmt synced, Walk(child, state));
+      before.Add(gmem);
+      ASSIGN_OR_RETURN(Stmt synced, Walk(child, state, level));
       result.push_back(synced);
     }
     return c_.Rebuild(s, {}, result);
   }
 
  private:
-  static bool HasThreadLoop(Stmt root) {
+  static bool IsThreadLoop(Stmt s) {
+    return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
+  }
+  static bool IsCoreLoop(Stmt s) { return IsThreadLoop(s) && s.name() == "tid"; }
+
+  static bool HasLoop(Stmt root, bool (*is_one)(Stmt)) {
     bool found = false;
     ir::ForEachStmt(root, [&](Stmt s) {
-      found = found || (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread);
+      found = found || is_one(s);
       return !found;
     });
     return found;
   }
 
-  bool Overlap(Buffer a, Buffer b) const {
-    if (a == b) return true;
-    if (a->scope != b->scope) return false;
-    auto x = addresses_.find(a);
-    auto y = addresses_.find(b);
-    if (x == addresses_.end() || y == addresses_.end()) return false;
-    return x->second < y->second + Bytes(b) && y->second < x->second + Bytes(a);
+  static bool IsCall(Stmt s, std::string_view name) {
+    return s.Is(StmtKind::kEvaluate) && s.value().name() == name;
+  }
+  Stmt Call(std::string_view name) const { return c_.Evaluate(c_.Call(ir::Type::kI32, name, {})); }
+
+  // ---- what statements touch
+
+  // Notes the bounds of variables, what each statement touches, and which statements contain a
+  // loop over cores or a barrier.
+  absl::Status Prepare(Stmt s) {
+    if (s.Is(StmtKind::kFor)) {
+      // Where a loop runs no iteration, its bounds do not matter.
+      const ConstRange count = RangeOf(s.extent());
+      ranges_[s.var()] =
+          RangeOf(s.min()) + ConstRange{0, count.max == arith::kInfinity
+                                               ? count.max
+                                               : std::max<int64_t>(count.max - 1, 0)};
+    } else if (s.Is(StmtKind::kLet) && ir::IsInt(s.var().type())) {
+      ranges_[s.var()] = RangeOf(s.value());
+    }
+    ASSIGN_OR_RETURN(touched_[s], Touch(s));
+    bool for_all = IsCoreLoop(s) || touched_[s].IsBarrier();
+    for (Stmt child : s.children()) {
+      RETURN_IF_ERROR(Prepare(child));
+      for_all = for_all || for_all_cores_.contains(child);
+    }
+    if (for_all) for_all_cores_.insert(s);
+    return absl::OkStatus();
   }
 
-  static int64_t Bytes(Buffer buffer) {
+  // The values that an integer may have.
+  ConstRange RangeOf(Expr e) {
+    if (e.Is(ExprKind::kIntImm)) return ConstRange::Point(e.int_value());
+    if (auto it = ranges_.find(e); it != ranges_.end()) return it->second;
+    const ConstRange of_type = ConstRange::OfType(e.type());
+    const auto operand = [&](size_t i) { return RangeOf(e.operand(i)); };
+    ConstRange range = of_type;
+    switch (e.kind()) {
+      case ExprKind::kCast:
+        if (ir::IsInt(e.operand(0).type())) range = operand(0);
+        break;
+      case ExprKind::kAdd:
+        range = operand(0) + operand(1);
+        break;
+      case ExprKind::kSub:
+        range = operand(0) - operand(1);
+        break;
+      case ExprKind::kMul:
+        range = operand(0) * operand(1);
+        break;
+      case ExprKind::kDiv:
+        range = FloorDiv(operand(0), operand(1));
+        break;
+      case ExprKind::kMod:
+        range = FloorMod(operand(0), operand(1));
+        break;
+      case ExprKind::kMin:
+        range = Min(operand(0), operand(1));
+        break;
+      case ExprKind::kMax:
+        range = Max(operand(0), operand(1));
+        break;
+      case ExprKind::kSelect:
+        range = Union(operand(1), operand(2));
+        break;
+      case ExprKind::kLet:
+        if (ir::IsInt(e.var().type())) ranges_[e.var()] = operand(0);
+        range = operand(1);
+        break;
+      default:
+        break;
+    }
+    if (!of_type.Contains(range)) range = of_type;  // it may wrap around
+    ranges_[e] = range;
+    return range;
+  }
+
+  int64_t MemoryOf(Buffer buffer) const {
+    if (!addresses_.contains(buffer)) return kFirstBuffer + buffer->id;
+    return buffer->scope == "smem" ? kSmem : buffer->scope == "nmem" ? kNmem : kWmem;
+  }
+
+  Range WholeBuffer(Buffer buffer) const {
     int64_t bytes = ir::ByteSize(buffer->type);
-    for (Expr extent : buffer->extents) bytes *= extent.int_value();
-    return bytes;
-  }
-
-  template <typename A, typename B>
-  bool Conflict(const A& a, const B& b) const {
-    for (Buffer x : a) {
-      for (Buffer y : b) {
-        if (Overlap(x, y)) return true;
-      }
+    for (Expr extent : buffer->extents) {
+      if (!extent.Is(ExprKind::kIntImm)) return {MemoryOf(buffer), 0, arith::kInfinity};
+      bytes *= extent.int_value();
     }
-    return false;
+    auto address = addresses_.find(buffer);
+    const int64_t begin = address == addresses_.end() ? 0 : address->second;
+    return {MemoryOf(buffer), begin, begin + bytes};
   }
 
-  absl::StatusOr<const isa::Instruction*> InstructionOf(Stmt s) const {
-    const isa::Instruction* instruction = target_.instructions->Find(s.value().name());
-    if (instruction == nullptr) {
-      return InvalidInput("sync: no instruction is named '", s.value().name(), "'");
-    }
-    return instruction;
+  // The bytes from `begin` to `end` behind the element at `indices`, for all values of the indices.
+  Range BytesAt(Buffer buffer, absl::Span<const Expr> indices, int64_t begin, int64_t end) {
+    const Range whole = WholeBuffer(buffer);
+    if (indices.size() != 1) return whole;
+    const ConstRange index = RangeOf(indices[0]);
+    const ConstRange first =
+        ConstRange::Point(whole.begin) + index * ConstRange::Point(ir::ByteSize(buffer->type));
+    const ConstRange bytes = first + ConstRange{begin, end};
+    if (index.IsPoint()) return {whole.memory, bytes.min, bytes.max};
+    return {whole.memory, std::max(bytes.min, whole.begin), std::min(bytes.max, whole.end)};
   }
 
-  // What the statement's own expressions (and its call or store) touch; not its children's.
-  absl::StatusOr<Touched> TouchedBy(Stmt s) const {
+  // What the statement's own expressions, store or call touch; not its children's.
+  absl::StatusOr<Touched> Touch(Stmt s) {
     Touched touched;
-    if (s.Is(StmtKind::kEvaluate)) {
-      ASSIGN_OR_RETURN(const isa::Instruction* instruction, InstructionOf(s));
-      for (const isa::Operand& operand : instruction->operands) {
-        if (operand.kind != isa::OperandKind::kAddress) continue;
-        const Buffer buffer(s.value().operand(operand.param).buffer());
-        if (operand.is_read) touched.reads.push_back(buffer);
-        if (operand.is_written) touched.writes.push_back(buffer);
-      }
-      return touched;
-    }
-    if (s.Is(StmtKind::kStore)) touched.writes.push_back(s.buffer());
     for (Expr e : s.operands()) {
       ir::ForEachExpr(e, [&](Expr x) {
-        if (x.Is(ExprKind::kLoad)) touched.reads.push_back(Buffer(x.buffer()));
+        if (!x.Is(ExprKind::kLoad)) return;
+        const Buffer buffer(x.buffer());
+        touched.scalar.reads.Add(BytesAt(buffer, x.operands(), 0, ir::ByteSize(buffer->type)));
       });
     }
+    if (s.Is(StmtKind::kStore)) {
+      touched.scalar.writes.Add(
+          BytesAt(s.buffer(), s.indices(), 0, ir::ByteSize(s.buffer()->type)));
+    }
+    if (!s.Is(StmtKind::kEvaluate)) return touched;
+    const Expr call = s.value();
+    touched.instruction = target_.instructions->Find(call.name());
+    if (touched.instruction == nullptr) {
+      return InvalidInput("sync: no instruction is named '", call.name(), "'");
+    }
+    touched.queue = touched.instruction->queue;
+    AddOperands(*touched.instruction, call, touched.queued);
     return touched;
   }
 
-  Touched TouchedGmem(Stmt root) const {
-    Touched all;
+  // The memory that an instruction accesses: as its meaning says, where all that decides on it is
+  // constant; else the whole buffers of its operands.
+  void AddOperands(const isa::Instruction& instruction, Expr call, Work& work) {
+    const auto argument = [&](const isa::Operand& operand) { return call.operand(operand.param); };
+    bool is_constant = true;
+    std::vector<int64_t> values;
+    for (const isa::Operand& operand : instruction.operands) {
+      // Offsets from the operand's address; a float changes no address.
+      const bool is_offset =
+          operand.kind != isa::OperandKind::kAddress && ir::IsInt(argument(operand).type());
+      is_constant = is_constant && (!is_offset || argument(operand).Is(ExprKind::kIntImm));
+      values.push_back(is_constant && is_offset ? argument(operand).int_value() : 0);
+    }
+    if (!is_constant) {
+      for (const isa::Operand& operand : instruction.operands) {
+        if (operand.kind != isa::OperandKind::kAddress) continue;
+        const Range whole = WholeBuffer(Buffer(argument(operand).buffer()));
+        if (operand.is_read) work.reads.Add(whole);
+        if (operand.is_written) work.writes.Add(whole);
+      }
+      return;
+    }
+    for (const isa::ByteRanges& bytes : target_.instructions->Footprint(instruction, values)) {
+      const Expr address = argument(instruction.operands[bytes.operand]);
+      const Range range =
+          BytesAt(Buffer(address.buffer()), address.operands(), bytes.begin, bytes.end());
+      (bytes.is_write ? work.writes : work.reads).Add(range);
+    }
+  }
+
+  // What `root` and all below it do in the memories that `wanted` names.
+  template <typename Wanted>
+  Work WorkIn(Stmt root, const Wanted& wanted) const {
+    Work all;
     ir::ForEachStmt(root, [&](Stmt s) {
-      absl::StatusOr<Touched> touched = TouchedBy(s);
-      if (!touched.ok()) return false;  // Walk reports it
-      for (Buffer b : touched->reads) {
-        if (b->scope == "gmem") all.reads.push_back(b);
-      }
-      for (Buffer b : touched->writes) {
-        if (b->scope == "gmem") all.writes.push_back(b);
-      }
+      const Touched& touched = touched_.at(s);
+      all.Add(touched.scalar.In(wanted));
+      all.Add(touched.queued.In(wanted));
       return true;
     });
     return all;
   }
+  static bool IsShared(Range r) { return r.memory != kNmem && r.memory != kWmem; }
 
-  // `s` with syncs before what needs them. On entry `state` is what may be pending before it, on
+  // ---- waits
+
+  // `s` with waits before what needs them. On entry `state` is what may be pending before it, on
   // exit after it.
-  absl::StatusOr<Stmt> Walk(Stmt s, State& state) {
-    ASSIGN_OR_RETURN(Touched touched, TouchedBy(s));
-    isa::Queue own = isa::Queue::kNone;
-    if (s.Is(StmtKind::kEvaluate)) {
-      ASSIGN_OR_RETURN(const isa::Instruction* instruction, InstructionOf(s));
-      if (instruction->unit == isa::Unit::kControl) {
-        for (isa::Queue queue : instruction->drains) state[static_cast<int>(queue)] = {};
-        return s;
-      }
-      own = instruction->queue;
+  absl::StatusOr<Stmt> Walk(Stmt s, State& state, Level level) {
+    const Touched& touched = touched_.at(s);
+    if (touched.instruction != nullptr && touched.instruction->unit == isa::Unit::kControl) {
+      // Outside the loops over tid a sync is the memory core's, as all but barriers.
+      auto& queues = state.queues[level == Level::kCore ? 0 : 1];
+      for (isa::Queue queue : touched.instruction->drains) queues[static_cast<int>(queue)] = {};
+      if (touched.IsBarrier()) state = {};
+      return s;
     }
-    std::vector<Stmt> syncs;
+    return level == Level::kCluster ? WalkInCluster(s, state) : WalkOnCore(s, state, level);
+  }
+
+  absl::StatusOr<Stmt> WalkOnCore(Stmt s, State& state, Level level) {
+    const Touched& touched = touched_.at(s);
+    auto& queues = state.queues[static_cast<int>(level)];
+    const auto own = [&](int q) { return q == static_cast<int>(touched.queue); };
+    std::vector<Stmt> result;
     for (int q = 0; q < isa::kQueueCount; ++q) {
-      if (q == static_cast<int>(own)) continue;
-      const Pending& pending = state[q];
-      if (Conflict(pending.writes, touched.reads) || Conflict(pending.writes, touched.writes) ||
-          Conflict(pending.reads, touched.writes)) {
-        const std::string name = StrCat("sync.", isa::QueueName(static_cast<isa::Queue>(q)));
-        syncs.push_back(c_.Evaluate(c_.Call(ir::Type::kI32, name, {})));
-        state[q] = {};
+      // A queue is in order, but the scalar unit reads an instruction's arguments before.
+      if (queues[q].Conflicts(touched.scalar) || (!own(q) && queues[q].Conflicts(touched.queued))) {
+        result.push_back(Wait(q, queues));
       }
     }
-    if (own != isa::Queue::kNone) {
-      Pending& pending = state[static_cast<int>(own)];
-      pending.reads.insert(touched.reads.begin(), touched.reads.end());
-      pending.writes.insert(touched.writes.begin(), touched.writes.end());
+    if (s.Is(StmtKind::kFor) && !IsThreadLoop(s)) HoistWaits(s.body(), queues, result);
+    if (touched.queue != isa::Queue::kNone) {
+      Work& pending = queues[static_cast<int>(touched.queue)];
+      pending.Add(touched.queued);
+      if (touched.instruction->waits) pending = {};  // and with it all before it
     }
-    ASSIGN_OR_RETURN(Stmt result, WalkChildren(s, state));
-    if (syncs.empty()) return result;
-    syncs.push_back(result);
-    return c_.Seq(syncs);
+    ASSIGN_OR_RETURN(Stmt walked, WalkChildren(s, state, level));
+    result.push_back(walked);
+    return c_.Seq(result);
+  }
+
+  Stmt Wait(int q, std::array<Work, isa::kQueueCount>& queues) const {
+    queues[q] = {};
+    return Call(StrCat("sync.", isa::QueueName(static_cast<isa::Queue>(q))));
+  }
+
+  // Waits for queues that a loop's body leaves alone, and would wait for in each iteration, go
+  // before the loop; but not those behind an instruction that could start before.
+  void HoistWaits(Stmt body, std::array<Work, isa::kQueueCount>& queues,
+                  std::vector<Stmt>& result) const {
+    std::array<bool, isa::kQueueCount> used = {};
+    Work lead;
+    bool leading = true;
+    ir::ForEachStmt(body, [&](Stmt s) {
+      const Touched& touched = touched_.at(s);
+      if (leading) {
+        lead.Add(touched.scalar);
+        lead.Add(touched.queued);
+        leading = touched.instruction == nullptr;
+      }
+      if (touched.queue != isa::Queue::kNone) used[static_cast<int>(touched.queue)] = true;
+      return true;
+    });
+    for (int q = 0; q < isa::kQueueCount; ++q) {
+      if (!used[q] && queues[q].Conflicts(lead)) result.push_back(Wait(q, queues));
+    }
+  }
+
+  // Statements outside the loops over tid. What conflicts are between cores and memory core, or
+  // between two nests of the cores, is ordered by a barrier in front of the second one.
+  absl::StatusOr<Stmt> WalkInCluster(Stmt s, State& state) {
+    const bool is_nest = IsCoreLoop(s);
+    const bool is_block =
+        s.Is(StmtKind::kSeq) || s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kPragma);
+    const bool for_all = for_all_cores_.contains(s);
+    const bool is_memory_cores = !for_all && !is_block;
+    // Loops and branches around nests are everybody's; so far only their own expressions.
+    const Work work = is_nest || is_memory_cores ? WorkIn(s, IsShared) : touched_.at(s).scalar;
+    std::vector<Stmt> result;
+    const bool needs_barrier = state.since_barrier[0].Conflicts(work) ||
+                               (!is_memory_cores && state.since_barrier[1].Conflicts(work));
+    if (needs_barrier) result.push_back(ClusterBarrier(state));
+    absl::StatusOr<Stmt> walked;
+    if (is_nest) {
+      walked = WalkOnCore(s, state, Level::kCore);
+    } else if (is_memory_cores) {
+      walked = WalkOnCore(s, state, Level::kMemoryCore);
+    } else if (s.Is(StmtKind::kFor)) {
+      walked = WalkClusterLoop(s, state, result);
+    } else {
+      walked = WalkChildren(s, state, Level::kCluster);
+    }
+    RETURN_IF_ERROR(walked.status());
+    if (!is_memory_cores) state.since_barrier[0].Add(work);
+    if (!is_nest) state.since_barrier[1].Add(work);
+    result.push_back(*walked);
+    return c_.Seq(result);
+  }
+
+  Stmt ClusterBarrier(State& state) {
+    state = {};
+    ++barriers_;
+    return Call("barrier.cluster");
+  }
+
+  // A loop that everybody in the cluster runs. A barrier before it may spare one inside.
+  absl::StatusOr<Stmt> WalkClusterLoop(Stmt s, State& state, std::vector<Stmt>& before) {
+    const State entry = state;
+    const int count = barriers_;
+    ASSIGN_OR_RETURN(const Stmt walked, WalkChildren(s, state, Level::kCluster));
+    const int inside = std::exchange(barriers_, count) - count;
+    if (!IsThreadLoop(s) && inside > 0 && !(entry == State())) {
+      State cleared;
+      const Stmt barrier = ClusterBarrier(cleared);
+      ASSIGN_OR_RETURN(const Stmt after_barrier, WalkChildren(s, cleared, Level::kCluster));
+      if (barriers_ - count <= inside) {
+        before.push_back(barrier);
+        state = cleared;
+        return after_barrier;
+      }
+      barriers_ = count;
+    }
+    barriers_ += inside;
+    return walked;
+  }
+
+  int64_t ThreadsOf(Stmt loop) const {
+    return loop.name() == "cid" ? target_.machine->clusters()
+                                : target_.machine->cores_per_cluster();
   }
 
   // A loop over cores of which each core runs at most one iteration.
   bool RunsOnce(Stmt loop) const {
-    if (loop.for_kind() != ir::ForKind::kThread || !loop.extent().Is(ExprKind::kIntImm))
-      return false;
-    const int64_t extent = loop.extent().int_value();
-    return (loop.name() == "cid" && extent <= target_.machine->clusters()) ||
-           (loop.name() == "tid" && extent <= target_.machine->cores_per_cluster());
+    return IsThreadLoop(loop) && loop.min().IsInt(0) && loop.extent().Is(ExprKind::kIntImm) &&
+           loop.extent().int_value() <= ThreadsOf(loop);
   }
 
-  absl::StatusOr<Stmt> WalkChildren(Stmt s, State& state) {
+  // A loop of which every core runs an iteration.
+  bool RunsForSure(Stmt loop) const {
+    if (!loop.extent().Is(ExprKind::kIntImm)) return false;
+    if (!IsThreadLoop(loop)) return loop.extent().int_value() >= 1;
+    return loop.min().IsInt(0) && loop.extent().int_value() >= ThreadsOf(loop);
+  }
+
+  absl::StatusOr<Stmt> WalkChildren(Stmt s, State& state, Level level) {
     switch (s.kind()) {
-      case StmtKind::kFor: {
-        // The body starts with what is pending before the loop or after an iteration. Pending sets
-        // only grow from one round to the next, so this ends; two rounds are the rule.
-        State entry = state;
-        while (true) {
-          State exit = entry;
-          ASSIGN_OR_RETURN(Stmt body, Walk(s.body(), exit));
-          State next = entry;
-          MergeInto(next, exit);
-          if (next == entry || RunsOnce(s)) {
-            state = entry;  // the loop may run no iteration
-            MergeInto(state, exit);
-            return c_.Rebuild(s, s.operands(), {body});
-          }
-          entry = next;
-        }
-      }
+      case StmtKind::kFor:
+        return WalkLoop(s, state, level);
       case StmtKind::kIf: {
         State other = state;
-        ASSIGN_OR_RETURN(Stmt then_case, Walk(s.then_case(), state));
-        ASSIGN_OR_RETURN(Stmt else_case, Walk(s.else_case(), other));
-        MergeInto(state, other);
+        ASSIGN_OR_RETURN(Stmt then_case, Walk(s.then_case(), state, level));
+        ASSIGN_OR_RETURN(Stmt else_case, Walk(s.else_case(), other, level));
+        state.Add(other);
         return c_.Rebuild(s, s.operands(), {then_case, else_case});
       }
       default: {
         std::vector<Stmt> children;
         for (Stmt child : s.children()) {
-          ASSIGN_OR_RETURN(Stmt walked, Walk(child, state));
+          ASSIGN_OR_RETURN(Stmt walked, Walk(child, state, level));
           children.push_back(walked);
         }
         return c_.Rebuild(s, s.operands(), children);
@@ -231,9 +527,56 @@ class Syncer {
     }
   }
 
+  // The body starts with what is pending before the loop or after an iteration. That only grows
+  // from one round to the next, so this ends; two rounds are the rule.
+  absl::StatusOr<Stmt> WalkLoop(Stmt s, State& state, Level level) {
+    const int barriers = barriers_;
+    const auto walk = [&](State& pending) -> absl::StatusOr<Stmt> {
+      barriers_ = barriers;
+      return Walk(s.body(), pending, level);
+    };
+    State entry = state;
+    State exit;
+    Stmt body;
+    while (true) {
+      exit = entry;
+      ASSIGN_OR_RETURN(body, walk(exit));
+      State next = entry;
+      next.Add(exit);
+      if (next == entry || RunsOnce(s)) break;
+      entry = next;
+    }
+    // Early rounds bring in what the waits of later ones prevent: try without.
+    State smaller = state;
+    smaller.Add(exit);
+    if (!RunsOnce(s) && !(smaller == entry)) {
+      State smaller_exit = smaller;
+      const int found = barriers_;
+      ASSIGN_OR_RETURN(const Stmt smaller_body, walk(smaller_exit));
+      State next = smaller;
+      next.Add(smaller_exit);
+      if (next == smaller) {
+        body = smaller_body;
+        exit = smaller_exit;
+      } else {
+        barriers_ = found;
+      }
+    }
+    if (RunsForSure(s)) {
+      state = exit;
+    } else {
+      state.Add(exit);
+    }
+    return c_.Rebuild(s, s.operands(), {body});
+  }
+
   const Target& target_;
   const AddressMap addresses_;
   ir::Context& c_;
+  absl::flat_hash_map<Expr, ConstRange> ranges_;
+  absl::flat_hash_map<Stmt, Touched> touched_;
+  absl::flat_hash_set<Stmt> for_all_cores_;  // contain a loop over tid or a barrier
+  int barriers_ = 0;                         // of clusters, in what has been walked
 };
 
 }  // namespace

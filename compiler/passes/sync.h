@@ -17,10 +17,24 @@ namespace polynao {
 //   add.f16(&L[0], &L[0], &L[0], 64)        -->     sync.io()
 //                                                   add.f16(&L[0], &L[0], &L[0], 64)
 //
-// Memory is compared by buffer; buffers that storage has put on the same bytes count as one. A
-// loop's body is walked with what may be pending from its previous iteration. Between two nests of
-// thread loops at the top, of which one may touch what the other writes in GMEM, it puts a barrier
-// over the whole card. Runs after storage.
+// Memory is compared by bytes: those of an instruction whose counts and strides are constant, at any
+// place that the bounds of its loops allow, else the whole buffer; buffers that storage has put on
+// the same bytes meet there. A loop's body is walked with what may be pending from its previous
+// iteration. A wait that each iteration would repeat goes before the loop if the body puts nothing
+// into that queue, and has nothing to start before it needs the wait.
+//
+// In a loop over cid with loops over tid inside (docs/passes.md), the memory core and the cores, and
+// two nests of the cores, need a barrier of the cluster where one writes SMEM or GMEM that the other
+// touches. It goes in front of the second one, or in front of a loop if that spares one inside:
+//
+//   memcpy.f16.smem.gmem.async(&S[0], ...)           memcpy.f16.smem.gmem.async(&S[0], ...)
+//   thread (tid, 4) { ... &S[0] ... }         -->    barrier.cluster()
+//                                                    thread (tid, 4) { ... &S[0] ... }
+//
+// Between two nests of thread loops at the top, of which one may touch what the other writes in
+// GMEM, it puts a barrier over the whole card. GMEM that several clusters write or read inside one
+// nest is the program's affair: iterations of thread loops are independent. Syncs and barriers that
+// the program has count. Runs after storage. Error: an instruction that the target does not have.
 absl::StatusOr<bool> Sync(ir::Function& function, const Target& target);
 
 }  // namespace polynao

@@ -1,5 +1,6 @@
 #include "compiler/passes/sync.h"
 
+#include "base/text.h"
 #include "compiler/passes/pass_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -22,8 +23,8 @@ std::string Calls(std::string_view text) {
     std::string line = printed.substr(begin, end - begin);
     begin = end + 1;
     line.erase(0, line.find_first_not_of(' '));
-    for (const char* name :
-         {"memcpy", "add.f16", "sync", "barrier", "for", "if", "fill", "A[", "}"}) {
+    for (const char* name : {"memcpy", "add.f16", "adds", "sync", "barrier", "thread", "for", "if",
+                             "fill", "A[", "}"}) {
       if (line.rfind(name, 0) == 0) {
         calls += line.substr(0, line.find_first_of("(&")) + ";";
         break;
@@ -124,6 +125,172 @@ TEST(SyncTest, ThreadNestsThatShareTensorsMeetAtABarrier) {
   };
   EXPECT_THAT(from("A"), HasSubstr("barrier.global()"));
   EXPECT_THAT(from("B"), Not(HasSubstr("barrier.global()")));
+}
+
+TEST(SyncTest, HalvesOfABufferAreApart) {
+  const auto halves = [&](std::string_view used) {
+    return Calls(
+        Body(StrCat(" memcpy.f16.nmem.gmem.async(&X[0], &A[0], 32, 1, 0, 0)"
+                    " fill.f16(&X[",
+                    used, "], f16(1.0), 16)")));
+  };
+  EXPECT_THAT(halves("32"), Not(HasSubstr(";sync.")));
+  EXPECT_THAT(halves("31"), HasSubstr("sync.io;fill.f16;"));
+  // What a loop's bounds allow.
+  const auto in_loop = [&](std::string_view count) {
+    return Calls(Body(StrCat(" for (i, 0, ", count,
+                             ") { memcpy.f16.nmem.gmem.async(&X[i * 16], &A[i * 16], 16, 1, 0, 0) }"
+                             " fill.f16(&X[48], f16(1.0), 16)")));
+  };
+  EXPECT_THAT(in_loop("3"), Not(HasSubstr(";sync.")));
+  EXPECT_THAT(in_loop("4"), HasSubstr("sync.io;fill.f16;"));
+}
+
+TEST(SyncTest, CountsThatAreNotConstantMeanTheWholeBuffer) {
+  EXPECT_THAT(
+      RunPass("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
+              " memcpy.f16.nmem.gmem.async(&X[0], &A[0], n, 1, 0, 0) fill.f16(&X[32], f16(1.0), 16)"
+              " } }",
+              OnUnit, TestTarget("unit")),
+      HasSubstr("sync.io()"));
+}
+
+TEST(SyncTest, AWaitingInstructionLeavesNothingPending) {
+  EXPECT_THAT(Calls(Join({kLoadY, " memcpy.f16.nmem.gmem(&X[0], &A[0], 64, 1, 0, 0)", kAddX,
+                          " fill.f16(&Y[0], f16(1.0), 64)"})),
+              Not(HasSubstr(";sync.")));
+}
+
+TEST(SyncTest, ArgumentsAreReadBeforeTheQueue) {
+  EXPECT_THAT(Calls(Join({" fill.f16(&Y[0], f16(2.0), 64) adds.f16(&X[0], &X[0], Y[1], 64)"})),
+              HasSubstr("fill.f16;sync.compute;adds.f16;"));
+}
+
+TEST(SyncTest, WaitsLeaveLoopsThatDoNotUseTheQueue) {
+  EXPECT_EQ(Calls(Join({kLoadX, " for (i, 0, 4) { for (j, 0, 8) { A[j] = X[j + i * 8] } }"})),
+            "memcpy.f16.nmem.gmem.async;sync.io;for ;for ;A[j] = X[j + i * 8];};};};};};");
+  // Not if the loop loads more, nor if it has something else to start first.
+  EXPECT_THAT(Calls(Join({kLoadX, " for (i, 0, 4) { A[i] = X[i]", kLoadX, "}"})),
+              HasSubstr("for ;sync.io;A["));
+  EXPECT_THAT(Calls(Join({kLoadX, " for (i, 0, 4) { fill.f16(&Y[0], f16(1.0), 64) A[i] = X[i] }"})),
+              HasSubstr("for ;fill.f16;sync.io;A["));
+}
+
+TEST(SyncTest, WhatALaterRoundOrdersIsNotPending) {
+  // The addition waits for the load of its own iteration, and so for that of the one before.
+  EXPECT_EQ(Calls(Join({" for (i, 0, 4) {", kLoadX, kAddX, "} fill.f16(&Y[0], f16(1.0), 64)"})),
+            "for ;sync.compute;memcpy.f16.nmem.gmem.async;sync.io;add.f16;};fill.f16;};};};");
+}
+
+// ---- memory core
+
+// Statements of a cluster with X, Y in SMEM. L is a tile of each core.
+std::string InCluster(std::string_view body) {
+  return Calls(
+      StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) {"
+             " pragma \"address\" (0) { allocate X: f16[64] @smem"
+             " pragma \"address\" (128) { allocate Y: f16[64] @smem ",
+             body, "} } } }"));
+}
+std::string Fetch(std::string_view buffer) {
+  return StrCat(" memcpy.f16.smem.gmem.async(&", buffer, "[0], &A[0], 64, 1, 0, 0)");
+}
+std::string Nest(std::string_view body) {
+  return StrCat(" thread (tid, 2) { pragma \"address\" (0) { allocate L: f16[64] @nmem", body,
+                " } }");
+}
+std::string Use(std::string_view buffer) {
+  return Nest(StrCat(" memcpy.f16.nmem.smem.async(&L[0], &", buffer, "[0], 64, 1, 0, 0)"));
+}
+std::string Produce(std::string_view buffer) {
+  return Nest(
+      StrCat(" fill.f16(&L[0], f16(1.0), 64)"
+             " memcpy.f16.smem.nmem(&",
+             buffer, "[tid * 32], &L[0], 32, 1, 0, 0)"));
+}
+constexpr char kFetch[] = "memcpy.f16.smem.gmem.async;";
+constexpr char kUse[] = "thread ;memcpy.f16.nmem.smem.async;};};";
+constexpr char kProduce[] = "thread ;fill.f16;sync.compute;memcpy.f16.smem.nmem;};};";
+constexpr char kBarrier[] = "barrier.cluster;";
+std::string Cluster(std::initializer_list<std::string_view> parts) {
+  std::string all = "thread ;";
+  for (std::string_view part : parts) all += part;
+  return all + "};};};};";
+}
+
+TEST(SyncTest, CoresMeetTheirMemoryCoreAtABarrier) {
+  EXPECT_EQ(InCluster(Fetch("X") + Use("X")), Cluster({kFetch, kBarrier, kUse}));
+  EXPECT_EQ(InCluster(Fetch("X") + Use("Y")), Cluster({kFetch, kUse}));
+  // A write after reads; Y is fetched while the cores work.
+  EXPECT_EQ(InCluster(Use("X") + Fetch("Y") + Fetch("X")),
+            Cluster({kUse, kFetch, kBarrier, kFetch}));
+  // Two reads.
+  EXPECT_EQ(InCluster(Use("X") + " memcpy.f16.gmem.smem.async(&B[0], &X[0], 64, 1, 0, 0)"),
+            Cluster({kUse, "memcpy.f16.gmem.smem.async;"}));
+  // One barrier serves all before it.
+  EXPECT_EQ(InCluster(Fetch("X") + Fetch("Y") + Use("X") + Use("Y")),
+            Cluster({kFetch, kFetch, kBarrier, kUse, kUse}));
+}
+
+TEST(SyncTest, NestsOfCoresMeetToo) {
+  EXPECT_EQ(InCluster(Produce("X") + Use("X")), Cluster({kProduce, kBarrier, kUse}));
+  EXPECT_EQ(InCluster(Produce("X") + Use("Y")), Cluster({kProduce, kUse}));
+  EXPECT_EQ(InCluster(Use("X") + Use("X")), Cluster({kUse, kUse}));
+}
+
+TEST(SyncTest, TheMemoryCoreWaitsForItsOwnQueues) {
+  EXPECT_EQ(
+      InCluster(Fetch("X") + " memcpy.f16.smem.smem.async(&Y[0], &X[0], 64, 1, 0, 0)" + Use("Y")),
+      Cluster({kFetch, "sync.io;memcpy.f16.smem.smem.async;", kBarrier, kUse}));
+}
+
+TEST(SyncTest, LoopsAroundNestsMeetAcrossIterations) {
+  const auto loop = [](const std::string& body) { return " for (b, 0, 3) {" + body + "}"; };
+  EXPECT_EQ(InCluster(loop(Fetch("X") + Use("X"))),
+            Cluster({"for ;", kBarrier, kFetch, kBarrier, kUse, "};"}));
+  // Two copies take turns: one barrier for each.
+  EXPECT_EQ(InCluster(Fetch("X") + loop(Fetch("Y") + Use("X") + Fetch("X") + Use("Y"))),
+            Cluster({kFetch, "for ;", kBarrier, kFetch, kUse, kBarrier, kFetch, kUse, "};"}));
+  // What is fetched once needs no barrier in each iteration.
+  EXPECT_EQ(InCluster(Fetch("X") + loop(Use("X"))),
+            Cluster({kFetch, kBarrier, "for ;", kUse, "};"}));
+  EXPECT_EQ(InCluster(loop(Fetch("X")) + Use("X")),
+            Cluster({"for ;", kFetch, "};", kBarrier, kUse}));
+  // All iterations of the memory core's own loop pass without one.
+  EXPECT_EQ(InCluster(Use("X") + loop(Fetch("X"))),
+            Cluster({kUse, kBarrier, "for ;", kFetch, "};"}));
+}
+
+TEST(SyncTest, BranchesOfAllCoresMayHoldBarriers) {
+  EXPECT_EQ(InCluster(Fetch("X") + " for (b, 0, 2) { if (b < 1) {" + Use("X") + "} else {" +
+                      Use("Y") + "} " + Use("Y") + "}"),
+            Cluster({kFetch, kBarrier, "for ;if ;", kUse, "} else {;", kUse, "};", kUse, "};"}));
+  // A condition that reads SMEM is read by all.
+  EXPECT_EQ(InCluster(Fetch("X") + " if (X[0] < f16(1.0)) {" + Use("Y") + "}"),
+            Cluster({kFetch, kBarrier, "if ;", kUse, "};"}));
+}
+
+TEST(SyncTest, BarriersOfTheProgramCount) {
+  EXPECT_EQ(InCluster(Fetch("X") + " barrier.cluster()" + Use("X")),
+            Cluster({kFetch, kBarrier, kUse}));
+}
+
+TEST(SyncTest, SmemOfTwoNestsAtTheTop) {
+  const auto nests = [](std::string_view address) {
+    std::string text = "func f(A: f16[256]) {";
+    for (std::string_view name : {"X", "Z"}) {
+      StrAppend(&text, " thread (", name == "X" ? "c" : "d", " = \"cid\", 2) {",
+                " pragma \"address\" (", name == "X" ? "0" : address, ") { allocate ", name,
+                ": f16[64] @smem", Fetch(name));
+      std::string use = Use(name);
+      if (name == "Z") use.replace(use.find("tid"), 3, "t = \"tid\"");
+      StrAppend(&text, use, " } }");
+    }
+    return Calls(text + " }");
+  };
+  const std::string first = StrCat("thread ;", kFetch, kBarrier, kUse, "};};thread ;");
+  EXPECT_THAT(nests("0"), HasSubstr(StrCat(first, kBarrier, kFetch, kBarrier, kUse)));
+  EXPECT_THAT(nests("128"), HasSubstr(StrCat(first, kFetch, kBarrier, kUse)));
 }
 
 TEST(SyncTest, UnknownInstructions) {

@@ -1,8 +1,10 @@
 #include "compiler/passes/tensorize.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -10,6 +12,8 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/tensor_parameters.h"
+#include "compiler/passes/tensor_pattern.h"
 #include "isa/affine.h"
 
 namespace polynao {
@@ -26,49 +30,11 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// ---- patterns -----------------------------------------------------------------------------------
-
-// A perfect nest of loops from 0 over one store, indices linear in the loops.
-struct Pattern {
-  const isa::Instruction* instruction;
-  std::vector<Var> vars = {};  // outermost first
-  std::vector<Expr> extents = {};
-  Stmt store = {};
-  // Of the store and of each load (by node), over `vars`.
-  isa::Affine store_index = {};
-  absl::flat_hash_map<Expr, isa::Affine> load_index = {};
-};
-
-// The pattern of an instruction, if its meaning has the form; copied into `context`, so that its
-// expressions can be compared and combined with the function's.
-std::optional<Pattern> MakePattern(const isa::Instruction& instruction, const Function& meaning) {
-  Pattern pattern{.instruction = &instruction};
-  Stmt s = meaning.body;
-  while (s.Is(StmtKind::kFor)) {
-    if (!s.min().IsInt(0)) return std::nullopt;
-    pattern.vars.push_back(s.var());
-    pattern.extents.push_back(s.extent());
-    s = s.body();
-  }
-  if (!s.Is(StmtKind::kStore) || s.indices().size() != 1 || pattern.vars.empty()) {
-    return std::nullopt;
-  }
-  pattern.store = s;
-  const std::optional<isa::Affine> store = isa::Linearize(s.indices()[0], pattern.vars);
-  if (!store || store->constant) return std::nullopt;
-  pattern.store_index = *store;
-  bool linear = true;
-  ir::ForEachExpr(s.value(), [&](Expr e) {
-    if (!e.Is(ExprKind::kLoad)) return;
-    const std::optional<isa::Affine> index = isa::Linearize(e.operand(0), pattern.vars);
-    if (!index || index->constant) {
-      linear = false;
-    } else {
-      pattern.load_index[e] = *index;
-    }
-  });
-  return linear ? std::optional(pattern) : std::nullopt;
-}
+// How many ways to lay a nest's loops over a pattern's are followed to the end; a convolution has
+// a handful.
+constexpr int kMaxAssignments = 64;
+// No allocation on chip grows beyond so many elements.
+constexpr int64_t kMaxReach = int64_t{1} << 24;
 
 // An instruction that a compiler may choose, and what its pattern stores, to sort out most of them
 // before anything is copied.
@@ -76,11 +42,10 @@ struct Candidate {
   const isa::Instruction* instruction;
   Buffer store_buffer;  // of the meaning, in its own context
   ExprKind value_kind;  // kVar matches any value
-  // In the function's context; made when the first nest needs it, and absent if the meaning has not
-  // the form of a pattern.
+  bool initialises;
+  // Made when the first nest needs it; absent if the meaning has not the form of a pattern.
   bool made = false;
-  std::optional<Pattern> pattern = {};
-  Function meaning = {};
+  std::optional<TensorPattern> pattern = {};
 };
 
 std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
@@ -88,49 +53,66 @@ std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
   for (const isa::Instruction& instruction : set.instructions()) {
     // A waiting twin of a queued instruction does nothing more; sync places the waits.
     if (instruction.queue == isa::Queue::kNone || instruction.waits) continue;
-    Stmt s = instruction.meaning.body;
-    while (s.Is(StmtKind::kFor)) s = s.body();
-    if (!s.Is(StmtKind::kStore)) continue;
-    candidates.push_back(
-        {.instruction = &instruction, .store_buffer = s.buffer(), .value_kind = s.value().kind()});
+    const NestShape shape = ShapeOf(instruction.meaning.body);
+    if (!shape.store) continue;
+    candidates.push_back({.instruction = &instruction,
+                          .store_buffer = shape.store.buffer(),
+                          .value_kind = shape.store.value().kind(),
+                          .initialises = shape.initialises});
   }
   return candidates;
 }
 
-// ---- nests --------------------------------------------------------------------------------------
+std::string FirstLine(Stmt s) {
+  const std::string text = ir::Print(s);
+  return text.substr(0, text.find('\n'));
+}
 
-// One loop of the matched nest; several loops of the program where they run through memory without
-// a gap.
-struct NestLoop {
-  std::vector<Stmt> loops;  // the program's loops, outermost first
-  Expr extent;              // i64
+// The pattern that came closest to a nest, and the nodes that differ.
+struct Difference {
+  // How far the match came: nodes of the value, then kLoops + loops, then kConditions + ...
+  int progress = -1;
+  std::string mnemonic;
+  std::string why;
+  std::string program;
+  std::string pattern;
 };
+constexpr int kLoops = 1000;
+constexpr int kConditions = 2000;
 
-struct Access {
-  Buffer buffer;
-  Expr index;                           // as in the program
-  std::vector<Expr> coefficients = {};  // i64, one per nest loop, never null
-};
-
-struct Nest {
-  Stmt root;
-  std::vector<NestLoop> loops = {};
-  Stmt store = {};
-  Access target = {};
-  absl::flat_hash_map<Expr, Access> loads = {};
+// What a pattern's value and the nest's bind to each other.
+struct Binding {
+  ir::VarMap values = {};  // scalar operands of the value
+  absl::flat_hash_map<Buffer, const NestAccess*> buffers = {};
+  // The same access in the pattern and in the nest.
+  std::vector<std::pair<const isa::Affine*, const NestAccess*>> accesses = {};
 };
 
 // A match of one nest with one pattern.
 struct Match {
-  const Pattern* pattern = nullptr;
+  const TensorPattern* pattern = nullptr;
   std::vector<Expr> arguments = {};
-  size_t outer_loops = 0;  // nest loops that stay around the instruction
+  size_t around = 0;  // the nest's loops that stay around the instruction
   bool unit_loop = false;
   int64_t cost = 0;
   // The smallest wins: few instructions, cheap ones, long segments, few operands.
-  auto Rank() const { return std::tuple(outer_loops, cost, unit_loop, arguments.size()); }
-  // Elements that rounded counts reach, by buffer.
+  auto Rank() const { return std::tuple(around, cost, unit_loop, arguments.size()); }
+  // Elements that an instruction reaches beyond what the nest does, by buffer.
   absl::flat_hash_map<Buffer, int64_t> needed = {};
+};
+
+// One try: a nest, a pattern, how many loops stay around, and what has been bound so far.
+struct Attempt {
+  const TensorNest& nest;
+  const TensorPattern& pattern;
+  size_t around;
+  ir::VarMap to_min = {};  // of the loops that the instruction runs
+  Binding binding = {};
+  // For each loop of the pattern the run [begin, end) of the nest's loops that it stands for; an
+  // empty one is one iteration.
+  std::vector<std::pair<size_t, size_t>> runs = {};
+  int assignments = 0;
+  std::optional<Match> match = {};
 };
 
 class Tensorizer {
@@ -141,7 +123,21 @@ class Tensorizer {
         c_(*function.context),
         decisions_(decisions),
         candidates_(MakeCandidates(*target.instructions)),
-        analyzer_(c_) {}
+        analyzer_(c_) {
+    // Facts that hold throughout.
+    for (const ir::Param& param : function.params) {
+      if (!param.buffer) continue;
+      for (Expr extent : param.buffer->extents) {
+        if (!extent.IsConst()) analyzer_.Assume(0 <= extent);
+      }
+    }
+    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
+      for (const ir::AttributeValue& value : attribute->values) {
+        const Expr* condition = std::get_if<Expr>(&value);
+        if (condition != nullptr && condition->type() == Type::kI1) analyzer_.Assume(*condition);
+      }
+    }
+  }
 
   absl::StatusOr<bool> Run() {
     const Stmt body = ExpandAllocations(Walk(function_.body, ""));
@@ -155,6 +151,11 @@ class Tensorizer {
 
   Stmt Walk(Stmt s, std::string_view family) {
     Analyzer::Scope scope(analyzer_);
+    // What matches nothing is reported; its parts get their own try in silence, and if one of them
+    // matches, the report goes.
+    const size_t reports = decisions_ == nullptr ? 0 : decisions_->size();
+    const int matches = matches_;
+    bool tried = false;
     switch (s.kind()) {
       case StmtKind::kPragma: {
         const bool is_hint = s.name() == "tensorize" || IsFamily(s.name());
@@ -167,6 +168,7 @@ class Tensorizer {
       case StmtKind::kFor: {
         if (s.for_kind() != ir::ForKind::kThread) {
           if (std::optional<Stmt> call = TryNest(s, family)) return *call;
+          tried = true;
         }
         analyzer_.BindLoop(s.var(), s.min(), s.extent());
         break;
@@ -174,6 +176,8 @@ class Tensorizer {
       case StmtKind::kStore:
         if (std::optional<Stmt> call = TryNest(s, family)) return *call;
         return s;
+      case StmtKind::kSeq:
+        return WalkSequence(s, family);
       case StmtKind::kLet:
         if (ir::IsInt(s.var().type())) analyzer_.BindLet(s.var(), s.value());
         break;
@@ -194,15 +198,48 @@ class Tensorizer {
       default:
         break;
     }
-    // What matched nothing has been reported; its parts get their own try in silence.
-    const bool reported = s.Is(StmtKind::kFor) && s.for_kind() != ir::ForKind::kThread;
-    silent_ += reported;
+    silent_ += tried;
     if (s.Is(StmtKind::kFor)) open_loops_.push_back(s);
     std::vector<Stmt> children;
     for (Stmt child : s.children()) children.push_back(Walk(child, family));
     if (s.Is(StmtKind::kFor)) open_loops_.pop_back();
-    silent_ -= reported;
+    silent_ -= tried;
+    if (tried) DropReport(reports, matches);
     return c_.Rebuild(s, s.operands(), children);
+  }
+
+  // A nest that initialises may stand right before the one that updates.
+  Stmt WalkSequence(Stmt s, std::string_view family) {
+    std::vector<Stmt> children;
+    for (size_t k = 0; k < s.children().size(); ++k) {
+      const Stmt child = s.children()[k];
+      if (k + 1 < s.children().size() && ShapeOf(child, s.children()[k + 1]).initialises) {
+        const size_t reports = decisions_ == nullptr ? 0 : decisions_->size();
+        const int matches = matches_;
+        const Stmt both = c_.Seq({child, s.children()[k + 1]});
+        if (std::optional<Stmt> call = TryNest(both, family)) {
+          children.push_back(*call);
+        } else {
+          ++silent_;
+          children.push_back(Walk(child, family));
+          children.push_back(Walk(s.children()[k + 1], family));
+          --silent_;
+          DropReport(reports, matches);
+        }
+        ++k;
+        continue;
+      }
+      children.push_back(Walk(child, family));
+    }
+    return children.size() == s.children().size() ? c_.Rebuild(s, {}, children) : c_.Seq(children);
+  }
+
+  // Takes back the report number `report`, if there is one and something has matched since.
+  void DropReport(size_t report, int matches) {
+    if (decisions_ == nullptr || matches == matches_ || report >= decisions_->size()) return;
+    if ((*decisions_)[report].instruction.empty()) {
+      decisions_->erase(decisions_->begin() + static_cast<ptrdiff_t>(report));
+    }
   }
 
   bool IsFamily(std::string_view name) const {
@@ -221,74 +258,88 @@ class Tensorizer {
     return found;
   }
 
+  // ---- one nest
+
+  // Whether a difference that far on is worth describing.
+  bool Closer(int progress) const { return explaining_ && progress > closest_.progress; }
+
   // The pattern of a candidate that may match a nest, else null.
-  const Pattern* PatternFor(Candidate& candidate, const Nest& nest) {
+  const TensorPattern* PatternFor(Candidate& candidate, const TensorNest& nest) {
+    const isa::Instruction& instruction = *candidate.instruction;
     const Expr value = nest.store.value();
+    if (candidate.store_buffer->type != nest.target.buffer->type ||
+        candidate.store_buffer->scope != nest.target.buffer->scope) {
+      // Cheap to sort out, but worth a word where nothing else comes closer.
+      if (Closer(0)) {
+        closest_ = {
+            .progress = 0,
+            .mnemonic = instruction.mnemonic,
+            .why = StrCat("'", nest.target.buffer->name, "' is ",
+                          ir::TypeName(nest.target.buffer->type), " in ", nest.target.buffer->scope,
+                          ", not ", ir::TypeName(candidate.store_buffer->type), " in ",
+                          candidate.store_buffer->scope),
+            .program = ir::Print(nest.store),
+            .pattern = ir::Print(ShapeOf(instruction.meaning.body).store)};
+      }
+      return nullptr;
+    }
     if (candidate.value_kind != ExprKind::kVar && candidate.value_kind != value.kind()) {
+      if (Closer(1)) {
+        closest_ = {.progress = 1,
+                    .mnemonic = instruction.mnemonic,
+                    .why = StrCat("'", ir::Print(value), "' is ", ir::ExprKindName(value.kind()),
+                                  ", not ", ir::ExprKindName(candidate.value_kind)),
+                    .program = ir::Print(nest.store),
+                    .pattern = ir::Print(ShapeOf(instruction.meaning.body).store)};
+      }
+      return nullptr;
+    }
+    if (candidate.initialises != static_cast<bool>(nest.init)) {
+      if (Closer(2)) {
+        closest_ = {.progress = 2,
+                    .mnemonic = instruction.mnemonic,
+                    .why = candidate.initialises
+                               ? "nothing stores a constant before the update"
+                               : StrCat("'", ir::Print(nest.init), "' stands before the update"),
+                    .program = ir::Print(nest.init ? nest.init : nest.store),
+                    .pattern = ir::Print(instruction.meaning.body)};
+      }
       return nullptr;
     }
     if (!candidate.made) {
       candidate.made = true;
-      candidate.meaning = ir::CloneInto(candidate.instruction->meaning, function_.context);
-      candidate.pattern = MakePattern(*candidate.instruction, candidate.meaning);
+      candidate.pattern = MakeTensorPattern(instruction, function_.context);
     }
     return candidate.pattern ? &*candidate.pattern : nullptr;
   }
 
   std::optional<Stmt> TryNest(Stmt s, std::string_view family) {
+    // Only nests that somebody marked are reported: not all code is meant to be instructions.
+    explaining_ = decisions_ != nullptr && !family.empty() && silent_ == 0;
+    closest_ = {};
     std::string reason;
-    int reason_progress = -1;
-    std::optional<Nest> nest = MakeNest(s, reason);
+    const std::optional<TensorNest> nest = MakeTensorNest(s, analyzer_, reason);
     std::optional<Match> best;
     for (Candidate& candidate : candidates_) {
       if (!nest) break;
-      const isa::Instruction& instruction = *candidate.instruction;
-      if (!family.empty() && family != "tensorize" && instruction.family != family) continue;
-      if (candidate.store_buffer->type != nest->target.buffer->type ||
-          candidate.store_buffer->scope != nest->target.buffer->scope) {
-        // Cheap to sort out, but worth a word where nothing else comes closer.
-        if (reason_progress < 0) {
-          reason =
-              StrCat(instruction.mnemonic, ": '", nest->target.buffer->name, "' is ",
-                     ir::TypeName(nest->target.buffer->type), " in ", nest->target.buffer->scope);
-        }
+      if (!family.empty() && family != "tensorize" && candidate.instruction->family != family) {
         continue;
       }
-      const Pattern* pattern = PatternFor(candidate, *nest);
-      if (pattern == nullptr) {
-        if (reason_progress < 0) {
-          reason_progress = 0;
-          reason = StrCat(instruction.mnemonic, ": '", ir::Print(nest->store.value()), "' is ",
-                          ir::ExprKindName(nest->store.value().kind()), ", not ",
-                          ir::ExprKindName(candidate.value_kind));
-        }
-        continue;
-      }
-      // The nest as it is, or with a loop of one iteration inside (a column copied one by one); all
-      // of its loops in the instruction, or only inner ones.
-      const int nest_loops = static_cast<int>(nest->loops.size());
-      for (const bool unit_loop : {false, true}) {
-        const int available = static_cast<int>(pattern->vars.size()) - unit_loop;
-        for (int used = std::min(nest_loops, available); used >= std::min(nest_loops, 1); --used) {
-          Attempt attempt{.nest = *nest, .pattern = *pattern, .meaning = candidate.meaning};
-          const std::optional<Match> match = TryPattern(attempt, used, unit_loop);
-          if (match && (!best || match->Rank() < best->Rank())) best = match;
-          if (!match && attempt.progress > reason_progress) {
-            reason_progress = attempt.progress;
-            reason = StrCat(instruction.mnemonic, ": ", attempt.why);
-          }
-        }
-      }
+      const TensorPattern* pattern = PatternFor(candidate, *nest);
+      if (pattern == nullptr) continue;
+      std::optional<Match> match = TryPattern(*nest, *pattern);
+      if (match && (!best || match->Rank() < best->Rank())) best = std::move(match);
     }
     if (!best) {
-      // Only nests that somebody marked: not all code is meant to be tensor instructions.
-      if (decisions_ != nullptr && !family.empty() && silent_ == 0) {
-        decisions_->push_back({FirstLine(s), "", reason});
-      }
+      if (explaining_) Report(s, family, reason);
       return std::nullopt;
     }
+    ++matches_;
     if (decisions_ != nullptr) {
-      decisions_->push_back({FirstLine(s), best->pattern->instruction->mnemonic, ""});
+      decisions_->push_back({.nest = FirstLine(s),
+                             .instruction = best->pattern->instruction->mnemonic,
+                             .reason = "",
+                             .explanation = ""});
     }
     for (const auto& [buffer, elements] : best->needed) {
       int64_t& needed = needed_[buffer];
@@ -296,207 +347,94 @@ class Tensorizer {
     }
     Stmt result =
         c_.Evaluate(c_.Call(Type::kI32, best->pattern->instruction->mnemonic, best->arguments));
-    for (size_t k = best->outer_loops; k-- > 0;) {
-      const std::vector<Stmt>& loops = nest->loops[k].loops;
-      for (size_t j = loops.size(); j-- > 0;) {
-        result = c_.Rebuild(loops[j], loops[j].operands(), {result});
-      }
+    for (size_t k = best->around; k-- > 0;) {
+      const Stmt loop = nest->loops[k].loop;
+      result = c_.Rebuild(loop, loop.operands(), {result});
     }
     return result;
   }
 
-  static std::string FirstLine(Stmt s) {
-    const std::string text = ir::Print(s);
-    return text.substr(0, text.find('\n'));
+  void Report(Stmt s, std::string_view family, std::string_view reason) {
+    TensorizeDecision decision{
+        .nest = FirstLine(s), .instruction = "", .reason = std::string(reason), .explanation = ""};
+    StrAppend(&decision.explanation, decision.nest, "  (marked \"", family,
+              "\") is no instruction\n");
+    if (closest_.progress < 0) {
+      if (reason.empty()) decision.reason = StrCat("no instruction belongs to '", family, "'");
+      StrAppend(&decision.explanation, "  no pattern fits its form: ", decision.reason, "\n");
+    } else {
+      decision.reason = StrCat(closest_.mnemonic, ": ", closest_.why);
+      StrAppend(&decision.explanation, "  closest pattern: ", closest_.mnemonic,
+                "\n  in the pattern:  ", closest_.pattern,
+                "\n  in the program:  ", closest_.program, "\n  difference:      ", closest_.why,
+                "\n");
+    }
+    decisions_->push_back(std::move(decision));
   }
 
-  // ---- nests
-
-  Expr Wide(Expr e) {
-    if (e.Is(ExprKind::kIntImm)) return c_.I64(e.int_value());
-    return analyzer_.Simplify(c_.Cast(Type::kI64, e));
-  }
-
-  // An i64 expression, simplified; null counts as 0.
-  Expr Settle(Expr e) { return e ? Wide(analyzer_.Simplify(e)) : c_.I64(0); }
-
-  std::optional<Access> MakeAccess(Buffer buffer, Expr index, absl::Span<const Var> vars) {
-    const std::optional<isa::Affine> affine = isa::Linearize(index, vars);
-    if (!affine) return std::nullopt;
-    Access access{.buffer = buffer, .index = index};
-    for (Expr coefficient : affine->coefficients)
-      access.coefficients.push_back(Settle(coefficient));
-    return access;
-  }
-
-  std::optional<Nest> MakeNest(Stmt root, std::string& reason) {
-    Nest nest{.root = root};
-    std::vector<Var> vars;
-    Stmt s = root;
+  std::optional<Match> TryPattern(const TensorNest& nest, const TensorPattern& pattern) {
+    const size_t loops = nest.loops.size();
+    const size_t max_around = std::min(nest.max_around, loops - std::min<size_t>(loops, 1));
+    // All loops in the instruction, or only inner ones.
     Analyzer::Scope scope(analyzer_);
-    while (s.Is(StmtKind::kFor) || s.Is(StmtKind::kPragma)) {
-      if (s.Is(StmtKind::kFor)) {
-        if (s.for_kind() == ir::ForKind::kThread) {
-          reason = StrCat("the thread loop '", s.var().name(), "' stands inside");
-          return std::nullopt;
-        }
-        vars.push_back(s.var());
-        // A negative extent runs no iteration; a count must not be negative.
-        const Expr zero = c_.Int(s.extent().type(), 0);
-        const bool not_negative = analyzer_.CanProve(zero <= s.extent());
-        nest.loops.push_back({{s}, Wide(not_negative ? s.extent() : ir::Max(s.extent(), zero))});
-        analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    for (size_t around = 0; around <= max_around; ++around) {
+      if (around > 0) {
+        const Stmt loop = nest.loops[around - 1].loop;
+        analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
       }
-      s = s.body();
-    }
-    if (!s.Is(StmtKind::kStore)) {
-      reason = s.Is(StmtKind::kIf) ? StrCat("a guard stands inside: ", FirstLine(s))
-                                   : "the body is not one store";
-      return std::nullopt;
-    }
-    // Inner loops' bounds must not depend on outer ones of the nest.
-    for (size_t k = 0; k < vars.size(); ++k) {
-      for (Var var : vars) {
-        const Stmt loop = nest.loops[k].loops[0];
-        if (ir::UsesVar(loop.min(), var) || ir::UsesVar(loop.extent(), var)) {
-          reason = StrCat("the bounds of '", loop.var().name(), "' depend on '", var.name(), "'");
-          return std::nullopt;
-        }
+      // Updates may stand in any order of loops that keeps that of each element.
+      std::optional<TensorNest> sorted;
+      if (pattern.accumulates && !pattern.init && nest.accumulates()) {
+        sorted = SortLoops(nest, around, analyzer_);
       }
-    }
-    nest.store = s;
-    if (s.indices().size() != 1) {
-      reason = "the buffers are not flattened";
-      return std::nullopt;
-    }
-    std::optional<Access> target = MakeAccess(s.buffer(), s.indices()[0], vars);
-    bool linear = target.has_value();
-    ir::ForEachExpr(s.value(), [&](Expr e) {
-      if (!e.Is(ExprKind::kLoad) || !linear) return;
-      std::optional<Access> access = e.operands().size() == 1
-                                         ? MakeAccess(Buffer(e.buffer()), e.operand(0), vars)
-                                         : std::nullopt;
-      linear = access.has_value();
-      if (linear) nest.loads[e] = *std::move(access);
-    });
-    if (!linear) {
-      reason = "an index is not linear in the loop variables";
-      return std::nullopt;
-    }
-    nest.target = *std::move(target);
-    Collapse(nest);
-    return nest;
-  }
-
-  template <typename Visit>
-  static void ForEachAccess(Nest& nest, const Visit& visit) {
-    visit(nest.target);
-    for (auto& [load, access] : nest.loads) visit(access);
-  }
-
-  // Drops loops of one iteration and joins neighbours that run through memory without a gap.
-  void Collapse(Nest& nest) {
-    for (size_t k = nest.loops.size(); k-- > 0;) {
-      if (!nest.loops[k].extent.IsInt(1)) continue;
-      // The loop's variable is its min from here on; Base() puts it in.
-      dropped_.insert(dropped_.end(), nest.loops[k].loops.begin(), nest.loops[k].loops.end());
-      nest.loops.erase(nest.loops.begin() + k);
-      ForEachAccess(nest, [&](Access& a) { a.coefficients.erase(a.coefficients.begin() + k); });
-    }
-    for (size_t k = nest.loops.size(); k-- > 1;) {
-      NestLoop& outer = nest.loops[k - 1];
-      NestLoop& inner = nest.loops[k];
-      if (!outer.extent.Is(ExprKind::kIntImm) || !inner.extent.Is(ExprKind::kIntImm)) continue;
-      bool contiguous = true;
-      ForEachAccess(nest, [&](Access& a) {
-        const Expr x = a.coefficients[k - 1];
-        const Expr y = a.coefficients[k];
-        contiguous = contiguous && x.Is(ExprKind::kIntImm) && y.Is(ExprKind::kIntImm) &&
-                     x.int_value() == y.int_value() * inner.extent.int_value();
-      });
-      if (!contiguous) continue;
-      outer.extent = c_.I64(outer.extent.int_value() * inner.extent.int_value());
-      outer.loops.insert(outer.loops.end(), inner.loops.begin(), inner.loops.end());
-      nest.loops.erase(nest.loops.begin() + k);
-      ForEachAccess(nest,
-                    [&](Access& a) { a.coefficients.erase(a.coefficients.begin() + (k - 1)); });
-    }
-  }
-
-  // ---- matching
-
-  struct Attempt {
-    const Nest& nest;
-    const Pattern& pattern;
-    const Function& meaning;
-    // Of the pattern's loops, the nest loop or -1 for one iteration.
-    std::vector<int> loop_of = {};
-    // Nest loops that are the instruction's own, for bases and invariance.
-    std::vector<Var> inner_vars = {};
-    ir::VarMap to_min = {};
-    absl::flat_hash_map<Var, Expr> scalars = {};  // i64 or the parameter's type
-    absl::flat_hash_map<Buffer, const Access*> buffers = {};
-    std::vector<std::pair<Expr, Expr>> equations = {};  // pattern expression, required value
-    absl::flat_hash_map<Buffer, int64_t> needed = {};
-    std::string why = {};
-    int progress = 0;  // how many parts matched, to choose the reason that tells most
-  };
-
-  // The expression of a pattern with its parameters bound, simplified; none if one is unbound.
-  std::optional<Expr> Bound(const Attempt& a, Expr e) {
-    ir::VarMap map;
-    for (Var var : ir::FreeVars(e)) {
-      auto it = a.scalars.find(var);
-      if (it == a.scalars.end()) return std::nullopt;
-      map[var] = it->second;
-    }
-    return analyzer_.Simplify(ir::Substitute(e, map));
-  }
-
-  // Requires the pattern's i64 expression (null: 0) to have `value`.
-  bool Require(Attempt& a, Expr pattern, Expr value) {
-    if (!pattern) pattern = c_.I64(0);
-    if (pattern.Is(ExprKind::kVar)) {
-      auto [it, added] = a.scalars.try_emplace(pattern, value);
-      return added || analyzer_.CanProve(ir::Eq(it->second, value));
-    }
-    if (pattern.Is(ExprKind::kIntImm) && value.Is(ExprKind::kIntImm)) {
-      return pattern.int_value() == value.int_value();
-    }
-    a.equations.emplace_back(pattern, value);
-    return true;
-  }
-
-  bool MatchIndex(Attempt& a, const isa::Affine& pattern, const Access& access) {
-    for (size_t j = 0; j < a.pattern.vars.size(); ++j) {
-      const int k = a.loop_of[j];
-      if (k < 0) continue;  // one iteration: its stride is free
-      if (!Require(a, pattern.coefficients[j], access.coefficients[k])) {
-        a.why =
-            StrCat("'", access.buffer->name, "' has the stride ", ir::Print(access.coefficients[k]),
-                   " over '", a.nest.loops[k].loops.back().var().name(), "'");
-        return false;
+      Attempt a{.nest = sorted ? *sorted : nest, .pattern = pattern, .around = around};
+      a.to_min = nest.single;
+      for (size_t k = around; k < loops; ++k) {
+        a.to_min[nest.loops[k].loop.var()] = nest.loops[k].loop.min();
       }
+      structure_differs_ = true;
+      if (MatchPattern(a)) return a.match;
+      // With fewer loops inside the same operators differ.
+      if (structure_differs_) break;
     }
-    return true;
+    return std::nullopt;
   }
 
-  bool MatchBuffer(Attempt& a, Buffer pattern, const Access& access) {
-    if (pattern->type != access.buffer->type) {
-      a.why = StrCat("'", access.buffer->name, "' holds ", ir::TypeName(access.buffer->type),
-                     ", not ", ir::TypeName(pattern->type));
-      return false;
-    }
-    if (pattern->scope != access.buffer->scope) {
-      a.why = StrCat("'", access.buffer->name, "' is in ", access.buffer->scope, ", not ",
-                     pattern->scope);
-      return false;
-    }
-    auto [it, added] = a.buffers.try_emplace(pattern, &access);
-    if (added || (it->second->buffer == access.buffer && it->second->index == access.index)) {
+  // ---- values
+
+  bool MatchPattern(Attempt& a) {
+    Binding binding;
+    if (!MatchBuffer(a, binding, a.pattern.store.buffer(), a.nest.target, 3)) return false;
+    binding.accesses.emplace_back(&a.pattern.store_index, &a.nest.target);
+    std::vector<std::pair<Expr, Expr>> todo = {{a.pattern.store.value(), a.nest.store.value()}};
+    if (a.pattern.init) todo.emplace_back(a.pattern.init.value(), a.nest.init.value());
+    return MatchValues(a, std::move(binding), std::move(todo), 4);
+  }
+
+  bool MatchBuffer(const Attempt& a, Binding& binding, Buffer pattern, const NestAccess& access,
+                   int progress) {
+    auto [it, added] = binding.buffers.try_emplace(pattern, &access);
+    if (pattern->type == access.buffer->type && pattern->scope == access.buffer->scope &&
+        (added || (it->second->buffer == access.buffer && it->second->index == access.index))) {
       return true;
     }
-    a.why = StrCat("two addresses for '", pattern->name, "'");
+    if (Closer(progress)) {
+      std::string why;
+      if (pattern->type != access.buffer->type) {
+        why = StrCat("'", access.buffer->name, "' holds ", ir::TypeName(access.buffer->type),
+                     ", not ", ir::TypeName(pattern->type));
+      } else if (pattern->scope != access.buffer->scope) {
+        why = StrCat("'", access.buffer->name, "' is in ", access.buffer->scope, ", not ",
+                     pattern->scope);
+      } else {
+        why = StrCat("two addresses for '", pattern->name, "'");
+      }
+      closest_ = {.progress = progress,
+                  .mnemonic = a.pattern.instruction->mnemonic,
+                  .why = std::move(why),
+                  .program = ir::Print(a.nest.store),
+                  .pattern = ir::Print(a.pattern.store)};
+    }
     return false;
   }
 
@@ -506,209 +444,335 @@ class Tensorizer {
            kind == ExprKind::kNe;
   }
 
-  bool MatchValue(Attempt& a, Expr pattern, Expr value) {
-    ++a.progress;
-    if (pattern.type() != value.type()) {
-      a.why = StrCat("'", ir::Print(value), "' is ", ir::TypeName(value.type()), ", not ",
-                     ir::TypeName(pattern.type()));
-      return false;
+  bool Differs(const Attempt& a, int progress, Expr pattern, Expr value, std::string_view what,
+               std::string_view expected) {
+    if (Closer(progress)) {
+      closest_ = {.progress = progress,
+                  .mnemonic = a.pattern.instruction->mnemonic,
+                  .why = StrCat("'", ir::Print(value), "' is ", what, ", not ", expected),
+                  .program = ir::Print(value),
+                  .pattern = ir::Print(pattern)};
     }
-    if (pattern.Is(ExprKind::kVar)) {
-      for (Var var : a.inner_vars) {
-        if (ir::UsesVar(value, var)) {
-          a.why = StrCat("'", ir::Print(value), "' changes with '", var.name(), "'");
-          return false;
+    return false;
+  }
+
+  // Matches pairs of expressions (pattern, nest), last ones first; operands of commutative
+  // operators in either order, until one order leads to a match of the whole.
+  bool MatchValues(Attempt& a, Binding binding, std::vector<std::pair<Expr, Expr>> todo,
+                   int progress) {
+    while (!todo.empty()) {
+      const auto [pattern, value] = todo.back();
+      todo.pop_back();
+      ++progress;
+      if (pattern.type() != value.type()) {
+        return Differs(a, progress, pattern, value, ir::TypeName(value.type()),
+                       ir::TypeName(pattern.type()));
+      }
+      if (pattern.Is(ExprKind::kVar)) {
+        if (!MatchScalar(a, binding, pattern, value, progress)) return false;
+        continue;
+      }
+      if (pattern.kind() != value.kind()) {
+        return Differs(a, progress, pattern, value, ir::ExprKindName(value.kind()),
+                       ir::ExprKindName(pattern.kind()));
+      }
+      if (pattern.Is(ExprKind::kLoad)) {
+        const NestAccess& access = a.nest.loads.at(value);
+        if (!MatchBuffer(a, binding, Buffer(pattern.buffer()), access, progress)) return false;
+        binding.accesses.emplace_back(&a.pattern.load_index.at(pattern), &access);
+        continue;
+      }
+      if (pattern.IsConst()) {
+        if (pattern != value) {
+          return Differs(a, progress, pattern, value, "the constant", ir::Print(pattern));
         }
+        continue;
       }
-      // A value from memory would be read once, by the scalar unit; only constants and variables
-      // are taken.
-      bool loads = false;
-      ir::ForEachExpr(value, [&](Expr e) { loads = loads || e.Is(ExprKind::kLoad); });
-      if (loads) {
-        a.why = StrCat("'", ir::Print(value), "' is read from memory, not from a register");
-        return false;
+      if (pattern.Is(ExprKind::kCall) && pattern.name() != value.name()) {
+        return Differs(a, progress, pattern, value, StrCat("a call of ", value.name()),
+                       pattern.name());
       }
-      auto [it, added] = a.scalars.try_emplace(pattern, value);
-      return added || it->second == value;
-    }
-    if (pattern.kind() != value.kind()) {
-      a.why = StrCat("'", ir::Print(value), "' is ", ir::ExprKindName(value.kind()), ", not ",
-                     ir::ExprKindName(pattern.kind()));
-      return false;
-    }
-    if (pattern.Is(ExprKind::kLoad)) {
-      const Access& access = a.nest.loads.at(value);
-      return MatchBuffer(a, Buffer(pattern.buffer()), access) &&
-             MatchIndex(a, a.pattern.load_index.at(pattern), access);
-    }
-    if (pattern.IsConst()) {
-      if (pattern == value) return true;
-      a.why = StrCat("the constant ", ir::Print(value), ", not ", ir::Print(pattern));
-      return false;
-    }
-    if (pattern.Is(ExprKind::kCall) && pattern.name() != value.name()) {
-      a.why = StrCat("a call of ", value.name(), ", not ", pattern.name());
-      return false;
-    }
-    if (IsCommutative(pattern.kind())) {
-      // Bindings of a failed order must not stay.
-      auto scalars = a.scalars;
-      auto buffers = a.buffers;
-      auto equations = a.equations;
-      if (MatchValue(a, pattern.operand(0), value.operand(0)) &&
-          MatchValue(a, pattern.operand(1), value.operand(1))) {
-        return true;
+      if (IsCommutative(pattern.kind())) {
+        std::vector<std::pair<Expr, Expr>> other = todo;
+        other.emplace_back(pattern.operand(1), value.operand(0));
+        other.emplace_back(pattern.operand(0), value.operand(1));
+        todo.emplace_back(pattern.operand(1), value.operand(1));
+        todo.emplace_back(pattern.operand(0), value.operand(0));
+        return MatchValues(a, binding, std::move(todo), progress) ||
+               MatchValues(a, std::move(binding), std::move(other), progress);
       }
-      a.scalars = std::move(scalars);
-      a.buffers = std::move(buffers);
-      a.equations = std::move(equations);
-      return MatchValue(a, pattern.operand(0), value.operand(1)) &&
-             MatchValue(a, pattern.operand(1), value.operand(0));
+      for (size_t i = pattern.operands().size(); i-- > 0;) {
+        todo.emplace_back(pattern.operand(i), value.operand(i));
+      }
     }
-    for (size_t i = 0; i < pattern.operands().size(); ++i) {
-      if (!MatchValue(a, pattern.operand(i), value.operand(i))) return false;
-    }
-    return true;
+    structure_differs_ = false;
+    a.binding = std::move(binding);
+    a.runs.assign(a.pattern.vars.size(), {0, 0});
+    return AssignLoops(a, static_cast<int>(a.pattern.vars.size()) - 1, a.nest.loops.size());
   }
 
-  // Matches with the nest's innermost `used` loops; with `unit_loop` the pattern's innermost loop
-  // has one iteration.
-  std::optional<Match> TryPattern(Attempt& a, int used, bool unit_loop) {
-    const Nest& nest = a.nest;
-    const Pattern& pattern = a.pattern;
-    const int nest_loops = static_cast<int>(nest.loops.size());
-    const int pattern_loops = static_cast<int>(pattern.vars.size());
-    const int available = pattern_loops - unit_loop;
-    a.loop_of.assign(pattern_loops, -1);
-    for (int j = 0; j < used; ++j) a.loop_of[available - 1 - j] = nest_loops - 1 - j;
-    const size_t outer_loops = nest_loops - used;
-    for (int k = static_cast<int>(outer_loops); k < nest_loops; ++k) {
-      for (Stmt loop : nest.loops[k].loops) {
-        a.inner_vars.push_back(loop.var());
-        a.to_min[loop.var()] = loop.min();
+  bool MatchScalar(const Attempt& a, Binding& binding, Var pattern, Expr value, int progress) {
+    value = ir::Substitute(value, a.nest.single);
+    for (size_t k = a.around; k < a.nest.loops.size(); ++k) {
+      const Var var = a.nest.loops[k].loop.var();
+      if (!ir::UsesVar(value, var)) continue;
+      structure_differs_ = false;  // it may be the same with this loop around the instruction
+      if (Closer(progress)) {
+        closest_ = {.progress = progress,
+                    .mnemonic = a.pattern.instruction->mnemonic,
+                    .why = StrCat("'", ir::Print(value), "' changes with '", var.name(), "'"),
+                    .program = ir::Print(a.nest.store),
+                    .pattern = ir::Print(a.pattern.store)};
       }
+      return false;
     }
-    for (Stmt loop : dropped_) a.to_min[loop.var()] = loop.min();
+    // A value from memory would be read once, by the scalar unit; only constants and variables are
+    // taken.
+    bool loads = false;
+    ir::ForEachExpr(value, [&](Expr e) { loads = loads || e.Is(ExprKind::kLoad); });
+    if (loads) {
+      return Differs(a, progress, pattern, value, "read from memory", "in a register");
+    }
+    auto [it, added] = binding.values.try_emplace(pattern, value);
+    return added || it->second == value;
+  }
 
-    const bool matches = MatchExtents(a) && MatchBuffer(a, pattern.store.buffer(), nest.target) &&
-                         MatchIndex(a, pattern.store_index, nest.target) &&
-                         MatchValue(a, pattern.store.value(), nest.store.value()) && Aliasing(a) &&
-                         Equations(a) && Constraints(a);
-    if (!matches) return std::nullopt;
-    Match match{.pattern = &pattern, .outer_loops = outer_loops, .unit_loop = unit_loop};
-    for (const ir::Param& param : a.meaning.params) {
-      if (param.buffer) {
-        match.arguments.push_back(
-            c_.Address(a.buffers.at(param.buffer)->buffer, {Base(a, *a.buffers.at(param.buffer))}));
+  // ---- loops
+
+  // Lays the nest's loops up to number `end` over the pattern's loops up to number `j`, innermost
+  // first. A loop of the pattern takes as many loops of the nest as can be joined, or none.
+  bool AssignLoops(Attempt& a, int j, size_t end) {
+    const bool reduces = a.pattern.init && j >= static_cast<int>(a.pattern.outer_loops);
+    const bool turn = a.pattern.init && j == static_cast<int>(a.pattern.outer_loops) - 1;
+    if (j < 0 || (turn && end > a.nest.outer_loops)) {
+      if (j < 0 && end == a.around) return Finish(a);
+      if (Closer(kLoops + Assigned(a, j))) {
+        const Stmt loop = a.nest.loops[end - 1].loop;
+        closest_ = {.progress = kLoops + Assigned(a, j),
+                    .mnemonic = a.pattern.instruction->mnemonic,
+                    .why = StrCat("the loop '", loop.var().name(), "' has no counterpart"),
+                    .program = FirstLine(loop),
+                    .pattern = FirstLine(a.pattern.meaning.body)};
+      }
+      return false;
+    }
+    const size_t low = reduces ? a.nest.outer_loops : a.around;
+    size_t begin = end;
+    if (end > low) --begin;
+    while (begin > low && a.nest.joinable[begin - 1]) --begin;
+    for (;; ++begin) {
+      if (a.assignments > kMaxAssignments) return false;
+      a.runs[j] = {begin, end};
+      if (LoopFits(a, j) && AssignLoops(a, j - 1, begin)) return true;
+      if (begin == end) return false;
+    }
+  }
+
+  // How many of the pattern's loops from number j + 1 on stand for loops of the nest.
+  static int Assigned(const Attempt& a, int j) {
+    int assigned = 0;
+    for (size_t i = j + 1; i < a.runs.size(); ++i) assigned += a.runs[i].first < a.runs[i].second;
+    return assigned;
+  }
+
+  Expr Extent(const Attempt& a, size_t j) {
+    Expr extent = c_.I64(1);
+    for (size_t k = a.runs[j].first; k < a.runs[j].second; ++k) {
+      const Expr factor = a.nest.loops[k].extent;
+      if (extent.IsInt(1)) {
+        extent = factor;
+      } else if (extent.Is(ExprKind::kIntImm) && factor.Is(ExprKind::kIntImm)) {
+        extent = c_.I64(extent.int_value() * factor.int_value());
       } else {
-        // A stride over one iteration may be anything.
-        auto it = a.scalars.find(param.var);
-        match.arguments.push_back(it == a.scalars.end() ? c_.Const(param.var.type(), 0)
-                                                        : it->second);
+        extent = analyzer_.Simplify(extent * factor);
       }
     }
-    match.cost = Cost(a, match);
-    match.needed = std::move(a.needed);
-    return match;
+    return extent;
   }
 
-  bool MatchExtents(Attempt& a) {
-    for (size_t j = 0; j < a.pattern.vars.size(); ++j) {
-      const Expr extent = a.loop_of[j] < 0 ? c_.I64(1) : a.nest.loops[a.loop_of[j]].extent;
-      if (!Require(a, a.pattern.extents[j], extent)) {
-        a.why = StrCat("a loop has ", ir::Print(extent), " iterations");
-        return false;
-      }
+  // Whether what is constant in the pattern's loop `j` is the same in the nest's.
+  bool LoopFits(Attempt& a, int j) {
+    const auto [begin, end] = a.runs[j];
+    const auto same = [&](Expr pattern, Expr value) {
+      if (!pattern) return value.IsInt(0);
+      if (!pattern.Is(ExprKind::kIntImm)) return true;
+      return value.Is(ExprKind::kIntImm) ? value == pattern
+                                         : analyzer_.CanProve(ir::Eq(pattern, value));
+    };
+    const auto differ = [&](const auto& make_why) {
+      const int progress = kLoops + Assigned(a, j - 1);
+      if (!Closer(progress)) return false;
+      closest_ = {.progress = progress,
+                  .mnemonic = a.pattern.instruction->mnemonic,
+                  .why = make_why(),
+                  .program = begin < end ? FirstLine(a.nest.loops[end - 1].loop) : "no loop",
+                  .pattern = StrCat("for (", a.pattern.vars[j].name(), ": i64, 0, ",
+                                    ir::Print(a.pattern.extents[j]), ")")};
+      return false;
+    };
+    const Expr extent = Extent(a, j);
+    if (!same(a.pattern.extents[j], extent)) {
+      return differ([&] {
+        return StrCat("a loop has ", ir::Print(extent), " iterations, not ",
+                      ir::Print(a.pattern.extents[j]));
+      });
+    }
+    if (begin == end) return true;
+    for (const auto& [pattern, access] : a.binding.accesses) {
+      const Expr expected = pattern->coefficients[j];
+      const Expr stride = access->coefficients[end - 1];
+      if (same(expected, stride)) continue;
+      return differ([&, access = access] {
+        return StrCat("'", access->buffer->name, "' has the stride ", ir::Print(stride), " over '",
+                      a.nest.loops[end - 1].loop.var().name(), "', not ",
+                      expected ? ir::Print(expected) : "0");
+      });
     }
     return true;
+  }
+
+  // ---- conditions
+
+  // With values and loops matched: strides, conditions, and what the order of reads and writes
+  // needs.
+  bool Finish(Attempt& a) {
+    ++a.assignments;
+    return Aliasing(a) && Parameters(a);
+  }
+
+  bool Unproved(const Attempt& a, int progress, std::string why) {
+    if (Closer(progress)) {
+      closest_ = {.progress = progress,
+                  .mnemonic = a.pattern.instruction->mnemonic,
+                  .why = std::move(why),
+                  .program = ir::Print(a.nest.store),
+                  .pattern = ir::Print(a.pattern.store)};
+    }
+    return false;
   }
 
   // An instruction reads all before it writes, or element by element; the loops do the latter. Both
   // are the same where the destination is no source, or is one with the same index.
-  bool Aliasing(Attempt& a) {
-    a.progress += 100;  // all that is written matches; the rest is about what can be proved
+  bool Aliasing(const Attempt& a) {
     for (const auto& [load, access] : a.nest.loads) {
       if (access.buffer == a.nest.target.buffer && access.index != a.nest.target.index) {
-        a.why = StrCat("'", access.buffer->name, "' is read and written at different places");
-        return false;
+        return Unproved(
+            a, kConditions,
+            StrCat("'", access.buffer->name, "' is read and written at different places"));
       }
     }
     // In place needs an instruction that reads and writes with one index; a copy onto itself has
     // two.
     for (const auto& [load, index] : a.pattern.load_index) {
-      if (a.buffers.at(Buffer(load.buffer()))->buffer == a.nest.target.buffer &&
+      if (a.binding.buffers.at(Buffer(load.buffer()))->buffer == a.nest.target.buffer &&
           index.coefficients != a.pattern.store_index.coefficients) {
-        a.why = StrCat("'", a.nest.target.buffer->name, "' would be copied onto itself");
-        return false;
+        return Unproved(a, kConditions + 1,
+                        StrCat("'", a.nest.target.buffer->name, "' would be copied onto itself"));
       }
     }
     return true;
   }
 
-  bool Equations(Attempt& a) {
-    for (const auto& [pattern, value] : a.equations) {
-      const std::optional<Expr> bound = Bound(a, pattern);
-      if (!bound || !analyzer_.CanProve(ir::Eq(*bound, value))) {
-        a.why = StrCat("'", ir::Print(pattern), "' would have to be ", ir::Print(value));
-        return false;
+  bool Parameters(Attempt& a) {
+    ParameterProblem problem;
+    for (const ir::Param& param : a.pattern.meaning.params) {
+      if (param.var && param.var.type() == Type::kI64 && !a.binding.values.contains(param.var)) {
+        problem.parameters.push_back(param.var);
       }
     }
-    return true;
+    for (size_t j = 0; j < a.pattern.vars.size(); ++j) {
+      if (!a.pattern.extents[j].Is(ExprKind::kIntImm)) {
+        problem.equations.push_back({a.pattern.extents[j], Extent(a, j)});
+      }
+    }
+    for (const auto& [pattern, access] : a.binding.accesses) {
+      for (size_t j = 0; j < a.pattern.vars.size(); ++j) {
+        const Expr stride = pattern->coefficients[j];
+        if (!stride || stride.Is(ExprKind::kIntImm)) continue;
+        for (Var var : problem.parameters) problem.uses[var] += ir::UsesVar(stride, var);
+        // The stride of one iteration is free.
+        if (a.runs[j].first == a.runs[j].second) continue;
+        problem.equations.push_back({stride, access->coefficients[a.runs[j].second - 1]});
+      }
+    }
+    // The conditions of the copy in this function's context stand in its attributes.
+    std::vector<Expr> texts;  // as in the table, for messages
+    for (const ir::Attribute& attribute : a.pattern.meaning.attributes) {
+      if (attribute.key != "require") continue;
+      for (const ir::AttributeValue& value : attribute.values) {
+        if (const auto* condition = std::get_if<Expr>(&value)) {
+          texts.push_back(*condition);
+          problem.conditions.push_back(WithAddresses(a, *condition));
+        }
+      }
+    }
+    std::string why;
+    const bool solved = SolveParameters(
+        problem, analyzer_,
+        [&](const ir::VarMap& values) { return Accept(a, problem, texts, values); }, &why);
+    return solved || Unproved(a, kConditions + 2, why);
   }
 
-  // The element where the instruction starts in the buffer of `access`.
-  Expr Base(const Attempt& a, const Access& access) {
-    return analyzer_.Simplify(ir::Substitute(access.index, a.to_min));
-  }
-
-  // A constraint with operands put in. On chip an allocation's own address is a multiple of
+  // A condition with addresses put in. On chip an allocation's own address is a multiple of
   // kOnChipAlignment and a tensor's in GMEM one of isa::kTensorAlignment, so the offset decides.
-  std::optional<Expr> BoundConstraint(const Attempt& a, Expr e) {
+  Expr WithAddresses(const Attempt& a, Expr e) {
     if (e.Is(ExprKind::kAddress)) {
-      auto it = a.buffers.find(Buffer(e.buffer()));
-      if (it == a.buffers.end()) return std::nullopt;
-      return analyzer_.Simplify(Wide(Base(a, *it->second)) *
-                                ir::ByteSize(it->second->buffer->type));
-    }
-    if (e.Is(ExprKind::kVar)) {
-      auto it = a.scalars.find(e);
-      return it == a.scalars.end() ? c_.Const(e.type(), 0) : it->second;
+      const NestAccess& access = *a.binding.buffers.at(Buffer(e.buffer()));
+      return analyzer_.Simplify(Base(a, access) * ir::ByteSize(access.buffer->type));
     }
     std::vector<Expr> operands;
-    for (Expr operand : e.operands()) {
-      std::optional<Expr> bound = BoundConstraint(a, operand);
-      if (!bound) return std::nullopt;
-      operands.push_back(*bound);
-    }
+    for (Expr operand : e.operands()) operands.push_back(WithAddresses(a, operand));
     return c_.Rebuild(e, operands);
   }
 
-  bool Constraints(Attempt& a) {
-    // The conditions of the copy in this function's context stand in its attributes.
-    for (const ir::Attribute& attribute : a.meaning.attributes) {
-      if (attribute.key != "require") continue;
-      for (const ir::AttributeValue& value : attribute.values) {
-        const auto* condition = std::get_if<Expr>(&value);
-        if (condition == nullptr) continue;
-        if (Provable(a, *condition)) continue;
-        if (RoundUpCount(a, *condition) && Provable(a, *condition)) continue;
-        if (a.why.empty() || a.why.find("must") == std::string::npos) {
-          a.why = StrCat("it must have ", ir::Print(*condition));
-        }
-        return false;
+  // The element (i64) where the instruction starts in the buffer of `access`.
+  Expr Base(const Attempt& a, const NestAccess& access) {
+    return analyzer_.Simplify(Widened(c_.Cast(Type::kI64, ir::Substitute(access.index, a.to_min))));
+  }
+
+  // Checks all that has to hold for these values of the parameters; makes the match if it does.
+  bool Accept(Attempt& a, const ParameterProblem& problem, absl::Span<const Expr> texts,
+              ir::VarMap values) {
+    absl::flat_hash_map<Buffer, int64_t> needed;
+    const auto provable = [&](Expr condition) {
+      const Expr bound = BindParameters(condition, values, problem.parameters, analyzer_);
+      return bound.Is(ExprKind::kIntImm) ? bound.int_value() != 0 : analyzer_.CanProve(bound);
+    };
+    for (size_t i = 0; i < problem.conditions.size(); ++i) {
+      const Expr condition = problem.conditions[i];
+      if (provable(condition)) continue;
+      std::string why = StrCat("it must have ", ir::Print(texts[i]));
+      if (RoundUpCount(a, condition, values, needed, why) && provable(condition)) continue;
+      return Unproved(a, kConditions + 3 + static_cast<int>(i), std::move(why));
+    }
+    if (!Reaches(a, problem, values, needed)) return false;
+
+    Match match{.pattern = &a.pattern, .around = a.around};
+    const auto& [begin, end] = a.runs.back();
+    match.unit_loop = begin == end && a.nest.loops.size() > a.around;
+    for (const ir::Param& param : a.pattern.meaning.params) {
+      if (param.buffer) {
+        const NestAccess& access = *a.binding.buffers.at(param.buffer);
+        const Expr first = analyzer_.Simplify(ir::Substitute(access.index, a.to_min));
+        match.arguments.push_back(c_.Address(access.buffer, {first}));
+      } else if (auto it = a.binding.values.find(param.var); it != a.binding.values.end()) {
+        match.arguments.push_back(it->second);
+      } else {
+        match.arguments.push_back(values.at(param.var));
       }
     }
+    const std::optional<int64_t> cost = Cost(a.pattern, match.arguments);
+    if (!cost) return Unproved(a, kConditions + 500, "the machine lacks this instruction");
+    match.cost = *cost;
+    match.needed = std::move(needed);
+    a.match = std::move(match);
     return true;
   }
 
-  bool Provable(const Attempt& a, Expr condition) {
-    const std::optional<Expr> bound = BoundConstraint(a, condition);
-    return bound && analyzer_.CanProve(*bound);
-  }
-
-  // `count % N == 0` of a lanewise instruction of one loop: rounds the bound count up, if that is
+  // `count % N == 0` of a lanewise instruction of one loop: rounds the count up, if that is
   // harmless.
-  bool RoundUpCount(Attempt& a, Expr condition) {
+  bool RoundUpCount(const Attempt& a, Expr condition, ir::VarMap& values,
+                    absl::flat_hash_map<Buffer, int64_t>& needed, std::string& why) {
     if (!a.pattern.instruction->lanewise || a.pattern.vars.size() != 1) return false;
     if (!condition.Is(ExprKind::kEq) || !condition.operand(0).Is(ExprKind::kMod) ||
         !condition.operand(1).IsInt(0) || condition.operand(0).operand(0) != a.pattern.extents[0] ||
@@ -717,32 +781,67 @@ class Tensorizer {
     }
     const Var count_param = condition.operand(0).operand(0);
     const int64_t multiple = condition.operand(0).operand(1).int_value();
-    const Expr count = a.scalars.at(count_param);
+    const Expr count = values.at(count_param);
     if (!count.Is(ExprKind::kIntImm)) {
-      a.why = StrCat("the count ", ir::Print(count), " must be a constant to be rounded up to ",
-                     multiple);
+      why = StrCat("the count ", ir::Print(count), " must be a constant to be rounded up to ",
+                   multiple);
       return false;
     }
     const int64_t rounded = (count.int_value() + multiple - 1) / multiple * multiple;
-    for (const auto& [param, access] : a.buffers) {
+    for (const auto& [param, access] : a.binding.buffers) {
       const Expr base = Base(a, *access);
       if (!IsOnChip(access->buffer->scope) || !base.Is(ExprKind::kIntImm)) {
-        a.why = StrCat("'", access->buffer->name, "' must be on chip from a constant place on");
+        why = StrCat("'", access->buffer->name, "' must be on chip from a constant place on");
         return false;
       }
       if (access->buffer == a.nest.target.buffer &&
           !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
                               base.int_value() + rounded)) {
-        a.why = StrCat("elements of '", access->buffer->name, "' behind the ", ir::Print(count),
-                       " computed ones must not be in use");
+        why = StrCat("elements of '", access->buffer->name, "' behind the ", ir::Print(count),
+                     " computed ones must not be in use");
         return false;
       }
     }
-    for (const auto& [param, access] : a.buffers) {
-      int64_t& needed = a.needed[access->buffer];
-      needed = std::max(needed, Base(a, *access).int_value() + rounded);
+    for (const auto& [param, access] : a.binding.buffers) {
+      int64_t& reached = needed[access->buffer];
+      reached = std::max(reached, Base(a, *access).int_value() + rounded);
     }
-    a.scalars[count_param] = c_.I64(rounded);
+    values[count_param] = c_.I64(rounded);
+    return true;
+  }
+
+  // Operands of several dimensions are as large as their extents say, though the loops may touch
+  // less (the last row of a convolution's source). All of it must be in the buffer, or the buffer
+  // must be one that can grow.
+  bool Reaches(const Attempt& a, const ParameterProblem& problem, const ir::VarMap& values,
+               absl::flat_hash_map<Buffer, int64_t>& needed) {
+    for (const ir::Param& param : a.pattern.meaning.params) {
+      if (!param.buffer || param.buffer->extents.size() < 2) continue;
+      const NestAccess& access = *a.binding.buffers.at(param.buffer);
+      Expr elements = c_.I64(1);
+      for (Expr extent : param.buffer->extents) {
+        elements = elements * c_.Cast(Type::kI64, extent);
+      }
+      elements = BindParameters(elements, values, problem.parameters, analyzer_);
+      const Expr base = Base(a, access);
+      const Expr end = analyzer_.Simplify(base + elements);
+      const Expr extent = access.buffer->extents[0];
+      if (analyzer_.CanProve(end <= Widened(c_.Cast(Type::kI64, extent)))) continue;
+      // What the nest touches is in the buffer.
+      Expr touched = c_.I64(1);
+      for (size_t k = a.around; k < a.nest.loops.size(); ++k) {
+        touched = touched + access.coefficients[k] * (a.nest.loops[k].extent - 1);
+      }
+      if (analyzer_.CanProve(elements <= touched)) continue;
+      const arith::ConstRange range = analyzer_.Range(end);
+      if (!scope_of_.contains(access.buffer) || !IsOnChip(access.buffer->scope) ||
+          range.max > kMaxReach) {
+        return Unproved(a, kConditions + 400,
+                        StrCat("it would reach behind the end of '", access.buffer->name, "'"));
+      }
+      int64_t& reached = needed[access.buffer];
+      reached = std::max(reached, range.max);
+    }
     return true;
   }
 
@@ -800,16 +899,18 @@ class Tensorizer {
     return harmless;
   }
 
-  int64_t Cost(const Attempt& a, const Match& match) {
+  // Cycles by the table, with what is known at run time only counted as 0; none if the machine
+  // lacks the instruction.
+  std::optional<int64_t> Cost(const TensorPattern& pattern, absl::Span<const Expr> arguments) {
+    if (target_.machine == nullptr) return 0;
     std::vector<int64_t> values;
-    for (const isa::Operand& operand : a.pattern.instruction->operands) {
-      const Expr argument = match.arguments[operand.param];
+    for (const isa::Operand& operand : pattern.instruction->operands) {
+      const Expr argument = arguments[operand.param];
       values.push_back(argument.Is(ExprKind::kIntImm) ? argument.int_value() : 0);
     }
-    if (target_.machine == nullptr) return 0;
     const absl::StatusOr<int64_t> cost =
-        target_.instructions->Cost(*a.pattern.instruction, values, target_.machine->parameters);
-    return cost.ok() ? *cost : 0;
+        target_.instructions->Cost(*pattern.instruction, values, target_.machine->parameters);
+    return cost.ok() ? std::optional(*cost) : std::nullopt;
   }
 
   // ---- allocations
@@ -818,9 +919,11 @@ class Tensorizer {
     ir::BufferMap expanded;
     for (const auto& [buffer, needed] : needed_) {
       const Expr extent = buffer->extents[0];
-      if (extent.Is(ExprKind::kIntImm) && extent.int_value() >= needed) continue;
-      expanded[buffer] =
-          c_.NewBuffer(buffer->name, buffer->type, {c_.Int(extent.type(), needed)}, buffer->scope);
+      const bool constant = extent.Is(ExprKind::kIntImm);
+      if (constant && extent.int_value() >= needed) continue;
+      const Expr size = c_.Int(extent.type(), needed);
+      expanded[buffer] = c_.NewBuffer(buffer->name, buffer->type,
+                                      {constant ? size : ir::Max(extent, size)}, buffer->scope);
     }
     if (expanded.empty()) return body;
     const std::function<Stmt(Stmt)> reallocate = [&](Stmt s) -> Stmt {
@@ -842,12 +945,16 @@ class Tensorizer {
   std::vector<Candidate> candidates_;
   Analyzer analyzer_;
   int silent_ = 0;
+  int matches_ = 0;
+  // About the nest at hand.
+  bool explaining_ = false;
+  Difference closest_;
+  bool structure_differs_ = false;
   // Around the statement that is walked, outermost first.
   std::vector<Stmt> open_loops_;
   std::vector<std::pair<Expr, bool>> open_conditions_;
   absl::flat_hash_map<Buffer, Stmt> scope_of_;
-  absl::flat_hash_map<Buffer, int64_t> needed_;  // elements that rounded counts reach
-  std::vector<Stmt> dropped_;                    // loops of one iteration
+  absl::flat_hash_map<Buffer, int64_t> needed_;  // elements that instructions reach
 };
 
 }  // namespace

@@ -11,12 +11,14 @@
 
 namespace polynao {
 
-// What became of one nest, for --stats: the first line of its text, and the instruction chosen or
-// why none matched.
+// What became of one nest, for --stats and --explain.
 struct TensorizeDecision {
-  std::string nest;
+  std::string nest;         // the first line of its text
   std::string instruction;  // empty: none
-  std::string reason;       // why the nearest pattern differs
+  std::string reason;       // one line: the nearest pattern and why it differs
+  // Lines: which node of the program differs from which node of the nearest pattern. Empty if an
+  // instruction was found.
+  std::string explanation;
 };
 
 // Instruction selection by tree matching ("Tensor instruction generation optimization fusing with
@@ -26,24 +28,28 @@ struct TensorizeDecision {
 //     for (i, 0, 2) { for (j, 0, 64) {      -->
 //       C[i*64 + j] = A[i*64 + j] + B[i*64 + j] } } }
 //
-// The pattern of an instruction is its meaning: a perfect nest of loops over one store whose value
-// is a tree over loads and scalar parameters. A nest matches if, after loops that run through
-// memory without a gap are joined and loops of one iteration dropped,
-//   - its innermost loops have the pattern's index strides (parameters take the nest's strides,
-//   missing
-//     loops count as one iteration; further outer loops stay around the instruction),
+// The pattern of an instruction is its meaning: loops around one store, or around an initialising
+// store and further loops that update the same element (tensor_pattern.h); all instructions that
+// wait in a queue have that form. A nest matches if
 //   - its value has the same operators (operands of commutative ones in either order), loads from
 //     memories of the same kind and element type, and loop-invariant values where the pattern has
-//     scalars, and
+//     scalars,
+//   - its loops can be laid over the pattern's: loops of one iteration may be missing on either
+//     side, neighbours that run through memory without a gap count as one, outer loops may stay
+//     around the instruction,
+//   - the strides give the instruction's parameters (tensor_parameters.h), and
 //   - the instruction's @require conditions are provable. A count that has to be a multiple is
-//   rounded
-//     up where that is harmless: a lanewise instruction on buffers on chip whose further elements
-//     nothing else defines; the allocations are expanded to hold them (section IV-B, ALIGN).
-// Of several matches the one with the fewest loops around it wins, then the cheapest.
-// A pragma whose key is an instruction's family ("add", "memcpy") restricts the choice to that
+//     rounded up where that is harmless: a lanewise instruction on buffers on chip whose further
+//     elements nothing else defines; the allocations are expanded to hold them (section IV-B,
+//     ALIGN).
+// An initialisation may also be a nest of its own right before the update.
+// Of several matches the one with the fewest loops around it wins, then the cheapest; what the
+// machine lacks is not chosen.
+// A pragma whose key is an instruction's family ("conv", "memcpy") restricts the choice to that
 // family and goes away when the nest matches; "tensorize" allows any. Nests without a pragma are
-// tried too. What matches nothing stays a scalar loop. Guards are loop_partition's and stop a
-// match. Buffers must be one-dimensional (flatten). Time: nests times patterns.
+// tried too. What matches nothing stays a scalar loop. Guards are loop_partition's and preprocess's
+// and stop a match. Buffers must be one-dimensional (flatten). Time: nests times the instructions
+// that store the same type to the same memory.
 absl::StatusOr<bool> Tensorize(ir::Function& function, const Target& target,
                                std::vector<TensorizeDecision>* decisions = nullptr);
 

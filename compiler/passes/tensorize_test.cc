@@ -1,6 +1,9 @@
 #include "compiler/passes/tensorize.h"
 
+#include <array>
+#include <map>
 #include <random>
+#include <tuple>
 
 #include "base/text.h"
 #include "compiler/passes/pass_test_util.h"
@@ -159,11 +162,14 @@ TEST(TensorizeTest, FillAndUnary) {
 
 TEST(TensorizeTest, SymbolicCountsAndBases) {
   EXPECT_THAT(
-      After("func f(A: f16[n * 4] in, B: f16[4] out, n: i32) { allocate L: f16[64] @nmem"
+      After("func f(A: f16[n * 4] in, B: f16[4] out, n: i32, m: i32) { allocate L: f16[64] @nmem"
             " for (t, 0, n) { for (i, 0, 4) { L[i] = A[t * 4 + i] } }"
-            " for (i, 0, n) { L[i] = A[i] } for (i, 0, 4) { B[i] = L[i] } }"),
+            " for (i, 0, n) { L[i] = A[i] } for (i, 0, m - 3) { L[i] = A[i] }"
+            " for (i, 0, 4) { B[i] = L[i] } }"),
       AllOf(HasSubstr("memcpy.f16.nmem.gmem.async(&L[0], &A[t * 4], 4, 1, 0, 0)"),
-            HasSubstr("memcpy.f16.nmem.gmem.async(&L[0], &A[0], cast(i64, max(n, 0)), 1, 0, 0)")));
+            // An extent of A is not negative; what may be is no count.
+            HasSubstr("memcpy.f16.nmem.gmem.async(&L[0], &A[0], cast(i64, n), 1, 0, 0)"),
+            HasSubstr("(&L[0], &A[0], cast(i64, max(m - 3, 0)), 1, 0, 0)")));
 }
 
 TEST(TensorizeTest, LoopsThatDoNotStartAtZero) {
@@ -235,6 +241,280 @@ TEST(TensorizeTest, RandomNestsKeepTheirMeaning) {
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(instructions, 200);
+}
+
+// ---- convolution and matrix product -------------------------------------------------------------
+
+// A convolution with its operands copied on chip and its result back, flattened.
+struct Conv {
+  int ho = 2, wo = 3, co = 128, kh = 3, kw = 2, ci = 5;
+  int stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  int wi_extra = 0, pitch_extra = 0, bank_extra = 0;
+  std::string type = "i8";
+  std::string sum = "i32";
+  // Loops in an order of "yxclrsi"; '|' stands where the initialisation and the reduction begin,
+  // without it the nest only updates. `separate`: the initialisation is a nest before it.
+  std::string order = "yxcl|rsi";
+  bool separate = false;
+  bool keep_single = false;  // keep loops of one iteration
+  std::string key = "conv";
+  std::string zero = "0";
+  std::string guard = "";    // around the update
+  std::string product = "";  // instead of the usual one
+  int first = 0;             // of each loop; what is added to the index is taken off again
+  int lanes = 64;
+  std::string target = "D";
+
+  int groups() const { return co / lanes; }
+  int wi() const { return (wo - 1) * stride_w + (kw - 1) * dilation_w + 1 + wi_extra; }
+  int hi() const { return (ho - 1) * stride_h + (kh - 1) * dilation_h + 1; }
+  int size() const { return type == "i8" ? 1 : type == "f32" ? 4 : 2; }
+  int pitch() const {
+    const int unit = 64 / size();
+    return (kh * kw * ci + unit - 1) / unit * unit + pitch_extra * unit;
+  }
+  int bank() const { return groups() * pitch() + bank_extra; }
+
+  std::string Text() const {
+    const std::map<char, int> extents = {{'y', ho}, {'x', wo}, {'c', groups()}, {'l', lanes},
+                                         {'r', kh}, {'s', kw}, {'i', ci}};
+    const auto var = [&](char loop) {
+      if (extents.at(loop) == 1 && !keep_single) return std::string("0");
+      return first == 0 ? std::string(1, loop)
+                        : StrCat("(", std::string(1, loop), " - ", first, ")");
+    };
+    const std::string element = StrCat(target, "[(", var('y'), " * ", wo, " + ", var('x'), ") * ",
+                                       co, " + ", var('c'), " * ", lanes, " + ", var('l'), "]");
+    const std::string source =
+        StrCat("P[((", var('y'), " * ", stride_h, " + ", var('r'), " * ", dilation_h, ") * ", wi(),
+               " + ", var('x'), " * ", stride_w, " + ", var('s'), " * ", dilation_w, ") * ", ci,
+               " + ", var('i'), "]");
+    const std::string weight =
+        StrCat("W[", var('l'), " * ", bank(), " + ", var('c'), " * ", pitch(), " + (", var('r'),
+               " * ", kw, " + ", var('s'), ") * ", ci, " + ", var('i'), "]");
+    const std::string term =
+        product.empty() ? StrCat(sum, "(", source, ") * ", sum, "(", weight, ")") : product;
+    const std::string init = StrCat(element, " = ", zero, " ");
+    std::string update = StrCat(element, " = ", element, " + ", term, " ");
+    if (!guard.empty()) update = StrCat("if (", guard, ") { ", update, "} ");
+    const auto loops = [&](std::string_view names, std::string body) {
+      for (size_t k = names.size(); k-- > 0;) {
+        if (extents.at(names[k]) == 1 && !keep_single) continue;
+        body = StrCat("for (", names.substr(k, 1), ", ", first, ", ", extents.at(names[k]), ") { ",
+                      body, "} ");
+      }
+      return body;
+    };
+    const std::string_view all = order;
+    const size_t bar = all.find('|');
+    std::string nest;
+    if (bar == std::string_view::npos) {
+      if (separate) {
+        nest = loops("yxcl", init);
+      }
+      nest += loops(all, update);
+    } else {
+      nest = loops(all.substr(0, bar), StrCat(init, loops(all.substr(bar + 1), update)));
+    }
+    if (!key.empty()) nest = StrCat("pragma \"", key, "\" { ", nest, "} ");
+    const int in = hi() * wi() * ci;
+    const int out = ho * wo * co;
+    return StrCat("func f(A: ", type, "[", in, "] in, B: ", type, "[", lanes * bank(),
+                  "] in, C: ", sum, "[", out, "]) { allocate P: ", type, "[", in,
+                  "] @nmem allocate W: ", type, "[", lanes * bank(), "] @wmem allocate D: ", sum,
+                  "[", out, "] @nmem for (e, 0, ", in, ") { P[e] = A[e] } for (e, 0, ",
+                  lanes * bank(), ") { W[e] = B[e] } for (e, 0, ", out, ") { D[e] = C[e] } ", nest,
+                  "for (e, 0, ", out, ") { C[e] = D[e] } }");
+  }
+};
+
+TEST(TensorizeTest, Convolution) {
+  EXPECT_THAT(
+      After(Conv{.stride_h = 2, .dilation_w = 2}.Text()),
+      HasSubstr("  conv.i8(&D[0], &P[0], &W[0], 2, 3, 128, 5, 3, 2, 5, 2, 1, 1, 2, 64, 128)\n"));
+  const std::string i16 =
+      After(Conv{.ci = 16, .stride_w = 3, .dilation_h = 2, .type = "i16"}.Text());
+  EXPECT_THAT(i16, HasSubstr("conv.i16(&D[0], &P[0], &W[0], 2, 3, 128, 8, 3, 2, 16, 1, 3, 2, 1, "));
+  EXPECT_THAT(i16, Not(HasSubstr("pragma")));
+  EXPECT_THAT(i16, Not(HasSubstr("for (")));
+}
+
+TEST(TensorizeTest, ConvolutionWithoutSomeLoops) {
+  for (const auto& [ho, wo, co, kh, kw, ci] :
+       std::vector<std::tuple<int, int, int, int, int, int>>{{1, 3, 128, 3, 2, 5},
+                                                             {2, 1, 128, 3, 2, 5},
+                                                             {2, 3, 64, 3, 2, 5},
+                                                             {2, 3, 128, 1, 2, 5},
+                                                             {2, 3, 128, 3, 1, 5},
+                                                             {2, 3, 128, 3, 2, 1},
+                                                             {1, 1, 64, 1, 1, 5},
+                                                             {1, 1, 64, 1, 1, 1},
+                                                             {5, 1, 64, 5, 1, 1},
+                                                             {1, 4, 64, 1, 3, 1}}) {
+    for (const bool keep : {false, true}) {
+      Conv conv{.ho = ho, .wo = wo, .co = co, .kh = kh, .kw = kw, .ci = ci};
+      conv.stride_h = 2;
+      conv.stride_w = 2;
+      conv.keep_single = keep;
+      SCOPED_TRACE(conv.Text());
+      EXPECT_THAT(After(conv.Text()), HasSubstr("  conv.i8("));
+    }
+  }
+}
+
+// Only the product of width and stride is in the strides; the width is the smallest that fits.
+TEST(TensorizeTest, WidthFromSharedStrides) {
+  EXPECT_THAT(After(Conv{.ci = 1, .stride_h = 2, .dilation_h = 2, .wi_extra = 2}.Text()),
+              HasSubstr("2, 3, 128, 4, 3, 2, 1, 3, 1, 3, 1, "));
+}
+
+TEST(TensorizeTest, ConvolutionsOfOneByOneAreMatrixProducts) {
+  const Conv conv{.ho = 4, .wo = 3, .kh = 1, .kw = 1, .ci = 16, .key = ""};
+  EXPECT_THAT(After(conv.Text()),
+              HasSubstr("  matmul.i8(&D[0], &P[0], &W[0], 12, 128, 16, 64, 128)"));
+  Conv strided = conv;
+  strided.stride_h = 2;
+  EXPECT_THAT(After(strided.Text()), HasSubstr("  conv.i8("));
+  Conv marked = conv;
+  marked.key = "matmul";
+  EXPECT_THAT(After(marked.Text()), HasSubstr("  matmul.i8("));
+  marked.key = "conv";
+  EXPECT_THAT(After(marked.Text()), HasSubstr("  conv.i8("));
+}
+
+TEST(TensorizeTest, UpdatesWithoutInitialisation) {
+  for (const char* order : {"yxclrsi", "yxrscli", "rsiyxcl", "yrxscil"}) {
+    EXPECT_THAT(After(Conv{.order = order, .key = "conv_acc"}.Text()), HasSubstr("  conv_acc.i8("));
+    EXPECT_THAT(After(Conv{.order = order, .separate = true, .key = ""}.Text()),
+                AllOf(HasSubstr("  conv.i8("), Not(HasSubstr("for ("))));
+  }
+  EXPECT_THAT(After(Conv{.kh = 1, .kw = 1, .order = "yxcli", .key = ""}.Text()),
+              HasSubstr("  matmul_acc.i8("));
+  // The order of one element's updates is the instruction's.
+  EXPECT_THAT(After(Conv{.order = "yxclisr", .key = ""}.Text()), Not(HasSubstr("conv_acc.i8(")));
+}
+
+TEST(TensorizeTest, LoopsAroundAConvolution) {
+  // Rows wider than the output's: one instruction a row.
+  std::string text = Conv{.ci = 16}.Text();
+  const std::string from = "D[(y * 3 + x) * 128";
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += from.size()) {
+    text.replace(at, from.size(), "D[(y * 4 + x) * 128");
+  }
+  text.replace(text.find("allocate D: i32[768]"), 20, "allocate D: i32[896]");
+  EXPECT_THAT(After(text),
+              AllOf(HasSubstr("for (y, 0, 2) {\n    conv.i8("), HasSubstr("(&D[y * 512], ")));
+}
+
+TEST(TensorizeTest, NestsThatAreNoConvolution) {
+  const auto reason = [](const Conv& conv) {
+    EXPECT_THAT(After(conv.Text()), Not(HasSubstr("conv.i8("))) << conv.Text();
+    return Decision(conv.Text());
+  };
+  EXPECT_THAT(reason({.zero = "1"}), HasSubstr("'1' is the constant, not 0"));
+  EXPECT_THAT(reason({.guard = "r < 2"}), HasSubstr("a guard stands inside: if (r < 2)"));
+  EXPECT_THAT(reason({.product = "i32(P[i] * W[i])"}), HasSubstr("is Cast, not Mul"));
+  EXPECT_THAT(reason({.product = "i32(P[i * i]) * i32(W[i])"}), HasSubstr("not linear"));
+  EXPECT_THAT(reason({.product = "i32(P[i]) * i32(P[i])"}), HasSubstr("'P' is in nmem, not wmem"));
+  EXPECT_THAT(reason({.lanes = 32}), HasSubstr("a loop has i64(32) iterations, not i64(64)"));
+  EXPECT_THAT(reason({.order = "yxcl|isr"}), HasSubstr("the loop 'i' has no counterpart"));
+  EXPECT_THAT(reason({.pitch_extra = -1}), HasSubstr("it must have"));
+}
+
+TEST(TensorizeTest, MachinesWithoutAnInstruction) {
+  // MLU270 has no float convolution.
+  Conv conv{.type = "f16", .sum = "f32", .zero = "f32(0.0)"};
+  EXPECT_THAT(After(conv.Text()), HasSubstr("  conv.f16("));
+  const auto on_mlu270 = [](ir::Function& f) { return Tensorize(f, TestTarget("mlu270")); };
+  EXPECT_THAT(RunPass(conv.Text(), on_mlu270, TestTarget("mlu270")), Not(HasSubstr("conv.f16(")));
+}
+
+TEST(TensorizeTest, Reductions) {
+  const auto reduce = [](std::string_view init, std::string_view update, std::string_view type) {
+    return After(StrCat("func f(A: ", type, "[640] in, C: ", type, "[5] out) { allocate X: ", type,
+                        "[640] @nmem allocate Y: ", type, "[5] @nmem",
+                        " for (i, 0, 640) { X[i] = A[i] } for (i, 0, 5) { Y[i] = ", init,
+                        " for (j, 0, 64) { Y[i] = ", update, " } }",
+                        " for (i, 0, 5) { C[i] = Y[i] } }"));
+  };
+  EXPECT_THAT(reduce("0.0", "Y[i] + X[i * 128 + j]", "f32"),
+              HasSubstr("  reduce_sum.f32(&Y[0], &X[0], 5, 64, 128)"));
+  EXPECT_THAT(reduce("-inf", "max(Y[i], X[i * 128 + j])", "f16"),
+              HasSubstr("  reduce_max.f16(&Y[0], &X[0], 5, 64, 128)"));
+  EXPECT_THAT(reduce("2147483647", "min(Y[i], X[i * 128 + j])", "i32"),
+              HasSubstr("  reduce_min.i32(&Y[0], &X[0], 5, 64, 128)"));
+  // Another start, another operator, rows whose beginning is not aligned.
+  EXPECT_THAT(reduce("1.0", "Y[i] + X[i * 128 + j]", "f32"), Not(HasSubstr("reduce")));
+  EXPECT_THAT(reduce("-inf", "max(X[i * 128 + j], Y[i])", "f16"), Not(HasSubstr("reduce")));
+  EXPECT_THAT(reduce("0.0", "Y[i] + X[i * 100 + j]", "f32"), Not(HasSubstr("reduce")));
+  EXPECT_THAT(reduce("0.0", "Y[i] + X[i * 128 + j * 2]", "f32"), Not(HasSubstr("reduce")));
+}
+
+TEST(TensorizeTest, Rows) {
+  const auto rows = [](std::string_view statement) {
+    return After(StrCat("func f(A: f32[384] in, B: f32[128] in, C: f32[384] out) {",
+                        " allocate X: f32[384] @nmem allocate Y: f32[128] @nmem"
+                        " for (i, 0, 384) { X[i] = A[i] } for (i, 0, 128) { Y[i] = B[i] }"
+                        " for (i, 0, 3) { for (j, 0, 128) { ",
+                        statement, " } } for (i, 0, 384) { C[i] = X[i] } }"));
+  };
+  EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] - Y[j]"),
+              HasSubstr("  row_sub.f32(&X[0], &X[0], &Y[0], 3, 128)"));
+  // The operands of a sum may be swapped.
+  EXPECT_THAT(rows("X[i * 128 + j] = Y[j] + X[i * 128 + j]"),
+              HasSubstr("  row_add.f32(&X[0], &X[0], &Y[0], 3, 128)"));
+  EXPECT_THAT(rows("X[i * 128 + j] = Y[j] - X[i * 128 + j]"), Not(HasSubstr("row_")));
+  // A row that is overwritten on the way is no constant row.
+  EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] + X[j]"), Not(HasSubstr("row_")));
+}
+
+// Random convolutions, in all forms that match and some that do not: the values stay.
+TEST(TensorizeTest, RandomConvolutionsKeepTheirMeaning) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const auto pick = [&](int low, int high) {
+    return low + static_cast<int>(random() % (high - low + 1));
+  };
+  int instructions = 0;
+  int rounds = 0;
+  for (; rounds < 80; ++rounds) {
+    Conv conv{.ho = pick(1, 3),
+              .wo = pick(1, 4),
+              .co = 64 * pick(1, 2),
+              .kh = pick(1, 3),
+              .kw = pick(1, 3),
+              .ci = pick(1, 5)};
+    conv.stride_h = pick(1, 3);
+    conv.stride_w = pick(1, 3);
+    conv.dilation_h = pick(1, 3);
+    conv.dilation_w = pick(1, 3);
+    conv.wi_extra = pick(0, 2) * pick(0, 1);
+    conv.pitch_extra = pick(0, 1);
+    conv.bank_extra = pick(0, 1) * 64;
+    const int type = pick(0, 3);
+    conv.type = std::array{"i8", "i16", "f16", "f32"}[type];
+    if (type >= 2) {
+      conv.sum = "f32";
+      conv.zero = "f32(0.0)";
+    }
+    conv.order = std::array{"yxcl|rsi", "yxclrsi", "ryxcsli", "xycl|rsi", "yxcl|irs"}[pick(0, 4)];
+    conv.separate = pick(0, 1) == 1;
+    conv.keep_single = pick(0, 1) == 1;
+    conv.key = std::array{"", "conv", "tensorize"}[pick(0, 2)];
+    conv.first = pick(0, 2);
+    if (pick(0, 9) == 0) conv.lanes = 32;
+    SCOPED_TRACE(conv.Text());
+    const std::string result = After(conv.Text());
+    for (std::string_view family : {"conv.", "conv_acc.", "matmul.", "matmul_acc."}) {
+      if (result.find(StrCat("  ", family)) != std::string::npos) {
+        ++instructions;
+        break;
+      }
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(instructions, rounds / 3);
 }
 
 }  // namespace

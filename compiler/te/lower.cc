@@ -255,7 +255,7 @@ class Lowering {
     if (plan.is_reduction()) return "the stage is a reduction";
     if (from.outputs[0]->type != to.outputs[0]->type) return "the types differ";
     if (source.data().scope != plan.data().scope) return "the scopes differ";
-    if (source.data().double_buffer || !source.data().alignments.empty()) {
+    if (source.data().copies > 1 || !source.data().alignments.empty()) {
       return "DoubleBuffer and StorageAlign belong to the stage computed in place";
     }
     bool reads = false;
@@ -769,7 +769,12 @@ class Lowering {
       for (size_t i = plan.buffers.size(); i-- > 0;) {
         if (!plan.is_allocated[i]) continue;
         stmt = context_.Allocate(plan.buffers[i], stmt);
-        if (plan.data().double_buffer) stmt = context_.Pragma("double_buffer", {}, stmt);
+        const int copies = plan.data().copies;
+        if (copies == 1) continue;
+        // Two is what the pragma means without an argument.
+        std::vector<Expr> arguments;
+        if (copies > 2) arguments.push_back(context_.I64(copies));
+        stmt = context_.Pragma("double_buffer", arguments, stmt);
       }
     }
     return stmt;

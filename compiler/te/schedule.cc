@@ -332,9 +332,13 @@ Stage& Stage::InPlace(const Tensor& source) {
   return *this;
 }
 
-Stage& Stage::DoubleBuffer() {
+Stage& Stage::DoubleBuffer(int copies) {
   if (!CheckStored("DoubleBuffer")) return *this;
-  data_.double_buffer = true;
+  if (!Check(copies == 2 || copies == 3, "DoubleBuffer",
+             StrCat(copies, " copies, expected 2 or 3"))) {
+    return *this;
+  }
+  data_.copies = copies;
   return *this;
 }
 

@@ -96,7 +96,7 @@ struct StageData {
   const Stage* attach_stage = nullptr;  // null: at the function's top level
   const AxisData* attach_axis = nullptr;
   std::string scope = "gmem";
-  bool double_buffer = false;
+  int copies = 1;                          // of its storage, at most
   const Operation* in_place_of = nullptr;  // whose storage the stage computes in
   std::vector<StorageAlignment> alignments;
 };
@@ -171,8 +171,10 @@ class Stage {
   // its own element i only; both are of one type, in one scope, computed at the same loop, and
   // neither is an output or has several results. StorageAlign and DoubleBuffer are said of T.
   Stage& InPlace(const Tensor& source);
-  // allocate T; ...  -->  pragma double_buffer allocate T; ...   Not for outputs.
-  Stage& DoubleBuffer();
+  // allocate T; ...  -->  pragma double_buffer allocate T; ...   Not for outputs. `copies`, 2 or 3,
+  // is how many the card's pipeline may make of T and of what is allocated beside it; 3 is the
+  // pragma's argument.
+  Stage& DoubleBuffer(int copies = 2);
   // allocate T[4, 14]  -->  allocate T[4, 16] by StorageAlign(axis(0), 16, 0): pads the next
   // dimension until the distance in elements between neighbours along `axis` (a root axis, not the
   // last) is offset modulo factor; the last call for an axis counts. Not for outputs.

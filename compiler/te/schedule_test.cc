@@ -328,6 +328,9 @@ TEST_F(ScheduleTest, DoubleBuffer) {
   EXPECT_THAT(Text(s), HasSubstr("for (i, 0, 6) {\n"
                                  "  pragma \"double_buffer\" {\n"
                                  "    allocate B: i32[1, 10] @nmem\n"));
+  s[b_].DoubleBuffer(3);
+  EXPECT_THAT(Text(s), HasSubstr("  pragma \"double_buffer\" (i64(3)) {\n"
+                                 "    allocate B: i32[1, 10] @nmem\n"));
 }
 
 TEST_F(ScheduleTest, StorageAlign) {
@@ -458,6 +461,8 @@ TEST_F(ScheduleTest, WrongUseIsNamed) {
        [](Schedule& s, auto&, auto& d, auto&) { s[d].SetScope("nmem"); }},
       {"stage D: DoubleBuffer: the stage is an output",
        [](Schedule& s, auto&, auto& d, auto&) { s[d].DoubleBuffer(); }},
+      {"stage B: DoubleBuffer: 4 copies, expected 2 or 3",
+       [](Schedule& s, auto& b, auto&, auto&) { s[b].DoubleBuffer(4); }},
       {"stage D: InPlace: the stage is an output",
        [](Schedule& s, auto& b, auto& d, auto&) { s[d].InPlace(b); }},
       {"stage B: InPlace: the tensor is not set",

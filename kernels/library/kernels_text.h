@@ -1,4 +1,4 @@
-// The texts of the library's kernels, put into the program when it is built.
+// The texts of the hand-written kernels, put into the program when it is built.
 #ifndef KERNELS_LIBRARY_KERNELS_TEXT_H_
 #define KERNELS_LIBRARY_KERNELS_TEXT_H_
 
@@ -9,6 +9,10 @@ namespace polynao::kernels {
 std::string_view BinaryKernelText();  // binary.nasm
 std::string_view UnaryKernelText();   // unary.nasm
 std::string_view PartitionText();     // partition.nasm: put into both
+
+std::string_view ExpertBinaryKernelText();  // expert_binary.nasm
+std::string_view ExpertUnaryKernelText();   // expert_unary.nasm
+std::string_view ExpertPartitionText();     // expert_partition.nasm: put into both
 
 }  // namespace polynao::kernels
 

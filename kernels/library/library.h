@@ -3,26 +3,14 @@
 #ifndef KERNELS_LIBRARY_LIBRARY_H_
 #define KERNELS_LIBRARY_LIBRARY_H_
 
-#include <cstdint>
-#include <vector>
-
-#include "absl/status/statusor.h"
-#include "compiler/target/target.h"
-#include "isa/program.h"
-#include "kernels/te/operators.h"
+#include "kernels/library/kernel.h"
 
 namespace polynao::kernels {
 
-struct LibraryKernel {
-  // Serves any shape: what depends on it are the scalar parameters.
-  isa::Program program;
-  // One per parameter of the program; 0 for tensors.
-  std::vector<int64_t> scalars;
-};
-
-// The library's kernel for a case. NotFound: the library has none. Other errors: the card lacks an
-// instruction for that type.
-absl::StatusOr<LibraryKernel> FindLibraryKernel(const OperatorCase& c, const Target& target);
+// The library's kernel for a case. It serves any shape: what depends on it are the scalar
+// parameters. NotFound: the library has none. Other errors: the card lacks an instruction for that
+// type.
+absl::StatusOr<HandWrittenKernel> FindLibraryKernel(const OperatorCase& c, const Target& target);
 
 }  // namespace polynao::kernels
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
@@ -121,7 +122,8 @@ struct Tiling {
   int64_t rows = 0, columns = 0;  // of a tile
   int64_t block = 0;
   bool shared = false;  // filters go by way of SMEM
-  double cycles = 0;
+  double cycles = 0;    // by the cost model
+  ScheduleChoice choice = {};
 };
 
 // What a tiling costs. Stated simply, to choose by, not to predict: the steps of the pipeline each
@@ -202,11 +204,12 @@ class CostModel {
   const int64_t bytes_;
 };
 
-// The cheapest tiling that fits.
-absl::StatusOr<Tiling> ChooseTiling(const Conv& k, const isa::Machine& m) {
+// All tilings that fit and agree with `wanted`, the cheapest first.
+absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m,
+                                            const ScheduleChoice& wanted) {
   const CostModel cost(k, m);
-  std::optional<Tiling> best;
-  int64_t least_nmem = 0, least_wmem = 0;
+  std::vector<Tiling> tilings;
+  int64_t least_nmem = INT64_MAX, least_wmem = INT64_MAX;
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
   for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
     if (m.cores_per_cluster() % across != 0) continue;
@@ -219,21 +222,32 @@ absl::StatusOr<Tiling> ChooseTiling(const Conv& k, const isa::Machine& m) {
       for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
         for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
           t.columns = CeilDiv(t.core_columns, parts);
+          t.choice = {
+              {"across", across}, {"block", t.block}, {"columns", t.columns}, {"rows", t.rows}};
           const int64_t nmem = cost.NmemBytes(t);
           const int64_t wmem = cost.WmemBytes(t);
-          if (least_nmem == 0 || nmem < least_nmem) least_nmem = nmem;
-          if (least_wmem == 0 || wmem < least_wmem) least_wmem = wmem;
-          if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes()) continue;
+          least_nmem = std::min(least_nmem, nmem);
+          least_wmem = std::min(least_wmem, wmem);
+          if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted)) continue;
           t.cycles = cost.Cycles(t);
-          if (!best || t.cycles < best->cycles) best = t;
+          tilings.push_back(t);
         }
       }
     }
   }
-  if (best) return *best;
-  return absl::ResourceExhaustedError(
-      StrCat("operator conv2d: its smallest tile needs ", least_nmem, " bytes of nmem, which has ",
-             m.nmem_bytes(), ", and ", least_wmem, " bytes of wmem, which has ", m.wmem_bytes()));
+  if (least_nmem > m.nmem_bytes() || least_wmem > m.wmem_bytes()) {
+    return absl::ResourceExhaustedError(StrCat(
+        "operator conv2d: its smallest tile needs ", least_nmem, " bytes of nmem, which has ",
+        m.nmem_bytes(), ", and ", least_wmem, " bytes of wmem, which has ", m.wmem_bytes()));
+  }
+  if (tilings.empty()) {
+    return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
+                        " (there are across, block, columns, rows)");
+  }
+  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
+    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+  });
+  return tilings;
 }
 
 // [tensor-program conv begin]
@@ -286,7 +300,8 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
   return Lower(s);
 }
 
-absl::StatusOr<ir::Function> Build(const Conv& k, const Target& target) {
+absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
+                                   const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   Schedule s(t.steps.empty() ? t.sums : t.steps.back());
@@ -297,8 +312,8 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const Target& target) {
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
-  ASSIGN_OR_RETURN(const Tiling tiling, ChooseTiling(k, *target.machine));
-  return OnCard(s, t, tiling);
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, wanted));
+  return OnCard(s, t, tilings[0]);
 }
 
 // How many of `extent` rows (or columns) of the image some window reads.
@@ -415,7 +430,15 @@ std::vector<Operator> ConvolutionOperators() {
     ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
   };
   row.build = [conv](const OperatorCase& c, const Target& target) {
-    return Build(conv(c), target);
+    return Build(conv(c), c.schedule, target);
+  };
+  row.schedules = [conv](const OperatorCase& c,
+                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
+                     Tilings(conv(c), *target.machine, c.schedule));
+    std::vector<ScheduleChoice> choices;
+    for (const Tiling& t : tilings) choices.push_back(t.choice);
+    return choices;
   };
   return {row};
 }

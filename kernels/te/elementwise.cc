@@ -47,27 +47,62 @@ struct Elementwise {
 };
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
-// [tensor-program binary unary begin]
 // How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
 // of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is
 // computed while the next one comes), each from a multiple of kOnChipAlignment on.
 struct Tiling {
-  // Chosen on mlu270 by trying one and two tiles on the add and relu shapes of tensorize48: from
-  // here on two were mostly faster. Not tried on other machines.
-  static constexpr int64_t kSplitBytes = 32 << 10;
-  Tiling(int64_t n, int64_t bytes, int64_t buffers, const isa::Machine& machine)
-      : run(std::max<int64_t>(64, CeilDiv(CeilDiv(n, machine.cores()), 64) * 64)) {
-    const int64_t room = machine.nmem_bytes() / (2 * buffers) / kOnChipAlignment * kOnChipAlignment;
-    // Two tiles where one would do, so that there is something to overlap; shorter copies would be
-    // bound by their start.
-    const int64_t wanted = run * bytes < kSplitBytes ? run : CeilDiv(CeilDiv(run, 2), 64) * 64;
-    tile = std::min(wanted, std::max<int64_t>(64, room / bytes / 64 * 64));
-  }
-  int64_t run;
-  int64_t tile;
+  int64_t run = 0;
+  int64_t tile = 0;
+  double cycles = 0;  // by the cost model
 };
 
+// What a tiling costs, to choose by. GMEM is shared by all cores and busy all the time, but before
+// the first tile has come, while the last one is computed (nothing is left to load), and where a
+// core waits for its queues between two tiles while the others do the same.
+double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::Machine& m) {
+  const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
+  const double tile_bytes = static_cast<double>(t.tile * bytes);
+  const double compute = static_cast<double>(op.steps.size()) *
+                         (get("vector.start") + tile_bytes / get("vector.bytes"));
+  const double copies = static_cast<double>(op.inputs.size()) + 1;
+  const double wait = copies * get("io_dma.start") + get("sync.drain");
+  return compute + tiles * wait;
+}
+
+// All tilings of a case, the cheapest first.
+std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const isa::Machine& m) {
+  const int64_t bytes = ir::ByteSize(k.dtype);
+  const int64_t n = te::ElementCount(k.shape);
+  const int64_t run = std::max<int64_t>(64, RoundUp(CeilDiv(n, m.cores()), 64));
+  const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
+  const int64_t largest = std::max<int64_t>(64, room / bytes / 64 * 64);
+  std::vector<Tiling> tilings;
+  for (int64_t parts = CeilDiv(run, largest); parts <= CeilDiv(run, largest) + 8; ++parts) {
+    Tiling t = {.run = run, .tile = RoundUp(CeilDiv(run, parts), 64)};
+    if (t.tile > largest || (!tilings.empty() && tilings.back().tile == t.tile)) continue;
+    t.cycles = Cycles(op, t, bytes, m);
+    tilings.push_back(t);
+  }
+  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
+    return std::pair(a.cycles, b.tile) < std::pair(b.cycles, a.tile);
+  });
+  return tilings;
+}
+
+// The cheapest tiling, or the one that the case asks for.
+absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
+                                    const isa::Machine& m) {
+  for (const Tiling& t : Tilings(op, k, m)) {
+    if (Agrees({{"tile", t.tile}}, k.schedule)) return t;
+  }
+  return InvalidInput("operator ", k.op, ": no schedule that fits has ", ChoiceText(k.schedule),
+                      " (there is tile)");
+}
+
+// [tensor-program binary unary begin]
 // The inputs, then the result of each step; the last one is the output.
 std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorCase& k,
                             double scalar) {
@@ -126,7 +161,7 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   const Tensor y = v.back();
   Schedule s(y);
   if (target.machine == nullptr) return LowerFused(s, op, v, target);
-  const Tiling t(y.shape()[0], ir::ByteSize(k.dtype), op.Buffers(), *target.machine);
+  ASSIGN_OR_RETURN(const Tiling t, ChooseTiling(op, k, *target.machine));
   for (size_t i = 0; i < op.inputs.size(); ++i) v[i] = s.CacheRead(v[i], "nmem");
   v.back() = s.CacheWrite(y, "nmem");
   auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
@@ -186,6 +221,14 @@ Operator MakeOperator(Elementwise op, Reference reference,
                            const Target& target) -> absl::StatusOr<ir::Function> {
     RETURN_IF_ERROR(CheckCard(op, c, target));
     return Build(op, c, number(c), target);
+  };
+  row.schedules = [op](const OperatorCase& c, const Target& target) {
+    std::vector<ScheduleChoice> choices;
+    for (const Tiling& t : Tilings(op, c, *target.machine)) {
+      const ScheduleChoice choice = {{"tile", t.tile}};
+      if (Agrees(choice, c.schedule)) choices.push_back(choice);
+    }
+    return choices;
   };
   return row;
 }

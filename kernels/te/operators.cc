@@ -165,6 +165,17 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text) {
   }
 }
 
+bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& item) {
+    const auto it = choice.find(item.first);
+    return it != choice.end() && it->second == item.second;
+  });
+}
+
+std::string ChoiceText(const ScheduleChoice& choice) {
+  return absl::StrJoin(choice, " ", absl::PairFormatter("="));
+}
+
 absl::Status ParseShapes(std::string_view text, OperatorCase& c) {
   const std::vector<std::string> parts = absl::StrSplit(ToAbsl(text), ',');
   c.operands.clear();

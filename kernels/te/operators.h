@@ -21,6 +21,9 @@
 
 namespace polynao::kernels {
 
+// Sizes that a schedule may choose freely, by name: {"rows", 7}, {"tile", 4096}.
+using ScheduleChoice = std::map<std::string, int64_t, std::less<>>;
+
 // One use of an operator:
 //   nao run OP --shape=SHAPE[,SHAPE..] --dtype=DTYPE --scalar=SCALAR --attr=NAME=VALUE ...
 struct OperatorCase {
@@ -34,6 +37,8 @@ struct OperatorCase {
   std::optional<double> scalar = std::nullopt;
   // Operator::attributes that differ from their defaults: {"stride", "2"}, {"out", "i8"}.
   std::map<std::string, std::string, std::less<>> attributes = {};
+  // Choices that are taken out of the schedule's hands: nao run ... --schedule rows=7.
+  ScheduleChoice schedule = {};
 };
 
 // A number or word that shapes an operator: --attr=stride=2.
@@ -77,7 +82,16 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+  // What the schedule chooses from on an accelerator, by its cost model: the cheapest first.
+  // OperatorCase::schedule is looked at: only choices that agree with it. Empty: there is no choice.
+  std::function<absl::StatusOr<std::vector<ScheduleChoice>>(const OperatorCase&, const Target&)>
+      schedules = {};
 };
+
+// Whether `choice` has all that `wanted` has.
+bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
+// "rows=7 columns=14".
+std::string ChoiceText(const ScheduleChoice& choice);
 
 absl::Span<const Operator> Operators();
 

@@ -1,5 +1,11 @@
 // conv2d on every target: values against plain loops.
 
+#include <array>
+#include <cstdlib>
+#include <random>
+
+#include "absl/strings/str_join.h"
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
@@ -8,6 +14,7 @@
 namespace polynao::driver {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 kernels::OperatorCase Conv(const std::string& shape, ir::Type type = ir::Type::kI8,
@@ -45,6 +52,142 @@ TEST(ConvolutionTest, ProcessorTargets) {
       }
     }
   }
+}
+
+// Values agree, computed by tensor instructions.
+void MustRun(const kernels::OperatorCase& c, const CaseSettings& settings = {}) {
+  SCOPED_TRACE(kernels::ShapesText(c) + " " + std::string(ir::TypeName(c.dtype)) + " " +
+               settings.impl + " " + settings.config);
+  const absl::StatusOr<CaseReport> report = RunCase(c, settings);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->ok) << report->max_abs_error;
+  EXPECT_EQ(report->max_abs_error, 0);
+  // Element by element the scalar unit would take more than that.
+  EXPECT_LT(report->simulated->instruction_count(), 60000);
+}
+
+TEST(ConvolutionTest, WindowsOnTheCard) {
+  for (const int kernel : {1, 3, 5, 7}) {
+    for (const int stride : {1, 2}) {
+      for (const int pad : {0, 1, 3}) {
+        for (const int dilation : {1, 2}) {
+          const std::string k = std::to_string(kernel);
+          MustRun(Conv("19x21x16,64x" + k + "x" + k + "x16", ir::Type::kI8,
+                       {{"stride", std::to_string(stride)},
+                        {"pad", std::to_string(pad)},
+                        {"dilation", std::to_string(dilation)}}));
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(ConvolutionTest, ChannelsThatFillNoLanes) {
+  for (const std::string co : {"1", "3", "32", "63", "65", "100", "130"}) {
+    for (const std::string ci : {"1", "3", "17", "64", "65"}) {
+      for (const ir::Type type : {ir::Type::kI8, ir::Type::kI16}) {
+        MustRun(Conv("9x10x" + ci + "," + co + "x3x3x" + ci, type));
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(ConvolutionTest, SmallImages) {
+  for (const std::string image : {"1x1", "1x7", "7x1", "2x3", "16x16", "17x15", "5x64"}) {
+    MustRun(Conv(image + "x8,16x3x3x8"));
+    MustRun(Conv(image + "x8,16x1x1x8"));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(ConvolutionTest, OutputsAndSteps) {
+  for (const std::string out : {"f16", "f32", "i8", "i16", "i32"}) {
+    for (const std::string bias : {"0", "1"}) {
+      for (const std::string relu : {"0", "1"}) {
+        MustRun(Conv("11x13x20,40x3x3x20", ir::Type::kI8,
+                     {{"out", out}, {"bias", bias}, {"relu", relu}, {"scale", "0.37"}}));
+        MustRun(Conv("6x5x16,64x3x3x16", ir::Type::kI16,
+                     {{"out", out}, {"bias", bias}, {"relu", relu}, {"scale", "1"}}));
+        if (HasFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(ConvolutionTest, EveryMachine) {
+  for (const char* config : {"mlu270", "mlu290", "mlu370", "unit"}) {
+    for (const ir::Type type : {ir::Type::kI8, ir::Type::kI16}) {
+      CaseSettings settings;
+      settings.config = config;
+      MustRun(Conv("14x15x24,72x3x3x24", type), settings);
+    }
+  }
+  CaseSettings settings;
+  settings.config = "mlu370";
+  MustRun(Conv("14x15x24,72x3x3x24", ir::Type::kF16), settings);
+  MustRun(Conv("14x15x24,72x3x3x24", ir::Type::kF32), settings);
+}
+
+// Channel blocks, where WMEM does not hold all filters; filters that do not fit SMEM; tiles of
+// columns.
+TEST(ConvolutionTest, SmallMemories) {
+  const kernels::OperatorCase c = Conv("24x40x32,200x3x3x32");
+  for (const char* override : {"core.wmem_kib=64", "cluster.smem_kib=16", "core.nmem_kib=32"}) {
+    CaseSettings settings;
+    settings.overrides = {override};
+    MustRun(c, settings);
+  }
+  CaseSettings settings;
+  settings.overrides = {"core.nmem_kib=1"};
+  EXPECT_THAT(Error(c, settings), HasSubstr("its smallest tile needs"));
+}
+
+// POLYNAO_RANDOM_CASES=5000 runs more, POLYNAO_SEED=7 the same again.
+TEST(ConvolutionTest, RandomCases) {
+  const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
+  const char* seed_text = std::getenv("POLYNAO_SEED");
+  const int count = count_text != nullptr ? std::atoi(count_text) : 300;
+  const unsigned seed = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "POLYNAO_SEED=" << seed);
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % (high - low + 1));
+  };
+  int ran = 0;
+  for (int round = 0; round < count; ++round) {
+    const int64_t kh = pick(1, 5), kw = pick(1, 5);
+    const int64_t ci = pick(0, 2) == 0 ? pick(1, 4) * 16 : pick(1, 70);
+    const int64_t co = pick(0, 2) == 0 ? pick(1, 3) * 64 : pick(1, 140);
+    const ir::Type type = pick(0, 2) == 0 ? ir::Type::kI16 : ir::Type::kI8;
+    const kernels::OperatorCase c = Conv(
+        StrCat(pick(1, 24), "x", pick(1, 24), "x", ci, ",", co, "x", kh, "x", kw, "x", ci), type,
+        {{"stride", StrCat(pick(1, 3))},
+         {"pad", pick(0, 1) == 0 ? "same" : StrCat(pick(0, 3))},
+         {"dilation", StrCat(pick(1, 2))},
+         {"bias", StrCat(pick(0, 1))},
+         {"relu", StrCat(pick(0, 1))},
+         {"out", std::array{"f16", "i8", "i32"}[pick(0, 2)]}});
+    CaseSettings settings;
+    settings.seed = random();
+    settings.config = std::array{"mlu270", "mlu370", "mlu290"}[pick(0, 2)];
+    settings.overrides = {StrCat("core.nmem_kib=", 1 << pick(6, 9)),
+                          StrCat("card.clusters=", pick(1, 4)),
+                          StrCat("cluster.cores=", pick(1, 4))};
+    SCOPED_TRACE(kernels::ShapesText(c) + " " + absl::StrJoin(settings.overrides, " "));
+    // A window larger than the image, a tile larger than the memory: said, not run.
+    const absl::StatusOr<CaseReport> report = RunCase(c, settings);
+    if (!report.ok()) {
+      ASSERT_THAT(std::string(report.status().message()),
+                  AnyOf(HasSubstr("larger than the padded image"), HasSubstr("smallest tile")));
+      continue;
+    }
+    EXPECT_EQ(report->max_abs_error, 0);
+    ++ran;
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(ran, count / 2);
 }
 
 TEST(ConvolutionTest, WhatIsWrongSaysSo) {

@@ -66,6 +66,7 @@ std::vector<kernels::Operator> ElementwiseOperators() {
   return result;
 }
 
+// Hand-written, as library and as expert.
 bool IsInLibrary(const kernels::Operator& op) {
   return op.name != "leaky_relu" && op.name != "clip";
 }
@@ -74,11 +75,11 @@ TEST(OperatorsTest, EveryOperatorAndTypeOnTheCard) {
   for (const kernels::Operator& op : ElementwiseOperators()) {
     for (const ir::Type type : CardTypes(op)) {
       for (const std::vector<int64_t>& shape : kShapes) {
-        for (const char* impl : {"compiled", "library"}) {
+        for (const char* impl : {"compiled", "library", "expert"}) {
           const kernels::OperatorCase c = {.op = op.name, .shape = shape, .dtype = type};
           CaseSettings settings;
           settings.impl = impl;
-          if (settings.impl == "library" && !IsInLibrary(op)) continue;
+          if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
           SCOPED_TRACE(Name(c, settings));
           MustRun(c, settings);
           if (HasFailure()) return;
@@ -93,11 +94,11 @@ TEST(OperatorsTest, TypesThatTheCardLacksSaySo) {
     for (const ir::Type type : {ir::Type::kF64, ir::Type::kI8, ir::Type::kI32, ir::Type::kU8}) {
       const std::vector<ir::Type>& types = CardTypes(op);
       if (std::find(types.begin(), types.end(), type) != types.end()) continue;
-      for (const char* impl : {"compiled", "library"}) {
+      for (const char* impl : {"compiled", "library", "expert"}) {
         const kernels::OperatorCase c = {.op = op.name, .shape = {64}, .dtype = type};
         CaseSettings settings;
         settings.impl = impl;
-        if (settings.impl == "library" && !IsInLibrary(op)) continue;
+        if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
         SCOPED_TRACE(Name(c, settings));
         EXPECT_THAT(std::string(RunCase(c, settings).status().message()),
                     AnyOf(HasSubstr("the card has no instruction"),
@@ -115,11 +116,11 @@ TEST(OperatorsTest, Scalars) {
       const bool is_integer = scalar == static_cast<int64_t>(scalar);
       for (const ir::Type type : {ir::Type::kF16, ir::Type::kF32, ir::Type::kI32}) {
         if (ir::IsInt(type) && (op.floats_only || !is_integer)) continue;
-        for (const char* target : {"diannao", "library", "cpu", "interp"}) {
+        for (const char* target : {"diannao", "library", "expert", "cpu", "interp"}) {
           const kernels::OperatorCase c = {
               .op = op.name, .shape = {67}, .dtype = type, .scalar = scalar};
           CaseSettings settings;
-          if (std::string_view(target) == "library") {
+          if (std::string_view(target) == "library" || std::string_view(target) == "expert") {
             if (!IsInLibrary(op)) continue;
             settings.impl = target;
           } else {
@@ -166,7 +167,7 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
 TEST(OperatorsTest, EveryMachine) {
   for (const char* config : {"mlu270", "mlu290", "mlu370", "unit"}) {
     for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1}, {4097}, {255, 27, 27}}) {
-      for (const char* impl : {"compiled", "library"}) {
+      for (const char* impl : {"compiled", "library", "expert"}) {
         const kernels::OperatorCase c = {.op = "add", .shape = shape, .dtype = ir::Type::kF16};
         CaseSettings settings;
         settings.impl = impl;
@@ -237,7 +238,8 @@ TEST(OperatorsTest, RandomCases) {
     CaseSettings settings;
     settings.seed = random();
     settings.config = std::array{"mlu270", "mlu370", "unit"}[pick(0, 2)];
-    settings.impl = IsInLibrary(op) && pick(0, 3) == 0 ? "library" : "compiled";
+    settings.impl = std::array{"library", "expert", "compiled", "compiled"}[pick(0, 3)];
+    if (!IsInLibrary(op)) settings.impl = "compiled";
     settings.overrides = {StrCat("core.nmem_kib=", pick(1, 8) * 16),
                           StrCat("card.clusters=", pick(1, 4)),
                           StrCat("cluster.cores=", pick(1, 4))};
@@ -309,6 +311,8 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   s = {};
   s.impl = "library";
   EXPECT_EQ(error({.op = "clip", .shape = {4}}, s), "the library has no kernel for 'clip'");
+  s.impl = "expert";
+  EXPECT_EQ(error({.op = "clip", .shape = {4}}, s), "the expert has no kernel for 'clip'");
   EXPECT_THAT(error({.op = "add", .shape = {1 << 20, 1 << 20}, .dtype = ir::Type::kF16}, {}),
               HasSubstr("expected fewer than 2^40 elements"));
   s = {};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compiler/codegen/c/run_c.h"
@@ -15,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/passes/registry.h"
+#include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/files.h"
@@ -46,6 +48,38 @@ std::vector<ir::Argument> Arguments(std::vector<ir::Tensor>& tensors) {
   std::vector<ir::Argument> arguments;
   for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
   return arguments;
+}
+
+std::vector<simulator::Argument> Arguments(const BuiltProgram& built,
+                                           std::vector<ir::Tensor>& tensors) {
+  std::vector<simulator::Argument> arguments;
+  size_t next = 0;
+  for (size_t i = 0; i < built.program.params.size(); ++i) {
+    const isa::ProgramParam& param = built.program.params[i];
+    if (!param.is_tensor) {
+      arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+      continue;
+    }
+    POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+    if (!param.any_shape) tensors[next].shape = param.shape;
+    arguments.push_back(simulator::Argument::Of(&tensors[next++]));
+  }
+  return arguments;
+}
+
+// Of a run on tensors of zeros: values change no cycle.
+absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
+                                      absl::Span<const kernels::TensorSpec> specs,
+                                      const Target& target) {
+  std::vector<ir::Tensor> tensors;
+  for (const kernels::TensorSpec& spec : specs) tensors.emplace_back(spec.type, spec.shape);
+  simulator::RunOptions options;
+  options.machine = target.machine;
+  options.check_hazards = false;
+  ASSIGN_OR_RETURN(
+      const simulator::RunResult result,
+      simulator::Run(*target.instructions, built.program, Arguments(built, tensors), options));
+  return result.cycles;
 }
 
 // Median time of running `run`, which has run before, in nanoseconds; about 50 ms in all.
@@ -112,6 +146,15 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
     }
     c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
   }
+  for (const std::string& choice : text.schedule) {
+    const size_t equals = choice.find('=');
+    int64_t value;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtoi(ToAbsl(choice).substr(equals + 1), &value)) {
+      return InvalidInput("--schedule: expected name=number, found '", choice, "'");
+    }
+    c.schedule[choice.substr(0, equals)] = value;
+  }
   return c;
 }
 
@@ -128,6 +171,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
   if (!operator_case.attributes.empty()) json["attributes"] = operator_case.attributes;
   if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
+  if (!operator_case.schedule.empty()) json["schedule"] = operator_case.schedule;
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
@@ -223,21 +267,18 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                                           const std::string& impl,
                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-  BuiltProgram built;
-  if (impl == "library") {
-    ASSIGN_OR_RETURN(kernels::LibraryKernel kernel, kernels::FindLibraryKernel(c, target));
-    built.program = std::move(kernel.program);
-    built.scalars = std::move(kernel.scalars);
-    return built;
-  }
+  if (impl == "library") return kernels::FindLibraryKernel(c, target);
   if (impl == "expert") {
-    return absl::NotFoundError(StrCat("there is no expert kernel for '", c.op, "'"));
+    return kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
+      return MeasureCycles(kernel, op->tensors(c), target);
+    });
   }
   if (impl != "compiled") {
     return InvalidInput("no implementation is named '", impl,
                         "'; there are: compiled, library, expert");
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
+  BuiltProgram built;
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalars.assign(built.program.params.size(), 0);
   return built;
@@ -278,18 +319,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
   if (built) {
-    std::vector<simulator::Argument> arguments;
-    size_t next = 0;
-    for (size_t i = 0; i < built->program.params.size(); ++i) {
-      const isa::ProgramParam& param = built->program.params[i];
-      if (!param.is_tensor) {
-        arguments.push_back(simulator::Argument::Scalar(built->scalars[i]));
-        continue;
-      }
-      POLYNAO_CHECK(next < tensors.size()) << built->program.name;
-      if (!param.any_shape) tensors[next].shape = param.shape;
-      arguments.push_back(simulator::Argument::Of(&tensors[next++]));
-    }
+    const std::vector<simulator::Argument> arguments = Arguments(*built, tensors);
     const simulator::RunOptions options = {
         .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
     const Clock::time_point simulate_start = Clock::now();

@@ -13,6 +13,7 @@
 #include "compiler/target/target.h"
 #include "isa/machine.h"
 #include "isa/program.h"
+#include "kernels/library/kernel.h"
 #include "kernels/te/operators.h"
 #include "nlohmann/json.hpp"
 #include "simulator/report.h"
@@ -22,7 +23,7 @@ namespace polynao::driver {
 
 struct CaseSettings {
   std::string target = "diannao";
-  std::string impl = "compiled";       // or "library"
+  std::string impl = "compiled";       // or "library", "expert"
   std::string config = "mlu270";       // a name in simulator/configs, or a path
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
   uint64_t seed = 1;
@@ -39,6 +40,7 @@ struct CaseText {
   std::string dtype = "f16";
   std::optional<double> scalar = {};
   std::vector<std::string> attributes = {};  // "stride=2"
+  std::vector<std::string> schedule = {};    // "tile=4096"
 };
 
 // The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
@@ -77,12 +79,9 @@ absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* m
 absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
-// `without`, or from kernels/library. NotFound: there is no such implementation of this operator.
-struct BuiltProgram {
-  isa::Program program;
-  // Values of the program's scalar parameters, in order among all parameters (tensors: unused).
-  std::vector<int64_t> scalars;
-};
+// `without`, or from kernels/library; `expert` tries some on the simulator. NotFound: there is no such
+// implementation of this operator.
+using BuiltProgram = kernels::HandWrittenKernel;
 absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
                                           const std::string& impl,
                                           const std::vector<std::string>& without = {});

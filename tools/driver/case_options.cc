@@ -14,6 +14,11 @@ CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text) {
                   "attributes of an operator (nao list ops): --attr stride=2 --attr pad=0")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--schedule", text.schedule,
+                  "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   return shape;
 }
 

@@ -19,7 +19,7 @@ struct Outcome {
 // The function of the command that was chosen.
 using Action = std::function<Outcome()>;
 
-// Adds the options --shape, --dtype, --scalar and --attr; returns the first.
+// Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
 CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text);
 
 void AddListCommand(CLI::App& app, Action& action);
@@ -31,6 +31,7 @@ void AddAsmCommand(CLI::App& app, Action& action);
 void AddDisasmCommand(CLI::App& app, Action& action);
 void AddDemoCommand(CLI::App& app, Action& action);
 void AddBenchCommand(CLI::App& app, Action& action);
+void AddTuneCommand(CLI::App& app, Action& action);
 
 // The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.
 // Returns the exit code: 0 only if all went well and values agree, else 1.

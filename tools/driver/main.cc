@@ -15,6 +15,7 @@ int Main(int argc, char** argv) {
   AddDemoCommand(app, action);
   AddRunCommand(app, action);
   AddBenchCommand(app, action);
+  AddTuneCommand(app, action);
   AddCompileCommand(app, action);
   AddOptCommand(app, action);
   AddSimCommand(app, action);

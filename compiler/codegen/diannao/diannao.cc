@@ -5,6 +5,7 @@
 #include <set>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -47,12 +48,7 @@ class Generator {
     for (size_t i = 0; i < function_.params.size(); ++i) {
       RETURN_IF_ERROR(Parameter(function_.params[i], i, program));
     }
-    ir::ForEachStmt(function_.body, [&](Stmt s) {
-      if (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread) {
-        used_axes_.insert(std::string(s.name()));
-      }
-      return true;
-    });
+    FindThreadLoops(function_.body);
     std::vector<Stmt> top = {function_.body};
     if (function_.body.Is(StmtKind::kSeq)) {
       top.assign(function_.body.children().begin(), function_.body.children().end());
@@ -60,7 +56,7 @@ class Generator {
     for (Stmt s : top) {
       // A barrier is for all cores; the rest only for those that have work.
       if (IsBarrier(s)) {
-        RETURN_IF_ERROR(Statement(s));
+        RETURN_IF_ERROR(Instruction(s));
       } else {
         RETURN_IF_ERROR(OnWorkingCores(s));
       }
@@ -434,6 +430,26 @@ class Generator {
     return s.Is(StmtKind::kEvaluate) && s.value().name().substr(0, 8) == "barrier.";
   }
 
+  // Notes the axes in use, and which statements contain a loop over cores or a barrier.
+  bool FindThreadLoops(Stmt s) {
+    const bool is_axis = s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
+    if (is_axis) used_axes_.insert(std::string(s.name()));
+    bool found = IsBarrier(s) || (is_axis && s.name() == "tid");
+    for (Stmt child : s.children()) found |= FindThreadLoops(child);
+    if (found) for_all_cores_.insert(s);
+    return found;
+  }
+
+  static bool HasCoreLoop(Stmt root) {
+    bool found = false;
+    ir::ForEachStmt(root, [&](Stmt s) {
+      found = found ||
+              (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread && s.name() == "tid");
+      return !found;
+    });
+    return found;
+  }
+
   // Runs `s` where the numbers on axes without a loop are 0, skipping it on all other cores.
   absl::Status OnWorkingCores(Stmt s) {
     std::vector<int64_t> skips;
@@ -454,6 +470,69 @@ class Generator {
     return absl::OkStatus();
   }
 
+  // Runs `stmts` on the memory core, skipping them on the cluster's cores.
+  absl::Status OnMemoryCore(absl::Span<const Stmt> stmts) {
+    PushCache();
+    ASSIGN_OR_RETURN(int is_memory_core, Allocate());
+    RETURN_IF_ERROR(Emit("arg", {is_memory_core, isa::kIsMemoryCore}));
+    ASSIGN_OR_RETURN(Value zero, Get(function_.context->I64(0), false));
+    const int64_t skip = Here();
+    RETURN_IF_ERROR(Emit("beq", {is_memory_core, zero.reg, 0}));
+    Release(zero);
+    free_.push_back(is_memory_core);
+    runs_on_ = RunsOn::kMemoryCore;
+    for (Stmt s : stmts) RETURN_IF_ERROR(Statement(s));
+    runs_on_ = RunsOn::kCluster;
+    PopCache();
+    PatchToHere(skip);
+    return absl::OkStatus();
+  }
+
+  // A statement between the loop over clusters and those over cores: what contains such a loop (or
+  // a barrier) is for all cores of the cluster, the rest for its memory core.
+  absl::Status InCluster(Stmt s) {
+    if (!for_all_cores_.contains(s)) return OnMemoryCore({s});
+    if (!s.Is(StmtKind::kSeq)) return StatementHere(s);
+    const absl::Span<const Stmt> children = s.children();
+    for (size_t i = 0; i < children.size();) {
+      if (for_all_cores_.contains(children[i])) {
+        RETURN_IF_ERROR(InCluster(children[i++]));
+        continue;
+      }
+      const size_t first = i;
+      while (i < children.size() && !for_all_cores_.contains(children[i])) ++i;
+      RETURN_IF_ERROR(OnMemoryCore(children.subspan(first, i - first)));
+    }
+    return absl::OkStatus();
+  }
+
+  // The memory core has no vector and tensor unit, no NMEM and no WMEM.
+  absl::Status CheckMemoryCore(Stmt s) const {
+    std::string missing;
+    const auto touch = [&](const ir::BufferNode* buffer) {
+      if (missing.empty() && buffer->scope != "gmem" && buffer->scope != "smem") {
+        missing = StrCat(buffer->scope, " (of '", buffer->name, "')");
+      }
+    };
+    if (s.Is(StmtKind::kStore)) touch(s.buffer().node());
+    if (s.Is(StmtKind::kEvaluate)) {
+      const isa::Instruction* instruction = set_.Find(s.value().name());
+      if (instruction != nullptr && instruction->queue == isa::Queue::kCompute) {
+        missing = StrCat(isa::UnitName(instruction->unit), " unit");
+      }
+    }
+    for (Expr e : s.operands()) {
+      ir::ForEachExpr(e, [&](Expr x) {
+        if (x.Is(ExprKind::kLoad) || x.Is(ExprKind::kAddress)) touch(x.buffer());
+      });
+    }
+    if (missing.empty()) return absl::OkStatus();
+    return InvalidInput("'", FirstLine(s),
+                        "' stands in a loop over clusters (cid), but in none over their cores "
+                        "(tid): the cluster's memory core runs it, and has no ",
+                        missing);
+  }
+
   absl::Status Block(Stmt s) {
     PushCache();
     RETURN_IF_ERROR(Statement(s));
@@ -462,6 +541,12 @@ class Generator {
   }
 
   absl::Status Statement(Stmt s) {
+    return runs_on_ == RunsOn::kCluster ? InCluster(s) : StatementHere(s);
+  }
+
+  // The code of `s` for whoever gets here.
+  absl::Status StatementHere(Stmt s) {
+    if (runs_on_ != RunsOn::kCore) RETURN_IF_ERROR(CheckMemoryCore(s));
     switch (s.kind()) {
       case StmtKind::kSeq:
         for (Stmt child : s.children()) RETURN_IF_ERROR(Statement(child));
@@ -496,18 +581,40 @@ class Generator {
         return Emit(mnemonic, {address.reg, value.reg});
       }
       case StmtKind::kEvaluate:
+        if (IsBarrier(s)) RETURN_IF_ERROR(CheckBarrier(s));
         return Instruction(s);
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
 
   absl::Status InsideThreadLoops(Stmt s) const {
-    if (open_axes_.size() == used_axes_.size()) return absl::OkStatus();
-    std::string text = ir::Print(s);
-    text = text.substr(0, text.find('\n'));
-    return InvalidInput("'", text,
+    if (open_axes_.size() == used_axes_.size() || runs_on_ == RunsOn::kMemoryCore) {
+      return absl::OkStatus();
+    }
+    return InvalidInput("'", FirstLine(s),
                         "' stands outside a thread loop (cid, tid) that other parts of '",
                         function_.name, "' have: every core would run it");
+  }
+
+  static std::string FirstLine(Stmt s) {
+    const std::string text = ir::Print(s);
+    return text.substr(0, text.find('\n'));
+  }
+
+  // A barrier inside the function's statements (not one of its own) opens only if all members get
+  // there.
+  absl::Status CheckBarrier(Stmt s) const {
+    if (open_axes_.contains("tid")) {
+      return InvalidInput("'", FirstLine(s),
+                          "' stands in a loop over cores (tid), which the memory core does not "
+                          "run, but a barrier waits for the memory core too");
+    }
+    const bool global = s.value().name() == "barrier.global";
+    if (!used_axes_.contains("tid") || (global && !used_axes_.contains("cid"))) {
+      return InvalidInput("'", FirstLine(s), "' waits for ", global ? "all cores" : "a cluster",
+                          ", but only number 0 on axes without a loop gets there");
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Instruction(Stmt s) {
@@ -637,9 +744,13 @@ class Generator {
     }
     vars_[s.var()] = var;
     open_axes_.insert(axis);
+    const RunsOn outside = runs_on_;
+    if (axis == "tid") runs_on_ = RunsOn::kCore;
+    if (axis == "cid" && HasCoreLoop(s.body())) runs_on_ = RunsOn::kCluster;
     Label(std::string(s.var().name()));
     const int64_t head = Here();
     RETURN_IF_ERROR(Block(s.body()));
+    runs_on_ = outside;
     open_axes_.erase(axis);
     if (!once) {
       RETURN_IF_ERROR(Emit("addi", {var, var, count}));
@@ -663,6 +774,11 @@ class Generator {
   absl::flat_hash_map<Var, int> vars_;
   absl::flat_hash_map<Buffer, int> param_registers_;
   std::vector<absl::flat_hash_map<Expr, int>> caches_;
+  // Who gets to the code being generated: cores that have an iteration; all cores of a cluster and
+  // its memory core (in a cid loop, outside its tid loops); the memory core alone.
+  enum class RunsOn : uint8_t { kCore, kCluster, kMemoryCore };
+  RunsOn runs_on_ = RunsOn::kCore;
+  absl::flat_hash_set<Stmt> for_all_cores_;  // contain a loop over tid or a barrier
   std::set<std::string> used_axes_;
   std::set<std::string> open_axes_;
 };

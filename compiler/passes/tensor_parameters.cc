@@ -1,0 +1,306 @@
+#include "compiler/passes/tensor_parameters.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "base/text.h"
+#include "compiler/ir/text.h"
+
+namespace polynao {
+namespace {
+
+using arith::Analyzer;
+using ir::Context;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Type;
+using ir::Var;
+using ir::VarMap;
+
+// Divisors that are tried for one unknown, and steps beyond a lower bound: conditions ask for
+// multiples of 64 bytes at most.
+constexpr int kMaxDivisors = 128;
+constexpr int kMaxSteps = 128;
+constexpr int64_t kMaxFactored = int64_t{1} << 32;
+
+class Solver {
+ public:
+  Solver(const ParameterProblem& problem, Analyzer& analyzer,
+         const std::function<bool(const VarMap&)>& accept, std::string* why)
+      : problem_(problem),
+        analyzer_(analyzer),
+        c_(analyzer.context()),
+        accept_(accept),
+        why_(why) {}
+
+  bool Solve(VarMap values) {
+    std::vector<const ParameterEquation*> open;
+    for (const ParameterEquation& equation : problem_.equations) open.push_back(&equation);
+    return Solve(std::move(values), std::move(open));
+  }
+
+ private:
+  // What an equation still asks: product of `unknown` = value. Or `numerator` / divisor = value.
+  struct Rest {
+    std::vector<Var> unknown;
+    Expr value;      // null: it can not hold
+    Expr numerator;  // an unknown
+    int64_t divisor = 0;
+  };
+
+  bool IsOpen(Var var, const VarMap& values) const {
+    return !values.contains(var) &&
+           std::find(problem_.parameters.begin(), problem_.parameters.end(), var) !=
+               problem_.parameters.end();
+  }
+
+  Expr Bound(Expr e, const VarMap& values) {
+    return BindParameters(e, values, problem_.parameters, analyzer_);
+  }
+
+  // value / factor if that is exact, else null. Adds no division that may trap.
+  Expr Quotient(Expr value, Expr factor) {
+    if (factor.IsInt(1)) return value;
+    if (factor.Is(ExprKind::kIntImm) && value.Is(ExprKind::kIntImm)) {
+      const int64_t f = factor.int_value();
+      return f != 0 && f != -1 && value.int_value() % f == 0 ? c_.I64(value.int_value() / f)
+                                                             : Expr();
+    }
+    if (factor.IsInt(0)) return Expr();
+    if (value == factor) return c_.I64(1);
+    const Expr quotient = analyzer_.Simplify(value / factor);
+    bool traps = false;
+    ir::ForEachExpr(quotient, [&](Expr e) {
+      traps = traps || ((e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) &&
+                        !e.operand(1).Is(ExprKind::kIntImm));
+    });
+    if (traps || !analyzer_.CanProve(ir::Eq(quotient * factor, value))) return Expr();
+    return quotient;
+  }
+
+  Rest RestOf(const ParameterEquation& equation, const VarMap& values) {
+    Rest rest{.unknown = {}, .value = equation.value, .numerator = {}};
+    std::vector<Expr> factors = {equation.pattern};
+    while (!factors.empty()) {
+      const Expr factor = factors.back();
+      factors.pop_back();
+      if (factor.Is(ExprKind::kMul)) {
+        factors.push_back(factor.operand(0));
+        factors.push_back(factor.operand(1));
+      } else if (IsOpen(factor, values)) {
+        rest.unknown.push_back(factor);
+      } else if (const Expr known = Bound(factor, values)) {
+        rest.value = Quotient(rest.value, known);
+        if (!rest.value) return rest;
+      } else if (factor.Is(ExprKind::kDiv) && factor == equation.pattern &&
+                 IsOpen(factor.operand(0), values) && factor.operand(1).Is(ExprKind::kIntImm) &&
+                 factor.operand(1).int_value() > 0) {
+        rest.numerator = factor.operand(0);
+        rest.divisor = factor.operand(1).int_value();
+      } else {
+        rest.value = Expr();
+        return rest;
+      }
+    }
+    return rest;
+  }
+
+  bool Fail(const ParameterEquation& equation) {
+    if (why_ != nullptr && why_->empty()) {
+      *why_ = StrCat("'", ir::Print(equation.pattern), "' would have to be ",
+                     ir::Print(equation.value));
+    }
+    return false;
+  }
+
+  bool Solve(VarMap values, std::vector<const ParameterEquation*> open) {
+    bool progress = true;
+    while (progress) {
+      progress = false;
+      std::vector<const ParameterEquation*> left;
+      const ParameterEquation* divided = nullptr;
+      Rest divided_rest;
+      for (const ParameterEquation* equation : open) {
+        if (const Expr known = Bound(equation->pattern, values)) {
+          const bool constant =
+              known.Is(ExprKind::kIntImm) && equation->value.Is(ExprKind::kIntImm);
+          if (constant ? known != equation->value
+                       : !analyzer_.CanProve(ir::Eq(known, Widened(equation->value)))) {
+            return Fail(*equation);
+          }
+          progress = true;
+          continue;
+        }
+        const Rest rest = RestOf(*equation, values);
+        if (!rest.value) return Fail(*equation);
+        if (rest.unknown.size() == 1) {
+          values[rest.unknown[0]] = rest.value;
+          progress = true;
+          continue;
+        }
+        if (rest.numerator && divided == nullptr) {
+          divided = equation;
+          divided_rest = rest;
+        }
+        left.push_back(equation);
+      }
+      open = std::move(left);
+      if (!progress && divided != nullptr) {
+        // The smallest; the equation itself is checked in the next round.
+        values[divided_rest.numerator] =
+            analyzer_.Simplify(divided_rest.value * divided_rest.divisor);
+        progress = true;
+      }
+    }
+    return open.empty() ? Choose(std::move(values)) : SolveShared(values, open);
+  }
+
+  // Each open equation has several unknowns: tries the divisors of one.
+  bool SolveShared(const VarMap& values, const std::vector<const ParameterEquation*>& open) {
+    Var best;
+    int best_uses = -1;
+    absl::flat_hash_map<Var, int64_t> gcd;
+    for (const ParameterEquation* equation : open) {
+      const Rest rest = RestOf(*equation, values);
+      for (Var var : rest.unknown) {
+        if (!rest.value.Is(ExprKind::kIntImm)) return Fail(*equation);
+        gcd[var] = std::gcd(gcd[var], rest.value.int_value());
+        auto it = problem_.uses.find(var);
+        const int uses = it == problem_.uses.end() ? 0 : it->second;
+        if (uses > best_uses) {
+          best = var;
+          best_uses = uses;
+        }
+      }
+    }
+    if (best_uses < 0 || gcd[best] <= 0 || gcd[best] > kMaxFactored) return Fail(*open[0]);
+    for (int64_t divisor : Divisors(gcd[best])) {
+      VarMap with = values;
+      with[best] = c_.I64(divisor);
+      if (Solve(std::move(with), open)) return true;
+    }
+    return false;
+  }
+
+  static std::vector<int64_t> Divisors(int64_t n) {
+    std::vector<int64_t> small;
+    std::vector<int64_t> large;
+    for (int64_t d = 1; d * d <= n; ++d) {
+      if (n % d != 0) continue;
+      small.push_back(d);
+      if (d * d != n) large.push_back(n / d);
+    }
+    small.insert(small.end(), large.rbegin(), large.rend());
+    if (small.size() > kMaxDivisors) small.resize(kMaxDivisors);
+    return small;
+  }
+
+  // The side of a comparison that `var` alone must not fall below; the least value of `var` is that
+  // side plus `offset`.
+  static Expr LowerBound(Expr condition, Var var, int* offset) {
+    if (!condition.Is(ExprKind::kLe) && !condition.Is(ExprKind::kLt)) return Expr();
+    if (condition.operand(1) != var || ir::UsesVar(condition.operand(0), var)) return Expr();
+    *offset = condition.Is(ExprKind::kLt) ? 1 : 0;
+    return condition.operand(0);
+  }
+
+  // Gives values to what no equation mentions.
+  bool Choose(VarMap values) {
+    while (true) {
+      // One whose lower bounds are known; else any.
+      Var chosen;
+      bool ready = false;
+      for (Var var : problem_.parameters) {
+        if (ready || !IsOpen(var, values)) continue;
+        ready = true;
+        for (Expr condition : problem_.conditions) {
+          int offset = 0;
+          const Expr bound = LowerBound(condition, var, &offset);
+          ready = ready && (!bound || Bound(bound, values));
+        }
+        if (ready || !chosen) chosen = var;
+      }
+      if (!chosen) return accept_(values);
+      values[chosen] = Smallest(chosen, values);
+    }
+  }
+
+  Expr Smallest(Var var, VarMap values) {
+    int64_t least = 0;
+    for (Expr condition : problem_.conditions) {
+      int offset = 0;
+      Expr bound = LowerBound(condition, var, &offset);
+      if (bound) bound = Bound(bound, values);
+      if (!bound) continue;
+      const arith::ConstRange range = analyzer_.Range(bound);
+      if (range.max < kMaxFactored) least = std::max(least, range.max + offset);
+    }
+    for (int64_t value = least; value < least + kMaxSteps; ++value) {
+      values[var] = c_.I64(value);
+      bool holds = true;
+      for (Expr condition : problem_.conditions) {
+        if (!holds || !ir::UsesVar(condition, var)) continue;
+        const Expr bound = Bound(condition, values);
+        holds = !bound || analyzer_.CanProve(bound);
+      }
+      if (holds) return values[var];
+    }
+    return c_.I64(least);
+  }
+
+  const ParameterProblem& problem_;
+  Analyzer& analyzer_;
+  ir::Context& c_;
+  const std::function<bool(const VarMap&)>& accept_;
+  std::string* why_;
+};
+
+}  // namespace
+
+Expr Widened(Expr e) {
+  Context& c = e.context();
+  if (e.Is(ExprKind::kCast) && e.type() == Type::kI64) {
+    const Expr from = e.operand(0);
+    switch (from.kind()) {
+      case ExprKind::kAdd:
+      case ExprKind::kSub:
+      case ExprKind::kMul:
+      case ExprKind::kMin:
+      case ExprKind::kMax:
+        if (from.type() != Type::kI32) return e;
+        return c.Binary(from.kind(), Widened(c.Cast(Type::kI64, from.operand(0))),
+                        Widened(c.Cast(Type::kI64, from.operand(1))));
+      case ExprKind::kIntImm:
+        return c.I64(from.int_value());
+      default:
+        return e;
+    }
+  }
+  std::vector<Expr> operands;
+  for (Expr operand : e.operands()) operands.push_back(Widened(operand));
+  return c.Rebuild(e, operands);
+}
+
+Expr BindParameters(Expr e, const VarMap& values, absl::Span<const Var> parameters,
+                    Analyzer& analyzer) {
+  if (e.Is(ExprKind::kIntImm)) return e;
+  if (e.Is(ExprKind::kVar)) {
+    if (auto it = values.find(e); it != values.end()) return it->second;
+    return std::find(parameters.begin(), parameters.end(), e) == parameters.end() ? e : Expr();
+  }
+  for (Var var : ir::FreeVars(e)) {
+    if (!values.contains(var) &&
+        std::find(parameters.begin(), parameters.end(), var) != parameters.end()) {
+      return Expr();
+    }
+  }
+  return analyzer.Simplify(Widened(ir::Substitute(e, values)));
+}
+
+bool SolveParameters(const ParameterProblem& problem, Analyzer& analyzer,
+                     const std::function<bool(const VarMap&)>& accept, std::string* why) {
+  return Solver(problem, analyzer, accept, why).Solve({});
+}
+
+}  // namespace polynao

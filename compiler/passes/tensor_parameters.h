@@ -1,0 +1,55 @@
+// The scalar parameters of an instruction from the strides and counts of a loop nest.
+#ifndef COMPILER_PASSES_TENSOR_PARAMETERS_H_
+#define COMPILER_PASSES_TENSOR_PARAMETERS_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao {
+
+// An i64 expression over the parameters, and the i64 expression of the program that it must equal.
+struct ParameterEquation {
+  ir::Expr pattern;
+  ir::Expr value;
+};
+
+struct ParameterProblem {
+  std::vector<ir::Var> parameters;  // i64, unknown
+  std::vector<ParameterEquation> equations;
+  // i1, over parameters and expressions of the program; @require in the table.
+  std::vector<ir::Expr> conditions;
+  // How many strides of the pattern contain the parameter, whether or not the nest has their loops.
+  absl::flat_hash_map<ir::Var, int> uses;
+};
+
+// `e` with its conversions to i64 moved from sums to their terms, where proofs can look inside.
+// `e` is an index, a bound or a condition of the program, where i32 arithmetic does not wrap.
+ir::Expr Widened(ir::Expr e);
+
+// `e` with the parameters' values put in, widened and simplified; null if a parameter without a value is left.
+ir::Expr BindParameters(ir::Expr e, const ir::VarMap& values, absl::Span<const ir::Var> parameters,
+                        arith::Analyzer& analyzer);
+
+// Finds values of the parameters that satisfy the equations, and calls `accept` with them, until it
+// returns true (then so does this function) or there are no more. Conditions are not checked here,
+// except to choose what the equations leave open; `accept` must. If no values are found without
+// `accept` being called, `why` names an equation.
+//
+//   stride_w * ci = 32, ci = 16   -->  stride_w = 2: one unknown is left
+//   co / 64 = 2                   -->  co = 128: the smallest one
+//   stride_h * wi = 60, dilation_h * wi = 30
+//                                 -->  wi is in both: the divisors of gcd(60, 30), smallest first
+//   nothing about pitch           -->  the smallest that conditions on it allow: pitch >= kh * kw * ci
+//                                      and pitch % 64 == 0 give 192 for 3 * 3 * 16. Else 0.
+bool SolveParameters(const ParameterProblem& problem, arith::Analyzer& analyzer,
+                     const std::function<bool(const ir::VarMap&)>& accept, std::string* why);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_TENSOR_PARAMETERS_H_

@@ -1,0 +1,48 @@
+// What all hand-written kernels are: a program, and how the host calls it.
+#ifndef KERNELS_LIBRARY_KERNEL_H_
+#define KERNELS_LIBRARY_KERNEL_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+#include "isa/program.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::kernels {
+
+struct HandWrittenKernel {
+  isa::Program program;
+  // One per parameter of the program; 0 for tensors.
+  std::vector<int64_t> scalars;
+};
+
+// The elementwise operators that have hand-written kernels.
+struct ElementwiseKind {
+  int inputs = 1;
+  bool with_scalar = false;
+};
+// Errors: NotFound with `who` ("the library") if there is none of that name; the card lacks an
+// instruction for the case's type.
+absl::StatusOr<ElementwiseKind> FindElementwiseKind(const OperatorCase& c, const Target& target,
+                                                    std::string_view who);
+
+// `value` as registers hold it: integers themselves, floats as bit patterns.
+int64_t RegisterValue(ir::Type type, double value);
+
+// What stands for $NAMES in a kernel's text.
+using KernelWords = std::vector<std::pair<std::string, std::string>>;
+
+// `text` with `partition` in the place of $PARTITION, then with `words`, assembled. `file` names it in
+// errors.
+absl::StatusOr<isa::Program> AssembleKernel(std::string_view text, std::string_view partition,
+                                            const KernelWords& words, std::string_view file,
+                                            const Target& target);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_LIBRARY_KERNEL_H_
