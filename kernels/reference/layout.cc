@@ -18,8 +18,8 @@ void Copy(const ir::Tensor& x, int64_t from, ir::Tensor& y, int64_t to) {
 
 void ReferencePad(int64_t before, int64_t after, double value, const ir::Tensor& x, ir::Tensor& y) {
   const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
-  POLYNAO_CHECK(y.type == x.type && y.element_count() ==
-                                        (before + h + after) * (before + w + after) * c);
+  POLYNAO_CHECK(y.type == x.type &&
+                y.element_count() == (before + h + after) * (before + w + after) * c);
   int64_t at = 0;
   for (int64_t row = -before; row < h + after; ++row) {
     for (int64_t column = -before; column < w + after; ++column) {
