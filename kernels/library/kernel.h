@@ -3,12 +3,14 @@
 #define KERNELS_LIBRARY_KERNEL_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/te/operators.h"
@@ -18,7 +20,11 @@ namespace polynao::kernels {
 struct HandWrittenKernel {
   isa::Program program;
   // One per parameter of the program; 0 for tensors.
-  std::vector<int64_t> scalars;
+  std::vector<int64_t> scalars = {};
+  // What the host does to the first input before each run, and the function that does it; the
+  // program's cycles do not contain it. Empty: nothing.
+  std::string host_step = "";
+  std::function<ir::Tensor(const ir::Tensor&)> prepare = {};
 };
 
 // The elementwise operators that have hand-written kernels.

@@ -9,6 +9,7 @@ namespace polynao::kernels {
 std::string_view BinaryKernelText();  // binary.nasm
 std::string_view UnaryKernelText();   // unary.nasm
 std::string_view PartitionText();     // partition.nasm: put into both
+std::string_view Conv2dKernelText();  // conv2d.nasm
 
 std::string_view ExpertBinaryKernelText();  // expert_binary.nasm
 std::string_view ExpertUnaryKernelText();   // expert_unary.nasm

@@ -1,12 +1,14 @@
 #include "kernels/library/library.h"
 
 #include "base/status.h"
+#include "kernels/library/conv2d.h"
 #include "kernels/library/kernels_text.h"
 
 namespace polynao::kernels {
 
 absl::StatusOr<HandWrittenKernel> FindLibraryKernel(const OperatorCase& c, const Target& target) {
   ASSIGN_OR_RETURN(const Operator* op, FindOperator(c));
+  if (op->name == "conv2d") return FindLibraryConv2d(c, target);
   ASSIGN_OR_RETURN(const ElementwiseKind kind, FindElementwiseKind(c, target, "the library"));
   const bool binary = kind.inputs == 2;
   const KernelWords words = {{"$OP", c.op},

@@ -38,6 +38,7 @@ std::vector<ir::Tensor> Tensors(const OperatorCase& c, uint64_t seed) {
 
 absl::StatusOr<int64_t> Simulate(const HandWrittenKernel& kernel, const isa::Machine& machine,
                                  std::vector<ir::Tensor>& tensors) {
+  if (kernel.prepare) tensors[0] = kernel.prepare(tensors[0]);
   std::vector<simulator::Argument> arguments;
   size_t next = 0;
   for (size_t i = 0; i < kernel.program.params.size(); ++i) {
@@ -132,6 +133,95 @@ TEST(ElementwiseTest, TheExpertRunsNearTheBound) {
     EXPECT_GE(efficiency(small), 0.9) << op;
     EXPECT_GE(efficiency(large), 0.97) << op;
     EXPECT_LE(efficiency(large), 1) << op;
+  }
+}
+
+OperatorCase Conv(const std::string& shapes, ir::Type type = ir::Type::kI8,
+                  std::map<std::string, std::string, std::less<>> attributes = {}) {
+  OperatorCase c = {.op = "conv2d", .dtype = type, .attributes = std::move(attributes)};
+  EXPECT_TRUE(ParseShapes(shapes, c).ok()) << shapes;
+  return c;
+}
+
+constexpr const char* kConvImpls[] = {"library"};
+
+TEST(Conv2dTest, StridesKernelsPaddingsChannels) {
+  const isa::Machine machine = TestMachine("mlu270");
+  for (const char* impl : kConvImpls) {
+    for (const char* shapes : {"1x1x1,1x1x1x1", "5x5x3,7x1x1x3", "9x11x6,64x3x3x6",
+                               "17x13x64,65x3x3x64", "20x7x33,128x5x5x33", "33x35x16,40x3x5x16",
+                               "16x16x100,200x1x3x100", "40x3x64,32x3x3x64"}) {
+      for (const char* stride : {"1", "2"}) {
+        for (const char* pad : {"0", "same", "3"}) {
+          for (const ir::Type type : {ir::Type::kI8, ir::Type::kI16}) {
+            OperatorCase c = Conv(shapes, type, {{"stride", stride}, {"pad", pad}});
+            SCOPED_TRACE(testing::Message() << "stride " << stride << " pad " << pad);
+            if (!FindOperator(c).ok()) continue;  // larger than the image
+            MustAgree(c, impl, machine);
+            if (HasFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Conv2dTest, RandomLayersAndMachines) {
+  const unsigned seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % (high - low + 1));
+  };
+  int ran = 0;
+  for (int round = 0; round < 60; ++round) {
+    const isa::Machine machine = TestMachine(
+        std::array{"mlu270", "mlu290", "mlu370", "unit"}[pick(0, 3)],
+        {absl::StrCat("core.nmem_kib=", 1 << pick(3, 8)),
+         absl::StrCat("core.wmem_kib=", 1 << pick(5, 9)),
+         absl::StrCat("cluster.smem_kib=", 1 << pick(4, 9)),
+         absl::StrCat("card.clusters=", pick(1, 4)), absl::StrCat("cluster.cores=", pick(1, 5))});
+    const int64_t ci = pick(1, 80);
+    OperatorCase c = Conv(absl::StrCat(pick(1, 30), "x", pick(1, 30), "x", ci, ",", pick(1, 150),
+                                       "x", pick(1, 4), "x", pick(1, 4), "x", ci),
+                          pick(0, 1) == 0 ? ir::Type::kI8 : ir::Type::kI16,
+                          {{"stride", absl::StrCat(pick(1, 3))},
+                           {"dilation", absl::StrCat(pick(1, 2))},
+                           {"scale", "0.37"}});
+    if (pick(0, 1) == 0) c.attributes["pad"] = absl::StrCat(pick(0, 3));
+    const char* impl = kConvImpls[pick(0, std::size(kConvImpls) - 1)];
+    if (!FindOperator(c).ok()) continue;
+    if (const absl::Status status = Find(c, impl, machine).status(); !status.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+      continue;
+    }
+    MustAgree(c, impl, machine);
+    if (HasFailure()) return;
+    ++ran;
+  }
+  EXPECT_GE(ran, 10);
+}
+
+TEST(Conv2dTest, WhatIsMissingSaysSo) {
+  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine small = TestMachine("unit");
+  const std::string shapes = "8x8x64,32x3x3x64";
+  for (const char* impl : kConvImpls) {
+    const auto error = [&](const OperatorCase& c, const isa::Machine& m) {
+      return Find(c, impl, m).status();
+    };
+    for (const auto& [name, value] :
+         {std::pair{"groups", "2"}, {"bias", "1"}, {"relu", "1"}, {"out", "i8"}}) {
+      const bool grouped = std::string_view(name) == "groups";
+      const absl::Status status = error(
+          Conv(grouped ? "8x8x64,32x3x3x32" : shapes, ir::Type::kI8, {{name, value}}), machine);
+      EXPECT_TRUE(absl::IsNotFound(status)) << status;
+      EXPECT_THAT(std::string(status.message()),
+                  HasSubstr(absl::StrCat("has no conv2d with ", name, "=", value)));
+    }
+    EXPECT_TRUE(absl::IsNotFound(error(Conv(shapes, ir::Type::kF16), machine)));
+    EXPECT_THAT(std::string(error(Conv(shapes), small).message()),
+                HasSubstr("a filter needs 576 bytes of a bank of wmem, which has 256"));
   }
 }
 

@@ -53,7 +53,7 @@ struct Conv : ConvLayer {
   // Rows of the image that `rows` rows of the output read; columns likewise.
   int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
-  bool is_scaled() const { return out != sum; }
+  bool is_scaled() const { return out != sum || (out == Type::kF32 && scale != 1); }
 };
 
 Expr To(Type type, Expr value) { return value.context().Cast(type, value); }
@@ -101,15 +101,18 @@ Tensors Express(te::Graph& g, const Conv& k) {
     t.instructions.push_back(instruction);
   };
   if (k.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + t.b(c); });
-  if (k.is_scaled()) {
-    if (k.sum != Type::kF32) step("R", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
-    if (k.scale != 1)
-      step("RS", "muls", [&](Expr v, Expr) { return v * ir::ConstantLike(v, k.scale); });
+  if (k.is_scaled() && k.sum != Type::kF32 && k.scale == 1) {
+    step("W", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
   }
-  if (k.relu) step("RR", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
-  if (k.is_scaled() && k.out != Type::kF32) {
-    step("Y", "cast", [&](Expr v, Expr) { return To(k.out, v); });
+  if (k.is_scaled() && (k.scale != 1 || k.out != Type::kF32)) {
+    const char* scaling = k.sum == k.out ? "muls" : "rescale";
+    step("Y", k.scale == 1 ? "cast" : scaling, [&](Expr v, Expr) {
+      if (v.type() != Type::kF32) v = To(Type::kF32, v);
+      if (k.scale != 1) v = v * ir::ConstantLike(v, k.scale);
+      return k.out == Type::kF32 ? v : To(k.out, v);
+    });
   }
+  if (k.relu) step("R", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
   return t;
 }
 // [tensor-program conv end]
@@ -121,6 +124,7 @@ struct Tiling {
   int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
   int64_t rows = 0, columns = 0;  // of a tile
   int64_t block = 0;
+  int64_t cores = 0;    // of a cluster
   bool shared = false;  // filters go by way of SMEM
   double cycles = 0;    // by the cost model
   ScheduleChoice choice = {};
@@ -140,8 +144,8 @@ class CostModel {
     const int64_t pixels = t.rows * t.columns * Lanes(t);
     int64_t bytes = 2 * aligned(ImageBytes(t)) + aligned(pixels * 4) +
                     2 * aligned(pixels * ir::ByteSize(k_.out));
-    if (k_.is_scaled()) bytes += aligned(pixels * 4);
-    if (k_.bias) bytes += aligned(pixels * 4) + aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.bias) bytes += aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.scale == 1) bytes += aligned(pixels * 4);
     return bytes;
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
@@ -155,7 +159,7 @@ class CostModel {
     const double port = Get("io_dma.port_bytes");
     // Compute queue.
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
-    const double steps = 1.0 + (k_.is_scaled() ? 3 : 0) + k_.bias + k_.relu;
+    const double steps = Steps();
     const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
                            steps * (Get("vector.start") + pixels * 4 / Get("vector.bytes")) +
                            static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
@@ -193,6 +197,7 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
+  int Steps() const { return (k_.is_scaled() ? 1 + (k_.scale == 1) : 0) + k_.bias + k_.relu; }
   bool HasCache() const {
     const auto it = m_.parameters.find("gmem.cache_kib");
     return it != m_.parameters.end() && it->second > 0;
@@ -213,7 +218,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
   for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
     if (m.cores_per_cluster() % across != 0) continue;
-    Tiling t = {.cluster_rows = cluster_rows};
+    Tiling t = {.cluster_rows = cluster_rows, .cores = m.cores_per_cluster()};
     t.core_columns = CeilDiv(k.wo(), across);
     t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
     for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
@@ -271,7 +276,8 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   const Axis tile = s[y].Fuse(tile_row, tile_column);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
-    s[shared].ComputeAt(s[y], block).SetScope("smem").Pragma(s[shared].axis(0), "memcpy");
+    auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
+    s[shared].ComputeAt(s[y], block).SetScope("smem").Bind(loader, "tid").Pragma(filter, "memcpy");
   }
   s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
   if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");

@@ -190,6 +190,21 @@ TEST(ConvolutionTest, RandomCases) {
   EXPECT_GE(ran, count / 2);
 }
 
+TEST(ConvolutionTest, HandWritten) {
+  CaseSettings settings;
+  settings.impl = "library";
+  for (const char* pad : {"same", "0"}) {
+    const kernels::OperatorCase c = Conv("13x11x70,72x3x3x70", ir::Type::kI8, {{"pad", pad}});
+    const absl::StatusOr<CaseReport> report = RunCase(c, settings);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok) << report->max_abs_error;
+    EXPECT_GT(report->efficiency(), 0);
+    // The host's work is named wherever there is some.
+    EXPECT_EQ(report->host_step, pad == std::string("0") ? "" : "puts zeros around the image");
+    EXPECT_EQ(report->ToJson().contains("host_step"), pad != std::string("0"));
+  }
+}
+
 TEST(ConvolutionTest, WhatIsWrongSaysSo) {
   EXPECT_EQ(Error({.op = "conv2d", .shape = {4, 4, 4}, .dtype = ir::Type::kI8}),
             "operator conv2d: expected 2 shapes (image (H, W, CI), filters (CO, KH, KW, CI)), "

@@ -73,6 +73,7 @@ absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
                                       const Target& target) {
   std::vector<ir::Tensor> tensors;
   for (const kernels::TensorSpec& spec : specs) tensors.emplace_back(spec.type, spec.shape);
+  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
   simulator::RunOptions options;
   options.machine = target.machine;
   options.check_hazards = false;
@@ -175,6 +176,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["target"] = settings.target;
   json["impl"] = settings.impl;
   json["seed"] = settings.seed;
+  if (!host_step.empty()) json["host_step"] = host_step;
   json["ok"] = ok;
   json["max_abs_error"] = max_abs_error;
   json["max_rel_error"] = max_rel_error;
@@ -319,6 +321,8 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
   if (built) {
+    report.host_step = built->host_step;
+    if (built->prepare) tensors[0] = built->prepare(tensors[0]);
     const std::vector<simulator::Argument> arguments = Arguments(*built, tensors);
     const simulator::RunOptions options = {
         .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};

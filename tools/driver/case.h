@@ -54,6 +54,8 @@ struct CaseReport {
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
+  // What the host did before the program started, which is not in its cycles; empty: nothing.
+  std::string host_step;
   double compile_ms = 0;
   // DianNao.
   std::optional<isa::Machine> machine;

@@ -34,6 +34,9 @@ void PrintReport(const CaseReport& report) {
                 static_cast<long long>(report.simulated->cycles),
                 static_cast<long long>(report.bound_cycles), report.efficiency(),
                 static_cast<long long>(report.simulated->instruction_count()));
+    if (!report.host_step.empty()) {
+      std::printf("  before it, not in the cycles, the host %s\n", report.host_step.c_str());
+    }
     std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
                 report.simulate_ms);
   } else if (report.time_ns) {
