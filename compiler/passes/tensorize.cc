@@ -808,13 +808,15 @@ class Tensorizer {
     const int64_t rounded = (count.int_value() + multiple - 1) / multiple * multiple;
     for (const auto& [param, access] : a.binding.buffers) {
       const Expr base = Base(a, *access);
-      if (!IsOnChip(access->buffer->scope) || !base.Is(ExprKind::kIntImm)) {
-        why = StrCat("'", access->buffer->name, "' must be on chip from a constant place on");
+      const bool is_target = access->buffer == a.nest.target.buffer;
+      if (!IsOnChip(access->buffer->scope) ||
+          (is_target ? !base.Is(ExprKind::kIntImm) : analyzer_.Range(base).max > kMaxReach)) {
+        why = StrCat("'", access->buffer->name, "' must be on chip",
+                     is_target ? " from a constant place on" : "");
         return false;
       }
-      if (access->buffer == a.nest.target.buffer &&
-          !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
-                              base.int_value() + rounded)) {
+      if (is_target && !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
+                                           base.int_value() + rounded)) {
         why = StrCat("elements of '", access->buffer->name, "' behind the ", Number(count),
                      " computed ones must not be in use");
         return false;
@@ -822,7 +824,7 @@ class Tensorizer {
     }
     for (const auto& [param, access] : a.binding.buffers) {
       int64_t& reached = needed[access->buffer];
-      reached = std::max(reached, Base(a, *access).int_value() + rounded);
+      reached = std::max(reached, analyzer_.Range(Base(a, *access)).max + rounded);
     }
     values[count_param] = c_.I64(rounded);
     return true;

@@ -8,6 +8,7 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
+#include "kernels/te/broadcast.h"
 
 namespace polynao::kernels {
 namespace {
@@ -236,10 +237,12 @@ Operator MakeOperator(Elementwise op, Reference reference,
 // `name` is operator and instruction.
 template <BinaryOp kOp>
 Operator Binary(const char* name, const char* doc, Expr (*value)(Values v, Expr scalar)) {
-  return MakeOperator({name, doc, {"A", "B"}, "C", {{name, value}}},
-                      [](absl::Span<const ir::Tensor> in, double, ir::Tensor& out) {
-                        ReferenceBinary(kOp, in[0], in[1], out);
-                      });
+  return WithBroadcasting(
+      MakeOperator({name, doc, {"A", "B"}, "C", {{name, value}}},
+                   [](absl::Span<const ir::Tensor> in, double, ir::Tensor& out) {
+                     ReferenceBinary(kOp, in[0], in[1], out);
+                   }),
+      kOp, [value](Expr a, Expr b) { return value({a, b}, Expr()); });
 }
 
 template <BinaryOp kOp>

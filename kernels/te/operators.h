@@ -64,6 +64,8 @@ struct Operator {
   bool floats_only = false;
   // What OperatorCase::shape and ::operands are: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
   std::vector<std::string> shapes = {"any"};
+  // Further OperatorCase::operands that a case may have.
+  std::vector<std::string> optional_shapes = {};
   std::vector<OperatorAttribute> attributes = {};
   // What else a case must fulfil; the message begins "operator conv2d, ...". Empty: nothing.
   std::function<absl::Status(const OperatorCase&)> check = {};
