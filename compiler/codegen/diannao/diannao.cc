@@ -184,6 +184,14 @@ class Generator {
     std::vector<int64_t> fields = {rd};
     std::vector<Value> values;
     for (Expr operand : operands) {
+      // Where registers are short, the first operand is computed in the result's, so that a long
+      // sum takes one.
+      if (fields.size() == 1 && free_.size() <= kKeepFree && !operand.Is(ExprKind::kVar) &&
+          !Cached(operand)) {
+        RETURN_IF_ERROR(Into(rd, operand, data));
+        fields.push_back(rd);
+        continue;
+      }
       ASSIGN_OR_RETURN(Value value, Get(operand, data));
       values.push_back(value);
       fields.push_back(value.reg);
