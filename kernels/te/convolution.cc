@@ -168,26 +168,44 @@ class CostModel {
                            static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
     // IO queue: rows of an image, rows of the output.
     const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.out));
+    // A few segments at a time, each of which takes GMEM's latency; whole rows are one segment.
+    const auto rounds = [](bool whole, int64_t segments, double at_once) {
+      return whole ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
+    };
     const bool whole_rows = t.columns >= k_.wo() && t.block >= k_.co;
-    const double segments = whole_rows ? 1 : t.rows;
-    const double latency = Get("gmem.latency");
-    const double load = Get("io_dma.start") + latency + static_cast<double>(ImageBytes(t)) / port;
-    const double store = Get("io_dma.start") + segments * latency + t.rows * out_row / port;
-    // GMEM: what one step of all cores moves. Rows that tiles share come from the cache, if any.
-    const double fresh_rows =
-        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : ImageRows(t);
-    const double fresh = fresh_rows * ImageColumns(t) * k_.ci * bytes_;
-    const double gmem = (fresh + t.rows * out_row) / gmem_share;
-    // Filters: GMEM to SMEM (or each core by itself), then to WMEM.
+    const double latency = Get("gmem.latency") + Get("io_dma.burst") / port;
+    const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), Get("io_dma.strided_reads"));
+    const double stores = rounds(whole_rows, t.rows, Get("io_dma.strided_writes"));
+    const double load = Get("io_dma.start") + loads * latency + ImageBytes(t) / port;
+    const double store = Get("io_dma.start") + stores * latency + t.rows * out_row / port;
+    // GMEM: what all cores move together in a step. What tiles share comes from the cache, if any;
+    // the first tile of each core shares its rows with no one.
+    const double columns = HasCache() ? std::min(t.columns * k_.stride, ImageColumns(t))
+                                      : static_cast<double>(ImageColumns(t));
+    const double first_image = ImageRows(t) * columns * k_.ci * bytes_ / gmem_share;
+    const double rows =
+        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : static_cast<double>(ImageRows(t));
+    const double image = rows * columns * k_.ci * bytes_ / gmem_share;
+    const double result = t.rows * out_row / gmem_share;
+    // Filters: GMEM to SMEM (or each core by itself), then to WMEM, while the first images come.
     const double filters = static_cast<double>(SmemBytes(t));
-    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle();
+    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle() + latency;
     const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
     const double sync = Get("sync.drain") + Get("io_dma.start");
-    const double step = std::max({compute, load + store, gmem}) + sync;
-    return blocks * (from + to + latency + load + (tiles + 1) * sync + tiles * step + store +
-                     std::min(compute, load + store));
+    // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
+    const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency * kLockStep;
+    const double busy = image + result + waits;
+    // The last tile of a core may be partly empty: computed, but not copied.
+    const double full =
+        static_cast<double>(t.core_rows * t.core_columns) / static_cast<double>(t.rows * t.columns);
+    const double steps_time =
+        std::max(tiles * std::max(compute, load + store), full * busy + (tiles - full) * waits);
+    return blocks * (from + std::max({to, load, first_image + latency}) + tiles * sync +
+                     steps_time + std::max(store, result + latency));
   }
 
+  // How much of the cores' latencies the other cores do not hide; from trying shapes of tensorize48.
+  static constexpr double kLockStep = 1;
   static constexpr int64_t kLanes = 64;
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
   int64_t ImageColumns(const Tiling& t) const { return k_.InputColumns(t.columns); }
