@@ -923,6 +923,14 @@ class NestRoutine : public NativeRoutine {
 
   void ExecuteChain(const Leaf& leaf, const FlatChain& flat, int depth, uint8_t** at,
                     const IntInputs& inputs) const {
+    if (leaf.kind == Leaf::Kind::kDot && depth == flat.depth - 2 &&
+        flat.stride[depth][leaf.dst] == 0 && IsDot(leaf, flat.stride[depth + 1])) {
+      return Dot(leaf, at,
+                 {.n = flat.count[depth + 1],
+                  .rows = flat.count[depth],
+                  .a_stride = flat.stride[depth][leaf.a],
+                  .b_stride = flat.stride[depth][leaf.b]});
+    }
     if (depth == flat.depth - 1) {
       return RunLeaf(leaf, at, flat.stride[depth], flat.count[depth], inputs);
     }
@@ -932,6 +940,18 @@ class NestRoutine : public NativeRoutine {
       for (size_t a = 0; a < accesses; ++a) inner[a] = at[a] + i * flat.stride[depth][a];
       ExecuteChain(leaf, flat, depth + 1, inner, inputs);
     }
+  }
+
+  // Whether the innermost loop goes along both factors and stays at one sum.
+  static bool IsDot(const Leaf& leaf, const int64_t* stride) {
+    const int64_t size = ByteSize(leaf.factor);
+    return stride[leaf.a] == size && stride[leaf.b] == size && stride[leaf.dst] == 0;
+  }
+
+  static void Dot(const Leaf& leaf, uint8_t** at, const DotRows& shape) {
+    const int32_t sum = leaf.factor == Type::kI8 ? DotI8(at[leaf.a], at[leaf.b], shape)
+                                                 : DotI16(at[leaf.a], at[leaf.b], shape);
+    WriteAs(at[leaf.dst], WrapAdd(ReadAs<int32_t>(at[leaf.dst]), sum));
   }
 
   void RunLeaf(const Leaf& leaf, uint8_t** at, const int64_t* stride, int64_t n,
@@ -966,16 +986,9 @@ class NestRoutine : public NativeRoutine {
         }
         return;
       }
-      case Leaf::Kind::kDot: {
-        const int64_t size = ByteSize(leaf.factor);
-        if (stride[leaf.a] == size && stride[leaf.b] == size && dst_stride == 0) {
-          const int32_t sum = leaf.factor == Type::kI8 ? DotI8(at[leaf.a], at[leaf.b], n)
-                                                       : DotI16(at[leaf.a], at[leaf.b], n);
-          WriteAs(dst, WrapAdd(ReadAs<int32_t>(dst), sum));
-          return;
-        }
+      case Leaf::Kind::kDot:
+        if (IsDot(leaf, stride)) return Dot(leaf, at, {.n = n});
         break;
-      }
       case Leaf::Kind::kMap:
       case Leaf::Kind::kFold:
         break;

@@ -5,6 +5,10 @@
 #include "compiler/ir/type.h"
 
 #if defined(__x86_64__)
+#if !defined(__clang__)
+// False positives of GCC 12 inside its AVX512 intrinsics (https://gcc.gnu.org/PR105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
 #include <immintrin.h>
 #endif
 
@@ -20,11 +24,13 @@ T Read(const uint8_t* address, int64_t i) {
 }
 
 template <typename T>
-int32_t Dot(const uint8_t* a, const uint8_t* b, int64_t n) {
+int32_t Dot(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
   uint32_t sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    // A product of two 16-bit numbers fits 32 bits.
-    sum += static_cast<uint32_t>(int32_t{Read<T>(a, i)} * int32_t{Read<T>(b, i)});
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    for (int64_t i = 0; i < shape.n; ++i) {
+      // A product of two 16-bit numbers fits 32 bits.
+      sum += static_cast<uint32_t>(int32_t{Read<T>(a, i)} * int32_t{Read<T>(b, i)});
+    }
   }
   return static_cast<int32_t>(sum);
 }
@@ -51,8 +57,12 @@ float SumToHalf(float acc, const float* x, int64_t n) {
   return acc;
 }
 
-int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n) { return Dot<int8_t>(a, b, n); }
-int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n) { return Dot<int16_t>(a, b, n); }
+int32_t DotI8(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  return Dot<int8_t>(a, b, shape);
+}
+int32_t DotI16(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  return Dot<int16_t>(a, b, shape);
+}
 
 }  // namespace portable
 
@@ -115,31 +125,81 @@ POLYNAO_AVX2 int32_t SumLanes(__m256i lanes) {
   return _mm_cvtsi128_si32(sum);
 }
 
-POLYNAO_AVX2 int32_t DotI8Avx2(const uint8_t* a, const uint8_t* b, int64_t n) {
+POLYNAO_AVX2 int32_t DotI8Avx2(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
   __m256i sum = _mm256_setzero_si256();
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m256i x =
-        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
-    const __m256i y =
-        _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+  uint32_t rest = 0;
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    int64_t i = 0;
+    for (; i + 16 <= shape.n; i += 16) {
+      const __m256i x =
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i)));
+      const __m256i y =
+          _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i)));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+    }
+    rest += static_cast<uint32_t>(portable::DotI8(a + i, b + i, {.n = shape.n - i}));
   }
-  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) +
-                              static_cast<uint32_t>(portable::DotI8(a + i, b + i, n - i)));
+  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) + rest);
 }
 
-POLYNAO_AVX2 int32_t DotI16Avx2(const uint8_t* a, const uint8_t* b, int64_t n) {
+POLYNAO_AVX2 int32_t DotI16Avx2(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
   __m256i sum = _mm256_setzero_si256();
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + 2 * i));
-    const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 2 * i));
-    // The one pair of products that overflows madd, 2 * (-32768)^2, wraps as the sum does anyway.
-    sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+  uint32_t rest = 0;
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    int64_t i = 0;
+    for (; i + 16 <= shape.n; i += 16) {
+      const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + 2 * i));
+      const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b + 2 * i));
+      // The one pair of products that overflows madd, 2 * (-32768)^2, wraps as the sum does anyway.
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(x, y));
+    }
+    rest += static_cast<uint32_t>(portable::DotI16(a + 2 * i, b + 2 * i, {.n = shape.n - i}));
   }
-  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) +
-                              static_cast<uint32_t>(portable::DotI16(a + 2 * i, b + 2 * i, n - i)));
+  return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) + rest);
+}
+
+#define POLYNAO_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+
+// The first `left` of a vector's elements. Masked loads at the end of a row: a short row is one step.
+template <typename Mask>
+Mask First(int64_t left) {
+  constexpr int64_t kBits = 8 * sizeof(Mask);
+  return left >= kBits ? ~Mask{0} : static_cast<Mask>((Mask{1} << left) - 1);
+}
+
+POLYNAO_VNNI int32_t SumLanes(__m512i lanes) {
+  return SumLanes(
+      _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1)));
+}
+
+POLYNAO_VNNI int32_t DotI8Vnni(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  // The instruction multiplies unsigned by signed: (a + 128) * b, and 128 * b is taken off again.
+  const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
+  const __m512i ones = _mm512_set1_epi8(1);
+  __m512i sum = _mm512_setzero_si512();
+  __m512i sum_of_b = _mm512_setzero_si512();
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    for (int64_t i = 0; i < shape.n; i += 64) {
+      const __mmask64 mask = First<__mmask64>(shape.n - i);
+      const __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi8(mask, a + i), flip);
+      const __m512i y = _mm512_maskz_loadu_epi8(mask, b + i);
+      sum = _mm512_dpbusd_epi32(sum, x, y);
+      sum_of_b = _mm512_dpbusd_epi32(sum_of_b, ones, y);
+    }
+  }
+  return SumLanes(_mm512_sub_epi32(sum, _mm512_slli_epi32(sum_of_b, 7)));
+}
+
+POLYNAO_VNNI int32_t DotI16Vnni(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  __m512i sum = _mm512_setzero_si512();
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    for (int64_t i = 0; i < shape.n; i += 32) {
+      const __mmask32 mask = First<__mmask32>(shape.n - i);
+      sum = _mm512_dpwssd_epi32(sum, _mm512_maskz_loadu_epi16(mask, a + 2 * i),
+                                _mm512_maskz_loadu_epi16(mask, b + 2 * i));
+    }
+  }
+  return SumLanes(sum);
 }
 
 Routines Choose() {
@@ -154,6 +214,10 @@ Routines Choose() {
   if (__builtin_cpu_supports("avx2")) {
     routines.dot_i8 = DotI8Avx2;
     routines.dot_i16 = DotI16Avx2;
+  }
+  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni")) {
+    routines.dot_i8 = DotI8Vnni;
+    routines.dot_i16 = DotI16Vnni;
   }
   return routines;
 }
@@ -179,7 +243,11 @@ void FloatToHalf(const float* floats, uint8_t* halves, int64_t n) {
 }
 void RoundToHalf(float* floats, int64_t n) { Best().round_to_half(floats, n); }
 float SumToHalf(float acc, const float* x, int64_t n) { return Best().sum_to_half(acc, x, n); }
-int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n) { return Best().dot_i8(a, b, n); }
-int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n) { return Best().dot_i16(a, b, n); }
+int32_t DotI8(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  return Best().dot_i8(a, b, shape);
+}
+int32_t DotI16(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  return Best().dot_i16(a, b, shape);
+}
 
 }  // namespace polynao::isa

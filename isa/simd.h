@@ -1,5 +1,5 @@
 // Block operations that the native routines spend their time in. Each uses what the CPU has (F16C,
-// AVX2; asked at run time) and gives the same bits as its portable form.
+// AVX2, AVX512 VNNI; asked at run time) and gives the same bits as its portable form.
 #ifndef ISA_SIMD_H_
 #define ISA_SIMD_H_
 
@@ -15,9 +15,15 @@ void RoundToHalf(float* floats, int64_t n);
 // acc, then acc + x[0] rounded to f16, then that + x[1] rounded, and so on.
 float SumToHalf(float acc, const float* x, int64_t n);
 
-// Sums of products, wrapping around in 32 bits.
-int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n);
-int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n);
+// Sums of products, wrapping around in 32 bits, of `rows` rows of n elements that start so many bytes
+// apart in a and in b: the window of a convolution.
+struct DotRows {
+  int64_t n;
+  int64_t rows = 1;
+  int64_t a_stride = 0, b_stride = 0;
+};
+int32_t DotI8(const uint8_t* a, const uint8_t* b, const DotRows& shape);
+int32_t DotI16(const uint8_t* a, const uint8_t* b, const DotRows& shape);
 
 // The portable forms, for tests and for CPUs without the extensions.
 namespace portable {
@@ -25,8 +31,8 @@ void HalfToFloat(const uint8_t* halves, float* floats, int64_t n);
 void FloatToHalf(const float* floats, uint8_t* halves, int64_t n);
 void RoundToHalf(float* floats, int64_t n);
 float SumToHalf(float acc, const float* x, int64_t n);
-int32_t DotI8(const uint8_t* a, const uint8_t* b, int64_t n);
-int32_t DotI16(const uint8_t* a, const uint8_t* b, int64_t n);
+int32_t DotI8(const uint8_t* a, const uint8_t* b, const DotRows& shape);
+int32_t DotI16(const uint8_t* a, const uint8_t* b, const DotRows& shape);
 }  // namespace portable
 
 }  // namespace polynao::isa

@@ -78,10 +78,37 @@ TEST(Simd, DotProductsOfAllLengths) {
       sum8 +=
           static_cast<uint32_t>(static_cast<int8_t>(a8[i + 1]) * static_cast<int8_t>(b8[i + 1]));
     }
-    EXPECT_EQ(static_cast<uint32_t>(DotI16(Bytes(a.data()), Bytes(b.data()), n)), sum16) << n;
-    EXPECT_EQ(static_cast<uint32_t>(portable::DotI16(Bytes(a.data()), Bytes(b.data()), n)), sum16);
-    EXPECT_EQ(static_cast<uint32_t>(DotI8(a8.data() + 1, b8.data() + 1, n)), sum8) << n;
-    EXPECT_EQ(static_cast<uint32_t>(portable::DotI8(a8.data() + 1, b8.data() + 1, n)), sum8);
+    EXPECT_EQ(static_cast<uint32_t>(DotI16(Bytes(a.data()), Bytes(b.data()), {.n = n})), sum16)
+        << n;
+    EXPECT_EQ(static_cast<uint32_t>(portable::DotI16(Bytes(a.data()), Bytes(b.data()), {.n = n})),
+              sum16);
+    EXPECT_EQ(static_cast<uint32_t>(DotI8(a8.data() + 1, b8.data() + 1, {.n = n})), sum8) << n;
+    EXPECT_EQ(static_cast<uint32_t>(portable::DotI8(a8.data() + 1, b8.data() + 1, {.n = n})), sum8);
+  }
+}
+
+TEST(Simd, DotProductsOfSeveralRows) {
+  std::mt19937_64 random(kSeed);
+  std::vector<uint8_t> a(4000), b(4000);
+  for (uint8_t& byte : a) byte = static_cast<uint8_t>(random());
+  for (uint8_t& byte : b) byte = static_cast<uint8_t>(random());
+  for (int64_t n : {0, 1, 15, 16, 31, 33, 63, 64, 65, 127, 130}) {
+    for (int64_t rows : {0, 1, 2, 3, 7}) {
+      const DotRows shape{.n = n, .rows = rows, .a_stride = 261, .b_stride = 2 * n};
+      uint32_t sum8 = 0, sum16 = 0;
+      for (int64_t r = 0; r < rows; ++r) {
+        const uint8_t* row_a = a.data() + r * shape.a_stride;
+        const uint8_t* row_b = b.data() + r * shape.b_stride;
+        sum8 += static_cast<uint32_t>(portable::DotI8(row_a, row_b, {.n = n}));
+        sum16 += static_cast<uint32_t>(portable::DotI16(row_a, row_b, {.n = n}));
+      }
+      for (const auto dot : {DotI8, portable::DotI8}) {
+        EXPECT_EQ(static_cast<uint32_t>(dot(a.data(), b.data(), shape)), sum8) << n << " " << rows;
+      }
+      for (const auto dot : {DotI16, portable::DotI16}) {
+        EXPECT_EQ(static_cast<uint32_t>(dot(a.data(), b.data(), shape)), sum16) << n << " " << rows;
+      }
+    }
   }
 }
 

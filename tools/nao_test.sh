@@ -55,6 +55,15 @@ opt_operator() {
 }
 expect "opt shows an operator as lowered and as compiled" pass "" opt_operator
 
+opt_explains() {
+  printf '%s' 'func f(A: f16[64]) { allocate X: f16[64] @nmem
+    pragma "add" { for (i, 0, 64) { X[i] = X[i] + A[i] } } }' >"$work/explain.nir"
+  "$nao" opt "$work/explain.nir" --passes=tensorize --explain -o "$work/explained.nir" 2>"$work/why" &&
+    grep -q "in the program:  X\[i\] = X\[i\] + A\[i\]" "$work/why" &&
+    grep -q "difference:      'A' is in gmem, not nmem" "$work/why"
+}
+expect "opt --explain says why a loop is no instruction" pass "" opt_explains
+
 pictures() {
   "$nao" run add --shape=100 --trace="$work/t.json" --timeline="$work/t.svg" >/dev/null &&
     grep -q traceEvents "$work/t.json" && grep -q '<svg' "$work/t.svg"

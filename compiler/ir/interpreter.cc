@@ -4,8 +4,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/text.h"
@@ -150,7 +152,7 @@ union Slot {
   V(Intrinsic, &Counts::float_ops) /* dst = intrinsic number `target` of a (and b) */           \
   V(Index, nullptr)                /* dst = a, checked against the extent in slot b */          \
   V(NextIndex, nullptr)      /* dst = dst * extent + a, checked against the extent in slot b */ \
-  V(LoadInt, &Counts::loads) /* dst = element a of buffer b */                                  \
+  V(LoadInt, &Counts::loads) /* dst = element a of buffer b, which must be stored if !target */ \
   V(LoadFloat, &Counts::loads)                                                                  \
   V(StoreInt, &Counts::stores) /* element dst of buffer b = a */                                \
   V(StoreFloat, &Counts::stores)                                                                \
@@ -323,8 +325,8 @@ struct Interpreter::Program {
   std::vector<std::unique_ptr<InstructionCall>> calls;
   int64_t max_operations = 0;
   int64_t executed[kCodeCount] = {};
-  // While an instruction's meaning runs: loads of undefined elements are allowed, and make the next
-  // store undefined.
+  // While an instruction's meaning runs: all loads of undefined elements are allowed. They make the
+  // next store undefined.
   bool propagate_undefined = false;
   int32_t body_start = 0;  // after the code that evaluates extents of parameters
 
@@ -378,7 +380,7 @@ class Compiler {
   }
 
   // Emits the code of `e` and returns the slot of its value. `index`: in an index, bound or
-  // condition, where overflow traps.
+  // condition, where overflow traps, and so does a load of what was never stored.
   absl::StatusOr<int32_t> Value(Expr e, bool index);
   absl::Status ValueInto(int32_t slot, Expr e, bool index);
   absl::StatusOr<int32_t> FlatIndex(const BufferNode* buffer, absl::Span<const Expr> indices);
@@ -392,9 +394,12 @@ class Compiler {
   absl::flat_hash_map<const ExprNode*, int32_t> constants_;
   absl::flat_hash_map<const ExprNode*, int32_t> var_slots_;
   absl::flat_hash_map<const BufferNode*, int32_t> memory_of_;
+  absl::flat_hash_set<const BufferNode*> allocated_;
   std::vector<int32_t> temps_;
   size_t next_temp_ = 0;
   std::vector<std::pair<std::string, int32_t>> loops_;
+  // Within a value that goes to an allocation: what was never stored may be loaded.
+  bool may_be_undefined_ = false;
 };
 
 Code IntCode(ExprKind kind, bool index) {
@@ -527,7 +532,8 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
             .type = e.type(),
             .dst = slot,
             .a = flat,
-            .b = Memory(e.buffer())});
+            .b = Memory(e.buffer()),
+            .target = may_be_undefined_ && !index});
       return absl::OkStatus();
     }
     case ExprKind::kAddress:
@@ -552,7 +558,11 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
     default: {
       const Type type = e.operand(0).type();
       ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
+      // A divisor decides whether the program goes on.
+      const bool divides = IsInt(type) && (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod));
+      const bool may_be_undefined = std::exchange(may_be_undefined_, may_be_undefined_ && !divides);
       ASSIGN_OR_RETURN(int32_t b, Value(e.operand(1), index));
+      may_be_undefined_ = may_be_undefined;
       const Code code =
           IsFloat(type) ? FloatCode(e.kind()) : IntCode(e.kind(), index && IsIndexType(type));
       Emit({.code = code, .type = type, .dst = slot, .a = a, .b = b});
@@ -687,6 +697,7 @@ absl::Status Compiler::Statement(Stmt s) {
     case StmtKind::kAllocate: {
       RETURN_IF_ERROR(NewMemory(s.buffer(), true));
       const int32_t memory = Memory(s.buffer().node());
+      allocated_.insert(s.buffer().node());
       Emit({.code = Code::kAllocate, .b = memory});
       RETURN_IF_ERROR(Statement(s.body()));
       Emit({.code = Code::kRelease, .b = memory});
@@ -694,7 +705,9 @@ absl::Status Compiler::Statement(Stmt s) {
     }
     case StmtKind::kStore: {
       ASSIGN_OR_RETURN(int32_t flat, FlatIndex(s.buffer().node(), s.indices()));
+      may_be_undefined_ = allocated_.contains(s.buffer().node());
       ASSIGN_OR_RETURN(int32_t value, Value(s.value(), false));
+      may_be_undefined_ = false;
       Emit({.code = IsFloat(s.buffer()->type) ? Code::kStoreFloat : Code::kStoreInt,
             .type = s.buffer()->type,
             .dst = flat,
@@ -925,7 +938,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         const struct Memory& memory = memories[op->b];
         const int64_t index = s[op->a].i;
         if (memory.defined != nullptr && !memory.defined[index]) {
-          if (!propagate_undefined) {
+          if (!propagate_undefined && op->target == 0) {
             TRAP(StrCat("element ", index, " of ", buffers[op->b]->name,
                         " is read before it is stored"));
           }

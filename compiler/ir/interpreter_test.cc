@@ -141,6 +141,20 @@ TEST(InterpreterTest, TrapsNameStatementAndLoopVariables) {
   EXPECT_THAT(Trap("func f(A: i32[4]) { for (i, 0, 2) { allocate L: i32[1] "
                    "if (i == 0) { L[0] = 1 } A[0] = L[0] } }"),
               HasSubstr("with i = 1: element 0 of L is read before it is stored"));
+  // What is computed from it may stay in allocations, and decide nothing.
+  const auto after_copy = [](std::string use) {
+    return "func f(A: i32[4]) { allocate L: i32[4] allocate M: i32[4] for (i, 0, 4) { M[i] = L[i] "
+           "* 2 + 1 } M[0] = 1 " +
+           use + " }";
+  };
+  EXPECT_EQ(Values(after_copy("A[0] = M[0]")), (V{1, 0, 0, 0}));
+  for (const std::string use : {"A[0] = M[1]", "A[M[1]] = 1", "if (M[1] == 0) { A[0] = 1 }",
+                                "for (i, 0, M[1]) { A[0] = 1 }", "M[0] = 1 / M[1]",
+                                "M[0] = 1 % M[1]", "let x: i32 = M[1] A[0] = x", "M[M[1]] = 1",
+                                "M[0] = L[M[1]]", "M[0] = select(M[1] == 0, 1, 2)"}) {
+    EXPECT_THAT(Trap(after_copy(use)), HasSubstr("element 1 of M is read before it is stored"))
+        << use;
+  }
   EXPECT_THAT(Trap("func f(A: i32[4]) { for (i, 0, 100000) { A[0] = 1 } }"),
               HasSubstr("more than 1000 loop iterations"));
   EXPECT_THAT(Trap("func f(A: i32[4], n: i32) { for (i, n, 2) { A[0] = i } }", {2147483647}),

@@ -14,7 +14,8 @@
 //            are evaluated once. `parallel` promises independent iterations; `vectorize`, `unroll`
 //            and thread loops mean the same as a serial loop, thread by thread.
 // Memory     An index out of its extent stops the program. An allocation's contents are unknown
-//            until stored; reading them earlier stops the interpreter.
+//            until stored; what is computed from them is unknown again if it is stored to an
+//            allocation, and any other use of it stops the interpreter.
 // Calls      Pure intrinsics (exp, tanh, ...) are functions of their arguments. Any other call is a
 //            tensor instruction: a statement whose meaning is a Function (interpreter.h).
 #ifndef COMPILER_IR_IR_H_

@@ -153,6 +153,7 @@ class Partitioner {
         return WithChildren(s, {body});
       }
       case StmtKind::kPragma: {
+        if (s.name() == kNoPartitionPragma) return s.body();
         ++pragmas_;
         const Stmt body = Visit(s.body());
         --pragmas_;
@@ -431,6 +432,7 @@ class Partitioner {
 
   bool HasGuard(Stmt s) {
     if (auto it = has_guard_.find(s); it != has_guard_.end()) return it->second;
+    if (s.Is(StmtKind::kPragma) && s.name() == kNoPartitionPragma) return false;
     bool found = s.Is(StmtKind::kIf);
     for (Expr e : s.operands()) found = found || MayGuard(e);
     for (Stmt child : s.children()) found = found || HasGuard(child);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,10 @@
 #include "compiler/ir/ir.h"
 
 namespace polynao {
+
+// What stands under a pragma of this key is not looked into, and the pragma goes away: a pass before
+// has put guards into bounds of loops or around a nest, to be evaluated at run time.
+inline constexpr std::string_view kNoPartitionPragma = "no_partition";
 
 struct LoopPartitionOptions {
   // Into how many pieces one loop may be split, and how many pieces more than loops one outermost
@@ -62,9 +67,9 @@ struct LoopPartitionStats {
 // A loop bound to a thread axis stays one loop over all its threads; the loop nests inside become
 // `if (tid < 3) { piece } else { piece }`.
 //
-// Left alone: guards that are not affine or read memory; loops of bounds that are not constant;
-// serial loops around thread loops; and, for thread variables, nests with a call whose name
-// contains "sync" or "barrier", which all threads must reach together.
+// Left alone: what stands under kNoPartitionPragma; guards that are not affine or read memory; loops
+// of bounds that are not constant; serial loops around thread loops; and, for thread variables,
+// nests with a call whose name contains "sync" or "barrier", which all threads must reach together.
 //
 // Other expressions stay as they are; `simplify` is meant to run afterwards.
 absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options = {},

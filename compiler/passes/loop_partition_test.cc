@@ -353,6 +353,23 @@ TEST(LoopPartitionTest, EdgeExtents) {
   }
 }
 
+// What stands under "no_partition" stays, and splits no loop around; what stands beside it does.
+TEST(LoopPartitionTest, NoPartition) {
+  const std::string bounded =
+      "for (j, 0, min(4, 14 - i * 4)) { if (i < 3) { B[i * 4 + j] = A[i * 4 + j] } } ";
+  for (const std::string loop : {"for (i, 0, 4) { ", "thread (i = \"tid\", 4) { "}) {
+    EXPECT_EQ(
+        Partitioned(kParams, loop + "pragma \"no_partition\" { " + bounded + "} }", false).text,
+        Printed(kParams, loop + bounded + "}"));
+    EXPECT_NE(Partitioned(kParams, loop + bounded + "}", false).text,
+              Printed(kParams, loop + bounded + "}"));
+  }
+  EXPECT_THAT(Partitioned(kParams, "for (i, 0, 4) { pragma \"no_partition\" { " + bounded +
+                                       "} if (i < 2) { B[60] = A[i] } }")
+                  .text,
+              HasSubstr("for (i, 2, 2)"));
+}
+
 TEST(LoopPartitionTest, RandomAffinePrograms) {
   int changed_programs = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {

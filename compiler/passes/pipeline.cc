@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -274,9 +274,12 @@ std::optional<Plan> MakePlan(const Body& body, int most_copies, std::string& rea
   --plan.last;
   if (plan.has[Index(Stage::kPrepare)]) plan.first = plan.offset[Index(Stage::kPrepare)] = -1;
   // A store makes room for the load into the same copy, unless there are three. What is prepared
-  // goes to the copy that the computation before it has read.
-  plan.order = {Stage::kStore, Stage::kLoad, Stage::kCompute, Stage::kPrepare};
-  if (most_copies > kDefaultCopies) std::swap(plan.order[0], plan.order[1]);
+  // goes to the copy that the computation before it has read. Computation is issued first: it needs
+  // the fewest addresses, and runs while the scalar unit finds those of the copies. Memory cores
+  // do that beside the cores anyway.
+  plan.order = {Stage::kCompute, Stage::kPrepare, Stage::kStore, Stage::kLoad};
+  if (most_copies > kDefaultCopies) std::swap(plan.order[2], plan.order[3]);
+  if (body.of_cluster) std::rotate(plan.order.begin(), plan.order.begin() + 2, plan.order.end());
   std::erase_if(plan.order, [&](Stage stage) { return !plan.has[Index(stage)]; });
 
   for (Buffer buffer : body.buffers) plan.copies[buffer] = 1;
@@ -358,7 +361,8 @@ class StageFilter {
 // Writes the pipelined loop.
 class Emitter {
  public:
-  Emitter(Stmt loop, const Body& body, const Plan& plan)
+  // `busy`: the queues that may hold work in this function.
+  Emitter(Stmt loop, const Body& body, const Plan& plan, const std::set<isa::Queue>& busy)
       : loop_(loop), plan_(plan), c_(loop.context()) {
     for (Stage stage : plan.order) {
       stages_[Index(stage)] = StageFilter(body, stage).Filter(body.stmt);
@@ -374,19 +378,20 @@ class Emitter {
         buffers_.push_back(copy);
       }
     }
-    wait_ = c_.Evaluate(c_.Call(ir::Type::kI32, body.of_cluster ? "barrier.cluster" : "sync", {}));
+    // A wait for a queue that the body does not use would only hold up what else goes on.
+    std::set<isa::Queue> used;
+    for (const Unit& unit : body.units) used.insert(unit.queue);
+    if (body.of_cluster || used == busy) {
+      waits_.push_back(Wait(body.of_cluster ? "barrier.cluster" : "sync"));
+    } else {
+      for (isa::Queue queue : used) waits_.push_back(Wait(StrCat("sync.", isa::QueueName(queue))));
+    }
   }
 
   Stmt Emit() {
-    min_ = Bound(loop_.min(), ".min");
-    const Expr extent = Bound(loop_.extent(), ".count");
-    std::vector<Stmt> steps;
-    if (extent.Is(ExprKind::kIntImm)) {
-      Unrolled(extent.int_value(), steps);
-    } else {
-      Guarded(extent, steps);
-    }
-    Stmt result = c_.Seq(steps);
+    const Expr min = Bound(loop_.min(), ".min");
+    const Expr n = Bound(loop_.extent(), ".count");
+    Stmt result = n.Is(ExprKind::kIntImm) ? Steps(min, n.int_value()) : Steps(min, n);
     for (size_t i = buffers_.size(); i-- > 0;) result = c_.Allocate(buffers_[i], result);
     for (size_t i = lets_.size(); i-- > 0;) {
       result = c_.LetStmt(lets_[i].first, lets_[i].second, result);
@@ -398,65 +403,94 @@ class Emitter {
   // A bound of the loop, evaluated once.
   Expr Bound(Expr e, std::string_view suffix) {
     if (e.IsConst() || e.Is(ExprKind::kVar)) return e;
-    lets_.emplace_back(c_.NewVar(StrCat(loop_.var().name(), suffix), e.type()), e);
+    lets_.emplace_back(NewVar(suffix), e);
     return lets_.back().first;
   }
 
-  // The stage in iteration at + number, on the copies of iteration `number`.
-  Stmt Piece(Stage stage, Expr at, int64_t number) {
-    const int64_t copy = ((number % plan_.period) + plan_.period) % plan_.period;
-    const Expr iteration = number == 0 ? at : at + number;
-    return ir::CloneWithFreshBindings(
-        ir::Substitute(stages_[Index(stage)], {{loop_.var(), iteration}}, copies_[copy]));
+  ir::Var NewVar(std::string_view suffix) const {
+    return c_.NewVar(StrCat(loop_.var().name(), suffix), loop_.var().type());
   }
 
-  // Prologue, steady loop, epilogue of n iterations.
-  void Unrolled(int64_t n, std::vector<Stmt>& out) {
-    const auto step = [&](std::vector<Stmt>& to, Expr at, int64_t s) {
-      if (s != plan_.first) to.push_back(wait_);  // nothing is pending before the first one
-      for (Stage stage : plan_.order) {
-        const int64_t i = s - plan_.offset[Index(stage)];
-        if (0 <= i && i < n) to.push_back(Piece(stage, at, i));
-      }
-    };
-    // Steps with all stages; a loop of one group would be no shorter than the group.
-    const int64_t steady = n + plan_.first - plan_.last;
-    const int64_t groups = steady < 2 * plan_.period ? 0 : steady / plan_.period;
+  Stmt Wait(std::string_view name) const { return c_.Evaluate(c_.Call(ir::Type::kI32, name, {})); }
+
+  static Expr Plus(Expr e, int64_t number) { return number == 0 ? e : e + number; }
+
+  // Adds the parts of step `s` behind iteration `at`, a multiple of the period after the first:
+  // those of iterations at + i with 0 <= i and, by a condition or known, exists(i).
+  template <typename Exists>
+  void AddStep(Expr at, int64_t s, const Exists& exists, std::vector<Stmt>& out) const {
+    // The oldest iteration of the step ends last: without it there is no step.
+    int64_t oldest = s - plan_.first;
+    for (Stage stage : plan_.order) {
+      const int64_t i = s - plan_.offset[Index(stage)];
+      if (i >= 0) oldest = std::min(oldest, i);
+    }
+    std::vector<Stmt> step;
+    // Nothing is pending before the first one.
+    if (s != plan_.first) step.insert(step.end(), waits_.begin(), waits_.end());
+    for (Stage stage : plan_.order) {
+      const int64_t i = s - plan_.offset[Index(stage)];
+      if (i < 0) continue;
+      const Expr condition = exists(i);
+      if (condition.IsInt(0)) continue;
+      const Stmt part = ir::CloneWithFreshBindings(ir::Substitute(
+          stages_[Index(stage)], {{loop_.var(), Plus(at, i)}}, copies_[i % plan_.period]));
+      step.push_back(condition.IsInt(1) || i == oldest ? part : c_.If(condition, part));
+    }
+    const Expr condition = exists(oldest);
+    if (condition.IsInt(1)) {
+      out.insert(out.end(), step.begin(), step.end());
+    } else {
+      out.push_back(c_.If(condition, c_.Seq(step)));
+    }
+  }
+
+  // The loop over groups of steady steps, those with all stages.
+  Stmt Steady(Expr min, Expr groups) const {
+    const ir::Var group = NewVar("");
+    std::vector<Stmt> body;
+    for (int64_t k = 0; k < plan_.period; ++k) {
+      AddStep(
+          min + group * plan_.period, plan_.last + k, [&](int64_t) { return c_.Bool(true); }, body);
+    }
+    return c_.For(group, c_.Int(group.type(), 0), groups, c_.Seq(body));
+  }
+
+  Stmt Steps(Expr min, int64_t n) const {
+    const auto exists = [&](int64_t i) { return c_.Bool(i < n); };
+    std::vector<Stmt> out;
     int64_t s = plan_.first;
-    for (; s < plan_.last; ++s) step(out, min_, s);
-    if (groups > 0) {
-      const ir::Var group = GroupVar();
-      std::vector<Stmt> body;
-      for (int64_t k = 0; k < plan_.period; ++k) step(body, min_ + group * plan_.period, s + k);
-      out.push_back(Groups(group, c_.Int(group.type(), groups), body));
+    for (; s < plan_.last; ++s) AddStep(min, s, exists, out);
+    // A loop of one group would be no shorter than the group.
+    const int64_t steady = n - (plan_.last - plan_.first);
+    if (steady >= 2 * plan_.period) {
+      const int64_t groups = steady / plan_.period;
+      out.push_back(Steady(min, c_.Int(min.type(), groups)));
       s += groups * plan_.period;
     }
-    for (; s < n + plan_.last; ++s) step(out, min_, s);
+    for (; s < n + plan_.last; ++s) AddStep(min, s, exists, out);
+    return c_.Seq(out);
   }
 
-  // One loop over all steps of n iterations, where n is known at run time only.
-  void Guarded(Expr n, std::vector<Stmt>& out) {
-    const ir::Var group = GroupVar();
-    const int64_t period = plan_.period;
-    std::vector<Stmt> body;
-    for (int64_t k = 0; k < period; ++k) {
-      body.push_back(wait_);
-      for (Stage stage : plan_.order) {
-        const int64_t i = plan_.first + k - plan_.offset[Index(stage)];
-        const Expr iteration = i == 0 ? group * period : group * period + i;
-        Expr exists = iteration < n;
-        if (i < 0)
-          exists = ir::And(c_.Int(group.type(), (-i + period - 1) / period) <= group, exists);
-        body.push_back(c_.If(exists, Piece(stage, min_ + group * period, i)));
-      }
+  // The same with a number of iterations that is known at run time only: the steps outside the
+  // steady loop stand under conditions.
+  Stmt Steps(Expr min, Expr n) const {
+    const int64_t ramp = plan_.last - plan_.first;
+    std::vector<Stmt> out;
+    for (int64_t s = plan_.first; s < plan_.last; ++s) {
+      AddStep(
+          min, s, [&](int64_t i) { return i == 0 ? c_.Bool(true) : c_.Int(n.type(), i) < n; }, out);
     }
-    const Expr steps = n + (plan_.last - plan_.first);
-    out.push_back(Groups(group, (steps + (period - 1)) / period, body));
-  }
-
-  ir::Var GroupVar() { return c_.NewVar(loop_.var().name(), loop_.var().type()); }
-  Stmt Groups(ir::Var group, Expr count, absl::Span<const Stmt> body) {
-    return c_.For(group, c_.Int(group.type(), 0), count, c_.Seq(body));
+    const ir::Var groups = NewVar(".groups");
+    const ir::Var done = NewVar(".done");
+    std::vector<Stmt> rest;
+    for (int64_t k = 0; k < ramp + plan_.period - 1; ++k) {
+      AddStep(min + done, plan_.last + k, [&](int64_t i) { return Plus(done, i) < n; }, rest);
+    }
+    out.push_back(c_.LetStmt(
+        groups, ir::Max((n - ramp) / plan_.period, c_.Int(n.type(), 0)),
+        c_.Seq({Steady(min, groups), c_.LetStmt(done, groups * plan_.period, c_.Seq(rest))})));
+    return c_.If(c_.Int(n.type(), 0) < n, c_.Seq(out));
   }
 
   const Stmt loop_;
@@ -465,15 +499,24 @@ class Emitter {
   std::array<Stmt, 4> stages_;
   std::vector<ir::BufferMap> copies_;
   std::vector<Buffer> buffers_;
-  Stmt wait_;  // between two steps
-  Expr min_;
+  std::vector<Stmt> waits_;  // between two steps
   std::vector<std::pair<ir::Var, Expr>> lets_;
 };
 
 class Pipeliner {
  public:
-  Pipeliner(const Target& target, std::vector<PipelineDecision>* decisions)
-      : target_(target), decisions_(decisions) {}
+  Pipeliner(const ir::Function& function, const Target& target,
+            std::vector<PipelineDecision>* decisions)
+      : target_(target), decisions_(decisions) {
+    ir::ForEachStmt(function.body, [&](Stmt s) {
+      if (!s.Is(StmtKind::kEvaluate)) return true;
+      const isa::Instruction* instruction = target.instructions->Find(s.value().name());
+      if (instruction != nullptr && instruction->queue != isa::Queue::kNone) {
+        busy_.insert(instruction->queue);
+      }
+      return true;
+    });
+  }
 
   Stmt Walk(Stmt s) {
     // Allocations around a loop take their share of the memory.
@@ -554,7 +597,7 @@ class Pipeliner {
     if (!plan) return std::nullopt;
     reason.clear();
     decision.form = Form(*body, *plan);
-    return Emitter(loop, *body, *plan).Emit();
+    return Emitter(loop, *body, *plan, busy_).Emit();
   }
 
   static std::string Form(const Body& body, const Plan& plan) {
@@ -573,6 +616,7 @@ class Pipeliner {
 
   const Target& target_;
   std::vector<PipelineDecision>* const decisions_;
+  std::set<isa::Queue> busy_;              // queues that the function uses
   std::map<std::string, int64_t> around_;  // bytes of allocations outside, by memory
 };
 
@@ -583,7 +627,7 @@ absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
   if (target.instructions == nullptr || target.machine == nullptr) {
     return InvalidInput("pipeline: target '", target.name, "' has no instruction queues");
   }
-  const Stmt body = Pipeliner(target, decisions).Walk(function.body);
+  const Stmt body = Pipeliner(function, target, decisions).Walk(function.body);
   const bool changed = body != function.body;
   function.body = body;
   return changed;

@@ -43,8 +43,8 @@ struct PipelineDecision {
 // the same step. All that has more than one copy then has as many as the one that has most.
 //
 // Ifs, lets and inner loops around instructions are repeated in each stage that needs them; they and
-// the scalar arguments must not read memory. A number of iterations known only at run time
-// makes one loop over all groups, with the stages under conditions.
+// the scalar arguments must not read memory. Where the number of iterations is known only at run
+// time, the steps outside the steady loop stand under conditions.
 //
 // A loop over blocks inside a cluster, but outside its cores, whose body loads SMEM by the cluster's
 // memory core and then runs loops over the cores (tid), is pipelined alike: a step starts with a

@@ -13,6 +13,7 @@
 namespace polynao {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 absl::StatusOr<bool> OnUnit(ir::Function& f) { return Pipeline(f, TestTarget("unit")); }
@@ -105,11 +106,11 @@ TEST(PipelineTest, TwoIterations) {
             "  allocate Y.1: f16[64] @nmem\n"
             "  memcpy.f16.nmem.gmem.async(&X.0[0], &A[0 * 64], 64, 1, 0, 0)\n"
             "  sync()\n"
-            "  memcpy.f16.nmem.gmem.async(&X.1[0], &A[(0 + 1) * 64], 64, 1, 0, 0)\n"
             "  add.f16(&Y.0[0], &X.0[0], &X.0[0], 64)\n"
+            "  memcpy.f16.nmem.gmem.async(&X.1[0], &A[(0 + 1) * 64], 64, 1, 0, 0)\n"
             "  sync()\n"
-            "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &Y.0[0], 64, 1, 0, 0)\n"
             "  add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
+            "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &Y.0[0], 64, 1, 0, 0)\n"
             "  sync()\n"
             "  memcpy.f16.gmem.nmem.async(&C[(0 + 1) * 64], &Y.1[0], 64, 1, 0, 0)\n"
             "}\n");
@@ -151,7 +152,7 @@ TEST(PipelineTest, Prepare) {
                                "  if ((0 + 2) % 5 == 0) {\n"
                                "    fill.f16(&X.0[0], f16(0.5), 64)\n"
                                "  }\n"
-                               "  for (t, 0, 2) {\n"))
+                               "  memcpy.f16.nmem.gmem.async(&X.1[0], "))
       << after;
 }
 
@@ -212,10 +213,10 @@ TEST(PipelineTest, ThreeCopies) {
     if (n < 3 || n > 7) continue;
     EXPECT_THAT(after,
                 HasSubstr("  sync()\n"
-                          "  memcpy.f16.nmem.gmem.async(&X.2[0], &A[(0 + 2) * 64], 64, 1, 0, 0)\n"
-                          "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &X.0[0], 64, 1, 0, 0)\n"
                           "  add.f16(&Y[0], &X.1[0], &X.1[0], 64)\n"
-                          "  relu.f16(&X.1[0], &Y[0], 64)\n"))
+                          "  relu.f16(&X.1[0], &Y[0], 64)\n"
+                          "  memcpy.f16.nmem.gmem.async(&X.2[0], &A[(0 + 2) * 64], 64, 1, 0, 0)\n"
+                          "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &X.0[0], 64, 1, 0, 0)\n"))
         << after;
   }
 }
@@ -249,19 +250,28 @@ TEST(PipelineTest, RunTimeIterations) {
       After("func f(A: f16[2000] in, C: f16[2000] out, n: i32) { for (t, n, n + 1) {"
             " pragma \"double_buffer\" { allocate X: f16[64] @nmem allocate Y: f16[64] @nmem" +
             StrCat(kLoad, kAdd, kStore, "} } }")),
-      HasSubstr(
-          "  for (t, 0, (t.count + 2 + 1) / 2) {\n"
-          "    sync()\n"
-          "    if (1 <= t && t * 2 + -2 < t.count) {\n"
-          "      memcpy.f16.gmem.nmem.async(&C[(n + t * 2 + -2) * 64], &Y.0[0], 64, 1, 0, 0)\n"
-          "    }\n"
-          "    if (t * 2 < t.count) {\n"
-          "      memcpy.f16.nmem.gmem.async(&X.0[0], &A[(n + t * 2) * 64], 64, 1, 0, 0)\n"
-          "    }\n"
-          "    if (1 <= t && t * 2 + -1 < t.count) {\n"
-          "      add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
-          "    }\n"
-          "    sync()\n"));
+      AllOf(
+          HasSubstr(
+              "  if (0 < t.count) {\n"
+              "    memcpy.f16.nmem.gmem.async(&X.0[0], &A[n * 64], 64, 1, 0, 0)\n"
+              "    sync()\n"
+              "    add.f16(&Y.0[0], &X.0[0], &X.0[0], 64)\n"
+              "    if (1 < t.count) {\n"
+              "      memcpy.f16.nmem.gmem.async(&X.1[0], &A[(n + 1) * 64], 64, 1, 0, 0)\n"
+              "    }\n"
+              "    let t.groups: i32 = max((t.count - 2) / 2, 0)\n"
+              "    for (t, 0, t.groups) {\n"
+              "      sync()\n"
+              "      add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
+              "      memcpy.f16.gmem.nmem.async(&C[(n + t * 2) * 64], &Y.0[0], 64, 1, 0, 0)\n"),
+          HasSubstr(
+              "    let t.done: i32 = t.groups * 2\n"
+              "    if (t.done < t.count) {\n"
+              "      sync()\n"
+              "      if (t.done + 1 < t.count) {\n"
+              "        add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
+              "      }\n"
+              "      memcpy.f16.gmem.nmem.async(&C[(n + t.done) * 64], &Y.0[0], 64, 1, 0, 0)\n")));
   // Bounds are evaluated once, before the loop writes to what they read.
   EXPECT_THAT(After("func f(A: f16[2000] in, C: f16[2000] out, M: i32[2]) {"
                     " for (t, M[0] / 1000000000, M[1] / 300000000) {"
@@ -274,7 +284,7 @@ TEST(PipelineTest, RunTimeIterations) {
 TEST(PipelineTest, RandomProgramsKeepTheirMeaning) {
   const char* const kRunTime[] = {"n", "min(n, 3) + tid", "(n - cid) / 2", "n * 2 - tid"};
   int pipelined = 0;
-  for (uint64_t seed = 1; seed <= 400 && !HasFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 200 && !HasFailure(); ++seed) {
     const std::string n = seed % 3 == 0 ? kRunTime[seed / 3 % 4] : StrCat(1 + seed % 9);
     const std::string text = RandomPipelineProgram(seed, n);
     SCOPED_TRACE(StrCat("seed ", seed, "\n", text));
@@ -282,7 +292,7 @@ TEST(PipelineTest, RandomProgramsKeepTheirMeaning) {
     ir::Function f = ParseOrDie(text);
     pipelined += *Pipeline(f, TestTarget("unit"));
   }
-  EXPECT_GT(pipelined, 300);
+  EXPECT_GT(pipelined, 150);
 }
 
 // The memory core loads the next block of SMEM while the cores compute on this one.

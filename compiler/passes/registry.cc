@@ -11,8 +11,10 @@
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pipeline.h"
+#include "compiler/passes/preprocess.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
+#include "compiler/passes/stagger.h"
 #include "compiler/passes/storage.h"
 #include "compiler/passes/sync.h"
 #include "compiler/passes/tensorize.h"
@@ -35,6 +37,16 @@ absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::str
   return value;
 }
 
+absl::StatusOr<bool> RunPreprocess(Function& function, const PassEnvironment& environment) {
+  std::vector<PreprocessDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Preprocess(function, environment.target,
+                                            environment.stats ? &decisions : nullptr));
+  for (const PreprocessDecision& decision : decisions) {
+    environment.stats->push_back(StrCat(decision.place, "  -->  ", decision.what));
+  }
+  return changed;
+}
+
 absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment& environment) {
   LoopPartitionOptions options;
   ASSIGN_OR_RETURN(options.max_pieces, IntOption(environment, "max_pieces", options.max_pieces));
@@ -55,9 +67,14 @@ absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment&
 
 absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& environment) {
   std::vector<TensorizeDecision> decisions;
-  ASSIGN_OR_RETURN(bool changed, Tensorize(function, environment.target,
-                                           environment.stats ? &decisions : nullptr));
+  const bool report = environment.stats != nullptr || environment.explanations != nullptr;
+  ASSIGN_OR_RETURN(bool changed,
+                   Tensorize(function, environment.target, report ? &decisions : nullptr));
   for (const TensorizeDecision& decision : decisions) {
+    if (environment.explanations != nullptr && !decision.explanation.empty()) {
+      environment.explanations->push_back(decision.explanation);
+    }
+    if (environment.stats == nullptr) continue;
     environment.stats->push_back(StrCat(decision.nest, "  -->  ",
                                         decision.instruction.empty()
                                             ? StrCat("(scalar) ", decision.reason)
@@ -79,19 +96,17 @@ absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& envi
   return changed;
 }
 
+absl::StatusOr<bool> RunStagger(Function& function, const PassEnvironment& environment) {
+  return Stagger(function, environment.target, environment.stats);
+}
+
 absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
   std::vector<StoragePlace> places;
-  ASSIGN_OR_RETURN(bool changed, Storage(function, environment.target, &places));
+  ASSIGN_OR_RETURN(bool changed,
+                   Storage(function, environment.target, environment.stats ? &places : nullptr));
   if (environment.stats != nullptr) {
-    std::map<std::string, int64_t> peak;
-    for (const StoragePlace& place : places) {
-      environment.stats->push_back(StrCat(place.scope, " ", place.begin, " .. ",
-                                          place.begin + place.bytes, "  ", place.buffer));
-      peak[place.scope] = std::max(peak[place.scope], place.begin + place.bytes);
-    }
-    for (const auto& [scope, bytes] : peak) {
-      environment.stats->push_back(
-          StrCat(scope, " peak ", bytes, " of ", environment.target.MemoryBytes(scope)));
+    for (std::string& line : StorageReport(places, environment.target)) {
+      environment.stats->push_back(std::move(line));
     }
   }
   return changed;
@@ -101,11 +116,14 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
+      {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
+       RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
        "max_pieces=16 max_nest_pieces=64 only_in_pragmas=0", RunLoopPartition},
       {"flatten", "gives every buffer one dimension", "",
        [](Function& f, const PassEnvironment&) { return Flatten(f); }},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
+      {"stagger", "lets clusters load the same data from different places on", "", RunStagger},
       {"pipeline", "overlaps loads, computation and stores of loops with double buffers", "",
        RunPipeline},
       {"storage", "gives allocations on chip their addresses", "", RunStorage},
@@ -179,15 +197,19 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
 absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
   if (target.name == "diannao") {
     return ParsePasses(
-        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the
-        // partition sees short affine conditions.
-        "simplify,loop_partition,"
+        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the next
+        // two see short affine conditions. What reduces or pads gets rid of its guards without
+        // being split, and the layout that its instructions ask for ...
+        "simplify,preprocess,"
+        // ... and the guards that are left are taken out of the loops.
+        "loop_partition,"
         // The pieces' indices and extents become constants ...
         "simplify,flatten,simplify,"
-        // ... which the patterns need. The pipeline sees queues only when there are instructions,
+        // ... which the patterns need. Copies are known now, so that those of all clusters can be
+        // spread over the channels. The pipeline sees queues only when there are instructions,
         // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
         // last comes the order between queues, which depends on the buffers that share bytes.
-        "tensorize,pipeline,storage,sync,simplify");
+        "tensorize,stagger,pipeline,storage,sync,simplify");
   }
   if (target.name == "cpu" || target.name == "c") {
     // LLVM and C compilers vectorise loops without guards inside.
@@ -211,9 +233,14 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
     const std::string context = StrCat("pass ", spec.name);
     std::optional<Function> before;
     if (options.check) before = ir::CloneInto(function, std::make_shared<ir::Context>());
-    PipelineOptions::Step step{
-        .pass = &spec, .function = &function, .changed = false, .milliseconds = 0, .stats = {}};
-    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr};
+    PipelineOptions::Step step{.pass = &spec,
+                               .function = &function,
+                               .changed = false,
+                               .milliseconds = 0,
+                               .stats = {},
+                               .explanations = {}};
+    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr,
+                                      options.explain ? &step.explanations : nullptr};
     const auto start = std::chrono::steady_clock::now();
     absl::StatusOr<bool> changed = pass->run(function, environment);
     if (!changed.ok()) return WithContext(context, changed.status());

@@ -24,11 +24,13 @@ struct PassSpec {
 // Parses "a,b(c=1;d=2)". Errors name the position, or a pass that does not exist.
 absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text);
 
-// What a pass may use besides the function. A pass appends lines to `stats` only if it is not null.
+// What a pass may use besides the function. A pass appends lines to `stats`, and to `explanations` why
+// parts of the program stay as they are (several lines each), only if they are not null.
 struct PassEnvironment {
   const Target& target;
   const std::map<std::string, std::string>& options;
   std::vector<std::string>* stats = nullptr;
+  std::vector<std::string>* explanations = nullptr;
 };
 
 struct PassInfo {
@@ -63,9 +65,11 @@ struct PipelineOptions {
     bool changed;
     double milliseconds;
     std::vector<std::string> stats;
+    std::vector<std::string> explanations;
   };
   std::function<void(const Step&)> on_step = {};
   bool stats = false;
+  bool explain = false;
 };
 
 // Runs `passes` in order. An error names the pass.

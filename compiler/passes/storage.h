@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 
@@ -18,18 +19,39 @@ struct StoragePlace {
   std::string scope;
   int64_t begin = 0;  // bytes
   int64_t bytes = 0;
+  // The first and the last statement that needs it, by their number and the start of their text; a
+  // loop, where it is allocated outside and used inside.
+  int first = 0;
+  int last = 0;
+  std::string from;
+  std::string to;
+  // How many copies of one buffer (NAME.0, NAME.1, ...) the pipeline pass has made, if it is one.
+  int copies = 1;
+  // Whether it shares bytes with another allocation, at another time.
+  bool is_shared = false;
 };
 
 // Wraps each allocation in NMEM, SMEM or WMEM in a pragma with its byte address:
 //
 //   allocate L: f16[128] @nmem   -->   pragma "address" (0) { allocate L: f16[128] @nmem ... }
 //
-// Allocations that live at the same time get disjoint places, in the order of nesting; those that
-// do not may share one. Addresses are multiples of kOnChipAlignment. Errors: a memory that is too
-// small (the message lists what lives there at the peak, largest first), an extent that is not
-// constant, SMEM allocated inside a core's loop (it belongs to the whole cluster).
+// All allocations of a memory get bytes of their own, in the order of the program, if they fit: sync
+// has to order what shares bytes. If they do not, those share that are never needed at the same time;
+// the largest one is placed first, each in the smallest gap that holds it. An allocation is needed
+// from its first to its last use; used in a loop inside of it, for the whole loop. Addresses are
+// multiples of kOnChipAlignment.
+//
+// Errors: a memory that is too small (the message lists what lives there at the peak, largest first,
+// and how far the largest would have to shrink), an extent that is not constant, SMEM allocated
+// inside a core's loop (it belongs to the whole cluster).
 absl::StatusOr<bool> Storage(ir::Function& function, const Target& target,
                              std::vector<StoragePlace>* places = nullptr);
+
+// Lines of text about `places`: each memory's peak, then its allocations by address.
+//
+//   nmem: peak 8576 of 32768 bytes
+//     0 .. 128  X.0 (ping-pong, 2 copies)  fill.f16(&X.0[0], 0, 64) .. for (t, 0, 5) {
+std::vector<std::string> StorageReport(absl::Span<const StoragePlace> places, const Target& target);
 
 // The byte address that the pragma around an allocation gives, by buffer.
 using AddressMap = absl::flat_hash_map<ir::Buffer, int64_t>;

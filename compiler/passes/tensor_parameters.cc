@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 
 namespace polynao {
@@ -19,10 +20,22 @@ using ir::Var;
 using ir::VarMap;
 
 // Divisors that are tried for one unknown, and steps beyond a lower bound: conditions ask for
-// multiples of 64 bytes at most.
+// multiples of 64 elements or bytes at most.
 constexpr int kMaxDivisors = 128;
-constexpr int kMaxSteps = 128;
+constexpr int kMaxSteps = 64;
 constexpr int64_t kMaxFactored = int64_t{1} << 32;
+
+// Those of the parameters' values that are numbers.
+ir::IntValues Constants(const VarMap& values, absl::Span<const Var> parameters) {
+  ir::IntValues numbers;
+  for (Var var : parameters) {
+    auto it = values.find(var);
+    if (it != values.end() && it->second.Is(ExprKind::kIntImm)) {
+      numbers[var] = it->second.int_value();
+    }
+  }
+  return numbers;
+}
 
 class Solver {
  public:
@@ -108,8 +121,9 @@ class Solver {
 
   bool Fail(const ParameterEquation& equation) {
     if (why_ != nullptr && why_->empty()) {
+      const Expr value = equation.value;
       *why_ = StrCat("'", ir::Print(equation.pattern), "' would have to be ",
-                     ir::Print(equation.value));
+                     value.Is(ExprKind::kIntImm) ? StrCat(value.int_value()) : ir::Print(value));
     }
     return false;
   }
@@ -153,7 +167,21 @@ class Solver {
         progress = true;
       }
     }
-    return open.empty() ? Choose(std::move(values)) : SolveShared(values, open);
+    if (!open.empty()) return SolveShared(values, open);
+    // Of many divisors most break a condition: not worth choosing the rest for them. (Without
+    // divisors there is one try, and `accept` may know how to repair a condition.)
+    if (shared_) {
+      for (Expr condition : problem_.conditions) {
+        const Expr bound = Bound(condition, values);
+        if (bound && !analyzer_.CanProve(bound)) {
+          if (why_ != nullptr && why_->empty()) {
+            *why_ = StrCat("it must have ", ir::Print(condition));
+          }
+          return false;
+        }
+      }
+    }
+    return Choose(std::move(values));
   }
 
   // Each open equation has several unknowns: tries the divisors of one.
@@ -175,12 +203,17 @@ class Solver {
       }
     }
     if (best_uses < 0 || gcd[best] <= 0 || gcd[best] > kMaxFactored) return Fail(*open[0]);
+    const bool outermost = !shared_;
+    shared_ = true;
+    bool solved = false;
     for (int64_t divisor : Divisors(gcd[best])) {
       VarMap with = values;
       with[best] = c_.I64(divisor);
-      if (Solve(std::move(with), open)) return true;
+      solved = Solve(std::move(with), open);
+      if (solved) break;
     }
-    return false;
+    if (outermost) shared_ = false;
+    return solved;
   }
 
   static std::vector<int64_t> Divisors(int64_t n) {
@@ -236,15 +269,24 @@ class Solver {
       const arith::ConstRange range = analyzer_.Range(bound);
       if (range.max < kMaxFactored) least = std::max(least, range.max + offset);
     }
-    for (int64_t value = least; value < least + kMaxSteps; ++value) {
-      values[var] = c_.I64(value);
-      bool holds = true;
-      for (Expr condition : problem_.conditions) {
-        if (!holds || !ir::UsesVar(condition, var)) continue;
-        const Expr bound = Bound(condition, values);
-        holds = !bound || analyzer_.CanProve(bound);
+    // What the other values decide; one known only at run time does not.
+    ir::IntValues numbers = Constants(values, problem_.parameters);
+    numbers[var] = least;
+    std::vector<Expr> decided;
+    for (Expr condition : problem_.conditions) {
+      if (ir::UsesVar(condition, var) && ir::EvaluateInt(condition, numbers).ok()) {
+        decided.push_back(condition);
       }
-      if (holds) return values[var];
+    }
+    for (int64_t value = least; value < least + kMaxSteps; ++value) {
+      numbers[var] = value;
+      bool holds = true;
+      for (Expr condition : decided) {
+        if (!holds) break;
+        const absl::StatusOr<int64_t> truth = ir::EvaluateInt(condition, numbers);
+        holds = truth.ok() && *truth != 0;
+      }
+      if (holds) return c_.I64(value);
     }
     return c_.I64(least);
   }
@@ -254,6 +296,7 @@ class Solver {
   ir::Context& c_;
   const std::function<bool(const VarMap&)>& accept_;
   std::string* why_;
+  bool shared_ = false;  // while the divisors of an unknown are tried
 };
 
 }  // namespace
@@ -289,6 +332,9 @@ Expr BindParameters(Expr e, const VarMap& values, absl::Span<const Var> paramete
     if (auto it = values.find(e); it != values.end()) return it->second;
     return std::find(parameters.begin(), parameters.end(), e) == parameters.end() ? e : Expr();
   }
+  // Mostly all are numbers.
+  const absl::StatusOr<int64_t> number = ir::EvaluateInt(e, Constants(values, parameters));
+  if (number.ok()) return e.context().Int(e.type(), *number);
   for (Var var : ir::FreeVars(e)) {
     if (!values.contains(var) &&
         std::find(parameters.begin(), parameters.end(), var) != parameters.end()) {

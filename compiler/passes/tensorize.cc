@@ -68,6 +68,18 @@ std::string FirstLine(Stmt s) {
   return text.substr(0, text.find('\n'));
 }
 
+// A stride or a count for people: numbers without their type.
+std::string Number(Expr e) {
+  return e.Is(ExprKind::kIntImm) ? StrCat(e.int_value()) : ir::Print(e);
+}
+
+// A store for people: without the line's end.
+std::string Line(Stmt store) {
+  std::string text = ir::Print(store);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
 // The pattern that came closest to a nest, and the nodes that differ.
 struct Difference {
   // How far the match came: nodes of the value, then kLoops + loops, then kConditions + ...
@@ -93,10 +105,9 @@ struct Match {
   const TensorPattern* pattern = nullptr;
   std::vector<Expr> arguments = {};
   size_t around = 0;  // the nest's loops that stay around the instruction
-  bool unit_loop = false;
   int64_t cost = 0;
-  // The smallest wins: few instructions, cheap ones, long segments, few operands.
-  auto Rank() const { return std::tuple(around, cost, unit_loop, arguments.size()); }
+  // The smallest wins: few instructions, cheap ones, few operands.
+  auto Rank() const { return std::tuple(around, cost, arguments.size()); }
   // Elements that an instruction reaches beyond what the nest does, by buffer.
   absl::flat_hash_map<Buffer, int64_t> needed = {};
 };
@@ -198,13 +209,14 @@ class Tensorizer {
       default:
         break;
     }
-    silent_ += tried;
+    const bool silent = tried && !family.empty();
+    silent_ += silent;
     if (s.Is(StmtKind::kFor)) open_loops_.push_back(s);
     std::vector<Stmt> children;
     for (Stmt child : s.children()) children.push_back(Walk(child, family));
     if (s.Is(StmtKind::kFor)) open_loops_.pop_back();
-    silent_ -= tried;
-    if (tried) DropReport(reports, matches);
+    silent_ -= silent;
+    if (silent) DropReport(reports, matches);
     return c_.Rebuild(s, s.operands(), children);
   }
 
@@ -220,11 +232,12 @@ class Tensorizer {
         if (std::optional<Stmt> call = TryNest(both, family)) {
           children.push_back(*call);
         } else {
-          ++silent_;
+          const bool silent = !family.empty();
+          silent_ += silent;
           children.push_back(Walk(child, family));
           children.push_back(Walk(s.children()[k + 1], family));
-          --silent_;
-          DropReport(reports, matches);
+          silent_ -= silent;
+          if (silent) DropReport(reports, matches);
         }
         ++k;
         continue;
@@ -247,6 +260,15 @@ class Tensorizer {
       if (instruction.family == name) return true;
     }
     return false;
+  }
+
+  // Whether a pragma of that key (empty: none) leaves the choice of an instruction of `family`. The
+  // form for planes of a copy and the one that adds to what is there belong to the plain one.
+  static bool Allows(std::string_view key, std::string_view family) {
+    if (key.empty() || key == "tensorize" || key == family) return true;
+    if (!family.starts_with(key)) return false;
+    const std::string_view form = family.substr(key.size());
+    return form == "3d" || form == "_acc";
   }
 
   static bool HasStore(Stmt root) {
@@ -278,8 +300,8 @@ class Tensorizer {
                           ir::TypeName(nest.target.buffer->type), " in ", nest.target.buffer->scope,
                           ", not ", ir::TypeName(candidate.store_buffer->type), " in ",
                           candidate.store_buffer->scope),
-            .program = ir::Print(nest.store),
-            .pattern = ir::Print(ShapeOf(instruction.meaning.body).store)};
+            .program = Line(nest.store),
+            .pattern = Line(ShapeOf(instruction.meaning.body).store)};
       }
       return nullptr;
     }
@@ -289,8 +311,8 @@ class Tensorizer {
                     .mnemonic = instruction.mnemonic,
                     .why = StrCat("'", ir::Print(value), "' is ", ir::ExprKindName(value.kind()),
                                   ", not ", ir::ExprKindName(candidate.value_kind)),
-                    .program = ir::Print(nest.store),
-                    .pattern = ir::Print(ShapeOf(instruction.meaning.body).store)};
+                    .program = Line(nest.store),
+                    .pattern = Line(ShapeOf(instruction.meaning.body).store)};
       }
       return nullptr;
     }
@@ -300,9 +322,9 @@ class Tensorizer {
                     .mnemonic = instruction.mnemonic,
                     .why = candidate.initialises
                                ? "nothing stores a constant before the update"
-                               : StrCat("'", ir::Print(nest.init), "' stands before the update"),
-                    .program = ir::Print(nest.init ? nest.init : nest.store),
-                    .pattern = ir::Print(instruction.meaning.body)};
+                               : StrCat("'", Line(nest.init), "' stands before the update"),
+                    .program = Line(nest.init ? nest.init : nest.store),
+                    .pattern = Line(ShapeOf(instruction.meaning.body).store)};
       }
       return nullptr;
     }
@@ -322,9 +344,7 @@ class Tensorizer {
     std::optional<Match> best;
     for (Candidate& candidate : candidates_) {
       if (!nest) break;
-      if (!family.empty() && family != "tensorize" && candidate.instruction->family != family) {
-        continue;
-      }
+      if (!Allows(family, candidate.instruction->family)) continue;
       const TensorPattern* pattern = PatternFor(candidate, *nest);
       if (pattern == nullptr) continue;
       std::optional<Match> match = TryPattern(*nest, *pattern);
@@ -432,8 +452,8 @@ class Tensorizer {
       closest_ = {.progress = progress,
                   .mnemonic = a.pattern.instruction->mnemonic,
                   .why = std::move(why),
-                  .program = ir::Print(a.nest.store),
-                  .pattern = ir::Print(a.pattern.store)};
+                  .program = Line(a.nest.store),
+                  .pattern = Line(a.pattern.store)};
     }
     return false;
   }
@@ -521,8 +541,8 @@ class Tensorizer {
         closest_ = {.progress = progress,
                     .mnemonic = a.pattern.instruction->mnemonic,
                     .why = StrCat("'", ir::Print(value), "' changes with '", var.name(), "'"),
-                    .program = ir::Print(a.nest.store),
-                    .pattern = ir::Print(a.pattern.store)};
+                    .program = Line(a.nest.store),
+                    .pattern = Line(a.pattern.store)};
       }
       return false;
     }
@@ -607,14 +627,14 @@ class Tensorizer {
                   .why = make_why(),
                   .program = begin < end ? FirstLine(a.nest.loops[end - 1].loop) : "no loop",
                   .pattern = StrCat("for (", a.pattern.vars[j].name(), ": i64, 0, ",
-                                    ir::Print(a.pattern.extents[j]), ")")};
+                                    Number(a.pattern.extents[j]), ")")};
       return false;
     };
     const Expr extent = Extent(a, j);
     if (!same(a.pattern.extents[j], extent)) {
       return differ([&] {
-        return StrCat("a loop has ", ir::Print(extent), " iterations, not ",
-                      ir::Print(a.pattern.extents[j]));
+        return StrCat("a loop has ", Number(extent), " iterations, not ",
+                      Number(a.pattern.extents[j]));
       });
     }
     if (begin == end) return true;
@@ -623,9 +643,9 @@ class Tensorizer {
       const Expr stride = access->coefficients[end - 1];
       if (same(expected, stride)) continue;
       return differ([&, access = access] {
-        return StrCat("'", access->buffer->name, "' has the stride ", ir::Print(stride), " over '",
+        return StrCat("'", access->buffer->name, "' has the stride ", Number(stride), " over '",
                       a.nest.loops[end - 1].loop.var().name(), "', not ",
-                      expected ? ir::Print(expected) : "0");
+                      expected ? Number(expected) : "0");
       });
     }
     return true;
@@ -645,8 +665,8 @@ class Tensorizer {
       closest_ = {.progress = progress,
                   .mnemonic = a.pattern.instruction->mnemonic,
                   .why = std::move(why),
-                  .program = ir::Print(a.nest.store),
-                  .pattern = ir::Print(a.pattern.store)};
+                  .program = Line(a.nest.store),
+                  .pattern = Line(a.pattern.store)};
     }
     return false;
   }
@@ -748,8 +768,6 @@ class Tensorizer {
     if (!Reaches(a, problem, values, needed)) return false;
 
     Match match{.pattern = &a.pattern, .around = a.around};
-    const auto& [begin, end] = a.runs.back();
-    match.unit_loop = begin == end && a.nest.loops.size() > a.around;
     for (const ir::Param& param : a.pattern.meaning.params) {
       if (param.buffer) {
         const NestAccess& access = *a.binding.buffers.at(param.buffer);
@@ -783,28 +801,30 @@ class Tensorizer {
     const int64_t multiple = condition.operand(0).operand(1).int_value();
     const Expr count = values.at(count_param);
     if (!count.Is(ExprKind::kIntImm)) {
-      why = StrCat("the count ", ir::Print(count), " must be a constant to be rounded up to ",
-                   multiple);
+      why =
+          StrCat("the count ", Number(count), " must be a constant to be rounded up to ", multiple);
       return false;
     }
     const int64_t rounded = (count.int_value() + multiple - 1) / multiple * multiple;
     for (const auto& [param, access] : a.binding.buffers) {
       const Expr base = Base(a, *access);
-      if (!IsOnChip(access->buffer->scope) || !base.Is(ExprKind::kIntImm)) {
-        why = StrCat("'", access->buffer->name, "' must be on chip from a constant place on");
+      const bool is_target = access->buffer == a.nest.target.buffer;
+      if (!IsOnChip(access->buffer->scope) ||
+          (is_target ? !base.Is(ExprKind::kIntImm) : analyzer_.Range(base).max > kMaxReach)) {
+        why = StrCat("'", access->buffer->name, "' must be on chip",
+                     is_target ? " from a constant place on" : "");
         return false;
       }
-      if (access->buffer == a.nest.target.buffer &&
-          !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
-                              base.int_value() + rounded)) {
-        why = StrCat("elements of '", access->buffer->name, "' behind the ", ir::Print(count),
+      if (is_target && !NothingDefinedFrom(access->buffer, base.int_value() + count.int_value(),
+                                           base.int_value() + rounded)) {
+        why = StrCat("elements of '", access->buffer->name, "' behind the ", Number(count),
                      " computed ones must not be in use");
         return false;
       }
     }
     for (const auto& [param, access] : a.binding.buffers) {
       int64_t& reached = needed[access->buffer];
-      reached = std::max(reached, Base(a, *access).int_value() + rounded);
+      reached = std::max(reached, analyzer_.Range(Base(a, *access)).max + rounded);
     }
     values[count_param] = c_.I64(rounded);
     return true;
@@ -874,6 +894,7 @@ class Tensorizer {
       if (!harmless) return;
       Analyzer::Scope scope(analyzer);
       if (s.Is(StmtKind::kFor)) analyzer.BindLoop(s.var(), s.min(), s.extent());
+      if (s.Is(StmtKind::kLet) && ir::IsInt(s.var().type())) analyzer.BindLet(s.var(), s.value());
       if (s.Is(StmtKind::kStore) && s.buffer() == buffer) {
         const arith::ConstRange range = analyzer.Range(s.indices()[0]);
         if (!(range.max < begin || range.min >= end)) harmless = false;

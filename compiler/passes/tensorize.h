@@ -46,7 +46,7 @@ struct TensorizeDecision {
 // Of several matches the one with the fewest loops around it wins, then the cheapest; what the
 // machine lacks is not chosen.
 // A pragma whose key is an instruction's family ("conv", "memcpy") restricts the choice to that
-// family and goes away when the nest matches; "tensorize" allows any. Nests without a pragma are
+// family, with its forms memcpy3d and conv_acc, and goes away when the nest matches; "tensorize" allows any. Nests without a pragma are
 // tried too. What matches nothing stays a scalar loop. Guards are loop_partition's and preprocess's
 // and stop a match. Buffers must be one-dimensional (flatten). Time: nests times the instructions
 // that store the same type to the same memory.

@@ -189,7 +189,7 @@ TEST(TensorizeTest, WhatIsNoInstructionStaysAndSaysWhy) {
   EXPECT_THAT(marked("if (i < n) { X[i] = X[i] + Y[i] }"),
               HasSubstr("a guard stands inside: if (i < n) {"));
   EXPECT_THAT(marked("X[i] = X[i] - Y[i]"), HasSubstr("is Sub, not Add"));
-  EXPECT_THAT(marked("X[i * 2] = X[i] + Y[i]"), HasSubstr("'X' has the stride i64(2) over 'i'"));
+  EXPECT_THAT(marked("X[i * 2] = X[i] + Y[i]"), HasSubstr("'X' has the stride 2 over 'i'"));
   EXPECT_THAT(marked("X[i * i] = X[i] + Y[i]"), HasSubstr("an index is not linear"));
   EXPECT_THAT(marked("X[i] = X[i + 1] + Y[i]"),
               HasSubstr("'X' is read and written at different places"));
@@ -241,6 +241,124 @@ TEST(TensorizeTest, RandomNestsKeepTheirMeaning) {
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(instructions, 200);
+}
+
+TEST(TensorizeTest, ExplanationsNameBothNodes) {
+  ir::Function f = ParseOrDie(
+      "func f(A: f16[64]) { allocate X: f16[256] @nmem for (t, 0, 3) {"
+      " pragma \"add\" { for (i, 0, 64) { X[i] = X[i] + A[i] } }"
+      " pragma \"add\" { for (h, 0, 2) { for (i, 0, 64) { X[h * 64 + i] = X[h * 64 + i] + X[h * 64 "
+      "+ "
+      "i] } } }"
+      " pragma \"add\" { for (g, 0, 2) { if (g == t) { X[g] = X[g] + A[g] } } } } }");
+  std::vector<TensorizeDecision> decisions;
+  ASSERT_TRUE(Tensorize(f, TestTarget("unit"), &decisions).ok());
+  ASSERT_EQ(decisions.size(), 3);
+  EXPECT_EQ(decisions[0].explanation,
+            "for (i, 0, 64) {  (marked \"add\") is no instruction\n"
+            "  closest pattern: add.f16\n"
+            "  in the pattern:  dst[i] = lhs[i] + rhs[i]\n"
+            "  in the program:  X[i] = X[i] + A[i]\n"
+            "  difference:      'A' is in gmem, not nmem\n");
+  EXPECT_EQ(decisions[0].reason, "add.f16: 'A' is in gmem, not nmem");
+  EXPECT_EQ(decisions[1].instruction, "add.f16");
+  EXPECT_EQ(decisions[1].explanation, "");
+  EXPECT_EQ(decisions[2].explanation,
+            "for (g, 0, 2) {  (marked \"add\") is no instruction\n"
+            "  no pattern fits its form: a guard stands inside: if (g == t) {\n");
+}
+
+// ---- copies with counts known at run time -------------------------------------------------------
+
+TEST(TensorizeTest, CopiesOfRowsWithRunTimeBounds) {
+  // The rows of an image that a core loads: their number is known at run time, and so is the first.
+  const std::string text = After(
+      "func f(A: i8[10000] in, C: i8[4] out) { thread (tid, 4) { allocate P: i8[3000] @nmem"
+      " pragma \"memcpy\" {"
+      " for (y, max(0, 3 - tid * 2), min(10, 13 - tid * 2) - max(0, 3 - tid * 2)) {"
+      "   for (x, 1, 14) { for (c, 0, 16) {"
+      "     P[y * 300 + x * 16 + c] = A[(tid * 2 + y - 3) * 224 + (x - 1) * 16 + c] } } } }"
+      " if (tid == 0) { for (i, 0, 4) { C[i] = P[1600 + i] } } } }");
+  EXPECT_THAT(text, HasSubstr("  memcpy.i8.nmem.gmem.async(&P["));
+  EXPECT_THAT(text, HasSubstr(", 224, "));
+  EXPECT_THAT(text, HasSubstr(", 300, 224)"));
+  EXPECT_THAT(text, Not(HasSubstr("for (")));
+  EXPECT_THAT(text, Not(HasSubstr("pragma")));
+}
+
+TEST(TensorizeTest, PlanesWithRunTimeBounds) {
+  const std::string text = After(
+      "func f(A: i8[10000] in, C: i8[4] out, n: i32, m: i32) { allocate P: i8[3000] @nmem"
+      " pragma \"memcpy\" { for (y, 0, min(n, 9)) { for (x, 0, min(m, 7)) { for (c, 0, 16) {"
+      "     P[y * 300 + x * 32 + c] = A[y * 700 + x * 64 + c] } } } }"
+      " if (n == 77) { for (i, 0, 4) { C[i] = P[i] } } }");
+  EXPECT_THAT(text, HasSubstr("  memcpy3d.i8.nmem.gmem.async(&P[0], &A[0], 16, "));
+  EXPECT_THAT(text, Not(HasSubstr("for (")));
+  // The innermost count may be known at run time only, as long as segments can not overlap.
+  const auto width = [](int most) {
+    return After(StrCat(
+        "func f(A: i8[10000] in, C: i8[4] out, n: i32) { allocate P: i8[3000] @nmem",
+        " for (y, 0, 9) { for (x, 0, min(n, ", most, ")) {", " P[y * 100 + x] = A[y * 700 + x] } }",
+        " if (n == 77) { for (i, 0, 4) { C[i] = P[i] } } }"));
+  };
+  EXPECT_THAT(width(100), Not(HasSubstr("for (y")));
+  EXPECT_THAT(width(101), HasSubstr("1, cast(i64, max(min(n, 101), 0)), 1, 1, 9, 100, 700)"));
+}
+
+TEST(TensorizeTest, RunTimeLoopsWithoutGapsAreOne) {
+  EXPECT_THAT(After("func f(A: i8[10000] in, C: i8[4] out, n: i32) { allocate P: i8[3000] @nmem"
+                    " for (y, 0, min(n, 9)) { for (x, 0, 7) { P[y * 7 + x] = A[y * 7 + x + 3] } }"
+                    " if (n == 77) { for (i, 0, 4) { C[i] = P[i] } } }"),
+              AllOf(HasSubstr("memcpy.i8.nmem.gmem.async(&P[0], &A[3], "), HasSubstr(", 1, 0, 0)"),
+                    Not(HasSubstr("for ("))));
+}
+
+TEST(TensorizeTest, FiltersIntoBanks) {
+  // Filter c * 64 + l to bank l.
+  const std::string text = After(
+      "func f(A: i8[12800] in, C: i8[4] out) { allocate S: i8[12800] @smem allocate W: i8[16384] "
+      "@wmem"
+      " allocate L: i8[4] @nmem for (i, 0, 12800) { S[i] = A[i] }"
+      " pragma \"memcpy\" { for (c, 0, 2) { for (l, 0, 64) { for (k, 0, 100) {"
+      "   W[l * 256 + c * 128 + k] = S[(c * 64 + l) * 100 + k] } } } }"
+      " for (i, 0, 4) { L[i] = S[i] } for (i, 0, 4) { C[i] = L[i] } }");
+  EXPECT_THAT(text, HasSubstr("  memcpy3d.i8.wmem.smem.async(&W[0], &S[0], 100, 64, 256, 100, 2, "
+                              "128, 6400)"));
+  // The rest of CO: fewer lanes, how many is known at run time; banks must start at 64 bytes.
+  const auto rest = [](int first) {
+    return After(
+        StrCat("func f(A: i8[12800] in, C: i8[4] out, n: i32) { allocate S: i8[12800] @smem",
+               " allocate W: i8[16384] @wmem for (i, 0, 12800) { S[i] = A[i] }",
+               " for (l, 0, min(n, 64)) { for (k, 0, 100) {", "   W[l * 256 + ", first,
+               " + k] = S[(64 + l) * 100 + k] } } for (i, 0, 4) { C[i] = A[i] } }"));
+  };
+  EXPECT_THAT(rest(128), HasSubstr("memcpy.i8.wmem.smem.async(&W[128], &S[6400], 100, "));
+  EXPECT_THAT(rest(100), Not(HasSubstr("memcpy.i8.wmem.smem.async")));
+}
+
+TEST(TensorizeTest, FillUnderARunTimeCondition) {
+  const std::string text = After(
+      "func f(C: i8[720] out, n: i32) { thread (tid, 2) { allocate P: i8[720] @nmem"
+      " for (t, 0, 3) { pragma \"fill\" { if (t + n < 3 || tid == 1) {"
+      "   for (y, 0, 3) { for (x, 0, 15) { for (c, 0, 16) { P[y * 240 + x * 16 + c] = 7 } } } } } }"
+      " if (tid == 1) { for (i, 0, 720) { C[i] = P[i] } } } }");
+  EXPECT_THAT(text, HasSubstr("  fill.i8(&P[0], i8(7), 768)"));
+  EXPECT_THAT(text, HasSubstr("allocate P: i8[768] @nmem"));
+  EXPECT_THAT(text, HasSubstr("if (t + n < 3 || tid == 1) {"));
+  EXPECT_THAT(text, Not(HasSubstr("pragma")));
+}
+
+TEST(TensorizeTest, FactsOfTheCaller) {
+  const auto copy = [](std::string_view facts) {
+    return After(StrCat(facts, " func f(A: f32[9000] in, C: f32[512] out, n: i32) {",
+                        " allocate X: f32[512] @nmem for (y, 0, 8) { for (x, 0, n) {",
+                        " X[y * 64 + x] = A[y * 1000 + x] } }",
+                        " if (n == 77) { for (i, 0, 512) { C[i] = X[i] } } }"));
+  };
+  // Else segments of n elements might overlap.
+  EXPECT_THAT(copy("@assert(0 <= n, n <= 64)"),
+              HasSubstr("(&X[0], &A[0], cast(i64, n), 8, 64, 1000)"));
+  EXPECT_THAT(copy(""), Not(HasSubstr("(&X[0], &A[0], cast(i64")));
 }
 
 // ---- convolution and matrix product -------------------------------------------------------------
@@ -368,6 +486,30 @@ TEST(TensorizeTest, WidthFromSharedStrides) {
               HasSubstr("2, 3, 128, 4, 3, 2, 1, 3, 1, 3, 1, "));
 }
 
+TEST(TensorizeTest, RowsKnownAtRunTime) {
+  // The last core has fewer rows; which, is known from its number.
+  const auto program = [](std::string_view rows, std::string_view columns) {
+    std::string text = Conv{.ho = 4, .wo = 3, .ci = 16}.Text();
+    const auto replace = [&](std::string_view from, std::string_view to) {
+      const size_t at = text.find(from);
+      ASSERT_NE(at, std::string::npos) << from;
+      text.replace(at, from.size(), to);
+    };
+    replace("for (y, 0, 4)", StrCat("for (y, 0, ", rows, ")"));
+    replace("for (x, 0, 3)", StrCat("for (x, 0, ", columns, ")"));
+    replace("C: i32[1536])", "C: i32[1536], n: i32)");
+    return After(text);
+  };
+  EXPECT_THAT(
+      program("min(n, 4)", "3"),
+      AllOf(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(i64, max(min(n, 4), 0)), 3, 128, "),
+            Not(HasSubstr("for ("))));
+  // All that is known of the rows is that they exist: how far they reach is not.
+  EXPECT_THAT(program("n", "3"), Not(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(")));
+  // Shorter rows are no rows of that length: an instruction for each.
+  EXPECT_THAT(program("4", "min(n, 3)"), HasSubstr("for (y, 0, 4) {\n    conv.i8(&D[y * 384]"));
+}
+
 TEST(TensorizeTest, ConvolutionsOfOneByOneAreMatrixProducts) {
   const Conv conv{.ho = 4, .wo = 3, .kh = 1, .kw = 1, .ci = 16, .key = ""};
   EXPECT_THAT(After(conv.Text()),
@@ -416,7 +558,20 @@ TEST(TensorizeTest, NestsThatAreNoConvolution) {
   EXPECT_THAT(reason({.product = "i32(P[i] * W[i])"}), HasSubstr("is Cast, not Mul"));
   EXPECT_THAT(reason({.product = "i32(P[i * i]) * i32(W[i])"}), HasSubstr("not linear"));
   EXPECT_THAT(reason({.product = "i32(P[i]) * i32(P[i])"}), HasSubstr("'P' is in nmem, not wmem"));
-  EXPECT_THAT(reason({.lanes = 32}), HasSubstr("a loop has i64(32) iterations, not i64(64)"));
+  // Sums of another type, and what is summed read from where it goes.
+  EXPECT_THAT(reason({.sum = "f32", .zero = "f32(0.0)"}), HasSubstr("is i8, not f16"));
+  EXPECT_THAT(reason({.product = "i32(i16(P[i]) * i16(W[i]))"}), HasSubstr("is Cast, not Mul"));
+  EXPECT_THAT(reason({.ci = 1,
+                      .type = "f32",
+                      .sum = "f32",
+                      .zero = "f32(0.0)",
+                      .product = "D[(y + r) * 3 + x + s] * W[l * 128 + c * 64 + r * 2 + s]"}),
+              HasSubstr("'D' is read and written at different places"));
+  // Filters that change from row to row.
+  EXPECT_THAT(reason({.product = "i32(P[y * 20 + r * 20 + x * 5 + s * 5 + i]) * "
+                                 "i32(W[l * 128 + c * 64 + r * 10 + s * 5 + i + y])"}),
+              HasSubstr("conv.i8: "));
+  EXPECT_THAT(reason({.lanes = 32}), HasSubstr("a loop has 32 iterations, not 64"));
   EXPECT_THAT(reason({.order = "yxcl|isr"}), HasSubstr("the loop 'i' has no counterpart"));
   EXPECT_THAT(reason({.pitch_extra = -1}), HasSubstr("it must have"));
 }
@@ -452,9 +607,9 @@ TEST(TensorizeTest, Reductions) {
 
 TEST(TensorizeTest, Rows) {
   const auto rows = [](std::string_view statement) {
-    return After(StrCat("func f(A: f32[384] in, B: f32[128] in, C: f32[384] out) {",
-                        " allocate X: f32[384] @nmem allocate Y: f32[128] @nmem"
-                        " for (i, 0, 384) { X[i] = A[i] } for (i, 0, 128) { Y[i] = B[i] }"
+    return After(StrCat("func f(A: f32[384] in, B: f32[130] in, C: f32[384] out) {",
+                        " allocate X: f32[384] @nmem allocate Y: f32[130] @nmem"
+                        " for (i, 0, 384) { X[i] = A[i] } for (i, 0, 130) { Y[i] = B[i] }"
                         " for (i, 0, 3) { for (j, 0, 128) { ",
                         statement, " } } for (i, 0, 384) { C[i] = X[i] } }"));
   };
@@ -464,6 +619,7 @@ TEST(TensorizeTest, Rows) {
   EXPECT_THAT(rows("X[i * 128 + j] = Y[j] + X[i * 128 + j]"),
               HasSubstr("  row_add.f32(&X[0], &X[0], &Y[0], 3, 128)"));
   EXPECT_THAT(rows("X[i * 128 + j] = Y[j] - X[i * 128 + j]"), Not(HasSubstr("row_")));
+  EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] + Y[i + j]"), Not(HasSubstr("row_")));
   // A row that is overwritten on the way is no constant row.
   EXPECT_THAT(rows("X[i * 128 + j] = X[i * 128 + j] + X[j]"), Not(HasSubstr("row_")));
 }

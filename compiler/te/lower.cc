@@ -457,6 +457,7 @@ class Lowering {
   // Whether the loops of a split run over iterations that the axis does not have.
   static bool NeedsGuard(const Plan& plan, const AxisRelation& relation) {
     return relation.kind != AxisRelation::Kind::kFuse &&
+           relation.kind != AxisRelation::Kind::kRotate &&
            plan.extents.at(relation.outer) * plan.extents.at(relation.inner) !=
                plan.extents.at(relation.parent);
   }
@@ -487,6 +488,10 @@ class Lowering {
         continue;
       }
       const int64_t extent = extent_of(relation.parent);
+      if (relation.kind == AxisRelation::Kind::kRotate) {
+        plan.extents[relation.inner] = extent;
+        continue;
+      }
       const int64_t other = extent / relation.amount + (extent % relation.amount != 0 ? 1 : 0);
       const bool by_factor = relation.kind == AxisRelation::Kind::kSplit;
       RETURN_IF_ERROR(CheckExtent(plan, *relation.parent, ElementCount({relation.amount, other})));
@@ -529,6 +534,12 @@ class Lowering {
         values[it->inner] = inner_extent == 1 ? context_.Int(index_type_, 0) : fused % divisor;
       } else if (it->parent == pinned) {
         values[it->parent] = pinned_value;
+      } else if (it->kind == AxisRelation::Kind::kRotate) {
+        const Expr place =
+            (Decompose(values.at(it->inner)) + Decompose(values.at(it->outer)) * it->amount)
+                .ToExpr(context_, index_type_);
+        values[it->parent] = inner_extent <= 1 ? values.at(it->inner)
+                                               : place % context_.Int(index_type_, inner_extent);
       } else {
         values[it->parent] =
             (Decompose(values.at(it->outer)) * inner_extent + Decompose(values.at(it->inner)))

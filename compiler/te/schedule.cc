@@ -179,6 +179,24 @@ std::array<Axis, 4> Stage::Tile(Axis x, Axis y, int64_t x_factor, int64_t y_fact
   return {xo, yo, xi, yi};
 }
 
+Axis Stage::Rotate(Axis axis, Axis by, int64_t amount) {
+  if (!CheckPlainLeaf(axis, "Rotate") || !CheckLeaf(by, "Rotate")) return Axis();
+  if (!Check(LeafPosition(by) < LeafPosition(axis), "Rotate",
+             StrCat("axis ", by.name(), " is not outside axis ", axis.name()))) {
+    return Axis();
+  }
+  if (!Check(amount >= 0 && !axis.data()->is_reduce, "Rotate",
+             StrCat("axis ", axis.name(), " by ", amount,
+                    ", expected a spatial axis and 0 or more"))) {
+    return Axis();
+  }
+  const Axis rotated = NewAxis(axis.name() + "r", false);
+  data_.relations.push_back(
+      {AxisRelation::Kind::kRotate, axis.data(), by.data(), rotated.data(), amount});
+  data_.leaves[LeafPosition(axis)] = rotated.data();
+  return rotated;
+}
+
 Axis Stage::Fuse(Axis outer, Axis inner) {
   if (!CheckPlainLeaf(outer, "Fuse") || !CheckPlainLeaf(inner, "Fuse")) return Axis();
   if (!Check(LeafPosition(inner) == LeafPosition(outer) + 1, "Fuse",

@@ -65,14 +65,15 @@ class Axis {
   AxisData* data_ = nullptr;
 };
 
-// outer, inner <-- parent, by Split or SplitParts;   fused <-- outer, inner, by Fuse.
+// outer, inner <-- parent, by Split or SplitParts;   fused <-- outer, inner, by Fuse;
+// inner <-- parent, by Rotate.
 struct AxisRelation {
-  enum class Kind : uint8_t { kSplit, kSplitParts, kFuse };
+  enum class Kind : uint8_t { kSplit, kSplitParts, kFuse, kRotate };
   Kind kind;
   AxisData* parent;  // kFuse: the fused axis
-  AxisData* outer;
+  AxisData* outer;   // kRotate: the axis that says by how much
   AxisData* inner;
-  int64_t amount = 0;  // factor or number of parts
+  int64_t amount = 0;  // factor, number of parts, or places for each step of `outer`
 };
 
 struct StorageAlignment {
@@ -132,6 +133,10 @@ class Stage {
   // All of these, outermost first, into one. None at all makes a loop of one iteration outside the
   // others, so that programs for any rank also serve scalars.
   Axis Fuse(const std::vector<Axis>& axes);
+  // for (t) for (x, 0, n)  -->  for (t) for (xr, 0, n),  x = (xr + t*amount) % n: iterations in an
+  // order that starts elsewhere for each t, so that threads that share a memory do not all ask for
+  // neighbouring data at the same time. `by` is a leaf outside `axis`; amount >= 0.
+  Axis Rotate(Axis axis, Axis by, int64_t amount);
   // for (a) for (b) for (c)  -->  for (c) for (b) for (a) after Reorder({c, a}): the named leaves
   // in the named order, on the places that they had. No axis twice. Reordering reduce axes changes
   // the order of a reduction's additions.

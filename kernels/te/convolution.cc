@@ -14,6 +14,7 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/convolution.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -53,7 +54,7 @@ struct Conv : ConvLayer {
   // Rows of the image that `rows` rows of the output read; columns likewise.
   int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
-  bool is_scaled() const { return out != sum; }
+  bool is_scaled() const { return out != sum || (out == Type::kF32 && scale != 1); }
 };
 
 Expr To(Type type, Expr value) { return value.context().Cast(type, value); }
@@ -101,15 +102,18 @@ Tensors Express(te::Graph& g, const Conv& k) {
     t.instructions.push_back(instruction);
   };
   if (k.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + t.b(c); });
-  if (k.is_scaled()) {
-    if (k.sum != Type::kF32) step("R", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
-    if (k.scale != 1)
-      step("RS", "muls", [&](Expr v, Expr) { return v * ir::ConstantLike(v, k.scale); });
+  if (k.is_scaled() && k.sum != Type::kF32 && k.scale == 1) {
+    step("W", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
   }
-  if (k.relu) step("RR", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
-  if (k.is_scaled() && k.out != Type::kF32) {
-    step("Y", "cast", [&](Expr v, Expr) { return To(k.out, v); });
+  if (k.is_scaled() && (k.scale != 1 || k.out != Type::kF32)) {
+    const char* scaling = k.sum == k.out ? "muls" : "rescale";
+    step("Y", k.scale == 1 ? "cast" : scaling, [&](Expr v, Expr) {
+      if (v.type() != Type::kF32) v = To(Type::kF32, v);
+      if (k.scale != 1) v = v * ir::ConstantLike(v, k.scale);
+      return k.out == Type::kF32 ? v : To(k.out, v);
+    });
   }
+  if (k.relu) step("R", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
   return t;
 }
 // [tensor-program conv end]
@@ -121,8 +125,10 @@ struct Tiling {
   int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
   int64_t rows = 0, columns = 0;  // of a tile
   int64_t block = 0;
-  bool shared = false;  // filters go by way of SMEM
-  double cycles = 0;    // by the cost model
+  int64_t cores = 0;     // of a cluster
+  int64_t rotation = 0;  // of the order of tiles, from cluster to cluster
+  bool shared = false;   // filters go by way of SMEM
+  double cycles = 0;     // by the cost model
   ScheduleChoice choice = {};
 };
 
@@ -140,8 +146,8 @@ class CostModel {
     const int64_t pixels = t.rows * t.columns * Lanes(t);
     int64_t bytes = 2 * aligned(ImageBytes(t)) + aligned(pixels * 4) +
                     2 * aligned(pixels * ir::ByteSize(k_.out));
-    if (k_.is_scaled()) bytes += aligned(pixels * 4);
-    if (k_.bias) bytes += aligned(pixels * 4) + aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.bias) bytes += aligned(4 * RoundUp(k_.co, kLanes));
+    if (k_.scale == 1) bytes += aligned(pixels * 4);
     return bytes;
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
@@ -155,32 +161,50 @@ class CostModel {
     const double port = Get("io_dma.port_bytes");
     // Compute queue.
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
-    const double steps = 1.0 + (k_.is_scaled() ? 3 : 0) + k_.bias + k_.relu;
+    const double steps = Steps();
     const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
                            steps * (Get("vector.start") + pixels * 4 / Get("vector.bytes")) +
                            static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
     // IO queue: rows of an image, rows of the output.
     const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.out));
+    // A few segments at a time, each of which takes GMEM's latency; whole rows are one segment.
+    const auto rounds = [](bool whole, int64_t segments, double at_once) {
+      return whole ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
+    };
     const bool whole_rows = t.columns >= k_.wo() && t.block >= k_.co;
-    const double segments = whole_rows ? 1 : t.rows;
-    const double latency = Get("gmem.latency");
-    const double load = Get("io_dma.start") + latency + static_cast<double>(ImageBytes(t)) / port;
-    const double store = Get("io_dma.start") + segments * latency + t.rows * out_row / port;
-    // GMEM: what one step of all cores moves. Rows that tiles share come from the cache, if any.
-    const double fresh_rows =
-        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : ImageRows(t);
-    const double fresh = fresh_rows * ImageColumns(t) * k_.ci * bytes_;
-    const double gmem = (fresh + t.rows * out_row) / gmem_share;
-    // Filters: GMEM to SMEM (or each core by itself), then to WMEM.
+    const double latency = Get("gmem.latency") + Get("io_dma.burst") / port;
+    const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), Get("io_dma.strided_reads"));
+    const double stores = rounds(whole_rows, t.rows, Get("io_dma.strided_writes"));
+    const double load = Get("io_dma.start") + loads * latency + ImageBytes(t) / port;
+    const double store = Get("io_dma.start") + stores * latency + t.rows * out_row / port;
+    // GMEM: what all cores move together in a step. What tiles share comes from the cache, if any;
+    // the first tile of each core shares its rows with no one.
+    const double columns = HasCache() ? std::min(t.columns * k_.stride, ImageColumns(t))
+                                      : static_cast<double>(ImageColumns(t));
+    const double first_image = ImageRows(t) * columns * k_.ci * bytes_ / gmem_share;
+    const double rows =
+        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : static_cast<double>(ImageRows(t));
+    const double image = rows * columns * k_.ci * bytes_ / gmem_share;
+    const double result = t.rows * out_row / gmem_share;
+    // Filters: GMEM to SMEM (or each core by itself), then to WMEM, while the first images come.
     const double filters = static_cast<double>(SmemBytes(t));
-    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle();
+    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle() + latency;
     const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
     const double sync = Get("sync.drain") + Get("io_dma.start");
-    const double step = std::max({compute, load + store, gmem}) + sync;
-    return blocks * (from + to + latency + load + (tiles + 1) * sync + tiles * step + store +
-                     std::min(compute, load + store));
+    // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
+    const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency * kLockStep;
+    const double busy = image + result + waits;
+    // The last tile of a core may be partly empty: computed, but not copied.
+    const double full =
+        static_cast<double>(t.core_rows * t.core_columns) / static_cast<double>(t.rows * t.columns);
+    const double steps_time =
+        std::max(tiles * std::max(compute, load + store), full * busy + (tiles - full) * waits);
+    return blocks * (from + std::max({to, load, first_image + latency}) + tiles * sync +
+                     steps_time + std::max(store, result + latency));
   }
 
+  // How much of the cores' latencies the other cores do not hide; from trying shapes of tensorize48.
+  static constexpr double kLockStep = 1;
   static constexpr int64_t kLanes = 64;
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
   int64_t ImageColumns(const Tiling& t) const { return k_.InputColumns(t.columns); }
@@ -193,6 +217,7 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
+  int Steps() const { return (k_.is_scaled() ? 1 + (k_.scale == 1) : 0) + k_.bias + k_.relu; }
   bool HasCache() const {
     const auto it = m_.parameters.find("gmem.cache_kib");
     return it != m_.parameters.end() && it->second > 0;
@@ -204,6 +229,39 @@ class CostModel {
   const int64_t bytes_;
 };
 
+// By how many tiles each cluster should start further on than the one before it. If all start
+// with their first tile, what they load may lie in the same of GMEM's channels, step by step:
+// the number with the smallest sum over steps of what the busiest channel has to load.
+int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
+  const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.in);
+  const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
+  const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
+  const int64_t channels = m.Get("gmem.channels");
+  const int64_t interleave = m.Get("gmem.interleave");
+  int64_t best = 0, least = INT64_MAX;
+  for (int64_t rotation = 0; rotation < std::min<int64_t>(tiles, 16); ++rotation) {
+    int64_t load = 0;
+    for (int64_t step = 0; step < tiles; ++step) {
+      std::vector<int64_t> rows(channels);
+      for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+        for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
+          const int64_t tile = (step + cluster * rotation) % tiles / tiles_across;
+          const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
+          for (int64_t r = 0; r < t.rows; ++r) {
+            ++rows[(first + r) * k.stride * row_bytes / interleave % channels];
+          }
+        }
+      }
+      load += *std::max_element(rows.begin(), rows.end());
+    }
+    if (load < least) {
+      least = load;
+      best = rotation;
+    }
+  }
+  return best;
+}
+
 // All tilings that fit and agree with `wanted`, the cheapest first.
 absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m,
                                             const ScheduleChoice& wanted) {
@@ -213,24 +271,31 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
   for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
     if (m.cores_per_cluster() % across != 0) continue;
-    Tiling t = {.cluster_rows = cluster_rows};
+    Tiling t = {.cluster_rows = cluster_rows, .cores = m.cores_per_cluster()};
     t.core_columns = CeilDiv(k.wo(), across);
     t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
     for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
       t.block = std::min(block, k.co);
-      t.shared = cost.SmemBytes(t) <= m.smem_bytes();
-      for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
-        for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
-          t.columns = CeilDiv(t.core_columns, parts);
-          t.choice = {
-              {"across", across}, {"block", t.block}, {"columns", t.columns}, {"rows", t.rows}};
-          const int64_t nmem = cost.NmemBytes(t);
-          const int64_t wmem = cost.WmemBytes(t);
-          least_nmem = std::min(least_nmem, nmem);
-          least_wmem = std::min(least_wmem, wmem);
-          if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted)) continue;
-          t.cycles = cost.Cycles(t);
-          tilings.push_back(t);
+      for (const bool shared : {true, false}) {
+        t.shared = shared;
+        if (shared && cost.SmemBytes(t) > m.smem_bytes()) continue;
+        for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
+          for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
+            t.columns = CeilDiv(t.core_columns, parts);
+            t.choice = {{"across", across},
+                        {"block", t.block},
+                        {"columns", t.columns},
+                        {"rows", t.rows},
+                        {"shared", shared}};
+            const int64_t nmem = cost.NmemBytes(t);
+            const int64_t wmem = cost.WmemBytes(t);
+            least_nmem = std::min(least_nmem, nmem);
+            least_wmem = std::min(least_wmem, wmem);
+            if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted))
+              continue;
+            t.cycles = cost.Cycles(t);
+            tilings.push_back(t);
+          }
         }
       }
     }
@@ -242,7 +307,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   }
   if (tilings.empty()) {
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
-                        " (there are across, block, columns, rows)");
+                        " (there are across, block, columns, rows, shared)");
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
@@ -268,10 +333,11 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   auto [block, c] = s[y].Split(s[y].axis(2), tiling.block);
   s[y].Reorder({cid, block, core_row, core_column, tile_row, tile_column, yy, xx, c});
   const Axis tid = s[y].Fuse(core_row, core_column);
-  const Axis tile = s[y].Fuse(tile_row, tile_column);
+  const Axis tile = s[y].Rotate(s[y].Fuse(tile_row, tile_column), cid, tiling.rotation);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
-    s[shared].ComputeAt(s[y], block).SetScope("smem").Pragma(s[shared].axis(0), "memcpy");
+    auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
+    s[shared].ComputeAt(s[y], block).SetScope("smem").Bind(loader, "tid").Pragma(filter, "memcpy");
   }
   s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
   if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");
@@ -300,8 +366,7 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
   return Lower(s);
 }
 
-absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
-                                   const Target& target) {
+absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   Schedule s(t.steps.empty() ? t.sums : t.steps.back());
@@ -312,8 +377,14 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
-  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, wanted));
-  return OnCard(s, t, tilings[0]);
+  absl::StatusOr<std::vector<Tiling>> tilings =
+      Tilings(k, *target.machine, WantedSchedule(c, *target.machine));
+  // Tuned for a schedule that there was once.
+  if (!tilings.ok() && c.schedule.empty()) tilings = Tilings(k, *target.machine, {});
+  RETURN_IF_ERROR(tilings.status());
+  Tiling tiling = (*tilings)[0];
+  tiling.rotation = Rotation(k, tiling, *target.machine);
+  return OnCard(s, t, tiling);
 }
 
 // How many of `extent` rows (or columns) of the image some window reads.
@@ -430,7 +501,7 @@ std::vector<Operator> ConvolutionOperators() {
     ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
   };
   row.build = [conv](const OperatorCase& c, const Target& target) {
-    return Build(conv(c), c.schedule, target);
+    return Build(conv(c), c, target);
   };
   row.schedules = [conv](const OperatorCase& c,
                          const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {

@@ -10,6 +10,9 @@
 #include "base/status.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/elementwise.h"
+#include "kernels/te/matmul.h"
+#include "kernels/te/pool.h"
+#include "kernels/te/reduce.h"
 
 namespace polynao::kernels {
 
@@ -88,7 +91,9 @@ absl::Status CheckAttributes(const Operator& op, const OperatorCase& c) {
 absl::Span<const Operator> Operators() {
   static const auto* operators = [] {
     auto* all = new std::vector<Operator>(ElementwiseOperators());
-    for (Operator& op : ConvolutionOperators()) all->push_back(std::move(op));
+    for (auto more : {ConvolutionOperators, MatmulOperators, PoolOperators, ReduceOperators}) {
+      for (Operator& op : more()) all->push_back(std::move(op));
+    }
     return all;
   }();
   return *operators;
@@ -125,10 +130,14 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c) {
                         ": expected f16, bf16, f32 or f64");
   }
   RETURN_IF_ERROR(CheckScalar(*found, c));
-  if (c.operands.size() + 1 != found->shapes.size()) {
-    return InvalidInput("operator ", c.op, ": expected ", found->shapes.size(), " shape",
-                        found->shapes.size() == 1 ? "" : "s", " (",
-                        absl::StrJoin(found->shapes, ", "), "), found ", c.operands.size() + 1);
+  const size_t shapes = c.operands.size() + 1;
+  if (shapes < found->shapes.size() ||
+      shapes > found->shapes.size() + found->optional_shapes.size()) {
+    const size_t optional = found->optional_shapes.size();
+    return InvalidInput(
+        "operator ", c.op, ": expected ", found->shapes.size(), " shape",
+        found->shapes.size() == 1 ? "" : "s", " (", absl::StrJoin(found->shapes, ", "), ")",
+        optional == 0 ? "" : StrCat(", or ", found->shapes.size() + optional), ", found ", shapes);
   }
   RETURN_IF_ERROR(CheckShape(c.shape));
   for (const std::vector<int64_t>& shape : c.operands) RETURN_IF_ERROR(CheckShape(shape));

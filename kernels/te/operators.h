@@ -39,6 +39,8 @@ struct OperatorCase {
   std::map<std::string, std::string, std::less<>> attributes = {};
   // Choices that are taken out of the schedule's hands: nao run ... --schedule rows=7.
   ScheduleChoice schedule = {};
+  // Whether schedules of earlier searches are taken (tuned.h), where there are some.
+  bool use_tuned = true;
 };
 
 // A number or word that shapes an operator: --attr=stride=2.
@@ -64,6 +66,8 @@ struct Operator {
   bool floats_only = false;
   // What OperatorCase::shape and ::operands are: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
   std::vector<std::string> shapes = {"any"};
+  // Further OperatorCase::operands that a case may have.
+  std::vector<std::string> optional_shapes = {};
   std::vector<OperatorAttribute> attributes = {};
   // What else a case must fulfil; the message begins "operator conv2d, ...". Empty: nothing.
   std::function<absl::Status(const OperatorCase&)> check = {};

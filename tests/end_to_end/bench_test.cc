@@ -128,7 +128,7 @@ TEST(BenchTest, WrongSettings) {
   BenchSettings without;
   without.without = {"tensorize,frob"};
   EXPECT_THAT(Error(without), HasSubstr("no pass of the card's pipeline is named 'frob'; there "
-                                        "are: simplify, loop_partition, "));
+                                        "are: simplify, preprocess, "));
   BenchSettings config;
   config.config = "mlu1";
   EXPECT_THAT(Error(config), HasSubstr("no config is named 'mlu1'"));

@@ -1,5 +1,5 @@
 // A cluster's memory core loads what its cores share, compiled for every machine of
-// simulator/configs and simulated, against the interpreter. Without a barrier that the compiler has
+// simulator/configs and simulated, against the interpreter. Without a wait that the compiler has
 // put, the simulator stops.
 
 #include <random>
@@ -28,7 +28,9 @@ constexpr const char* kMachines[] = {"unit", "mlu270", "mlu290", "mlu370"};
 // CO stand for the machine's clusters and cores of a cluster.
 class Compiled {
  public:
-  Compiled(const std::string& machine, std::string text) : machine_(TestMachine(machine)) {
+  Compiled(const std::string& machine, std::string text,
+           const std::vector<std::string>& overrides = {})
+      : machine_(TestMachine(machine, overrides)) {
     const auto fill_in = [&](const std::string& name, int64_t value) {
       for (size_t at; (at = text.find(name)) != std::string::npos;) {
         text.replace(at, name.size(), StrCat(value));
@@ -181,6 +183,38 @@ func f(A: i32[CL, 8] in, B: i32[CL, CO, 3] out, C: i32[CL] out) {
   }
 }
 
+// While the cores compute on one copy of the weights, the memory core fetches the next: one barrier a
+// step, by the pipeline pass, and none by sync.
+TEST(MemoryCoreTest, FetchesTheNextBlockWhileTheCoresCompute) {
+  for (const char* machine : kMachines) {
+    SCOPED_TRACE(machine);
+    const Compiled compiled(machine, R"(
+func f(W: f16[6, 256] in, B: f16[6, CL, CO, 256] out) {
+  thread (cid, CL) {
+    for (b, 0, 6) {
+      pragma "double_buffer" {
+        allocate S: f16[256] @smem
+        pragma "memcpy" { for (i, 0, 256) { S[i] = W[b, i] } }
+        thread (tid, CO) {
+          allocate L: f16[256] @nmem
+          pragma "memcpy" { for (i, 0, 256) { L[i] = S[i] } }
+          pragma "adds" { for (i, 0, 256) { L[i] = L[i] + f16(1.0) } }
+          pragma "memcpy" { for (i, 0, 256) { B[b, cid, tid, i] = L[i] } }
+        }
+      }
+    }
+  }
+}
+)");
+    EXPECT_EQ(compiled.Difference(), "");
+    // Steps of blocks 0 and 1 in a loop, of 4, and of 5.
+    EXPECT_EQ(compiled.Count("barrier.cluster"), 4) << compiled.text();
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_THAT(compiled.Difference("barrier.cluster", i), Disorder()) << i;
+    }
+  }
+}
+
 // A random program over two buffers in SMEM, of which each has four parts: the memory core fetches,
 // copies and stores parts of them, and nests of cores read one part and write a row of their own in
 // another, all of it in loops and branches.
@@ -308,6 +342,53 @@ TEST(MemoryCoreTest, NoWaitOfASequenceCanBeLeftOut) {
     }
   }
   EXPECT_GE(dropped, 40);
+}
+
+// Memories of two KiB of NMEM and one of SMEM, for programs that would need more if their buffers did
+// not share bytes: in each step of the nests of cores a buffer of its own, which the next step
+// reads too; in SMEM one for each nest, which the next one reads too.
+TEST(MemoryCoreTest, BytesThatBuffersShareAreInOrder) {
+  const uint64_t first = std::random_device{}();
+  for (uint64_t seed = first; seed < first + 15; ++seed) {
+    std::mt19937_64 random(seed);
+    const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+    constexpr int kNests = 6;
+    constexpr int kSteps = 12;
+    std::string text = StrCat("func f(A: i32[4096] in, B: i32[", kNests * kSteps,
+                              ", CL, CO, 64]) {\n thread (cid, CL) {\n");
+    for (int nest = 0; nest < kNests; ++nest) {
+      StrAppend(&text, "allocate S", nest, ": i32[64] @smem\n");
+    }
+    for (int nest = 0; nest < kNests; ++nest) {
+      StrAppend(&text, "pragma \"memcpy\" { for (i, 0, 64) { S", nest, "[i] = A[", pick(64),
+                " * 64", " + i] } }\n thread (t", nest, " = \"tid\", CO) {\n");
+      for (int step = 0; step < kSteps; ++step) {
+        StrAppend(&text, "allocate L", step, ": i32[64] @nmem\n");
+      }
+      for (int step = 0; step < kSteps; ++step) {
+        const auto all = [&](std::string_view pragma, const std::string& statement) {
+          StrAppend(&text, "pragma \"", pragma, "\" { for (i, 0, 64) { ", statement, " } }\n");
+        };
+        const std::string own = StrCat("L", step, "[i]");
+        const bool loop = pick(4) == 0;
+        if (loop) StrAppend(&text, "for (b, 0, 3) {\n");
+        const int source = step == 0 ? 1 + pick(2) : pick(3);
+        if (source == 0) all("adds", StrCat(own, " = L", step - 1, "[i] + ", pick(9)));
+        if (source == 1) all("memcpy", StrCat(own, " = S", std::max(0, nest - pick(2)), "[i]"));
+        if (source == 2) all("memcpy", StrCat(own, " = A[", pick(64), " * 64 + i]"));
+        if (step > 0) all("add", StrCat(own, " = ", own, " + L", step - 1, "[i]"));
+        if (pick(2) == 0) {
+          all("memcpy", StrCat("B[", nest * kSteps + step, ", cid, t", nest, ", i] = ", own));
+        }
+        if (loop) StrAppend(&text, "}\n");
+      }
+      StrAppend(&text, "}\n");
+    }
+    StrAppend(&text, "} }\n");
+    SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << text);
+    const Compiled compiled("unit", text, {"core.nmem_kib=2", "cluster.smem_kib=1"});
+    ASSERT_EQ(compiled.Difference(), "") << compiled.text();
+  }
 }
 
 std::string ErrorOf(std::string_view text) {

@@ -282,7 +282,9 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   EXPECT_EQ(
       error({.op = "frobnicate", .shape = {1}, .dtype = ir::Type::kF16}, {}),
       "no operator is named 'frobnicate'; there are: add, sub, mul, div, max, min, adds, subs, "
-      "muls, maxs, mins, relu, leaky_relu, sigmoid, tanh, exp, abs, clip, conv2d");
+      "muls, maxs, mins, relu, leaky_relu, sigmoid, tanh, exp, abs, clip, conv2d, matmul, "
+      "max_pool2d, avg_pool2d, pad, reduce_sum, reduce_mean, reduce_max, reduce_min, "
+      "global_avg_pool");
   CaseSettings s;
   s.target = "tpu";
   EXPECT_EQ(error(add, s), "no target is named 'tpu'; there are: diannao, cpu, c, interp");

@@ -22,6 +22,7 @@ struct CompileFlags {
   std::string config = "mlu270";
   std::vector<std::string> overrides;
   std::string directory;
+  bool explain = false;
 };
 
 struct OutputFile {
@@ -30,9 +31,15 @@ struct OutputFile {
 };
 
 // The files of one function for a target.
-absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target) {
+absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target,
+                                                 bool explain) {
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
-  RETURN_IF_ERROR(RunPasses(function, passes, target));
+  PipelineOptions options;
+  options.explain = explain;
+  options.on_step = [](const PipelineOptions::Step& step) {
+    for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
+  };
+  RETURN_IF_ERROR(RunPasses(function, passes, target, options));
   const std::string& name = function.name;
   std::vector<OutputFile> files = {{StrCat(name, ".nir"), ir::Print(function)}};
   if (target.name == "diannao") {
@@ -62,7 +69,8 @@ absl::Status Compile(const CompileFlags& flags) {
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target));
+    ASSIGN_OR_RETURN(std::vector<OutputFile> made,
+                     Generate(std::move(function), target, flags.explain));
     for (OutputFile& file : made) files.push_back(std::move(file));
   }
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
@@ -87,6 +95,8 @@ void AddCompileCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  command->add_flag("--explain", flags->explain,
+                    "print why marked loops became no instruction, on stderr");
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {
     action = [flags] { return Outcome{.status = Compile(*flags), .values_agree = true}; };

@@ -24,6 +24,10 @@ absl::Status List(const std::string& what) {
     for (const kernels::Operator& op : kernels::Operators()) {
       Row(op.name, op.doc);
       if (op.shapes.size() > 1) Row("", StrCat("--shape=", absl::StrJoin(op.shapes, ",")));
+      if (!op.optional_shapes.empty()) {
+        Row("", StrCat("--shape=", absl::StrJoin(op.shapes, ","), "[,",
+                       absl::StrJoin(op.optional_shapes, ","), "]"));
+      }
       for (const kernels::OperatorAttribute& a : op.attributes) {
         Row("", StrCat("--attr ", a.name, "=", a.default_value, ": ", a.doc,
                        a.words.empty() ? "" : StrCat(" (", absl::StrJoin(a.words, ", "), ")")));

@@ -25,6 +25,7 @@ struct OptFlags {
   bool check = false;
   bool print_after_all = false;
   bool stats = false;
+  bool explain = false;
   bool time = false;
   uint64_t seed = 1;
   std::string output;
@@ -46,6 +47,7 @@ absl::Status Opt(const OptFlags& flags) {
   options.skip = flags.skip;
   options.stop_after = flags.stop_after;
   options.stats = flags.stats;
+  options.explain = flags.explain;
   options.on_step = [&](const PipelineOptions::Step& step) {
     if (flags.time || flags.stats) {
       std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
@@ -56,6 +58,7 @@ absl::Status Opt(const OptFlags& flags) {
         }
       }
     }
+    for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
     if (flags.print_after_all) {
       std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
                    ir::Print(*step.function).c_str());
@@ -94,6 +97,8 @@ void AddOptCommand(CLI::App& app, Action& action) {
   command->add_flag("--print-after-all", flags->print_after_all,
                     "print the function after each pass, on stderr");
   command->add_flag("--stats", flags->stats, "print what each pass did, on stderr");
+  command->add_flag("--explain", flags->explain,
+                    "print why marked loops became no instruction, on stderr");
   command->add_flag("--time", flags->time, "print each pass's time, on stderr");
   command->add_option("-o", flags->output, "file to write instead of stdout");
   command->callback([&action, flags] {

@@ -161,6 +161,11 @@ class Generator {
     return may;
   }
 
+  static bool IsPowerOfTwo(Expr e) {
+    return e.Is(ExprKind::kIntImm) && e.int_value() > 0 &&
+           std::has_single_bit(static_cast<uint64_t>(e.int_value()));
+  }
+
   // ---- expressions. `data`: in a stored value, where i32 and i64 wrap; elsewhere they do not.
 
   absl::StatusOr<Value> Get(Expr e, bool data) {
@@ -184,6 +189,14 @@ class Generator {
     std::vector<int64_t> fields = {rd};
     std::vector<Value> values;
     for (Expr operand : operands) {
+      // Where registers are short, the first operand is computed in the result's, so that a long
+      // sum takes one.
+      if (fields.size() == 1 && free_.size() <= kKeepFree && !operand.Is(ExprKind::kVar) &&
+          !Cached(operand)) {
+        RETURN_IF_ERROR(Into(rd, operand, data));
+        fields.push_back(rd);
+        continue;
+      }
       ASSIGN_OR_RETURN(Value value, Get(operand, data));
       values.push_back(value);
       fields.push_back(value.reg);
@@ -276,6 +289,17 @@ class Generator {
         return Op(StrCat("math.", e.name(), ".", ir::TypeName(type)), rd, e.operands(), data);
       default:
         break;
+    }
+    if ((e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && IsPowerOfTwo(e.operand(1))) {
+      // Rounded down, as division is: a shift and a mask take an eighth of its time.
+      const int64_t divisor = e.operand(1).int_value();
+      const bool is_div = e.Is(ExprKind::kDiv);
+      const int64_t other = is_div ? std::countr_zero(static_cast<uint64_t>(divisor)) : divisor - 1;
+      ASSIGN_OR_RETURN(Value value, Get(e.operand(0), data));
+      ASSIGN_OR_RETURN(Value constant, Get(e.context().I64(other), false));
+      Release(constant);
+      Release(value);
+      return Emit(is_div ? "shr" : "and", {rd, value.reg, constant.reg});
     }
     const Type operand_type = e.operand(0).type();
     const std::string suffix = StrCat(".", ir::TypeName(operand_type));

@@ -1,0 +1,55 @@
+#include "kernels/reference/layout.h"
+
+#include "base/check.h"
+
+namespace polynao::kernels {
+namespace {
+
+// Not by way of f64, which has no room for all 64-bit integers.
+void Copy(const ir::Tensor& x, int64_t from, ir::Tensor& y, int64_t to) {
+  if (ir::IsFloat(x.type)) {
+    y.SetValue(to, x.Value(from));
+  } else {
+    y.SetInt(to, x.Int(from));
+  }
+}
+
+}  // namespace
+
+void ReferencePad(int64_t before, int64_t after, double value, const ir::Tensor& x, ir::Tensor& y) {
+  const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
+  POLYNAO_CHECK(y.type == x.type &&
+                y.element_count() == (before + h + after) * (before + w + after) * c);
+  int64_t at = 0;
+  for (int64_t row = -before; row < h + after; ++row) {
+    for (int64_t column = -before; column < w + after; ++column) {
+      for (int64_t i = 0; i < c; ++i, ++at) {
+        if (row >= 0 && row < h && column >= 0 && column < w) {
+          Copy(x, (row * w + column) * c + i, y, at);
+        } else {
+          y.SetValue(at, value);
+        }
+      }
+    }
+  }
+}
+
+ir::Tensor ReferenceBroadcast(const ir::Tensor& x, const std::vector<int64_t>& shape) {
+  ir::Tensor y(x.type, shape);
+  const size_t new_axes = shape.size() - x.shape.size();
+  const int64_t count = y.element_count();
+  for (int64_t at = 0; at < count; ++at) {
+    int64_t from = 0, rest = at, stride = 1;
+    for (size_t axis = shape.size(); axis-- > new_axes;) {
+      const int64_t extent = x.shape[axis - new_axes];
+      POLYNAO_CHECK(extent == shape[axis] || extent == 1);
+      if (extent != 1) from += rest % shape[axis] * stride;
+      rest /= shape[axis];
+      stride *= extent;
+    }
+    Copy(x, from, y, at);
+  }
+  return y;
+}
+
+}  // namespace polynao::kernels

@@ -1,0 +1,22 @@
+// Operators that only move elements, by plain loops, for comparison: no code shared with compiler or
+// simulator but the types' rounding.
+#ifndef KERNELS_REFERENCE_LAYOUT_H_
+#define KERNELS_REFERENCE_LAYOUT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/interpreter.h"
+
+namespace polynao::kernels {
+
+// y (before + h + after, before + w + after, c) = x (h, w, c) with `value`, rounded to the type,
+// around it.
+void ReferencePad(int64_t before, int64_t after, double value, const ir::Tensor& x, ir::Tensor& y);
+
+// x repeated along its axes of extent 1, and along new outer ones, to `shape`, as numpy broadcasts.
+ir::Tensor ReferenceBroadcast(const ir::Tensor& x, const std::vector<int64_t>& shape);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_REFERENCE_LAYOUT_H_

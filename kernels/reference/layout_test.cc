@@ -1,0 +1,45 @@
+#include "kernels/reference/layout.h"
+
+#include "compiler/ir/type.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ::testing::ElementsAre;
+
+// 1, 2, 3, ...
+ir::Tensor Counting(std::vector<int64_t> shape) {
+  ir::Tensor tensor(ir::Type::kI8, std::move(shape));
+  for (int64_t i = 0; i < tensor.element_count(); ++i) tensor.SetInt(i, i + 1);
+  return tensor;
+}
+
+std::vector<int64_t> Values(const ir::Tensor& tensor) {
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.Int(i));
+  return values;
+}
+
+TEST(ReferencePadTest, RowsAndColumnsNotChannels) {
+  ir::Tensor y(ir::Type::kI8, {2, 3, 2});
+  ReferencePad(0, 1, 9, Counting({1, 2, 2}), y);
+  EXPECT_THAT(Values(y), ElementsAre(1, 2, 3, 4, 9, 9,  //
+                                     9, 9, 9, 9, 9, 9));
+  ir::Tensor z(ir::Type::kI8, {3, 3, 1});
+  ReferencePad(2, 0, -1, Counting({1, 1, 1}), z);
+  EXPECT_THAT(Values(z), ElementsAre(-1, -1, -1, -1, -1, -1, -1, -1, 1));
+}
+
+TEST(ReferenceBroadcastTest, NewAxesAndAxesOfOne) {
+  EXPECT_THAT(Values(ReferenceBroadcast(Counting({2}), {3, 2})), ElementsAre(1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(Values(ReferenceBroadcast(Counting({3, 1}), {3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));
+  EXPECT_THAT(Values(ReferenceBroadcast(Counting({}), {2, 1})), ElementsAre(1, 1));
+  EXPECT_THAT(Values(ReferenceBroadcast(Counting({2, 1, 2}), {2, 2, 2})),
+              ElementsAre(1, 2, 1, 2, 3, 4, 3, 4));
+  EXPECT_THAT(Values(ReferenceBroadcast(Counting({1}), {0})), ElementsAre());
+}
+
+}  // namespace
+}  // namespace polynao::kernels

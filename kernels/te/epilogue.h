@@ -1,0 +1,54 @@
+// What follows the sums of a matrix product or a convolution: bias, scale, relu, the output's type.
+#ifndef KERNELS_TE_EPILOGUE_H_
+#define KERNELS_TE_EPILOGUE_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler/te/graph.h"
+#include "compiler/te/schedule.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::kernels {
+
+// Y = cast(f32(sum + bias) * scale), then the larger of that and 0 with `relu`; an i32 output is the sums
+// (+ bias), not scaled.
+struct Epilogue {
+  bool bias = false;
+  bool relu = false;
+  double scale = 1;
+  ir::Type in = ir::Type::kI8;    // of what is multiplied
+  ir::Type sum = ir::Type::kI32;  // i32 of integers, f32 of floats
+  ir::Type out = ir::Type::kF16;
+
+  bool is_scaled() const { return out != ir::Type::kI32; }
+  // Bytes that a tile of so many results takes in NMEM, the sums among them, outputs twice, biases of
+  // `channels` channels.
+  int64_t NmemBytes(int64_t results, int64_t channels) const;
+  // Cycles of the steps on so many sums.
+  double Cycles(const isa::Machine& m, int64_t results) const;
+  // What the vector unit must do at least for each result.
+  int64_t VectorOperations() const { return bias + relu + (is_scaled() ? 1 : 0); }
+};
+
+// bias, relu, scale and out, with the same meaning for all operators.
+std::vector<OperatorAttribute> EpilogueAttributes();
+Epilogue ReadEpilogue(const Operator& op, const OperatorCase& c);
+// Types that are multiplied, and these attributes.
+absl::Status CheckEpilogue(const Operator& op, const OperatorCase& c);
+
+// The steps as tensors, each computed from the one before by one instruction on the card.
+struct EpilogueSteps {
+  std::vector<te::Tensor> tensors;
+  std::vector<const char*> instructions;
+};
+// `bias` has an element for each of the sums' last axis; empty without one.
+EpilogueSteps Append(te::Graph& g, const Epilogue& e, const te::Tensor& sums,
+                     const te::Tensor& bias);
+
+// Steps that keep their operand's type are computed in its place.
+void ReusePlaces(te::Schedule& s, const te::Tensor& sums, const EpilogueSteps& steps);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_EPILOGUE_H_

@@ -1,0 +1,389 @@
+#include "kernels/te/reduce.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "base/status.h"
+#include "compiler/target/target.h"
+#include "compiler/te/graph.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
+#include "kernels/reference/reduce.h"
+#include "kernels/te/schedule_util.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ir::Expr;
+using ir::Type;
+using te::Axis;
+using te::Schedule;
+using te::Tensor;
+
+// A case: X (outer, count, inner) becomes Y (outer, inner).
+struct Reduction {
+  ReduceOp op;
+  Type type, sum;
+  int64_t outer = 1, count = 1, inner = 1;
+
+  bool adds() const { return op == ReduceOp::kSum || op == ReduceOp::kMean; }
+  // The vector unit's instruction that takes in one more row.
+  const char* combine() const { return adds() ? "add" : op == ReduceOp::kMax ? "max" : "min"; }
+  // The one that reduces rows of a multiple of 64 elements.
+  std::string whole() const { return StrCat("reduce_", adds() ? "sum" : combine()); }
+  te::Reducer reducer() const {
+    return adds()                 ? te::Reducer::kSum
+           : op == ReduceOp::kMax ? te::Reducer::kMax
+                                  : te::Reducer::kMin;
+  }
+};
+
+// How the card goes about it. Along rows: results are few and what is reduced stands, or is brought, side
+// by side, in rows that one instruction reduces. Else row by row: neighbouring results are made
+// together, by one instruction for each of the `count` rows.
+struct Tiling {
+  bool along_rows = false;
+  // A core takes runs of `core` outer elements, `tile` at a time; or, of one outer element at a time,
+  // runs of `core` inner ones.
+  bool by_outer = true;
+  int64_t core = 1, tile = 1;
+  int64_t rows = 1;       // of `count` that are in NMEM at a time
+  bool gathered = false;  // a row is copied to where instructions may start
+  double cycles = 0;      // by PipelinedCycles
+  ScheduleChoice choice = {};
+};
+
+// What the vector unit's groups, and rows of them, are rounded up to.
+constexpr int64_t kGroup = 64;
+
+// [tensor-program reduce begin]
+struct Tensors {
+  Tensor x;
+  Tensor side;  // along rows: rows side by side, filled up to a whole group; else empty
+  Tensor wide;  // in the sum's type
+  Tensor row;   // row by row: one row of what is reduced; else empty
+  Tensor reduced;
+  Tensor mean, narrow;  // of means; in the result's type
+  Tensor output() const { return narrow ? narrow : mean ? mean : reduced; }
+};
+
+Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const Tiling& tiling) {
+  Tensors t;
+  t.x = g.Reshape(g.Placeholder("X", shape, k.type), {k.outer, k.count, k.inner});
+  const bool narrows = k.sum != k.type;
+  const te::Shape result = {k.outer, k.inner};
+  const auto name = [&](bool is_last, const char* other) { return is_last ? "Y" : other; };
+  const auto cast = [&](const Tensor& from) {
+    return g.Compute("W", from.shape(),
+                     [&](Expr a, Expr b, Expr c) { return To(k.sum, from(a, b, c)); });
+  };
+  const char* reduced = name(k.op != ReduceOp::kMean && !narrows, "S");
+  if (tiling.along_rows) {
+    const int64_t whole = RoundUp(k.count, kGroup);
+    t.side = g.Compute("P", {k.outer, k.inner, whole}, [&](Expr o, Expr i, Expr r) {
+      const Expr value = t.x(o, r, i);
+      const Expr nothing = te::Identity(k.reducer(), g.context(), k.type);
+      return whole == k.count ? value : te::Select(r < k.count, value, nothing);
+    });
+    if (narrows) t.wide = cast(t.side);
+    const Tensor from = narrows ? t.wide : t.side;
+    const te::ReduceAxis r = g.ReduceAxisOf("r", whole);
+    t.reduced = g.Compute(
+        reduced, result, [&](Expr o, Expr i) { return te::Body(k.reducer(), from(o, i, r), {r}); });
+  } else {
+    if (narrows) t.wide = cast(t.x);
+    const Tensor from = narrows ? t.wide : t.x;
+    t.row = g.Compute("G", {k.count, k.outer, k.inner},
+                      [&](Expr r, Expr o, Expr i) { return from(o, r, i); });
+    const te::ReduceAxis r = g.ReduceAxisOf("r", k.count);
+    t.reduced = g.Compute(reduced, result, [&](Expr o, Expr i) {
+      return te::Body(k.reducer(), t.row(r, o, i), {r});
+    });
+  }
+  if (k.op == ReduceOp::kMean) {
+    t.mean = g.Compute(name(!narrows, "M"), result, [&](Expr o, Expr i) {
+      const Expr sum = t.reduced(o, i);
+      return sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(k.count));
+    });
+  }
+  if (narrows) {
+    const Tensor last = t.output();
+    t.narrow = g.Compute("Y", result, [&](Expr o, Expr i) { return To(k.type, last(o, i)); });
+  }
+  return t;
+}
+
+absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
+                                    const Tiling& tiling, const isa::Machine& m) {
+  const Tensor y = t.output();
+  const Tensor x = s.CacheRead(t.x, "nmem");
+  const Tensor result = s.CacheWrite(y, "nmem");
+  (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
+  auto [core, rest] = s[y].Split(s[y].axis(tiling.by_outer ? 0 : 1), tiling.core);
+  auto [cid, tid] = s[y].Split(core, m.cores_per_cluster());
+  auto [tile, element] =
+      tiling.by_outer ? s[y].Split(rest, tiling.tile) : std::pair(s[y].axis(0), rest);
+  s[y].Reorder({cid, tid, tile, element});
+  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
+  const auto at = [&](te::Stage& reader, Axis axis, const Tensor& tensor, const char* instruction) {
+    if (!tensor) return;
+    s[tensor].ComputeAt(reader, axis).SetScope("nmem");
+    if (instruction != nullptr) s[tensor].Pragma(s[tensor].axis(0), instruction);
+  };
+  at(s[y], tile, t.narrow, "cast");
+  at(s[y], tile, t.mean, "muls");
+  te::Stage& sum = s[t.reduced];
+  if (t.mean) s[t.mean].InPlace(t.reduced);
+  if (tiling.along_rows) {
+    at(s[y], tile, t.reduced, k.whole().c_str());
+    at(s[y], tile, t.wide, "cast");
+    if (k.inner == 1 && k.count % kGroup == 0) {
+      s[t.side].ComputeInline();
+    } else {
+      at(s[y], tile, t.side, k.count % kGroup == 0 ? "memcpy" : "pad");
+    }
+    at(s[y], tile, x, "memcpy");
+  } else {
+    at(s[y], tile, t.reduced, nullptr);
+    auto [rows, row] = sum.Split(sum.reduce_axis(0), tiling.rows);
+    sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
+    sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
+    at(sum, rows, t.wide, "cast");
+    at(sum, rows, x, "memcpy");
+    if (tiling.gathered) {
+      at(sum, row, t.row, "memcpy");
+    } else {
+      s[t.row].ComputeInline();
+    }
+  }
+  s[x].DoubleBuffer();
+  s[result].DoubleBuffer();
+  return Lower(s);
+}
+// [tensor-program reduce end]
+
+TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
+  const int64_t outer = t.by_outer ? t.tile : 1;
+  const int64_t results = outer * (t.by_outer ? k.inner : t.core);
+  const int64_t elements = results * t.rows;
+  const int64_t wide_bytes =
+      OnChipBytes(results * RoundUp(t.rows, t.along_rows ? kGroup : 1), k.sum);
+  const int64_t result_bytes = OnChipBytes(results, k.sum);
+  TileNeeds needs;
+  needs.nmem_bytes = 2 * OnChipBytes(elements, k.type) + result_bytes * 3;
+  if (k.sum != k.type) {
+    needs.nmem_bytes += wide_bytes;
+    needs.compute_cycles += VectorCycles(m, wide_bytes);
+  }
+  needs.moved_bytes = elements * ir::ByteSize(k.type);
+  if (!t.by_outer && t.core < k.inner) needs.load_segments = t.rows;
+  const int64_t width = m.Get("vector.bytes");
+  if (t.along_rows) {
+    const bool is_in_place = k.inner == 1 && k.count % kGroup == 0;
+    if (!is_in_place) {
+      needs.nmem_bytes += OnChipBytes(results * RoundUp(k.count, kGroup), k.type);
+      const int64_t segment =
+          k.inner == 1 ? RoundUp(k.count * ir::ByteSize(k.type), width) : k.count * width;
+      needs.compute_cycles += VectorCycles(m, results * segment);
+    }
+    needs.compute_cycles += VectorCycles(m, wide_bytes);
+  } else {
+    const double pass = VectorCycles(m, result_bytes);
+    const double rows = static_cast<double>(t.rows);
+    if (t.gathered) {
+      needs.nmem_bytes += result_bytes;
+      needs.compute_cycles +=
+          rows * VectorCycles(m, outer * RoundUp(results / outer * ir::ByteSize(k.sum), width));
+    }
+    needs.compute_cycles += rows * pass * static_cast<double>(t.gathered ? 1 : outer);
+  }
+  needs.compute_cycles += 3 * VectorCycles(m, result_bytes);
+  return needs;
+}
+
+absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCase& c,
+                                            const isa::Machine& m) {
+  std::vector<Tiling> tilings;
+  int64_t least = INT64_MAX;
+  const auto try_one = [&](Tiling t) {
+    const TileNeeds needs = Needs(k, m, t);
+    least = std::min(least, needs.nmem_bytes);
+    t.choice = {{"rows", t.rows}, {"tile", t.by_outer ? t.tile : t.core}};
+    if (needs.nmem_bytes > m.nmem_bytes() || !Agrees(t.choice, c.schedule)) return;
+    const int64_t outer = t.by_outer ? CeilDiv(t.core, t.tile) : k.outer;
+    t.cycles = PipelinedCycles(m, outer * CeilDiv(k.count, t.rows), needs);
+    tilings.push_back(t);
+  };
+  const int64_t core_outer = CeilDiv(k.outer, m.cores());
+  for (int64_t tile : Fractions(core_outer)) {
+    // Columns are few, or there is nothing beside them: rows of one column each.
+    if (k.inner < kGroup) {
+      try_one({.along_rows = true, .core = core_outer, .tile = tile, .rows = k.count});
+    }
+    if (k.inner == 1) continue;
+    for (int64_t rows : Fractions(k.count)) {
+      Tiling t = {.core = core_outer, .tile = tile, .rows = rows, .gathered = true};
+      try_one(t);
+      t.gathered = false;
+      if (k.inner % kGroup == 0) try_one(t);
+    }
+  }
+  if (k.inner > 1) {
+    const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), kGroup);
+    for (int64_t rows : Fractions(k.count)) {
+      Tiling t = {.by_outer = false, .core = std::min(core, k.inner), .rows = rows};
+      t.gathered = t.core % kGroup != 0;
+      try_one(t);
+    }
+  }
+  if (least > m.nmem_bytes()) {
+    return absl::ResourceExhaustedError(StrCat("operator ", c.op, " ", ShapesText(c),
+                                               ": its smallest tile needs ", least,
+                                               " bytes of nmem, which has ", m.nmem_bytes()));
+  }
+  if (tilings.empty()) {
+    return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
+                        " (there are rows, tile)");
+  }
+  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
+    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+  });
+  return tilings;
+}
+
+absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Target& target) {
+  const Tensor y = t.output();
+  if (t.wide) s[t.wide].ComputeInline();
+  s[t.row].ComputeInline();
+  if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
+  if (t.mean && t.narrow) s[t.mean].ComputeInline();
+  const bool is_wide = y.shape()[0] > 1;
+  if (target.name != "interp") s[y].Parallel(s[y].axis(is_wide ? 0 : 1));
+  return Lower(s);
+}
+
+absl::StatusOr<ir::Function> Build(const Reduction& k, const OperatorCase& c,
+                                   const Target& target) {
+  te::Graph g(c.op);
+  if (target.machine == nullptr) {
+    const Tensors t = Express(g, k, c.shape, Tiling());
+    Schedule s(t.output());
+    return OnProcessor(s, t, target);
+  }
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, *target.machine));
+  const std::string type(ir::TypeName(k.sum));
+  RETURN_IF_ERROR(CheckInstructions(
+      c, target,
+      {StrCat(tilings[0].along_rows ? k.whole() : std::string(k.combine()), ".", type)}));
+  Tensors t = Express(g, k, c.shape, tilings[0]);
+  Schedule s(t.output());
+  return OnCard(s, t, k, tilings[0], *target.machine);
+}
+
+// The axes from `axis` on, `axes` of them, of which `axis` may be counted from the end.
+Reduction Along(ReduceOp op, const OperatorCase& c, int64_t axis, int64_t axes) {
+  const int64_t rank = static_cast<int64_t>(c.shape.size());
+  if (axis < 0) axis += rank;
+  Reduction k{.op = op, .type = c.dtype, .sum = c.dtype};
+  if (k.adds()) k.sum = SumType(c.dtype);
+  for (int64_t d = 0; d < rank; ++d) {
+    (d < axis ? k.outer : d < axis + axes ? k.count : k.inner) *= c.shape[d];
+  }
+  return k;
+}
+
+// A row of the table; `reduction` reads a case, `output` says the result's shape.
+Operator MakeOperator(Operator row, ReduceOp op,
+                      const std::function<Reduction(const OperatorCase&)>& reduction,
+                      const std::function<std::vector<int64_t>(const OperatorCase&)>& output) {
+  row.tensors = [output](const OperatorCase& c) {
+    return std::vector<TensorSpec>{{"X", c.dtype, c.shape}, {"Y", c.dtype, output(c)}};
+  };
+  row.work = [reduction](const OperatorCase& c) {
+    const Reduction k = reduction(c);
+    isa::Work work;
+    work.gmem_bytes = k.outer * (k.count + 1) * k.inner * ir::ByteSize(k.type);
+    work.vector_elements = k.outer * (k.count - 1) * k.inner;
+    work.vector_type = k.sum;
+    return work;
+  };
+  row.reference = [reduction, op](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                                  absl::Span<ir::Tensor> out) {
+    const Reduction k = reduction(c);
+    ReferenceReduce(op, k.outer, k.count, k.inner, in[0], out[0]);
+  };
+  row.build = [reduction](const OperatorCase& c, const Target& target) {
+    return Build(reduction(c), c, target);
+  };
+  row.schedules = [reduction](const OperatorCase& c,
+                              const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, *target.machine));
+    std::vector<ScheduleChoice> choices;
+    for (const Tiling& t : tilings) choices.push_back(t.choice);
+    return choices;
+  };
+  return row;
+}
+
+absl::Status Check(const Operator& op, const OperatorCase& c) {
+  const int64_t rank = static_cast<int64_t>(c.shape.size());
+  if (rank == 0) return WrongCase(c, "expected 1 dimension or more");
+  RETURN_IF_ERROR(CheckShapes(c, {c.shape.size()}));
+  RETURN_IF_ERROR(CheckNumber(op, c, "axis", -rank, rank - 1));
+  const int64_t axis = *AttributeInt(op, c, "axis");
+  return CheckNumber(op, c, "axes", 1, axis < 0 ? -axis : rank - axis);
+}
+
+Operator ReduceRow(const char* name, const char* doc, ReduceOp op) {
+  Operator row;
+  row.name = name;
+  row.doc = doc;
+  row.floats_only = op == ReduceOp::kMean;
+  row.shapes = {"X of 1 or more dimensions"};
+  row.attributes = {{"axis", "-1", "the first axis that goes; -1: the last one there is"},
+                    {"axes", "1", "how many neighbouring axes go"}};
+  const auto shared = std::make_shared<Operator>(row);
+  row.check = [shared, op](const OperatorCase& c) {
+    using enum Type;
+    if (op == ReduceOp::kSum) RETURN_IF_ERROR(CheckType(c, {kF16, kBF16, kF32, kF64, kI32, kI64}));
+    return Check(*shared, c);
+  };
+  const auto reduction = [shared, op](const OperatorCase& c) {
+    return Along(op, c, *AttributeInt(*shared, c, "axis"), *AttributeInt(*shared, c, "axes"));
+  };
+  const auto output = [shared](const OperatorCase& c) {
+    int64_t axis = *AttributeInt(*shared, c, "axis");
+    if (axis < 0) axis += static_cast<int64_t>(c.shape.size());
+    std::vector<int64_t> shape = c.shape;
+    shape.erase(shape.begin() + axis, shape.begin() + axis + *AttributeInt(*shared, c, "axes"));
+    return shape;
+  };
+  return MakeOperator(std::move(row), op, reduction, output);
+}
+
+Operator GlobalAveragePool() {
+  Operator row;
+  row.name = "global_avg_pool";
+  row.doc = "Y (1, 1, C) = the mean of all rows and columns of X (H, W, C); of floats";
+  row.floats_only = true;
+  row.shapes = {"image (H, W, C)"};
+  row.check = [](const OperatorCase& c) { return CheckShapes(c, {3}); };
+  return MakeOperator(
+      std::move(row), ReduceOp::kMean,
+      [](const OperatorCase& c) { return Along(ReduceOp::kMean, c, 0, 2); },
+      [](const OperatorCase& c) { return std::vector<int64_t>{1, 1, c.shape[2]}; });
+}
+
+}  // namespace
+
+std::vector<Operator> ReduceOperators() {
+  return {ReduceRow("reduce_sum", "Y = the sums of X along axes", ReduceOp::kSum),
+          ReduceRow("reduce_mean", "Y = the means of X along axes; of floats", ReduceOp::kMean),
+          ReduceRow("reduce_max", "Y = the largest elements of X along axes", ReduceOp::kMax),
+          ReduceRow("reduce_min", "Y = the smallest elements of X along axes", ReduceOp::kMin),
+          GlobalAveragePool()};
+}
+
+}  // namespace polynao::kernels

@@ -1,0 +1,107 @@
+// What the operators' checks and schedules share.
+#ifndef KERNELS_TE_SCHEDULE_UTIL_H_
+#define KERNELS_TE_SCHEDULE_UTIL_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "compiler/te/graph.h"
+#include "compiler/te/schedule.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::kernels {
+
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
+inline ir::Expr To(ir::Type type, ir::Expr value) { return value.context().Cast(type, value); }
+
+// What sums of floats and of integers of `type` are made in by the operators that add up many
+// elements: f32 for narrower floats.
+inline ir::Type SumType(ir::Type type) {
+  return type == ir::Type::kF16 || type == ir::Type::kBF16 ? ir::Type::kF32 : type;
+}
+
+// ---- checks
+
+// "operator pad 4x4: ...": wrong input that has to do with shapes or attributes.
+template <typename... Words>
+absl::Status WrongCase(const OperatorCase& c, const Words&... words) {
+  return InvalidInput("operator ", c.op, " ", ShapesText(c), ": ", words...);
+}
+
+// That the attribute is a whole number from `low` to `high`.
+absl::Status CheckNumber(const Operator& op, const OperatorCase& c, std::string_view attribute,
+                         int64_t low, int64_t high = 1 << 20);
+// That all shapes have as many dimensions as `ranks` says, in order, of 1 and more elements.
+absl::Status CheckShapes(const OperatorCase& c, const std::vector<size_t>& ranks);
+// That the type is one of `types`.
+absl::Status CheckType(const OperatorCase& c, const std::vector<ir::Type>& types);
+// That an accelerator has the instructions ("add.f32"); nothing for other targets.
+absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
+                               const std::vector<std::string>& mnemonics);
+
+// ---- tiles on the card
+
+// Bytes that a buffer of so many elements takes on chip, rounded up to the vector unit's groups.
+int64_t OnChipBytes(int64_t elements, ir::Type type);
+
+// What a tile needs: room in NMEM, of buffers that are loaded or stored twice (one copy is computed
+// while the other one is moved); bytes to and from GMEM, and of how many segments these are; cycles of the
+// vector and tensor unit.
+struct TileNeeds {
+  int64_t nmem_bytes = 0;
+  int64_t moved_bytes = 0;
+  int64_t load_segments = 1, store_segments = 1;
+  double compute_cycles = 0;
+};
+// Segments of rows x columns x channels out of a tensor of `whole` (three extents).
+int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t channels);
+
+// Cycles of one vector instruction on so many bytes of its widest operand.
+double VectorCycles(const isa::Machine& m, int64_t bytes);
+// Cycles of a core's tiles, one after the other in three stages: load, compute, store. Stated
+// simply, to choose by: a step takes as long as the units or as the core's share of GMEM, and a
+// core waits for its queues in between.
+double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
+
+// Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.
+std::vector<int64_t> Fractions(int64_t n);
+
+// How the cores of a card share an output of rows x columns x channels. Clusters take runs of
+// `cluster_rows` rows; their cores runs of `core_rows` rows of those and of `core_channels` channels,
+// and of these `channels` at a time; tiles are `rows` x `columns`. Columns and channels divide
+// the output's, so that tiles run through memory on chip without gaps; whatever part of the channels is
+// taken is whole groups of the vector unit's 64.
+struct GridTiling {
+  int64_t cluster_rows = 0, core_rows = 0, core_channels = 0;
+  int64_t rows = 0, columns = 0, channels = 0;
+  double cycles = 0;  // by PipelinedCycles
+  ScheduleChoice choice = {};
+};
+
+// All tilings of `output` (three extents) that fit NMEM and agree with the case's schedule, the
+// cheapest first. `needs` says what a tile of rows x columns x channels needs. Errors: the smallest
+// tile does not fit; there is no such schedule.
+absl::StatusOr<std::vector<GridTiling>> GridTilings(
+    const OperatorCase& c, const te::Shape& output, const isa::Machine& m,
+    const std::function<TileNeeds(int64_t rows, int64_t columns, int64_t channels)>& needs);
+
+std::vector<ScheduleChoice> Choices(const std::vector<GridTiling>& tilings);
+
+// The loops of a tiled output, bound to the card's clusters and cores.
+struct GridLoops {
+  te::Axis block;  // once for each part of the channels that a core takes
+  te::Axis tile;   // inside it
+};
+GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& t);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_SCHEDULE_UTIL_H_

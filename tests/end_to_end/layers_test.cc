@@ -1,0 +1,223 @@
+// Broadcasting, reductions, pooling, padding and matrix products on every target: values against
+// plain loops, bit for bit.
+
+#include <array>
+#include <random>
+
+#include "base/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/te/operators.h"
+#include "tools/driver/case.h"
+
+namespace polynao::driver {
+namespace {
+
+using ::testing::HasSubstr;
+
+using Strings = std::vector<std::string>;
+
+// A case in the words of the command line: "add", "7x64,64", {"f16", "f32"}, {"axis=0"}.
+struct Words {
+  std::string op;
+  std::string shape;
+  Strings types = {"f16"};
+  Strings attributes = {};
+};
+
+CaseReport MustRun(const Words& words, const std::string& type, const CaseSettings& settings) {
+  const std::string name =
+      StrCat(words.op, " ", words.shape, " ", type, " ", settings.target, " ", settings.config);
+  const absl::StatusOr<kernels::OperatorCase> c = ParseCase(
+      {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});
+  EXPECT_TRUE(c.ok()) << name << ": " << c.status();
+  if (!c.ok()) return CaseReport();
+  absl::StatusOr<CaseReport> report = RunCase(*c, settings);
+  std::string attributes;
+  for (const std::string& attribute : words.attributes) StrAppend(&attributes, " ", attribute);
+  EXPECT_TRUE(report.ok()) << name << attributes << ": " << report.status();
+  if (!report.ok()) return CaseReport();
+  EXPECT_TRUE(report->ok && report->max_abs_error == 0)
+      << name << attributes << ": off by " << report->max_abs_error;
+  return *std::move(report);
+}
+
+std::string Error(const Words& words, const CaseSettings& settings = {}) {
+  const absl::StatusOr<kernels::OperatorCase> c = ParseCase({.op = words.op,
+                                                             .shape = words.shape,
+                                                             .dtype = words.types[0],
+                                                             .attributes = words.attributes});
+  EXPECT_TRUE(c.ok()) << c.status();
+  const absl::StatusOr<CaseReport> report = RunCase(*c, settings);
+  EXPECT_FALSE(report.ok());
+  return std::string(report.status().message());
+}
+
+const Strings kVector = {"f16", "f32", "i32", "i16", "i8"};
+const Strings kWide = {"f16", "f32", "i32"};
+const Strings kFloats = {"f16", "f32"};
+
+const std::vector<Words>& BroadcastCases() {
+  static const auto* cases = new std::vector<Words>{
+      // A bias, a scale per channel.
+      {"add", "7x64,64", kVector},
+      {"sub", "33x65,65", kVector},
+      {"mul", "5x9x27,27", kVector},
+      {"max", "129x128,1x128", kVector},
+      {"div", "17x63,63", kFloats},
+      // Either operand.
+      {"sub", "64,19x64", kWide},
+      {"div", "3,100x3", kFloats},
+      // One element, or one for each row.
+      {"add", "1000,1", kVector},
+      {"sub", "1,65x3", kWide},
+      {"min", "13x17,scalar", kWide},
+      {"mul", "37x63,37x1", kVector},
+      {"sub", "37x1,37x128", kWide},
+      // Both, and in between.
+      {"add", "31x1,1x67", kWide},
+      {"mul", "5x1x16,5x7x16", kWide},
+      {"sub", "3x5x7x11,5x1x11", kWide},
+      {"add", "2x3x1x5,1x7x1", kWide},
+      {"max", "1x1,1", kWide},
+      {"add", "1,1x1x64", kWide},
+      {"add", "3x0x5,5", kWide},
+      {"mul", "0,1", kWide},
+  };
+  return *cases;
+}
+
+const std::vector<Words>& ReduceCases() {
+  static const auto* cases = [] {
+    auto* all = new std::vector<Words>;
+    for (const char* op : {"reduce_sum", "reduce_max", "reduce_min", "reduce_mean"}) {
+      const Strings types = std::string_view(op) == "reduce_mean" ? kFloats : kWide;
+      all->push_back({op, "37x64", types});
+      all->push_back({op, "1", types});
+      all->push_back({op, "19x67", types});
+      all->push_back({op, "1000", types});
+      all->push_back({op, "3x5x63", types, {"axis=1", "axes=2"}});
+      all->push_back({op, "5x7x100", types, {"axis=0"}});
+      all->push_back({op, "7x49x128", types, {"axis=1"}});
+      all->push_back({op, "7x7x65", types, {"axis=0", "axes=2"}});
+      all->push_back({op, "11x13x3", types, {"axis=-2"}});
+      all->push_back({op, "1x5", types, {"axis=0"}});
+    }
+    all->push_back({"reduce_max", "9x64", {"i8", "i16"}, {"axis=0"}});
+    all->push_back({"global_avg_pool", "7x7x256", kFloats});
+    all->push_back({"global_avg_pool", "7x5x100", kFloats});
+    all->push_back({"global_avg_pool", "1x1x1", kFloats});
+    return all;
+  }();
+  return *cases;
+}
+
+const std::vector<Words>& PoolCases() {
+  static const auto* cases = new std::vector<Words>{
+      {"max_pool2d", "16x16x64", kVector},
+      {"max_pool2d", "1x1x1", kVector, {"window=1"}},
+      {"max_pool2d", "14x13x64", kVector, {"window=3", "stride=1"}},
+      {"max_pool2d", "17x15x13", kVector, {"window=3", "stride=2"}},
+      {"max_pool2d", "17x15x64", kVector, {"window=3", "stride=2", "pad=1"}},
+      {"max_pool2d", "7x7x65", kVector, {"window=5", "stride=1", "pad=2"}},
+      {"max_pool2d", "2x3x7", kVector, {"window=2", "pad=1"}},
+      {"avg_pool2d", "16x16x64", kFloats},
+      {"avg_pool2d", "14x13x64", kFloats, {"window=3", "stride=1"}},
+      {"avg_pool2d", "17x15x13", kFloats, {"window=3", "stride=2"}},
+      {"avg_pool2d", "8x9x128", kFloats, {"window=3", "stride=1", "pad=1"}},
+      {"avg_pool2d", "7x7x31", kFloats, {"window=7", "stride=3"}},
+      {"pad", "12x13x16", kVector},
+      {"pad", "1x1x1", kVector, {"before=0", "after=3"}},
+      {"pad", "9x7x64", kVector, {"before=2", "after=0", "value=-3"}},
+      {"pad", "5x31x3", kVector, {"before=0"}},
+  };
+  return *cases;
+}
+
+const std::vector<Words>& MatmulCases() {
+  static const Strings integers = {"i8", "i16"};
+  static const auto* cases = new std::vector<Words>{
+      {"matmul", "33x64,128x64", integers},
+      {"matmul", "1x1,1x1", integers},
+      {"matmul", "17x63,65x63", integers, {"bias=1", "relu=1"}},
+      {"matmul", "64x65,63x65", integers, {"out=i8", "scale=0.3"}},
+      {"matmul", "7x128,64x128", integers, {"out=i32", "bias=1"}},
+      {"matmul", "1x512,1000x512", {"i8"}, {"bias=1", "out=f32"}},
+  };
+  return *cases;
+}
+
+void RunAll(const std::vector<Words>& cases, const Strings& targets) {
+  for (const Words& words : cases) {
+    for (const std::string& type : words.types) {
+      for (const std::string& target : targets) {
+        CaseSettings settings;
+        settings.target = target;
+        MustRun(words, type, settings);
+      }
+    }
+  }
+}
+
+TEST(LayersTest, BroadcastOnProcessors) { RunAll(BroadcastCases(), {"cpu", "interp"}); }
+TEST(LayersTest, ReduceOnProcessors) { RunAll(ReduceCases(), {"cpu", "interp"}); }
+TEST(LayersTest, PoolOnProcessors) { RunAll(PoolCases(), {"cpu", "interp"}); }
+TEST(LayersTest, MatmulOnProcessors) { RunAll(MatmulCases(), {"cpu", "interp"}); }
+
+TEST(LayersTest, TypesThatOnlyProcessorsHave) {
+  RunAll({{"add", "7x1,9", {"bf16", "f64", "u8", "i64"}},
+          {"reduce_sum", "7x9", {"bf16", "f64", "i64"}},
+          {"reduce_max", "7x9", {"bf16", "f64", "u8", "i64", "i8"}},
+          {"avg_pool2d", "5x6x7", {"bf16", "f64"}, {"pad=1"}},
+          {"max_pool2d", "5x6x7", {"bf16", "u8", "i64"}, {"pad=1"}},
+          {"pad", "3x4x5", {"bf16", "u8", "i64"}, {"value=9"}},
+          {"matmul", "5x7,9x7", {"f16", "f32"}, {"bias=1", "scale=0.3", "out=f32"}}},
+         {"cpu", "interp"});
+}
+
+TEST(LayersTest, ByWayOfC) {
+  RunAll({{"add", "7x1x5,9x5"},
+          {"reduce_mean", "5x7x9", {"f16"}, {"axis=1"}},
+          {"max_pool2d", "7x8x9", {"f16"}, {"pad=1"}},
+          {"avg_pool2d", "7x8x9"},
+          {"pad", "3x4x5"},
+          {"matmul", "5x7,9x7", {"i8"}, {"bias=1"}}},
+         {"c"});
+}
+
+TEST(LayersTest, WhatIsWrongSaysSo) {
+  EXPECT_EQ(Error({"add", "4x4,3"}),
+            "operator add 4x4,3: expected shapes that agree from the last dimension on, or are 1 "
+            "there");
+  EXPECT_THAT(Error({"add", "4x4,4,4"}), HasSubstr("expected 1 shape (any), or 2"));
+  EXPECT_THAT(Error({"relu", "4x4,4"}), HasSubstr("expected 1 shape (any), found 2"));
+  EXPECT_EQ(
+      Error({"matmul", "4x5,6x4", {"i8"}}),
+      "operator matmul 4x5,6x4: expected weights of as many elements as a row has, 5, found 4");
+  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"i32"}}), HasSubstr("expected i8, i16, f16 or f32"));
+  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}, {"out=i32"}}),
+              HasSubstr("the sum of floats is no i32"));
+  EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}}),
+              HasSubstr("mlu270 has no matrix product of that type (tensor.macs_f16 = 0)"));
+  EXPECT_EQ(Error({"reduce_sum", "4x5", {"f16"}, {"axis=2"}}),
+            "operator reduce_sum 4x5: attribute axis: expected a whole number from -2 to 1, found "
+            "'2'");
+  EXPECT_THAT(Error({"reduce_sum", "4x5", {"f16"}, {"axis=-1", "axes=2"}}),
+              HasSubstr("attribute axes: expected a whole number from 1 to 1, found '2'"));
+  EXPECT_THAT(Error({"reduce_sum", "scalar"}), HasSubstr("expected 1 dimension or more"));
+  EXPECT_THAT(Error({"reduce_sum", "4x0"}), HasSubstr("expected extents of 1 and more"));
+  EXPECT_THAT(Error({"reduce_sum", "4", {"i8"}}), HasSubstr("expected f16, bf16, f32"));
+  EXPECT_THAT(Error({"reduce_mean", "4", {"i32"}}), HasSubstr("expected f16, bf16, f32 or f64"));
+  EXPECT_THAT(Error({"max_pool2d", "4x4"}), HasSubstr("expected 3 dimensions, found 2"));
+  EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"f16"}, {"pad=2"}}),
+              HasSubstr("attribute pad: expected a whole number from 0 to 1, found '2'"));
+  EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"f16"}, {"window=5"}}),
+              HasSubstr("the window is larger than the padded image"));
+  EXPECT_THAT(Error({"pad", "4x4x4", {"i8"}, {"value=200"}}),
+              HasSubstr("attribute value: expected a value of i8, found 200"));
+  EXPECT_THAT(Error({"add", "4x4,4", {"f64"}}), HasSubstr("the card has no instruction add.f64"));
+  EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"u8"}}), HasSubstr("no instruction max.u8"));
+}
+
+}  // namespace
+}  // namespace polynao::driver
