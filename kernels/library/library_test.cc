@@ -250,6 +250,11 @@ TEST(KernelTest, WhatIsMissingSaysSo) {
     EXPECT_TRUE(absl::IsNotFound(none)) << none;
     EXPECT_THAT(std::string(none.message()),
                 HasSubstr(absl::StrCat("the ", impl, " has no kernel for 'clip'")));
+    OperatorCase broadcast = {.op = "add", .shape = {4, 5}, .operands = {{1, 5}}};
+    const absl::Status two = Find(broadcast, impl, machine).status();
+    EXPECT_TRUE(absl::IsNotFound(two)) << two;
+    broadcast.operands = {{4, 5}};
+    EXPECT_TRUE(Find(broadcast, impl, machine).ok());
     EXPECT_THAT(
         std::string(Find({.op = "add", .shape = {4}, .dtype = ir::Type::kF64}, impl, machine)
                         .status()
