@@ -134,9 +134,6 @@ class BodyReader {
         }
         return VisitChildren(s, inner_loop);
       case StmtKind::kAllocate:
-        if (inner_loop != 0) {
-          return Fail(StrCat("'", s.buffer()->name, "' is allocated in a loop inside"));
-        }
         if (!IsOnChip(s.buffer()->scope) || !IsConstantSize(s.buffer())) {
           return Fail(StrCat("'", s.buffer()->name, "' is not on chip or not of constant size"));
         }

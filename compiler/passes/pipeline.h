@@ -42,8 +42,9 @@ struct PipelineDecision {
 // `pragma "double_buffer" (3)`, for which there may be three, loads are issued before the stores of
 // the same step. All that has more than one copy then has as many as the one that has most.
 //
-// Ifs, lets and inner loops around instructions are repeated in each stage that needs them; they and
-// the scalar arguments must not read memory. Where the number of iterations is known only at run
+// Ifs, lets and inner loops around instructions are repeated in each stage that needs them, buffers
+// of inner loops then live as long as the body's; conditions, bounds and scalar arguments must not
+// read memory. Where the number of iterations is known only at run
 // time, the steps outside the steady loop stand under conditions.
 //
 // A loop over blocks inside a cluster, but outside its cores, whose body loads SMEM by the cluster's

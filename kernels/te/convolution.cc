@@ -14,6 +14,8 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/convolution.h"
+#include "kernels/te/epilogue.h"
+#include "kernels/te/grouped_convolution.h"
 #include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
@@ -489,9 +491,12 @@ std::vector<Operator> ConvolutionOperators() {
         ReadPlaces(k.h, k.ho(), k.kh, k.pad_h, k) * ReadPlaces(k.w, k.wo(), k.kw, k.pad_w, k);
     work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.in) +
                       outputs * ir::ByteSize(k.out) + (k.bias ? 4 * k.co : 0);
-    work.macs = outputs * k.filter_elements();
+    // A channel by itself is work for the vector unit: products and sums.
+    const bool is_depthwise = k.groups > 1 && k.group_ci() == 1 && k.co == k.groups;
+    work.macs = is_depthwise ? 0 : outputs * k.filter_elements();
     work.mac_type = k.in;
-    work.vector_elements = outputs * (k.bias + k.relu + (k.is_scaled() ? 1 : 0));
+    const int64_t steps = k.bias + k.relu + (k.is_scaled() ? 1 : 0);
+    work.vector_elements = outputs * (steps + (is_depthwise ? 2 * k.filter_elements() - 1 : 0));
     work.vector_type = Type::kF32;
     return work;
   };
@@ -500,11 +505,17 @@ std::vector<Operator> ConvolutionOperators() {
     const Conv k = conv(c);
     ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
   };
-  row.build = [conv](const OperatorCase& c, const Target& target) {
-    return Build(conv(c), c, target);
+  row.build = [conv, shared](const OperatorCase& c, const Target& target) {
+    const Conv k = conv(c);
+    if (k.groups == 1 || target.machine == nullptr) return Build(k, c, target);
+    return BuildGroupedConvolution(k, ReadEpilogue(*shared, c), c, target);
   };
-  row.schedules = [conv](const OperatorCase& c,
-                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+  row.schedules = [conv, shared](
+                      const OperatorCase& c,
+                      const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+    if (conv(c).groups != 1) {
+      return GroupedConvolutionSchedules(conv(c), ReadEpilogue(*shared, c), c, target);
+    }
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
                      Tilings(conv(c), *target.machine, c.schedule));
     std::vector<ScheduleChoice> choices;

@@ -17,7 +17,7 @@ int64_t Epilogue::NmemBytes(int64_t results, int64_t channels) const {
 }
 
 double Epilogue::Cycles(const isa::Machine& m, int64_t results) const {
-  const int steps = bias + relu + (is_scaled() ? 3 : 0);
+  const int steps = bias + relu + (is_scaled() ? 2 : 0);
   return steps * VectorCycles(m, results * 4);
 }
 
@@ -58,20 +58,30 @@ EpilogueSteps Append(te::Graph& g, const Epilogue& e, const Tensor& sums, const 
   EpilogueSteps steps;
   const auto step = [&](const char* name, const char* instruction, const auto& value) {
     const Tensor last = steps.tensors.empty() ? sums : steps.tensors.back();
-    steps.tensors.push_back(g.Compute(
-        name, last.shape(), [&](const te::Axes& at) { return value(last(at), at.back()); }));
+    steps.tensors.push_back(
+        g.Compute(name, last.shape(), [&](const te::Axes& at) { return value(last(at), at); }));
     steps.instructions.push_back(instruction);
   };
-  if (e.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + bias(c); });
-  if (e.is_scaled()) {
-    if (e.sum != Type::kF32) step("R", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
-    if (e.scale != 1) {
-      step("RS", "muls", [&](Expr v, Expr) { return v * ir::ConstantLike(v, e.scale); });
-    }
+  if (e.bias) {
+    const bool is_whole = bias.rank() == sums.rank();
+    step("SB", is_whole ? "add" : "row_add", [&](Expr v, const te::Axes& at) {
+      return v + bias(te::Axes(at.end() - static_cast<ptrdiff_t>(bias.rank()), at.end()));
+    });
   }
-  if (e.relu) step("RR", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
-  if (e.is_scaled() && e.out != Type::kF32) {
-    step("Y", "cast", [&](Expr v, Expr) { return To(e.out, v); });
+  const auto wide = [](Expr v) { return v.type() == Type::kF32 ? v : To(Type::kF32, v); };
+  if (e.is_scaled() && e.sum != Type::kF32 && e.scale == 1) {
+    step("R", "cast", [&](Expr v, const te::Axes&) { return wide(v); });
+  }
+  if (e.is_scaled() && (e.scale != 1 || e.out != Type::kF32)) {
+    const char* scaling = e.sum == e.out ? "muls" : "rescale";
+    step("Y", e.scale == 1 ? "cast" : scaling, [&](Expr v, const te::Axes&) {
+      v = wide(v);
+      if (e.scale != 1) v = v * ir::ConstantLike(v, e.scale);
+      return e.out == Type::kF32 ? v : To(e.out, v);
+    });
+  }
+  if (e.relu) {
+    step("YR", "maxs", [](Expr v, const te::Axes&) { return ir::Max(v, ir::ConstantLike(v, 0)); });
   }
   return steps;
 }

@@ -42,7 +42,7 @@ struct EpilogueSteps {
   std::vector<te::Tensor> tensors;
   std::vector<const char*> instructions;
 };
-// `bias` has an element for each of the sums' last axis; empty without one.
+// `bias` has the sums' last dimensions, or all of them; empty without one.
 EpilogueSteps Append(te::Graph& g, const Epilogue& e, const te::Tensor& sums,
                      const te::Tensor& bias);
 

@@ -53,7 +53,11 @@ struct Pool : PoolLayer {
 
   // Whether the elements of a window's place in all windows of a row stand side by side, from a
   // multiple of the vector unit's group on.
-  bool runs_through() const { return stride == 1 && c % 64 == 0; }
+  bool runs_through() const {
+    return stride == 1 && c % 64 == 0 && c * ir::ByteSize(sum) % kOnChipAlignment == 0;
+  }
+  // Means of one element are that element.
+  bool has_mean() const { return !is_max && window > 1; }
   const char* combine() const { return is_max ? "max" : "add"; }
 };
 
@@ -189,8 +193,8 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const PoolTensors& t, cons
   if (k.pad == 0) s[t.padded].ComputeInline();
   if (t.wide) s[t.wide].ComputeInline();
   s[t.place].ComputeInline();
-  if (t.mean) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
-  if (t.narrow) s[t.mean].ComputeInline();
+  if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
+  if (t.mean && t.narrow) s[t.mean].ComputeInline();
   if (target.name != "interp") s[y].Parallel(s[y].axis(0));
   return Lower(s);
 }

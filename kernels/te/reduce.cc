@@ -28,11 +28,17 @@ struct Reduction {
   Type type, sum;
   int64_t outer = 1, count = 1, inner = 1;
 
+  // Means of one element are that element.
+  bool has_mean() const { return op == ReduceOp::kMean && count > 1; }
   bool adds() const { return op == ReduceOp::kSum || op == ReduceOp::kMean; }
   // The vector unit's instruction that takes in one more row.
   const char* combine() const { return adds() ? "add" : op == ReduceOp::kMax ? "max" : "min"; }
   // The one that reduces rows of a multiple of 64 elements.
   std::string whole() const { return StrCat("reduce_", adds() ? "sum" : combine()); }
+  // Whether rows of so many results start where instructions may.
+  bool IsAligned(int64_t results) const {
+    return results % 64 == 0 && results * ir::ByteSize(sum) % kOnChipAlignment == 0;
+  }
   te::Reducer reducer() const {
     return adds()                 ? te::Reducer::kSum
            : op == ReduceOp::kMax ? te::Reducer::kMax
@@ -73,13 +79,12 @@ Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const 
   Tensors t;
   t.x = g.Reshape(g.Placeholder("X", shape, k.type), {k.outer, k.count, k.inner});
   const bool narrows = k.sum != k.type;
+  const char* reduced = k.has_mean() || narrows ? "S" : "Y";
   const te::Shape result = {k.outer, k.inner};
-  const auto name = [&](bool is_last, const char* other) { return is_last ? "Y" : other; };
   const auto cast = [&](const Tensor& from) {
     return g.Compute("W", from.shape(),
                      [&](Expr a, Expr b, Expr c) { return To(k.sum, from(a, b, c)); });
   };
-  const char* reduced = name(k.op != ReduceOp::kMean && !narrows, "S");
   if (tiling.along_rows) {
     const int64_t whole = RoundUp(k.count, kGroup);
     t.side = g.Compute("P", {k.outer, k.inner, whole}, [&](Expr o, Expr i, Expr r) {
@@ -102,8 +107,8 @@ Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const 
       return te::Body(k.reducer(), t.row(r, o, i), {r});
     });
   }
-  if (k.op == ReduceOp::kMean) {
-    t.mean = g.Compute(name(!narrows, "M"), result, [&](Expr o, Expr i) {
+  if (k.has_mean()) {
+    t.mean = g.Compute(narrows ? "M" : "Y", result, [&](Expr o, Expr i) {
       const Expr sum = t.reduced(o, i);
       return sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(k.count));
     });
@@ -150,7 +155,9 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
     auto [rows, row] = sum.Split(sum.reduce_axis(0), tiling.rows);
     sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
     sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
-    at(sum, rows, t.wide, "cast");
+    // Rows of which a core computes a part have gaps between them: they are cast one by one.
+    const bool has_gaps = !tiling.by_outer && k.inner % tiling.core != 0 && !tiling.gathered;
+    at(sum, has_gaps ? row : rows, t.wide, "cast");
     at(sum, rows, x, "memcpy");
     if (tiling.gathered) {
       at(sum, row, t.row, "memcpy");
@@ -227,14 +234,14 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
       Tiling t = {.core = core_outer, .tile = tile, .rows = rows, .gathered = true};
       try_one(t);
       t.gathered = false;
-      if (k.inner % kGroup == 0) try_one(t);
+      if (k.IsAligned(k.inner)) try_one(t);
     }
   }
   if (k.inner > 1) {
     const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), kGroup);
     for (int64_t rows : Fractions(k.count)) {
       Tiling t = {.by_outer = false, .core = std::min(core, k.inner), .rows = rows};
-      t.gathered = t.core % kGroup != 0;
+      t.gathered = !k.IsAligned(t.core);
       try_one(t);
     }
   }

@@ -5,6 +5,8 @@
 #include <random>
 
 #include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
@@ -147,6 +149,25 @@ const std::vector<Words>& MatmulCases() {
   return *cases;
 }
 
+// Convolutions of channels in groups, and of each channel by itself.
+const std::vector<Words>& GroupCases() {
+  static const Strings integers = {"i8", "i16"};
+  static const Strings all = {"i8", "i16", "f16", "f32"};
+  static const auto* cases = new std::vector<Words>{
+      {"conv2d", "9x11x64,64x3x3x1", all, {"groups=64"}},
+      {"conv2d", "13x8x128,128x3x3x1", all, {"groups=128", "stride=2", "bias=1", "relu=1"}},
+      {"conv2d", "13x11x27,27x3x3x1", all, {"groups=27", "bias=1", "out=i8", "scale=0.3"}},
+      {"conv2d", "7x7x65,65x5x5x1", {"i8"}, {"groups=65", "pad=0", "out=i32", "bias=1"}},
+      {"conv2d", "9x9x64,64x3x3x1", {"f32"}, {"groups=64", "dilation=2", "out=f32"}},
+      {"conv2d", "1x1x3,3x1x1x1", all, {"groups=3"}},
+      {"conv2d", "14x13x64,64x3x3x32", integers, {"groups=2"}},
+      {"conv2d", "9x7x24,36x3x3x2", integers, {"groups=12", "stride=2", "bias=1", "relu=1"}},
+      {"conv2d", "13x11x12,24x3x3x1", integers, {"groups=12", "out=f32", "bias=1"}},
+      {"conv2d", "5x6x4,130x1x1x2", {"i8"}, {"groups=2", "out=i32"}},
+  };
+  return *cases;
+}
+
 void RunAll(const std::vector<Words>& cases, const Strings& targets) {
   for (const Words& words : cases) {
     for (const std::string& type : words.types) {
@@ -159,10 +180,55 @@ void RunAll(const std::vector<Words>& cases, const Strings& targets) {
   }
 }
 
+// Stores that are left in the program for the card: each is element by element code of the scalar unit.
+int64_t ScalarStores(const Words& words, const std::string& type, const CaseSettings& settings) {
+  const absl::StatusOr<kernels::OperatorCase> c = ParseCase(
+      {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});
+  const absl::StatusOr<isa::Machine> machine = LoadMachine(settings.config, settings.overrides);
+  const absl::StatusOr<Target> target = MakeTarget("diannao", &*machine);
+  absl::StatusOr<ir::Function> function = (*kernels::FindOperator(*c))->build(*c, *target);
+  if (!function.ok() || !RunPasses(*function, *PipelineFor(*target), *target).ok()) return -1;
+  int64_t stores = 0;
+  ir::ForEachStmt(function->body, [&](ir::Stmt s) {
+    stores += s.Is(ir::StmtKind::kStore);
+    return true;
+  });
+  return stores;
+}
+
+void RunOnCard(const std::vector<Words>& cases, const Strings& configs) {
+  for (const Words& words : cases) {
+    for (const std::string& config : configs) {
+      for (const std::string& type : words.types) {
+        CaseSettings settings;
+        settings.config = config;
+        MustRun(words, type, settings);
+        EXPECT_EQ(ScalarStores(words, type, settings), 0)
+            << words.op << " " << words.shape << " " << type << " " << config;
+      }
+    }
+  }
+}
+
+TEST(LayersTest, BroadcastOnTheCard) { RunOnCard(BroadcastCases(), {"mlu270", "unit"}); }
+TEST(LayersTest, ReduceOnTheCard) { RunOnCard(ReduceCases(), {"mlu270", "unit"}); }
+TEST(LayersTest, PoolOnTheCard) { RunOnCard(PoolCases(), {"mlu270", "unit"}); }
+TEST(LayersTest, MatmulOnTheCard) { RunOnCard(MatmulCases(), {"mlu270", "mlu370"}); }
+
+TEST(LayersTest, GroupsOnTheCard) {
+  for (const Words& words : GroupCases()) {
+    // MLU270 multiplies floats by the vector unit only, MLU370 by both.
+    const bool is_depthwise = words.shape.ends_with("x1") && !words.shape.ends_with("24x3x3x1");
+    RunOnCard({words}, is_depthwise ? Strings{"mlu270", "unit"} : Strings{"mlu270", "mlu370"});
+  }
+}
+
 TEST(LayersTest, BroadcastOnProcessors) { RunAll(BroadcastCases(), {"cpu", "interp"}); }
 TEST(LayersTest, ReduceOnProcessors) { RunAll(ReduceCases(), {"cpu", "interp"}); }
 TEST(LayersTest, PoolOnProcessors) { RunAll(PoolCases(), {"cpu", "interp"}); }
 TEST(LayersTest, MatmulOnProcessors) { RunAll(MatmulCases(), {"cpu", "interp"}); }
+
+TEST(LayersTest, GroupsOnProcessors) { RunAll(GroupCases(), {"cpu", "interp"}); }
 
 TEST(LayersTest, TypesThatOnlyProcessorsHave) {
   RunAll({{"add", "7x1,9", {"bf16", "f64", "u8", "i64"}},
