@@ -130,8 +130,8 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
     } else {
       Print(search);
     }
-    StrAppend(&lines,
-              kernels::TuningLine(search.operator_case, machine, search.trials[0].choice), "\n");
+    StrAppend(&lines, kernels::TuningLine(search.operator_case, machine, search.trials[0].choice),
+              "\n");
   }
   if (flags.json) std::cout << (cases.size() == 1 ? json[0] : json).dump(2) << std::endl;
   if (!flags.save.empty() && ok) {
