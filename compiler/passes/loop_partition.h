@@ -30,21 +30,28 @@ struct LoopPartitionOptions {
 struct LoopPartitionStats {
   struct Guard {
     std::string condition;
-    arith::Intervals
-        always;  // values of the loop variable for which the condition holds throughout,
-    arith::Intervals never;  // and for which it never holds
-    bool taken;              // false if its pieces did not fit a limit
+    // Values of the loop variable for which the condition holds throughout, and for which it never
+    // holds. Empty if they are not constant; the texts below tell them all the same.
+    arith::Intervals always = {};
+    arith::Intervals never = {};
+    // The paper's T, F and B: always, never, and the rest, where it depends on other variables.
+    // "[0, 3]" holds 3, "[0, n)" does not hold n, and ".." is the loop's own bound.
+    std::string true_set, false_set, both_set;
+    bool taken = true;  // false if its pieces did not fit a limit
   };
   struct Loop {
     std::string variable;
-    arith::Interval range;
-    std::vector<Guard> guards;
-    arith::Intervals pieces;  // in order; adjacent ones differ in some guard
+    std::string bounds;  // "[0, 3]"; "[0, n)"
+    std::vector<Guard> guards = {};
+    // In order; adjacent ones differ in some guard. Intervals only where constant.
+    arith::Intervals pieces = {};
+    std::vector<std::string> piece_bounds = {};
   };
   std::vector<Loop> loops;  // with at least one guard that is constant somewhere
   int64_t isl_questions = 0;
 
-  // One line per guard: "tid in [0, 3]: i < 14: always [0, 2], never none; pieces [0, 2] [3, 3]".
+  // One line per loop and guard:
+  //   tid in [0, 3]: tid * 4 + j < 14: T [0, 2], F none, B [3, 3]; pieces [0, 2] [3, 3]
   std::string ToString() const;
 };
 
