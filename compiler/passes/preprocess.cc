@@ -33,6 +33,7 @@ using ir::Type;
 using ir::Var;
 
 constexpr std::string_view kPad = "pad";
+constexpr std::string_view kRagged = "ragged";
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -325,7 +326,7 @@ class Preprocessor {
     ir::ForEachStmt(function_.body, [&](Stmt s) {
       if (found || !s.Is(StmtKind::kPragma)) return !found;
       const Family* family = FindFamily(s.name());
-      found = s.name() == kPad || (family != nullptr && family->reduces);
+      found = s.name() == kPad || s.name() == kRagged || (family != nullptr && family->reduces);
       return !found;
     });
     return found;

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "isa/machine.h"
+#include "kernels/library/expert.h"
 #include "kernels/library/kernel.h"
 
 namespace polynao::kernels {
@@ -42,6 +43,8 @@ absl::StatusOr<ConvCase> ReadConvCase(const OperatorCase& c, const Target& targe
 int64_t BankBytes(const isa::Machine& machine);
 
 absl::StatusOr<HandWrittenKernel> FindLibraryConv2d(const OperatorCase& c, const Target& target);
+absl::StatusOr<HandWrittenKernel> FindExpertConv2d(const OperatorCase& c, const Target& target,
+                                                   const MeasureKernel& measure);
 
 }  // namespace polynao::kernels
 

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "isa/machine.h"
+#include "kernels/library/conv2d.h"
 #include "kernels/library/kernels_text.h"
 
 namespace polynao::kernels {
@@ -87,7 +88,8 @@ absl::StatusOr<HandWrittenKernel> ElementwiseKernel(
 
 absl::StatusOr<HandWrittenKernel> FindExpertKernel(const OperatorCase& c, const Target& target,
                                                    const MeasureKernel& measure) {
-  RETURN_IF_ERROR(FindOperator(c).status());
+  ASSIGN_OR_RETURN(const Operator* op, FindOperator(c));
+  if (op->name == "conv2d") return FindExpertConv2d(c, target, measure);
   ASSIGN_OR_RETURN(const ElementwiseKind kind, FindElementwiseKind(c, target, "the expert"));
   int64_t count = 1;
   for (int64_t extent : c.shape) count *= extent;

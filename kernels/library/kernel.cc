@@ -29,6 +29,9 @@ absl::StatusOr<ElementwiseKind> FindElementwiseKind(const OperatorCase& c, const
   } else if (!kind.with_scalar && !Contains(kUnary, c.op)) {
     return absl::NotFoundError(StrCat(who, " has no kernel for '", c.op, "'"));
   }
+  if (!c.operands.empty() && c.operands[0] != c.shape) {
+    return absl::NotFoundError(StrCat(who, " has no kernel for '", c.op, "' of two shapes"));
+  }
   const std::string instruction = StrCat(c.op, ".", ir::TypeName(c.dtype));
   if (target.instructions->Find(instruction) == nullptr) {
     return InvalidInput("operator ", c.op, " of ", ir::TypeName(c.dtype),

@@ -32,8 +32,8 @@ struct ElementwiseKind {
   int inputs = 1;
   bool with_scalar = false;
 };
-// Errors: NotFound with `who` ("the library") if there is none of that name; the card lacks an
-// instruction for the case's type.
+// Errors: NotFound with `who` ("the library") if there is none of that name, or none that broadcasts; the
+// card lacks an instruction for the case's type.
 absl::StatusOr<ElementwiseKind> FindElementwiseKind(const OperatorCase& c, const Target& target,
                                                     std::string_view who);
 

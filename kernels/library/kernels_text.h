@@ -13,6 +13,7 @@ std::string_view Conv2dKernelText();  // conv2d.nasm
 
 std::string_view ExpertBinaryKernelText();  // expert_binary.nasm
 std::string_view ExpertUnaryKernelText();   // expert_unary.nasm
+std::string_view ExpertConv2dKernelText();  // expert_conv2d.nasm
 std::string_view ExpertPartitionText();     // expert_partition.nasm: put into both
 
 }  // namespace polynao::kernels

@@ -16,6 +16,7 @@
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -277,19 +278,26 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
     t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
     for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
       t.block = std::min(block, k.co);
-      t.shared = cost.SmemBytes(t) <= m.smem_bytes();
-      for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
-        for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
-          t.columns = CeilDiv(t.core_columns, parts);
-          t.choice = {
-              {"across", across}, {"block", t.block}, {"columns", t.columns}, {"rows", t.rows}};
-          const int64_t nmem = cost.NmemBytes(t);
-          const int64_t wmem = cost.WmemBytes(t);
-          least_nmem = std::min(least_nmem, nmem);
-          least_wmem = std::min(least_wmem, wmem);
-          if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted)) continue;
-          t.cycles = cost.Cycles(t);
-          tilings.push_back(t);
+      for (const bool shared : {true, false}) {
+        t.shared = shared;
+        if (shared && cost.SmemBytes(t) > m.smem_bytes()) continue;
+        for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
+          for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
+            t.columns = CeilDiv(t.core_columns, parts);
+            t.choice = {{"across", across},
+                        {"block", t.block},
+                        {"columns", t.columns},
+                        {"rows", t.rows},
+                        {"shared", shared}};
+            const int64_t nmem = cost.NmemBytes(t);
+            const int64_t wmem = cost.WmemBytes(t);
+            least_nmem = std::min(least_nmem, nmem);
+            least_wmem = std::min(least_wmem, wmem);
+            if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted))
+              continue;
+            t.cycles = cost.Cycles(t);
+            tilings.push_back(t);
+          }
         }
       }
     }
@@ -301,7 +309,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   }
   if (tilings.empty()) {
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
-                        " (there are across, block, columns, rows)");
+                        " (there are across, block, columns, rows, shared)");
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
@@ -360,8 +368,7 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
   return Lower(s);
 }
 
-absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
-                                   const Target& target) {
+absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   Schedule s(t.steps.empty() ? t.sums : t.steps.back());
@@ -372,8 +379,12 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const ScheduleChoice& wanted,
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
-  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, wanted));
-  Tiling tiling = tilings[0];
+  absl::StatusOr<std::vector<Tiling>> tilings =
+      Tilings(k, *target.machine, WantedSchedule(c, *target.machine));
+  // Tuned for a schedule that there was once.
+  if (!tilings.ok() && c.schedule.empty()) tilings = Tilings(k, *target.machine, {});
+  RETURN_IF_ERROR(tilings.status());
+  Tiling tiling = (*tilings)[0];
   tiling.rotation = Rotation(k, tiling, *target.machine);
   return OnCard(s, t, tiling);
 }
@@ -496,7 +507,7 @@ std::vector<Operator> ConvolutionOperators() {
   };
   row.build = [conv, shared](const OperatorCase& c, const Target& target) {
     const Conv k = conv(c);
-    if (k.groups == 1 || target.machine == nullptr) return Build(k, c.schedule, target);
+    if (k.groups == 1 || target.machine == nullptr) return Build(k, c, target);
     return BuildGroupedConvolution(k, ReadEpilogue(*shared, c), c, target);
   };
   row.schedules = [conv, shared](

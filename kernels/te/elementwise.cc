@@ -1,6 +1,7 @@
 #include "kernels/te/elementwise.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/status.h"
 #include "compiler/target/target.h"
@@ -9,6 +10,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/te/broadcast.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -56,7 +58,11 @@ int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 struct Tiling {
   int64_t run = 0;
   int64_t tile = 0;
+  // Each core starts with the tile after its neighbour's first: with tiles of different sizes cores
+  // drift apart, so that GMEM serves some while others wait.
+  bool rotate = false;
   double cycles = 0;  // by the cost model
+  ScheduleChoice choice = {};
 };
 
 // What a tiling costs, to choose by. GMEM is shared by all cores and busy all the time, but before
@@ -81,14 +87,21 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
   const int64_t largest = std::max<int64_t>(64, room / bytes / 64 * 64);
   std::vector<Tiling> tilings;
-  for (int64_t parts = CeilDiv(run, largest); parts <= CeilDiv(run, largest) + 8; ++parts) {
-    Tiling t = {.run = run, .tile = RoundUp(CeilDiv(run, parts), 64)};
-    if (t.tile > largest || (!tilings.empty() && tilings.back().tile == t.tile)) continue;
-    t.cycles = Cycles(op, t, bytes, m);
-    tilings.push_back(t);
+  // Quarters of the largest tile, a half, a third, ... of the run: some leave a short tile at the end.
+  const int64_t least = 4 * CeilDiv(run, largest);
+  for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
+    for (const bool rotate : {false, true}) {
+      Tiling t = {.run = run, .tile = RoundUp(CeilDiv(4 * run, quarters), 64), .rotate = rotate};
+      t.choice = {{"rotate", rotate}, {"tile", t.tile}};
+      const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
+      if (t.tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
+      // Only equal tiles are safe without measuring them.
+      t.cycles = Cycles(op, t, bytes, m) + (rotate || quarters % 4 != 0 ? 1e6 : 0);
+      tilings.push_back(t);
+    }
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::pair(a.cycles, b.tile) < std::pair(b.cycles, a.tile);
+    return std::tuple(a.cycles, b.tile, a.rotate) < std::tuple(b.cycles, a.tile, b.rotate);
   });
   return tilings;
 }
@@ -96,11 +109,14 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
 // The cheapest tiling, or the one that the case asks for.
 absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
                                     const isa::Machine& m) {
-  for (const Tiling& t : Tilings(op, k, m)) {
-    if (Agrees({{"tile", t.tile}}, k.schedule)) return t;
+  const std::vector<Tiling> tilings = Tilings(op, k, m);
+  const ScheduleChoice wanted = WantedSchedule(k, m);
+  for (const Tiling& t : tilings) {
+    if (Agrees(t.choice, wanted)) return t;
   }
+  if (k.schedule.empty()) return tilings[0];  // tuned for a schedule that there was once
   return InvalidInput("operator ", k.op, ": no schedule that fits has ", ChoiceText(k.schedule),
-                      " (there is tile)");
+                      " (there are rotate, tile)");
 }
 
 // [tensor-program binary unary begin]
@@ -167,8 +183,10 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   v.back() = s.CacheWrite(y, "nmem");
   auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
   auto [cid, tid] = s[y].Split(core, target.machine->cores_per_cluster());
-  auto [tile, element] = s[y].Split(rest, t.tile);
+  auto [tile_in_order, element] = s[y].Split(rest, t.tile);
+  const Axis tile = t.rotate ? s[y].Rotate(tile_in_order, tid, 1) : tile_in_order;
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
+  if (t.rotate) s[y].Pragma(tile, "ragged");
   for (size_t i = 0; i < v.size(); ++i) {
     s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
   }
@@ -226,8 +244,7 @@ Operator MakeOperator(Elementwise op, Reference reference,
   row.schedules = [op](const OperatorCase& c, const Target& target) {
     std::vector<ScheduleChoice> choices;
     for (const Tiling& t : Tilings(op, c, *target.machine)) {
-      const ScheduleChoice choice = {{"tile", t.tile}};
-      if (Agrees(choice, c.schedule)) choices.push_back(choice);
+      if (Agrees(t.choice, c.schedule)) choices.push_back(t.choice);
     }
     return choices;
   };

@@ -39,6 +39,8 @@ struct OperatorCase {
   std::map<std::string, std::string, std::less<>> attributes = {};
   // Choices that are taken out of the schedule's hands: nao run ... --schedule rows=7.
   ScheduleChoice schedule = {};
+  // Whether schedules of earlier searches are taken (tuned.h), where there are some.
+  bool use_tuned = true;
 };
 
 // A number or word that shapes an operator: --attr=stride=2.

@@ -194,6 +194,12 @@ TEST(ConvolutionTest, RandomCases) {
 
 TEST(ConvolutionTest, HandWritten) {
   CaseSettings settings;
+  settings.impl = "expert";
+  const kernels::OperatorCase whole = Conv("13x11x70,72x3x3x70");
+  const absl::StatusOr<CaseReport> expert = RunCase(whole, settings);
+  ASSERT_TRUE(expert.ok()) << expert.status();
+  EXPECT_TRUE(expert->ok) << expert->max_abs_error;
+  EXPECT_EQ(expert->host_step, "") << "it pads on the card";
   settings.impl = "library";
   for (const char* pad : {"same", "0"}) {
     const kernels::OperatorCase c = Conv("13x11x70,72x3x3x70", ir::Type::kI8, {{"pad", pad}});

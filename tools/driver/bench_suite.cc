@@ -24,15 +24,27 @@ struct Implementation {
   std::string name;                  // of the row
   std::string impl;                  // of CaseSettings
   std::vector<std::string> without;  // passes
+  bool use_tuned = true;
+  bool use_smem = true;
+  std::vector<std::string> words = {};  // what is left out, as the row is named
 };
 
-// "partition,tensorize" -> without-loop_partition,tensorize.
+// "partition,tensorize" -> without-loop_partition,tensorize. Besides passes, what schedules may do
+// without: "smem", filters by way of SMEM, and "tuning", schedules of earlier searches.
 absl::StatusOr<Implementation> ParseAblation(const std::string& list,
                                              const std::vector<PassSpec>& pipeline) {
   Implementation result = {.name = "", .impl = benchmarks::kCompiled, .without = {}};
   const std::vector<std::string> words = absl::StrSplit(list, ',');
   for (const std::string& word : words) {
-    const std::string name = word == "partition" ? "loop_partition" : word;
+    if (word == "tuning" || word == "smem") {
+      (word == "tuning" ? result.use_tuned : result.use_smem) = false;
+      result.words.push_back(word);
+      continue;
+    }
+    const std::string name = word == "partition"          ? "loop_partition"
+                             : word == "preprocessing"    ? "preprocess"
+                             : word == "double_buffering" ? "pipeline"
+                                                          : word;
     const auto is_pass = [&](const PassSpec& pass) { return pass.name == name; };
     if (std::none_of(pipeline.begin(), pipeline.end(), is_pass)) {
       std::vector<std::string> names;
@@ -45,8 +57,9 @@ absl::StatusOr<Implementation> ParseAblation(const std::string& list,
                           "'; there are: ", absl::StrJoin(names, ", "));
     }
     result.without.push_back(name);
+    result.words.push_back(name);
   }
-  result.name = StrCat("without-", absl::StrJoin(result.without, ","));
+  result.name = StrCat("without-", absl::StrJoin(result.words, ","));
   return result;
 }
 
@@ -92,6 +105,9 @@ absl::StatusOr<CaseReport> RunRowCase(const Row& row, const Implementation& impl
   case_settings.overrides = settings.overrides;
   case_settings.seed = settings.seed;
   case_settings.without = implementation.without;
+  c.use_tuned = implementation.use_tuned;
+  // What the cost model chooses without it; elementwise operators never use SMEM.
+  if (!implementation.use_smem && row.suite_case.op_class == "conv") c.schedule = {{"shared", 0}};
   return RunCase(c, case_settings);
 }
 

@@ -133,6 +133,7 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
   OperatorCase c;
   c.op = text.op;
   c.scalar = text.scalar;
+  c.use_tuned = !text.untuned;
   RETURN_IF_ERROR(kernels::ParseShapes(text.shape, c));
   const std::optional<ir::Type> type = ir::ParseType(text.dtype);
   if (!type) {

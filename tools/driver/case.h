@@ -41,6 +41,7 @@ struct CaseText {
   std::optional<double> scalar = {};
   std::vector<std::string> attributes = {};  // "stride=2"
   std::vector<std::string> schedule = {};    // "tile=4096"
+  bool untuned = false;                      // OperatorCase::use_tuned
 };
 
 // The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an

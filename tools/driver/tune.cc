@@ -6,17 +6,21 @@
 #include <memory>
 
 #include "base/status.h"
+#include "benchmarks/suites.h"
+#include "kernels/te/tuned.h"
 #include "tools/driver/case.h"
 #include "tools/driver/commands.h"
+#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
 
 struct TuneFlags {
-  CaseText text;
+  CaseText text;  // its operator may be a suite
   CaseSettings settings;
   int top = 16;
   bool json = false;
+  std::string save;
 };
 
 struct Trial {
@@ -25,63 +29,116 @@ struct Trial {
   CaseReport report;
 };
 
-absl::StatusOr<bool> Tune(const TuneFlags& flags) {
-  if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.text));
+struct Search {
+  kernels::OperatorCase operator_case;
+  size_t candidates = 0;
+  std::vector<Trial> trials;  // the fastest first
+  bool ok() const {
+    return std::all_of(trials.begin(), trials.end(),
+                       [](const Trial& trial) { return trial.report.ok; });
+  }
+};
+
+absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const CaseText& text,
+                                       const Target& target) {
+  Search search;
+  ASSIGN_OR_RETURN(search.operator_case, ParseCase(text));
+  kernels::OperatorCase c = search.operator_case;
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
-  ASSIGN_OR_RETURN(isa::Machine machine,
-                   LoadMachine(flags.settings.config, flags.settings.overrides));
-  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
   if (!op->schedules) {
     return InvalidInput("tune: the schedule of operator ", op->name, " has nothing to choose");
   }
   ASSIGN_OR_RETURN(std::vector<kernels::ScheduleChoice> choices, op->schedules(c, target));
+  search.candidates = choices.size();
   const size_t count = std::min(choices.size(), static_cast<size_t>(flags.top));
-  std::vector<Trial> trials;
-  bool ok = true;
   for (size_t i = 0; i < count; ++i) {
     c.schedule = choices[i];
     Trial trial = {.choice = choices[i], .rank = i + 1, .report = {}};
     ASSIGN_OR_RETURN(trial.report, RunCase(c, flags.settings));
-    ok = ok && trial.report.ok;
     if (isatty(STDERR_FILENO) != 0) {
-      std::fprintf(stderr, "[%zu/%zu] %s: %lld cycles\n", i + 1, count,
-                   kernels::ChoiceText(trial.choice).c_str(),
+      std::fprintf(stderr, "[%zu/%zu] %s %s %s: %lld cycles\n", i + 1, count, c.op.c_str(),
+                   kernels::ShapesText(c).c_str(), kernels::ChoiceText(trial.choice).c_str(),
                    static_cast<long long>(trial.report.simulated->cycles));
     }
-    trials.push_back(std::move(trial));
+    search.trials.push_back(std::move(trial));
   }
-  std::sort(trials.begin(), trials.end(), [](const Trial& a, const Trial& b) {
+  std::sort(search.trials.begin(), search.trials.end(), [](const Trial& a, const Trial& b) {
     return std::pair(a.report.simulated->cycles, a.rank) <
            std::pair(b.report.simulated->cycles, b.rank);
   });
-  if (flags.json) {
-    nlohmann::ordered_json json;
-    json["op"] = c.op;
-    json["shapes"] = kernels::ShapesText(c);
-    json["dtype"] = std::string(ir::TypeName(c.dtype));
-    json["config"] = machine.name;
-    json["candidates"] = choices.size();
-    json["trials"] = nlohmann::ordered_json::array();
-    for (const Trial& trial : trials) {
-      json["trials"].push_back({{"schedule", trial.choice},
-                                {"rank_by_model", trial.rank},
-                                {"ok", trial.report.ok},
-                                {"cycles", trial.report.simulated->cycles},
-                                {"bound_cycles", trial.report.bound_cycles},
-                                {"efficiency", trial.report.efficiency()}});
-    }
-    std::cout << json.dump(2) << std::endl;
-    return ok;
+  return search;
+}
+
+nlohmann::ordered_json ToJson(const Search& search) {
+  const kernels::OperatorCase& c = search.operator_case;
+  nlohmann::ordered_json json;
+  json["op"] = c.op;
+  json["shapes"] = kernels::ShapesText(c);
+  json["dtype"] = std::string(ir::TypeName(c.dtype));
+  json["candidates"] = search.candidates;
+  json["trials"] = nlohmann::ordered_json::array();
+  for (const Trial& trial : search.trials) {
+    json["trials"].push_back({{"schedule", trial.choice},
+                              {"rank_by_model", trial.rank},
+                              {"ok", trial.report.ok},
+                              {"cycles", trial.report.simulated->cycles},
+                              {"bound_cycles", trial.report.bound_cycles},
+                              {"efficiency", trial.report.efficiency()}});
   }
+  return json;
+}
+
+void Print(const Search& search) {
+  const kernels::OperatorCase& c = search.operator_case;
   std::printf("%s %s: %zu of %zu schedules simulated; the cost model chooses number 1\n",
-              c.op.c_str(), kernels::ShapesText(c).c_str(), trials.size(), choices.size());
+              c.op.c_str(), kernels::ShapesText(c).c_str(), search.trials.size(),
+              search.candidates);
   std::printf("%8s %10s %10s  %s\n", "model", "cycles", "efficiency", "schedule");
-  for (const Trial& trial : trials) {
+  for (const Trial& trial : search.trials) {
     std::printf("%8zu %10lld %10.3f  %s%s\n", trial.rank,
                 static_cast<long long>(trial.report.simulated->cycles), trial.report.efficiency(),
                 kernels::ChoiceText(trial.choice).c_str(),
                 trial.report.ok ? "" : "  VALUES DIFFER");
+  }
+}
+
+// The cases of a suite, or the one of the command line.
+std::vector<CaseText> Cases(const CaseText& text) {
+  const absl::StatusOr<const benchmarks::Suite*> suite = benchmarks::FindSuite(text.op);
+  if (!suite.ok()) return {text};
+  std::vector<CaseText> cases;
+  for (const benchmarks::SuiteCase& c : (*suite)->cases) {
+    cases.push_back({.op = c.op, .shape = c.shape, .dtype = c.dtype});
+  }
+  return cases;
+}
+
+absl::StatusOr<bool> Tune(const TuneFlags& flags) {
+  if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
+  ASSIGN_OR_RETURN(isa::Machine machine,
+                   LoadMachine(flags.settings.config, flags.settings.overrides));
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
+  const std::vector<CaseText> cases = Cases(flags.text);
+  bool ok = true;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  std::string lines;
+  for (const CaseText& text : cases) {
+    ASSIGN_OR_RETURN(Search search, SearchSchedules(flags, text, target));
+    ok = ok && search.ok();
+    if (flags.json) {
+      json.push_back(ToJson(search));
+    } else {
+      Print(search);
+    }
+    StrAppend(&lines, kernels::TuningLine(search.operator_case, machine, search.trials[0].choice),
+              "\n");
+  }
+  if (flags.json) std::cout << (cases.size() == 1 ? json[0] : json).dump(2) << std::endl;
+  if (!flags.save.empty() && ok) {
+    RETURN_IF_ERROR(WriteFile(
+        flags.save, StrCat("# Schedules found by `nao tune`: machine/parameters, operator, shapes, "
+                           "type: choices.\n",
+                           lines)));
   }
   return ok;
 }
@@ -92,8 +149,9 @@ void AddTuneCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TuneFlags>();
   CLI::App* command = app.add_subcommand(
       "tune", "simulate the schedules that an operator may choose from, and compare them");
-  command->add_option("OP", flags->text.op, "an operator (nao list ops)")->required();
-  AddCaseOptions(*command, flags->text)->required();
+  command->add_option("OP", flags->text.op, "an operator (nao list ops), or a suite: all its cases")
+      ->required();
+  AddCaseOptions(*command, flags->text);
   command->add_option("--top", flags->top, "how many, the cheapest by the cost model first")
       ->capture_default_str();
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
@@ -101,6 +159,8 @@ void AddTuneCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
+  command->add_option("--save", flags->save,
+                      "write the fastest choices as a file like kernels/te/tuned.txt");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags] {
     action = [flags] {
