@@ -25,6 +25,8 @@ using te::Tensor;
 
 using Value = std::function<Expr(Expr a, Expr b)>;
 
+constexpr int64_t kGroup = 64;  // elements that the vector unit takes together
+
 // One dimension of the result, or several neighbours in which the same operands vary.
 struct Dimension {
   int64_t extent = 1;
@@ -117,6 +119,13 @@ struct Tiling {
     }
     return false;
   }
+  // whether its elements are repeated along the last dimension so often that it pays to copy them in
+  // groups,
+  bool RepeatsElements(const Case& k, size_t operand) const {
+    const Dimension& last = k.dimensions.back();
+    const int64_t extent = split + 1 == k.dimensions.size() ? tile : last.extent;
+    return !last.varies[operand] && extent >= 2 * kGroup;
+  }
   // and whether it is the same in all of a core's tiles.
   bool IsSame(const Case& k, size_t operand) const {
     for (size_t d = 0; d <= split; ++d) {
@@ -130,8 +139,9 @@ struct Tiling {
 // Operands that are not as large as the result are repeated on chip, once for all tiles where that can
 // be; then a tile is a run of memory for all, and one instruction computes it.
 struct Tensors {
-  std::array<Tensor, 2> in;    // in their own dimensions
-  std::array<Tensor, 2> full;  // repeated; empty if that is not needed
+  std::array<Tensor, 2> in;      // in their own dimensions
+  std::array<Tensor, 2> groups;  // single elements repeated kGroup times; empty if there are none
+  std::array<Tensor, 2> full;    // repeated; empty if that is not needed
   Tensor out;
 };
 
@@ -148,9 +158,22 @@ Tensors Express(te::Graph& g, const Case& k, const Value& value, const Tiling& t
     element[o] = [=, &k](const te::Axes& at) { return in(k.Own(o, at, zero)); };
     if (!t.Spreads(k, o)) continue;
     const bool same = t.IsSame(k, o);
-    const Tensor full =
-        g.Compute(StrCat(name, ".full"), same ? k.ShapeFrom(t.split, t.tile) : shape,
-                  [&](const te::Axes& at) { return in(k.Own(o, at, zero, same ? t.split : 0)); });
+    const Shape repeated = same ? k.ShapeFrom(t.split, t.tile) : shape;
+    std::function<Expr(te::Axes)> part = [=, &k, &t](const te::Axes& at) {
+      return in(k.Own(o, at, zero, same ? t.split : 0));
+    };
+    // Single elements are copied one by one: a few of each, and these together.
+    if (t.RepeatsElements(k, o)) {
+      Shape few = repeated;
+      few.back() = kGroup;
+      const Tensor groups = g.Compute(StrCat(name, ".few"), few, part);
+      result.groups[o] = groups;
+      part = [groups](te::Axes at) {
+        at.back() = at.back() % kGroup;
+        return groups(at);
+      };
+    }
+    const Tensor full = g.Compute(StrCat(name, ".full"), repeated, part);
     result.full[o] = full;
     element[o] = [full, same, &t](const te::Axes& at) {
       if (!same) return full(at);
@@ -180,7 +203,8 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
   std::optional<Tensor> place;  // that the result may take
   for (size_t o = 0; o < 2; ++o) {
     const bool same = t.full[o] && tiling.IsSame(k, o);
-    for (const Tensor& tensor : {in[o], t.full[o]}) {
+    if (t.groups[o]) s[t.full[o]].Split(s[t.full[o]].leaves().back(), kGroup);
+    for (const Tensor& tensor : {in[o], t.groups[o], t.full[o]}) {
       if (!tensor) continue;
       s[tensor].ComputeAt(s[y], same ? tid : tile).SetScope("nmem");
       s[tensor].Pragma(s[tensor].leaves()[0], "memcpy");
@@ -197,7 +221,8 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
 }
 // [tensor-program broadcast end]
 
-TileNeeds Needs(const Case& k, const isa::Machine& m, const Tiling& t) {
+// What a tile needs. `once`: cycles of what is copied for all tiles of a core.
+TileNeeds Needs(const Case& k, const isa::Machine& m, const Tiling& t, double& once) {
   const Shape tile = k.ShapeFrom(t.split, t.tile);
   const int64_t elements = te::ElementCount(tile);
   const int64_t bytes = OnChipBytes(elements, k.type);
@@ -216,10 +241,18 @@ TileNeeds Needs(const Case& k, const isa::Machine& m, const Tiling& t) {
       continue;
     }
     needs.nmem_bytes += bytes + 2 * OnChipBytes(own, k.type);
-    if (t.IsSame(k, o)) continue;
-    const int64_t run = k.dimensions.back().varies[o] ? tile.back() : 1;
-    needs.compute_cycles +=
-        VectorCycles(m, elements / run * RoundUp(run * ir::ByteSize(k.type), width));
+    if (t.RepeatsElements(k, o)) {
+      needs.nmem_bytes += OnChipBytes(elements / tile.back() * kGroup, k.type);
+    }
+    double& cycles = t.IsSame(k, o) ? once : needs.compute_cycles;
+    const auto copy = [&](int64_t count, int64_t run) {
+      return VectorCycles(m, count / run * RoundUp(run * ir::ByteSize(k.type), width));
+    };
+    if (t.RepeatsElements(k, o)) {
+      cycles += copy(elements / tile.back() * kGroup, 1) + copy(elements, kGroup);
+    } else {
+      cycles += copy(elements, k.dimensions.back().varies[o] ? tile.back() : 1);
+    }
   }
   return needs;
 }
@@ -232,15 +265,16 @@ std::vector<Tiling> Tilings(const Case& k, const OperatorCase& c, const isa::Mac
     const int64_t extent = k.dimensions[split].extent;
     const int64_t run = std::max<int64_t>(1, CeilDiv(extent, m.cores()));
     // Single elements are taken in the vector unit's groups.
-    const int64_t group = split + 1 == k.dimensions.size() ? 64 : 1;
+    const int64_t group = split + 1 == k.dimensions.size() ? kGroup : 1;
     Tiling t = {.split = split};
     for (const int64_t size : Fractions(run)) {
       const int64_t tile = std::min(RoundUp(size, group), std::max<int64_t>(1, extent));
       if (t.cycles > 0 && tile == t.tile) continue;
       t.tile = tile;
       t.core = RoundUp(run, t.tile);
-      const TileNeeds needs = Needs(k, m, t);
-      t.cycles = PipelinedCycles(m, outer * (t.core / t.tile), needs);
+      double once = 0;
+      const TileNeeds needs = Needs(k, m, t, once);
+      t.cycles = once + PipelinedCycles(m, outer * (t.core / t.tile), needs);
       t.choice = {{"split", static_cast<int64_t>(split)}, {"tile", t.tile}};
       if (needs.nmem_bytes <= m.nmem_bytes() && Agrees(t.choice, c.schedule)) tilings.push_back(t);
     }

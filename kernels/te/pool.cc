@@ -98,25 +98,29 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
                       },
                       {"r", "s", "y", "x", "c"});
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.window), s = g.ReduceAxisOf("s", k.window);
+  const bool narrows = k.sum != k.type;
   t.reduced = g.Compute(
-      k.is_max ? "Y" : "S", shape,
+      k.has_mean() || narrows ? "S" : "Y", shape,
       [&](Expr y, Expr x, Expr c) {
         const Expr value = t.place(r, s, y, x, c);
         return k.is_max ? te::ReduceMax(value, r, s) : te::ReduceSum(value, r, s);
       },
       names);
-  if (k.is_max) return t;
-  const double factor = 1.0 / static_cast<double>(k.window * k.window);
-  t.mean = g.Compute(
-      k.sum == k.type ? "Y" : "M", shape,
-      [&](Expr y, Expr x, Expr c) {
-        const Expr sum = t.reduced(y, x, c);
-        return sum * ir::ConstantLike(sum, factor);
-      },
-      names);
-  if (k.sum == k.type) return t;
-  t.narrow = g.Compute(
-      "Y", shape, [&](Expr y, Expr x, Expr c) { return To(k.type, t.mean(y, x, c)); }, names);
+  if (k.has_mean()) {
+    const double factor = 1.0 / static_cast<double>(k.window * k.window);
+    t.mean = g.Compute(
+        narrows ? "M" : "Y", shape,
+        [&](Expr y, Expr x, Expr c) {
+          const Expr sum = t.reduced(y, x, c);
+          return sum * ir::ConstantLike(sum, factor);
+        },
+        names);
+  }
+  if (narrows) {
+    const Tensor wide = t.output();
+    t.narrow = g.Compute(
+        "Y", shape, [&](Expr y, Expr x, Expr c) { return To(k.type, wide(y, x, c)); }, names);
+  }
   return t;
 }
 

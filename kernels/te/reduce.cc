@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/status.h"
 #include "compiler/target/target.h"
@@ -51,8 +52,8 @@ struct Reduction {
 // together, by one instruction for each of the `count` rows.
 struct Tiling {
   bool along_rows = false;
-  // A core takes runs of `core` outer elements, `tile` at a time; or, of one outer element at a time,
-  // runs of `core` inner ones.
+  // A core takes a run of `core` outer elements, `tile` at a time; or, of one outer element after the
+  // other, a run of `core` inner ones, `tile` at a time.
   bool by_outer = true;
   int64_t core = 1, tile = 1;
   int64_t rows = 1;       // of `count` that are in NMEM at a time
@@ -128,9 +129,12 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
   (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
   auto [core, rest] = s[y].Split(s[y].axis(tiling.by_outer ? 0 : 1), tiling.core);
   auto [cid, tid] = s[y].Split(core, m.cores_per_cluster());
-  auto [tile, element] =
-      tiling.by_outer ? s[y].Split(rest, tiling.tile) : std::pair(s[y].axis(0), rest);
-  s[y].Reorder({cid, tid, tile, element});
+  auto [tile, element] = s[y].Split(rest, tiling.tile);
+  if (tiling.by_outer) {
+    s[y].Reorder({cid, tid, tile, element});
+  } else {
+    s[y].Reorder({cid, tid, s[y].axis(0), tile, element});
+  }
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
   const auto at = [&](te::Stage& reader, Axis axis, const Tensor& tensor, const char* instruction) {
     if (!tensor) return;
@@ -156,7 +160,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
     sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
     sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
     // Rows of which a core computes a part have gaps between them: they are cast one by one.
-    const bool has_gaps = !tiling.by_outer && k.inner % tiling.core != 0 && !tiling.gathered;
+    const bool has_gaps = !tiling.by_outer && k.inner % tiling.tile != 0 && !tiling.gathered;
     at(sum, has_gaps ? row : rows, t.wide, "cast");
     at(sum, rows, x, "memcpy");
     if (tiling.gathered) {
@@ -173,7 +177,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
 
 TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
   const int64_t outer = t.by_outer ? t.tile : 1;
-  const int64_t results = outer * (t.by_outer ? k.inner : t.core);
+  const int64_t results = t.by_outer ? outer * k.inner : t.tile;
   const int64_t elements = results * t.rows;
   const int64_t wide_bytes =
       OnChipBytes(results * RoundUp(t.rows, t.along_rows ? kGroup : 1), k.sum);
@@ -185,7 +189,7 @@ TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
     needs.compute_cycles += VectorCycles(m, wide_bytes);
   }
   needs.moved_bytes = elements * ir::ByteSize(k.type);
-  if (!t.by_outer && t.core < k.inner) needs.load_segments = t.rows;
+  if (!t.by_outer && t.tile < k.inner) needs.load_segments = t.rows;
   const int64_t width = m.Get("vector.bytes");
   if (t.along_rows) {
     const bool is_in_place = k.inner == 1 && k.count % kGroup == 0;
@@ -217,10 +221,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   const auto try_one = [&](Tiling t) {
     const TileNeeds needs = Needs(k, m, t);
     least = std::min(least, needs.nmem_bytes);
-    t.choice = {{"rows", t.rows}, {"tile", t.by_outer ? t.tile : t.core}};
+    t.choice = {{"by_outer", t.by_outer}, {"rows", t.rows}, {"tile", t.tile}};
     if (needs.nmem_bytes > m.nmem_bytes() || !Agrees(t.choice, c.schedule)) return;
-    const int64_t outer = t.by_outer ? CeilDiv(t.core, t.tile) : k.outer;
-    t.cycles = PipelinedCycles(m, outer * CeilDiv(k.count, t.rows), needs);
+    const int64_t tiles = CeilDiv(t.core, t.tile) * (t.by_outer ? 1 : k.outer);
+    t.cycles = PipelinedCycles(m, tiles * CeilDiv(k.count, t.rows), needs);
     tilings.push_back(t);
   };
   const int64_t core_outer = CeilDiv(k.outer, m.cores());
@@ -231,6 +235,8 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
     }
     if (k.inner == 1) continue;
     for (int64_t rows : Fractions(k.count)) {
+      // Of several outer elements a part of the last rows would not run through memory.
+      if (tile > 1 && k.count % rows != 0) continue;
       Tiling t = {.core = core_outer, .tile = tile, .rows = rows, .gathered = true};
       try_one(t);
       t.gathered = false;
@@ -239,10 +245,15 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   }
   if (k.inner > 1) {
     const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), kGroup);
-    for (int64_t rows : Fractions(k.count)) {
-      Tiling t = {.by_outer = false, .core = std::min(core, k.inner), .rows = rows};
-      t.gathered = !k.IsAligned(t.core);
-      try_one(t);
+    int64_t last = 0;
+    for (int64_t part : Fractions(core)) {
+      const int64_t tile = std::min(RoundUp(part, kGroup), k.inner);
+      if (tile == std::exchange(last, tile)) continue;
+      for (int64_t rows : Fractions(k.count)) {
+        Tiling t = {.by_outer = false, .core = RoundUp(core, tile), .tile = tile, .rows = rows};
+        t.gathered = !k.IsAligned(tile);
+        try_one(t);
+      }
     }
   }
   if (least > m.nmem_bytes()) {
@@ -252,7 +263,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   }
   if (tilings.empty()) {
     return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                        " (there are rows, tile)");
+                        " (there are by_outer, rows, tile)");
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);

@@ -4,6 +4,7 @@
 #include <array>
 #include <random>
 
+#include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
@@ -220,6 +221,151 @@ TEST(LayersTest, GroupsOnTheCard) {
     // MLU270 multiplies floats by the vector unit only, MLU370 by both.
     const bool is_depthwise = words.shape.ends_with("x1") && !words.shape.ends_with("24x3x3x1");
     RunOnCard({words}, is_depthwise ? Strings{"mlu270", "unit"} : Strings{"mlu270", "mlu370"});
+  }
+}
+
+TEST(LayersTest, EveryMachine) {
+  RunOnCard({{"add", "255x27x3,3"},
+             {"mul", "100x200,100x1"},
+             {"reduce_mean", "50x100"},
+             {"reduce_max", "49x200", {"f32"}, {"axis=0"}},
+             {"global_avg_pool", "7x7x130"},
+             {"max_pool2d", "28x27x64", {"i8"}, {"window=3", "stride=2", "pad=1"}},
+             {"avg_pool2d", "28x27x31", {"f16"}, {"window=3", "stride=1", "pad=1"}},
+             {"pad", "28x27x31"},
+             {"matmul", "33x100,200x100", {"i8", "i16"}, {"bias=1"}},
+             {"conv2d", "28x27x64,64x3x3x1", {"i8"}, {"groups=64"}},
+             {"conv2d", "14x13x24,24x3x3x6", {"i8"}, {"groups=4"}}},
+            {"mlu270", "mlu290", "mlu370", "unit"});
+  // Where the tensor unit has floats.
+  RunOnCard({{"matmul", "33x100,200x100", kFloats, {"bias=1", "scale=0.3"}},
+             {"conv2d", "9x8x24,24x3x3x6", kFloats, {"groups=4", "relu=1"}}},
+            {"mlu370", "unit"});
+}
+
+// Tiles get smaller with memory, down to where nothing fits; then the message says what did not.
+TEST(LayersTest, SmallMemories) {
+  const std::vector<Words> cases = {
+      {"sub", "100x999,100x1"},
+      {"add", "999x64,64"},
+      {"reduce_sum", "40x1000"},
+      {"reduce_sum", "300x200", {"f32"}, {"axis=0"}},
+      {"max_pool2d", "30x32x64", {"f16"}, {"window=3", "stride=2", "pad=1"}},
+      {"avg_pool2d", "30x32x48", {"f16"}, {"window=3", "stride=1"}},
+      {"pad", "20x22x128"},
+      {"matmul", "50x300,200x300", {"i8"}, {"bias=1"}},
+      {"conv2d", "20x32x64,64x3x3x1", {"i8"}, {"groups=64", "bias=1"}},
+      {"conv2d", "20x32x64,64x3x3x16", {"i8"}, {"groups=4"}}};
+  int run = 0;
+  for (const Words& words : cases) {
+    for (const char* kib : {"8", "16", "32", "64"}) {
+      CaseSettings settings;
+      settings.overrides = {StrCat("core.nmem_kib=", kib), "core.wmem_kib=16"};
+      const absl::StatusOr<kernels::OperatorCase> c = ParseCase({.op = words.op,
+                                                                 .shape = words.shape,
+                                                                 .dtype = words.types[0],
+                                                                 .attributes = words.attributes});
+      const absl::StatusOr<CaseReport> report = RunCase(*c, settings);
+      if (!report.ok()) {
+        EXPECT_THAT(std::string(report.status().message()),
+                    HasSubstr(StrCat("operator ", words.op)))
+            << kib;
+        EXPECT_THAT(std::string(report.status().message()), HasSubstr("bytes of")) << kib;
+        continue;
+      }
+      ++run;
+      EXPECT_TRUE(report->ok && report->max_abs_error == 0)
+          << words.op << " " << words.shape << " " << kib;
+    }
+  }
+  EXPECT_GE(run, 30);
+}
+
+// Random shapes and attributes on random machines.
+TEST(LayersTest, RandomCases) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % (high - low + 1));
+  };
+  const auto one_of = [&](const Strings& words) { return words[pick(0, words.size() - 1)]; };
+  const auto extent = [&] { return pick(1, 12) * pick(1, 3); };
+  const auto channels = [&] { return pick(0, 1) ? pick(1, 3) * 64 : pick(1, 130); };
+  for (int round = 0; round < 60; ++round) {
+    Words words;
+    switch (pick(0, 5)) {
+      case 0: {
+        words = {one_of({"add", "sub", "mul", "max", "min"}), "", kVector};
+        Strings a, b;
+        for (int64_t rank = pick(1, 4); rank > 0; --rank) {
+          const std::string n = StrCat(pick(0, 3) == 0 ? pick(1, 60) : pick(1, 12));
+          a.push_back(pick(0, 3) == 0 ? "1" : n);
+          b.push_back(pick(0, 2) == 0 ? "1" : n);
+        }
+        if (pick(0, 1)) b.erase(b.begin());
+        words.shape = StrCat(absl::StrJoin(a, "x"), ",", b.empty() ? "1" : absl::StrJoin(b, "x"));
+        break;
+      }
+      case 1: {
+        words = {one_of({"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"}),
+                 StrCat(extent(), "x", pick(1, 200), "x", pick(0, 1) ? extent() : channels()),
+                 kFloats,
+                 {StrCat("axis=", pick(-3, -1)), "axes=1"}};
+        break;
+      }
+      case 2: {
+        const int64_t window = pick(1, 4);
+        words = {one_of({"max_pool2d", "avg_pool2d"}),
+                 StrCat(window + extent(), "x", window + extent(), "x", channels()),
+                 kFloats,
+                 {StrCat("window=", window), StrCat("stride=", pick(1, 3)),
+                  StrCat("pad=", pick(0, window - 1))}};
+        break;
+      }
+      case 3:
+        words = {"pad",
+                 StrCat(extent(), "x", extent(), "x", channels()),
+                 kVector,
+                 {StrCat("before=", pick(0, 3)), StrCat("after=", pick(0, 3)), "value=7"}};
+        break;
+      case 4: {
+        const int64_t k = pick(1, 300);
+        words = {"matmul",
+                 StrCat(pick(1, 70), "x", k, ",", pick(1, 300), "x", k),
+                 {"i8", "i16"},
+                 {StrCat("bias=", pick(0, 1)), StrCat("relu=", pick(0, 1)),
+                  "out=" + one_of({"f16", "f32", "i8", "i16", "i32"})}};
+        break;
+      }
+      default: {
+        const int64_t groups = pick(2, 70), per_group = pick(0, 1) ? 1 : pick(1, 4);
+        const int64_t window = pick(1, 3);
+        words = {"conv2d",
+                 StrCat(window + pick(0, 12), "x", window + pick(0, 12), "x", groups * per_group,
+                        ",", groups * (per_group == 1 ? 1 : pick(1, 4)), "x", window, "x", window,
+                        "x", per_group),
+                 {"i8", "i16"},
+                 {StrCat("groups=", groups), StrCat("stride=", pick(1, 2)),
+                  StrCat("bias=", pick(0, 1)), StrCat("relu=", pick(0, 1)),
+                  StrCat("pad=", pick(0, 2)), "out=" + one_of({"f16", "f32", "i8", "i32"})}};
+      }
+    }
+    CaseSettings settings;
+    settings.seed = random();
+    settings.config = one_of({"mlu270", "mlu370", "unit"});
+    settings.overrides = {StrCat("card.clusters=", pick(1, 4)),
+                          StrCat("cluster.cores=", pick(1, 4)),
+                          StrCat("core.nmem_kib=", pick(4, 16) * 32), "core.wmem_kib=256"};
+    SCOPED_TRACE(testing::Message() << "seed " << seed << ", " << settings.overrides[0] << " "
+                                    << settings.overrides[1] << " " << settings.overrides[2]);
+    const std::string type = one_of(words.types);
+    MustRun(words, type, settings);
+    EXPECT_EQ(ScalarStores(words, type, settings), 0);
+    if (HasFailure()) {
+      ADD_FAILURE() << words.op << " " << words.shape << " " << type << " "
+                    << absl::StrJoin(words.attributes, " ") << " " << settings.config;
+      return;
+    }
   }
 }
 
