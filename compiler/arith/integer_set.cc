@@ -76,13 +76,15 @@ class IntegerSets::Impl {
     Set holds;
   };
 
-  Question Ask(Expr condition, ir::Var var, absl::Span<const BoundedVar> bounds) {
+  Question Ask(Expr condition, ir::Var var, absl::Span<const BoundedVar> bounds,
+               absl::Span<const Expr> facts = {}) {
     isl_ctx_reset_operations(context_);
     dimensions_.clear();
     order_.clear();
     values_.clear();
     if (var) AddDimension(var);
     Collect(condition);
+    for (Expr fact : facts) Collect(fact);
     // Bounds of what occurs, which may name further variables.
     std::vector<const BoundedVar*> used;
     for (size_t i = 0; i < order_.size(); ++i) {
@@ -106,6 +108,7 @@ class IntegerSets::Impl {
       PwAff end(isl_pw_aff_add(Value(bound->min).take(), Value(bound->extent).take()));
       Constrain(question.domain, isl_pw_aff_lt_set(Value(bound->var).take(), end.take()));
     }
+    for (Expr fact : facts) Constrain(question.domain, Truth(fact).take());
     question.holds = Truth(condition);
     return question;
   }
@@ -395,11 +398,12 @@ IntegerSets::Truth IntegerSets::Decide(Expr condition, absl::Span<const BoundedV
 
 std::optional<IntegerSets::Split> IntegerSets::SplitByTruth(Expr condition, ir::Var var,
                                                             Interval range,
-                                                            absl::Span<const BoundedVar> bounds) {
+                                                            absl::Span<const BoundedVar> bounds,
+                                                            absl::Span<const Expr> facts) {
   ++questions_;
   std::optional<Split> split;
   {
-    Impl::Question q = impl_->Ask(condition, var, bounds);
+    Impl::Question q = impl_->Ask(condition, var, bounds, facts);
     // always = range - projection(domain - holds), never = range - projection(domain and holds).
     auto without = [&](Set set) -> std::optional<Intervals> {
       auto inside = impl_->FirstDimension(std::move(set), range, options_.max_intervals);

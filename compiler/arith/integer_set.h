@@ -70,11 +70,12 @@ class IntegerSets {
     Intervals always;  // the condition holds whatever the other variables are
     Intervals never;   // it holds for none of their values
   };
-  // Splits the values of `var` in `range`. Values for which the bounds of a used variable
-  // admit nothing are in both.
+  // Splits the values of `var` in `range`, where all of `facts` hold. Values for which the facts or
+  // the bounds of a used variable admit nothing are in both.
   // Nothing if isl gave up. `var` has no entry in `bounds`; entries of unused variables do no harm.
   std::optional<Split> SplitByTruth(ir::Expr condition, ir::Var var, Interval range,
-                                    absl::Span<const BoundedVar> bounds);
+                                    absl::Span<const BoundedVar> bounds,
+                                    absl::Span<const ir::Expr> facts = {});
 
   // How many questions isl has been asked.
   int64_t questions() const { return questions_; }

@@ -103,6 +103,15 @@ TEST_F(IntegerSetTest, Decides) {
   EXPECT_EQ(sets_.Decide(n_ < 3, {}), Truth::kSometimes);
 }
 
+// Inside of the facts the condition always holds; values that they exclude are in both sets.
+TEST_F(IntegerSetTest, FactsNarrowTheQuestion) {
+  const auto split =
+      sets_.SplitByTruth(i_ + j_ < 12, i_, {0, 15}, {Bound(j_, 0, 8)}, {i_ + j_ < 9, i_ < 5});
+  ASSERT_TRUE(split.has_value());
+  EXPECT_EQ(ToString(split->always), "[0, 15]");
+  EXPECT_EQ(ToString(split->never), "[5, 15]");
+}
+
 TEST_F(IntegerSetTest, GivesUpAfterTooManyOperations) {
   IntegerSets stingy({.max_operations = 10});
   EXPECT_EQ(stingy.Decide(i_ * 4 + j_ < 14, {Bound(i_, 0, 4), Bound(j_, 0, 4)}), Truth::kUnknown);

@@ -194,6 +194,7 @@ class Generator {
     switch (Pick(9)) {
       case 0:
       case 1:
+        if (options_.symbolic_bounds && Pick(2) == 0) return NestedIfs(depth);
         return context_->If(Condition(2), Statement(depth + 1),
                             Pick(3) == 0 ? Statement(depth + 1) : Stmt());
       case 2:
@@ -215,6 +216,33 @@ class Generator {
     }
   }
 
+  // if (sum < a) { if (sum < b) { .. } .. } else { if (sum < c) { .. } }
+  Stmt NestedIfs(int depth) {
+    const Expr sum = Affine();
+    auto inner = [&] {
+      const Stmt guarded = context_->If(sum < Int(Pick(20) - 4), Statement(depth + 1));
+      return Pick(2) == 0 ? guarded : context_->Seq({guarded, Statement(depth + 1)});
+    };
+    const Stmt then_case = inner();
+    return context_->If(sum < Int(Pick(20) - 4), then_case, Pick(2) == 0 ? inner() : Stmt());
+  }
+
+  Expr SymbolicExtent() {
+    const Expr bound = bounds_[Pick(bounds_.size())];
+    switch (Pick(5)) {
+      case 0:
+        return ir::Min(bound + Int(Pick(4)), Int(Pick(7)));
+      case 1:
+        return ir::Max(bound - Int(Pick(3)), Int(Pick(4)));
+      case 2:
+        return (bound + Int(3)) / Int(2);
+      case 3:
+        return Int(5) - bound;
+      default:
+        return bound;
+    }
+  }
+
   Stmt Loop(int depth) {
     static constexpr const char* kNames[] = {"i", "j", "k", "l", "m", "o", "p", "q"};
     const ir::Var var = context_->NewVar(kNames[depth % 8]);
@@ -222,6 +250,7 @@ class Generator {
     Expr extent = Int(Pick(options_.max_extent + 1));
     if (!bounds_.empty() && Pick(5) == 0) extent = bounds_[Pick(bounds_.size())] + Int(Pick(3));
     if (!bounds_.empty() && Pick(10) == 0) min = bounds_[Pick(bounds_.size())];
+    if (options_.symbolic_bounds && Pick(4) != 0) extent = SymbolicExtent();
     ForKind kind = ForKind::kSerial;
     std::string axis;
     switch (Pick(8)) {

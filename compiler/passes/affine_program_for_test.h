@@ -28,6 +28,9 @@ struct RandomAffineProgramOptions {
   int max_extent = 7;  // of loops
   bool thread_loops = true;
   bool symbolic = false;  // bounds may use the scalar parameter n
+  // Most loops end at n, an outer variable, or a min or max of one, and half of the ifs have a second
+  // if inside about the same sum.
+  bool symbolic_bounds = false;
 };
 
 // A function over affine loop nests: loops of all kinds (triangular ones too), guards in ifs and

@@ -5,6 +5,7 @@
 // Time per node should stay the same from row to row of one benchmark.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <string>
 
 #include "base/check.h"
@@ -17,13 +18,15 @@
 namespace polynao {
 namespace {
 
-// `nests` loop nests one after the other, each with the body `guard` for B[...].
-ir::Function Nests(int nests, const std::string& guard) {
-  std::string text = "func f(A: f32[4096] in, B: f32[4096] out) {\n";
+// `nests` loop nests one after the other, each with a store to B under `guard`, which may open
+// further ifs.
+ir::Function Nests(int nests, const std::string& guard, const std::string& extent = "16") {
+  std::string text = "func f(A: f32[4096] in, B: f32[4096] out, n: i32) {\n";
+  const std::string close(3 + 1 + std::count(guard.begin(), guard.end(), '{'), '}');
   for (int n = 0; n < nests; ++n) {
-    StrAppend(&text, "for (i, 0, 16) { for (j, 0, 16) { for (k, 0, 8) { if (", guard,
+    StrAppend(&text, "for (i, 0, ", extent, ") { for (j, 0, 16) { for (k, 0, 8) { if (", guard,
               ") { B[(i * 16 + j + ", n, ") / 16 * 16 + (i * 16 + j + ", n,
-              ") % 16] = A[i * 16 + j] } } } }\n");
+              ") % 16] = A[i * 16 + j] ", close, "\n");
   }
   text += "}\n";
   absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
@@ -63,14 +66,15 @@ void BM_Simplify(benchmark::State& state) {
   }
   Report(state, nodes);
 }
-BENCHMARK(BM_Simplify)->RangeMultiplier(4)->Range(4, 1024)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_Simplify)->RangeMultiplier(10)->Range(10, 1000)->Unit(benchmark::kMillisecond);
 
-void Partition(benchmark::State& state, const std::string& guard) {
+void Partition(benchmark::State& state, const std::string& guard,
+               const std::string& extent = "16") {
   size_t nodes = 0;
   LoopPartitionStats stats;
   for (auto _ : state) {
     state.PauseTiming();
-    ir::Function function = Nests(static_cast<int>(state.range(0)), guard);
+    ir::Function function = Nests(static_cast<int>(state.range(0)), guard, extent);
     nodes = ir::NodeCount(function.body);
     stats = {};
     state.ResumeTiming();
@@ -83,13 +87,26 @@ void Partition(benchmark::State& state, const std::string& guard) {
 // Linear guards over a box: intervals alone.
 void BM_PartitionByIntervals(benchmark::State& state) { Partition(state, "i * 16 + j < 250"); }
 BENCHMARK(BM_PartitionByIntervals)
-    ->RangeMultiplier(4)
-    ->Range(4, 1024)
+    ->RangeMultiplier(10)
+    ->Range(10, 1000)
     ->Unit(benchmark::kMillisecond);
 
 // A division: every question goes to isl.
 void BM_PartitionByIsl(benchmark::State& state) { Partition(state, "(i * 16 + j) / 3 % 50 < 41"); }
-BENCHMARK(BM_PartitionByIsl)->RangeMultiplier(4)->Range(4, 256)->Unit(benchmark::kMillisecond);
+BENCHMARK(BM_PartitionByIsl)->RangeMultiplier(10)->Range(10, 1000)->Unit(benchmark::kMillisecond);
+
+// A loop of n iterations: constant cuts, written with min and max.
+void BM_PartitionSymbolic(benchmark::State& state) { Partition(state, "i * 16 + j < 250", "n"); }
+BENCHMARK(BM_PartitionSymbolic)
+    ->RangeMultiplier(10)
+    ->Range(10, 1000)
+    ->Unit(benchmark::kMillisecond);
+
+// A guard inside another about the same variables: the outer one's facts go to isl.
+void BM_PartitionByFacts(benchmark::State& state) {
+  Partition(state, "i * 16 + j < 250) { if (i * 16 + j < 252", "16");
+}
+BENCHMARK(BM_PartitionByFacts)->RangeMultiplier(10)->Range(10, 1000)->Unit(benchmark::kMillisecond);
 
 void BM_PartitionDeepNest(benchmark::State& state) {
   for (auto _ : state) {

@@ -86,10 +86,8 @@ TEST(LoopPartitionTest, PaperExample) {
   const Result result = Partitioned(params, before, /*simplify=*/false);
   EXPECT_EQ(result.text, Printed(params, after));
   EXPECT_EQ(result.stats.ToString(),
-            "tid in [0, 3]: tid * 4 + j < 14: always [0, 2], never none\n"
-            "  pieces [0, 2] [3, 3]\n"
-            "j in [0, 3]: tid * 4 + j < 14: always [0, 1], never [2, 3]\n"
-            "  pieces [0, 1] [2, 3]\n");
+            "tid in [0, 3]: tid * 4 + j < 14: T [0, 2], F none, B [3, 3]; pieces [0, 2] [3, 3]\n"
+            "j in [0, 3]: tid * 4 + j < 14: T [0, 1], F [2, 3], B none; pieces [0, 1] [2, 3]\n");
   EXPECT_EQ(result.stats.isl_questions, 0);
 }
 
@@ -259,8 +257,13 @@ TEST(LoopPartitionTest, LeavesAlone) {
       "for (i, 0, 8) { for (j, 0, 8) { if (i * j < 9 + n) { B[i] = 1.0 } } }",
       // On a parameter only.
       "for (i, 0, 8) { if (n < 3) { B[i] = 1.0 } }",
-      // A loop of unknown length.
-      "for (i, 0, n) { if (i < 5) { B[i] = 1.0 } }",
+      // A loop of unknown length, and a guard that changes nowhere in particular.
+      "for (i, 0, n) { if (i % 2 == 0) { B[i] = 1.0 } }",
+      "for (i, 0, n) { if (i * n < 5) { B[i] = 1.0 } }",
+      // Bounds that may not be computed before the loop: n - 7 leaves i32 for the smallest n.
+      "for (i, 0, n) { if (i < n - 7) { B[i] = 1.0 } }",
+      // Threads of unknown number run one program.
+      "thread (tid, n) { for (j, 0, 4) { if (tid < 2) { B[j] = 1.0 } } }",
       // A threshold that is not known.
       "for (i, 0, 8) { if (i < n) { B[i] = 1.0 } }",
       // Alternating: more pieces than the limit.
@@ -334,6 +337,132 @@ TEST(LoopPartitionTest, EmptyLoopsBesideAGuard) {
   EXPECT_EQ(result.stats.loops[0].guards[0].never, (arith::Intervals{{4, 7}}));
 }
 
+// Conditions around a guard are facts inside; what is known at one place says nothing of another.
+TEST(LoopPartitionTest, EnclosingConditionsNarrowGuards) {
+  // Of several variables: the inner guard follows from the outer one wherever that is not decided.
+  const Result nested = Partitioned(
+      kParams,
+      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { if (i + j < 12) { B[i] = 1.0 } } } }");
+  EXPECT_THAT(nested.text, Not(HasSubstr("< 12")));
+  EXPECT_EQ(nested.stats.loops[0].guards[1].always, (arith::Intervals{{0, 7}}));
+  // Beside it, it does not.
+  const Result beside = Partitioned(
+      kParams,
+      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { if (i + j < 12) { B[i] = 1.0 } }"
+      " if (i + j < 12) { B[i] = 2.0 } } }",
+      /*simplify=*/false);
+  ASSERT_EQ(beside.stats.loops[0].guards.size(), 3);
+  EXPECT_EQ(beside.stats.loops[0].guards[1].always, (arith::Intervals{{0, 7}}));
+  EXPECT_EQ(beside.stats.loops[0].guards[2].always, (arith::Intervals{{0, 4}}));
+  EXPECT_THAT(beside.text, HasSubstr("i + j < 12"));
+  // The negation in the else branch.
+  const Result negated = Partitioned(
+      kParams,
+      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { B[i] = 1.0 } else { if (5 < i + j) { B[i] "
+      "= 2.0 } else { B[i] = 3.0 } } } }");
+  EXPECT_THAT(negated.text, Not(HasSubstr("3.0")));
+  EXPECT_THAT(negated.text, Not(HasSubstr("5 <")));
+  // Around the loop, of a parameter, through a let, and by one part of a condition that reads memory.
+  for (const std::string around :
+       {"if (n <= 3) { ", "if (3 < n) { B[0] = 4.0 } else { ", "let m = n + 0 if (m <= 3) { ",
+        "if (A[0] < 100.0 && n <= 3) { "}) {
+    EXPECT_THAT(
+        Partitioned(kParams, around + "for (i, 0, 8) { if (i + n < 11) { B[i] = 1.0 } } }").text,
+        Not(HasSubstr("< 11")))
+        << around;
+  }
+  // A condition that a store may change is no fact.
+  const Result memory = Partitioned(
+      kParams, "for (i, 0, 8) { if (B[0] < 3.0) { B[0] = 5.0 if (B[0] < 3.0) { B[i] = 1.0 } } }");
+  EXPECT_FALSE(memory.stats.loops.size());
+}
+
+// Values that the facts exclude make no pieces of their own.
+TEST(LoopPartitionTest, ExcludedValuesMakeNoCuts) {
+  const Result result = Partitioned(
+      kParams,
+      "for (i, 0, 8) { if (i < 4) { if (i < 6) { B[i] = 1.0 } if (2 <= i) { B[i] = 2.0 } } }");
+  EXPECT_EQ(result.stats.loops[0].pieces, (arith::Intervals{{0, 1}, {2, 3}, {4, 7}}));
+  EXPECT_EQ(result.text, Printed(kParams,
+                                 "for (i, 0, 2) { B[i] = 1.0 }"
+                                 "for (i, 2, 2) { B[i] = 1.0 B[i] = 2.0 }"));
+}
+
+TEST(LoopPartitionTest, SymbolicExtents) {
+  // Constant cuts in a loop of unknown length, which may have any of the pieces.
+  const Result constant =
+      Partitioned(kParams, "for (i, 0, n) { if (i < 5) { B[i] = 1.0 } else { B[i] = 2.0 } }");
+  EXPECT_EQ(constant.text, Printed(kParams,
+                                   "for (i, 0, min(n, 5)) { B[i] = 1.0 }"
+                                   "for (i, 5, max(n, 5) - 5) { B[i] = 2.0 }"));
+  EXPECT_EQ(constant.stats.ToString(),
+            "i in [0, n): i < 5: T [.., 4], F [5, ..], B none; pieces [0, min(n, 5)) [5, n)\n");
+  // Cuts that are known before the loop: padding of n values by one on both sides.
+  const std::string params = "A: f32[n] in, B: f32[n] out, n: i32";
+  const Result padding =
+      Partitioned(params, "for (i, 0, n) { B[i] = select(2 <= i && i < n - 1, A[i - 2], 0.0) }");
+  EXPECT_THAT(padding.text, Not(HasSubstr("select")));
+  EXPECT_THAT(padding.stats.ToString(),
+              HasSubstr("i < n - 1: T [.., n - 1), F [n - 1, ..), B none; pieces ["));
+  // Tiles: whole ones, and the rest with its guard.
+  const Result tiles = Partitioned(
+      params,
+      "for (i, 0, (n + 3) / 4) { for (j, 0, 4) { if (i * 4 + j < n) { B[i * 4 + j] = 1.0 } } }");
+  EXPECT_THAT(tiles.text,
+              HasSubstr("for (i, 0, min((n + 3) / 4, n / 4)) {\n  for (j, 0, 4) {\n    B["));
+  // Of an outer variable.
+  EXPECT_EQ(
+      Partitioned(kParams, "for (i, 0, 8) { for (j, 0, i) { if (j < 3) { B[i * 8 + j] = 1.0 } } }")
+          .text,
+      Printed(kParams,
+              "for (i, 0, 4) { for (j, 0, i) { B[i * 8 + j] = 1.0 } }"
+              "for (i, 4, 4) { for (j, 0, 3) { B[i * 8 + j] = 1.0 } }"));
+  // A pragma, and the kind of the loop, on every piece.
+  const Result kept = Partitioned(
+      kParams,
+      "parallel (i, 0, n) { pragma \"x\" { if (i < 5) { B[i] = 1.0 } else { B[i] = 2.0 } } }");
+  EXPECT_EQ(kept.text, Printed(kParams,
+                               "parallel (i, 0, min(n, 5)) { pragma \"x\" { B[i] = 1.0 } }"
+                               "parallel (i, 5, max(n, 5) - 5) { pragma \"x\" { B[i] = 2.0 } }"));
+}
+
+// Bounds of pieces stay in their type, whatever the parameter is.
+TEST(LoopPartitionTest, SymbolicExtentsAtTheEndsOfTheType) {
+  const ir::Function before = ParseProgram(
+      "func f(B: f32[64] out, n: i32) { for (i, 0, n) { if (i < 5) { B[i] = 1.0 } else { if (i < "
+      "7) "
+      "{ B[i] = 2.0 } } } }");
+  ir::Function after = before;
+  ASSERT_TRUE(*LoopPartition(after));
+  for (int64_t n :
+       {int64_t{-2147483648}, int64_t{-2147483647}, int64_t{-5}, int64_t{-1}, int64_t{0},
+        int64_t{4}, int64_t{5}, int64_t{6}, int64_t{7}, int64_t{8}, int64_t{60}}) {
+    EXPECT_EQ(CompareMeaning(before, after, n), "") << n << ir::Print(after);
+  }
+}
+
+TEST(LoopPartitionTest, SymbolicExtentsKeepTheLimits) {
+  const std::string body =
+      "for (i, 0, n) { if (i < 3) { B[0] = 1.0 } if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 "
+      "} }";
+  const Result two = Partitioned(kParams, body, true, {.max_pieces = 2});
+  EXPECT_EQ(two.stats.loops[0].pieces.size(), 2);
+  EXPECT_THAT(two.text, HasSubstr("if (i < 6)"));
+  EXPECT_EQ(Partitioned(kParams, body, false, {.max_pieces = 1}).text, Printed(kParams, body));
+  EXPECT_EQ(Partitioned(kParams, body, false, {.max_nest_pieces = 0}).text, Printed(kParams, body));
+}
+
+// A guard that does not fit is skipped; one behind it may still fit.
+TEST(LoopPartitionTest, LaterGuardsMayFit) {
+  const Result result = Partitioned(
+      kParams,
+      "for (i, 0, 12) { if (i == 5) { B[0] = 1.0 } if (i < 9) { B[1] = 1.0 } else { B[2] = 1.0 } }",
+      true, {.max_pieces = 2});
+  EXPECT_FALSE(result.stats.loops[0].guards[0].taken);
+  EXPECT_TRUE(result.stats.loops[0].guards[1].taken);
+  EXPECT_EQ(result.stats.loops[0].pieces, (arith::Intervals{{0, 8}, {9, 11}}));
+}
+
 // Extents around multiples, and primes; every alignment of the tile.
 TEST(LoopPartitionTest, EdgeExtents) {
   for (int size : {0, 1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17}) {
@@ -372,9 +501,11 @@ TEST(LoopPartitionTest, NoPartition) {
 
 TEST(LoopPartitionTest, RandomAffinePrograms) {
   int changed_programs = 0;
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
-    const ir::Function before =
-        RandomAffineProgram(seed, {.max_depth = 5, .symbolic = seed % 4 == 0});
+  for (uint64_t seed = 1; seed <= 600; ++seed) {
+    // Every second one with parameters, bounds by min and max, and more ifs.
+    const bool symbolic = seed % 2 == 0;
+    const ir::Function before = RandomAffineProgram(
+        seed, {.max_depth = 5, .symbolic = symbolic, .symbolic_bounds = symbolic && seed % 4 == 0});
     ir::Function after = before;
     LoopPartitionOptions options;
     if (seed % 3 == 0) options = {.max_pieces = 3, .max_nest_pieces = 5};
@@ -384,14 +515,14 @@ TEST(LoopPartitionTest, RandomAffinePrograms) {
     changed_programs += *changed;
     ir::Function simple = after;
     ASSERT_TRUE(Simplify(simple).ok());
-    for (int64_t n : {0, 3}) {
+    for (int64_t n : {-2, 0, 3, 6}) {
       ASSERT_EQ(CompareMeaning(before, after, n), "") << "seed " << seed << "\n"
                                                       << ir::Print(before) << ir::Print(after);
       ASSERT_EQ(CompareMeaning(before, simple, n), "") << "seed " << seed << "\n"
                                                        << ir::Print(before) << ir::Print(simple);
     }
   }
-  EXPECT_GT(changed_programs, 100);
+  EXPECT_GT(changed_programs, 250);
 }
 
 TEST(LoopPartitionTest, RandomPrograms) {

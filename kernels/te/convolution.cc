@@ -241,6 +241,8 @@ int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
   const int64_t channels = m.Get("gmem.channels");
   const int64_t interleave = m.Get("gmem.interleave");
   int64_t best = 0, least = INT64_MAX;
+  // Rows and columns of tiles, rotated together, make bounds that the compiler does not see through.
+  if (tiles_across > 1) return 0;
   for (int64_t rotation = 0; rotation < std::min<int64_t>(tiles, 16); ++rotation) {
     int64_t load = 0;
     for (int64_t step = 0; step < tiles; ++step) {

@@ -129,7 +129,7 @@ class Generator {
   // Every block of statements has a cache of the pure values computed in it; inner blocks see those
   // of outer ones, since control enters a block only through the code before it.
 
-  static constexpr size_t kKeepFree = 24;  // registers that caching leaves to expressions
+  static constexpr size_t kKeepFree = 28;  // registers that caching leaves to expressions
 
   void PushCache() { caches_.emplace_back(); }
   void PopCache() {
