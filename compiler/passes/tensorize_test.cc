@@ -124,6 +124,24 @@ TEST(TensorizeTest, RoundingUpKnowsWhichBranchIsTaken) {
   EXPECT_THAT(After(program("tid < 0")), Not(HasSubstr("add.f16(&X[0], &X[0], &X[0], 128)")));
 }
 
+TEST(TensorizeTest, RoundingUpReadsRowsButStoresOne) {
+  // Rows of 60 elements, 64 apart, are added up: what is read behind a row is not used.
+  const auto program = [](std::string_view statement) {
+    return StrCat(
+        "func f(A: f16[180] in, C: f16[60] out) {"
+        " allocate X: f16[188] @nmem allocate S: f16[192] @nmem"
+        " for (r, 0, 3) { for (i, 0, 60) { X[r * 64 + i] = A[r * 60 + i] } }"
+        " for (i, 0, 60) { S[i] = f16(0.0) }"
+        " pragma \"add\" { for (r, 0, 3) { for (i, 0, 60) { ",
+        statement, " } } } for (i, 0, 60) { C[i] = S[i] } }");
+  };
+  const std::string text = After(program("S[i] = S[i] + X[r * 64 + i]"));
+  EXPECT_THAT(text, HasSubstr("add.f16(&S[0], &S[0], &X[r * 64], 64)"));
+  EXPECT_THAT(text, HasSubstr("allocate X: f16[192] @nmem"));
+  // Behind a row that is stored stands the next one.
+  EXPECT_THAT(After(program("S[r * 64 + i] = X[r * 64 + i] + X[i]")), Not(HasSubstr("add.f16")));
+}
+
 TEST(TensorizeTest, RoundingUpNeedsBuffersOnChip) {
   // No elementwise instruction works on GMEM; in place on a parameter nothing may be touched
   // behind.

@@ -215,7 +215,13 @@ TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
 }
 
 absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCase& c,
-                                            const isa::Machine& m) {
+                                            const Target& target) {
+  const isa::Machine& m = *target.machine;
+  // The smallest integers have no instruction along rows.
+  const std::string whole = StrCat(k.whole(), ".", ir::TypeName(k.sum));
+  const bool has_whole = target.instructions->Find(whole) != nullptr;
+  const std::string combine = StrCat(k.combine(), ".", ir::TypeName(k.sum));
+  RETURN_IF_ERROR(CheckInstructions(c, target, {k.inner == 1 ? whole : combine}));
   std::vector<Tiling> tilings;
   int64_t least = INT64_MAX;
   const auto try_one = [&](Tiling t) {
@@ -230,7 +236,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   const int64_t core_outer = CeilDiv(k.outer, m.cores());
   for (int64_t tile : Fractions(core_outer)) {
     // Columns are few, or there is nothing beside them: rows of one column each.
-    if (k.inner < kGroup) {
+    if (k.inner < kGroup && has_whole) {
       try_one({.along_rows = true, .core = core_outer, .tile = tile, .rows = k.count});
     }
     if (k.inner == 1) continue;
@@ -290,11 +296,7 @@ absl::StatusOr<ir::Function> Build(const Reduction& k, const OperatorCase& c,
     Schedule s(t.output());
     return OnProcessor(s, t, target);
   }
-  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, *target.machine));
-  const std::string type(ir::TypeName(k.sum));
-  RETURN_IF_ERROR(CheckInstructions(
-      c, target,
-      {StrCat(tilings[0].along_rows ? k.whole() : std::string(k.combine()), ".", type)}));
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, target));
   Tensors t = Express(g, k, c.shape, tilings[0]);
   Schedule s(t.output());
   return OnCard(s, t, k, tilings[0], *target.machine);
@@ -337,7 +339,7 @@ Operator MakeOperator(Operator row, ReduceOp op,
   };
   row.schedules = [reduction](const OperatorCase& c,
                               const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
-    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, *target.machine));
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, target));
     std::vector<ScheduleChoice> choices;
     for (const Tiling& t : tilings) choices.push_back(t.choice);
     return choices;

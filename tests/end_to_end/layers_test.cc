@@ -107,6 +107,7 @@ const std::vector<Words>& ReduceCases() {
       all->push_back({op, "1x5", types, {"axis=0"}});
     }
     all->push_back({"reduce_max", "9x64", {"i8", "i16"}, {"axis=0"}});
+    all->push_back({"reduce_min", "9x31", {"i8", "i16"}, {"axis=0"}});
     all->push_back({"global_avg_pool", "7x7x256", kFloats});
     all->push_back({"global_avg_pool", "7x5x100", kFloats});
     all->push_back({"global_avg_pool", "1x1x1", kFloats});
@@ -428,6 +429,11 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
   EXPECT_THAT(Error({"pad", "4x4x4", {"i8"}, {"value=200"}}),
               HasSubstr("attribute value: expected a value of i8, found 200"));
   EXPECT_THAT(Error({"add", "4x4,4", {"f64"}}), HasSubstr("the card has no instruction add.f64"));
+  EXPECT_THAT(Error({"reduce_max", "4x4", {"i8"}}), HasSubstr("no instruction reduce_max.i8"));
+  EXPECT_THAT(Error({"reduce_sum", "1000000"}), HasSubstr("its smallest tile needs"));
+  CaseSettings small;
+  small.overrides = {"core.nmem_kib=1"};
+  EXPECT_THAT(Error({"reduce_sum", "1000"}, small), HasSubstr("bytes of nmem, which has 1024"));
   EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"u8"}}), HasSubstr("no instruction max.u8"));
 }
 
