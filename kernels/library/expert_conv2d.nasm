@@ -145,6 +145,11 @@ block_begun:
   bge tid, u, filters           # the memory core
   bge row0, end_row, filters    # others without a share help with the filters, too
   bge column0, end_column, filters
+  li t, CO
+  beq channels_left, t, filled  # the first block's zeros are there since the start
+  li t, FILL                    # others': the last pass had them in other places
+  fill.$TYPE zero, zero, t
+filled:
   li return, image_begun
   jump begin_pass
 image_begun:

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/library/expert.h"
@@ -172,21 +173,32 @@ TEST(Conv2dTest, StridesKernelsPaddingsChannels) {
   }
 }
 
+// Several blocks of channels and several passes: each block's first pass needs its own zeros.
+TEST(Conv2dTest, BlocksAndPassesWithPadding) {
+  const isa::Machine machine =
+      TestMachine("unit", {"core.nmem_kib=16", "core.wmem_kib=32", "card.clusters=1"});
+  for (const char* impl : kConvImpls) {
+    MustAgree(Conv("22x26x54,128x2x2x54", ir::Type::kI16, {{"dilation", "2"}}), impl, machine);
+  }
+}
+
 TEST(Conv2dTest, RandomLayersAndMachines) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  const char* seed_text = std::getenv("POLYNAO_SEED");
+  const unsigned seed = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "POLYNAO_SEED=" << seed);
   std::mt19937 random(seed);
   const auto pick = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % (high - low + 1));
   };
   int ran = 0;
   for (int round = 0; round < 60; ++round) {
-    const isa::Machine machine = TestMachine(
-        std::array{"mlu270", "mlu290", "mlu370", "unit"}[pick(0, 3)],
-        {absl::StrCat("core.nmem_kib=", 1 << pick(3, 8)),
-         absl::StrCat("core.wmem_kib=", 1 << pick(5, 9)),
-         absl::StrCat("cluster.smem_kib=", 1 << pick(4, 9)),
-         absl::StrCat("card.clusters=", pick(1, 4)), absl::StrCat("cluster.cores=", pick(1, 5))});
+    const char* config = std::array{"mlu270", "mlu290", "mlu370", "unit"}[pick(0, 3)];
+    const std::vector<std::string> overrides = {absl::StrCat("core.nmem_kib=", 1 << pick(3, 8)),
+                                                absl::StrCat("core.wmem_kib=", 1 << pick(5, 9)),
+                                                absl::StrCat("cluster.smem_kib=", 1 << pick(4, 9)),
+                                                absl::StrCat("card.clusters=", pick(1, 4)),
+                                                absl::StrCat("cluster.cores=", pick(1, 5))};
+    const isa::Machine machine = TestMachine(config, overrides);
     const int64_t ci = pick(1, 80);
     OperatorCase c = Conv(absl::StrCat(pick(1, 30), "x", pick(1, 30), "x", ci, ",", pick(1, 150),
                                        "x", pick(1, 4), "x", pick(1, 4), "x", ci),
@@ -197,6 +209,11 @@ TEST(Conv2dTest, RandomLayersAndMachines) {
     if (pick(0, 1) == 0) c.attributes["pad"] = absl::StrCat(pick(0, 3));
     const char* impl = kConvImpls[pick(0, std::size(kConvImpls) - 1)];
     if (!FindOperator(c).ok()) continue;
+    std::string attributes;
+    for (const auto& [name, value] : c.attributes) {
+      absl::StrAppend(&attributes, " ", name, "=", value);
+    }
+    SCOPED_TRACE(Name(c, impl, machine) + attributes + " " + absl::StrJoin(overrides, " "));
     if (const absl::Status status = Find(c, impl, machine).status(); !status.ok()) {
       EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
       continue;
