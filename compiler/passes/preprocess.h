@@ -21,7 +21,8 @@ struct PreprocessDecision {
 // IV-B), on buffers that still have their dimensions. A *marked* nest stands under a pragma whose
 // key is a family of instructions ("conv", "cast", "memcpy") or "pad". Nothing happens in functions
 // without a marked nest that reduces (its family's meaning accumulates: conv, matmul, reduce_sum)
-// or pads: elementwise guards are loop_partition's. What is asked for comes from the table: an
+// or pads, or a pragma "ragged" (a schedule's wish to keep a loop over unequal tiles in one piece):
+// elementwise guards are loop_partition's. What is asked for comes from the table: an
 // instruction whose meaning reads weights in WMEM as [l, c * pitch + k] beside results
 // [..., c * lanes + l] wants channels in groups of `lanes`, and a pitch that its @require allows.
 //

@@ -540,6 +540,23 @@ TEST(PreprocessTest, PaddingTwins) {
 
 // ---- functions without complex nests
 
+// Tiles in an order that differs from thread to thread, of which one is short: loop_partition would
+// make pieces of the loop over tiles.
+TEST(PreprocessTest, RaggedTilesKeepTheirLoop) {
+  const std::string program =
+      "func add(A: f16[200] in, C: f16[200] out) { thread (tid, 2) { pragma \"ragged\" {"
+      " for (t, 0, 2) { allocate L: f16[64] @nmem"
+      " pragma \"memcpy\" { for (i, 0, 64) { if ((t + tid) % 2 * 64 + i < 100) {"
+      " L[i] = A[tid * 100 + (t + tid) % 2 * 64 + i] } } }"
+      " pragma \"relu\" { for (i, 0, 64) { if ((t + tid) % 2 * 64 + i < 100) {"
+      " L[i] = max(L[i], 0.0) } } }"
+      " pragma \"memcpy\" { for (i, 0, 64) { if ((t + tid) % 2 * 64 + i < 100) {"
+      " C[tid * 100 + (t + tid) % 2 * 64 + i] = L[i] } } } } } } }";
+  const std::string after = After(program);
+  EXPECT_THAT(after, HasSubstr("min(100 - (tid + t) % 2 * 64, 64)")) << after;
+  EXPECT_EQ(after.find("if ("), std::string::npos) << after;
+}
+
 TEST(PreprocessTest, ElementwiseFunctionsStay) {
   Unchanged(
       "func add(A: f16[200] in, C: f16[200] out) { thread (tid, 4) { allocate L: f16[64] @nmem"

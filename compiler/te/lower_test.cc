@@ -352,6 +352,34 @@ TEST(LowerTest, ATileOfAFusedLoop) {
   for (int64_t i = 0; i < 48; ++i) EXPECT_EQ(t[1].Int(i), (t[0].Int(i) + 1) * 2);
 }
 
+TEST(LowerTest, ARotatedLoopVisitsEachTileOnce) {
+  for (const int64_t extent : {40, 37, 8, 1}) {
+    Graph g("rotated");
+    Tensor a = g.Placeholder("A", {4, extent}, Type::kI32);
+    Tensor b = g.Compute("B", {4, extent}, [&](Expr i, Expr j) { return a(i, j) + 1; });
+    Tensor c = g.Compute("C", {4, extent}, [&](Expr i, Expr j) { return b(i, j) * 2; });
+    Schedule s(c);
+    auto [tile, inner] = s[c].Split(s[c].axis(1), 8);
+    const Axis rotated = s[c].Rotate(tile, s[c].axis(0), 3);
+    s[c].Bind(s[c].axis(0), "tid");
+    s[b].ComputeAt(s[c], rotated);
+    const ir::Function f = MustLower(s);
+    if (extent == 40) EXPECT_THAT(ir::Print(f), HasSubstr("(tid * 3 + jor) % 5"));
+    const std::vector<ir::Tensor> t = Execute(f);
+    for (int64_t i = 0; i < 4 * extent; ++i) EXPECT_EQ(t[1].Int(i), (t[0].Int(i) + 1) * 2);
+  }
+}
+
+TEST(LowerTest, WhatCanNotBeRotatedSaysSo) {
+  Graph g("rotated");
+  Tensor a = g.Placeholder("A", {4, 40}, Type::kI32);
+  Tensor c = g.Compute("C", {4, 40}, [&](Expr i, Expr j) { return a(i, j) + 1; });
+  Schedule s(c);
+  s[c].Rotate(s[c].axis(0), s[c].axis(1), 1);
+  EXPECT_THAT(std::string(Lower(s).status().message()),
+              HasSubstr("Rotate: axis j is not outside axis i"));
+}
+
 // ---- operators against plain loops ----
 
 // The whole program of an elementwise operator of any rank on all cores.
