@@ -14,7 +14,6 @@
 #include "compiler/passes/preprocess.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
-#include "compiler/passes/stagger.h"
 #include "compiler/passes/storage.h"
 #include "compiler/passes/sync.h"
 #include "compiler/passes/tensorize.h"
@@ -96,10 +95,6 @@ absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& envi
   return changed;
 }
 
-absl::StatusOr<bool> RunStagger(Function& function, const PassEnvironment& environment) {
-  return Stagger(function, environment.target, environment.stats);
-}
-
 absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
   std::vector<StoragePlace> places;
   ASSIGN_OR_RETURN(bool changed,
@@ -123,7 +118,6 @@ const std::vector<PassInfo>& AllPasses() {
       {"flatten", "gives every buffer one dimension", "",
        [](Function& f, const PassEnvironment&) { return Flatten(f); }},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
-      {"stagger", "lets clusters load the same data from different places on", "", RunStagger},
       {"pipeline", "overlaps loads, computation and stores of loops with double buffers", "",
        RunPipeline},
       {"storage", "gives allocations on chip their addresses", "", RunStorage},
@@ -205,11 +199,10 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         "loop_partition,"
         // The pieces' indices and extents become constants ...
         "simplify,flatten,simplify,"
-        // ... which the patterns need. Copies are known now, so that those of all clusters can be
-        // spread over the channels. The pipeline sees queues only when there are instructions,
+        // ... which the patterns need. The pipeline sees queues only when there are instructions,
         // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
         // last comes the order between queues, which depends on the buffers that share bytes.
-        "tensorize,stagger,pipeline,storage,sync,simplify");
+        "tensorize,pipeline,storage,sync,simplify");
   }
   if (target.name == "cpu" || target.name == "c") {
     // LLVM and C compilers vectorise loops without guards inside.
