@@ -426,9 +426,9 @@ class Tensorizer {
     Binding binding;
     if (!MatchBuffer(a, binding, a.pattern.store.buffer(), a.nest.target, 3)) return false;
     binding.accesses.emplace_back(&a.pattern.store_index, &a.nest.target);
-    std::vector<std::pair<Expr, Expr>> todo = {{a.pattern.store.value(), a.nest.store.value()}};
-    if (a.pattern.init) todo.emplace_back(a.pattern.init.value(), a.nest.init.value());
-    return MatchValues(a, std::move(binding), std::move(todo), 4);
+    std::vector<std::pair<Expr, Expr>> pairs = {{a.pattern.store.value(), a.nest.store.value()}};
+    if (a.pattern.init) pairs.emplace_back(a.pattern.init.value(), a.nest.init.value());
+    return MatchValues(a, std::move(binding), std::move(pairs), 4);
   }
 
   bool MatchBuffer(const Attempt& a, Binding& binding, Buffer pattern, const NestAccess& access,
@@ -478,11 +478,11 @@ class Tensorizer {
 
   // Matches pairs of expressions (pattern, nest), last ones first; operands of commutative
   // operators in either order, until one order leads to a match of the whole.
-  bool MatchValues(Attempt& a, Binding binding, std::vector<std::pair<Expr, Expr>> todo,
+  bool MatchValues(Attempt& a, Binding binding, std::vector<std::pair<Expr, Expr>> pairs,
                    int progress) {
-    while (!todo.empty()) {
-      const auto [pattern, value] = todo.back();
-      todo.pop_back();
+    while (!pairs.empty()) {
+      const auto [pattern, value] = pairs.back();
+      pairs.pop_back();
       ++progress;
       if (pattern.type() != value.type()) {
         return Differs(a, progress, pattern, value, ir::TypeName(value.type()),
@@ -513,16 +513,16 @@ class Tensorizer {
                        pattern.name());
       }
       if (IsCommutative(pattern.kind())) {
-        std::vector<std::pair<Expr, Expr>> other = todo;
+        std::vector<std::pair<Expr, Expr>> other = pairs;
         other.emplace_back(pattern.operand(1), value.operand(0));
         other.emplace_back(pattern.operand(0), value.operand(1));
-        todo.emplace_back(pattern.operand(1), value.operand(1));
-        todo.emplace_back(pattern.operand(0), value.operand(0));
-        return MatchValues(a, binding, std::move(todo), progress) ||
+        pairs.emplace_back(pattern.operand(1), value.operand(1));
+        pairs.emplace_back(pattern.operand(0), value.operand(0));
+        return MatchValues(a, binding, std::move(pairs), progress) ||
                MatchValues(a, std::move(binding), std::move(other), progress);
       }
       for (size_t i = pattern.operands().size(); i-- > 0;) {
-        todo.emplace_back(pattern.operand(i), value.operand(i));
+        pairs.emplace_back(pattern.operand(i), value.operand(i));
       }
     }
     structure_differs_ = false;

@@ -11,9 +11,6 @@
 namespace polynao::kernels {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
-
 // `image` with zeros around it.
 ir::Tensor Padded(const ir::Tensor& image, int64_t pad_h, int64_t pad_w) {
   const int64_t h = image.shape[0], w = image.shape[1], ci = image.shape[2];

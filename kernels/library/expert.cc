@@ -13,8 +13,6 @@
 namespace polynao::kernels {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 constexpr int64_t kGroup = 64;     // elements that vector instructions count in
 constexpr int64_t kAlign = 128;    // bytes: of vector operands
 constexpr int64_t kCoreKinds = 4;  // that differ in their first tile

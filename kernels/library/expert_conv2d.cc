@@ -12,9 +12,6 @@
 namespace polynao::kernels {
 namespace {
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
-
 // What expert_conv2d.nasm leaves open.
 struct Plan {
   int64_t cluster_columns = 1;  // of the clusters' grid; the rest are its rows

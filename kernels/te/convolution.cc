@@ -16,6 +16,7 @@
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
+#include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
@@ -27,12 +28,9 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
-
 // A case of conv2d, its attributes read.
 struct Conv : ConvLayer {
-  Type in, sum, out;
+  Epilogue end;
 
   Conv(const Operator& op, const OperatorCase& c) {
     h = c.shape[0], w = c.shape[1], ci = c.shape[2];
@@ -43,40 +41,33 @@ struct Conv : ConvLayer {
     const std::optional<int64_t> pad = AttributeInt(op, c, "pad");
     pad_h = pad.value_or(dilation * (kh - 1) / 2);
     pad_w = pad.value_or(dilation * (kw - 1) / 2);
-    bias = AttributeInt(op, c, "bias") != 0;
-    relu = AttributeInt(op, c, "relu") != 0;
-    in = c.dtype;
-    sum = ir::IsInt(in) ? Type::kI32 : Type::kF32;
-    out = *ir::ParseType(AttributeWord(op, c, "out"));
-    if (!absl::SimpleAtod(AttributeWord(op, c, "scale"), &scale))
-      scale = ir::IsInt(in) ? 0x1p-6 : 1;
+    end = ReadEpilogue(op, c);
+    bias = end.bias, relu = end.relu, scale = end.scale;  // for the reference
   }
 
   int64_t filter_elements() const { return kh * kw * group_ci(); }  // of one output channel
   // Rows of the image that `rows` rows of the output read; columns likewise.
   int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
-  bool is_scaled() const { return out != sum || (out == Type::kF32 && scale != 1); }
 };
 
-Expr To(Type type, Expr value) { return value.context().Cast(type, value); }
 Expr Within(Expr v, int64_t begin, int64_t count) { return ir::And(begin <= v, v < begin + count); }
 
 // [tensor-program conv begin]
 // The tensors of a convolution, in the order of their computation.
 struct Tensors {
-  Tensor x, f, b;                         // inputs
-  Tensor padded;                          // x with zeros around it
-  Tensor sums;                            // the convolution
-  std::vector<Tensor> steps;              // from the sums to the output, elementwise
-  std::vector<const char*> instructions;  // of the steps
+  Tensor x, f, b;       // inputs
+  Tensor padded;        // x with zeros around it
+  Tensor sums;          // the convolution
+  EpilogueSteps steps;  // from the sums to the output, elementwise
+  Tensor& output() { return steps.tensors.empty() ? sums : steps.tensors.back(); }
 };
 
 Tensors Express(te::Graph& g, const Conv& k) {
   Tensors t;
-  t.x = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
-  t.f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.in);
-  if (k.bias) t.b = g.Placeholder("B", {k.co}, k.sum);
+  t.x = g.Placeholder("X", {k.h, k.w, k.ci}, k.end.in);
+  t.f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.end.in);
+  if (k.bias) t.b = g.Placeholder("B", {k.co}, k.end.sum);
   t.padded = g.Compute("P", {k.h + 2 * k.pad_h, k.w + 2 * k.pad_w, k.ci},
                        [&](Expr y, Expr x, Expr c) {
                          const Expr value = t.x(y - k.pad_h, x - k.pad_w, c);
@@ -88,34 +79,16 @@ Tensors Express(te::Graph& g, const Conv& k) {
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s = g.ReduceAxisOf("s", k.kw);
   const te::ReduceAxis i = g.ReduceAxisOf("i", k.group_ci());
   const int64_t group_co = k.co / k.groups;
-  t.sums = g.Compute("S", {k.ho(), k.wo(), k.co},
-                     [&](Expr y, Expr x, Expr c) {
-                       const Expr from = k.groups == 1 ? Expr(i) : c / group_co * k.group_ci() + i;
-                       const Expr value = t.padded(y * k.stride + r * k.dilation,
-                                                   x * k.stride + s * k.dilation, from);
-                       return te::ReduceSum(To(k.sum, value) * To(k.sum, t.f(c, r, s, i)), r, s, i);
-                     },
-                     {"y", "x", "c"});
-  const auto step = [&](const char* name, const char* instruction, const auto& value) {
-    const Tensor last = t.steps.empty() ? t.sums : t.steps.back();
-    t.steps.push_back(g.Compute(name, last.shape(),
-                                [&](Expr y, Expr x, Expr c) { return value(last(y, x, c), c); },
-                                {"y", "x", "c"}));
-    t.instructions.push_back(instruction);
-  };
-  if (k.bias) step("SB", "row_add", [&](Expr v, Expr c) { return v + t.b(c); });
-  if (k.is_scaled() && k.sum != Type::kF32 && k.scale == 1) {
-    step("W", "cast", [](Expr v, Expr) { return To(Type::kF32, v); });
-  }
-  if (k.is_scaled() && (k.scale != 1 || k.out != Type::kF32)) {
-    const char* scaling = k.sum == k.out ? "muls" : "rescale";
-    step("Y", k.scale == 1 ? "cast" : scaling, [&](Expr v, Expr) {
-      if (v.type() != Type::kF32) v = To(Type::kF32, v);
-      if (k.scale != 1) v = v * ir::ConstantLike(v, k.scale);
-      return k.out == Type::kF32 ? v : To(k.out, v);
-    });
-  }
-  if (k.relu) step("R", "maxs", [](Expr v, Expr) { return ir::Max(v, ir::ConstantLike(v, 0)); });
+  t.sums = g.Compute(
+      "S", {k.ho(), k.wo(), k.co},
+      [&](Expr y, Expr x, Expr c) {
+        const Expr from = k.groups == 1 ? Expr(i) : c / group_co * k.group_ci() + i;
+        const Expr value =
+            t.padded(y * k.stride + r * k.dilation, x * k.stride + s * k.dilation, from);
+        return te::ReduceSum(To(k.end.sum, value) * To(k.end.sum, t.f(c, r, s, i)), r, s, i);
+      },
+      {"y", "x", "c"});
+  t.steps = Append(g, k.end, t.sums, t.b);
   return t;
 }
 // [tensor-program conv end]
@@ -139,18 +112,14 @@ struct Tiling {
 // of GMEM; before the first step filters and a tile come, after the last one a tile leaves.
 class CostModel {
  public:
-  CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.in)) {}
+  CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.end.in)) {}
 
   // Bytes of one core's NMEM: images twice (one is computed while the next one comes), sums, each
   // step's type once, the output twice.
   int64_t NmemBytes(const Tiling& t) const {
-    const auto aligned = [](int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); };
-    const int64_t pixels = t.rows * t.columns * Lanes(t);
-    int64_t bytes = 2 * aligned(ImageBytes(t)) + aligned(pixels * 4) +
-                    2 * aligned(pixels * ir::ByteSize(k_.out));
-    if (k_.bias) bytes += aligned(4 * RoundUp(k_.co, kLanes));
-    if (k_.scale == 1) bytes += aligned(pixels * 4);
-    return bytes;
+    const int64_t results = t.rows * t.columns * Lanes(t);
+    return 2 * OnChipBytes(ImageBytes(t) / bytes_, k_.end.in) +
+           k_.end.NmemBytes(results, RoundUp(k_.co, kLanes));
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
   int64_t SmemBytes(const Tiling& t) const { return t.block * k_.filter_elements() * bytes_; }
@@ -163,12 +132,11 @@ class CostModel {
     const double port = Get("io_dma.port_bytes");
     // Compute queue.
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
-    const double steps = Steps();
     const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
-                           steps * (Get("vector.start") + pixels * 4 / Get("vector.bytes")) +
+                           k_.end.Cycles(m_, t.rows * t.columns * Lanes(t)) +
                            static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
     // IO queue: rows of an image, rows of the output.
-    const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.out));
+    const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.end.out));
     // A few segments at a time, each of which takes GMEM's latency; whole rows are one segment.
     const auto rounds = [](bool whole, int64_t segments, double at_once) {
       return whole ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
@@ -219,12 +187,11 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
-  int Steps() const { return (k_.is_scaled() ? 1 + (k_.scale == 1) : 0) + k_.bias + k_.relu; }
   bool HasCache() const {
     const auto it = m_.parameters.find("gmem.cache_kib");
     return it != m_.parameters.end() && it->second > 0;
   }
-  double Macs() const { return Get(StrCat("tensor.macs_", ir::TypeName(k_.in))); }
+  double Macs() const { return Get(StrCat("tensor.macs_", ir::TypeName(k_.end.in))); }
 
   const Conv& k_;
   const isa::Machine& m_;
@@ -235,7 +202,7 @@ class CostModel {
 // with their first tile, what they load may lie in the same of GMEM's channels, step by step:
 // the number with the smallest sum over steps of what the busiest channel has to load.
 int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
-  const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.in);
+  const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   const int64_t channels = m.Get("gmem.channels");
@@ -323,12 +290,12 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
 // Rows over clusters, rows and columns over cores. The memory core brings the filters to SMEM, each
 // core its copy to WMEM; then tile by tile: image in, with zeros around, convolution, steps, out.
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tiling) {
-  const Tensor y = t.steps.empty() ? t.sums : t.steps.back();
+  const Tensor y = t.output();
   const Tensor shared = tiling.shared ? s.CacheRead(t.f, "smem") : t.f;
   const Tensor filters = s.CacheRead(shared, "wmem");
   const Tensor bias = t.b ? s.CacheRead(t.b, "nmem") : t.b;
   const Tensor result = s.CacheWrite(y, "nmem");
-  (t.steps.empty() ? t.sums : t.steps.back()) = result;
+  t.output() = result;
   auto [cid, row] = s[y].Split(s[y].axis(0), tiling.cluster_rows);
   auto [core_row, core_y] = s[y].Split(row, tiling.core_rows);
   auto [tile_row, yy] = s[y].Split(core_y, tiling.rows);
@@ -350,11 +317,10 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   };
   at_tile(t.padded, "pad");
   at_tile(t.sums, "conv");
-  for (size_t j = 0; j < t.steps.size(); ++j) {
-    at_tile(t.steps[j], t.instructions[j]);
-    const Tensor& before = j == 0 ? t.sums : t.steps[j - 1];
-    if (before.type() == t.steps[j].type()) s[t.steps[j]].InPlace(before);
+  for (size_t j = 0; j < t.steps.tensors.size(); ++j) {
+    at_tile(t.steps.tensors[j], t.steps.instructions[j]);
   }
+  ReusePlaces(s, t.sums, t.steps);
   s[t.padded].DoubleBuffer();
   s[result].DoubleBuffer();
   return Lower(s);
@@ -362,10 +328,12 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
 // [tensor-program conv end]
 
 // On the processor: the padded image once, then rows in parallel.
-absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Target& target) {
-  const Tensor& y = t.steps.empty() ? t.sums : t.steps.back();
-  for (size_t j = 0; j + 1 < t.steps.size(); ++j) s[t.steps[j]].ComputeInline();
-  if (!t.steps.empty()) s[t.sums].ComputeAt(s[y], s[y].axis(1));
+absl::StatusOr<ir::Function> OnProcessor(Schedule& s, Tensors& t, const Target& target) {
+  const Tensor y = t.output();
+  for (const Tensor& step : t.steps.tensors) {
+    if (!(step == y)) s[step].ComputeInline();
+  }
+  if (!(t.sums == y)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
   if (target.name != "interp") s[y].Parallel(s[y].axis(0));
   return Lower(s);
 }
@@ -373,9 +341,9 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
 absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const Target& target) {
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
-  Schedule s(t.steps.empty() ? t.sums : t.steps.back());
+  Schedule s(t.output());
   if (target.machine == nullptr) return OnProcessor(s, t, target);
-  const std::string type(ir::TypeName(k.in));
+  const std::string type(ir::TypeName(k.end.in));
   if (target.instructions->Find(StrCat("conv.", type)) == nullptr ||
       target.machine->Get(StrCat("tensor.macs_", type)) == 0) {
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
@@ -404,53 +372,26 @@ int64_t ReadPlaces(int64_t extent, int64_t outputs, int64_t window, int64_t pad,
 }
 
 absl::Status Check(const Operator& op, const OperatorCase& c) {
-  const auto wrong = [&](const auto&... words) {
-    return InvalidInput("operator conv2d ", ShapesText(c), ": ", words...);
-  };
-  switch (c.dtype) {
-    case Type::kI8:
-    case Type::kI16:
-    case Type::kF16:
-    case Type::kF32:
-      break;
-    default:
-      return InvalidInput("operator conv2d of ", ir::TypeName(c.dtype),
-                          ": expected i8, i16, f16 or f32");
-  }
-  if (c.shape.size() != 3 || c.operands[0].size() != 4) {
-    return wrong("expected 3 and 4 dimensions");
-  }
-  for (const auto& shape : {c.shape, c.operands[0]}) {
-    if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
-      return wrong("expected extents of 1 and more");
-    }
-  }
-  for (const char* name : {"stride", "dilation", "groups", "bias", "relu"}) {
-    const std::optional<int64_t> value = AttributeInt(op, c, name);
-    const bool is_flag = std::string_view(name) == "bias" || std::string_view(name) == "relu";
-    if (!value || *value < (is_flag ? 0 : 1) || *value > (is_flag ? 1 : 1 << 20)) {
-      return wrong("attribute ", name, ": expected ", is_flag ? "0 or 1" : "1 or more", ", found '",
-                   AttributeWord(op, c, name), "'");
-    }
+  RETURN_IF_ERROR(CheckEpilogue(op, c));
+  RETURN_IF_ERROR(CheckShapes(c, {3, 4}));
+  for (const char* name : {"stride", "dilation", "groups"}) {
+    RETURN_IF_ERROR(CheckNumber(op, c, name, 1));
   }
   const std::optional<int64_t> pad = AttributeInt(op, c, "pad");
   if (AttributeWord(op, c, "pad") != "same" && (!pad || *pad < 0 || *pad > 1 << 20)) {
-    return wrong("attribute pad: expected 'same' or 0 and more, found '",
-                 AttributeWord(op, c, "pad"), "'");
+    return WrongCase(c, "attribute pad: expected 'same' or 0 and more, found '",
+                     AttributeWord(op, c, "pad"), "'");
   }
   const Conv k(op, c);
   if (k.ci % k.groups != 0 || k.co % k.groups != 0 || c.operands[0][3] != k.group_ci()) {
-    return wrong("with ", k.groups,
-                 " groups, expected filters of as many input channels as a group "
-                 "of the image's ",
-                 k.ci, " has, found ", c.operands[0][3]);
+    return WrongCase(c, "with ", k.groups,
+                     " groups, expected filters of as many input channels as a group "
+                     "of the image's ",
+                     k.ci, " has, found ", c.operands[0][3]);
   }
   if (k.h + 2 * k.pad_h < k.dilation * (k.kh - 1) + 1 ||
       k.w + 2 * k.pad_w < k.dilation * (k.kw - 1) + 1) {
-    return wrong("the filter is larger than the padded image");
-  }
-  if (ir::IsFloat(k.in) && (k.out == Type::kI32)) {
-    return wrong("attribute out: the sum of floats is no i32");
+    return WrongCase(c, "the filter is larger than the padded image");
   }
   return absl::OkStatus();
 }
@@ -467,22 +408,16 @@ std::vector<Operator> ConvolutionOperators() {
       {"pad", "same", "zeros on each side; same: as many as half a window"},
       {"dilation", "1", "distance between a window's elements"},
       {"groups", "1", "of channels that are convolved by themselves"},
-      {"bias", "0", "1: a third input B (CO) is added to the sums"},
-      {"relu", "0", "1: values below 0 become 0"},
-      {"scale", "auto", "factor of the sums; auto: 1/64 of integers, 1 of floats"},
-      {"out",
-       "f16",
-       "type of the output; i32: the sums of integers, not scaled",
-       {"f16", "f32", "i8", "i16", "i32"}},
   };
+  for (OperatorAttribute& attribute : EpilogueAttributes()) row.attributes.push_back(attribute);
   const auto shared = std::make_shared<Operator>(row);
   const auto conv = [shared](const OperatorCase& c) { return Conv(*shared, c); };
   row.check = [shared](const OperatorCase& c) { return Check(*shared, c); };
   row.tensors = [conv](const OperatorCase& c) {
     const Conv k = conv(c);
     std::vector<TensorSpec> specs = {{"X", c.dtype, c.shape}, {"F", c.dtype, c.operands[0]}};
-    if (k.bias) specs.push_back({"B", k.sum, {k.co}});
-    specs.push_back({"Y", k.out, {k.ho(), k.wo(), k.co}});
+    if (k.bias) specs.push_back({"B", k.end.sum, {k.co}});
+    specs.push_back({"Y", k.end.out, {k.ho(), k.wo(), k.co}});
     return specs;
   };
   row.work = [conv](const OperatorCase& c) {
@@ -491,14 +426,14 @@ std::vector<Operator> ConvolutionOperators() {
     isa::Work work;
     const int64_t pixels =
         ReadPlaces(k.h, k.ho(), k.kh, k.pad_h, k) * ReadPlaces(k.w, k.wo(), k.kw, k.pad_w, k);
-    work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.in) +
-                      outputs * ir::ByteSize(k.out) + (k.bias ? 4 * k.co : 0);
+    work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.end.in) +
+                      outputs * ir::ByteSize(k.end.out) + (k.bias ? 4 * k.co : 0);
     // A channel by itself is work for the vector unit: products and sums.
     const bool is_depthwise = k.groups > 1 && k.group_ci() == 1 && k.co == k.groups;
     work.macs = is_depthwise ? 0 : outputs * k.filter_elements();
-    work.mac_type = k.in;
-    const int64_t steps = k.bias + k.relu + (k.is_scaled() ? 1 : 0);
-    work.vector_elements = outputs * (steps + (is_depthwise ? 2 * k.filter_elements() - 1 : 0));
+    work.mac_type = k.end.in;
+    work.vector_elements =
+        outputs * (k.end.VectorOperations() + (is_depthwise ? 2 * k.filter_elements() - 1 : 0));
     work.vector_type = Type::kF32;
     return work;
   };
@@ -507,16 +442,15 @@ std::vector<Operator> ConvolutionOperators() {
     const Conv k = conv(c);
     ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
   };
-  row.build = [conv, shared](const OperatorCase& c, const Target& target) {
+  row.build = [conv](const OperatorCase& c, const Target& target) {
     const Conv k = conv(c);
     if (k.groups == 1 || target.machine == nullptr) return Build(k, c, target);
-    return BuildGroupedConvolution(k, ReadEpilogue(*shared, c), c, target);
+    return BuildGroupedConvolution(k, k.end, c, target);
   };
-  row.schedules = [conv, shared](
-                      const OperatorCase& c,
-                      const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+  row.schedules = [conv](const OperatorCase& c,
+                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
     if (conv(c).groups != 1) {
-      return GroupedConvolutionSchedules(conv(c), ReadEpilogue(*shared, c), c, target);
+      return GroupedConvolutionSchedules(conv(c), conv(c).end, c, target);
     }
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
                      Tilings(conv(c), *target.machine, c.schedule));

@@ -10,6 +10,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/te/broadcast.h"
+#include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
@@ -48,9 +49,6 @@ struct Elementwise {
                                          [](const Step& step) { return step.in_place < 0; });
   }
 };
-
-int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 
 // How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
 // of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is

@@ -11,13 +11,13 @@ using te::Tensor;
 
 int64_t Epilogue::NmemBytes(int64_t results, int64_t channels) const {
   int64_t bytes = OnChipBytes(results, sum) + 2 * OnChipBytes(results, out);
-  if (is_scaled() && sum != Type::kF32) bytes += OnChipBytes(results, Type::kF32);
+  if (is_scaled() && sum != Type::kF32 && scale == 1) bytes += OnChipBytes(results, Type::kF32);
   if (bias) bytes += OnChipBytes(channels, sum);
   return bytes;
 }
 
 double Epilogue::Cycles(const isa::Machine& m, int64_t results) const {
-  const int steps = bias + relu + (is_scaled() ? 2 : 0);
+  const int steps = bias + relu + (is_scaled() ? 1 + (sum != Type::kF32 && scale == 1) : 0);
   return steps * VectorCycles(m, results * 4);
 }
 
@@ -54,6 +54,7 @@ absl::Status CheckEpilogue(const Operator& op, const OperatorCase& c) {
   return absl::OkStatus();
 }
 
+// [tensor-program conv begin]
 EpilogueSteps Append(te::Graph& g, const Epilogue& e, const Tensor& sums, const Tensor& bias) {
   EpilogueSteps steps;
   const auto step = [&](const char* name, const char* instruction, const auto& value) {
@@ -92,5 +93,6 @@ void ReusePlaces(te::Schedule& s, const Tensor& sums, const EpilogueSteps& steps
     if (before.type() == steps.tensors[j].type()) s[steps.tensors[j]].InPlace(before);
   }
 }
+// [tensor-program conv end]
 
 }  // namespace polynao::kernels

@@ -21,7 +21,8 @@ struct Epilogue {
   ir::Type sum = ir::Type::kI32;  // i32 of integers, f32 of floats
   ir::Type out = ir::Type::kF16;
 
-  bool is_scaled() const { return out != ir::Type::kI32; }
+  // Whether any step makes the output's type and scale of the sums.
+  bool is_scaled() const { return out != ir::Type::kI32 && (out != sum || scale != 1); }
   // Bytes that a tile of so many results takes in NMEM, the sums among them, outputs twice, biases of
   // `channels` channels.
   int64_t NmemBytes(int64_t results, int64_t channels) const;

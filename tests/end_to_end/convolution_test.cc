@@ -218,13 +218,13 @@ TEST(ConvolutionTest, WhatIsWrongSaysSo) {
             "operator conv2d: expected 2 shapes (image (H, W, CI), filters (CO, KH, KW, CI)), "
             "found 1");
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x5")), HasSubstr("found 5"));
-  EXPECT_THAT(Error(Conv("4x4,8x3x3x5")), HasSubstr("expected 3 and 4 dimensions"));
+  EXPECT_THAT(Error(Conv("4x4,8x3x3x5")), HasSubstr("expected 3 dimensions, found 2"));
   EXPECT_THAT(Error(Conv("4x0x4,8x3x3x4")), HasSubstr("expected extents of 1 and more"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI32)), HasSubstr("expected i8, i16"));
   EXPECT_THAT(Error(Conv("2x2x4,8x3x3x4", ir::Type::kI8, {{"pad", "0"}})),
               HasSubstr("the filter is larger than the padded image"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI8, {{"stride", "0"}})),
-              HasSubstr("attribute stride: expected 1 or more, found '0'"));
+              HasSubstr("attribute stride: expected a whole number from 1 to 1048576, found '0'"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI8, {{"out", "i64"}})),
               HasSubstr("attribute out: expected one of f16, f32, i8, i16, i32, found 'i64'"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI8, {{"size", "1"}})),

@@ -276,14 +276,16 @@ TEST(OperatorsTest, RandomCases) {
 TEST(OperatorsTest, LargeShapesRunNearTheBound) {
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{255, 27, 27}, {127, 55, 55}, {255, 55, 55, 7}}) {
-    const kernels::OperatorCase c = {.op = "add", .shape = shape, .dtype = ir::Type::kF16};
+    // The schedule of the cost model; a tuned one may have more and shorter tiles.
+    const kernels::OperatorCase c = {
+        .op = "add", .shape = shape, .dtype = ir::Type::kF16, .use_tuned = false};
     SCOPED_TRACE(kernels::ShapeText(shape));
     const CaseReport report = MustRun(c, {});
     ASSERT_TRUE(report.simulated);
     EXPECT_GE(report.efficiency(), 0.6);
     EXPECT_LE(report.efficiency(), 1.0);
     // No element by element code: the work is done by tensor instructions.
-    EXPECT_LT(report.simulated->instruction_count(), 20000);
+    EXPECT_LT(report.simulated->instruction_count(), 5000);
   }
 }
 
