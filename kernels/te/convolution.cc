@@ -102,6 +102,7 @@ struct Tiling {
   int64_t block = 0;
   int64_t cores = 0;     // of a cluster
   int64_t rotation = 0;  // of the order of tiles, from cluster to cluster
+  int64_t ahead = -1;  // xx
   bool shared = false;   // filters go by way of SMEM
   double cycles = 0;     // by the cost model
   ScheduleChoice choice = {};
@@ -202,6 +203,7 @@ class CostModel {
 // with their first tile, what they load may lie in the same of GMEM's channels, step by step:
 // the number with the smallest sum over steps of what the busiest channel has to load.
 int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
+  if (getenv("ROT")) return atoi(getenv("ROT"));
   const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
@@ -304,11 +306,12 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   auto [block, c] = s[y].Split(s[y].axis(2), tiling.block);
   s[y].Reorder({cid, block, core_row, core_column, tile_row, tile_column, yy, xx, c});
   const Axis tid = s[y].Fuse(core_row, core_column);
-  const Axis tile = s[y].Rotate(s[y].Fuse(tile_row, tile_column), cid, tiling.rotation);
+  Axis tile = s[y].Fuse(tile_row, tile_column);
+  if (tiling.rotation > 0) tile = s[y].Rotate(tile, cid, tiling.rotation);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
     auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
-    s[shared].ComputeAt(s[y], block).SetScope("smem").Bind(loader, "tid").Pragma(filter, "memcpy");
+    s[shared].ComputeAt(s[y], block).SetScope("smem");if(!getenv("MPU")) s[shared].Bind(loader, "tid"); s[shared].Pragma(getenv("MPU") ? loader: filter, "memcpy");
   }
   s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
   if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");
@@ -316,12 +319,13 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
     s[tensor].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[tensor].axis(0), instruction);
   };
   at_tile(t.padded, "pad");
+  if (tiling.ahead >= 0) s[t.padded].StoreAt(tid, tiling.ahead);
   at_tile(t.sums, "conv");
   for (size_t j = 0; j < t.steps.tensors.size(); ++j) {
     at_tile(t.steps.tensors[j], t.steps.instructions[j]);
   }
   ReusePlaces(s, t.sums, t.steps);
-  s[t.padded].DoubleBuffer();
+  if (tiling.ahead < 0) s[t.padded].DoubleBuffer();
   s[result].DoubleBuffer();
   return Lower(s);
 }
@@ -355,6 +359,7 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
   if (!tilings.ok() && c.schedule.empty()) tilings = Tilings(k, *target.machine, {});
   RETURN_IF_ERROR(tilings.status());
   Tiling tiling = (*tilings)[0];
+  if (getenv("AHEAD")) tiling.ahead = atoi(getenv("AHEAD"));
   tiling.rotation = Rotation(k, tiling, *target.machine);
   return OnCard(s, t, tiling);
 }
