@@ -254,6 +254,7 @@ class BodyReader {
       if (units[i].stage != Stage::kCompute || body_.of_cluster) continue;
       for (size_t j = i + 1; j < units.size(); ++j) {
         if (units[j].stage != Stage::kLoad && units[j].stage != Stage::kPrepare) continue;
+        if (AreAlternatives(units[i], units[j])) continue;
         ForEachConflict(units[i], units[j], [&](Buffer) { units[i].stage = Stage::kPrepare; });
       }
     }
@@ -553,8 +554,7 @@ class Pipeliner {
   }
 
   Stmt Walk(Stmt s) {
-    if (s.Is(StmtKind::kPragma) && s.name() == kSlidingWindow &&
-        s.body().Is(StmtKind::kAllocate)) {
+    if (s.Is(StmtKind::kPragma) && s.name() == kSlidingWindow && s.body().Is(StmtKind::kAllocate)) {
       windows_[s.body().buffer()] = s.operands()[0].int_value();
     }
     // Allocations around a loop take their share of the memory.

@@ -121,9 +121,8 @@ struct Work {
     if (other.moving.empty()) return;
     std::vector<const MovingBytes*> all;
     std::set_union(moving.begin(), moving.end(), other.moving.begin(), other.moving.end(),
-                   std::back_inserter(all), [](const MovingBytes* a, const MovingBytes* b) {
-                     return a->id < b->id;
-                   });
+                   std::back_inserter(all),
+                   [](const MovingBytes* a, const MovingBytes* b) { return a->id < b->id; });
     moving = std::move(all);
   }
   // What moves is anywhere where it may be.
@@ -282,8 +281,7 @@ class Syncer {
     }
     ASSIGN_OR_RETURN(touched_[s], Touch(s));
     bool for_all = IsCoreLoop(s) || touched_[s].IsBarrier();
-    const bool is_around =
-        s.Is(StmtKind::kFor) || s.Is(StmtKind::kIf) || s.Is(StmtKind::kLet);
+    const bool is_around = s.Is(StmtKind::kFor) || s.Is(StmtKind::kIf) || s.Is(StmtKind::kLet);
     for (size_t i = 0; i < s.children().size(); ++i) {
       const Stmt child = s.children()[i];
       if (is_around) around_.emplace_back(s, i == 0);
@@ -422,8 +420,7 @@ class Syncer {
       if (operand.kind == isa::OperandKind::kAddress || !ir::IsInt(argument(operand).type())) {
         continue;
       }
-      arguments[instruction.meaning.params[operand.param].var] =
-          FormOf(argument(operand));
+      arguments[instruction.meaning.params[operand.param].var] = FormOf(argument(operand));
     }
     for (const isa::Operand& operand : instruction.operands) {
       if (operand.kind != isa::OperandKind::kAddress) continue;
@@ -450,8 +447,8 @@ class Syncer {
       settled.Add(whole);
       return;
     }
-    const std::optional<LinearForm> at =
-        Product(analyzer_.Form(address.operand(0)), LinearForm::Constant(ir::ByteSize(buffer->type)));
+    const std::optional<LinearForm> at = Product(analyzer_.Form(address.operand(0)),
+                                                 LinearForm::Constant(ir::ByteSize(buffer->type)));
     LinearForm first = LinearForm::Constant(whole.begin);
     if (!at || !first.Add(*at) || !first.Add(begin)) {
       settled.Add(whole);
@@ -470,10 +467,9 @@ class Syncer {
     const ConstRange index =
         RangeOf(address.operand(0)) * ConstRange::Point(ir::ByteSize(buffer->type)) +
         ConstRange::Point(whole.begin);
-    const Range range = {
-        whole.memory,
-        std::max({RangeOf(first).min, (index + RangeOf(begin)).min, whole.begin}),
-        std::min({RangeOf(last).max, (index + RangeOf(*end)).max, whole.end})};
+    const Range range = {whole.memory,
+                         std::max({RangeOf(first).min, (index + RangeOf(begin)).min, whole.begin}),
+                         std::min({RangeOf(last).max, (index + RangeOf(*end)).max, whole.end})};
     if (range.begin >= range.end) return;
     moving_.push_back({range, is_write, first, last, static_cast<int>(moving_.size()), around_});
     work.moving.push_back(&moving_.back());
@@ -565,15 +561,16 @@ class Syncer {
         if (term.atom.type() != form.terms()[0].atom.type()) return false;
       }
       return !form.IsConstant() &&
-             analyzer_.CanProve(c_.Int(form.terms()[0].atom.type(), 0) <=
-                                arith::SumExpr(c_, form.terms()[0].atom.type(), form.terms(),
-                                               form.constant()));
+             analyzer_.CanProve(
+                 c_.Int(form.terms()[0].atom.type(), 0) <=
+                 arith::SumExpr(c_, form.terms()[0].atom.type(), form.terms(), form.constant()));
     };
     return is_positive(b_behind_a) || is_positive(a_behind_b);
   }
 
   bool Conflicts(const Work& a, const Work& b) {
-    return a.Conflicts(b, [&](const MovingBytes& x, const MovingBytes& y) { return AreApart(x, y); });
+    return a.Conflicts(b,
+                       [&](const MovingBytes& x, const MovingBytes& y) { return AreApart(x, y); });
   }
 
   // What `root` and all below it do in the memories that `wanted` names.

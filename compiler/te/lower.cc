@@ -53,7 +53,8 @@ struct Plan {
   Plan* attach_plan = nullptr;
   size_t attach_leaf = 0;
   std::vector<std::vector<Plan*>> attached;  // per leaf, producers first
-  std::vector<std::vector<Plan*>> stored;    // per leaf: sliding windows, computed one leaf further in
+  std::vector<std::vector<Plan*>>
+      stored;  // per leaf: sliding windows, computed one leaf further in
 
   // The part of the tensor that is computed: per dimension start and size, and whether the part may
   // reach over the tensor's ends.
@@ -72,7 +73,8 @@ struct Plan {
   std::vector<std::unique_ptr<Plan>> head;
   std::vector<std::unique_ptr<Plan>> steps;
   Expr condition;  // under which the loops run, none: always
-  Expr restarts;   // the condition under which the part behind this one runs in its place, none: never
+  Expr
+      restarts;  // the condition under which the part behind this one runs in its place, none: never
 
   absl::flat_hash_map<const AxisData*, int64_t> extents;
   AxisValues leaf_vars;
@@ -445,10 +447,14 @@ class Lowering {
     const auto rotation = std::find_if(relations.begin(), relations.end(), [&](const auto& r) {
       return r.kind == AxisRelation::Kind::kRotate && r.inner == axis;
     });
-    const bool is_rotated = rotation != relations.end() && count > 1;
     const AxisValues values = FindAxisValues(consumer, consumer.leaf_vars);
-    const Linear shift =
-        is_rotated ? Decompose(values.at(rotation->outer)) * rotation->amount : Linear();
+    Linear shift;
+    if (rotation != relations.end() && count > 1) {
+      shift = Decompose(values.at(rotation->outer)) * rotation->amount;
+    }
+    // By no iteration for sure: bounds have no remainder then.
+    const bool is_rotated = RangeOf(shift, ranges_).max > 0;
+    if (!is_rotated) shift = {};
     const Expr tile = is_rotated ? values.at(rotation->parent) : var;
     const auto is_moving = [&](const Linear& form) {
       return std::any_of(form.terms.begin(), form.terms.end(),
@@ -468,7 +474,7 @@ class Lowering {
                    !is_moving(plan.start[d] - Decompose(tile) * step);
       moving = d;
     }
-    if (!moving || !is_regular) {
+    if (!is_regular) {
       return InvalidInput(StoreAtPlace(plan), "what an iteration of ", axis->name,
                           " reads does not move along one dimension by a constant step of at most "
                           "its size");
@@ -481,6 +487,27 @@ class Lowering {
     // A limit that moves along says nothing of what later iterations read.
     for (std::vector<Interval>& limits : plan.limits) {
       std::erase_if(limits, [&](const Interval& limit) { return is_moving(limit.min); });
+    }
+    const auto new_part = [&](std::vector<std::unique_ptr<Plan>>& parts) -> Plan& {
+      parts.push_back(std::make_unique<Plan>());
+      Plan& part = *parts.back();
+      part.stage = plan.stage;
+      part.bodies = plan.bodies;
+      part.order = plan.order;
+      part.attach_plan = plan.attach_plan;
+      part.attach_leaf = plan.attach_leaf - (&parts == &plan.head ? 1 : 0);
+      part.attached.resize(plan.attached.size());
+      part.stored.resize(plan.attached.size());
+      part.start = plan.start;
+      part.size = plan.size;
+      part.place = plan.place;
+      part.store_size = plan.store_size;
+      part.limits = plan.limits;
+      return part;
+    };
+    if (!moving) {  // all iterations read the same
+      FindOverhang(new_part(plan.head));
+      return absl::OkStatus();
     }
     const size_t d = *moving;
     const int64_t size = plan.size[d];
@@ -500,25 +527,12 @@ class Lowering {
     };
     const auto add_part = [&](std::vector<std::unique_ptr<Plan>>& parts, const Linear& start,
                               int64_t part_size, const Linear& place, Expr condition) {
-      auto part = std::make_unique<Plan>();
-      part->stage = plan.stage;
-      part->bodies = plan.bodies;
-      part->order = plan.order;
-      part->attach_plan = plan.attach_plan;
-      part->attach_leaf = plan.attach_leaf - (&parts == &plan.head ? 1 : 0);
-      part->attached.resize(plan.attached.size());
-      part->stored.resize(plan.attached.size());
-      part->start = plan.start;
-      part->start[d] = start;
-      part->size = plan.size;
-      part->size[d] = part_size;
-      part->place = plan.place;
-      part->place[d] = place;
-      part->store_size = plan.store_size;
-      part->limits = plan.limits;
-      part->condition = condition;
-      FindOverhang(*part);
-      parts.push_back(std::move(part));
+      Plan& part = new_part(parts);
+      part.start[d] = start;
+      part.size[d] = part_size;
+      part.place[d] = place;
+      part.condition = condition;
+      FindOverhang(part);
     };
     // What iteration i reads first.
     const auto add_step = [&](std::vector<std::unique_ptr<Plan>>& parts, const Linear& i,
@@ -538,7 +552,8 @@ class Lowering {
     const int64_t first = is_rotated ? 1 : ahead;  // iterations in the first part of the head
     add_part(plan.head, base + Decompose(tile_of({})) * step, size + step * (first - 1), {}, {});
     for (int64_t i = first; i < ahead; ++i) add_step(plan.head, {i, {}}, {});
-    const Range all = std::exchange(ranges_[var], Range{0, std::max<int64_t>(0, count - ahead - 1)});
+    const Range all =
+        std::exchange(ranges_[var], Range{0, std::max<int64_t>(0, count - ahead - 1)});
     add_step(plan.steps, Decompose(var) + Linear{ahead, {}},
              var < context_.Int(index_type_, count - ahead));
     ranges_[var] = all;
@@ -743,7 +758,7 @@ class Lowering {
 
   absl::Status PlanLoops(Plan& plan) {
     RETURN_IF_ERROR(FindRegion(plan));
-    if (plan.steps.empty()) return MakeLoops(plan);
+    if (plan.head.empty()) return MakeLoops(plan);
     // What the stage reads, its parts read.
     std::vector<Plan*> parts;
     for (auto* some : {&plan.head, &plan.steps}) {
@@ -788,8 +803,8 @@ class Lowering {
 
   absl::Status PlanBuffers(Plan& plan) {
     if (const Plan* reader = plan.in_place_reader) {
-      if (plan.start != reader->start || plan.size != reader->size || !plan.steps.empty() ||
-          !reader->steps.empty()) {
+      if (plan.start != reader->start || plan.size != reader->size || !plan.head.empty() ||
+          !reader->head.empty()) {
         return InvalidInput("stage ", reader->name(), ": InPlace(", plan.name(),
                             "): other parts of the two are computed there");
       }
@@ -846,8 +861,8 @@ class Lowering {
       const Plan& plan = *by_operation_.at(operation);
       for (size_t d = 0; d < indices.size(); ++d) {
         if (plan.start[d] == plan.place[d]) continue;
-        indices[d] = (Decompose(indices[d]) - plan.start[d] + plan.place[d])
-                         .ToExpr(context_, index_type_);
+        indices[d] =
+            (Decompose(indices[d]) - plan.start[d] + plan.place[d]).ToExpr(context_, index_type_);
       }
       return context_.Load(plan.buffers[result], indices);
     }
@@ -887,10 +902,9 @@ class Lowering {
     std::vector<Expr> indices;
     for (size_t d = 0; d < plan.size.size(); ++d) {
       const Expr value = values.at(plan.data().spatial[d]);
-      indices.push_back(
-          plan.place[d] == Linear()
-              ? value
-              : (plan.place[d] + Decompose(value)).ToExpr(context_, index_type_));
+      indices.push_back(plan.place[d] == Linear()
+                            ? value
+                            : (plan.place[d] + Decompose(value)).ToExpr(context_, index_type_));
     }
     return indices;
   }
@@ -974,7 +988,7 @@ class Lowering {
   Stmt WithStages(const std::vector<Plan*>& plans, Stmt rest) const {
     std::vector<Stmt> stmts;
     for (const Plan* plan : plans) {
-      if (plan->steps.empty()) stmts.push_back(Inside(*plan, 0));
+      if (plan->head.empty()) stmts.push_back(Inside(*plan, 0));
       AddParts(plan->steps, stmts);
     }
     stmts.push_back(rest);

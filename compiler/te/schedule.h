@@ -157,7 +157,7 @@ class Stage {
   //
   // A sliding window (store_at of Halide): what iterations have in common is computed once and
   // kept. What an iteration reads must move along one dimension by a constant step of at most its
-  // size (a mistake otherwise); if x is rotated it begins anew where x's values do. ahead >= 1. The
+  // size, or not at all (a mistake otherwise); if x is rotated it begins anew where x's values do. ahead >= 1. The
   // allocation stands under a pragma "sliding_window" (ahead): what an iteration stores, guards left
   // aside, only the `ahead`th one behind it uses first. Nothing is computed at this stage's own loops.
   Stage& StoreAt(Axis axis, int64_t ahead = 1);

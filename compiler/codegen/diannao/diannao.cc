@@ -629,9 +629,10 @@ class Generator {
   // there.
   absl::Status CheckBarrier(Stmt s) const {
     if (open_axes_.contains("tid") && !shared_barriers_.contains(s)) {
-      return InvalidInput("'", FirstLine(s),
-                          "' stands in a loop over cores (tid) under a condition, in a loop, or not "
-                          "for all cores: the memory core, for which it waits, cannot follow");
+      return InvalidInput(
+          "'", FirstLine(s),
+          "' stands in a loop over cores (tid) under a condition, in a loop, or not "
+          "for all cores: the memory core, for which it waits, cannot follow");
     }
     const bool global = s.value().name() == "barrier.global";
     if (!used_axes_.contains("tid") || (global && !used_axes_.contains("cid"))) {
@@ -646,7 +647,7 @@ class Generator {
   std::vector<Stmt> BarriersFor(Stmt loop) const {
     std::vector<Stmt> barriers;
     ir::ForEachStmt(loop.body(), [&](Stmt s) {
-      if (IsBarrier(s)) barriers.push_back(s);
+      if (IsBarrier(s) && s.value().name() == "barrier.cluster") barriers.push_back(s);
       return !s.Is(StmtKind::kFor) && !s.Is(StmtKind::kIf);
     });
     return barriers;
