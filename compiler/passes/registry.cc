@@ -10,6 +10,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/loop_partition.h"
+#include "compiler/passes/normalize.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/preprocess.h"
 #include "compiler/passes/same_meaning.h"
@@ -34,6 +35,20 @@ absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::str
                         "'");
   }
   return value;
+}
+
+absl::StatusOr<bool> RunNormalize(Function& function, const PassEnvironment& environment) {
+  NormalizeOptions options;
+  ASSIGN_OR_RETURN(int floats, IntOption(environment, "float", 0));
+  options.floats = floats != 0;
+  NormalizeStats stats;
+  ASSIGN_OR_RETURN(bool changed, Normalize(function, environment.target, options, &stats));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(
+        StrCat(stats.regrouped, " expressions regrouped, ", stats.collapsed, " selects collapsed, ",
+               stats.nested_ifs, " nested ifs and ", stats.joined_ifs, " neighbours joined"));
+  }
+  return changed;
 }
 
 absl::StatusOr<bool> RunPreprocess(Function& function, const PassEnvironment& environment) {
@@ -111,6 +126,8 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
+      {"normalize", "orders operands by the depth of their loops; joins conditions and branches",
+       "float=0", RunNormalize},
       {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
        RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
