@@ -20,10 +20,6 @@ using ir::StmtKind;
 
 // ---- sets ---------------------------------------------------------------------------------------
 
-namespace {
-constexpr size_t kWordBits = 64;
-}  // namespace
-
 BufferSet BufferSet::Everything() {
   BufferSet set;
   set.everything_ = true;

@@ -3,6 +3,7 @@
 #ifndef COMPILER_PASSES_EFFECTS_H_
 #define COMPILER_PASSES_EFFECTS_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,9 +29,20 @@ class BufferSet {
   bool Intersects(const BufferSet& other) const;
   void Add(size_t number);
   void Add(const BufferSet& other);
+  bool is_everything() const { return everything_; }
+  // Calls `visit(number)` for each member, in ascending order, of a set that is not everything.
+  template <typename Visit>
+  void ForEach(const Visit& visit) const {
+    for (size_t i = 0; i < words_.size(); ++i) {
+      for (uint64_t word = words_[i]; word != 0; word &= word - 1) {
+        visit(i * kWordBits + static_cast<size_t>(std::countr_zero(word)));
+      }
+    }
+  }
   bool operator==(const BufferSet&) const = default;
 
  private:
+  static constexpr size_t kWordBits = 64;
   bool everything_ = false;
   absl::InlinedVector<uint64_t, 1> words_;  // the last one is not 0
 };
@@ -71,6 +83,8 @@ class Effects {
   bool Contains(const BufferSet& set, ir::Buffer buffer) const {
     return set.Contains(Number(buffer));
   }
+  // The buffer's number in sets; buffers that may alias have one number. Numbers are dense.
+  size_t Number(ir::Buffer buffer) const;
   // Whether executing `s` may change what `e` evaluates to. (Variables never change; whether they
   // are in scope is the caller's question.)
   bool MayChange(ir::Expr e, ir::Stmt s) { return Loads(e).Intersects(Writes(s)); }
@@ -103,7 +117,6 @@ class Effects {
   const ExprInfo& Info(ir::Expr e);
   ExprInfo Compute(ir::Expr e) const;
   const StmtInfo& Info(ir::Stmt s);
-  size_t Number(ir::Buffer buffer) const;
   BufferSet CallAccess(ir::Expr call, bool write) const;
   bool MayTrapBelow(ir::Expr e, arith::Analyzer& facts, arith::Mode mode,
                     absl::flat_hash_set<ir::Expr>& safe);
@@ -111,7 +124,6 @@ class Effects {
                        arith::Analyzer& facts);
 
   const ir::Intrinsics* const intrinsics_;
-  // Buffers that may alias have one number.
   mutable absl::flat_hash_map<const ir::BufferNode*, size_t> numbers_;
   mutable size_t next_number_ = 0;
   absl::flat_hash_map<std::string, size_t> number_of_name_;
