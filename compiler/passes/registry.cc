@@ -82,6 +82,10 @@ absl::StatusOr<bool> RunHoistIf(Function& function, const PassEnvironment& envir
     environment.stats->push_back(StrCat("hoisted ", stats.hoisted.size(), " conditions, copied ",
                                         stats.nodes_copied, " nodes"));
     for (std::string& line : stats.hoisted) environment.stats->push_back(std::move(line));
+  }
+  return changed;
+}
+
 absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environment) {
   CseOptions options;
   if (environment.target.instructions != nullptr) {
