@@ -280,6 +280,8 @@ class Mover {
            !(loads && effects_.MayChange(e, loops_[place - 1].s))) {
       --place;
     }
+    // Leaving a thread loop spares nothing by itself.
+    while (place < Here() && loops_[place].s.for_kind() == ForKind::kThread) ++place;
     return place;
   }
 
@@ -577,6 +579,7 @@ LicmOptions LicmOptionsFor(const Target& target) {
     options.max_live = 32;
     options.divide = 6;
     options.divide_variable = 30;
+    options.leave_inner_threads = true;
   } else if (target.name == "diannao") {
     options.threshold = 1;
     options.unrolled_extent = 0;
