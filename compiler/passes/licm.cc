@@ -536,8 +536,9 @@ class Mover {
     return children[0].IsEmpty() ? children[0] : context_.Rebuild(s, s.operands(), children);
   }
 
-  static std::string FirstLine(Stmt s) {
-    const std::string text = ir::Print(s);
+  std::string FirstLine(Stmt s) {
+    const std::vector<Stmt> nothing(s.children().size(), context_.Nop());
+    const std::string text = ir::Print(context_.Rebuild(s, s.operands(), nothing));
     return text.substr(0, text.find('\n'));
   }
 
