@@ -135,8 +135,10 @@ TEST(CseTest, Places) {
        " A[1] = cse_var_2 } A[2] = cse_var_1"},
       {"floats, and pure intrinsics", "F[0] = exp(F[2]) + exp(F[2])",
        "let cse_var_1: f32 = exp(F[2]) F[0] = cse_var_1 + cse_var_1"},
-      {"floats in another order are another value", "F[0] = F[2] + F[3] F[1] = F[3] + F[2]", ""},
-      {"integers in another order are not found", "A[0] = x + y A[1] = y + x", ""},
+      {"a store in between, and floats in another order", "F[0] = F[2] + F[3] F[1] = F[3] + F[2]",
+       ""},
+      {"integers in another order are not found without semantic=1", "A[0] = x + y A[1] = y + x",
+       ""},
       {"thread loops keep their bounds", "thread (tid, n + 1) { A[tid] = n + 1 }", ""},
   });
 }
@@ -237,6 +239,25 @@ TEST(CseTest, Memory) {
   });
 }
 
+TEST(CseTest, Semantic) {
+  Check(
+      {
+          {"commutativity", "A[0] = x + y A[1] = y + x",
+           "let cse_var_1: i32 = x + y A[0] = cse_var_1 A[1] = cse_var_1"},
+          {"associativity", "A[0] = (x + y) + z A[1] = x + (y + z)",
+           "let cse_var_1: i32 = x + y + z A[0] = cse_var_1 A[1] = cse_var_1"},
+          {"distributivity", "A[0] = x * y + x * z A[1] = x * (y + z)",
+           "let cse_var_1: i32 = x * (y + z) A[0] = cse_var_1 A[1] = cse_var_1"},
+          {"inside of others", "F[0] = exp(F[min(x, y) % 16]) * exp(F[min(y, x) % 16])",
+           "let cse_var_1: f32 = exp(F[min(x, y) % 16]) F[0] = cse_var_1 * cse_var_1"},
+          {"floats keep their order", "F[0] = (F[2] + F[3]) * (F[3] + F[2])",
+           "let cse_var_1: f32 = F[2] let cse_var_2: f32 = F[3]"
+           " F[0] = (cse_var_1 + cse_var_2) * (cse_var_2 + cse_var_1)"},
+          {"nothing equal, nothing changed", "A[0] = y + x A[1] = (x + z) + y", ""},
+      },
+      {.semantic = true});
+}
+
 // Buffers that may share memory after all.
 TEST(CseTest, DeclaredAliases) {
   const std::string body = "A[0] = B[x]\nA[1] = B[x]\n";
@@ -304,7 +325,7 @@ TEST_P(CseRandomTest, SameMeaning) {
   for (uint64_t seed = first; seed < first + cases && !HasFailure(); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const ir::Function before = ir::RandomProgram(seed, small);
-    const CseOptions options;
+    const CseOptions options{.semantic = seed % 4 == 0};
     ir::Function after = ir::CloneInto(before, std::make_shared<ir::Context>());
     const absl::StatusOr<bool> did = Cse(after, options);
     ASSERT_TRUE(did.ok()) << did.status();

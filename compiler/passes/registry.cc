@@ -39,6 +39,8 @@ absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::str
 
 absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environment) {
   CseOptions options;
+  ASSIGN_OR_RETURN(int semantic, IntOption(environment, "semantic", 0));
+  options.semantic = semantic != 0;
   if (environment.target.instructions != nullptr) {
     options.intrinsics = &environment.target.instructions->intrinsics();
   }
@@ -126,7 +128,7 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
-      {"cse", "binds what is evaluated more than once", "", RunCse},
+      {"cse", "binds what is evaluated more than once", "semantic=0", RunCse},
       {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
        RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
