@@ -10,7 +10,10 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
+#include "compiler/passes/hoist_if.h"
+#include "compiler/passes/licm.h"
 #include "compiler/passes/loop_partition.h"
+#include "compiler/passes/normalize.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/preprocess.h"
 #include "compiler/passes/same_meaning.h"
@@ -35,6 +38,52 @@ absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::str
                         "'");
   }
   return value;
+}
+
+absl::StatusOr<bool> RunNormalize(Function& function, const PassEnvironment& environment) {
+  NormalizeOptions options;
+  ASSIGN_OR_RETURN(int floats, IntOption(environment, "float", 0));
+  options.floats = floats != 0;
+  NormalizeStats stats;
+  ASSIGN_OR_RETURN(bool changed, Normalize(function, environment.target, options, &stats));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(
+        StrCat(stats.regrouped, " expressions regrouped, ", stats.collapsed, " selects collapsed, ",
+               stats.nested_ifs, " nested ifs and ", stats.joined_ifs, " neighbours joined"));
+  }
+  return changed;
+}
+
+absl::StatusOr<bool> RunLicm(Function& function, const PassEnvironment& environment) {
+  LicmOptions options = LicmOptionsFor(environment.target);
+  ASSIGN_OR_RETURN(options.threshold, IntOption(environment, "k", options.threshold));
+  if (options.threshold == 0) return InvalidInput("option k: expected 1 or more, found 0");
+  ASSIGN_OR_RETURN(options.max_live, IntOption(environment, "max_live", options.max_live));
+  ASSIGN_OR_RETURN(options.unrolled_extent,
+                   IntOption(environment, "unrolled", options.unrolled_extent));
+  LicmStats stats;
+  ASSIGN_OR_RETURN(bool changed, Licm(function, environment.target, options,
+                                      environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(StrCat("moved ", stats.expressions, " expressions, ", stats.lets,
+                                        " lets, ", stats.statements, " statements"));
+    for (std::string& line : stats.moved) environment.stats->push_back(std::move(line));
+  }
+  return changed;
+}
+
+absl::StatusOr<bool> RunHoistIf(Function& function, const PassEnvironment& environment) {
+  HoistIfOptions options;
+  ASSIGN_OR_RETURN(options.max_growth, IntOption(environment, "max_growth", options.max_growth));
+  HoistIfStats stats;
+  ASSIGN_OR_RETURN(bool changed, HoistIf(function, environment.target, options,
+                                         environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(StrCat("hoisted ", stats.hoisted.size(), " conditions, copied ",
+                                        stats.nodes_copied, " nodes"));
+    for (std::string& line : stats.hoisted) environment.stats->push_back(std::move(line));
+  }
+  return changed;
 }
 
 absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environment) {
@@ -128,6 +177,12 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
        [](Function& f, const PassEnvironment&) { return Simplify(f); }},
+      {"normalize", "orders operands by the depth of their loops; joins conditions and branches",
+       "float=0", RunNormalize},
+      {"licm", "evaluates in front of loops what does not vary in them",
+       "k=2 max_live=24 unrolled=4 (of cpu)", RunLicm},
+      {"hoist_if", "moves branches that do not vary in a loop out of it", "max_growth=256",
+       RunHoistIf},
       {"cse", "binds what is evaluated more than once", "semantic=0", RunCse},
       {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
        RunPreprocess},
@@ -224,7 +279,12 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
   }
   if (target.name == "cpu" || target.name == "c") {
     // LLVM and C compilers vectorise loops without guards inside.
-    return ParsePasses("simplify,loop_partition,simplify");
+    return ParsePasses(
+        "simplify,loop_partition,simplify,"
+        // What is left is put in order after the last simplify, which has an order of its own.
+        // Then what does not vary leaves loops: lets first, which stand in the way of ifs. The ifs
+        // need their conditions in place, so common subexpressions come last.
+        "normalize,licm,hoist_if,cse");
   }
   if (target.name == "interp") return std::vector<PassSpec>{};
   return InvalidInput("no pipeline for target '", target.name, "'");
