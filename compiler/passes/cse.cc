@@ -24,6 +24,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
+#include "compiler/passes/unify.h"
 
 namespace polynao {
 namespace {
@@ -864,10 +865,13 @@ absl::StatusOr<bool> Cse(ir::Function& function, const CseOptions& options,
                          std::vector<CseBinding>* bindings) {
   bool changed = false;
   while (true) {
+    const Stmt before = function.body;
+    if (options.semantic) UnifyEqualIntegers(function);
     const Eliminator::Result result = Eliminator(function, options).Eliminate(bindings);
     changed = changed || result.changed;
-    // Such chains are short.
-    if (!result.may_find_more) return changed;
+    if (!result.changed) function.body = before;
+    // Such chains are short. (What is bound is data, where more is equal than in an index.)
+    if (!result.changed || !(result.may_find_more || options.semantic)) return changed;
   }
 }
 

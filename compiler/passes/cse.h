@@ -13,6 +13,9 @@
 namespace polynao {
 
 struct CseOptions {
+  // Takes integer expressions for equal that are so by commutativity, associativity and
+  // distributivity: (x + y) + z and z + (y + x), x * (y + 1) and x + y * x.
+  bool semantic = false;
   // What instructions read and write (effects.h); null: all that they are given addresses of.
   const ir::Intrinsics* intrinsics = nullptr;
 };

@@ -88,6 +88,8 @@ absl::StatusOr<bool> RunHoistIf(Function& function, const PassEnvironment& envir
 
 absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environment) {
   CseOptions options;
+  ASSIGN_OR_RETURN(int semantic, IntOption(environment, "semantic", 0));
+  options.semantic = semantic != 0;
   if (environment.target.instructions != nullptr) {
     options.intrinsics = &environment.target.instructions->intrinsics();
   }
@@ -181,7 +183,7 @@ const std::vector<PassInfo>& AllPasses() {
        "k=2 max_live=24 unrolled=4 (of cpu)", RunLicm},
       {"hoist_if", "moves branches that do not vary in a loop out of it", "max_growth=256",
        RunHoistIf},
-      {"cse", "binds what is evaluated more than once", "", RunCse},
+      {"cse", "binds what is evaluated more than once", "semantic=0", RunCse},
       {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
        RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
