@@ -302,7 +302,7 @@ TEST(LicmTest, Stats) {
 
 TEST(LicmTest, RandomPrograms) {
   int changed_programs = 0;
-  const int cases = 3000;
+  const int cases = 1000;
   for (uint64_t seed = 1; seed <= cases; ++seed) {
     const ir::Function before = ir::RandomProgram(seed, {.max_iterations = 200});
     ir::Function after = before;
