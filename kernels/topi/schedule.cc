@@ -69,6 +69,9 @@ void TileReduction(Schedule& s, const Tensor& t, const RegisterTile& tile) {
   all.insert(all.end(), loops.begin(), loops.end());
   inner.Reorder(all);
   if (row) inner.Unroll(inner.axis(tile.row_axis));
+  for (size_t i = 0; tile.unroll_reduction && i < inner.data().reduce.size(); ++i) {
+    inner.Unroll(inner.reduce_axis(i));
+  }
   if (tile.vector > 1) inner.Vectorize(inner.axis(last));
 }
 

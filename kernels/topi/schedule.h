@@ -27,6 +27,8 @@ struct RegisterTile {
   size_t row_axis = 0;
   int64_t rows = 1;
   int64_t vector = 1;
+  // Whether the reduction's loops are unrolled too: short ones, over constants that then fold.
+  bool unroll_reduction = false;
 };
 // A reduction `t`: each thread of the processor takes tiles; the sums of one are kept in registers
 // while the reduction runs, rows unrolled and the vector axis vectorized inside all of its loops.
