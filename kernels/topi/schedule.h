@@ -21,14 +21,16 @@ int64_t DivisorUpTo(int64_t n, int64_t most);
 // A tensor without a reduction: threads share all dimensions but the last, which is vectorized.
 void ParallelElementwise(te::Schedule& s, const te::Tensor& t, const Target& target);
 
+// A tensor without a reduction: threads share all dimensions; of the last one `lanes` elements at a
+// time are vectorized, inside the loop over dimension `d`, which is unrolled.
+void UnrollElementwise(te::Schedule& s, const te::Tensor& t, size_t d, int64_t lanes);
+
 // A register tile of `vector` elements of dimension `vector_axis`, which must be the last one, by
 // `rows` of `row_axis`.
 struct RegisterTile {
   size_t row_axis = 0;
   int64_t rows = 1;
   int64_t vector = 1;
-  // Whether the reduction's loops are unrolled too: short ones, over constants that then fold.
-  bool unroll_reduction = false;
 };
 // A reduction `t`: each thread of the processor takes tiles; the sums of one are kept in registers
 // while the reduction runs, rows unrolled and the vector axis vectorized inside all of its loops.

@@ -89,33 +89,32 @@ Transforms TransformsOf(int64_t m, int64_t r) {
   return t;
 }
 
-// The element of a constant matrix, as TOPI writes it: a chain of selects, which folds where the loops
-// over i and j are unrolled.
-Expr ConstMatrix(const Matrix& matrix, Expr i, Expr j, ir::Type type) {
-  ir::Context& context = i.context();
-  const int64_t rows = static_cast<int64_t>(matrix.size());
-  const int64_t columns = static_cast<int64_t>(matrix[0].size());
-  Expr value = context.Float(type, 0);
-  for (int64_t y = 0; y < rows; ++y) {
-    for (int64_t x = 0; x < columns; ++x) {
-      const Expr here = ir::And(ir::Eq(i % rows, ir::ConstantLike(i, y)),
-                                ir::Eq(j % columns, ir::ConstantLike(j, x)));
-      value = context.Select(here, context.Float(type, matrix[y][x]), value);
-    }
-  }
-  return value;
-}
-
-// result[.., e, ..] = sum over k of matrix[e][k] * t[.., k, ..], e and k on dimension `d`.
+// result[.., e, ..] = sum over k of matrix[e][k] * t[.., k, ..], e and k on dimension `d`. TOPI writes
+// this as a reduction whose factors are a chain of selects over e and k; both are unrolled there,
+// which leaves of it what stands here: for each e, the terms that are not 0.
 Tensor Transform(te::Graph& g, const std::string& name, const Tensor& t, size_t d,
                  const Matrix& matrix) {
   te::Shape shape = t.shape();
-  shape[d] = static_cast<int64_t>(matrix.size());
-  const te::ReduceAxis k = g.ReduceAxisOf("r", t.shape()[d]);
+  const int64_t rows = static_cast<int64_t>(matrix.size());
+  shape[d] = rows;
   return g.Compute(name, shape, [&](const Axes& i) {
-    Axes from = i;
-    from[d] = k;
-    return te::ReduceSum(t(from) * ConstMatrix(matrix, i[d], k, t.type()), k);
+    const auto row = [&](int64_t e) {
+      Expr sum;
+      for (size_t k = 0; k < matrix[e].size(); ++k) {
+        const double factor = matrix[e][k];
+        if (factor == 0) continue;
+        Axes from = i;
+        from[d] = ir::ConstantLike(i[d], static_cast<int64_t>(k));
+        const Expr term = factor == 1 ? t(from) : t(from) * factor;
+        sum = sum ? sum + term : term;
+      }
+      return sum;
+    };
+    Expr value = row(rows - 1);
+    for (int64_t e = rows - 1; e-- > 0;) {
+      value = te::Select(ir::Eq(i[d] % rows, ir::ConstantLike(i[d], e)), row(e), value);
+    }
+    return value;
   });
 }
 
@@ -262,11 +261,7 @@ absl::StatusOr<ir::Function> Build(const Winograd& k, const Target& target) {
   ParallelElementwise(s, t.output, target);
   for (const auto* chain : {&t.kernel_pack, &t.data_pack, &t.inverse}) {
     for (const auto& [tensor, d] : *chain) {
-      TileReduction(s, tensor,
-                    {.row_axis = d,
-                     .rows = tensor.shape()[d],
-                     .vector = std::min<int64_t>(16, Lanes(tensor.shape().back())),
-                     .unroll_reduction = true});
+      UnrollElementwise(s, tensor, d, std::min<int64_t>(16, Lanes(tensor.shape().back())));
     }
   }
   const size_t last = t.bgemm.rank() - 1;
