@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/emit_c.h"
+#include "compiler/codegen/c/function_emitter.h"
 
 extern char** environ;
 
