@@ -287,18 +287,20 @@ absl::Status FunctionEmitter::EmitStore(Stmt s) {
   // All operands are one evaluation, so that they share subexpressions.
   ScopedNames scope(this);
   CountUses(s.operands());
-  const Buffer buffer = s.buffer();
-  ASSIGN_OR_RETURN(const std::string element, Element(buffer, s.indices()));
-  std::string value;
-  if (IsNarrowFloat(buffer->type)) {
-    ASSIGN_OR_RETURN(const Text unrounded, EmitUnrounded(s.value()));
-    value = StrCat("nao_", ir::TypeName(buffer->type), "_of_f32(", unrounded.text, ")");
-  } else {
-    ASSIGN_OR_RETURN(const Text text, EmitExpr(s.value(), false));
-    value = text.text;
-  }
+  ASSIGN_OR_RETURN(const std::string element, Element(s.buffer(), s.indices()));
+  ASSIGN_OR_RETURN(const std::string value, StoredValue(s));
   Line(StrCat(element, " = ", value, ";"));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FunctionEmitter::StoredValue(Stmt store) {
+  const Type type = store.buffer()->type;
+  if (IsNarrowFloat(type)) {
+    ASSIGN_OR_RETURN(const Text unrounded, EmitUnrounded(store.value()));
+    return StrCat("nao_", ir::TypeName(type), "_of_f32(", unrounded.text, ")");
+  }
+  ASSIGN_OR_RETURN(Text text, EmitExpr(store.value(), false));
+  return std::move(text.text);
 }
 
 absl::StatusOr<Text> FunctionEmitter::Operand(Expr e, bool math) {

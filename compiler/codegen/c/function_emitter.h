@@ -85,9 +85,11 @@ class FunctionEmitter {
   // ---- statements
   virtual absl::Status EmitFor(Stmt s) = 0;
   virtual absl::Status EmitAllocate(Stmt s) = 0;
-  absl::Status EmitStmt(Stmt s);
+  virtual absl::Status EmitStmt(Stmt s);
   absl::Status EmitBlock(Stmt s);
-  virtual absl::Status EmitStore(Stmt s);
+  absl::Status EmitStore(Stmt s);
+  // What a store writes, as memory holds it. The operands' uses must have been counted.
+  absl::StatusOr<std::string> StoredValue(Stmt store);
   // A loop in C, `pragmas` in front of it and `comment` behind its head.
   absl::Status EmitLoop(Stmt s, absl::Span<const std::string> pragmas, std::string_view comment);
   // Gives each extent that stands in addresses a name or a constant.

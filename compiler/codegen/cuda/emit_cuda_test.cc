@@ -1,0 +1,3 @@
+#include "compiler/codegen/cuda/emit_cuda.h"
+
+#include "gtest/gtest.h"

@@ -1,0 +1,3 @@
+#include "compiler/codegen/cuda/kernels.h"
+
+#include "gtest/gtest.h"

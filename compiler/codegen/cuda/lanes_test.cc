@@ -1,0 +1,3 @@
+#include "compiler/codegen/cuda/lanes.h"
+
+#include "gtest/gtest.h"
