@@ -50,7 +50,8 @@ std::optional<std::string> FindOnPath(std::string_view program) {
 
 absl::StatusOr<std::string> RunProgram(std::vector<std::string> command) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return absl::InternalError(StrCat("no pipe: ", std::strerror(errno)));
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    return absl::InternalError(StrCat("no pipe: ", std::strerror(errno)));
   std::vector<char*> argv;
   for (std::string& argument : command) argv.push_back(argument.data());
   argv.push_back(nullptr);

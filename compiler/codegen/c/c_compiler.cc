@@ -36,8 +36,7 @@ bool Works(const CCompiler& compiler, bool openmp) {
                  : "#include <math.h>\nint f(void) { return 0; }\n");
   std::vector<std::string> flags;
   if (openmp) flags.push_back("-fopenmp");
-  return Compile(compiler, flags, source, directory->File("probe.so"))
-      .ok();
+  return Compile(compiler, flags, source, directory->File("probe.so")).ok();
 }
 
 std::vector<CCompiler> ProbeCompilers() {

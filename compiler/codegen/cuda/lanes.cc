@@ -45,8 +45,10 @@ std::optional<Lanes> LanesOf(Expr e, ir::Var lane, int64_t n) {
     case ExprKind::kSub: {
       const std::optional<Lanes> b = LanesOf(e.operand(1), lane, n);
       if (!b) return std::nullopt;
-      if (e.Is(ExprKind::kAdd)) return Lanes{a->first + b->first, a->step + b->step};
-      return Lanes{a->first - b->first, a->step - b->step};
+      const int64_t step = e.Is(ExprKind::kAdd) ? a->step + b->step : a->step - b->step;
+      if (b->first.IsInt(0)) return Lanes{a->first, step};
+      if (e.Is(ExprKind::kSub)) return Lanes{a->first - b->first, step};
+      return Lanes{a->first.IsInt(0) ? b->first : a->first + b->first, step};
     }
     case ExprKind::kMul:
       if (!is_constant(1)) return std::nullopt;

@@ -23,8 +23,9 @@
 #define __device__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// All shared memory stands together, where it is found at the start of a block.
-#define __shared__ static __attribute__((section("nao_shared")))
+// All shared memory stands together, where it is found at the start of a block; `used` says that
+// others than the kernel write to it.
+#define __shared__ static __attribute__((used, section("nao_shared")))
 #define __syncthreads() nao_shim::Barrier(__LINE__)
 
 struct int2 {
@@ -109,8 +110,10 @@ static void Resume(Thread* thread) {
 }
 
 static inline void StartBlock() {
-  const size_t bytes = (size_t)(__stop_nao_shared - __start_nao_shared);
-  if (bytes > 0) memset(__start_nao_shared, 0xff, bytes);
+  // Addresses that the compiler cannot follow, so that it forgets what the last block stored.
+  char* volatile begin = __start_nao_shared;
+  char* volatile end = __stop_nao_shared;
+  if (begin != end) memset(begin, 0xff, (size_t)(end - begin));
 }
 
 static inline uint64_t Draw(uint64_t* seed) {
