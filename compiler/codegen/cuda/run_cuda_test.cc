@@ -1,6 +1,8 @@
 #include "compiler/codegen/cuda/run_cuda.h"
 
 #include <array>
+#include <initializer_list>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -143,6 +145,25 @@ TEST_F(RunCudaTest, Matmul) {
   ScheduleMatmul(schedules, 17, 30, 13, Type::kF32, {.depth = 8, .lanes = 4});
   ScheduleMatmul(schedules, 20, 24, 12, Type::kI32, {.block = 8, .each = 1});
   ScheduleMatmul(schedules, 20, 24, 12, Type::kF16, {.block = 8, .each = 4, .lanes = 2});
+  schedules.Check();
+}
+
+// Tiles that do not fit the shape or one another, of all sizes.
+TEST_F(RunCudaTest, RandomTilesOfMatmul) {
+  Schedules schedules;
+  std::minstd_rand random(20261120);
+  const auto draw = [&](std::initializer_list<int64_t> from) {
+    return *(from.begin() + random() % from.size());
+  };
+  for (int i = 0; i < 24; ++i) {
+    const int64_t each = draw({1, 2, 3, 4});
+    ScheduleMatmul(schedules, 1 + random() % 40, 1 + random() % 40, 1 + random() % 30,
+                   i % 2 == 0 ? Type::kF32 : Type::kI16,
+                   {.block = each * draw({1, 2, 3, 4, 8}),
+                    .each = each,
+                    .depth = draw({1, 2, 3, 4, 7, 8, 16}),
+                    .lanes = draw({1, 2, 4})});
+  }
   schedules.Check();
 }
 
