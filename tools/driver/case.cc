@@ -15,9 +15,12 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"
+#include "kernels/te/operators.h"
+#include "kernels/topi/cases.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/files.h"
 
@@ -160,6 +163,20 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
   return c;
 }
 
+absl::StatusOr<std::vector<OperatorCase>> ParseCases(const CaseText& text) {
+  if (!text.table_case) {
+    ASSIGN_OR_RETURN(OperatorCase c, ParseCase(text));
+    return std::vector<OperatorCase>{std::move(c)};
+  }
+  if (!text.shape.empty() || !text.attributes.empty() || text.scalar ||
+      text.dtype != CaseText().dtype) {
+    return InvalidInput("--case=", *text.table_case,
+                        " says what a case is: expected no --shape, --dtype, --scalar or --attr");
+  }
+  ASSIGN_OR_RETURN(const kernels::TopiCase* c, kernels::FindTopiCase(text.op, *text.table_case));
+  return c->functions;
+}
+
 double CaseReport::efficiency() const {
   if (!simulated || simulated->cycles == 0) return 0;
   return static_cast<double>(bound_cycles) / static_cast<double>(simulated->cycles);
@@ -260,10 +277,15 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
     }
     return module;
   }
-  ASSIGN_OR_RETURN(OperatorCase c, ParseCase(what));
-  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-  ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
-  return ir::Module{function.context, {function}};
+  ASSIGN_OR_RETURN(const std::vector<OperatorCase> cases, ParseCases(what));
+  ir::Module module;
+  module.context = std::make_shared<ir::Context>();
+  for (const OperatorCase& c : cases) {
+    ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+    ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
+    module.functions.push_back(ir::CloneInto(function, module.context));
+  }
+  return module;
 }
 
 absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,
@@ -312,12 +334,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   }
 
   const size_t inputs = specs.size() - 1;
-  std::vector<ir::Tensor> tensors;
-  for (size_t i = 0; i < specs.size(); ++i) {
-    tensors.push_back(i < inputs
-                          ? ir::RandomTensor(specs[i].type, specs[i].shape, settings.seed + i)
-                          : ir::Tensor(specs[i].type, specs[i].shape));
-  }
+  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, settings.seed);
   std::vector<ir::Tensor> expected(tensors.begin() + inputs, tensors.end());
   op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
 
@@ -360,7 +377,6 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     }
   }
 
-  const double tolerance = kernels::ToleranceOf(*op, c, target);
   report.ok = true;
   for (size_t i = 0; i < expected.size(); ++i) {
     ir::Tensor& actual = tensors[inputs + i];
@@ -368,7 +384,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     const ir::Difference difference = ir::Compare(actual, expected[i]);
     report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
     report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
-    if (difference.max_rel > tolerance) report.ok = false;
+    report.ok = report.ok && kernels::ValuesAgree(*op, c, target, expected[i], difference);
   }
   return report;
 }

@@ -42,11 +42,16 @@ struct CaseText {
   std::vector<std::string> attributes = {};  // "stride=2"
   std::vector<std::string> schedule = {};    // "tile=4096"
   bool untuned = false;                      // OperatorCase::use_tuned
+  // A case of the TOPI table, by its number, instead of a shape, a type and attributes.
+  std::optional<int> table_case = {};
 };
 
 // The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
 // operator is for FindOperator to say.
 absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text);
+
+// The same, where text.table_case may name a case of the table: those of all its functions.
+absl::StatusOr<std::vector<kernels::OperatorCase>> ParseCases(const CaseText& text);
 
 struct CaseReport {
   kernels::OperatorCase operator_case;
