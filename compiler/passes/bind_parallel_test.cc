@@ -37,8 +37,9 @@ TEST(BindParallelTest, OutermostLoops) {
   EXPECT_THAT(After("parallel (i, 0, 64) { A[i] = i }"),
               HasSubstr("thread (threadIdx.x, 32) {\n      let i"));
   EXPECT_THAT(After("parallel (i, 0, 7) { A[i] = i }"), HasSubstr("thread (threadIdx.x, 7) {"));
-  EXPECT_THAT(After("if (n < 3) { allocate T: i32[2] T[0] = n parallel (i, 0, 40000) { A[i] = i } }"),
-              HasSubstr("thread (threadIdx.x, 256) {"));
+  EXPECT_THAT(
+      After("if (n < 3) { allocate T: i32[2] T[0] = n parallel (i, 0, 40000) { A[i] = i } }"),
+      HasSubstr("thread (threadIdx.x, 256) {"));
 }
 
 TEST(BindParallelTest, OthersStay) {

@@ -426,6 +426,7 @@ absl::StatusOr<CudaModule> EmitCuda(absl::Span<const ir::Function> functions) {
     RETURN_IF_ERROR(ir::Verify(function));
     CudaFunction& made = module.functions.emplace_back();
     made.name = CName(function.name);
+    made.context = function.context;
     if (!names.insert(made.name).second) {
       return InvalidInput("two functions of this file would be called '", made.name, "'");
     }

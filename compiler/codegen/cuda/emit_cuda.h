@@ -15,6 +15,7 @@
 #define COMPILER_CODEGEN_CUDA_EMIT_CUDA_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,7 @@ struct CudaFunction {
   std::string name;                 // as an identifier of C
   std::vector<CudaValue> values;    // the function's parameters in their order, then workspaces
   std::vector<CudaKernel> kernels;  // to be run one after the other
+  std::shared_ptr<ir::Context> context;  // owns what `values` name
 };
 
 struct CudaModule {
