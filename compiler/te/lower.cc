@@ -327,12 +327,21 @@ class Lowering {
 
   // ---- bounds ----
 
-  // Loop variables of the loops around the place where `plan` is computed.
+  // Whether the threads of a GPU's block have one copy of the results, for all of them.
+  static bool IsShared(const Plan& plan) { return plan.data().scope == "shared"; }
+  static bool IsBlockThread(const AxisData* leaf) {
+    return leaf->kind == ForKind::kThread && leaf->thread.starts_with("threadIdx.");
+  }
+
+  // Loop variables of the loops around the place where `plan` is computed; without those over the
+  // threads that share its results, which are computed for all of these threads.
   absl::flat_hash_set<Expr> EnclosingVars(const Plan& plan) const {
     absl::flat_hash_set<Expr> vars;
     for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
       for (size_t i = 0; i <= p->attach_leaf; ++i) {
-        vars.insert(p->attach_plan->leaf_vars.at(p->attach_plan->data().leaves[i]));
+        const AxisData* leaf = p->attach_plan->data().leaves[i];
+        if (IsShared(plan) && IsBlockThread(leaf)) continue;
+        vars.insert(p->attach_plan->leaf_vars.at(leaf));
       }
     }
     return vars;
@@ -505,6 +514,8 @@ class Lowering {
   absl::Status CheckThreads(const Plan& plan) const {
     for (const AxisData* leaf : plan.data().leaves) {
       if (leaf->kind != ForKind::kThread) continue;
+      // What threads of a block share they also compute together.
+      if (IsShared(plan) && IsBlockThread(leaf)) continue;
       for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
         for (size_t i = 0; i <= p->attach_leaf; ++i) {
           const AxisData* outer = p->attach_plan->data().leaves[i];

@@ -714,6 +714,40 @@ TEST(LowerTest, ViewsOfAParameter) {
   EXPECT_THAT(ir::Print(MustLower(Schedule(e))), HasSubstr("A: i32[4, 6] in"));
 }
 
+// A tile that the threads of a block fetch together has room for what all of them read, whether its
+// loops stand outside or inside those of its reader; a private copy only for its own thread.
+TEST(LowerTest, SharedStagesServeAllThreadsOfABlock) {
+  for (const int64_t n : {1, 7, 8, 9, 31, 32, 37}) {
+    Graph g("shared");
+    Tensor a = g.Placeholder("A", {n}, Type::kI32);
+    const ReduceAxis k = g.ReduceAxisOf("k", 3);
+    Tensor p = g.Compute("P", {n + 2}, [&](Expr i) {
+      return g.context().Select(And(1 <= i, i < n + 1), a(i - 1), g.context().I32(0));
+    });
+    Tensor c = g.Compute("C", {n}, [&](Expr i) { return ReduceSum(p(i + k) * (k + 2), k); });
+    Schedule s(c);
+    const Tensor own = s.CacheRead(p, "local", {c});
+    auto [block, rest] = s[c].Split(s[c].axis(0), 16);
+    auto [thread, each] = s[c].Split(rest, 2);
+    s[c].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
+    s[own].ComputeAt(s[c], thread);
+    s[p].ComputeAt(s[c], thread).SetScope("shared");
+    auto [step, fetcher] = s[p].Split(s[p].axis(0), 8);
+    s[p].Bind(fetcher, "threadIdx.x");
+    const ir::Function f = MustLower(s);
+    if (n > 16) {
+      EXPECT_THAT(ir::Print(f), HasSubstr("allocate P: i32[18] @shared"));
+      EXPECT_THAT(ir::Print(f), HasSubstr("allocate P.local: i32[4] @local"));
+    }
+    const std::vector<ir::Tensor> t = Execute(f);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t left = i > 0 ? t[0].Int(i - 1) : 0;
+      const int64_t right = i + 1 < n ? t[0].Int(i + 1) : 0;
+      EXPECT_EQ(t[1].Int(i), left * 2 + t[0].Int(i) * 3 + right * 4) << n << ", " << i;
+    }
+  }
+}
+
 TEST(LowerTest, ReshapeOfAComputedTensor) {
   Graph g("reshape");
   Tensor a = g.Placeholder("A", {4, 6}, Type::kI32);
