@@ -75,7 +75,7 @@ TEST(LicmTest, PaperMatmul) {
                     " for (ki, 0, 4) { let inv_5 = inv_3 + ki let inv_6 = inv_4 + ki * 8"
                     " for (xi, 0, 4) { let inv_7 = inv_1 + xi * 8 let inv_8 = D[inv_5 + xi * 8]"
                     " for (yi, 0, 4) {"
-                    " C[inv_7 + yi] = inv_8 * E[inv_6 + yi] + C[inv_7 + yi] } } } } } }",
+                    " C[inv_7 + yi] = C[inv_7 + yi] + inv_8 * E[inv_6 + yi] } } } } } }",
                     params));
 }
 

@@ -315,6 +315,9 @@ class Normalizer {
   // The chain `e` in order of rank; null if that order might stop the program.
   Expr Chain(Expr e, Mode mode) {
     std::vector<Term> terms = Operands(e, mode);
+    // Each of two values leaves its loops by itself. Their order stays as back ends know it: of
+    // `sum + a * b`, of which they make multiply-add and dot product instructions.
+    if (mode == Mode::kData && terms.size() == 2) return {};
     if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) HoldBack(terms, mode);
     const bool needs_proof = mode == Mode::kIndex && ir::IsInt(e.type()) &&
                              (e.type() == ir::Type::kI32 || e.type() == ir::Type::kI64) &&

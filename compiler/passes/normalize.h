@@ -36,9 +36,11 @@ struct NormalizeStats {
 //
 // No compiler behind us may do this where it counts: in an index they must fear overflow on the way,
 // and across `&&` a trap, while here ranges of loops exclude both. Without such a proof a chain keeps
-// its order. Operands of one rank keep theirs. Returns whether anything changed; if not, the body is
-// the same node. A second run changes nothing (but for chains of more than 64 operands, of which the
-// rest is a chain by itself).
+// its order. Operands of one rank keep theirs, and so do the two of `sum + a * b` in a stored value,
+// which back ends look for.
+//
+// Returns whether anything changed; if not, the body is the same node. A second run changes nothing
+// (but for chains of more than 64 operands, of which the rest is a chain by itself).
 absl::StatusOr<bool> Normalize(ir::Function& function, const Target& target,
                                const NormalizeOptions& options = {},
                                NormalizeStats* stats = nullptr);

@@ -79,6 +79,13 @@ TEST(NormalizeTest, RanksOfLetsAndLoads) {
   ExpectNest("C[k] = C[i] + k + C[j] + j", "C[k] = j + k + (C[i] + C[j])");
 }
 
+// As values, not as indices: back ends look for sum + a * b.
+TEST(NormalizeTest, TwoValuesStay) {
+  const std::string body = Nest("C[k] = C[k] + C[j] * C[i]");
+  EXPECT_EQ(After(body), Printed(body));
+  ExpectNest("B[k + i] = 0.0", "B[i + k] = 0.0");
+}
+
 TEST(NormalizeTest, GroupsAreSubtrees) {
   ExpectNest("C[i + j * 2 + k * 3] = k + j + k * 2 + j * 2 + i",
              "C[i + j * 2 + k * 3] = (i + (j + j * 2)) + (k + k * 2)");
@@ -134,7 +141,7 @@ TEST(NormalizeTest, NestedSelectsCollapse) {
       {"i < n ? k : (j < m ? 5 : k)", "i < n || m <= j ? k : 5"},
       {"i < n ? (j < m ? (k < 2 ? 5 : 4) : 4) : 4", "i < n && j < m && k < 2 ? 5 : 4"},
       {"A[k] < 1.0 ? k : (A[j] < 2.0 ? 5 : k)", "!(A[j] < 2.0) || A[k] < 1.0 ? k : 5"},
-      {"i < n ? k + j : j + k", "j + k"},
+      {"i < n ? k + j + n : j + n + k", "n + j + k"},
   };
   for (const auto& [before, after] : cases) {
     ExpectNest(StrCat("C[k] = ", before), StrCat("C[k] = ", after));

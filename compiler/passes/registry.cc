@@ -300,7 +300,9 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         "simplify,bind_parallel,thread_regions,simplify,"
         // As for a CPU. After the regions are made, since what differs between threads can not
         // leave the loops around regions, and what does not is then computed for the whole block.
-        "normalize,licm,hoist_if,cse");
+        // Without cse: it would take apart, inside of unrolled and vectorized loops, the indices by
+        // which the generator knows dot products and wide loads.
+        "normalize,licm,hoist_if");
   }
   if (target.name == "interp") return std::vector<PassSpec>{};
   return InvalidInput("no pipeline for target '", target.name, "'");
