@@ -157,8 +157,59 @@ class Generator {
 
   Expr CastTo(Type type, Expr e) { return c_.Cast(type, e); }
 
+  // ---- expressions once more
+  // ------------------------------------------------------------------------
+
+  // What was made so far, of which every variable and buffer is in scope.
+  struct Made {
+    std::vector<Ranged> ranged;
+    struct Value {
+      Expr e;
+      bool must_not_wrap;
+    };
+    std::vector<Value> values;
+  };
+
+  // Forgets at its end what was made during its life. In a loop of independent iterations nothing
+  // from outside is repeated, as it may load what other iterations store.
+  class MadeScope {
+   public:
+    explicit MadeScope(Generator& generator, bool independent = false)
+        : made_(generator.made_), outer_(made_) {
+      if (independent) made_ = {};
+    }
+    ~MadeScope() { made_ = std::move(outer_); }
+    MadeScope(const MadeScope&) = delete;
+    MadeScope& operator=(const MadeScope&) = delete;
+
+   private:
+    Made& made_;
+    Made outer_;
+  };
+
+  // One of `made` for which `fits`, or null.
+  template <typename T, typename Fits>
+  const T* Repeated(const std::vector<T>& made, const Fits& fits) {
+    if (options_.repetition == 0 || !random_.Percent(options_.repetition)) return nullptr;
+    std::vector<const T*> fitting;
+    for (const T& one : made) {
+      if (fits(one)) fitting.push_back(&one);
+    }
+    return fitting.empty() ? nullptr : random_.Pick(fitting);
+  }
+
   // An integer of `type` (i32 or i64) that never wraps.
   Ranged RandomRanged(Type type, int depth) {
+    if (const Ranged* again =
+            Repeated(made_.ranged, [&](const Ranged& r) { return r.e.type() == type; })) {
+      return *again;
+    }
+    const Ranged ranged = NewRanged(type, depth);
+    if (options_.repetition > 0 && !ranged.e.operands().empty()) made_.ranged.push_back(ranged);
+    return ranged;
+  }
+
+  Ranged NewRanged(Type type, int depth) {
     if (depth <= 0 || random_.Percent(30)) {
       if (!ints_.empty() && random_.Percent(75)) {
         const IntVar& v = random_.Pick(ints_);
@@ -315,9 +366,17 @@ class Generator {
 
   // A condition whose i32 and i64 arithmetic does not wrap.
   Expr RandomCondition(int depth) {
+    if (const Made::Value* again = Repeated(made_.values, [](const Made::Value& value) {
+          return value.e.type() == Type::kI1 && value.must_not_wrap;
+        })) {
+      return again->e;
+    }
     const bool outer = std::exchange(must_not_wrap_, true);
     const Expr condition = RandomBool(depth);
     must_not_wrap_ = outer;
+    if (options_.repetition > 0 && !condition.operands().empty()) {
+      made_.values.push_back({condition, true});
+    }
     return condition;
   }
 
@@ -362,6 +421,19 @@ class Generator {
   }
 
   Expr RandomValue(Type type, int depth) {
+    if (const Made::Value* again = Repeated(made_.values, [&](const Made::Value& value) {
+          return value.e.type() == type && (value.must_not_wrap || !must_not_wrap_);
+        })) {
+      return again->e;
+    }
+    const Expr value = NewValue(type, depth);
+    if (options_.repetition > 0 && !value.IsConst() && !value.Is(ExprKind::kVar)) {
+      made_.values.push_back({value, must_not_wrap_});
+    }
+    return value;
+  }
+
+  Expr NewValue(Type type, int depth) {
     if (type == Type::kI1) return depth > 0 ? RandomCondition(depth) : RandomLeaf(type);
     if (must_not_wrap_ && (type == Type::kI32 || type == Type::kI64)) {
       return random_.Percent(50) ? RandomRanged(type, depth).e : RandomLeaf(type);
@@ -405,6 +477,7 @@ class Generator {
       case 12: {
         const Expr value = RandomValue(RandomType(), depth - 1);
         const Var var = c_.NewVar(Name("l"), value.type());
+        const MadeScope scope(*this);
         values_.push_back(var);
         const Expr body = operand();
         values_.pop_back();
@@ -517,6 +590,7 @@ class Generator {
       const Type type = random_.Percent(80) ? Type::kI32 : Type::kI64;
       const Ranged value = RandomRanged(type, 2);
       const Var var = c_.NewVar(Name("t"), type);
+      const MadeScope scope(*this);
       ints_.push_back({.var = var, .low = value.low, .high = value.high, .below = {}});
       const Stmt body = Statement(depth - 1);
       ints_.pop_back();
@@ -524,6 +598,7 @@ class Generator {
     }
     const Expr value = RandomValue(RandomType(), options_.expression_depth - 1);
     const Var var = c_.NewVar(Name("t"), value.type());
+    const MadeScope scope(*this);
     values_.push_back(var);
     const Stmt body = Statement(depth - 1);
     values_.pop_back();
@@ -542,6 +617,7 @@ class Generator {
       const Expr extent = buffer->extents[d];
       init = c_.For(indices[d], c_.Int(extent.type(), 0), extent, init);
     }
+    const MadeScope scope(*this);
     buffers_.push_back({.buffer = buffer});
     const Stmt body = Statement(depth - 1);
     // What went into the buffer comes out again, if something of its type can hold it.
@@ -602,6 +678,7 @@ class Generator {
     }
     threads_ += kind == ForKind::kThread;
     iterations_ *= longest;
+    const MadeScope scope(*this, independent);
     ints_.push_back(info);
     std::vector<Stmt> body = {Statement(depth - 1)};
     if (random_.Percent(30)) body.push_back(Statement(depth - 1));
@@ -654,6 +731,7 @@ class Generator {
   std::vector<Var> sizes_;
   std::vector<Expr> values_;
   std::vector<BufferState> buffers_;
+  Made made_;
   bool must_not_wrap_ = false;
   int nested_loads_ = 0;
   int stores_left_ = 0;

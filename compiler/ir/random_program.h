@@ -35,6 +35,9 @@ struct RandomProgramOptions {
   bool may_stop = false;
   // Bounds the product of the extents of nested loops.
   int64_t max_iterations = 4000;
+  // How often, in percent, an expression is one that stands elsewhere already: with the loads,
+  // guarded divisions and conditions that it has.
+  int repetition = 0;
 };
 
 // The largest value of an integer scalar parameter of a random program.

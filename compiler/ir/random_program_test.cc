@@ -1,5 +1,7 @@
 #include "compiler/ir/random_program.h"
 
+#include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -52,6 +54,32 @@ TEST(RandomProgramTest, MayStopOnRequest) {
   }
   EXPECT_GT(stopped, 5);
   EXPECT_LT(stopped, 95);
+}
+
+// With repetition most programs have an expression of some size twice, and stay well-formed.
+TEST(RandomProgramTest, RepeatsExpressionsOnRequest) {
+  int repeated = 0;
+  for (uint64_t seed = 0; seed < kPrograms; ++seed) {
+    SCOPED_TRACE(seed);
+    const Function f = RandomProgram(seed, {.repetition = 50});
+    ASSERT_TRUE(Verify(f).ok()) << Verify(f) << "\n" << Print(f);
+    RandomArguments arguments(f, seed);
+    const absl::Status status = Interpret(f, arguments.arguments());
+    ASSERT_TRUE(status.ok()) << status << "\n" << Print(f);
+    std::map<Expr, int, std::function<bool(Expr, Expr)>> users(
+        [](Expr a, Expr b) { return a.id() < b.id(); });
+    ForEachStmt(f.body, [&](Stmt s) {
+      for (Expr root : s.operands()) {
+        ForEachExpr(root, [&](Expr e) {
+          if (!e.operands().empty()) ++users[e];
+        });
+      }
+      return true;
+    });
+    repeated +=
+        std::any_of(users.begin(), users.end(), [](const auto& user) { return user.second > 1; });
+  }
+  EXPECT_GT(repeated, static_cast<int>(kPrograms / 2));
 }
 
 TEST(RandomProgramTest, SameSeedSameProgram) {

@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 
@@ -15,6 +17,11 @@ namespace polynao {
 // differs; a function that stops with an error must do so in both.
 absl::Status CheckSameMeaning(const ir::Function& before, const ir::Function& after,
                               const Target& target, uint64_t seed);
+
+// What the interpreter executes when it runs `function` on such arguments; an error if the function
+// stops with one, or takes more than `max_iterations` iterations of loops.
+absl::StatusOr<ir::Counts> CountOperations(const ir::Function& function, const Target& target,
+                                           uint64_t seed, int64_t max_iterations);
 
 }  // namespace polynao
 

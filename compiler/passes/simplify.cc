@@ -1,12 +1,12 @@
 #include "compiler/passes/simplify.h"
 
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/facts.h"
 
 namespace polynao {
 namespace {
@@ -23,21 +23,7 @@ using ir::StmtKind;
 class Simplifier {
  public:
   explicit Simplifier(ir::Function& function) : context_(*function.context), analyzer_(context_) {
-    // Facts that hold throughout.
-    for (const ir::Param& param : function.params) {
-      if (!param.buffer) continue;
-      for (Expr extent : param.buffer->extents) {
-        if (!extent.IsConst()) analyzer_.Assume(0 <= extent);
-      }
-    }
-    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-      for (const ir::AttributeValue& value : attribute->values) {
-        const Expr* condition = std::get_if<Expr>(&value);
-        if (condition != nullptr && condition->type() == ir::Type::kI1) {
-          analyzer_.Assume(*condition);
-        }
-      }
-    }
+    AssumeParameters(function, analyzer_);
   }
 
   Stmt Run(Stmt s) {

@@ -1,8 +1,10 @@
 #include "kernels/te/elementwise.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
+#include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
@@ -30,6 +32,8 @@ struct Step {
   Expr (*value)(Values v, Expr scalar);
   // The number of the value, read here for the last time, whose place on the card the result takes.
   int in_place = 0;
+  // Whether the number is the attribute a_min instead of the operator's scalar.
+  bool takes_low = false;
 };
 
 struct Elementwise {
@@ -117,20 +121,29 @@ absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k
                       " (there are rotate, tile)");
 }
 
+// The attribute a_min of clip.
+double LowOf(const OperatorCase& k) {
+  const auto it = k.attributes.find("a_min");
+  double low = 0;
+  return it != k.attributes.end() && absl::SimpleAtod(it->second, &low) ? low : 0;
+}
+
 // [tensor-program binary unary begin]
 // The inputs, then the result of each step; the last one is the output.
 std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorCase& k,
                             double scalar) {
+  const auto constant = [&](double value) {
+    return ir::IsFloat(k.dtype) ? g.context().Float(k.dtype, value)
+                                : g.context().Int(k.dtype, static_cast<int64_t>(value));
+  };
   std::vector<Tensor> v;
   for (const char* name : op.inputs) v.push_back(g.Flatten(g.Placeholder(name, k.shape, k.dtype)));
-  const Expr number = ir::IsFloat(k.dtype) ? g.context().Float(k.dtype, scalar)
-                                           : g.context().Int(k.dtype, static_cast<int64_t>(scalar));
   for (size_t j = 0; j < op.steps.size(); ++j) {
     const std::string name = j + 1 == op.steps.size() ? op.output : StrCat("T", j);
     v.push_back(g.Compute(name, v[0].shape(), [&](Expr i) {
       std::vector<Expr> elements;
       for (const Tensor& t : v) elements.push_back(t(i));
-      return op.steps[j].value(elements, number);
+      return op.steps[j].value(elements, constant(op.steps[j].takes_low ? LowOf(k) : scalar));
     }));
   }
   return v;
@@ -298,6 +311,41 @@ constexpr char kTanh[] = "tanh";
 constexpr char kExp[] = "exp";
 constexpr char kAbs[] = "abs";
 
+// clip, whose lower limit is an attribute.
+Operator Clip() {
+  Operator row = MakeOperator(
+      {"clip",
+       "Y = X limited to a_min .. scalar (6)",
+       {"X"},
+       "Y",
+       {{"maxs", [](Values v, Expr low) { return ir::Max(v[0], low); }, 0, /*takes_low=*/true},
+        {"mins", [](Values v, Expr s) { return ir::Min(v[1], s); }, 1}}},
+      nullptr, 6);
+  row.attributes = {{"a_min", "0", "the lower limit"}};
+  row.check = [](const OperatorCase& c) {
+    const double low = LowOf(c);
+    const bool is_integer = low == std::trunc(low) && std::abs(low) <= 0x1p53;
+    if (ir::IsFloat(c.dtype) || (is_integer && ir::FitsInt(c.dtype, static_cast<int64_t>(low)))) {
+      return absl::OkStatus();
+    }
+    return InvalidInput("operator clip, attribute a_min ", low, ": expected a value of ",
+                        ir::TypeName(c.dtype));
+  };
+  row.reference = [](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                     absl::Span<ir::Tensor> out) {
+    const double high = c.scalar.value_or(6);
+    for (int64_t i = 0; i < in[0].element_count(); ++i) {
+      const auto rounded = [&](double limit) {
+        return ir::IsFloat(c.dtype) ? ir::RoundFloat(c.dtype, limit) : limit;
+      };
+      const double value = in[0].Value(i);
+      const double above = value < rounded(LowOf(c)) ? rounded(LowOf(c)) : value;
+      out[0].SetValue(i, rounded(high) < above ? rounded(high) : above);
+    }
+  };
+  return row;
+}
+
 }  // namespace
 
 std::vector<Operator> ElementwiseOperators() {
@@ -343,10 +391,7 @@ std::vector<Operator> ElementwiseOperators() {
           kMathSteps),
       FloatsOnly(
           Unary<UnaryOp::kAbs>("abs", "Y = X without its sign; of floats", {{"abs", Call<kAbs>}})),
-      Unary<UnaryOp::kClip>("clip", "Y = X limited to 0 .. scalar (6)",
-                            {{"maxs", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }},
-                             {"mins", [](Values v, Expr s) { return ir::Min(v[1], s); }, 1}},
-                            6),
+      Clip(),
   };
 }
 

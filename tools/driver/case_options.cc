@@ -19,6 +19,8 @@ CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text) {
                   "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--case", text.table_case,
+                     "a case of the TOPI table by its number, instead of a shape (nao list cases)");
   command.add_flag("--untuned", text.untuned,
                    "choose the schedule by the cost model even if a search has found one");
   return shape;

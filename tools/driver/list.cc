@@ -9,6 +9,7 @@
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "kernels/te/operators.h"
+#include "kernels/topi/cases.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/commands.h"
 
@@ -31,6 +32,15 @@ absl::Status List(const std::string& what) {
       for (const kernels::OperatorAttribute& a : op.attributes) {
         Row("", StrCat("--attr ", a.name, "=", a.default_value, ": ", a.doc,
                        a.words.empty() ? "" : StrCat(" (", absl::StrJoin(a.words, ", "), ")")));
+      }
+    }
+  } else if (what == "cases") {
+    for (const kernels::TopiCase& c : kernels::TopiCases()) {
+      for (const kernels::OperatorCase& f : c.functions) {
+        Row(StrCat(c.op, " --case=", c.id),
+            StrCat(kernels::ShapesText(f), " ", ir::TypeName(f.dtype), " ",
+                   absl::StrJoin(f.attributes, " ", absl::PairFormatter("="))),
+            36);
       }
     }
   } else if (what == "passes") {
@@ -56,8 +66,8 @@ absl::Status List(const std::string& what) {
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
   } else {
-    return InvalidInput("list: expected ops, passes, instructions, configs or suites, found '",
-                        what, "'");
+    return InvalidInput(
+        "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");
   }
   return absl::OkStatus();
 }
@@ -68,7 +78,8 @@ void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("list", "what there is: operators, passes, instructions, machines");
-  command->add_option("WHAT", *what, "ops, passes, instructions, configs or suites")->required();
+  command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs or suites")
+      ->required();
   command->callback([&action, what] {
     action = [what] { return Outcome{.status = List(*what), .values_agree = true}; };
   });

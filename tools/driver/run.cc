@@ -19,6 +19,7 @@ struct RunFlags {
   bool no_hazards = false;
   std::string trace;
   std::string timeline;
+  bool has_shape = false;
   bool json = false;
 };
 
@@ -39,22 +40,17 @@ void PrintReport(const CaseReport& report) {
     }
     std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
                 report.simulate_ms);
+  } else if (report.by_shim) {
+    std::printf(
+        "  executed on this CPU, by the shim of CUDA's execution model, in %.2f ms (no time of "
+        "a GPU); compiled in %.2f ms\n",
+        report.simulate_ms, report.compile_ms);
   } else if (report.time_ns) {
     std::printf("  time %.0f ns, compiled in %.2f ms\n", *report.time_ns, report.compile_ms);
   }
 }
 
-absl::StatusOr<bool> Run(RunFlags& flags) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase(flags.text));
-  if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
-    return InvalidInput(
-        "--trace and --timeline show a simulated card: expected --target=diannao, "
-        "found --target=",
-        flags.settings.target);
-  }
-  flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
-  flags.settings.check_hazards = !flags.no_hazards;
-  ASSIGN_OR_RETURN(CaseReport report, RunCase(c, flags.settings));
+absl::Status WriteTraces(const RunFlags& flags, const CaseReport& report) {
   if (!flags.trace.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
   }
@@ -63,12 +59,45 @@ absl::StatusOr<bool> Run(RunFlags& flags) {
     RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
                                                    : simulator::TimelineSvg(*report.simulated)));
   }
-  if (flags.json) {
-    std::cout << report.ToJson().dump(2) << std::endl;
-  } else {
-    PrintReport(report);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RunAll(RunFlags& flags) {
+  if (!flags.has_shape && !flags.text.table_case) {
+    return InvalidInput("run: expected --shape or --case");
   }
-  return report.ok;
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.text));
+  if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
+    return InvalidInput(
+        "--trace and --timeline show a simulated card: expected --target=diannao, "
+        "found --target=",
+        flags.settings.target);
+  }
+  flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  flags.settings.check_hazards = !flags.no_hazards;
+  bool ok = true;
+  nlohmann::ordered_json functions = nlohmann::ordered_json::array();
+  for (const kernels::OperatorCase& c : cases) {
+    ASSIGN_OR_RETURN(const CaseReport report, RunCase(c, flags.settings));
+    RETURN_IF_ERROR(WriteTraces(flags, report));
+    if (flags.json) {
+      functions.push_back(report.ToJson());
+    } else {
+      PrintReport(report);
+    }
+    ok = ok && report.ok;
+  }
+  if (!flags.json) return ok;
+  // A case of the table is one object, whose functions have one each.
+  nlohmann::ordered_json json = functions[0];
+  if (flags.text.table_case) {
+    json = {{"op", cases[0].op},
+            {"case", *flags.text.table_case},
+            {"ok", ok},
+            {"functions", functions}};
+  }
+  std::cout << json.dump(2) << std::endl;
+  return ok;
 }
 
 }  // namespace
@@ -78,8 +107,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("run", "compile an operator, run it, compare it with its reference");
   command->add_option("OP", flags->text.op, "an operator (nao list ops)")->required();
-  AddCaseOptions(*command, flags->text)->required();
-  command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
+  CLI::Option* shape = AddCaseOptions(*command, flags->text);
+  command
+      ->add_option("--target", flags->settings.target,
+                   "diannao, cpu, c, cuda (by a shim, on the CPU) or interp")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
@@ -93,9 +124,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->callback([&action, flags] {
+  command->callback([&action, flags, shape] {
+    flags->has_shape = shape->count() > 0;
     action = [flags] {
-      const absl::StatusOr<bool> ok = Run(*flags);
+      const absl::StatusOr<bool> ok = RunAll(*flags);
       return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
     };
   });

@@ -1,0 +1,32 @@
+// Counting what a program executes without executing it.
+#ifndef COMPILER_IR_STATIC_COUNTS_H_
+#define COMPILER_IR_STATIC_COUNTS_H_
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/shapes.h"
+
+namespace polynao::ir {
+
+struct StaticCounts {
+  Counts counts;
+  // Whether they are what the interpreter counts. If not, some condition depends on values in
+  // memory, and was taken to be true; a bound that does was taken to be 1.
+  bool exact = true;
+};
+
+// What the interpreter would count (Counts) for `function` with the scalar parameters `scalars`.
+//
+// A loop whose variable no condition or bound in its body depends on takes the time of one
+// iteration, any other that of all of them: a convolution takes its padded rows, columns and taps,
+// but not its channels. Errors: a scalar without a value; more than `max_steps` statements and
+// conditions would have to be looked at.
+absl::StatusOr<StaticCounts> CountStatically(const Function& function,
+                                             const IntValues& scalars = {},
+                                             int64_t max_steps = 200'000'000);
+
+}  // namespace polynao::ir
+
+#endif  // COMPILER_IR_STATIC_COUNTS_H_

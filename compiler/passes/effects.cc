@@ -1,0 +1,351 @@
+#include "compiler/passes/effects.h"
+
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/check.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao {
+
+using arith::Analyzer;
+using arith::ConstRange;
+using arith::Mode;
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// ---- sets ---------------------------------------------------------------------------------------
+
+BufferSet BufferSet::Everything() {
+  BufferSet set;
+  set.everything_ = true;
+  return set;
+}
+
+bool BufferSet::Contains(size_t number) const {
+  if (everything_) return true;
+  const size_t word = number / kWordBits;
+  return word < words_.size() && (words_[word] >> (number % kWordBits) & 1) != 0;
+}
+
+bool BufferSet::Intersects(const BufferSet& other) const {
+  if (everything_) return !other.empty();
+  if (other.everything_) return !empty();
+  for (size_t i = 0; i < words_.size() && i < other.words_.size(); ++i) {
+    if ((words_[i] & other.words_[i]) != 0) return true;
+  }
+  return false;
+}
+
+void BufferSet::Add(size_t number) {
+  if (everything_) return;
+  const size_t word = number / kWordBits;
+  if (word >= words_.size()) words_.resize(word + 1, 0);
+  words_[word] |= uint64_t{1} << (number % kWordBits);
+}
+
+void BufferSet::Add(const BufferSet& other) {
+  if (everything_) return;
+  if (other.everything_) {
+    *this = other;
+    return;
+  }
+  if (other.words_.size() > words_.size()) words_.resize(other.words_.size(), 0);
+  for (size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+}
+
+// ---- buffers ------------------------------------------------------------------------------------
+
+Effects::Effects(const ir::Function& function, const ir::Intrinsics* intrinsics)
+    : intrinsics_(intrinsics) {
+  for (const ir::Attribute& attribute : function.attributes) {
+    if (attribute.key != "may_alias") continue;
+    // All names of one attribute get one number; a name that stands in two joins both.
+    const size_t number = next_number_++;
+    for (const ir::AttributeValue& value : attribute.values) {
+      const auto* name = std::get_if<std::string>(&value);
+      if (name == nullptr) continue;
+      const auto [it, added] = number_of_name_.try_emplace(*name, number);
+      if (added) continue;
+      const size_t joined = it->second;
+      for (auto& [other, other_number] : number_of_name_) {
+        if (other_number == joined) other_number = number;
+      }
+    }
+  }
+  for (const ir::Param& param : function.params) {
+    if (param.buffer) parameters_.insert(param.buffer.node());
+  }
+}
+
+size_t Effects::Number(Buffer buffer) const {
+  const auto [it, added] = numbers_.try_emplace(buffer.node(), next_number_);
+  if (!added) return it->second;
+  if (const auto alias = number_of_name_.find(buffer->name); alias != number_of_name_.end()) {
+    return it->second = alias->second;
+  }
+  return next_number_++;
+}
+
+BufferSet Effects::CallAccess(Expr call, bool write) const {
+  const ir::Function* meaning =
+      intrinsics_ == nullptr ? nullptr : intrinsics_->FindMeaning(call.name());
+  if (meaning != nullptr && meaning->params.size() != call.operands().size()) meaning = nullptr;
+  BufferSet set;
+  bool has_address = false;
+  for (size_t i = 0; i < call.operands().size(); ++i) {
+    const Expr operand = call.operand(i);
+    if (!operand.Is(ExprKind::kAddress)) continue;
+    has_address = true;
+    const ir::Access access = meaning == nullptr ? ir::Access::kInOut : meaning->params[i].access;
+    if (access == (write ? ir::Access::kIn : ir::Access::kOut)) continue;
+    set.Add(Number(Buffer(operand.buffer())));
+  }
+  return has_address ? set : BufferSet::Everything();
+}
+
+// ---- expressions --------------------------------------------------------------------------------
+
+namespace {
+
+// Arithmetic that stops the program if it wraps in an index.
+bool IsCheckedInIndex(Expr e) {
+  return (e.Is(ExprKind::kAdd) || e.Is(ExprKind::kSub) || e.Is(ExprKind::kMul)) &&
+         (e.type() == ir::Type::kI32 || e.type() == ir::Type::kI64);
+}
+
+bool IsIntDivision(Expr e) {
+  return (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type());
+}
+
+bool IsNonZero(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() != 0; }
+
+// The mode in which operand i of `e` is evaluated if `e` is evaluated in `mode`.
+Mode OperandMode(Expr e, size_t i, Mode mode) {
+  if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) return Mode::kIndex;
+  if (e.Is(ExprKind::kSelect) && i == 0) return Mode::kIndex;
+  if (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name())) return Mode::kIndex;
+  return mode;
+}
+
+}  // namespace
+
+Effects::ExprInfo Effects::Compute(Expr e) const {
+  ExprInfo info;
+  for (size_t i = 0; i < e.operands().size(); ++i) {
+    const ExprInfo& operand = exprs_.at(e.operand(i).node());
+    info.loads.Add(operand.loads);
+    info.pure = info.pure && operand.pure;
+    info.never_traps_as_index = info.never_traps_as_index && operand.never_traps_as_index;
+    info.never_traps_as_data =
+        info.never_traps_as_data &&
+        (OperandMode(e, i, Mode::kData) == Mode::kIndex ? operand.never_traps_as_index
+                                                        : operand.never_traps_as_data);
+  }
+  const bool impure =
+      e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
+  if (e.Is(ExprKind::kLoad)) info.loads.Add(Number(Buffer(e.buffer())));
+  if (impure) info.pure = false;
+  if (impure || e.Is(ExprKind::kLoad) || (IsIntDivision(e) && !IsNonZero(e.operand(1)))) {
+    info.never_traps_as_data = false;
+  }
+  if (!info.never_traps_as_data || IsCheckedInIndex(e)) info.never_traps_as_index = false;
+  return info;
+}
+
+const Effects::ExprInfo& Effects::Info(Expr e) {
+  // Without recursion: expressions of generated programs get deep.
+  std::vector<std::pair<Expr, size_t>> stack = {{e, 0}};
+  while (!stack.empty()) {
+    auto& [top, next] = stack.back();
+    if (next == 0 && exprs_.contains(top.node())) {
+      stack.pop_back();
+    } else if (next < top.operands().size()) {
+      const Expr operand = top.operand(next++);
+      stack.emplace_back(operand, 0);
+    } else {
+      ExprInfo info = Compute(top);
+      exprs_.emplace(top.node(), std::move(info));
+      stack.pop_back();
+    }
+  }
+  return exprs_.at(e.node());
+}
+
+const BufferSet& Effects::Loads(Expr e) { return Info(e).loads; }
+
+bool Effects::IsPure(Expr e) { return Info(e).pure; }
+
+bool Effects::NeverTraps(Expr e, Mode mode) {
+  const ExprInfo& info = Info(e);
+  return mode == Mode::kIndex ? info.never_traps_as_index : info.never_traps_as_data;
+}
+
+// ---- statements ---------------------------------------------------------------------------------
+
+const Effects::StmtInfo& Effects::Info(Stmt s) {
+  if (const auto it = stmts_.find(s.node()); it != stmts_.end()) return it->second;
+  StmtInfo info;
+  for (Expr e : s.operands()) info.reads.Add(Loads(e));
+  if (s.Is(StmtKind::kAllocate)) {
+    for (Expr extent : s.buffer()->extents) info.reads.Add(Loads(extent));
+    // Its contents are unknown anew.
+    info.writes.Add(Number(s.buffer()));
+  }
+  if (s.Is(StmtKind::kStore)) info.writes.Add(Number(s.buffer()));
+  if (s.Is(StmtKind::kEvaluate)) {
+    info.reads.Add(CallAccess(s.value(), /*write=*/false));
+    info.writes.Add(CallAccess(s.value(), /*write=*/true));
+  }
+  for (Stmt child : s.children()) {
+    const StmtInfo& inner = Info(child);
+    info.reads.Add(inner.reads);
+    info.writes.Add(inner.writes);
+  }
+  return stmts_.emplace(s.node(), std::move(info)).first->second;
+}
+
+const BufferSet& Effects::Reads(Stmt s) { return Info(s).reads; }
+
+const BufferSet& Effects::Writes(Stmt s) { return Info(s).writes; }
+
+bool Effects::Conflict(Stmt a, Stmt b) {
+  const StmtInfo& x = Info(a);
+  const StmtInfo& y = Info(b);
+  return x.writes.Intersects(y.writes) || x.writes.Intersects(y.reads) ||
+         x.reads.Intersects(y.writes);
+}
+
+// ---- what may stop the program ------------------------------------------------------------------
+
+bool Effects::MayLeaveExtents(Buffer buffer, absl::Span<const Expr> indices, Analyzer& facts) {
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr index = indices[d];
+    const Expr extent = buffer->extents[d];
+    // The usual case costs no proof.
+    const ConstRange range = facts.Range(index);
+    if (range.min >= 0 && extent.Is(ExprKind::kIntImm) && range.max < extent.int_value()) continue;
+    if (index.type() != extent.type()) return true;
+    if (!facts.CanProve(0 <= index) || !facts.CanProve(index < extent)) return true;
+  }
+  return false;
+}
+
+bool Effects::MayTrap(Expr e, Analyzer& facts, Mode mode) {
+  if (NeverTraps(e, mode)) return false;
+  if (mode == Mode::kIndex && facts.CanOverflow(e)) return true;
+  absl::flat_hash_set<Expr> safe;
+  return MayTrapBelow(e, facts, mode, safe);
+}
+
+// `safe` holds expressions that can not trap under the same facts, in kIndex and hence in kData.
+// Where an index begins, all that is below it is asked at once whether it may wrap.
+bool Effects::MayTrapBelow(Expr e, Analyzer& facts, Mode mode, absl::flat_hash_set<Expr>& safe) {
+  if (NeverTraps(e, mode) || safe.contains(e)) return false;
+  const auto operand_traps = [&](size_t i) {
+    const Mode inner = OperandMode(e, i, mode);
+    return (inner != mode && facts.CanOverflow(e.operand(i))) ||
+           MayTrapBelow(e.operand(i), facts, inner, safe);
+  };
+  const auto guarded_traps = [&](size_t i, bool truth) {
+    Analyzer::Scope scope(facts);
+    // A fact is about mathematical integers, which data that may wrap is not.
+    if (e.Is(ExprKind::kSelect) || mode == Mode::kIndex || !facts.CanOverflow(e.operand(0))) {
+      facts.Assume(e.operand(0), truth);
+    }
+    absl::flat_hash_set<Expr> inner;
+    return MayTrapBelow(e.operand(i), facts, mode, inner);
+  };
+  bool traps = false;
+  switch (e.kind()) {
+    case ExprKind::kAnd:
+    case ExprKind::kOr:
+      traps = operand_traps(0) || guarded_traps(1, e.Is(ExprKind::kAnd));
+      break;
+    case ExprKind::kSelect:
+      traps = operand_traps(0) || guarded_traps(1, true) || guarded_traps(2, false);
+      break;
+    case ExprKind::kLet: {
+      traps = operand_traps(0);
+      if (traps) break;
+      Analyzer::Scope scope(facts);
+      facts.BindLet(e.var(), e.operand(0), mode);
+      absl::flat_hash_set<Expr> inner;
+      traps = MayTrapBelow(e.operand(1), facts, mode, inner);
+      break;
+    }
+    default:
+      for (size_t i = 0; i < e.operands().size() && !traps; ++i) traps = operand_traps(i);
+      if (traps) break;
+      if (e.Is(ExprKind::kLoad)) {
+        traps = !parameters_.contains(e.buffer()) ||
+                MayLeaveExtents(Buffer(e.buffer()), e.operands(), facts);
+      } else if (e.Is(ExprKind::kAddress)) {
+        traps = MayLeaveExtents(Buffer(e.buffer()), e.operands(), facts);
+      } else if (e.Is(ExprKind::kCall)) {
+        traps = !ir::IsPureIntrinsic(e.name());
+      } else if (IsIntDivision(e)) {
+        traps = facts.Range(e.operand(1), Mode::kData).Contains(0) &&
+                !facts.CanProve(ir::Ne(e.operand(1), e.context().Const(e.type(), 0)), Mode::kData);
+      }
+  }
+  if (!traps && mode == Mode::kIndex) safe.insert(e);
+  return traps;
+}
+
+bool Effects::MayTrap(Stmt s, Analyzer& facts) {
+  switch (s.kind()) {
+    case StmtKind::kFor: {
+      if (MayTrap(s.min(), facts) || MayTrap(s.extent(), facts)) return true;
+      // The last value must fit the variable's type.
+      if (facts.CanOverflow(s.min() + s.extent())) return true;
+      Analyzer::Scope scope(facts);
+      facts.BindLoop(s.var(), s.min(), s.extent());
+      return MayTrap(s.body(), facts);
+    }
+    case StmtKind::kIf: {
+      if (MayTrap(s.cond(), facts)) return true;
+      for (const bool truth : {true, false}) {
+        Analyzer::Scope scope(facts);
+        facts.Assume(s.cond(), truth);
+        if (MayTrap(truth ? s.then_case() : s.else_case(), facts)) return true;
+      }
+      return false;
+    }
+    case StmtKind::kLet: {
+      if (MayTrap(s.value(), facts, Mode::kData)) return true;
+      Analyzer::Scope scope(facts);
+      facts.BindLet(s.var(), s.value());
+      return MayTrap(s.body(), facts);
+    }
+    case StmtKind::kAllocate:
+      for (Expr extent : s.buffer()->extents) {
+        if (MayTrap(extent, facts) || facts.Range(extent).min < 0) return true;
+      }
+      return MayTrap(s.body(), facts);
+    case StmtKind::kStore:
+      for (Expr index : s.indices()) {
+        if (MayTrap(index, facts)) return true;
+      }
+      return MayTrap(s.value(), facts, Mode::kData) ||
+             MayLeaveExtents(s.buffer(), s.indices(), facts);
+    case StmtKind::kEvaluate:
+      return true;
+    case StmtKind::kPragma:
+    case StmtKind::kSeq:
+      for (Expr e : s.operands()) {
+        if (MayTrap(e, facts)) return true;
+      }
+      for (Stmt child : s.children()) {
+        if (MayTrap(child, facts)) return true;
+      }
+      return false;
+  }
+  POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+}
+
+}  // namespace polynao

@@ -1,0 +1,618 @@
+// Method: one walk with a stack of the loops around. Places are counted by loops: place p is in front
+// of loops_[p], inside of all before it. An expression at place d can move to place p if
+//   - its variables are bound at p: Info::depths, the places of bindings;
+//   - loops p .. d-1 write no memory that it loads, and none of them is a wall (thread loops);
+//   - it does not trap where it was not evaluated before: certain_from_.
+// It goes to the first such place. Operands of what moves are looked at again from there, and may
+// move further. loops_[p].lifted collects the lets, which are put around the loop when it is left.
+#include "compiler/passes/licm.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/text.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/effects.h"
+#include "compiler/passes/facts.h"
+
+namespace polynao {
+namespace {
+
+using arith::Analyzer;
+using arith::Mode;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// Most programs need one run, and none that was written by hand more than three.
+constexpr int kMaxRuns = 4;
+constexpr int kNowhere = std::numeric_limits<int>::max();
+
+class Mover {
+ public:
+  Mover(const ir::Function& function, const Target& target, const LicmOptions& options,
+        LicmStats& stats, bool wants_text)
+      : function_(function),
+        context_(*function.context),
+        options_(options),
+        stats_(stats),
+        wants_text_(wants_text),
+        effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr) {
+    effects_.Writes(function.body);  // of all loops, in one walk
+  }
+
+  Stmt Walk(Stmt s) {
+    switch (s.kind()) {
+      case StmtKind::kFor:
+        return For(s);
+      case StmtKind::kIf: {
+        const Expr cond = Moved(s.cond(), /*strict=*/true);
+        const int certain = std::exchange(certain_from_, kNowhere);
+        Stmt branches[2];
+        for (const bool truth : {true, false}) {
+          facts_.push_back({s, truth});
+          branches[truth ? 0 : 1] = Walk(truth ? s.then_case() : s.else_case());
+          facts_.pop_back();
+        }
+        certain_from_ = certain;
+        return context_.Rebuild(s, {cond}, branches);
+      }
+      case StmtKind::kLet:
+        return Let(s);
+      case StmtKind::kAllocate:
+        places_[s.buffer().node()] = Here();
+        allocations_.insert(s.buffer().node());
+        return context_.Rebuild(s, {}, {Walk(s.body())});
+      case StmtKind::kStore: {
+        std::vector<Expr> operands;
+        for (Expr index : s.indices()) operands.push_back(Moved(index, /*strict=*/true));
+        const bool strict = !allocations_.contains(s.buffer().node());
+        operands.push_back(Moved(s.value(), strict));
+        return context_.Rebuild(s, operands, {});
+      }
+      case StmtKind::kEvaluate:
+        return context_.Rebuild(s, {Moved(s.value(), /*strict=*/true)}, {});
+      case StmtKind::kPragma:  // its operands are words for later passes
+      case StmtKind::kSeq: {
+        std::vector<Stmt> children;
+        children.reserve(s.children().size());
+        for (Stmt child : s.children()) children.push_back(Walk(child));
+        return context_.Rebuild(s, s.operands(), children);
+      }
+    }
+    POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+ private:
+  struct Loop {
+    Stmt s;
+    // Whether it runs its body at least once.
+    bool runs = false;
+    // Whether what happens in it costs nothing.
+    bool unrolled = false;
+    // Whether nothing may leave it.
+    bool wall = false;
+    // What is known in front of it: the first so many facts.
+    size_t facts = 0;
+    std::unique_ptr<Analyzer> analyzer = nullptr;
+    // What moved to in front of it, in order, and by expression.
+    std::vector<std::pair<ir::Var, Expr>> lifted = {};
+    absl::flat_hash_map<Expr, ir::Var> known = {};
+    // How many moved values are alive in it.
+    int live = 0;
+  };
+
+  struct Fact {
+    Stmt s;  // a loop or let around, or an if whose condition is `truth`
+    bool truth = true;
+  };
+
+  // What does not depend on where an expression stands.
+  struct Info {
+    // Bit p: it uses a variable or buffer bound at place p (63: there or deeper).
+    uint64_t depths = 0;
+    // Whether it makes sense by itself: uses no variable of a let expression around it.
+    bool closed = true;
+    bool loads_allocation = false;
+  };
+
+  // Where an expression can move to from the innermost loop, and what that spares.
+  struct Plan {
+    int place = 0;
+    int cost = 0;
+  };
+
+  static uint64_t DepthBit(int place) { return uint64_t{1} << std::min(place, 63); }
+
+  int Here() const { return static_cast<int>(loops_.size()); }
+
+  int PlaceOf(const void* node) const {
+    auto it = places_.find(node);
+    return it == places_.end() ? 0 : it->second;  // parameters are bound in front of everything
+  }
+
+  // ---- statements -------------------------------------------------------------------------------
+
+  Stmt For(Stmt s) {
+    const Expr min = Moved(s.min(), /*strict=*/true);
+    const Expr extent = Moved(s.extent(), /*strict=*/true);
+    const int place = Here();
+    Loop loop{.s = s, .facts = facts_.size()};
+    const bool constant = s.extent().Is(ExprKind::kIntImm);
+    loop.runs = constant ? s.extent().int_value() > 0 : RunsAtLeastOnce(s.extent());
+    if (s.for_kind() == ForKind::kThread) {
+      loop.wall = threads_ == 0 || !options_.leave_inner_threads;
+      loop.unrolled = true;
+      ++threads_;
+    } else {
+      loop.unrolled = constant && (s.for_kind() == ForKind::kUnroll ||
+                                   s.extent().int_value() <= options_.unrolled_extent);
+    }
+    const int certain = certain_from_;
+    if (!loop.runs) certain_from_ = std::max(certain_from_, place + 1);
+    loops_.push_back(std::move(loop));
+    facts_.push_back({s});
+    places_[s.var().node()] = place + 1;
+    plans_.clear();
+
+    Stmt result = context_.Rebuild(s, {min, extent}, {Walk(s.body())});
+
+    plans_.clear();
+    facts_.pop_back();
+    loop = std::move(loops_.back());
+    loops_.pop_back();
+    certain_from_ = certain;
+    threads_ -= s.for_kind() == ForKind::kThread;
+    if (loop.runs && !loop.unrolled && s.for_kind() != ForKind::kParallel) {
+      result = WithoutInvariantStatements(result);
+    }
+    for (size_t i = loop.lifted.size(); i-- > 0;) {
+      result = context_.LetStmt(loop.lifted[i].first, loop.lifted[i].second, result);
+    }
+    return result;
+  }
+
+  bool RunsAtLeastOnce(Expr extent) {
+    Analyzer analyzer(context_);
+    AddFacts(facts_.size(), analyzer);
+    return analyzer.Range(extent).min >= 1 || analyzer.CanProve(1 <= extent);
+  }
+
+  void AddFacts(size_t count, Analyzer& analyzer) const {
+    AssumeParameters(function_, analyzer);
+    for (size_t i = 0; i < count; ++i) {
+      const Stmt s = facts_[i].s;
+      if (s.Is(StmtKind::kFor)) {
+        analyzer.BindLoop(s.var(), s.min(), s.extent());
+      } else if (s.Is(StmtKind::kLet)) {
+        analyzer.BindLet(s.var(), s.value());
+      } else {
+        analyzer.Assume(s.cond(), facts_[i].truth);
+      }
+    }
+  }
+
+  // What is known in front of loops_[place].
+  Analyzer& FactsAt(int place) {
+    Loop& loop = loops_[place];
+    if (!loop.analyzer) {
+      loop.analyzer = std::make_unique<Analyzer>(context_);
+      AddFacts(loop.facts, *loop.analyzer);
+      for (int p = 0; p <= place; ++p) {
+        for (const auto& [var, value] : loops_[p].lifted) loop.analyzer->BindLet(var, value);
+      }
+    }
+    return *loop.analyzer;
+  }
+
+  Stmt Let(Stmt s) {
+    // With its variable, so that what uses it can follow.
+    const Expr value = s.value();
+    strict_ = true;
+    done_.clear();
+    for (int place = FirstPlace(value); place < Here() && Spares(place, Here()); ++place) {
+      if (!CanEvaluate(value, place)) continue;
+      Loop& loop = loops_[place];
+      auto known = loop.known.find(value);
+      const Expr moved =
+          known != loop.known.end() ? known->second : Rewritten(value, place, /*whole=*/false);
+      Put(s.var(), moved, place);
+      loops_[place].known.emplace(value, s.var());
+      ++stats_.lets;
+      Note(moved, place, Here());
+      return Walk(s.body());
+    }
+    places_[s.var().node()] = Here();
+    const Expr moved = Moved(value, /*strict=*/true);
+    facts_.push_back({s});
+    const Stmt body = Walk(s.body());
+    facts_.pop_back();
+    return context_.Rebuild(s, {moved}, {body});
+  }
+
+  // ---- expressions ------------------------------------------------------------------------------
+
+  const Info& InfoOf(Expr e) {
+    if (auto it = infos_.find(e); it != infos_.end()) return it->second;
+    Info info;
+    if (e.Is(ExprKind::kVar)) {
+      info.closed = !bound_inside_.contains(e);
+      info.depths = info.closed ? DepthBit(PlaceOf(e.node())) : 0;
+    }
+    if (e.buffer() != nullptr) {
+      info.depths |= DepthBit(PlaceOf(e.buffer()));
+      info.loads_allocation = allocations_.contains(e.buffer());
+    }
+    if (e.Is(ExprKind::kLet)) bound_inside_.insert(e.var());
+    for (Expr operand : e.operands()) {
+      const Info& inner = InfoOf(operand);
+      info.depths |= inner.depths;
+      info.closed = info.closed && inner.closed;
+      info.loads_allocation = info.loads_allocation || inner.loads_allocation;
+    }
+    if (e.Is(ExprKind::kLet)) {
+      info.closed = true;
+      for (Expr var : ir::FreeVars(e)) info.closed = info.closed && !bound_inside_.contains(var);
+    }
+    return infos_[e] = info;
+  }
+
+  // The outermost place where `e` has the value that it has here; Here() if there is none further
+  // out.
+  int FirstPlace(Expr e) {
+    const Info& info = InfoOf(e);
+    int place = Here();
+    if (!info.closed || !effects_.IsPure(e)) return place;
+    const int bound = std::bit_width(info.depths | 1) - 1;
+    const bool loads = !effects_.Loads(e).empty();
+    while (place > bound && !loops_[place - 1].wall &&
+           !(loads && effects_.MayChange(e, loops_[place - 1].s))) {
+      --place;
+    }
+    // Leaving a thread loop spares nothing by itself.
+    while (place < Here() && loops_[place].s.for_kind() == ForKind::kThread) ++place;
+    return place;
+  }
+
+  // Whether evaluating something at place `to` costs less than at `from`, inside.
+  bool Spares(int to, int from) const {
+    for (int p = to; p < from; ++p) {
+      if (!loops_[p].unrolled) return true;
+    }
+    return false;
+  }
+
+  bool IsWorth(int cost, int to, int from) const {
+    return cost >= options_.threshold && Spares(to, from);
+  }
+
+  // As long as the loops around stay the same.
+  const Plan& PlanOf(Expr e) {
+    if (auto it = plans_.find(e); it != plans_.end()) return it->second;
+    // What is constant is folded behind us.
+    const bool constant = InfoOf(e).depths == 0;
+    Plan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e)};
+    for (Expr operand : e.operands()) {
+      const Plan& inner = PlanOf(operand);
+      const bool moves_on =
+          inner.place < plan.place && IsWorth(inner.cost, inner.place, plan.place);
+      // Costs of shared operands may add up to more than any int.
+      if (!moves_on) plan.cost = std::min(plan.cost + inner.cost, kMaxCost);
+    }
+    return plans_[e] = plan;
+  }
+
+  int OperationCost(Expr e) const {
+    switch (e.kind()) {
+      case ExprKind::kIntImm:
+      case ExprKind::kFloatImm:
+      case ExprKind::kVar:
+      case ExprKind::kLet:
+      case ExprKind::kAddress:
+        return 0;
+      case ExprKind::kMul:
+        return options_.multiply;
+      case ExprKind::kDiv:
+      case ExprKind::kMod: {
+        const Expr divisor = e.operand(1);
+        if (ir::IsFloat(e.type())) return options_.divide;
+        if (!divisor.Is(ExprKind::kIntImm)) return options_.divide_variable;
+        const int64_t value = divisor.int_value();
+        return value > 0 && (value & (value - 1)) == 0 ? options_.simple : options_.divide;
+      }
+      case ExprKind::kLoad:
+        return options_.load;
+      case ExprKind::kCall:
+        return options_.intrinsic;
+      default:
+        return options_.simple;
+    }
+  }
+
+  // An operand of a statement, after moving out what can. `strict`: using a value that was never
+  // stored for it stops the program.
+  Expr Moved(Expr e, bool strict) {
+    if (loops_.empty()) return e;
+    strict_ = strict;
+    done_.clear();
+    return Rewritten(e, Here(), /*whole=*/true);
+  }
+
+  // `e`, evaluated at `place`, after moving out further what can: if `whole`, all of it.
+  Expr Rewritten(Expr e, int place, bool whole) {
+    if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
+    if (!whole) return RewrittenOperands(e, place);
+    const Key key(e, place, certain_from_, strict_);
+    if (auto it = done_.find(key); it != done_.end()) return it->second;
+    Expr result = Lifted(e, place);
+    if (!result) {
+      result = RewrittenOperands(e, place);
+      // More can be proven about variables than about what they stand for, and a condition that is
+      // a let can not overflow any more.
+      if (const Expr lifted = result == e ? Expr() : Lifted(result, place)) result = lifted;
+    }
+    return done_[key] = result;
+  }
+
+  Expr RewrittenOperands(Expr e, int place) {
+    const int certain = certain_from_;
+    const bool strict = strict_;
+    std::vector<Expr> operands;
+    operands.reserve(e.operands().size());
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      const bool guarded =
+          (e.Is(ExprKind::kSelect) || e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) && i > 0;
+      const bool is_index = e.buffer() != nullptr || e.Is(ExprKind::kCall);
+      const bool decides = (e.Is(ExprKind::kSelect) || e.Is(ExprKind::kLet)) && i == 0;
+      certain_from_ = guarded ? kNowhere : certain;
+      strict_ = strict || is_index || decides;
+      operands.push_back(Rewritten(e.operand(i), place, /*whole=*/true));
+    }
+    certain_from_ = certain;
+    strict_ = strict;
+    return context_.Rebuild(e, operands);
+  }
+
+  // The variable that holds `e` further out than `from`, if it moves.
+  Expr Lifted(Expr e, int from) {
+    if (e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !effects_.IsPure(e))) return {};
+    const Plan plan = PlanOf(e);
+    for (int place = plan.place; place < from && IsWorth(plan.cost, place, from); ++place) {
+      if (auto it = loops_[place].known.find(e); it != loops_[place].known.end()) return it->second;
+      if (!HasRoom(place, from) || !CanEvaluate(e, place)) continue;
+      const Expr value = Rewritten(e, place, /*whole=*/false);
+      if (const Expr further = value == e ? Expr() : Lifted(value, place)) {
+        loops_[place].known.emplace(e, further);
+        return further;
+      }
+      const ir::Var var = context_.NewVar("inv", e.type());
+      Put(var, value, place);
+      loops_[place].known.emplace(e, var);
+      for (int p = place; p < from; ++p) ++loops_[p].live;
+      ++stats_.expressions;
+      Note(value, place, from);
+      return var;
+    }
+    return {};
+  }
+
+  // let var = value in front of loops_[place].
+  void Put(ir::Var var, Expr value, int place) {
+    places_[var.node()] = place;
+    loops_[place].lifted.emplace_back(var, value);
+    for (int p = place; p < Here(); ++p) {
+      if (loops_[p].analyzer) loops_[p].analyzer->BindLet(var, value);
+    }
+  }
+
+  bool HasRoom(int to, int from) const {
+    for (int p = to; p < from; ++p) {
+      if (loops_[p].live >= options_.max_live) return false;
+    }
+    return true;
+  }
+
+  // Whether evaluating `e` at `place` does not stop the program, or only where it stops anyway.
+  bool CanEvaluate(Expr e, int place) {
+    if (effects_.NeverTraps(e, Mode::kData)) return true;
+    // Here it is evaluated in the first iteration. A value never stored may be copied there, but not
+    // be bound by a let.
+    if (place >= certain_from_ && (strict_ || !InfoOf(e).loads_allocation)) return true;
+    return !effects_.MayTrap(e, FactsAt(place), Mode::kData);
+  }
+
+  // `value` went from one place to another.
+  void Note(Expr value, int to, int from) {
+    if (!wants_text_) return;
+    std::string text = StrCat(ir::Print(value), "  out of");
+    for (int p = to; p < from; ++p) StrAppend(&text, "  ", FirstLine(loops_[p].s));
+    stats_.moved.push_back(std::move(text));
+  }
+
+  // ---- invariant statements ---------------------------------------------------------------------
+
+  // What is bound outside of `s` and used in it, by place; of what is bound in it, at least what is
+  // not deeper than `s` itself.
+  uint64_t DepthsOf(Stmt s) {
+    if (auto it = stmt_depths_.find(s); it != stmt_depths_.end()) return it->second;
+    uint64_t depths = 0;
+    for (Expr e : s.operands()) depths |= InfoOf(e).depths;
+    if (s.buffer()) {
+      depths |= DepthBit(PlaceOf(s.buffer().node()));
+      for (Expr extent : s.buffer()->extents) depths |= InfoOf(extent).depths;
+    }
+    for (Stmt child : s.children()) depths |= DepthsOf(child);
+    return stmt_depths_[s] = depths;
+  }
+
+  // The statements of a body, in order, each without its lets; and values of lets, as reads.
+  struct Item {
+    Stmt s;
+    BufferSet reads, writes;
+  };
+
+  void Collect(Stmt s, std::vector<Item>& items) {
+    if (s.Is(StmtKind::kSeq)) {
+      for (Stmt child : s.children()) Collect(child, items);
+    } else if (s.Is(StmtKind::kLet)) {
+      items.push_back({.s = s, .reads = effects_.Loads(s.value()), .writes = {}});
+      Collect(s.body(), items);
+    } else {
+      items.push_back({.s = s, .reads = effects_.Reads(s), .writes = effects_.Writes(s)});
+    }
+  }
+
+  static bool HasCall(Stmt s) {
+    bool found = false;
+    ir::ForEachStmt(s, [&](Stmt x) {
+      found = found || x.Is(StmtKind::kEvaluate);
+      return !found;
+    });
+    return found;
+  }
+
+  // `loop`, which runs at least once, behind those statements of its body that write the same in
+  // each iteration.
+  Stmt WithoutInvariantStatements(Stmt loop) {
+    const int inside = Here() + 1;
+    if (inside >= 63) return loop;
+    // Statements that use nothing bound in the loop, first, as most loops have none.
+    std::vector<Item> items;
+    Collect(loop.body(), items);
+    const auto is_invariant = [&](const Item& item) {
+      return !item.writes.empty() && (DepthsOf(item.s) & DepthBit(inside)) == 0 && !HasCall(item.s);
+    };
+    if (std::none_of(items.begin(), items.end(), is_invariant)) return loop;
+    // What stands behind each item writes.
+    std::vector<BufferSet> later_writes(items.size() + 1);
+    for (size_t i = items.size(); i-- > 0;) {
+      later_writes[i] = later_writes[i + 1];
+      later_writes[i].Add(items[i].writes);
+    }
+    BufferSet earlier_reads, earlier_writes;
+    std::vector<Stmt> moved;
+    absl::flat_hash_set<Stmt> gone;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Item& item = items[i];
+      BufferSet other_writes = earlier_writes;
+      other_writes.Add(later_writes[i + 1]);
+      if (is_invariant(item) && !item.writes.Intersects(other_writes) &&
+          !item.writes.Intersects(earlier_reads) && !item.reads.Intersects(item.writes) &&
+          !item.reads.Intersects(other_writes)) {
+        moved.push_back(item.s);
+        gone.insert(item.s);
+        ++stats_.statements;
+        if (wants_text_) {
+          stats_.moved.push_back(StrCat(FirstLine(item.s), "  out of  ", FirstLine(loop)));
+        }
+        continue;
+      }
+      earlier_reads.Add(item.reads);
+      earlier_writes.Add(item.writes);
+    }
+    if (moved.empty()) return loop;
+    const Stmt rest = Without(loop.body(), gone);
+    if (!rest.IsEmpty()) moved.push_back(context_.Rebuild(loop, loop.operands(), {rest}));
+    return context_.Seq(moved);
+  }
+
+  Stmt Without(Stmt s, const absl::flat_hash_set<Stmt>& gone) {
+    if (gone.contains(s)) return context_.Nop();
+    if (!s.Is(StmtKind::kSeq) && !s.Is(StmtKind::kLet)) return s;
+    std::vector<Stmt> children;
+    for (Stmt child : s.children()) children.push_back(Without(child, gone));
+    if (s.Is(StmtKind::kSeq)) return context_.Seq(children);
+    return children[0].IsEmpty() ? children[0] : context_.Rebuild(s, s.operands(), children);
+  }
+
+  std::string FirstLine(Stmt s) {
+    const std::vector<Stmt> nothing(s.children().size(), context_.Nop());
+    const std::string text = ir::Print(context_.Rebuild(s, s.operands(), nothing));
+    return text.substr(0, text.find('\n'));
+  }
+
+  static constexpr int kMaxCost = 1 << 20;
+
+  using Key = std::tuple<Expr, int, int, bool>;
+
+  const ir::Function& function_;
+  ir::Context& context_;
+  const LicmOptions& options_;
+  LicmStats& stats_;
+  const bool wants_text_;
+  Effects effects_;
+  std::vector<Loop> loops_;
+  std::vector<Fact> facts_;
+  int threads_ = 0;  // thread loops around
+  // The first place from which on this one is reached for certain.
+  int certain_from_ = 0;
+  // Whether using a value never stored for what is looked at stops the program.
+  bool strict_ = true;
+  // Where variables and buffers are bound.
+  absl::flat_hash_map<const void*, int> places_;
+  absl::flat_hash_set<const ir::BufferNode*> allocations_;
+  // Variables of let expressions.
+  absl::flat_hash_set<Expr> bound_inside_;
+  absl::flat_hash_map<Expr, Info> infos_;
+  absl::flat_hash_map<Expr, Plan> plans_;
+  absl::flat_hash_map<Stmt, uint64_t> stmt_depths_;
+  // Of the operand that is being looked at.
+  absl::flat_hash_map<Key, Expr> done_;
+};
+
+}  // namespace
+
+LicmOptions LicmOptionsFor(const Target& target) {
+  LicmOptions options;
+  if (target.name == "cuda") {
+    options.unrolled_extent = 8;
+    options.max_live = 32;
+    options.divide = 6;
+    options.divide_variable = 30;
+    options.leave_inner_threads = true;
+  } else if (target.name == "diannao") {
+    options.threshold = 1;
+    options.unrolled_extent = 0;
+  } else if (target.name != "cpu" && target.name != "c") {
+    options = {.multiply = 1,
+               .divide = 1,
+               .divide_variable = 1,
+               .intrinsic = 1,
+               .load = 1,
+               .threshold = 1,
+               .unrolled_extent = 0};
+  }
+  return options;
+}
+
+absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const LicmOptions& options,
+                          LicmStats* stats) {
+  POLYNAO_CHECK(options.threshold >= 1) << options.threshold;
+  const Stmt before = function.body;
+  // Stores that have left a loop may let loads leave it, too.
+  for (int run = 0; run < kMaxRuns; ++run) {
+    LicmStats moved;
+    function.body = Mover(function, target, options, moved, stats != nullptr).Walk(function.body);
+    if (stats != nullptr) {
+      stats->expressions += moved.expressions;
+      stats->lets += moved.lets;
+      stats->statements += moved.statements;
+      stats->moved.insert(stats->moved.end(), moved.moved.begin(), moved.moved.end());
+    }
+    if (moved.statements == 0) break;
+  }
+  return function.body != before;
+}
+
+}  // namespace polynao

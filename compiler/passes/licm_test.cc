@@ -1,0 +1,327 @@
+#include "compiler/passes/licm.h"
+
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/text.h"
+#include "compiler/passes/affine_program_for_test.h"
+#include "compiler/passes/normalize.h"
+#include "compiler/passes/pass_test_util.h"
+#include "gtest/gtest.h"
+
+namespace polynao {
+namespace {
+
+constexpr char kParams[] =
+    "A: f32[4096] in, B: f32[4096], C: i32[4096], D: i32[4], n: i32, m: i32, x: f32[n] in, y: "
+    "f32[m] in";
+
+// Everything but loops of one iteration pays, so that examples stay small.
+constexpr LicmOptions kEager = {.threshold = 1, .unrolled_extent = 1, .max_live = 1000};
+
+std::string Text(const std::string& body, const std::string& params = kParams) {
+  return StrCat("func f(", params, ") {\n", body, "}\n");
+}
+
+std::string Printed(const std::string& body, const std::string& params = kParams) {
+  return ir::Print(ParseOrDie(Text(body, params)));
+}
+
+std::string After(const std::string& body, const LicmOptions& options = kEager,
+                  const std::string& params = kParams) {
+  const auto pass = [&](ir::Function& f) { return Licm(f, TestTarget(), options); };
+  const std::string once = RunPass(Text(body, params), pass, TestTarget());
+  EXPECT_EQ(RunPass(once, pass, TestTarget()), once) << "a second run";
+  return once;
+}
+
+void Expect(const std::string& before, const std::string& after,
+            const LicmOptions& options = kEager) {
+  EXPECT_EQ(After(before, options), Printed(after)) << before;
+}
+
+void ExpectStays(const std::string& body, const LicmOptions& options = kEager) {
+  Expect(body, body, options);
+}
+
+// The vector addition of the paper's introduction.
+TEST(LicmTest, PaperVectorAdd) {
+  Expect(
+      "for (i.outer, 0, 4) { for (i.inner, 0, 32) {"
+      " B[i.outer * 32 + i.inner] = A[i.outer * 32 + i.inner] + A[i.outer * 32 + i.inner] } }",
+      "for (i.outer, 0, 4) { let inv = i.outer * 32 for (i.inner, 0, 32) {"
+      " B[inv + i.inner] = A[inv + i.inner] + A[inv + i.inner] } }");
+}
+
+// The tiled matrix product of section II-A, made smaller: a chain over all six loops in one run.
+TEST(LicmTest, PaperMatmul) {
+  const std::string before =
+      "for (xo, 0, 2) { for (yo, 0, 2) { for (ko, 0, 2) { for (ki, 0, 4) { for (xi, 0, 4) {"
+      " for (yi, 0, 4) {"
+      " C[xo * 32 + xi * 8 + yo * 4 + yi] = C[xo * 32 + xi * 8 + yo * 4 + yi] +"
+      " D[xo * 32 + xi * 8 + ko * 4 + ki] * E[ko * 32 + ki * 8 + yo * 4 + yi] } } } } } }";
+  const std::string params = "C: i32[64], D: i32[64] in, E: i32[64] in";
+  const auto both = [](ir::Function& f) -> absl::StatusOr<bool> {
+    const absl::StatusOr<bool> normalized = Normalize(f, TestTarget());
+    const absl::StatusOr<bool> moved = Licm(f, TestTarget(), kEager);
+    return *normalized || *moved;
+  };
+  EXPECT_EQ(RunPass(Text(before, params), both, TestTarget()),
+            Printed("for (xo, 0, 2) { let inv = xo * 32 for (yo, 0, 2) { let inv_1 = inv + yo * 4"
+                    " let inv_2 = yo * 4 for (ko, 0, 2) { let inv_3 = inv + ko * 4 let inv_4 = "
+                    "inv_2 + ko * 32"
+                    " for (ki, 0, 4) { let inv_5 = inv_3 + ki let inv_6 = inv_4 + ki * 8"
+                    " for (xi, 0, 4) { let inv_7 = inv_1 + xi * 8 let inv_8 = D[inv_5 + xi * 8]"
+                    " for (yi, 0, 4) {"
+                    " C[inv_7 + yi] = C[inv_7 + yi] + inv_8 * E[inv_6 + yi] } } } } } }",
+                    params));
+}
+
+TEST(LicmTest, FromSeveralLoopsAtOnce) {
+  Expect("for (i, 0, 9) { for (j, 0, 9) { C[i + j] = n * m + j * n } }",
+         "let inv = n * m for (i, 0, 9) { for (j, 0, 9) { C[i + j] = inv + j * n } }");
+}
+
+TEST(LicmTest, ConditionsOfNestedIfs) {
+  Expect("for (i, 0, 9) { for (j, 0, 9) { if (j < n) { if (i < m && i < n) { C[i] = j } } } }",
+         "for (i, 0, 9) { let inv = i < m && i < n"
+         " for (j, 0, 9) { if (j < n) { if (inv) { C[i] = j } } } }");
+  Expect("for (i, 0, 9) { C[i] = select(n < m || m == 3, i, 0) }",
+         "let inv = n < m || m == 3 for (i, 0, 9) { C[i] = select(inv, i, 0) }");
+}
+
+TEST(LicmTest, LetsMoveWithTheirVariable) {
+  Expect("for (i, 0, 9) { for (j, 0, 9) { let t = i * 4 let u = t + n let w = u + j C[j] = w } }",
+         "for (i, 0, 9) { let t = i * 4 let u = t + n"
+         " for (j, 0, 9) { let w = u + j C[j] = w } }");
+  // Of what varies in the loop.
+  ExpectStays("for (i, 0, 9) { let t = C[i] let u = t + 1 C[i] = u + u }");
+}
+
+TEST(LicmTest, LoadsThatNothingChanges) {
+  Expect("for (i, 0, 9) { for (j, 0, 9) { B[j] = B[j] + A[i] * 2.0 } }",
+         "for (i, 0, 9) { let inv = A[i] * 2.0 for (j, 0, 9) { B[j] = B[j] + inv } }");
+  // B may be what the loop stores.
+  ExpectStays("for (i, 0, 9) { for (j, 0, 9) { B[j] = B[i] + A[j] } }");
+  // Changed in the outer loop, not in the inner one.
+  Expect("for (i, 0, 9) { C[i] = i for (j, 0, 9) { B[j] = f32(C[0]) } }",
+         "for (i, 0, 9) { C[i] = i let inv = f32(C[0]) for (j, 0, 9) { B[j] = inv } }");
+  const std::string alias =
+      "@may_alias(\"A\", \"B\")\n"
+      "func f(A: f32[9], B: f32[9]) {\n  for (i, 0, 9) {\n    B[i] = A[3]\n  }\n}\n";
+  EXPECT_EQ(RunPass(
+                alias, [](ir::Function& f) { return Licm(f, TestTarget(), kEager); }, TestTarget()),
+            alias);
+  // What a call may write.
+  ExpectStays("for (i, 0, 9) { B[i] = A[0] }", {.load = 0, .threshold = 1});
+}
+
+TEST(LicmTest, NothingThatCouldStopTheProgram) {
+  // A division guarded by a test, and one in a loop that may have no iteration.
+  Expect("for (i, 0, 9) { if (n != 0) { C[i] = 7 / n } }",
+         "let inv = n != 0 for (i, 0, 9) { if (inv) { C[i] = 7 / n } }");
+  ExpectStays("for (i, 0, n) { C[i] = 7 % m }");
+  ExpectStays("for (i, 0, 9) { C[i] = select(n != i, 7 / n, 0) }");
+  ExpectStays("for (i, 0, 9) { if (n != i && 7 / n < 3) { C[i] = 1 } }");
+  // With its test it is safe.
+  Expect("for (i, 0, n) { C[i] = select(m != 0, 7 / m, 0) }",
+         "let inv = select(m != 0, 7 / m, 0) for (i, 0, n) { C[i] = inv }");
+  // A loop that is known to run evaluates it.
+  Expect("for (i, 0, 9) { C[i] = 7 / (n - 9) }",
+         "let inv = 7 / (n - 9) for (i, 0, 9) { C[i] = inv }");
+  // So does one inside of a test, in front of it; the test is known to hold.
+  Expect("if (0 < n) { for (i, 0, m) { C[i] = 7 / n } }",
+         "if (0 < n) { let inv = 7 / n for (i, 0, m) { C[i] = inv } }");
+  // Inside of the loop over m there is an m of at least 1, in front of it not.
+  Expect("for (i, 0, m) { for (j, 0, 9) { for (k, 0, n) { C[j] = 7 / m } } }",
+         "for (i, 0, m) { let inv = 7 / m for (j, 0, 9) { for (k, 0, n) { C[j] = inv } } }");
+  // Divisors that can not be 0 move anywhere.
+  Expect("for (i, 0, n) { if (i < 3) { C[i] = 7 / max(n, 1) } }",
+         "let inv = 7 / max(n, 1) for (i, 0, n) { if (i < 3) { C[i] = inv } }");
+  // Loads: guarded by their loop or a test, or in bounds.
+  ExpectStays("for (i, 0, n) { B[i] = x[0] }");
+  ExpectStays("for (i, 0, 9) { if (n == 3 + i) { B[i] = x[2] } }");
+  Expect("for (i, 0, n) { B[i] = A[7] }", "let inv = A[7] for (i, 0, n) { B[i] = inv }");
+  ExpectStays("for (i, 0, n) { B[i] = A[n + 4095] }", {.simple = 0, .load = 4});
+  // An index that wraps stops the program. In a let it does not.
+  Expect("for (i, 0, n) { C[i * 0 + n * 3] = 1 }",
+         "let inv = n * 3 for (i, 0, n) { C[i * 0 + inv] = 1 }");
+  // Wrapping in a condition of a select does.
+  Expect("for (i, 0, n) { if (i == 7) { C[i] = select(n * 1000000000 < 0, 1, 2) } }",
+         "let inv = n * 1000000000 < 0 let inv_1 = select(inv, 1, 2)"
+         " for (i, 0, n) { if (i == 7) { C[i] = inv_1 } }");
+}
+
+// Of an allocation's elements some may never have been stored. Copies of such are nobody's
+// business; a let of one stops the program.
+TEST(LicmTest, ValuesNeverStored) {
+  ExpectStays("allocate T: f32[4] allocate U: f32[9] for (i, 0, 9) { U[i] = T[0] + 1.0 }");
+  ExpectStays("allocate T: f32[4] for (i, 0, n) { B[i] = T[0] + 1.0 }");
+  Expect("allocate T: f32[4] T[0] = 2.0 for (i, 0, 9) { B[i] = T[0] + 1.0 }",
+         "allocate T: f32[4] T[0] = 2.0 let inv = T[0] + 1.0 for (i, 0, 9) { B[i] = inv }");
+}
+
+TEST(LicmTest, EmptyLoops) {
+  Expect("for (i, 0, n) { C[i] = n * m }", "let inv = n * m for (i, 0, n) { C[i] = inv }");
+  ExpectStays("for (i, 0, 0) { C[0] = 1 }");
+  ExpectStays("for (i, 0, 0) { C[i] = 7 / n }");
+  ExpectStays("for (i, 0, n) { C[0] = 1 }");
+}
+
+// Two variables of one name are two variables.
+TEST(LicmTest, ShadowedNames) {
+  Expect("for (i, 0, 9) { for (j, 0, 9) { for (i, 0, 9) { C[i + j] = j * 3 } } C[i] = i * 3 }",
+         "for (i, 0, 9) { for (j, 0, 9) { let inv = j * 3 for (i, 0, 9) { C[i + j] = inv } } C[i] "
+         "= i * 3 }");
+  // A let expression's variable exists in its body only.
+  ExpectStays("for (i, 0, 9) { C[i] = (let v = C[0] in v * v + v * i) }");
+  Expect("for (i, 0, 9) { C[i] = i * (let v = n + 1 in v * v) }",
+         "let inv = (let v = n + 1 in v * v) for (i, 0, 9) { C[i] = i * inv }");
+}
+
+TEST(LicmTest, CostAndThreshold) {
+  const LicmOptions options = {.threshold = 3, .unrolled_extent = 1};
+  ExpectStays("for (i, 0, 9) { for (j, 0, 9) { C[i * 9 + j] = j } }", options);
+  ExpectStays("for (i, 0, 9) { C[i] = (7 - 3) * i }");
+  // The paper's x / 1024 + y costs 4; of which a power of two here is a shift.
+  Expect("for (i, 0, 9) { for (j, 0, 9) { C[i + j] = n / 1000 + m } }",
+         "let inv = n / 1000 + m for (i, 0, 9) { for (j, 0, 9) { C[i + j] = inv } }", options);
+  ExpectStays("for (i, 0, 9) { for (j, 0, 9) { C[i + j] = n / 1024 + m } }", options);
+  // What moves further by itself does not count: i + inv is left.
+  Expect("for (i, 0, 9) { for (j, 0, 9) { C[j] = (n / 1000 + i) * j } }",
+         "let inv = n / 1000 for (i, 0, 9) { for (j, 0, 9) { C[j] = (inv + i) * j } }", options);
+}
+
+TEST(LicmTest, LoopsThatAreUnrolled) {
+  const LicmOptions options = {.threshold = 1, .unrolled_extent = 4};
+  ExpectStays("for (i, 0, 9) { for (j, 0, 4) { C[j] = i * 3 } }", options);
+  ExpectStays("for (i, 0, 9) { unroll (j, 0, 32) { C[j] = i * 3 } }", options);
+  Expect("for (i, 0, 9) { for (j, 0, 5) { C[j] = i * 3 } }",
+         "for (i, 0, 9) { let inv = i * 3 for (j, 0, 5) { C[j] = inv } }", options);
+  // Through an unrolled one out of another.
+  Expect("for (i, 0, 9) { for (j, 0, 9) { for (k, 0, 4) { C[j + k] = i * 3 } } }",
+         "for (i, 0, 9) { let inv = i * 3 for (j, 0, 9) { for (k, 0, 4) { C[j + k] = inv } } }",
+         options);
+}
+
+TEST(LicmTest, LiveValues) {
+  const LicmOptions options = {.threshold = 1, .unrolled_extent = 1, .max_live = 2};
+  const std::string once = RunPass(
+      Text("for (i, 0, 9) { C[i] = n * 3 C[i + 9] = n * 4 C[i + 18] = n * 5 }"),
+      [&](ir::Function& f) { return Licm(f, TestTarget(), options); }, TestTarget());
+  EXPECT_EQ(once, Printed("let inv = n * 3 let inv_1 = n * 4"
+                          " for (i, 0, 9) { C[i] = inv C[i + 9] = inv_1 C[i + 18] = n * 5 }"));
+}
+
+TEST(LicmTest, NothingLeavesThreads) {
+  Expect(
+      "thread (cid, 2) { for (i, 0, 9) { thread (tid, 2) { for (j, 0, 9) { C[i + j] = n * 3 + tid "
+      "} } } }",
+      "thread (cid, 2) { for (i, 0, 9) { thread (tid, 2) { let inv = n * 3 + tid for (j, 0, 9) { "
+      "C[i + j] = inv } } } }");
+  Expect(
+      "thread (cid, 2) { for (i, 0, 9) { thread (tid, 2) { for (j, 0, 9) { C[i + j] = n * 3 + tid "
+      "} } } }",
+      "thread (cid, 2) { let inv = n * 3 for (i, 0, 9) { thread (tid, 2) { let inv_1 = inv + tid "
+      "for (j, 0, 9) { C[i + j] = inv_1 } } } }",
+      {.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true});
+  // Only where it leaves another loop, too: not to between two thread loops.
+  Expect("thread (cid, 2) { thread (tid, 2) { for (i, 0, 9) { C[i] = cid * 3 + tid } } }",
+         "thread (cid, 2) { thread (tid, 2) { let inv = cid * 3 + tid"
+         " for (i, 0, 9) { C[i] = inv } } }",
+         {.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true});
+  Expect("parallel (i, 0, 9) { C[i] = n * 3 }",
+         "let inv = n * 3 parallel (i, 0, 9) { C[i] = inv }");
+}
+
+TEST(LicmTest, InvariantStores) {
+  Expect("for (i, 0, 9) { B[0] = 1.0 C[i] = i }", "B[0] = 1.0 for (i, 0, 9) { C[i] = i }");
+  // A nest, through two loops, what its values use first.
+  Expect(
+      "for (i, 0, 9) { for (j, 0, 9) { for (k, 0, 9) { B[k] = A[n * 0 + k] } C[i * 9 + j] = 1 } }",
+      "let inv = n * 0 for (k, 0, 9) { B[k] = A[inv + k] }"
+      " for (i, 0, 9) { let inv_1 = i * 9 for (j, 0, 9) { C[inv_1 + j] = 1 } }");
+  // One after the other, and what they leave is used.
+  Expect("for (i, 0, 9) { D[0] = n B[0] = f32(D[0]) C[i] = i32(B[0]) }",
+         "D[0] = n B[0] = f32(D[0]) let inv = i32(B[0]) for (i, 0, 9) { C[i] = inv }");
+  Expect("for (i, 0, 9) { let t = i * 2 B[0] = 1.0 C[t] = t }",
+         "B[0] = 1.0 for (i, 0, 9) { let t = i * 2 C[t] = t }");
+  // All of the loop.
+  Expect("for (i, 0, 9) { if (n < m) { C[3] = n } }", "let inv = n < m if (inv) { C[3] = n }");
+  for (const std::string stays : {
+           "for (i, 0, n) { B[0] = 1.0 C[i] = i }",        // maybe no iteration
+           "for (i, 0, 9) { B[0] = 1.0 B[i] = 2.0 }",      // stored by something else
+           "for (i, 0, 9) { C[i] = C[9] C[9] = 3 }",       // stored twice
+           "for (i, 0, 9) { B[i] = f32(C[9]) C[9] = 3 }",  // read before
+           "for (i, 0, 9) { let t = C[9] C[9] = 3 B[i] = f32(t) }",
+           "for (i, 0, 9) { C[9] = C[9] + 1 }",          // reads what it stores
+           "for (i, 0, 9) { if (i < 3) { C[9] = 3 } }",  // not always
+           "for (i, 0, 9) { allocate T: f32[9] T[0] = 1.0 B[i] = T[0] }",
+           "parallel (i, 0, 9) { C[9] = 3 }",
+           "thread (tid, 4) { C[9] = 3 }",
+       }) {
+    ExpectStays(stays);
+  }
+}
+
+// Instructions, whose reads and writes are those of their meanings.
+TEST(LicmTest, Instructions) {
+  const std::string params = "A: f16[256] in, B: f16[256] out, n: i32";
+  const std::string body =
+      "allocate L: f16[256] @nmem allocate R: f16[1] @nmem R[0] = 1.0\n"
+      "for (i, 0, 4) {\n"
+      "  memcpy.f16.nmem.gmem(&L[n * 0], &A[i * 64], 64)\n"
+      "  B[i] = R[0]\n"
+      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64)\n"
+      "}\n";
+  const std::string after =
+      "allocate L: f16[256] @nmem allocate R: f16[1] @nmem R[0] = 1.0\n"
+      "let inv = n * 0 let inv_1 = R[0]\n"
+      "for (i, 0, 4) {\n"
+      "  memcpy.f16.nmem.gmem(&L[inv], &A[i * 64], 64)\n"
+      "  B[i] = inv_1\n"
+      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64)\n"
+      "}\n";
+  EXPECT_EQ(After(body, kEager, params), Printed(after, params));
+}
+
+TEST(LicmTest, Stats) {
+  ir::Function function = ParseOrDie(
+      Text("for (i, 0, 9) { for (j, 0, 8) { let t = i * 4 C[t + j] = n * m + j } C[99] = 3 }"));
+  LicmStats stats;
+  EXPECT_TRUE(*Licm(function, TestTarget(), kEager, &stats));
+  EXPECT_EQ(stats.expressions, 1);
+  EXPECT_EQ(stats.lets, 1);
+  EXPECT_EQ(stats.statements, 0);  // C[99] = 3 stores what the nest may store
+  EXPECT_EQ(stats.moved,
+            (std::vector<std::string>{"i * 4  out of  for (j, 0, 8) {",
+                                      "n * m  out of  for (i, 0, 9) {  for (j, 0, 8) {"}));
+}
+
+TEST(LicmTest, RandomPrograms) {
+  int changed_programs = 0;
+  const int cases = 1000;
+  for (uint64_t seed = 1; seed <= cases; ++seed) {
+    const ir::Function before = ir::RandomProgram(seed, {.max_iterations = 200});
+    ir::Function after = before;
+    if (seed % 3 == 0) ASSERT_TRUE(Normalize(after, TestTarget()).ok());
+    LicmOptions options = kEager;
+    if (seed % 5 == 0) options = {.max_live = 2, .leave_inner_threads = true};
+    const absl::StatusOr<bool> changed = Licm(after, TestTarget(), options);
+    ASSERT_TRUE(changed.ok());
+    changed_programs += *changed;
+    ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed), "")
+        << "seed " << seed << "\n"
+        << ir::Print(before) << ir::Print(after);
+    if (seed % 5 == 0) continue;
+    ir::Function again = after;
+    EXPECT_FALSE(*Licm(again, TestTarget(), options)) << "seed " << seed << "\n"
+                                                      << ir::Print(after) << ir::Print(again);
+  }
+  EXPECT_GT(changed_programs, cases / 4);
+}
+
+}  // namespace
+}  // namespace polynao

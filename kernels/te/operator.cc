@@ -1,0 +1,156 @@
+#include "kernels/te/operator.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
+#include "base/status.h"
+
+namespace polynao::kernels {
+
+namespace {
+
+// The distance from 1 to the next larger value of a float type.
+double StepAtOne(ir::Type type) {
+  switch (type) {
+    case ir::Type::kF16:
+      return 0x1p-10;
+    case ir::Type::kBF16:
+      return 0x1p-7;
+    case ir::Type::kF32:
+      return 0x1p-23;
+    case ir::Type::kF64:
+      return 0x1p-52;
+    default:
+      POLYNAO_UNREACHABLE(static_cast<int>(type));
+  }
+}
+
+}  // namespace
+
+const std::string& AttributeWord(const Operator& op, const OperatorCase& c, std::string_view name) {
+  const auto it = c.attributes.find(name);
+  if (it != c.attributes.end()) return it->second;
+  for (const OperatorAttribute& attribute : op.attributes) {
+    if (attribute.name == name) return attribute.default_value;
+  }
+  POLYNAO_UNREACHABLE(std::string(name));
+}
+
+std::optional<int64_t> AttributeInt(const Operator& op, const OperatorCase& c,
+                                    std::string_view name) {
+  int64_t number;
+  if (!absl::SimpleAtoi(ToAbsl(AttributeWord(op, c, name)), &number)) return std::nullopt;
+  return number;
+}
+
+double ScalarOf(const Operator& op, const OperatorCase& c) {
+  return c.scalar.value_or(op.scalar.value_or(0));
+}
+
+double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target) {
+  const bool has_own_math = target.name == "cpu" || target.name == "c" || target.name == "cuda";
+  if (op.tolerance_steps == 0 || !has_own_math) return 0;
+  return op.tolerance_steps * StepAtOne(c.dtype);
+}
+
+absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text) {
+  std::vector<int64_t> shape;
+  if (text.empty() || text == "scalar") return shape;
+  size_t begin = 0;
+  while (true) {
+    const size_t end = std::min(text.find('x', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    int64_t extent = 0;
+    if (!absl::SimpleAtoi(ToAbsl(part), &extent) || extent < 0) {
+      return InvalidInput("shape '", text, "': expected extents like 255x27x27, found '", part,
+                          "' at character ", begin + 1);
+    }
+    shape.push_back(extent);
+    if (end == text.size()) return shape;
+    begin = end + 1;
+  }
+}
+
+bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& item) {
+    const auto it = choice.find(item.first);
+    return it != choice.end() && it->second == item.second;
+  });
+}
+
+std::string ChoiceText(const ScheduleChoice& choice) {
+  return absl::StrJoin(choice, " ", absl::PairFormatter("="));
+}
+
+absl::Status ParseShapes(std::string_view text, OperatorCase& c) {
+  const std::vector<std::string> parts = absl::StrSplit(ToAbsl(text), ',');
+  c.operands.clear();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<int64_t> shape, ParseShape(parts[i]));
+    if (i == 0) {
+      c.shape = std::move(shape);
+    } else {
+      c.operands.push_back(std::move(shape));
+    }
+  }
+  return absl::OkStatus();
+}
+
+std::string ShapesText(const OperatorCase& c) {
+  std::string text = ShapeText(c.shape);
+  for (const std::vector<int64_t>& shape : c.operands) StrAppend(&text, ",", ShapeText(shape));
+  return text;
+}
+
+std::string ShapeText(absl::Span<const int64_t> shape) {
+  if (shape.empty()) return "scalar";
+  std::string text;
+  for (int64_t extent : shape) StrAppend(&text, text.empty() ? "" : "x", extent);
+  return text;
+}
+
+std::vector<double> AttributeList(const Operator& op, const OperatorCase& c,
+                                  std::string_view name) {
+  std::vector<double> numbers;
+  const std::string& text = AttributeWord(op, c, name);
+  if (text.empty()) return numbers;
+  for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ':'))) {
+    double number = 0;
+    if (!absl::SimpleAtod(part, &number)) number = 0;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
+                 const ir::Tensor& expected, const ir::Difference& difference) {
+  if (op.tolerance_of_largest == 0) return difference.max_rel <= ToleranceOf(op, c, target);
+  if (ir::IsInt(expected.type)) return difference.max_abs == 0;
+  double largest = 0;
+  for (int64_t i = 0; i < expected.element_count(); ++i) {
+    largest = std::max(largest, std::abs(expected.Float(i)));
+  }
+  return difference.max_abs <= op.tolerance_of_largest * largest;
+}
+
+std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed) {
+  const std::vector<TensorSpec> specs = op.tensors(c);
+  std::vector<ir::Tensor> tensors;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    const auto& [name, type, shape] = specs[i];
+    if (i + 1 == specs.size()) {
+      tensors.emplace_back(type, shape);
+    } else if (op.input) {
+      tensors.push_back(op.input(c, i, seed + i));
+    } else {
+      tensors.push_back(ir::RandomTensor(type, shape, seed + i));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace polynao::kernels

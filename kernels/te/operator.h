@@ -1,0 +1,141 @@
+// What an operator is: what it takes, what it computes (a plain-loop reference), and how it is
+// written as a tensor expression with a schedule for each target.
+#ifndef KERNELS_TE_OPERATOR_H_
+#define KERNELS_TE_OPERATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "isa/machine.h"
+
+namespace polynao::kernels {
+
+// Sizes that a schedule may choose freely, by name: {"rows", 7}, {"tile", 4096}.
+using ScheduleChoice = std::map<std::string, int64_t, std::less<>>;
+
+// One use of an operator:
+//   nao run OP --shape=SHAPE[,SHAPE..] --dtype=DTYPE --scalar=SCALAR --attr=NAME=VALUE ...
+struct OperatorCase {
+  std::string op;
+  std::vector<int64_t> shape = {};  // of the first input
+  // Of further inputs that need one: the filter of a convolution.
+  std::vector<std::vector<int64_t>> operands = {};
+  ir::Type dtype = ir::Type::kF16;
+  // The operand of an operator that takes a number (Operator::scalar); its default if absent. The
+  // operator takes it rounded to dtype.
+  std::optional<double> scalar = std::nullopt;
+  // Operator::attributes that differ from their defaults: {"stride", "2"}, {"out", "i8"}.
+  std::map<std::string, std::string, std::less<>> attributes = {};
+  // Choices that are taken out of the schedule's hands: nao run ... --schedule rows=7.
+  ScheduleChoice schedule = {};
+  // Whether schedules of earlier searches are taken (tuned.h), where there are some.
+  bool use_tuned = true;
+};
+
+// A number or word that shapes an operator: --attr=stride=2.
+struct OperatorAttribute {
+  std::string name;
+  std::string default_value;
+  std::string doc;
+  // The words that it may be; empty: a number (or the default).
+  std::vector<std::string> words = {};
+  // Numbers with colons between them, any count: "0:2".
+  bool is_list = false;
+};
+
+struct TensorSpec {
+  std::string name;
+  ir::Type type;
+  std::vector<int64_t> shape;
+};
+
+struct Operator {
+  std::string name;
+  std::string doc;  // "C = A + B, element by element"
+  // The default of OperatorCase::scalar; absent if the operator takes none.
+  std::optional<double> scalar;
+  bool floats_only = false;
+  // What OperatorCase::shape and ::operands are: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
+  std::vector<std::string> shapes = {"any"};
+  // Further OperatorCase::operands that a case may have.
+  std::vector<std::string> optional_shapes = {};
+  std::vector<OperatorAttribute> attributes = {};
+  // What else a case must fulfil; the message begins "operator conv2d, ...". Empty: nothing.
+  std::function<absl::Status(const OperatorCase&)> check = {};
+  // The relative error allowed on targets that compute with the processor's own math library (cpu,
+  // c), in steps between neighbouring values of dtype at 1. The card and the interpreter agree with
+  // the reference bit for bit.
+  double tolerance_steps = 0;
+  // Instead, on all targets: the difference allowed between floats, as a part of the largest
+  // magnitude in the reference's output. For long sums, whose order a schedule may change.
+  double tolerance_of_largest = 0;
+  // Inputs, then the output.
+  std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
+  // Values for input `i`. Empty: random ones (ir::RandomTensor).
+  std::function<ir::Tensor(const OperatorCase&, size_t i, uint64_t seed)> input = {};
+  // What the case must do at least, for bound_cycles.
+  std::function<isa::Work(const OperatorCase&)> work;
+  // Computes the outputs from the inputs with plain loops that share nothing with the compiler.
+  std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
+                     absl::Span<ir::Tensor> outputs)>
+      reference;
+  // The function for a target: parameters are the inputs, then the outputs. A parameter may have
+  // another shape of as many elements (elementwise operators are one-dimensional).
+  std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+  // What the schedule chooses from on an accelerator, by its cost model: the cheapest first.
+  // OperatorCase::schedule is looked at: only choices that agree with it. Empty: there is no choice.
+  std::function<absl::StatusOr<std::vector<ScheduleChoice>>(const OperatorCase&, const Target&)>
+      schedules = {};
+};
+
+// Whether `choice` has all that `wanted` has.
+bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
+// "rows=7 columns=14".
+std::string ChoiceText(const ScheduleChoice& choice);
+
+// The number that the operator takes in this case; 0 if it takes none.
+double ScalarOf(const Operator& op, const OperatorCase& c);
+
+// The attribute's word, or its default.
+const std::string& AttributeWord(const Operator& op, const OperatorCase& c, std::string_view name);
+// The attribute as a whole number; absent if it is a word ("same").
+std::optional<int64_t> AttributeInt(const Operator& op, const OperatorCase& c,
+                                    std::string_view name);
+
+// The attribute, a list of numbers; one that is not a number counts as 0 (FindOperator finds it).
+std::vector<double> AttributeList(const Operator& op, const OperatorCase& c, std::string_view name);
+
+// The relative error that values of the case may have on `target`.
+double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target);
+
+// Whether `actual` agrees with `expected` as the operator asks; `difference` is Compare's.
+bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
+                 const ir::Tensor& expected, const ir::Difference& difference);
+
+// Values for all inputs of a case: Operator::input, or random ones; zeros for the outputs.
+std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed);
+
+// Parses "56x56x256,128x3x3x256" into OperatorCase::shape and ::operands.
+absl::Status ParseShapes(std::string_view text, OperatorCase& c);
+// The same the other way round.
+std::string ShapesText(const OperatorCase& c);
+
+// Parses "255x27x27"; "" and "scalar" are the shape of one element without dimensions.
+absl::StatusOr<std::vector<int64_t>> ParseShape(std::string_view text);
+// "255x27x27".
+std::string ShapeText(absl::Span<const int64_t> shape);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_OPERATOR_H_

@@ -1,0 +1,63 @@
+#include "kernels/topi/row.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+
+namespace polynao::kernels {
+
+ir::Tensor UniformTensor(ir::Type type, const std::vector<int64_t>& shape, uint64_t seed) {
+  ir::Tensor tensor(type, shape);
+  const int64_t count = tensor.element_count();
+  for (int64_t i = 0; i < count; ++i) {
+    // splitmix64, so that the values depend on nothing but the seed.
+    seed += 0x9e3779b97f4a7c15;
+    uint64_t bits = seed;
+    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
+    bits ^= bits >> 31;
+    if (ir::IsFloat(type)) {
+      tensor.SetValue(i, static_cast<double>(bits >> 40) * 0x1p-23 - 1);
+    } else if (type == ir::Type::kI1) {
+      // Mostly true: `all` over a few elements is then sometimes true.
+      tensor.SetInt(i, bits % 8 != 0 ? 1 : 0);
+    } else {
+      tensor.SetInt(i, static_cast<int8_t>(bits >> 32));
+    }
+  }
+  return tensor;
+}
+
+absl::StatusOr<int64_t> NumberFrom(const Operator& row, const OperatorCase& c,
+                                   std::string_view attribute, int64_t low) {
+  constexpr int64_t kHigh = 1 << 20;
+  const std::optional<int64_t> value = AttributeInt(row, c, attribute);
+  if (value && *value >= low && *value <= kHigh) return *value;
+  return InvalidInput("operator ", row.name, ", attribute ", attribute,
+                      ": expected a whole number from ", low, " to ", kHigh, ", found '",
+                      AttributeWord(row, c, attribute), "'");
+}
+
+const std::vector<int64_t>& ShapeOf(const OperatorCase& c, size_t i) {
+  return i == 0 ? c.shape : c.operands[i - 1];
+}
+
+absl::Status CheckRank(const OperatorCase& c, size_t i, size_t rank) {
+  const std::vector<int64_t>& shape = ShapeOf(c, i);
+  if (shape.size() == rank &&
+      std::all_of(shape.begin(), shape.end(), [](int64_t extent) { return extent > 0; })) {
+    return absl::OkStatus();
+  }
+  return WrongShape(c, "expected shape ", i + 1, " to have ", rank,
+                    " dimensions of 1 and more elements, found ", ShapeText(shape));
+}
+
+absl::Status CheckTypes(const OperatorCase& c, const std::vector<ir::Type>& types) {
+  if (std::find(types.begin(), types.end(), c.dtype) != types.end()) return absl::OkStatus();
+  std::vector<std::string> names;
+  for (const ir::Type type : types) names.emplace_back(ir::TypeName(type));
+  return InvalidInput("operator ", c.op, " of ", ir::TypeName(c.dtype), ": expected ",
+                      absl::StrJoin(names, ", "));
+}
+
+}  // namespace polynao::kernels
