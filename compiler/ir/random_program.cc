@@ -366,9 +366,17 @@ class Generator {
 
   // A condition whose i32 and i64 arithmetic does not wrap.
   Expr RandomCondition(int depth) {
+    if (const Made::Value* again = Repeated(made_.values, [](const Made::Value& value) {
+          return value.e.type() == Type::kI1 && value.must_not_wrap;
+        })) {
+      return again->e;
+    }
     const bool outer = std::exchange(must_not_wrap_, true);
     const Expr condition = RandomBool(depth);
     must_not_wrap_ = outer;
+    if (options_.repetition > 0 && !condition.operands().empty()) {
+      made_.values.push_back({condition, true});
+    }
     return condition;
   }
 

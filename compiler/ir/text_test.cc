@@ -294,6 +294,13 @@ TEST(VerifyTest, FindsWhatPassesBreak) {
                                      ForKind::kThread, "tid")))
                               .message()),
               HasSubstr("thread axis 'tid' inside itself"));
+  const Var v = c.NewVar("v");
+  const Var w = c.NewVar("w");
+  EXPECT_TRUE(
+      Verify(function(c.For(v, c.I32(0), c.I32(2),
+                            c.For(w, c.I32(0), c.I32(2), c.Nop(), ForKind::kThread, "threadIdx.x"),
+                            ForKind::kThread, "threadIdx.x")))
+          .ok());
   EXPECT_THAT(std::string(Verify(function(c.Evaluate(c.I32(1)))).message()),
               HasSubstr("a statement without an effect"));
 }

@@ -101,7 +101,8 @@ class Hoister {
         BindPlaces(without, depth_);
       }
       if (wants_text_) {
-        const std::string text = ir::Print(loop);
+        const std::string text =
+            ir::Print(context_.Rebuild(loop, loop.operands(), {context_.Nop()}));
         stats_.hoisted.push_back(
             StrCat(ir::Print(invariant), "  out of  ", text.substr(0, text.find('\n'))));
       }

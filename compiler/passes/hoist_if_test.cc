@@ -157,7 +157,7 @@ TEST(HoistIfTest, Stats) {
 
 TEST(HoistIfTest, RandomPrograms) {
   int changed_programs = 0;
-  const int cases = 3000;
+  const int cases = 1000;
   for (uint64_t seed = 1; seed <= cases; ++seed) {
     const ir::Function before = ir::RandomProgram(seed, {.max_iterations = 200});
     ir::Function after = before;

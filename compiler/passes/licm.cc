@@ -280,6 +280,8 @@ class Mover {
            !(loads && effects_.MayChange(e, loops_[place - 1].s))) {
       --place;
     }
+    // Leaving a thread loop spares nothing by itself.
+    while (place < Here() && loops_[place].s.for_kind() == ForKind::kThread) ++place;
     return place;
   }
 
@@ -534,8 +536,9 @@ class Mover {
     return children[0].IsEmpty() ? children[0] : context_.Rebuild(s, s.operands(), children);
   }
 
-  static std::string FirstLine(Stmt s) {
-    const std::string text = ir::Print(s);
+  std::string FirstLine(Stmt s) {
+    const std::vector<Stmt> nothing(s.children().size(), context_.Nop());
+    const std::string text = ir::Print(context_.Rebuild(s, s.operands(), nothing));
     return text.substr(0, text.find('\n'));
   }
 
@@ -577,6 +580,7 @@ LicmOptions LicmOptionsFor(const Target& target) {
     options.max_live = 32;
     options.divide = 6;
     options.divide_variable = 30;
+    options.leave_inner_threads = true;
   } else if (target.name == "diannao") {
     options.threshold = 1;
     options.unrolled_extent = 0;

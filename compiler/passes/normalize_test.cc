@@ -209,7 +209,7 @@ TEST(NormalizeTest, Stats) {
 // nothing.
 TEST(NormalizeTest, RandomPrograms) {
   int changed_programs = 0;
-  const int cases = 1500;
+  const int cases = 1000;
   for (uint64_t seed = 1; seed <= cases; ++seed) {
     const ir::Function before = ir::RandomProgram(seed, {.max_iterations = 200});
     ir::Function after = before;

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/bind_parallel.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
@@ -21,6 +22,7 @@
 #include "compiler/passes/storage.h"
 #include "compiler/passes/sync.h"
 #include "compiler/passes/tensorize.h"
+#include "compiler/passes/thread_regions.h"
 
 namespace polynao {
 namespace {
@@ -188,6 +190,10 @@ const std::vector<PassInfo>& AllPasses() {
        RunPreprocess},
       {"loop_partition", "splits loops so that guards on their variables become constant",
        "max_pieces=16 max_nest_pieces=64 only_in_pragmas=0", RunLoopPartition},
+      {"bind_parallel", "gives a GPU's threads the iterations of parallel loops", "",
+       [](Function& f, const PassEnvironment&) { return BindParallel(f); }},
+      {"thread_regions", "sets loops over a GPU's threads one after another", "",
+       [](Function& f, const PassEnvironment&) { return ThreadRegions(f); }},
       {"flatten", "gives every buffer one dimension", "",
        [](Function& f, const PassEnvironment&) { return Flatten(f); }},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
@@ -284,6 +290,16 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         // What is left is put in order after the last simplify, which has an order of its own.
         // Then what does not vary leaves loops: lets first, which stand in the way of ifs. The ifs
         // need their conditions in place, so common subexpressions come last.
+        "normalize,licm,hoist_if,cse");
+  }
+  if (target.name == "cuda") {
+    return ParsePasses(
+        // Regions are made of the loops that the schedule made: a loop split by thread would have
+        // conditions that differ between threads around what they do together. Operators that no
+        // schedule binds to threads get them before.
+        "simplify,bind_parallel,thread_regions,simplify,"
+        // As for a CPU. After the regions are made, since what differs between threads can not
+        // leave the loops around regions, and what does not is then computed for the whole block.
         "normalize,licm,hoist_if,cse");
   }
   if (target.name == "interp") return std::vector<PassSpec>{};

@@ -94,6 +94,21 @@ TEST(SimplifyTest, LeavesAlone) {
   }
 }
 
+// What a let stands for is used in proofs, and not put back where the variable is: neither what licm
+// nor what cse has bound.
+TEST(SimplifyTest, LetsAreNotPutBack) {
+  EXPECT_EQ(Simplified(kParams,
+                       "for (i, 0, 4) { let t = i * 8 for (j, 0, 8) {"
+                       " let u = t + j if (u < 32) { B[u] = A[t + j] + A[u + 8] } } }"),
+            Printed(kParams,
+                    "for (i, 0, 4) { let t = i * 8 for (j, 0, 8) {"
+                    " let u = t + j B[u] = A[t + j] + A[u + 8] } }"));
+  const std::string body =
+      "for (i, 0, 4) { let t = i * 8 let c = n < i && i < n * 2 for (j, 0, 8) {"
+      " if (c) { B[t + j] = A[t + j] } } }";
+  EXPECT_EQ(Simplified(kParams, body), Printed(kParams, body));
+}
+
 TEST(SimplifyTest, UnchangedIsTheSameNode) {
   ir::Function function =
       ParseProgram("func f(A: f32[64] in, B: f32[64] out) { for (i, 0, 64) { B[i] = A[i] } }");

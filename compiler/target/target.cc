@@ -16,6 +16,6 @@ bool IsOnChip(std::string_view scope) {
   return scope == "nmem" || scope == "smem" || scope == "wmem";
 }
 
-std::vector<std::string_view> TargetNames() { return {"diannao", "cpu", "c", "interp"}; }
+std::vector<std::string_view> TargetNames() { return {"diannao", "cpu", "c", "cuda", "interp"}; }
 
 }  // namespace polynao

@@ -327,12 +327,21 @@ class Lowering {
 
   // ---- bounds ----
 
-  // Loop variables of the loops around the place where `plan` is computed.
+  // Whether the threads of a GPU's block have one copy of the results, for all of them.
+  static bool IsShared(const Plan& plan) { return plan.data().scope == "shared"; }
+  static bool IsBlockThread(const AxisData* leaf) {
+    return leaf->kind == ForKind::kThread && leaf->thread.starts_with("threadIdx.");
+  }
+
+  // Loop variables of the loops around the place where `plan` is computed; without those over the
+  // threads that share its results, which are computed for all of these threads.
   absl::flat_hash_set<Expr> EnclosingVars(const Plan& plan) const {
     absl::flat_hash_set<Expr> vars;
     for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
       for (size_t i = 0; i <= p->attach_leaf; ++i) {
-        vars.insert(p->attach_plan->leaf_vars.at(p->attach_plan->data().leaves[i]));
+        const AxisData* leaf = p->attach_plan->data().leaves[i];
+        if (IsShared(plan) && IsBlockThread(leaf)) continue;
+        vars.insert(p->attach_plan->leaf_vars.at(leaf));
       }
     }
     return vars;
@@ -505,6 +514,8 @@ class Lowering {
   absl::Status CheckThreads(const Plan& plan) const {
     for (const AxisData* leaf : plan.data().leaves) {
       if (leaf->kind != ForKind::kThread) continue;
+      // What threads of a block share they also compute together.
+      if (IsShared(plan) && IsBlockThread(leaf)) continue;
       for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
         for (size_t i = 0; i <= p->attach_leaf; ++i) {
           const AxisData* outer = p->attach_plan->data().leaves[i];
@@ -726,9 +737,11 @@ class Lowering {
     const AxisValues values = FindAxisValues(plan, vars);
     std::vector<Stmt> stores;
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
-      stores.push_back(
-          context_.Store(plan.buffers[i], StoreIndices(plan, values),
-                         Identity(*plan.bodies[i].reducer, context_, plan.buffers[i]->type)));
+      const Reducer reducer = *plan.bodies[i].reducer;
+      const bool is_index = IsArgReducer(reducer) && i == 0;
+      stores.push_back(context_.Store(
+          plan.buffers[i], StoreIndices(plan, values),
+          Identity(is_index ? Reducer::kMin : reducer, context_, plan.buffers[i]->type)));
     }
     Stmt stmt = Guarded(plan, values, false, context_.Seq(stores));
     for (size_t i = leaves.size(); i-- > first;) {
@@ -743,14 +756,26 @@ class Lowering {
     const AxisValues values = FindAxisValues(plan, plan.leaf_vars);
     const std::vector<Expr> indices = StoreIndices(plan, values);
     absl::flat_hash_map<Expr, Expr> done;
+    std::vector<Expr> results;
+    for (const Expr value : plan.values) {
+      results.push_back(RewriteLoads(value, [this](Expr load) { return RewriteLoad(load); }, done));
+    }
     std::vector<Stmt> stores;
+    if (plan.is_reduction() && IsArgReducer(*plan.bodies[0].reducer)) {
+      const Expr old_index = context_.Load(plan.buffers[0], indices);
+      const Expr old_value = context_.Load(plan.buffers[1], indices);
+      const Expr takes_over =
+          TakesOver(*plan.bodies[0].reducer, old_index, old_value, results[0], results[1]);
+      stores = {context_.Store(plan.buffers[0], indices, results[0]),
+                context_.Store(plan.buffers[1], indices, results[1])};
+      return Guarded(plan, values, true, context_.If(takes_over, context_.Seq(stores)));
+    }
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
-      Expr value =
-          RewriteLoads(plan.values[i], [this](Expr load) { return RewriteLoad(load); }, done);
       if (plan.is_reduction()) {
-        value = Combine(*plan.bodies[i].reducer, context_.Load(plan.buffers[i], indices), value);
+        results[i] =
+            Combine(*plan.bodies[i].reducer, context_.Load(plan.buffers[i], indices), results[i]);
       }
-      stores.push_back(context_.Store(plan.buffers[i], indices, value));
+      stores.push_back(context_.Store(plan.buffers[i], indices, results[i]));
     }
     return Guarded(plan, values, true, context_.Seq(stores));
   }

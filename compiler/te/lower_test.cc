@@ -585,6 +585,41 @@ TEST(LowerTest, ReducersAndTheirIdentities) {
   }
 }
 
+// Ties go to the smallest index, whatever the order of the loop; the value's storage is the
+// function's own.
+TEST(LowerTest, IndexOfTheLargestOrSmallest) {
+  for (const Reducer reducer : {Reducer::kArgMin, Reducer::kArgMax}) {
+    for (const bool split : {false, true}) {
+      Graph g("arg");
+      const Tensor x = g.Placeholder("X", {5, 37}, Type::kI8);
+      const ReduceAxis k = g.ReduceAxisOf("k", 37);
+      const std::vector<Tensor> y =
+          g.ComputeMany("Y", {5}, [&](Expr i) { return ArgReduce(reducer, k, x(i, k), {k}); });
+      Schedule s(y[0]);
+      if (split) {
+        auto [outer, inner] = s[y[0]].Split(s[y[0]].reduce_axis(0), 5);
+        s[y[0]].Reorder({inner, outer});
+      }
+      const std::vector<ir::Tensor> t = Execute(MustLower(s));
+      for (int64_t i = 0; i < 5; ++i) {
+        int64_t best = 0;
+        for (int64_t j = 1; j < 37; ++j) {
+          const int64_t value = t[0].Int(i * 37 + j), old = t[0].Int(i * 37 + best);
+          if (reducer == Reducer::kArgMin ? value < old : value > old) best = j;
+        }
+        EXPECT_EQ(t[1].Int(i), best) << i << " " << split;
+      }
+    }
+  }
+  Graph g("wrong");
+  const Tensor x = g.Placeholder("X", {4}, Type::kF32);
+  const ReduceAxis k = g.ReduceAxisOf("k", 4);
+  const Tensor y =
+      g.Compute("Y", {}, [&](const Axes&) { return Body(Reducer::kArgMax, x(k), {k}); });
+  EXPECT_THAT(std::string(Lower(Schedule(y)).status().message()),
+              HasSubstr("expected two results, an integer and a value"));
+}
+
 TEST(LowerTest, ReduceAxesFromAnotherMinimum) {
   Graph g("window");
   Tensor a = g.Placeholder("A", {10}, Type::kI32);
@@ -677,6 +712,40 @@ TEST(LowerTest, ViewsOfAParameter) {
   // Not read flat: as it is.
   Tensor e = g.Compute("E", {4, 6}, [&](Expr i, Expr j) { return a(i, j); });
   EXPECT_THAT(ir::Print(MustLower(Schedule(e))), HasSubstr("A: i32[4, 6] in"));
+}
+
+// A tile that the threads of a block fetch together has room for what all of them read, whether its
+// loops stand outside or inside those of its reader; a private copy only for its own thread.
+TEST(LowerTest, SharedStagesServeAllThreadsOfABlock) {
+  for (const int64_t n : {1, 7, 8, 9, 31, 32, 37}) {
+    Graph g("shared");
+    Tensor a = g.Placeholder("A", {n}, Type::kI32);
+    const ReduceAxis k = g.ReduceAxisOf("k", 3);
+    Tensor p = g.Compute("P", {n + 2}, [&](Expr i) {
+      return g.context().Select(And(1 <= i, i < n + 1), a(i - 1), g.context().I32(0));
+    });
+    Tensor c = g.Compute("C", {n}, [&](Expr i) { return ReduceSum(p(i + k) * (k + 2), k); });
+    Schedule s(c);
+    const Tensor own = s.CacheRead(p, "local", {c});
+    auto [block, rest] = s[c].Split(s[c].axis(0), 16);
+    auto [thread, each] = s[c].Split(rest, 2);
+    s[c].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
+    s[own].ComputeAt(s[c], thread);
+    s[p].ComputeAt(s[c], thread).SetScope("shared");
+    auto [step, fetcher] = s[p].Split(s[p].axis(0), 8);
+    s[p].Bind(fetcher, "threadIdx.x");
+    const ir::Function f = MustLower(s);
+    if (n > 16) {
+      EXPECT_THAT(ir::Print(f), HasSubstr("allocate P: i32[18] @shared"));
+      EXPECT_THAT(ir::Print(f), HasSubstr("allocate P.local: i32[4] @local"));
+    }
+    const std::vector<ir::Tensor> t = Execute(f);
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t left = i > 0 ? t[0].Int(i - 1) : 0;
+      const int64_t right = i + 1 < n ? t[0].Int(i + 1) : 0;
+      EXPECT_EQ(t[1].Int(i), left * 2 + t[0].Int(i) * 3 + right * 4) << n << ", " << i;
+    }
+  }
 }
 
 TEST(LowerTest, ReshapeOfAComputedTensor) {

@@ -156,7 +156,10 @@ class Stage {
   // for (x)  -->  for (x) thread("tid"): one of cid, tid, blockIdx.{x,y,z}, threadIdx.{x,y,z}.
   // A spatial leaf, bound once; a thread axis once in a stage and once in a nest of stages: a stage
   // computed inside a loop over tid is computed by each of these threads for itself, and what all
-  // threads share is computed outside, by a loop over tid of its own.
+  // threads share is computed outside, by a loop over tid of its own. Except scope "shared" of a GPU:
+  // a stage there may be computed inside loops over threadIdx and have loops over threadIdx too. It
+  // then is computed once for all threads of the block, in one place, with room for what all of them
+  // read; the pass thread_regions makes one loop over threads after the other of the two.
   Stage& Bind(Axis axis, std::string_view thread);
   // for (x)  -->  for (x) vectorize / unroll / parallel. Vectorize and Parallel: spatial leaves.
   Stage& Vectorize(Axis axis);

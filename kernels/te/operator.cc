@@ -52,7 +52,7 @@ double ScalarOf(const Operator& op, const OperatorCase& c) {
 }
 
 double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target) {
-  const bool has_own_math = target.name == "cpu" || target.name == "c";
+  const bool has_own_math = target.name == "cpu" || target.name == "c" || target.name == "cuda";
   if (op.tolerance_steps == 0 || !has_own_math) return 0;
   return op.tolerance_steps * StepAtOne(c.dtype);
 }

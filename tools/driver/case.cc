@@ -9,6 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "compiler/codegen/c/run_c.h"
+#include "compiler/codegen/cuda/nvcc.h"
+#include "compiler/codegen/cuda/run_cuda.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/interpreter.h"
@@ -207,6 +209,10 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["compile_ms"] = compile_ms;
   json["simulate_ms"] = nullptr;
   if (time_ns) json["time_ns"] = *time_ns;
+  if (by_shim) {
+    json["executed_by"] = "CPU shim of CUDA's execution model";
+    json["simulate_ms"] = simulate_ms;
+  }
   if (simulated) {
     json["cycles"] = simulated->cycles;
     json["launch_cycles"] = simulated->launch_cycles;
@@ -309,6 +315,41 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   return built;
 }
 
+absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundle(
+    const OperatorCase& c, const std::string& arch, uint64_t seed,
+    const std::vector<std::string>& without) {
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("cuda", nullptr));
+  ASSIGN_OR_RETURN(const ir::Function function, BuildFunction(*op, c, target, without));
+  ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
+  codegen::BundleFacts facts;
+  facts.operator_case["op"] = c.op;
+  facts.operator_case["shape"] = c.shape;
+  facts.operator_case["operand_shapes"] = c.operands;
+  facts.operator_case["dtype"] = std::string(ir::TypeName(c.dtype));
+  facts.operator_case["attributes"] = c.attributes;
+  facts.operator_case["without"] = without;
+  const isa::Work work = op->work(c);
+  facts.flops = 2.0 * static_cast<double>(work.macs) + static_cast<double>(work.vector_elements);
+  facts.bytes = static_cast<double>(work.gmem_bytes);
+  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, seed);
+  codegen::BundleReference& reference = facts.reference.emplace();
+  reference.seed = seed;
+  reference.outputs = {tensors.back()};
+  tensors.pop_back();
+  reference.inputs = std::move(tensors);
+  op->reference(c, reference.inputs, absl::MakeSpan(reference.outputs));
+  // Narrow floats round after each operation, and nvcc may contract a product and a sum.
+  const ir::Type type = reference.outputs[0].type;
+  if (type == ir::Type::kF16) reference.tolerance = 4e-3;
+  if (type == ir::Type::kBF16) reference.tolerance = 3e-2;
+  if (codegen::FindNvcc().ok()) {
+    ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
+    facts.arch = arch;
+  }
+  return codegen::MakeBundle(module, facts);
+}
+
 absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& settings) {
   CaseReport report;
   report.operator_case = c;
@@ -368,6 +409,14 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
       report.compile_ms = MillisecondsSince(start);
       RETURN_IF_ERROR(compiled->Run(arguments));
       ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
+    } else if (settings.target == "cuda") {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::ShimmedCuda> compiled,
+                       codegen::ShimmedCuda::Create({function}, 2));
+      report.compile_ms = MillisecondsSince(start);
+      const Clock::time_point run_start = Clock::now();
+      RETURN_IF_ERROR(compiled->Run(0, arguments));
+      report.simulate_ms = MillisecondsSince(run_start);
+      report.by_shim = true;
     } else {
       ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
                        codegen::CompiledC::Create({function}));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/codegen/cuda/bundle.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 #include "isa/machine.h"
@@ -67,8 +68,9 @@ struct CaseReport {
   std::optional<isa::Machine> machine;
   std::optional<simulator::RunResult> simulated;
   double simulate_ms = 0;
-  // CPU and C: median of several runs.
+  // CPU and C: median of several runs. CUDA has none: the shim executes, it does not measure.
   std::optional<double> time_ns;
+  bool by_shim = false;
 
   double efficiency() const;  // bound_cycles / cycles; 0 if nothing was simulated
   // The object that `nao run --json` prints.
@@ -93,6 +95,12 @@ using BuiltProgram = kernels::HandWrittenKernel;
 absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
                                           const std::string& impl,
                                           const std::vector<std::string>& without = {});
+
+// A bundle of a case for a GPU machine (compiler/codegen/cuda/bundle.h), with values to check against
+// and, where nvcc is, machine code for `arch`; leaving out the passes named `without`.
+absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundle(
+    const kernels::OperatorCase& c, const std::string& arch, uint64_t seed,
+    const std::vector<std::string>& without);
 
 // Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run;
 // values that differ from the reference are no error here but `ok == false`. NotFound: there is no

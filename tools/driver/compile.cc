@@ -4,6 +4,9 @@
 
 #include "base/status.h"
 #include "compiler/codegen/c/emit_c.h"
+#include "compiler/codegen/cuda/bundle.h"
+#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/text.h"
@@ -23,6 +26,8 @@ struct CompileFlags {
   std::vector<std::string> overrides;
   std::string directory;
   bool explain = false;
+  std::string arch = "sm_90";
+  std::vector<std::string> without;
 };
 
 struct OutputFile {
@@ -30,12 +35,31 @@ struct OutputFile {
   std::string contents;
 };
 
+// A function of a .nir file for a GPU machine, without values.
+absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
+                                                 const std::string& arch) {
+  ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
+  codegen::BundleFacts facts;
+  facts.operator_case["op"] = function.name;
+  if (codegen::FindNvcc().ok()) {
+    ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
+    facts.arch = arch;
+  }
+  ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle, codegen::MakeBundle(module, facts));
+  std::vector<OutputFile> files;
+  for (codegen::BundleFile& file : bundle) {
+    files.push_back({std::move(file.name), std::move(file.contents)});
+  }
+  return files;
+}
+
 // The files of one function for a target.
 absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target,
-                                                 bool explain) {
+                                                 const CompileFlags& flags) {
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
   PipelineOptions options;
-  options.explain = explain;
+  options.explain = flags.explain;
+  options.skip = flags.without;
   options.on_step = [](const PipelineOptions::Step& step) {
     for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
   };
@@ -50,6 +74,9 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
   } else if (target.name == "c") {
     ASSIGN_OR_RETURN(std::string text, codegen::EmitC(function));
     files.push_back({StrCat(name, ".c"), std::move(text)});
+  } else if (target.name == "cuda") {
+    ASSIGN_OR_RETURN(std::vector<OutputFile> bundle, BundleOf(function, flags.arch));
+    for (OutputFile& file : bundle) files.push_back(std::move(file));
   } else if (target.name == "cpu") {
     const ir::Module module = {function.context, {function}};
     for (const auto& [suffix, output] : {std::pair(".ll", codegen::LlvmOutput::kOptimizedIr),
@@ -62,20 +89,46 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
   return files;
 }
 
+// An operator for a GPU machine: each function of the case with values to check against.
+absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.what));
+  std::vector<OutputFile> files;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
+                     BuildBundle(cases[i], flags.arch, 1, flags.without));
+    // Further functions of a case stand in folders beside the first one's files.
+    const std::string folder = i == 0 ? "" : StrCat("function", i, "/");
+    for (codegen::BundleFile& file : bundle) {
+      files.push_back({StrCat(folder, file.name), std::move(file.contents)});
+    }
+  }
+  return files;
+}
+
 absl::Status Compile(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
   ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
   // Everything is made before anything is written.
   std::vector<OutputFile> files;
+  const bool is_bundle = target.name == "cuda" && !flags.what.op.ends_with(".nir");
+  if (is_bundle) {
+    ASSIGN_OR_RETURN(files, Bundles(flags));
+  } else if (target.name == "cuda" && module.functions.size() != 1) {
+    return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",
+                        module.functions.size());
+  }
   for (ir::Function& function : module.functions) {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> made,
-                     Generate(std::move(function), target, flags.explain));
+    if (is_bundle) break;
+    ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target, flags));
     for (OutputFile& file : made) files.push_back(std::move(file));
   }
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
   for (const OutputFile& file : files) {
     const std::string path = StrCat(flags.directory, "/", file.name);
+    if (const size_t slash = file.name.find('/'); slash != std::string::npos) {
+      RETURN_IF_ERROR(MakeDirectory(StrCat(flags.directory, "/", file.name.substr(0, slash))));
+    }
     RETURN_IF_ERROR(WriteFile(path, file.contents));
     std::printf("%s\n", path.c_str());
   }
@@ -91,12 +144,15 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   AddCaseOptions(*command, flags->what);
   command
       ->add_option("--target", flags->target,
-                   "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c) or interp (.nir)")
+                   "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c), cuda (a bundle: kernel.cu, "
+                   "bundle.json, with nvcc .ptx and .cubin) or interp (.nir)")
       ->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->add_flag("--explain", flags->explain,
                     "print why marked loops became no instruction, on stderr");
+  command->add_option("--arch", flags->arch, "what nvcc compiles for")->capture_default_str();
+  command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {
     action = [flags] { return Outcome{.status = Compile(*flags), .values_agree = true}; };

@@ -40,6 +40,11 @@ void PrintReport(const CaseReport& report) {
     }
     std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
                 report.simulate_ms);
+  } else if (report.by_shim) {
+    std::printf(
+        "  executed on this CPU, by the shim of CUDA's execution model, in %.2f ms (no time of "
+        "a GPU); compiled in %.2f ms\n",
+        report.simulate_ms, report.compile_ms);
   } else if (report.time_ns) {
     std::printf("  time %.0f ns, compiled in %.2f ms\n", *report.time_ns, report.compile_ms);
   }
@@ -103,7 +108,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
       app.add_subcommand("run", "compile an operator, run it, compare it with its reference");
   command->add_option("OP", flags->text.op, "an operator (nao list ops)")->required();
   CLI::Option* shape = AddCaseOptions(*command, flags->text);
-  command->add_option("--target", flags->settings.target, "diannao, cpu, c or interp")
+  command
+      ->add_option("--target", flags->settings.target,
+                   "diannao, cpu, c, cuda (by a shim, on the CPU) or interp")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();

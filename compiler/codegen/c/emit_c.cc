@@ -1,28 +1,14 @@
-// Method: statements become statements and expressions become expressions, as trees, for as long as
-// that is right and small. Two things need more:
-//
-//   * An expression that is used several times in one statement and is not tiny gets a variable of
-//     its own (`const int32_t v1 = ...;`) where it is first evaluated; so does a let. If that
-//     happens inside an operand that is evaluated conditionally, `?:` and `&&` become an if.
-//   * What the IR declares to be mathematical integers (indices, bounds, conditions: ir.h) uses C's
-//     operators, whose overflow is undefined; elsewhere sums and products of i32 and i64 wrap
-//     around by helpers.
 #include "compiler/codegen/c/emit_c.h"
 
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <iterator>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -40,129 +26,17 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// Expressions of more nodes than this get a variable if they are used twice.
-constexpr int kTinyExpression = 8;
 // A constant allocation up to this many bytes is an array on the stack, as long as those that live
 // at once stay below the second limit.
 constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 constexpr int64_t kMaxUnroll = 64;
 
-// The C type of a value.
-std::string_view ValueType(Type type) {
-  switch (type) {
-    case Type::kI1:
-      return "bool";
-    case Type::kI8:
-      return "int8_t";
-    case Type::kI16:
-      return "int16_t";
-    case Type::kI32:
-      return "int32_t";
-    case Type::kI64:
-      return "int64_t";
-    case Type::kU8:
-      return "uint8_t";
-    case Type::kF16:
-    case Type::kBF16:
-    case Type::kF32:
-      return "float";
-    case Type::kF64:
-      return "double";
-  }
-  POLYNAO_UNREACHABLE(static_cast<int>(type));
-}
-
-// The C type of an element in memory.
-std::string_view MemoryType(Type type) {
-  if (type == Type::kI1) return "uint8_t";
-  if (type == Type::kF16 || type == Type::kBF16) return "uint16_t";
-  return ValueType(type);
-}
-
-bool IsNarrowFloat(Type type) { return type == Type::kF16 || type == Type::kBF16; }
 bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
-// The suffix of the helpers for a type: C computes smaller integers as int.
-std::string_view HelperSuffix(Type type) {
-  if (type == Type::kF64 || type == Type::kI64) return ir::TypeName(type);
-  return ir::IsFloat(type) ? "f32" : "i32";
-}
 
-// C's words, the names that emitted text uses, and what <math.h> and <stdlib.h> declare.
-constexpr std::string_view kReserved[] = {
-    "auto",     "break",    "case",      "char",      "const",     "continue", "default",
-    "do",       "double",   "else",      "enum",      "extern",    "float",    "for",
-    "goto",     "if",       "inline",    "int",       "long",      "main",     "register",
-    "restrict", "return",   "short",     "signed",    "sizeof",    "static",   "struct",
-    "switch",   "typedef",  "union",     "unsigned",  "void",      "volatile", "while",
-    "bool",     "true",     "false",     "asm",       "typeof",    "linux",    "unix",
-    "buffers",  "scalars",  "NULL",      "NAN",       "INFINITY",  "abort",    "abs",
-    "acos",     "acosh",    "asin",      "asinh",     "atan",      "atan2",    "atanh",
-    "atof",     "atoi",     "atol",      "bsearch",   "calloc",    "cbrt",     "ceil",
-    "ceilf",    "copysign", "cos",       "cosf",      "cosh",      "div",      "drem",
-    "erf",      "erfc",     "exit",      "exp",       "exp2",      "expf",     "expm1",
-    "fabs",     "fabsf",    "fdim",      "floor",     "floorf",    "fma",      "fmax",
-    "fmin",     "fmod",     "free",      "frexp",     "gamma",     "getenv",   "hypot",
-    "ilogb",    "index",    "isinf",     "isnan",     "j0",        "j1",       "jn",
-    "labs",     "ldexp",    "lgamma",    "log",       "log10",     "log1p",    "log2",
-    "logb",     "logf",     "lrint",     "lround",    "malloc",    "memcpy",   "memset",
-    "modf",     "nan",      "nearbyint", "nextafter", "pow",       "powf",     "printf",
-    "qsort",    "rand",     "random",    "realloc",   "remainder", "rint",     "rintf",
-    "round",    "scalb",    "scalbn",    "signgam",   "sin",       "sinf",     "sinh",
-    "sqrt",     "sqrtf",    "system",    "tan",       "tanh",      "tanhf",    "tgamma",
-    "trunc",    "y0",       "y1",        "yn"};
-
-// A C expression and how tightly it binds.
-enum Precedence {
-  kTernary,
-  kOr,
-  kAnd,
-  kEquality,
-  kRelational,
-  kAdditive,
-  kMultiplicative,
-  kUnary,
-  kPrimary,
-};
-struct Text {
-  std::string text;
-  Precedence precedence = kPrimary;
-
-  // The text as an operand where only what binds at least as tightly as `least` needs no
-  // parentheses.
-  std::string At(Precedence least) const {
-    return precedence >= least ? text : StrCat("(", text, ")");
-  }
-};
-
-std::string FloatLiteral(Type type, double value) {
-  const std::string_view suffix = type == Type::kF64 ? "" : "f";
-  if (std::isnan(value)) return type == Type::kF64 ? "(double)NAN" : "NAN";
-  if (std::isinf(value)) {
-    return StrCat(value < 0 ? "-" : "", type == Type::kF64 ? "(double)INFINITY" : "INFINITY");
-  }
-  // The fewest digits that are read back as the same value.
-  char text[40];
-  for (int digits = 1; digits <= 17; ++digits) {
-    std::snprintf(text, sizeof(text), "%.*g", digits, value);
-    const double back = std::strtod(text, nullptr);
-    if (type == Type::kF64 ? back == value : static_cast<float>(back) == value) break;
-  }
-  std::string result = text;
-  if (result.find_first_of(".e") == std::string::npos) result += ".0";
-  return StrCat(result, suffix);
-}
-
-std::string IntLiteral(Type type, int64_t value) {
-  if (type == Type::kI1) return value != 0 ? "true" : "false";
-  if (value == INT64_MIN) return "INT64_MIN";
-  if (value == INT32_MIN) return "INT32_MIN";
-  return StrCat(value);
-}
-
-class FunctionEmitter {
+class CFunctionEmitter : public FunctionEmitter {
  public:
-  explicit FunctionEmitter(const ir::Function& function) : function_(function) {}
+  explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c") {}
 
   absl::StatusOr<std::string> Emit() {
     // The first line of the IR's text says what the parameters are.
@@ -206,207 +80,27 @@ class FunctionEmitter {
     Line("}");
     Line("");
     EmitRawEntry(name);
-    std::string text;
-    for (const CodeLine& line : lines_) {
-      StrAppend(&text, std::string(line.text.empty() ? 0 : 2 * line.indent, ' '), line.text, "\n");
-    }
-    return text;
+    return Lines();
   }
 
  private:
-  struct CodeLine {
-    int indent;
-    std::string text;
-  };
-
-  void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
-
-  // ---- names
-  // -------------------------------------------------------------------------------------
-
-  // A C name for a variable or buffer, unlike those in scope.
-  std::string Bind(const void* node, std::string_view name) {
-    std::string unique = NewName(name);
-    names_[node] = unique;
-    return unique;
-  }
-
-  std::string NewName(std::string_view name) {
-    const std::string base = CName(name);
-    std::string unique = base;
-    for (int i = 1; !in_scope_.insert(unique).second; ++i) unique = StrCat(base, "_", i);
-    return unique;
-  }
-
-  void Unbind(const std::string& name) { in_scope_.erase(name); }
-
-  // Notes which parameters and variables the body needs, and which allocations it reads. A let that
-  // nothing needs is left out, with what only it needs.
-  void CollectUses() {
-    CollectUses(function_.body);
-    for (const ir::Param& param : function_.params) {
-      if (param.buffer) CollectUsesOfExtents(param.buffer);
-    }
-  }
-
-  void CollectUses(Expr root) {
-    ForEachExpr(root, [&](Expr e) {
-      if (e.Is(ExprKind::kVar)) used_.insert(e.node());
-      if (e.Is(ExprKind::kLoad)) {
-        used_.insert(e.buffer());
-        read_.insert(e.buffer());
-      }
-    });
-  }
-
-  void CollectUses(Stmt s) {
-    for (Stmt child : s.children()) CollectUses(child);
-    if (s.Is(StmtKind::kLet) && !used_.contains(s.var().node())) return;
-    if (s.Is(StmtKind::kStore)) {
-      used_.insert(s.buffer().node());
-      stored_.insert(s.buffer().node());
-    }
-    if (s.Is(StmtKind::kAllocate)) {
-      CollectUsesOfExtents(s.buffer());
-      if (used_.contains(s.buffer().node()) && !s.buffer()->extents.empty()) {
-        CollectUses(s.buffer()->extents[0]);  // its size
-      }
-    }
-    if (s.Is(StmtKind::kPragma)) return;
-    if (s.Is(StmtKind::kFor) && !used_.contains(s.var().node())) {
-      // Where the loop begins then matters to nothing.
-      CollectUses(s.extent());
-      return;
-    }
-    for (Expr e : s.operands()) CollectUses(e);
-  }
-
-  // All extents but the first stand in the address of each element.
-  void CollectUsesOfExtents(Buffer buffer) {
-    if (!used_.contains(buffer.node())) return;
-    for (size_t d = 1; d < buffer->extents.size(); ++d) CollectUses(buffer->extents[d]);
-  }
-
-  // ---- statements
-  // --------------------------------------------------------------------------------
-
-  absl::Status EmitStmt(Stmt s) {
-    switch (s.kind()) {
-      case StmtKind::kFor:
-        return EmitFor(s);
-      case StmtKind::kIf: {
-        ASSIGN_OR_RETURN(const Text condition, Operand(s.cond(), true));
-        Line(StrCat("if (", condition.text, ") {"));
-        RETURN_IF_ERROR(EmitBlock(s.then_case()));
-        if (!s.else_case().IsEmpty()) {
-          Line("} else {");
-          RETURN_IF_ERROR(EmitBlock(s.else_case()));
-        }
-        Line("}");
-        return absl::OkStatus();
-      }
-      case StmtKind::kLet: {
-        if (!used_.contains(s.var().node())) return EmitStmt(s.body());
-        ASSIGN_OR_RETURN(const Text value, Operand(s.value(), false));
-        const std::string name = Bind(s.var().node(), s.var().name());
-        Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = ", value.text, ";"));
-        RETURN_IF_ERROR(EmitStmt(s.body()));
-        Unbind(name);
-        return absl::OkStatus();
-      }
-      case StmtKind::kAllocate:
-        return EmitAllocate(s);
-      case StmtKind::kStore:
-        return EmitStore(s);
-      case StmtKind::kPragma:
-        Line(StrCat("// pragma ", s.name()));
-        return EmitStmt(s.body());
-      case StmtKind::kEvaluate:
-        return Operand(s.value(), false).status();
-      case StmtKind::kSeq:
-        for (Stmt child : s.children()) {
-          // A declaration's scope ends with its statement's.
-          const bool declares = child.Is(StmtKind::kLet) || child.Is(StmtKind::kAllocate) ||
-                                child.Is(StmtKind::kPragma);
-          if (!declares || child == s.children().back()) {
-            RETURN_IF_ERROR(EmitStmt(child));
-            continue;
-          }
-          Line("{");
-          RETURN_IF_ERROR(EmitBlock(child));
-          Line("}");
-        }
-        return absl::OkStatus();
-    }
-    POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
-  }
-
-  absl::Status EmitBlock(Stmt s) {
-    ++indent_;
-    const auto outer = in_scope_;
-    RETURN_IF_ERROR(EmitStmt(s));
-    in_scope_ = outer;
-    --indent_;
-    return absl::OkStatus();
-  }
-
-  absl::Status EmitFor(Stmt s) {
-    const Var var = s.var();
-    Text min;
-    if (s.min().IsConst() || used_.contains(var.node())) {
-      ASSIGN_OR_RETURN(min, Operand(s.min(), true));
-    }
-    ASSIGN_OR_RETURN(Text extent, Operand(s.extent(), true));
-    // `i < n` reads well, and n does not change.
-    if (!s.extent().Is(ExprKind::kVar) && !s.extent().IsConst()) {
-      const std::string name = NewName(StrCat(var.name(), "_extent"));
-      Line(StrCat("const ", ValueType(var.type()), " ", name, " = ", extent.text, ";"));
-      extent = {name};
-    }
+  absl::Status EmitFor(Stmt s) override {
     const bool parallel = s.for_kind() == ForKind::kParallel && !in_parallel_ && !in_simd_;
     const bool simd =
         s.for_kind() == ForKind::kVectorize && !in_simd_ && IterationsAreIndependent(s);
-    if (parallel) Line("#pragma omp parallel for");
-    if (simd) Line("#pragma omp simd");
+    std::vector<std::string> pragmas;
+    if (parallel) pragmas.push_back("#pragma omp parallel for");
+    if (simd) pragmas.push_back("#pragma omp simd");
     if (s.for_kind() == ForKind::kUnroll && s.extent().Is(ExprKind::kIntImm) &&
         s.extent().int_value() > 1 && s.extent().int_value() <= kMaxUnroll) {
-      Line(StrCat("#pragma GCC unroll ", s.extent().int_value()));
-    }
-    const std::string comment =
-        s.for_kind() == ForKind::kThread ? StrCat("  // thread axis ", s.name()) : "";
-    const auto outer = in_scope_;
-    const std::string name = Bind(var.node(), var.name());
-    const std::string_view type = ValueType(var.type());
-    if (IsNonNegative(s.min())) non_negative_.insert(var);
-    // The loop's end as a number of the variable's type, if it surely is one.
-    std::optional<std::string> end;
-    if (s.min().IsInt(0)) {
-      end = extent.At(kAdditive);
-    } else if (s.min().Is(ExprKind::kIntImm) && s.extent().Is(ExprKind::kIntImm)) {
-      const int64_t last = s.min().int_value() + std::max<int64_t>(s.extent().int_value(), 0);
-      if (last < INT32_MAX && ir::FitsInt(var.type(), last)) end = StrCat(last);
-    }
-    const std::string counter = end ? name : NewName(StrCat(name, "_step"));
-    if (end) {
-      Line(StrCat("for (", type, " ", name, " = ", min.text, "; ", name, " < ", *end, "; ++", name,
-                  ") {", comment));
-    } else {
-      Line(StrCat("for (int64_t ", counter, " = 0; ", counter, " < ", extent.At(kAdditive), "; ++",
-                  counter, ") {", comment));
-      if (used_.contains(var.node())) {
-        ++indent_;
-        Line(StrCat("const ", type, " ", name, " = (", type, ")(", min.At(kAdditive), " + ",
-                    counter, ");"));
-        --indent_;
-      }
+      pragmas.push_back(StrCat("#pragma GCC unroll ", s.extent().int_value()));
     }
     in_parallel_ |= parallel;
     in_simd_ |= simd;
-    RETURN_IF_ERROR(EmitBlock(s.body()));
+    RETURN_IF_ERROR(EmitLoop(
+        s, pragmas, s.for_kind() == ForKind::kThread ? StrCat("  // thread axis ", s.name()) : ""));
     if (parallel) in_parallel_ = false;
     if (simd) in_simd_ = false;
-    Line("}");
-    in_scope_ = outer;
     return absl::OkStatus();
   }
 
@@ -473,28 +167,7 @@ class FunctionEmitter {
     }
   }
 
-  // Gives each extent that stands in addresses a name or a constant.
-  absl::Status EmitExtents(Buffer buffer) {
-    std::vector<std::string>& extents = extents_[buffer.node()];
-    for (size_t d = 0; d < buffer->extents.size(); ++d) {
-      const Expr extent = buffer->extents[d];
-      if (d == 0 || !used_.contains(buffer.node())) {
-        extents.emplace_back();
-        continue;
-      }
-      ASSIGN_OR_RETURN(const Text text, Operand(extent, true));
-      if (extent.Is(ExprKind::kIntImm) || extent.Is(ExprKind::kVar)) {
-        extents.push_back(text.text);
-        continue;
-      }
-      const std::string name = NewName(StrCat(buffer->name, "_extent", d));
-      Line(StrCat("const ", ValueType(extent.type()), " ", name, " = ", text.text, ";"));
-      extents.push_back(name);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status EmitAllocate(Stmt s) {
+  absl::Status EmitAllocate(Stmt s) override {
     const Buffer buffer = s.buffer();
     if (!used_.contains(buffer.node())) return EmitStmt(s.body());
     RETURN_IF_ERROR(EmitExtents(buffer));
@@ -537,24 +210,6 @@ class FunctionEmitter {
     return absl::OkStatus();
   }
 
-  absl::Status EmitStore(Stmt s) {
-    // All operands are one evaluation, so that they share subexpressions.
-    ScopedNames scope(this);
-    CountUses(s.operands());
-    const Buffer buffer = s.buffer();
-    ASSIGN_OR_RETURN(const std::string element, Element(buffer, s.indices()));
-    std::string value;
-    if (IsNarrowFloat(buffer->type)) {
-      ASSIGN_OR_RETURN(const Text unrounded, EmitUnrounded(s.value()));
-      value = StrCat("nao_", ir::TypeName(buffer->type), "_of_f32(", unrounded.text, ")");
-    } else {
-      ASSIGN_OR_RETURN(const Text text, EmitExpr(s.value(), false));
-      value = text.text;
-    }
-    Line(StrCat(element, " = ", value, ";"));
-    return absl::OkStatus();
-  }
-
   void EmitRawEntry(const std::string& name) {
     Line(StrCat("int32_t ", name, "_entry(void *const *buffers, const int64_t *scalars) {"));
     ++indent_;
@@ -580,457 +235,12 @@ class FunctionEmitter {
     Line("}");
   }
 
-  // ---- expressions
-  // -------------------------------------------------------------------------------
-
-  // Whether the value is wanted where integers do not wrap: an index, a bound or a condition.
-  using Key = std::pair<Expr, bool>;
-
-  // Variables made while this lives are forgotten afterwards: they may stand inside a branch, or
-  // hold loads that a store makes stale.
-  class ScopedNames {
-   public:
-    explicit ScopedNames(FunctionEmitter* emitter)
-        : emitter_(*emitter), size_(emitter->made_.size()) {}
-    ~ScopedNames() {
-      while (emitter_.made_.size() > size_) {
-        emitter_.variables_.erase(emitter_.made_.back());
-        emitter_.made_.pop_back();
-      }
-    }
-
-   private:
-    FunctionEmitter& emitter_;
-    size_t size_;
-  };
-
-  // An operand of a statement, by itself.
-  absl::StatusOr<Text> Operand(Expr e, bool math) {
-    ScopedNames scope(this);
-    CountUses({e});
-    return EmitExpr(e, math);
-  }
-
-  void CountUses(absl::Span<const Expr> roots) {
-    use_counts_.clear();
-    absl::flat_hash_set<Expr> seen;
-    for (Expr root : roots) {
-      ++use_counts_[root];
-      if (!seen.insert(root).second) continue;
-      ForEachExpr(root, [&](Expr e) {
-        if (e != root && !seen.insert(e).second) return;
-        for (Expr operand : e.operands()) ++use_counts_[operand];
-      });
-    }
-  }
-
-  // How many nodes `e` has as a tree, or more than kTinyExpression.
-  int TreeSize(Expr e) {
-    auto [it, added] = tree_sizes_.try_emplace(e, 1);
-    if (!added) return it->second;
-    int size = 1;
-    for (Expr operand : e.operands()) {
-      size = std::min(size + TreeSize(operand), kTinyExpression + 1);
-    }
-    return tree_sizes_[e] = size;
-  }
-
-  // Whether an integer in an index, bound or condition is known not to be negative, so that C's
-  // division means what the IR's does.
-  bool IsNonNegative(Expr e) {
-    switch (e.kind()) {
-      case ExprKind::kIntImm:
-        return e.int_value() >= 0;
-      case ExprKind::kVar:
-        return non_negative_.contains(e);
-      case ExprKind::kAdd:
-      case ExprKind::kMul:
-      case ExprKind::kMin:
-        return IsMathematical(e.type()) && IsNonNegative(e.operand(0)) &&
-               IsNonNegative(e.operand(1));
-      case ExprKind::kMax:
-        return IsNonNegative(e.operand(0)) || IsNonNegative(e.operand(1));
-      case ExprKind::kDiv:
-        return IsMathematical(e.type()) && IsNonNegative(e.operand(0)) &&
-               IsNonNegative(e.operand(1));
-      case ExprKind::kMod:
-        return e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() > 0;
-      case ExprKind::kCast:
-        return e.type() == Type::kI64 && ir::IsInt(e.operand(0).type()) &&
-               IsNonNegative(e.operand(0));
-      default:
-        return false;
-    }
-  }
-
-  absl::StatusOr<Text> EmitExpr(Expr e, bool math) {
-    // Where wrapping makes no difference there is one text for both uses.
-    const bool same = e.operands().empty() || e.Is(ExprKind::kLoad);
-    const Key key(e, math && !same);
-    if (auto it = variables_.find(key); it != variables_.end()) return Text{it->second};
-    absl::StatusOr<Text> text = EmitUnshared(e, math);
-    if (!text.ok()) return text;
-    auto uses = use_counts_.find(e);
-    const bool share = uses != use_counts_.end() && uses->second > 1 &&
-                       (TreeSize(e) > kTinyExpression || e.Is(ExprKind::kLet));
-    if (!share) return text;
-    return NewVariable(key, text->text);
-  }
-
-  Text NewVariable(const Key& key, const std::string& value) {
-    const std::string name = NewName(StrCat("v", ++variable_count_));
-    Line(StrCat("const ", ValueType(key.first.type()), " ", name, " = ", value, ";"));
-    variables_[key] = name;
-    made_.push_back(key);
-    return {name};
-  }
-
-  // The element of a buffer: A[(i * 4 + j) * n + k].
-  absl::StatusOr<std::string> Element(Buffer buffer, absl::Span<const Expr> indices) {
-    Text offset{"0"};
-    bool is_zero = true;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      if (is_zero && indices[d].IsInt(0)) continue;
-      ASSIGN_OR_RETURN(const Text index, EmitExpr(indices[d], true));
-      if (!is_zero) {
-        offset = {StrCat(offset.At(kMultiplicative), " * ", extents_.at(buffer.node())[d], " + ",
-                         index.At(kAdditive)),
-                  kAdditive};
-        continue;
-      }
-      is_zero = false;
-      offset = index;
-      // Products of this index with further extents may need 64 bits.
-      const bool wide = indices[d].type() == Type::kI64 && Has64Bits(indices[d]);
-      if (d + 1 < indices.size() && !wide && !FitsI32(buffer)) {
-        offset = {StrCat("(int64_t)", index.At(kUnary)), kUnary};
-      }
-    }
-    return StrCat(names_.at(buffer.node()), "[", offset.text, "]");
-  }
-
-  // Whether all offsets into the buffer surely fit in an i32.
-  static bool FitsI32(Buffer buffer) {
-    int64_t elements = 1;
-    for (Expr extent : buffer->extents) {
-      if (!extent.Is(ExprKind::kIntImm)) return false;
-      if (extent.int_value() <= 0) return true;
-      if (extent.int_value() > INT32_MAX) return false;
-      elements *= extent.int_value();
-      if (elements > INT32_MAX) return false;
-    }
-    return true;
-  }
-
-  absl::StatusOr<Text> EmitUnshared(Expr e, bool math) {
-    const Type type = e.type();
-    switch (e.kind()) {
-      case ExprKind::kIntImm: {
-        const bool negative = e.int_value() < 0;
-        return Text{IntLiteral(type, e.int_value()), negative ? kUnary : kPrimary};
-      }
-      case ExprKind::kFloatImm:
-        // A cast or a sign may stand in front.
-        return Text{FloatLiteral(type, e.float_value()), kUnary};
-      case ExprKind::kVar:
-        return Text{names_.at(e.node())};
-      case ExprKind::kCast: {
-        ASSIGN_OR_RETURN(const Text value, EmitExpr(e.operand(0), math));
-        return Cast(value, e.operand(0), type);
-      }
-      case ExprKind::kAnd:
-      case ExprKind::kOr:
-        return EmitAndOr(e, math);
-      case ExprKind::kNot: {
-        ASSIGN_OR_RETURN(const Text value, EmitExpr(e.operand(0), math));
-        // As loose as a comparison, so that `(!a) == b` has its parentheses.
-        return Text{StrCat("!", value.At(kPrimary)), kEquality};
-      }
-      case ExprKind::kSelect: {
-        ASSIGN_OR_RETURN(const Text condition, EmitExpr(e.operand(0), math));
-        return EmitBranch(e, condition, [&](bool then_side) {
-          return EmitExpr(e.operand(then_side ? 1 : 2), math);
-        });
-      }
-      case ExprKind::kLet: {
-        ASSIGN_OR_RETURN(const Text value, EmitExpr(e.operand(0), math));
-        ScopedNames scope(this);
-        const std::string name = Bind(e.var().node(), e.var().name());
-        Line(StrCat("const ", ValueType(e.var().type()), " ", name, " = ", value.text, ";"));
-        if (!BodyUses(e)) Line(StrCat("(void)", name, ";"));
-        return EmitExpr(e.operand(1), math);
-      }
-      case ExprKind::kLoad: {
-        ASSIGN_OR_RETURN(const std::string element, Element(Buffer(e.buffer()), e.operands()));
-        if (type == Type::kI1) return Text{StrCat("(", element, " != 0)")};
-        if (IsNarrowFloat(type)) {
-          return Text{StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")")};
-        }
-        return Text{element};
-      }
-      case ExprKind::kAddress:
-        return InvalidInput(function_.name, ": the address of an element of '", e.buffer()->name,
-                            "' is an argument of tensor instructions, which the c target does not "
-                            "have");
-      case ExprKind::kCall:
-        return EmitCall(e, math);
-      default:
-        break;
-    }
-    POLYNAO_CHECK(IsBinary(e.kind())) << ExprKindName(e.kind());
-    ASSIGN_OR_RETURN(const Text value, EmitBinary(e, math));
-    if (!IsNarrowArithmetic(e)) return value;
-    return Text{StrCat("nao_round_", ir::TypeName(type), "(", value.text, ")")};
-  }
-
-  static bool BodyUses(Expr let) {
-    bool uses = false;
-    ForEachExpr(let.operand(1), [&](Expr x) { uses |= x == let.var(); });
-    return uses;
-  }
-
-  // Whether `e` is arithmetic on f16 or bf16: computed in float, then rounded.
-  static bool IsNarrowArithmetic(Expr e) {
-    return IsNarrowFloat(e.type()) && e.kind() >= ExprKind::kAdd && e.kind() <= ExprKind::kDiv;
-  }
-
-  // A f16 or bf16 value that is about to be stored, which rounds it: without the rounding of its
-  // last operation.
-  absl::StatusOr<Text> EmitUnrounded(Expr e) {
-    if (use_counts_.at(e) == 1) {
-      if (IsNarrowArithmetic(e)) return EmitBinary(e, false);
-      if (e.Is(ExprKind::kCast) && e.operand(0).type() == Type::kF32) {
-        return EmitExpr(e.operand(0), false);
-      }
-    }
-    return EmitExpr(e, false);
-  }
-
-  // The value of a binary operation, if narrow arithmetic before it is rounded.
-  absl::StatusOr<Text> EmitBinary(Expr e, bool math) {
-    ASSIGN_OR_RETURN(const Text a, EmitExpr(e.operand(0), math));
-    ASSIGN_OR_RETURN(const Text b, EmitExpr(e.operand(1), math));
-    return Binary(e, a, b, math);
-  }
-
-  // Whether an i64 expression has 64 bits in C too: constants are plain `5`, an int.
-  static bool Has64Bits(Expr e) {
-    if (e.Is(ExprKind::kSelect)) return Has64Bits(e.operand(1)) || Has64Bits(e.operand(2));
-    return !e.Is(ExprKind::kIntImm);
-  }
-
-  Text Binary(Expr e, Text a, const Text& b, bool math) {
-    const Type type = e.operand(0).type();
-    if (type == Type::kI64 && !Has64Bits(e.operand(0)) && !Has64Bits(e.operand(1))) {
-      a = {StrCat("(int64_t)", a.At(kUnary)), kUnary};
-    }
-    const auto infix = [&](Precedence precedence, std::string_view op) {
-      // The second operand of - / and % must bind tighter; for + and * too, since floats and
-      // overflow do not associate.
-      const auto tighter = static_cast<Precedence>(precedence + 1);
-      return Text{StrCat(a.At(precedence), " ", op, " ", b.At(tighter)), precedence};
-    };
-    const auto helper = [&](std::string_view name) {
-      return Text{StrCat("nao_", name, "_", HelperSuffix(type), "(", a.text, ", ", b.text, ")")};
-    };
-    // i8, i16 and u8 are computed as int and cut to their type.
-    const auto narrow = [&](Text text) {
-      if (ir::IsFloat(type) || IsMathematical(type)) return text;
-      return Text{StrCat("(", ValueType(type), ")", text.At(kUnary)), kUnary};
-    };
-    const bool helper_wraps = IsMathematical(type) && !math;
-    switch (e.kind()) {
-      case ExprKind::kAdd:
-        return helper_wraps ? helper("add") : narrow(infix(kAdditive, "+"));
-      case ExprKind::kSub:
-        return helper_wraps ? helper("sub") : narrow(infix(kAdditive, "-"));
-      case ExprKind::kMul:
-        return helper_wraps ? helper("mul") : narrow(infix(kMultiplicative, "*"));
-      case ExprKind::kDiv:
-      case ExprKind::kMod: {
-        const std::string_view op = e.Is(ExprKind::kDiv) ? "/" : "%";
-        const bool plain = ir::IsFloat(type) || type == Type::kU8 ||
-                           (math && IsMathematical(type) && IsNonNegative(e.operand(0)) &&
-                            e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() > 0);
-        if (plain) return narrow(infix(kMultiplicative, op));
-        return narrow(helper(e.Is(ExprKind::kDiv) ? "div" : "mod"));
-      }
-      case ExprKind::kMin:
-        return helper("min");
-      case ExprKind::kMax:
-        return helper("max");
-      case ExprKind::kEq:
-      case ExprKind::kNe: {
-        // An operand that compares itself needs parentheses for the reader (and the compiler).
-        const std::string_view op = e.Is(ExprKind::kEq) ? "==" : "!=";
-        return Text{StrCat(a.At(kAdditive), " ", op, " ", b.At(kAdditive)), kEquality};
-      }
-      case ExprKind::kLt:
-      case ExprKind::kLe: {
-        const std::string_view op = e.Is(ExprKind::kLt) ? "<" : "<=";
-        return Text{StrCat(a.At(kAdditive), " ", op, " ", b.At(kAdditive)), kRelational};
-      }
-      default:
-        POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
-    }
-  }
-
-  static Text Cast(const Text& value, Expr from_expr, Type to) {
-    const Type from = from_expr.type();
-    if (from == to) return value;
-    const auto c_cast = [&](std::string_view type) {
-      return Text{StrCat("(", type, ")", value.At(kUnary)), kUnary};
-    };
-    if (to == Type::kI1) {
-      if (!ir::IsFloat(from)) return {StrCat(value.At(kAdditive), " != 0"), kEquality};
-      // Not `!= 0`, which a NaN would satisfy.
-      return {StrCat("fabs(", value.text, ") > 0"), kRelational};
-    }
-    if (ir::IsInt(from) && ir::IsInt(to)) return c_cast(ValueType(to));
-    if (ir::IsFloat(from) && ir::IsInt(to)) {
-      return {StrCat("nao_to_", ir::TypeName(to), "(", value.text, ")")};
-    }
-    if (!IsNarrowFloat(to)) {
-      // f16 and bf16 values are floats already.
-      if (to == Type::kF32 && IsNarrowFloat(from)) return value;
-      return c_cast(ValueType(to));
-    }
-    const std::string round = StrCat("nao_round_", ir::TypeName(to), "(");
-    if (ir::IsFloat(from) && from != Type::kF64) return {StrCat(round, value.text, ")")};
-    return {
-        StrCat(round, "nao_odd_f32(", ir::IsInt(from) ? c_cast("double").text : value.text, "))")};
-  }
-
-  absl::StatusOr<Text> EmitCall(Expr e, bool math) {
-    const std::string_view name = e.name();
-    if (!ir::IsPureIntrinsic(name)) {
-      return InvalidInput(function_.name, ": call of '", name,
-                          "': the c target has no tensor instructions; expected a pure intrinsic "
-                          "such as exp");
-    }
-    const std::string_view f = e.type() == Type::kF64 ? "" : "f";
-    std::string arguments;
-    for (Expr operand : e.operands()) {
-      ASSIGN_OR_RETURN(const Text value, EmitExpr(operand, math));
-      StrAppend(&arguments, arguments.empty() ? "" : ", ", value.text);
-    }
-    Text call;
-    if (name == "sigmoid") {
-      call = {StrCat("nao_sigmoid_", HelperSuffix(e.type()), "(", arguments, ")")};
-    } else if (name == "rsqrt") {
-      call = {StrCat("1 / sqrt", f, "(", arguments, ")"), kMultiplicative};
-    } else {
-      const std::string_view c_name = name == "abs" ? "fabs" : name == "round" ? "rint" : name;
-      call = {StrCat(c_name, f, "(", arguments, ")")};
-    }
-    if (!IsNarrowFloat(e.type())) return call;
-    return Text{StrCat("nao_round_", ir::TypeName(e.type()), "(", call.text, ")")};
-  }
-
-  // ---- conditional evaluation
-  // --------------------------------------------------------------------
-
-  absl::StatusOr<Text> EmitAndOr(Expr e, bool math) {
-    const bool is_and = e.Is(ExprKind::kAnd);
-    ASSIGN_OR_RETURN(const Text a, EmitExpr(e.operand(0), math));
-    std::vector<CodeLine> outer = std::exchange(lines_, {});
-    ++indent_;
-    std::optional<ScopedNames> scope(this);
-    absl::StatusOr<Text> b = EmitExpr(e.operand(1), math);
-    scope.reset();
-    --indent_;
-    std::vector<CodeLine> inner = std::exchange(lines_, std::move(outer));
-    if (!b.ok()) return b;
-    if (inner.empty()) {
-      // `a && b || c` is right without parentheses, but compilers warn of it.
-      const Precedence least = is_and ? kAnd : kOr;
-      const auto operand = [&](const Text& text) {
-        return text.precedence == least ? text.text : text.At(kEquality);
-      };
-      return Text{StrCat(operand(a), is_and ? " && " : " || ", operand(*b)), least};
-    }
-    const std::string name = NewName(StrCat("v", ++variable_count_));
-    Line(StrCat("bool ", name, " = ", a.text, ";"));
-    Line(StrCat("if (", is_and ? "" : "!", name, ") {"));
-    lines_.insert(lines_.end(), inner.begin(), inner.end());
-    ++indent_;
-    Line(StrCat(name, " = ", b->text, ";"));
-    --indent_;
-    Line("}");
-    return Text{name};
-  }
-
-  // A select: `condition ? a : b`, or an if where evaluating a side takes statements.
-  template <typename EmitSide>
-  absl::StatusOr<Text> EmitBranch(Expr e, const Text& condition, EmitSide emit_side) {
-    Text values[2];
-    std::vector<CodeLine> lines[2];
-    for (bool then_side : {true, false}) {
-      std::vector<CodeLine> outer = std::exchange(lines_, {});
-      ++indent_;
-      std::optional<ScopedNames> scope(this);
-      absl::StatusOr<Text> value = emit_side(then_side);
-      scope.reset();
-      --indent_;
-      lines[then_side] = std::exchange(lines_, std::move(outer));
-      if (!value.ok()) return value;
-      values[then_side] = *std::move(value);
-    }
-    if (lines[0].empty() && lines[1].empty()) {
-      return Text{StrCat(condition.At(kOr), " ? ", values[1].At(kOr), " : ", values[0].text),
-                  kTernary};
-    }
-    const std::string name = NewName(StrCat("v", ++variable_count_));
-    Line(StrCat(ValueType(e.type()), " ", name, ";"));
-    Line(StrCat("if (", condition.text, ") {"));
-    for (bool then_side : {true, false}) {
-      lines_.insert(lines_.end(), lines[then_side].begin(), lines[then_side].end());
-      ++indent_;
-      Line(StrCat(name, " = ", values[then_side].text, ";"));
-      --indent_;
-      Line(then_side ? "} else {" : "}");
-    }
-    return Text{name};
-  }
-
-  const ir::Function& function_;
-  std::vector<CodeLine> lines_;
-  int indent_ = 0;
-
-  absl::flat_hash_map<const void*, std::string> names_;  // of variables and buffers
-  absl::flat_hash_set<std::string> in_scope_;
-  absl::flat_hash_set<const void*> used_;
-  absl::flat_hash_set<const void*> read_;
-  absl::flat_hash_set<const void*> stored_;
-  absl::flat_hash_map<const void*, std::vector<std::string>> extents_;
-  absl::flat_hash_set<Expr> non_negative_;
-
-  absl::flat_hash_map<Expr, int> use_counts_;  // in the statement at hand
-  absl::flat_hash_map<Expr, int> tree_sizes_;
-  absl::flat_hash_map<Key, std::string> variables_;
-  std::vector<Key> made_;
-  int variable_count_ = 0;
-
   int64_t stack_used_ = 0;
   bool in_parallel_ = false;
   bool in_simd_ = false;
 };
 
 }  // namespace
-
-std::string CName(std::string_view name) {
-  std::string result;
-  for (char c : name) result += absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  // Names that begin with an underscore belong to the compiler, those with nao_ to the helpers.
-  if (result.empty() || absl::ascii_isdigit(static_cast<unsigned char>(result[0])) ||
-      result[0] == '_' || result.starts_with("nao_")) {
-    result = StrCat("x_", result);
-  }
-  for (std::string_view word : kReserved) {
-    if (result == word) return StrCat(result, "_");
-  }
-  return result;
-}
 
 absl::StatusOr<std::string> EmitC(absl::Span<const ir::Function> functions) {
   std::string body;
@@ -1042,7 +252,7 @@ absl::StatusOr<std::string> EmitC(absl::Span<const ir::Function> functions) {
         return InvalidInput("two functions of this file would be called '", name, "'");
       }
     }
-    ASSIGN_OR_RETURN(const std::string text, FunctionEmitter(function).Emit());
+    ASSIGN_OR_RETURN(const std::string text, CFunctionEmitter(function).Emit());
     StrAppend(&body, "\n", text);
   }
   return StrCat(CPrelude(body), body);

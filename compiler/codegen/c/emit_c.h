@@ -13,7 +13,6 @@
 #define COMPILER_CODEGEN_C_EMIT_C_H_
 
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -25,13 +24,10 @@ namespace polynao::codegen {
 //   void name(const float *restrict A, float *restrict B, int32_t n);  // parameters in their order
 // (buffers of f16 and bf16 are uint16_t, of i1 uint8_t; f16 and bf16 scalars are float) and its raw
 // entry (RawEntry in compiler/codegen/arguments.h), `int32_t name_entry(...)`, which returns 0.
-// Names that C does not allow are changed; see CName. Errors: a function that is not well-formed, a
+// Names that C does not allow are changed; see CName in function_emitter.h. Errors: a function that is not well-formed, a
 // call of a tensor instruction, two functions of one name.
 absl::StatusOr<std::string> EmitC(absl::Span<const ir::Function> functions);
 absl::StatusOr<std::string> EmitC(const ir::Function& function);
-
-// The C identifier for a function named `name`: "add.f32" is add_f32.
-std::string CName(std::string_view name);
 
 }  // namespace polynao::codegen
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"

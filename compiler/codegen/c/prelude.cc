@@ -26,6 +26,58 @@ constexpr std::string_view kHeader = R"(#include <math.h>
 #endif
 )";
 
+constexpr std::string_view kCudaHeader = R"(#if defined(__CUDACC_RTC__)
+// NVRTC comes without the C library's headers.
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define NAN __int_as_float(0x7fffffff)
+#define INFINITY __int_as_float(0x7f800000)
+#else
+#include <math.h>
+#include <stdint.h>
+#endif
+)";
+
+// What CUDA's machines do better, or C's text does not say for them.
+struct CudaHelper {
+  std::string_view name;
+  std::string_view text;
+};
+constexpr CudaHelper kCudaHelpers[] = {
+    {"nao_bits_of_f32", R"(
+static __device__ inline uint32_t nao_bits_of_f32(float x) { return __float_as_uint(x); })"},
+    {"nao_f32_of_bits", R"(
+static __device__ inline float nao_f32_of_bits(uint32_t bits) { return __uint_as_float(bits); })"},
+    {"nao_f32_of_f16", R"(
+static __device__ inline float nao_f32_of_f16(uint16_t h) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+  return x;
+})"},
+    {"nao_f16_of_f32", R"(
+// Rounds to nearest even.
+static __device__ inline uint16_t nao_f16_of_f32(float x) {
+  uint16_t h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+  return h;
+})"},
+};
+
 // A helper's name and its definition. A helper stands after those it calls. One with `{T}` and
 // `{N}` stands for a family: int32_t and i32, int64_t and i64.
 struct Helper {
@@ -161,13 +213,12 @@ bool Calls(const std::string& text, const std::string& name) {
   return text.find(name + "(") != std::string::npos;
 }
 
-}  // namespace
+struct Definition {
+  std::string name;
+  std::string text;
+};
 
-std::string CPrelude(const std::string& body) {
-  struct Definition {
-    std::string name;
-    std::string text;
-  };
+std::vector<Definition> AllHelpers() {
   std::vector<Definition> all;
   const auto add_family = [&](const auto& helpers, std::string_view type, std::string_view name,
                               std::string_view low, std::string_view high) {
@@ -193,6 +244,11 @@ std::string CPrelude(const std::string& body) {
   for (const Helper& helper : kFloatHelpers) {
     all.push_back({std::string(helper.name), std::string(helper.text)});
   }
+  return all;
+}
+
+// Those of `all` that `body` needs, in their order.
+std::string Needed(const std::vector<Definition>& all, const std::string& body) {
   // From the last to the first, since a helper is needed by those after it.
   std::string needed = body;
   std::string text;
@@ -201,7 +257,33 @@ std::string CPrelude(const std::string& body) {
     needed += all[i].text;
     text = StrCat(all[i].text.starts_with('\n') ? "" : "\n", all[i].text, "\n", text);
   }
-  return StrCat(kHeader, text);
+  return text;
+}
+
+// A helper for CUDA: its own text or, for the shim's sake too, C's as a function of the device.
+Definition ForCuda(const Definition& c) {
+  const std::string device =
+      absl::StrReplaceAll(c.text, {{"static inline ", "static __device__ inline "}});
+  for (const CudaHelper& helper : kCudaHelpers) {
+    if (c.name != helper.name) continue;
+    if (helper.text.find("asm(") == std::string_view::npos)
+      return {c.name, std::string(helper.text)};
+    return {c.name,
+            StrCat("\n#if defined(__CUDACC__)", helper.text, "\n#else", device, "\n#endif")};
+  }
+  return {c.name, device};
+}
+
+}  // namespace
+
+std::string CPrelude(const std::string& body) {
+  return StrCat(kHeader, Needed(AllHelpers(), body));
+}
+
+std::string CudaPrelude(const std::string& body) {
+  std::vector<Definition> all = AllHelpers();
+  for (Definition& helper : all) helper = ForCuda(helper);
+  return StrCat(kCudaHeader, Needed(all, body));
 }
 
 }  // namespace polynao::codegen

@@ -1,4 +1,4 @@
-// The helper functions that emitted C may need, as C text.
+// The helper functions that emitted C and CUDA may need, as text.
 #ifndef COMPILER_CODEGEN_C_PRELUDE_H_
 #define COMPILER_CODEGEN_C_PRELUDE_H_
 
@@ -9,6 +9,10 @@ namespace polynao::codegen {
 // The beginning of a C file whose functions are `body`: includes, and those helpers (functions
 // named nao_...) that `body` or another needed helper mentions.
 std::string CPrelude(const std::string& body);
+
+// The same for a CUDA file that nvcc and NVRTC compile, and a C++ compiler under the shim
+// (compiler/codegen/cuda/shim.h).
+std::string CudaPrelude(const std::string& body);
 
 }  // namespace polynao::codegen
 

@@ -10,22 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/codegen/arguments.h"
+#include "compiler/codegen/c/c_compiler.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {
-
-// A C compiler found on PATH.
-struct CCompiler {
-  std::string path;
-  bool has_openmp = false;  // builds shared libraries with -fopenmp
-};
-
-// The first of clang-19, clang, gcc, gcc-12 and cc on PATH that builds a shared library; with
-// `want_openmp`, the first one that does so with -fopenmp, if there is any. (Debian's clang-19
-// needs libomp-19-dev for that; gcc brings its own.) Looked for once per process. NotFound if there
-// is no working compiler.
-absl::StatusOr<CCompiler> FindCCompiler(bool want_openmp);
 
 struct COptions {
   int optimization_level = 2;
@@ -42,23 +31,21 @@ class CompiledC {
   // returns, and loads it. Errors: those of EmitC, no C compiler, or the compiler's own messages.
   static absl::StatusOr<std::unique_ptr<CompiledC>> Create(absl::Span<const ir::Function> functions,
                                                            const COptions& options = {});
-  ~CompiledC();
 
   // Runs function number `index`. Errors: arguments that do not fit (LayOutArguments).
   absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments) const;
   // The function itself, for timing; no checks. It returns 0.
   RawEntry entry(size_t index) const { return entries_[index]; }
   // What the compiler printed (warnings).
-  const std::string& messages() const { return messages_; }
+  const std::string& messages() const { return code_->messages(); }
   const CCompiler& compiler() const { return compiler_; }
 
  private:
   CompiledC() = default;
   std::vector<ir::Function> functions_;
   std::vector<RawEntry> entries_;
-  std::string messages_;
   CCompiler compiler_;
-  void* library_ = nullptr;
+  std::unique_ptr<LoadedCode> code_;
 };
 
 }  // namespace polynao::codegen

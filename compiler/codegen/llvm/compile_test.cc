@@ -175,6 +175,19 @@ TEST(LlvmTest, Outputs) {
   EXPECT_EQ(object->substr(0, 4), "\177ELF");
 }
 
+// A let's arithmetic wraps, unless loops say that it does not: then it is that of an index.
+TEST(LlvmTest, LetsThatDoNotWrap) {
+  const auto ir = [](const std::string& value) {
+    const ir::Function f =
+        Parse("func f(A: f32[64] out, n: i32) { for (i, 0, 8) { let t = " + value +
+              " for (j, 0, 8) { A[t + j] = 1.0 } } }");
+    return *EmitLlvm({f.context, {f}}, LlvmOutput::kIr);
+  };
+  EXPECT_THAT(ir("i * 8"), HasSubstr("mul nsw i64 %i"));
+  EXPECT_THAT(ir("i * 8"), Not(HasSubstr("sext")));
+  EXPECT_THAT(ir("n * 8"), testing::AllOf(HasSubstr("mul i32"), HasSubstr("sext i32")));
+}
+
 TEST(LlvmTest, Errors) {
   const ir::Function call = Parse("func f(A: f32[4]) { add.f32(&A[0], 4) }");
   EXPECT_THAT(std::string(Compile(call).status().message()),

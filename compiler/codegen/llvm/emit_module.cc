@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
@@ -69,7 +70,7 @@ struct BufferInfo {
 };
 struct VarInfo {
   Value* value = nullptr;  // of the variable's own type
-  Value* wide = nullptr;   // a loop variable as an i64
+  Value* wide = nullptr;   // a variable of a loop, or of a let that does not wrap, as an i64
 };
 
 class Emitter {
@@ -81,7 +82,8 @@ class Emitter {
         module_(*module),
         context_(module->getContext()),
         failures_(*failures),
-        b_(context_) {}
+        b_(context_),
+        analyzer_(*function.context) {}
 
   absl::Status Emit() {
     MakeAliasScopes();
@@ -363,8 +365,9 @@ class Emitter {
       case StmtKind::kIf:
         return EmitIf(s);
       case StmtKind::kLet: {
-        ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
-        vars_[s.var()] = {.value = value};
+        ASSIGN_OR_RETURN(vars_[s.var()], EmitLetValue(s));
+        arith::Analyzer::Scope scope(analyzer_);
+        analyzer_.BindLet(s.var(), s.value());
         RETURN_IF_ERROR(EmitStmt(s.body()));
         vars_.erase(s.var());
         return absl::OkStatus();
@@ -382,6 +385,22 @@ class Emitter {
         return absl::OkStatus();
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+  // A let's arithmetic wraps, but where the ranges of loops say that it does not, it is emitted as
+  // that of an index is: LLVM then sees that addresses made of it differ by constants.
+  absl::StatusOr<VarInfo> EmitLetValue(Stmt s) {
+    const Type type = s.var().type();
+    if ((IsMathematical(type) || type == Type::kI1) && !analyzer_.CanOverflow(s.value())) {
+      if (type == Type::kI1) {
+        ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.value(), Want::kCondition));
+        return VarInfo{.value = condition};
+      }
+      ASSIGN_OR_RETURN(Value * wide, EmitAlone(s.value(), Want::kIndex));
+      return VarInfo{.value = b_.CreateTrunc(wide, ValueType(type)), .wide = wide};
+    }
+    ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
+    return VarInfo{.value = value};
   }
 
   absl::Status EmitIf(Stmt s) {
@@ -414,7 +433,11 @@ class Emitter {
     counter->addIncoming(begin, before);
     Value* wide = b_.CreateNSWAdd(min, counter, name);
     vars_[s.var()] = {.value = b_.CreateTrunc(wide, ValueType(s.var().type()), name), .wide = wide};
-    RETURN_IF_ERROR(EmitStmt(s.body()));
+    {
+      arith::Analyzer::Scope scope(analyzer_);
+      analyzer_.BindLoop(s.var(), s.min(), s.extent());
+      RETURN_IF_ERROR(EmitStmt(s.body()));
+    }
     vars_.erase(s.var());
     Value* next = b_.CreateNSWAdd(counter, b_.getInt64(1));
     counter->addIncoming(next, b_.GetInsertBlock());
@@ -1026,6 +1049,8 @@ class Emitter {
   llvm::LLVMContext& context_;
   std::vector<std::string>& failures_;
   llvm::IRBuilder<> b_;
+  // What the loops and lets around say of their variables.
+  arith::Analyzer analyzer_;
 
   llvm::Function* function_value_ = nullptr;
   llvm::Function* current_ = nullptr;

@@ -1,0 +1,193 @@
+// Statements and expressions of loop IR as text in C, for the back ends whose language is C or near it.
+//
+// Method: statements become statements and expressions become expressions, as trees, for as long as
+// that is right and small. Two things need more:
+//
+//   * An expression that is used several times in one statement and is not tiny gets a variable of
+//     its own (`const int32_t v1 = ...;`) where it is first evaluated; so does a let. If that
+//     happens inside an operand that is evaluated conditionally, `?:` and `&&` become an if.
+//   * What the IR declares to be mathematical integers (indices, bounds, conditions: ir.h) uses C's
+//     operators, whose overflow is undefined; elsewhere sums and products of i32 and i64 wrap
+//     around by helpers (prelude.h).
+#ifndef COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
+#define COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::codegen {
+
+// The C identifier for a function, buffer or variable named `name`: "add.f32" is add_f32. Words of
+// C, C++ and CUDA, and names that emitted text uses, get an underscore.
+std::string CName(std::string_view name);
+
+// The C type of a value, and of an element in memory: f16 and bf16 are computed as float and stored
+// as uint16_t.
+std::string_view ValueType(ir::Type type);
+std::string_view MemoryType(ir::Type type);
+
+// A C expression and how tightly it binds.
+enum Precedence {
+  kTernary,
+  kOr,
+  kAnd,
+  kEquality,
+  kRelational,
+  kAdditive,
+  kMultiplicative,
+  kUnary,
+  kPrimary,
+};
+struct Text {
+  std::string text;
+  Precedence precedence = kPrimary;
+
+  // The text as an operand where only what binds at least as tightly as `least` needs no
+  // parentheses.
+  std::string At(Precedence least) const {
+    return precedence >= least ? text : StrCat("(", text, ")");
+  }
+};
+
+// What back ends share; each one says what its loops and allocations are.
+class FunctionEmitter {
+ public:
+  // `target` is named in messages.
+  FunctionEmitter(const ir::Function& function, std::string_view target)
+      : function_(function), target_(target) {}
+  virtual ~FunctionEmitter() = default;
+
+ protected:
+  using Buffer = ir::Buffer;
+  using Expr = ir::Expr;
+  using Stmt = ir::Stmt;
+
+  struct CodeLine {
+    int indent;
+    std::string text;
+  };
+  void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
+  // All lines, indented.
+  std::string Lines() const;
+
+  // ---- statements
+  virtual absl::Status EmitFor(Stmt s) = 0;
+  virtual absl::Status EmitAllocate(Stmt s) = 0;
+  virtual absl::Status EmitStmt(Stmt s);
+  absl::Status EmitBlock(Stmt s);
+  absl::Status EmitStore(Stmt s);
+  // What a store writes, as memory holds it. The operands' uses must have been counted.
+  absl::StatusOr<std::string> StoredValue(Stmt store);
+  // A loop in C, `pragmas` in front of it and `comment` behind its head.
+  absl::Status EmitLoop(Stmt s, absl::Span<const std::string> pragmas, std::string_view comment);
+  // Gives each extent that stands in addresses a name or a constant.
+  absl::Status EmitExtents(Buffer buffer);
+
+  // ---- names
+  // A C name for a variable or buffer, unlike those in scope.
+  std::string Bind(const void* node, std::string_view name);
+  std::string NewName(std::string_view name);
+  void Unbind(const std::string& name);
+  // Notes which parameters and variables the body needs, and which allocations it reads. A let that
+  // nothing needs is left out, with what only it needs.
+  void CollectUses();
+  void CollectUses(Expr root);
+  void CollectUses(Stmt s);
+  // All extents but the first stand in the address of each element.
+  void CollectUsesOfExtents(Buffer buffer);
+
+  // ---- expressions
+
+  // Whether the value is wanted where integers do not wrap: an index, a bound or a condition.
+  using Key = std::pair<Expr, bool>;
+
+  // Variables made while this lives are forgotten afterwards: they may stand inside a branch, or
+  // hold loads that a store makes stale.
+  class ScopedNames {
+   public:
+    explicit ScopedNames(FunctionEmitter* emitter)
+        : emitter_(*emitter), size_(emitter->made_.size()) {}
+    ~ScopedNames() {
+      while (emitter_.made_.size() > size_) {
+        emitter_.variables_.erase(emitter_.made_.back());
+        emitter_.made_.pop_back();
+      }
+    }
+
+   private:
+    FunctionEmitter& emitter_;
+    size_t size_;
+  };
+
+  // An operand of a statement, by itself.
+  absl::StatusOr<Text> Operand(Expr e, bool math);
+  void CountUses(absl::Span<const Expr> roots);
+  absl::StatusOr<Text> EmitExpr(Expr e, bool math);
+  // The element of a buffer: A[(i * 4 + j) * n + k].
+  absl::StatusOr<std::string> Element(Buffer buffer, absl::Span<const Expr> indices);
+  Text NewVariable(const Key& key, const std::string& value);
+  // Whether an integer in an index, bound or condition is known not to be negative, so that C's
+  // division means what the IR's does.
+  bool IsNonNegative(Expr e);
+  // A f16 or bf16 value that is about to be stored, which rounds it: without the rounding of its
+  // last operation.
+  absl::StatusOr<Text> EmitUnrounded(Expr e);
+
+  const ir::Function& function_;
+  const std::string target_;
+  std::vector<CodeLine> lines_;
+  int indent_ = 0;
+
+  absl::flat_hash_map<const void*, std::string> names_;  // of variables and buffers
+  absl::flat_hash_set<std::string> in_scope_;
+  absl::flat_hash_set<const void*> used_;
+  absl::flat_hash_set<const void*> read_;
+  absl::flat_hash_set<const void*> stored_;
+  absl::flat_hash_map<const void*, std::vector<std::string>> extents_;
+  // How many of a buffer's first dimensions its addresses leave out, if any.
+  absl::flat_hash_map<const void*, size_t> dropped_dimensions_;
+  absl::flat_hash_set<Expr> non_negative_;
+
+  absl::flat_hash_map<Key, std::string> variables_;
+  std::vector<Key> made_;
+
+ private:
+  // How many nodes `e` has as a tree, or more than kTinyExpression.
+  int TreeSize(Expr e);
+  // Whether all offsets into the buffer surely fit in an i32.
+  static bool FitsI32(Buffer buffer);
+  absl::StatusOr<Text> EmitUnshared(Expr e, bool math);
+  static bool BodyUses(Expr let);
+  // Whether `e` is arithmetic on f16 or bf16: computed in float, then rounded.
+  static bool IsNarrowArithmetic(Expr e);
+  // The value of a binary operation, if narrow arithmetic before it is rounded.
+  absl::StatusOr<Text> EmitBinary(Expr e, bool math);
+  // Whether an i64 expression has 64 bits in C too: constants are plain `5`, an int.
+  static bool Has64Bits(Expr e);
+  Text Binary(Expr e, Text a, const Text& b, bool math);
+  static Text Cast(const Text& value, Expr from_expr, ir::Type to);
+  absl::StatusOr<Text> EmitCall(Expr e, bool math);
+  absl::StatusOr<Text> EmitAndOr(Expr e, bool math);
+  // A select: `condition ? a : b`, or an if where evaluating a side takes statements.
+  absl::StatusOr<Text> EmitSelect(Expr e, const Text& condition, bool math);
+
+  absl::flat_hash_map<Expr, int> use_counts_;  // in the statement at hand
+  absl::flat_hash_map<Expr, int> tree_sizes_;
+  int variable_count_ = 0;
+};
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_

@@ -1,0 +1,476 @@
+#include "compiler/codegen/cuda/emit_cuda.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/codegen/c/function_emitter.h"
+#include "compiler/codegen/c/prelude.h"
+#include "compiler/codegen/cuda/lanes.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::codegen {
+namespace {
+
+using ir::ExprKind;
+using ir::ForKind;
+using ir::StmtKind;
+using ir::Type;
+using ir::Var;
+
+// The widest access of a thread.
+constexpr int64_t kMaxWideBytes = 16;
+
+std::string ExtentsText(const Extents& extents) {
+  return StrCat(extents[0], " x ", extents[1], " x ", extents[2]);
+}
+
+// The type of `bytes` bytes that one instruction moves.
+std::string_view WideType(int64_t bytes) {
+  if (bytes == 16) return "int4";
+  return bytes == 8 ? "int2" : "int32_t";
+}
+
+class KernelEmitter : public FunctionEmitter {
+ public:
+  KernelEmitter(const Kernel& kernel, std::string name)
+      : FunctionEmitter(kernel.function, "cuda"), kernel_(kernel), name_(std::move(name)) {
+    for (const auto& [buffer, dimensions] : kernel.private_dimensions) {
+      dropped_dimensions_[buffer.node()] = dimensions;
+    }
+  }
+
+  absl::StatusOr<std::string> Emit() {
+    CollectUses();
+    std::string parameters;
+    for (const ir::Param& param : function_.params) {
+      StrAppend(&parameters, parameters.empty() ? "" : ", ");
+      if (param.buffer) {
+        const std::string name = Bind(param.buffer.node(), param.buffer->name);
+        StrAppend(&parameters, stored_.contains(param.buffer.node()) ? "" : "const ",
+                  MemoryType(param.buffer->type), "* __restrict__ ", name);
+      } else {
+        StrAppend(&parameters, ValueType(param.var.type()), " ",
+                  Bind(param.var.node(), param.name()));
+      }
+    }
+    const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
+    Line(
+        StrCat("// Grid ", ExtentsText(kernel_.grid), ", block ", ExtentsText(kernel_.block), "."));
+    Line(StrCat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", name_, "("));
+    indent_ += 2;
+    Line(StrCat(parameters, ") {"));
+    --indent_;
+    for (const ir::Param& param : function_.params) {
+      if (param.buffer) RETURN_IF_ERROR(EmitExtents(param.buffer));
+    }
+    RETURN_IF_ERROR(EmitBlockLevel(function_.body));
+    --indent_;
+    Line("}");
+    return Lines();
+  }
+
+  int barriers() const { return barriers_; }
+
+ private:
+  // ---- the block's structure
+
+  bool HasThreadLoop(Stmt s) {
+    if (auto it = has_thread_loop_.find(s); it != has_thread_loop_.end()) return it->second;
+    bool found = IsThreadLoop(s) || IsBlockLoop(s);
+    for (Stmt child : s.children()) found = HasThreadLoop(child) || found;
+    has_thread_loop_.emplace(s, found);
+    return found;
+  }
+
+  // A statement that all threads of the block reach.
+  absl::Status EmitBlockLevel(Stmt s) {
+    if (kernel_.barrier_before.contains(s)) {
+      Line("__syncthreads();");
+      ++barriers_;
+    }
+    if (IsThreadLoop(s) || !HasThreadLoop(s)) {
+      if (s.IsEmpty()) return absl::OkStatus();
+      Line("{");
+      ++indent_;
+      const auto outer = in_scope_;
+      RETURN_IF_ERROR(EmitRegion(s));
+      in_scope_ = outer;
+      --indent_;
+      Line("}");
+      return absl::OkStatus();
+    }
+    if (s.Is(StmtKind::kSeq)) {
+      for (Stmt child : s.children()) {
+        const bool declares = !IsThreadLoop(child) && HasThreadLoop(child) &&
+                              (child.Is(StmtKind::kLet) || child.Is(StmtKind::kAllocate) ||
+                               child.Is(StmtKind::kPragma));
+        if (!declares || child == s.children().back()) {
+          RETURN_IF_ERROR(EmitBlockLevel(child));
+          continue;
+        }
+        Line("{");
+        RETURN_IF_ERROR(EmitBlock(child));
+        Line("}");
+      }
+      return absl::OkStatus();
+    }
+    return FunctionEmitter::EmitStmt(s);
+  }
+
+  // Statements reach here from the base class; those of a block go their own way.
+  absl::Status EmitStmt(Stmt s) override { return in_region_ ? EmitRegion(s) : EmitBlockLevel(s); }
+
+  // A statement that the threads of the loops around it run, down to what has no more such loops.
+  absl::Status EmitRegion(Stmt s) {
+    const bool outer = std::exchange(in_region_, true);
+    absl::Status status;
+    if (HasThreadLoop(s)) {
+      status = IsThreadLoop(s) ? EmitThreads(s) : FunctionEmitter::EmitStmt(s);
+    } else {
+      status = EmitByOneThread(s);
+    }
+    in_region_ = outer;
+    return status;
+  }
+
+  // `s` by the first thread of each axis that no loop around it has.
+  absl::Status EmitByOneThread(Stmt s) {
+    std::string condition;
+    for (int i = 0; i < 3; ++i) {
+      if (kernel_.block[i] == 1 || bound_[i]) continue;
+      StrAppend(&condition, condition.empty() ? "" : " && ", "threadIdx.", std::string(1, "xyz"[i]),
+                " == 0");
+    }
+    if (condition.empty()) return FunctionEmitter::EmitStmt(s);
+    Line(StrCat("if (", condition, ") {"));
+    const auto bound = std::exchange(bound_, {true, true, true});
+    RETURN_IF_ERROR(EmitBlock(s));
+    bound_ = bound;
+    Line("}");
+    return absl::OkStatus();
+  }
+
+  // A loop over blocks or threads: its variable is the number of this one.
+  absl::Status EmitThreads(Stmt s) {
+    const int axis = AxisNumber(s.name());
+    const bool is_block = IsBlockLoop(s);
+    const int64_t all = is_block ? kernel_.grid[axis] : kernel_.block[axis];
+    const std::string name = Bind(s.var().node(), s.var().name());
+    non_negative_.insert(s.var());
+    if (used_.contains(s.var().node()) || s.extent().int_value() < all) {
+      Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = (", ValueType(s.var().type()),
+                  ")", s.name(), ";"));
+    }
+    const bool outer = std::exchange(bound_[axis], is_block ? bound_[axis] : true);
+    const bool is_part = s.extent().int_value() < all;
+    if (is_part) Line(StrCat("if (", name, " < ", s.extent().int_value(), ") {"));
+    absl::Status status;
+    if (is_part) {
+      status = EmitBlock(s.body());
+      Line("}");
+    } else {
+      status = EmitStmt(s.body());
+    }
+    bound_[axis] = outer;
+    return status;
+  }
+
+  absl::Status EmitFor(Stmt s) override {
+    if (IsThreadLoop(s) || IsBlockLoop(s)) return EmitThreads(s);
+    if (s.for_kind() == ForKind::kThread) {
+      return InvalidInput(function_.name, ": loop over thread axis '", s.name(),
+                          "': expected blockIdx.x, .y, .z or threadIdx.x, .y, .z");
+    }
+    if (in_region_) {
+      ASSIGN_OR_RETURN(const bool is_dot, EmitDotOfFour(s));
+      if (is_dot) return absl::OkStatus();
+      ASSIGN_OR_RETURN(const bool is_wide, EmitWide(s));
+      if (is_wide) return absl::OkStatus();
+    }
+    std::vector<std::string> pragmas;
+    if (s.for_kind() == ForKind::kUnroll || s.for_kind() == ForKind::kVectorize) {
+      pragmas.push_back("#pragma unroll");
+    }
+    return EmitLoop(s, pragmas, "");
+  }
+
+  absl::Status EmitAllocate(Stmt s) override {
+    const ir::Buffer buffer = s.buffer();
+    if (!used_.contains(buffer.node())) return EmitStmt(s.body());
+    RETURN_IF_ERROR(EmitExtents(buffer));
+    const auto dropped = dropped_dimensions_.find(buffer.node());
+    int64_t elements = 1;
+    for (size_t d = dropped == dropped_dimensions_.end() ? 0 : dropped->second;
+         d < buffer->extents.size(); ++d) {
+      elements *= std::max<int64_t>(0, buffer->extents[d].int_value());
+    }
+    // What one thread allocates is its own, whatever its scope says.
+    const bool shared = !in_region_ && buffer->scope == "shared";
+    const std::string name = Bind(buffer.node(), buffer->name);
+    const bool aligned = elements * ir::ByteSize(buffer->type) >= 4;
+    Line(StrCat(shared ? "__shared__ " : "", aligned ? "__align__(16) " : "",
+                MemoryType(buffer->type), " ", name, "[", std::max<int64_t>(1, elements), "];"));
+    if (!read_.contains(buffer.node())) Line(StrCat("(void)", name, ";"));
+    RETURN_IF_ERROR(EmitStmt(s.body()));
+    Unbind(name);
+    return absl::OkStatus();
+  }
+
+  // ---- wide accesses
+
+  size_t Dropped(ir::Buffer buffer) const {
+    const auto it = dropped_dimensions_.find(buffer.node());
+    return it == dropped_dimensions_.end() ? 0 : it->second;
+  }
+
+  // Loads that are evaluated whenever `e` is.
+  static void CollectUnconditionalLoads(Expr e, absl::flat_hash_set<Expr>& seen,
+                                        std::vector<Expr>& loads) {
+    if (!seen.insert(e).second) return;
+    if (e.Is(ExprKind::kLoad)) loads.push_back(e);
+    const bool first_only = e.Is(ExprKind::kSelect) || e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr);
+    for (size_t i = 0; i < (first_only ? 1 : e.operands().size()); ++i) {
+      CollectUnconditionalLoads(e.operand(i), seen, loads);
+    }
+  }
+
+  // The element at `indices` as `type`.
+  absl::StatusOr<std::string> As(std::string_view type, bool is_const, ir::Buffer buffer,
+                                 const std::vector<Expr>& indices) {
+    ASSIGN_OR_RETURN(const std::string element, Element(buffer, indices));
+    return StrCat("*reinterpret_cast<", is_const ? "const " : "", type, "*>(&", element, ")");
+  }
+
+  // for (v, 0, 4) { A[.. + v] = .. B[.. + v] .. } by one load of four elements for each such load,
+  // four computations, and one store. Returns whether `s` is such a loop.
+  absl::StatusOr<bool> EmitWide(Stmt s) {
+    if (s.for_kind() != ForKind::kVectorize || !s.min().IsInt(0) || !s.extent().IsConst()) {
+      return false;
+    }
+    const int64_t n = s.extent().int_value();
+    // Conditions that all lanes have in common.
+    std::vector<Expr> conditions;
+    Stmt store = s.body();
+    while (store.Is(StmtKind::kIf) && store.else_case().IsEmpty() &&
+           !ir::UsesVar(store.cond(), s.var())) {
+      conditions.push_back(store.cond());
+      store = store.then_case();
+    }
+    if (!store.Is(StmtKind::kStore)) return false;
+    const ir::Buffer buffer = store.buffer();
+    const int64_t bytes = n * ir::ByteSize(buffer->type);
+    if (n < 2 || (bytes != 4 && bytes != 8 && bytes != kMaxWideBytes)) return false;
+    std::vector<Expr> target;
+    if (!IsWide(buffer, store.indices(), Dropped(buffer), s.var(), n, &target)) return false;
+    absl::flat_hash_set<Expr> seen;
+    std::vector<Expr> loads;
+    CollectUnconditionalLoads(store.value(), seen, loads);
+    // Lanes must not read what other lanes store.
+    bool independent = true;
+    ir::ForEachExpr(store.value(), [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != buffer) return;
+      independent &= std::equal(e.operands().begin(), e.operands().end(), store.indices().begin());
+    });
+    if (!independent) return false;
+
+    ScopedNames scope(this);
+    for (Expr condition : conditions) {
+      ASSIGN_OR_RETURN(const Text text, Operand(condition, true));
+      Line(StrCat("if (", text.text, ") {"));
+      ++indent_;
+    }
+    Line("{");
+    ++indent_;
+    const auto outer = in_scope_;
+    CountUses(target);
+    ASSIGN_OR_RETURN(const std::string wide_target, As(WideType(bytes), false, buffer, target));
+    if (store.value().Is(ExprKind::kLoad) && store.value().type() == buffer->type) {
+      std::vector<Expr> from;
+      const ir::Buffer source(store.value().buffer());
+      if (IsWide(source, store.value().operands(), Dropped(source), s.var(), n, &from)) {
+        CountUses(from);
+        ASSIGN_OR_RETURN(const std::string wide_source, As(WideType(bytes), true, source, from));
+        Line(StrCat(wide_target, " = ", wide_source, ";"));
+        return EndWide(conditions.size(), outer);
+      }
+    }
+    const std::string lane = Bind(s.var().node(), s.var().name());
+    non_negative_.insert(s.var());
+    for (Expr load : loads) {
+      const ir::Buffer source(load.buffer());
+      const int64_t source_bytes = n * ir::ByteSize(source->type);
+      std::vector<Expr> from;
+      if (source_bytes < 4 || source_bytes > kMaxWideBytes ||
+          !IsWide(source, load.operands(), Dropped(source), s.var(), n, &from)) {
+        continue;
+      }
+      CountUses(from);
+      ASSIGN_OR_RETURN(const std::string wide_source,
+                       As(WideType(source_bytes), true, source, from));
+      const std::string name = NewName(StrCat(source->name, "_lanes"));
+      Line(StrCat("__align__(16) ", MemoryType(source->type), " ", name, "[", n, "];"));
+      Line(StrCat("*reinterpret_cast<", WideType(source_bytes), "*>(", name, ") = ", wide_source,
+                  ";"));
+      const Key key(load, false);
+      variables_[key] = LoadedValue(source->type, StrCat(name, "[", lane, "]"));
+      made_.push_back(key);
+    }
+    const std::string result = NewName(StrCat(buffer->name, "_lanes"));
+    Line(StrCat("__align__(16) ", MemoryType(buffer->type), " ", result, "[", n, "];"));
+    Line("#pragma unroll");
+    Line(StrCat("for (", ValueType(s.var().type()), " ", lane, " = 0; ", lane, " < ", n, "; ++",
+                lane, ") {"));
+    ++indent_;
+    {
+      ScopedNames lane_scope(this);
+      CountUses({store.value()});
+      ASSIGN_OR_RETURN(const std::string value, StoredValue(store));
+      Line(StrCat(result, "[", lane, "] = ", value, ";"));
+    }
+    --indent_;
+    Line("}");
+    Line(StrCat(wide_target, " = *reinterpret_cast<const ", WideType(bytes), "*>(", result, ");"));
+    return EndWide(conditions.size(), outer);
+  }
+
+  bool EndWide(size_t conditions, const absl::flat_hash_set<std::string>& names) {
+    in_scope_ = names;
+    for (size_t i = 0; i < conditions + 1; ++i) {
+      --indent_;
+      Line("}");
+    }
+    return true;
+  }
+
+  // An element of memory as a value.
+  static std::string LoadedValue(Type type, const std::string& element) {
+    if (type == Type::kI1) return StrCat("(", element, " != 0)");
+    if (type == Type::kF16 || type == Type::kBF16) {
+      return StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")");
+    }
+    return element;
+  }
+
+  // for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } for i8 A and B. Returns whether
+  // `s` is such a loop.
+  absl::StatusOr<bool> EmitDotOfFour(Stmt s) {
+    if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4) ||
+        !s.body().Is(StmtKind::kStore)) {
+      return false;
+    }
+    const Stmt store = s.body();
+    const ir::Buffer sum = store.buffer();
+    const Expr value = store.value();
+    if (sum->type != Type::kI32 || !value.Is(ExprKind::kAdd)) return false;
+    for (Expr index : store.indices()) {
+      if (ir::UsesVar(index, s.var())) return false;
+    }
+    const auto is_sum = [&](Expr e) {
+      return e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == sum &&
+             std::equal(e.operands().begin(), e.operands().end(), store.indices().begin());
+    };
+    const int place = is_sum(value.operand(0)) ? 0 : 1;
+    const Expr product = value.operand(1 - place);
+    if (!is_sum(value.operand(place)) || !product.Is(ExprKind::kMul)) return false;
+    std::array<std::vector<Expr>, 2> first;
+    std::array<ir::Buffer, 2> factors;
+    for (int i = 0; i < 2; ++i) {
+      const Expr cast = product.operand(i);
+      if (!cast.Is(ExprKind::kCast) || !cast.operand(0).Is(ExprKind::kLoad) ||
+          cast.operand(0).type() != Type::kI8) {
+        return false;
+      }
+      const Expr load = cast.operand(0);
+      factors[i] = ir::Buffer(load.buffer());
+      if (!IsWide(factors[i], load.operands(), Dropped(factors[i]), s.var(), 4, &first[i])) {
+        return false;
+      }
+    }
+    ScopedNames scope(this);
+    std::vector<Expr> all(store.indices().begin(), store.indices().end());
+    for (const std::vector<Expr>& indices : first) {
+      all.insert(all.end(), indices.begin(), indices.end());
+    }
+    CountUses(all);
+    ASSIGN_OR_RETURN(const std::string element, Element(sum, store.indices()));
+    ASSIGN_OR_RETURN(const std::string a, As("int32_t", true, factors[0], first[0]));
+    ASSIGN_OR_RETURN(const std::string b, As("int32_t", true, factors[1], first[1]));
+    Line(StrCat(element, " = __dp4a(", a, ", ", b, ", ", element, ");"));
+    return true;
+  }
+
+  const Kernel& kernel_;
+  const std::string name_;
+  int barriers_ = 0;
+  bool in_region_ = false;
+  // Which of threadIdx.x, .y, .z have a loop around.
+  std::array<bool, 3> bound_ = {false, false, false};
+  absl::flat_hash_map<Stmt, bool> has_thread_loop_;
+};
+
+}  // namespace
+
+absl::StatusOr<CudaModule> EmitCuda(absl::Span<const ir::Function> functions) {
+  CudaModule module;
+  std::string body;
+  absl::flat_hash_set<std::string> names;
+  for (const ir::Function& function : functions) {
+    RETURN_IF_ERROR(ir::Verify(function));
+    CudaFunction& made = module.functions.emplace_back();
+    made.name = CName(function.name);
+    made.context = function.context;
+    if (!names.insert(made.name).second) {
+      return InvalidInput("two functions of this file would be called '", made.name, "'");
+    }
+    ASSIGN_OR_RETURN(const KernelPlan plan, PlanKernels(function));
+    for (const ir::Param& param : function.params) made.values.push_back({param, false});
+    for (ir::Buffer buffer : plan.workspaces) {
+      made.values.push_back(
+          {{.var = {}, .buffer = buffer, .access = ir::Access::kInOut, .scope = ""}, true});
+    }
+    // The first line of the IR's text says what the parameters are.
+    ir::Function header = function;
+    header.body = function.context->Nop();
+    const std::string printed = ir::Print(header);
+    const size_t at = printed.find("func ");
+    std::string first = printed.substr(at, printed.find('\n', at) - at);
+    if (first.ends_with(" {")) first.resize(first.size() - 2);
+    StrAppend(&body, "\n// ", first, "\n");
+    for (size_t i = 0; i < plan.kernels.size(); ++i) {
+      const Kernel& kernel = plan.kernels[i];
+      CudaKernel& row = made.kernels.emplace_back();
+      row.name = StrCat(made.name, "_kernel", plan.kernels.size() > 1 ? StrCat(i) : "");
+      row.grid = kernel.grid;
+      row.block = kernel.block;
+      row.shared_bytes = kernel.shared_bytes;
+      for (const ir::Param& param : kernel.function.params) {
+        const auto same = [&](const CudaValue& value) {
+          return value.param.buffer == param.buffer && value.param.var == param.var;
+        };
+        const auto it = std::find_if(made.values.begin(), made.values.end(), same);
+        POLYNAO_CHECK(it != made.values.end()) << param.name();
+        row.arguments.push_back(static_cast<int>(it - made.values.begin()));
+      }
+      KernelEmitter emitter(kernel, row.name);
+      ASSIGN_OR_RETURN(const std::string text, emitter.Emit());
+      row.barriers = emitter.barriers();
+      StrAppend(&body, i > 0 ? "\n" : "", text);
+    }
+  }
+  module.source = StrCat(CudaPrelude(body), body);
+  return module;
+}
+
+absl::StatusOr<CudaModule> EmitCuda(const ir::Function& function) {
+  return EmitCuda(absl::Span<const ir::Function>(&function, 1));
+}
+
+}  // namespace polynao::codegen

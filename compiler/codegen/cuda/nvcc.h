@@ -1,0 +1,50 @@
+// The CUDA Toolkit's compiler, where there is one: machine code and what can be read off it.
+#ifndef COMPILER_CODEGEN_CUDA_NVCC_H_
+#define COMPILER_CODEGEN_CUDA_NVCC_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace polynao::codegen {
+
+// The path of nvcc: on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin. NotFound if there is none.
+absl::StatusOr<std::string> FindNvcc();
+
+// Counts of instructions by kind: "ld.global", "fma.f32", "mul.lo.s32", "bra", ... without what
+// says how (".nc", ".v4", ".rn"), and "all".
+using InstructionCounts = std::map<std::string, int64_t>;
+
+struct CompiledKernel {
+  std::string name;
+  // As ptxas -v has it.
+  int64_t registers = 0;
+  int64_t stack_bytes = 0;
+  int64_t spill_bytes = 0;  // stored and loaded
+  int64_t shared_bytes = 0;
+  InstructionCounts ptx;
+  // Empty where there is no cuobjdump beside nvcc or on PATH.
+  InstructionCounts sass;
+};
+
+struct CudaBinary {
+  std::string ptx;
+  std::string cubin;
+  std::vector<CompiledKernel> kernels;  // by name
+};
+
+// Compiles a CUDA file for `arch` ("sm_90"). Errors: no nvcc; the compiler's messages.
+absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::string_view arch);
+
+// The instructions of the kernel `name` in PTX (each .entry) and in SASS (cuobjdump -sass). Static: a
+// loop's body counts once.
+InstructionCounts CountPtx(std::string_view ptx, std::string_view name);
+InstructionCounts CountSass(std::string_view sass, std::string_view name);
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_CUDA_NVCC_H_

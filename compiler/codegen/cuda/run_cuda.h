@@ -1,0 +1,53 @@
+// Runs generated CUDA on the CPU by the shim: what tests and `nao run --target=cuda` do.
+#ifndef COMPILER_CODEGEN_CUDA_RUN_CUDA_H_
+#define COMPILER_CODEGEN_CUDA_RUN_CUDA_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/codegen/arguments.h"
+#include "compiler/codegen/c/c_compiler.h"
+#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::codegen {
+
+// The text of the shim (shim.h), which stands in front of a CUDA file to make it C++.
+std::string ShimText();
+
+// Kernels compiled by the machine's C compiler behind the shim and loaded into this process. Kernels
+// run one at a time, whoever asks, on one CPU; floats round as in the interpreter.
+class ShimmedCuda {
+ public:
+  // Emits `functions` as one CUDA file and compiles it. Errors: those of EmitCuda, no compiler, or
+  // the compiler's own messages.
+  static absl::StatusOr<std::unique_ptr<ShimmedCuda>> Create(
+      absl::Span<const ir::Function> functions, int optimization_level = 1);
+
+  // Runs the kernels of function number `index`. `order` says how threads take turns between barriers
+  // (0: by number, 1: backwards, others: drawn from it). Errors: arguments that do not fit
+  // (LayOutArguments), a barrier that not all threads reach.
+  absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments,
+                   uint64_t order = 0) const;
+
+  const CudaModule& module() const { return module_; }
+
+ private:
+  ShimmedCuda() = default;
+  std::vector<ir::Function> functions_;
+  CudaModule module_;
+  std::vector<RawEntry> entries_;
+  std::unique_ptr<LoadedCode> code_;
+  void (*set_order_)(uint64_t) = nullptr;
+  const char* (*message_)() = nullptr;
+};
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_CUDA_RUN_CUDA_H_

@@ -1,0 +1,27 @@
+// Gives a GPU's threads the iterations of parallel loops.
+#ifndef COMPILER_PASSES_BIND_PARALLEL_H_
+#define COMPILER_PASSES_BIND_PARALLEL_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao {
+
+//   parallel (i, 3, 1000) { A[i] = .. }   -->
+//     thread (blockIdx.x, 32) {
+//       thread (threadIdx.x, 32) {
+//         if (blockIdx.x * 32 + threadIdx.x < 1000) {
+//           let i = blockIdx.x * 32 + threadIdx.x + 3
+//           A[i] = ..
+//         }
+//       }
+//     }
+//
+// For operators whose schedule knows of processors only: correct and parallel, not fast. Only loops of
+// constant bounds that stand in no other loop, and have no thread loops inside: those are scheduled
+// for a GPU already. Blocks have 32 threads, or 256 where there are enough of them.
+absl::StatusOr<bool> BindParallel(ir::Function& function);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_BIND_PARALLEL_H_
