@@ -7,28 +7,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
+#include "benchmarks/html.h"
 
 namespace polynao::benchmarks {
 namespace {
-
-constexpr char kStyle[] = R"css(
-body { font: 14px/1.45 system-ui, sans-serif; color: #1d2430; background: #fff; margin: 24px auto;
-  max-width: 1040px; padding: 0 16px; }
-h1 { font-size: 24px; margin: 0 0 4px; } h2 { font-size: 18px; margin: 32px 0 4px; }
-h3 { font-size: 15px; margin: 20px 0 4px; } p { margin: 4px 0 8px; color: #4a5464; }
-table { border-collapse: collapse; font-size: 12.5px; margin: 6px 0; }
-th, td { padding: 3px 9px; border-bottom: 1px solid #e3e7ec; text-align: left; }
-th { color: #4a5464; font-weight: 600; } td.n, th.n { text-align: right;
-  font-variant-numeric: tabular-nums; }
-.bad { color: #b3261e; font-weight: 600; } .good { color: #1f7a3d; } .off { color: #8a93a0; }
-svg { width: 100%; height: auto; } details { margin-top: 24px; }
-summary { cursor: pointer; font-size: 18px; font-weight: 600; }
-)css";
-
-std::string Escape(std::string_view text) {
-  return absl::StrReplaceAll(ToAbsl(text),
-                             {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
 
 std::string Color(const std::string& impl, size_t index) {
   if (impl == kCompiled) return "#2f6db3";
@@ -155,21 +137,6 @@ std::string ClassChart(const SuiteResult& result) {
     chart.series[2].values.push_back(c.figures.paper.geomean);
   }
   return BarChartSvg(chart);
-}
-
-std::string Cell(std::string_view text, bool number = false, std::string_view css = "") {
-  return StrCat("<td class=\"", number ? "n " : "", css, "\">", Escape(text), "</td>");
-}
-
-// Columns of numbers start at `first_number`; `text` may stand among them.
-std::string Heads(const std::vector<std::string>& names, size_t first_number,
-                  std::string_view text = "") {
-  std::string html = "<tr>";
-  for (size_t i = 0; i < names.size(); ++i) {
-    const bool number = i >= first_number && names[i] != text;
-    StrAppend(&html, number ? "<th class=\"n\">" : "<th>", Escape(names[i]), "</th>");
-  }
-  return html + "</tr>\n";
 }
 
 // Geometric mean and minimum, coloured by whether they reach the goal.
@@ -393,12 +360,8 @@ std::string BarChartSvg(const BarChart& chart) {
 }
 
 std::string PageHtml(const SuiteResult& result) {
-  std::string html = StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-      "<meta name=\"color-scheme\" content=\"light\">\n<title>",
-      Escape(result.suite.name), " on ", Escape(result.machine.name), "</title>\n<style>", kStyle,
-      "</style></head><body>\n<h1>", Escape(result.suite.name), " on ", Escape(result.machine.name),
-      "</h1>\n<p>", Escape(result.suite.doc), ".<br>");
+  std::string html = StrCat(PageHead(StrCat(result.suite.name, " on ", result.machine.name)), "<p>",
+                            Escape(result.suite.doc), ".<br>");
   absl::StrAppendFormat(&html, "Seed %d, %d jobs, %.1f s", result.seed, result.jobs,
                         result.wall_seconds);
   if (!result.filter.empty()) StrAppend(&html, ", only rows with ", Escape(result.filter));

@@ -3,10 +3,11 @@
 #include <bit>
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/shapes.h"
 
 namespace polynao::codegen {
@@ -43,7 +44,9 @@ absl::StatusOr<RawArguments> LayOutArguments(const ir::Function& function,
   }
   ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, values));
   RawArguments raw;
-  absl::flat_hash_set<const ir::Tensor*> seen;
+  const ir::Aliases aliases(function);
+  // The parameter that each tensor was given for first.
+  absl::flat_hash_map<const ir::Tensor*, ir::Buffer> seen;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const ir::Param& param = function.params[i];
     const Argument& argument = arguments[i];
@@ -68,7 +71,9 @@ absl::StatusOr<RawArguments> LayOutArguments(const ir::Function& function,
                           TypeName(param.buffer->type), " and shape ", ShapeText(shape), ", got ",
                           TypeName(tensor->type), " ", ShapeText(tensor->shape));
     }
-    if (!seen.insert(tensor).second) {
+    const auto [it, added] = seen.try_emplace(tensor, param.buffer);
+    const auto group = aliases.Group(param.buffer);
+    if (!added && !(group && group == aliases.Group(it->second))) {
       return InvalidInput(Place(function, param),
                           ": the same tensor is given for another parameter, and buffers must not "
                           "alias");

@@ -26,7 +26,7 @@ struct RawArguments {
 // Lays `arguments`, one per parameter, out for a raw entry; scalars are wrapped or rounded to their
 // types. Errors name the parameter: a wrong number of arguments, a scalar where a tensor is needed
 // or the reverse, another element type, a shape that is not the parameter's extents, or one tensor
-// given for two parameters (buffers never alias).
+// given for two parameters, unless they may alias (compiler/ir/aliases.h).
 absl::StatusOr<RawArguments> LayOutArguments(const ir::Function& function,
                                              absl::Span<const ir::Argument> arguments);
 

@@ -68,6 +68,9 @@ TEST_F(ArgumentsTest, OneTensorForTwoParameters) {
   ASSERT_TRUE(f.ok()) << f.status();
   f_ = *std::move(f);
   EXPECT_THAT(Error({Argument::Of(&a_), Argument::Of(&a_)}), HasSubstr("must not alias"));
+  f = ir::ParseFunction("@may_alias(\"A\", \"B\") func f(A: f32[2, 3], B: f32[2, 3]) { }");
+  ASSERT_TRUE(f.ok()) << f.status();
+  EXPECT_TRUE(LayOutArguments(*f, {Argument::Of(&a_), Argument::Of(&a_)}).ok());
 }
 
 }  // namespace

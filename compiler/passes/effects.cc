@@ -1,7 +1,7 @@
 #include "compiler/passes/effects.h"
 
+#include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/check.h"
@@ -61,22 +61,7 @@ void BufferSet::Add(const BufferSet& other) {
 // ---- buffers ------------------------------------------------------------------------------------
 
 Effects::Effects(const ir::Function& function, const ir::Intrinsics* intrinsics)
-    : intrinsics_(intrinsics) {
-  for (const ir::Attribute& attribute : function.attributes) {
-    if (attribute.key != "may_alias") continue;
-    // All names of one attribute get one number; a name that stands in two joins both.
-    const size_t number = next_number_++;
-    for (const ir::AttributeValue& value : attribute.values) {
-      const auto* name = std::get_if<std::string>(&value);
-      if (name == nullptr) continue;
-      const auto [it, added] = number_of_name_.try_emplace(*name, number);
-      if (added) continue;
-      const size_t joined = it->second;
-      for (auto& [other, other_number] : number_of_name_) {
-        if (other_number == joined) other_number = number;
-      }
-    }
-  }
+    : intrinsics_(intrinsics), aliases_(function), next_number_(aliases_.group_count()) {
   for (const ir::Param& param : function.params) {
     if (param.buffer) parameters_.insert(param.buffer.node());
   }
@@ -85,9 +70,7 @@ Effects::Effects(const ir::Function& function, const ir::Intrinsics* intrinsics)
 size_t Effects::Number(Buffer buffer) const {
   const auto [it, added] = numbers_.try_emplace(buffer.node(), next_number_);
   if (!added) return it->second;
-  if (const auto alias = number_of_name_.find(buffer->name); alias != number_of_name_.end()) {
-    return it->second = alias->second;
-  }
+  if (const std::optional<size_t> group = aliases_.Group(buffer)) return it->second = *group;
   return next_number_++;
 }
 

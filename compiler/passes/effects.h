@@ -6,7 +6,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -14,6 +13,7 @@
 #include "absl/container/node_hash_map.h"
 #include "absl/types/span.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 
@@ -61,9 +61,7 @@ class BufferSet {
 // instruction without a known meaning reads and writes those; one that is given no address at all,
 // such as a barrier, may stand for what others do, and reads and writes everything.
 //
-// Aliases. Buffers do not overlap (ir.h), except those that the function's attribute
-// `@may_alias("A", "B", ...)` names: a store to one of these is a store to all of them. The
-// attribute may stand several times, and binds parameters and allocations alike.
+// Aliases. A store to a buffer that may overlap others (compiler/ir/aliases.h) is one to all of them.
 class Effects {
  public:
   // `intrinsics` knows the meanings of instructions; null knows none. Both must outlive this.
@@ -124,9 +122,9 @@ class Effects {
                        arith::Analyzer& facts);
 
   const ir::Intrinsics* const intrinsics_;
+  const ir::Aliases aliases_;
   mutable absl::flat_hash_map<const ir::BufferNode*, size_t> numbers_;
-  mutable size_t next_number_ = 0;
-  absl::flat_hash_map<std::string, size_t> number_of_name_;
+  mutable size_t next_number_;
   absl::flat_hash_set<const ir::BufferNode*> parameters_;
   // Node maps: answers are given out by reference.
   absl::node_hash_map<const ir::ExprNode*, ExprInfo> exprs_;

@@ -4,12 +4,16 @@
 #include <cstdio>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "base/status.h"
+#include "benchmarks/licm_page.h"
+#include "benchmarks/licm_result.h"
 #include "benchmarks/page.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
+#include "tools/driver/bench_licm.h"
 #include "tools/driver/bench_suite.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/files.h"
@@ -20,6 +24,9 @@ namespace {
 struct BenchFlags {
   std::string suite;
   BenchSettings settings;
+  // The hardware's threads, or 1 where times are taken.
+  std::optional<int> jobs;
+  double seconds = LicmBenchSettings().seconds_per_case;
   std::string json;
   std::string html;
 };
@@ -37,7 +44,41 @@ void PrintProgress(int done, int total, const benchmarks::Row& row) {
   }
 }
 
+void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
+  if (!row.error.empty()) {
+    std::fprintf(stderr, "[%d/%d] %s: FAILED: %s\n", done, total, row.Name().c_str(),
+                 row.error.c_str());
+    return;
+  }
+  std::fprintf(stderr, "[%d/%d] %s: %.1f us, %.3f times as fast%s%s\n", done, total,
+               row.Name().c_str(), row.optimized_ns / 1e3, row.speedup,
+               row.same_code ? ", same code" : "", row.values_agree ? "" : ", VALUES DIFFER");
+}
+
+absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
+  if (!flags.settings.without.empty() || !flags.settings.overrides.empty()) {
+    return InvalidInput("bench ", kLicmSuite,
+                        " runs on the CPU: expected no --without and no --set");
+  }
+  LicmBenchSettings settings;
+  settings.seed = flags.settings.seed;
+  settings.jobs = flags.jobs.value_or(1);
+  settings.filter = flags.settings.filter;
+  settings.seconds_per_case = flags.seconds;
+  if (isatty(STDERR_FILENO) != 0) settings.on_row = PrintLicmProgress;
+  ASSIGN_OR_RETURN(const benchmarks::LicmResult result, RunLicmSuite(settings));
+  if (!flags.json.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
+  }
+  if (!flags.html.empty()) RETURN_IF_ERROR(WriteFile(flags.html, benchmarks::PageHtml(result)));
+  std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
+  return result.ok();
+}
+
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
+  if (flags.suite == kLicmSuite) return BenchLicm(flags);
+  flags.settings.jobs =
+      flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(flags.suite));
   if (isatty(STDERR_FILENO) != 0) flags.settings.on_row = PrintProgress;
   ASSIGN_OR_RETURN(benchmarks::SuiteResult result, RunSuite(*suite, flags.settings));
@@ -59,13 +100,15 @@ absl::StatusOr<bool> Bench(BenchFlags& flags) {
 
 void AddBenchCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<BenchFlags>();
-  flags->settings.jobs = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   CLI::App* command =
       app.add_subcommand("bench", "run a suite: compiled programs against hand-written ones");
   command->add_option("SUITE", flags->suite, "a suite (nao list suites)")->required();
   command->add_option("--filter", flags->settings.filter,
                       "only rows with this text or regular expression in class/op/shape/impl");
-  command->add_option("--jobs", flags->settings.jobs, "rows at a time")->capture_default_str();
+  command->add_option("--jobs", flags->jobs,
+                      "rows at a time (default: the hardware's threads; licm511: 1)");
+  command->add_option("--seconds", flags->seconds, "licm511: how long each case is run")
+      ->capture_default_str();
   command
       ->add_option("--without", flags->settings.without,
                    "also compile without these passes: partition,tensorize (may be repeated)")

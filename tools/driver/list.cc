@@ -11,6 +11,7 @@
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
 #include "simulator/configs/configs_text.h"
+#include "tools/driver/bench_licm.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -65,6 +66,7 @@ absl::Status List(const std::string& what) {
     }
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
+    Row(kLicmSuite, kLicmSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
@@ -52,12 +53,14 @@ class CFunctionEmitter : public FunctionEmitter {
     // Few parameters stand on one line, many on one line each.
     const std::string_view separator = function_.params.size() > 3 ? ",\n    " : ", ";
     std::string parameters;
+    const ir::Aliases aliases(function_);
     for (const ir::Param& param : function_.params) {
       StrAppend(&parameters, parameters.empty() ? "" : separator);
       if (param.buffer) {
         const std::string name = Bind(param.buffer.node(), param.buffer->name);
         StrAppend(&parameters, stored_.contains(param.buffer.node()) ? "" : "const ",
-                  MemoryType(param.buffer->type), " *restrict ", name);
+                  MemoryType(param.buffer->type),
+                  aliases.Group(param.buffer) ? " *" : " *restrict ", name);
       } else {
         StrAppend(&parameters, ValueType(param.var.type()), " ",
                   Bind(param.var.node(), param.name()));

@@ -12,6 +12,7 @@
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/codegen/cuda/lanes.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
@@ -50,12 +51,14 @@ class KernelEmitter : public FunctionEmitter {
   absl::StatusOr<std::string> Emit() {
     CollectUses();
     std::string parameters;
+    const ir::Aliases aliases(function_);
     for (const ir::Param& param : function_.params) {
       StrAppend(&parameters, parameters.empty() ? "" : ", ");
       if (param.buffer) {
         const std::string name = Bind(param.buffer.node(), param.buffer->name);
         StrAppend(&parameters, stored_.contains(param.buffer.node()) ? "" : "const ",
-                  MemoryType(param.buffer->type), "* __restrict__ ", name);
+                  MemoryType(param.buffer->type),
+                  aliases.Group(param.buffer) ? "* " : "* __restrict__ ", name);
       } else {
         StrAppend(&parameters, ValueType(param.var.type()), " ",
                   Bind(param.var.node(), param.name()));

@@ -160,6 +160,18 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
   EXPECT_THAT(*text, Not(HasSubstr("x float>")));
 }
 
+// One tensor for two parameters that may alias: each element needs the one before.
+TEST(LlvmTest, DeclaredAliases) {
+  const ir::Function f = Parse(R"(
+      @may_alias("A", "B")
+      func f(A: i32[64] in, B: i32[64]) { for (i, 0, 63) { B[i + 1] = A[i] + 1 } })");
+  auto compiled = Compile(f);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor tensor(Type::kI32, {64});
+  ASSERT_TRUE((*compiled)->Run({Argument::Of(&tensor), Argument::Of(&tensor)}).ok());
+  for (int i = 0; i < 64; ++i) ASSERT_EQ(tensor.Int(i), i);
+}
+
 TEST(LlvmTest, Outputs) {
   const ir::Function f = Parse("func f(A: f32[4] out) { for (i, 0, 4) { A[i] = 1.0 } }");
   const ir::Module module{f.context, {f}};

@@ -20,6 +20,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
@@ -78,6 +79,7 @@ class Emitter {
   Emitter(const ir::Function& function, const EmitOptions& options, llvm::Module* module,
           std::vector<std::string>* failures)
       : function_(function),
+        aliases_(function),
         options_(options),
         module_(*module),
         context_(module->getContext()),
@@ -105,7 +107,7 @@ class Emitter {
       llvm::Argument* argument = function_value_->getArg(i);
       argument->setName(std::string(param.name()));
       if (param.buffer) {
-        argument->addAttr(llvm::Attribute::NoAlias);
+        if (!aliases_.Group(param.buffer)) argument->addAttr(llvm::Attribute::NoAlias);
         argument->addAttr(llvm::Attribute::NoCapture);
         buffers_[param.buffer].base = argument;
         continue;
@@ -155,7 +157,7 @@ class Emitter {
     llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain(function_.name);
     std::vector<std::pair<Buffer, llvm::MDNode*>> scopes;
     auto add = [&](Buffer buffer) {
-      if (scopes.size() < kMaxAliasScopes) {
+      if (scopes.size() < kMaxAliasScopes && !aliases_.Group(buffer)) {
         scopes.emplace_back(buffer, metadata.createAnonymousAliasScope(domain, buffer->name));
       }
     };
@@ -1044,6 +1046,7 @@ class Emitter {
   }
 
   const ir::Function& function_;
+  const ir::Aliases aliases_;
   const EmitOptions& options_;
   llvm::Module& module_;
   llvm::LLVMContext& context_;

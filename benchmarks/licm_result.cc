@@ -1,0 +1,284 @@
+#include "benchmarks/licm_result.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_format.h"
+#include "base/text.h"
+
+namespace polynao::benchmarks {
+
+std::string LicmRow::Name() const { return StrCat(op, "/", id); }
+
+double LicmRow::passes_ms() const {
+  double sum = 0;
+  for (const auto& [pass, ms] : pass_ms) sum += ms;
+  return sum;
+}
+
+Verdict VerdictOf(double speedup) {
+  if (speedup > 1 + kBand) return Verdict::kImproved;
+  return speedup < 1 - kBand ? Verdict::kWorse : Verdict::kUnchanged;
+}
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kImproved:
+      return "improved";
+    case Verdict::kUnchanged:
+      return "unchanged";
+    case Verdict::kWorse:
+      return "worse";
+  }
+  return "";
+}
+
+namespace {
+
+double PerElement(const LicmRow& row, int64_t count) {
+  return static_cast<double>(count) /
+         static_cast<double>(std::max<int64_t>(1, row.output_elements));
+}
+
+double Quotient(double after, double before) { return before == 0 ? 1 : after / before; }
+
+LicmOperator SummarizeOperator(const std::string& op, const std::vector<const LicmRow*>& rows) {
+  LicmOperator result{.op = op};
+  double speedups = 0, baseline = 0, optimized = 0;
+  double int_ops[2] = {}, branches[2] = {};
+  for (const LicmRow* row : rows) {
+    ++result.cases;
+    if (!row->error.empty()) continue;
+    int_ops[0] += PerElement(*row, row->baseline_counts.int_ops());
+    int_ops[1] += PerElement(*row, row->optimized_counts.int_ops());
+    branches[0] += PerElement(*row, row->baseline_counts.branches);
+    branches[1] += PerElement(*row, row->optimized_counts.branches);
+    if (!row->effective()) continue;
+    if (result.effective++ == 0) {
+      result.best = result.worst = row->speedup;
+      result.worst_id = row->id;
+    }
+    speedups += row->speedup;
+    baseline += row->baseline_ns;
+    optimized += row->optimized_ns;
+    result.best = std::max(result.best, row->speedup);
+    if (row->speedup < result.worst) {
+      result.worst = row->speedup;
+      result.worst_id = row->id;
+    }
+  }
+  if (result.effective > 0) {
+    result.average = speedups / result.effective;
+    result.total = baseline / optimized;
+  }
+  result.int_ops = Quotient(int_ops[1], int_ops[0]);
+  result.branches = Quotient(branches[1], branches[0]);
+  return result;
+}
+
+}  // namespace
+
+LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
+  LicmSummary summary;
+  std::vector<std::pair<std::string, std::vector<const LicmRow*>>> by_operator;
+  double speedups = 0, baseline = 0, optimized = 0;
+  for (const LicmRow& row : rows) {
+    ++summary.cases;
+    const auto found = std::find_if(by_operator.begin(), by_operator.end(),
+                                    [&](const auto& entry) { return entry.first == row.op; });
+    if (found == by_operator.end()) {
+      by_operator.push_back({row.op, {&row}});
+    } else {
+      found->second.push_back(&row);
+    }
+    if (!row.error.empty()) {
+      ++summary.failed;
+      continue;
+    }
+    ++summary.measured;
+    summary.differ += !row.values_agree;
+    if (row.passes_ms() > summary.most_passes_ms) {
+      summary.most_passes_ms = row.passes_ms();
+      summary.most_passes_case = row.Name();
+    }
+    summary.same_code += row.same_code;
+    if (!row.effective()) {
+      summary.too_short += !row.same_code;
+      continue;
+    }
+    if (summary.effective++ == 0 || row.speedup < summary.worst) {
+      summary.worst = row.speedup;
+      summary.worst_case = row.Name();
+    }
+    speedups += row.speedup;
+    baseline += row.baseline_ns;
+    optimized += row.optimized_ns;
+    const Verdict verdict = VerdictOf(row.speedup);
+    summary.improved_cases += verdict == Verdict::kImproved;
+    summary.unchanged_cases += verdict == Verdict::kUnchanged;
+    summary.worse_cases += verdict == Verdict::kWorse;
+  }
+  if (summary.effective > 0) {
+    summary.average = speedups / summary.effective;
+    summary.total = baseline / optimized;
+  }
+  for (const auto& [op, its_rows] : by_operator) {
+    LicmOperator entry = SummarizeOperator(op, its_rows);
+    if (entry.effective > 0) {
+      ++summary.effective_operators;
+      const Verdict verdict = VerdictOf(entry.average);
+      summary.improved += verdict == Verdict::kImproved;
+      summary.unchanged += verdict == Verdict::kUnchanged;
+      summary.worse += verdict == Verdict::kWorse;
+    }
+    summary.operators.push_back(std::move(entry));
+  }
+  return summary;
+}
+
+nlohmann::ordered_json ToJson(const LicmResult& result) {
+  using Json = nlohmann::ordered_json;
+  const auto counts = [](const ir::Counts& c) {
+    Json json = Json::object();
+    for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
+    return json;
+  };
+  Json rows = Json::array();
+  for (const LicmRow& row : result.rows) {
+    Json json = {{"case", row.Name()},
+                 {"op", row.op},
+                 {"id", row.id},
+                 {"shape", row.shape},
+                 {"functions", row.functions}};
+    if (!row.error.empty()) {
+      json["ok"] = false;
+      json["error"] = row.error;
+      rows.push_back(std::move(json));
+      continue;
+    }
+    json["ok"] = row.values_agree;
+    json["error"] = nullptr;
+    json["effective"] = row.effective();
+    json["same_code"] = row.same_code;
+    json["baseline_ns"] = row.baseline_ns;
+    json["optimized_ns"] = row.optimized_ns;
+    json["speedup"] = row.speedup;
+    json["samples"] = row.samples;
+    json["output_elements"] = row.output_elements;
+    json["baseline_counts"] = counts(row.baseline_counts);
+    json["optimized_counts"] = counts(row.optimized_counts);
+    json["exact_counts"] = row.exact_counts;
+    json["nodes"] = row.nodes;
+    Json passes = Json::object();
+    for (const auto& [pass, ms] : row.pass_ms) passes[pass] = ms;
+    json["pass_ms"] = passes;
+    rows.push_back(std::move(json));
+  }
+  const LicmSummary& s = result.summary;
+  Json operators = Json::array();
+  for (const LicmOperator& op : s.operators) {
+    operators.push_back(
+        {{"op", op.op},
+         {"cases", op.cases},
+         {"effective", op.effective},
+         {"verdict", op.effective == 0 ? std::string("no effective case")
+                                       : std::string(VerdictName(VerdictOf(op.average)))},
+         {"average", op.average},
+         {"total", op.total},
+         {"best", op.best},
+         {"worst", op.worst},
+         {"worst_id", op.worst_id},
+         {"int_ops", op.int_ops},
+         {"branches", op.branches}});
+  }
+  const Json summary = {{"cases", s.cases},
+                        {"measured", s.measured},
+                        {"failed", s.failed},
+                        {"differ", s.differ},
+                        {"same_code", s.same_code},
+                        {"too_short", s.too_short},
+                        {"effective", s.effective},
+                        {"effective_operators", s.effective_operators},
+                        {"improved", s.improved},
+                        {"unchanged", s.unchanged},
+                        {"worse", s.worse},
+                        {"improved_cases", s.improved_cases},
+                        {"unchanged_cases", s.unchanged_cases},
+                        {"worse_cases", s.worse_cases},
+                        {"average", s.average},
+                        {"total", s.total},
+                        {"worst", s.worst},
+                        {"worst_case", s.worst_case},
+                        {"most_passes_ms", s.most_passes_ms},
+                        {"most_passes_case", s.most_passes_case},
+                        {"operators", operators}};
+  return {{"suite", "licm511"},      {"machine", result.machine},
+          {"date", result.date},     {"commit", result.commit},
+          {"filter", result.filter}, {"wall_seconds", result.wall_seconds},
+          {"ok", result.ok()},       {"rows", rows},
+          {"summary", summary}};
+}
+
+std::string RowsText(const LicmResult& result) {
+  std::string text = absl::StrFormat("%-34s %11s %11s %8s %9s %9s %8s  %s\n", "case", "baseline us",
+                                     "optimized", "speed-up", "int ops", "branches", "ms", "");
+  for (const LicmRow& row : result.rows) {
+    if (!row.error.empty()) {
+      absl::StrAppendFormat(&text, "%-34s FAILED: %s\n", row.Name(), row.error);
+      continue;
+    }
+    const std::string note = !row.values_agree ? "VALUES DIFFER"
+                             : row.same_code   ? "same code"
+                             : row.effective() ? ""
+                                               : "under 50 us";
+    absl::StrAppendFormat(&text, "%-34s %11.1f %11.1f %8.3f %9.3f %9.3f %8.2f  %s\n", row.Name(),
+                          row.baseline_ns / 1e3, row.optimized_ns / 1e3, row.speedup,
+                          Quotient(static_cast<double>(row.optimized_counts.int_ops()),
+                                   static_cast<double>(row.baseline_counts.int_ops())),
+                          Quotient(static_cast<double>(row.optimized_counts.branches),
+                                   static_cast<double>(row.baseline_counts.branches)),
+                          row.passes_ms(), note);
+  }
+  return text;
+}
+
+std::string SummaryText(const LicmResult& result) {
+  const LicmSummary& s = result.summary;
+  std::string text =
+      absl::StrFormat("%-28s %5s %5s %8s %8s %8s %8s %9s %9s\n", "operator", "cases", "eff.",
+                      "average", "total", "best", "worst", "int ops", "branches");
+  for (const LicmOperator& op : s.operators) {
+    absl::StrAppendFormat(&text, "%-28s %5d %5d", op.op, op.cases, op.effective);
+    if (op.effective > 0) {
+      absl::StrAppendFormat(&text, " %8.3f %8.3f %8.3f %8.3f", op.average, op.total, op.best,
+                            op.worst);
+    } else {
+      absl::StrAppendFormat(&text, " %8s %8s %8s %8s", "-", "-", "-", "-");
+    }
+    absl::StrAppendFormat(&text, " %9.3f %9.3f  %s\n", op.int_ops, op.branches,
+                          op.effective > 0 ? std::string(VerdictName(VerdictOf(op.average))) : "");
+  }
+  absl::StrAppendFormat(
+      &text,
+      "\n%d cases: %d measured, %d failed, %d with other values. Effective: %d (%d have the same "
+      "code, %d take less than %.0f us).\n",
+      s.cases, s.measured, s.failed, s.differ, s.effective, s.same_code, s.too_short,
+      kEffectiveNs / 1e3);
+  const auto share = [&](int count) {
+    return s.effective_operators == 0 ? 0 : 100.0 * count / s.effective_operators;
+  };
+  absl::StrAppendFormat(&text,
+                        "Of %d effective operators %d improved (%.1f %%), %d unchanged (%.1f %%), "
+                        "%d worse (%.1f %%); "
+                        "of the cases %d, %d, %d.\n",
+                        s.effective_operators, s.improved, share(s.improved), s.unchanged,
+                        share(s.unchanged), s.worse, share(s.worse), s.improved_cases,
+                        s.unchanged_cases, s.worse_cases);
+  absl::StrAppendFormat(
+      &text, "Average speed-up %.3f, of the total time %.3f, worst case %.3f%s.\n", s.average,
+      s.total, s.worst, s.worst_case.empty() ? "" : " (" + s.worst_case + ")");
+  absl::StrAppendFormat(&text, "The four passes take at most %.2f ms%s.\n", s.most_passes_ms,
+                        s.most_passes_case.empty() ? "" : " (" + s.most_passes_case + ")");
+  return text;
+}
+
+}  // namespace polynao::benchmarks

@@ -1,0 +1,115 @@
+// What the suite licm511 gives: for each case of the TOPI table the program without and with
+// normalize, licm, hoist_if and cse, and what follows from them.
+#ifndef BENCHMARKS_LICM_RESULT_H_
+#define BENCHMARKS_LICM_RESULT_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler/ir/interpreter.h"
+#include "nlohmann/json.hpp"
+
+namespace polynao::benchmarks {
+
+// The passes that the suite measures, in the order of the pipeline.
+inline constexpr const char* kLicmPasses[] = {"normalize", "licm", "hoist_if", "cse"};
+
+// After "Loop invariant code motion" (the experiments): a case is effective if the two programs
+// differ as machine code and the baseline takes at least this long.
+inline constexpr double kEffectiveNs = 50e3;
+// A speed-up within 1 +- this counts as unchanged.
+inline constexpr double kBand = 0.01;
+
+struct LicmRow {
+  std::string op;
+  int id = 0;
+  std::string shape;          // of the case's first function
+  int functions = 1;          // programs of the case; times and counts are their sums
+  std::string error;          // if not empty, nothing below is set
+  bool values_agree = false;  // outputs of both programs, bit for bit
+  bool same_code = false;     // both are the same machine code
+
+  // Medians of several runs, taken in turn, and the median of the quotients of neighbours.
+  double baseline_ns = 0;
+  double optimized_ns = 0;
+  double speedup = 1;
+  int samples = 0;
+
+  // What the interpreter would count (compiler/ir/static_counts.h).
+  ir::Counts baseline_counts;
+  ir::Counts optimized_counts;
+  bool exact_counts = true;
+  int64_t output_elements = 0;
+
+  int64_t nodes = 0;                                    // of the function that the four passes get
+  std::vector<std::pair<std::string, double>> pass_ms;  // of the four passes
+
+  std::string Name() const;  // "conv2d_nchw/12": what --filter looks at
+  bool effective() const { return error.empty() && !same_code && baseline_ns >= kEffectiveNs; }
+  double passes_ms() const;  // all four together
+};
+
+enum class Verdict { kImproved, kUnchanged, kWorse };
+Verdict VerdictOf(double speedup);
+std::string_view VerdictName(Verdict verdict);
+
+// Effective cases of one operator; counts are those of all its cases.
+struct LicmOperator {
+  std::string op;
+  int cases = 0;
+  int effective = 0;
+  double average = 1;  // the mean of the speed-ups
+  double total = 1;    // all baselines' time / all optimized ones'
+  double best = 1;
+  double worst = 1;
+  int worst_id = 0;
+  // After / before, of counts per output element summed over the cases.
+  double int_ops = 1;
+  double branches = 1;
+};
+
+struct LicmSummary {
+  int cases = 0;
+  int measured = 0;
+  int failed = 0;
+  int differ = 0;  // values
+  int same_code = 0;
+  int too_short = 0;  // of those with other code
+  int effective = 0;
+  std::vector<LicmOperator> operators;  // in the order of the table
+  int effective_operators = 0;
+  int improved = 0, unchanged = 0, worse = 0;                    // operators, by average
+  int improved_cases = 0, unchanged_cases = 0, worse_cases = 0;  // effective ones
+  double average = 1;  // the mean of all effective cases' speed-ups
+  double total = 1;    // of all effective cases
+  double worst = 1;    // the slowest-down case
+  std::string worst_case;
+  double most_passes_ms = 0;  // the longest compile time of the four passes
+  std::string most_passes_case;
+};
+
+struct LicmResult {
+  std::string machine;  // "Intel(R) Xeon(R) Processor, LLVM 19, 1 thread"
+  std::string date;     // ISO 8601
+  std::string commit;   // of the repository, if it is known
+  std::string filter;
+  double wall_seconds = 0;
+  std::vector<LicmRow> rows;
+  LicmSummary summary;
+
+  bool ok() const { return summary.measured > 0 && summary.failed == 0 && summary.differ == 0; }
+};
+
+LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows);
+
+// {suite, machine, date, commit, filter, wall_seconds, ok, rows, summary}: docs/benchmarks.md.
+nlohmann::ordered_json ToJson(const LicmResult& result);
+// Rows and summary as text for a terminal.
+std::string RowsText(const LicmResult& result);
+std::string SummaryText(const LicmResult& result);
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_LICM_RESULT_H_
