@@ -168,6 +168,10 @@ absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
   if (target.name == "cpu" || target.name == "c") {
     auto [run, element] = s[y].Split(s[y].axis(0), int64_t{1} << 14);
     s[y].Parallel(run).Vectorize(element);
+  } else if (target.name == "cuda") {
+    auto [group, element] = s[y].Split(s[y].axis(0), 4);
+    auto [block, thread] = s[y].Split(group, 256);
+    s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x").Vectorize(element);
   }
   return Lower(s);
 }
