@@ -28,14 +28,16 @@ int64_t ElementCount(const Shape& shape) {
 
 Expr Identity(Reducer reducer, Context& context, Type type) {
   const bool is_float = ir::IsFloat(type);
-  const bool is_min = reducer == Reducer::kMin;
+  const bool is_min = reducer == Reducer::kMin || reducer == Reducer::kArgMin;
   switch (reducer) {
     case Reducer::kSum:
       return context.Const(type, 0);
     case Reducer::kProd:
       return context.Const(type, 1);
     case Reducer::kMin:
-    case Reducer::kMax: {
+    case Reducer::kMax:
+    case Reducer::kArgMin:
+    case Reducer::kArgMax: {
       if (is_float) {
         const double infinity = std::numeric_limits<double>::infinity();
         return context.Float(type, is_min ? infinity : -infinity);
@@ -56,12 +58,22 @@ Expr Combine(Reducer reducer, Expr accumulated, Expr value) {
       return accumulated + value;
     case Reducer::kProd:
       return accumulated * value;
+    // Of truths: whether all, whether any is true.
     case Reducer::kMin:
-      return ir::Min(accumulated, value);
+      return value.type() == Type::kI1 ? ir::And(accumulated, value) : ir::Min(accumulated, value);
     case Reducer::kMax:
-      return ir::Max(accumulated, value);
+      return value.type() == Type::kI1 ? ir::Or(accumulated, value) : ir::Max(accumulated, value);
+    case Reducer::kArgMin:
+    case Reducer::kArgMax:
+      break;
   }
   POLYNAO_UNREACHABLE(static_cast<int>(reducer));
+}
+
+Expr TakesOver(Reducer reducer, Expr old_index, Expr old_value, Expr index, Expr value) {
+  POLYNAO_CHECK(IsArgReducer(reducer)) << static_cast<int>(reducer);
+  const Expr better = reducer == Reducer::kArgMin ? value < old_value : old_value < value;
+  return ir::Or(better, ir::And(ir::Eq(value, old_value), index < old_index));
 }
 
 Expr Select(Expr condition, Expr then_value, Expr else_value) {
@@ -226,6 +238,12 @@ std::vector<Tensor> Graph::Define(std::string_view name, const Shape& shape, con
     if (!known.insert(axis).second) {
       state_->Fail(StrCat("compute ", name, " reduces twice over axis ", axis.name()));
     }
+  }
+  if (first.reducer && IsArgReducer(*first.reducer) &&
+      (bodies.size() != 2 || bodies[1].reducer != first.reducer ||
+       !ir::IsInt(first.value.type()))) {
+    state_->Fail(StrCat("compute ", name,
+                        " reduces to an index: expected two results, an integer and a value"));
   }
   std::vector<Type> types;
   for (const Body& body : bodies) {

@@ -50,13 +50,20 @@ struct ReduceAxis : Expr {
   int64_t extent = 0;
 };
 
-enum class Reducer : uint8_t { kSum, kProd, kMin, kMax };
+// kArgMin and kArgMax reduce two results together: an index (the first) goes with the smallest or
+// largest value (the second); of equal values the one with the smallest index counts.
+enum class Reducer : uint8_t { kSum, kProd, kMin, kMax, kArgMin, kArgMax };
+inline bool IsArgReducer(Reducer reducer) {
+  return reducer == Reducer::kArgMin || reducer == Reducer::kArgMax;
+}
 
 // The value that changes nothing: 0, 1, the largest and the smallest value of `type` (infinities
-// for floats).
+// for floats). Of kArgMin and kArgMax it is that of the value; an index starts as the largest one.
 Expr Identity(Reducer reducer, ir::Context& context, Type type);
-// `accumulated` with `value` taken in.
+// `accumulated` with `value` taken in; no kArgMin or kArgMax.
 Expr Combine(Reducer reducer, Expr accumulated, Expr value);
+// Whether the pair of `index` and `value` replaces the accumulated one; kArgMin or kArgMax.
+Expr TakesOver(Reducer reducer, Expr old_index, Expr old_value, Expr index, Expr value);
 
 // What one element of a compute is: an expression, or the reduction of an expression over axes,
 // accumulated in the expression's type (cast it to choose another one).
@@ -83,6 +90,12 @@ POLYNAO_REDUCER(ReduceProd, kProd)
 POLYNAO_REDUCER(ReduceMin, kMin)
 POLYNAO_REDUCER(ReduceMax, kMax)
 #undef POLYNAO_REDUCER
+
+// The bodies of a ComputeMany of two results, `index` and `value`, reduced by kArgMin or kArgMax.
+inline std::vector<Body> ArgReduce(Reducer reducer, Expr index, Expr value,
+                                   const std::vector<ReduceAxis>& axes) {
+  return {Body(reducer, index, axes), Body(reducer, value, axes)};
+}
 
 // condition ? then_value : else_value, evaluating one side. A number takes the other side's type.
 Expr Select(Expr condition, Expr then_value, Expr else_value);

@@ -737,9 +737,11 @@ class Lowering {
     const AxisValues values = FindAxisValues(plan, vars);
     std::vector<Stmt> stores;
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
-      stores.push_back(
-          context_.Store(plan.buffers[i], StoreIndices(plan, values),
-                         Identity(*plan.bodies[i].reducer, context_, plan.buffers[i]->type)));
+      const Reducer reducer = *plan.bodies[i].reducer;
+      const bool is_index = IsArgReducer(reducer) && i == 0;
+      stores.push_back(context_.Store(
+          plan.buffers[i], StoreIndices(plan, values),
+          Identity(is_index ? Reducer::kMin : reducer, context_, plan.buffers[i]->type)));
     }
     Stmt stmt = Guarded(plan, values, false, context_.Seq(stores));
     for (size_t i = leaves.size(); i-- > first;) {
@@ -754,14 +756,26 @@ class Lowering {
     const AxisValues values = FindAxisValues(plan, plan.leaf_vars);
     const std::vector<Expr> indices = StoreIndices(plan, values);
     absl::flat_hash_map<Expr, Expr> done;
+    std::vector<Expr> results;
+    for (const Expr value : plan.values) {
+      results.push_back(RewriteLoads(value, [this](Expr load) { return RewriteLoad(load); }, done));
+    }
     std::vector<Stmt> stores;
+    if (plan.is_reduction() && IsArgReducer(*plan.bodies[0].reducer)) {
+      const Expr old_index = context_.Load(plan.buffers[0], indices);
+      const Expr old_value = context_.Load(plan.buffers[1], indices);
+      const Expr takes_over =
+          TakesOver(*plan.bodies[0].reducer, old_index, old_value, results[0], results[1]);
+      stores = {context_.Store(plan.buffers[0], indices, results[0]),
+                context_.Store(plan.buffers[1], indices, results[1])};
+      return Guarded(plan, values, true, context_.If(takes_over, context_.Seq(stores)));
+    }
     for (size_t i = 0; i < plan.buffers.size(); ++i) {
-      Expr value =
-          RewriteLoads(plan.values[i], [this](Expr load) { return RewriteLoad(load); }, done);
       if (plan.is_reduction()) {
-        value = Combine(*plan.bodies[i].reducer, context_.Load(plan.buffers[i], indices), value);
+        results[i] =
+            Combine(*plan.bodies[i].reducer, context_.Load(plan.buffers[i], indices), results[i]);
       }
-      stores.push_back(context_.Store(plan.buffers[i], indices, value));
+      stores.push_back(context_.Store(plan.buffers[i], indices, results[i]));
     }
     return Guarded(plan, values, true, context_.Seq(stores));
   }

@@ -585,6 +585,41 @@ TEST(LowerTest, ReducersAndTheirIdentities) {
   }
 }
 
+// Ties go to the smallest index, whatever the order of the loop; the value's storage is the
+// function's own.
+TEST(LowerTest, IndexOfTheLargestOrSmallest) {
+  for (const Reducer reducer : {Reducer::kArgMin, Reducer::kArgMax}) {
+    for (const bool split : {false, true}) {
+      Graph g("arg");
+      const Tensor x = g.Placeholder("X", {5, 37}, Type::kI8);
+      const ReduceAxis k = g.ReduceAxisOf("k", 37);
+      const std::vector<Tensor> y =
+          g.ComputeMany("Y", {5}, [&](Expr i) { return ArgReduce(reducer, k, x(i, k), {k}); });
+      Schedule s(y[0]);
+      if (split) {
+        auto [outer, inner] = s[y[0]].Split(s[y[0]].reduce_axis(0), 5);
+        s[y[0]].Reorder({inner, outer});
+      }
+      const std::vector<ir::Tensor> t = Execute(MustLower(s));
+      for (int64_t i = 0; i < 5; ++i) {
+        int64_t best = 0;
+        for (int64_t j = 1; j < 37; ++j) {
+          const int64_t value = t[0].Int(i * 37 + j), old = t[0].Int(i * 37 + best);
+          if (reducer == Reducer::kArgMin ? value < old : value > old) best = j;
+        }
+        EXPECT_EQ(t[1].Int(i), best) << i << " " << split;
+      }
+    }
+  }
+  Graph g("wrong");
+  const Tensor x = g.Placeholder("X", {4}, Type::kF32);
+  const ReduceAxis k = g.ReduceAxisOf("k", 4);
+  const Tensor y =
+      g.Compute("Y", {}, [&](const Axes&) { return Body(Reducer::kArgMax, x(k), {k}); });
+  EXPECT_THAT(std::string(Lower(Schedule(y)).status().message()),
+              HasSubstr("expected two results, an integer and a value"));
+}
+
 TEST(LowerTest, ReduceAxesFromAnotherMinimum) {
   Graph g("window");
   Tensor a = g.Placeholder("A", {10}, Type::kI32);

@@ -52,4 +52,26 @@ ir::Tensor ReferenceBroadcast(const ir::Tensor& x, const std::vector<int64_t>& s
   return y;
 }
 
+void ReferenceBatchToSpace(const std::vector<int64_t>& block, const std::vector<int64_t>& begin,
+                           const ir::Tensor& x, ir::Tensor& out) {
+  const size_t rank = x.shape.size();
+  for (int64_t from = 0; from < x.element_count(); ++from) {
+    std::vector<int64_t> at(rank);
+    int64_t rest = from;
+    for (size_t d = rank; d-- > 0; rest /= x.shape[d]) at[d] = rest % x.shape[d];
+    // Its place in a block, the last axis counting fastest.
+    int64_t place = at[0] / out.shape[0];
+    at[0] %= out.shape[0];
+    bool inside = true;
+    for (size_t a = block.size(); a-- > 0; place /= block[a]) {
+      at[a + 1] = at[a + 1] * block[a] + place % block[a] - begin[a];
+      inside = inside && at[a + 1] >= 0 && at[a + 1] < out.shape[a + 1];
+    }
+    if (!inside) continue;
+    int64_t to = 0;
+    for (size_t d = 0; d < rank; ++d) to = to * out.shape[d] + at[d];
+    out.SetValue(to, x.Value(from));
+  }
+}
+
 }  // namespace polynao::kernels

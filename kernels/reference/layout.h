@@ -17,6 +17,12 @@ void ReferencePad(int64_t before, int64_t after, double value, const ir::Tensor&
 // x repeated along its axes of extent 1, and along new outer ones, to `shape`, as numpy broadcasts.
 ir::Tensor ReferenceBroadcast(const ir::Tensor& x, const std::vector<int64_t>& shape);
 
+// x (n, a.., rest) to out (n / product of block, cropped a * block.., rest): element `i` of the batch,
+// counted in out's batches, goes to place i of each block. `begin` elements are cropped before
+// each axis, and so many behind it that out's shape is left.
+void ReferenceBatchToSpace(const std::vector<int64_t>& block, const std::vector<int64_t>& begin,
+                           const ir::Tensor& x, ir::Tensor& out);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_LAYOUT_H_

@@ -18,8 +18,17 @@ using te::ReduceAxis;
 using te::Schedule;
 using te::Tensor;
 
+// The 8-bit convolutions take channels in blocks of so many, and put out NCHW4c.
+constexpr int64_t kBlock8 = 4;
+
 struct Convolution : Spatial {
   bool transposed = false;
+  bool blocked_output = false;  // NCHW4c
+
+  te::Shape OutputShape() const {
+    if (!blocked_output) return out_shape;
+    return {n, co / kBlock8, axes[0].out, axes[1].out, kBlock8};
+  }
 };
 
 // What the sums read: the input with its padding, and for a transposed convolution with stride - 1
@@ -108,6 +117,7 @@ Expr WeightAt(const Convolution& k, const Tensor& weight, Expr c, Expr rc,
 
 struct Tensors {
   SpatialInputs in;
+  Tensor packed_data;  // the input in blocks of channels, if there are any
   Tensor source;
   Tensor packed;  // the filter, if it is packed
   Tensor sums;
@@ -118,6 +128,30 @@ std::vector<ReduceAxis> AllAxes(const ReduceAxis& rc, const std::vector<ReduceAx
   std::vector<ReduceAxis> axes = {rc};
   axes.insert(axes.end(), r.begin(), r.end());
   return axes;
+}
+
+Expr To(ir::Type type, Expr e) { return e.context().Cast(type, e); }
+
+// The output, in its layout and type and with its tail, from a function that gives the sum at n, c and
+// the spatial places.
+template <typename F>
+Tensor Output(te::Graph& g, const Convolution& k, const Tensors& t, const F& sum) {
+  if (k.blocked_output) {
+    return g.Compute("output", k.OutputShape(),
+                     [&](Expr n, Expr co, Expr h, Expr w, Expr cb) {
+                       const Expr c = co * kBlock8 + cb;
+                       return ApplyTail(k, t.in, To(k.out, sum(n, c, std::vector<Expr>{h, w})), c);
+                     },
+                     {"n", "co", "h", "w", "cb"});
+  }
+  return g.Compute(
+      "output", k.out_shape,
+      [&](const Axes& i) {
+        const Expr c = Letter(k.layout, i, 'C');
+        return ApplyTail(
+            k, t.in, To(k.out, sum(Letter(k.layout, i, 'N'), c, SpatialLetters(k.layout, i))), c);
+      },
+      AxisNames(k.layout));
 }
 
 // The sums in the output's layout.
@@ -137,10 +171,51 @@ void ExpressDirect(te::Graph& g, const Convolution& k, Tensors& t) {
       AxisNames(k.layout));
   t.output = t.sums;
   if (plain) return;
-  t.output = g.Compute(
-      "output", k.out_shape,
-      [&](const Axes& i) { return ApplyTail(k, t.in, t.sums(i), Letter(k.layout, i, 'C')); },
-      AxisNames(k.layout));
+  t.output = Output(g, k, t, [&](Expr n, Expr c, const std::vector<Expr>& places) {
+    return t.sums(InLayout(k.layout, n, c, places));
+  });
+}
+
+// TOPI's 8-bit convolution: data and filter are repacked in blocks of four input channels, whose
+// products a GPU adds up with one instruction, and sums are made in blocks of four output channels.
+void ExpressBlocks8(te::Graph& g, const Convolution& k, Tensors& t) {
+  const SpatialAxis &h = k.axes[0], &w = k.axes[1];
+  t.packed_data = g.Compute(
+      "packed_data", {k.n, k.ci / kBlock8, h.in, w.in, kBlock8},
+      [&](Expr n, Expr c, Expr y, Expr x, Expr cb) { return t.in.data(n, c * kBlock8 + cb, y, x); },
+      {"n", "c", "h", "w", "cb"});
+  Spatial blocked = k;
+  blocked.layout = "NCHWc";
+  t.source = Pad(g, blocked, t.packed_data);
+  t.packed =
+      g.Compute("packed_kernel",
+                {k.co / kBlock8, k.group_ci() / kBlock8, h.kernel, w.kernel, kBlock8, kBlock8},
+                [&](Expr o, Expr c, Expr y, Expr x, Expr ob, Expr cb) {
+                  return t.in.weight(o * kBlock8 + ob, c * kBlock8 + cb, y, x);
+                },
+                {"o", "c", "kh", "kw", "ob", "cb"});
+  const ReduceAxis rc = g.ReduceAxisOf("rc", k.group_ci() / kBlock8);
+  const std::vector<ReduceAxis> r = KernelAxes(g, k);
+  const ReduceAxis rb = g.ReduceAxisOf("rb", kBlock8);
+  t.sums = g.Compute(
+      "conv", k.OutputShape(),
+      [&](Expr n, Expr o, Expr y, Expr x, Expr ob) {
+        Expr c = rc;
+        if (k.groups > 1) {
+          c = o / (k.group_co() / kBlock8) * (k.group_ci() / kBlock8) + rc;
+        }
+        const Expr value =
+            t.source(n, c, y * h.stride + r[0] * h.dilation, x * w.stride + r[1] * w.dilation, rb);
+        return te::ReduceSum(To(k.acc, value) * To(k.acc, t.packed(o, rc, r[0], r[1], ob, rb)), rc,
+                             r[0], r[1], rb);
+      },
+      {"n", "o", "h", "w", "ob"});
+  t.output =
+      g.Compute("output", k.OutputShape(),
+                [&](Expr n, Expr o, Expr y, Expr x, Expr ob) {
+                  return ApplyTail(k, t.in, To(k.out, t.sums(n, o, y, x, ob)), o * kBlock8 + ob);
+                },
+                {"n", "o", "h", "w", "ob"});
 }
 
 // As TOPI does for processors: the filter is packed and the sums are made in blocks of `block` output
@@ -184,19 +259,15 @@ void ExpressBlocked(te::Graph& g, const Convolution& k, int64_t block, Tensors& 
         Axes w = {i[1], rc};
         w.insert(w.end(), r.begin(), r.end());
         w.push_back(i.back());
-        return te::ReduceSum(x * t.packed(w), AllAxes(rc, r));
+        return te::ReduceSum(To(k.acc, x) * To(k.acc, t.packed(w)), AllAxes(rc, r));
       },
       names);
-  t.output = g.Compute(
-      "output", k.out_shape,
-      [&](const Axes& i) {
-        const Expr c = Letter(k.layout, i, 'C');
-        Axes from = {Letter(k.layout, i, 'N'), c / block};
-        for (const Expr place : SpatialLetters(k.layout, i)) from.push_back(place);
-        from.push_back(c % block);
-        return ApplyTail(k, t.in, t.sums(from), c);
-      },
-      AxisNames(k.layout));
+  t.output = Output(g, k, t, [&](Expr n, Expr c, const std::vector<Expr>& places) {
+    Axes from = {n, c / block};
+    from.insert(from.end(), places.begin(), places.end());
+    from.push_back(c % block);
+    return t.sums(from);
+  });
 }
 
 // Channels in a block, or 0: not blocked.
@@ -215,11 +286,14 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   te::Graph g(k.name);
   Tensors t;
   t.in = Placeholders(g, k);
-  t.source = Source(g, k, t.in.data);
   const int64_t block = IsProcessor(target) ? BlockOf(k) : 0;
   if (block > 0) {
+    t.source = Source(g, k, t.in.data);
     ExpressBlocked(g, k, block, t);
+  } else if (k.blocked_output) {
+    ExpressBlocks8(g, k, t);
   } else {
+    t.source = Source(g, k, t.in.data);
     ExpressDirect(g, k, t);
   }
   Schedule s(t.output);
@@ -228,7 +302,8 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
     if (operation.name == "dilate") s[Tensor(g.state(), &operation)].ComputeInline();
   }
   if (!IsProcessor(target)) return te::Lower(s);
-  if (!(t.source == t.in.data)) ParallelElementwise(s, t.source, target);
+  if (!(t.source == t.in.data) && !(t.source == t.packed_data))
+    ParallelElementwise(s, t.source, target);
   if (t.packed) ParallelElementwise(s, t.packed, target);
   if (!(t.output == t.sums)) ParallelElementwise(s, t.output, target);
   const int64_t width = k.axes.back().out;
@@ -241,13 +316,19 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
                   {.row_axis = t.sums.rank() - 2, .rows = std::min(rows, width), .vector = block});
     return te::Lower(s);
   }
+  if (k.blocked_output) {
+    ParallelElementwise(s, t.packed_data, target);
+    TileReduction(s, t.sums, {.row_axis = 3, .rows = DivisorUpTo(width, 8), .vector = kBlock8});
+    return te::Lower(s);
+  }
   const size_t w = k.layout.find('W');
   if (w + 1 == k.layout.size()) {
     const int64_t divisor = DivisorUpTo(width, 64);
     TileReduction(s, t.sums,
                   {.row_axis = w, .vector = divisor >= 8 ? divisor : std::min<int64_t>(width, 32)});
-  } else {
-    ParallelElementwise(s, t.sums, target);
+  } else {  // few channels, which are the last dimension
+    TileReduction(s, t.sums,
+                  {.row_axis = w, .rows = DivisorUpTo(width, 8), .vector = t.sums.shape().back()});
   }
   return te::Lower(s);
 }
@@ -269,7 +350,12 @@ Operator Finish(
   return MakeRow<Convolution>(
       std::move(row),
       {.parse = std::move(parse),
-       .tensors = [](const Convolution& k) { return SpatialTensors(k); },
+       .tensors =
+           [](const Convolution& k) {
+             std::vector<TensorSpec> specs = SpatialTensors(k);
+             specs.back().shape = k.OutputShape();
+             return specs;
+           },
        .reference =
            [](const Convolution& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
              SpatialProblem p = ToProblem(k);
@@ -279,10 +365,18 @@ Operator Finish(
                p.kernel_layout = "OIHW";
                weight.shape = {k.co, 1, k.axes[0].kernel, k.axes[1].kernel};
              }
-             FinishReference(k,
-                             k.transposed ? ReferenceSpatialTransposed(p, in[0], weight)
-                                          : ReferenceSpatial(p, in[0], weight),
-                             in, out);
+             const std::vector<double> sums = k.transposed
+                                                  ? ReferenceSpatialTransposed(p, in[0], weight)
+                                                  : ReferenceSpatial(p, in[0], weight);
+             if (!k.blocked_output) return FinishReference(k, sums, in, out);
+             ir::Tensor plain(k.out, k.out_shape);
+             FinishReference(k, sums, in, plain);
+             const int64_t places = k.axes[0].out * k.axes[1].out;
+             for (int64_t i = 0; i < plain.element_count(); ++i) {
+               const int64_t nc = i / places;
+               out.SetValue((nc / kBlock8 * places + i % places) * kBlock8 + nc % kBlock8,
+                            plain.Value(i));
+             }
            },
        .build = Build});
 }
@@ -292,7 +386,22 @@ Operator Of(std::string name, std::string doc, const SpatialForm& form,
   return Finish(Row(std::move(name), std::move(doc), form, std::move(more)),
                 [form](const Operator& row, const OperatorCase& c) -> absl::StatusOr<Convolution> {
                   ASSIGN_OR_RETURN(Spatial k, ReadSpatial(row, c, form));
-                  return Convolution{std::move(k), form.transposed};
+                  return Convolution{std::move(k), form.transposed, false};
+                });
+}
+
+// 8-bit data and filters, in blocks of four channels.
+Operator Of8(std::string name, std::string doc, std::vector<OperatorAttribute> more) {
+  return Finish(Row(std::move(name), std::move(doc), SpatialForm(), std::move(more)),
+                [](const Operator& row, const OperatorCase& c) -> absl::StatusOr<Convolution> {
+                  SpatialForm form;
+                  form.types = {ir::Type::kI8};
+                  ASSIGN_OR_RETURN(Spatial k, ReadSpatial(row, c, form));
+                  if (k.group_ci() % kBlock8 != 0 || k.group_co() % kBlock8 != 0) {
+                    return WrongShape(c, "expected channels of a group in blocks of ", kBlock8,
+                                      ", found ", k.group_ci(), " and ", k.group_co());
+                  }
+                  return Convolution{std::move(k), false, true};
                 });
 }
 
@@ -308,7 +417,7 @@ Operator Conv1d() {
         const bool last = AttributeWord(r, c, "layout") == "NWC";
         const SpatialForm form = last ? SpatialForm{"NWC", "WIO"} : SpatialForm{"NCW", "OIW"};
         ASSIGN_OR_RETURN(Spatial k, ReadSpatial(r, c, form));
-        return Convolution{std::move(k), false};
+        return Convolution{std::move(k), false, false};
       });
 }
 
@@ -330,6 +439,9 @@ std::vector<Operator> TopiConvolutionOperators() {
       Of("conv3d_ncdhw", doc + "NCDHW", {"NCDHW", "OIDHW"}, {bias}),
       Of("conv3d_ndhwc", doc + "NDHWC", {"NDHWC", "DHWIO"}, {none}),
       Of("group_conv2d", doc + "in groups of channels, NCHW", {"NCHW", "OIHW"}, {bias, groups}),
+      Of8("conv2d_int8", doc + "8 bits, NCHW to NCHW4c", {bias}),
+      Of8("group_conv2d_int8", doc + "8 bits, in groups of channels, NCHW to NCHW4c",
+          {bias, groups}),
       Of("depthwise_conv2d", doc + "each channel by itself, NCHW", {"NCHW", "CMHW"}, {scale}),
       Of("conv1d_transpose_ncw", transposed + "NCW", {"NCW", "IOW", true}, {relu}),
       Of("conv2d_transpose_nchw", transposed + "NCHW", {"NCHW", "IOHW", true}, {relu}),

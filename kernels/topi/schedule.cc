@@ -34,6 +34,22 @@ void ParallelElementwise(Schedule& s, const Tensor& t, const Target& target) {
   stage.Parallel(stage.Fuse(axes));
 }
 
+void UnrollElementwise(Schedule& s, const Tensor& t, size_t d, int64_t lanes) {
+  te::Stage& stage = s[t];
+  const size_t last = t.rank() - 1;
+  auto [run, lane] = stage.Split(stage.axis(last), lanes);
+  std::vector<Axis> outer;
+  for (size_t other = 0; other < last; ++other) {
+    if (other != d) outer.push_back(stage.axis(other));
+  }
+  outer.push_back(run);
+  std::vector<Axis> order = outer;
+  order.push_back(stage.axis(d));
+  order.push_back(lane);
+  stage.Reorder(order).Unroll(stage.axis(d)).Vectorize(lane);
+  stage.Parallel(stage.Fuse(outer));
+}
+
 void TileReduction(Schedule& s, const Tensor& t, const RegisterTile& tile) {
   const Tensor sums = s.CacheWrite(t, "local");
   te::Stage& out = s[t];

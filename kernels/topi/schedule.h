@@ -21,6 +21,10 @@ int64_t DivisorUpTo(int64_t n, int64_t most);
 // A tensor without a reduction: threads share all dimensions but the last, which is vectorized.
 void ParallelElementwise(te::Schedule& s, const te::Tensor& t, const Target& target);
 
+// A tensor without a reduction: threads share all dimensions; of the last one `lanes` elements at a
+// time are vectorized, inside the loop over dimension `d`, which is unrolled.
+void UnrollElementwise(te::Schedule& s, const te::Tensor& t, size_t d, int64_t lanes);
+
 // A register tile of `vector` elements of dimension `vector_axis`, which must be the last one, by
 // `rows` of `row_axis`.
 struct RegisterTile {

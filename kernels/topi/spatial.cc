@@ -233,7 +233,8 @@ std::vector<Expr> SpatialLetters(std::string_view layout, const Axes& indices) {
 std::vector<std::string> AxisNames(std::string_view layout) {
   std::vector<std::string> names;
   for (const char letter : layout) {
-    names.emplace_back(1, static_cast<char>(letter - 'A' + 'a'));
+    // A block of channels, c, after the channels C themselves.
+    names.push_back(letter == 'c' ? "cb" : std::string(1, static_cast<char>(letter - 'A' + 'a')));
   }
   return names;
 }

@@ -1,0 +1,328 @@
+// output = A^T [ (G w G^T) . (B^T d B) ] A, tile by tile; the product in the middle is, for each place of
+// a transformed tile, a matrix product over the input channels.
+#include "kernels/topi/winograd.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
+#include "kernels/topi/row.h"
+#include "kernels/topi/schedule.h"
+#include "kernels/topi/spatial.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ir::Expr;
+using te::Axes;
+using te::Tensor;
+using Matrix = std::vector<std::vector<double>>;
+
+struct Winograd : Spatial {
+  int64_t m = 2;     // extent of a tile's output
+  size_t first = 0;  // axes from here on are transformed
+  bool channels_last = false;
+
+  // Taps of a dilated filter.
+  int64_t r(size_t a) const { return (axes[a].kernel - 1) * axes[a].dilation + 1; }
+  int64_t alpha(size_t a) const { return m + r(a) - 1; }
+  int64_t tiles(size_t a) const { return (axes[a].out + m - 1) / m; }
+  int64_t p() const {
+    int64_t count = n;
+    for (size_t a = first; a < rank(); ++a) count *= tiles(a);
+    return count;
+  }
+};
+
+// F(m, r): output = A^T [ (G w) . (B^T d) ], by Toom and Cook, with polynomials evaluated at these
+// points and at infinity. Small numbers and their reciprocals keep the rounding errors small.
+struct Transforms {
+  Matrix at;  // m x alpha
+  Matrix g;   // alpha x r
+  Matrix bt;  // alpha x alpha
+};
+constexpr double kPoints[] = {0, 1, -1, 0.5, -2, -0.5, 2, 4, -0.25};
+constexpr int64_t kMostAlpha = std::size(kPoints) + 1;
+
+Transforms TransformsOf(int64_t m, int64_t r) {
+  const int64_t alpha = m + r - 1;
+  POLYNAO_CHECK(alpha <= kMostAlpha) << m << " " << r;
+  const int64_t points = alpha - 1;
+  // The coefficients of the product of x - p over all points p but `without`, lowest first.
+  const auto product = [points](int64_t without) {
+    std::vector<double> polynomial = {1};
+    for (int64_t j = 0; j < points; ++j) {
+      if (j == without) continue;
+      polynomial.insert(polynomial.begin(), 0);
+      for (size_t i = 0; i + 1 < polynomial.size(); ++i) {
+        polynomial[i] -= kPoints[j] * polynomial[i + 1];
+      }
+    }
+    return polynomial;
+  };
+  const auto powers = [](double x, int64_t count, double scale) {
+    std::vector<double> row;
+    for (int64_t i = 0; i < count; ++i, scale *= x) row.push_back(scale);
+    return row;
+  };
+  Transforms t;
+  t.at.assign(m, std::vector<double>(alpha, 0));
+  for (int64_t j = 0; j < points; ++j) {
+    double difference = 1;
+    for (int64_t i = 0; i < points; ++i) {
+      if (i != j) difference *= kPoints[j] - kPoints[i];
+    }
+    t.g.push_back(powers(kPoints[j], r, 1 / difference));
+    t.bt.push_back(product(j));
+    t.bt.back().resize(alpha, 0);
+    const std::vector<double> row = powers(kPoints[j], m, 1);
+    for (int64_t i = 0; i < m; ++i) t.at[i][j] = row[i];
+  }
+  t.g.emplace_back(r, 0);
+  t.g.back().back() = 1;
+  t.bt.push_back(product(-1));
+  t.at[m - 1][alpha - 1] = 1;
+  return t;
+}
+
+// result[.., e, ..] = sum over k of matrix[e][k] * t[.., k, ..], e and k on dimension `d`. TOPI writes
+// this as a reduction whose factors are a chain of selects over e and k; both are unrolled there,
+// which leaves of it what stands here: for each e, the terms that are not 0.
+Tensor Transform(te::Graph& g, const std::string& name, const Tensor& t, size_t d,
+                 const Matrix& matrix) {
+  te::Shape shape = t.shape();
+  const int64_t rows = static_cast<int64_t>(matrix.size());
+  shape[d] = rows;
+  return g.Compute(name, shape, [&](const Axes& i) {
+    const auto row = [&](int64_t e) {
+      Expr sum;
+      for (size_t k = 0; k < matrix[e].size(); ++k) {
+        const double factor = matrix[e][k];
+        if (factor == 0) continue;
+        Axes from = i;
+        from[d] = ir::ConstantLike(i[d], static_cast<int64_t>(k));
+        const Expr term = factor == 1 ? t(from) : t(from) * factor;
+        sum = sum ? sum + term : term;
+      }
+      return sum;
+    };
+    Expr value = row(rows - 1);
+    for (int64_t e = rows - 1; e-- > 0;) {
+      value = te::Select(ir::Eq(i[d] % rows, ir::ConstantLike(i[d], e)), row(e), value);
+    }
+    return value;
+  });
+}
+
+struct Stages {
+  SpatialInputs in;
+  Tensor pad, kernel, tile;
+  // One transform after the other, with the dimension that each is on.
+  std::vector<std::pair<Tensor, size_t>> kernel_pack, data_pack, inverse;
+  Tensor bgemm, output;
+};
+
+// Dimensions of the stages: places of a transformed tile, then the depth if it is not transformed, then
+// two of channels and tiles in the order of `channels_last`.
+Stages Express(te::Graph& g, const Winograd& k) {
+  Stages t;
+  t.in = Placeholders(g, k);
+  Spatial padded = k;
+  for (size_t a = k.first; a < k.rank(); ++a) {
+    padded.after[a] += k.tiles(a) * k.m - k.axes[a].out;
+  }
+  t.pad = Pad(g, padded, t.in.data);
+  const size_t dims = k.rank() - k.first;
+  const int64_t depth_in = k.first == 0 ? 0 : t.pad.shape()[k.layout.find('D')];
+  const int64_t depth_out = k.first == 0 ? 0 : k.axes[0].out;
+  const auto zero = [](Expr e) { return ir::ConstantLike(e, 0); };
+  const auto shape_of = [&](int64_t depth, int64_t channels, int64_t tiles) {
+    te::Shape shape;
+    for (size_t a = k.first; a < k.rank(); ++a) shape.push_back(k.alpha(a));
+    if (k.first > 0) shape.push_back(depth);
+    shape.push_back(k.channels_last ? tiles : channels);
+    shape.push_back(k.channels_last ? channels : tiles);
+    return shape;
+  };
+  // From the indices of a stage: channel and tile.
+  const auto channel = [&](const Axes& i) { return k.channels_last ? i.back() : i[i.size() - 2]; };
+  const auto tile = [&](const Axes& i) { return k.channels_last ? i[i.size() - 2] : i.back(); };
+
+  // The filter, dilated: taps, [depth], input and output channel.
+  te::Shape kernel_shape;
+  for (size_t a = k.first; a < k.rank(); ++a) kernel_shape.push_back(k.r(a));
+  if (k.first > 0) kernel_shape.push_back(k.axes[0].kernel);
+  kernel_shape.push_back(k.ci);
+  kernel_shape.push_back(k.co);
+  t.kernel = g.Compute("kernel", kernel_shape, [&](const Axes& i) -> Expr {
+    std::vector<Expr> taps;
+    Expr element;
+    if (k.first > 0) taps.push_back(i[dims]);
+    for (size_t a = k.first; a < k.rank(); ++a) {
+      const Expr place = i[a - k.first];
+      const int64_t dilation = k.axes[a].dilation;
+      taps.push_back(dilation == 1 ? place : place / dilation);
+      if (dilation == 1) continue;
+      const Expr here = ir::Eq(place % dilation, zero(place));
+      element = element ? ir::And(element, here) : here;
+    }
+    Axes from;
+    size_t next = 0;
+    for (const char letter : k.kernel_layout) {
+      from.push_back(letter == 'O' ? i.back() : letter == 'I' ? i[i.size() - 2] : taps[next++]);
+    }
+    return element ? te::Select(element, t.in.weight(from), 0) : t.in.weight(from);
+  });
+  std::vector<Transforms> transforms;
+  for (size_t a = k.first; a < k.rank(); ++a) transforms.push_back(TransformsOf(k.m, k.r(a)));
+  const auto name = [&](const char* stage, size_t d) {
+    return d + 1 == dims ? std::string(stage) : StrCat(stage, d);
+  };
+  const auto chain = [&](const char* stage, Tensor from, Matrix Transforms::* matrix) {
+    std::vector<std::pair<Tensor, size_t>> tensors;
+    for (size_t d = 0; d < dims; ++d) {
+      from = Transform(g, name(stage, d), from, d, transforms[d].*matrix);
+      tensors.emplace_back(from, d);
+    }
+    return tensors;
+  };
+  t.kernel_pack = chain("kernel_pack", t.kernel, &Transforms::g);
+
+  t.tile = g.Compute("input_tile", shape_of(depth_in, k.ci, k.p()), [&](const Axes& i) {
+    Expr p = tile(i);
+    std::vector<Expr> places(k.rank());
+    for (size_t a = k.rank(); a-- > k.first;) {
+      places[a] = p % k.tiles(a) * k.m + i[a - k.first];
+      p = p / k.tiles(a);
+    }
+    if (k.first > 0) places[0] = i[dims];
+    return t.pad(InLayout(k.layout, p, channel(i), places));
+  });
+  t.data_pack = chain("data_pack", t.tile, &Transforms::bt);
+
+  const te::ReduceAxis rc = g.ReduceAxisOf("rc", k.ci);
+  std::vector<te::ReduceAxis> axes = {rc};
+  if (k.first > 0) axes.push_back(g.ReduceAxisOf("rd", k.axes[0].kernel));
+  const Tensor u = t.kernel_pack.back().first, v = t.data_pack.back().first;
+  t.bgemm = g.Compute("bgemm", shape_of(depth_out, k.co, k.p()), [&](const Axes& i) {
+    Axes from_u(i.begin(), i.begin() + static_cast<int64_t>(dims));
+    Axes from_v = from_u;
+    if (k.first > 0) {
+      from_u.push_back(axes[1]);
+      from_v.push_back(i[dims] * k.axes[0].stride + axes[1] * k.axes[0].dilation);
+    }
+    from_u.push_back(rc);
+    from_u.push_back(channel(i));
+    from_v.push_back(k.channels_last ? tile(i) : Expr(rc));
+    from_v.push_back(k.channels_last ? Expr(rc) : tile(i));
+    return te::ReduceSum(u(from_u) * v(from_v), axes);
+  });
+  t.inverse = chain("inverse", t.bgemm, &Transforms::at);
+
+  const Tensor y = t.inverse.back().first;
+  t.output = g.Compute(
+      "output", k.out_shape,
+      [&](const Axes& i) {
+        const std::vector<Expr> places = SpatialLetters(k.layout, i);
+        const Expr c = Letter(k.layout, i, 'C');
+        Expr p = Letter(k.layout, i, 'N');
+        Axes from;
+        for (size_t a = k.first; a < k.rank(); ++a) {
+          p = p * k.tiles(a) + places[a] / k.m;
+          from.push_back(places[a] % k.m);
+        }
+        if (k.first > 0) from.push_back(places[0]);
+        from.push_back(k.channels_last ? p : c);
+        from.push_back(k.channels_last ? c : p);
+        return ApplyTail(k, t.in, y(from), c);
+      },
+      AxisNames(k.layout));
+  return t;
+}
+
+// As many lanes as a vector of the last dimension should have: a divisor if there is a good one.
+int64_t Lanes(int64_t extent) {
+  const int64_t divisor = DivisorUpTo(extent, 32);
+  return divisor >= 8 ? divisor : std::min<int64_t>(extent, 16);
+}
+
+absl::StatusOr<ir::Function> Build(const Winograd& k, const Target& target) {
+  te::Graph g(k.name);
+  Stages t = Express(g, k);
+  te::Schedule s(t.output);
+  s[t.kernel].ComputeInline();
+  s[t.tile].ComputeInline();
+  if (!IsProcessor(target)) return te::Lower(s);
+  if (!(t.pad == t.in.data)) ParallelElementwise(s, t.pad, target);
+  ParallelElementwise(s, t.output, target);
+  for (const auto* chain : {&t.kernel_pack, &t.data_pack, &t.inverse}) {
+    for (const auto& [tensor, d] : *chain) {
+      UnrollElementwise(s, tensor, d, std::min<int64_t>(16, Lanes(tensor.shape().back())));
+    }
+  }
+  const size_t last = t.bgemm.rank() - 1;
+  const int64_t lanes = Lanes(t.bgemm.shape()[last]);
+  const int64_t most = lanes > 16 ? 3 : 6;
+  TileReduction(s, t.bgemm,
+                {.row_axis = last - 1,
+                 .rows = std::max(DivisorUpTo(t.bgemm.shape()[last - 1], most), int64_t{1}),
+                 .vector = lanes});
+  return te::Lower(s);
+}
+
+absl::StatusOr<Winograd> Parse(const Operator& row, const OperatorCase& c,
+                               const SpatialForm& form) {
+  ASSIGN_OR_RETURN(Spatial spatial, ReadSpatial(row, c, form));
+  Winograd k{std::move(spatial), 2, 0, form.layout.back() == 'C'};
+  ASSIGN_OR_RETURN(k.m, NumberFrom(row, c, "tile_size", 1));
+  if (k.rank() == 3) {
+    ASSIGN_OR_RETURN(const int64_t depth, NumberFrom(row, c, "winograd_depth", 0));
+    k.first = depth == 0 ? 1 : 0;
+  }
+  for (size_t a = k.first; a < k.rank(); ++a) {
+    if (k.axes[a].stride != 1)
+      return WrongShape(c, "expected a stride of 1, found ", k.axes[a].stride);
+    if (k.alpha(a) > kMostAlpha || k.r(a) < 2) {
+      return WrongShape(c, "expected a filter of 2 to ", kMostAlpha + 1 - k.m,
+                        " places for tiles of ", k.m, ", found ", k.r(a));
+    }
+  }
+  return k;
+}
+
+Operator Of(std::string name, std::string doc, const SpatialForm& form, const char* tile_size) {
+  Operator row;
+  row.name = std::move(name);
+  row.doc = std::move(doc);
+  row.shapes = {StrCat("data (", form.layout, ")"), StrCat("weight (", form.kernel_layout, ")")};
+  row.attributes = SpatialAttributes(form);
+  row.attributes.push_back({"tile_size", tile_size, "m of F(m, r)"});
+  if (form.layout.find('D') != std::string::npos) {
+    row.attributes.push_back({"winograd_depth", "1", "whether the depth is transformed, too"});
+  }
+  row.attributes.push_back(TailAttribute({"none", "bias", "relu", "bias_relu"}));
+  return MakeRow<Winograd>(
+      std::move(row),
+      {.parse = [form](const Operator& r, const OperatorCase& c) { return Parse(r, c, form); },
+       .tensors = [](const Winograd& k) { return SpatialTensors(k); },
+       .reference =
+           [](const Winograd& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
+             FinishReference(k, ReferenceSpatial(ToProblem(k), in[0], in[1]), in, out);
+           },
+       .build = Build});
+}
+
+}  // namespace
+
+std::vector<Operator> TopiWinogradOperators() {
+  const std::string doc = "sums of windows times filters by Winograd's transforms, ";
+  return {Of("conv2d_winograd", doc + "NCHW", {"NCHW", "OIHW"}, "4"),
+          Of("conv2d_nhwc_winograd", doc + "NHWC", {"NHWC", "HWIO"}, "4"),
+          Of("conv3d_winograd", doc + "NCDHW", {"NCDHW", "OIDHW"}, "2")};
+}
+
+}  // namespace polynao::kernels
