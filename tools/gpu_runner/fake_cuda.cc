@@ -42,7 +42,7 @@ std::string Compile(Program& program) {
   std::string text =
       polynao::codegen::ShimText() +
       absl::StrReplaceAll(program.source, {{"extern \"C\" __global__", "__global__"}}) + kWrapper;
-  const std::regex kernel(R"(__launch_bounds__\(\d+\) (\w+)\()");
+  const std::regex kernel(R"(__launch_bounds__\(\d+\)\s+(\w+)\()");
   for (std::sregex_iterator it(program.source.begin(), program.source.end(), kernel), end;
        it != end; ++it) {
     const std::string name = (*it)[1];

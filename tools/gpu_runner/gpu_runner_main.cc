@@ -2,13 +2,16 @@
 // with machine code; nothing of this repository. docs/cuda.md says how it is used.
 //
 //   gpu_runner [--results=FILE] [--seconds=N] DIRECTORY...
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -28,12 +31,16 @@ constexpr const char* kUsage =
     "  --seconds=N      begin nothing new after N seconds\n"
     "  --samples=N      times of which the median is taken (15)\n"
     "  --sample-ms=X    of one of them: short kernels run several times in it (1)\n"
+    "  --compare        also time cuBLAS and cuDNN, where they are, on what they know\n"
+    "  --kernels=DIR    and the kernels of DIR, a copy of kernels/cuda\n"
+    "  --summary=FILE   print what a file of results says about pairs, run nothing\n"
     "  --driver=PATH --nvrtc=PATH   libraries (libcuda.so.1, libnvrtc.so)\n"
     "Exit code 0: all values agree. 1: some differ or failed. 2: nothing was run. 3: time is up.\n";
 
 struct Flags {
   RunnerOptions runner;
   std::string results;
+  std::string summary;
   double seconds = 1e9;
   std::vector<std::string> roots;
 };
@@ -46,12 +53,18 @@ bool Parse(int argc, char** argv, Flags* flags) {
     const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
     if (key == "--results") {
       flags->results = value;
+    } else if (key == "--summary") {
+      flags->summary = value;
     } else if (key == "--seconds") {
       flags->seconds = std::atof(value.c_str());
     } else if (key == "--samples") {
       flags->runner.samples = std::max(1, std::atoi(value.c_str()));
     } else if (key == "--sample-ms") {
       flags->runner.sample_ms = std::atof(value.c_str());
+    } else if (key == "--compare") {
+      flags->runner.compare = true;
+    } else if (key == "--kernels") {
+      flags->runner.kernels = value;
     } else if (key == "--driver") {
       flags->runner.driver = value;
     } else if (key == "--nvrtc") {
@@ -63,8 +76,9 @@ bool Parse(int argc, char** argv, Flags* flags) {
       flags->roots.push_back(argument);
     }
   }
-  if (flags->roots.empty()) std::cerr << kUsage;
-  return !flags->roots.empty();
+  const bool complete = !flags->roots.empty() || !flags->summary.empty();
+  if (!complete) std::cerr << kUsage;
+  return complete;
 }
 
 using Group = std::vector<std::string>;
@@ -112,10 +126,73 @@ class Compiler {
   std::vector<std::thread> threads_;
 };
 
+// Of the pairs of a file of results, by operator: how many, how many of them right, faster, slower (by
+// more than 1 %), and speed-ups: geometric mean, worst, best; the last row is over all.
+bool Summarize(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    std::cerr << "gpu_runner: cannot read " << path << "\n";
+    return false;
+  }
+  struct Pair {
+    std::string op;
+    double baseline = 0, optimised = 0;
+    bool ok = true;
+  };
+  std::map<std::string, Pair> pairs;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object()) continue;
+    const std::string bundle = json.value("bundle", "");
+    const size_t slash = bundle.rfind('/');
+    if (slash == std::string::npos) continue;
+    const std::string name = bundle.substr(slash + 1);
+    if (name != "baseline" && name != "optimised") continue;
+    Pair& pair = pairs[bundle.substr(0, slash)];
+    pair.op = json["case"].value("op", "");
+    pair.ok = pair.ok && json.value("ok", false);
+    (name == "baseline" ? pair.baseline : pair.optimised) = json.value("time_us", 0.0);
+  }
+  struct Row {
+    int cases = 0, right = 0, faster = 0, slower = 0;
+    double logs = 0, worst = 1e9, best = 0, baseline = 0, optimised = 0;
+  };
+  std::map<std::string, Row> rows;
+  for (const auto& [path_of_pair, pair] : pairs) {
+    for (const std::string& op : {pair.op, std::string("~ all")}) {
+      Row& row = rows[op];
+      ++row.cases;
+      if (!pair.ok || pair.baseline <= 0 || pair.optimised <= 0) continue;
+      const double gain = pair.baseline / pair.optimised;
+      ++row.right;
+      row.faster += gain > 1.01;
+      row.slower += gain < 0.99;
+      row.logs += std::log(gain);
+      row.worst = std::min(row.worst, gain);
+      row.best = std::max(row.best, gain);
+      row.baseline += pair.baseline;
+      row.optimised += pair.optimised;
+    }
+  }
+  std::printf("%-28s %6s %6s %7s %7s %7s %7s %7s %7s\n", "operator", "cases", "right", "faster",
+              "slower", "mean", "worst", "best", "total");
+  for (const auto& [op, row] : rows) {
+    if (row.right == 0) {
+      std::printf("%-28s %6d %6d\n", op.c_str(), row.cases, row.right);
+      continue;
+    }
+    std::printf("%-28s %6d %6d %7d %7d %7.3f %7.3f %7.3f %7.3f\n", op.c_str(), row.cases, row.right,
+                row.faster, row.slower, std::exp(row.logs / row.right), row.worst, row.best,
+                row.baseline / row.optimised);
+  }
+  return true;
+}
+
 int Main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   Flags flags;
   if (!Parse(argc, argv, &flags)) return 2;
+  if (!flags.summary.empty()) return Summarize(flags.summary) ? 0 : 2;
   std::set<std::string> done;
   if (!flags.results.empty()) {
     std::ifstream file(flags.results);

@@ -112,6 +112,7 @@ Error Runner::Start(const RunnerOptions& options) {
   machine_["driver"] = version;
   error = driver_.Check(driver_.EventCreate(&begin_, 0), "cuEventCreate");
   if (error.empty()) error = driver_.Check(driver_.EventCreate(&end_, 0), "cuEventCreate");
+  if (options.compare) peers_.Start(&driver_, &nvrtc_, arch_, has_nvrtc_ ? options.kernels : "");
   return error;
 }
 
@@ -256,9 +257,9 @@ Error Runner::Check(const Bundle& bundle, Loaded& loaded, Json& line) {
   return ok ? "" : "values differ";
 }
 
-Error Runner::Sample(Loaded& loaded, int launches, double* milliseconds) {
+Error Runner::Sample(const std::function<Error()>& run, int launches, double* milliseconds) {
   Error error = driver_.Check(driver_.EventRecord(begin_, nullptr), "cuEventRecord");
-  for (int i = 0; error.empty() && i < launches; ++i) error = LaunchAll(loaded);
+  for (int i = 0; error.empty() && i < launches; ++i) error = run();
   if (error.empty()) error = driver_.Check(driver_.EventRecord(end_, nullptr), "cuEventRecord");
   if (error.empty()) error = driver_.Check(driver_.EventSynchronize(end_), "cuEventSynchronize");
   float time = 0;
@@ -269,25 +270,65 @@ Error Runner::Sample(Loaded& loaded, int launches, double* milliseconds) {
   return error;
 }
 
-Error Runner::Time(std::vector<std::unique_ptr<Loaded>>& group) {
+Error Runner::RunsOfSample(const std::function<Error()>& run, int* runs) {
   double ms = 0;
+  // The first run is slow; the last one says how many fit.
+  for (int i = 0; i < 3; ++i) {
+    if (Error error = Sample(run, 1, &ms); !error.empty()) return error;
+  }
+  *runs = static_cast<int>(std::clamp(options_.sample_ms / std::max(ms, 1e-4), 1.0, 500.0));
+  return "";
+}
+
+Error Runner::Time(std::vector<std::unique_ptr<Loaded>>& group) {
   for (auto& loaded : group) {
     if (loaded->failed) continue;
-    // The first run is slow; the next ones say how many fit into a sample.
-    for (int i = 0; i < 3; ++i) {
-      if (Error error = Sample(*loaded, 1, &ms); !error.empty()) return error;
-    }
-    const double fit = options_.sample_ms / std::max(ms, 1e-4);
-    loaded->launches = static_cast<int>(std::clamp(fit, 1.0, 500.0));
+    const Error error = RunsOfSample([&] { return LaunchAll(*loaded); }, &loaded->launches);
+    if (!error.empty()) return error;
   }
   for (int i = 0; i < options_.samples; ++i) {
     for (auto& loaded : group) {
       if (loaded->failed) continue;
-      if (Error error = Sample(*loaded, loaded->launches, &ms); !error.empty()) return error;
+      double ms = 0;
+      const Error error = Sample([&] { return LaunchAll(*loaded); }, loaded->launches, &ms);
+      if (!error.empty()) return error;
       loaded->times.push_back(ms);
     }
   }
   return "";
+}
+
+Json Runner::Compare(const Bundle& bundle, Loaded& loaded) {
+  std::vector<CuAddress> addresses;
+  for (size_t v = 0; v < loaded.addresses.size(); ++v) {
+    const Json& value = bundle.json["values"][v];
+    if (value["kind"] == "workspace") continue;
+    addresses.push_back(loaded.addresses[v]);
+    if (value["kind"] == "out") driver_.MemsetD8(addresses.back(), 0xff, loaded.sizes[v]);
+  }
+  Json lines = Json::array();
+  for (const Peer& peer : peers_.For(bundle.json["case"], addresses)) {
+    Json line;
+    line["name"] = peer.name;
+    Error error = peer.run();
+    if (error.empty()) error = driver_.Check(driver_.ContextSynchronize(), "cuCtxSynchronize");
+    if (error.empty() && peer.is_whole) error = Check(bundle, loaded, line);
+    line["is_whole"] = peer.is_whole;
+    int runs = 1;
+    std::vector<double> times;
+    if (error.empty()) error = RunsOfSample(peer.run, &runs);
+    for (int i = 0; error.empty() && i < options_.samples; ++i) {
+      error = Sample(peer.run, runs, &times.emplace_back());
+    }
+    if (error.empty()) {
+      line["time_us"] = Median(times) * 1e3;
+    } else {
+      line["error"] = error;
+    }
+    lines.push_back(std::move(line));
+  }
+  peers_.Release();
+  return lines;
 }
 
 void Runner::Release(Loaded& loaded) {
@@ -334,6 +375,10 @@ std::vector<Json> Runner::RunGroup(const std::vector<const Bundle*>& group) {
       line["gbytes_per_s"] = group[i]->json.value("bytes", 0.0) / us * 1e-3;
     }
     line["machine"] = machine_;
+    // Others know the case, not how we compiled it.
+    if (options_.compare && i + 1 == group.size() && error.empty() && !all[i]->failed) {
+      line["peers"] = Compare(*group[i], *all[i]);
+    }
     Release(*all[i]);
   }
   return lines;

@@ -3,22 +3,25 @@
 #define TOOLS_GPU_RUNNER_RUNNER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "nlohmann/json.hpp"
+#include "tools/gpu_runner/compare.h"
 #include "tools/gpu_runner/cuda_api.h"
 
 namespace polynao::gpu {
-
-using Json = nlohmann::ordered_json;
 
 struct RunnerOptions {
   std::string driver;  // paths of libraries; empty: by their names
   std::string nvrtc = {};
   int samples = 15;
   double sample_ms = 1;  // of one sample: short kernels run several times in it
+  // Also time the same cases by others (compare.h), the hand-written ones from this directory.
+  bool compare = false;
+  std::string kernels = {};
 };
 
 // A bundle on disk and its machine code.
@@ -53,13 +56,18 @@ class Runner {
   Error LaunchAll(Loaded& loaded);
   Error Check(const Bundle& bundle, Loaded& loaded, Json& line);
   Error Time(std::vector<std::unique_ptr<Loaded>>& group);
-  Error Sample(Loaded& loaded, int launches, double* milliseconds);
+  Error Sample(const std::function<Error()>& run, int launches, double* milliseconds);
+  // So many runs are a sample of about sample_ms; after a few runs to warm up.
+  Error RunsOfSample(const std::function<Error()>& run, int* runs);
+  // Checks and times others on the case; lines for each.
+  Json Compare(const Bundle& bundle, Loaded& loaded);
   void Release(Loaded& loaded);
 
   RunnerOptions options_;
   Driver driver_;
   Nvrtc nvrtc_;
   bool has_nvrtc_ = false;
+  Peers peers_;
   std::string arch_;
   Json machine_;
   CuHandle begin_ = nullptr;

@@ -28,6 +28,8 @@ class RunnerTest : public ::testing::Test {
     options.driver = options.nvrtc = "tools/gpu_runner/libfake_cuda.so";
     options.samples = 3;
     options.sample_ms = 4;
+    options.compare = true;
+    options.kernels = "kernels/cuda";
     const Error error = runner_.Start(options);
     ASSERT_EQ(error, "");
   }
@@ -125,6 +127,52 @@ TEST_F(RunnerTest, PairsTakeTurns) {
   const std::vector<Json> lines = runner_.RunGroup({&first, &second});
   ASSERT_EQ(lines.size(), 2);
   for (const Json& line : lines) EXPECT_EQ(line["ok"], true) << line.dump();
+}
+
+// The case of a product is also given to the kernel written by hand, and its values are checked.
+TEST_F(RunnerTest, OthersAreComparedWith) {
+  const auto f = ir::ParseFunction(R"(
+      func dense(X: f32[3, 7] in, W: f32[5, 7] in, Y: f32[3, 5] out) {
+        thread (y = "blockIdx.x", 3) {
+          thread (x = "threadIdx.x", 5) {
+            Y[y, x] = 0.0
+            for (k, 0, 7) { Y[y, x] = Y[y, x] + X[y, k] * W[x, k] }
+          }
+        }
+      })");
+  const auto module = codegen::EmitCuda(*f);
+  ASSERT_TRUE(module.ok()) << module.status();
+  codegen::BundleFacts facts;
+  facts.operator_case = {{"op", "dense"}, {"shape", {3, 7}}, {"dtype", "f32"}};
+  facts.operator_case["operand_shapes"] = Json::array({Json::array({5, 7})});
+  codegen::BundleReference& reference = facts.reference.emplace();
+  reference.inputs = {ir::RandomTensor(ir::Type::kF32, {3, 7}, 1),
+                      ir::RandomTensor(ir::Type::kF32, {5, 7}, 2)};
+  reference.outputs = {ir::Tensor(ir::Type::kF32, {3, 5})};
+  for (int y = 0; y < 3; ++y) {
+    for (int x = 0; x < 5; ++x) {
+      double sum = 0;
+      for (int k = 0; k < 7; ++k) {
+        sum += reference.inputs[0].Float(y * 7 + k) * reference.inputs[1].Float(x * 7 + k);
+      }
+      reference.outputs[0].SetValue(y * 5 + x, sum);
+    }
+  }
+  const auto files = codegen::MakeBundle(*module, facts);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const std::string folder = ::testing::TempDir() + "/dense";
+  std::filesystem::create_directories(folder);
+  for (const codegen::BundleFile& file : *files) {
+    std::ofstream(folder + "/" + file.name, std::ios::binary) << file.contents;
+  }
+  const Json line = Run(folder);
+  EXPECT_EQ(line["ok"], true) << line.dump(1);
+  // cuBLAS is where there is a GPU.
+  const Json& peers = line["peers"];
+  ASSERT_GE(peers.size(), 1) << line.dump(1);
+  EXPECT_EQ(peers.back()["name"], "hand");
+  EXPECT_EQ(peers.back()["ok"], true) << line.dump(1);
+  EXPECT_EQ(peers.back()["time_us"], 1000);
 }
 
 TEST_F(RunnerTest, FailuresAreLinesToo) {
