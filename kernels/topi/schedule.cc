@@ -1,6 +1,7 @@
 #include "kernels/topi/schedule.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace polynao::kernels {
 
@@ -184,16 +185,29 @@ void TileOnGpu(Schedule& s, const Tensor& output, const Tensor& sums, const GpuT
     te::Stage& stage = s[copy];
     stage.SetScope("shared").ComputeAt(inner, outer_reduce.back());
     Axis rest = stage.Fuse(SpatialAxes(stage));
+    Axis lane;
     if (fetch.lanes > 1) {
-      auto [run, lane] = stage.Split(rest, fetch.lanes);
+      std::tie(rest, lane) = stage.Split(rest, fetch.lanes);
       stage.Vectorize(lane);
-      rest = run;
     }
+    // All threads of the block in one split, so that one condition says what is too much; each has
+    // its turns in a loop inside, so that all threads wait for one another only once.
+    int64_t count = 1;
+    for (const int64_t on_axis : thread_counts) count *= on_axis;
+    auto [turn, all_threads] = stage.Split(rest, count);
+    std::vector<Axis> fetch_order;
+    rest = all_threads;
     for (size_t i = 0; i < threads.size(); ++i) {
-      auto [more, thread] = stage.Split(rest, thread_counts[threads.size() - 1 - i]);
+      Axis thread = rest;
+      if (i + 1 < threads.size()) {
+        std::tie(rest, thread) = stage.Split(rest, thread_counts[threads.size() - 1 - i]);
+      }
       stage.Bind(thread, kThreadAxes[i]);
-      rest = more;
+      fetch_order.insert(fetch_order.begin(), thread);
     }
+    fetch_order.push_back(turn);
+    if (lane) fetch_order.push_back(lane);
+    stage.Reorder(fetch_order);
   }
 }
 
