@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/random_value.h"
 #include "compiler/ir/text.h"
 
 namespace polynao::ir {
@@ -54,18 +55,10 @@ Tensor RandomTensor(Type type, std::vector<int64_t> shape, uint64_t seed) {
   Tensor tensor(type, std::move(shape));
   const int64_t count = tensor.element_count();
   for (int64_t i = 0; i < count; ++i) {
-    // splitmix64, so that the values depend on nothing but the seed.
-    seed += 0x9e3779b97f4a7c15;
-    uint64_t bits = seed;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    bits ^= bits >> 31;
     if (IsFloat(type)) {
-      tensor.SetValue(i, (static_cast<int>(bits % 129) - 64) / 16.0);
-    } else if (type == Type::kU8 || type == Type::kI1) {
-      tensor.SetInt(i, static_cast<int64_t>(bits % 16));
+      tensor.SetValue(i, RandomFloat(seed, static_cast<uint64_t>(i)));
     } else {
-      tensor.SetInt(i, static_cast<int64_t>(bits % 33) - 16);
+      tensor.SetInt(i, RandomInt(type, seed, static_cast<uint64_t>(i)));
     }
   }
   return tensor;

@@ -49,10 +49,6 @@ double Compute(UnaryOp op, ir::Type type, double x, double parameter) {
       return std::exp(x);
     case UnaryOp::kAbs:
       return std::abs(x);
-    case UnaryOp::kClip: {
-      const double positive = x < 0 ? 0 : x;
-      return parameter < positive ? parameter : positive;
-    }
   }
   POLYNAO_UNREACHABLE(static_cast<int>(op));
 }
@@ -88,7 +84,7 @@ void ReferenceScalar(BinaryOp op, const ir::Tensor& a, double scalar, ir::Tensor
 
 void ReferenceUnary(UnaryOp op, const ir::Tensor& x, double parameter, ir::Tensor& y) {
   POLYNAO_CHECK(x.type == y.type && x.shape == y.shape);
-  POLYNAO_CHECK(ir::IsFloat(x.type) || op == UnaryOp::kRelu || op == UnaryOp::kClip);
+  POLYNAO_CHECK(ir::IsFloat(x.type) || op == UnaryOp::kRelu);
   const double rounded = Rounded(x.type, parameter);
   const int64_t count = y.element_count();
   for (int64_t i = 0; i < count; ++i) {
@@ -96,9 +92,7 @@ void ReferenceUnary(UnaryOp op, const ir::Tensor& x, double parameter, ir::Tenso
       y.SetValue(i, Compute(op, x.type, x.Float(i), rounded));
     } else {
       // Not by way of f64, which has no room for all 64-bit integers.
-      const int64_t positive = x.Int(i) < 0 ? 0 : x.Int(i);
-      const int64_t limit = op == UnaryOp::kClip ? static_cast<int64_t>(rounded) : positive;
-      y.SetInt(i, limit < positive ? limit : positive);
+      y.SetInt(i, x.Int(i) < 0 ? 0 : x.Int(i));
     }
   }
 }

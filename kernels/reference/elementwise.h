@@ -22,7 +22,6 @@ enum class UnaryOp {
   kTanh,
   kExp,
   kAbs,
-  kClip,  // the smaller of parameter and the larger of x and 0
 };
 
 // y = op(x), element by element; both of one type and shape. Functions of floats are computed in

@@ -32,6 +32,15 @@ TEST(ReferencePadTest, RowsAndColumnsNotChannels) {
   EXPECT_THAT(Values(z), ElementsAre(-1, -1, -1, -1, -1, -1, -1, -1, 1));
 }
 
+TEST(ReferenceBatchToSpaceTest, BlocksAndCrops) {
+  ir::Tensor y(ir::Type::kI8, {1, 2, 4, 1});
+  ReferenceBatchToSpace({2, 2}, {0, 0}, Counting({4, 1, 2, 1}), y);
+  EXPECT_THAT(Values(y), ElementsAre(1, 3, 2, 4, 5, 7, 6, 8));
+  ir::Tensor z(ir::Type::kI8, {1, 2, 2, 1});
+  ReferenceBatchToSpace({2, 2}, {0, 1}, Counting({4, 1, 2, 1}), z);
+  EXPECT_THAT(Values(z), ElementsAre(3, 2, 7, 6));
+}
+
 TEST(ReferenceBroadcastTest, NewAxesAndAxesOfOne) {
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({2}), {3, 2})), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({3, 1}), {3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));

@@ -295,6 +295,9 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
       axes = {run, element};
     }
     s[t.out].Parallel(axes.front()).Vectorize(axes.back());
+  } else if (target.name == "cuda") {
+    auto [block, thread] = s[t.out].Split(s[t.out].Fuse(s[t.out].leaves()), 256);
+    s[t.out].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
   }
   return Lower(s);
 }

@@ -168,6 +168,10 @@ absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
   if (target.name == "cpu" || target.name == "c") {
     auto [run, element] = s[y].Split(s[y].axis(0), int64_t{1} << 14);
     s[y].Parallel(run).Vectorize(element);
+  } else if (target.name == "cuda") {
+    auto [group, element] = s[y].Split(s[y].axis(0), 4);
+    auto [block, thread] = s[y].Split(group, 256);
+    s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x").Vectorize(element);
   }
   return Lower(s);
 }
@@ -333,15 +337,9 @@ Operator Clip() {
   };
   row.reference = [](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                      absl::Span<ir::Tensor> out) {
-    const double high = c.scalar.value_or(6);
-    for (int64_t i = 0; i < in[0].element_count(); ++i) {
-      const auto rounded = [&](double limit) {
-        return ir::IsFloat(c.dtype) ? ir::RoundFloat(c.dtype, limit) : limit;
-      };
-      const double value = in[0].Value(i);
-      const double above = value < rounded(LowOf(c)) ? rounded(LowOf(c)) : value;
-      out[0].SetValue(i, rounded(high) < above ? rounded(high) : above);
-    }
+    ir::Tensor above = out[0];
+    ReferenceScalar(BinaryOp::kMax, in[0], LowOf(c), above);
+    ReferenceScalar(BinaryOp::kMin, above, c.scalar.value_or(6), out[0]);
   };
   return row;
 }

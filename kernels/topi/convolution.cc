@@ -1,5 +1,6 @@
 #include "kernels/topi/convolution.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
@@ -282,6 +283,84 @@ int64_t BlockOf(const Convolution& k) {
   return block >= 8 ? block : k.co <= 8 ? 8 : kLanes;
 }
 
+// Threads on an axis: a good divisor, or as many as there may be with a rest.
+int64_t ThreadsOn(int64_t extent, int64_t most) {
+  const int64_t divisor = DivisorUpTo(extent, most);
+  return 2 * divisor >= most ? divisor : std::min(extent, most);
+}
+
+// As TOPI's direct convolutions for GPUs: blocks of places and channels, a thread has several
+// channels (or, where channels are the last dimension, several places); tiles of input and filter are in
+// shared memory for some input channels and taps at a time.
+GpuTile TileOf(const Convolution& k) {
+  const bool last = k.layout.find('C') > k.layout.find('W');
+  const int64_t width = k.axes.back().out;
+  const int64_t height = k.rank() > 1 ? k.axes[k.rank() - 2].out : 1;
+  const int64_t channels = k.group_co() / (k.blocked_output ? kBlock8 : 1);
+  int64_t w = 1, h = 1, c = 1, each_w = 1, each_c = 1;
+  if (last) {
+    c = ThreadsOn(channels, 32);
+    each_w = DivisorUpTo(width, 4);
+    w = ThreadsOn(CeilDiv(width, each_w), 4);
+    h = ThreadsOn(height, std::max<int64_t>(1, 256 / (c * w) / 2));
+  } else {
+    w = ThreadsOn(width, 32);
+    h = ThreadsOn(height, std::max<int64_t>(1, 64 / w));
+    each_c = DivisorUpTo(channels, k.blocked_output ? 2 : 4);
+    c = DivisorUpTo(channels / each_c, std::clamp<int64_t>(256 / (w * h), 1, 8));
+  }
+  GpuTile tile;
+  for (const char letter : k.layout) {
+    tile.threads.push_back(letter == 'W' ? w : letter == 'H' ? h : letter == 'C' ? c : 1);
+    const int64_t each = letter == 'W' ? each_w : letter == 'C' ? each_c : 1;
+    tile.each.push_back(
+        letter == 'N' && last ? std::min<int64_t>(k.n, k.layout.back() == 'N' ? 4 : 1) : each);
+  }
+  if (k.blocked_output) {
+    tile.threads.push_back(1);
+    tile.each.push_back(kBlock8);
+    tile.dot_of_four = true;
+  }
+  // All taps at a time, those of the last axis, or one; as many channels as fit.
+  constexpr int64_t kSharedBytes = 32 << 10;
+  const int64_t element = ir::ByteSize(k.in);
+  const int64_t lanes = k.blocked_output ? kBlock8 : 1;
+  for (size_t whole = k.rank() + 1; whole-- > 0;) {
+    int64_t image = 1, taps = 1;
+    std::vector<int64_t> reduce = {1};
+    for (size_t a = 0; a < k.rank(); ++a) {
+      const SpatialAxis& axis = k.axes[a];
+      const int64_t kernel = a + whole >= k.rank() ? axis.kernel : 1;
+      const int64_t outputs = a + 1 == k.rank() ? w * each_w : a + 2 == k.rank() ? h : 1;
+      image *= (outputs - 1) * (k.transposed ? 1 : axis.stride) + (kernel - 1) * axis.dilation + 1;
+      taps *= kernel;
+      reduce.push_back(kernel);
+    }
+    const int64_t batch = k.layout.back() == 'N' ? std::min<int64_t>(k.n, 4) : 1;
+    for (int64_t rc = 8; rc > 0; rc /= 2) {
+      reduce[0] = rc;
+      const int64_t bytes = rc * lanes * element * (image * batch + c * each_c * lanes * taps);
+      if (bytes > kSharedBytes && (rc > 1 || whole > 0)) continue;
+      tile.reduce = reduce;
+      if (k.blocked_output) tile.reduce.push_back(kBlock8);
+      return tile;
+    }
+  }
+  POLYNAO_UNREACHABLE(k.name);
+}
+
+absl::StatusOr<ir::Function> BuildForGpu(te::Schedule& s, const Convolution& k, Tensors& t) {
+  const bool padded = !(t.source == t.in.data) && !(t.source == t.packed_data);
+  if (k.blocked_output) {
+    BindElements(s, t.packed_data);
+    BindElements(s, t.packed);
+  }
+  TileOnGpu(s, t.output, t.sums, TileOf(k),
+            {{.tensor = t.source, .inlined = padded, .lanes = 1},
+             {.tensor = k.blocked_output ? t.packed : t.in.weight, .inlined = false, .lanes = 1}});
+  return te::Lower(s);
+}
+
 absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   te::Graph g(k.name);
   Tensors t;
@@ -301,6 +380,7 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   for (const te::Operation& operation : operations) {
     if (operation.name == "dilate") s[Tensor(g.state(), &operation)].ComputeInline();
   }
+  if (IsGpu(target)) return BuildForGpu(s, k, t);
   if (!IsProcessor(target)) return te::Lower(s);
   if (!(t.source == t.in.data) && !(t.source == t.packed_data))
     ParallelElementwise(s, t.source, target);
@@ -378,7 +458,8 @@ Operator Finish(
                             plain.Value(i));
              }
            },
-       .build = Build});
+       .build = Build,
+       .macs = [](const Convolution& k) { return SpatialMacs(k, k.transposed); }});
 }
 
 Operator Of(std::string name, std::string doc, const SpatialForm& form,

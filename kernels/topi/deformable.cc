@@ -84,6 +84,10 @@ absl::StatusOr<ir::Function> Build(const Deformable& k, const Target& target) {
                 },
                 {"n", "f", "y", "x"});
   te::Schedule s(output);
+  if (IsGpu(target)) {
+    BindElements(s, sampled);
+    BindElements(s, output);
+  }
   if (!IsProcessor(target)) return te::Lower(s);
   ParallelElementwise(s, sampled, target);
   TileReduction(s, output, {.row_axis = 3, .vector = DivisorUpTo(w.out, 64)});
@@ -115,7 +119,8 @@ std::vector<Operator> TopiDeformableOperators() {
            [](const Deformable& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
              ReferenceDeformable(ToProblem(k), k.deformable_groups, in[0], in[1], in[2], out);
            },
-       .build = Build})};
+       .build = Build,
+       .macs = [](const Deformable& k) { return SpatialMacs(k); }})};
 }
 
 }  // namespace polynao::kernels

@@ -121,10 +121,51 @@ absl::StatusOr<ir::Function> BuildBackInput(const Gradient& k, const Target& tar
       names);
   te::Schedule s(output);
   s[dilate].ComputeInline();
+  if (IsGpu(target)) {
+    s[pad].ComputeInline();
+    BindElements(s, output);
+  }
   if (!IsProcessor(target)) return te::Lower(s);
   ParallelElementwise(s, pad, target);
   TileReduction(s, output,
                 {.row_axis = 2, .rows = DivisorUpTo(k.w.in, 4), .vector = DivisorUpTo(k.c, 32)});
+  return te::Lower(s);
+}
+
+// As TOPI does: batch and places as one loop, every eighth iteration of which belongs to one of eight
+// threads, whose sums are added up last.
+absl::StatusOr<ir::Function> BuildBackWeightForGpu(te::Graph& g, const Gradient& k,
+                                                   const Tensor& out_grad, const Tensor& pad,
+                                                   bool inline_pad) {
+  constexpr int64_t kThreads = 8, kChannels = 32;
+  const int64_t places = k.h.out * k.w.out, count = k.n * places;
+  const te::ReduceAxis r = g.ReduceAxisOf("r", CeilDiv(count, kThreads));
+  const Tensor partial =
+      g.Compute("partial", {k.h.kernel, k.w.kernel, k.c, k.m, kThreads},
+                [&](Expr fh, Expr fw, Expr c, Expr m, Expr t) {
+                  const Expr at = r * kThreads + t;
+                  const Expr b = at / places, dh = at % places / k.w.out, dw = at % k.w.out;
+                  const Expr product = out_grad(b, dh, dw, c * k.m + m) *
+                                       pad(b, fh + dh * k.h.stride, fw + dw * k.w.stride, c);
+                  return te::ReduceSum(
+                      count % kThreads == 0 ? product : te::Select(at < count, product, 0), r);
+                },
+                {"fh", "fw", "c", "m", "t"});
+  const te::ReduceAxis t = g.ReduceAxisOf("t", kThreads);
+  const Tensor output = g.Compute(
+      "output", k.WeightShape(),
+      [&](Expr fh, Expr fw, Expr c, Expr m) { return te::ReduceSum(partial(fh, fw, c, m, t), t); },
+      {"fh", "fw", "c", "m"});
+  te::Schedule s(output);
+  if (inline_pad) s[pad].ComputeInline();
+  te::Stage& out = s[output];
+  auto [block, c] = out.Split(out.axis(2), kChannels);
+  out.Reorder({out.axis(0), out.axis(1), block, out.axis(3), c});
+  const te::Axis place = out.Fuse({out.axis(0), out.axis(1), block, out.axis(3)});
+  out.Bind(place, "blockIdx.x").Bind(c, "threadIdx.x");
+  te::Stage& parts = s[partial];
+  parts.SetScope("shared").ComputeAt(out, place);
+  parts.Bind(parts.axis(2), "threadIdx.x").Bind(parts.axis(4), "threadIdx.y");
   return te::Lower(s);
 }
 
@@ -145,6 +186,7 @@ absl::StatusOr<ir::Function> BuildBackWeight(const Gradient& k, const Target& ta
         out_grad(b, dh, dw, channel) * pad(b, fh + dh * k.h.stride, fw + dw * k.w.stride, c), b, dh,
         dw);
   };
+  if (IsGpu(target)) return BuildBackWeightForGpu(g, k, out_grad, pad, !(pad == data));
   if (!IsProcessor(target)) {
     const Tensor output =
         g.Compute("output", k.WeightShape(),
@@ -170,6 +212,8 @@ absl::StatusOr<ir::Function> BuildBackWeight(const Gradient& k, const Target& ta
   TileReduction(s, sums, {.row_axis = 2, .vector = DivisorUpTo(k.c * k.m, 64)});
   return te::Lower(s);
 }
+
+int64_t Macs(const Gradient& k) { return te::ElementCount(k.OutShape()) * k.h.kernel * k.w.kernel; }
 
 std::vector<OperatorAttribute> Attributes(const char* first, const char* second) {
   SpatialForm form;
@@ -207,7 +251,8 @@ std::vector<Operator> TopiDepthwiseGradientOperators() {
                [](const Gradient& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
                  ReferenceDepthwiseBackInput(k.Problem(), in[1], in[0], out);
                },
-           .build = BuildBackInput}),
+           .build = BuildBackInput,
+           .macs = Macs}),
       MakeRow<Gradient>(
           std::move(weight),
           {.parse = ParseBackWeight,
@@ -221,7 +266,8 @@ std::vector<Operator> TopiDepthwiseGradientOperators() {
                [](const Gradient& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
                  ReferenceDepthwiseBackWeight(k.Problem(), in[0], in[1], out);
                },
-           .build = BuildBackWeight}),
+           .build = BuildBackWeight,
+           .macs = Macs}),
   };
 }
 

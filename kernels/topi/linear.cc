@@ -96,16 +96,18 @@ void Finish(te::Graph& g, const Product& p, Parts& t, const F& sum) {
   }
 }
 
-// Sums in their place, as written.
-void ExpressDirect(te::Graph& g, const Product& p, Parts& t) {
-  const te::ReduceAxis k = g.ReduceAxisOf("k", p.k);
+// Sums in their place, as written; of `step` products at a time, in an inner loop of their own.
+void ExpressDirect(te::Graph& g, const Product& p, Parts& t, int64_t step) {
+  std::vector<te::ReduceAxis> axes = {g.ReduceAxisOf("k", p.k / step)};
+  if (step > 1) axes.push_back(g.ReduceAxisOf("kb", step));
+  const Expr k = step > 1 ? axes[0] * step + axes[1] : Expr(axes[0]);
   const te::Shape shape = p.is_dense ? te::Shape{p.m, p.n} : te::Shape{p.batch(), p.m, p.n};
   const bool plain = !p.tail.bias && !p.tail.relu;
   t.sums = g.Compute(
       plain ? "output" : "product", shape,
       [&](const te::Axes& i) {
         const Expr m = i[i.size() - 2], n = i.back();
-        return te::ReduceSum(XAt(p, t, i[0], m, k) * To(p.acc, YAt(p, t, i[0], n, k)), k);
+        return te::ReduceSum(XAt(p, t, i[0], m, k) * To(p.acc, YAt(p, t, i[0], n, k)), axes);
       },
       p.is_dense ? std::vector<std::string>{"m", "n"} : std::vector<std::string>{"b", "m", "n"});
   t.output = t.sums;
@@ -147,6 +149,38 @@ void ExpressPacked(te::Graph& g, const Product& p, int64_t block, Parts& t) {
   Finish(g, p, t, [&](Expr, Expr m, Expr n) { return t.sums(n / block, m, n % block); });
 }
 
+// Small batches: a block for each element, whose threads share the products. Others: tiles of both
+// factors in shared memory, four products of bytes at a time.
+absl::StatusOr<ir::Function> BuildForGpu(te::Graph& g, const Product& p, Parts& t) {
+  constexpr int64_t kThreads = 64;
+  if (p.is_dense && !p.large_batch && !ir::IsInt(p.in)) {
+    ExpressLanes(g, p, DivisorUpTo(p.k, kThreads), t);
+    te::Schedule s(t.output);
+    ReduceAcrossThreads(s, t.sums, t.partial);
+    BindElements(s, t.output);
+    return te::Lower(s);
+  }
+  const bool by_four = ir::IsInt(p.in) && p.k % 4 == 0;
+  ExpressDirect(g, p, t, by_four ? 4 : 1);
+  te::Schedule s(t.output);
+  GpuTile tile;
+  const te::Shape& shape = t.sums.shape();
+  tile.threads.assign(shape.size(), 1);
+  tile.each.assign(shape.size(), 1);
+  const size_t last = shape.size() - 1;
+  for (const auto& [d, threads] : {std::pair(last, 16), std::pair(last - 1, 8)}) {
+    tile.each[d] = std::min<int64_t>(shape[d], p.is_dense ? 4 : 2);
+    tile.threads[d] = std::min<int64_t>(CeilDiv(shape[d], tile.each[d]), threads);
+  }
+  tile.reduce = {std::min<int64_t>(p.k, 16)};
+  if (by_four) tile.reduce.push_back(4);
+  tile.dot_of_four = by_four;
+  const int64_t lanes = p.k % 4 == 0 && p.k >= 16 && !by_four ? 4 : 1;
+  TileOnGpu(s, t.output, t.sums, tile,
+            {{.tensor = t.x, .lanes = lanes}, {.tensor = t.y, .lanes = lanes}});
+  return te::Lower(s);
+}
+
 absl::StatusOr<ir::Function> Build(const Product& p, const Target& target) {
   te::Graph g(p.name);
   Parts t;
@@ -156,8 +190,9 @@ absl::StatusOr<ir::Function> Build(const Product& p, const Target& target) {
   if (p.tail.bias) t.bias = g.Placeholder("bias", {p.n}, p.acc);
   const int64_t block = DivisorUpTo(p.n, 16);
   const int64_t lanes = DivisorUpTo(p.k, 16);
+  if (IsGpu(target)) return BuildForGpu(g, p, t);
   if (!IsProcessor(target)) {
-    ExpressDirect(g, p, t);
+    ExpressDirect(g, p, t, 1);
   } else if (p.large_batch && block >= 8) {
     ExpressPacked(g, p, block, t);
   } else {
@@ -179,9 +214,12 @@ absl::StatusOr<ir::Function> Build(const Product& p, const Target& target) {
 Operator Finished(
     Operator row,
     std::function<absl::StatusOr<Product>(const Operator&, const OperatorCase&)> parse) {
-  return MakeRow<Product>(
-      std::move(row),
-      {.parse = std::move(parse), .tensors = Tensors, .reference = Reference, .build = Build});
+  return MakeRow<Product>(std::move(row),
+                          {.parse = std::move(parse),
+                           .tensors = Tensors,
+                           .reference = Reference,
+                           .build = Build,
+                           .macs = [](const Product& p) { return p.batch() * p.m * p.n * p.k; }});
 }
 
 absl::StatusOr<Product> ParseDense(const Operator& row, const OperatorCase& c) {

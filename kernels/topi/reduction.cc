@@ -148,7 +148,56 @@ Parts Express(te::Graph& g, const Reduction& r, int64_t lanes) {
   return parts;
 }
 
+// As TOPI does: all reduced axes as one loop, every so many iterations of which belong to one thread of
+// a block; with many outputs a thread for each.
+absl::StatusOr<ir::Function> BuildForGpu(const Reduction& r) {
+  te::Graph g("reduce");
+  const int64_t outputs = te::ElementCount(r.out_shape);
+  constexpr int64_t kManyOutputs = 1 << 14;
+  if (outputs >= kManyOutputs) {
+    const Parts parts = Express(g, r, 1);
+    Schedule s(parts.output);
+    BindElements(s, parts.output);
+    return te::Lower(s);
+  }
+  const Tensor x = g.Placeholder("data", r.shape, r.in);
+  const te::Shape extents = ReducedExtents(r);
+  const int64_t count = te::ElementCount(extents);
+  const int64_t threads = count >= 1024 ? 256 : 32;
+  const ReduceAxis k = g.ReduceAxisOf("k", CeilDiv(count, threads));
+  te::Shape shape = r.out_shape;
+  shape.push_back(threads);
+  const auto bodies = [&](const Axes& i) -> std::vector<te::Body> {
+    const Axes out(i.begin(), i.end() - 1);
+    const Expr at = k * threads + i.back();
+    std::vector<Expr> reduced(extents.size());
+    Expr rest = at;
+    for (size_t d = extents.size(); d-- > 0;) {
+      reduced[d] = d == 0 ? rest : rest % extents[d];
+      rest = rest / extents[d];
+    }
+    Expr value = Premap(r, x(InputIndices(r, out, reduced)));
+    if (count % threads != 0) {
+      value = te::Select(at < count, value, te::Identity(r.reducer, g.context(), r.in));
+    }
+    if (r.is_arg()) return te::ArgReduce(r.reducer, g.context().Cast(r.out, at), value, {k});
+    return {te::Body(r.reducer, value, {k})};
+  };
+  const std::vector<Tensor> partial = g.ComputeMany("partial", shape, bodies);
+  const ReduceAxis t = g.ReduceAxisOf("t", threads);
+  const Tensor output = g.ComputeMany("output", r.out_shape, [&](const Axes& i) {
+    Axes from = i;
+    from.push_back(t);
+    if (r.is_arg()) return te::ArgReduce(r.reducer, partial[0](from), partial[1](from), {t});
+    return std::vector<te::Body>{te::Body(r.reducer, partial[0](from), {t})};
+  })[0];
+  Schedule s(output);
+  ReduceAcrossThreads(s, output, partial[0]);
+  return te::Lower(s);
+}
+
 absl::StatusOr<ir::Function> Build(const Reduction& r, const Target& target) {
+  if (IsGpu(target)) return BuildForGpu(r);
   te::Graph g("reduce");
   // Along contiguous elements, which a vector takes at once.
   const int64_t lanes = IsProcessor(target) && r.is_reduced.back() && !r.is_arg()

@@ -28,6 +28,18 @@ ir::Tensor UniformTensor(ir::Type type, const std::vector<int64_t>& shape, uint6
   return tensor;
 }
 
+isa::Work WorkOf(const std::vector<TensorSpec>& tensors, int64_t macs) {
+  isa::Work work;
+  for (const TensorSpec& spec : tensors) {
+    work.gmem_bytes += te::ElementCount(spec.shape) * ir::ByteSize(spec.type);
+  }
+  work.macs = macs;
+  work.mac_type = tensors[0].type;
+  work.vector_elements = macs > 0 ? 0 : te::ElementCount(tensors.back().shape);
+  work.vector_type = tensors[0].type;
+  return work;
+}
+
 absl::StatusOr<int64_t> NumberFrom(const Operator& row, const OperatorCase& c,
                                    std::string_view attribute, int64_t low) {
   constexpr int64_t kHigh = 1 << 20;

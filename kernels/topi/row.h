@@ -19,6 +19,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
+#include "isa/machine.h"
 #include "kernels/te/operator.h"
 
 namespace polynao::kernels {
@@ -33,6 +34,8 @@ struct RowParts {
   std::function<void(const K&, absl::Span<const ir::Tensor> in, ir::Tensor& out)> reference;
   // `target` is a processor or a GPU.
   std::function<absl::StatusOr<ir::Function>(const K&, const Target&)> build;
+  // Multiplications and additions that the operator is made of; empty: none.
+  std::function<int64_t(const K&)> macs = {};
   // Operator::input; empty: uniform values (UniformTensor).
   std::function<ir::Tensor(const K&, size_t i, uint64_t seed)> input = {};
 };
@@ -40,6 +43,9 @@ struct RowParts {
 // Values of [-1, 1) that use all bits of a float, and whole numbers of -128 .. 127 (or what the type
 // has of them); the same seed gives the same values.
 ir::Tensor UniformTensor(ir::Type type, const std::vector<int64_t>& shape, uint64_t seed);
+
+// Each tensor crosses memory once.
+isa::Work WorkOf(const std::vector<TensorSpec>& tensors, int64_t macs);
 
 // What float operators of the TOPI table are allowed: a difference of so much of the largest
 // value's magnitude.
@@ -58,6 +64,10 @@ Operator MakeRow(Operator row, RowParts<K> parts) {
   row.tolerance_of_largest = kTopiTolerance;
   row.check = [shared, p](const OperatorCase& c) { return p->parse(*shared, c).status(); };
   row.tensors = [parsed, p](const OperatorCase& c) { return p->tensors(parsed(c)); };
+  row.work = [parsed, p](const OperatorCase& c) {
+    const K k = parsed(c);
+    return WorkOf(p->tensors(k), p->macs ? p->macs(k) : 0);
+  };
   row.reference = [parsed, p](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                               absl::Span<ir::Tensor> out) { p->reference(parsed(c), in, out[0]); };
   row.build = [parsed, p](const OperatorCase& c,

@@ -1,6 +1,7 @@
 #include "kernels/topi/schedule.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace polynao::kernels {
 
@@ -86,6 +87,137 @@ void TileReduction(Schedule& s, const Tensor& t, const RegisterTile& tile) {
   inner.Reorder(all);
   if (row) inner.Unroll(inner.axis(tile.row_axis));
   if (tile.vector > 1) inner.Vectorize(inner.axis(last));
+}
+
+namespace {
+
+constexpr int64_t kBlockThreads = 256;
+constexpr const char* kBlockAxes[] = {"blockIdx.x", "blockIdx.y", "blockIdx.z"};
+constexpr const char* kThreadAxes[] = {"threadIdx.x", "threadIdx.y", "threadIdx.z"};
+
+std::vector<Axis> SpatialAxes(te::Stage& stage) {
+  std::vector<Axis> axes;
+  for (size_t d = 0; d < stage.data().spatial.size(); ++d) axes.push_back(stage.axis(d));
+  return axes;
+}
+
+}  // namespace
+
+void BindElements(Schedule& s, const Tensor& t, std::optional<size_t> row) {
+  const bool reduces = !s[t].data().reduce.empty();
+  const Tensor sums = reduces ? s.CacheWrite(t, "local") : t;
+  te::Stage& stage = s[t];
+  std::vector<Axis> axes = SpatialAxes(stage);
+  if (row) {
+    const Axis inner = axes[*row];
+    axes.erase(axes.begin() + static_cast<int64_t>(*row));
+    std::vector<Axis> order = axes;
+    order.push_back(inner);
+    stage.Reorder(order).Unroll(inner);
+  }
+  auto [block, thread] = stage.Split(stage.Fuse(axes), kBlockThreads);
+  stage.Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
+  if (reduces) s[sums].ComputeAt(stage, thread);
+}
+
+void TileOnGpu(Schedule& s, const Tensor& output, const Tensor& sums, const GpuTile& tile,
+               const std::vector<Fetched>& fetched) {
+  const Tensor local = output == sums ? s.CacheWrite(sums, "local") : sums;
+  s[local].SetScope("local");
+  te::Stage& out = s[output];
+  const size_t rank = output.rank();
+  std::vector<Axis> blocks, threads, each;
+  std::vector<int64_t> thread_counts;
+  for (size_t d = 0; d < rank; ++d) {
+    auto [block, rest] = out.Split(out.axis(d), tile.threads[d] * tile.each[d]);
+    blocks.push_back(block);
+    // A thread axis is needed, if only of one thread.
+    const bool is_bound = tile.threads[d] > 1 || (d + 1 == rank && threads.empty());
+    if (is_bound) {
+      auto [thread, own] = out.Split(rest, tile.each[d]);
+      threads.push_back(thread);
+      thread_counts.push_back(tile.threads[d]);
+      rest = own;
+    }
+    each.push_back(rest);
+  }
+  std::vector<Axis> order = blocks;
+  order.insert(order.end(), threads.begin(), threads.end());
+  order.insert(order.end(), each.begin(), each.end());
+  out.Reorder(order);
+  // The last dimension is x; those before the third from last share z.
+  while (blocks.size() > 3) {
+    blocks[1] = out.Fuse(blocks[0], blocks[1]);
+    blocks.erase(blocks.begin());
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) out.Bind(blocks[blocks.size() - 1 - i], kBlockAxes[i]);
+  for (size_t i = 0; i < threads.size(); ++i) {
+    out.Bind(threads[threads.size() - 1 - i], kThreadAxes[i]);
+  }
+
+  te::Stage& inner = s[local];
+  inner.ComputeAt(out, threads.back());
+  std::vector<Axis> outer_reduce, inner_reduce;
+  for (size_t i = 0; i < tile.reduce.size(); ++i) {
+    auto [outer, rest] = inner.Split(inner.reduce_axis(i), tile.reduce[i]);
+    outer_reduce.push_back(outer);
+    inner_reduce.push_back(rest);
+  }
+  std::vector<Axis> loops = outer_reduce;
+  const size_t before = inner_reduce.size() - (tile.dot_of_four ? 1 : 0);
+  loops.insert(loops.end(), inner_reduce.begin(),
+               inner_reduce.begin() + static_cast<int64_t>(before));
+  for (size_t d = 0; d < rank; ++d) {
+    loops.push_back(inner.axis(d));
+    inner.Unroll(inner.axis(d));
+  }
+  if (tile.dot_of_four) {
+    loops.push_back(inner_reduce.back());
+    inner.Unroll(inner_reduce.back());
+  }
+  inner.Reorder(loops);
+  constexpr int64_t kUnrolledTaps = 8;
+  if (before > 0 && tile.reduce[before - 1] <= kUnrolledTaps)
+    inner.Unroll(inner_reduce[before - 1]);
+
+  for (const Fetched& fetch : fetched) {
+    const Tensor copy = fetch.inlined ? fetch.tensor : s.CacheRead(fetch.tensor, "shared", {local});
+    te::Stage& stage = s[copy];
+    stage.SetScope("shared").ComputeAt(inner, outer_reduce.back());
+    Axis rest = stage.Fuse(SpatialAxes(stage));
+    Axis lane;
+    if (fetch.lanes > 1) {
+      std::tie(rest, lane) = stage.Split(rest, fetch.lanes);
+      stage.Vectorize(lane);
+    }
+    // All threads of the block in one split, so that one condition says what is too much; each has
+    // its turns in a loop inside, so that all threads wait for one another only once.
+    int64_t count = 1;
+    for (const int64_t on_axis : thread_counts) count *= on_axis;
+    auto [turn, all_threads] = stage.Split(rest, count);
+    std::vector<Axis> fetch_order;
+    rest = all_threads;
+    for (size_t i = 0; i < threads.size(); ++i) {
+      Axis thread = rest;
+      if (i + 1 < threads.size()) {
+        std::tie(rest, thread) = stage.Split(rest, thread_counts[threads.size() - 1 - i]);
+      }
+      stage.Bind(thread, kThreadAxes[i]);
+      fetch_order.insert(fetch_order.begin(), thread);
+    }
+    fetch_order.push_back(turn);
+    if (lane) fetch_order.push_back(lane);
+    stage.Reorder(fetch_order);
+  }
+}
+
+void ReduceAcrossThreads(Schedule& s, const Tensor& output, const Tensor& partials) {
+  te::Stage& out = s[output];
+  const Axis block = out.Fuse(SpatialAxes(out));
+  out.Bind(block, "blockIdx.x");
+  te::Stage& parts = s[partials];
+  parts.SetScope("shared").ComputeAt(out, block);
+  parts.Bind(parts.axis(partials.rank() - 1), "threadIdx.x");
 }
 
 }  // namespace polynao::kernels

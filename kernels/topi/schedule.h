@@ -3,6 +3,7 @@
 #define KERNELS_TOPI_SCHEDULE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "compiler/target/target.h"
@@ -15,6 +16,7 @@ namespace polynao::kernels {
 bool IsProcessor(const Target& target);
 bool IsGpu(const Target& target);
 
+inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The largest divisor of n that is `most` or less.
 int64_t DivisorUpTo(int64_t n, int64_t most);
 
@@ -35,6 +37,39 @@ struct RegisterTile {
 // A reduction `t`: each thread of the processor takes tiles; the sums of one are kept in registers
 // while the reduction runs, rows unrolled and the vector axis vectorized inside all of its loops.
 void TileReduction(te::Schedule& s, const te::Tensor& t, const RegisterTile& tile);
+
+// ---- for a GPU
+
+// Each thread computes elements of `t`: of one dimension `row`, if given, all of them, unrolled. A
+// reduction is kept in a register.
+void BindElements(te::Schedule& s, const te::Tensor& t, std::optional<size_t> row = std::nullopt);
+
+// How a grid shares a reduction. Per dimension a block has threads * each elements; `each` are a
+// thread's own, next to one another, in registers. At most three dimensions have threads.
+struct GpuTile {
+  std::vector<int64_t> threads, each;
+  // Per reduce axis: so many at a time, while the inputs' tiles for them are in shared memory.
+  std::vector<int64_t> reduce;
+  // Whether the last reduce axis is innermost, four products of bytes.
+  bool dot_of_four = false;
+};
+
+// An input of the reduction that all threads of a block fetch together, `lanes` elements each at a
+// time: a parameter of the function, a tensor that other kernels have computed, or (`inlined`) one whose
+// elements are computed as they are fetched.
+struct Fetched {
+  te::Tensor tensor;
+  bool inlined = false;
+  int64_t lanes = 1;
+};
+
+// `output` is `sums`, or is made of it element by element; both have the same dimensions.
+void TileOnGpu(te::Schedule& s, const te::Tensor& output, const te::Tensor& sums,
+               const GpuTile& tile, const std::vector<Fetched>& fetched);
+
+// `output` is reduced over `partials`, whose last dimension has an element per thread of a block: each
+// block makes one element of the output.
+void ReduceAcrossThreads(te::Schedule& s, const te::Tensor& output, const te::Tensor& partials);
 
 }  // namespace polynao::kernels
 

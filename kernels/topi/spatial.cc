@@ -165,15 +165,19 @@ std::vector<TensorSpec> SpatialTensors(const Spatial& k) {
 }
 
 SpatialProblem ToProblem(const Spatial& k) {
-  SpatialProblem p = {.n = k.n,
-                      .ci = k.ci,
-                      .co = k.co,
-                      .groups = k.groups,
-                      .axes = k.axes,
-                      .layout = k.layout,
-                      .kernel_layout = k.kernel_layout};
-  // A depthwise filter is one of output channels C * M, in that order, and one input channel.
-  return p;
+  return {.n = k.n,
+          .ci = k.ci,
+          .co = k.co,
+          .groups = k.groups,
+          .axes = k.axes,
+          .layout = k.layout,
+          .kernel_layout = k.kernel_layout};
+}
+
+int64_t SpatialMacs(const Spatial& k, bool transposed) {
+  int64_t macs = k.n * k.co * k.group_ci();
+  for (const SpatialAxis& a : k.axes) macs *= (transposed ? a.in : a.out) * a.kernel;
+  return macs;
 }
 
 void FinishReference(const Spatial& k, const std::vector<double>& sums,

@@ -67,6 +67,8 @@ absl::StatusOr<Spatial> ReadSpatial(const Operator& row, const OperatorCase& c,
 // Inputs (data, weight, what the tail takes), then the output.
 std::vector<TensorSpec> SpatialTensors(const Spatial& k);
 SpatialProblem ToProblem(const Spatial& k);
+// Products of the direct convolution (of a transposed one: without those of zeros).
+int64_t SpatialMacs(const Spatial& k, bool transposed = false);
 // `sums`, N O D H W in row-major order, with the tail and in the output's layout. Integers wrap to the
 // output's type before the tail.
 void FinishReference(const Spatial& k, const std::vector<double>& sums,

@@ -27,6 +27,14 @@ struct Winograd : Spatial {
   size_t first = 0;  // axes from here on are transformed
   bool channels_last = false;
 
+  // Of the products' sums. The transforms of seven taps make numbers five times as large as the result on
+  // each axis; on three axes sums in f32 would be off by 3e-5 of the largest value.
+  ir::Type SumType() const {
+    int64_t wide_axes = 0;
+    for (size_t a = first; a < rank(); ++a) wide_axes += alpha(a) >= 8 ? 1 : 0;
+    return wide_axes == 3 ? ir::Type::kF64 : acc;
+  }
+
   // Taps of a dilated filter.
   int64_t r(size_t a) const { return (axes[a].kernel - 1) * axes[a].dilation + 1; }
   int64_t alpha(size_t a) const { return m + r(a) - 1; }
@@ -219,7 +227,8 @@ Stages Express(te::Graph& g, const Winograd& k) {
     from_u.push_back(channel(i));
     from_v.push_back(k.channels_last ? tile(i) : Expr(rc));
     from_v.push_back(k.channels_last ? Expr(rc) : tile(i));
-    return te::ReduceSum(u(from_u) * v(from_v), axes);
+    const auto to_sum = [&](Expr e) { return g.context().Cast(k.SumType(), e); };
+    return te::ReduceSum(to_sum(u(from_u)) * to_sum(v(from_v)), axes);
   });
   t.inverse = chain("inverse", t.bgemm, &Transforms::at);
 
@@ -238,7 +247,7 @@ Stages Express(te::Graph& g, const Winograd& k) {
         if (k.first > 0) from.push_back(places[0]);
         from.push_back(k.channels_last ? p : c);
         from.push_back(k.channels_last ? c : p);
-        return ApplyTail(k, t.in, y(from), c);
+        return ApplyTail(k, t.in, g.context().Cast(k.out, y(from)), c);
       },
       AxisNames(k.layout));
   return t;
@@ -250,11 +259,44 @@ int64_t Lanes(int64_t extent) {
   return divisor >= 8 ? divisor : std::min<int64_t>(extent, 16);
 }
 
+// A thread transforms one row of a tile, which it keeps in registers; the products are made of tiles in
+// shared memory.
+absl::StatusOr<ir::Function> BuildForGpu(te::Schedule& s, const Winograd& k, Stages& t) {
+  if (!(t.pad == t.in.data)) s[t.pad].ComputeInline();
+  for (const auto* chain : {&t.kernel_pack, &t.data_pack, &t.inverse}) {
+    for (const auto& [tensor, d] : *chain) BindElements(s, tensor, d);
+  }
+  // The loop over threads is the one outside the unrolled rows.
+  te::Stage& first = s[t.data_pack[0].first];
+  s[t.tile].SetScope("local").ComputeAt(first, first.leaves()[1]);
+  BindElements(s, t.output);
+  const te::Shape& shape = t.bgemm.shape();
+  const size_t last = shape.size() - 1;
+  GpuTile tile;
+  tile.threads.assign(shape.size(), 1);
+  tile.each.assign(shape.size(), 1);
+  for (const auto& [d, threads] : {std::pair(last, 16), std::pair(last - 1, 8)}) {
+    tile.each[d] = std::min<int64_t>(shape[d], 4);
+    tile.threads[d] = std::min<int64_t>(CeilDiv(shape[d], tile.each[d]), threads);
+  }
+  tile.reduce.assign(k.first > 0 ? 2 : 1, 1);
+  tile.reduce[0] = std::min<int64_t>(k.ci, 8);
+  const auto lanes = [&](const Tensor& tensor, size_t d) -> int64_t {
+    return tensor.shape().back() % 4 == 0 && tile.threads[d] * tile.each[d] % 4 == 0 ? 4 : 1;
+  };
+  const Tensor u = t.kernel_pack.back().first, v = t.data_pack.back().first;
+  TileOnGpu(s, t.bgemm, t.bgemm, tile,
+            {{.tensor = u, .lanes = lanes(u, k.channels_last ? last : last - 1)},
+             {.tensor = v, .lanes = k.channels_last ? 1 : lanes(v, last)}});
+  return te::Lower(s);
+}
+
 absl::StatusOr<ir::Function> Build(const Winograd& k, const Target& target) {
   te::Graph g(k.name);
   Stages t = Express(g, k);
   te::Schedule s(t.output);
   s[t.kernel].ComputeInline();
+  if (IsGpu(target)) return BuildForGpu(s, k, t);
   s[t.tile].ComputeInline();
   if (!IsProcessor(target)) return te::Lower(s);
   if (!(t.pad == t.in.data)) ParallelElementwise(s, t.pad, target);
@@ -313,7 +355,8 @@ Operator Of(std::string name, std::string doc, const SpatialForm& form, const ch
            [](const Winograd& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
              FinishReference(k, ReferenceSpatial(ToProblem(k), in[0], in[1]), in, out);
            },
-       .build = Build});
+       .build = Build,
+       .macs = [](const Winograd& k) { return SpatialMacs(k); }});
 }
 
 }  // namespace

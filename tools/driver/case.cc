@@ -315,20 +315,23 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   return built;
 }
 
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundle(
+absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
     const OperatorCase& c, const std::string& arch, uint64_t seed,
-    const std::vector<std::string>& without) {
+    const std::vector<BundleVariant>& variants) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("cuda", nullptr));
-  ASSIGN_OR_RETURN(const ir::Function function, BuildFunction(*op, c, target, without));
-  ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
+  std::vector<codegen::CudaModule> modules;
+  for (const BundleVariant& variant : variants) {
+    ASSIGN_OR_RETURN(const ir::Function function, BuildFunction(*op, c, target, variant.without));
+    ASSIGN_OR_RETURN(codegen::CudaModule module, codegen::EmitCuda(function));
+    modules.push_back(std::move(module));
+  }
   codegen::BundleFacts facts;
   facts.operator_case["op"] = c.op;
   facts.operator_case["shape"] = c.shape;
   facts.operator_case["operand_shapes"] = c.operands;
   facts.operator_case["dtype"] = std::string(ir::TypeName(c.dtype));
   facts.operator_case["attributes"] = c.attributes;
-  facts.operator_case["without"] = without;
   const isa::Work work = op->work(c);
   facts.flops = 2.0 * static_cast<double>(work.macs) + static_cast<double>(work.vector_elements);
   facts.bytes = static_cast<double>(work.gmem_bytes);
@@ -343,11 +346,21 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundle(
   const ir::Type type = reference.outputs[0].type;
   if (type == ir::Type::kF16) reference.tolerance = 4e-3;
   if (type == ir::Type::kBF16) reference.tolerance = 3e-2;
-  if (codegen::FindNvcc().ok()) {
-    ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
-    facts.arch = arch;
+  std::vector<codegen::BundleFile> files;
+  for (size_t i = 0; i < variants.size(); ++i) {
+    facts.operator_case["without"] = variants[i].without;
+    if (arch != "none" && codegen::FindNvcc().ok()) {
+      ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(modules[i].source, arch));
+      facts.arch = arch;
+    }
+    ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
+                     codegen::MakeBundle(modules[i], facts));
+    for (codegen::BundleFile& file : bundle) {
+      if (!variants[i].name.empty()) file.name = StrCat(variants[i].name, "/", file.name);
+      files.push_back(std::move(file));
+    }
   }
-  return codegen::MakeBundle(module, facts);
+  return files;
 }
 
 absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& settings) {

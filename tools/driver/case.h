@@ -96,11 +96,18 @@ absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const 
                                           const std::string& impl,
                                           const std::vector<std::string>& without = {});
 
-// A bundle of a case for a GPU machine (compiler/codegen/cuda/bundle.h), with values to check against
-// and, where nvcc is, machine code for `arch`; leaving out the passes named `without`.
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundle(
+// A way to compile a case for CUDA: the passes left out, by name.
+struct BundleVariant {
+  std::string name;  // of the folder; empty: none
+  std::vector<std::string> without;
+};
+
+// Bundles of a case for a GPU machine (compiler/codegen/cuda/bundle.h), one for each variant, whose
+// name stands in front of the files'. With values to check against and, unless `arch` is "none" or
+// there is no nvcc, machine code for it.
+absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
     const kernels::OperatorCase& c, const std::string& arch, uint64_t seed,
-    const std::vector<std::string>& without);
+    const std::vector<BundleVariant>& variants);
 
 // Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run;
 // values that differ from the reference are no error here but `ok == false`. NotFound: there is no

@@ -28,7 +28,11 @@ struct CompileFlags {
   bool explain = false;
   std::string arch = "sm_90";
   std::vector<std::string> without;
+  bool pair = false;
 };
+
+// What the passes that a pair compares are called.
+const std::vector<std::string> kMotionPasses = {"normalize", "licm", "hoist_if", "cse"};
 
 struct OutputFile {
   std::string name;
@@ -41,7 +45,7 @@ absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
   ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
   codegen::BundleFacts facts;
   facts.operator_case["op"] = function.name;
-  if (codegen::FindNvcc().ok()) {
+  if (arch != "none" && codegen::FindNvcc().ok()) {
     ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
     facts.arch = arch;
   }
@@ -93,9 +97,11 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.what));
   std::vector<OutputFile> files;
+  std::vector<BundleVariant> variants = {{"", flags.without}};
+  if (flags.pair) variants = {{"baseline", kMotionPasses}, {"optimised", flags.without}};
   for (size_t i = 0; i < cases.size(); ++i) {
     ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
-                     BuildBundle(cases[i], flags.arch, 1, flags.without));
+                     BuildBundles(cases[i], flags.arch, 1, variants));
     // Further functions of a case stand in folders beside the first one's files.
     const std::string folder = i == 0 ? "" : StrCat("function", i, "/");
     for (codegen::BundleFile& file : bundle) {
@@ -126,7 +132,7 @@ absl::Status Compile(const CompileFlags& flags) {
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
   for (const OutputFile& file : files) {
     const std::string path = StrCat(flags.directory, "/", file.name);
-    if (const size_t slash = file.name.find('/'); slash != std::string::npos) {
+    if (const size_t slash = file.name.rfind('/'); slash != std::string::npos) {
       RETURN_IF_ERROR(MakeDirectory(StrCat(flags.directory, "/", file.name.substr(0, slash))));
     }
     RETURN_IF_ERROR(WriteFile(path, file.contents));
@@ -151,7 +157,11 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->add_flag("--explain", flags->explain,
                     "print why marked loops became no instruction, on stderr");
-  command->add_option("--arch", flags->arch, "what nvcc compiles for")->capture_default_str();
+  command->add_option("--arch", flags->arch, "what nvcc compiles for; none: only CUDA C")
+      ->capture_default_str();
+  command->add_flag("--pair", flags->pair,
+                    "for cuda: two bundles, baseline/ without the passes normalize, licm, hoist_if "
+                    "and cse, and optimised/");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {

@@ -6,15 +6,13 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/codegen/cuda/bundle_places.h"
 #include "compiler/ir/type.h"
 
 namespace polynao::codegen {
 namespace {
 
 using nlohmann::ordered_json;
-
-// An output is compared in so many sums over neighbouring elements, besides its samples.
-constexpr int64_t kSums = 64;
 
 absl::StatusOr<std::vector<int64_t>> ConstantExtents(ir::Buffer buffer) {
   std::vector<int64_t> extents;
@@ -55,9 +53,9 @@ ordered_json CheckJson(const ir::Tensor& expected, double tolerance) {
   json["largest"] = largest;
   json["tolerance"] = ir::IsInt(expected.type) ? 0.0 : tolerance * largest;
   ordered_json samples = ordered_json::array();
-  for (int64_t place : SamplePlaces(count)) samples.push_back(expected.Value(place));
+  for (int64_t place : BundleSamples(count)) samples.push_back(expected.Value(place));
   json["samples"] = std::move(samples);
-  const int64_t run = (count + kSums - 1) / kSums;
+  const int64_t run = BundleRun(count);
   ordered_json sums = ordered_json::array();
   for (int64_t begin = 0; begin < count; begin += run) {
     double sum = 0;
@@ -69,28 +67,6 @@ ordered_json CheckJson(const ir::Tensor& expected, double tolerance) {
 }
 
 }  // namespace
-
-std::vector<int64_t> SamplePlaces(int64_t elements, int64_t count) {
-  std::vector<int64_t> places;
-  if (elements <= count) {
-    for (int64_t i = 0; i < elements; ++i) places.push_back(i);
-    return places;
-  }
-  uint64_t seed = 0;
-  for (int64_t i = 0; i + 2 < count; ++i) {
-    // splitmix64, as RandomTensor.
-    seed += 0x9e3779b97f4a7c15;
-    uint64_t bits = seed;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    bits ^= bits >> 31;
-    places.push_back(static_cast<int64_t>(bits % static_cast<uint64_t>(elements)));
-  }
-  places.push_back(0);
-  places.push_back(elements - 1);
-  std::sort(places.begin(), places.end());
-  return places;
-}
 
 absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts) {

@@ -49,10 +49,6 @@ struct BundleFile {
 absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts);
 
-// Where outputs are compared one by one: `count` places among `elements`, with the first and the last,
-// the same for everybody. Few elements are all compared.
-std::vector<int64_t> SamplePlaces(int64_t elements, int64_t count = 256);
-
 }  // namespace polynao::codegen
 
 #endif  // COMPILER_CODEGEN_CUDA_BUNDLE_H_

@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 
+#include "compiler/codegen/cuda/bundle_places.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -71,14 +72,14 @@ TEST(BundleTest, FilesAndFacts) {
 }
 
 TEST(BundleTest, SamplesAreThereAndTheSameForAll) {
-  EXPECT_EQ(SamplePlaces(0).size(), 0);
-  EXPECT_THAT(SamplePlaces(3), ElementsAre(0, 1, 2));
-  const std::vector<int64_t> places = SamplePlaces(1000000);
+  EXPECT_EQ(BundleSamples(0).size(), 0);
+  EXPECT_THAT(BundleSamples(3), ElementsAre(0, 1, 2));
+  const std::vector<int64_t> places = BundleSamples(1000000);
   EXPECT_EQ(places.size(), 256);
   EXPECT_EQ(places.front(), 0);
   EXPECT_EQ(places.back(), 999999);
   EXPECT_GT(std::set<int64_t>(places.begin(), places.end()).size(), 250);
-  EXPECT_EQ(places, SamplePlaces(1000000));
+  EXPECT_EQ(places, BundleSamples(1000000));
 }
 
 TEST(BundleTest, Errors) {

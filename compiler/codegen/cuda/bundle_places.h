@@ -1,0 +1,36 @@
+// Where a bundle and its runner look at outputs.
+#ifndef COMPILER_CODEGEN_CUDA_BUNDLE_PLACES_H_
+#define COMPILER_CODEGEN_CUDA_BUNDLE_PLACES_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/random_value.h"
+
+namespace polynao::codegen {
+
+// The elements of an output that are compared one by one: `count` places among `elements`, with the
+// first and the last, the same for everybody. Few elements are all compared.
+inline std::vector<int64_t> BundleSamples(int64_t elements, int64_t count = 256) {
+  std::vector<int64_t> places;
+  if (elements <= count) {
+    for (int64_t i = 0; i < elements; ++i) places.push_back(i);
+    return places;
+  }
+  for (int64_t i = 0; i + 2 < count; ++i) {
+    places.push_back(static_cast<int64_t>(ir::Splitmix(0, static_cast<uint64_t>(i)) %
+                                          static_cast<uint64_t>(elements)));
+  }
+  places.push_back(0);
+  places.push_back(elements - 1);
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+// All elements are compared in sums over so many neighbours: 64 sums at most.
+inline int64_t BundleRun(int64_t elements) { return std::max<int64_t>(1, (elements + 63) / 64); }
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_CUDA_BUNDLE_PLACES_H_
