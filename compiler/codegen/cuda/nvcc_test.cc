@@ -15,27 +15,27 @@ TEST(NvccTest, CountsPtx) {
 .visible .entry other(
 )
 {
-	ret;
+  ret;
 }
-	// .globl	add_kernel
+  // .globl  add_kernel
 .visible .entry add_kernel(
-	.param .u64 .ptr .align 1 add_kernel_param_0
+  .param .u64 .ptr .align 1 add_kernel_param_0
 )
 .maxntid 128
 {
-	.reg .pred 	%p<2>;
+  .reg .pred   %p<2>;
 
-	ld.param.u64 	%rd1, [add_kernel_param_0];
-	mov.u32 	%r1, %ctaid.x;
-	mad.lo.s32 	%r3, %r1, %r2, %r1;
-	setp.gt.s32 	%p1, %r3, 99;
-	@%p1 bra 	$L__BB0_2;
+  ld.param.u64   %rd1, [add_kernel_param_0];
+  mov.u32   %r1, %ctaid.x;
+  mad.lo.s32   %r3, %r1, %r2, %r1;
+  setp.gt.s32   %p1, %r3, 99;
+  @%p1 bra   $L__BB0_2;
 
-	ld.global.nc.v4.f32 	{%f1, %f2, %f3, %f4}, [%rd5];
-	fma.rn.f32 	%f5, %f1, %f2, %f3;
+  ld.global.nc.v4.f32   {%f1, %f2, %f3, %f4}, [%rd5];
+  fma.rn.f32   %f5, %f1, %f2, %f3;
 $L__BB0_2:
-	st.shared.f32 	[%rd6], %f5;
-	ret;
+  st.shared.f32   [%rd6], %f5;
+  ret;
 
 }
 )";
@@ -50,13 +50,13 @@ $L__BB0_2:
 
 TEST(NvccTest, CountsSass) {
   const std::string sass = R"(
-		Function : add_kernel
-	.headerflags	@"EF_CUDA_SM90"
+    Function : add_kernel
+  .headerflags  @"EF_CUDA_SM90"
         /*0000*/                   LDC R1, c[0x0][0x28] ;   /* 0x00000a00ff017b82 */
                                                             /* 0x000fe20000000800 */
         /*0010*/              @!P0 LDG.E.128 R4, [R2.64] ;  /* 0x00000a00ff017b82 */
         /*0020*/                   NOP;                     /* 0x00000a00ff017b82 */
-		Function : other
+    Function : other
         /*0000*/                   EXIT ;                   /* 0x00000a00ff017b82 */
 )";
   EXPECT_THAT(CountSass(sass, "add_kernel"),
