@@ -22,6 +22,7 @@ using ir::Stmt;
 using ir::StmtKind;
 
 constexpr std::string_view kDoubleBuffer = "double_buffer";
+constexpr std::string_view kSlidingWindow = "sliding_window";
 constexpr int kDefaultCopies = 2;
 constexpr int kMostCopies = 3;
 
@@ -62,9 +63,19 @@ struct Unit {
   isa::Queue queue = isa::Queue::kCompute;
   Stage stage = Stage::kCompute;
   int inner_loop = 0;  // number of the outermost loop of the body around it; 0: none
+  std::vector<std::pair<Stmt, bool>> branches;  // ifs around it, and whether it is in then
   std::vector<Buffer> reads;
   std::vector<Buffer> writes;
 };
+
+// Whether only one of the two runs in an iteration.
+bool AreAlternatives(const Unit& a, const Unit& b) {
+  for (const auto& [branch, is_then] : a.branches) {
+    const auto other = std::find(b.branches.begin(), b.branches.end(), std::pair(branch, !is_then));
+    if (other != b.branches.end()) return true;
+  }
+  return false;
+}
 
 // A loop body taken apart.
 struct Body {
@@ -122,8 +133,15 @@ class BodyReader {
     switch (s.kind()) {
       case StmtKind::kSeq:
       case StmtKind::kLet:
-      case StmtKind::kIf:
         return VisitChildren(s, inner_loop);
+      case StmtKind::kIf: {
+        branches_.emplace_back(s, true);
+        const bool then_case = Visit(s.then_case(), inner_loop);
+        branches_.back().second = false;
+        const bool both = then_case && Visit(s.else_case(), inner_loop);
+        branches_.pop_back();
+        return both;
+      }
       case StmtKind::kPragma:
         if (s.name() == kDoubleBuffer && !s.operands().empty()) {
           const Expr copies = s.operands()[0];
@@ -185,6 +203,7 @@ class BodyReader {
     unit.name = std::string(call.value().name());
     unit.queue = instruction->queue;
     unit.inner_loop = inner_loop;
+    unit.branches = branches_;
     AddOperands(*instruction, call, unit);
     if (unit.queue != isa::Queue::kCompute) {
       const auto is_outside = [&](Buffer buffer) {
@@ -209,6 +228,7 @@ class BodyReader {
     unit.name = "the loop over tid";
     unit.is_nest = true;
     unit.inner_loop = inner_loop;
+    unit.branches = branches_;
     absl::flat_hash_set<Buffer> inside;
     ir::ForEachStmt(nest, [&](Stmt s) {
       if (s.Is(StmtKind::kAllocate)) inside.insert(s.buffer());
@@ -234,6 +254,7 @@ class BodyReader {
       if (units[i].stage != Stage::kCompute || body_.of_cluster) continue;
       for (size_t j = i + 1; j < units.size(); ++j) {
         if (units[j].stage != Stage::kLoad && units[j].stage != Stage::kPrepare) continue;
+        if (AreAlternatives(units[i], units[j])) continue;
         ForEachConflict(units[i], units[j], [&](Buffer) { units[i].stage = Stage::kPrepare; });
       }
     }
@@ -243,6 +264,7 @@ class BodyReader {
   std::string& reason_;
   Body body_;
   absl::flat_hash_set<Buffer> own_;
+  std::vector<std::pair<Stmt, bool>> branches_;
   int loops_ = 0;
 };
 
@@ -261,12 +283,27 @@ struct Plan {
   }
 };
 
-std::optional<Plan> MakePlan(const Body& body, int most_copies, std::string& reason) {
+// Buffers of which no iteration stores what it or one before it uses: the number of iterations until
+// it is used, 0 for in the same one.
+using Windows = absl::flat_hash_map<Buffer, int64_t>;
+
+std::optional<Plan> MakePlan(const Body& body, const Windows& windows, int most_copies,
+                             std::string& reason) {
   Plan plan;
-  for (const Unit& unit : body.units) plan.has[Index(unit.stage)] = true;
+  // Whether nothing that is loaded is for the same iteration.
+  bool loads_ahead = true;
+  for (const Unit& unit : body.units) {
+    plan.has[Index(unit.stage)] = true;
+    if (unit.stage != Stage::kLoad) continue;
+    for (Buffer buffer : unit.writes) {
+      const auto window = windows.find(buffer);
+      loads_ahead = loads_ahead && window != windows.end() && window->second > 0;
+    }
+  }
   for (Stage stage : {Stage::kLoad, Stage::kCompute, Stage::kStore}) {
     if (!plan.has[Index(stage)]) continue;
-    plan.offset[Index(stage)] = plan.last++;
+    plan.offset[Index(stage)] = plan.last;
+    if (stage != Stage::kLoad || !loads_ahead) ++plan.last;
   }
   --plan.last;
   if (plan.has[Index(Stage::kPrepare)]) plan.first = plan.offset[Index(Stage::kPrepare)] = -1;
@@ -285,7 +322,7 @@ std::optional<Plan> MakePlan(const Body& body, int most_copies, std::string& rea
     for (size_t i = 0; i < j; ++i) {
       const Unit& a = body.units[i];
       const Unit& b = body.units[j];
-      if (a.stage == b.stage) continue;
+      if (a.stage == b.stage || AreAlternatives(a, b)) continue;
       if (a.inner_loop != 0 && a.inner_loop == b.inner_loop) {
         reason = StrCat(a.name, " and ", b.name, " of two stages stand in one loop inside");
       }
@@ -296,6 +333,7 @@ std::optional<Plan> MakePlan(const Body& body, int most_copies, std::string& rea
       const int64_t needed = in_turn ? distance : distance + 1;
       ForEachConflict(a, b, [&](Buffer buffer) {
         auto own = plan.copies.find(buffer);
+        if (windows.contains(buffer) && distance >= 0) return;
         if (own == plan.copies.end()) {
           reason = a.stage == Stage::kLoad && b.stage == Stage::kStore
                        ? StrCat("'", buffer->name, "' is loaded and stored")
@@ -516,6 +554,9 @@ class Pipeliner {
   }
 
   Stmt Walk(Stmt s) {
+    if (s.Is(StmtKind::kPragma) && s.name() == kSlidingWindow && s.body().Is(StmtKind::kAllocate)) {
+      windows_[s.body().buffer()] = s.operands()[0].int_value();
+    }
     // Allocations around a loop take their share of the memory.
     const bool allocates = s.Is(StmtKind::kAllocate) && IsOnChip(s.buffer()->scope);
     if (allocates) around_[s.buffer()->scope] += AlignedBytes(s.buffer());
@@ -588,7 +629,7 @@ class Pipeliner {
     // Where three copies do not fit, two may.
     std::optional<Plan> plan;
     for (int copies = body->copies; copies >= kDefaultCopies && !plan; --copies) {
-      plan = MakePlan(*body, copies, reason);
+      plan = MakePlan(*body, windows_, copies, reason);
       if (plan && !Fits(*plan, reason)) plan = std::nullopt;
     }
     if (!plan) return std::nullopt;
@@ -613,6 +654,7 @@ class Pipeliner {
 
   const Target& target_;
   std::vector<PipelineDecision>* const decisions_;
+  Windows windows_;
   std::set<isa::Queue> busy_;              // queues that the function uses
   std::map<std::string, int64_t> around_;  // bytes of allocations outside, by memory
 };

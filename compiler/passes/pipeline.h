@@ -42,6 +42,10 @@ struct PipelineDecision {
 // `pragma "double_buffer" (3)`, for which there may be three, loads are issued before the stores of
 // the same step. All that has more than one copy then has as many as the one that has most.
 //
+// A buffer under `pragma "sliding_window" (ahead)`, allocated outside of the loop, is one of which no
+// iteration stores what it or one before it uses; it has no copies. With ahead >= 1 its loads are for
+// later iterations, and if all loads are, they run in the step of their iteration's computation.
+//
 // Ifs, lets and inner loops around instructions are repeated in each stage that needs them, buffers
 // of inner loops then live as long as the body's; conditions, bounds and scalar arguments must not
 // read memory. Where the number of iterations is known only at run

@@ -156,6 +156,44 @@ TEST(PipelineTest, Prepare) {
       << after;
 }
 
+// Of a sliding window an iteration stores what none before it uses, `ahead` iterations before its use:
+// it needs no copies, and with one ahead no step of its own.
+TEST(PipelineTest, SlidingWindows) {
+  const auto window = [](int ahead) {
+    return StrCat("func f(A: f16[2000] in, C: f16[2000] out) { pragma \"sliding_window\" (", ahead,
+                  ") { allocate X: f16[1024] @nmem"
+                  " memcpy.f16.nmem.gmem.async(&X[0], &A[0], ",
+                  ahead * 64,
+                  ", 1, 0, 0)"
+                  " for (t, 0, 7) { pragma \"double_buffer\" { allocate Y: f16[64] @nmem"
+                  " if (t < ",
+                  7 - ahead,
+                  ") { if (t == 2) {"
+                  " fill.f16(&X[t * 64 + ",
+                  ahead * 64,
+                  "], f16(0.5), 64) } else {"
+                  " memcpy.f16.nmem.gmem.async(&X[t * 64 + ",
+                  ahead * 64, "], &A[t * 64 + ", ahead * 64,
+                  "], 64, 1, 0, 0) } }"
+                  " add.f16(&Y[0], &X[t * 64], &X[t * 64], 64)",
+                  kStore, " } } } }");
+  };
+  for (const int ahead : {1, 2, 5}) {
+    EXPECT_EQ(Form(window(ahead)), "stages load, compute, store; copies Y 2");
+    const std::string after = After(window(ahead));
+    // The first load and the first computation are of one step.
+    EXPECT_THAT(after, HasSubstr(StrCat("add.f16(&Y.0[0], &X[0 * 64], &X[0 * 64], 64)\n")));
+    EXPECT_LT(after.find("add.f16(&Y.0[0], &X[0 * 64]"), after.find("&A[0 * 64 + ")) << after;
+  }
+  EXPECT_EQ(Form(window(0)), "stages load, compute, store; copies Y 2");
+  const std::string after = After(window(0));
+  EXPECT_GT(after.find("add.f16(&Y.0[0], &X[0 * 64]"), after.find("&A[0 * 64")) << after;
+  // Without the pragma it is memory that stages share.
+  std::string plain = window(1);
+  plain.replace(plain.find("sliding_window"), 14, "something_else");
+  EXPECT_THAT(Reason(plain), HasSubstr("'X' is not of the body"));
+}
+
 TEST(PipelineTest, IfsLetsAndLoopsGoWithTheirInstructions) {
   const std::string text =
       Loop("5", StrCat(" let at: i32 = t * 64 let unused: i32 = t + 1 if (t < n) {",

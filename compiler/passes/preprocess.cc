@@ -34,6 +34,7 @@ using ir::Var;
 
 constexpr std::string_view kPad = "pad";
 constexpr std::string_view kRagged = "ragged";
+constexpr std::string_view kSlidingWindow = "sliding_window";
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -249,6 +250,12 @@ struct Allocation {
   Buffer replacement;  // null: stays as it is
 };
 
+// A buffer under pragma "sliding_window".
+struct Window {
+  std::optional<Expr> fill_value;  // what pads it
+  bool other_writers = false;      // nests that do not pad, or with another value
+};
+
 std::string FirstLine(Stmt s) {
   const std::string text = ir::Print(s);
   return text.substr(0, text.find('\n'));
@@ -341,12 +348,16 @@ class Preprocessor {
     const int position = position_++;
     switch (s.kind()) {
       case StmtKind::kPragma: {
+        if (s.name() == kSlidingWindow && s.body().Is(StmtKind::kAllocate)) {
+          windows_[s.body().buffer()] = {};
+        }
         const Family* family = FindFamily(s.name());
         if (family == nullptr && s.name() != kPad) break;
         Nest nest;
         nest.pragma = s;
         nest.family = family;
         if (ParseNest(nest)) {
+          NoteWindow(nest);
           nests_.push_back(std::move(nest));
           return;
         }
@@ -402,6 +413,22 @@ class Preprocessor {
         break;
     }
     for (Stmt child : s.children()) Collect(child);
+  }
+
+  // What a marked nest stores to a sliding window.
+  void NoteWindow(const Nest& nest) {
+    const auto it = windows_.find(nest.leaves[0].store.buffer());
+    if (it == windows_.end()) return;
+    Window& window = it->second;
+    const bool pads = IsPad(nest) && nest.fill_value && !nest.some_outside.IsInt(0);
+    window.other_writers = window.other_writers || !IsPad(nest) ||
+                           (pads && window.fill_value && *window.fill_value != nest.fill_value);
+    if (pads) window.fill_value = nest.fill_value;
+  }
+
+  // Whether one fill of all of a window pads all that is stored to it.
+  bool IsFilled(const Window& window, Buffer buffer) {
+    return window.fill_value && !window.other_writers && !Find(buffer)->other_writers;
   }
 
   Allocation* Find(Buffer buffer) {
@@ -1193,6 +1220,14 @@ class Preprocessor {
           return built == s ? Mutator::Mutate(s) : Mutate(built);
         }
       }
+      if (s.Is(StmtKind::kAllocate)) {
+        // The padding of a window, of which no element is stored twice, comes before all else.
+        const auto window = p_.windows_.find(s.buffer());
+        if (window != p_.windows_.end() && p_.IsFilled(window->second, s.buffer())) {
+          const Stmt fill = p_.FillAll(s.buffer(), *window->second.fill_value);
+          s = p_.c_.Allocate(s.buffer(), p_.c_.Seq({fill, s.body()}));
+        }
+      }
       const Allocation* allocation =
           s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kStore) ? p_.Replaced(s.buffer()) : nullptr;
       if (allocation == nullptr) return Mutator::Mutate(s);
@@ -1377,13 +1412,21 @@ class Preprocessor {
     const Allocation* target = Find(leaf.store.buffer());
     Stmt fill;
     if (IsPad(nest)) {
-      if (nest.fill_value && !nest.some_outside.IsInt(0)) {
-        if (!IsOnlyStore(nest)) {
+      const auto window = windows_.find(leaf.store.buffer());
+      if (window != windows_.end() && window->second.fill_value) {
+        if (!IsFilled(window->second, leaf.store.buffer())) {
+          Report(nest.pragma.body(), "kept: the window is not padded alike everywhere");
+          return nest.pragma;
+        }
+      } else if (nest.fill_value && !nest.some_outside.IsInt(0)) {
+        if (IsOnlyStore(nest)) {
+          fill = FillAll(leaf.store.buffer(), nest.fill_value);
+          if (!nest.some_outside.IsInt(1)) fill = c_.If(nest.some_outside, fill);
+        } else {
           Report(nest.pragma.body(),
                  "kept: not the only store to a buffer on chip, or not always of all of it");
           return nest.pragma;
         }
-        fill = Fill(nest);
       }
     } else {
       bool changed = target != nullptr && target->layout;
@@ -1432,20 +1475,18 @@ class Preprocessor {
     return may_split && !has_guards ? c_.Pragma(kNoPartitionPragma, {}, result) : result;
   }
 
-  // pragma "fill": all of the buffer, under the condition that some of it stays.
-  Stmt Fill(const Nest& nest) {
-    const Buffer buffer = nest.leaves[0].store.buffer();
+  // pragma "fill": all of the buffer.
+  Stmt FillAll(Buffer buffer, Expr value) {
     const Allocation* allocation = Replaced(buffer);
     const absl::Span<const Expr> extents =
         (allocation != nullptr ? allocation->replacement : buffer)->extents;
     std::vector<Expr> vars;
     for (Expr extent : extents) vars.push_back(c_.NewVar("f", extent.type()));
-    Stmt body = c_.Store(buffer, vars, nest.fill_value);
+    Stmt body = c_.Store(buffer, vars, value);
     for (size_t d = extents.size(); d-- > 0;) {
       body = c_.For(vars[d], c_.Int(vars[d].type(), 0), extents[d], body);
     }
-    const Stmt fill = c_.Pragma("fill", {}, body);
-    return nest.some_outside.IsInt(1) ? fill : c_.If(nest.some_outside, fill);
+    return c_.Pragma("fill", {}, body);
   }
 
   // An instruction's address must be in its buffer even if it moves nothing, so empty loops, which the
@@ -1527,6 +1568,7 @@ class Preprocessor {
   std::map<std::string, std::optional<Family>> families_;  // nests point there
   std::deque<Nest> nests_;
   absl::flat_hash_map<Stmt, size_t> nest_of_;
+  absl::flat_hash_map<Buffer, Window> windows_;
   absl::flat_hash_map<Buffer, Allocation> allocations_;
   std::vector<Buffer> in_order_;
   std::deque<Alignment> to_align_;

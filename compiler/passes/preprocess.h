@@ -32,6 +32,8 @@ struct PreprocessDecision {
 //         P = select(inside, load, constant) under "pad"  -->
 //           if (some element is not inside) { pragma "fill" { all of P = constant } }
 //           pragma "memcpy" { the part inside }
+//         The fill of a buffer under "sliding_window", whatever nests store there, stands at its
+//         allocation.
 // ALIGN   Channels that are no multiple of the lanes are rounded up: in the result's allocation, and in
 //         all marked elementwise nests that it is connected with by their innermost loop, so that
 //         these run through memory without gaps. Copies keep their width.

@@ -458,6 +458,28 @@ std::string Padded(std::string_view value, std::string_view guard = "true", int6
       rows, ") { for (x, 0, 8) { if (", guard, ") { C[t, y, x] = P[y, x] } } } } }");
 }
 
+// The padding of a sliding window is one fill before all else, whatever is stored to it later.
+TEST(PreprocessTest, PaddingOfASlidingWindow) {
+  const auto window = [](std::string_view second, std::string_view extra = "") {
+    return StrCat(
+        "func f(A: i32[16] in, C: i32[16] out) { pragma \"sliding_window\" (i64(1)) {"
+        " allocate P: i32[18] @nmem pragma \"pad\" { for (x, 0, 2) {"
+        " P[x] = select(1 <= x, A[x - 1], 5) } } ",
+        extra, " for (t, 0, 16) { pragma \"pad\" { for (x, 0, 1) { P[t + x + 2] = ", second,
+        " } } C[t] = P[t] + P[t + 1] * 2 + P[t + 2] * 3 } } }");
+  };
+  const std::string text = After(window("select(t + x < 15, A[t + x + 1], 5)"));
+  EXPECT_THAT(text, HasSubstr("    allocate P: i32[18] @nmem\n    pragma \"fill\" {\n"
+                              "      for (f, 0, 18) {\n        P[f] = 5\n"));
+  EXPECT_EQ(text.find("pragma \"fill\""), text.rfind("pragma \"fill\""));
+  EXPECT_THAT(text, Not(HasSubstr("pragma \"pad\"")));
+  // Another padding; another store.
+  EXPECT_THAT(Decisions(window("select(t + x < 15, A[t + x + 1], 6)")),
+              HasSubstr("kept: the window is not padded alike everywhere"));
+  EXPECT_THAT(Decisions(window("select(t + x < 15, A[t + x + 1], 5)", "P[17] = 3")),
+              HasSubstr("kept: the window is not padded alike everywhere"));
+}
+
 TEST(PreprocessTest, PaddingIsAFillAndACopy) {
   const std::string text = After(Padded(
       "select(1 <= t * 4 + y && t * 4 + y < 11 && 1 <= x && x < 7, A[t * 4 + y - 1, x - 1], 5)"));

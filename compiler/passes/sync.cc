@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/arith/const_range.h"
+#include "compiler/arith/linear_form.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/storage.h"
 
@@ -17,6 +22,7 @@ namespace polynao {
 namespace {
 
 using arith::ConstRange;
+using arith::LinearForm;
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
@@ -29,6 +35,10 @@ struct Range {
   int64_t memory;
   int64_t begin;
   int64_t end;
+  bool operator==(const Range&) const = default;
+  bool Overlaps(const Range& other) const {
+    return memory == other.memory && begin < other.end && other.begin < end;
+  }
 };
 
 constexpr int64_t kSmem = 0;
@@ -86,19 +96,62 @@ class ByteSet {
   std::map<std::pair<int64_t, int64_t>, int64_t> intervals_;  // (memory, begin) to end
 };
 
+// Bytes `range.memory` [begin, end) that depend on variables, all of them in `range`.
+struct MovingBytes {
+  Range range;
+  bool is_write;
+  LinearForm begin;
+  LinearForm end;
+  int id;
+  // Loops, lets and branches (with their side) around it, outermost first.
+  std::vector<std::pair<Stmt, bool>> around;
+};
+
 // What somebody reads and writes.
 struct Work {
   ByteSet reads;
   ByteSet writes;
+  // Besides, while the variables have the values that they had there. Ordered by id.
+  std::vector<const MovingBytes*> moving = {};
+
   bool operator==(const Work&) const = default;
   void Add(const Work& other) {
     reads.Add(other.reads);
     writes.Add(other.writes);
+    if (other.moving.empty()) return;
+    std::vector<const MovingBytes*> all;
+    std::set_union(moving.begin(), moving.end(), other.moving.begin(), other.moving.end(),
+                   std::back_inserter(all),
+                   [](const MovingBytes* a, const MovingBytes* b) { return a->id < b->id; });
+    moving = std::move(all);
   }
-  // Whether the two must stay in order.
-  bool Conflicts(const Work& other) const {
-    return writes.Overlaps(other.reads) || writes.Overlaps(other.writes) ||
-           reads.Overlaps(other.writes);
+  // What moves is anywhere where it may be.
+  void Settle() {
+    for (const MovingBytes* bytes : moving) (bytes->is_write ? writes : reads).Add(bytes->range);
+    moving.clear();
+  }
+  // Whether the two must stay in order. `are_apart` says of two moving ones that they never meet.
+  template <typename AreApart>
+  bool Conflicts(const Work& other, const AreApart& are_apart) const {
+    if (writes.Overlaps(other.reads) || writes.Overlaps(other.writes) ||
+        reads.Overlaps(other.writes) || MovingMeets(other) || other.MovingMeets(*this)) {
+      return true;
+    }
+    for (const MovingBytes* a : moving) {
+      for (const MovingBytes* b : other.moving) {
+        if ((a->is_write || b->is_write) && a->range.Overlaps(b->range) && !are_apart(*a, *b)) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+  bool MovingMeets(const Work& other) const {
+    return std::any_of(moving.begin(), moving.end(), [&](const MovingBytes* bytes) {
+      ByteSet range;
+      range.Add(bytes->range);
+      return other.writes.Overlaps(range) || (bytes->is_write && other.reads.Overlaps(range));
+    });
   }
   // The part in memories that `wanted` names.
   template <typename Wanted>
@@ -110,6 +163,9 @@ struct Work {
     writes.ForEach([&](Range r) {
       if (wanted(r)) result.writes.Add(r);
     });
+    for (const MovingBytes* bytes : moving) {
+      if (wanted(bytes->range)) (bytes->is_write ? result.writes : result.reads).Add(bytes->range);
+    }
     return result;
   }
 };
@@ -138,6 +194,13 @@ struct State {
   std::array<Work, kActors> since_barrier;
 
   bool operator==(const State&) const = default;
+  // For another iteration, or what follows a loop.
+  void Settle() {
+    for (auto& of_actor : queues) {
+      for (Work& work : of_actor) work.Settle();
+    }
+    for (Work& work : since_barrier) work.Settle();
+  }
   void Add(const State& other) {
     for (int actor = 0; actor < kActors; ++actor) {
       for (int q = 0; q < isa::kQueueCount; ++q) queues[actor][q].Add(other.queues[actor][q]);
@@ -149,7 +212,10 @@ struct State {
 class Syncer {
  public:
   Syncer(const ir::Function& function, const Target& target)
-      : target_(target), addresses_(CollectAddresses(function.body)), c_(*function.context) {}
+      : target_(target),
+        addresses_(CollectAddresses(function.body)),
+        c_(*function.context),
+        analyzer_(c_) {}
 
   absl::StatusOr<Stmt> Top(Stmt s) {
     RETURN_IF_ERROR(Prepare(s));
@@ -163,7 +229,7 @@ class Syncer {
     for (Stmt child : s.children()) {
       if (IsCall(child, "barrier.global")) before = {};
       const Work gmem = WorkIn(child, [](Range r) { return r.memory >= kFirstBuffer; });
-      if (before.Conflicts(gmem)) {
+      if (Conflicts(before, gmem)) {
         result.push_back(Call("barrier.global"));
         before = {};
         state = {};  // a barrier drains the queues
@@ -200,7 +266,9 @@ class Syncer {
   // Notes the bounds of variables, what each statement touches, and which statements contain a
   // loop over cores or a barrier.
   absl::Status Prepare(Stmt s) {
+    arith::Analyzer::Scope scope(analyzer_);
     if (s.Is(StmtKind::kFor)) {
+      analyzer_.BindLoop(s.var(), s.min(), s.extent());
       // Where a loop runs no iteration, its bounds do not matter.
       const ConstRange count = RangeOf(s.extent());
       ranges_[s.var()] =
@@ -208,12 +276,17 @@ class Syncer {
                                                ? count.max
                                                : std::max<int64_t>(count.max - 1, 0)};
     } else if (s.Is(StmtKind::kLet) && ir::IsInt(s.var().type())) {
+      analyzer_.BindLet(s.var(), s.value());
       ranges_[s.var()] = RangeOf(s.value());
     }
     ASSIGN_OR_RETURN(touched_[s], Touch(s));
     bool for_all = IsCoreLoop(s) || touched_[s].IsBarrier();
-    for (Stmt child : s.children()) {
+    const bool is_around = s.Is(StmtKind::kFor) || s.Is(StmtKind::kIf) || s.Is(StmtKind::kLet);
+    for (size_t i = 0; i < s.children().size(); ++i) {
+      const Stmt child = s.children()[i];
+      if (is_around) around_.emplace_back(s, i == 0);
       RETURN_IF_ERROR(Prepare(child));
+      if (is_around) around_.pop_back();
       for_all = for_all || for_all_cores_.contains(child);
     }
     if (for_all) for_all_cores_.insert(s);
@@ -333,21 +406,171 @@ class Syncer {
       is_constant = is_constant && (!is_offset || argument(operand).Is(ExprKind::kIntImm));
       values.push_back(is_constant && is_offset ? argument(operand).int_value() : 0);
     }
-    if (!is_constant) {
-      for (const isa::Operand& operand : instruction.operands) {
-        if (operand.kind != isa::OperandKind::kAddress) continue;
-        const Range whole = WholeBuffer(Buffer(argument(operand).buffer()));
-        if (operand.is_read) work.reads.Add(whole);
-        if (operand.is_written) work.writes.Add(whole);
+    if (is_constant) {
+      for (const isa::ByteRanges& bytes : target_.instructions->Footprint(instruction, values)) {
+        const Expr address = argument(instruction.operands[bytes.operand]);
+        AddBytes(address, LinearForm::Constant(bytes.begin), LinearForm::Constant(bytes.end()),
+                 bytes.is_write, work);
       }
       return;
     }
-    for (const isa::ByteRanges& bytes : target_.instructions->Footprint(instruction, values)) {
-      const Expr address = argument(instruction.operands[bytes.operand]);
-      const Range range =
-          BytesAt(Buffer(address.buffer()), address.operands(), bytes.begin, bytes.end());
-      (bytes.is_write ? work.writes : work.reads).Add(range);
+    // As many bytes as the operands' extents in the meaning say, if they can be followed.
+    absl::flat_hash_map<Expr, LinearForm> arguments;
+    for (const isa::Operand& operand : instruction.operands) {
+      if (operand.kind == isa::OperandKind::kAddress || !ir::IsInt(argument(operand).type())) {
+        continue;
+      }
+      arguments[instruction.meaning.params[operand.param].var] = FormOf(argument(operand));
     }
+    for (const isa::Operand& operand : instruction.operands) {
+      if (operand.kind != isa::OperandKind::kAddress) continue;
+      const ir::BufferNode& memory = *instruction.meaning.params[operand.param].buffer.node();
+      std::optional<LinearForm> end = LinearForm::Constant(ir::ByteSize(memory.type));
+      for (Expr extent : memory.extents) {
+        const std::optional<LinearForm> form = FormOver(extent, arguments);
+        end = end && form ? Product(*end, *form) : std::nullopt;
+      }
+      for (const bool is_write : {false, true}) {
+        if (!(is_write ? operand.is_written : operand.is_read)) continue;
+        AddBytes(argument(operand), LinearForm(), end, is_write, work);
+      }
+    }
+  }
+
+  // The bytes from `begin` to `end` behind an address; to the buffer's end if that is not known.
+  void AddBytes(Expr address, const LinearForm& begin, const std::optional<LinearForm>& end,
+                bool is_write, Work& work) {
+    const Buffer buffer(address.buffer());
+    const Range whole = WholeBuffer(buffer);
+    ByteSet& settled = is_write ? work.writes : work.reads;
+    if (address.operands().size() != 1 || !end) {
+      settled.Add(whole);
+      return;
+    }
+    const std::optional<LinearForm> at = Product(analyzer_.Form(address.operand(0)),
+                                                 LinearForm::Constant(ir::ByteSize(buffer->type)));
+    LinearForm first = LinearForm::Constant(whole.begin);
+    if (!at || !first.Add(*at) || !first.Add(begin)) {
+      settled.Add(whole);
+      return;
+    }
+    LinearForm last = LinearForm::Constant(whole.begin);
+    if (!last.Add(*at) || !last.Add(*end)) {
+      settled.Add(whole);
+      return;
+    }
+    if (first.IsConstant() && last.IsConstant()) {
+      settled.Add({whole.memory, first.constant(), last.constant()});
+      return;
+    }
+    // The form cancels what begin and end have in common, the expression knows more of remainders.
+    const ConstRange index =
+        RangeOf(address.operand(0)) * ConstRange::Point(ir::ByteSize(buffer->type)) +
+        ConstRange::Point(whole.begin);
+    const Range range = {whole.memory,
+                         std::max({RangeOf(first).min, (index + RangeOf(begin)).min, whole.begin}),
+                         std::min({RangeOf(last).max, (index + RangeOf(*end)).max, whole.end})};
+    if (range.begin >= range.end) return;
+    moving_.push_back({range, is_write, first, last, static_cast<int>(moving_.size()), around_});
+    work.moving.push_back(&moving_.back());
+  }
+
+  // An argument as a sum, also of what widening conversions keep.
+  LinearForm FormOf(Expr e) {
+    const LinearForm form = analyzer_.Form(e, arith::Mode::kData);
+    LinearForm result = LinearForm::Constant(form.constant());
+    for (const LinearForm::Term& term : form.terms()) {
+      const Expr atom = term.atom;
+      const bool widens = atom.Is(ExprKind::kCast) && ir::IsInt(atom.operand(0).type()) &&
+                          atom.type() == ir::Type::kI64;
+      const LinearForm part = widens ? FormOf(atom.operand(0)) : LinearForm::Atom(atom);
+      if (!result.Add(part, term.coefficient)) return form;
+    }
+    return result;
+  }
+
+  static std::optional<LinearForm> Product(const LinearForm& a, const LinearForm& b) {
+    if (!a.IsConstant() && !b.IsConstant()) return std::nullopt;
+    LinearForm product = a.IsConstant() ? b : a;
+    if (!product.Scale(a.IsConstant() ? a.constant() : b.constant())) return std::nullopt;
+    return product;
+  }
+
+  // `e`, of an instruction's meaning, over the forms of its arguments.
+  static std::optional<LinearForm> FormOver(
+      Expr e, const absl::flat_hash_map<Expr, LinearForm>& arguments) {
+    if (e.Is(ExprKind::kIntImm)) return LinearForm::Constant(e.int_value());
+    if (auto it = arguments.find(e); it != arguments.end()) return it->second;
+    const bool is_sum = e.Is(ExprKind::kAdd) || e.Is(ExprKind::kSub);
+    if (!is_sum && !e.Is(ExprKind::kMul)) return std::nullopt;
+    std::optional<LinearForm> a = FormOver(e.operand(0), arguments);
+    const std::optional<LinearForm> b = FormOver(e.operand(1), arguments);
+    if (!a || !b) return std::nullopt;
+    if (!is_sum) return Product(*a, *b);
+    if (!a->Add(*b, e.Is(ExprKind::kAdd) ? 1 : -1)) return std::nullopt;
+    return a;
+  }
+
+  ConstRange RangeOf(const LinearForm& form) {
+    ConstRange range = ConstRange::Point(form.constant());
+    std::vector<LinearForm::Term> terms(form.terms().begin(), form.terms().end());
+    for (size_t i = 0; i < terms.size(); ++i) {
+      // (x + 5) / 7 - x / 7 is 0 or 1 for all x.
+      for (size_t j = i + 1; j < terms.size() && terms[i].coefficient != 0; ++j) {
+        if (terms[i].coefficient != -terms[j].coefficient) continue;
+        const std::optional<ConstRange> difference = QuotientsApart(terms[i].atom, terms[j].atom);
+        if (!difference) continue;
+        range = range + *difference * ConstRange::Point(terms[i].coefficient);
+        terms[i].coefficient = terms[j].coefficient = 0;
+      }
+      range = range + RangeOf(terms[i].atom) * ConstRange::Point(terms[i].coefficient);
+    }
+    return range;
+  }
+
+  // The values of a - b, both divisions by one constant of what is a constant apart.
+  std::optional<ConstRange> QuotientsApart(Expr a, Expr b) {
+    if (!a.Is(ExprKind::kDiv) || !b.Is(ExprKind::kDiv) || a.operand(1) != b.operand(1) ||
+        !a.operand(1).Is(ExprKind::kIntImm) || a.operand(1).int_value() <= 0) {
+      return std::nullopt;
+    }
+    const std::optional<int64_t> apart = analyzer_.ConstantDifference(a.operand(0), b.operand(0));
+    if (!apart) return std::nullopt;
+    const int64_t divisor = a.operand(1).int_value();
+    const ConstRange least = FloorDiv(ConstRange::Point(*apart), ConstRange::Point(divisor));
+    return ConstRange{least.min, least.min + (*apart % divisor != 0 ? 1 : 0)};
+  }
+
+  // Whether no values of the variables make the two meet.
+  bool AreApart(const MovingBytes& a, const MovingBytes& b) {
+    LinearForm b_behind_a = b.begin;
+    LinearForm a_behind_b = a.begin;
+    if (!b_behind_a.Add(a.end, -1) || !a_behind_b.Add(b.end, -1)) return false;
+    if (RangeOf(b_behind_a).min >= 0 || RangeOf(a_behind_b).min >= 0) return true;
+    // What the conditions around both say takes longer.
+    arith::Analyzer::Scope scope(analyzer_);
+    for (const MovingBytes* bytes : {&a, &b}) {
+      for (const auto& [s, is_first] : bytes->around) {
+        if (s.Is(StmtKind::kFor)) analyzer_.BindLoop(s.var(), s.min(), s.extent());
+        if (s.Is(StmtKind::kLet)) analyzer_.BindLet(s.var(), s.value());
+        if (s.Is(StmtKind::kIf)) analyzer_.Assume(s.cond(), is_first);
+      }
+    }
+    const auto is_positive = [&](const LinearForm& form) {
+      for (const LinearForm::Term& term : form.terms()) {
+        if (term.atom.type() != form.terms()[0].atom.type()) return false;
+      }
+      return !form.IsConstant() &&
+             analyzer_.CanProve(
+                 c_.Int(form.terms()[0].atom.type(), 0) <=
+                 arith::SumExpr(c_, form.terms()[0].atom.type(), form.terms(), form.constant()));
+    };
+    return is_positive(b_behind_a) || is_positive(a_behind_b);
+  }
+
+  bool Conflicts(const Work& a, const Work& b) {
+    return a.Conflicts(b,
+                       [&](const MovingBytes& x, const MovingBytes& y) { return AreApart(x, y); });
   }
 
   // What `root` and all below it do in the memories that `wanted` names.
@@ -387,7 +610,8 @@ class Syncer {
     std::vector<Stmt> result;
     for (int q = 0; q < isa::kQueueCount; ++q) {
       // A queue is in order, but the scalar unit reads an instruction's arguments before.
-      if (queues[q].Conflicts(touched.scalar) || (!own(q) && queues[q].Conflicts(touched.queued))) {
+      if (Conflicts(queues[q], touched.scalar) ||
+          (!own(q) && Conflicts(queues[q], touched.queued))) {
         result.push_back(Wait(q, queues));
       }
     }
@@ -410,7 +634,7 @@ class Syncer {
   // Waits for queues that a loop's body leaves alone, and would wait for in each iteration, go
   // before the loop; but not those behind an instruction that could start before.
   void HoistWaits(Stmt body, std::array<Work, isa::kQueueCount>& queues,
-                  std::vector<Stmt>& result) const {
+                  std::vector<Stmt>& result) {
     std::array<bool, isa::kQueueCount> used = {};
     Work lead;
     bool leading = true;
@@ -424,8 +648,9 @@ class Syncer {
       if (touched.queue != isa::Queue::kNone) used[static_cast<int>(touched.queue)] = true;
       return true;
     });
+    lead.Settle();
     for (int q = 0; q < isa::kQueueCount; ++q) {
-      if (!used[q] && queues[q].Conflicts(lead)) result.push_back(Wait(q, queues));
+      if (!used[q] && Conflicts(queues[q], lead)) result.push_back(Wait(q, queues));
     }
   }
 
@@ -440,12 +665,18 @@ class Syncer {
     // Loops and branches around nests are everybody's; so far only their own expressions.
     const Work work = is_nest || is_memory_cores ? WorkIn(s, IsShared) : touched_.at(s).scalar;
     std::vector<Stmt> result;
-    const bool needs_barrier = state.since_barrier[0].Conflicts(work) ||
-                               (!is_memory_cores && state.since_barrier[1].Conflicts(work));
-    if (needs_barrier) result.push_back(ClusterBarrier(state));
+    const bool needs_barrier = Conflicts(state.since_barrier[0], work) ||
+                               (!is_memory_cores && Conflicts(state.since_barrier[1], work));
+    Stmt nest = s;
+    if (needs_barrier) {
+      if (is_nest && RunsOnce(s) && RunsForSure(s)) {
+        ASSIGN_OR_RETURN(nest, WithBarrierInside(s, state));
+      }
+      if (nest == s) result.push_back(ClusterBarrier(state));
+    }
     absl::StatusOr<Stmt> walked;
     if (is_nest) {
-      walked = WalkOnCore(s, state, Level::kCore);
+      walked = WalkOnCore(nest, state, Level::kCore);
     } else if (is_memory_cores) {
       walked = WalkOnCore(s, state, Level::kMemoryCore);
     } else if (s.Is(StmtKind::kFor)) {
@@ -458,6 +689,47 @@ class Syncer {
     if (!is_nest) state.since_barrier[1].Add(work);
     result.push_back(*walked);
     return c_.Seq(result);
+  }
+
+  // A nest of the cores with the barrier inside, behind computation that needs not wait for it; the
+  // same nest if there is none.
+  absl::StatusOr<Stmt> WithBarrierInside(Stmt nest, const State& state) {
+    bool passed = false;
+    Stmt body = nest.body();
+    std::vector<Stmt> around;
+    while (body.Is(StmtKind::kAllocate) || body.Is(StmtKind::kPragma)) {
+      around.push_back(body);
+      body = body.body();
+    }
+    if (!body.Is(StmtKind::kSeq)) return nest;
+    std::vector<Stmt> children(body.children().begin(), body.children().end());
+    size_t at = 0;
+    for (; at < children.size(); ++at) {
+      const Stmt child = children[at];
+      bool waits = child.Is(StmtKind::kAllocate) || child.Is(StmtKind::kPragma);
+      ir::ForEachStmt(child, [&](Stmt s) {
+        const Touched& touched = touched_.at(s);
+        if (touched.instruction == nullptr) return true;
+        // A barrier drains the queues: what is copied before it would hold up the others.
+        waits = waits || touched.queue != isa::Queue::kCompute;
+        return true;
+      });
+      const Work work = WorkIn(child, IsShared);
+      waits = waits || Conflicts(state.since_barrier[0], work) ||
+              Conflicts(state.since_barrier[1], work);
+      if (waits) break;
+      passed = true;
+    }
+    if (!passed || at == children.size()) return nest;
+    children.insert(children.begin() + at, Call("barrier.cluster"));
+    Stmt result = c_.Seq(children);
+    for (auto it = around.rbegin(); it != around.rend(); ++it) {
+      result = c_.Rebuild(*it, it->operands(), {result});
+    }
+    result = c_.Rebuild(nest, nest.operands(), {result});
+    RETURN_IF_ERROR(Prepare(result));
+    ++barriers_;
+    return result;
   }
 
   Stmt ClusterBarrier(State& state) {
@@ -541,6 +813,7 @@ class Syncer {
     while (true) {
       exit = entry;
       ASSIGN_OR_RETURN(body, walk(exit));
+      exit.Settle();
       State next = entry;
       next.Add(exit);
       if (next == entry || RunsOnce(s)) break;
@@ -553,6 +826,7 @@ class Syncer {
       State smaller_exit = smaller;
       const int found = barriers_;
       ASSIGN_OR_RETURN(const Stmt smaller_body, walk(smaller_exit));
+      smaller_exit.Settle();
       State next = smaller;
       next.Add(smaller_exit);
       if (next == smaller) {
@@ -573,7 +847,10 @@ class Syncer {
   const Target& target_;
   const AddressMap addresses_;
   ir::Context& c_;
+  arith::Analyzer analyzer_;
   absl::flat_hash_map<Expr, ConstRange> ranges_;
+  std::deque<MovingBytes> moving_;
+  std::vector<std::pair<Stmt, bool>> around_;  // of what Prepare is at
   absl::flat_hash_map<Stmt, Touched> touched_;
   absl::flat_hash_set<Stmt> for_all_cores_;  // contain a loop over tid or a barrier
   int barriers_ = 0;                         // of clusters, in what has been walked

@@ -17,9 +17,10 @@ namespace polynao {
 //   add.f16(&L[0], &L[0], &L[0], 64)        -->     sync.io()
 //                                                   add.f16(&L[0], &L[0], &L[0], 64)
 //
-// Memory is compared by bytes: those of an instruction whose counts and strides are constant, at any
-// place that the bounds of its loops allow, else the whole buffer; buffers that storage has put on
-// the same bytes meet there. A loop's body is walked with what may be pending from its previous
+// Memory is compared by bytes, as many as the instruction's meaning accesses, or its operands' extents
+// where counts are not constant; buffers that storage has put on the same bytes meet there. Addresses
+// that depend on variables are compared for equal values of these within an iteration, and as all
+// that the loops' bounds allow beyond. A loop's body is walked with what may be pending from its previous
 // iteration. A wait that each iteration would repeat goes before the loop if the body puts nothing
 // into that queue, and has nothing to start before it needs the wait.
 //
@@ -30,6 +31,9 @@ namespace polynao {
 //   memcpy.f16.smem.gmem.async(&S[0], ...)           memcpy.f16.smem.gmem.async(&S[0], ...)
 //   thread (tid, 4) { ... &S[0] ... }         -->    barrier.cluster()
 //                                                    thread (tid, 4) { ... &S[0] ... }
+//
+// It stands inside a nest of all cores, behind the computation with which that begins, if none of that
+// needs it.
 //
 // Between two nests of thread loops at the top, of which one may touch what the other writes in
 // GMEM, it puts a barrier over the whole card. GMEM that several clusters write or read inside one

@@ -146,6 +146,60 @@ TEST(SyncTest, HalvesOfABufferAreApart) {
   EXPECT_THAT(in_loop("4"), HasSubstr("sync.io;fill.f16;"));
 }
 
+// What an iteration computes on and what it loads for a later one move along together.
+TEST(SyncTest, MovingBytesAreComparedAtOneIteration) {
+  const auto window = [&](std::string_view begin, std::string_view count = "16") {
+    return RunPass(
+        StrCat("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[256] @nmem"
+               " for (i, 0, 8) { sync() fill.f16(&X[i * 16], f16(1.0), 16)"
+               " memcpy.f16.nmem.gmem.async(&X[",
+               begin, "], &A[0], ", count, ", 1, 0, 0) } } }"),
+        OnUnit, TestTarget("unit"));
+  };
+  const auto waits = HasSubstr("sync.compute()");
+  EXPECT_THAT(window("i * 16 + 16"), Not(waits));
+  EXPECT_THAT(window("i * 16 + 15"), waits);
+  EXPECT_THAT(window("112 - i * 16"), waits);
+  // With counts known at run time: as many elements as the operand's extent.
+  EXPECT_THAT(window("i * 16 + 16", "n"), Not(waits));
+  EXPECT_THAT(window("i * 16 + 15", "n"), waits);
+  EXPECT_THAT(window("16 - i % 2 * 16 + i * 16", "cast(i64, i % 2) * 16"), waits);
+  EXPECT_THAT(window("i * 16 + 16 + i % 2 * 16", "16 - cast(i64, i % 2) * 16"), Not(waits));
+  // Quotients of neighbours differ by 0 or 1.
+  EXPECT_THAT(window("i * 16 + 16 + ((i + 3) / 4 - i / 4) * 16"), Not(waits));
+  EXPECT_THAT(window("i * 16 + 32 + (i / 4 - (i + 3) / 4) * 16"), Not(waits));
+  EXPECT_THAT(window("i * 16 + 31 + (i / 4 - (i + 3) / 4) * 16"), waits);
+  EXPECT_THAT(window("i * 16 + 31 + (i / 4 - (i + 5) / 4) * 16"), waits);
+}
+
+// Of another iteration, or behind the loop, it is anywhere.
+TEST(SyncTest, MovingBytesOfAnotherIteration) {
+  const auto loop = [&](std::string_view body, std::string_view behind = "") {
+    return RunPass(
+        StrCat("func f(A: f16[256]) { pragma \"address\" (0) { allocate X: f16[256] @nmem"
+               " for (i, 0, 8) { ",
+               body, " } ", behind, " } }"),
+        OnUnit, TestTarget("unit"));
+  };
+  constexpr char kFill[] = " fill.f16(&X[i * 16], f16(1.0), 16)";
+  constexpr char kCopy[] = " memcpy.f16.nmem.gmem.async(&X[i * 16 + 16], &A[0], 16, 1, 0, 0)";
+  EXPECT_THAT(loop(StrCat("sync()", kFill, kCopy)), Not(HasSubstr("sync.")));
+  // The next iteration fills what this one has loaded.
+  EXPECT_THAT(loop(StrCat(kFill, kCopy)), HasSubstr("sync.io()\n      fill"));
+  EXPECT_THAT(loop(StrCat("sync()", kFill, kCopy),
+                   "memcpy.f16.nmem.gmem.async(&X[32], &A[0], 16, 1, 0, 0)"),
+              HasSubstr("sync.compute()\n    memcpy"));
+  // Conditions around count.
+  EXPECT_THAT(loop(StrCat("sync()", kFill,
+                          " if (i < 3) { memcpy.f16.nmem.gmem.async("
+                          "&X[i % 2 + 48], &A[0], 16, 1, 0, 0) }")),
+              Not(HasSubstr("sync.")));
+  EXPECT_THAT(loop(StrCat("sync()", kFill,
+                          " if (i < 4) { memcpy.f16.nmem.gmem.async("
+                          "&X[i % 2 + 48], &A[0], 16, 1, 0, 0) }")),
+              HasSubstr("sync.compute()"));
+}
+
 TEST(SyncTest, CountsThatAreNotConstantMeanTheWholeBuffer) {
   EXPECT_THAT(
       RunPass("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
@@ -236,6 +290,26 @@ TEST(SyncTest, NestsOfCoresMeetToo) {
   EXPECT_EQ(InCluster(Produce("X") + Use("X")), Cluster({kProduce, kBarrier, kUse}));
   EXPECT_EQ(InCluster(Produce("X") + Use("Y")), Cluster({kProduce, kUse}));
   EXPECT_EQ(InCluster(Use("X") + Use("X")), Cluster({kUse, kUse}));
+}
+
+// Computation that does not need what the barrier waits for comes before it.
+TEST(SyncTest, ABarrierInANest) {
+  const auto nest = [](std::string_view count, std::string_view first) {
+    return RunPass(StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) {"
+                          " pragma \"address\" (0) { allocate X: f16[64] @smem"
+                          " memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+                          " thread (tid, ",
+                          count, ") { pragma \"address\" (0) { allocate T: f16[128] @nmem ", first,
+                          " memcpy.f16.nmem.smem.async(&T[64], &X[0], 64, 1, 0, 0) } } } } }"),
+                   OnUnit, TestTarget("unit"));
+  };
+  constexpr char kFill[] = "fill.f16(&T[0], f16(1.0), 64)";
+  EXPECT_THAT(nest("2", kFill), HasSubstr("64)\n          barrier.cluster()\n          memcpy"));
+  // A copy would hold the barrier up; not all cores would get there; nothing to gain.
+  EXPECT_THAT(nest("2", "memcpy.f16.nmem.gmem.async(&T[0], &B[0], 64, 1, 0, 0)"),
+              HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
+  EXPECT_THAT(nest("1", kFill), HasSubstr("barrier.cluster()\n      thread (tid, 1)"));
+  EXPECT_THAT(nest("2", ""), HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
 }
 
 TEST(SyncTest, TheMemoryCoreWaitsForItsOwnQueues) {

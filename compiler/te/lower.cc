@@ -53,6 +53,8 @@ struct Plan {
   Plan* attach_plan = nullptr;
   size_t attach_leaf = 0;
   std::vector<std::vector<Plan*>> attached;  // per leaf, producers first
+  std::vector<std::vector<Plan*>>
+      stored;  // per leaf: sliding windows, computed one leaf further in
 
   // The part of the tensor that is computed: per dimension start and size, and whether the part may
   // reach over the tensor's ends.
@@ -63,6 +65,16 @@ struct Plan {
   // Per dimension: intervals after whose end nothing is needed, because guards of the reader skip
   // what would read it.
   std::vector<std::vector<Interval>> limits;
+  // Where in its storage the part lies, and how large that is.
+  std::vector<Linear> place;
+  Shape store_size;
+  // Of a sliding window, in the place of its own loops: those before the first iteration, and those
+  // of an iteration.
+  std::vector<std::unique_ptr<Plan>> head;
+  std::vector<std::unique_ptr<Plan>> steps;
+  Expr condition;  // under which the loops run, none: always
+  Expr
+      restarts;  // the condition under which the part behind this one runs in its place, none: never
 
   absl::flat_hash_map<const AxisData*, int64_t> extents;
   AxisValues leaf_vars;
@@ -177,6 +189,7 @@ class Lowering {
       plan.bodies = final_bodies.at(operation);
       plan.order = plans_.size();
       plan.attached.resize(plan.data().leaves.size());
+      plan.stored.resize(plan.data().leaves.size());
       by_operation_[operation] = &plan;
       for (const Operation* read : ReadOperations(graph_, plan.bodies)) {
         auto it = by_operation_.find(read);
@@ -210,6 +223,15 @@ class Lowering {
       plan->attach_plan = &consumer;
       plan->attach_leaf = leaf - leaves.begin();
       consumer.attached[plan->attach_leaf].push_back(plan.get());
+      if (data.store_axis == nullptr) continue;
+      const bool is_inside = plan->attach_leaf > 0 &&
+                             leaves[plan->attach_leaf - 1] == data.store_axis &&
+                             (*leaf)->kind == ForKind::kSerial && !(*leaf)->is_reduce;
+      if (!is_inside) {
+        return InvalidInput(StoreAtPlace(*plan), "axis ", data.attach_axis->name,
+                            " is no serial spatial loop right inside it");
+      }
+      consumer.stored[plan->attach_leaf - 1].push_back(plan.get());
     }
     for (const auto& plan : plans_) {
       if (plan->attach_plan == nullptr) continue;
@@ -221,6 +243,10 @@ class Lowering {
       }
     }
     return absl::OkStatus();
+  }
+
+  static std::string StoreAtPlace(const Plan& plan) {
+    return StrCat("stage ", plan.name(), ": StoreAt(", plan.data().store_axis->name, "): ");
   }
 
   // Resolves InPlace and checks all of its conditions but the size, which is not known yet.
@@ -376,28 +402,181 @@ class Lowering {
     return region;
   }
 
-  void FindRegion(Plan& plan) {
+  absl::Status FindRegion(Plan& plan) {
     const Shape& shape = plan.data().operation->shape;
     const size_t rank = shape.size();
-    plan.start.assign(rank, Linear());
-    plan.size = shape;
-    plan.below.assign(rank, false);
-    plan.above.assign(rank, false);
     plan.limits.resize(rank);
-    if (plan.attach_plan == nullptr) return;
-
     const absl::flat_hash_set<Expr> fixed = EnclosingVars(plan);
+    FindStartAndSize(plan, fixed, plan.start, plan.size);
+    if (plan.attach_plan != nullptr && plan.readers.size() == 1) {
+      FindLimits(plan, *plan.readers[0], fixed);
+    }
+    plan.place.assign(rank, Linear());
+    plan.store_size = plan.size;
+    if (plan.data().store_axis != nullptr) return Slide(plan);
+    FindOverhang(plan);
+    return absl::OkStatus();
+  }
+
+  // Per dimension where the part that the readers need begins, and its size, while variables that
+  // are not `fixed` run.
+  void FindStartAndSize(const Plan& plan, const absl::flat_hash_set<Expr>& fixed,
+                        std::vector<Linear>& start, Shape& size) const {
+    const Shape& shape = plan.data().operation->shape;
+    start.assign(shape.size(), Linear());
+    size = shape;
+    if (plan.attach_plan == nullptr) return;
     std::vector<Expr> values;
     for (const Plan* reader : plan.readers) {
       values.insert(values.end(), reader->values.begin(), reader->values.end());
     }
     const std::vector<std::optional<Interval>> region = ReadRegion(plan, values, fixed);
-    for (size_t d = 0; d < rank; ++d) {
+    for (size_t d = 0; d < shape.size(); ++d) {
       if (!region[d] || region[d]->size >= shape[d]) continue;  // the whole dimension
-      plan.start[d] = region[d]->min;
-      plan.size[d] = region[d]->size;
+      start[d] = region[d]->min;
+      size[d] = region[d]->size;
     }
-    if (plan.readers.size() == 1) FindLimits(plan, *plan.readers[0], fixed);
+  }
+
+  // The parts of a sliding window. Iteration i of the consumer's loop reads `size` elements, by
+  // `step` further than the iteration before, of which it has `size - step` in common with it; if the
+  // loop is rotated, iteration i is tile (i + shift) % count, and tile 0 begins anew. In the storage
+  // all that is computed lies in the order of the iterations: what i reads begins at
+  //
+  //   at(i) = i * step + (size - step) * ((i + shift) / count)
+  //
+  // and what it reads first ends where that ends and begins at at(i - 1) + size. Iteration i computes
+  // this for iteration i + ahead; the head computes it for those before.
+  absl::Status Slide(Plan& plan) {
+    const Plan& consumer = *plan.attach_plan;
+    const AxisData* const axis = consumer.data().leaves[plan.attach_leaf];
+    const Expr var = consumer.leaf_vars.at(axis);
+    const int64_t count = std::max<int64_t>(1, consumer.extents.at(axis));
+    const auto& relations = consumer.data().relations;
+    const auto rotation = std::find_if(relations.begin(), relations.end(), [&](const auto& r) {
+      return r.kind == AxisRelation::Kind::kRotate && r.inner == axis;
+    });
+    const AxisValues values = FindAxisValues(consumer, consumer.leaf_vars);
+    Linear shift;
+    if (rotation != relations.end() && count > 1) {
+      shift = Decompose(values.at(rotation->outer)) * rotation->amount;
+    }
+    // By no iteration for sure: bounds have no remainder then.
+    const bool is_rotated = RangeOf(shift, ranges_).max > 0;
+    if (!is_rotated) shift = {};
+    const Expr tile = is_rotated ? values.at(rotation->parent) : var;
+    const auto is_moving = [&](const Linear& form) {
+      return std::any_of(form.terms.begin(), form.terms.end(),
+                         [&](const auto& term) { return ir::UsesVar(term.first, var); });
+    };
+    const auto step_of = [&](const Linear& form) {
+      const auto it = std::find_if(form.terms.begin(), form.terms.end(),
+                                   [&](const auto& term) { return term.first == tile; });
+      return it == form.terms.end() ? 0 : it->second;
+    };
+    std::optional<size_t> moving;
+    bool is_regular = true;
+    for (size_t d = 0; d < plan.start.size(); ++d) {
+      if (!is_moving(plan.start[d])) continue;
+      const int64_t step = step_of(plan.start[d]);
+      is_regular = is_regular && !moving && step > 0 && step <= plan.size[d] &&
+                   !is_moving(plan.start[d] - Decompose(tile) * step);
+      moving = d;
+    }
+    if (!is_regular) {
+      return InvalidInput(StoreAtPlace(plan), "what an iteration of ", axis->name,
+                          " reads does not move along one dimension by a constant step of at most "
+                          "its size");
+    }
+    for (const std::vector<Plan*>& attached : plan.attached) {
+      if (attached.empty()) continue;
+      return InvalidInput(StoreAtPlace(plan), "stage ", attached[0]->name(),
+                          " is computed inside it");
+    }
+    // A limit that moves along says nothing of what later iterations read.
+    for (std::vector<Interval>& limits : plan.limits) {
+      std::erase_if(limits, [&](const Interval& limit) { return is_moving(limit.min); });
+    }
+    const auto new_part = [&](std::vector<std::unique_ptr<Plan>>& parts) -> Plan& {
+      parts.push_back(std::make_unique<Plan>());
+      Plan& part = *parts.back();
+      part.stage = plan.stage;
+      part.bodies = plan.bodies;
+      part.order = plan.order;
+      part.attach_plan = plan.attach_plan;
+      part.attach_leaf = plan.attach_leaf - (&parts == &plan.head ? 1 : 0);
+      part.attached.resize(plan.attached.size());
+      part.stored.resize(plan.attached.size());
+      part.start = plan.start;
+      part.size = plan.size;
+      part.place = plan.place;
+      part.store_size = plan.store_size;
+      part.limits = plan.limits;
+      return part;
+    };
+    if (!moving) {  // all iterations read the same
+      FindOverhang(new_part(plan.head));
+      return absl::OkStatus();
+    }
+    const size_t d = *moving;
+    const int64_t size = plan.size[d];
+    const int64_t step = step_of(plan.start[d]);
+    const int64_t ahead = std::min(plan.data().ahead, count);
+    const Expr turn = context_.Int(index_type_, count);
+    const Linear base = plan.start[d] - Decompose(tile) * step;
+    const auto moved = [&](const Linear& i) { return (i + shift).ToExpr(context_, index_type_); };
+    const auto tile_of = [&](const Linear& i) { return is_rotated ? moved(i) % turn : moved(i); };
+    const auto at = [&](const Linear& i) {
+      const Linear in_order = i * step;
+      if (!is_rotated) return in_order;
+      const Expr first = shift.ToExpr(context_, index_type_);
+      const Expr begin = RangeOf(shift, ranges_).max < count ? first : first % turn;
+      const Expr turns = (i + Decompose(begin)).ToExpr(context_, index_type_) / turn;
+      return in_order + Decompose(turns) * (size - step);
+    };
+    const auto add_part = [&](std::vector<std::unique_ptr<Plan>>& parts, const Linear& start,
+                              int64_t part_size, const Linear& place, Expr condition) {
+      Plan& part = new_part(parts);
+      part.start[d] = start;
+      part.size[d] = part_size;
+      part.place[d] = place;
+      part.condition = condition;
+      FindOverhang(part);
+    };
+    // What iteration i reads first.
+    const auto add_step = [&](std::vector<std::unique_ptr<Plan>>& parts, const Linear& i,
+                              Expr condition) {
+      const Linear place = at(i - Linear{1, {}}) + Linear{size, {}};
+      const Linear start = base + Decompose(tile_of(i)) * step;
+      const Linear fresh = start + Linear{size - step, {}};
+      if (!is_rotated || size == step) {
+        add_part(parts, fresh, step, place, condition);
+        return;
+      }
+      add_part(parts, fresh, step, place, condition);
+      parts.back()->restarts = ir::Eq(tile_of(i), context_.Int(index_type_, 0));
+      add_part(parts, base, size, place, condition);
+    };
+    plan.store_size[d] = size + step * (count - 1) + (is_rotated ? size - step : 0);
+    const int64_t first = is_rotated ? 1 : ahead;  // iterations in the first part of the head
+    add_part(plan.head, base + Decompose(tile_of({})) * step, size + step * (first - 1), {}, {});
+    for (int64_t i = first; i < ahead; ++i) add_step(plan.head, {i, {}}, {});
+    const Range all =
+        std::exchange(ranges_[var], Range{0, std::max<int64_t>(0, count - ahead - 1)});
+    add_step(plan.steps, Decompose(var) + Linear{ahead, {}},
+             var < context_.Int(index_type_, count - ahead));
+    ranges_[var] = all;
+    plan.place[d] = at(Decompose(var));
+    return absl::OkStatus();
+  }
+
+  // Whether the part may reach over the tensor's ends.
+  void FindOverhang(Plan& plan) const {
+    const Shape& shape = plan.data().operation->shape;
+    const size_t rank = shape.size();
+    plan.below.assign(rank, false);
+    plan.above.assign(rank, false);
+    if (plan.attach_plan == nullptr) return;
     for (size_t d = 0; d < rank; ++d) {
       const Range start = RangeOf(plan.start[d], ranges_);
       plan.below[d] = start.min < 0;
@@ -589,7 +768,24 @@ class Lowering {
   }
 
   absl::Status PlanLoops(Plan& plan) {
-    FindRegion(plan);
+    RETURN_IF_ERROR(FindRegion(plan));
+    if (plan.head.empty()) return MakeLoops(plan);
+    // What the stage reads, its parts read.
+    std::vector<Plan*> parts;
+    for (auto* some : {&plan.head, &plan.steps}) {
+      for (const auto& part : *some) {
+        RETURN_IF_ERROR(MakeLoops(*part));
+        parts.push_back(part.get());
+      }
+    }
+    for (const auto& producer : plans_) {
+      std::vector<Plan*>& readers = producer->readers;
+      if (std::erase(readers, &plan) > 0) readers.insert(readers.end(), parts.begin(), parts.end());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MakeLoops(Plan& plan) {
     RETURN_IF_ERROR(FindExtents(plan));
     RETURN_IF_ERROR(CheckThreads(plan));
     const StageData& data = plan.data();
@@ -618,7 +814,8 @@ class Lowering {
 
   absl::Status PlanBuffers(Plan& plan) {
     if (const Plan* reader = plan.in_place_reader) {
-      if (plan.start != reader->start || plan.size != reader->size) {
+      if (plan.start != reader->start || plan.size != reader->size || !plan.head.empty() ||
+          !reader->head.empty()) {
         return InvalidInput("stage ", reader->name(), ": InPlace(", plan.name(),
                             "): other parts of the two are computed there");
       }
@@ -626,7 +823,7 @@ class Lowering {
       plan.is_allocated = {false};
       return absl::OkStatus();
     }
-    Shape extents = plan.size;
+    Shape extents = plan.store_size;
     // Inner dimensions first: the padding of one changes the strides of those outside it.
     std::vector<StorageAlignment> alignments = plan.data().alignments;
     std::sort(alignments.begin(), alignments.end(),
@@ -659,6 +856,9 @@ class Lowering {
                                                       ShapeExprs(extents), plan.data().scope)
                                  : it->second);
     }
+    for (auto* parts : {&plan.head, &plan.steps}) {
+      for (const auto& part : *parts) part->buffers = plan.buffers;
+    }
     return absl::OkStatus();
   }
 
@@ -671,8 +871,9 @@ class Lowering {
     if (operation->kind == Operation::Kind::kCompute) {
       const Plan& plan = *by_operation_.at(operation);
       for (size_t d = 0; d < indices.size(); ++d) {
-        if (plan.start[d] == Linear()) continue;
-        indices[d] = (Decompose(indices[d]) - plan.start[d]).ToExpr(context_, index_type_);
+        if (plan.start[d] == plan.place[d]) continue;
+        indices[d] =
+            (Decompose(indices[d]) - plan.start[d] + plan.place[d]).ToExpr(context_, index_type_);
       }
       return context_.Load(plan.buffers[result], indices);
     }
@@ -710,7 +911,12 @@ class Lowering {
 
   std::vector<Expr> StoreIndices(const Plan& plan, const AxisValues& values) const {
     std::vector<Expr> indices;
-    for (const AxisData* axis : plan.data().spatial) indices.push_back(values.at(axis));
+    for (size_t d = 0; d < plan.size.size(); ++d) {
+      const Expr value = values.at(plan.data().spatial[d]);
+      indices.push_back(plan.place[d] == Linear()
+                            ? value
+                            : (plan.place[d] + Decompose(value)).ToExpr(context_, index_type_));
+    }
     return indices;
   }
 
@@ -789,29 +995,58 @@ class Lowering {
     if (plan.is_reduction() && depth == plan.FirstReduceLeaf()) {
       stmt = context_.Seq({Initialisation(plan, depth), stmt});
     }
-    if (depth > 0) stmt = WithStages(plan.attached[depth - 1], stmt);
+    if (depth == 0) return stmt;
+    // The heads of windows stand before the loop, and behind what they read.
+    const std::vector<Plan*>& windows = plan.stored[depth - 1];
+    std::vector<Stmt> stmts;
+    for (const Plan* window : windows) AddParts(window->head, stmts);
+    stmts.push_back(stmt);
+    stmt = WithStages(plan.attached[depth - 1], context_.Seq(stmts));
+    for (auto it = windows.rbegin(); it != windows.rend(); ++it) {
+      const Expr ahead = context_.I64((*it)->data().ahead);
+      stmt = context_.Pragma("sliding_window", {ahead}, WithStorage(**it, stmt));
+    }
     return stmt;
   }
 
   // The loops of `plans` before `rest`, and the storage of their results around both.
   Stmt WithStages(const std::vector<Plan*>& plans, Stmt rest) const {
-    if (plans.empty()) return rest;
     std::vector<Stmt> stmts;
-    for (const Plan* plan : plans) stmts.push_back(Inside(*plan, 0));
+    for (const Plan* plan : plans) {
+      if (plan->head.empty()) stmts.push_back(Inside(*plan, 0));
+      AddParts(plan->steps, stmts);
+    }
     stmts.push_back(rest);
     Stmt stmt = context_.Seq(stmts);
     for (auto it = plans.rbegin(); it != plans.rend(); ++it) {
-      const Plan& plan = **it;
-      for (size_t i = plan.buffers.size(); i-- > 0;) {
-        if (!plan.is_allocated[i]) continue;
-        stmt = context_.Allocate(plan.buffers[i], stmt);
-        const int copies = plan.data().copies;
-        if (copies == 1) continue;
-        // Two is what the pragma means without an argument.
-        std::vector<Expr> arguments;
-        if (copies > 2) arguments.push_back(context_.I64(copies));
-        stmt = context_.Pragma("double_buffer", arguments, stmt);
-      }
+      if ((*it)->data().store_axis == nullptr) stmt = WithStorage(**it, stmt);
+    }
+    return stmt;
+  }
+
+  // Loops of a sliding window. Conditions are for the loop around: there may be no part of it for
+  // which they are known.
+  void AddParts(const std::vector<std::unique_ptr<Plan>>& parts, std::vector<Stmt>& stmts) const {
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const Plan& part = *parts[i];
+      Stmt stmt = Inside(part, 0);
+      if (part.restarts) stmt = context_.If(part.restarts, Inside(*parts[++i], 0), stmt);
+      if (part.condition) stmt = context_.If(part.condition, stmt);
+      const bool is_plain = !part.condition && !part.restarts;
+      stmts.push_back(is_plain ? stmt : context_.Pragma("no_partition", {}, stmt));
+    }
+  }
+
+  Stmt WithStorage(const Plan& plan, Stmt stmt) const {
+    for (size_t i = plan.buffers.size(); i-- > 0;) {
+      if (!plan.is_allocated[i]) continue;
+      stmt = context_.Allocate(plan.buffers[i], stmt);
+      const int copies = plan.data().copies;
+      if (copies == 1) continue;
+      // Two is what the pragma means without an argument.
+      std::vector<Expr> arguments;
+      if (copies > 2) arguments.push_back(context_.I64(copies));
+      stmt = context_.Pragma("double_buffer", arguments, stmt);
     }
     return stmt;
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/text.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -367,6 +368,132 @@ TEST(LowerTest, ARotatedLoopVisitsEachTileOnce) {
     if (extent == 40) EXPECT_THAT(ir::Print(f), HasSubstr("(tid * 3 + jor) % 5"));
     const std::vector<ir::Tensor> t = Execute(f);
     for (int64_t i = 0; i < 4 * extent; ++i) EXPECT_EQ(t[1].Int(i), (t[0].Int(i) + 1) * 2);
+  }
+}
+
+// c[x] = b[x * stride] + ... + b[x * stride + window - 1], tile by tile, b a sliding window.
+struct Stencil {
+  int64_t extent = 40, stride = 1, window = 3, tile = 8, ahead = 1, rotation = 0, threads = 4;
+
+  absl::StatusOr<ir::Function> Lowered() const {
+    Graph g("stencil");
+    const int64_t inputs = (extent - 1) * stride + window;
+    Tensor a = g.Placeholder("A", {threads, inputs}, Type::kI32);
+    Tensor b = g.Compute("B", {threads, inputs}, [&](Expr i, Expr j) { return a(i, j) * 3 - 1; });
+    Tensor c = g.Compute("C", {threads, extent}, [&](Expr i, Expr j) {
+      Expr sum = b(i, j * stride);
+      for (int64_t k = 1; k < window; ++k) sum = sum + b(i, j * stride + k);
+      return sum;
+    });
+    Schedule s(c);
+    auto [outer, inner] = s[c].Split(s[c].axis(1), tile);
+    if (rotation > 0) outer = s[c].Rotate(outer, s[c].axis(0), rotation);
+    s[c].Bind(s[c].axis(0), "tid");
+    s[b].ComputeAt(s[c], outer).StoreAt(s[c].axis(0), ahead).SetScope("nmem");
+    return Lower(s);
+  }
+
+  void Check() const {
+    SCOPED_TRACE(StrCat("extent ", extent, " stride ", stride, " window ", window, " tile ", tile,
+                        " ahead ", ahead, " rotation ", rotation));
+    const absl::StatusOr<ir::Function> f = Lowered();
+    ASSERT_TRUE(f.ok()) << f.status();
+    ASSERT_TRUE(ir::Verify(*f).ok()) << ir::Verify(*f);
+    const std::vector<ir::Tensor> t = Execute(*f);
+    const int64_t inputs = (extent - 1) * stride + window;
+    for (int64_t i = 0; i < threads * extent; ++i) {
+      int64_t sum = 0;
+      for (int64_t k = 0; k < window; ++k) {
+        sum += t[0].Int(i / extent * inputs + i % extent * stride + k) * 3 - 1;
+      }
+      ASSERT_EQ(t[1].Int(i), sum) << i;
+    }
+  }
+};
+
+TEST(LowerTest, ASlidingWindowComputesWhatIsNew) {
+  EXPECT_EQ(ir::Print(*Stencil{.extent = 16}.Lowered()),
+            R"(func stencil(A: i32[4, 18] in, C: i32[4, 16] out) {
+  thread (tid, 4) {
+    pragma "sliding_window" (i64(1)) {
+      allocate B: i32[1, 18] @nmem
+      for (i, 0, 1) {
+        for (j, 0, 10) {
+          B[i, j] = A[tid + i, j] * 3 - 1
+        }
+      }
+      for (jo, 0, 2) {
+        pragma "no_partition" {
+          if (jo < 1) {
+            for (i, 0, 1) {
+              for (j, 0, 8) {
+                B[i, jo * 8 + j + 10] = A[tid + i, jo * 8 + j + 10] * 3 - 1
+              }
+            }
+          }
+        }
+        for (ji, 0, 8) {
+          C[tid, jo * 8 + ji] = B[0, (jo * 8 + ji) * 1] + B[0, (jo * 8 + ji) * 1 + 1] + B[0, (jo * 8 + ji) * 1 + 2]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(LowerTest, SlidingWindows) {
+  for (const int64_t extent : {40, 37, 9, 8, 1}) {
+    for (const int64_t rotation : {0, 1, 3}) {
+      for (const int64_t ahead : {1, 2, 3, 9}) {
+        for (const auto& [stride, window] : {std::pair(1, 3), {2, 3}, {1, 12}, {3, 3}, {1, 1}}) {
+          Stencil{.extent = extent,
+                  .stride = stride,
+                  .window = window,
+                  .ahead = ahead,
+                  .rotation = rotation}
+              .Check();
+          if (HasFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+// A rotation by an axis of one iteration: bounds have no remainder.
+TEST(LowerTest, ASlidingWindowThatIsRotatedByNothing) {
+  Stencil{.rotation = 1, .threads = 1}.Check();
+}
+
+TEST(LowerTest, WhatDoesNotSlideSaysSo) {
+  const auto error = [](const Stencil& stencil) {
+    return std::string(stencil.Lowered().status().message());
+  };
+  EXPECT_THAT(
+      error({.stride = 2, .window = 1}),
+      HasSubstr("stage B: StoreAt(i): what an iteration of jo reads does not move along one "
+                "dimension by a constant step of at most its size"));
+  EXPECT_THAT(error({.ahead = 0}), HasSubstr("expected 1 or more iterations ahead, found 0"));
+  Graph g("stencil");
+  Tensor a = g.Placeholder("A", {4, 40}, Type::kI32);
+  Tensor b = g.Compute("B", {4, 40}, [&](Expr i, Expr j) { return a(i, j) + 1; });
+  Tensor c = g.Compute("C", {4, 40}, [&](Expr i, Expr j) { return b(i, j) * 2; });
+  {
+    Schedule s(c);
+    s[b].StoreAt(s[c].axis(0));
+    EXPECT_THAT(std::string(Lower(s).status().message()), HasSubstr("ComputeAt comes first"));
+  }
+  {
+    Schedule s(c);
+    auto [outer, inner] = s[c].Split(s[c].axis(1), 8);
+    s[b].ComputeAt(s[c], inner).StoreAt(s[c].axis(0));
+    EXPECT_THAT(std::string(Lower(s).status().message()),
+                HasSubstr("axis ji is no serial spatial loop right inside it"));
+  }
+  {
+    Schedule s(c);
+    s[b].ComputeAt(s[c], s[c].axis(1)).StoreAt(s[b].axis(0));
+    EXPECT_THAT(std::string(Lower(s).status().message()), HasSubstr("belongs to stage B"));
   }
 }
 

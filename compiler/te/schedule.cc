@@ -255,6 +255,20 @@ Stage& Stage::ComputeAt(Stage& consumer, Axis axis) {
   }
   data_.attach_stage = &consumer;
   data_.attach_axis = axis.data();
+  data_.store_axis = nullptr;
+  return *this;
+}
+
+Stage& Stage::StoreAt(Axis axis, int64_t ahead) {
+  if (!Check(data_.attach_stage != nullptr, "StoreAt", "ComputeAt comes first") ||
+      !Check(ahead >= 1, "StoreAt", StrCat("expected 1 or more iterations ahead, found ", ahead)) ||
+      !Check(static_cast<bool>(axis), "StoreAt", "the axis is not set") ||
+      !Check(axis.data()->stage == data_.attach_stage, "StoreAt",
+             StrCat("axis ", axis.name(), " belongs to stage ", axis.data()->stage->name()))) {
+    return *this;
+  }
+  data_.store_axis = axis.data();
+  data_.ahead = ahead;
   return *this;
 }
 
@@ -262,6 +276,7 @@ Stage& Stage::ComputeRoot() {
   if (!Check(!data_.is_inlined, "ComputeRoot", "the stage is inlined")) return *this;
   data_.attach_stage = nullptr;
   data_.attach_axis = nullptr;
+  data_.store_axis = nullptr;
   return *this;
 }
 
@@ -445,7 +460,7 @@ Stage* Schedule::Find(const Operation* operation) const {
 
 bool Schedule::IsAttachedAt(const AxisData* axis) const {
   return std::any_of(stages_.begin(), stages_.end(), [&](const std::unique_ptr<Stage>& stage) {
-    return stage->data_.attach_axis == axis;
+    return stage->data_.attach_axis == axis || stage->data_.store_axis == axis;
   });
 }
 

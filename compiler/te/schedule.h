@@ -96,6 +96,8 @@ struct StageData {
   bool is_inlined = false;
   const Stage* attach_stage = nullptr;  // null: at the function's top level
   const AxisData* attach_axis = nullptr;
+  const AxisData* store_axis = nullptr;  // StoreAt
+  int64_t ahead = 1;
   std::string scope = "gmem";
   int copies = 1;                          // of its storage, at most
   const Operation* in_place_of = nullptr;  // whose storage the stage computes in
@@ -147,6 +149,18 @@ class Stage {
   // `consumer`, in storage of the size of that part. All stages that read this one must be inside
   // `axis`. Not for outputs.
   Stage& ComputeAt(Stage& consumer, Axis axis);
+  // ... .ComputeAt(C, x).StoreAt(w, ahead) with x the serial loop right inside w, both leaves of C:
+  //
+  //   for (w) for (x) { allocate T'; T' = what this x reads; ... }   -->
+  //   for (w) { allocate T'; T' = what the first `ahead` iterations of x read;
+  //             for (x) { T' = what iteration x + ahead reads first, if there is one; ... } }
+  //
+  // A sliding window (store_at of Halide): what iterations have in common is computed once and
+  // kept. What an iteration reads must move along one dimension by a constant step of at most its
+  // size, or not at all (a mistake otherwise); if x is rotated it begins anew where x's values do. ahead >= 1. The
+  // allocation stands under a pragma "sliding_window" (ahead): what an iteration stores, guards left
+  // aside, only the `ahead`th one behind it uses first. Nothing is computed at this stage's own loops.
+  Stage& StoreAt(Axis axis, int64_t ahead = 1);
   // Undoes ComputeAt: the whole tensor is computed before its readers.
   Stage& ComputeRoot();
   // C[i] = T[i - 1] + ...  -->  C[i] = (value of T at i - 1) + ...: every read is replaced by the

@@ -102,8 +102,12 @@ struct Tiling {
   int64_t block = 0;
   int64_t cores = 0;     // of a cluster
   int64_t rotation = 0;  // of the order of tiles, from cluster to cluster
+  // Tiles whose image comes before it is needed; then a core's image stays in NMEM, and rows that tiles
+  // share come once. 0: each tile's image comes by itself, while the tile before is computed.
+  int64_t ahead = 0;
   bool shared = false;   // filters go by way of SMEM
   double cycles = 0;     // by the cost model
+  int64_t crowding = 0;  // among those of equal cycles
   ScheduleChoice choice = {};
 };
 
@@ -114,12 +118,21 @@ class CostModel {
  public:
   CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.end.in)) {}
 
-  // Bytes of one core's NMEM: images twice (one is computed while the next one comes), sums, each
-  // step's type once, the output twice.
+  // Bytes of one core's NMEM: the core's image, or images of tiles twice (one is computed while the
+  // next one comes), sums, each step's type once, the output twice.
   int64_t NmemBytes(const Tiling& t) const {
     const int64_t results = t.rows * t.columns * Lanes(t);
-    return 2 * OnChipBytes(ImageBytes(t) / bytes_, k_.end.in) +
+    const int64_t rows = t.ahead == 0 ? 2 * ImageRows(t) : WindowRows(t);
+    return OnChipBytes(rows * ImageColumns(t) * k_.ci, k_.end.in) +
            k_.end.NmemBytes(results, RoundUp(k_.co, kLanes));
+  }
+  // Whether tiles follow one another along the rows, and the tensor unit can read each of them in
+  // the core's image: at a multiple of 64 bytes.
+  bool CanStay(const Tiling& t) const {
+    const int64_t row_bytes = ImageColumns(t) * k_.ci * bytes_;
+    return t.columns == t.core_columns && t.rows < t.core_rows &&
+           ImageRows(t) < k_.h + 2 * k_.pad_h && t.rows * k_.stride <= ImageRows(t) &&
+           t.rows * k_.stride * row_bytes % 64 == 0 && ImageRows(t) * row_bytes % 64 == 0;
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
   int64_t SmemBytes(const Tiling& t) const { return t.block * k_.filter_elements() * bytes_; }
@@ -134,7 +147,7 @@ class CostModel {
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
     const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
                            k_.end.Cycles(m_, t.rows * t.columns * Lanes(t)) +
-                           static_cast<double>(ImageBytes(t)) / Get("vector.bytes");
+                           (t.ahead > 0 ? 0 : ImageBytes(t) / Get("vector.bytes"));
     // IO queue: rows of an image, rows of the output.
     const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.end.out));
     // A few segments at a time, each of which takes GMEM's latency; whole rows are one segment.
@@ -145,15 +158,19 @@ class CostModel {
     const double latency = Get("gmem.latency") + Get("io_dma.burst") / port;
     const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), Get("io_dma.strided_reads"));
     const double stores = rounds(whole_rows, t.rows, Get("io_dma.strided_writes"));
-    const double load = Get("io_dma.start") + loads * latency + ImageBytes(t) / port;
+    const int64_t load_rows = t.ahead > 0 ? t.rows * k_.stride : ImageRows(t);
+    const double load = Get("io_dma.start") + loads * latency +
+                        static_cast<double>(load_rows * ImageColumns(t) * k_.ci * bytes_) / port;
     const double store = Get("io_dma.start") + stores * latency + t.rows * out_row / port;
     // GMEM: what all cores move together in a step. What tiles share comes from the cache, if any;
     // the first tile of each core shares its rows with no one.
     const double columns = HasCache() ? std::min(t.columns * k_.stride, ImageColumns(t))
                                       : static_cast<double>(ImageColumns(t));
-    const double first_image = ImageRows(t) * columns * k_.ci * bytes_ / gmem_share;
-    const double rows =
-        HasCache() ? std::min(t.rows * k_.stride, ImageRows(t)) : static_cast<double>(ImageRows(t));
+    const double first_rows =
+        static_cast<double>(ImageRows(t) + std::max<int64_t>(0, t.ahead - 1) * t.rows * k_.stride);
+    const double first_image = first_rows * columns * k_.ci * bytes_ / gmem_share;
+    const double rows = HasCache() || t.ahead > 0 ? std::min(t.rows * k_.stride, ImageRows(t))
+                                                  : static_cast<double>(ImageRows(t));
     const double image = rows * columns * k_.ci * bytes_ / gmem_share;
     const double result = t.rows * out_row / gmem_share;
     // Filters: GMEM to SMEM (or each core by itself), then to WMEM, while the first images come.
@@ -177,6 +194,11 @@ class CostModel {
   static constexpr double kLockStep = 1;
   static constexpr int64_t kLanes = 64;
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
+  // Of a core's image, with those that are loaded again where the order of tiles begins anew.
+  int64_t WindowRows(const Tiling& t) const {
+    return k_.InputRows(RoundUp(t.core_rows, t.rows)) +
+           (t.rotation > 0 ? std::max<int64_t>(0, ImageRows(t) - t.rows * k_.stride) : 0);
+  }
   int64_t ImageColumns(const Tiling& t) const { return k_.InputColumns(t.columns); }
   int64_t ImageBytes(const Tiling& t) const {
     return ImageRows(t) * ImageColumns(t) * k_.ci * bytes_;
@@ -198,39 +220,49 @@ class CostModel {
   const int64_t bytes_;
 };
 
-// By how many tiles each cluster should start further on than the one before it. If all start
-// with their first tile, what they load may lie in the same of GMEM's channels, step by step:
-// the number with the smallest sum over steps of what the busiest channel has to load.
-int64_t Rotation(const Conv& k, const Tiling& t, const isa::Machine& m) {
+// How much GMEM's channels are in each other's way if each cluster starts `t.rotation` tiles further on
+// than the one before it: what tiles load may lie in the same channel, step by step. The sum over steps
+// of rows that the busiest channel has.
+int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   const int64_t channels = m.Get("gmem.channels");
   const int64_t interleave = m.Get("gmem.interleave");
-  int64_t best = 0, least = INT64_MAX;
-  // Rows and columns of tiles, rotated together, make bounds that the compiler does not see through.
-  if (tiles_across > 1) return 0;
-  for (int64_t rotation = 0; rotation < std::min<int64_t>(tiles, 16); ++rotation) {
-    int64_t load = 0;
-    for (int64_t step = 0; step < tiles; ++step) {
-      std::vector<int64_t> rows(channels);
-      for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
-        for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
-          const int64_t tile = (step + cluster * rotation) % tiles / tiles_across;
-          const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
-          for (int64_t r = 0; r < t.rows; ++r) {
-            ++rows[(first + r) * k.stride * row_bytes / interleave % channels];
-          }
+  int64_t crowding = 0;
+  for (int64_t step = 0; step < tiles; ++step) {
+    std::vector<int64_t> rows(channels);
+    for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+      for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
+        const int64_t tile = (step + cluster * t.rotation) % tiles / tiles_across;
+        const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
+        for (int64_t r = 0; r < t.rows; ++r) {
+          ++rows[(first + r) * k.stride * row_bytes / interleave % channels];
         }
       }
-      load += *std::max_element(rows.begin(), rows.end());
     }
-    if (load < least) {
-      least = load;
-      best = rotation;
+    crowding += *std::max_element(rows.begin(), rows.end());
+  }
+  return crowding;
+}
+
+// The tiling with each number of tiles ahead and each rotation that it may have.
+std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Machine& m,
+                           const Tiling& tiling) {
+  std::vector<Tiling> orders;
+  const int64_t tiles = CeilDiv(tiling.core_rows, tiling.rows);
+  // Rows and columns of tiles, rotated together, make bounds that the compiler does not see through.
+  const int64_t most = tiling.columns < tiling.core_columns ? 0 : std::min<int64_t>(tiles - 1, 3);
+  for (int64_t ahead = 0; ahead <= (cost.CanStay(tiling) ? 2 : 0); ++ahead) {
+    for (int64_t rotation = 0; rotation <= most; ++rotation) {
+      Tiling t = tiling;
+      t.ahead = ahead;
+      t.rotation = rotation;
+      t.crowding = Crowding(k, t, m);
+      orders.push_back(t);
     }
   }
-  return best;
+  return orders;
 }
 
 // All tilings that fit and agree with `wanted`, the cheapest first.
@@ -253,19 +285,21 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
         for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
           for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
             t.columns = CeilDiv(t.core_columns, parts);
-            t.choice = {{"across", across},
-                        {"block", t.block},
-                        {"columns", t.columns},
-                        {"rows", t.rows},
-                        {"shared", shared}};
-            const int64_t nmem = cost.NmemBytes(t);
-            const int64_t wmem = cost.WmemBytes(t);
-            least_nmem = std::min(least_nmem, nmem);
-            least_wmem = std::min(least_wmem, wmem);
-            if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(t.choice, wanted))
-              continue;
-            t.cycles = cost.Cycles(t);
-            tilings.push_back(t);
+            for (Tiling& order : Orders(k, cost, m, t)) {
+              order.choice = {{"across", across},         {"ahead", order.ahead},
+                              {"block", order.block},     {"columns", order.columns},
+                              {"rotate", order.rotation}, {"rows", order.rows},
+                              {"shared", shared}};
+              const int64_t nmem = cost.NmemBytes(order);
+              const int64_t wmem = cost.WmemBytes(order);
+              least_nmem = std::min(least_nmem, nmem);
+              least_wmem = std::min(least_wmem, wmem);
+              if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(order.choice, wanted)) {
+                continue;
+              }
+              order.cycles = cost.Cycles(order);
+              tilings.push_back(order);
+            }
           }
         }
       }
@@ -278,10 +312,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   }
   if (tilings.empty()) {
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
-                        " (there are across, block, columns, rows, shared)");
+                        " (there are across, ahead, block, columns, rotate, rows, shared)");
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+    return std::tie(a.cycles, a.crowding, a.choice) < std::tie(b.cycles, b.crowding, b.choice);
   });
   return tilings;
 }
@@ -304,7 +338,8 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   auto [block, c] = s[y].Split(s[y].axis(2), tiling.block);
   s[y].Reorder({cid, block, core_row, core_column, tile_row, tile_column, yy, xx, c});
   const Axis tid = s[y].Fuse(core_row, core_column);
-  const Axis tile = s[y].Rotate(s[y].Fuse(tile_row, tile_column), cid, tiling.rotation);
+  Axis tile = s[y].Fuse(tile_row, tile_column);
+  if (tiling.rotation > 0) tile = s[y].Rotate(tile, cid, tiling.rotation);
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
   if (tiling.shared) {
     auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
@@ -316,12 +351,13 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
     s[tensor].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[tensor].axis(0), instruction);
   };
   at_tile(t.padded, "pad");
+  if (tiling.ahead > 0) s[t.padded].StoreAt(tid, tiling.ahead);
   at_tile(t.sums, "conv");
   for (size_t j = 0; j < t.steps.tensors.size(); ++j) {
     at_tile(t.steps.tensors[j], t.steps.instructions[j]);
   }
   ReusePlaces(s, t.sums, t.steps);
-  s[t.padded].DoubleBuffer();
+  if (tiling.ahead == 0) s[t.padded].DoubleBuffer();
   s[result].DoubleBuffer();
   return Lower(s);
 }
@@ -354,9 +390,7 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
   // Tuned for a schedule that there was once.
   if (!tilings.ok() && c.schedule.empty()) tilings = Tilings(k, *target.machine, {});
   RETURN_IF_ERROR(tilings.status());
-  Tiling tiling = (*tilings)[0];
-  tiling.rotation = Rotation(k, tiling, *target.machine);
-  return OnCard(s, t, tiling);
+  return OnCard(s, t, (*tilings)[0]);
 }
 
 // How many of `extent` rows (or columns) of the image some window reads.

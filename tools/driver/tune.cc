@@ -5,7 +5,10 @@
 #include <iostream>
 #include <memory>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "benchmarks/suites.h"
 #include "kernels/te/tuned.h"
 #include "tools/driver/case.h"
@@ -113,6 +116,24 @@ std::vector<CaseText> Cases(const CaseText& text) {
   return cases;
 }
 
+// The text of tuned.txt with `lines` put in: in the place of those for the same case and machine, or
+// at the end.
+std::string WithLines(std::string_view text, const std::vector<std::string>& lines) {
+  const auto key = [](std::string_view line) { return line.substr(0, line.find(':')); };
+  std::vector<std::string> all = absl::StrSplit(ToAbsl(text), '\n', absl::SkipEmpty());
+  for (const std::string& line : lines) {
+    const auto known = std::find_if(all.begin(), all.end(), [&](const std::string& other) {
+      return other[0] != '#' && key(other) == key(line);
+    });
+    if (known == all.end()) {
+      all.push_back(line);
+    } else {
+      *known = line;
+    }
+  }
+  return StrCat(absl::StrJoin(all, "\n"), "\n");
+}
+
 absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
   ASSIGN_OR_RETURN(isa::Machine machine,
@@ -121,7 +142,7 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   const std::vector<CaseText> cases = Cases(flags.text);
   bool ok = true;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  std::string lines;
+  std::vector<std::string> lines;
   for (const CaseText& text : cases) {
     ASSIGN_OR_RETURN(Search search, SearchSchedules(flags, text, target));
     ok = ok && search.ok();
@@ -130,15 +151,17 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
     } else {
       Print(search);
     }
-    StrAppend(&lines, kernels::TuningLine(search.operator_case, machine, search.trials[0].choice),
-              "\n");
+    lines.push_back(kernels::TuningLine(search.operator_case, machine, search.trials[0].choice));
   }
   if (flags.json) std::cout << (cases.size() == 1 ? json[0] : json).dump(2) << std::endl;
   if (!flags.save.empty() && ok) {
+    // A file that there is not yet begins with what its lines are.
+    const absl::StatusOr<std::string> before = ReadFile(flags.save);
     RETURN_IF_ERROR(WriteFile(
-        flags.save, StrCat("# Schedules found by `nao tune`: machine/parameters, operator, shapes, "
-                           "type: choices.\n",
-                           lines)));
+        flags.save,
+        WithLines(before.value_or("# Schedules found by `nao tune`: machine/parameters, operator, "
+                                  "shapes, type: choices.\n"),
+                  lines)));
   }
   return ok;
 }

@@ -628,10 +628,11 @@ class Generator {
   // A barrier inside the function's statements (not one of its own) opens only if all members get
   // there.
   absl::Status CheckBarrier(Stmt s) const {
-    if (open_axes_.contains("tid")) {
-      return InvalidInput("'", FirstLine(s),
-                          "' stands in a loop over cores (tid), which the memory core does not "
-                          "run, but a barrier waits for the memory core too");
+    if (open_axes_.contains("tid") && !shared_barriers_.contains(s)) {
+      return InvalidInput(
+          "'", FirstLine(s),
+          "' stands in a loop over cores (tid) under a condition, in a loop, or not "
+          "for all cores: the memory core, for which it waits, cannot follow");
     }
     const bool global = s.value().name() == "barrier.global";
     if (!used_axes_.contains("tid") || (global && !used_axes_.contains("cid"))) {
@@ -639,6 +640,17 @@ class Generator {
                           ", but only number 0 on axes without a loop gets there");
     }
     return absl::OkStatus();
+  }
+
+  // The barriers that each iteration of a loop over cores meets once: the memory core, which runs no
+  // iteration, meets them as well.
+  std::vector<Stmt> BarriersFor(Stmt loop) const {
+    std::vector<Stmt> barriers;
+    ir::ForEachStmt(loop.body(), [&](Stmt s) {
+      if (IsBarrier(s) && s.value().name() == "barrier.cluster") barriers.push_back(s);
+      return !s.Is(StmtKind::kFor) && !s.Is(StmtKind::kIf);
+    });
+    return barriers;
   }
 
   absl::Status Instruction(Stmt s) {
@@ -746,6 +758,12 @@ class Generator {
     ASSIGN_OR_RETURN(int var, Allocate());
     ASSIGN_OR_RETURN(int end, Allocate());
     std::vector<int64_t> skips;
+    const bool constant = s.min().IsInt(0) && s.extent().Is(ExprKind::kIntImm);
+    const bool exact = constant && s.extent().int_value() == count;
+    const bool once = constant && s.extent().int_value() <= count;
+    const std::vector<Stmt> barriers =
+        axis == "tid" && exact ? BarriersFor(s) : std::vector<Stmt>();
+    shared_barriers_.insert(barriers.begin(), barriers.end());
     RETURN_IF_ERROR(Emit("arg", {var, slot}));
     if (axis == "tid") {
       // The memory core has the number behind the last core, and runs no iteration.
@@ -758,9 +776,6 @@ class Generator {
       RETURN_IF_ERROR(Emit("add", {var, var, min.reg}));
       Release(min);
     }
-    const bool constant = s.min().IsInt(0) && s.extent().Is(ExprKind::kIntImm);
-    const bool exact = constant && s.extent().int_value() == count;
-    const bool once = constant && s.extent().int_value() <= count;
     if (!exact) {
       RETURN_IF_ERROR(Op("add", end, {s.min(), s.extent()}, false));
       skips.push_back(Here());
@@ -779,6 +794,14 @@ class Generator {
     if (!once) {
       RETURN_IF_ERROR(Emit("addi", {var, var, count}));
       RETURN_IF_ERROR(Emit("blt", {var, end, head}));
+    }
+    if (!barriers.empty()) {
+      const int64_t behind = Here();
+      RETURN_IF_ERROR(Emit("beq", {var, var, 0}));
+      for (int64_t skip : std::exchange(skips, {behind})) PatchToHere(skip);
+      for (Stmt barrier : barriers) {
+        RETURN_IF_ERROR(Emit(std::string(barrier.value().name()), {}));
+      }
     }
     for (int64_t skip : skips) PatchToHere(skip);
     free_.push_back(var);
@@ -802,7 +825,8 @@ class Generator {
   // its memory core (in a cid loop, outside its tid loops); the memory core alone.
   enum class RunsOn : uint8_t { kCore, kCluster, kMemoryCore };
   RunsOn runs_on_ = RunsOn::kCore;
-  absl::flat_hash_set<Stmt> for_all_cores_;  // contain a loop over tid or a barrier
+  absl::flat_hash_set<Stmt> shared_barriers_;  // in loops over tid, but met by memory cores
+  absl::flat_hash_set<Stmt> for_all_cores_;    // contain a loop over tid or a barrier
   std::set<std::string> used_axes_;
   std::set<std::string> open_axes_;
 };
