@@ -41,6 +41,17 @@ compile_and_simulate() {
 }
 expect "compile, disasm, asm and sim agree" pass "" compile_and_simulate
 
+# A bundle is written without nvcc as well; the shim needs a C compiler, which the c target needs too.
+bundle_and_shim() {
+  "$nao" compile add --shape=63x65 --dtype=f32 --target=cuda --arch=none -o "$work/bundle" >/dev/null &&
+    grep -q '__global__ void' "$work/bundle/kernel.cu" &&
+    grep -q '"samples"' "$work/bundle/bundle.json" &&
+    "$nao" run matmul --shape=17x20,9x20 --dtype=f32 --target=cuda --json >"$work/cuda.json" &&
+    [[ $(json_field "$work/cuda.json" ok) == true ]] &&
+    [[ $(json_field "$work/cuda.json" executed_by) == *shim* ]]
+}
+expect "target cuda writes bundles and runs by the shim" pass "" bundle_and_shim
+
 opt_checked() {
   "$nao" compile add --shape=100 --target=interp -o "$work/interp" >/dev/null &&
     "$nao" opt "$work/interp/add.nir" --check --stats --print-after-all -o "$work/opt.nir" \

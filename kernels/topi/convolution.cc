@@ -283,7 +283,7 @@ int64_t BlockOf(const Convolution& k) {
   return block >= 8 ? block : k.co <= 8 ? 8 : kLanes;
 }
 
-// Threads on an axis: a good divisor, or as many as there may be with a rest.
+// Threads on an axis, or iterations at a time: a good divisor, or `most` with a rest.
 int64_t ThreadsOn(int64_t extent, int64_t most) {
   const int64_t divisor = DivisorUpTo(extent, most);
   return 2 * divisor >= most ? divisor : std::min(extent, most);
@@ -337,10 +337,11 @@ GpuTile TileOf(const Convolution& k) {
       reduce.push_back(kernel);
     }
     const int64_t batch = k.layout.back() == 'N' ? std::min<int64_t>(k.n, 4) : 1;
-    for (int64_t rc = 8; rc > 0; rc /= 2) {
+    for (int64_t most = 8; most > 0; most /= 2) {
+      const int64_t rc = ThreadsOn(k.group_ci() / lanes, most);
       reduce[0] = rc;
       const int64_t bytes = rc * lanes * element * (image * batch + c * each_c * lanes * taps);
-      if (bytes > kSharedBytes && (rc > 1 || whole > 0)) continue;
+      if (bytes > kSharedBytes && (most > 1 || whole > 0)) continue;
       tile.reduce = reduce;
       if (k.blocked_output) tile.reduce.push_back(kBlock8);
       return tile;

@@ -172,12 +172,13 @@ absl::StatusOr<ir::Function> BuildForGpu(te::Graph& g, const Product& p, Parts& 
     tile.each[d] = std::min<int64_t>(shape[d], p.is_dense ? 4 : 2);
     tile.threads[d] = std::min<int64_t>(CeilDiv(shape[d], tile.each[d]), threads);
   }
-  tile.reduce = {std::min<int64_t>(p.k, 16)};
+  tile.reduce = {std::min<int64_t>(by_four ? p.k / 4 : p.k, 16)};
   if (by_four) tile.reduce.push_back(4);
   tile.dot_of_four = by_four;
-  const int64_t lanes = p.k % 4 == 0 && p.k >= 16 && !by_four ? 4 : 1;
+  // Threads read columns, one word of each row: rows are a word longer than they need be.
+  const int64_t pitch = by_four ? 4 * tile.reduce[0] + 4 : tile.reduce[0] + 1;
   TileOnGpu(s, t.output, t.sums, tile,
-            {{.tensor = t.x, .lanes = lanes}, {.tensor = t.y, .lanes = lanes}});
+            {{.tensor = t.x, .pitch = pitch}, {.tensor = t.y, .pitch = pitch}});
   return te::Lower(s);
 }
 

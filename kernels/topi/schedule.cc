@@ -184,6 +184,7 @@ void TileOnGpu(Schedule& s, const Tensor& output, const Tensor& sums, const GpuT
     const Tensor copy = fetch.inlined ? fetch.tensor : s.CacheRead(fetch.tensor, "shared", {local});
     te::Stage& stage = s[copy];
     stage.SetScope("shared").ComputeAt(inner, outer_reduce.back());
+    if (fetch.pitch > 0) stage.StorageAlign(stage.axis(copy.rank() - 2), 128, fetch.pitch);
     Axis rest = stage.Fuse(SpatialAxes(stage));
     Axis lane;
     if (fetch.lanes > 1) {

@@ -61,6 +61,9 @@ struct Fetched {
   te::Tensor tensor;
   bool inlined = false;
   int64_t lanes = 1;
+  // Elements from one row of the last dimension to the next in shared memory, modulo 128; 0: no more
+  // than needed. An odd number of words lets threads read a column at a time.
+  int64_t pitch = 0;
 };
 
 // `output` is `sums`, or is made of it element by element; both have the same dimensions.

@@ -332,10 +332,14 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
   facts.operator_case["operand_shapes"] = c.operands;
   facts.operator_case["dtype"] = std::string(ir::TypeName(c.dtype));
   facts.operator_case["attributes"] = c.attributes;
-  const isa::Work work = op->work(c);
-  facts.flops = 2.0 * static_cast<double>(work.macs) + static_cast<double>(work.vector_elements);
-  facts.bytes = static_cast<double>(work.gmem_bytes);
+  if (op->work) {
+    const isa::Work work = op->work(c);
+    facts.flops = 2.0 * static_cast<double>(work.macs) + static_cast<double>(work.vector_elements);
+  }
   std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, seed);
+  for (const ir::Tensor& tensor : tensors) {
+    facts.bytes += static_cast<double>(tensor.bytes.size());
+  }
   codegen::BundleReference& reference = facts.reference.emplace();
   reference.seed = seed;
   reference.outputs = {tensors.back()};

@@ -67,8 +67,9 @@ Error Driver::Check(int result, std::string_view call) const {
 }
 
 Error Nvrtc::Load(const std::string& name) {
-  Error error = library.Open(name, {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
-                                    "/usr/local/cuda/lib64/libnvrtc.so"});
+  Error error =
+      library.Open(name, {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12",
+                          "/usr/local/cuda/lib64/libnvrtc.so", "/usr/local/cuda/lib/libnvrtc.so"});
   if (!error.empty()) return error;
   library.Find("nvrtcCreateProgram", &CreateProgram);
   library.Find("nvrtcCompileProgram", &CompileProgram);

@@ -4,10 +4,12 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/c/c_compiler.h"
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/ir/random_program.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -187,6 +189,24 @@ TEST_F(RunnerTest, FailuresAreLinesToo) {
   EXPECT_THAT(Run(folder)["error"].get<std::string>(), HasSubstr("expected a bundle of format 1"));
   Runner other;
   EXPECT_THAT(other.Start({.driver = "/no/such/driver.so"}), HasSubstr("no /no/such/driver.so"));
+}
+
+// The real one needs no GPU to compile.
+TEST(NvrtcTest, TakesGeneratedCode) {
+  Nvrtc nvrtc;
+  if (const Error error = nvrtc.Load(""); !error.empty()) GTEST_SKIP() << "SKIPPED: " << error;
+  std::vector<ir::Function> functions;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    ir::Function f = ir::RandomProgram(seed);
+    f.name += std::to_string(seed);
+    if (codegen::EmitCuda(f).ok()) functions.push_back(f);
+  }
+  const auto module = codegen::EmitCuda(functions);
+  ASSERT_TRUE(module.ok()) << module.status();
+  std::string code;
+  EXPECT_EQ(nvrtc.Compile(module->source, "sm_90", &code), "");
+  EXPECT_GT(code.size(), 1000);
+  EXPECT_THAT(nvrtc.Compile("int f() { return x; }", "sm_90", &code), HasSubstr("undefined"));
 }
 
 }  // namespace

@@ -31,8 +31,8 @@ struct BundleReference {
 struct BundleFacts {
   // Of the operator's case, as the runner's results repeat it; an object.
   nlohmann::ordered_json operator_case;
-  double flops = 0;  // that the operator asks for, additions and multiplications
-  double bytes = 0;  // that must cross global memory once
+  double flops = 0;  // that the operator asks for, additions and multiplications; 0: not known
+  double bytes = 0;  // of inputs and outputs, which must cross global memory once
   std::optional<BundleReference> reference;
   std::optional<CudaBinary> binary;
   std::string arch;  // of the binary
