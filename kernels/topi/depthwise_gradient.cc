@@ -209,7 +209,8 @@ absl::StatusOr<ir::Function> BuildBackWeight(const Gradient& k, const Target& ta
   te::Schedule s(output);
   if (!(pad == data)) ParallelElementwise(s, pad, target);
   ParallelElementwise(s, output, target);
-  TileReduction(s, sums, {.row_axis = 2, .vector = DivisorUpTo(k.c * k.m, 64)});
+  // One load of the gradient serves a row of the filter.
+  TileReduction(s, sums, {.row_axis = 1, .rows = k.w.kernel, .vector = DivisorUpTo(k.c * k.m, 16)});
   return te::Lower(s);
 }
 
