@@ -19,6 +19,7 @@
 namespace polynao::driver {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -303,15 +304,14 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
     return std::string(report.status().message());
   };
   const kernels::OperatorCase add = {.op = "add", .shape = {64}, .dtype = ir::Type::kF16};
-  EXPECT_EQ(
-      error({.op = "frobnicate", .shape = {1}, .dtype = ir::Type::kF16}, {}),
-      "no operator is named 'frobnicate'; there are: add, sub, mul, div, max, min, adds, subs, "
-      "muls, maxs, mins, relu, leaky_relu, sigmoid, tanh, exp, abs, clip, conv2d, matmul, "
-      "max_pool2d, avg_pool2d, pad, reduce_sum, reduce_mean, reduce_max, reduce_min, "
-      "global_avg_pool");
+  // All names, with those of the TOPI table behind these.
+  EXPECT_THAT(error({.op = "frobnicate", .shape = {1}, .dtype = ir::Type::kF16}, {}),
+              AllOf(HasSubstr("no operator is named 'frobnicate'; there are: add, sub, mul, "),
+                    HasSubstr(", conv2d, matmul, max_pool2d, "),
+                    HasSubstr(", global_avg_pool, batch_to_space_nd, ")));
   CaseSettings s;
   s.target = "tpu";
-  EXPECT_EQ(error(add, s), "no target is named 'tpu'; there are: diannao, cpu, c, interp");
+  EXPECT_EQ(error(add, s), "no target is named 'tpu'; there are: diannao, cpu, c, cuda, interp");
   s = {};
   s.config = "mlu999";
   EXPECT_THAT(error(add, s), HasSubstr("no config is named 'mlu999'"));
