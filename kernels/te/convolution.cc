@@ -105,6 +105,8 @@ struct Tiling {
   // Tiles whose image comes before it is needed; then a core's image stays in NMEM, and rows that tiles
   // share come once. 0: each tile's image comes by itself, while the tile before is computed.
   int64_t ahead = 0;
+  // Of a tile's result. With three of them the next image is loaded before the last result is stored.
+  int64_t copies = 2;
   bool shared = false;   // filters go by way of SMEM
   double cycles = 0;     // by the cost model
   int64_t crowding = 0;  // among those of equal cycles
@@ -124,7 +126,8 @@ class CostModel {
     const int64_t results = t.rows * t.columns * Lanes(t);
     const int64_t rows = t.ahead == 0 ? 2 * ImageRows(t) : WindowRows(t);
     return OnChipBytes(rows * ImageColumns(t) * k_.ci, k_.end.in) +
-           k_.end.NmemBytes(results, RoundUp(k_.co, kLanes));
+           k_.end.NmemBytes(results, RoundUp(k_.co, kLanes)) +
+           (t.copies - 2) * OnChipBytes(results, k_.end.out);
   }
   // Whether tiles follow one another along the rows, and the tensor unit can read each of them in
   // the core's image: at a multiple of 64 bytes.
@@ -246,7 +249,7 @@ int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   return crowding;
 }
 
-// The tiling with each number of tiles ahead and each rotation that it may have.
+// The tiling with each number of tiles ahead, copies and rotation that it may have.
 std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Machine& m,
                            const Tiling& tiling) {
   std::vector<Tiling> orders;
@@ -255,11 +258,14 @@ std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Mach
   const int64_t most = tiling.columns < tiling.core_columns ? 0 : std::min<int64_t>(tiles - 1, 3);
   for (int64_t ahead = 0; ahead <= (cost.CanStay(tiling) ? 2 : 0); ++ahead) {
     for (int64_t rotation = 0; rotation <= most; ++rotation) {
-      Tiling t = tiling;
-      t.ahead = ahead;
-      t.rotation = rotation;
-      t.crowding = Crowding(k, t, m);
-      orders.push_back(t);
+      for (int64_t copies = 2; copies <= (ahead > 0 ? 3 : 2); ++copies) {
+        Tiling t = tiling;
+        t.ahead = ahead;
+        t.copies = copies;
+        t.rotation = rotation;
+        t.crowding = Crowding(k, t, m);
+        orders.push_back(t);
+      }
     }
   }
   return orders;
@@ -286,10 +292,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
           for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
             t.columns = CeilDiv(t.core_columns, parts);
             for (Tiling& order : Orders(k, cost, m, t)) {
-              order.choice = {{"across", across},         {"ahead", order.ahead},
-                              {"block", order.block},     {"columns", order.columns},
-                              {"rotate", order.rotation}, {"rows", order.rows},
-                              {"shared", shared}};
+              order.choice = {{"across", across},       {"ahead", order.ahead},
+                              {"block", order.block},   {"columns", order.columns},
+                              {"copies", order.copies}, {"rotate", order.rotation},
+                              {"rows", order.rows},     {"shared", shared}};
               const int64_t nmem = cost.NmemBytes(order);
               const int64_t wmem = cost.WmemBytes(order);
               least_nmem = std::min(least_nmem, nmem);
@@ -312,7 +318,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   }
   if (tilings.empty()) {
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
-                        " (there are across, ahead, block, columns, rotate, rows, shared)");
+                        " (there are across, ahead, block, columns, copies, rotate, rows, shared)");
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
     return std::tie(a.cycles, a.crowding, a.choice) < std::tie(b.cycles, b.crowding, b.choice);
@@ -358,7 +364,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   }
   ReusePlaces(s, t.sums, t.steps);
   if (tiling.ahead == 0) s[t.padded].DoubleBuffer();
-  s[result].DoubleBuffer();
+  s[result].DoubleBuffer(static_cast<int>(tiling.copies));
   return Lower(s);
 }
 // [tensor-program conv end]

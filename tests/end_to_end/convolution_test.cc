@@ -157,6 +157,7 @@ TEST(ConvolutionTest, Orders) {
         for (const int ahead : {0, 1, 2}) {
           for (const int rotate : {0, 1, 3}) {
             c.schedule = {{"rows", rows}, {"ahead", ahead}, {"rotate", rotate}};
+            if (ahead > 0) c.schedule["copies"] = 2 + rows % 2;
             // Not each of them exists for each tiling.
             const absl::StatusOr<CaseReport> report = RunCase(c, {});
             if (!report.ok()) {
