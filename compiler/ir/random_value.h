@@ -1,4 +1,4 @@
-// The values that RandomTensor puts into a tensor, for those who make them elsewhere.
+// Values that depend on a seed and their place alone, for all who make the inputs of a run.
 #ifndef COMPILER_IR_RANDOM_VALUE_H_
 #define COMPILER_IR_RANDOM_VALUE_H_
 
@@ -25,6 +25,17 @@ inline int64_t RandomInt(Type type, uint64_t seed, uint64_t i) {
   const uint64_t bits = Splitmix(seed, i);
   if (type == Type::kU8 || type == Type::kI1) return static_cast<int64_t>(bits % 16);
   return static_cast<int64_t>(bits % 33) - 16;
+}
+
+// Element i of a tensor of uniform values: floats of [-1, 1) that use all bits, whole numbers of
+// -128 .. 127 (or what the type has of them), mostly true conditions.
+inline double UniformFloat(uint64_t seed, uint64_t i) {
+  return static_cast<double>(Splitmix(seed, i) >> 40) * 0x1p-23 - 1;
+}
+inline int64_t UniformInt(Type type, uint64_t seed, uint64_t i) {
+  const uint64_t bits = Splitmix(seed, i);
+  if (type == Type::kI1) return bits % 8 != 0 ? 1 : 0;
+  return static_cast<int8_t>(bits >> 32);
 }
 
 }  // namespace polynao::ir

@@ -1,6 +1,7 @@
 #include "kernels/topi/row.h"
 
 #include <algorithm>
+#include "compiler/ir/random_value.h"
 
 #include "absl/strings/str_join.h"
 
@@ -10,19 +11,10 @@ ir::Tensor UniformTensor(ir::Type type, const std::vector<int64_t>& shape, uint6
   ir::Tensor tensor(type, shape);
   const int64_t count = tensor.element_count();
   for (int64_t i = 0; i < count; ++i) {
-    // splitmix64, so that the values depend on nothing but the seed.
-    seed += 0x9e3779b97f4a7c15;
-    uint64_t bits = seed;
-    bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9;
-    bits = (bits ^ (bits >> 27)) * 0x94d049bb133111eb;
-    bits ^= bits >> 31;
     if (ir::IsFloat(type)) {
-      tensor.SetValue(i, static_cast<double>(bits >> 40) * 0x1p-23 - 1);
-    } else if (type == ir::Type::kI1) {
-      // Mostly true: `all` over a few elements is then sometimes true.
-      tensor.SetInt(i, bits % 8 != 0 ? 1 : 0);
+      tensor.SetValue(i, ir::UniformFloat(seed, static_cast<uint64_t>(i)));
     } else {
-      tensor.SetInt(i, static_cast<int8_t>(bits >> 32));
+      tensor.SetInt(i, ir::UniformInt(type, seed, static_cast<uint64_t>(i)));
     }
   }
   return tensor;

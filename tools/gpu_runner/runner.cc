@@ -34,17 +34,22 @@ double Value(Type type, const void* address) {
                            : static_cast<double>(ir::LoadInt(type, address));
 }
 
-// The bytes of RandomTensor, by several threads.
-void FillRandom(Type type, uint64_t seed, int64_t count, std::vector<uint8_t>& bytes) {
+// The values of a seed (random_value.h), by several threads.
+void FillRandom(Type type, bool uniform, uint64_t seed, int64_t count,
+                std::vector<uint8_t>& bytes) {
   const int64_t size = ir::ByteSize(type);
   bytes.resize(static_cast<size_t>(count * size));
   const auto fill = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       uint8_t* address = bytes.data() + i * size;
+      const auto place = static_cast<uint64_t>(i);
       if (ir::IsFloat(type)) {
-        ir::StoreFloat(type, address, ir::RandomFloat(seed, static_cast<uint64_t>(i)));
+        ir::StoreFloat(type, address,
+                       uniform ? ir::UniformFloat(seed, place) : ir::RandomFloat(seed, place));
       } else {
-        ir::StoreInt(type, address, ir::RandomInt(type, seed, static_cast<uint64_t>(i)));
+        ir::StoreInt(
+            type, address,
+            uniform ? ir::UniformInt(type, seed, place) : ir::RandomInt(type, seed, place));
       }
     }
   };
@@ -156,7 +161,10 @@ Error Runner::Prepare(const Bundle& bundle, Loaded& loaded, Json& line) {
     loaded.addresses.push_back(address);
     loaded.sizes.push_back(bytes);
     std::vector<uint8_t> contents;
-    if (value.contains("seed")) FillRandom(*type, value["seed"], count, contents);
+    if (value.contains("seed")) FillRandom(*type, false, value["seed"], count, contents);
+    if (value.contains("uniform_seed")) {
+      FillRandom(*type, true, value["uniform_seed"], count, contents);
+    }
     if (value.contains("file")) {
       const std::string text = ReadWhole(bundle.path + "/" + value["file"].get<std::string>());
       contents.assign(text.begin(), text.end());

@@ -10,6 +10,7 @@
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/ir/random_program.h"
+#include "compiler/ir/random_value.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -145,11 +146,18 @@ TEST_F(RunnerTest, OthersAreComparedWith) {
   const auto module = codegen::EmitCuda(*f);
   ASSERT_TRUE(module.ok()) << module.status();
   codegen::BundleFacts facts;
+  // Inputs of the other generator.
+  const auto uniform = [](std::vector<int64_t> shape, uint64_t seed) {
+    ir::Tensor tensor(ir::Type::kF32, std::move(shape));
+    for (int64_t i = 0; i < tensor.element_count(); ++i) {
+      tensor.SetValue(i, ir::UniformFloat(seed, static_cast<uint64_t>(i)));
+    }
+    return tensor;
+  };
   facts.operator_case = {{"op", "dense"}, {"shape", {3, 7}}, {"dtype", "f32"}};
   facts.operator_case["operand_shapes"] = Json::array({Json::array({5, 7})});
   codegen::BundleReference& reference = facts.reference.emplace();
-  reference.inputs = {ir::RandomTensor(ir::Type::kF32, {3, 7}, 1),
-                      ir::RandomTensor(ir::Type::kF32, {5, 7}, 2)};
+  reference.inputs = {uniform({3, 7}, 1), uniform({5, 7}, 2)};
   reference.outputs = {ir::Tensor(ir::Type::kF32, {3, 5})};
   for (int y = 0; y < 3; ++y) {
     for (int x = 0; x < 5; ++x) {

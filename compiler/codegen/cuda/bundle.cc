@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/ir/random_value.h"
 #include "compiler/ir/type.h"
 
 namespace polynao::codegen {
@@ -23,6 +24,19 @@ absl::StatusOr<std::vector<int64_t>> ConstantExtents(ir::Buffer buffer) {
     extents.push_back(std::max<int64_t>(0, extent.int_value()));
   }
   return extents;
+}
+
+// Whether the elements are those of UniformFloat and UniformInt.
+bool IsUniform(const ir::Tensor& tensor, uint64_t seed) {
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    const auto place = static_cast<uint64_t>(i);
+    const bool same =
+        ir::IsFloat(tensor.type)
+            ? tensor.Float(i) == ir::RoundFloat(tensor.type, ir::UniformFloat(seed, place))
+            : tensor.Int(i) == ir::WrapInt(tensor.type, ir::UniformInt(tensor.type, seed, place));
+    if (!same) return false;
+  }
+  return true;
 }
 
 ordered_json KernelJson(const CudaKernel& kernel, const std::optional<CudaBinary>& binary) {
@@ -110,6 +124,8 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
       const ir::Tensor& tensor = facts.reference->inputs[input];
       if (ir::RandomTensor(tensor.type, tensor.shape, seed).bytes == tensor.bytes) {
         row["seed"] = seed;
+      } else if (IsUniform(tensor, seed)) {
+        row["uniform_seed"] = seed;
       } else {
         const std::string name = StrCat("input", input, ".bin");
         row["file"] = name;

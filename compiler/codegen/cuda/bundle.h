@@ -21,7 +21,8 @@ namespace polynao::codegen {
 struct BundleReference {
   std::vector<ir::Tensor> inputs;   // of the parameters that are read, in their order
   std::vector<ir::Tensor> outputs;  // as they must be afterwards
-  // Input i is RandomTensor(type, shape, seed + i), or its bytes go into the bundle.
+  // Input i is RandomTensor(type, shape, seed + i) or has the uniform values of that seed
+  // (random_value.h); otherwise its bytes go into the bundle.
   uint64_t seed = 1;
   // How far an element may be off, as a part of the largest magnitude among all; integers agree
   // exactly.
@@ -44,7 +45,7 @@ struct BundleFile {
 };
 
 // The files of a bundle: bundle.json, kernel.cu and, with a binary, kernel.ptx and kernel.cubin; an
-// input that RandomTensor does not make is input<i>.bin. Errors: several functions, scalar
+// input that no seed makes is input<i>.bin. Errors: several functions, scalar
 // parameters, extents that are not constant.
 absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts);

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/ir/random_value.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -69,6 +71,30 @@ TEST(BundleTest, FilesAndFacts) {
   ASSERT_EQ(json["kernels"].size(), 2);
   EXPECT_THAT(json["kernels"][0]["grid"], ElementsAre(2, 1, 1));
   EXPECT_THAT(json["kernels"][0]["arguments"], ElementsAre(0, 3));
+}
+
+TEST(BundleTest, InputsFromSeeds) {
+  for (ir::Type type : {ir::Type::kF32, ir::Type::kF16, ir::Type::kI8, ir::Type::kU8}) {
+    const CudaModule module = Module("func f(A: " + std::string(ir::TypeName(type)) +
+                                     "[9] in, B: i32[1] out) { B[0] = cast(i32, A[0]) }");
+    BundleFacts facts;
+    BundleReference& reference = facts.reference.emplace();
+    reference.outputs = {ir::Tensor(ir::Type::kI32, {1})};
+    ir::Tensor input(type, {9});
+    for (uint64_t i = 0; i < 9; ++i) {
+      if (ir::IsFloat(type)) {
+        input.SetValue(static_cast<int64_t>(i), ir::UniformFloat(1, i));
+      } else {
+        input.SetInt(static_cast<int64_t>(i), ir::UniformInt(type, 1, i));
+      }
+    }
+    reference.inputs = {input};
+    const auto files = MakeBundle(module, facts);
+    ASSERT_TRUE(files.ok()) << files.status();
+    EXPECT_EQ(files->size(), 2);
+    const auto json = nlohmann::json::parse(files->back().contents);
+    EXPECT_EQ(json["values"][0]["uniform_seed"], 1) << ir::TypeName(type);
+  }
 }
 
 TEST(BundleTest, SamplesAreThereAndTheSameForAll) {
