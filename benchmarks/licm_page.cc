@@ -15,15 +15,19 @@ namespace {
 constexpr const char* kColors[] = {"#2f6db3", "#e8b03a", "#4d9a63"};
 
 // Bars of what is left of the counts, by operator.
-std::string CountsChart(const LicmSummary& summary) {
+std::string CountsChart(const LicmSummary& summary, bool cuda) {
   BarChart chart;
   chart.line = 1.0;
   chart.series = {{.name = "integer operations", .color = kColors[0], .values = {}},
                   {.name = "branches", .color = kColors[1], .values = {}}};
+  if (cuda) {
+    chart.series.push_back({.name = "instructions of PTX", .color = kColors[2], .values = {}});
+  }
   for (const LicmOperator& op : summary.operators) {
     chart.groups.push_back(op.op);
     chart.series[0].values.push_back(op.int_ops);
     chart.series[1].values.push_back(op.branches);
+    if (cuda) chart.series[2].values.push_back(op.ptx);
   }
   return BarChartSvg(chart);
 }
@@ -185,7 +189,32 @@ std::string SpeedupSvg(const SpeedupChart& chart) {
   return svg + "</svg>\n";
 }
 
+namespace {
+
+std::string PageStart(const LicmResult& result) {
+  std::string html =
+      StrCat(PageHead("licm511: loop invariant code motion, normalization, hoisting and CSE"),
+             "<p>", Escape(result.machine), "; ", Escape(result.date),
+             result.commit.empty() ? "" : StrCat("; commit ", Escape(result.commit)));
+  if (!result.filter.empty()) StrAppend(&html, "; only cases with ", Escape(result.filter));
+  return html + ".";
+}
+
+// The summary and all rows as they are printed, and the counts as bars.
+std::string CudaPageHtml(const LicmResult& result) {
+  return StrCat(PageStart(result), "</p>\n<pre>", Escape(SummaryText(result)),
+                "</pre>\n<h2>What is left of operations and instructions</h2>\n<p>After / before. "
+                "Operations are those that run, per output element; instructions of PTX stand in "
+                "the kernel once.</p>\n",
+                CountsChart(result.summary, /*cuda=*/true),
+                "<details><summary>All cases</summary>\n<pre>", Escape(RowsText(result)),
+                "</pre></details></body></html>\n");
+}
+
+}  // namespace
+
 std::string PageHtml(const LicmResult& result) {
+  if (result.target == "cuda") return CudaPageHtml(result);
   const LicmSummary& s = result.summary;
   SpeedupChart cases, operators;
   operators.bars = true;
@@ -199,14 +228,10 @@ std::string PageHtml(const LicmResult& result) {
     }
     operators.columns.push_back({.name = op.op, .values = {op.average, op.total}});
   }
-  std::string html =
-      StrCat(PageHead("licm511: loop invariant code motion, normalization, hoisting and CSE"),
-             "<p>", Escape(result.machine), "; ", Escape(result.date),
-             result.commit.empty() ? "" : StrCat("; commit ", Escape(result.commit)));
-  if (!result.filter.empty()) StrAppend(&html, "; only cases with ", Escape(result.filter));
+  std::string html = PageStart(result);
   StrAppend(
       &html,
-      ".<br>Each case of the TOPI table is compiled without and with the four passes, and both "
+      "<br>Each case of the TOPI table is compiled without and with the four passes, and both "
       "programs are run in turn. Effective: the machine code differs, and the program without "
       "them takes 50 us or more.</p>\n<p>",
       absl::StrReplaceAll(Escape(SummaryText(result).substr(SummaryText(result).find("\n\n"))),
@@ -216,7 +241,7 @@ std::string PageHtml(const LicmResult& result) {
       SpeedupSvg(cases), "<h2>Effective operators</h2>\n", SpeedupSvg(operators),
       "<h2>What is left of integer operations and branches</h2>\n<p>Counts of all cases, after / "
       "before, per output element.</p>\n",
-      CountsChart(s), OperatorsHtml(s), RowsHtml(result));
+      CountsChart(s, /*cuda=*/false), OperatorsHtml(s), RowsHtml(result));
   return html + "</body></html>\n";
 }
 

@@ -41,10 +41,18 @@ double PerElement(const LicmRow& row, int64_t count) {
 
 double Quotient(double after, double before) { return before == 0 ? 1 : after / before; }
 
+void Add(LicmCode& sum, const LicmCode& more) {
+  sum.ptx += more.ptx;
+  sum.ptx_integer += more.ptx_integer;
+  sum.ptx_branches += more.ptx_branches;
+  sum.machine_bytes += more.machine_bytes;
+}
+
 LicmOperator SummarizeOperator(const std::string& op, const std::vector<const LicmRow*>& rows) {
   LicmOperator result{.op = op};
   double speedups = 0, baseline = 0, optimized = 0;
   double int_ops[2] = {}, branches[2] = {};
+  LicmCode code[2];
   for (const LicmRow* row : rows) {
     ++result.cases;
     if (!row->error.empty()) continue;
@@ -52,6 +60,8 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
     int_ops[1] += PerElement(*row, row->optimized_counts.int_ops());
     branches[0] += PerElement(*row, row->baseline_counts.branches);
     branches[1] += PerElement(*row, row->optimized_counts.branches);
+    if (row->baseline_code) Add(code[0], *row->baseline_code);
+    if (row->optimized_code) Add(code[1], *row->optimized_code);
     if (!row->effective()) continue;
     if (result.effective++ == 0) {
       result.best = result.worst = row->speedup;
@@ -72,6 +82,13 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
   }
   result.int_ops = Quotient(int_ops[1], int_ops[0]);
   result.branches = Quotient(branches[1], branches[0]);
+  const auto quotient = [&](int64_t LicmCode::* what) {
+    return Quotient(static_cast<double>(code[1].*what), static_cast<double>(code[0].*what));
+  };
+  result.ptx = quotient(&LicmCode::ptx);
+  result.ptx_integer = quotient(&LicmCode::ptx_integer);
+  result.ptx_branches = quotient(&LicmCode::ptx_branches);
+  result.machine_bytes = quotient(&LicmCode::machine_bytes);
   return result;
 }
 
@@ -101,6 +118,12 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
       summary.most_passes_case = row.Name();
     }
     summary.same_code += row.same_code;
+    if (row.baseline_code && row.optimized_code) {
+      const int64_t more = row.optimized_code->ptx - row.baseline_code->ptx;
+      summary.fewer_instructions += more < 0;
+      summary.same_instructions += more == 0;
+      summary.more_instructions += more > 0;
+    }
     if (!row.effective()) {
       summary.too_short += !row.same_code;
       continue;
@@ -142,6 +165,16 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
     for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
     return json;
   };
+  const auto code = [](const std::optional<LicmCode>& c) -> Json {
+    if (!c) return nullptr;
+    return {{"ptx", c->ptx},
+            {"ptx_integer", c->ptx_integer},
+            {"ptx_branches", c->ptx_branches},
+            {"machine_bytes", c->machine_bytes},
+            {"registers", c->registers},
+            {"spill_bytes", c->spill_bytes}};
+  };
+  const bool cuda = result.target == "cuda";
   Json rows = Json::array();
   for (const LicmRow& row : result.rows) {
     Json json = {{"case", row.Name()},
@@ -157,12 +190,18 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
     }
     json["ok"] = row.values_agree;
     json["error"] = nullptr;
-    json["effective"] = row.effective();
     json["same_code"] = row.same_code;
-    json["baseline_ns"] = row.baseline_ns;
-    json["optimized_ns"] = row.optimized_ns;
-    json["speedup"] = row.speedup;
-    json["samples"] = row.samples;
+    if (cuda) {
+      json["baseline_code"] = code(row.baseline_code);
+      json["optimized_code"] = code(row.optimized_code);
+      json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
+    } else {
+      json["effective"] = row.effective();
+      json["baseline_ns"] = row.baseline_ns;
+      json["optimized_ns"] = row.optimized_ns;
+      json["speedup"] = row.speedup;
+      json["samples"] = row.samples;
+    }
     json["output_elements"] = row.output_elements;
     json["baseline_counts"] = counts(row.baseline_counts);
     json["optimized_counts"] = counts(row.optimized_counts);
@@ -189,6 +228,16 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
          {"worst_id", op.worst_id},
          {"int_ops", op.int_ops},
          {"branches", op.branches}});
+    if (cuda) {
+      for (const char* times :
+           {"effective", "verdict", "average", "total", "best", "worst", "worst_id"}) {
+        operators.back().erase(times);
+      }
+      operators.back()["ptx"] = op.ptx;
+      operators.back()["ptx_integer"] = op.ptx_integer;
+      operators.back()["ptx_branches"] = op.ptx_branches;
+      operators.back()["machine_bytes"] = op.machine_bytes;
+    }
   }
   const Json summary = {{"cases", s.cases},
                         {"measured", s.measured},
@@ -208,17 +257,75 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
                         {"total", s.total},
                         {"worst", s.worst},
                         {"worst_case", s.worst_case},
+                        {"fewer_instructions", s.fewer_instructions},
+                        {"same_instructions", s.same_instructions},
+                        {"more_instructions", s.more_instructions},
                         {"most_passes_ms", s.most_passes_ms},
                         {"most_passes_case", s.most_passes_case},
                         {"operators", operators}};
-  return {{"suite", "licm511"},      {"machine", result.machine},
-          {"date", result.date},     {"commit", result.commit},
-          {"filter", result.filter}, {"wall_seconds", result.wall_seconds},
-          {"ok", result.ok()},       {"rows", rows},
+  return {{"suite", "licm511"},
+          {"target", result.target},
+          {"machine", result.machine},
+          {"date", result.date},
+          {"commit", result.commit},
+          {"filter", result.filter},
+          {"wall_seconds", result.wall_seconds},
+          {"ok", result.ok()},
+          {"rows", rows},
           {"summary", summary}};
 }
 
+namespace {
+
+std::string CudaRowsText(const LicmResult& result) {
+  std::string text = absl::StrFormat("%-34s %9s %9s %8s %8s %8s %8s %9s %9s %8s  %s\n", "case",
+                                     "int ops", "branches", "PTX", "optim.", "bytes", "optim.",
+                                     "registers", "optim.", "ms", "");
+  for (const LicmRow& row : result.rows) {
+    if (!row.error.empty()) {
+      absl::StrAppendFormat(&text, "%-34s FAILED: %s\n", row.Name(), row.error);
+      continue;
+    }
+    const LicmCode before = row.baseline_code.value_or(LicmCode());
+    const LicmCode after = row.optimized_code.value_or(LicmCode());
+    absl::StrAppendFormat(
+        &text, "%-34s %9.3f %9.3f %8d %8d %8d %8d %9d %9d %8.2f  %s\n", row.Name(),
+        Quotient(static_cast<double>(row.optimized_counts.int_ops()),
+                 static_cast<double>(row.baseline_counts.int_ops())),
+        Quotient(static_cast<double>(row.optimized_counts.branches),
+                 static_cast<double>(row.baseline_counts.branches)),
+        before.ptx, after.ptx, before.machine_bytes, after.machine_bytes, before.registers,
+        after.registers, row.passes_ms(), row.same_code ? "same CUDA C" : row.no_code);
+  }
+  return text;
+}
+
+std::string CudaSummaryText(const LicmSummary& s) {
+  std::string text = absl::StrFormat("%-28s %5s %9s %9s %8s %8s %8s %8s\n", "operator", "cases",
+                                     "int ops", "branches", "PTX", "integer", "branches", "bytes");
+  for (const LicmOperator& op : s.operators) {
+    absl::StrAppendFormat(&text, "%-28s %5d %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f\n", op.op, op.cases,
+                          op.int_ops, op.branches, op.ptx, op.ptx_integer, op.ptx_branches,
+                          op.machine_bytes);
+  }
+  absl::StrAppendFormat(
+      &text,
+      "\n%d cases: %d compiled, %d failed; %d have the same CUDA C. Instructions of PTX: fewer in "
+      "%d, as many in %d, more in %d.\n",
+      s.cases, s.measured, s.failed, s.same_code, s.fewer_instructions, s.same_instructions,
+      s.more_instructions);
+  return text;
+}
+
+std::string PassesText(const LicmSummary& s) {
+  return absl::StrFormat("The four passes take at most %.2f ms%s.\n", s.most_passes_ms,
+                         s.most_passes_case.empty() ? "" : " (" + s.most_passes_case + ")");
+}
+
+}  // namespace
+
 std::string RowsText(const LicmResult& result) {
+  if (result.target == "cuda") return CudaRowsText(result);
   std::string text = absl::StrFormat("%-34s %11s %11s %8s %9s %9s %8s  %s\n", "case", "baseline us",
                                      "optimized", "speed-up", "int ops", "branches", "ms", "");
   for (const LicmRow& row : result.rows) {
@@ -243,6 +350,7 @@ std::string RowsText(const LicmResult& result) {
 
 std::string SummaryText(const LicmResult& result) {
   const LicmSummary& s = result.summary;
+  if (result.target == "cuda") return CudaSummaryText(s) + PassesText(s);
   std::string text =
       absl::StrFormat("%-28s %5s %5s %8s %8s %8s %8s %9s %9s\n", "operator", "cases", "eff.",
                       "average", "total", "best", "worst", "int ops", "branches");
@@ -276,9 +384,7 @@ std::string SummaryText(const LicmResult& result) {
   absl::StrAppendFormat(
       &text, "Average speed-up %.3f, of the total time %.3f, worst case %.3f%s.\n", s.average,
       s.total, s.worst, s.worst_case.empty() ? "" : " (" + s.worst_case + ")");
-  absl::StrAppendFormat(&text, "The four passes take at most %.2f ms%s.\n", s.most_passes_ms,
-                        s.most_passes_case.empty() ? "" : " (" + s.most_passes_case + ")");
-  return text;
+  return text + PassesText(s);
 }
 
 }  // namespace polynao::benchmarks

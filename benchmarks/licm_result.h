@@ -4,6 +4,7 @@
 #define BENCHMARKS_LICM_RESULT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,14 +23,25 @@ inline constexpr double kEffectiveNs = 50e3;
 // A speed-up within 1 +- this counts as unchanged.
 inline constexpr double kBand = 0.01;
 
+// What the CUDA Toolkit makes of a program's kernels. Static: a loop's body counts once, or as often
+// as it was unrolled.
+struct LicmCode {
+  int64_t ptx = 0;           // instructions
+  int64_t ptx_integer = 0;   // of them, arithmetic, logic and comparisons of integers
+  int64_t ptx_branches = 0;  // of them, branches
+  int64_t machine_bytes = 0;
+  int64_t registers = 0;  // of a thread, in the kernel that has most
+  int64_t spill_bytes = 0;
+};
+
 struct LicmRow {
   std::string op;
   int id = 0;
   std::string shape;          // of the case's first function
   int functions = 1;          // programs of the case; times and counts are their sums
   std::string error;          // if not empty, nothing below is set
-  bool values_agree = false;  // outputs of both programs, bit for bit
-  bool same_code = false;     // both are the same machine code
+  bool values_agree = false;  // outputs of both programs, bit for bit; on cuda nothing is run
+  bool same_code = false;     // both are the same machine code; on cuda: the same CUDA C
 
   // Medians of several runs, taken in turn, and the median of the quotients of neighbours.
   double baseline_ns = 0;
@@ -42,6 +54,11 @@ struct LicmRow {
   ir::Counts optimized_counts;
   bool exact_counts = true;
   int64_t output_elements = 0;
+
+  // On cuda; absent, with the reason, where there is no CUDA Toolkit.
+  std::optional<LicmCode> baseline_code;
+  std::optional<LicmCode> optimized_code;
+  std::string no_code;
 
   int64_t nodes = 0;                                    // of the function that the four passes get
   std::vector<std::pair<std::string, double>> pass_ms;  // of the four passes
@@ -68,6 +85,11 @@ struct LicmOperator {
   // After / before, of counts per output element summed over the cases.
   double int_ops = 1;
   double branches = 1;
+  // After / before, of sums over the cases with counts: instructions and registers are LicmCode's.
+  double ptx = 1;
+  double ptx_integer = 1;
+  double ptx_branches = 1;
+  double machine_bytes = 1;
 };
 
 struct LicmSummary {
@@ -86,14 +108,17 @@ struct LicmSummary {
   double total = 1;    // of all effective cases
   double worst = 1;    // the slowest-down case
   std::string worst_case;
+  // Cases by their instructions of PTX, where there are counts.
+  int fewer_instructions = 0, same_instructions = 0, more_instructions = 0;
   double most_passes_ms = 0;  // the longest compile time of the four passes
   std::string most_passes_case;
 };
 
 struct LicmResult {
-  std::string machine;  // "Intel(R) Xeon(R) Processor, LLVM 19, 1 thread"
-  std::string date;     // ISO 8601
-  std::string commit;   // of the repository, if it is known
+  std::string target = "cpu";  // or "cuda": counts alone
+  std::string machine;         // "Intel(R) Xeon(R) Processor, LLVM 19, 1 thread"
+  std::string date;            // ISO 8601
+  std::string commit;          // of the repository, if it is known
   std::string filter;
   double wall_seconds = 0;
   std::vector<LicmRow> rows;
@@ -104,7 +129,7 @@ struct LicmResult {
 
 LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows);
 
-// {suite, machine, date, commit, filter, wall_seconds, ok, rows, summary}: docs/benchmarks.md.
+// {suite, target, machine, date, commit, filter, wall_seconds, ok, rows, summary}: docs/benchmarks.md.
 nlohmann::ordered_json ToJson(const LicmResult& result);
 // Rows and summary as text for a terminal.
 std::string RowsText(const LicmResult& result);

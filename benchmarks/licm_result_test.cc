@@ -99,6 +99,42 @@ TEST(LicmResultTest, JsonAndText) {
   EXPECT_THAT(SummaryText(result), HasSubstr("Of 4 effective operators 1 improved (25.0 %)"));
 }
 
+// On cuda there are counts and no times, and instructions where there is a compiler.
+TEST(LicmResultTest, Cuda) {
+  LicmResult result;
+  result.target = "cuda";
+  result.rows = {Row("a", 1, 0, 1), Row("a", 2, 0, 1), Row("b", 1, 0, 1), Row("c", 1, 0, 1)};
+  result.rows[0].baseline_code = {
+      .ptx = 100, .ptx_integer = 50, .ptx_branches = 4, .machine_bytes = 320, .registers = 20};
+  result.rows[0].optimized_code = {
+      .ptx = 80, .ptx_integer = 20, .ptx_branches = 4, .machine_bytes = 256, .registers = 24};
+  result.rows[1].baseline_code = result.rows[1].optimized_code = LicmCode{.ptx = 100};
+  result.rows[2].baseline_code = {.ptx = 10};
+  result.rows[2].optimized_code = {.ptx = 12};
+  result.rows[3].no_code = "no nvcc here";
+  result.summary = SummarizeLicm(result.rows);
+  const LicmSummary& s = result.summary;
+  EXPECT_EQ(s.effective, 0);
+  EXPECT_EQ(s.fewer_instructions, 1);
+  EXPECT_EQ(s.same_instructions, 1);
+  EXPECT_EQ(s.more_instructions, 1);
+  EXPECT_DOUBLE_EQ(s.operators[0].ptx, 180.0 / 200);
+  EXPECT_DOUBLE_EQ(s.operators[0].ptx_integer, 0.4);
+  EXPECT_DOUBLE_EQ(s.operators[0].ptx_branches, 1);
+  EXPECT_DOUBLE_EQ(s.operators[0].machine_bytes, 0.8);
+  EXPECT_DOUBLE_EQ(s.operators[1].ptx, 1.2);
+  const nlohmann::ordered_json json = ToJson(result);
+  EXPECT_EQ(json["target"], "cuda");
+  EXPECT_EQ(json["rows"][0]["optimized_code"]["registers"], 24);
+  EXPECT_EQ(json["rows"][3]["optimized_code"], nullptr);
+  EXPECT_EQ(json["rows"][3]["no_code"], "no nvcc here");
+  EXPECT_FALSE(json["rows"][0].contains("speedup"));
+  EXPECT_FALSE(json["summary"]["operators"][0].contains("average"));
+  EXPECT_THAT(RowsText(result), HasSubstr("no nvcc here"));
+  EXPECT_THAT(SummaryText(result), HasSubstr("fewer in 1, as many in 1, more in 1"));
+  EXPECT_THAT(PageHtml(result), HasSubstr("instructions of PTX"));
+}
+
 TEST(LicmPageTest, Page) {
   LicmResult result;
   result.rows = Rows();

@@ -1,13 +1,15 @@
 // Method: one walk, inner loops first, so that what left one loop is at hand for the next. When a
 // loop's body is done, the ifs directly in it (behind lets and allocations) are looked at in order;
 // the first with an invariant part of its condition decides between two versions of the loop, which
-// are looked at again.
+// are looked at again. Statements without a loop that has an if in it are passed by, facts and all:
+// most of a program usually.
 #include "compiler/passes/hoist_if.h"
 
 #include <optional>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
@@ -36,14 +38,15 @@ class Hoister {
         wants_text_(wants_text),
         effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
         analyzer_(context_) {
-    effects_.Writes(function.body);  // of all loops, in one walk
+    FindWork(function.body, 0);
     AssumeParameters(function, analyzer_);
   }
 
   Stmt Walk(Stmt s) {
+    if (!work_.contains(s)) return s;
     switch (s.kind()) {
       case StmtKind::kFor: {
-        places_[s.var()] = ++depth_;
+        ++depth_;
         Stmt body;
         {
           Analyzer::Scope scope(analyzer_);
@@ -63,7 +66,6 @@ class Hoister {
         return context_.Rebuild(s, s.operands(), branches);
       }
       case StmtKind::kLet: {
-        places_[s.var()] = depth_;
         Analyzer::Scope scope(analyzer_);
         analyzer_.BindLet(s.var(), s.value());
         return context_.Rebuild(s, s.operands(), {Walk(s.body())});
@@ -83,6 +85,21 @@ class Hoister {
   }
 
  private:
+  // Fills work_ with the statements that have a loop with an if in it, and places_, for what stands
+  // in `depth` loops. Returns whether there is an if in `s`.
+  bool FindWork(Stmt s, int depth) {
+    if (s.Is(StmtKind::kFor)) ++depth;
+    if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) places_[s.var()] = depth;
+    bool has_if = s.Is(StmtKind::kIf);
+    bool has_work = false;
+    for (Stmt child : s.children()) {
+      has_if = FindWork(child, depth) || has_if;
+      has_work = has_work || work_.contains(child);
+    }
+    if (has_work || (has_if && s.Is(StmtKind::kFor))) work_.insert(s);
+    return has_if;
+  }
+
   // `loop`, whose body is done, or what it became. depth_ loops stand around it, and analyzer_ knows
   // what holds in front of it.
   Stmt Hoist(Stmt loop) {
@@ -235,6 +252,7 @@ class Hoister {
   const bool wants_text_;
   Effects effects_;
   Analyzer analyzer_;
+  absl::flat_hash_set<Stmt> work_;
   int depth_ = 0;
   // How many loops stand around the binding of each variable, its own included.
   absl::flat_hash_map<ir::Var, int> places_;

@@ -27,6 +27,7 @@ struct BenchFlags {
   // The hardware's threads, or 1 where times are taken.
   std::optional<int> jobs;
   double seconds = LicmBenchSettings().seconds_per_case;
+  std::string target = "cpu";
   std::string json;
   std::string html;
 };
@@ -50,6 +51,12 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
                  row.error.c_str());
     return;
   }
+  if (row.baseline_code && row.optimized_code) {
+    std::fprintf(stderr, "[%d/%d] %s: %lld -> %lld instructions of PTX\n", done, total,
+                 row.Name().c_str(), static_cast<long long>(row.baseline_code->ptx),
+                 static_cast<long long>(row.optimized_code->ptx));
+    return;
+  }
   std::fprintf(stderr, "[%d/%d] %s: %.1f us, %.3f times as fast%s%s\n", done, total,
                row.Name().c_str(), row.optimized_ns / 1e3, row.speedup,
                row.same_code ? ", same code" : "", row.values_agree ? "" : ", VALUES DIFFER");
@@ -57,10 +64,10 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
 
 absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   if (!flags.settings.without.empty() || !flags.settings.overrides.empty()) {
-    return InvalidInput("bench ", kLicmSuite,
-                        " runs on the CPU: expected no --without and no --set");
+    return InvalidInput("bench ", kLicmSuite, " has no card: expected no --without and no --set");
   }
   LicmBenchSettings settings;
+  settings.target = flags.target;
   settings.seed = flags.settings.seed;
   settings.jobs = flags.jobs.value_or(1);
   settings.filter = flags.settings.filter;
@@ -108,6 +115,10 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option("--jobs", flags->jobs,
                       "rows at a time (default: the hardware's threads; licm511: 1)");
   command->add_option("--seconds", flags->seconds, "licm511: how long each case is run")
+      ->capture_default_str();
+  command
+      ->add_option("--target", flags->target,
+                   "licm511: cpu, or cuda for counts of operations and instructions")
       ->capture_default_str();
   command
       ->add_option("--without", flags->settings.without,

@@ -11,15 +11,20 @@
 #include <memory>
 #include <mutex>
 #include <regex>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/static_counts.h"
+#include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
 #include "compiler/target/target.h"
@@ -37,6 +42,9 @@ constexpr int kFewestPairs = 5;
 constexpr int kMostPairs = 500;
 constexpr int kPassRuns = 3;
 
+// What kernels are compiled for.
+constexpr char kCudaArch[] = "sm_90";
+
 // One thread: with several, times tell more about what else the machine does.
 codegen::LlvmOptions JitOptions() {
   codegen::LlvmOptions options;
@@ -50,12 +58,10 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// One function of a case without and with the passes, ready to run.
+// One function of a case without and with the passes.
 struct Pair {
-  std::unique_ptr<codegen::CompiledFunction> baseline;
-  std::unique_ptr<codegen::CompiledFunction> optimized;
-  std::vector<ir::Tensor> tensors;
-  size_t inputs = 0;
+  ir::Function baseline;
+  ir::Function optimized;
 };
 
 bool IsMeasured(const std::string& pass) {
@@ -83,69 +89,56 @@ absl::StatusOr<std::string> MachineCode(const ir::Function& function) {
                            JitOptions());
 }
 
-// Compiles both programs of `c` and adds what is known without running them to `row`.
-absl::StatusOr<Pair> Prepare(const kernels::OperatorCase& c, uint64_t seed, LicmRow& row) {
-  Target target;
-  target.name = "cpu";
-  ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
-  ASSIGN_OR_RETURN(ir::Function baseline, op->build(c, target));
-  ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
-  // The four passes stand side by side, so that what precedes them runs once.
-  const auto first = std::find_if(pipeline.begin(), pipeline.end(),
-                                  [](const PassSpec& pass) { return IsMeasured(pass.name); });
-  const std::vector<PassSpec> before(pipeline.begin(), first);
-  const std::vector<PassSpec> rest(first, pipeline.end());
-  RETURN_IF_ERROR(RunPasses(baseline, before, target, {.verify = false}));
-  row.nodes += static_cast<int64_t>(ir::NodeCount(baseline.body));
-  // The passes take the shortest of a few times, as whatever else the machine does adds to them.
-  ir::Function optimized;
-  std::vector<double> shortest(std::size(benchmarks::kLicmPasses),
-                               std::numeric_limits<double>::infinity());
-  PipelineOptions options;
-  options.on_step = [&](const PipelineOptions::Step& step) {
-    for (size_t i = 0; i < shortest.size(); ++i) {
-      if (step.pass->name != benchmarks::kLicmPasses[i]) continue;
-      shortest[i] = std::min(shortest[i], step.milliseconds);
-    }
-  };
-  for (int run = 0; run < kPassRuns; ++run) {
-    optimized = ir::CloneInto(baseline, std::make_shared<ir::Context>());
-    RETURN_IF_ERROR(RunPasses(optimized, rest, target, options));
-  }
-  for (size_t i = 0; i < shortest.size(); ++i) row.pass_ms[i].second += shortest[i];
-  options.on_step = {};
-  options.skip.assign(std::begin(benchmarks::kLicmPasses), std::end(benchmarks::kLicmPasses));
-  RETURN_IF_ERROR(RunPasses(baseline, rest, target, options));
-
-  for (const bool with : {false, true}) {
-    ASSIGN_OR_RETURN(const ir::StaticCounts counts,
-                     ir::CountStatically(with ? optimized : baseline));
-    AddCounts(with ? row.optimized_counts : row.baseline_counts, counts.counts);
-    row.exact_counts = row.exact_counts && counts.exact;
-  }
-  if (!ir::StructurallyEqual(baseline, optimized)) {
-    ASSIGN_OR_RETURN(const std::string without, MachineCode(baseline));
-    ASSIGN_OR_RETURN(const std::string with, MachineCode(optimized));
-    row.same_code = row.same_code && without == with;
-  }
-
-  Pair pair;
-  ASSIGN_OR_RETURN(pair.baseline, codegen::Compile(baseline, JitOptions()));
-  ASSIGN_OR_RETURN(pair.optimized, codegen::Compile(optimized, JitOptions()));
-  pair.tensors = kernels::MakeTensors(*op, c, seed);
-  pair.inputs = pair.tensors.size() - 1;
-  row.output_elements += pair.tensors.back().element_count();
-  ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes, ir::ParameterShapes(baseline, {}));
-  for (size_t i = 0; i < pair.tensors.size(); ++i) pair.tensors[i].shape = shapes[i];
-  return pair;
-}
-
 // Nanoseconds that this thread has had a processor for. Programs run on it alone, so what else the
 // machine does counts only as far as it takes caches and clock rate.
 double ThreadNanoseconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+// Makes both programs of `c`, and adds their counts and the passes' times to `row`.
+absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target, LicmRow& row) {
+  ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
+  Pair pair;
+  ASSIGN_OR_RETURN(pair.baseline, op->build(c, target));
+  ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
+  // The measured passes are the last ones, so that what precedes them runs once.
+  const auto first = std::find_if(pipeline.begin(), pipeline.end(),
+                                  [](const PassSpec& pass) { return IsMeasured(pass.name); });
+  const absl::Span<const PassSpec> passes = pipeline;
+  const size_t before = static_cast<size_t>(first - pipeline.begin());
+  RETURN_IF_ERROR(RunPasses(pair.baseline, passes.subspan(0, before), target, {.verify = false}));
+  row.nodes += static_cast<int64_t>(ir::NodeCount(pair.baseline.body));
+  // The passes take the shortest of a few times, as whatever else the machine does adds to them.
+  std::vector<double> shortest(std::size(benchmarks::kLicmPasses), 0);
+  for (int run = 0; run < kPassRuns; ++run) {
+    pair.optimized = ir::CloneInto(pair.baseline, std::make_shared<ir::Context>());
+    for (const PassSpec& pass : passes.subspan(before)) {
+      const auto which = std::find(std::begin(benchmarks::kLicmPasses),
+                                   std::end(benchmarks::kLicmPasses), pass.name);
+      POLYNAO_CHECK(which != std::end(benchmarks::kLicmPasses)) << pass.name;
+      const double start = ThreadNanoseconds();
+      RETURN_IF_ERROR(RunPasses(pair.optimized, {&pass, 1}, target, {.verify = false}));
+      const double ms = (ThreadNanoseconds() - start) / 1e6;
+      double& least = shortest[static_cast<size_t>(which - std::begin(benchmarks::kLicmPasses))];
+      least = run == 0 ? ms : std::min(least, ms);
+    }
+  }
+  RETURN_IF_ERROR(ir::Verify(pair.optimized));
+  for (size_t i = 0; i < shortest.size(); ++i) row.pass_ms[i].second += shortest[i];
+
+  for (const bool with : {false, true}) {
+    ASSIGN_OR_RETURN(const ir::StaticCounts counts,
+                     ir::CountStatically(with ? pair.optimized : pair.baseline));
+    AddCounts(with ? row.optimized_counts : row.baseline_counts, counts.counts);
+    row.exact_counts = row.exact_counts && counts.exact;
+  }
+  const std::vector<kernels::TensorSpec> tensors = op->tensors(c);
+  int64_t elements = 1;
+  for (int64_t extent : tensors.back().shape) elements *= extent;
+  row.output_elements += elements;
+  return pair;
 }
 
 absl::StatusOr<double> TimeOnce(const codegen::CompiledFunction& program,
@@ -155,16 +148,33 @@ absl::StatusOr<double> TimeOnce(const codegen::CompiledFunction& program,
   return ThreadNanoseconds() - start;
 }
 
-// Runs both programs in turn, compares what they store, and adds their times to `row`. Returns the
-// median of the quotients of their times.
-absl::StatusOr<double> Measure(Pair& pair, double seconds, LicmRow& row) {
+// Compiles both programs of `c`, runs them in turn, compares what they store, and adds their times to
+// `row`. Returns the median of the quotients of their times.
+absl::StatusOr<double> Measure(const kernels::OperatorCase& c, const Pair& pair, uint64_t seed,
+                               double seconds, std::mutex& timing, LicmRow& row) {
+  if (!ir::StructurallyEqual(pair.baseline, pair.optimized)) {
+    ASSIGN_OR_RETURN(const std::string without, MachineCode(pair.baseline));
+    ASSIGN_OR_RETURN(const std::string with, MachineCode(pair.optimized));
+    row.same_code = row.same_code && without == with;
+  }
+  ASSIGN_OR_RETURN(const auto baseline_program, codegen::Compile(pair.baseline, JitOptions()));
+  ASSIGN_OR_RETURN(const auto optimized_program, codegen::Compile(pair.optimized, JitOptions()));
+  ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
+  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, seed);
+  ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes,
+                   ir::ParameterShapes(pair.baseline, {}));
   std::vector<ir::Argument> arguments;
-  for (ir::Tensor& tensor : pair.tensors) arguments.push_back(ir::Argument::Of(&tensor));
-  RETURN_IF_ERROR(pair.baseline->Run(arguments));
-  const std::vector<uint8_t> expected = pair.tensors.back().bytes;
-  std::fill(pair.tensors.back().bytes.begin(), pair.tensors.back().bytes.end(), 0);
-  RETURN_IF_ERROR(pair.optimized->Run(arguments));
-  row.values_agree = row.values_agree && pair.tensors.back().bytes == expected;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i].shape = shapes[i];
+    arguments.push_back(ir::Argument::Of(&tensors[i]));
+  }
+
+  const std::lock_guard<std::mutex> lock(timing);
+  RETURN_IF_ERROR(baseline_program->Run(arguments));
+  const std::vector<uint8_t> expected = tensors.back().bytes;
+  std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), 0);
+  RETURN_IF_ERROR(optimized_program->Run(arguments));
+  row.values_agree = row.values_agree && tensors.back().bytes == expected;
 
   std::vector<double> baseline, optimized, quotient;
   const Clock::time_point start = Clock::now();
@@ -176,7 +186,7 @@ absl::StatusOr<double> Measure(Pair& pair, double seconds, LicmRow& row) {
     for (size_t k = 0; k < 2; ++k) {
       const size_t which = (k + quotient.size()) % 2;
       ASSIGN_OR_RETURN(times[which],
-                       TimeOnce(which == 0 ? *pair.baseline : *pair.optimized, arguments));
+                       TimeOnce(which == 0 ? *baseline_program : *optimized_program, arguments));
     }
     baseline.push_back(times[0]);
     optimized.push_back(times[1]);
@@ -188,18 +198,69 @@ absl::StatusOr<double> Measure(Pair& pair, double seconds, LicmRow& row) {
   return Median(std::move(quotient));
 }
 
+// Whether a kind of PTX instruction computes with integers: "add.s32", "setp.u64", "shl.b32".
+bool IsInteger(std::string_view kind) {
+  const std::string_view type = kind.substr(std::min(kind.size(), kind.rfind('.') + 1));
+  return type.size() >= 2 && (type[0] == 's' || type[0] == 'u' || type[0] == 'b') &&
+         type.find_first_not_of("0123456789", 1) == std::string_view::npos &&
+         !kind.starts_with("ld") && !kind.starts_with("st") && !kind.starts_with("cvt") &&
+         !kind.starts_with("dp4a");
+}
+
+// Compiles all programs of a case as one CUDA file, baselines and optimized ones side by side.
+absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
+  std::vector<ir::Function> functions;
+  for (size_t i = 0; i < pairs.size(); ++i) {
+    ASSIGN_OR_RETURN(const codegen::CudaModule without, codegen::EmitCuda(pairs[i].baseline));
+    ASSIGN_OR_RETURN(const codegen::CudaModule with, codegen::EmitCuda(pairs[i].optimized));
+    row.same_code = row.same_code && without.source == with.source;
+    functions.push_back(pairs[i].baseline);
+    functions.back().name = StrCat("baseline", i);
+    functions.push_back(pairs[i].optimized);
+    functions.back().name = StrCat("optimized", i);
+  }
+  if (const absl::Status found = codegen::FindNvcc().status(); !found.ok()) {
+    row.no_code = std::string(found.message());
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(functions));
+  ASSIGN_OR_RETURN(const codegen::CudaBinary binary,
+                   codegen::CompileWithNvcc(module.source, kCudaArch));
+  row.baseline_code.emplace();
+  row.optimized_code.emplace();
+  for (const codegen::CompiledKernel& kernel : binary.kernels) {
+    benchmarks::LicmCode& code =
+        kernel.name.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
+    for (const auto& [kind, count] : kernel.ptx) {
+      if (kind == "all") code.ptx += count;
+      if (IsInteger(kind)) code.ptx_integer += count;
+      if (kind == "bra") code.ptx_branches += count;
+    }
+    code.machine_bytes += kernel.code_bytes;
+    code.registers = std::max(code.registers, kernel.registers);
+    code.spill_bytes += kernel.spill_bytes;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& settings,
                     std::mutex& timing, LicmRow& row) {
   row.values_agree = row.same_code = true;
   for (const char* pass : benchmarks::kLicmPasses) row.pass_ms.emplace_back(pass, 0);
+  Target target;
+  target.name = settings.target;
+  std::vector<Pair> pairs;
+  for (const kernels::OperatorCase& function : c.functions) {
+    ASSIGN_OR_RETURN(pairs.emplace_back(), Build(function, target, row));
+  }
+  if (settings.target == "cuda") return CountCode(pairs, row);
   // Of a case of several programs, their quotients weighted by the baselines' times.
   double weighted = 0;
-  for (const kernels::OperatorCase& function : c.functions) {
+  const double seconds = settings.seconds_per_case / static_cast<double>(pairs.size());
+  for (size_t i = 0; i < pairs.size(); ++i) {
     const double baseline_before = row.baseline_ns;
-    ASSIGN_OR_RETURN(Pair pair, Prepare(function, settings.seed, row));
-    const std::lock_guard<std::mutex> lock(timing);
-    const double seconds = settings.seconds_per_case / static_cast<double>(c.functions.size());
-    ASSIGN_OR_RETURN(const double speedup, Measure(pair, seconds, row));
+    ASSIGN_OR_RETURN(const double speedup,
+                     Measure(c.functions[i], pairs[i], settings.seed, seconds, timing, row));
     weighted += (row.baseline_ns - baseline_before) / speedup;
   }
   row.speedup = row.baseline_ns / weighted;
@@ -207,7 +268,8 @@ absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& setting
 }
 
 // "Intel(R) Xeon(R) Processor, LLVM, 1 thread".
-std::string MachineText() {
+std::string MachineText(std::string_view target) {
+  if (target == "cuda") return StrCat("nvcc for ", kCudaArch, "; nothing was run");
   std::ifstream cpuinfo("/proc/cpuinfo");
   std::string line, model = "unknown processor";
   while (std::getline(cpuinfo, line)) {
@@ -255,6 +317,9 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
                         "': expected a text or a regular expression, found one that is malformed (",
                         error.what(), ")");
   }
+  if (settings.target != "cpu" && settings.target != "cuda") {
+    return InvalidInput("--target: expected cpu or cuda, found '", settings.target, "'");
+  }
   benchmarks::LicmResult result;
   std::vector<const kernels::TopiCase*> cases;
   for (const kernels::TopiCase& c : kernels::TopiCases()) {
@@ -297,7 +362,8 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   for (std::thread& thread : threads) thread.join();
 
   result.wall_seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  result.machine = MachineText();
+  result.machine = MachineText(settings.target);
+  result.target = settings.target;
   result.date = Date();
   result.commit = Commit();
   result.filter = settings.filter;

@@ -1,4 +1,5 @@
-// Runs the suite licm511: what normalize, licm, hoist_if and cse bring on the CPU.
+// Runs the suite licm511: what normalize, licm, hoist_if and cse bring on the CPU, and in
+// kernels for a GPU.
 #ifndef TOOLS_DRIVER_BENCH_LICM_H_
 #define TOOLS_DRIVER_BENCH_LICM_H_
 
@@ -16,6 +17,8 @@ inline constexpr char kLicmSuiteDoc[] =
     "511 cases of TOPI: loop invariant code motion, normalization, hoisting and CSE on the CPU";
 
 struct LicmBenchSettings {
+  // "cpu": times and counts. "cuda": counts, and what nvcc makes of the kernels where there is one.
+  std::string target = "cpu";
   uint64_t seed = 1;
   // Cases that are compiled and counted at a time. Times are always taken alone, but other cases
   // that compile meanwhile disturb them: 1 for figures to keep.
@@ -30,8 +33,8 @@ struct LicmBenchSettings {
 // For each case of the TOPI table that passes the filter: the operator's function for the CPU,
 // compiled by the CPU's pipeline without the four passes (baseline) and with them, run in turn on
 // one thread, values compared bit for bit, counts taken, passes timed. A case that can not be
-// built or run is a row with an error. Errors: a wrong filter or number of jobs, a filter that no
-// case passes.
+// built or run is a row with an error. For cuda nothing is run; all programs of a case are compiled
+// as one file. Errors: a wrong target, filter or number of jobs, a filter that no case passes.
 absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings);
 
 }  // namespace polynao::driver

@@ -1,9 +1,11 @@
 #include "compiler/codegen/cuda/nvcc.h"
 
+#include <elf.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -152,6 +154,29 @@ InstructionCounts CountSass(std::string_view sass, std::string_view name) {
   return counts;
 }
 
+int64_t SectionBytes(std::string_view elf, std::string_view name) {
+  Elf64_Ehdr header;
+  if (elf.size() < sizeof(header)) return 0;
+  std::memcpy(&header, elf.data(), sizeof(header));
+  const auto section = [&](size_t i) {
+    Elf64_Shdr found = {};
+    const size_t at = header.e_shoff + i * sizeof(found);
+    if (at <= elf.size() && elf.size() - at >= sizeof(found)) {
+      std::memcpy(&found, elf.data() + at, sizeof(found));
+    }
+    return found;
+  };
+  const size_t names = section(header.e_shstrndx).sh_offset;
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    const Elf64_Shdr found = section(i);
+    const size_t at = names + found.sh_name;
+    if (at >= elf.size()) continue;
+    const std::string_view its_name = elf.substr(at, elf.find('\0', at) - at);
+    if (its_name == name) return static_cast<int64_t>(found.sh_size);
+  }
+  return 0;
+}
+
 absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::string_view arch) {
   ASSIGN_OR_RETURN(const std::string nvcc, FindNvcc());
   ASSIGN_OR_RETURN(const TemporaryDirectory directory, TemporaryDirectory::Create("polynao-cuda"));
@@ -172,6 +197,7 @@ absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::strin
     CompiledKernel& kernel = binary.kernels.emplace_back();
     const size_t begin = at + 7;
     kernel.name = binary.ptx.substr(begin, binary.ptx.find_first_of("( \t\n", begin) - begin);
+    kernel.code_bytes = SectionBytes(binary.cubin, StrCat(".text.", kernel.name));
     kernel.ptx = CountPtx(binary.ptx, kernel.name);
     kernel.sass = CountSass(sass, kernel.name);
   }

@@ -26,6 +26,8 @@ struct CompiledKernel {
   int64_t stack_bytes = 0;
   int64_t spill_bytes = 0;  // stored and loaded
   int64_t shared_bytes = 0;
+  // Of machine code, with what fills up its last lines. On sm_70 and later an instruction has 16.
+  int64_t code_bytes = 0;
   InstructionCounts ptx;
   // Empty where there is no cuobjdump beside nvcc or on PATH.
   InstructionCounts sass;
@@ -44,6 +46,9 @@ absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::strin
 // loop's body counts once.
 InstructionCounts CountPtx(std::string_view ptx, std::string_view name);
 InstructionCounts CountSass(std::string_view sass, std::string_view name);
+
+// The size of section `name` (".text.KERNEL") of a cubin, a 64-bit ELF file; 0 if it has none.
+int64_t SectionBytes(std::string_view elf, std::string_view name);
 
 }  // namespace polynao::codegen
 

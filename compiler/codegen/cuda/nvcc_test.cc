@@ -63,6 +63,12 @@ TEST(NvccTest, CountsSass) {
               UnorderedElementsAre(Pair("LDC", 1), Pair("LDG", 1), Pair("all", 2)));
 }
 
+TEST(NvccTest, SectionBytesOfNoElfFile) {
+  EXPECT_EQ(SectionBytes("", ".text.f"), 0);
+  EXPECT_EQ(SectionBytes(std::string(63, 'x'), ".text.f"), 0);
+  EXPECT_EQ(SectionBytes(std::string(64, '\xff'), ".text.f"), 0);
+}
+
 TEST(NvccTest, Compiles) {
   if (!FindNvcc().ok()) GTEST_SKIP() << "SKIPPED: " << FindNvcc().status();
   const auto binary = CompileWithNvcc(
@@ -83,6 +89,8 @@ TEST(NvccTest, Compiles) {
   EXPECT_EQ(kernel.ptx.at("ld.global"), 1);
   EXPECT_EQ(kernel.ptx.at("st.shared"), 1);
   EXPECT_FALSE(binary->cubin.empty());
+  EXPECT_GT(kernel.code_bytes, 0);
+  EXPECT_EQ(kernel.code_bytes % 16, 0);
   EXPECT_THAT(std::string(CompileWithNvcc("wrong", "sm_90").status().message()),
               HasSubstr("nvcc failed:"));
 }
