@@ -141,6 +141,7 @@ Effects::ExprInfo Effects::Compute(Expr e) const {
 }
 
 const Effects::ExprInfo& Effects::Info(Expr e) {
+  if (const auto it = exprs_.find(e.node()); it != exprs_.end()) return it->second;
   // Without recursion: expressions of generated programs get deep.
   std::vector<std::pair<Expr, size_t>> stack = {{e, 0}};
   while (!stack.empty()) {
