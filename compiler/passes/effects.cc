@@ -141,6 +141,7 @@ Effects::ExprInfo Effects::Compute(Expr e) const {
 }
 
 const Effects::ExprInfo& Effects::Info(Expr e) {
+  if (const auto it = exprs_.find(e.node()); it != exprs_.end()) return it->second;
   // Without recursion: expressions of generated programs get deep.
   std::vector<std::pair<Expr, size_t>> stack = {{e, 0}};
   while (!stack.empty()) {
@@ -170,37 +171,31 @@ bool Effects::NeverTraps(Expr e, Mode mode) {
 
 // ---- statements ---------------------------------------------------------------------------------
 
-const Effects::StmtInfo& Effects::Info(Stmt s) {
-  if (const auto it = stmts_.find(s.node()); it != stmts_.end()) return it->second;
-  StmtInfo info;
-  for (Expr e : s.operands()) info.reads.Add(Loads(e));
+const BufferSet& Effects::Reads(Stmt s) {
+  if (const auto it = reads_.find(s.node()); it != reads_.end()) return it->second;
+  BufferSet reads;
+  for (Expr e : s.operands()) reads.Add(Loads(e));
   if (s.Is(StmtKind::kAllocate)) {
-    for (Expr extent : s.buffer()->extents) info.reads.Add(Loads(extent));
-    // Its contents are unknown anew.
-    info.writes.Add(Number(s.buffer()));
+    for (Expr extent : s.buffer()->extents) reads.Add(Loads(extent));
   }
-  if (s.Is(StmtKind::kStore)) info.writes.Add(Number(s.buffer()));
-  if (s.Is(StmtKind::kEvaluate)) {
-    info.reads.Add(CallAccess(s.value(), /*write=*/false));
-    info.writes.Add(CallAccess(s.value(), /*write=*/true));
-  }
-  for (Stmt child : s.children()) {
-    const StmtInfo& inner = Info(child);
-    info.reads.Add(inner.reads);
-    info.writes.Add(inner.writes);
-  }
-  return stmts_.emplace(s.node(), std::move(info)).first->second;
+  if (s.Is(StmtKind::kEvaluate)) reads.Add(CallAccess(s.value(), /*write=*/false));
+  for (Stmt child : s.children()) reads.Add(Reads(child));
+  return reads_.emplace(s.node(), std::move(reads)).first->second;
 }
 
-const BufferSet& Effects::Reads(Stmt s) { return Info(s).reads; }
-
-const BufferSet& Effects::Writes(Stmt s) { return Info(s).writes; }
+const BufferSet& Effects::Writes(Stmt s) {
+  if (const auto it = writes_.find(s.node()); it != writes_.end()) return it->second;
+  BufferSet writes;
+  // The contents of an allocation are unknown anew.
+  if (s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kStore)) writes.Add(Number(s.buffer()));
+  if (s.Is(StmtKind::kEvaluate)) writes.Add(CallAccess(s.value(), /*write=*/true));
+  for (Stmt child : s.children()) writes.Add(Writes(child));
+  return writes_.emplace(s.node(), std::move(writes)).first->second;
+}
 
 bool Effects::Conflict(Stmt a, Stmt b) {
-  const StmtInfo& x = Info(a);
-  const StmtInfo& y = Info(b);
-  return x.writes.Intersects(y.writes) || x.writes.Intersects(y.reads) ||
-         x.reads.Intersects(y.writes);
+  return Writes(a).Intersects(Writes(b)) || Writes(a).Intersects(Reads(b)) ||
+         Reads(a).Intersects(Writes(b));
 }
 
 // ---- what may stop the program ------------------------------------------------------------------

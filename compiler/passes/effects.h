@@ -108,13 +108,8 @@ class Effects {
     bool never_traps_as_data = true;
     bool never_traps_as_index = true;
   };
-  struct StmtInfo {
-    BufferSet reads, writes;
-  };
-
   const ExprInfo& Info(ir::Expr e);
   ExprInfo Compute(ir::Expr e) const;
-  const StmtInfo& Info(ir::Stmt s);
   BufferSet CallAccess(ir::Expr call, bool write) const;
   bool MayTrapBelow(ir::Expr e, arith::Analyzer& facts, arith::Mode mode,
                     absl::flat_hash_set<ir::Expr>& safe);
@@ -128,7 +123,9 @@ class Effects {
   absl::flat_hash_set<const ir::BufferNode*> parameters_;
   // Node maps: answers are given out by reference.
   absl::node_hash_map<const ir::ExprNode*, ExprInfo> exprs_;
-  absl::node_hash_map<const ir::StmtNode*, StmtInfo> stmts_;
+  // Apart, as what is written can be told without a look at expressions.
+  absl::node_hash_map<const ir::StmtNode*, BufferSet> reads_;
+  absl::node_hash_map<const ir::StmtNode*, BufferSet> writes_;
 };
 
 }  // namespace polynao

@@ -160,6 +160,25 @@ TEST(LlvmTest, ElementwiseLoopsBecomeVectors) {
   EXPECT_THAT(*text, Not(HasSubstr("x float>")));
 }
 
+// The parts of an index that are bound first, and used as numbers too, still make up one index: the
+// stores are whole vectors, and need no vectors of addresses.
+TEST(LlvmTest, BoundPartsOfAnIndexBecomeOne) {
+  const ir::Function f = Parse(R"(
+      func f(B: f32[64, 32, 32] out) {
+        for (i, 0, 65536) {
+          let x: i32 = i / 1024
+          let y: i32 = i / 32 % 32
+          let z: i32 = i % 32
+          B[x, y, z] = cast(f32, x) * cast(f32, y) + cast(f32, z)
+        }
+      })");
+  auto text = EmitLlvm({f.context, {f}}, LlvmOutput::kOptimizedIr);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("store <"));
+  EXPECT_THAT(*text, Not(HasSubstr("x i64>")));
+  EXPECT_EQ(Check(f, RandomArguments(f, 1)), "");
+}
+
 // One tensor for two parameters that may alias: each element needs the one before.
 TEST(LlvmTest, DeclaredAliases) {
   const ir::Function f = Parse(R"(

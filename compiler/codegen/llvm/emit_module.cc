@@ -398,8 +398,12 @@ class Emitter {
         ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.value(), Want::kCondition));
         return VarInfo{.value = condition};
       }
+      // As a value it is computed by itself, and goes if nothing asks for it. A truncated index would
+      // be one more use of it, and LLVM puts `i / 32 * 32 + i % 32` together again only where the
+      // parts have no other.
       ASSIGN_OR_RETURN(Value * wide, EmitAlone(s.value(), Want::kIndex));
-      return VarInfo{.value = b_.CreateTrunc(wide, ValueType(type)), .wide = wide};
+      ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
+      return VarInfo{.value = value, .wide = wide};
     }
     ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
     return VarInfo{.value = value};
