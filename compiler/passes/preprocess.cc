@@ -217,9 +217,10 @@ struct Nest {
   std::vector<bool> bounds;         // by guard: put into the loops' bounds
   std::vector<Expr> outside;        // by guard: the condition of an if around the nest, or null
   std::vector<NestLoop> new_loops;  // with bounds
-  std::vector<bool> may_be_empty;   // by loop
-  Expr some_outside;                // pad: some element is not inside
-  int64_t lanes = 0;                // the loop over channels is split by it
+  std::vector<Expr> fewer;  // by guard: iterations of the outermost loop if it bounds that, or null
+  std::vector<bool> may_be_empty;  // by loop
+  Expr some_outside;               // pad: some element is not inside
+  int64_t lanes = 0;               // the loop over channels is split by it
   int64_t groups = 0;
   Var channel;           // the loop that is split or extended; null: none or a new one
   Expr weights_base;     // group of the nest's first channel
@@ -505,8 +506,10 @@ class Preprocessor {
     nest.dropped.resize(nest.guards.size());
     nest.bounds.resize(nest.guards.size());
     nest.outside.resize(nest.guards.size());
+    nest.fewer.resize(nest.guards.size());
     nest.new_loops = nest.loops;
     if (IsPad(nest) || IsCopy(nest)) PlanBounds(nest);
+    if (IsComputing(nest) && nest.family->reduces) PlanFewer(nest);
     return true;
   }
 
@@ -773,6 +776,29 @@ class Preprocessor {
                                   !analyzer_.CanProve(ConstantLike(extent, 0) < extent));
     }
     nest.some_outside = analyzer_.Simplify(some_outside);
+  }
+
+  // Guards that may go, but whose elements cost much: those on an instruction that reduces. Where one
+  // bounds the outermost loop alone, and never to nothing, fewer iterations do.
+  void PlanFewer(Nest& nest) {
+    if (nest.shared_loops == 0) return;
+    const NestLoop& outermost = nest.loops[0];
+    const Var var = outermost.loop.var();
+    const absl::Span<const Expr> indices = nest.leaves[0].store.indices();
+    // Channels are computed in whole groups.
+    if (indices.empty() || ir::UsesVar(indices.back(), var)) return;
+    for (size_t g = 0; g < nest.guards.size(); ++g) {
+      const Guard& guard = nest.guards[g];
+      if (guard.forms.size() != 1 || guard.vars != std::vector<Var>{var}) continue;
+      const int64_t k = guard.forms[0].CoefficientOf(var);
+      LinearForm rest = guard.forms[0];
+      if (k >= 0 || !rest.AddTerm(var, -k) || UsesVar(rest, var)) continue;
+      const std::optional<Expr> bound = BoundOn(var, guard.forms[0], k);
+      if (!bound) continue;
+      const Expr count =
+          analyzer_.Simplify(ir::Min(outermost.min + outermost.extent, *bound) - outermost.min);
+      if (analyzer_.CanProve(ConstantLike(count, 0) < count)) nest.fewer[g] = count;
+    }
   }
 
   // ---- who accesses what
@@ -1137,6 +1163,10 @@ class Preprocessor {
         }
       }
       nest.dropped[g] = may_go;
+      if (may_go && nest.fewer[g]) {
+        Expr& extent = nest.new_loops[0].extent;
+        extent = extent == nest.loops[0].extent ? nest.fewer[g] : ir::Min(extent, nest.fewer[g]);
+      }
       if (!may_go && why.empty()) {
         why = StrCat("the guard ", ir::Print(nest.guards[g].condition),
                      forms ? " is not that of all nests that store there"
@@ -1376,7 +1406,7 @@ class Preprocessor {
     } else if (nest.channels != 0 && !nest.channel) {
       rewriter.new_channel = c;
     }
-    const absl::Span<const NestLoop> loops(nest.loops);
+    const absl::Span<const NestLoop> loops(nest.new_loops);
     std::vector<Stmt> parts;
     for (size_t i = 0; i < nest.leaves.size(); ++i) {
       const Leaf& leaf = nest.leaves[i];
@@ -1401,10 +1431,13 @@ class Preprocessor {
       StrAppend(&what, what.empty() ? "" : ", ", nest.channels, " channels");
       if (nest.lanes != 0) StrAppend(&what, " in groups of ", nest.lanes);
     }
+    const bool is_shorter = !loops.empty() && loops[0].extent != nest.loops[0].extent;
+    if (is_shorter) StrAppend(&what, ", ", ir::Print(loops[0].extent), " times");
     if (what.empty()) what = is_all_padding ? "fill" : "loops narrowed";
     Report(nest.pragma.body(), what);
     if (is_all_padding) return c_.Pragma("fill", {}, body);
-    return c_.Rebuild(nest.pragma, nest.pragma.operands(), {body});
+    const Stmt result = c_.Rebuild(nest.pragma, nest.pragma.operands(), {body});
+    return is_shorter ? c_.Pragma(kNoPartitionPragma, {}, result) : result;
   }
 
   Stmt BuildCopy(Nest& nest) {

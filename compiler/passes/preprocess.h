@@ -37,7 +37,9 @@ struct PreprocessDecision {
 // ALIGN   Channels that are no multiple of the lanes are rounded up: in the result's allocation, and in
 //         all marked elementwise nests that it is connected with by their innermost loop, so that
 //         these run through memory without gaps. Copies keep their width.
-// COM     Guards of marked nests that compute go, and the nests compute elements that nobody uses.
+// COM     Guards of marked nests that compute go, and the nests compute elements that nobody uses; but
+//         a nest that reduces has fewer iterations of its outermost loop where that is all that the
+//         guard says and some are left: `for (y, 0, min(4, n - t * 4))` is the instruction's count.
 //         Guards of marked copies become bounds of their loops, computed at run time,
 //           for (y, 0, 4) { if (t * 4 + y < n) S }  -->  for (y, 0, min(4, n - t * 4)) S
 //         (under an if, where there may be no iteration: an instruction's address must be one even if

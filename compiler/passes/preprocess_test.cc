@@ -304,6 +304,38 @@ TEST(PreprocessTest, GuardsOfComputationGo) {
   EXPECT_THAT(text, Not(HasSubstr("if (")));
 }
 
+// Rows of a product, of which a guard leaves out some, in tiles t = 0 .. tiles - 1.
+std::string GuardedProduct(std::string_view guard, int64_t tiles) {
+  return StrCat(
+      "func f(A: i8[64, 4] in, B: i8[64, 4] in, C: i32[64, 64] out) {\n"
+      "allocate W: i8[64, 64] @wmem allocate Z: i8[64, 4] @nmem\n"
+      "for (l, 0, 64) { for (k, 0, 4) { W[l, k] = B[l, k] Z[l, k] = A[l, k] } }\n"
+      "for (t, 0, ",
+      tiles,
+      ") { allocate M: i32[4, 64] @nmem\n"
+      "pragma \"matmul\" { for (y, 0, 4) { for (l, 0, 64) { if (",
+      guard, ") { M[y, l] = 0 } for (k, 0, 4) { if (", guard,
+      ") { M[y, l] = M[y, l] + i32(Z[t * 4 + y, k]) * i32(W[l, k]) } } } } }\n"
+      "pragma \"memcpy\" { for (y, 0, 4) { for (l, 0, 64) { if (",
+      guard, ") { C[t * 4 + y, l] = M[y, l] } } } } } }");
+}
+
+// What costs most is not computed where the instruction's own count can leave it out.
+TEST(PreprocessTest, ReductionsComputeOnlyRowsThatAreUsed) {
+  EXPECT_THAT(After(GuardedProduct("t * 4 + y < 10", 3)),
+              HasSubstr("pragma \"no_partition\" {\n      pragma \"matmul\" {\n"
+                        "        for (y, 0, min(10 - t * 4, 4)) {\n"));
+  EXPECT_THAT(Decisions(GuardedProduct("t * 4 + y < 10", 3)),
+              HasSubstr("guards dropped: 1, min(10 - t * 4, 4) times"));
+  // There may be no row at all; the guard is on an inner loop; it is a lower bound: all are computed.
+  for (const auto& [guard, tiles] :
+       {std::pair("t * 4 + y < 10", 4), {"t * 4 + l < 66", 3}, {"4 <= t * 4 + y", 3}}) {
+    const std::string text = After(GuardedProduct(guard, tiles));
+    EXPECT_THAT(text, HasSubstr("pragma \"matmul\" {\n      for (y, 0, 4) {\n")) << guard;
+    EXPECT_THAT(text, Not(HasSubstr("if (4"))) << guard;
+  }
+}
+
 // Each of these has a guard that must stay.
 TEST(PreprocessTest, GuardsOfComputationThatMustStay) {
   const auto stays = [](const std::string& text, std::string_view guarded, std::string_view why) {
