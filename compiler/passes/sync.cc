@@ -96,6 +96,9 @@ class ByteSet {
   std::map<std::pair<int64_t, int64_t>, int64_t> intervals_;  // (memory, begin) to end
 };
 
+// Loops, lets and branches (with their side) around a statement, outermost first.
+using Around = std::vector<std::pair<Stmt, bool>>;
+
 // Bytes `range.memory` [begin, end) that depend on variables, all of them in `range`.
 struct MovingBytes {
   Range range;
@@ -103,8 +106,7 @@ struct MovingBytes {
   LinearForm begin;
   LinearForm end;
   int id;
-  // Loops, lets and branches (with their side) around it, outermost first.
-  std::vector<std::pair<Stmt, bool>> around;
+  Around around;
 };
 
 // What somebody reads and writes.
@@ -279,6 +281,7 @@ class Syncer {
       analyzer_.BindLet(s.var(), s.value());
       ranges_[s.var()] = RangeOf(s.value());
     }
+    if (IsCoreLoop(s)) around_nests_[s] = around_;
     ASSIGN_OR_RETURN(touched_[s], Touch(s));
     bool for_all = IsCoreLoop(s) || touched_[s].IsBarrier();
     const bool is_around = s.Is(StmtKind::kFor) || s.Is(StmtKind::kIf) || s.Is(StmtKind::kLet);
@@ -541,6 +544,15 @@ class Syncer {
     return ConstRange{least.min, least.min + (*apart % divisor != 0 ? 1 : 0)};
   }
 
+  // What statements around something say of the variables in it.
+  void AssumeAround(const Around& around) {
+    for (const auto& [s, is_first] : around) {
+      if (s.Is(StmtKind::kFor)) analyzer_.BindLoop(s.var(), s.min(), s.extent());
+      if (s.Is(StmtKind::kLet)) analyzer_.BindLet(s.var(), s.value());
+      if (s.Is(StmtKind::kIf)) analyzer_.Assume(s.cond(), is_first);
+    }
+  }
+
   // Whether no values of the variables make the two meet.
   bool AreApart(const MovingBytes& a, const MovingBytes& b) {
     LinearForm b_behind_a = b.begin;
@@ -549,13 +561,8 @@ class Syncer {
     if (RangeOf(b_behind_a).min >= 0 || RangeOf(a_behind_b).min >= 0) return true;
     // What the conditions around both say takes longer.
     arith::Analyzer::Scope scope(analyzer_);
-    for (const MovingBytes* bytes : {&a, &b}) {
-      for (const auto& [s, is_first] : bytes->around) {
-        if (s.Is(StmtKind::kFor)) analyzer_.BindLoop(s.var(), s.min(), s.extent());
-        if (s.Is(StmtKind::kLet)) analyzer_.BindLet(s.var(), s.value());
-        if (s.Is(StmtKind::kIf)) analyzer_.Assume(s.cond(), is_first);
-      }
-    }
+    AssumeAround(a.around);
+    AssumeAround(b.around);
     const auto is_positive = [&](const LinearForm& form) {
       for (const LinearForm::Term& term : form.terms()) {
         if (term.atom.type() != form.terms()[0].atom.type()) return false;
@@ -727,6 +734,10 @@ class Syncer {
       result = c_.Rebuild(*it, it->operands(), {result});
     }
     result = c_.Rebuild(nest, nest.operands(), {result});
+    // Where the nest stands.
+    around_ = around_nests_.at(nest);
+    arith::Analyzer::Scope scope(analyzer_);
+    AssumeAround(around_);
     RETURN_IF_ERROR(Prepare(result));
     ++barriers_;
     return result;
@@ -850,7 +861,8 @@ class Syncer {
   arith::Analyzer analyzer_;
   absl::flat_hash_map<Expr, ConstRange> ranges_;
   std::deque<MovingBytes> moving_;
-  std::vector<std::pair<Stmt, bool>> around_;  // of what Prepare is at
+  Around around_;                                   // what Prepare is at
+  absl::flat_hash_map<Stmt, Around> around_nests_;  // loops over tid
   absl::flat_hash_map<Stmt, Touched> touched_;
   absl::flat_hash_set<Stmt> for_all_cores_;  // contain a loop over tid or a barrier
   int barriers_ = 0;                         // of clusters, in what has been walked
