@@ -1,0 +1,285 @@
+#include "compiler/codegen/diannao/allocate.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "base/check.h"
+#include "base/text.h"
+
+namespace polynao::diannao {
+namespace {
+
+// Rounds of computing again: each shortens many ranges, and few programs need more than five.
+constexpr int kMaxRounds = 64;
+// Instructions that one value may take to be computed again.
+constexpr int kMaxClone = 16;
+
+// One round: the ranges of all registers, and what can be done where there are too many.
+class Round {
+ public:
+  Round(Code& code, int registers)
+      : code_(code),
+        registers_(registers),
+        flow_(code),
+        constants_(FindConstants(code)),
+        places_(code, flow_, constants_),
+        begin_(code.home.size(), -1),
+        end_(code.home.size(), -1),
+        uses_(code.home.size()),
+        insert_(places_.count()) {
+    for (Block& block : code_.blocks) {
+      for (Op& op : block.ops) ops_.push_back(&op);
+    }
+    FindRanges();
+  }
+
+  // Where the ranges fit, writes the registers into the code and returns true. Else computes some
+  // values again and returns false; an error if that can not help.
+  absl::StatusOr<bool> Run() {
+    std::vector<int> assigned(code_.home.size(), -1);
+    std::set<std::pair<int, int>> live;  // end, register
+    std::vector<int> free;
+    for (int r = registers_ - 1; r >= 0; --r) free.push_back(r);
+    bool fits = true;
+    for (int i = 0; i < places_.count(); ++i) {
+      // What is read here last makes room for what is written here.
+      while (!live.empty() && live.begin()->first <= i) {
+        if (fits) free.push_back(assigned[live.begin()->second]);
+        live.erase(live.begin());
+      }
+      const int64_t written = WrittenRegister(*ops_[i]);
+      if (written < 0 || begin_[written] != i) continue;
+      live.emplace(std::max(end_[written], i + 1), written);
+      if (static_cast<int>(live.size()) <= registers_) {
+        if (fits) {
+          assigned[written] = free.back();
+          free.pop_back();
+        }
+        continue;
+      }
+      fits = false;
+      const std::optional<Victim> victim = FindVictim(live, i);
+      if (!victim) {
+        return absl::ResourceExhaustedError(StrCat("function '", code_.name, "': more than ",
+                                                   registers_, " values are live at once"));
+      }
+      live.erase({end_[victim->reg], victim->reg});
+      ComputeAgain(*victim);
+    }
+    if (!fits) {
+      Insert();
+      return false;
+    }
+    for (Op* op : ops_) {
+      for (size_t f = 0; f < op->fields.size(); ++f) {
+        if (op->instruction->operands[f].kind != isa::OperandKind::kImmediate) {
+          op->fields[f] = assigned[op->fields[f]];
+        }
+      }
+    }
+    return true;
+  }
+
+ private:
+  void FindRanges() {
+    for (int i = 0; i < places_.count(); ++i) {
+      ForEachRead(*ops_[i], [&](int64_t reg) {
+        if (uses_[reg].empty() || uses_[reg].back() != i) uses_[reg].push_back(i);
+      });
+      const int64_t written = WrittenRegister(*ops_[i]);
+      if (written >= 0 && begin_[written] < 0) begin_[written] = i;
+    }
+    for (size_t reg = 0; reg < uses_.size(); ++reg) {
+      for (int use : uses_[reg]) {
+        POLYNAO_CHECK(begin_[reg] >= 0 && begin_[reg] < use)
+            << "v" << reg << " is read at " << use << " and written at " << begin_[reg];
+        const int loop = LoopOver(use, begin_[reg]);
+        end_[reg] = std::max(end_[reg], loop < 0 ? use : LastOf(loop));
+      }
+    }
+  }
+
+  int LastOf(int loop) const { return places_.End(flow_.loops()[loop].last) - 1; }
+  int FirstOf(int loop) const { return places_.Begin(flow_.loops()[loop].head); }
+
+  // The outermost loop around `inside` that does not contain `outside`, or -1.
+  int LoopOver(int inside, int outside) const {
+    int outermost = -1;
+    for (int l = flow_.loop(places_.block(inside)); l >= 0; l = flow_.loops()[l].parent) {
+      if (FirstOf(l) <= outside && outside <= LastOf(l)) break;
+      outermost = l;
+    }
+    return outermost;
+  }
+
+  // A value to compute again.
+  struct Victim {
+    int reg;
+    int full;   // where too many are live
+    int until;  // another one ends here: what comes back behind it has made room
+  };
+
+  // The place for a copy that `use` reads, or -1 if none would make room.
+  int PlaceOf(int use, const Victim& victim) const {
+    if (use > victim.until) return places_.Best(use, victim.until + 1);
+    if (use > victim.full) {
+      // In a loop that does not reach back to `full`, a copy of its own is not live through it.
+      const int loop = LoopOver(use, victim.full);
+      return loop < 0 ? -1 : places_.Best(use, FirstOf(loop));
+    }
+    // The next iteration reads it: it begins in the innermost loop around both.
+    int loop = flow_.loop(places_.block(use));
+    while (LastOf(loop) < victim.full) loop = flow_.loops()[loop].parent;
+    return places_.Best(use, FirstOf(loop));
+  }
+
+  const Op* Writer(int64_t reg) const { return code_.IsValue(reg) ? ops_[begin_[reg]] : nullptr; }
+
+  // How many instructions compute `reg` at `place` from what is live there; more than kMaxClone if
+  // it can not be.
+  int CloneCost(int64_t reg, int place, int limit = kMaxClone) const {
+    const Op* op = Writer(reg);
+    if (limit <= 0 || op == nullptr || !Floats(code_, *op, constants_)) return kMaxClone + 1;
+    int cost = 1;
+    ForEachRead(*op, [&](int64_t operand) {
+      if (cost <= limit && !IsLiveAt(operand, place)) {
+        cost += CloneCost(operand, place, limit - cost);
+      }
+    });
+    return cost;
+  }
+
+  bool IsLiveAt(int64_t reg, int place) const { return begin_[reg] < place && end_[reg] >= place; }
+
+  // Uses of a value that is live at `full` whose reading makes it so: those behind it, and those
+  // that the next iteration of a loop around it comes to.
+  std::vector<int> UsesBeyond(int reg, int full) const {
+    const int loop = LoopOver(full, begin_[reg]);
+    std::vector<int> uses;
+    for (int use : uses_[reg]) {
+      if (use > full || (loop >= 0 && use >= FirstOf(loop))) uses.push_back(use);
+    }
+    return uses;
+  }
+
+  // The one of those live at `full` that costs least.
+  std::optional<Victim> FindVictim(const std::set<std::pair<int, int>>& live, int full) const {
+    const int first_end = live.begin()->first;
+    const int second_end = std::next(live.begin())->first;
+    std::optional<Victim> best;
+    double best_cost = 0;
+    for (const auto& [end, reg] : live) {
+      if (!code_.IsValue(reg)) continue;
+      const std::vector<int> uses = UsesBeyond(reg, full);
+      if (uses.empty()) continue;
+      const Victim victim{reg, full, end == first_end ? second_end : first_end};
+      // The use that comes next: behind, or in the next iteration.
+      const auto behind = std::upper_bound(uses.begin(), uses.end(), full);
+      const bool wraps = behind == uses.end();
+      const int place = PlaceOf(wraps ? uses.front() : *behind, victim);
+      if (place < 0) continue;
+      const int count = CloneCost(reg, place);
+      if (count > kMaxClone) continue;
+      double cost = count * (places_.IsHidden(place) ? 1 : 4);
+      for (int d = flow_.Depth(places_.block(place)); d > 0; --d) cost *= 10;
+      cost /= wraps ? places_.count() : place - full;
+      if (!best || cost < best_cost) {
+        best = victim;
+        best_cost = cost;
+      }
+    }
+    return best;
+  }
+
+  void ComputeAgain(const Victim& victim) {
+    const int full = victim.full;
+    // Copies before `full` must not serve uses behind it: they would be live there again.
+    std::vector<std::pair<int, int>> copies;  // place, register
+    bool is_behind = false;
+    for (int use : UsesBeyond(victim.reg, full)) {
+      if (use > full && !std::exchange(is_behind, true)) copies.clear();
+      int copy = -1;
+      for (const auto& [place, other] : copies) {
+        if (place <= use && flow_.Dominates(places_.block(place), places_.block(use))) copy = other;
+      }
+      if (copy < 0) {
+        const int place = PlaceOf(use, victim);
+        if (place < 0 || CloneCost(victim.reg, place) > kMaxClone) continue;
+        copy = Clone(victim.reg, place);
+        copies.emplace_back(place, copy);
+      }
+      renames_.push_back({use, victim.reg, copy});
+    }
+  }
+
+  int Clone(int64_t reg, int place) {
+    const auto known = clones_.find({place, reg});
+    if (known != clones_.end()) return known->second;
+    Op op = *Writer(reg);
+    ForEachRead(op, [&](int64_t& operand) {
+      if (!IsLiveAt(operand, place)) operand = Clone(operand, place);
+    });
+    const int clone = code_.NewRegister();
+    for (size_t f = 0; f < op.fields.size(); ++f) {
+      if (IsWritten(op.instruction->operands[f])) op.fields[f] = clone;
+    }
+    insert_[place].push_back(std::move(op));
+    clones_[{place, reg}] = clone;
+    return clone;
+  }
+
+  void Insert() {
+    for (const Rename& rename : renames_) {
+      ForEachRead(*ops_[rename.use], [&](int64_t& read) {
+        if (read == rename.from) read = rename.to;
+      });
+    }
+    for (size_t b = 0; b < code_.blocks.size(); ++b) {
+      std::vector<Op> ops;
+      for (int place = places_.Begin(b); place < places_.End(b); ++place) {
+        std::move(insert_[place].begin(), insert_[place].end(), std::back_inserter(ops));
+        ops.push_back(std::move(*ops_[place]));
+      }
+      code_.blocks[b].ops = std::move(ops);
+    }
+  }
+
+  Code& code_;
+  const int registers_;
+  const Flow flow_;
+  const Constants constants_;
+  const Places places_;
+  std::vector<Op*> ops_;
+  // The range of each register: the first instruction that writes it, the last one before which it
+  // is needed. And the instructions that read it.
+  std::vector<int> begin_, end_;
+  std::vector<std::vector<int>> uses_;
+  // What the round changes in the end: instructions before others, and what some read.
+  std::vector<std::vector<Op>> insert_;
+  struct Rename {
+    int use;
+    int from, to;
+  };
+  std::vector<Rename> renames_;
+  absl::flat_hash_map<std::pair<int, int64_t>, int> clones_;
+};
+
+}  // namespace
+
+absl::Status AllocateRegisters(Code& code, int registers) {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    absl::StatusOr<bool> done = Round(code, registers).Run();
+    if (!done.ok()) return done.status();
+    if (*done) return absl::OkStatus();
+    RemoveDeadCode(code);
+  }
+  return absl::ResourceExhaustedError(
+      StrCat("function '", code.name, "': more than ", registers, " values are live at once"));
+}
+
+}  // namespace polynao::diannao
