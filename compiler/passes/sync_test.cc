@@ -312,6 +312,26 @@ TEST(SyncTest, ABarrierInANest) {
   EXPECT_THAT(nest("2", ""), HasSubstr("barrier.cluster()\n      thread (tid, 2)"));
 }
 
+// What the loops around a nest say of its variables holds also where a barrier went into it: there
+// cid + i is 0, what is filled lies before what is loaded.
+TEST(SyncTest, ABarrierInANestLeavesTheRestAsItWas) {
+  const auto nest = [](std::string_view condition) {
+    return RunPass(
+        StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) { pragma \"address\" (0) {"
+               " allocate X: f16[64] @smem memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+               " thread (tid, 2) { pragma \"address\" (0) { allocate T: f16[256] @nmem"
+               " fill.f16(&T[0], f16(1.0), 64)"
+               " memcpy.f16.nmem.smem.async(&T[192], &X[0], 64, 1, 0, 0)"
+               " for (i, 0, 2) { sync() fill.f16(&T[i * 16 + (cid + i + 2) / 3 * 16], f16(1.0), 16)"
+               " if (",
+               condition,
+               ") { memcpy.f16.nmem.gmem.async(&T[i * 16 + 16], &B[0], 16, 1, 0, 0) } } } } } } }"),
+        OnUnit, TestTarget("unit"));
+  };
+  EXPECT_THAT(nest("(cid + i) % 3 == 0"), Not(HasSubstr("sync.compute()")));
+  EXPECT_THAT(nest("(cid + i) % 3 == 1"), HasSubstr("sync.compute()"));
+}
+
 TEST(SyncTest, TheMemoryCoreWaitsForItsOwnQueues) {
   EXPECT_EQ(
       InCluster(Fetch("X") + " memcpy.f16.smem.smem.async(&Y[0], &X[0], 64, 1, 0, 0)" + Use("Y")),
