@@ -182,7 +182,7 @@ class CostModel {
     const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
     const double sync = Get("sync.drain") + Get("io_dma.start");
     // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
-    const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency * kLockStep;
+    const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency;
     const double busy = image + result + waits;
     // The last tile of a core may be partly empty: computed, but not copied.
     const double full =
@@ -193,8 +193,6 @@ class CostModel {
                      steps_time + std::max(store, result + latency));
   }
 
-  // How much of the cores' latencies the other cores do not hide; from trying shapes of tensorize48.
-  static constexpr double kLockStep = 1;
   static constexpr int64_t kLanes = 64;
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
   // Of a core's image, with those that are loaded again where the order of tiles begins anew.

@@ -60,9 +60,9 @@ struct Elementwise {
 struct Tiling {
   int64_t run = 0;
   int64_t tile = 0;
-  // Each core starts with the tile after its neighbour's first: with tiles of different sizes cores
+  // How many tiles further on each core starts than its neighbour: with tiles of different sizes cores
   // drift apart, so that GMEM serves some while others wait.
-  bool rotate = false;
+  int64_t rotate = 0;
   double cycles = 0;  // by the cost model
   ScheduleChoice choice = {};
 };
@@ -88,17 +88,27 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   const int64_t run = std::max<int64_t>(64, RoundUp(CeilDiv(n, m.cores()), 64));
   const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
   const int64_t largest = std::max<int64_t>(64, room / bytes / 64 * 64);
+  // Equal tiles, then 64ths of the largest one: most of them leave a short tile at the end.
+  const int64_t least = CeilDiv(run, largest);
+  std::vector<int64_t> sizes;
+  for (int64_t tiles = least; tiles <= least + 6; ++tiles) sizes.push_back(CeilDiv(run, tiles));
+  const size_t equal = sizes.size();
+  for (int64_t part = 64; part >= 8; --part) {
+    sizes.push_back(CeilDiv(std::min(run, largest) * part, 64));
+  }
   std::vector<Tiling> tilings;
-  // Quarters of the largest tile, a half, a third, ... of the run: some leave a short tile at the end.
-  const int64_t least = 4 * CeilDiv(run, largest);
-  for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
-    for (const bool rotate : {false, true}) {
-      Tiling t = {.run = run, .tile = RoundUp(CeilDiv(4 * run, quarters), 64), .rotate = rotate};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    for (int64_t rotate = 0; rotate < m.cores_per_cluster(); ++rotate) {
+      Tiling t = {.run = run, .tile = RoundUp(sizes[i], 64), .rotate = rotate};
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
-      if (t.tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
+      const bool is_in_order = rotate % CeilDiv(run, t.tile) == 0;
+      if (t.tile > largest || (rotate > 0 && is_in_order) ||
+          std::any_of(tilings.begin(), tilings.end(), has_it)) {
+        continue;
+      }
       // Only equal tiles are safe without measuring them.
-      t.cycles = Cycles(op, t, bytes, m) + (rotate || quarters % 4 != 0 ? 1e6 : 0);
+      t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || i >= equal ? 1e6 : 0);
       tilings.push_back(t);
     }
   }
@@ -199,9 +209,9 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
   auto [cid, tid] = s[y].Split(core, target.machine->cores_per_cluster());
   auto [tile_in_order, element] = s[y].Split(rest, t.tile);
-  const Axis tile = t.rotate ? s[y].Rotate(tile_in_order, tid, 1) : tile_in_order;
+  const Axis tile = t.rotate > 0 ? s[y].Rotate(tile_in_order, tid, t.rotate) : tile_in_order;
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
-  if (t.rotate) s[y].Pragma(tile, "ragged");
+  if (t.rotate > 0) s[y].Pragma(tile, "ragged");
   for (size_t i = 0; i < v.size(); ++i) {
     s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
   }
