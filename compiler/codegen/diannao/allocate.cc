@@ -82,6 +82,11 @@ class Round {
         }
       }
     }
+    for (Block& block : code_.blocks) {
+      std::erase_if(block.ops, [mov = code_.set->Find("mov")](const Op& op) {
+        return op.instruction == mov && op.fields[0] == op.fields[1];
+      });
+    }
     return true;
   }
 
@@ -128,9 +133,11 @@ class Round {
   int PlaceOf(int use, const Victim& victim) const {
     if (use > victim.until) return places_.Best(use, victim.until + 1);
     if (use > victim.full) {
-      // In a loop that does not reach back to `full`, a copy of its own is not live through it.
+      // A copy in a loop is not live all through it. That is a gain if `full` stands before the
+      // loop, or in the same one, but what writes the register does not.
       const int loop = LoopOver(use, victim.full);
-      return loop < 0 ? -1 : places_.Best(use, FirstOf(loop));
+      if (loop >= 0) return places_.Best(use, FirstOf(loop));
+      return LoopOver(use, begin_[victim.reg]) < 0 ? -1 : places_.Best(use, victim.full + 1);
     }
     // The next iteration reads it: it begins in the innermost loop around both.
     int loop = flow_.loop(places_.block(use));
