@@ -88,18 +88,20 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   const int64_t run = std::max<int64_t>(64, RoundUp(CeilDiv(n, m.cores()), 64));
   const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
   const int64_t largest = std::max<int64_t>(64, room / bytes / 64 * 64);
-  // Equal tiles, then 64ths of the largest one: most of them leave a short tile at the end.
-  const int64_t least = CeilDiv(run, largest);
-  std::vector<int64_t> sizes;
-  for (int64_t tiles = least; tiles <= least + 6; ++tiles) sizes.push_back(CeilDiv(run, tiles));
-  const size_t equal = sizes.size();
+  // A half, a third, ... of the run, what lies between, and parts of the largest tile: most of these leave
+  // a short tile at the end, and only equal tiles are safe without measuring them.
+  const int64_t least = 4 * CeilDiv(run, largest);
+  std::vector<std::pair<int64_t, bool>> sizes;  // and whether tiles are equal
+  for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
+    sizes.emplace_back(CeilDiv(4 * run, quarters), quarters % 4 == 0);
+  }
   for (int64_t part = 64; part >= 8; --part) {
-    sizes.push_back(CeilDiv(std::min(run, largest) * part, 64));
+    sizes.emplace_back(CeilDiv(std::min(run, largest) * part, 64), false);
   }
   std::vector<Tiling> tilings;
-  for (size_t i = 0; i < sizes.size(); ++i) {
+  for (const auto& [size, is_equal] : sizes) {
     for (int64_t rotate = 0; rotate < m.cores_per_cluster(); ++rotate) {
-      Tiling t = {.run = run, .tile = RoundUp(sizes[i], 64), .rotate = rotate};
+      Tiling t = {.run = run, .tile = RoundUp(size, 64), .rotate = rotate};
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
       const bool is_in_order = rotate % CeilDiv(run, t.tile) == 0;
@@ -107,8 +109,7 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
           std::any_of(tilings.begin(), tilings.end(), has_it)) {
         continue;
       }
-      // Only equal tiles are safe without measuring them.
-      t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || i >= equal ? 1e6 : 0);
+      t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || !is_equal ? 1e6 : 0);
       tilings.push_back(t);
     }
   }
