@@ -77,11 +77,6 @@ Counts OwnCounts(Expr e) {
   return counts;
 }
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  if (b == -1) return WrapInt(Type::kI64, static_cast<int64_t>(0 - static_cast<uint64_t>(a)));
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
-}
-
 // Numbers of variables, ascending.
 using Slots = std::vector<int>;
 
@@ -264,7 +259,7 @@ class Counter {
         return WrapInt(e.type(), FloorDiv(a, b));
       case ExprKind::kMod:
         if (b == 0) return std::nullopt;
-        return static_cast<int64_t>(x - static_cast<uint64_t>(FloorDiv(a, b)) * y);
+        return FloorMod(a, b);
       case ExprKind::kMin:
         return std::min(a, b);
       case ExprKind::kMax:

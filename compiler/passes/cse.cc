@@ -13,7 +13,6 @@
 #include <queue>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -24,6 +23,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
+#include "compiler/passes/facts.h"
 #include "compiler/passes/unify.h"
 
 namespace polynao {
@@ -149,19 +149,11 @@ class Eliminator {
         context_(*function.context),
         effects_(function, options.intrinsics),
         facts_(context_) {
+    AssumeParameters(function, facts_);
     for (const ir::Param& param : function.params) {
       if (param.var) NoteName(param.var);
       if (!param.buffer) continue;
       parameters_.insert(param.buffer.node());
-      for (Expr extent : param.buffer->extents) {
-        if (!extent.IsConst()) facts_.Assume(0 <= extent);
-      }
-    }
-    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-      for (const ir::AttributeValue& value : attribute->values) {
-        const Expr* condition = std::get_if<Expr>(&value);
-        if (condition != nullptr && condition->type() == ir::Type::kI1) facts_.Assume(*condition);
-      }
     }
   }
 

@@ -12,6 +12,7 @@ namespace polynao {
 using arith::Analyzer;
 using arith::ConstRange;
 using arith::Mode;
+using arith::OperandMode;
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
@@ -106,14 +107,6 @@ bool IsIntDivision(Expr e) {
 }
 
 bool IsNonZero(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() != 0; }
-
-// The mode in which operand i of `e` is evaluated if `e` is evaluated in `mode`.
-Mode OperandMode(Expr e, size_t i, Mode mode) {
-  if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) return Mode::kIndex;
-  if (e.Is(ExprKind::kSelect) && i == 0) return Mode::kIndex;
-  if (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name())) return Mode::kIndex;
-  return mode;
-}
 
 }  // namespace
 

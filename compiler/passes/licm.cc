@@ -84,12 +84,8 @@ class Mover {
       case StmtKind::kEvaluate:
         return context_.Rebuild(s, {Moved(s.value(), /*strict=*/true)}, {});
       case StmtKind::kPragma:  // its operands are words for later passes
-      case StmtKind::kSeq: {
-        std::vector<Stmt> children;
-        children.reserve(s.children().size());
-        for (Stmt child : s.children()) children.push_back(Walk(child));
-        return context_.Rebuild(s, s.operands(), children);
-      }
+      case StmtKind::kSeq:
+        return ir::MapChildren(s, [&](Stmt child) { return Walk(child); });
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
@@ -436,7 +432,7 @@ class Mover {
   void Note(Expr value, int to, int from) {
     if (!wants_text_) return;
     std::string text = StrCat(ir::Print(value), "  out of");
-    for (int p = to; p < from; ++p) StrAppend(&text, "  ", FirstLine(loops_[p].s));
+    for (int p = to; p < from; ++p) StrAppend(&text, "  ", ir::PrintFirstLine(loops_[p].s));
     stats_.moved.push_back(std::move(text));
   }
 
@@ -473,13 +469,8 @@ class Mover {
     }
   }
 
-  static bool HasCall(Stmt s) {
-    bool found = false;
-    ir::ForEachStmt(s, [&](Stmt x) {
-      found = found || x.Is(StmtKind::kEvaluate);
-      return !found;
-    });
-    return found;
+  static bool HasCall(Stmt root) {
+    return ir::AnyStmt(root, [](Stmt s) { return s.Is(StmtKind::kEvaluate); });
   }
 
   // `loop`, which runs at least once, behind those statements of its body that write the same in
@@ -514,7 +505,8 @@ class Mover {
         gone.insert(item.s);
         ++stats_.statements;
         if (wants_text_) {
-          stats_.moved.push_back(StrCat(FirstLine(item.s), "  out of  ", FirstLine(loop)));
+          stats_.moved.push_back(
+              StrCat(ir::PrintFirstLine(item.s), "  out of  ", ir::PrintFirstLine(loop)));
         }
         continue;
       }
@@ -530,16 +522,8 @@ class Mover {
   Stmt Without(Stmt s, const absl::flat_hash_set<Stmt>& gone) {
     if (gone.contains(s)) return context_.Nop();
     if (!s.Is(StmtKind::kSeq) && !s.Is(StmtKind::kLet)) return s;
-    std::vector<Stmt> children;
-    for (Stmt child : s.children()) children.push_back(Without(child, gone));
-    if (s.Is(StmtKind::kSeq)) return context_.Seq(children);
-    return children[0].IsEmpty() ? children[0] : context_.Rebuild(s, s.operands(), children);
-  }
-
-  std::string FirstLine(Stmt s) {
-    const std::vector<Stmt> nothing(s.children().size(), context_.Nop());
-    const std::string text = ir::Print(context_.Rebuild(s, s.operands(), nothing));
-    return text.substr(0, text.find('\n'));
+    const Stmt result = ir::MapChildren(s, [&](Stmt child) { return Without(child, gone); });
+    return s.Is(StmtKind::kLet) && result.body().IsEmpty() ? result.body() : result;
   }
 
   static constexpr int kMaxCost = 1 << 20;

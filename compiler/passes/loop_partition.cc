@@ -5,7 +5,6 @@
 #include <set>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -13,6 +12,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/facts.h"
 
 namespace polynao {
 
@@ -195,18 +195,7 @@ class Partitioner {
         analyzer_(context_),
         sets_({.max_intervals = options.max_pieces}) {
     // What holds throughout.
-    for (const ir::Param& param : function.params) {
-      if (!param.buffer) continue;
-      for (Expr extent : param.buffer->extents) {
-        if (!extent.IsConst()) Assume(0 <= extent, true);
-      }
-    }
-    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-      for (const ir::AttributeValue& value : attribute->values) {
-        const Expr* condition = std::get_if<Expr>(&value);
-        if (condition != nullptr && condition->type() == ir::Type::kI1) Assume(*condition, true);
-      }
-    }
+    for (Expr fact : ParameterFacts(function)) Assume(fact, true);
   }
 
   // PartitionBranchLoop of Algorithm 2.

@@ -17,6 +17,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
 
@@ -26,6 +27,7 @@ namespace {
 using arith::Analyzer;
 using arith::ConstRange;
 using arith::Mode;
+using arith::OperandMode;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
@@ -128,16 +130,14 @@ class Normalizer {
   }
 
   Stmt Seq(Stmt s) {
-    std::vector<Stmt> children;
-    children.reserve(s.children().size());
-    for (Stmt child : s.children()) children.push_back(Walk(child));
-    const size_t before = children.size();
-    children = Join(std::move(children));
-    return children.size() == before ? context_.Rebuild(s, {}, children) : context_.Seq(children);
+    const Stmt walked = ir::MapChildren(s, [&](Stmt child) { return Walk(child); });
+    if (!walked.Is(StmtKind::kSeq)) return walked;
+    const std::vector<Stmt> joined = Join(walked.children());
+    return joined.size() == walked.children().size() ? walked : context_.Seq(joined);
   }
 
   // Neighbours among `children` with the same condition become one if.
-  std::vector<Stmt> Join(std::vector<Stmt> children) {
+  std::vector<Stmt> Join(absl::Span<const Stmt> children) {
     std::vector<Stmt> joined;
     for (size_t begin = 0, end; begin < children.size(); begin = end) {
       end = begin + 1;
@@ -152,9 +152,8 @@ class Normalizer {
         Append(children[i].else_case(), else_cases);
       }
       stats_.joined_ifs += static_cast<int>(end - begin) - 1;
-      joined.push_back(context_.If(children[begin].cond(),
-                                   context_.Seq(Join(std::move(then_cases))),
-                                   context_.Seq(Join(std::move(else_cases)))));
+      joined.push_back(context_.If(children[begin].cond(), context_.Seq(Join(then_cases)),
+                                   context_.Seq(Join(else_cases))));
     }
     return joined;
   }
@@ -208,17 +207,10 @@ class Normalizer {
   Expr NormalOperands(Expr e, Mode mode) {
     std::vector<Expr> operands;
     operands.reserve(e.operands().size());
-    for (Expr operand : e.operands()) {
-      operands.push_back(Normal(operand, OperandMode(e, mode)));
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      operands.push_back(Normal(e.operand(i), OperandMode(e, i, mode)));
     }
     return context_.Rebuild(e, operands);
-  }
-
-  // The mode in which operands of `e`, which is no select, stand.
-  static Mode OperandMode(Expr e, Mode mode) {
-    const bool is_index = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress) ||
-                          (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
-    return is_index ? Mode::kIndex : mode;
   }
 
   // A select and those in its branches that have a result in common.
