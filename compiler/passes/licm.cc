@@ -12,13 +12,14 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/expr_map.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
@@ -129,6 +130,14 @@ class Mover {
     int cost = 0;
   };
 
+  // What an expression became, evaluated at `place` after the members of these names.
+  struct Done {
+    int place;
+    int certain_from;
+    bool strict;
+    Expr result;
+  };
+
   static uint64_t DepthBit(int place) { return uint64_t{1} << std::min(place, 63); }
 
   int Here() const { return static_cast<int>(loops_.size()); }
@@ -160,11 +169,11 @@ class Mover {
     loops_.push_back(std::move(loop));
     facts_.push_back({s});
     places_[s.var().node()] = place + 1;
-    plans_.clear();
+    plans_.Clear();
 
     Stmt result = context_.Rebuild(s, {min, extent}, {Walk(s.body())});
 
-    plans_.clear();
+    plans_.Clear();
     facts_.pop_back();
     loop = std::move(loops_.back());
     loops_.pop_back();
@@ -216,7 +225,7 @@ class Mover {
     // With its variable, so that what uses it can follow.
     const Expr value = s.value();
     strict_ = true;
-    done_.clear();
+    done_.Clear();
     for (int place = FirstPlace(value); place < Here() && Spares(place, Here()); ++place) {
       if (!CanEvaluate(value, place)) continue;
       Loop& loop = loops_[place];
@@ -240,7 +249,7 @@ class Mover {
   // ---- expressions ------------------------------------------------------------------------------
 
   const Info& InfoOf(Expr e) {
-    if (auto it = infos_.find(e); it != infos_.end()) return it->second;
+    if (const Info* known = infos_.Find(e)) return *known;
     Info info;
     if (e.Is(ExprKind::kVar)) {
       info.closed = !bound_inside_.contains(e);
@@ -261,7 +270,7 @@ class Mover {
       info.closed = true;
       for (Expr var : ir::FreeVars(e)) info.closed = info.closed && !bound_inside_.contains(var);
     }
-    return infos_[e] = info;
+    return infos_.Set(e, info);
   }
 
   // The outermost place where `e` has the value that it has here; Here() if there is none further
@@ -295,7 +304,7 @@ class Mover {
 
   // As long as the loops around stay the same.
   const Plan& PlanOf(Expr e) {
-    if (auto it = plans_.find(e); it != plans_.end()) return it->second;
+    if (const Plan* known = plans_.Find(e)) return *known;
     // What is constant is folded behind us.
     const bool constant = InfoOf(e).depths == 0;
     Plan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e)};
@@ -306,7 +315,7 @@ class Mover {
       // Costs of shared operands may add up to more than any int.
       if (!moves_on) plan.cost = std::min(plan.cost + inner.cost, kMaxCost);
     }
-    return plans_[e] = plan;
+    return plans_.Set(e, plan);
   }
 
   int OperationCost(Expr e) const {
@@ -341,7 +350,7 @@ class Mover {
   Expr Moved(Expr e, bool strict) {
     if (loops_.empty()) return e;
     strict_ = strict;
-    done_.clear();
+    done_.Clear();
     return Rewritten(e, Here(), /*whole=*/true);
   }
 
@@ -349,8 +358,13 @@ class Mover {
   Expr Rewritten(Expr e, int place, bool whole) {
     if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
     if (!whole) return RewrittenOperands(e, place);
-    const Key key(e, place, certain_from_, strict_);
-    if (auto it = done_.find(key); it != done_.end()) return it->second;
+    const auto is_same = [&](const Done& done) {
+      return done.place == place && done.certain_from == certain_from_ && done.strict == strict_;
+    };
+    if (const auto* known = done_.Find(e)) {
+      const auto it = std::find_if(known->begin(), known->end(), is_same);
+      if (it != known->end()) return it->result;
+    }
     Expr result = Lifted(e, place);
     if (!result) {
       result = RewrittenOperands(e, place);
@@ -358,7 +372,8 @@ class Mover {
       // a let can not overflow any more.
       if (const Expr lifted = result == e ? Expr() : Lifted(result, place)) result = lifted;
     }
-    return done_[key] = result;
+    done_.TryAdd(e, {}).first.push_back({place, certain_from_, strict_, result});
+    return result;
   }
 
   Expr RewrittenOperands(Expr e, int place) {
@@ -528,8 +543,6 @@ class Mover {
 
   static constexpr int kMaxCost = 1 << 20;
 
-  using Key = std::tuple<Expr, int, int, bool>;
-
   const ir::Function& function_;
   ir::Context& context_;
   const LicmOptions& options_;
@@ -548,11 +561,11 @@ class Mover {
   absl::flat_hash_set<const ir::BufferNode*> allocations_;
   // Variables of let expressions.
   absl::flat_hash_set<Expr> bound_inside_;
-  absl::flat_hash_map<Expr, Info> infos_;
-  absl::flat_hash_map<Expr, Plan> plans_;
+  ir::ExprMap<Info> infos_;
+  ir::ExprMap<Plan> plans_;
   absl::flat_hash_map<Stmt, uint64_t> stmt_depths_;
   // Of the operand that is being looked at.
-  absl::flat_hash_map<Key, Expr> done_;
+  ir::ExprMap<absl::InlinedVector<Done, 1>> done_;
 };
 
 }  // namespace

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/expr_map.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
@@ -63,7 +63,7 @@ class Normalizer {
       case StmtKind::kFor: {
         const Expr min = Normal(s.min(), Mode::kIndex);
         const Expr extent = Normal(s.extent(), Mode::kIndex);
-        ranks_[s.var()] = ++depth_;
+        ranks_.Set(s.var(), ++depth_);
         const Stmt body = InScope([&] { analyzer_.BindLoop(s.var(), min, extent); }, s.body());
         --depth_;
         return context_.Rebuild(s, {min, extent}, {body});
@@ -72,7 +72,7 @@ class Normalizer {
         return If(s);
       case StmtKind::kLet: {
         const Expr value = Normal(s.value(), Mode::kData);
-        ranks_[s.var()] = Rank(value);
+        ranks_.Set(s.var(), Rank(value));
         const Stmt body =
             InScope([&] { analyzer_.BindLet(s.var(), value, Mode::kData); }, s.body());
         return context_.Rebuild(s, {value}, {body});
@@ -107,12 +107,17 @@ class Normalizer {
     {
       Analyzer::Scope scope(analyzer_);
       assume();
-      // What was proven elsewhere need not hold here, and the other way round.
-      done_.clear();
+      Forget();
       result = Walk(body);
     }
-    done_.clear();
+    Forget();
     return result;
+  }
+
+  // What was proven elsewhere need not hold here, and the other way round.
+  void Forget() {
+    done_as_index_.Clear();
+    done_as_data_.Clear();
   }
 
   Stmt If(Stmt s) {
@@ -175,23 +180,21 @@ class Normalizer {
 
   int Rank(Expr e) {
     if (e.IsConst()) return 0;
-    if (auto it = ranks_.find(e); it != ranks_.end()) return it->second;
+    if (const int* rank = ranks_.Find(e)) return *rank;
     int rank = 0;
-    if (e.Is(ExprKind::kLet)) ranks_[e.var()] = Rank(e.operand(0));
+    if (e.Is(ExprKind::kLet)) ranks_.Set(e.var(), Rank(e.operand(0)));
     if (e.Is(ExprKind::kLoad) && effects_.Contains(written_, ir::Buffer(e.buffer()))) {
       rank = kMemoryRank;
     }
     for (Expr operand : e.operands()) rank = std::max(rank, Rank(operand));
-    return ranks_[e] = rank;
+    return ranks_.Set(e, rank);
   }
 
   Expr Normal(Expr e, Mode mode) {
     if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
-    const std::pair<Expr, Mode> key(e, mode);
-    if (auto it = done_.find(key); it != done_.end()) return it->second;
-    const Expr result = NormalNew(e, mode);
-    done_[key] = result;
-    return result;
+    ir::ExprMap<Expr>& done = mode == Mode::kIndex ? done_as_index_ : done_as_data_;
+    if (const Expr* known = done.Find(e)) return *known;
+    return done.Set(e, NormalNew(e, mode));
   }
 
   Expr NormalNew(Expr e, Mode mode) {
@@ -423,9 +426,10 @@ class Normalizer {
   Analyzer analyzer_;
   const BufferSet written_;
   int depth_ = 0;
-  absl::flat_hash_map<Expr, int> ranks_;
+  ir::ExprMap<int> ranks_;
   // Normal forms, which hold as long as the facts do.
-  absl::flat_hash_map<std::pair<Expr, Mode>, Expr> done_;
+  ir::ExprMap<Expr> done_as_index_;
+  ir::ExprMap<Expr> done_as_data_;
 };
 
 }  // namespace
