@@ -156,13 +156,43 @@ TEST(CseTest, ExistingLets) {
       {"unless it sizes memory", "A[1] = x + y let a: i32 = x + y allocate L: i32[a] L[0] = a",
        "let cse_var_1: i32 = x + y A[1] = cse_var_1 let a: i32 = cse_var_1 allocate L: i32[a]"
        " L[0] = a"},
+      {"or threads are counted by it",
+       "A[1] = x + y { let a: i32 = x + y thread (tid, a) { A[tid] = a } }",
+       "let cse_var_1: i32 = x + y A[1] = cse_var_1 { let a: i32 = cse_var_1 thread (tid, a) {"
+       " A[tid] = a } }"},
+      {"or a hint is about it", "A[1] = x + y { let a: i32 = x + y pragma \"p\" (a) { A[2] = a } }",
+       "let cse_var_1: i32 = x + y A[1] = cse_var_1 { let a: i32 = cse_var_1 pragma \"p\" (a) {"
+       " A[2] = a } }"},
+      {"what uses copies becomes equal, and so do copies of that",
+       "A[1] = x + y { let a: i32 = x + y let b: i32 = a * z A[2] = b } { let a: i32 = x + y"
+       " let b: i32 = a * z A[3] = b * b }",
+       "let cse_var_1: i32 = x + y A[1] = cse_var_1 let cse_var_2: i32 = cse_var_1 * z"
+       " A[2] = cse_var_2 A[3] = cse_var_2 * cse_var_2"},
+      {"a let inside an expression may become a copy, too",
+       "A[0] = x + y A[1] = (let a = x + y in a * a)",
+       "let cse_var_1: i32 = x + y A[0] = cse_var_1 A[1] = cse_var_1 * cse_var_1"},
       {"shadowed names are other variables",
        "{ let a: i32 = x A[0] = a + 1 } { let a: i32 = y A[1] = a + 1 }", ""},
       {"names do not clash",
        "let cse_var_3: i32 = x * x A[0] = y * y A[1] = y * y A[2] = cse_var_3",
        "let cse_var_3: i32 = x * x let cse_var_4: i32 = y * y A[0] = cse_var_4 A[1] = cse_var_4"
        " A[2] = cse_var_3"},
-      {"nothing leaves a let inside an expression", "A[0] = (let a = x in a * a + a * a)", ""},
+      {"what depends on a let inside an expression stays inside",
+       "A[0] = (let a = x in a * a + a * a)",
+       "A[0] = (let a = x in (let cse_var_1 = a * a in cse_var_1 + cse_var_1))"},
+      {"and is bound in the innermost such let",
+       "A[0] = (let a = x in a * y + (let b = y in (a + b) * (a + b) + a * y + b * 3))",
+       "A[0] = (let a = x in (let cse_var_1 = a * y in cse_var_1 + (let b = y in"
+       " (let cse_var_2 = a + b in cse_var_2 * cse_var_2 + cse_var_1 + b * 3))))"},
+      {"once on each side", "A[0] = x < 3 ? (let a = y in a * a + a * a) : (let b = z in b * b)",
+       "A[0] = x < 3 ? (let a = y in (let cse_var_1 = a * a in cse_var_1 + cse_var_1)) :"
+       " (let b = z in b * b)"},
+      {"memory that a let inside an expression reads",
+       "A[0] = (let a = x in B[a] * B[a]) B[0] = 1 A[1] = (let a = x in B[a])",
+       "A[0] = (let a = x in (let cse_var_1 = B[a] in cse_var_1 * cse_var_1)) B[0] = 1"
+       " A[1] = (let a = x in B[a])"},
+      {"guards inside of a let's body", "A[0] = (let a = y in a != 0 && 0 < x / a ? x / a : 0)",
+       ""},
       {"but what does not depend on it does", "A[0] = (let a = x in a * (y + z) + (y + z))",
        "let cse_var_1: i32 = y + z A[0] = (let a = x in a * cse_var_1 + cse_var_1)"},
   });
