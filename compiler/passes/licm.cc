@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -40,18 +41,31 @@ using ir::StmtKind;
 constexpr int kMaxRuns = 4;
 constexpr int kNowhere = std::numeric_limits<int>::max();
 
+// Of a loop out of which more could move than may be alive: what each value spares, what it must
+// spare to leave, and how many leave that spare just that.
+struct Crowd {
+  absl::flat_hash_map<Expr, double> spared;
+  double bar = 0;
+  int at_bar = 0;
+};
+using Crowds = absl::flat_hash_map<Stmt, Crowd>;
+
 class Mover {
  public:
   Mover(const ir::Function& function, const Target& target, const LicmOptions& options,
-        LicmStats& stats, bool wants_text)
+        Crowds crowds, LicmStats& stats, bool wants_text)
       : function_(function),
         context_(*function.context),
         options_(options),
+        crowds_(std::move(crowds)),
         stats_(stats),
         wants_text_(wants_text),
         effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr) {
     effects_.Writes(function.body);  // of all loops, in one walk
   }
+
+  // Loops without room for all that could leave them, for another walk of the same function.
+  Crowds TakeCrowds() { return std::move(found_crowds_); }
 
   Stmt Walk(Stmt s) {
     switch (s.kind()) {
@@ -106,8 +120,11 @@ class Mover {
     // What moved to in front of it, in order, and by expression.
     std::vector<std::pair<ir::Var, Expr>> lifted = {};
     absl::flat_hash_map<Expr, ir::Var> known = {};
-    // How many moved values are alive in it.
+    // How many moved values are alive in it, and what those spare that could be.
     int live = 0;
+    absl::flat_hash_map<Expr, double> spared = {};
+    bool has_no_room = false;
+    int at_bar = 0;  // how many have left that spare just what they must
   };
 
   struct Fact {
@@ -177,6 +194,7 @@ class Mover {
     facts_.pop_back();
     loop = std::move(loops_.back());
     loops_.pop_back();
+    if (loop.has_no_room) found_crowds_[s] = MakeCrowd(std::move(loop.spared));
     certain_from_ = certain;
     threads_ -= s.for_kind() == ForKind::kThread;
     if (loop.runs && !loop.unrolled && s.for_kind() != ForKind::kParallel) {
@@ -367,10 +385,12 @@ class Mover {
     }
     Expr result = Lifted(e, place);
     if (!result) {
+      const bool counts = std::exchange(counts_, counts_ && !lacked_room_);
       result = RewrittenOperands(e, place);
       // More can be proven about variables than about what they stand for, and a condition that is
       // a let can not overflow any more.
       if (const Expr lifted = result == e ? Expr() : Lifted(result, place)) result = lifted;
+      counts_ = counts;
     }
     done_.TryAdd(e, {}).first.push_back({place, certain_from_, strict_, result});
     return result;
@@ -395,13 +415,22 @@ class Mover {
     return context_.Rebuild(e, operands);
   }
 
-  // The variable that holds `e` further out than `from`, if it moves.
+  // The variable that holds `e` further out than `from`, if it moves. Sets lacked_room_.
   Expr Lifted(Expr e, int from) {
+    lacked_room_ = false;
     if (e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !effects_.IsPure(e))) return {};
     const Plan plan = PlanOf(e);
     for (int place = plan.place; place < from && IsWorth(plan.cost, place, from); ++place) {
-      if (auto it = loops_[place].known.find(e); it != loops_[place].known.end()) return it->second;
-      if (!HasRoom(place, from) || !CanEvaluate(e, place)) continue;
+      if (auto it = loops_[place].known.find(e); it != loops_[place].known.end()) {
+        NoteSpared(e, plan.cost, place, from);
+        return it->second;
+      }
+      if (!CanEvaluate(e, place)) continue;
+      NoteSpared(e, plan.cost, place, from);
+      if (!HasRoom(e, plan.cost, place, from)) {
+        lacked_room_ = true;
+        continue;
+      }
       const Expr value = Rewritten(e, place, /*whole=*/false);
       if (const Expr further = value == e ? Expr() : Lifted(value, place)) {
         loops_[place].known.emplace(e, further);
@@ -410,7 +439,6 @@ class Mover {
       const ir::Var var = context_.NewVar("inv", e.type());
       Put(var, value, place);
       loops_[place].known.emplace(e, var);
-      for (int p = place; p < from; ++p) ++loops_[p].live;
       ++stats_.expressions;
       Note(value, place, from);
       return var;
@@ -427,11 +455,59 @@ class Mover {
     }
   }
 
-  bool HasRoom(int to, int from) const {
-    for (int p = to; p < from; ++p) {
-      if (loops_[p].live >= options_.max_live) return false;
+  // What `cost` at place `from` comes to in one iteration of loops_[p].
+  double SparedIn(int p, int cost, int from) const {
+    constexpr double kUnknownExtent = 8;
+    double spared = cost;
+    for (int q = p + 1; q < from; ++q) {
+      const Expr extent = loops_[q].s.extent();
+      spared *=
+          extent.Is(ExprKind::kIntImm) ? static_cast<double>(extent.int_value()) : kUnknownExtent;
     }
+    return spared;
+  }
+
+  void NoteSpared(Expr e, int cost, int to, int from) {
+    if (!counts_) return;
+    for (int p = to; p < from; ++p) loops_[p].spared[e] += SparedIn(p, cost, from);
+  }
+
+  // Whether `e`, which costs `cost`, may be alive in loops to .. from - 1. If so, it is taken to be.
+  bool HasRoom(Expr e, int cost, int to, int from) {
+    bool has_room = true;
+    std::vector<Loop*> at_bar;
+    for (int p = to; p < from; ++p) {
+      Loop& loop = loops_[p];
+      if (loop.live >= options_.max_live) {
+        loop.has_no_room = true;
+        has_room = false;
+      }
+      const auto it = crowds_.find(loop.s);
+      if (it == crowds_.end()) continue;
+      const Crowd& crowd = it->second;
+      const auto known = crowd.spared.find(e);
+      const double spared = known != crowd.spared.end() ? known->second : SparedIn(p, cost, from);
+      if (spared < crowd.bar) has_room = false;
+      if (spared > crowd.bar) continue;
+      if (loop.at_bar >= crowd.at_bar) has_room = false;
+      at_bar.push_back(&loop);
+    }
+    if (!has_room) return false;
+    for (Loop* loop : at_bar) ++loop->at_bar;
+    for (int p = to; p < from; ++p) ++loops_[p].live;
     return true;
+  }
+
+  Crowd MakeCrowd(absl::flat_hash_map<Expr, double> spared) const {
+    Crowd crowd{.spared = std::move(spared)};
+    std::vector<double> most;
+    for (const auto& [e, value] : crowd.spared) most.push_back(value);
+    std::sort(most.begin(), most.end(), std::greater<double>());
+    const size_t room = static_cast<size_t>(options_.max_live);
+    // The least for which there is room.
+    if (0 < room && room < most.size()) crowd.bar = most[room - 1];
+    for (size_t i = 0; i < std::min(room, most.size()); ++i) crowd.at_bar += most[i] == crowd.bar;
+    return crowd;
   }
 
   // Whether evaluating `e` at `place` does not stop the program, or only where it stops anyway.
@@ -546,9 +622,14 @@ class Mover {
   const ir::Function& function_;
   ir::Context& context_;
   const LicmOptions& options_;
+  const Crowds crowds_;
   LicmStats& stats_;
   const bool wants_text_;
   Effects effects_;
+  Crowds found_crowds_;
+  // Whether what could move is counted for crowds: not parts of what had no room.
+  bool counts_ = true;
+  bool lacked_room_ = false;
   std::vector<Loop> loops_;
   std::vector<Fact> facts_;
   int threads_ = 0;  // thread loops around
@@ -600,7 +681,14 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
   // Stores that have left a loop may let loads leave it, too.
   for (int run = 0; run < kMaxRuns; ++run) {
     LicmStats moved;
-    function.body = Mover(function, target, options, moved, stats != nullptr).Walk(function.body);
+    Mover first_come(function, target, options, {}, moved, stats != nullptr);
+    Stmt body = first_come.Walk(function.body);
+    if (Crowds crowds = first_come.TakeCrowds(); !crowds.empty()) {
+      moved = {};
+      body = Mover(function, target, options, std::move(crowds), moved, stats != nullptr)
+                 .Walk(function.body);
+    }
+    function.body = body;
     if (stats != nullptr) {
       stats->expressions += moved.expressions;
       stats->lets += moved.lets;
