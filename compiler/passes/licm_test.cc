@@ -194,6 +194,21 @@ TEST(LicmTest, CostAndThreshold) {
          "let inv = n / 1000 for (i, 0, 9) { for (j, 0, 9) { C[j] = (inv + i) * j } }", options);
 }
 
+TEST(LicmTest, CostsOfTargets) {
+  const auto after = [](const std::string& target_name) {
+    const Target target{.name = target_name};
+    return RunPass(
+        Text("for (i, 0, 9) { for (j, 0, 9) { C[i + n + j] = 1 } }"),
+        [&](ir::Function& f) { return Licm(f, target, LicmOptionsFor(target)); }, TestTarget());
+  };
+  // One addition pays on a CPU, where registers are another compiler's, not on a GPU.
+  for (const char* eager : {"cpu", "c", "diannao"}) {
+    EXPECT_EQ(after(eager), Printed("for (i, 0, 9) { let inv = i + n for (j, 0, 9) {"
+                                    " C[inv + j] = 1 } }"));
+  }
+  EXPECT_EQ(after("cuda"), Printed("for (i, 0, 9) { for (j, 0, 9) { C[i + n + j] = 1 } }"));
+}
+
 TEST(LicmTest, LoopsThatAreUnrolled) {
   const LicmOptions options = {.threshold = 1, .unrolled_extent = 4};
   ExpectStays("for (i, 0, 9) { for (j, 0, 4) { C[j] = i * 3 } }", options);
