@@ -68,6 +68,20 @@ bool IsExact(Type type, Mode mode) {
 
 }  // namespace
 
+Mode OperandMode(Expr e, size_t i, Mode mode) {
+  switch (e.kind()) {
+    case ExprKind::kLoad:
+    case ExprKind::kAddress:
+      return Mode::kIndex;
+    case ExprKind::kSelect:
+      return i == 0 ? Mode::kIndex : mode;
+    case ExprKind::kCall:
+      return ir::IsPureIntrinsic(e.name()) ? mode : Mode::kIndex;
+    default:
+      return mode;
+  }
+}
+
 void Analyzer::Memo::Clear() {
   simplified.clear();
   forms.clear();

@@ -26,6 +26,9 @@ namespace polynao::arith {
 // min, max or division needs a proof by ranges that nothing wraps.
 enum class Mode : uint8_t { kIndex, kData };
 
+// The mode in which operand `i` of `e` stands, given that of `e`.
+Mode OperandMode(ir::Expr e, size_t i, Mode mode);
+
 struct AnalyzerOptions {
   // Steps that one question may take; beyond them parts stay as they are.
   int64_t max_steps = 100000;

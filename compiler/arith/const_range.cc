@@ -51,20 +51,6 @@ ConstRange Corners(std::initializer_list<int64_t> corners) {
 
 }  // namespace
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  POLYNAO_CHECK(b != 0) << a << " / 0";
-  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
-  const int64_t quotient = a / b;
-  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
-}
-
-int64_t FloorMod(int64_t a, int64_t b) {
-  POLYNAO_CHECK(b != 0) << a << " % 0";
-  if (b == -1) return 0;
-  const int64_t remainder = a % b;
-  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
-}
-
 ConstRange ConstRange::OfType(ir::Type type) {
   switch (type) {
     case ir::Type::kI1:

@@ -56,10 +56,9 @@ ConstRange FloorMod(ConstRange a, ConstRange b);
 ConstRange Min(ConstRange a, ConstRange b);
 ConstRange Max(ConstRange a, ConstRange b);
 
-// The single-value versions: floor(a / b) and a - b * floor(a / b); b is not 0. The one quotient
-// that int64_t does not hold, -2^63 / -1, wraps as in the IR.
-int64_t FloorDiv(int64_t a, int64_t b);
-int64_t FloorMod(int64_t a, int64_t b);
+// The single-value versions.
+using ir::FloorDiv;
+using ir::FloorMod;
 
 }  // namespace polynao::arith
 

@@ -21,21 +21,6 @@ bool IsNumericInt(Type type) { return ir::IsInt(type) && type != Type::kI1; }
 
 bool IsArithmetic(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kMod; }
 
-// The modes in which the operands of `e` stand, given its own.
-Mode OperandMode(Expr e, size_t operand, Mode mode) {
-  switch (e.kind()) {
-    case ExprKind::kLoad:
-    case ExprKind::kAddress:
-      return Mode::kIndex;
-    case ExprKind::kSelect:
-      return operand == 0 ? Mode::kIndex : mode;
-    case ExprKind::kCall:
-      return ir::IsPureIntrinsic(e.name()) ? mode : Mode::kIndex;
-    default:
-      return mode;
-  }
-}
-
 }  // namespace
 
 Expr Analyzer::Simplify(Expr e, Mode mode) {

@@ -189,19 +189,6 @@ struct Op {
   int32_t target = 0;
 };
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  // The one quotient that does not fit wraps around, as the other operations do.
-  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
-  const int64_t q = a / b;
-  return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
-}
-
-int64_t FloorMod(int64_t a, int64_t b) {
-  if (b == -1) return 0;
-  const int64_t r = a % b;
-  return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
-}
-
 int64_t SaturatingInt(Type type, double value) {
   if (std::isnan(value)) return 0;
   if (type == Type::kI1) return value != 0;
@@ -751,11 +738,7 @@ absl::Status Compiler::Run() {
 
 absl::Status Interpreter::Program::TrapAt(int64_t at, std::string_view why) const {
   const Place& place = places[op_place[at]];
-  std::string text;
-  if (place.stmt) {
-    text = Print(place.stmt);
-    text = text.substr(0, text.find('\n'));
-  }
+  const std::string text = place.stmt ? PrintFirstLine(place.stmt) : "";
   std::string values;
   for (const auto& [name, slot] : place.loops) {
     if (slot >= 0) StrAppend(&values, values.empty() ? " with " : ", ", name, " = ", slots[slot].i);

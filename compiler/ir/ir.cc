@@ -3,8 +3,6 @@
 #include <bit>
 #include <cstring>
 
-#include "absl/hash/hash.h"
-
 namespace polynao::ir {
 
 std::string_view ExprKindName(ExprKind kind) {
@@ -66,19 +64,31 @@ const Attribute* Function::FindAttribute(std::string_view key) const {
 Context::Context() = default;
 Context::~Context() = default;
 
-size_t Context::Hash::operator()(const ExprNode* node) const {
-  size_t hash = absl::HashOf(static_cast<int>(node->kind), static_cast<int>(node->type),
-                             node->int_value, node->name.data(), node->buffer, node->var);
-  for (Expr operand : node->operands) hash = absl::HashOf(hash, operand.node());
+namespace {
+
+// Nodes keep their hash, so that growing the table does not look at them again.
+size_t HashOf(const ExprNode& node) {
+  uint64_t hash = static_cast<uint64_t>(node.kind) << 8 | static_cast<uint64_t>(node.type);
+  const auto mix = [&](uint64_t value) {
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
+    hash ^= hash >> 32;
+  };
+  mix(static_cast<uint64_t>(node.int_value));
+  if (!node.name.empty()) mix(std::bit_cast<uintptr_t>(node.name.data()));
+  if (node.buffer != nullptr) mix(std::bit_cast<uintptr_t>(node.buffer));
+  if (node.var != nullptr) mix(node.var->id);
+  for (Expr operand : node.operands) mix(operand.id());
   return hash;
 }
+
+}  // namespace
 
 bool Context::Equal::operator()(const ExprNode* a, const ExprNode* b) const {
   // Bit patterns of floats are compared through int_value, so 0.0 and -0.0 differ and NaNs are
   // equal.
-  return a->kind == b->kind && a->type == b->type && a->int_value == b->int_value &&
-         a->name.data() == b->name.data() && a->buffer == b->buffer && a->var == b->var &&
-         a->operands == b->operands;
+  return a->hash == b->hash && a->kind == b->kind && a->type == b->type &&
+         a->int_value == b->int_value && a->name.data() == b->name.data() &&
+         a->buffer == b->buffer && a->var == b->var && a->operands == b->operands;
 }
 
 void* Context::Allocate(size_t bytes) {
@@ -106,6 +116,7 @@ std::string_view Context::InternName(std::string_view name) { return *names_.emp
 Expr Context::Intern(ExprNode node, absl::Span<const Expr> operands) {
   node.context = this;
   node.operands = operands;
+  node.hash = HashOf(node);
   if (node.kind != ExprKind::kVar) {
     auto it = exprs_.find(&node);
     if (it != exprs_.end()) return Expr(*it);

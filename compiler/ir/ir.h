@@ -34,6 +34,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "base/check.h"
 #include "compiler/ir/type.h"
@@ -141,6 +142,7 @@ struct ExprNode {
   std::string_view name;     // Var, Call
   const BufferNode* buffer;  // Load, Address
   const ExprNode* var;       // Let
+  size_t hash;               // of all above but id and context
 };
 
 // A multi-dimensional array. Scopes are open names; the ones in use are "gmem" (the default: memory
@@ -323,7 +325,7 @@ class Context {
 
  private:
   struct Hash {
-    size_t operator()(const ExprNode* node) const;
+    size_t operator()(const ExprNode* node) const { return node->hash; }
   };
   struct Equal {
     bool operator()(const ExprNode* a, const ExprNode* b) const;
@@ -340,7 +342,7 @@ class Context {
   std::vector<std::unique_ptr<char[]>> blocks_;
   size_t block_used_ = 0;
   size_t block_size_ = 0;
-  std::unordered_set<const ExprNode*, Hash, Equal> exprs_;
+  absl::flat_hash_set<const ExprNode*, Hash, Equal> exprs_;
   std::unordered_set<std::string> names_;
   std::deque<BufferNode> buffers_;
   uint32_t next_expr_id_ = 0;

@@ -103,6 +103,12 @@ class Printer {
     return std::move(out_);
   }
 
+  std::string PrintFirstLine(Stmt s) {
+    first_line_only_ = true;
+    Block(s);
+    return out_.substr(0, out_.find('\n'));
+  }
+
   std::string PrintExpr(Expr e) { return Text(e, kLowest, false); }
 
  private:
@@ -259,6 +265,7 @@ class Printer {
 
   // The statements of `s` as lines of the current block.
   void Block(Stmt s) {
+    if (first_line_only_ && !out_.empty()) return;
     if (s.Is(StmtKind::kSeq)) {
       for (size_t i = 0; i < s.children().size(); ++i) {
         Statement(s.children()[i], i + 1 == s.children().size());
@@ -364,6 +371,7 @@ class Printer {
     }
   }
 
+  bool first_line_only_ = false;
   std::string out_;
   int indent_ = 0;
   absl::flat_hash_map<const void*, std::string> names_;
@@ -382,5 +390,7 @@ std::string Print(const Module& module) {
 std::string Print(Stmt s) { return Printer().PrintStmt(s); }
 
 std::string Print(Expr e) { return Printer().PrintExpr(e); }
+
+std::string PrintFirstLine(Stmt s) { return Printer().PrintFirstLine(s); }
 
 }  // namespace polynao::ir

@@ -256,7 +256,6 @@ class Generator {
   static Ranged Checked(Ranged result, Ranged otherwise) {
     return result.low < -kMaxRange || result.high > kMaxRange ? otherwise : result;
   }
-  static int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
   // An index that lies within `extent` whenever `guard`, if there is one, holds.
   struct Index {

@@ -23,17 +23,14 @@ absl::StatusOr<int64_t> EvaluateBinary(Expr e, int64_t a, int64_t b) {
       overflow = __builtin_mul_overflow(a, b, &result);
       break;
     case ExprKind::kDiv:
-    case ExprKind::kMod: {
       if (b == 0) return InvalidInput("division of ", a, " by zero");
-      if (b == -1) {
-        if (e.Is(ExprKind::kDiv)) overflow = __builtin_sub_overflow(int64_t{0}, a, &result);
-        break;
-      }
-      const int64_t remainder = a % b;
-      const bool round_down = remainder != 0 && (remainder < 0) != (b < 0);
-      result = e.Is(ExprKind::kDiv) ? a / b - round_down : (round_down ? remainder + b : remainder);
+      result = FloorDiv(a, b);
+      overflow = b == -1 && a < 0 && result < 0;
       break;
-    }
+    case ExprKind::kMod:
+      if (b == 0) return InvalidInput("division of ", a, " by zero");
+      result = FloorMod(a, b);
+      break;
     case ExprKind::kMin:
       return b < a ? b : a;
     case ExprKind::kMax:

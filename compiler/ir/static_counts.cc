@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/ir/visit.h"
 
 namespace polynao::ir {
 namespace {
@@ -77,10 +79,11 @@ Counts OwnCounts(Expr e) {
   return counts;
 }
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  if (b == -1) return WrapInt(Type::kI64, static_cast<int64_t>(0 - static_cast<uint64_t>(a)));
-  return a / b - (a % b != 0 && (a < 0) != (b < 0) ? 1 : 0);
+bool IsAxisLoop(Stmt s, std::string_view axis) {
+  return s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread && s.name().starts_with(axis);
 }
+bool IsBlockLoop(Stmt s) { return IsAxisLoop(s, "blockIdx."); }
+bool IsThreadLoop(Stmt s) { return IsAxisLoop(s, "threadIdx."); }
 
 // Numbers of variables, ascending.
 using Slots = std::vector<int>;
@@ -129,6 +132,9 @@ class Counter {
   };
   struct StmtInfo {
     Slots control;
+    // Whether there is a loop over a GPU's blocks or threads in it, or it is one.
+    bool has_blocks = false;
+    bool has_threads = false;
     // The last values of these, and what was counted for them.
     std::vector<std::optional<int64_t>> last_values;
     std::optional<Counts> last;
@@ -195,8 +201,15 @@ class Counter {
       NewSlot(s.var());
       BindLet(s.var(), s.value());
     }
-    for (Stmt child : s.children()) control = Union(control, Look(child));
+    bool has_blocks = IsBlockLoop(s), has_threads = IsThreadLoop(s);
+    for (Stmt child : s.children()) {
+      control = Union(control, Look(child));
+      has_blocks = has_blocks || stmts_.at(child).has_blocks;
+      has_threads = has_threads || stmts_.at(child).has_threads;
+    }
     StmtInfo& info = stmts_[s];
+    info.has_blocks = has_blocks;
+    info.has_threads = has_threads;
     info.control = std::move(control);
     info.last_values.resize(info.control.size());
     return info.control;
@@ -264,7 +277,7 @@ class Counter {
         return WrapInt(e.type(), FloorDiv(a, b));
       case ExprKind::kMod:
         if (b == 0) return std::nullopt;
-        return static_cast<int64_t>(x - static_cast<uint64_t>(FloorDiv(a, b)) * y);
+        return FloorMod(a, b);
       case ExprKind::kMin:
         return std::min(a, b);
       case ExprKind::kMax:
@@ -325,12 +338,35 @@ class Counter {
     }
     if (same) return *info.last;
     if (++steps_ > max_steps_) return {};
+    const bool starts_kernel =
+        !in_kernel_ && info.has_threads && (IsBlockLoop(s) || !info.has_blocks);
+    if (starts_kernel) EnterKernel(s);
     const Counts counts = CountAnew(s);
+    if (starts_kernel) {
+      in_kernel_ = false;
+      threads_ = 1;
+    }
     stmts_.at(s).last = counts;
     return counts;
   }
 
+  void EnterKernel(Stmt kernel) {
+    in_kernel_ = true;
+    block_.clear();
+    ForEachStmt(kernel, [&](Stmt s) {
+      if (!IsThreadLoop(s)) return true;
+      const std::optional<int64_t> extent = ValueOf(s.extent());
+      exact_ = exact_ && extent.has_value();
+      int64_t& threads = block_.try_emplace(s.name(), 1).first->second;
+      threads = std::max(threads, extent.value_or(1));
+      return true;
+    });
+    threads_ = 1;
+    for (const auto& [axis, threads] : block_) threads_ *= threads;
+  }
+
   Counts CountAnew(Stmt s) {
+    if (IsThreadLoop(s) || IsBlockLoop(s)) return CountAxis(s);
     Counts counts;
     for (Expr e : s.operands()) {
       if (!s.Is(StmtKind::kPragma)) Add(counts, CountOf(e));
@@ -341,14 +377,17 @@ class Counter {
         break;
       case StmtKind::kIf:
         counts.branches += 1;
+        ForThreadsAround(s, counts);
         Add(counts, CountOf(Holds(s.cond()) ? s.then_case() : s.else_case()));
         break;
       case StmtKind::kLet:
         values_[slots_.at(s.var())] = ValueOf(s.value());
+        ForThreadsAround(s, counts);
         Add(counts, CountOf(s.body()));
         break;
       case StmtKind::kAllocate:
         for (Expr extent : s.buffer()->extents) Add(counts, CountOf(extent));
+        ForThreadsAround(s, counts);
         Add(counts, CountOf(s.body()));
         break;
       case StmtKind::kStore:
@@ -364,12 +403,38 @@ class Counter {
     return counts;
   }
 
+  // `counts`: of `s` itself. Around loops over threads each thread of the others executes it.
+  void ForThreadsAround(Stmt s, Counts& counts) const {
+    if (!stmts_.at(s).has_threads || threads_ == 1) return;
+    const Counts once = std::exchange(counts, {});
+    Add(counts, once, threads_);
+  }
+
+  // A loop over blocks or threads: these exist already.
+  Counts CountAxis(Stmt s) {
+    const int64_t threads = threads_;
+    int64_t extent_of_axis = 1;
+    if (IsThreadLoop(s)) std::swap(block_.at(s.name()), extent_of_axis);  // in itself it is one
+    threads_ /= extent_of_axis;
+    Counts counts;
+    CountIterations(s, counts);
+    threads_ = threads;
+    if (IsThreadLoop(s)) std::swap(block_.at(s.name()), extent_of_axis);
+    return counts;
+  }
+
   void CountLoop(Stmt s, Counts& counts) {
+    const int64_t extent = std::max<int64_t>(ValueOf(s.extent()).value_or(1), 0);
+    counts.branches += extent + 1;
+    counts.iterations += extent;
+    ForThreadsAround(s, counts);
+    CountIterations(s, counts);
+  }
+
+  void CountIterations(Stmt s, Counts& counts) {
     const std::optional<int64_t> known_extent = ValueOf(s.extent());
     exact_ = exact_ && known_extent.has_value();
     const int64_t extent = std::max<int64_t>(known_extent.value_or(1), 0);
-    counts.branches += extent + 1;
-    counts.iterations += extent;
     const int slot = slots_.at(s.var());
     const Slots& control = stmts_.at(s.body()).control;
     const std::optional<int64_t> min = ValueOf(s.min());
@@ -388,6 +453,10 @@ class Counter {
   const int64_t max_steps_;
   int64_t steps_ = 0;
   bool exact_ = true;
+  // In a kernel: the threads of each axis that no loop around is over, and how many that makes.
+  bool in_kernel_ = false;
+  absl::flat_hash_map<std::string_view, int64_t> block_;
+  int64_t threads_ = 1;
   absl::flat_hash_map<Var, int> slots_;
   std::vector<std::optional<int64_t>> values_;
   std::vector<Slots> variables_of_;

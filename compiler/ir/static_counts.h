@@ -19,6 +19,10 @@ struct StaticCounts {
 
 // What the interpreter would count (Counts) for `function` with the scalar parameters `scalars`.
 //
+// In a kernel for a GPU (a loop over "blockIdx..", or what has none) it is what all its threads would
+// count: what stands around loops over "threadIdx.." is executed by each thread of the block, what
+// stands beside them by one; those loops and the ones over blocks are none.
+//
 // A loop whose variable no condition or bound in its body depends on takes the time of one
 // iteration, any other that of all of them: a convolution takes its padded rows, columns and taps,
 // but not its channels. Errors: a scalar without a value; more than `max_steps` statements and

@@ -34,6 +34,8 @@ std::string Print(const Function& function);
 std::string Print(const Module& module);
 std::string Print(Stmt s);
 std::string Print(Expr e);
+// The first line of Print(s), for messages: "for (i, 0, 4) {". Does not look at the rest.
+std::string PrintFirstLine(Stmt s);
 
 }  // namespace polynao::ir
 

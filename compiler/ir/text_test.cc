@@ -87,6 +87,21 @@ TEST(TextTest, Statements) {
       "}\n");
 }
 
+TEST(TextTest, FirstLine) {
+  const Function f = *ParseFunction(
+      "func f(A: i32[4], i: i32) {\n"
+      "  if (i < 3) {\n    A[0] = i\n    A[1] = 1\n  } else {\n    A[1] = 2\n  }\n"
+      "  let j: i32 = i + 1\n"
+      "  for (i, 0, j) {\n    A[i] = 3\n  }\n"
+      "}\n");
+  EXPECT_EQ(PrintFirstLine(f.body), "if (i < 3) {");
+  const Stmt let = f.body.children()[1];
+  EXPECT_EQ(PrintFirstLine(let), "let j: i32 = i + 1");
+  EXPECT_EQ(PrintFirstLine(let.body()), "for (i, 0, j) {");
+  EXPECT_EQ(PrintFirstLine(let.body().body()), "A[i] = 3");
+  EXPECT_EQ(PrintFirstLine(f.context->Nop()), "");
+}
+
 TEST(TextTest, ScopesAndShadowedNames) {
   // The inner x is another variable; printing keeps the two apart.
   const std::string text = RoundTrip(
@@ -318,6 +333,32 @@ TEST(VisitTest, CloneRenewsBindingsAndKeepsTheMeaningOfNames) {
   const Function other = MustParse(
       "func f(A: i32[8]) { for (i, 0, 8) { let x = i * 2 A[i] = (let y: i32 = x in y + x) } }");
   EXPECT_FALSE(StructurallyEqual(f, other));
+}
+
+TEST(VisitTest, MapChildren) {
+  const Function f = *ParseFunction(
+      "func f(A: i32[4]) {\n  for (i, 0, 4) {\n    A[i] = 1\n    A[0] = 2\n  }\n}\n");
+  EXPECT_EQ(MapChildren(f.body, [](Stmt s) { return s; }), f.body);
+  const auto second = [](Stmt s) { return s.children()[1]; };
+  EXPECT_EQ(Print(MapChildren(f.body, second)), "for (i, 0, 4) {\n  A[0] = 2\n}\n");
+}
+
+TEST(VisitTest, AnyStmt) {
+  const Function f = *ParseFunction(
+      "func f(A: i32[4]) {\n  if (A[0] < 3) {\n    A[1] = 1\n  } else {\n    A[2] = 2\n  }\n}\n");
+  int asked = 0;
+  const auto stores = [&](int64_t index) {
+    asked = 0;
+    return AnyStmt(f.body, [&](Stmt s) {
+      ++asked;
+      return s.Is(StmtKind::kStore) && s.indices()[0].IsInt(index);
+    });
+  };
+  EXPECT_TRUE(stores(1));
+  EXPECT_EQ(asked, 2);
+  EXPECT_TRUE(stores(2));
+  EXPECT_FALSE(stores(3));
+  EXPECT_EQ(asked, 3);
 }
 
 TEST(VisitTest, UnchangedTreesComeBackAsTheSameNode) {

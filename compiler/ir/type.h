@@ -50,6 +50,19 @@ int64_t WrapInt(Type type, int64_t value);
 // Whether `type` holds `value` without wrapping.
 inline bool FitsInt(Type type, int64_t value) { return WrapInt(type, value) == value; }
 
+// Floor division and its remainder, `/` and `%` of integers; `b` is not 0. The one quotient that
+// int64_t does not hold, -2^63 / -1, wraps around.
+inline int64_t FloorDiv(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(0 - static_cast<uint64_t>(a));
+  const int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+inline int64_t FloorMod(int64_t a, int64_t b) {
+  if (b == -1) return 0;
+  const int64_t remainder = a % b;
+  return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
+}
+
 // `value` rounded to nearest even in `type`, which is a float type.
 double RoundFloat(Type type, double value);
 

@@ -80,5 +80,18 @@ TEST(TypeTest, MemoryKeepsValues) {
   EXPECT_EQ(LoadFloat(Type::kF64, bytes + 1), 0.1);
 }
 
+TEST(TypeTest, FloorDivision) {
+  for (int64_t a = -7; a <= 7; ++a) {
+    for (int64_t b : {-3, -1, 1, 4}) {
+      const double quotient = std::floor(static_cast<double>(a) / static_cast<double>(b));
+      EXPECT_EQ(FloorDiv(a, b), static_cast<int64_t>(quotient)) << a << " / " << b;
+      EXPECT_EQ(FloorMod(a, b), a - FloorDiv(a, b) * b) << a << " % " << b;
+    }
+  }
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  EXPECT_EQ(FloorDiv(kLeast, -1), kLeast);
+  EXPECT_EQ(FloorMod(kLeast, -1), 0);
+}
+
 }  // namespace
 }  // namespace polynao::ir

@@ -127,9 +127,7 @@ class Verifier {
   // "in statement ...: " with the first line of its text.
   static absl::Status At(Stmt s, const absl::Status& status) {
     if (status.ok()) return status;
-    std::string text = Print(s);
-    text = text.substr(0, text.find('\n'));
-    return WithContext(StrCat("in '", text, "'"), status);
+    return WithContext(StrCat("in '", PrintFirstLine(s), "'"), status);
   }
 
   absl::Status CheckStmt(Stmt s) {

@@ -37,6 +37,14 @@ void ForEachStmt(Stmt root, const std::function<bool(Stmt)>& visit) {
   for (Stmt child : root.children()) ForEachStmt(child, visit);
 }
 
+bool AnyStmt(Stmt root, const std::function<bool(Stmt)>& matches) {
+  if (matches(root)) return true;
+  for (Stmt child : root.children()) {
+    if (AnyStmt(child, matches)) return true;
+  }
+  return false;
+}
+
 void ForEachExprIn(Stmt root, const std::function<void(Expr)>& visit) {
   absl::flat_hash_set<const ExprNode*> seen;
   ForEachStmt(root, [&](Stmt s) {

@@ -3,6 +3,7 @@
 #define COMPILER_IR_VISIT_H_
 
 #include <functional>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -17,6 +18,10 @@ void ForEachExpr(Expr root, const std::function<void(Expr)>& visit);
 // whether to go into the statement's children.
 void ForEachStmt(Stmt root, const std::function<bool(Stmt)>& visit);
 
+// Whether `matches` holds for a statement below and including `root`. Asks in the order of
+// ForEachStmt, until one does.
+bool AnyStmt(Stmt root, const std::function<bool(Stmt)>& matches);
+
 // Calls `visit` once for each distinct expression in the statements below `root`.
 void ForEachExprIn(Stmt root, const std::function<void(Expr)>& visit);
 
@@ -28,6 +33,15 @@ bool UsesVar(Stmt s, Var var);
 // How many statements and distinct expressions stand below `root`: the "program size" that compile
 // times are given against.
 size_t NodeCount(Stmt root);
+
+// The statement like `s` over what `map` makes of its children, in order.
+template <typename Map>
+Stmt MapChildren(Stmt s, const Map& map) {
+  std::vector<Stmt> children;
+  children.reserve(s.children().size());
+  for (Stmt child : s.children()) children.push_back(map(child));
+  return s.context().Rebuild(s, s.operands(), children);
+}
 
 // Rewrites trees bottom-up. Override what a pass changes and call the base for the rest; a tree in
 // which nothing changed comes back as the same node.

@@ -54,10 +54,6 @@ Run RunOnce(const ir::Function& function, int64_t scalar) {
   return run;
 }
 
-}  // namespace
-
-namespace {
-
 std::string CompareRuns(const ir::Function& after, const Run& a, const Run& b) {
   if (const absl::Status status = ir::Verify(after); !status.ok()) {
     return absl::StrCat("not well-formed: ", status.ToString());
@@ -84,7 +80,7 @@ std::string CompareMeaning(const ir::Function& before, const ir::Function& after
 }
 
 std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
-                                            uint64_t seed) {
+                                            uint64_t seed, bool* stops) {
   auto run = [&](const ir::Function& function) {
     const ir::RandomArguments arguments(before, seed);
     Run result;
@@ -92,7 +88,9 @@ std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir
     result.tensors = arguments.tensors();
     return result;
   };
-  return CompareRuns(after, run(before), run(after));
+  const Run expected = run(before);
+  if (stops != nullptr) *stops = !expected.status.ok();
+  return CompareRuns(after, expected, run(after));
 }
 
 namespace {

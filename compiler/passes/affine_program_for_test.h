@@ -19,9 +19,10 @@ ir::Function ParseProgram(std::string_view text);
 std::string CompareMeaning(const ir::Function& before, const ir::Function& after,
                            int64_t scalar = 0);
 
-// The same for arguments of RandomArguments(before, seed).
+// The same for arguments of RandomArguments(before, seed). `stops`, if not null, is set to whether
+// the first one stops with an error.
 std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
-                                            uint64_t seed);
+                                            uint64_t seed, bool* stops = nullptr);
 
 struct RandomAffineProgramOptions {
   int max_depth = 4;   // of loops and ifs

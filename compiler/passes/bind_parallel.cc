@@ -1,7 +1,6 @@
 #include "compiler/passes/bind_parallel.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "compiler/ir/visit.h"
 
@@ -14,12 +13,8 @@ using ir::Stmt;
 using ir::StmtKind;
 
 bool HasThreadLoop(Stmt root) {
-  bool found = false;
-  ir::ForEachStmt(root, [&](Stmt s) {
-    found |= s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread;
-    return !found;
-  });
-  return found;
+  return ir::AnyStmt(
+      root, [](Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread; });
 }
 
 Stmt Bind(ir::Context& c, Stmt loop) {
@@ -43,9 +38,7 @@ Stmt Visit(ir::Context& c, Stmt s) {
                        s.extent().IsConst() && s.extent().int_value() > 0 && !HasThreadLoop(s);
     return binds ? Bind(c, s) : s;
   }
-  std::vector<Stmt> children;
-  for (Stmt child : s.children()) children.push_back(Visit(c, child));
-  return c.Rebuild(s, s.operands(), children);
+  return ir::MapChildren(s, [&](Stmt child) { return Visit(c, child); });
 }
 
 }  // namespace

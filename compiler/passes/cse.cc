@@ -10,20 +10,22 @@
 #include "compiler/passes/cse.h"
 
 #include <algorithm>
-#include <queue>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/numbers.h"
+#include "absl/types/span.h"
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/expr_map.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
+#include "compiler/passes/facts.h"
 #include "compiler/passes/unify.h"
 
 namespace polynao {
@@ -46,16 +48,18 @@ struct Node {
     kSide,    // an expression that is evaluated only sometimes; can be wrapped into a let
     kMaybe,   // one child, evaluated or not: a loop's body, the right side of && and ||
     kChoice,  // two children, of which exactly one is evaluated: branches, sides of a select
+    kOnce,    // one child, evaluated: the body of a let inside an expression, a side by itself
   };
   Kind kind;
   int parent = -1;
   int depth = 0;
   int item = -1;     // the item that this is in, or is
   int64_t time = 0;  // of the walk
-  // kMaybe, kChoice: how many times the expression that it belongs to stands at the parent.
+  // kMaybe, kChoice, kOnce: how many times the expression that it belongs to stands at the parent.
   int64_t times = 1;
   // Whether `times` of this or of a node around it is more than one.
   bool is_multiplied = false;
+  Expr var = {};  // kOnce: what the let binds
 };
 
 // A statement in a block. A let or an allocation is an item of its own if all that follows in the
@@ -81,11 +85,13 @@ struct Use {
   int binding = -1;
   Expr result = {};
 };
+using Uses = absl::InlinedVector<Use, 2>;
 
 struct ExprInfo {
   int64_t size = 1;  // operators and operands
   bool loads_allocation = false;
-  bool uses_let = false;
+  // Variables of lets inside expressions that it is to be evaluated in the bodies of.
+  absl::InlinedVector<Expr, 1> let_vars = {};
 };
 
 struct Binding {
@@ -109,37 +115,8 @@ struct Summary {
   int64_t occurrences = 0;   // in the text
   bool anticipated = false;  // every run through the node evaluates it ...
   bool strict = false;       // ... where an element never stored would stop the program
-  std::vector<int> uses = {};
-  std::vector<int> children = {};
-};
-
-// Puts the values of copies, `let x = y`, for their variables and drops the lets.
-class CopyRemover : public ir::Mutator {
- public:
-  explicit CopyRemover(const ir::VarMap& copies) : copies_(copies) {}
-
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override {
-    if (const auto it = done_.find(e); it != done_.end()) return it->second;
-    Expr result;
-    if (const auto it = copies_.find(e); it != copies_.end()) {
-      result = Mutate(it->second);  // which may be a copy itself
-    } else if (e.Is(ExprKind::kLet) && copies_.contains(e.var())) {
-      result = Mutate(e.operand(1));
-    } else {
-      result = MutateOperands(e);
-    }
-    done_.emplace(e, result);
-    return result;
-  }
-  Stmt Mutate(Stmt s) override {
-    if (s.Is(StmtKind::kLet) && copies_.contains(s.var())) return Mutate(s.body());
-    return MutateChildren(s);
-  }
-
- private:
-  const ir::VarMap& copies_;
-  absl::flat_hash_map<Expr, Expr> done_;
+  absl::InlinedVector<int, 4> uses = {};
+  absl::InlinedVector<int, 4> children = {};
 };
 
 class Eliminator {
@@ -149,33 +126,24 @@ class Eliminator {
         context_(*function.context),
         effects_(function, options.intrinsics),
         facts_(context_) {
+    AssumeParameters(function, facts_);
     for (const ir::Param& param : function.params) {
       if (param.var) NoteName(param.var);
       if (!param.buffer) continue;
       parameters_.insert(param.buffer.node());
-      for (Expr extent : param.buffer->extents) {
-        if (!extent.IsConst()) facts_.Assume(0 <= extent);
-      }
-    }
-    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-      for (const ir::AttributeValue& value : attribute->values) {
-        const Expr* condition = std::get_if<Expr>(&value);
-        if (condition != nullptr && condition->type() == ir::Type::kI1) facts_.Assume(*condition);
-      }
     }
   }
 
   struct Result {
     bool changed = false;
-    // Whether another run may find more: a variable that was there already stands for more now, and
-    // what uses it may equal what used its value; or an expression was left alone because of a load
-    // or a division in it that is bound now.
+    // Whether another run may find more: with variables for their parts, two expressions have become
+    // equal; or one that was left alone, because of a load or a division in it, has changed.
     bool may_find_more = false;
   };
 
   Result Eliminate(std::vector<CseBinding>* report) {
     const int body = BuildBlock(function_.body, -1);
-    FindLetUsers();
+    FindLetVars();
     for (int e = static_cast<int>(exprs_.size()) - 1; e >= 0; --e) {
       MergeUses(uses_[e]);
       if (IsCandidate(e)) Place(e);
@@ -186,13 +154,10 @@ class Eliminator {
     NameBindings();
     for (int e = 0; e < static_cast<int>(exprs_.size()); ++e) Rewrite(e);
     function_.body = Rebuild(blocks_[body]);
-    if (!copies_.empty()) function_.body = CopyRemover(copies_).Mutate(function_.body);
     if (report != nullptr) Report(*report);
     result.changed = true;
-    result.may_find_more = refused_ || !copies_.empty();
-    for (const Binding& binding : bindings_) {
-      result.may_find_more = result.may_find_more || binding.is_existing;
-    }
+    result.may_find_more = may_find_more_ || std::any_of(refused_.begin(), refused_.end(),
+                                                         [&](int e) { return HasChanged(e); });
     return result;
   }
 
@@ -206,7 +171,7 @@ class Eliminator {
       node.depth = p.depth + 1;
       node.item = p.item;
       node.is_multiplied = p.is_multiplied || times > 1;
-      if (kind == Node::kSide || kind == Node::kMaybe || kind == Node::kChoice) node.time = p.time;
+      if (kind != Node::kBlock && kind != Node::kItem) node.time = p.time;
     }
     const int number = static_cast<int>(nodes_.size());
     if (kind == Node::kItem) node.item = number;
@@ -243,7 +208,9 @@ class Eliminator {
     switch (s.kind()) {
       case StmtKind::kFor: {
         NoteName(s.var());
-        if (s.for_kind() != ForKind::kThread) {
+        if (s.for_kind() == ForKind::kThread) {
+          KeepVariables(s.operands());
+        } else {
           AddUse(s.min(), at, 1, true);
           AddUse(s.extent(), at, 1, true);
         }
@@ -284,11 +251,7 @@ class Eliminator {
           AddUse(s.value(), at, 1, true);
           let_of_item_.emplace(at, s);
         } else {
-          for (Expr extent : s.buffer()->extents) {
-            ir::ForEachExpr(extent, [&](Expr x) {
-              if (x.Is(ExprKind::kVar)) size_vars_.insert(x);
-            });
-          }
+          KeepVariables(s.buffer()->extents);
           ++time_;
           SetVersion(effects_.Number(s.buffer()) + 1, ++last_version_);
         }
@@ -301,6 +264,7 @@ class Eliminator {
       }
       case StmtKind::kPragma:
         // Its operands are hints, not evaluated.
+        KeepVariables(s.operands());
         item.blocks.push_back(BuildBlock(s.body(), at));
         return item;
       case StmtKind::kEvaluate:
@@ -312,6 +276,15 @@ class Eliminator {
         return item;
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+  // What stays as it is needs the variables in it.
+  void KeepVariables(absl::Span<const Expr> list) {
+    for (Expr e : list) {
+      ir::ForEachExpr(e, [&](Expr x) {
+        if (x.Is(ExprKind::kVar)) kept_vars_.insert(x);
+      });
+    }
   }
 
   void NoteName(Expr var) {
@@ -380,26 +353,26 @@ class Eliminator {
 
   void AddUse(Expr root, int node, int64_t count, bool strict) {
     // New expressions get numbers with operands before users; without recursion, as they get deep.
-    if (!numbers_.contains(root)) {
+    if (!numbers_.Contains(root)) {
       std::vector<std::pair<Expr, size_t>> stack = {{root, 0}};
       while (!stack.empty()) {
         auto& [e, next] = stack.back();
         if (next < e.operands().size()) {
           const Expr operand = e.operand(next++);
-          if (!numbers_.contains(operand)) stack.emplace_back(operand, 0);
+          if (!numbers_.Contains(operand)) stack.emplace_back(operand, 0);
           continue;
         }
-        if (numbers_.try_emplace(e, static_cast<int>(exprs_.size())).second) AddExpr(e);
+        if (numbers_.TryAdd(e, static_cast<int>(exprs_.size())).second) AddExpr(e);
         stack.pop_back();
       }
     }
-    AddUse(numbers_.at(root), node, count, strict);
+    AddUse(numbers_.At(root), node, count, strict);
   }
 
   void AddExpr(Expr e) {
     ExprInfo info;
     for (Expr operand : e.operands()) {
-      const ExprInfo& inner = infos_[numbers_.at(operand)];
+      const ExprInfo& inner = infos_[numbers_.At(operand)];
       info.size = std::min(kMany, info.size + inner.size);
       info.loads_allocation = info.loads_allocation || inner.loads_allocation;
     }
@@ -407,31 +380,50 @@ class Eliminator {
     if (e.Is(ExprKind::kLet)) {
       NoteName(e.var());
       let_vars_.insert(e.var());
+      lets_of_value_[numbers_.At(e.operand(0))].push_back(static_cast<int>(exprs_.size()));
     }
     exprs_.push_back(e);
     infos_.push_back(info);
     uses_.emplace_back();
   }
 
-  // Marks what uses a variable of a let inside an expression. (What contains the whole let is taken
-  // to do so, too.)
-  void FindLetUsers() {
+  void FindLetVars() {
     if (let_vars_.empty()) return;
     for (size_t e = 0; e < exprs_.size(); ++e) {
-      infos_[e].uses_let = let_vars_.contains(exprs_[e]);
-      for (Expr operand : exprs_[e].operands()) {
-        infos_[e].uses_let = infos_[e].uses_let || infos_[numbers_.at(operand)].uses_let;
+      const Expr expr = exprs_[e];
+      auto& vars = infos_[e].let_vars;
+      if (let_vars_.contains(expr)) vars.push_back(expr);
+      for (Expr operand : expr.operands()) {
+        for (Expr var : infos_[numbers_.At(operand)].let_vars) {
+          const bool is_own = expr.Is(ExprKind::kLet) && var == expr.var();
+          if (!is_own && !Contains(vars, var)) vars.push_back(var);
+        }
       }
     }
   }
 
+  static bool Contains(absl::Span<const Expr> list, Expr e) {
+    return std::find(list.begin(), list.end(), e) != list.end();
+  }
+
+  // The node that expression e, evaluated at `node`, can not be bound outside of: the body of a let;
+  // -1 if there is none.
+  int ScopeOf(int e, int node) const {
+    if (infos_[e].let_vars.empty()) return -1;
+    while (nodes_[node].kind != Node::kOnce || !Contains(infos_[e].let_vars, nodes_[node].var)) {
+      node = nodes_[node].parent;
+    }
+    return node;
+  }
+
   void AddUse(int e, int node, int64_t count, bool strict) {
-    // Constants and variables stay what they are.
+    // Constants stay what they are, and variables, but for those of copies.
     if (exprs_[e].operands().empty() && !exprs_[e].Is(ExprKind::kLoad)) return;
     uses_[e].push_back({.node = node, .count = count, .strict = strict});
   }
 
-  static void MergeUses(std::vector<Use>& uses) {
+  static void MergeUses(Uses& uses) {
+    if (uses.size() < 2) return;
     std::sort(uses.begin(), uses.end(), [](const Use& a, const Use& b) { return a.node < b.node; });
     size_t kept = 0;
     for (size_t i = 0; i < uses.size(); ++i) {
@@ -451,19 +443,19 @@ class Eliminator {
       case ExprKind::kIntImm:
       case ExprKind::kFloatImm:
       case ExprKind::kVar:
-      case ExprKind::kLet:
       case ExprKind::kAddress:
         return false;
       default:
-        return effects_.IsPure(expr) && !infos_[e].uses_let;
+        return effects_.IsPure(expr);
     }
   }
 
   // The place of operand `i` of expression e, where e is evaluated at `node`.
   int OperandNode(int e, size_t i, int node) const {
     const Expr expr = exprs_[e];
-    const bool is_logic = expr.Is(ExprKind::kAnd) || expr.Is(ExprKind::kOr);
-    if (i == 0 || !(is_logic || expr.Is(ExprKind::kSelect))) return node;
+    const bool has_sides = expr.Is(ExprKind::kAnd) || expr.Is(ExprKind::kOr) ||
+                           expr.Is(ExprKind::kSelect) || expr.Is(ExprKind::kLet);
+    if (i == 0 || !has_sides) return node;
     return sides_.at({node, e}) + static_cast<int>(i) - 1;
   }
 
@@ -475,6 +467,10 @@ class Eliminator {
       NewNode(Node::kSide, choice);
     } else if (expr.Is(ExprKind::kAnd) || expr.Is(ExprKind::kOr)) {
       sides_[{node, e}] = NewNode(Node::kSide, NewNode(Node::kMaybe, node, count));
+    } else if (expr.Is(ExprKind::kLet)) {
+      const int once = NewNode(Node::kOnce, node, count);
+      nodes_[once].var = expr.var();
+      sides_[{node, e}] = NewNode(Node::kSide, once);
     }
   }
 
@@ -483,9 +479,12 @@ class Eliminator {
     for (const Use& use : uses_[e]) {
       if (use.binding < 0) PropagateFrom(e, use.node, use.count, use.strict);
     }
-    if (const auto it = bindings_of_.find(e); it != bindings_of_.end()) {
-      for (int b : it->second) PropagateFrom(e, bindings_[b].node, 1, true);
-    }
+    for (int b : BindingsOf(e)) PropagateFrom(e, bindings_[b].node, 1, true);
+  }
+
+  absl::Span<const int> BindingsOf(int e) const {
+    const auto it = bindings_of_.find(e);
+    return it == bindings_of_.end() ? absl::Span<const int>() : it->second;
   }
 
   void PropagateFrom(int e, int node, int64_t count, bool strict) {
@@ -498,65 +497,83 @@ class Eliminator {
                            (expr.Is(ExprKind::kSelect) && i == 0) ||
                            ((expr.Is(ExprKind::kDiv) || expr.Is(ExprKind::kMod)) &&
                             ir::IsInt(expr.type()) && i == 1);
-      AddUse(numbers_.at(expr.operand(i)), place, place == node ? count : 1, strict || decides);
+      AddUse(numbers_.At(expr.operand(i)), place, place == node ? count : 1, strict || decides);
     }
   }
 
   // ---- where to bind ----------------------------------------------------------------------------
 
+  // A use of an expression, what may not be left by it, and the memory that it sees.
+  struct SeenUse {
+    int scope;
+    int64_t memory;
+    int use;
+    auto operator<=>(const SeenUse&) const = default;
+  };
+
   void Place(int e) {
-    const std::vector<Use>& uses = uses_[e];
+    const Uses& uses = uses_[e];
     if (uses.empty()) return;
     if (uses.size() == 1 && uses[0].count < 2 && !nodes_[uses[0].node].is_multiplied) return;
-    if (effects_.Loads(exprs_[e]).empty()) {
-      std::vector<int> all(uses.size());
-      for (size_t i = 0; i < uses.size(); ++i) all[i] = static_cast<int>(i);
-      PlaceGroup(e, all, 0);
-      return;
-    }
-    std::vector<std::pair<int64_t, int>> by_memory;
+    absl::InlinedVector<SeenUse, 8> seen;
     for (size_t i = 0; i < uses.size(); ++i) {
-      by_memory.emplace_back(MemoryAt(e, nodes_[uses[i].node].time), static_cast<int>(i));
+      const int node = uses[i].node;
+      seen.push_back({.scope = ScopeOf(e, node),
+                      .memory = MemoryAt(e, nodes_[node].time),
+                      .use = static_cast<int>(i)});
     }
-    std::sort(by_memory.begin(), by_memory.end());
-    for (size_t begin = 0, end; begin < by_memory.size(); begin = end) {
-      std::vector<int> group;
-      for (end = begin; end < by_memory.size() && by_memory[end].first == by_memory[begin].first;
-           ++end) {
-        group.push_back(by_memory[end].second);
+    std::sort(seen.begin(), seen.end());
+    for (size_t begin = 0, end; begin < seen.size(); begin = end) {
+      end = begin + 1;
+      while (end < seen.size() && seen[end].scope == seen[begin].scope &&
+             seen[end].memory == seen[begin].memory) {
+        ++end;
       }
-      PlaceGroup(e, group, by_memory[begin].first);
+      PlaceGroup(e, absl::MakeConstSpan(seen).subspan(begin, end - begin));
     }
   }
 
-  // Binds expression e for its uses in `group`, which all see the memory `memory`.
-  void PlaceGroup(int e, const std::vector<int>& group, int64_t memory) {
+  // Binds expression e for its uses in `group`, of one scope and one memory.
+  void PlaceGroup(int e, absl::Span<const SeenUse> group) {
+    const auto [scope, memory, first] = group[0];
     summaries_.clear();
-    absl::flat_hash_map<int, int> summary_of;
+    summary_of_.resize(nodes_.size(), -1);
     // Deepest first; of equal depth the last.
-    std::priority_queue<std::pair<int, int>> open;
+    absl::InlinedVector<std::pair<int, int>, 8> open;
     const auto at = [&](int node) {
-      const auto [it, added] = summary_of.try_emplace(node, static_cast<int>(summaries_.size()));
-      if (added) {
+      int& number = summary_of_[node];
+      if (number < 0) {
+        number = static_cast<int>(summaries_.size());
         summaries_.emplace_back().node = node;
-        open.emplace(nodes_[node].depth, node);
+        open.emplace_back(nodes_[node].depth, node);
+        std::push_heap(open.begin(), open.end());
       }
-      return it->second;
+      return number;
     };
-    for (int use : group) summaries_[at(uses_[e][use].node)].uses.push_back(use);
+    for (const SeenUse& seen : group) {
+      const int number = at(uses_[e][seen.use].node);
+      summaries_[number].uses.push_back(seen.use);
+    }
     while (true) {
-      const int node = open.top().second;
-      open.pop();
-      const int s = summary_of.at(node);
+      const int node = open.front().second;
+      std::pop_heap(open.begin(), open.end());
+      open.pop_back();
+      const int s = summary_of_[node];
       Summarize(e, s);
       // An expression that stands several times has its sides once in this tree.
-      const bool may_bind = nodes_[node].kind != Node::kMaybe && nodes_[node].kind != Node::kChoice;
+      const bool may_bind = nodes_[node].kind <= Node::kSide;
       const bool found = (may_bind && summaries_[s].on_path >= 2) || !nodes_[node].is_multiplied;
-      if ((open.empty() && found) || nodes_[node].parent < 0) {
+      // What does not use a let's variable is bound in front of it: the body is no other case.
+      const int parent = nodes_[node].parent;
+      const bool is_in_let =
+          nodes_[node].kind == Node::kOnce || (parent >= 0 && nodes_[parent].kind == Node::kOnce);
+      if ((open.empty() && found && !is_in_let) || parent == scope) {
+        for (const Summary& summary : summaries_) summary_of_[summary.node] = -1;
         PlaceAt(e, s, memory);
         return;
       }
-      summaries_[at(nodes_[node].parent)].children.push_back(s);
+      const int above = at(parent);
+      summaries_[above].children.push_back(s);
     }
   }
 
@@ -598,20 +615,21 @@ class Eliminator {
       case Node::kItem:
       case Node::kSide:
         if (!MayBindAt(e, s.node, s.anticipated, s.strict, memory)) break;
-        Bind(e, s.node, {number});
+        Bind(e, s.node, absl::MakeConstSpan(&number, 1));
         return;
       case Node::kBlock:
         PlaceInBlock(e, s.children, memory);
         return;
       case Node::kMaybe:
       case Node::kChoice:
+      case Node::kOnce:
         break;
     }
     for (int child : s.children) PlaceAt(e, child, memory);
   }
 
   // Binds before the first of the items from which on that is possible.
-  void PlaceInBlock(int e, const std::vector<int>& items, int64_t memory) {
+  void PlaceInBlock(int e, absl::Span<const int> items, int64_t memory) {
     // What the items from i on have together.
     std::vector<Summary> rest(items.size() + 1);
     for (size_t i = items.size(); i-- > 0;) {
@@ -623,7 +641,7 @@ class Eliminator {
     for (size_t i = 0; i < items.size() && rest[i].on_path >= 2; ++i) {
       const int node = summaries_[items[i]].node;
       if (MayBindAt(e, node, rest[i].anticipated, rest[i].strict, memory)) {
-        Bind(e, node, {items.begin() + static_cast<ptrdiff_t>(i), items.end()});
+        Bind(e, node, items.subspan(i));
         return;
       }
       PlaceAt(e, items[i], memory);
@@ -644,11 +662,11 @@ class Eliminator {
       // Inside an expression the arithmetic may be that of an index, where it must not wrap.
       may = effects_.NeverTraps(expr, Mode::kData) || !effects_.MayTrap(expr, facts_, Mode::kData);
     }
-    refused_ = refused_ || !may;
+    if (!may) refused_.insert(e);
     return may;
   }
 
-  void Bind(int e, int node, std::vector<int> summaries) {
+  void Bind(int e, int node, absl::Span<const int> bound) {
     const int number = static_cast<int>(bindings_.size());
     Binding binding{.expr = e, .node = node, .uses = 0, .is_existing = false};
     const auto let = let_of_item_.find(node);
@@ -656,12 +674,13 @@ class Eliminator {
       binding.is_existing = true;
       binding.var = let->second.var();
     }
-    for (int s : summaries) binding.uses += summaries_[s].occurrences;
-    while (!summaries.empty()) {
-      const Summary& s = summaries_[summaries.back()];
-      summaries.pop_back();
+    for (int s : bound) binding.uses += summaries_[s].occurrences;
+    absl::InlinedVector<int, 8> below(bound.begin(), bound.end());
+    while (!below.empty()) {
+      const Summary& s = summaries_[below.back()];
+      below.pop_back();
       for (int use : s.uses) uses_[e][use].binding = number;
-      summaries.insert(summaries.end(), s.children.begin(), s.children.end());
+      below.insert(below.end(), s.children.begin(), s.children.end());
     }
     bindings_.push_back(binding);
     bindings_of_[e].push_back(number);
@@ -693,8 +712,13 @@ class Eliminator {
     }
   }
 
+  // What expression e, evaluated at `node`, became.
   Expr ResultAt(Expr e, int node) const {
-    const std::vector<Use>& uses = uses_[numbers_.at(e)];
+    if (e.Is(ExprKind::kVar)) {
+      const auto copy = copies_.find(e);
+      return copy == copies_.end() ? e : copy->second;
+    }
+    const Uses& uses = uses_[numbers_.At(e)];
     const auto it = std::lower_bound(uses.begin(), uses.end(), node,
                                      [](const Use& use, int wanted) { return use.node < wanted; });
     return it == uses.end() || it->node != node ? e : it->result;
@@ -703,24 +727,28 @@ class Eliminator {
   // Expression e over what its operands became, evaluated at `node`.
   Expr RebuildAt(int e, int node) {
     const Expr expr = exprs_[e];
-    std::vector<Expr> operands;
-    operands.reserve(expr.operands().size());
+    absl::InlinedVector<Expr, 4> operands;
     for (size_t i = 0; i < expr.operands().size(); ++i) {
       const int place = OperandNode(e, i, node);
       Expr operand = ResultAt(expr.operand(i), place);
       if (place != node) operand = WrapInLets(operand, place);
       operands.push_back(operand);
     }
-    // A let that stands in several places may be a copy of different variables.
-    if (expr.Is(ExprKind::kLet) && uses_[e].size() == 1) {
-      NoteCopy(expr.var(), expr.operand(0), operands[0]);
+    if (expr.Is(ExprKind::kLet) && copies_.contains(expr.var())) {
+      // Its body may now be what others are, and need not stay together.
+      may_find_more_ = true;
+      return operands[1];
     }
-    return context_.Rebuild(expr, operands);
+    const Expr result = context_.Rebuild(expr, operands);
+    const auto [other, added] = became_.TryAdd(result, e);
+    may_find_more_ = may_find_more_ || (!added && other != e);
+    return result;
   }
 
-  // `let var = before` becomes `let var = after`.
+  // `let var = before` became `let var = after`: if that is a copy of a variable, it goes. All that
+  // uses `var` has higher numbers than `before`, so it is rewritten later.
   void NoteCopy(Expr var, Expr before, Expr after) {
-    if (!before.Is(ExprKind::kVar) && after.Is(ExprKind::kVar) && !size_vars_.contains(var)) {
+    if (!before.Is(ExprKind::kVar) && after.Is(ExprKind::kVar) && !kept_vars_.contains(var)) {
       copies_[var] = after;
     }
   }
@@ -736,12 +764,43 @@ class Eliminator {
   }
 
   void Rewrite(int e) {
-    if (const auto it = bindings_of_.find(e); it != bindings_of_.end()) {
-      for (int b : it->second) bindings_[b].value = RebuildAt(e, bindings_[b].node);
-    }
+    for (int b : BindingsOf(e)) bindings_[b].value = RebuildAt(e, bindings_[b].node);
     for (Use& use : uses_[e]) {
       use.result = use.binding >= 0 ? bindings_[use.binding].var : RebuildAt(e, use.node);
+      const auto let = let_of_item_.find(use.node);
+      if (let != let_of_item_.end() && let->second.value() == exprs_[e] &&
+          let->second.var() != use.result) {
+        NoteCopy(let->second.var(), exprs_[e], use.result);
+      }
     }
+    if (const auto it = lets_of_value_.find(e); it != lets_of_value_.end()) {
+      for (int let : it->second) {
+        const int node = OnlyPlaceOf(let);
+        if (node >= 0) NoteCopy(exprs_[let].var(), exprs_[e], ResultAt(exprs_[e], node));
+      }
+    }
+  }
+
+  // Where expression e is evaluated; -1 if that is at several places. (A let that stands in several
+  // may be a copy of different variables.)
+  int OnlyPlaceOf(int e) const {
+    int node = -1;
+    int places = 0;
+    const auto add = [&](int place) {
+      node = place;
+      ++places;
+    };
+    for (const Use& use : uses_[e]) {
+      if (use.binding < 0) add(use.node);
+    }
+    for (int b : BindingsOf(e)) add(bindings_[b].node);
+    return places == 1 ? node : -1;
+  }
+
+  // Whether expression e became another one somewhere.
+  bool HasChanged(int e) const {
+    return std::any_of(uses_[e].begin(), uses_[e].end(),
+                       [&](const Use& use) { return use.result != exprs_[e]; });
   }
 
   // Whether the operands of the item's statement are evaluated there, and may be bound.
@@ -794,8 +853,7 @@ class Eliminator {
             if (bindings_[b].is_existing) value = bindings_[b].value;
           }
         }
-        NoteCopy(s.var(), s.value(), value);
-        after.push_back(context_.LetStmt(s.var(), value, rest()));
+        if (!copies_.contains(s.var())) after.push_back(context_.LetStmt(s.var(), value, rest()));
       } else if (item.is_header) {
         after.push_back(context_.Allocate(s.buffer(), rest()));
       } else if (s.Is(StmtKind::kLet) || s.Is(StmtKind::kAllocate)) {
@@ -841,11 +899,15 @@ class Eliminator {
 
   // Expressions, operands before users, and where they are evaluated.
   std::vector<Expr> exprs_;
-  absl::flat_hash_map<Expr, int> numbers_;
+  ir::ExprMap<int> numbers_;
   std::vector<ExprInfo> infos_;
-  std::vector<std::vector<Use>> uses_;
+  std::vector<Uses> uses_;
+  // Lets inside expressions: their variables, and by number of their values.
   absl::flat_hash_set<Expr> let_vars_;
-  std::vector<Summary> summaries_;  // of one group
+  absl::flat_hash_map<int, std::vector<int>> lets_of_value_;
+  // Of one group, and by node.
+  std::vector<Summary> summaries_;
+  std::vector<int> summary_of_;
 
   std::vector<Binding> bindings_;
   absl::flat_hash_map<int, std::vector<int>> bindings_of_;  // by expression
@@ -853,9 +915,12 @@ class Eliminator {
   std::vector<int> report_order_;
   // Lets that became copies of other variables.
   ir::VarMap copies_;
-  // Variables in extents of allocations, which stay as they are.
-  absl::flat_hash_set<Expr> size_vars_;
-  bool refused_ = false;
+  // Variables in extents of allocations, bounds of thread loops and operands of pragmas.
+  absl::flat_hash_set<Expr> kept_vars_;
+  absl::flat_hash_set<int> refused_;  // expressions that some place may not have
+  // What expressions became, and which ones.
+  ir::ExprMap<int> became_;
+  bool may_find_more_ = false;
   int64_t last_name_ = 0;
 };
 

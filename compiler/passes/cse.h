@@ -39,7 +39,7 @@ struct CseBinding {
 // Longer ones come first; what they contain is bound only if it is used apart from them. A value
 // that a `let` binds already serves later uses. A binding stands right before the first statement
 // that needs it, in the innermost block that holds all uses, or inside the expression if they are
-// all on one side of a `&&`, `||` or `select`. Sides that exclude one another count as one use, and
+// all on one side of a `&&`, `||` or `select`, or use the variable of a let inside it. Sides that exclude one another count as one use, and
 // what is used once is not bound.
 //
 // What is left as it is:
@@ -49,7 +49,7 @@ struct CseBinding {
 //  - Loads are shared as far as no store, instruction or new iteration can change them in between
 //    (effects.h). A load of an allocation is shared only where the program would stop if the element
 //    were never stored.
-//  - What depends on the variable of a let inside an expression. Bounds of thread loops.
+//  - Bounds of thread loops, operands of pragmas, and extents of allocations.
 //
 // Here and not in LLVM or nvcc: they cannot tell that buffers do not overlap, or that an index does
 // not wrap, nor do they share across the launches and tensor instructions that this IR has. It

@@ -12,6 +12,7 @@ namespace polynao {
 using arith::Analyzer;
 using arith::ConstRange;
 using arith::Mode;
+using arith::OperandMode;
 using ir::Buffer;
 using ir::Expr;
 using ir::ExprKind;
@@ -61,7 +62,10 @@ void BufferSet::Add(const BufferSet& other) {
 // ---- buffers ------------------------------------------------------------------------------------
 
 Effects::Effects(const ir::Function& function, const ir::Intrinsics* intrinsics)
-    : intrinsics_(intrinsics), aliases_(function), next_number_(aliases_.group_count()) {
+    : intrinsics_(intrinsics),
+      aliases_(function),
+      next_number_(aliases_.group_count()),
+      no_loads_(&*load_sets_.emplace().first) {
   for (const ir::Param& param : function.params) {
     if (param.buffer) parameters_.insert(param.buffer.node());
   }
@@ -107,21 +111,19 @@ bool IsIntDivision(Expr e) {
 
 bool IsNonZero(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() != 0; }
 
-// The mode in which operand i of `e` is evaluated if `e` is evaluated in `mode`.
-Mode OperandMode(Expr e, size_t i, Mode mode) {
-  if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) return Mode::kIndex;
-  if (e.Is(ExprKind::kSelect) && i == 0) return Mode::kIndex;
-  if (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name())) return Mode::kIndex;
-  return mode;
-}
-
 }  // namespace
 
-Effects::ExprInfo Effects::Compute(Expr e) const {
-  ExprInfo info;
+Effects::ExprInfo Effects::Compute(Expr e) {
+  ExprInfo info{.loads = no_loads_};
+  std::optional<BufferSet> loads;  // if they are those of no operand
   for (size_t i = 0; i < e.operands().size(); ++i) {
-    const ExprInfo& operand = exprs_.at(e.operand(i).node());
-    info.loads.Add(operand.loads);
+    const ExprInfo& operand = exprs_.At(e.operand(i));
+    if (info.loads == no_loads_) {
+      info.loads = operand.loads;
+    } else if (operand.loads != no_loads_ && operand.loads != info.loads) {
+      if (!loads) loads = *info.loads;
+      loads->Add(*operand.loads);
+    }
     info.pure = info.pure && operand.pure;
     info.never_traps_as_index = info.never_traps_as_index && operand.never_traps_as_index;
     info.never_traps_as_data =
@@ -131,7 +133,11 @@ Effects::ExprInfo Effects::Compute(Expr e) const {
   }
   const bool impure =
       e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
-  if (e.Is(ExprKind::kLoad)) info.loads.Add(Number(Buffer(e.buffer())));
+  if (e.Is(ExprKind::kLoad)) {
+    if (!loads) loads = *info.loads;
+    loads->Add(Number(Buffer(e.buffer())));
+  }
+  if (loads) info.loads = &*load_sets_.insert(*std::move(loads)).first;
   if (impure) info.pure = false;
   if (impure || e.Is(ExprKind::kLoad) || (IsIntDivision(e) && !IsNonZero(e.operand(1)))) {
     info.never_traps_as_data = false;
@@ -141,26 +147,23 @@ Effects::ExprInfo Effects::Compute(Expr e) const {
 }
 
 const Effects::ExprInfo& Effects::Info(Expr e) {
-  if (const auto it = exprs_.find(e.node()); it != exprs_.end()) return it->second;
+  if (const ExprInfo* info = exprs_.Find(e)) return *info;
   // Without recursion: expressions of generated programs get deep.
-  std::vector<std::pair<Expr, size_t>> stack = {{e, 0}};
-  while (!stack.empty()) {
-    auto& [top, next] = stack.back();
-    if (next == 0 && exprs_.contains(top.node())) {
-      stack.pop_back();
-    } else if (next < top.operands().size()) {
+  stack_.emplace_back(e, 0);
+  while (!stack_.empty()) {
+    auto& [top, next] = stack_.back();
+    if (next < top.operands().size()) {
       const Expr operand = top.operand(next++);
-      stack.emplace_back(operand, 0);
+      if (!exprs_.Contains(operand)) stack_.emplace_back(operand, 0);
     } else {
-      ExprInfo info = Compute(top);
-      exprs_.emplace(top.node(), std::move(info));
-      stack.pop_back();
+      exprs_.Set(top, Compute(top));
+      stack_.pop_back();
     }
   }
-  return exprs_.at(e.node());
+  return exprs_.At(e);
 }
 
-const BufferSet& Effects::Loads(Expr e) { return Info(e).loads; }
+const BufferSet& Effects::Loads(Expr e) { return *Info(e).loads; }
 
 bool Effects::IsPure(Expr e) { return Info(e).pure; }
 

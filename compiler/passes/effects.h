@@ -6,14 +6,18 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/container/node_hash_map.h"
+#include "absl/container/node_hash_set.h"
 #include "absl/types/span.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/aliases.h"
+#include "compiler/ir/expr_map.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 
@@ -40,6 +44,10 @@ class BufferSet {
     }
   }
   bool operator==(const BufferSet&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const BufferSet& set) {
+    return H::combine(std::move(h), set.everything_, set.words_);
+  }
 
  private:
   static constexpr size_t kWordBits = 64;
@@ -103,13 +111,13 @@ class Effects {
 
  private:
   struct ExprInfo {
-    BufferSet loads;
+    const BufferSet* loads = nullptr;  // one of load_sets_
     bool pure = true;
     bool never_traps_as_data = true;
     bool never_traps_as_index = true;
   };
   const ExprInfo& Info(ir::Expr e);
-  ExprInfo Compute(ir::Expr e) const;
+  ExprInfo Compute(ir::Expr e);
   BufferSet CallAccess(ir::Expr call, bool write) const;
   bool MayTrapBelow(ir::Expr e, arith::Analyzer& facts, arith::Mode mode,
                     absl::flat_hash_set<ir::Expr>& safe);
@@ -121,9 +129,13 @@ class Effects {
   mutable absl::flat_hash_map<const ir::BufferNode*, size_t> numbers_;
   mutable size_t next_number_;
   absl::flat_hash_set<const ir::BufferNode*> parameters_;
-  // Node maps: answers are given out by reference.
-  absl::node_hash_map<const ir::ExprNode*, ExprInfo> exprs_;
-  // Apart, as what is written can be told without a look at expressions.
+  // Most expressions load what others do, too.
+  absl::node_hash_set<BufferSet> load_sets_;
+  const BufferSet* const no_loads_;  // the empty one of them
+  ir::ExprMap<ExprInfo> exprs_;
+  std::vector<std::pair<ir::Expr, size_t>> stack_;  // of Info
+  // Node maps: answers are given out by reference. Apart, as what is written can be told without a
+  // look at expressions.
   absl::node_hash_map<const ir::StmtNode*, BufferSet> reads_;
   absl::node_hash_map<const ir::StmtNode*, BufferSet> writes_;
 };

@@ -4,19 +4,25 @@
 
 namespace polynao {
 
-void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer) {
+std::vector<ir::Expr> ParameterFacts(const ir::Function& function) {
+  std::vector<ir::Expr> facts;
   for (const ir::Param& param : function.params) {
     if (!param.buffer) continue;
     for (ir::Expr extent : param.buffer->extents) {
-      if (!extent.IsConst()) analyzer.Assume(0 <= extent);
+      if (!extent.IsConst()) facts.push_back(0 <= extent);
     }
   }
   if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
     for (const ir::AttributeValue& value : attribute->values) {
       const ir::Expr* condition = std::get_if<ir::Expr>(&value);
-      if (condition != nullptr && condition->type() == ir::Type::kI1) analyzer.Assume(*condition);
+      if (condition != nullptr && condition->type() == ir::Type::kI1) facts.push_back(*condition);
     }
   }
+  return facts;
+}
+
+void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer) {
+  for (ir::Expr fact : ParameterFacts(function)) analyzer.Assume(fact);
 }
 
 }  // namespace polynao

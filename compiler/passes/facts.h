@@ -2,13 +2,18 @@
 #ifndef COMPILER_PASSES_FACTS_H_
 #define COMPILER_PASSES_FACTS_H_
 
+#include <vector>
+
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao {
 
-// Tells `analyzer` that extents of buffer parameters are not negative, and the conditions in the
-// function's `assert` attribute.
+// That extents of buffer parameters are not negative, and the conditions in the function's `assert`
+// attribute.
+std::vector<ir::Expr> ParameterFacts(const ir::Function& function);
+
+// Tells `analyzer` these.
 void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer);
 
 }  // namespace polynao

@@ -38,7 +38,8 @@ class Hoister {
         wants_text_(wants_text),
         effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
         analyzer_(context_) {
-    FindWork(function.body, 0);
+    FindWork(function.body);
+    NotePlaces(function.body, 0);
     AssumeParameters(function, analyzer_);
   }
 
@@ -74,26 +75,20 @@ class Hoister {
       case StmtKind::kStore:
       case StmtKind::kPragma:
       case StmtKind::kEvaluate:
-      case StmtKind::kSeq: {
-        std::vector<Stmt> children;
-        children.reserve(s.children().size());
-        for (Stmt child : s.children()) children.push_back(Walk(child));
-        return context_.Rebuild(s, s.operands(), children);
-      }
+      case StmtKind::kSeq:
+        return ir::MapChildren(s, [&](Stmt child) { return Walk(child); });
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
 
  private:
-  // Fills work_ with the statements that have a loop with an if in it, and places_, for what stands
-  // in `depth` loops. Returns whether there is an if in `s`.
-  bool FindWork(Stmt s, int depth) {
-    if (s.Is(StmtKind::kFor)) ++depth;
-    if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) places_[s.var()] = depth;
+  // Fills work_ with the statements that have a loop with an if in it. Returns whether there is an if
+  // in `s`.
+  bool FindWork(Stmt s) {
     bool has_if = s.Is(StmtKind::kIf);
     bool has_work = false;
     for (Stmt child : s.children()) {
-      has_if = FindWork(child, depth) || has_if;
+      has_if = FindWork(child) || has_if;
       has_work = has_work || work_.contains(child);
     }
     if (has_work || (has_if && s.Is(StmtKind::kFor))) work_.insert(s);
@@ -115,13 +110,11 @@ class Hoister {
         if (stats_.nodes_copied + growth > options_.max_growth || HasCall(loop)) continue;
         stats_.nodes_copied += growth;
         without = ir::CloneWithFreshBindings(without);
-        BindPlaces(without, depth_);
+        NotePlaces(without, depth_);
       }
       if (wants_text_) {
-        const std::string text =
-            ir::Print(context_.Rebuild(loop, loop.operands(), {context_.Nop()}));
         stats_.hoisted.push_back(
-            StrCat(ir::Print(invariant), "  out of  ", text.substr(0, text.find('\n'))));
+            StrCat(ir::Print(invariant), "  out of  ", ir::PrintFirstLine(loop)));
       }
       const Stmt with = With(loop, invariant, true);
       return context_.If(invariant, Again(with, invariant, true), Again(without, invariant, false));
@@ -201,11 +194,12 @@ class Hoister {
 
   // The loop where the part `invariant` of its ifs' conditions is `truth`; nothing if nothing is left.
   Stmt With(Stmt loop, Expr invariant, bool truth) {
-    const Stmt body = Decided(loop.body(), loop, invariant, truth);
+    const Stmt body = Decided(loop.body(), invariant, truth);
     return body.IsEmpty() ? body : context_.Rebuild(loop, loop.operands(), {body});
   }
 
-  Stmt Decided(Stmt s, Stmt loop, Expr invariant, bool truth) {
+  // `s`, in which the part `invariant` of the conditions of ifs is `truth`.
+  Stmt Decided(Stmt s, Expr invariant, bool truth) {
     if (s.Is(StmtKind::kIf)) {
       std::vector<Expr> known, list, rest;
       Conjuncts(invariant, known);
@@ -224,26 +218,20 @@ class Hoister {
       return context_.If(Conjunction(rest), s.then_case(), s.else_case());
     }
     if (!IsTransparent(s)) return s;
-    std::vector<Stmt> children;
-    for (Stmt child : s.children()) children.push_back(Decided(child, loop, invariant, truth));
-    if (s.Is(StmtKind::kSeq)) return context_.Seq(children);
-    return children[0].IsEmpty() ? children[0] : context_.Rebuild(s, s.operands(), children);
+    const Stmt result =
+        ir::MapChildren(s, [&](Stmt child) { return Decided(child, invariant, truth); });
+    return !s.Is(StmtKind::kSeq) && result.body().IsEmpty() ? result.body() : result;
   }
 
-  static bool HasCall(Stmt s) {
-    bool found = false;
-    ir::ForEachStmt(s, [&](Stmt x) {
-      found = found || x.Is(StmtKind::kEvaluate);
-      return !found;
-    });
-    return found;
+  static bool HasCall(Stmt root) {
+    return ir::AnyStmt(root, [](Stmt s) { return s.Is(StmtKind::kEvaluate); });
   }
 
-  // Notes the places of the variables of a copy.
-  void BindPlaces(Stmt s, int depth) {
+  // Fills places_ for what `s`, which stands in `depth` loops, binds.
+  void NotePlaces(Stmt s, int depth) {
     if (s.Is(StmtKind::kFor)) ++depth;
     if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) places_[s.var()] = depth;
-    for (Stmt child : s.children()) BindPlaces(child, depth);
+    for (Stmt child : s.children()) NotePlaces(child, depth);
   }
 
   ir::Context& context_;

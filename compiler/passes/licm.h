@@ -27,7 +27,9 @@ struct LicmOptions {
   // Loops of at most so many iterations, and `unroll` loops of constant extent, are unrolled by the
   // compiler behind us, which then sees what their iterations share: there everything costs 0.
   int unrolled_extent = 4;
-  // So many moved values at most are alive in one loop: more would live in memory.
+  // So many moved values at most are alive in one loop: more would live in memory. Where more could
+  // move, those stay behind that spare least: cost times evaluations in an iteration of the loop,
+  // where a loop inside of unknown extent counts for 8 iterations. Of equal ones the later ones.
   int max_live = 24;
   // Whether values may leave a thread loop that stands in another one. None leaves the outermost.
   bool leave_inner_threads = false;

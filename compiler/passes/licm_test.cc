@@ -194,6 +194,21 @@ TEST(LicmTest, CostAndThreshold) {
          "let inv = n / 1000 for (i, 0, 9) { for (j, 0, 9) { C[j] = (inv + i) * j } }", options);
 }
 
+TEST(LicmTest, CostsOfTargets) {
+  const auto after = [](const std::string& target_name) {
+    const Target target{.name = target_name};
+    return RunPass(
+        Text("for (i, 0, 9) { for (j, 0, 9) { C[i + n + j] = 1 } }"),
+        [&](ir::Function& f) { return Licm(f, target, LicmOptionsFor(target)); }, TestTarget());
+  };
+  // One addition pays on a CPU, where registers are another compiler's, not on a GPU.
+  for (const char* eager : {"cpu", "c", "diannao"}) {
+    EXPECT_EQ(after(eager), Printed("for (i, 0, 9) { let inv = i + n for (j, 0, 9) {"
+                                    " C[inv + j] = 1 } }"));
+  }
+  EXPECT_EQ(after("cuda"), Printed("for (i, 0, 9) { for (j, 0, 9) { C[i + n + j] = 1 } }"));
+}
+
 TEST(LicmTest, LoopsThatAreUnrolled) {
   const LicmOptions options = {.threshold = 1, .unrolled_extent = 4};
   ExpectStays("for (i, 0, 9) { for (j, 0, 4) { C[j] = i * 3 } }", options);
@@ -213,6 +228,32 @@ TEST(LicmTest, LiveValues) {
       [&](ir::Function& f) { return Licm(f, TestTarget(), options); }, TestTarget());
   EXPECT_EQ(once, Printed("let inv = n * 3 let inv_1 = n * 4"
                           " for (i, 0, 9) { C[i] = inv C[i + 9] = inv_1 C[i + 18] = n * 5 }"));
+}
+
+// Where there is no room for all, those go that spare most.
+TEST(LicmTest, LiveValuesThatSpareMost) {
+  const auto after = [](const std::string& body, int max_live) {
+    const LicmOptions options = {.threshold = 1, .unrolled_extent = 1, .max_live = max_live};
+    return RunPass(
+        Text(body), [&](ir::Function& f) { return Licm(f, TestTarget(), options); }, TestTarget());
+  };
+  // By cost: a product 2, an intrinsic 10.
+  EXPECT_EQ(after("for (i, 0, 9) { C[i] = n * 3 B[i] = exp(f32(m)) C[i + 9] = n * 5 }", 1),
+            Printed("let inv = exp(f32(m)) for (i, 0, 9) { C[i] = n * 3 B[i] = inv"
+                    " C[i + 9] = n * 5 }"));
+  // By uses: 2 each, but n * 5 twice. One of them in the branch that is taken or not, as it may be.
+  EXPECT_EQ(after("for (i, 0, 9) { C[i] = n * 3 C[i + 9] = n * 5 C[i + 18] = n * 5 + i }", 1),
+            Printed("let inv = n * 5 for (i, 0, 9) { C[i] = n * 3 C[i + 9] = inv"
+                    " C[i + 18] = inv + i }"));
+  // By loops inside: of the sum over i there are 9, of the one over n as many as of 8.
+  EXPECT_EQ(after("for (i, 0, 9) { C[i] = m * n - 7 for (j, 0, n) { C[j] = n * 5 } }", 1),
+            Printed("let inv = n * 5 for (i, 0, 9) { C[i] = m * n - 7 for (j, 0, n) { C[j] = inv }"
+                    " }"));
+  // What stays is no second candidate by its parts: there is room for two.
+  EXPECT_EQ(after("for (i, 0, 9) { C[i] = n * 3 C[i + 9] = n * 5 C[i + 18] = n * m * (n - 2) }", 2),
+            Printed("let inv = n * 3 let inv_1 = n * m * (n - 2) for (i, 0, 9) { C[i] = inv"
+                    " C[i + 9] = n * 5 C[i + 18] = inv_1 }"));
+  EXPECT_EQ(after("for (i, 0, 9) { C[i] = n * 3 }", 0), Printed("for (i, 0, 9) { C[i] = n * 3 }"));
 }
 
 TEST(LicmTest, NothingLeavesThreads) {

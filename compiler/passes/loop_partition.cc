@@ -1,11 +1,11 @@
 #include "compiler/passes/loop_partition.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
-#include <variant>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -13,6 +13,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/facts.h"
 
 namespace polynao {
 
@@ -195,18 +196,7 @@ class Partitioner {
         analyzer_(context_),
         sets_({.max_intervals = options.max_pieces}) {
     // What holds throughout.
-    for (const ir::Param& param : function.params) {
-      if (!param.buffer) continue;
-      for (Expr extent : param.buffer->extents) {
-        if (!extent.IsConst()) Assume(0 <= extent, true);
-      }
-    }
-    if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-      for (const ir::AttributeValue& value : attribute->values) {
-        const Expr* condition = std::get_if<Expr>(&value);
-        if (condition != nullptr && condition->type() == ir::Type::kI1) Assume(*condition, true);
-      }
-    }
+    for (Expr fact : ParameterFacts(function)) Assume(fact, true);
   }
 
   // PartitionBranchLoop of Algorithm 2.
@@ -1075,8 +1065,25 @@ class Partitioner {
 
   // `condition` where all of `facts` hold.
   Solution SolveUnder(const std::vector<Expr>& facts, Expr condition, Var var, Interval range) {
-    Solution solution = Intervalwise(condition, var, range);
     const std::vector<Expr> relevant = RelevantFacts(facts, condition, var);
+    // What repeats more often than there may be pieces is constant or makes too many cuts: one period
+    // tells, and is a smaller question.
+    const int64_t period = PeriodOf(condition, var);
+    const bool repeats = period > 0 && (range.last - range.first) / period >= options_.max_pieces &&
+                         std::none_of(relevant.begin(), relevant.end(),
+                                      [&](Expr fact) { return DependsOn(fact, var); });
+    if (!repeats) return SolveIn(relevant, condition, var, range);
+    const Interval once = {range.first, range.first + period - 1};
+    const Solution solution = SolveIn(relevant, condition, var, once);
+    const bool always = Complement(solution.always, once).empty();
+    const bool never = Complement(solution.never, once).empty();
+    return {.always = always ? Intervals{range} : Intervals{},
+            .never = never ? Intervals{range} : Intervals{}};
+  }
+
+  // `relevant`: facts that tell something about `condition`.
+  Solution SolveIn(const std::vector<Expr>& relevant, Expr condition, Var var, Interval range) {
+    Solution solution = Intervalwise(condition, var, range);
     for (Expr fact : relevant) {
       const absl::flat_hash_set<Var> used = ir::FreeVars(fact);
       if (used.size() == 1 && used.contains(var)) {
@@ -1091,6 +1098,72 @@ class Partitioner {
     const Intervals rest = Complement(Union(solution.always, solution.never), range);
     if (!solution.exact && !rest.empty()) Exactly(condition, relevant, var, range, solution);
     return solution;
+  }
+
+  // A number after which the truth of `condition` repeats as `var` grows, whatever the other variables
+  // are; 0 if none is found: 8 for `var % 8 * 16 + j < 120`, 24 for `var / 8 % 3 == 1`.
+  int64_t PeriodOf(Expr condition, Var var) const {
+    constexpr int64_t kTooLong = int64_t{1} << 30;
+    for (Var inner : triangular_) {
+      if (ir::UsesVar(condition, inner)) return 0;
+    }
+    // A multiple of the period, if there is one: of each part the product of the divisors around
+    // another, of several parts what all of them divide.
+    absl::flat_hash_map<Expr, int64_t> steps;
+    ir::ForEachExpr(condition, [&](Expr e) {
+      int64_t step = 1;
+      for (Expr operand : e.operands())
+        step = std::min(kTooLong, std::lcm(step, steps.at(operand)));
+      if (HasConstantDivisor(e) && ir::UsesVar(e.operand(0), var)) {
+        step = std::min(kTooLong, step) * std::min(kTooLong, e.operand(1).int_value());
+      }
+      steps[e] = std::min(kTooLong, step);
+    });
+    const int64_t period = steps.at(condition);
+    if (period >= kTooLong) return 0;
+    // By how much each part grows whenever `var` grows by that, if it is always the same.
+    absl::flat_hash_map<Expr, std::optional<int64_t>> growth;
+    ir::ForEachExpr(condition, [&](Expr e) {
+      growth[e] =
+          e == var ? period : GrowthOver(e, [&](size_t i) { return growth.at(e.operand(i)); });
+    });
+    return growth.at(condition) == 0 ? period : 0;
+  }
+
+  static bool HasConstantDivisor(Expr e) {
+    return (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type()) &&
+           e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() > 0;
+  }
+
+  // The growth of `e`, whose operand i grows by `operand(i)`.
+  template <typename Operand>
+  static std::optional<int64_t> GrowthOver(Expr e, const Operand& operand) {
+    bool constant = true;
+    for (size_t i = 0; i < e.operands().size(); ++i) constant = constant && operand(i) == 0;
+    if (constant) return 0;
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      if (!operand(i)) return std::nullopt;
+    }
+    // Narrower types may wrap in between.
+    if (e.type() != ir::Type::kI32 && e.type() != ir::Type::kI64) return std::nullopt;
+    int64_t growth = 0;
+    bool overflow = true;
+    if (e.Is(ExprKind::kAdd)) {
+      overflow = __builtin_add_overflow(*operand(0), *operand(1), &growth);
+    } else if (e.Is(ExprKind::kSub)) {
+      overflow = __builtin_sub_overflow(*operand(0), *operand(1), &growth);
+    } else if (e.Is(ExprKind::kMul)) {
+      for (const size_t i : {0, 1}) {
+        const Expr factor = e.operand(i);
+        if (!factor.Is(ExprKind::kIntImm)) continue;
+        overflow = __builtin_mul_overflow(*operand(1 - i), factor.int_value(), &growth);
+      }
+    } else if (HasConstantDivisor(e)) {
+      const int64_t divisor = e.operand(1).int_value();
+      overflow = *operand(0) % divisor != 0;
+      growth = e.Is(ExprKind::kDiv) ? *operand(0) / divisor : 0;
+    }
+    return overflow ? std::nullopt : std::optional(growth);
   }
 
   // The facts about variables that `condition` uses, or that such a fact connects with them: at most
@@ -1206,7 +1279,9 @@ class Partitioner {
     solution.exact = true;
     for (const arith::LinearForm::Term& term : form.terms()) {
       if (term.atom == var) continue;
-      if (!term.atom.Is(ExprKind::kVar) || !HasConstantBounds(term.atom)) solution.exact = false;
+      const bool is_tight =
+          term.atom.Is(ExprKind::kVar) ? HasConstantBounds(term.atom) : IsRemainder(form, term);
+      if (!is_tight) solution.exact = false;
       // `var` in another atom: that one's range covers all values of `var`.
       if (!term.atom.Is(ExprKind::kVar) && ir::UsesVar(term.atom, var)) solution.exact = false;
     }
@@ -1219,6 +1294,25 @@ class Partitioner {
     // Not (coefficient * var + min < 0): -coefficient * var - min - 1 < 0.
     solution.never = HalfLine(-coefficient, -rest.min - 1, range);
     return solution;
+  }
+
+  // Whether `term` and that of a variable are together a multiple of `x % m`, written as x - m * (x / m),
+  // which takes all values from 0 to m - 1, and nothing else in `form` depends on x.
+  bool IsRemainder(const arith::LinearForm& form, const arith::LinearForm::Term& term) {
+    if (!term.atom.Is(ExprKind::kDiv) || !HasConstantDivisor(term.atom)) return false;
+    const Expr x = term.atom.operand(0);
+    const int64_t m = term.atom.operand(1).int_value();
+    int64_t of_quotient = 0;
+    if (!x.Is(ExprKind::kVar) || !HasConstantBounds(x) ||
+        __builtin_mul_overflow(form.CoefficientOf(x), -m, &of_quotient) ||
+        of_quotient != term.coefficient) {
+      return false;
+    }
+    const ConstRange range = analyzer_.Range(x);
+    return range.IsBounded() && range.max - range.min >= m - 1 &&
+           std::none_of(form.terms().begin(), form.terms().end(), [&](const auto& other) {
+             return other.atom != x && other.atom != term.atom && ir::UsesVar(other.atom, x);
+           });
   }
 
   // The x in `range` with coefficient * x + constant < 0.

@@ -307,6 +307,48 @@ TEST(LoopPartitionTest, LimitOfPiecesLeavesGuardsInPlace) {
   EXPECT_EQ(Partitioned(kParams, body, false, {.max_pieces = 1}).text, Printed(kParams, body));
 }
 
+// A remainder that takes all of its values has the range of a variable: nothing to ask isl for.
+TEST(LoopPartitionTest, RemaindersOfOtherLoops) {
+  const auto questions = [](const std::string& guard) {
+    const Result result = Partitioned(
+        kParams, StrCat("for (i, 0, 60) { for (j, 0, 16) { if (", guard, ") { B[j] = 1.0 } } }"));
+    EXPECT_THAT(result.stats.ToString(), HasSubstr("j in [0, 15]: ")) << guard;
+    return result.stats.isl_questions;
+  };
+  const int64_t of_i = 1;  // of one period
+  EXPECT_EQ(questions("i % 3 * 16 + j < 40"), of_i);
+  EXPECT_EQ(questions("50 <= i % 3 * 16 + j * 2"), of_i);
+  // Not independent of each other, or not all values: 45 <= i.
+  EXPECT_EQ(questions("i % 3 * 16 + i % 2 + j < 40"), of_i + 1);
+  EXPECT_EQ(questions("(i + 1) / 2 % 3 * 16 + j < 40"), of_i + 1);
+}
+
+// Of what repeats too often not even the first values get a piece.
+TEST(LoopPartitionTest, RepeatingGuards) {
+  const auto nest = [](const std::string& guard, const std::string& extent = "16") {
+    return StrCat("for (i, 0, 60) { for (j, 0, ", extent, ") { if (", guard,
+                  ") { B[j] = 1.0 } } }");
+  };
+  for (const std::string guard :
+       {"i % 3 * 16 + j < 40", "j + i * 16 - i / 3 * 48 < 40", "i / 2 % 2 < j && j < 9",
+        "min(i % 3, j) < 2", "1 <= i % 3 && i % 3 * 16 + j < 40"}) {
+    const Result result = Partitioned(kParams, nest(guard));
+    EXPECT_THAT(result.text, HasSubstr("for (i, 0, 60) {")) << guard;
+    EXPECT_THAT(result.stats.ToString(), Not(HasSubstr("i in"))) << guard;
+  }
+  // Constant in one period: in all of them.
+  EXPECT_EQ(Partitioned(kParams, nest("i / 2 % 3 < 3 || j == 20")).text,
+            Printed(kParams, "for (i, 0, 60) { for (j, 0, 16) { B[j] = 1.0 } }"));
+  // Few enough periods; a loop inside, or a fact, that does not repeat.
+  for (const std::string& nest_of_pieces :
+       {std::string("for (i, 0, 9) { for (j, 0, 16) { if (i % 3 * 16 + j < 40) { B[j] = 1.0 } } }"),
+        nest("i % 2 * 64 + j < 30", "i + 1"),
+        nest("i < 7) { if (i % 3 * 16 + j < 40").append("}")}) {
+    const Result result = Partitioned(kParams, nest_of_pieces);
+    EXPECT_THAT(result.stats.ToString(), HasSubstr("i in")) << nest_of_pieces;
+  }
+}
+
 TEST(LoopPartitionTest, OnlyInPragmas) {
   const std::string body =
       "for (i, 0, 8) { if (i < 5) { B[i] = 1.0 } }"

@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/expr_map.h"
+#include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
 
@@ -26,6 +27,7 @@ namespace {
 using arith::Analyzer;
 using arith::ConstRange;
 using arith::Mode;
+using arith::OperandMode;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
@@ -61,7 +63,7 @@ class Normalizer {
       case StmtKind::kFor: {
         const Expr min = Normal(s.min(), Mode::kIndex);
         const Expr extent = Normal(s.extent(), Mode::kIndex);
-        ranks_[s.var()] = ++depth_;
+        ranks_.Set(s.var(), ++depth_);
         const Stmt body = InScope([&] { analyzer_.BindLoop(s.var(), min, extent); }, s.body());
         --depth_;
         return context_.Rebuild(s, {min, extent}, {body});
@@ -70,7 +72,7 @@ class Normalizer {
         return If(s);
       case StmtKind::kLet: {
         const Expr value = Normal(s.value(), Mode::kData);
-        ranks_[s.var()] = Rank(value);
+        ranks_.Set(s.var(), Rank(value));
         const Stmt body =
             InScope([&] { analyzer_.BindLet(s.var(), value, Mode::kData); }, s.body());
         return context_.Rebuild(s, {value}, {body});
@@ -105,12 +107,17 @@ class Normalizer {
     {
       Analyzer::Scope scope(analyzer_);
       assume();
-      // What was proven elsewhere need not hold here, and the other way round.
-      done_.clear();
+      Forget();
       result = Walk(body);
     }
-    done_.clear();
+    Forget();
     return result;
+  }
+
+  // What was proven elsewhere need not hold here, and the other way round.
+  void Forget() {
+    done_as_index_.Clear();
+    done_as_data_.Clear();
   }
 
   Stmt If(Stmt s) {
@@ -128,16 +135,14 @@ class Normalizer {
   }
 
   Stmt Seq(Stmt s) {
-    std::vector<Stmt> children;
-    children.reserve(s.children().size());
-    for (Stmt child : s.children()) children.push_back(Walk(child));
-    const size_t before = children.size();
-    children = Join(std::move(children));
-    return children.size() == before ? context_.Rebuild(s, {}, children) : context_.Seq(children);
+    const Stmt walked = ir::MapChildren(s, [&](Stmt child) { return Walk(child); });
+    if (!walked.Is(StmtKind::kSeq)) return walked;
+    const std::vector<Stmt> joined = Join(walked.children());
+    return joined.size() == walked.children().size() ? walked : context_.Seq(joined);
   }
 
   // Neighbours among `children` with the same condition become one if.
-  std::vector<Stmt> Join(std::vector<Stmt> children) {
+  std::vector<Stmt> Join(absl::Span<const Stmt> children) {
     std::vector<Stmt> joined;
     for (size_t begin = 0, end; begin < children.size(); begin = end) {
       end = begin + 1;
@@ -152,9 +157,8 @@ class Normalizer {
         Append(children[i].else_case(), else_cases);
       }
       stats_.joined_ifs += static_cast<int>(end - begin) - 1;
-      joined.push_back(context_.If(children[begin].cond(),
-                                   context_.Seq(Join(std::move(then_cases))),
-                                   context_.Seq(Join(std::move(else_cases)))));
+      joined.push_back(context_.If(children[begin].cond(), context_.Seq(Join(then_cases)),
+                                   context_.Seq(Join(else_cases))));
     }
     return joined;
   }
@@ -176,23 +180,21 @@ class Normalizer {
 
   int Rank(Expr e) {
     if (e.IsConst()) return 0;
-    if (auto it = ranks_.find(e); it != ranks_.end()) return it->second;
+    if (const int* rank = ranks_.Find(e)) return *rank;
     int rank = 0;
-    if (e.Is(ExprKind::kLet)) ranks_[e.var()] = Rank(e.operand(0));
+    if (e.Is(ExprKind::kLet)) ranks_.Set(e.var(), Rank(e.operand(0)));
     if (e.Is(ExprKind::kLoad) && effects_.Contains(written_, ir::Buffer(e.buffer()))) {
       rank = kMemoryRank;
     }
     for (Expr operand : e.operands()) rank = std::max(rank, Rank(operand));
-    return ranks_[e] = rank;
+    return ranks_.Set(e, rank);
   }
 
   Expr Normal(Expr e, Mode mode) {
     if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
-    const std::pair<Expr, Mode> key(e, mode);
-    if (auto it = done_.find(key); it != done_.end()) return it->second;
-    const Expr result = NormalNew(e, mode);
-    done_[key] = result;
-    return result;
+    ir::ExprMap<Expr>& done = mode == Mode::kIndex ? done_as_index_ : done_as_data_;
+    if (const Expr* known = done.Find(e)) return *known;
+    return done.Set(e, NormalNew(e, mode));
   }
 
   Expr NormalNew(Expr e, Mode mode) {
@@ -208,17 +210,10 @@ class Normalizer {
   Expr NormalOperands(Expr e, Mode mode) {
     std::vector<Expr> operands;
     operands.reserve(e.operands().size());
-    for (Expr operand : e.operands()) {
-      operands.push_back(Normal(operand, OperandMode(e, mode)));
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      operands.push_back(Normal(e.operand(i), OperandMode(e, i, mode)));
     }
     return context_.Rebuild(e, operands);
-  }
-
-  // The mode in which operands of `e`, which is no select, stand.
-  static Mode OperandMode(Expr e, Mode mode) {
-    const bool is_index = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress) ||
-                          (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
-    return is_index ? Mode::kIndex : mode;
   }
 
   // A select and those in its branches that have a result in common.
@@ -431,9 +426,10 @@ class Normalizer {
   Analyzer analyzer_;
   const BufferSet written_;
   int depth_ = 0;
-  absl::flat_hash_map<Expr, int> ranks_;
+  ir::ExprMap<int> ranks_;
   // Normal forms, which hold as long as the facts do.
-  absl::flat_hash_map<std::pair<Expr, Mode>, Expr> done_;
+  ir::ExprMap<Expr> done_as_index_;
+  ir::ExprMap<Expr> done_as_data_;
 };
 
 }  // namespace

@@ -30,6 +30,11 @@ std::string RunPass(std::string_view text, const PassFunction& pass, const Targe
 // The message of the error that the pass must end with.
 std::string PassError(std::string_view text, const PassFunction& pass);
 
+// What `print` writes to stdout. Checks that two new processes write the same, whatever addresses
+// they get. They run the current test up to this call, which `print` is then called by instead of by
+// this process.
+std::string TextOfEveryProcess(void (*print)());
+
 }  // namespace polynao
 
 #endif  // COMPILER_PASSES_PASS_TEST_UTIL_H_

@@ -182,7 +182,7 @@ const std::vector<PassInfo>& AllPasses() {
       {"normalize", "orders operands by the depth of their loops; joins conditions and branches",
        "float=0", RunNormalize},
       {"licm", "evaluates in front of loops what does not vary in them",
-       "k=2 max_live=24 unrolled=4 (of cpu)", RunLicm},
+       "k=1 max_live=24 unrolled=4 (of cpu)", RunLicm},
       {"hoist_if", "moves branches that do not vary in a loop out of it", "max_growth=256",
        RunHoistIf},
       {"cse", "binds what is evaluated more than once", "semantic=0", RunCse},

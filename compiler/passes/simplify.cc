@@ -126,7 +126,9 @@ class Simplifier {
          value.operand(0).Is(ExprKind::kVar) && value.operand(1).IsConst());
     if (is_short && !SizesMemory(var, body)) {
       replaced_[var] = value;
-      return Run(body);
+      const Stmt result = Run(body);
+      replaced_.erase(var);  // what is left is copied with each expression
+      return result;
     }
     Stmt simple;
     {

@@ -52,11 +52,6 @@ bool LoadsStored(Stmt store) {
   return loads;
 }
 
-std::string FirstLine(Stmt s) {
-  const std::string text = ir::Print(s);
-  return text.substr(0, text.find('\n'));
-}
-
 // Why `leaf` is no body of a nest.
 std::string WhyNoNest(Stmt leaf) {
   Stmt guard;
@@ -67,7 +62,7 @@ std::string WhyNoNest(Stmt leaf) {
     return true;
   });
   if (!thread.empty()) return StrCat("the thread loop '", thread, "' stands inside");
-  if (guard) return StrCat("a guard stands inside: ", FirstLine(guard));
+  if (guard) return StrCat("a guard stands inside: ", ir::PrintFirstLine(guard));
   return "the body is neither one store nor a constant stored and then updated";
 }
 

@@ -63,11 +63,6 @@ std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set) {
   return candidates;
 }
 
-std::string FirstLine(Stmt s) {
-  const std::string text = ir::Print(s);
-  return text.substr(0, text.find('\n'));
-}
-
 // A stride or a count for people: numbers without their type.
 std::string Number(Expr e) {
   return e.Is(ExprKind::kIntImm) ? StrCat(e.int_value()) : ir::Print(e);
@@ -356,7 +351,7 @@ class Tensorizer {
     }
     ++matches_;
     if (decisions_ != nullptr) {
-      decisions_->push_back({.nest = FirstLine(s),
+      decisions_->push_back({.nest = ir::PrintFirstLine(s),
                              .instruction = best->pattern->instruction->mnemonic,
                              .reason = "",
                              .explanation = ""});
@@ -375,8 +370,10 @@ class Tensorizer {
   }
 
   void Report(Stmt s, std::string_view family, std::string_view reason) {
-    TensorizeDecision decision{
-        .nest = FirstLine(s), .instruction = "", .reason = std::string(reason), .explanation = ""};
+    TensorizeDecision decision{.nest = ir::PrintFirstLine(s),
+                               .instruction = "",
+                               .reason = std::string(reason),
+                               .explanation = ""};
     StrAppend(&decision.explanation, decision.nest, "  (marked \"", family,
               "\") is no instruction\n");
     if (closest_.progress < 0) {
@@ -571,8 +568,8 @@ class Tensorizer {
         closest_ = {.progress = kLoops + Assigned(a, j),
                     .mnemonic = a.pattern.instruction->mnemonic,
                     .why = StrCat("the loop '", loop.var().name(), "' has no counterpart"),
-                    .program = FirstLine(loop),
-                    .pattern = FirstLine(a.pattern.meaning.body)};
+                    .program = ir::PrintFirstLine(loop),
+                    .pattern = ir::PrintFirstLine(a.pattern.meaning.body)};
       }
       return false;
     }
@@ -622,12 +619,13 @@ class Tensorizer {
     const auto differ = [&](const auto& make_why) {
       const int progress = kLoops + Assigned(a, j - 1);
       if (!Closer(progress)) return false;
-      closest_ = {.progress = progress,
-                  .mnemonic = a.pattern.instruction->mnemonic,
-                  .why = make_why(),
-                  .program = begin < end ? FirstLine(a.nest.loops[end - 1].loop) : "no loop",
-                  .pattern = StrCat("for (", a.pattern.vars[j].name(), ": i64, 0, ",
-                                    Number(a.pattern.extents[j]), ")")};
+      closest_ = {
+          .progress = progress,
+          .mnemonic = a.pattern.instruction->mnemonic,
+          .why = make_why(),
+          .program = begin < end ? ir::PrintFirstLine(a.nest.loops[end - 1].loop) : "no loop",
+          .pattern = StrCat("for (", a.pattern.vars[j].name(), ": i64, 0, ",
+                            Number(a.pattern.extents[j]), ")")};
       return false;
     };
     const Expr extent = Extent(a, j);

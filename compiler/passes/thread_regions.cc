@@ -134,7 +134,8 @@ class Distributor {
     if (!HasThreadLoop(inner)) return s;
     for (Stmt loop : nest.loops) {
       if (!loop.min().IsInt(0)) {
-        return InvalidInput(Place(nest), "expected a loop from 0, found '", FirstLine(loop), "'");
+        return InvalidInput(Place(nest), "expected a loop from 0, found '",
+                            ir::PrintFirstLine(loop), "'");
       }
       RETURN_IF_ERROR(CheckUniform(nest, loop.extent(), "the extent of", loop));
     }
@@ -146,11 +147,6 @@ class Distributor {
   }
 
   static std::string Place(const Nest& nest) { return StrCat("threads (", nest.names, "): "); }
-
-  static std::string FirstLine(Stmt s) {
-    std::string text = ir::Print(s);
-    return text.substr(0, text.find('\n'));
-  }
 
   // What in `e` differs between threads or during their run; empty if nothing does.
   static std::string WhyNotUniform(const Nest& nest, Expr e) {
@@ -168,7 +164,7 @@ class Distributor {
   static absl::Status CheckUniform(const Nest& nest, Expr e, std::string_view what, Stmt around) {
     const std::string why = WhyNotUniform(nest, e);
     if (why.empty()) return absl::OkStatus();
-    return InvalidInput(Place(nest), what, " '", FirstLine(around),
+    return InvalidInput(Place(nest), what, " '", ir::PrintFirstLine(around),
                         "', which has loops over threads inside: expected one value for all "
                         "threads, found '",
                         ir::Print(e), "', which depends on ", why);
@@ -285,7 +281,7 @@ class Distributor {
       return !wrong;
     });
     if (wrong) {
-      return InvalidInput(Place(nest), "'", FirstLine(wrong),
+      return InvalidInput(Place(nest), "'", ir::PrintFirstLine(wrong),
                           "': each thread stores to its own copy of what is to be shared; expected "
                           "a loop over threads around it, with the numbers that it uses");
     }
@@ -330,7 +326,7 @@ class Distributor {
       }
     });
     if (!why.empty()) {
-      return InvalidInput(Place(nest), "'", FirstLine(s),
+      return InvalidInput(Place(nest), "'", ir::PrintFirstLine(s),
                           "': expected what all threads can do together, but ", why);
     }
     return Chain(s);

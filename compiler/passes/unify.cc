@@ -18,6 +18,7 @@ using arith::Analyzer;
 using arith::ConstRange;
 using arith::LinearForm;
 using arith::Mode;
+using arith::OperandMode;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
@@ -46,14 +47,6 @@ bool IsCommutative(Expr e) {
     default:
       return false;
   }
-}
-
-// The mode of operand i of `e`, which is evaluated in `mode`.
-Mode OperandMode(Expr e, size_t i, Mode mode) {
-  const bool decides = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress) ||
-                       (e.Is(ExprKind::kSelect) && i == 0) ||
-                       (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
-  return decides ? Mode::kIndex : mode;
 }
 
 // Expressions known to be equal.
