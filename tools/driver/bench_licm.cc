@@ -10,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -30,6 +29,7 @@
 #include "compiler/target/target.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
+#include "tools/driver/name_filter.h"
 
 namespace polynao::driver {
 namespace {
@@ -69,21 +69,6 @@ bool IsMeasured(const std::string& pass) {
          std::end(benchmarks::kLicmPasses);
 }
 
-void AddCounts(ir::Counts& sum, const ir::Counts& more) {
-  sum.loads += more.loads;
-  sum.stores += more.stores;
-  sum.int_add += more.int_add;
-  sum.int_mul += more.int_mul;
-  sum.int_div += more.int_div;
-  sum.int_compare += more.int_compare;
-  sum.logic += more.logic;
-  sum.float_ops += more.float_ops;
-  sum.casts += more.casts;
-  sum.branches += more.branches;
-  sum.iterations += more.iterations;
-  sum.instructions += more.instructions;
-}
-
 absl::StatusOr<std::string> MachineCode(const ir::Function& function) {
   return codegen::EmitLlvm({function.context, {function}}, codegen::LlvmOutput::kAssembly,
                            JitOptions());
@@ -110,7 +95,7 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   const size_t before = static_cast<size_t>(first - pipeline.begin());
   RETURN_IF_ERROR(RunPasses(pair.baseline, passes.subspan(0, before), target, {.verify = false}));
   row.nodes += static_cast<int64_t>(ir::NodeCount(pair.baseline.body));
-  // The passes take the shortest of a few times, as whatever else the machine does adds to them.
+  // A pass takes the shortest of a few times, as whatever else the machine does adds to them.
   std::vector<double> shortest(std::size(benchmarks::kLicmPasses), 0);
   for (int run = 0; run < kPassRuns; ++run) {
     pair.optimized = ir::CloneInto(pair.baseline, std::make_shared<ir::Context>());
@@ -131,7 +116,7 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   for (const bool with : {false, true}) {
     ASSIGN_OR_RETURN(const ir::StaticCounts counts,
                      ir::CountStatically(with ? pair.optimized : pair.baseline));
-    AddCounts(with ? row.optimized_counts : row.baseline_counts, counts.counts);
+    Add(with ? row.optimized_counts : row.baseline_counts, counts.counts);
     row.exact_counts = row.exact_counts && counts.exact;
   }
   const std::vector<kernels::TensorSpec> tensors = op->tensors(c);
@@ -309,14 +294,7 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   if (settings.jobs < 1) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
-  std::regex pattern;
-  try {
-    pattern = std::regex(settings.filter);
-  } catch (const std::regex_error& error) {
-    return InvalidInput("--filter='", settings.filter,
-                        "': expected a text or a regular expression, found one that is malformed (",
-                        error.what(), ")");
-  }
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
   if (settings.target != "cpu" && settings.target != "cuda") {
     return InvalidInput("--target: expected cpu or cuda, found '", settings.target, "'");
   }
@@ -328,10 +306,7 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
     row.id = c.id;
     row.shape = kernels::ShapesText(c.functions[0]);
     row.functions = static_cast<int>(c.functions.size());
-    const std::string name = row.Name();
-    if (name.find(settings.filter) == std::string::npos && !std::regex_search(name, pattern)) {
-      continue;
-    }
+    if (!filter.Passes(row.Name())) continue;
     result.rows.push_back(std::move(row));
     cases.push_back(&c);
   }
