@@ -1,13 +1,10 @@
 #include "compiler/codegen/c/emit_c.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
-#include "compiler/ir/text.h"
+#include "compiler/codegen/codegen_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,12 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 std::string Emit(std::string_view text) {
   absl::StatusOr<std::string> c = EmitC(Parse(text));
@@ -58,16 +49,7 @@ TEST(EmitCTest, Golden) {
           }
         }
       })");
-  const std::string golden = "compiler/codegen/c/testdata/conv_f16.c";
-  const char* checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (std::getenv("POLYNAO_UPDATE_GOLDENS") != nullptr && checkout != nullptr) {
-    std::ofstream(std::string(checkout) + "/" + golden) << text;
-  }
-  std::ifstream file(golden);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  ASSERT_FALSE(expected.str().empty()) << "cannot read " << golden;
-  EXPECT_EQ(text, expected.str());
+  ExpectGolden(text, "compiler/codegen/c/testdata/conv_f16.c");
 }
 
 TEST(EmitCTest, IndicesUsePlainOperatorsAndValuesWrap) {
@@ -105,6 +87,22 @@ TEST(EmitCTest, SimdOnlyWhereIterationsAreIndependent) {
   EXPECT_FALSE(has_simd("vectorize (i, 0, n) { for (j, 0, 4) { A[i + j] = 0.0 } }"));
   EXPECT_FALSE(has_simd("vectorize (i, 0, n) { let t = i / 2 A[i + t] = 0.0 }"));
   EXPECT_FALSE(has_simd("for (i, 0, n) { A[i] = 0.0 }"));
+}
+
+// Buffers that may overlap are not restrict, and a store to one keeps loads of the others in order.
+TEST(EmitCTest, DeclaredAliases) {
+  const std::string body =
+      "func f(A: f32[64] in, B: f32[64], C: f32[64] in) {"
+      " vectorize (i, 0, 63) { B[i + 1] = A[i] + C[i] } }";
+  const std::string apart = Emit(body);
+  EXPECT_THAT(apart, HasSubstr("void f(const float *restrict A, float *restrict B, "
+                               "const float *restrict C)"));
+  EXPECT_THAT(apart, HasSubstr("#pragma omp simd"));
+  const std::string text = Emit("@may_alias(\"A\", \"B\") " + body);
+  EXPECT_THAT(text, HasSubstr("void f(const float *A, float *B, const float *restrict C)"));
+  EXPECT_THAT(text, Not(HasSubstr("#pragma omp simd")));
+  // Those that only are loaded may overlap.
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"C\") " + body), HasSubstr("#pragma omp simd"));
 }
 
 TEST(EmitCTest, PragmasOfOtherLoops) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/check.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
@@ -104,7 +105,6 @@ std::string CName(std::string_view name) {
   return result;
 }
 
-// The C type of a value.
 std::string_view ValueType(Type type) {
   switch (type) {
     case Type::kI1:
@@ -129,11 +129,20 @@ std::string_view ValueType(Type type) {
   POLYNAO_UNREACHABLE(static_cast<int>(type));
 }
 
-// The C type of an element in memory.
 std::string_view MemoryType(Type type) {
   if (type == Type::kI1) return "uint8_t";
   if (type == Type::kF16 || type == Type::kBF16) return "uint16_t";
   return ValueType(type);
+}
+
+std::string SignatureText(const ir::Function& function) {
+  ir::Function header = function;
+  header.body = function.context->Nop();
+  const std::string printed = ir::Print(header);
+  const size_t at = printed.find("func ");
+  std::string first = printed.substr(at, printed.find('\n', at) - at);
+  if (first.ends_with(" {")) first.resize(first.size() - 2);
+  return first;
 }
 
 std::string FunctionEmitter::Lines() const {
@@ -142,6 +151,23 @@ std::string FunctionEmitter::Lines() const {
     StrAppend(&text, std::string(line.text.empty() ? 0 : 2 * line.indent, ' '), line.text, "\n");
   }
   return text;
+}
+
+std::vector<std::string> FunctionEmitter::Parameters(std::string_view pointer,
+                                                     std::string_view restricted) {
+  std::vector<std::string> parameters;
+  for (const ir::Param& param : function_.params) {
+    if (!param.buffer) {
+      parameters.push_back(
+          StrCat(ValueType(param.var.type()), " ", Bind(param.var.node(), param.name())));
+      continue;
+    }
+    const std::string name = Bind(param.buffer.node(), param.buffer->name);
+    parameters.push_back(StrCat(stored_.contains(param.buffer.node()) ? "" : "const ",
+                                MemoryType(param.buffer->type),
+                                aliases_.Group(param.buffer) ? pointer : restricted, name));
+  }
+  return parameters;
 }
 
 std::string FunctionEmitter::Bind(const void* node, std::string_view name) {
@@ -382,9 +408,7 @@ absl::StatusOr<std::string> FunctionEmitter::Element(Buffer buffer,
                                                      absl::Span<const Expr> indices) {
   Text offset{"0"};
   bool is_zero = true;
-  const auto dropped = dropped_dimensions_.find(buffer.node());
-  for (size_t d = dropped == dropped_dimensions_.end() ? 0 : dropped->second; d < indices.size();
-       ++d) {
+  for (size_t d = DroppedDimensions(buffer); d < indices.size(); ++d) {
     if (is_zero && indices[d].IsInt(0)) continue;
     ASSIGN_OR_RETURN(const Text index, EmitExpr(indices[d], true));
     if (!is_zero) {
@@ -402,6 +426,21 @@ absl::StatusOr<std::string> FunctionEmitter::Element(Buffer buffer,
     }
   }
   return StrCat(names_.at(buffer.node()), "[", offset.text, "]");
+}
+
+std::string FunctionEmitter::LoadedValue(Type type, const std::string& element) {
+  if (type == Type::kI1) return StrCat("(", element, " != 0)");
+  if (!IsNarrowFloat(type)) return element;
+  return StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")");
+}
+
+size_t FunctionEmitter::DroppedDimensions(Buffer buffer) const {
+  const auto it = dropped_dimensions_.find(buffer.node());
+  return it == dropped_dimensions_.end() ? 0 : it->second;
+}
+
+bool FunctionEmitter::MayOverlap(Buffer a, Buffer b) const {
+  return a == b || (aliases_.Group(a) && aliases_.Group(a) == aliases_.Group(b));
 }
 
 bool FunctionEmitter::FitsI32(Buffer buffer) {
@@ -454,11 +493,7 @@ absl::StatusOr<Text> FunctionEmitter::EmitUnshared(Expr e, bool math) {
     }
     case ExprKind::kLoad: {
       ASSIGN_OR_RETURN(const std::string element, Element(Buffer(e.buffer()), e.operands()));
-      if (type == Type::kI1) return Text{StrCat("(", element, " != 0)")};
-      if (IsNarrowFloat(type)) {
-        return Text{StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")")};
-      }
-      return Text{element};
+      return Text{LoadedValue(type, element)};
     }
     case ExprKind::kAddress:
       return InvalidInput(function_.name, ": the address of an element of '", e.buffer()->name,

@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {
@@ -37,6 +38,9 @@ std::string CName(std::string_view name);
 // as uint16_t.
 std::string_view ValueType(ir::Type type);
 std::string_view MemoryType(ir::Type type);
+
+// "func f(A: f32[8] in, n: i32)": what the IR's text says of a function's parameters, for a comment.
+std::string SignatureText(const ir::Function& function);
 
 // A C expression and how tightly it binds.
 enum Precedence {
@@ -66,7 +70,7 @@ class FunctionEmitter {
  public:
   // `target` is named in messages.
   FunctionEmitter(const ir::Function& function, std::string_view target)
-      : function_(function), target_(target) {}
+      : function_(function), target_(target), aliases_(function) {}
   virtual ~FunctionEmitter() = default;
 
  protected:
@@ -81,6 +85,10 @@ class FunctionEmitter {
   void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
   // All lines, indented.
   std::string Lines() const;
+  // The parameters' declarations, whose names are bound with that. Buffers that nothing stores to are
+  // const. `restricted` stands between the type and the name of a buffer that overlaps no other,
+  // `pointer` where it may.
+  std::vector<std::string> Parameters(std::string_view pointer, std::string_view restricted);
 
   // ---- statements
   virtual absl::Status EmitFor(Stmt s) = 0;
@@ -137,6 +145,12 @@ class FunctionEmitter {
   absl::StatusOr<Text> EmitExpr(Expr e, bool math);
   // The element of a buffer: A[(i * 4 + j) * n + k].
   absl::StatusOr<std::string> Element(Buffer buffer, absl::Span<const Expr> indices);
+  // `element`, as memory holds it, as a value.
+  static std::string LoadedValue(ir::Type type, const std::string& element);
+  // How many of a buffer's first dimensions its addresses leave out.
+  size_t DroppedDimensions(Buffer buffer) const;
+  // Whether two buffers may share memory (compiler/ir/aliases.h).
+  bool MayOverlap(Buffer a, Buffer b) const;
   Text NewVariable(const Key& key, const std::string& value);
   // Whether an integer in an index, bound or condition is known not to be negative, so that C's
   // division means what the IR's does.
@@ -147,6 +161,7 @@ class FunctionEmitter {
 
   const ir::Function& function_;
   const std::string target_;
+  const ir::Aliases aliases_;
   std::vector<CodeLine> lines_;
   int indent_ = 0;
 

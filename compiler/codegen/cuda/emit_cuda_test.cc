@@ -1,13 +1,10 @@
 #include "compiler/codegen/cuda/emit_cuda.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/ir/random_program.h"
-#include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,12 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 std::string Emit(std::string_view text) {
   absl::StatusOr<CudaModule> module = EmitCuda(Parse(text));
@@ -91,16 +82,7 @@ constexpr std::string_view kMatmul = R"(
 //   POLYNAO_UPDATE_GOLDENS=1 bazel run //compiler/codegen/cuda:emit_cuda_test
 TEST(EmitCudaTest, Golden) {
   const std::string text = Emit(kMatmul);
-  const std::string golden = "compiler/codegen/cuda/testdata/matmul_f32.txt";
-  const char* checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (std::getenv("POLYNAO_UPDATE_GOLDENS") != nullptr && checkout != nullptr) {
-    std::ofstream(std::string(checkout) + "/" + golden) << text;
-  }
-  std::ifstream file(golden);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  ASSERT_FALSE(expected.str().empty()) << "cannot read " << golden;
-  EXPECT_EQ(text, expected.str());
+  ExpectGolden(text, "compiler/codegen/cuda/testdata/matmul_f32.txt");
 }
 
 TEST(EmitCudaTest, Threads) {
@@ -172,6 +154,28 @@ TEST(EmitCudaTest, DotProductsOfFourBytes) {
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[i] + cast(i32, U[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[i] + cast(i32, A[i + k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[1] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
+}
+
+// Buffers that may overlap are not __restrict__, and no lane or factor of one is read ahead of a store
+// to another.
+TEST(EmitCudaTest, DeclaredAliases) {
+  const std::string copy = "func f(A: f32[64] in, B: f32[64] out, C: f32[64] in) { ";
+  const std::string lanes =
+      copy +
+      "thread (t = \"threadIdx.x\", 16) { vectorize (v, 0, 4) { B[t * 4 + v] = "
+      "A[t * 4 + v] + C[t * 4 + v] } } }";
+  EXPECT_THAT(Emit(lanes), HasSubstr("const float* __restrict__ A, float* __restrict__ B, "));
+  EXPECT_THAT(Emit(lanes), HasSubstr("reinterpret_cast<int4*>(&B"));
+  const std::string text = Emit("@may_alias(\"A\", \"B\") " + lanes);
+  EXPECT_THAT(text, HasSubstr("const float* A, float* B, const float* __restrict__ C"));
+  EXPECT_THAT(text, Not(HasSubstr("reinterpret_cast")));
+  // Those that only are loaded may overlap.
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"C\") " + lanes), HasSubstr("reinterpret_cast<int4*>(&B"));
+  const std::string dots =
+      "func f(A: i8[64] in, B: i8[64] in, S: i32[8]) {"
+      " for (k, 0, 4) { S[0] = S[0] + cast(i32, A[k]) * cast(i32, B[k]) } }";
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"B\") " + dots), HasSubstr("__dp4a"));
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"S\") " + dots), Not(HasSubstr("__dp4a")));
 }
 
 TEST(EmitCudaTest, NamesOfCudaAreNotForVariables) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/differential.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/text.h"
@@ -322,16 +323,26 @@ TEST_F(RunCudaTest, DotProductsOfBytes) {
 
 TEST_F(RunCudaTest, EdgeValuesOfAllOperators) {
   const std::vector<SemanticsCase> cases = SemanticsCases();
-  std::vector<ir::Function> functions;
-  for (const SemanticsCase& c : cases) functions.push_back(c.function);
-  auto compiled = ShimmedCuda::Create(functions);
+  auto compiled = ShimmedCuda::Create(FunctionsOf(cases));
   ASSERT_TRUE(compiled.ok()) << compiled.status();
-  for (size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(Disagreement(
-                  cases[i].function, cases[i].arguments,
-                  [&](auto a) { return (*compiled)->Run(i, a); }, cases[i].max_ulps),
-              "")
-        << cases[i].name;
+  ExpectSemantics(cases, [&](size_t i, auto a) { return (*compiled)->Run(i, a); });
+}
+
+// One tensor for two parameters that may alias: threads read what others have stored by its other name.
+TEST_F(RunCudaTest, DeclaredAliases) {
+  const ir::Function f = Parse(R"(
+      @may_alias("A", "B")
+      func f(A: i32[64] in, B: i32[64] out) {
+        thread (t = "threadIdx.x", 64) { B[t] = t }
+        thread (t = "threadIdx.x", 32) { B[t] = A[63 - t] * 2 }
+      })");
+  auto compiled = ShimmedCuda::Create({f});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  for (uint64_t order : {0, 1, 12345}) {
+    ir::Tensor tensor(Type::kI32, {64});
+    const ir::Argument argument = ir::Argument::Of(&tensor);
+    ASSERT_TRUE((*compiled)->Run(0, {argument, argument}, order).ok());
+    for (int t = 0; t < 64; ++t) ASSERT_EQ(tensor.Int(t), t < 32 ? (63 - t) * 2 : t);
   }
 }
 
