@@ -70,6 +70,29 @@ TEST(EmitCTest, IndicesUsePlainOperatorsAndValuesWrap) {
   EXPECT_THAT(text, HasSubstr("for (int32_t j = -2; j < 2; ++j) {"));
 }
 
+// A value's arithmetic wraps, unless loops say that it does not; conditions never do.
+TEST(EmitCTest, ValuesThatDoNotWrap) {
+  const auto let = [](const std::string& value) {
+    return Emit("func f(A: f32[64] out, n: i32) { for (i, 0, 8) { let t = " + value +
+                " for (j, 0, 8) { A[(t + j) / 8] = 1.0 } } }");
+  };
+  EXPECT_THAT(let("i * 8 / 4"), AllOf(HasSubstr("const int32_t t = i * 8 / 4;"),
+                                      HasSubstr("A[(t + j) / 8]"), Not(HasSubstr("nao_"))));
+  EXPECT_THAT(let("i * 8 - 1"), AllOf(HasSubstr("const int32_t t = i * 8 - 1;"),
+                                      HasSubstr("A[nao_div_i32(t + j, 8)]")));
+  EXPECT_THAT(let("n * 8"), HasSubstr("const int32_t t = nao_mul_i32(n, 8);"));
+  EXPECT_THAT(let("i * 1000000000"), HasSubstr("nao_mul_i32(i, 1000000000)"));
+  const std::string text = Emit(R"(
+      func f(A: f32[64] out, n: i32) {
+        for (i, 0, 8) {
+          A[i] = select(n * 2 < i, cast(f32, i * 3), cast(f32, n * 3))
+          if (3 < n) { if (n < 9) { let t = n * 8 / 2 A[t] = 1.0 } }
+        }
+      })");
+  EXPECT_THAT(text, HasSubstr("A[i] = n * 2 < i ? (float)(i * 3) : (float)nao_mul_i32(n, 3);"));
+  EXPECT_THAT(text, HasSubstr("const int32_t t = n * 8 / 2;"));
+}
+
 TEST(EmitCTest, SimdOnlyWhereIterationsAreIndependent) {
   const auto has_simd = [](const std::string& body) {
     const std::string text =

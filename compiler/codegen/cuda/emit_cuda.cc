@@ -153,7 +153,8 @@ class KernelEmitter : public FunctionEmitter {
     const bool is_block = IsBlockLoop(s);
     const int64_t all = is_block ? kernel_.grid[axis] : kernel_.block[axis];
     const std::string name = Bind(s.var().node(), s.var().name());
-    non_negative_.insert(s.var());
+    arith::Analyzer::Scope scope(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
     if (used_.contains(s.var().node()) || s.extent().int_value() < all) {
       Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = (", ValueType(s.var().type()),
                   ")", s.name(), ";"));
@@ -213,6 +214,35 @@ class KernelEmitter : public FunctionEmitter {
 
   // ---- wide accesses
 
+  // The only thing that a loop's body does: a store, under conditions.
+  struct OnlyStore {
+    std::vector<Expr> conditions;
+    Stmt store;
+  };
+
+  // `body` as such, with what its lets stand for in their places, so that an index shows how it depends
+  // on the loop. None if it does more, or if a let may wrap, which an index must not.
+  std::optional<OnlyStore> OnlyStoreOf(Stmt body) {
+    OnlyStore result;
+    ir::VarMap lets;
+    while (true) {
+      if (body.Is(StmtKind::kLet)) {
+        const Expr value = ir::Substitute(body.value(), lets);
+        if (analyzer_.CanOverflow(value)) return std::nullopt;
+        lets.emplace(body.var(), value);
+        body = body.body();
+      } else if (body.Is(StmtKind::kIf) && body.else_case().IsEmpty()) {
+        result.conditions.push_back(ir::Substitute(body.cond(), lets));
+        body = body.then_case();
+      } else {
+        break;
+      }
+    }
+    if (!body.Is(StmtKind::kStore)) return std::nullopt;
+    result.store = ir::Substitute(body, lets);
+    return result;
+  }
+
   // Loads that are evaluated whenever `e` is.
   static void CollectUnconditionalLoads(Expr e, absl::flat_hash_set<Expr>& seen,
                                         std::vector<Expr>& loads) {
@@ -238,20 +268,22 @@ class KernelEmitter : public FunctionEmitter {
       return false;
     }
     const int64_t n = s.extent().int_value();
-    // Conditions that all lanes have in common.
-    std::vector<Expr> conditions;
-    Stmt store = s.body();
-    while (store.Is(StmtKind::kIf) && store.else_case().IsEmpty() &&
-           !ir::UsesVar(store.cond(), s.var())) {
-      conditions.push_back(store.cond());
-      store = store.then_case();
+    arith::Analyzer::Scope known(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
+    if (!only) return false;
+    // All lanes must have the conditions in common.
+    const std::vector<Expr>& conditions = only->conditions;
+    for (Expr condition : conditions) {
+      if (ir::UsesVar(condition, s.var())) return false;
     }
-    if (!store.Is(StmtKind::kStore)) return false;
+    const Stmt store = only->store;
     const ir::Buffer buffer = store.buffer();
     const int64_t bytes = n * ir::ByteSize(buffer->type);
     if (n < 2 || (bytes != 4 && bytes != 8 && bytes != kMaxWideBytes)) return false;
     std::vector<Expr> target;
-    if (!IsWide(buffer, store.indices(), DroppedDimensions(buffer), s.var(), n, &target))
+    if (!IsWide(buffer, store.indices(), DroppedDimensions(buffer), s.var(), n, exact_lets_,
+                &target))
       return false;
     absl::flat_hash_set<Expr> seen;
     std::vector<Expr> loads;
@@ -279,7 +311,8 @@ class KernelEmitter : public FunctionEmitter {
     if (store.value().Is(ExprKind::kLoad) && store.value().type() == buffer->type) {
       std::vector<Expr> from;
       const ir::Buffer source(store.value().buffer());
-      if (IsWide(source, store.value().operands(), DroppedDimensions(source), s.var(), n, &from)) {
+      if (IsWide(source, store.value().operands(), DroppedDimensions(source), s.var(), n,
+                 exact_lets_, &from)) {
         CountUses(from);
         ASSIGN_OR_RETURN(const std::string wide_source, As(WideType(bytes), true, source, from));
         Line(StrCat(wide_target, " = ", wide_source, ";"));
@@ -287,13 +320,13 @@ class KernelEmitter : public FunctionEmitter {
       }
     }
     const std::string lane = Bind(s.var().node(), s.var().name());
-    non_negative_.insert(s.var());
     for (Expr load : loads) {
       const ir::Buffer source(load.buffer());
       const int64_t source_bytes = n * ir::ByteSize(source->type);
       std::vector<Expr> from;
       if (source_bytes < 4 || source_bytes > kMaxWideBytes ||
-          !IsWide(source, load.operands(), DroppedDimensions(source), s.var(), n, &from)) {
+          !IsWide(source, load.operands(), DroppedDimensions(source), s.var(), n, exact_lets_,
+                  &from)) {
         continue;
       }
       CountUses(from);
@@ -337,11 +370,14 @@ class KernelEmitter : public FunctionEmitter {
   // for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } for i8 A and B. Returns whether
   // `s` is such a loop.
   absl::StatusOr<bool> EmitDotOfFour(Stmt s) {
-    if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4) ||
-        !s.body().Is(StmtKind::kStore)) {
+    if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4)) {
       return false;
     }
-    const Stmt store = s.body();
+    arith::Analyzer::Scope known(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
+    if (!only || !only->conditions.empty()) return false;
+    const Stmt store = only->store;
     const ir::Buffer sum = store.buffer();
     const Expr value = store.value();
     if (sum->type != Type::kI32 || !value.Is(ExprKind::kAdd)) return false;
@@ -367,7 +403,7 @@ class KernelEmitter : public FunctionEmitter {
       factors[i] = ir::Buffer(load.buffer());
       if (MayOverlap(factors[i], sum)) return false;
       if (!IsWide(factors[i], load.operands(), DroppedDimensions(factors[i]), s.var(), 4,
-                  &first[i])) {
+                  exact_lets_, &first[i])) {
         return false;
       }
     }

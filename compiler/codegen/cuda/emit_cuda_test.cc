@@ -135,6 +135,19 @@ TEST(EmitCudaTest, WideAccessesOnlyWhereTheyAreRight) {
   EXPECT_FALSE(wide("D[i, v] = A[v]"));
   EXPECT_FALSE(wide("if (v < i) { A[v] = 1.0 }"));
   EXPECT_FALSE(wide("A[v] = 1.0", "f64"));
+  // Lets around the loop and in it count by what they stand for, unless that may wrap.
+  const auto wide_let = [](const std::string& around, const std::string& body) {
+    const std::string text = Emit("func f(A: f32[64], B: f32[64], n: i32) { for (i, 0, 8) { " +
+                                  around + " vectorize (v, 0, 4) { " + body + " } } }");
+    return text.find("reinterpret_cast") != std::string::npos;
+  };
+  EXPECT_TRUE(wide_let("let t = i * 4", "A[t + v] = B[v]"));
+  EXPECT_TRUE(wide_let("let t = i * 4", "let u = t + v A[u] = max(B[u], 0.0)"));
+  EXPECT_TRUE(wide_let("let t = i * 4", "if (n < t) { let u = t + v A[u] = B[u] }"));
+  EXPECT_FALSE(wide_let("let t = i * 2", "A[t + v] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = n * 4", "A[t + v] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = i * 4", "let u = v * n A[t + u] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = i * 4", "let u = t + v if (n < u) { A[u] = B[u] }"));
   // What may not be evaluated is not loaded ahead.
   EXPECT_THAT(Emit("func f(A: f32[64], B: f32[64], i: i32) { vectorize (v, 0, 4) {"
                    " A[v] = select(i < 60, B[i * 4 + v], 0.0) } }"),
@@ -149,6 +162,12 @@ TEST(EmitCudaTest, DotProductsOfFourBytes) {
   };
   EXPECT_TRUE(dots("unroll (k, 0, 4) { S[i] = S[i] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_TRUE(dots("for (k, 0, 4) { S[i] = cast(i32, A[i * 4 + k]) * cast(i32, B[0, k]) + S[i] }"));
+  EXPECT_TRUE(
+      dots("let t = 8 for (k, 0, 4) { let u = t + k"
+           " S[i] = S[i] + cast(i32, A[u]) * cast(i32, B[i, u]) }"));
+  EXPECT_FALSE(
+      dots("let t = 2 for (k, 0, 4) { let u = t + k"
+           " S[i] = S[i] + cast(i32, A[u]) * cast(i32, B[i, u]) }"));
   EXPECT_FALSE(dots("for (k, 0, 3) { S[i] = S[i] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[k] = S[k] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[i] + cast(i32, U[k]) * cast(i32, B[i, k]) }"));
