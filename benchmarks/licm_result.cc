@@ -1,6 +1,7 @@
 #include "benchmarks/licm_result.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_format.h"
 #include "base/text.h"
@@ -41,6 +42,20 @@ double PerElement(const LicmRow& row, int64_t count) {
 
 double Quotient(double after, double before) { return before == 0 ? 1 : after / before; }
 
+class GeometricMean {
+ public:
+  // What fell to nothing counts as a thousandth.
+  void Add(double value) {
+    logarithms_ += std::log(std::max(value, 1e-3));
+    ++count_;
+  }
+  double value() const { return count_ == 0 ? 1 : std::exp(logarithms_ / count_); }
+
+ private:
+  double logarithms_ = 0;
+  int count_ = 0;
+};
+
 void Add(LicmCode& sum, const LicmCode& more) {
   sum.ptx += more.ptx;
   sum.ptx_integer += more.ptx_integer;
@@ -53,6 +68,7 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
   double speedups = 0, baseline = 0, optimized = 0;
   double int_ops[2] = {}, branches[2] = {};
   LicmCode code[2];
+  GeometricMean executed, executed_integer;
   for (const LicmRow* row : rows) {
     ++result.cases;
     if (!row->error.empty()) continue;
@@ -60,8 +76,13 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
     int_ops[1] += PerElement(*row, row->optimized_counts.int_ops());
     branches[0] += PerElement(*row, row->baseline_counts.branches);
     branches[1] += PerElement(*row, row->optimized_counts.branches);
-    if (row->baseline_code) Add(code[0], *row->baseline_code);
-    if (row->optimized_code) Add(code[1], *row->optimized_code);
+    if (row->baseline_code && row->optimized_code) {
+      Add(code[0], *row->baseline_code);
+      Add(code[1], *row->optimized_code);
+      executed.Add(Quotient(row->optimized_code->executed, row->baseline_code->executed));
+      executed_integer.Add(
+          Quotient(row->optimized_code->executed_integer, row->baseline_code->executed_integer));
+    }
     if (!row->effective()) continue;
     if (result.effective++ == 0) {
       result.best = result.worst = row->speedup;
@@ -85,6 +106,8 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
   const auto quotient = [&](int64_t LicmCode::* what) {
     return Quotient(static_cast<double>(code[1].*what), static_cast<double>(code[0].*what));
   };
+  result.executed = executed.value();
+  result.executed_integer = executed_integer.value();
   result.ptx = quotient(&LicmCode::ptx);
   result.ptx_integer = quotient(&LicmCode::ptx_integer);
   result.ptx_branches = quotient(&LicmCode::ptx_branches);
@@ -98,6 +121,7 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
   LicmSummary summary;
   std::vector<std::pair<std::string, std::vector<const LicmRow*>>> by_operator;
   double speedups = 0, baseline = 0, optimized = 0;
+  GeometricMean executed;
   for (const LicmRow& row : rows) {
     ++summary.cases;
     const auto found = std::find_if(by_operator.begin(), by_operator.end(),
@@ -119,10 +143,15 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
     }
     summary.same_code += row.same_code;
     if (row.baseline_code && row.optimized_code) {
-      const int64_t more = row.optimized_code->ptx - row.baseline_code->ptx;
-      summary.fewer_instructions += more < 0;
-      summary.same_instructions += more == 0;
-      summary.more_instructions += more > 0;
+      const double quotient = Quotient(row.optimized_code->executed, row.baseline_code->executed);
+      executed.Add(quotient);
+      summary.fewer_executed += quotient < 1 - kBand;
+      summary.same_executed += std::abs(quotient - 1) <= kBand;
+      summary.more_executed += quotient > 1 + kBand;
+      if (summary.most_executed_case.empty() || quotient > summary.most_executed) {
+        summary.most_executed = quotient;
+        summary.most_executed_case = row.Name();
+      }
     }
     if (!row.effective()) {
       summary.too_short += !row.same_code;
@@ -140,6 +169,7 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
     summary.unchanged_cases += verdict == Verdict::kUnchanged;
     summary.worse_cases += verdict == Verdict::kWorse;
   }
+  summary.executed = executed.value();
   if (summary.effective > 0) {
     summary.average = speedups / summary.effective;
     summary.total = baseline / optimized;
@@ -167,7 +197,10 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
   };
   const auto code = [](const std::optional<LicmCode>& c) -> Json {
     if (!c) return nullptr;
-    return {{"ptx", c->ptx},
+    return {{"executed", c->executed},
+            {"executed_integer", c->executed_integer},
+            {"exact_execution", c->exact_execution},
+            {"ptx", c->ptx},
             {"ptx_integer", c->ptx_integer},
             {"ptx_branches", c->ptx_branches},
             {"machine_bytes", c->machine_bytes},
@@ -233,6 +266,8 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
            {"effective", "verdict", "average", "total", "best", "worst", "worst_id"}) {
         operators.back().erase(times);
       }
+      operators.back()["executed"] = op.executed;
+      operators.back()["executed_integer"] = op.executed_integer;
       operators.back()["ptx"] = op.ptx;
       operators.back()["ptx_integer"] = op.ptx_integer;
       operators.back()["ptx_branches"] = op.ptx_branches;
@@ -257,9 +292,12 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
                         {"total", s.total},
                         {"worst", s.worst},
                         {"worst_case", s.worst_case},
-                        {"fewer_instructions", s.fewer_instructions},
-                        {"same_instructions", s.same_instructions},
-                        {"more_instructions", s.more_instructions},
+                        {"fewer_executed", s.fewer_executed},
+                        {"same_executed", s.same_executed},
+                        {"more_executed", s.more_executed},
+                        {"executed", s.executed},
+                        {"most_executed", s.most_executed},
+                        {"most_executed_case", s.most_executed_case},
                         {"most_passes_ms", s.most_passes_ms},
                         {"most_passes_case", s.most_passes_case},
                         {"operators", operators}};
@@ -278,9 +316,9 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
 namespace {
 
 std::string CudaRowsText(const LicmResult& result) {
-  std::string text = absl::StrFormat("%-34s %9s %9s %8s %8s %8s %8s %9s %9s %8s  %s\n", "case",
-                                     "int ops", "branches", "PTX", "optim.", "bytes", "optim.",
-                                     "registers", "optim.", "ms", "");
+  std::string text = absl::StrFormat("%-34s %9s %9s %8s %8s %8s %8s %8s %9s %9s %8s  %s\n", "case",
+                                     "int ops", "branches", "executed", "integer", "PTX", "optim.",
+                                     "bytes", "registers", "optim.", "ms", "");
   for (const LicmRow& row : result.rows) {
     if (!row.error.empty()) {
       absl::StrAppendFormat(&text, "%-34s FAILED: %s\n", row.Name(), row.error);
@@ -289,31 +327,40 @@ std::string CudaRowsText(const LicmResult& result) {
     const LicmCode before = row.baseline_code.value_or(LicmCode());
     const LicmCode after = row.optimized_code.value_or(LicmCode());
     absl::StrAppendFormat(
-        &text, "%-34s %9.3f %9.3f %8d %8d %8d %8d %9d %9d %8.2f  %s\n", row.Name(),
+        &text, "%-34s %9.3f %9.3f %8.3f %8.3f %8d %8d %8.3f %9d %9d %8.2f  %s\n", row.Name(),
         Quotient(static_cast<double>(row.optimized_counts.int_ops()),
                  static_cast<double>(row.baseline_counts.int_ops())),
         Quotient(static_cast<double>(row.optimized_counts.branches),
                  static_cast<double>(row.baseline_counts.branches)),
-        before.ptx, after.ptx, before.machine_bytes, after.machine_bytes, before.registers,
-        after.registers, row.passes_ms(), row.same_code ? "same CUDA C" : row.no_code);
+        Quotient(after.executed, before.executed),
+        Quotient(after.executed_integer, before.executed_integer), before.ptx, after.ptx,
+        Quotient(static_cast<double>(after.machine_bytes),
+                 static_cast<double>(before.machine_bytes)),
+        before.registers, after.registers, row.passes_ms(),
+        row.same_code ? "same CUDA C" : row.no_code);
   }
   return text;
 }
 
 std::string CudaSummaryText(const LicmSummary& s) {
-  std::string text = absl::StrFormat("%-28s %5s %9s %9s %8s %8s %8s %8s\n", "operator", "cases",
-                                     "int ops", "branches", "PTX", "integer", "branches", "bytes");
+  std::string text =
+      absl::StrFormat("%-28s %5s %9s %9s %8s %8s %8s %8s %8s %8s\n", "operator", "cases", "int ops",
+                      "branches", "executed", "integer", "PTX", "integer", "branches", "bytes");
   for (const LicmOperator& op : s.operators) {
-    absl::StrAppendFormat(&text, "%-28s %5d %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f\n", op.op, op.cases,
-                          op.int_ops, op.branches, op.ptx, op.ptx_integer, op.ptx_branches,
+    absl::StrAppendFormat(&text, "%-28s %5d %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f %8.3f %8.3f\n",
+                          op.op, op.cases, op.int_ops, op.branches, op.executed,
+                          op.executed_integer, op.ptx, op.ptx_integer, op.ptx_branches,
                           op.machine_bytes);
   }
-  absl::StrAppendFormat(
-      &text,
-      "\n%d cases: %d compiled, %d failed; %d have the same CUDA C. Instructions of PTX: fewer in "
-      "%d, as many in %d, more in %d.\n",
-      s.cases, s.measured, s.failed, s.same_code, s.fewer_instructions, s.same_instructions,
-      s.more_instructions);
+  absl::StrAppendFormat(&text, "\n%d cases: %d compiled, %d failed; %d have the same CUDA C.\n",
+                        s.cases, s.measured, s.failed, s.same_code);
+  if (s.most_executed_case.empty()) return text;
+  absl::StrAppendFormat(&text,
+                        "Executed instructions of PTX: fewer in %d, as many in %d, more in %d; "
+                        "%.3f of the baseline's "
+                        "(geometric mean), at most %.3f (%s).\n",
+                        s.fewer_executed, s.same_executed, s.more_executed, s.executed,
+                        s.most_executed, s.most_executed_case);
   return text;
 }
 

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/cuda/execute_ptx.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/shapes.h"
@@ -213,9 +214,23 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
                    codegen::CompileWithNvcc(module.source, kCudaArch));
   row.baseline_code.emplace();
   row.optimized_code.emplace();
+  const auto code_of = [&](const std::string& kernel) -> benchmarks::LicmCode& {
+    return kernel.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
+  };
+  for (const codegen::CudaFunction& function : module.functions) {
+    for (const codegen::CudaKernel& kernel : function.kernels) {
+      ASSIGN_OR_RETURN(const codegen::PtxExecution execution,
+                       codegen::ExecutePtx(binary.ptx, kernel.name, kernel.grid, kernel.block));
+      benchmarks::LicmCode& code = code_of(kernel.name);
+      code.exact_execution = code.exact_execution && execution.exact;
+      for (const auto& [kind, count] : execution.counts) {
+        if (kind == "all") code.executed += count;
+        if (IsInteger(kind)) code.executed_integer += count;
+      }
+    }
+  }
   for (const codegen::CompiledKernel& kernel : binary.kernels) {
-    benchmarks::LicmCode& code =
-        kernel.name.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
+    benchmarks::LicmCode& code = code_of(kernel.name);
     for (const auto& [kind, count] : kernel.ptx) {
       if (kind == "all") code.ptx += count;
       if (IsInteger(kind)) code.ptx_integer += count;
