@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <type_traits>
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status.h"
 #include "base/text.h"
 
 namespace polynao::benchmarks {
@@ -188,63 +192,175 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
   return summary;
 }
 
-nlohmann::ordered_json ToJson(const LicmResult& result) {
-  using Json = nlohmann::ordered_json;
-  const auto counts = [](const ir::Counts& c) {
-    Json json = Json::object();
-    for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t ir::Counts::* kCounts[] = {
+    &ir::Counts::loads,    &ir::Counts::stores,     &ir::Counts::int_add,
+    &ir::Counts::int_mul,  &ir::Counts::int_div,    &ir::Counts::int_compare,
+    &ir::Counts::logic,    &ir::Counts::float_ops,  &ir::Counts::casts,
+    &ir::Counts::branches, &ir::Counts::iterations, &ir::Counts::instructions};
+
+Json CountsJson(const ir::Counts& c) {
+  Json json = Json::object();
+  for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
+  return json;
+}
+
+Json CodeJson(const std::optional<LicmCode>& c) {
+  if (!c) return nullptr;
+  return {{"executed", c->executed},
+          {"executed_integer", c->executed_integer},
+          {"exact_execution", c->exact_execution},
+          {"ptx", c->ptx},
+          {"ptx_integer", c->ptx_integer},
+          {"ptx_branches", c->ptx_branches},
+          {"machine_bytes", c->machine_bytes},
+          {"registers", c->registers},
+          {"spill_bytes", c->spill_bytes}};
+}
+
+// Members of an object; remembers the first one that is not as expected.
+class Reader {
+ public:
+  Reader(const Json& json, absl::Status& status) : json_(json), status_(status) {}
+
+  template <typename T>
+  void Read(const std::string& key, T& value) {
+    const auto member = json_.find(key);
+    const bool fits = member != json_.end() && (std::is_same_v<T, std::string> ? member->is_string()
+                                                : std::is_same_v<T, bool> ? member->is_boolean()
+                                                                          : member->is_number());
+    if (fits) {
+      value = member->get<T>();
+    } else if (status_.ok()) {
+      status_ = InvalidInput("'", key, "': expected ",
+                             std::is_same_v<T, std::string> ? "a text"
+                             : std::is_same_v<T, bool>      ? "true or false"
+                                                            : "a number",
+                             ", found ", member == json_.end() ? "none" : member->dump());
+    }
+  }
+
+  // The object `key`, or an empty one.
+  Json Object(const std::string& key) {
+    const auto member = json_.find(key);
+    if (member != json_.end() && member->is_object()) return *member;
+    if (status_.ok()) status_ = InvalidInput("'", key, "': expected an object");
+    return Json::object();
+  }
+
+ private:
+  const Json& json_;
+  absl::Status& status_;
+};
+
+void ReadCounts(const Json& json, ir::Counts& counts, absl::Status& status) {
+  Reader reader(json, status);
+  const std::vector<std::pair<std::string, int64_t>> names = ir::CountRows(counts);
+  POLYNAO_CHECK(names.size() == std::size(kCounts)) << names.size();
+  for (size_t i = 0; i < names.size(); ++i) reader.Read(names[i].first, counts.*kCounts[i]);
+}
+
+void ReadCode(const Json& json, std::optional<LicmCode>& code, absl::Status& status) {
+  if (json.is_null()) return;
+  LicmCode& c = code.emplace();
+  Reader reader(json, status);
+  reader.Read("executed", c.executed);
+  reader.Read("executed_integer", c.executed_integer);
+  reader.Read("exact_execution", c.exact_execution);
+  reader.Read("ptx", c.ptx);
+  reader.Read("ptx_integer", c.ptx_integer);
+  reader.Read("ptx_branches", c.ptx_branches);
+  reader.Read("machine_bytes", c.machine_bytes);
+  reader.Read("registers", c.registers);
+  reader.Read("spill_bytes", c.spill_bytes);
+}
+
+}  // namespace
+
+Json RowToJson(const LicmRow& row, std::string_view target) {
+  Json json = {{"case", row.Name()},
+               {"op", row.op},
+               {"id", row.id},
+               {"shape", row.shape},
+               {"functions", row.functions}};
+  if (!row.error.empty()) {
+    json["ok"] = false;
+    json["error"] = row.error;
     return json;
-  };
-  const auto code = [](const std::optional<LicmCode>& c) -> Json {
-    if (!c) return nullptr;
-    return {{"executed", c->executed},
-            {"executed_integer", c->executed_integer},
-            {"exact_execution", c->exact_execution},
-            {"ptx", c->ptx},
-            {"ptx_integer", c->ptx_integer},
-            {"ptx_branches", c->ptx_branches},
-            {"machine_bytes", c->machine_bytes},
-            {"registers", c->registers},
-            {"spill_bytes", c->spill_bytes}};
-  };
+  }
+  json["ok"] = row.values_agree;
+  json["error"] = nullptr;
+  json["same_code"] = row.same_code;
+  if (target == "cuda") {
+    json["baseline_code"] = CodeJson(row.baseline_code);
+    json["optimized_code"] = CodeJson(row.optimized_code);
+    json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
+  } else {
+    json["effective"] = row.effective();
+    json["baseline_ns"] = row.baseline_ns;
+    json["optimized_ns"] = row.optimized_ns;
+    json["speedup"] = row.speedup;
+    json["samples"] = row.samples;
+  }
+  json["output_elements"] = row.output_elements;
+  json["baseline_counts"] = CountsJson(row.baseline_counts);
+  json["optimized_counts"] = CountsJson(row.optimized_counts);
+  json["exact_counts"] = row.exact_counts;
+  json["nodes"] = row.nodes;
+  Json passes = Json::object();
+  for (const auto& [pass, ms] : row.pass_ms) passes[pass] = ms;
+  json["pass_ms"] = passes;
+  return json;
+}
+
+absl::StatusOr<LicmRow> RowFromJson(const Json& json) {
+  if (!json.is_object()) return InvalidInput("expected an object, found ", json.dump());
+  LicmRow row;
+  absl::Status status;
+  Reader reader(json, status);
+  reader.Read("op", row.op);
+  reader.Read("id", row.id);
+  reader.Read("shape", row.shape);
+  reader.Read("functions", row.functions);
+  if (json.contains("error") && json["error"].is_string()) {
+    row.error = json["error"].get<std::string>();
+    RETURN_IF_ERROR(status);
+    return row;
+  }
+  reader.Read("ok", row.values_agree);
+  reader.Read("same_code", row.same_code);
+  if (json.contains("baseline_code")) {
+    ReadCode(json["baseline_code"], row.baseline_code, status);
+    ReadCode(json.value("optimized_code", Json()), row.optimized_code, status);
+    if (const auto reason = json.find("no_code"); reason != json.end() && reason->is_string()) {
+      row.no_code = reason->get<std::string>();
+    }
+  } else {
+    reader.Read("baseline_ns", row.baseline_ns);
+    reader.Read("optimized_ns", row.optimized_ns);
+    reader.Read("speedup", row.speedup);
+    reader.Read("samples", row.samples);
+  }
+  reader.Read("output_elements", row.output_elements);
+  ReadCounts(reader.Object("baseline_counts"), row.baseline_counts, status);
+  ReadCounts(reader.Object("optimized_counts"), row.optimized_counts, status);
+  reader.Read("exact_counts", row.exact_counts);
+  reader.Read("nodes", row.nodes);
+  const Json passes = reader.Object("pass_ms");
+  Reader times(passes, status);
+  for (const auto& [pass, ms] : passes.items())
+    times.Read(pass, row.pass_ms.emplace_back(pass, 0).second);
+  RETURN_IF_ERROR(status);
+  return row;
+}
+
+Json ToJson(const LicmResult& result) {
   const bool cuda = result.target == "cuda";
   Json rows = Json::array();
-  for (const LicmRow& row : result.rows) {
-    Json json = {{"case", row.Name()},
-                 {"op", row.op},
-                 {"id", row.id},
-                 {"shape", row.shape},
-                 {"functions", row.functions}};
-    if (!row.error.empty()) {
-      json["ok"] = false;
-      json["error"] = row.error;
-      rows.push_back(std::move(json));
-      continue;
-    }
-    json["ok"] = row.values_agree;
-    json["error"] = nullptr;
-    json["same_code"] = row.same_code;
-    if (cuda) {
-      json["baseline_code"] = code(row.baseline_code);
-      json["optimized_code"] = code(row.optimized_code);
-      json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
-    } else {
-      json["effective"] = row.effective();
-      json["baseline_ns"] = row.baseline_ns;
-      json["optimized_ns"] = row.optimized_ns;
-      json["speedup"] = row.speedup;
-      json["samples"] = row.samples;
-    }
-    json["output_elements"] = row.output_elements;
-    json["baseline_counts"] = counts(row.baseline_counts);
-    json["optimized_counts"] = counts(row.optimized_counts);
-    json["exact_counts"] = row.exact_counts;
-    json["nodes"] = row.nodes;
-    Json passes = Json::object();
-    for (const auto& [pass, ms] : row.pass_ms) passes[pass] = ms;
-    json["pass_ms"] = passes;
-    rows.push_back(std::move(json));
-  }
+  for (const LicmRow& row : result.rows) rows.push_back(RowToJson(row, result.target));
   const LicmSummary& s = result.summary;
   Json operators = Json::array();
   for (const LicmOperator& op : s.operators) {

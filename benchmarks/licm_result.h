@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/ir/interpreter.h"
 #include "nlohmann/json.hpp"
 
@@ -139,6 +141,11 @@ struct LicmResult {
 };
 
 LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows);
+
+// A row as ToJson has it, and back; `target` says which fields it has. Errors: a field that is missing or
+// of another type.
+nlohmann::ordered_json RowToJson(const LicmRow& row, std::string_view target);
+absl::StatusOr<LicmRow> RowFromJson(const nlohmann::ordered_json& json);
 
 // {suite, target, machine, date, commit, filter, wall_seconds, ok, rows, summary}: docs/benchmarks.md.
 nlohmann::ordered_json ToJson(const LicmResult& result);

@@ -305,6 +305,14 @@ std::string Commit() {
 
 }  // namespace
 
+nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings) {
+  return {{"suite", kLicmSuite},
+          {"target", settings.target},
+          {"machine", MachineText(settings.target)},
+          {"commit", Commit()},
+          {"seed", settings.seed}};
+}
+
 absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings) {
   if (settings.jobs < 1) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
@@ -315,6 +323,8 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   }
   benchmarks::LicmResult result;
   std::vector<const kernels::TopiCase*> cases;
+  int done = 0;
+  std::vector<size_t> to_run;
   for (const kernels::TopiCase& c : kernels::TopiCases()) {
     LicmRow row;
     row.op = c.op;
@@ -322,6 +332,15 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
     row.shape = kernels::ShapesText(c.functions[0]);
     row.functions = static_cast<int>(c.functions.size());
     if (!filter.Passes(row.Name())) continue;
+    const auto known =
+        std::find_if(settings.known.begin(), settings.known.end(),
+                     [&](const LicmRow& other) { return other.Name() == row.Name(); });
+    if (known != settings.known.end()) {
+      row = *known;
+      ++done;
+    } else {
+      to_run.push_back(cases.size());
+    }
     result.rows.push_back(std::move(row));
     cases.push_back(&c);
   }
@@ -334,11 +353,10 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   const Clock::time_point start = Clock::now();
   std::atomic<size_t> next = 0;
   std::mutex timing, reporting;
-  int done = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < cases.size(); i = next++) {
-      LicmRow& row = result.rows[i];
-      const absl::Status status = RunRow(*cases[i], settings, timing, row);
+    for (size_t i = next++; i < to_run.size(); i = next++) {
+      LicmRow& row = result.rows[to_run[i]];
+      const absl::Status status = RunRow(*cases[to_run[i]], settings, timing, row);
       if (!status.ok()) row.error = std::string(status.message());
       const std::lock_guard<std::mutex> lock(reporting);
       ++done;
@@ -346,7 +364,7 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
     }
   };
   std::vector<std::thread> threads;
-  const size_t thread_count = std::min(cases.size(), static_cast<size_t>(settings.jobs));
+  const size_t thread_count = std::min(to_run.size(), static_cast<size_t>(settings.jobs));
   for (size_t i = 1; i < thread_count; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
