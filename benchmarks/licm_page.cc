@@ -21,13 +21,14 @@ std::string CountsChart(const LicmSummary& summary, bool cuda) {
   chart.series = {{.name = "integer operations", .color = kColors[0], .values = {}},
                   {.name = "branches", .color = kColors[1], .values = {}}};
   if (cuda) {
-    chart.series.push_back({.name = "instructions of PTX", .color = kColors[2], .values = {}});
+    chart.series.push_back(
+        {.name = "executed instructions of PTX", .color = kColors[2], .values = {}});
   }
   for (const LicmOperator& op : summary.operators) {
     chart.groups.push_back(op.op);
     chart.series[0].values.push_back(op.int_ops);
     chart.series[1].values.push_back(op.branches);
-    if (cuda) chart.series[2].values.push_back(op.ptx);
+    if (cuda) chart.series[2].values.push_back(op.executed);
   }
   return BarChartSvg(chart);
 }
@@ -204,8 +205,8 @@ std::string PageStart(const LicmResult& result) {
 std::string CudaPageHtml(const LicmResult& result) {
   return StrCat(PageStart(result), "</p>\n<pre>", Escape(SummaryText(result)),
                 "</pre>\n<h2>What is left of operations and instructions</h2>\n<p>After / before. "
-                "Operations are those that run, per output element; instructions of PTX stand in "
-                "the kernel once.</p>\n",
+                "Operations are those of the loop IR, per output element; instructions of PTX, "
+                "those that threads execute.</p>\n",
                 CountsChart(result.summary, /*cuda=*/true),
                 "<details><summary>All cases</summary>\n<pre>", Escape(RowsText(result)),
                 "</pre></details></body></html>\n");

@@ -1,8 +1,13 @@
 #include "benchmarks/licm_result.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <type_traits>
 
 #include "absl/strings/str_format.h"
+#include "base/check.h"
+#include "base/status.h"
 #include "base/text.h"
 
 namespace polynao::benchmarks {
@@ -41,6 +46,20 @@ double PerElement(const LicmRow& row, int64_t count) {
 
 double Quotient(double after, double before) { return before == 0 ? 1 : after / before; }
 
+class GeometricMean {
+ public:
+  // What fell to nothing counts as a thousandth.
+  void Add(double value) {
+    logarithms_ += std::log(std::max(value, 1e-3));
+    ++count_;
+  }
+  double value() const { return count_ == 0 ? 1 : std::exp(logarithms_ / count_); }
+
+ private:
+  double logarithms_ = 0;
+  int count_ = 0;
+};
+
 void Add(LicmCode& sum, const LicmCode& more) {
   sum.ptx += more.ptx;
   sum.ptx_integer += more.ptx_integer;
@@ -53,6 +72,7 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
   double speedups = 0, baseline = 0, optimized = 0;
   double int_ops[2] = {}, branches[2] = {};
   LicmCode code[2];
+  GeometricMean executed, executed_integer;
   for (const LicmRow* row : rows) {
     ++result.cases;
     if (!row->error.empty()) continue;
@@ -60,8 +80,13 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
     int_ops[1] += PerElement(*row, row->optimized_counts.int_ops());
     branches[0] += PerElement(*row, row->baseline_counts.branches);
     branches[1] += PerElement(*row, row->optimized_counts.branches);
-    if (row->baseline_code) Add(code[0], *row->baseline_code);
-    if (row->optimized_code) Add(code[1], *row->optimized_code);
+    if (row->baseline_code && row->optimized_code) {
+      Add(code[0], *row->baseline_code);
+      Add(code[1], *row->optimized_code);
+      executed.Add(Quotient(row->optimized_code->executed, row->baseline_code->executed));
+      executed_integer.Add(
+          Quotient(row->optimized_code->executed_integer, row->baseline_code->executed_integer));
+    }
     if (!row->effective()) continue;
     if (result.effective++ == 0) {
       result.best = result.worst = row->speedup;
@@ -85,6 +110,8 @@ LicmOperator SummarizeOperator(const std::string& op, const std::vector<const Li
   const auto quotient = [&](int64_t LicmCode::* what) {
     return Quotient(static_cast<double>(code[1].*what), static_cast<double>(code[0].*what));
   };
+  result.executed = executed.value();
+  result.executed_integer = executed_integer.value();
   result.ptx = quotient(&LicmCode::ptx);
   result.ptx_integer = quotient(&LicmCode::ptx_integer);
   result.ptx_branches = quotient(&LicmCode::ptx_branches);
@@ -98,6 +125,7 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
   LicmSummary summary;
   std::vector<std::pair<std::string, std::vector<const LicmRow*>>> by_operator;
   double speedups = 0, baseline = 0, optimized = 0;
+  GeometricMean executed;
   for (const LicmRow& row : rows) {
     ++summary.cases;
     const auto found = std::find_if(by_operator.begin(), by_operator.end(),
@@ -119,10 +147,15 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
     }
     summary.same_code += row.same_code;
     if (row.baseline_code && row.optimized_code) {
-      const int64_t more = row.optimized_code->ptx - row.baseline_code->ptx;
-      summary.fewer_instructions += more < 0;
-      summary.same_instructions += more == 0;
-      summary.more_instructions += more > 0;
+      const double quotient = Quotient(row.optimized_code->executed, row.baseline_code->executed);
+      executed.Add(quotient);
+      summary.fewer_executed += quotient < 1 - kBand;
+      summary.same_executed += std::abs(quotient - 1) <= kBand;
+      summary.more_executed += quotient > 1 + kBand;
+      if (summary.most_executed_case.empty() || quotient > summary.most_executed) {
+        summary.most_executed = quotient;
+        summary.most_executed_case = row.Name();
+      }
     }
     if (!row.effective()) {
       summary.too_short += !row.same_code;
@@ -140,6 +173,7 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
     summary.unchanged_cases += verdict == Verdict::kUnchanged;
     summary.worse_cases += verdict == Verdict::kWorse;
   }
+  summary.executed = executed.value();
   if (summary.effective > 0) {
     summary.average = speedups / summary.effective;
     summary.total = baseline / optimized;
@@ -158,60 +192,175 @@ LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows) {
   return summary;
 }
 
-nlohmann::ordered_json ToJson(const LicmResult& result) {
-  using Json = nlohmann::ordered_json;
-  const auto counts = [](const ir::Counts& c) {
-    Json json = Json::object();
-    for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t ir::Counts::* kCounts[] = {
+    &ir::Counts::loads,    &ir::Counts::stores,     &ir::Counts::int_add,
+    &ir::Counts::int_mul,  &ir::Counts::int_div,    &ir::Counts::int_compare,
+    &ir::Counts::logic,    &ir::Counts::float_ops,  &ir::Counts::casts,
+    &ir::Counts::branches, &ir::Counts::iterations, &ir::Counts::instructions};
+
+Json CountsJson(const ir::Counts& c) {
+  Json json = Json::object();
+  for (const auto& [name, count] : ir::CountRows(c)) json[name] = count;
+  return json;
+}
+
+Json CodeJson(const std::optional<LicmCode>& c) {
+  if (!c) return nullptr;
+  return {{"executed", c->executed},
+          {"executed_integer", c->executed_integer},
+          {"exact_execution", c->exact_execution},
+          {"ptx", c->ptx},
+          {"ptx_integer", c->ptx_integer},
+          {"ptx_branches", c->ptx_branches},
+          {"machine_bytes", c->machine_bytes},
+          {"registers", c->registers},
+          {"spill_bytes", c->spill_bytes}};
+}
+
+// Members of an object; remembers the first one that is not as expected.
+class Reader {
+ public:
+  Reader(const Json& json, absl::Status& status) : json_(json), status_(status) {}
+
+  template <typename T>
+  void Read(const std::string& key, T& value) {
+    const auto member = json_.find(key);
+    const bool fits = member != json_.end() && (std::is_same_v<T, std::string> ? member->is_string()
+                                                : std::is_same_v<T, bool> ? member->is_boolean()
+                                                                          : member->is_number());
+    if (fits) {
+      value = member->get<T>();
+    } else if (status_.ok()) {
+      status_ = InvalidInput("'", key, "': expected ",
+                             std::is_same_v<T, std::string> ? "a text"
+                             : std::is_same_v<T, bool>      ? "true or false"
+                                                            : "a number",
+                             ", found ", member == json_.end() ? "none" : member->dump());
+    }
+  }
+
+  // The object `key`, or an empty one.
+  Json Object(const std::string& key) {
+    const auto member = json_.find(key);
+    if (member != json_.end() && member->is_object()) return *member;
+    if (status_.ok()) status_ = InvalidInput("'", key, "': expected an object");
+    return Json::object();
+  }
+
+ private:
+  const Json& json_;
+  absl::Status& status_;
+};
+
+void ReadCounts(const Json& json, ir::Counts& counts, absl::Status& status) {
+  Reader reader(json, status);
+  const std::vector<std::pair<std::string, int64_t>> names = ir::CountRows(counts);
+  POLYNAO_CHECK(names.size() == std::size(kCounts)) << names.size();
+  for (size_t i = 0; i < names.size(); ++i) reader.Read(names[i].first, counts.*kCounts[i]);
+}
+
+void ReadCode(const Json& json, std::optional<LicmCode>& code, absl::Status& status) {
+  if (json.is_null()) return;
+  LicmCode& c = code.emplace();
+  Reader reader(json, status);
+  reader.Read("executed", c.executed);
+  reader.Read("executed_integer", c.executed_integer);
+  reader.Read("exact_execution", c.exact_execution);
+  reader.Read("ptx", c.ptx);
+  reader.Read("ptx_integer", c.ptx_integer);
+  reader.Read("ptx_branches", c.ptx_branches);
+  reader.Read("machine_bytes", c.machine_bytes);
+  reader.Read("registers", c.registers);
+  reader.Read("spill_bytes", c.spill_bytes);
+}
+
+}  // namespace
+
+Json RowToJson(const LicmRow& row, std::string_view target) {
+  Json json = {{"case", row.Name()},
+               {"op", row.op},
+               {"id", row.id},
+               {"shape", row.shape},
+               {"functions", row.functions}};
+  if (!row.error.empty()) {
+    json["ok"] = false;
+    json["error"] = row.error;
     return json;
-  };
-  const auto code = [](const std::optional<LicmCode>& c) -> Json {
-    if (!c) return nullptr;
-    return {{"ptx", c->ptx},
-            {"ptx_integer", c->ptx_integer},
-            {"ptx_branches", c->ptx_branches},
-            {"machine_bytes", c->machine_bytes},
-            {"registers", c->registers},
-            {"spill_bytes", c->spill_bytes}};
-  };
+  }
+  json["ok"] = row.values_agree;
+  json["error"] = nullptr;
+  json["same_code"] = row.same_code;
+  if (target == "cuda") {
+    json["baseline_code"] = CodeJson(row.baseline_code);
+    json["optimized_code"] = CodeJson(row.optimized_code);
+    json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
+  } else {
+    json["effective"] = row.effective();
+    json["baseline_ns"] = row.baseline_ns;
+    json["optimized_ns"] = row.optimized_ns;
+    json["speedup"] = row.speedup;
+    json["samples"] = row.samples;
+  }
+  json["output_elements"] = row.output_elements;
+  json["baseline_counts"] = CountsJson(row.baseline_counts);
+  json["optimized_counts"] = CountsJson(row.optimized_counts);
+  json["exact_counts"] = row.exact_counts;
+  json["nodes"] = row.nodes;
+  Json passes = Json::object();
+  for (const auto& [pass, ms] : row.pass_ms) passes[pass] = ms;
+  json["pass_ms"] = passes;
+  return json;
+}
+
+absl::StatusOr<LicmRow> RowFromJson(const Json& json) {
+  if (!json.is_object()) return InvalidInput("expected an object, found ", json.dump());
+  LicmRow row;
+  absl::Status status;
+  Reader reader(json, status);
+  reader.Read("op", row.op);
+  reader.Read("id", row.id);
+  reader.Read("shape", row.shape);
+  reader.Read("functions", row.functions);
+  if (json.contains("error") && json["error"].is_string()) {
+    row.error = json["error"].get<std::string>();
+    RETURN_IF_ERROR(status);
+    return row;
+  }
+  reader.Read("ok", row.values_agree);
+  reader.Read("same_code", row.same_code);
+  if (json.contains("baseline_code")) {
+    ReadCode(json["baseline_code"], row.baseline_code, status);
+    ReadCode(json.value("optimized_code", Json()), row.optimized_code, status);
+    if (const auto reason = json.find("no_code"); reason != json.end() && reason->is_string()) {
+      row.no_code = reason->get<std::string>();
+    }
+  } else {
+    reader.Read("baseline_ns", row.baseline_ns);
+    reader.Read("optimized_ns", row.optimized_ns);
+    reader.Read("speedup", row.speedup);
+    reader.Read("samples", row.samples);
+  }
+  reader.Read("output_elements", row.output_elements);
+  ReadCounts(reader.Object("baseline_counts"), row.baseline_counts, status);
+  ReadCounts(reader.Object("optimized_counts"), row.optimized_counts, status);
+  reader.Read("exact_counts", row.exact_counts);
+  reader.Read("nodes", row.nodes);
+  const Json passes = reader.Object("pass_ms");
+  Reader times(passes, status);
+  for (const auto& [pass, ms] : passes.items())
+    times.Read(pass, row.pass_ms.emplace_back(pass, 0).second);
+  RETURN_IF_ERROR(status);
+  return row;
+}
+
+Json ToJson(const LicmResult& result) {
   const bool cuda = result.target == "cuda";
   Json rows = Json::array();
-  for (const LicmRow& row : result.rows) {
-    Json json = {{"case", row.Name()},
-                 {"op", row.op},
-                 {"id", row.id},
-                 {"shape", row.shape},
-                 {"functions", row.functions}};
-    if (!row.error.empty()) {
-      json["ok"] = false;
-      json["error"] = row.error;
-      rows.push_back(std::move(json));
-      continue;
-    }
-    json["ok"] = row.values_agree;
-    json["error"] = nullptr;
-    json["same_code"] = row.same_code;
-    if (cuda) {
-      json["baseline_code"] = code(row.baseline_code);
-      json["optimized_code"] = code(row.optimized_code);
-      json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
-    } else {
-      json["effective"] = row.effective();
-      json["baseline_ns"] = row.baseline_ns;
-      json["optimized_ns"] = row.optimized_ns;
-      json["speedup"] = row.speedup;
-      json["samples"] = row.samples;
-    }
-    json["output_elements"] = row.output_elements;
-    json["baseline_counts"] = counts(row.baseline_counts);
-    json["optimized_counts"] = counts(row.optimized_counts);
-    json["exact_counts"] = row.exact_counts;
-    json["nodes"] = row.nodes;
-    Json passes = Json::object();
-    for (const auto& [pass, ms] : row.pass_ms) passes[pass] = ms;
-    json["pass_ms"] = passes;
-    rows.push_back(std::move(json));
-  }
+  for (const LicmRow& row : result.rows) rows.push_back(RowToJson(row, result.target));
   const LicmSummary& s = result.summary;
   Json operators = Json::array();
   for (const LicmOperator& op : s.operators) {
@@ -233,6 +382,8 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
            {"effective", "verdict", "average", "total", "best", "worst", "worst_id"}) {
         operators.back().erase(times);
       }
+      operators.back()["executed"] = op.executed;
+      operators.back()["executed_integer"] = op.executed_integer;
       operators.back()["ptx"] = op.ptx;
       operators.back()["ptx_integer"] = op.ptx_integer;
       operators.back()["ptx_branches"] = op.ptx_branches;
@@ -257,9 +408,12 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
                         {"total", s.total},
                         {"worst", s.worst},
                         {"worst_case", s.worst_case},
-                        {"fewer_instructions", s.fewer_instructions},
-                        {"same_instructions", s.same_instructions},
-                        {"more_instructions", s.more_instructions},
+                        {"fewer_executed", s.fewer_executed},
+                        {"same_executed", s.same_executed},
+                        {"more_executed", s.more_executed},
+                        {"executed", s.executed},
+                        {"most_executed", s.most_executed},
+                        {"most_executed_case", s.most_executed_case},
                         {"most_passes_ms", s.most_passes_ms},
                         {"most_passes_case", s.most_passes_case},
                         {"operators", operators}};
@@ -278,9 +432,9 @@ nlohmann::ordered_json ToJson(const LicmResult& result) {
 namespace {
 
 std::string CudaRowsText(const LicmResult& result) {
-  std::string text = absl::StrFormat("%-34s %9s %9s %8s %8s %8s %8s %9s %9s %8s  %s\n", "case",
-                                     "int ops", "branches", "PTX", "optim.", "bytes", "optim.",
-                                     "registers", "optim.", "ms", "");
+  std::string text = absl::StrFormat("%-34s %9s %9s %8s %8s %8s %8s %8s %9s %9s %8s  %s\n", "case",
+                                     "int ops", "branches", "executed", "integer", "PTX", "optim.",
+                                     "bytes", "registers", "optim.", "ms", "");
   for (const LicmRow& row : result.rows) {
     if (!row.error.empty()) {
       absl::StrAppendFormat(&text, "%-34s FAILED: %s\n", row.Name(), row.error);
@@ -289,31 +443,40 @@ std::string CudaRowsText(const LicmResult& result) {
     const LicmCode before = row.baseline_code.value_or(LicmCode());
     const LicmCode after = row.optimized_code.value_or(LicmCode());
     absl::StrAppendFormat(
-        &text, "%-34s %9.3f %9.3f %8d %8d %8d %8d %9d %9d %8.2f  %s\n", row.Name(),
+        &text, "%-34s %9.3f %9.3f %8.3f %8.3f %8d %8d %8.3f %9d %9d %8.2f  %s\n", row.Name(),
         Quotient(static_cast<double>(row.optimized_counts.int_ops()),
                  static_cast<double>(row.baseline_counts.int_ops())),
         Quotient(static_cast<double>(row.optimized_counts.branches),
                  static_cast<double>(row.baseline_counts.branches)),
-        before.ptx, after.ptx, before.machine_bytes, after.machine_bytes, before.registers,
-        after.registers, row.passes_ms(), row.same_code ? "same CUDA C" : row.no_code);
+        Quotient(after.executed, before.executed),
+        Quotient(after.executed_integer, before.executed_integer), before.ptx, after.ptx,
+        Quotient(static_cast<double>(after.machine_bytes),
+                 static_cast<double>(before.machine_bytes)),
+        before.registers, after.registers, row.passes_ms(),
+        row.same_code ? "same CUDA C" : row.no_code);
   }
   return text;
 }
 
 std::string CudaSummaryText(const LicmSummary& s) {
-  std::string text = absl::StrFormat("%-28s %5s %9s %9s %8s %8s %8s %8s\n", "operator", "cases",
-                                     "int ops", "branches", "PTX", "integer", "branches", "bytes");
+  std::string text =
+      absl::StrFormat("%-28s %5s %9s %9s %8s %8s %8s %8s %8s %8s\n", "operator", "cases", "int ops",
+                      "branches", "executed", "integer", "PTX", "integer", "branches", "bytes");
   for (const LicmOperator& op : s.operators) {
-    absl::StrAppendFormat(&text, "%-28s %5d %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f\n", op.op, op.cases,
-                          op.int_ops, op.branches, op.ptx, op.ptx_integer, op.ptx_branches,
+    absl::StrAppendFormat(&text, "%-28s %5d %9.3f %9.3f %8.3f %8.3f %8.3f %8.3f %8.3f %8.3f\n",
+                          op.op, op.cases, op.int_ops, op.branches, op.executed,
+                          op.executed_integer, op.ptx, op.ptx_integer, op.ptx_branches,
                           op.machine_bytes);
   }
-  absl::StrAppendFormat(
-      &text,
-      "\n%d cases: %d compiled, %d failed; %d have the same CUDA C. Instructions of PTX: fewer in "
-      "%d, as many in %d, more in %d.\n",
-      s.cases, s.measured, s.failed, s.same_code, s.fewer_instructions, s.same_instructions,
-      s.more_instructions);
+  absl::StrAppendFormat(&text, "\n%d cases: %d compiled, %d failed; %d have the same CUDA C.\n",
+                        s.cases, s.measured, s.failed, s.same_code);
+  if (s.most_executed_case.empty()) return text;
+  absl::StrAppendFormat(&text,
+                        "Executed instructions of PTX: fewer in %d, as many in %d, more in %d; "
+                        "%.3f of the baseline's "
+                        "(geometric mean), at most %.3f (%s).\n",
+                        s.fewer_executed, s.same_executed, s.more_executed, s.executed,
+                        s.most_executed, s.most_executed_case);
   return text;
 }
 

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "compiler/ir/interpreter.h"
 #include "nlohmann/json.hpp"
 
@@ -23,12 +25,16 @@ inline constexpr double kEffectiveNs = 50e3;
 // A speed-up within 1 +- this counts as unchanged.
 inline constexpr double kBand = 0.01;
 
-// What the CUDA Toolkit makes of a program's kernels. Static: a loop's body counts once, or as often
-// as it was unrolled.
+// What the CUDA Toolkit makes of a program's kernels. Counts are static, a loop's body counts once or as
+// often as it was unrolled, but for what is executed.
 struct LicmCode {
-  int64_t ptx = 0;           // instructions
-  int64_t ptx_integer = 0;   // of them, arithmetic, logic and comparisons of integers
-  int64_t ptx_branches = 0;  // of them, branches
+  // Instructions of PTX that all threads execute (compiler/codegen/cuda/execute_ptx.h).
+  double executed = 0;
+  double executed_integer = 0;  // of them, arithmetic, logic and comparisons of integers
+  bool exact_execution = true;  // no branch depends on values in memory
+  int64_t ptx = 0;              // instructions
+  int64_t ptx_integer = 0;      // of them, arithmetic, logic and comparisons of integers
+  int64_t ptx_branches = 0;     // of them, branches
   int64_t machine_bytes = 0;
   int64_t registers = 0;  // of a thread, in the kernel that has most
   int64_t spill_bytes = 0;
@@ -85,7 +91,10 @@ struct LicmOperator {
   // After / before, of counts per output element summed over the cases.
   double int_ops = 1;
   double branches = 1;
-  // After / before, of sums over the cases with counts: instructions and registers are LicmCode's.
+  // After / before: of what is executed, geometric means over the cases with counts; of LicmCode's other
+  // counts, quotients of sums.
+  double executed = 1;
+  double executed_integer = 1;
   double ptx = 1;
   double ptx_integer = 1;
   double ptx_branches = 1;
@@ -108,8 +117,12 @@ struct LicmSummary {
   double total = 1;    // of all effective cases
   double worst = 1;    // the slowest-down case
   std::string worst_case;
-  // Cases by their instructions of PTX, where there are counts.
-  int fewer_instructions = 0, same_instructions = 0, more_instructions = 0;
+  // Cases by the instructions of PTX that they execute, where there are counts: fewer, as many, and more
+  // by kBand and more; the geometric mean of the quotients, and the largest.
+  int fewer_executed = 0, same_executed = 0, more_executed = 0;
+  double executed = 1;
+  double most_executed = 1;
+  std::string most_executed_case;
   double most_passes_ms = 0;  // the longest compile time of the four passes
   std::string most_passes_case;
 };
@@ -128,6 +141,11 @@ struct LicmResult {
 };
 
 LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows);
+
+// A row as ToJson has it, and back; `target` says which fields it has. Errors: a field that is missing or
+// of another type.
+nlohmann::ordered_json RowToJson(const LicmRow& row, std::string_view target);
+absl::StatusOr<LicmRow> RowFromJson(const nlohmann::ordered_json& json);
 
 // {suite, target, machine, date, commit, filter, wall_seconds, ok, rows, summary}: docs/benchmarks.md.
 nlohmann::ordered_json ToJson(const LicmResult& result);

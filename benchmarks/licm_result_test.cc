@@ -1,5 +1,6 @@
 #include "benchmarks/licm_result.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -104,20 +105,38 @@ TEST(LicmResultTest, Cuda) {
   LicmResult result;
   result.target = "cuda";
   result.rows = {Row("a", 1, 0, 1), Row("a", 2, 0, 1), Row("b", 1, 0, 1), Row("c", 1, 0, 1)};
-  result.rows[0].baseline_code = {
-      .ptx = 100, .ptx_integer = 50, .ptx_branches = 4, .machine_bytes = 320, .registers = 20};
-  result.rows[0].optimized_code = {
-      .ptx = 80, .ptx_integer = 20, .ptx_branches = 4, .machine_bytes = 256, .registers = 24};
-  result.rows[1].baseline_code = result.rows[1].optimized_code = LicmCode{.ptx = 100};
-  result.rows[2].baseline_code = {.ptx = 10};
-  result.rows[2].optimized_code = {.ptx = 12};
+  result.rows[0].baseline_code = {.executed = 1000,
+                                  .executed_integer = 400,
+                                  .ptx = 100,
+                                  .ptx_integer = 50,
+                                  .ptx_branches = 4,
+                                  .machine_bytes = 320,
+                                  .registers = 20};
+  result.rows[0].optimized_code = {.executed = 250,
+                                   .executed_integer = 100,
+                                   .ptx = 80,
+                                   .ptx_integer = 20,
+                                   .ptx_branches = 4,
+                                   .machine_bytes = 256,
+                                   .registers = 24};
+  result.rows[1].baseline_code = result.rows[1].optimized_code =
+      LicmCode{.executed = 10, .executed_integer = 0, .ptx = 100};
+  result.rows[2].baseline_code = {.executed = 100, .executed_integer = 50, .ptx = 10};
+  result.rows[2].optimized_code = {.executed = 200, .executed_integer = 0, .ptx = 12};
   result.rows[3].no_code = "no nvcc here";
   result.summary = SummarizeLicm(result.rows);
   const LicmSummary& s = result.summary;
   EXPECT_EQ(s.effective, 0);
-  EXPECT_EQ(s.fewer_instructions, 1);
-  EXPECT_EQ(s.same_instructions, 1);
-  EXPECT_EQ(s.more_instructions, 1);
+  EXPECT_EQ(s.fewer_executed, 1);
+  EXPECT_EQ(s.same_executed, 1);
+  EXPECT_EQ(s.more_executed, 1);
+  EXPECT_NEAR(s.executed, std::cbrt(0.5), 1e-12);
+  EXPECT_DOUBLE_EQ(s.most_executed, 2);
+  EXPECT_EQ(s.most_executed_case, "b/1");
+  EXPECT_NEAR(s.operators[0].executed, 0.5, 1e-12);
+  EXPECT_NEAR(s.operators[0].executed_integer, 0.5, 1e-12);
+  EXPECT_NEAR(s.operators[1].executed_integer, 1e-3, 1e-12);
+  EXPECT_DOUBLE_EQ(s.operators[2].executed, 1);
   EXPECT_DOUBLE_EQ(s.operators[0].ptx, 180.0 / 200);
   EXPECT_DOUBLE_EQ(s.operators[0].ptx_integer, 0.4);
   EXPECT_DOUBLE_EQ(s.operators[0].ptx_branches, 1);
@@ -126,6 +145,7 @@ TEST(LicmResultTest, Cuda) {
   const nlohmann::ordered_json json = ToJson(result);
   EXPECT_EQ(json["target"], "cuda");
   EXPECT_EQ(json["rows"][0]["optimized_code"]["registers"], 24);
+  EXPECT_EQ(json["rows"][0]["optimized_code"]["executed"], 250);
   EXPECT_EQ(json["rows"][3]["optimized_code"], nullptr);
   EXPECT_EQ(json["rows"][3]["no_code"], "no nvcc here");
   EXPECT_FALSE(json["rows"][0].contains("speedup"));

@@ -11,9 +11,8 @@
 #include "compiler/ir/visit.h"
 
 namespace polynao::ir {
-namespace {
 
-void Add(Counts& sum, const Counts& more, int64_t times = 1) {
+void Add(Counts& sum, const Counts& more, int64_t times) {
   sum.loads += more.loads * times;
   sum.stores += more.stores * times;
   sum.int_add += more.int_add * times;
@@ -27,6 +26,8 @@ void Add(Counts& sum, const Counts& more, int64_t times = 1) {
   sum.iterations += more.iterations * times;
   sum.instructions += more.instructions * times;
 }
+
+namespace {
 
 // What evaluating `e` counts by itself, apart from its operands.
 Counts OwnCounts(Expr e) {

@@ -10,6 +10,9 @@
 
 namespace polynao::ir {
 
+// Adds `more`, taken `times` times.
+void Add(Counts& sum, const Counts& more, int64_t times = 1);
+
 struct StaticCounts {
   Counts counts;
   // Whether they are what the interpreter counts. If not, some condition depends on values in

@@ -33,7 +33,7 @@ Expr Plus(Expr a, Expr b) {
 
 class Flattener : public ir::Mutator {
  public:
-  explicit Flattener(Context& context) : c_(context) {}
+  Flattener(Context& context, const FlattenOptions& options) : c_(context), options_(options) {}
 
   Buffer NewBuffer(Buffer buffer) {
     if (buffer->extents.size() == 1) return buffer;
@@ -56,8 +56,15 @@ class Flattener : public ir::Mutator {
   }
 
   Stmt Mutate(Stmt s) override {
+    if (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread) {
+      ++threads_;
+      s = MutateChildren(s);
+      --threads_;
+      return s;
+    }
     if (s.Is(StmtKind::kAllocate)) {
-      const Buffer flat = NewBuffer(s.buffer());
+      const bool keep = options_.keep_private && threads_ > 0 && s.buffer()->scope != "shared";
+      const Buffer flat = keep ? s.buffer() : NewBuffer(s.buffer());
       const Stmt body = Mutate(s.body());
       return flat == s.buffer() && body == s.body() ? s : c_.Allocate(flat, body);
     }
@@ -104,13 +111,15 @@ class Flattener : public ir::Mutator {
   }
 
   Context& c_;
+  const FlattenOptions options_;
   ir::BufferMap flat_;
+  int threads_ = 0;  // loops around
 };
 
 }  // namespace
 
-absl::StatusOr<bool> Flatten(ir::Function& function) {
-  Flattener flattener(*function.context);
+absl::StatusOr<bool> Flatten(ir::Function& function, const FlattenOptions& options) {
+  Flattener flattener(*function.context, options);
   bool changed = false;
   for (ir::Param& param : function.params) {
     if (!param.buffer) continue;

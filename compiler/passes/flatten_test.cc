@@ -9,7 +9,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::string After(std::string_view text) { return RunPass(text, Flatten, TestTarget()); }
+absl::StatusOr<bool> FlattenAll(ir::Function& function) { return Flatten(function); }
+
+std::string After(std::string_view text) { return RunPass(text, FlattenAll, TestTarget()); }
 
 TEST(FlattenTest, ParametersAndAllocations) {
   EXPECT_EQ(After("func f(A: f32[4, 14] in, B: f32[2, 4, 14] out) {"
@@ -36,8 +38,36 @@ TEST(FlattenTest, ScalarCellsAndSymbolicExtents) {
 
 TEST(FlattenTest, LargeBuffersIndexWithI64) {
   EXPECT_THAT(RunPass("func f(A: i8[65536, 65536] in, B: i8[1] out, i: i32) { B[0] = A[i, 3] }",
-                      Flatten, TestTarget(), /*same_meaning=*/false),
+                      FlattenAll, TestTarget(), /*same_meaning=*/false),
               HasSubstr("B[0] = A[cast(i64, i) * 65536 + 3]"));
+}
+
+// What threads have for themselves stays; what they share, and what stands around them, does not.
+TEST(FlattenTest, KeepsWhatIsPrivate) {
+  const auto flatten = [](ir::Function& function) {
+    return Flatten(function, {.keep_private = true});
+  };
+  EXPECT_EQ(RunPass("func f(A: f32[4, 8] out) {"
+                    " allocate W: f32[4, 8]"
+                    " thread (b = \"blockIdx.x\", 4) {"
+                    " allocate S: f32[2, 4] @shared allocate L: f32[8, 2] @local"
+                    " thread (t = \"threadIdx.x\", 8) {"
+                    " S[t / 4, t % 4] = 1.0 L[t, 1] = S[t / 4, t % 4]"
+                    " W[b, t] = L[t, 1] A[b, t] = W[b, t] } } }",
+                    flatten, TestTarget()),
+            "func f(A: f32[32] out) {\n"
+            "  allocate W: f32[32]\n"
+            "  thread (b = \"blockIdx.x\", 4) {\n"
+            "    allocate S: f32[8] @shared\n"
+            "    allocate L: f32[8, 2] @local\n"
+            "    thread (t = \"threadIdx.x\", 8) {\n"
+            "      S[t / 4 * 4 + t % 4] = 1.0\n"
+            "      L[t, 1] = S[t / 4 * 4 + t % 4]\n"
+            "      W[b * 8 + t] = L[t, 1]\n"
+            "      A[b * 8 + t] = W[b * 8 + t]\n"
+            "    }\n"
+            "  }\n"
+            "}\n");
 }
 
 TEST(FlattenTest, FlatFunctionsStayAsTheyAre) {

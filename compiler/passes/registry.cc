@@ -104,6 +104,11 @@ absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environme
   return changed;
 }
 
+absl::StatusOr<bool> RunFlatten(Function& function, const PassEnvironment& environment) {
+  ASSIGN_OR_RETURN(const int keep_private, IntOption(environment, "keep_private", 0));
+  return Flatten(function, {.keep_private = keep_private != 0});
+}
+
 absl::StatusOr<bool> RunPreprocess(Function& function, const PassEnvironment& environment) {
   std::vector<PreprocessDecision> decisions;
   ASSIGN_OR_RETURN(bool changed, Preprocess(function, environment.target,
@@ -194,8 +199,7 @@ const std::vector<PassInfo>& AllPasses() {
        [](Function& f, const PassEnvironment&) { return BindParallel(f); }},
       {"thread_regions", "sets loops over a GPU's threads one after another", "",
        [](Function& f, const PassEnvironment&) { return ThreadRegions(f); }},
-      {"flatten", "gives every buffer one dimension", "",
-       [](Function& f, const PassEnvironment&) { return Flatten(f); }},
+      {"flatten", "gives every buffer one dimension", "keep_private=0", RunFlatten},
       {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
       {"pipeline", "overlaps loads, computation and stores of loops with double buffers", "",
        RunPipeline},
@@ -301,11 +305,13 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         // conditions that differ between threads around what they do together. Operators that no
         // schedule binds to threads get them before.
         "simplify,bind_parallel,thread_regions,simplify,"
+        // One sum for each address: `i / 7 * 7 + i % 7` and its like come together again, and what
+        // follows moves and shares parts of addresses, which a Horner scheme of dimensions hides.
+        // What is a thread's own keeps its dimensions, which are how the generator knows it.
+        "flatten(keep_private=1),simplify,"
         // As for a CPU. After the regions are made, since what differs between threads can not
         // leave the loops around regions, and what does not is then computed for the whole block.
-        // Without cse: it would take apart, inside of unrolled and vectorized loops, the indices by
-        // which the generator knows dot products and wide loads.
-        "normalize,licm,hoist_if");
+        "normalize,licm,hoist_if,cse");
   }
   if (target.name == "interp") return std::vector<PassSpec>{};
   return InvalidInput("no pipeline for target '", target.name, "'");

@@ -2,24 +2,12 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/tensor_for_test.h"
 
 namespace polynao::kernels {
 namespace {
 
 using ::testing::ElementsAre;
-
-ir::Tensor Of(ir::Type type, std::vector<int64_t> shape, const std::vector<double>& values) {
-  ir::Tensor tensor(type, std::move(shape));
-  EXPECT_EQ(tensor.element_count(), static_cast<int64_t>(values.size()));
-  for (size_t i = 0; i < values.size(); ++i) tensor.SetValue(i, values[i]);
-  return tensor;
-}
-
-std::vector<double> Values(const ir::Tensor& tensor) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.Value(i));
-  return values;
-}
 
 TEST(ReferenceConv2dTest, PadsWithZeros) {
   const ConvLayer layer = {.h = 1, .w = 3, .ci = 1, .co = 1, .kh = 1, .kw = 3, .pad_w = 1};

@@ -3,32 +3,19 @@
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/tensor_for_test.h"
 
 namespace polynao::kernels {
 namespace {
 
 using ::testing::ElementsAre;
 
-ir::Tensor Of(std::vector<int64_t> shape, std::vector<double> values) {
-  ir::Tensor tensor(ir::Type::kF32, std::move(shape));
-  for (size_t i = 0; i < values.size(); ++i) tensor.SetValue(static_cast<int64_t>(i), values[i]);
-  return tensor;
-}
-
-std::vector<float> Values(const ir::Tensor& tensor) {
-  std::vector<float> values;
-  for (int64_t i = 0; i < tensor.element_count(); ++i) {
-    values.push_back(static_cast<float>(tensor.Value(i)));
-  }
-  return values;
-}
-
-std::vector<float> Resized(CoordinateMode mode, bool nearest, std::vector<double> x,
-                           int64_t count) {
+std::vector<double> Resized(CoordinateMode mode, bool nearest, const std::vector<double>& x,
+                            int64_t count) {
   const int64_t extent = static_cast<int64_t>(x.size());
   ir::Tensor out(ir::Type::kF32, {count});
   ReferenceResize({.in = {1, 1, extent}, .out = {1, 1, count}, .mode = mode, .nearest = nearest},
-                  Of({extent}, std::move(x)), out);
+                  Of({extent}, x), out);
   return Values(out);
 }
 

@@ -5,24 +5,12 @@
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/tensor_for_test.h"
 
 namespace polynao::kernels {
 namespace {
 
 using ::testing::ElementsAre;
-
-ir::Tensor Of(ir::Type type, std::vector<int64_t> shape, const std::vector<double>& values) {
-  ir::Tensor tensor(type, std::move(shape));
-  EXPECT_EQ(tensor.element_count(), static_cast<int64_t>(values.size()));
-  for (size_t i = 0; i < values.size(); ++i) tensor.SetValue(i, values[i]);
-  return tensor;
-}
-
-std::vector<double> Values(const ir::Tensor& tensor) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.Value(i));
-  return values;
-}
 
 // Values that a reader can check without a program.
 std::vector<double> Reduced(ReduceOp op, ir::Type type, int64_t outer, int64_t count, int64_t inner,

@@ -24,6 +24,27 @@ void Accumulate(double* sum, const double* x, double w, int64_t count) {
   for (int64_t i = 0; i < count; ++i) sum[i] += w * x[i];
 }
 
+// A tap of a convolution that meets an element of the image: the places of the output, of the image and
+// of the filter, each counted over its rows and columns; images of a batch stand one after another.
+struct Tap {
+  int64_t out, in, kernel;
+};
+
+// Calls `visit` for each tap of two axes.
+template <typename Visit>
+void ForEachTap(const SpatialProblem& p, const Visit& visit) {
+  const SpatialAxis &h = p.axes[0], &v = p.axes[1];
+  for (int64_t place = 0; place < p.n * h.out * v.out; ++place) {
+    const int64_t n = place / v.out / h.out, y = place / v.out % h.out, x = place % v.out;
+    for (int64_t k = 0; k < h.kernel * v.kernel; ++k) {
+      const int64_t in_y = y * h.stride + k / v.kernel - h.before;
+      const int64_t in_x = x * v.stride + k % v.kernel - v.before;
+      if (in_y < 0 || in_y >= h.in || in_x < 0 || in_x >= v.in) continue;
+      visit(Tap{.out = place, .in = (n * h.in + in_y) * v.in + in_x, .kernel = k});
+    }
+  }
+}
+
 void AccumulateStrided(double* sum, const double* x, double w, int64_t count, int64_t stride) {
   for (int64_t i = 0; i < count; ++i) sum[i] += w * x[i * stride];
 }
@@ -157,16 +178,12 @@ void ReferenceDepthwiseBackInput(const SpatialProblem& p, const ir::Tensor& w,
   const std::vector<double> filter = InOrder(w, "HWCM", "HWCM");
   const std::vector<double> grad = InOrder(out_grad, "NHWC", "NHWC");
   std::vector<double> sums(p.n * h.in * v.in * p.ci);
-  for (int64_t place = 0; place < p.n * h.out * v.out; ++place) {
-    const int64_t n = place / v.out / h.out, y = place / v.out % h.out, x = place % v.out;
-    for (int64_t k = 0; k < h.kernel * v.kernel; ++k) {
-      const int64_t to_y = y * h.stride + k / v.kernel - h.before;
-      const int64_t to_x = x * v.stride + k % v.kernel - v.before;
-      if (to_y < 0 || to_y >= h.in || to_x < 0 || to_x >= v.in) continue;
-      double* to = &sums[((n * h.in + to_y) * v.in + to_x) * p.ci];
-      for (int64_t c = 0; c < p.co; ++c) to[c / m] += grad[place * p.co + c] * filter[k * p.co + c];
+  ForEachTap(p, [&](const Tap& tap) {
+    double* to = &sums[tap.in * p.ci];
+    for (int64_t c = 0; c < p.co; ++c) {
+      to[c / m] += grad[tap.out * p.co + c] * filter[tap.kernel * p.co + c];
     }
-  }
+  });
   for (size_t i = 0; i < sums.size(); ++i) in_grad.SetValue(static_cast<int64_t>(i), sums[i]);
 }
 
@@ -177,16 +194,12 @@ void ReferenceDepthwiseBackWeight(const SpatialProblem& p, const ir::Tensor& x,
   const std::vector<double> in = InOrder(x, "NHWC", "NHWC");
   const std::vector<double> grad = InOrder(out_grad, "NHWC", "NHWC");
   std::vector<double> sums(h.kernel * v.kernel * p.co);
-  for (int64_t place = 0; place < p.n * h.out * v.out; ++place) {
-    const int64_t n = place / v.out / h.out, y = place / v.out % h.out, x = place % v.out;
-    for (int64_t k = 0; k < h.kernel * v.kernel; ++k) {
-      const int64_t from_y = y * h.stride + k / v.kernel - h.before;
-      const int64_t from_x = x * v.stride + k % v.kernel - v.before;
-      if (from_y < 0 || from_y >= h.in || from_x < 0 || from_x >= v.in) continue;
-      const double* from = &in[((n * h.in + from_y) * v.in + from_x) * p.ci];
-      for (int64_t c = 0; c < p.co; ++c) sums[k * p.co + c] += grad[place * p.co + c] * from[c / m];
+  ForEachTap(p, [&](const Tap& tap) {
+    const double* from = &in[tap.in * p.ci];
+    for (int64_t c = 0; c < p.co; ++c) {
+      sums[tap.kernel * p.co + c] += grad[tap.out * p.co + c] * from[c / m];
     }
-  }
+  });
   for (size_t i = 0; i < sums.size(); ++i) w_grad.SetValue(static_cast<int64_t>(i), sums[i]);
 }
 

@@ -3,23 +3,12 @@
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/reference/tensor_for_test.h"
 
 namespace polynao::kernels {
 namespace {
 
 using ::testing::ElementsAre;
-
-ir::Tensor Of(std::vector<int64_t> shape, std::vector<double> values) {
-  ir::Tensor tensor(ir::Type::kF32, std::move(shape));
-  for (size_t i = 0; i < values.size(); ++i) tensor.SetValue(static_cast<int64_t>(i), values[i]);
-  return tensor;
-}
-
-std::vector<double> Values(const ir::Tensor& tensor) {
-  std::vector<double> values;
-  for (int64_t i = 0; i < tensor.element_count(); ++i) values.push_back(tensor.Value(i));
-  return values;
-}
 
 TEST(ReferenceSpatialTest, WindowsPaddingStrideAndDilation) {
   SpatialProblem p;

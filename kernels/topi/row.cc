@@ -1,9 +1,9 @@
 #include "kernels/topi/row.h"
 
 #include <algorithm>
-#include "compiler/ir/random_value.h"
 
 #include "absl/strings/str_join.h"
+#include "compiler/ir/random_value.h"
 
 namespace polynao::kernels {
 

@@ -17,6 +17,7 @@
 #include "tools/driver/bench_suite.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/files.h"
+#include "tools/driver/licm_rows.h"
 
 namespace polynao::driver {
 namespace {
@@ -28,6 +29,7 @@ struct BenchFlags {
   std::optional<int> jobs;
   double seconds = LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
+  std::string resume;
   std::string json;
   std::string html;
 };
@@ -52,9 +54,8 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
     return;
   }
   if (row.baseline_code && row.optimized_code) {
-    std::fprintf(stderr, "[%d/%d] %s: %lld -> %lld instructions of PTX\n", done, total,
-                 row.Name().c_str(), static_cast<long long>(row.baseline_code->ptx),
-                 static_cast<long long>(row.optimized_code->ptx));
+    std::fprintf(stderr, "[%d/%d] %s: %.4g -> %.4g executed instructions of PTX\n", done, total,
+                 row.Name().c_str(), row.baseline_code->executed, row.optimized_code->executed);
     return;
   }
   std::fprintf(stderr, "[%d/%d] %s: %.1f us, %.3f times as fast%s%s\n", done, total,
@@ -72,8 +73,18 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   settings.jobs = flags.jobs.value_or(1);
   settings.filter = flags.settings.filter;
   settings.seconds_per_case = flags.seconds;
-  if (isatty(STDERR_FILENO) != 0) settings.on_row = PrintLicmProgress;
+  std::optional<LicmRowsFile> file;
+  if (!flags.resume.empty()) {
+    ASSIGN_OR_RETURN(file, LicmRowsFile::Open(flags.resume, LicmRun(settings)));
+    settings.known = file->rows();
+  }
+  absl::Status appended;
+  settings.on_row = [&](int done, int total, const benchmarks::LicmRow& row) {
+    if (isatty(STDERR_FILENO) != 0) PrintLicmProgress(done, total, row);
+    if (file && appended.ok()) appended = file->Append(row);
+  };
   ASSIGN_OR_RETURN(const benchmarks::LicmResult result, RunLicmSuite(settings));
+  RETURN_IF_ERROR(appended);
   if (!flags.json.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
   }
@@ -84,6 +95,10 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
 
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == kLicmSuite) return BenchLicm(flags);
+  if (!flags.resume.empty()) {
+    return InvalidInput("bench ", flags.suite, ": expected no --resume, which ", kLicmSuite,
+                        " has");
+  }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(flags.suite));
@@ -130,6 +145,8 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
+  command->add_option("--resume", flags->resume,
+                      "licm511: a file of rows: what it has is not run again, what runs is added");
   command->add_option("--json", flags->json, "write rows and summary as one JSON object");
   command->add_option("--html", flags->html, "write a page with charts");
   command->callback([&action, flags] {

@@ -10,7 +10,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <regex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/cuda/execute_ptx.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/shapes.h"
@@ -30,6 +30,7 @@
 #include "compiler/target/target.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
+#include "tools/driver/name_filter.h"
 
 namespace polynao::driver {
 namespace {
@@ -69,21 +70,6 @@ bool IsMeasured(const std::string& pass) {
          std::end(benchmarks::kLicmPasses);
 }
 
-void AddCounts(ir::Counts& sum, const ir::Counts& more) {
-  sum.loads += more.loads;
-  sum.stores += more.stores;
-  sum.int_add += more.int_add;
-  sum.int_mul += more.int_mul;
-  sum.int_div += more.int_div;
-  sum.int_compare += more.int_compare;
-  sum.logic += more.logic;
-  sum.float_ops += more.float_ops;
-  sum.casts += more.casts;
-  sum.branches += more.branches;
-  sum.iterations += more.iterations;
-  sum.instructions += more.instructions;
-}
-
 absl::StatusOr<std::string> MachineCode(const ir::Function& function) {
   return codegen::EmitLlvm({function.context, {function}}, codegen::LlvmOutput::kAssembly,
                            JitOptions());
@@ -110,7 +96,7 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   const size_t before = static_cast<size_t>(first - pipeline.begin());
   RETURN_IF_ERROR(RunPasses(pair.baseline, passes.subspan(0, before), target, {.verify = false}));
   row.nodes += static_cast<int64_t>(ir::NodeCount(pair.baseline.body));
-  // The passes take the shortest of a few times, as whatever else the machine does adds to them.
+  // A pass takes the shortest of a few times, as whatever else the machine does adds to them.
   std::vector<double> shortest(std::size(benchmarks::kLicmPasses), 0);
   for (int run = 0; run < kPassRuns; ++run) {
     pair.optimized = ir::CloneInto(pair.baseline, std::make_shared<ir::Context>());
@@ -131,7 +117,7 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   for (const bool with : {false, true}) {
     ASSIGN_OR_RETURN(const ir::StaticCounts counts,
                      ir::CountStatically(with ? pair.optimized : pair.baseline));
-    AddCounts(with ? row.optimized_counts : row.baseline_counts, counts.counts);
+    Add(with ? row.optimized_counts : row.baseline_counts, counts.counts);
     row.exact_counts = row.exact_counts && counts.exact;
   }
   const std::vector<kernels::TensorSpec> tensors = op->tensors(c);
@@ -228,9 +214,23 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
                    codegen::CompileWithNvcc(module.source, kCudaArch));
   row.baseline_code.emplace();
   row.optimized_code.emplace();
+  const auto code_of = [&](const std::string& kernel) -> benchmarks::LicmCode& {
+    return kernel.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
+  };
+  for (const codegen::CudaFunction& function : module.functions) {
+    for (const codegen::CudaKernel& kernel : function.kernels) {
+      ASSIGN_OR_RETURN(const codegen::PtxExecution execution,
+                       codegen::ExecutePtx(binary.ptx, kernel.name, kernel.grid, kernel.block));
+      benchmarks::LicmCode& code = code_of(kernel.name);
+      code.exact_execution = code.exact_execution && execution.exact;
+      for (const auto& [kind, count] : execution.counts) {
+        if (kind == "all") code.executed += count;
+        if (IsInteger(kind)) code.executed_integer += count;
+      }
+    }
+  }
   for (const codegen::CompiledKernel& kernel : binary.kernels) {
-    benchmarks::LicmCode& code =
-        kernel.name.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
+    benchmarks::LicmCode& code = code_of(kernel.name);
     for (const auto& [kind, count] : kernel.ptx) {
       if (kind == "all") code.ptx += count;
       if (IsInteger(kind)) code.ptx_integer += count;
@@ -305,32 +305,41 @@ std::string Commit() {
 
 }  // namespace
 
+nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings) {
+  return {{"suite", kLicmSuite},
+          {"target", settings.target},
+          {"machine", MachineText(settings.target)},
+          {"commit", Commit()},
+          {"seed", settings.seed}};
+}
+
 absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings) {
   if (settings.jobs < 1) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
-  std::regex pattern;
-  try {
-    pattern = std::regex(settings.filter);
-  } catch (const std::regex_error& error) {
-    return InvalidInput("--filter='", settings.filter,
-                        "': expected a text or a regular expression, found one that is malformed (",
-                        error.what(), ")");
-  }
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
   if (settings.target != "cpu" && settings.target != "cuda") {
     return InvalidInput("--target: expected cpu or cuda, found '", settings.target, "'");
   }
   benchmarks::LicmResult result;
   std::vector<const kernels::TopiCase*> cases;
+  int done = 0;
+  std::vector<size_t> to_run;
   for (const kernels::TopiCase& c : kernels::TopiCases()) {
     LicmRow row;
     row.op = c.op;
     row.id = c.id;
     row.shape = kernels::ShapesText(c.functions[0]);
     row.functions = static_cast<int>(c.functions.size());
-    const std::string name = row.Name();
-    if (name.find(settings.filter) == std::string::npos && !std::regex_search(name, pattern)) {
-      continue;
+    if (!filter.Passes(row.Name())) continue;
+    const auto known =
+        std::find_if(settings.known.begin(), settings.known.end(),
+                     [&](const LicmRow& other) { return other.Name() == row.Name(); });
+    if (known != settings.known.end()) {
+      row = *known;
+      ++done;
+    } else {
+      to_run.push_back(cases.size());
     }
     result.rows.push_back(std::move(row));
     cases.push_back(&c);
@@ -344,11 +353,10 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   const Clock::time_point start = Clock::now();
   std::atomic<size_t> next = 0;
   std::mutex timing, reporting;
-  int done = 0;
   const auto work = [&] {
-    for (size_t i = next++; i < cases.size(); i = next++) {
-      LicmRow& row = result.rows[i];
-      const absl::Status status = RunRow(*cases[i], settings, timing, row);
+    for (size_t i = next++; i < to_run.size(); i = next++) {
+      LicmRow& row = result.rows[to_run[i]];
+      const absl::Status status = RunRow(*cases[to_run[i]], settings, timing, row);
       if (!status.ok()) row.error = std::string(status.message());
       const std::lock_guard<std::mutex> lock(reporting);
       ++done;
@@ -356,7 +364,7 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
     }
   };
   std::vector<std::thread> threads;
-  const size_t thread_count = std::min(cases.size(), static_cast<size_t>(settings.jobs));
+  const size_t thread_count = std::min(to_run.size(), static_cast<size_t>(settings.jobs));
   for (size_t i = 1; i < thread_count; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();

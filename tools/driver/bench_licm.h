@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "benchmarks/licm_result.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::driver {
 
@@ -27,8 +29,14 @@ struct LicmBenchSettings {
   std::string filter;
   // How long both programs of a case are run, in all.
   double seconds_per_case = 0.5;
+  // Rows of cases that are not to run again.
+  std::vector<benchmarks::LicmRow> known = {};
+  // One call at a time, for each case that has run.
   std::function<void(int done, int total, const benchmarks::LicmRow& row)> on_row = {};
 };
+
+// What all rows of a run have in common: suite, target, machine, commit, seed.
+nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings);
 
 // For each case of the TOPI table that passes the filter: the operator's function for the CPU,
 // compiled by the CPU's pipeline without the four passes (baseline) and with them, run in turn on

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <regex>
 #include <thread>
 
 #include "absl/strings/str_join.h"
@@ -14,6 +13,7 @@
 #include "compiler/passes/registry.h"
 #include "kernels/te/operators.h"
 #include "tools/driver/case.h"
+#include "tools/driver/name_filter.h"
 
 namespace polynao::driver {
 namespace {
@@ -67,22 +67,14 @@ absl::StatusOr<Implementation> ParseAblation(const std::string& list,
 absl::StatusOr<std::vector<Row>> SelectRows(const benchmarks::Suite& suite,
                                             const std::vector<Implementation>& implementations,
                                             const std::string& filter) {
-  std::regex pattern;
-  try {
-    pattern = std::regex(filter);
-  } catch (const std::regex_error& error) {
-    return InvalidInput("--filter='", filter,
-                        "': expected a text or a regular expression, found one that is malformed (",
-                        error.what(), ")");
-  }
+  ASSIGN_OR_RETURN(const NameFilter names, NameFilter::Create(filter));
   std::vector<Row> rows;
   for (const benchmarks::SuiteCase& suite_case : suite.cases) {
     for (const Implementation& implementation : implementations) {
       Row row;
       row.suite_case = suite_case;
       row.impl = implementation.name;
-      const std::string name = row.Name();
-      if (name.find(filter) == std::string::npos && !std::regex_search(name, pattern)) continue;
+      if (!names.Passes(row.Name())) continue;
       rows.push_back(std::move(row));
     }
   }

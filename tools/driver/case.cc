@@ -346,10 +346,13 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
   tensors.pop_back();
   reference.inputs = std::move(tensors);
   op->reference(c, reference.inputs, absl::MakeSpan(reference.outputs));
-  // Narrow floats round after each operation, and nvcc may contract a product and a sum.
   const ir::Type type = reference.outputs[0].type;
-  if (type == ir::Type::kF16) reference.tolerance = 4e-3;
-  if (type == ir::Type::kBF16) reference.tolerance = 3e-2;
+  if (op->tolerance_of_largest > 0) {
+    reference.tolerance = op->tolerance_of_largest;
+  } else if (type == ir::Type::kF16 || type == ir::Type::kBF16) {
+    // Narrow floats round after each operation, and nvcc may contract a product and a sum.
+    reference.tolerance = type == ir::Type::kF16 ? 4e-3 : 3e-2;
+  }
   std::vector<codegen::BundleFile> files;
   for (size_t i = 0; i < variants.size(); ++i) {
     facts.operator_case["without"] = variants[i].without;

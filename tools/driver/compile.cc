@@ -1,8 +1,10 @@
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 
 #include "base/status.h"
+#include "benchmarks/licm_result.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
@@ -31,13 +33,7 @@ struct CompileFlags {
   bool pair = false;
 };
 
-// What the passes that a pair compares are called.
-const std::vector<std::string> kMotionPasses = {"normalize", "licm", "hoist_if", "cse"};
-
-struct OutputFile {
-  std::string name;
-  std::string contents;
-};
+using OutputFile = codegen::BundleFile;
 
 // A function of a .nir file for a GPU machine, without values.
 absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
@@ -49,12 +45,7 @@ absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
     ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
     facts.arch = arch;
   }
-  ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle, codegen::MakeBundle(module, facts));
-  std::vector<OutputFile> files;
-  for (codegen::BundleFile& file : bundle) {
-    files.push_back({std::move(file.name), std::move(file.contents)});
-  }
-  return files;
+  return codegen::MakeBundle(module, facts);
 }
 
 // The files of one function for a target.
@@ -98,37 +89,44 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.what));
   std::vector<OutputFile> files;
   std::vector<BundleVariant> variants = {{"", flags.without}};
-  if (flags.pair) variants = {{"baseline", kMotionPasses}, {"optimised", flags.without}};
+  if (flags.pair) {
+    const std::vector<std::string> measured(std::begin(benchmarks::kLicmPasses),
+                                            std::end(benchmarks::kLicmPasses));
+    variants = {{"baseline", measured}, {"optimised", flags.without}};
+  }
   for (size_t i = 0; i < cases.size(); ++i) {
-    ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
+    ASSIGN_OR_RETURN(std::vector<OutputFile> bundle,
                      BuildBundles(cases[i], flags.arch, 1, variants));
     // Further functions of a case stand in folders beside the first one's files.
     const std::string folder = i == 0 ? "" : StrCat("function", i, "/");
-    for (codegen::BundleFile& file : bundle) {
+    for (OutputFile& file : bundle) {
       files.push_back({StrCat(folder, file.name), std::move(file.contents)});
     }
   }
   return files;
 }
 
-absl::Status Compile(const CompileFlags& flags) {
+// All files that the command writes.
+absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  if (target.name == "cuda" && !flags.what.op.ends_with(".nir")) return Bundles(flags);
   ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
-  // Everything is made before anything is written.
-  std::vector<OutputFile> files;
-  const bool is_bundle = target.name == "cuda" && !flags.what.op.ends_with(".nir");
-  if (is_bundle) {
-    ASSIGN_OR_RETURN(files, Bundles(flags));
-  } else if (target.name == "cuda" && module.functions.size() != 1) {
+  if (target.name == "cuda" && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",
                         module.functions.size());
   }
+  std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
-    if (is_bundle) break;
     ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target, flags));
     for (OutputFile& file : made) files.push_back(std::move(file));
   }
+  return files;
+}
+
+absl::Status Compile(const CompileFlags& flags) {
+  // Everything is made before anything is written.
+  ASSIGN_OR_RETURN(const std::vector<OutputFile> files, MakeFiles(flags));
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
   for (const OutputFile& file : files) {
     const std::string path = StrCat(flags.directory, "/", file.name);

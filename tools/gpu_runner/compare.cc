@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <sstream>
 
@@ -129,9 +128,8 @@ bool Peers::IsConvolution(const Json& c, Convolution* v) {
 }
 
 CuHandle Peers::HandWritten(const std::string& name) {
-  static auto& known = *new std::map<std::string, CuHandle>();
   if (kernels_.empty()) return nullptr;
-  auto [it, added] = known.try_emplace(name, nullptr);
+  auto [it, added] = by_hand_.try_emplace(name, nullptr);
   if (!added) return it->second;
   std::ifstream file(kernels_ + "/" + name + ".cu");
   std::ostringstream text;

@@ -3,6 +3,7 @@
 #define TOOLS_GPU_RUNNER_COMPARE_H_
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,7 @@ class Peers {
   Cublas cublas_;
   Cudnn cudnn_;
   std::vector<CuAddress> workspaces_;
+  std::map<std::string, CuHandle> by_hand_;
 };
 
 }  // namespace polynao::gpu

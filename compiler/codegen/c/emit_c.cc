@@ -5,13 +5,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
-#include "compiler/ir/aliases.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -40,35 +39,15 @@ class CFunctionEmitter : public FunctionEmitter {
   explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c") {}
 
   absl::StatusOr<std::string> Emit() {
-    // The first line of the IR's text says what the parameters are.
-    ir::Function header = function_;
-    header.body = function_.context->Nop();
-    const std::string printed = ir::Print(header);
-    const size_t at = printed.find("func ");
-    Line(StrCat("// ", printed.substr(at, printed.find('\n', at) - at)));
-    if (CodeLine& last = lines_.back(); last.text.ends_with(" {")) {
-      last.text.resize(last.text.size() - 2);
-    }
+    Line(StrCat("// ", SignatureText(function_)));
     CollectUses();
     // Few parameters stand on one line, many on one line each.
-    const std::string_view separator = function_.params.size() > 3 ? ",\n    " : ", ";
-    std::string parameters;
-    const ir::Aliases aliases(function_);
-    for (const ir::Param& param : function_.params) {
-      StrAppend(&parameters, parameters.empty() ? "" : separator);
-      if (param.buffer) {
-        const std::string name = Bind(param.buffer.node(), param.buffer->name);
-        StrAppend(&parameters, stored_.contains(param.buffer.node()) ? "" : "const ",
-                  MemoryType(param.buffer->type),
-                  aliases.Group(param.buffer) ? " *" : " *restrict ", name);
-      } else {
-        StrAppend(&parameters, ValueType(param.var.type()), " ",
-                  Bind(param.var.node(), param.name()));
-      }
-    }
+    const bool many = function_.params.size() > 3;
+    const std::string parameters =
+        absl::StrJoin(Parameters(" *", " *restrict "), many ? ",\n    " : ", ");
     const std::string name = CName(function_.name);
-    Line(StrCat("void ", name, function_.params.size() > 3 ? "(\n    " : "(",
-                parameters.empty() ? "void" : parameters, ") {"));
+    Line(StrCat("void ", name, many ? "(\n    " : "(", parameters.empty() ? "void" : parameters,
+                ") {"));
     ++indent_;
     for (const ir::Param& param : function_.params) {
       const void* node = param.buffer ? static_cast<const void*>(param.buffer.node())
@@ -108,8 +87,8 @@ class CFunctionEmitter : public FunctionEmitter {
   }
 
   // Whether no iteration stores what another one loads or stores, for `omp simd`: each buffer from
-  // outside the loop that is stored is accessed, in one dimension, only at one and the same index,
-  // and that index is another one in each iteration.
+  // outside the loop that is stored overlaps no other that is accessed, and is itself accessed, in one
+  // dimension, only at one and the same index, which is another one in each iteration.
   bool IterationsAreIndependent(Stmt loop) {
     absl::flat_hash_set<const void*> inner;  // bound inside
     ForEachStmt(loop.body(), [&](Stmt s) {
@@ -117,21 +96,24 @@ class CFunctionEmitter : public FunctionEmitter {
       if (s.Is(StmtKind::kAllocate)) inner.insert(s.buffer().node());
       return true;
     });
-    absl::flat_hash_map<const void*, std::vector<absl::Span<const Expr>>> accesses;
-    absl::flat_hash_set<const void*> stored;
+    absl::flat_hash_map<Buffer, std::vector<absl::Span<const Expr>>> accesses;
+    absl::flat_hash_set<Buffer> stored;
     ForEachStmt(loop.body(), [&](Stmt s) {
       if (s.Is(StmtKind::kStore)) {
-        stored.insert(s.buffer().node());
-        accesses[s.buffer().node()].push_back(s.indices());
+        stored.insert(s.buffer());
+        accesses[s.buffer()].push_back(s.indices());
       }
       return true;
     });
     ForEachExprIn(loop.body(), [&](Expr e) {
       if (e.Is(ExprKind::kLet)) inner.insert(e.var().node());
-      if (e.Is(ExprKind::kLoad)) accesses[e.buffer()].push_back(e.operands());
+      if (e.Is(ExprKind::kLoad)) accesses[Buffer(e.buffer())].push_back(e.operands());
     });
-    for (const void* buffer : stored) {
-      if (inner.contains(buffer)) continue;
+    for (const Buffer buffer : stored) {
+      if (inner.contains(buffer.node())) continue;
+      for (const auto& [other, indices] : accesses) {
+        if (other != buffer && MayOverlap(other, buffer)) return false;
+      }
       const std::vector<absl::Span<const Expr>>& indices = accesses.at(buffer);
       bool independent = false;
       for (size_t d = 0; d < indices[0].size(); ++d) {

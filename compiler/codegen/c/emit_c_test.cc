@@ -1,13 +1,10 @@
 #include "compiler/codegen/c/emit_c.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
-#include "compiler/ir/text.h"
+#include "compiler/codegen/codegen_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -17,12 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 std::string Emit(std::string_view text) {
   absl::StatusOr<std::string> c = EmitC(Parse(text));
@@ -58,16 +49,7 @@ TEST(EmitCTest, Golden) {
           }
         }
       })");
-  const std::string golden = "compiler/codegen/c/testdata/conv_f16.c";
-  const char* checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (std::getenv("POLYNAO_UPDATE_GOLDENS") != nullptr && checkout != nullptr) {
-    std::ofstream(std::string(checkout) + "/" + golden) << text;
-  }
-  std::ifstream file(golden);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  ASSERT_FALSE(expected.str().empty()) << "cannot read " << golden;
-  EXPECT_EQ(text, expected.str());
+  ExpectGolden(text, "compiler/codegen/c/testdata/conv_f16.c");
 }
 
 TEST(EmitCTest, IndicesUsePlainOperatorsAndValuesWrap) {
@@ -88,6 +70,29 @@ TEST(EmitCTest, IndicesUsePlainOperatorsAndValuesWrap) {
   EXPECT_THAT(text, HasSubstr("for (int32_t j = -2; j < 2; ++j) {"));
 }
 
+// A value's arithmetic wraps, unless loops say that it does not; conditions never do.
+TEST(EmitCTest, ValuesThatDoNotWrap) {
+  const auto let = [](const std::string& value) {
+    return Emit("func f(A: f32[64] out, n: i32) { for (i, 0, 8) { let t = " + value +
+                " for (j, 0, 8) { A[(t + j) / 8] = 1.0 } } }");
+  };
+  EXPECT_THAT(let("i * 8 / 4"), AllOf(HasSubstr("const int32_t t = i * 8 / 4;"),
+                                      HasSubstr("A[(t + j) / 8]"), Not(HasSubstr("nao_"))));
+  EXPECT_THAT(let("i * 8 - 1"), AllOf(HasSubstr("const int32_t t = i * 8 - 1;"),
+                                      HasSubstr("A[nao_div_i32(t + j, 8)]")));
+  EXPECT_THAT(let("n * 8"), HasSubstr("const int32_t t = nao_mul_i32(n, 8);"));
+  EXPECT_THAT(let("i * 1000000000"), HasSubstr("nao_mul_i32(i, 1000000000)"));
+  const std::string text = Emit(R"(
+      func f(A: f32[64] out, n: i32) {
+        for (i, 0, 8) {
+          A[i] = select(n * 2 < i, cast(f32, i * 3), cast(f32, n * 3))
+          if (3 < n) { if (n < 9) { let t = n * 8 / 2 A[t] = 1.0 } }
+        }
+      })");
+  EXPECT_THAT(text, HasSubstr("A[i] = n * 2 < i ? (float)(i * 3) : (float)nao_mul_i32(n, 3);"));
+  EXPECT_THAT(text, HasSubstr("const int32_t t = n * 8 / 2;"));
+}
+
 TEST(EmitCTest, SimdOnlyWhereIterationsAreIndependent) {
   const auto has_simd = [](const std::string& body) {
     const std::string text =
@@ -105,6 +110,22 @@ TEST(EmitCTest, SimdOnlyWhereIterationsAreIndependent) {
   EXPECT_FALSE(has_simd("vectorize (i, 0, n) { for (j, 0, 4) { A[i + j] = 0.0 } }"));
   EXPECT_FALSE(has_simd("vectorize (i, 0, n) { let t = i / 2 A[i + t] = 0.0 }"));
   EXPECT_FALSE(has_simd("for (i, 0, n) { A[i] = 0.0 }"));
+}
+
+// Buffers that may overlap are not restrict, and a store to one keeps loads of the others in order.
+TEST(EmitCTest, DeclaredAliases) {
+  const std::string body =
+      "func f(A: f32[64] in, B: f32[64], C: f32[64] in) {"
+      " vectorize (i, 0, 63) { B[i + 1] = A[i] + C[i] } }";
+  const std::string apart = Emit(body);
+  EXPECT_THAT(apart, HasSubstr("void f(const float *restrict A, float *restrict B, "
+                               "const float *restrict C)"));
+  EXPECT_THAT(apart, HasSubstr("#pragma omp simd"));
+  const std::string text = Emit("@may_alias(\"A\", \"B\") " + body);
+  EXPECT_THAT(text, HasSubstr("void f(const float *A, float *B, const float *restrict C)"));
+  EXPECT_THAT(text, Not(HasSubstr("#pragma omp simd")));
+  // Those that only are loaded may overlap.
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"C\") " + body), HasSubstr("#pragma omp simd"));
 }
 
 TEST(EmitCTest, PragmasOfOtherLoops) {

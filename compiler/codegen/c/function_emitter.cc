@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "base/check.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
@@ -25,6 +26,8 @@ namespace {
 
 // Expressions of more nodes than this get a variable if they are used twice.
 constexpr int kTinyExpression = 8;
+// Of larger expressions nothing is proven: as trees they may be exponentially large.
+constexpr int kProvableExpression = 64;
 
 bool IsNarrowFloat(Type type) { return type == Type::kF16 || type == Type::kBF16; }
 bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
@@ -104,7 +107,6 @@ std::string CName(std::string_view name) {
   return result;
 }
 
-// The C type of a value.
 std::string_view ValueType(Type type) {
   switch (type) {
     case Type::kI1:
@@ -129,11 +131,20 @@ std::string_view ValueType(Type type) {
   POLYNAO_UNREACHABLE(static_cast<int>(type));
 }
 
-// The C type of an element in memory.
 std::string_view MemoryType(Type type) {
   if (type == Type::kI1) return "uint8_t";
   if (type == Type::kF16 || type == Type::kBF16) return "uint16_t";
   return ValueType(type);
+}
+
+std::string SignatureText(const ir::Function& function) {
+  ir::Function header = function;
+  header.body = function.context->Nop();
+  const std::string printed = ir::Print(header);
+  const size_t at = printed.find("func ");
+  std::string first = printed.substr(at, printed.find('\n', at) - at);
+  if (first.ends_with(" {")) first.resize(first.size() - 2);
+  return first;
 }
 
 std::string FunctionEmitter::Lines() const {
@@ -142,6 +153,23 @@ std::string FunctionEmitter::Lines() const {
     StrAppend(&text, std::string(line.text.empty() ? 0 : 2 * line.indent, ' '), line.text, "\n");
   }
   return text;
+}
+
+std::vector<std::string> FunctionEmitter::Parameters(std::string_view pointer,
+                                                     std::string_view restricted) {
+  std::vector<std::string> parameters;
+  for (const ir::Param& param : function_.params) {
+    if (!param.buffer) {
+      parameters.push_back(
+          StrCat(ValueType(param.var.type()), " ", Bind(param.var.node(), param.name())));
+      continue;
+    }
+    const std::string name = Bind(param.buffer.node(), param.buffer->name);
+    parameters.push_back(StrCat(stored_.contains(param.buffer.node()) ? "" : "const ",
+                                MemoryType(param.buffer->type),
+                                aliases_.Group(param.buffer) ? pointer : restricted, name));
+  }
+  return parameters;
 }
 
 std::string FunctionEmitter::Bind(const void* node, std::string_view name) {
@@ -210,19 +238,24 @@ absl::Status FunctionEmitter::EmitStmt(Stmt s) {
     case StmtKind::kIf: {
       ASSIGN_OR_RETURN(const Text condition, Operand(s.cond(), true));
       Line(StrCat("if (", condition.text, ") {"));
-      RETURN_IF_ERROR(EmitBlock(s.then_case()));
-      if (!s.else_case().IsEmpty()) {
-        Line("} else {");
-        RETURN_IF_ERROR(EmitBlock(s.else_case()));
+      for (const bool truth : {true, false}) {
+        const Stmt branch = truth ? s.then_case() : s.else_case();
+        if (!truth && branch.IsEmpty()) break;
+        if (!truth) Line("} else {");
+        arith::Analyzer::Scope scope(analyzer_);
+        analyzer_.Assume(s.cond(), truth);
+        RETURN_IF_ERROR(EmitBlock(branch));
       }
       Line("}");
       return absl::OkStatus();
     }
     case StmtKind::kLet: {
       if (!used_.contains(s.var().node())) return EmitStmt(s.body());
-      ASSIGN_OR_RETURN(const Text value, Operand(s.value(), false));
-      const std::string name = Bind(s.var().node(), s.var().name());
-      Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = ", value.text, ";"));
+      arith::Analyzer::Scope known(analyzer_);
+      std::optional<ScopedNames> scope(this);
+      CountUses({s.value()});
+      ASSIGN_OR_RETURN(const std::string name, EmitLet(s.var(), s.value()));
+      scope.reset();
       RETURN_IF_ERROR(EmitStmt(s.body()));
       Unbind(name);
       return absl::OkStatus();
@@ -252,6 +285,17 @@ absl::Status FunctionEmitter::EmitStmt(Stmt s) {
       return absl::OkStatus();
   }
   POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+}
+
+absl::StatusOr<std::string> FunctionEmitter::EmitLet(Expr var, Expr value) {
+  const Type type = var.type();
+  const bool exact = IsExact(value);
+  ASSIGN_OR_RETURN(const Text text, EmitExpr(value, exact));
+  std::string name = Bind(var.node(), var.name());
+  Line(StrCat("const ", ValueType(type), " ", name, " = ", text.text, ";"));
+  analyzer_.BindLet(var, value, exact ? arith::Mode::kIndex : arith::Mode::kData);
+  if (exact) exact_lets_.emplace(var, value);
+  return name;
 }
 
 absl::Status FunctionEmitter::EmitBlock(Stmt s) {
@@ -327,40 +371,24 @@ int FunctionEmitter::TreeSize(Expr e) {
   if (!added) return it->second;
   int size = 1;
   for (Expr operand : e.operands()) {
-    size = std::min(size + TreeSize(operand), kTinyExpression + 1);
+    size = std::min(size + TreeSize(operand), kProvableExpression + 1);
   }
   return tree_sizes_[e] = size;
 }
 
-bool FunctionEmitter::IsNonNegative(Expr e) {
-  switch (e.kind()) {
-    case ExprKind::kIntImm:
-      return e.int_value() >= 0;
-    case ExprKind::kVar:
-      return non_negative_.contains(e);
-    case ExprKind::kAdd:
-    case ExprKind::kMul:
-    case ExprKind::kMin:
-      return IsMathematical(e.type()) && IsNonNegative(e.operand(0)) && IsNonNegative(e.operand(1));
-    case ExprKind::kMax:
-      return IsNonNegative(e.operand(0)) || IsNonNegative(e.operand(1));
-    case ExprKind::kDiv:
-      return IsMathematical(e.type()) && IsNonNegative(e.operand(0)) && IsNonNegative(e.operand(1));
-    case ExprKind::kMod:
-      return e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() > 0;
-    case ExprKind::kCast:
-      return e.type() == Type::kI64 && ir::IsInt(e.operand(0).type()) &&
-             IsNonNegative(e.operand(0));
-    default:
-      return false;
-  }
+bool FunctionEmitter::IsExact(Expr e) {
+  return IsMathematical(e.type()) && TreeSize(e) <= kProvableExpression &&
+         !analyzer_.CanOverflow(e);
 }
 
 absl::StatusOr<Text> FunctionEmitter::EmitExpr(Expr e, bool math) {
+  math = math || IsExact(e);
   // Where wrapping makes no difference there is one text for both uses.
   const bool same = e.operands().empty() || e.Is(ExprKind::kLoad);
   const Key key(e, math && !same);
   if (auto it = variables_.find(key); it != variables_.end()) return Text{it->second};
+  // What an index or a condition has evaluated did not wrap.
+  if (auto it = variables_.find({e, true}); it != variables_.end()) return Text{it->second};
   absl::StatusOr<Text> text = EmitUnshared(e, math);
   if (!text.ok()) return text;
   auto uses = use_counts_.find(e);
@@ -382,9 +410,7 @@ absl::StatusOr<std::string> FunctionEmitter::Element(Buffer buffer,
                                                      absl::Span<const Expr> indices) {
   Text offset{"0"};
   bool is_zero = true;
-  const auto dropped = dropped_dimensions_.find(buffer.node());
-  for (size_t d = dropped == dropped_dimensions_.end() ? 0 : dropped->second; d < indices.size();
-       ++d) {
+  for (size_t d = DroppedDimensions(buffer); d < indices.size(); ++d) {
     if (is_zero && indices[d].IsInt(0)) continue;
     ASSIGN_OR_RETURN(const Text index, EmitExpr(indices[d], true));
     if (!is_zero) {
@@ -402,6 +428,21 @@ absl::StatusOr<std::string> FunctionEmitter::Element(Buffer buffer,
     }
   }
   return StrCat(names_.at(buffer.node()), "[", offset.text, "]");
+}
+
+std::string FunctionEmitter::LoadedValue(Type type, const std::string& element) {
+  if (type == Type::kI1) return StrCat("(", element, " != 0)");
+  if (!IsNarrowFloat(type)) return element;
+  return StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")");
+}
+
+size_t FunctionEmitter::DroppedDimensions(Buffer buffer) const {
+  const auto it = dropped_dimensions_.find(buffer.node());
+  return it == dropped_dimensions_.end() ? 0 : it->second;
+}
+
+bool FunctionEmitter::MayOverlap(Buffer a, Buffer b) const {
+  return a == b || (aliases_.Group(a) && aliases_.Group(a) == aliases_.Group(b));
 }
 
 bool FunctionEmitter::FitsI32(Buffer buffer) {
@@ -441,24 +482,19 @@ absl::StatusOr<Text> FunctionEmitter::EmitUnshared(Expr e, bool math) {
       return Text{StrCat("!", value.At(kPrimary)), kEquality};
     }
     case ExprKind::kSelect: {
-      ASSIGN_OR_RETURN(const Text condition, EmitExpr(e.operand(0), math));
+      ASSIGN_OR_RETURN(const Text condition, EmitExpr(e.operand(0), true));
       return EmitSelect(e, condition, math);
     }
     case ExprKind::kLet: {
-      ASSIGN_OR_RETURN(const Text value, EmitExpr(e.operand(0), math));
+      arith::Analyzer::Scope known(analyzer_);
+      ASSIGN_OR_RETURN(const std::string name, EmitLet(e.var(), e.operand(0)));
       ScopedNames scope(this);
-      const std::string name = Bind(e.var().node(), e.var().name());
-      Line(StrCat("const ", ValueType(e.var().type()), " ", name, " = ", value.text, ";"));
       if (!BodyUses(e)) Line(StrCat("(void)", name, ";"));
       return EmitExpr(e.operand(1), math);
     }
     case ExprKind::kLoad: {
       ASSIGN_OR_RETURN(const std::string element, Element(Buffer(e.buffer()), e.operands()));
-      if (type == Type::kI1) return Text{StrCat("(", element, " != 0)")};
-      if (IsNarrowFloat(type)) {
-        return Text{StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")")};
-      }
-      return Text{element};
+      return Text{LoadedValue(type, element)};
     }
     case ExprKind::kAddress:
       return InvalidInput(function_.name, ": the address of an element of '", e.buffer()->name,
@@ -536,9 +572,11 @@ Text FunctionEmitter::Binary(Expr e, Text a, const Text& b, bool math) {
     case ExprKind::kDiv:
     case ExprKind::kMod: {
       const std::string_view op = e.Is(ExprKind::kDiv) ? "/" : "%";
-      const bool plain = ir::IsFloat(type) || type == Type::kU8 ||
-                         (math && IsMathematical(type) && IsNonNegative(e.operand(0)) &&
-                          e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() > 0);
+      const bool plain =
+          ir::IsFloat(type) || type == Type::kU8 ||
+          (math && IsMathematical(type) && e.operand(1).Is(ExprKind::kIntImm) &&
+           e.operand(1).int_value() > 0 && TreeSize(e.operand(0)) <= kProvableExpression &&
+           analyzer_.Range(e.operand(0)).min >= 0);
       if (plain) return narrow(infix(kMultiplicative, op));
       return narrow(helper(e.Is(ExprKind::kDiv) ? "div" : "mod"));
     }
@@ -693,7 +731,8 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
   const auto outer = in_scope_;
   const std::string name = Bind(var.node(), var.name());
   const std::string_view type = ValueType(var.type());
-  if (IsNonNegative(s.min())) non_negative_.insert(var);
+  arith::Analyzer::Scope scope(analyzer_);
+  analyzer_.BindLoop(var, s.min(), s.extent());
   // The loop's end as a number of the variable's type, if it surely is one.
   std::optional<std::string> end;
   if (s.min().IsInt(0)) {

@@ -8,7 +8,8 @@
 //     happens inside an operand that is evaluated conditionally, `?:` and `&&` become an if.
 //   * What the IR declares to be mathematical integers (indices, bounds, conditions: ir.h) uses C's
 //     operators, whose overflow is undefined; elsewhere sums and products of i32 and i64 wrap
-//     around by helpers (prelude.h).
+//     around by helpers (prelude.h), but where the ranges of loops say that they do not: compilers
+//     then see that addresses made of a let differ by constants, and widen it once.
 #ifndef COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
 #define COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
 
@@ -25,7 +26,10 @@
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
 
@@ -37,6 +41,9 @@ std::string CName(std::string_view name);
 // as uint16_t.
 std::string_view ValueType(ir::Type type);
 std::string_view MemoryType(ir::Type type);
+
+// "func f(A: f32[8] in, n: i32)": what the IR's text says of a function's parameters, for a comment.
+std::string SignatureText(const ir::Function& function);
 
 // A C expression and how tightly it binds.
 enum Precedence {
@@ -66,7 +73,7 @@ class FunctionEmitter {
  public:
   // `target` is named in messages.
   FunctionEmitter(const ir::Function& function, std::string_view target)
-      : function_(function), target_(target) {}
+      : function_(function), target_(target), aliases_(function), analyzer_(*function.context) {}
   virtual ~FunctionEmitter() = default;
 
  protected:
@@ -81,6 +88,10 @@ class FunctionEmitter {
   void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
   // All lines, indented.
   std::string Lines() const;
+  // The parameters' declarations, whose names are bound with that. Buffers that nothing stores to are
+  // const. `restricted` stands between the type and the name of a buffer that overlaps no other,
+  // `pointer` where it may.
+  std::vector<std::string> Parameters(std::string_view pointer, std::string_view restricted);
 
   // ---- statements
   virtual absl::Status EmitFor(Stmt s) = 0;
@@ -137,16 +148,24 @@ class FunctionEmitter {
   absl::StatusOr<Text> EmitExpr(Expr e, bool math);
   // The element of a buffer: A[(i * 4 + j) * n + k].
   absl::StatusOr<std::string> Element(Buffer buffer, absl::Span<const Expr> indices);
+  // `element`, as memory holds it, as a value.
+  static std::string LoadedValue(ir::Type type, const std::string& element);
+  // How many of a buffer's first dimensions its addresses leave out.
+  size_t DroppedDimensions(Buffer buffer) const;
+  // Whether two buffers may share memory (compiler/ir/aliases.h).
+  bool MayOverlap(Buffer a, Buffer b) const;
   Text NewVariable(const Key& key, const std::string& value);
-  // Whether an integer in an index, bound or condition is known not to be negative, so that C's
-  // division means what the IR's does.
-  bool IsNonNegative(Expr e);
   // A f16 or bf16 value that is about to be stored, which rounds it: without the rounding of its
   // last operation.
   absl::StatusOr<Text> EmitUnrounded(Expr e);
 
   const ir::Function& function_;
   const std::string target_;
+  const ir::Aliases aliases_;
+  // What is known at the statement at hand.
+  arith::Analyzer analyzer_;
+  // The values of lets that do not wrap.
+  ir::VarMap exact_lets_;
   std::vector<CodeLine> lines_;
   int indent_ = 0;
 
@@ -158,14 +177,17 @@ class FunctionEmitter {
   absl::flat_hash_map<const void*, std::vector<std::string>> extents_;
   // How many of a buffer's first dimensions its addresses leave out, if any.
   absl::flat_hash_map<const void*, size_t> dropped_dimensions_;
-  absl::flat_hash_set<Expr> non_negative_;
 
   absl::flat_hash_map<Key, std::string> variables_;
   std::vector<Key> made_;
 
  private:
-  // How many nodes `e` has as a tree, or more than kTinyExpression.
+  // `const T name = value;`. Returns the name.
+  absl::StatusOr<std::string> EmitLet(Expr var, Expr value);
+  // How many nodes `e` has as a tree, up to a limit.
   int TreeSize(Expr e);
+  // Whether `e` is an i32 or i64 that is known not to wrap.
+  bool IsExact(Expr e);
   // Whether all offsets into the buffer surely fit in an i32.
   static bool FitsI32(Buffer buffer);
   absl::StatusOr<Text> EmitUnshared(Expr e, bool math);

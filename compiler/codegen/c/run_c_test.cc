@@ -4,9 +4,9 @@
 #include <set>
 #include <string>
 
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/differential.h"
 #include "compiler/ir/random_program.h"
-#include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -18,12 +18,6 @@ using ir::RandomArguments;
 using ir::Tensor;
 using ir::Type;
 using ::testing::HasSubstr;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 class RunCTest : public ::testing::Test {
  protected:
@@ -37,18 +31,10 @@ const COptions kStrict{.optimization_level = 1, .flags = {"-Wall", "-Wextra", "-
 
 TEST_F(RunCTest, EdgeValuesOfAllOperators) {
   const std::vector<SemanticsCase> cases = SemanticsCases();
-  std::vector<ir::Function> functions;
-  for (const SemanticsCase& c : cases) functions.push_back(c.function);
-  auto compiled = CompiledC::Create(functions, kStrict);
+  auto compiled = CompiledC::Create(FunctionsOf(cases), kStrict);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   EXPECT_EQ((*compiled)->messages(), "");
-  for (size_t i = 0; i < cases.size(); ++i) {
-    EXPECT_EQ(Disagreement(
-                  cases[i].function, cases[i].arguments,
-                  [&](auto a) { return (*compiled)->Run(i, a); }, cases[i].max_ulps),
-              "")
-        << cases[i].name;
-  }
+  ExpectSemantics(cases, [&](size_t i, auto a) { return (*compiled)->Run(i, a); });
 }
 
 TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
@@ -108,6 +94,18 @@ TEST_F(RunCTest, ParallelLoops) {
           "");
     }
   }
+}
+
+// One tensor for two parameters that may alias: each element needs the one before.
+TEST_F(RunCTest, DeclaredAliases) {
+  const ir::Function f = Parse(R"(
+      @may_alias("A", "B")
+      func f(A: i32[64] in, B: i32[64]) { vectorize (i, 0, 63) { B[i + 1] = A[i] + 1 } })");
+  auto compiled = CompiledC::Create({f}, {.optimization_level = 3});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor tensor(Type::kI32, {64});
+  ASSERT_TRUE((*compiled)->Run(0, {Argument::Of(&tensor), Argument::Of(&tensor)}).ok());
+  for (int i = 0; i < 64; ++i) ASSERT_EQ(tensor.Int(i), i);
 }
 
 TEST_F(RunCTest, LargeAllocationsAndEmptyLoops) {

@@ -4,9 +4,9 @@
 #include <set>
 #include <string>
 
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/cuda/bundle_places.h"
 #include "compiler/ir/random_value.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,9 +20,7 @@ using ::testing::Key;
 using ::testing::UnorderedElementsAre;
 
 CudaModule Module(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  absl::StatusOr<CudaModule> module = EmitCuda(*f);
+  absl::StatusOr<CudaModule> module = EmitCuda(Parse(text));
   EXPECT_TRUE(module.ok()) << module.status();
   return *std::move(module);
 }

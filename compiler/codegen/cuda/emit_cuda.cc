@@ -6,14 +6,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/codegen/cuda/lanes.h"
-#include "compiler/ir/aliases.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -50,20 +49,7 @@ class KernelEmitter : public FunctionEmitter {
 
   absl::StatusOr<std::string> Emit() {
     CollectUses();
-    std::string parameters;
-    const ir::Aliases aliases(function_);
-    for (const ir::Param& param : function_.params) {
-      StrAppend(&parameters, parameters.empty() ? "" : ", ");
-      if (param.buffer) {
-        const std::string name = Bind(param.buffer.node(), param.buffer->name);
-        StrAppend(&parameters, stored_.contains(param.buffer.node()) ? "" : "const ",
-                  MemoryType(param.buffer->type),
-                  aliases.Group(param.buffer) ? "* " : "* __restrict__ ", name);
-      } else {
-        StrAppend(&parameters, ValueType(param.var.type()), " ",
-                  Bind(param.var.node(), param.name()));
-      }
-    }
+    const std::string parameters = absl::StrJoin(Parameters("* ", "* __restrict__ "), ", ");
     const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
     Line(
         StrCat("// Grid ", ExtentsText(kernel_.grid), ", block ", ExtentsText(kernel_.block), "."));
@@ -167,7 +153,8 @@ class KernelEmitter : public FunctionEmitter {
     const bool is_block = IsBlockLoop(s);
     const int64_t all = is_block ? kernel_.grid[axis] : kernel_.block[axis];
     const std::string name = Bind(s.var().node(), s.var().name());
-    non_negative_.insert(s.var());
+    arith::Analyzer::Scope scope(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
     if (used_.contains(s.var().node()) || s.extent().int_value() < all) {
       Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = (", ValueType(s.var().type()),
                   ")", s.name(), ";"));
@@ -209,10 +196,8 @@ class KernelEmitter : public FunctionEmitter {
     const ir::Buffer buffer = s.buffer();
     if (!used_.contains(buffer.node())) return EmitStmt(s.body());
     RETURN_IF_ERROR(EmitExtents(buffer));
-    const auto dropped = dropped_dimensions_.find(buffer.node());
     int64_t elements = 1;
-    for (size_t d = dropped == dropped_dimensions_.end() ? 0 : dropped->second;
-         d < buffer->extents.size(); ++d) {
+    for (size_t d = DroppedDimensions(buffer); d < buffer->extents.size(); ++d) {
       elements *= std::max<int64_t>(0, buffer->extents[d].int_value());
     }
     // What one thread allocates is its own, whatever its scope says.
@@ -229,9 +214,33 @@ class KernelEmitter : public FunctionEmitter {
 
   // ---- wide accesses
 
-  size_t Dropped(ir::Buffer buffer) const {
-    const auto it = dropped_dimensions_.find(buffer.node());
-    return it == dropped_dimensions_.end() ? 0 : it->second;
+  // The only thing that a loop's body does: a store, under conditions.
+  struct OnlyStore {
+    std::vector<Expr> conditions;
+    Stmt store;
+  };
+
+  // `body` as such, with what its lets stand for in their places, so that an index shows how it depends
+  // on the loop. None if it does more, or if a let may wrap, which an index must not.
+  std::optional<OnlyStore> OnlyStoreOf(Stmt body) {
+    OnlyStore result;
+    ir::VarMap lets;
+    while (true) {
+      if (body.Is(StmtKind::kLet)) {
+        const Expr value = ir::Substitute(body.value(), lets);
+        if (analyzer_.CanOverflow(value)) return std::nullopt;
+        lets.emplace(body.var(), value);
+        body = body.body();
+      } else if (body.Is(StmtKind::kIf) && body.else_case().IsEmpty()) {
+        result.conditions.push_back(ir::Substitute(body.cond(), lets));
+        body = body.then_case();
+      } else {
+        break;
+      }
+    }
+    if (!body.Is(StmtKind::kStore)) return std::nullopt;
+    result.store = ir::Substitute(body, lets);
+    return result;
   }
 
   // Loads that are evaluated whenever `e` is.
@@ -259,28 +268,32 @@ class KernelEmitter : public FunctionEmitter {
       return false;
     }
     const int64_t n = s.extent().int_value();
-    // Conditions that all lanes have in common.
-    std::vector<Expr> conditions;
-    Stmt store = s.body();
-    while (store.Is(StmtKind::kIf) && store.else_case().IsEmpty() &&
-           !ir::UsesVar(store.cond(), s.var())) {
-      conditions.push_back(store.cond());
-      store = store.then_case();
+    arith::Analyzer::Scope known(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
+    if (!only) return false;
+    // All lanes must have the conditions in common.
+    const std::vector<Expr>& conditions = only->conditions;
+    for (Expr condition : conditions) {
+      if (ir::UsesVar(condition, s.var())) return false;
     }
-    if (!store.Is(StmtKind::kStore)) return false;
+    const Stmt store = only->store;
     const ir::Buffer buffer = store.buffer();
     const int64_t bytes = n * ir::ByteSize(buffer->type);
     if (n < 2 || (bytes != 4 && bytes != 8 && bytes != kMaxWideBytes)) return false;
     std::vector<Expr> target;
-    if (!IsWide(buffer, store.indices(), Dropped(buffer), s.var(), n, &target)) return false;
+    if (!IsWide(buffer, store.indices(), DroppedDimensions(buffer), s.var(), n, exact_lets_,
+                &target))
+      return false;
     absl::flat_hash_set<Expr> seen;
     std::vector<Expr> loads;
     CollectUnconditionalLoads(store.value(), seen, loads);
     // Lanes must not read what other lanes store.
     bool independent = true;
     ir::ForEachExpr(store.value(), [&](Expr e) {
-      if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != buffer) return;
-      independent &= std::equal(e.operands().begin(), e.operands().end(), store.indices().begin());
+      if (!e.Is(ExprKind::kLoad) || !MayOverlap(ir::Buffer(e.buffer()), buffer)) return;
+      independent &= ir::Buffer(e.buffer()) == buffer &&
+                     std::equal(e.operands().begin(), e.operands().end(), store.indices().begin());
     });
     if (!independent) return false;
 
@@ -298,7 +311,8 @@ class KernelEmitter : public FunctionEmitter {
     if (store.value().Is(ExprKind::kLoad) && store.value().type() == buffer->type) {
       std::vector<Expr> from;
       const ir::Buffer source(store.value().buffer());
-      if (IsWide(source, store.value().operands(), Dropped(source), s.var(), n, &from)) {
+      if (IsWide(source, store.value().operands(), DroppedDimensions(source), s.var(), n,
+                 exact_lets_, &from)) {
         CountUses(from);
         ASSIGN_OR_RETURN(const std::string wide_source, As(WideType(bytes), true, source, from));
         Line(StrCat(wide_target, " = ", wide_source, ";"));
@@ -306,13 +320,13 @@ class KernelEmitter : public FunctionEmitter {
       }
     }
     const std::string lane = Bind(s.var().node(), s.var().name());
-    non_negative_.insert(s.var());
     for (Expr load : loads) {
       const ir::Buffer source(load.buffer());
       const int64_t source_bytes = n * ir::ByteSize(source->type);
       std::vector<Expr> from;
       if (source_bytes < 4 || source_bytes > kMaxWideBytes ||
-          !IsWide(source, load.operands(), Dropped(source), s.var(), n, &from)) {
+          !IsWide(source, load.operands(), DroppedDimensions(source), s.var(), n, exact_lets_,
+                  &from)) {
         continue;
       }
       CountUses(from);
@@ -353,23 +367,17 @@ class KernelEmitter : public FunctionEmitter {
     return true;
   }
 
-  // An element of memory as a value.
-  static std::string LoadedValue(Type type, const std::string& element) {
-    if (type == Type::kI1) return StrCat("(", element, " != 0)");
-    if (type == Type::kF16 || type == Type::kBF16) {
-      return StrCat("nao_f32_of_", ir::TypeName(type), "(", element, ")");
-    }
-    return element;
-  }
-
   // for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } for i8 A and B. Returns whether
   // `s` is such a loop.
   absl::StatusOr<bool> EmitDotOfFour(Stmt s) {
-    if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4) ||
-        !s.body().Is(StmtKind::kStore)) {
+    if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4)) {
       return false;
     }
-    const Stmt store = s.body();
+    arith::Analyzer::Scope known(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
+    if (!only || !only->conditions.empty()) return false;
+    const Stmt store = only->store;
     const ir::Buffer sum = store.buffer();
     const Expr value = store.value();
     if (sum->type != Type::kI32 || !value.Is(ExprKind::kAdd)) return false;
@@ -393,7 +401,9 @@ class KernelEmitter : public FunctionEmitter {
       }
       const Expr load = cast.operand(0);
       factors[i] = ir::Buffer(load.buffer());
-      if (!IsWide(factors[i], load.operands(), Dropped(factors[i]), s.var(), 4, &first[i])) {
+      if (MayOverlap(factors[i], sum)) return false;
+      if (!IsWide(factors[i], load.operands(), DroppedDimensions(factors[i]), s.var(), 4,
+                  exact_lets_, &first[i])) {
         return false;
       }
     }
@@ -439,14 +449,7 @@ absl::StatusOr<CudaModule> EmitCuda(absl::Span<const ir::Function> functions) {
       made.values.push_back(
           {{.var = {}, .buffer = buffer, .access = ir::Access::kInOut, .scope = ""}, true});
     }
-    // The first line of the IR's text says what the parameters are.
-    ir::Function header = function;
-    header.body = function.context->Nop();
-    const std::string printed = ir::Print(header);
-    const size_t at = printed.find("func ");
-    std::string first = printed.substr(at, printed.find('\n', at) - at);
-    if (first.ends_with(" {")) first.resize(first.size() - 2);
-    StrAppend(&body, "\n// ", first, "\n");
+    StrAppend(&body, "\n// ", SignatureText(function), "\n");
     for (size_t i = 0; i < plan.kernels.size(); ++i) {
       const Kernel& kernel = plan.kernels[i];
       CudaKernel& row = made.kernels.emplace_back();

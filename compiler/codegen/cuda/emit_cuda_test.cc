@@ -1,13 +1,10 @@
 #include "compiler/codegen/cuda/emit_cuda.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/ir/random_program.h"
-#include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -16,12 +13,6 @@ namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 std::string Emit(std::string_view text) {
   absl::StatusOr<CudaModule> module = EmitCuda(Parse(text));
@@ -91,16 +82,7 @@ constexpr std::string_view kMatmul = R"(
 //   POLYNAO_UPDATE_GOLDENS=1 bazel run //compiler/codegen/cuda:emit_cuda_test
 TEST(EmitCudaTest, Golden) {
   const std::string text = Emit(kMatmul);
-  const std::string golden = "compiler/codegen/cuda/testdata/matmul_f32.txt";
-  const char* checkout = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (std::getenv("POLYNAO_UPDATE_GOLDENS") != nullptr && checkout != nullptr) {
-    std::ofstream(std::string(checkout) + "/" + golden) << text;
-  }
-  std::ifstream file(golden);
-  std::ostringstream expected;
-  expected << file.rdbuf();
-  ASSERT_FALSE(expected.str().empty()) << "cannot read " << golden;
-  EXPECT_EQ(text, expected.str());
+  ExpectGolden(text, "compiler/codegen/cuda/testdata/matmul_f32.txt");
 }
 
 TEST(EmitCudaTest, Threads) {
@@ -153,6 +135,19 @@ TEST(EmitCudaTest, WideAccessesOnlyWhereTheyAreRight) {
   EXPECT_FALSE(wide("D[i, v] = A[v]"));
   EXPECT_FALSE(wide("if (v < i) { A[v] = 1.0 }"));
   EXPECT_FALSE(wide("A[v] = 1.0", "f64"));
+  // Lets around the loop and in it count by what they stand for, unless that may wrap.
+  const auto wide_let = [](const std::string& around, const std::string& body) {
+    const std::string text = Emit("func f(A: f32[64], B: f32[64], n: i32) { for (i, 0, 8) { " +
+                                  around + " vectorize (v, 0, 4) { " + body + " } } }");
+    return text.find("reinterpret_cast") != std::string::npos;
+  };
+  EXPECT_TRUE(wide_let("let t = i * 4", "A[t + v] = B[v]"));
+  EXPECT_TRUE(wide_let("let t = i * 4", "let u = t + v A[u] = max(B[u], 0.0)"));
+  EXPECT_TRUE(wide_let("let t = i * 4", "if (n < t) { let u = t + v A[u] = B[u] }"));
+  EXPECT_FALSE(wide_let("let t = i * 2", "A[t + v] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = n * 4", "A[t + v] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = i * 4", "let u = v * n A[t + u] = B[v]"));
+  EXPECT_FALSE(wide_let("let t = i * 4", "let u = t + v if (n < u) { A[u] = B[u] }"));
   // What may not be evaluated is not loaded ahead.
   EXPECT_THAT(Emit("func f(A: f32[64], B: f32[64], i: i32) { vectorize (v, 0, 4) {"
                    " A[v] = select(i < 60, B[i * 4 + v], 0.0) } }"),
@@ -167,11 +162,39 @@ TEST(EmitCudaTest, DotProductsOfFourBytes) {
   };
   EXPECT_TRUE(dots("unroll (k, 0, 4) { S[i] = S[i] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_TRUE(dots("for (k, 0, 4) { S[i] = cast(i32, A[i * 4 + k]) * cast(i32, B[0, k]) + S[i] }"));
+  EXPECT_TRUE(
+      dots("let t = 8 for (k, 0, 4) { let u = t + k"
+           " S[i] = S[i] + cast(i32, A[u]) * cast(i32, B[i, u]) }"));
+  EXPECT_FALSE(
+      dots("let t = 2 for (k, 0, 4) { let u = t + k"
+           " S[i] = S[i] + cast(i32, A[u]) * cast(i32, B[i, u]) }"));
   EXPECT_FALSE(dots("for (k, 0, 3) { S[i] = S[i] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[k] = S[k] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[i] + cast(i32, U[k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[i] + cast(i32, A[i + k]) * cast(i32, B[i, k]) }"));
   EXPECT_FALSE(dots("for (k, 0, 4) { S[i] = S[1] + cast(i32, A[k]) * cast(i32, B[i, k]) }"));
+}
+
+// Buffers that may overlap are not __restrict__, and no lane or factor of one is read ahead of a store
+// to another.
+TEST(EmitCudaTest, DeclaredAliases) {
+  const std::string copy = "func f(A: f32[64] in, B: f32[64] out, C: f32[64] in) { ";
+  const std::string lanes =
+      copy +
+      "thread (t = \"threadIdx.x\", 16) { vectorize (v, 0, 4) { B[t * 4 + v] = "
+      "A[t * 4 + v] + C[t * 4 + v] } } }";
+  EXPECT_THAT(Emit(lanes), HasSubstr("const float* __restrict__ A, float* __restrict__ B, "));
+  EXPECT_THAT(Emit(lanes), HasSubstr("reinterpret_cast<int4*>(&B"));
+  const std::string text = Emit("@may_alias(\"A\", \"B\") " + lanes);
+  EXPECT_THAT(text, HasSubstr("const float* A, float* B, const float* __restrict__ C"));
+  EXPECT_THAT(text, Not(HasSubstr("reinterpret_cast")));
+  // Those that only are loaded may overlap.
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"C\") " + lanes), HasSubstr("reinterpret_cast<int4*>(&B"));
+  const std::string dots =
+      "func f(A: i8[64] in, B: i8[64] in, S: i32[8]) {"
+      " for (k, 0, 4) { S[0] = S[0] + cast(i32, A[k]) * cast(i32, B[k]) } }";
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"B\") " + dots), HasSubstr("__dp4a"));
+  EXPECT_THAT(Emit("@may_alias(\"A\", \"S\") " + dots), Not(HasSubstr("__dp4a")));
 }
 
 TEST(EmitCudaTest, NamesOfCudaAreNotForVariables) {

@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -195,12 +196,12 @@ class Splitter {
 class Planner {
  public:
   explicit Planner(Kernel& kernel)
-      : kernel_(kernel), blocks_(IsBlockLoop), threads_(IsThreadLoop) {}
+      : kernel_(kernel), aliases_(kernel.function), blocks_(IsBlockLoop), threads_(IsThreadLoop) {}
 
   absl::Status Plan() {
     RETURN_IF_ERROR(FindExtents());
     ir::ForEachStmt(kernel_.function.body, [&](Stmt s) {
-      if (s.Is(StmtKind::kStore)) stored_.insert(s.buffer());
+      if (s.Is(StmtKind::kStore)) stored_.insert(MemoryOf(s.buffer()));
       return true;
     });
     RETURN_IF_ERROR(PlanBlock(kernel_.function.body));
@@ -491,34 +492,42 @@ class Planner {
 
   // ---- barriers
 
+  // The buffer that stands for all those that `buffer` may overlap.
+  Buffer MemoryOf(Buffer buffer) {
+    const std::optional<size_t> group = aliases_.Group(buffer);
+    return group ? first_of_group_.try_emplace(*group, buffer).first->second : buffer;
+  }
+
   // Memory that several threads see and some store.
-  bool IsCommon(Buffer buffer, const absl::flat_hash_set<Buffer>& own) const {
-    return stored_.contains(buffer) && !own.contains(buffer) &&
+  bool IsCommon(Buffer buffer, const absl::flat_hash_set<Buffer>& own) {
+    return stored_.contains(MemoryOf(buffer)) && !own.contains(buffer) &&
            !kernel_.private_dimensions.contains(buffer);
   }
 
-  Pending AccessesOf(Stmt root) const {
+  Pending AccessesOf(Stmt root) {
     Pending accesses;
     absl::flat_hash_set<Buffer> own;
     ir::ForEachStmt(root, [&](Stmt s) {
       if (s.Is(StmtKind::kAllocate)) own.insert(s.buffer());
-      if (s.Is(StmtKind::kStore) && IsCommon(s.buffer(), own)) accesses.stored.insert(s.buffer());
+      if (s.Is(StmtKind::kStore) && IsCommon(s.buffer(), own)) {
+        accesses.stored.insert(MemoryOf(s.buffer()));
+      }
       return true;
     });
     ir::ForEachExprIn(root, [&](Expr e) {
       if (e.Is(ExprKind::kLoad) && IsCommon(Buffer(e.buffer()), own)) {
-        accesses.read.insert(Buffer(e.buffer()));
+        accesses.read.insert(MemoryOf(Buffer(e.buffer())));
       }
     });
     return accesses;
   }
 
-  Pending ReadsOf(absl::Span<const Expr> operands) const {
+  Pending ReadsOf(absl::Span<const Expr> operands) {
     Pending accesses;
     for (Expr root : operands) {
       ir::ForEachExpr(root, [&](Expr e) {
         if (e.Is(ExprKind::kLoad) && IsCommon(Buffer(e.buffer()), {})) {
-          accesses.read.insert(Buffer(e.buffer()));
+          accesses.read.insert(MemoryOf(Buffer(e.buffer())));
         }
       });
     }
@@ -575,6 +584,8 @@ class Planner {
   }
 
   Kernel& kernel_;
+  const ir::Aliases aliases_;
+  absl::flat_hash_map<size_t, Buffer> first_of_group_;
   Finder blocks_;
   Finder threads_;
   absl::flat_hash_set<std::string> block_axes_;

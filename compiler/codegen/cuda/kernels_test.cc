@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "compiler/ir/text.h"
+#include "compiler/codegen/codegen_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,17 +12,13 @@ namespace {
 using ::testing::HasSubstr;
 
 KernelPlan Plan(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  absl::StatusOr<KernelPlan> plan = PlanKernels(*f);
+  absl::StatusOr<KernelPlan> plan = PlanKernels(Parse(text));
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.ok() ? *std::move(plan) : KernelPlan();
 }
 
 std::string Error(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  const absl::StatusOr<KernelPlan> plan = PlanKernels(*f);
+  const absl::StatusOr<KernelPlan> plan = PlanKernels(Parse(text));
   EXPECT_FALSE(plan.ok()) << text;
   return std::string(plan.status().message());
 }

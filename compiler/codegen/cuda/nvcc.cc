@@ -58,24 +58,6 @@ int64_t NumberBefore(std::string_view text, std::string_view unit) {
   return absl::SimpleAtoi(ToAbsl(text.substr(begin, at - begin)), &value) ? value : 0;
 }
 
-// "ld.global.nc.v4.f32" is ld.global; "mul.lo.s32" and "fma.rn.f32" keep what is computed.
-std::string PtxKind(std::string_view mnemonic) {
-  std::vector<std::string> parts = absl::StrSplit(ToAbsl(mnemonic), '.');
-  const std::string& first = parts[0];
-  if (first == "ld" || first == "st") {
-    return parts.size() > 1 ? StrCat(first, ".", parts[1]) : first;
-  }
-  if (first == "bra" || first == "bar" || first == "ret" || first == "mov") return first;
-  std::string kind = first;
-  for (size_t i = 1; i < parts.size(); ++i) {
-    const std::string& part = parts[i];
-    if (part == "lo" || part == "hi" || part == "wide") StrAppend(&kind, ".", part);
-  }
-  // The last part is the type, but for operations on bits.
-  if (parts.size() > 1) StrAppend(&kind, ".", parts.back());
-  return kind;
-}
-
 // Registers and memory of each kernel, from what ptxas -v prints.
 void ReadUse(const std::string& messages, std::vector<CompiledKernel>& kernels) {
   CompiledKernel* kernel = nullptr;
@@ -106,6 +88,24 @@ absl::StatusOr<std::string> FindNvcc() {
   if (std::optional<std::string> found = FindTool("nvcc")) return *std::move(found);
   return absl::NotFoundError(
       "no nvcc on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin: the CUDA Toolkit is optional");
+}
+
+// "ld.global.nc.v4.f32" is ld.global; "mul.lo.s32" and "fma.rn.f32" keep what is computed.
+std::string PtxKind(std::string_view mnemonic) {
+  std::vector<std::string> parts = absl::StrSplit(ToAbsl(mnemonic), '.');
+  const std::string& first = parts[0];
+  if (first == "ld" || first == "st") {
+    return parts.size() > 1 ? StrCat(first, ".", parts[1]) : first;
+  }
+  if (first == "bra" || first == "bar" || first == "ret" || first == "mov") return first;
+  std::string kind = first;
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    if (part == "lo" || part == "hi" || part == "wide") StrAppend(&kind, ".", part);
+  }
+  // The last part is the type, but for operations on bits.
+  if (parts.size() > 1) StrAppend(&kind, ".", parts.back());
+  return kind;
 }
 
 InstructionCounts CountPtx(std::string_view ptx, std::string_view name) {

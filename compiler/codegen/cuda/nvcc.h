@@ -47,6 +47,9 @@ absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::strin
 InstructionCounts CountPtx(std::string_view ptx, std::string_view name);
 InstructionCounts CountSass(std::string_view sass, std::string_view name);
 
+// What an instruction of PTX counts as: "ld.global.nc.v4.f32" as "ld.global".
+std::string PtxKind(std::string_view mnemonic);
+
 // The size of section `name` (".text.KERNEL") of a cubin, a 64-bit ELF file; 0 if it has none.
 int64_t SectionBytes(std::string_view elf, std::string_view name);
 

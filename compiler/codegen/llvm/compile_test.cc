@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/differential.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/text.h"
@@ -17,12 +18,6 @@ using ir::Tensor;
 using ir::Type;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-ir::Function Parse(std::string_view text) {
-  absl::StatusOr<ir::Function> f = ir::ParseFunction(text);
-  EXPECT_TRUE(f.ok()) << f.status();
-  return *std::move(f);
-}
 
 // Compiles `f` and compares it with the interpreter.
 std::string Check(const ir::Function& f, const RandomArguments& arguments,

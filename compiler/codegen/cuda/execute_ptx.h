@@ -1,0 +1,39 @@
+// Counts the instructions of PTX that a kernel's threads execute, without a GPU.
+#ifndef COMPILER_CODEGEN_CUDA_EXECUTE_PTX_H_
+#define COMPILER_CODEGEN_CUDA_EXECUTE_PTX_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda/kernels.h"
+
+namespace polynao::codegen {
+
+struct PtxExecution {
+  // Executed instructions by kind, as CountPtx names them, and "all": of all threads of the grid, taken
+  // to be like the sampled ones.
+  std::map<std::string, double> counts;
+  // Whether no branch of a sampled thread depended on memory, floats or scalar parameters. Such a branch
+  // is not taken.
+  bool exact = true;
+};
+
+struct PtxExecutionOptions {
+  int samples = 16;  // threads, drawn from all; the same for the same grid and block
+  int64_t max_steps = int64_t{1} << 26;  // of one thread
+};
+
+// Executes the kernel `name` for some of its threads, each alone: integers and predicates are computed;
+// what is loaded and floats are not known, and nothing is stored. (What ptxas makes of the instructions
+// is another matter: it merges additions, and moves and unrolls little.)
+// Errors: no such kernel; a thread that takes more than max_steps.
+absl::StatusOr<PtxExecution> ExecutePtx(std::string_view ptx, std::string_view name,
+                                        const Extents& grid, const Extents& block,
+                                        const PtxExecutionOptions& options = {});
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_CUDA_EXECUTE_PTX_H_

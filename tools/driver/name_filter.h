@@ -1,0 +1,28 @@
+// Which rows of a suite --filter chooses.
+#ifndef TOOLS_DRIVER_NAME_FILTER_H_
+#define TOOLS_DRIVER_NAME_FILTER_H_
+
+#include <regex>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace polynao::driver {
+
+class NameFilter {
+ public:
+  // Error: a regular expression (ECMAScript) that is malformed.
+  static absl::StatusOr<NameFilter> Create(const std::string& text);
+
+  // Whether `name` contains the text, or a match of it as a regular expression.
+  bool Passes(const std::string& name) const;
+
+ private:
+  NameFilter() = default;
+  std::string text_;
+  std::regex pattern_;
+};
+
+}  // namespace polynao::driver
+
+#endif  // TOOLS_DRIVER_NAME_FILTER_H_
