@@ -615,13 +615,13 @@ class Syncer {
     auto& queues = state.queues[static_cast<int>(level)];
     const auto own = [&](int q) { return q == static_cast<int>(touched.queue); };
     std::vector<Stmt> result;
+    std::array<bool, isa::kQueueCount> waits = {};
     for (int q = 0; q < isa::kQueueCount; ++q) {
       // A queue is in order, but the scalar unit reads an instruction's arguments before.
-      if (Conflicts(queues[q], touched.scalar) ||
-          (!own(q) && Conflicts(queues[q], touched.queued))) {
-        result.push_back(Wait(q, queues));
-      }
+      waits[q] =
+          Conflicts(queues[q], touched.scalar) || (!own(q) && Conflicts(queues[q], touched.queued));
     }
+    Wait(waits, queues, result);
     if (s.Is(StmtKind::kFor) && !IsThreadLoop(s)) HoistWaits(s.body(), queues, result);
     if (touched.queue != isa::Queue::kNone) {
       Work& pending = queues[static_cast<int>(touched.queue)];
@@ -633,9 +633,22 @@ class Syncer {
     return c_.Seq(result);
   }
 
-  Stmt Wait(int q, std::array<Work, isa::kQueueCount>& queues) const {
-    queues[q] = {};
-    return Call(StrCat("sync.", isa::QueueName(static_cast<isa::Queue>(q))));
+  // Waits for the queues `which`: for all at once where nothing is pending in the others, since each
+  // wait costs a drain.
+  void Wait(const std::array<bool, isa::kQueueCount>& which,
+            std::array<Work, isa::kQueueCount>& queues, std::vector<Stmt>& result) const {
+    bool is_all = std::count(which.begin(), which.end(), true) > 1;
+    for (int q = 0; q < isa::kQueueCount; ++q) {
+      is_all = is_all && (which[q] || queues[q] == Work());
+    }
+    if (is_all) result.push_back(Call("sync"));
+    for (int q = 0; q < isa::kQueueCount; ++q) {
+      if (!which[q]) continue;
+      if (!is_all) {
+        result.push_back(Call(StrCat("sync.", isa::QueueName(static_cast<isa::Queue>(q)))));
+      }
+      queues[q] = {};
+    }
   }
 
   // Waits for queues that a loop's body leaves alone, and would wait for in each iteration, go
@@ -656,9 +669,11 @@ class Syncer {
       return true;
     });
     lead.Settle();
+    std::array<bool, isa::kQueueCount> waits = {};
     for (int q = 0; q < isa::kQueueCount; ++q) {
-      if (!used[q] && Conflicts(queues[q], lead)) result.push_back(Wait(q, queues));
+      waits[q] = !used[q] && Conflicts(queues[q], lead);
     }
+    Wait(waits, queues, result);
   }
 
   // Statements outside the loops over tid. What conflicts are between cores and memory core, or

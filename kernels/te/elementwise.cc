@@ -95,18 +95,17 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
     sizes.emplace_back(CeilDiv(4 * run, quarters), quarters % 4 == 0);
   }
-  for (int64_t part = 64; part >= 8; --part) {
-    sizes.emplace_back(CeilDiv(std::min(run, largest) * part, 64), false);
+  for (int64_t part = 128; part >= 16; --part) {
+    sizes.emplace_back(CeilDiv(std::min(run, largest) * part, 128), false);
   }
   std::vector<Tiling> tilings;
   for (const auto& [size, is_equal] : sizes) {
-    for (int64_t rotate = 0; rotate < m.cores_per_cluster(); ++rotate) {
+    const int64_t orders = std::min(m.cores_per_cluster(), CeilDiv(run, RoundUp(size, 64)));
+    for (int64_t rotate = 0; rotate < orders; ++rotate) {
       Tiling t = {.run = run, .tile = RoundUp(size, 64), .rotate = rotate};
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
-      const bool is_in_order = rotate % CeilDiv(run, t.tile) == 0;
-      if (t.tile > largest || (rotate > 0 && is_in_order) ||
-          std::any_of(tilings.begin(), tilings.end(), has_it)) {
+      if (t.tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) {
         continue;
       }
       t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || !is_equal ? 1e6 : 0);
@@ -212,7 +211,7 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   auto [tile_in_order, element] = s[y].Split(rest, t.tile);
   const Axis tile = t.rotate > 0 ? s[y].Rotate(tile_in_order, tid, t.rotate) : tile_in_order;
   s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
-  if (t.rotate > 0) s[y].Pragma(tile, "ragged");
+  if (t.run % t.tile != 0) s[y].Pragma(tile, "ragged");
   for (size_t i = 0; i < v.size(); ++i) {
     s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
   }
