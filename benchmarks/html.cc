@@ -1,5 +1,7 @@
 #include "benchmarks/html.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
 
@@ -47,6 +49,17 @@ std::string Heads(const std::vector<std::string>& names, size_t first_number,
     StrAppend(&html, number ? "<th class=\"n\">" : "<th>", Escape(names[i]), "</th>");
   }
   return html + "</tr>\n";
+}
+
+double PlotLeft(const std::vector<std::string>& labels, double column) {
+  constexpr double kAxis = 40;        // numbers at the axis
+  constexpr double kCharacter = 5.3;  // of a label, turned by 40 degrees
+  double left = kAxis;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    left = std::max(left, kCharacter * static_cast<double>(labels[i].size()) -
+                              column * (static_cast<double>(i) + 0.5));
+  }
+  return left;
 }
 
 }  // namespace polynao::benchmarks

@@ -22,6 +22,10 @@ std::string Cell(std::string_view text, bool number = false, std::string_view cs
 std::string Heads(const std::vector<std::string>& names, size_t first_number,
                   std::string_view text = "");
 
+// Where a chart's plot begins, in units of a picture of 1000, so that the turned label under each of its
+// columns, `column` wide, stays in the picture.
+double PlotLeft(const std::vector<std::string>& labels, double column);
+
 }  // namespace polynao::benchmarks
 
 #endif  // BENCHMARKS_HTML_H_

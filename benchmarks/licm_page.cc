@@ -103,7 +103,6 @@ std::string RowsHtml(const LicmResult& result) {
 
 std::string SpeedupSvg(const SpeedupChart& chart) {
   constexpr double kWidth = 1000;
-  constexpr double kLeft = 40;
   constexpr double kTop = 30;
   constexpr double kHeight = 260;  // of the plot
   double low = 1 - 2 * kBand, high = 1 + 2 * kBand;
@@ -115,6 +114,10 @@ std::string SpeedupSvg(const SpeedupChart& chart) {
       high = std::max(high, std::min(value, chart.largest));
     }
   }
+  std::vector<std::string> names;
+  for (const SpeedupChart::Column& column : chart.columns) names.push_back(column.name);
+  const double columns = static_cast<double>(std::max<size_t>(1, names.size()));
+  const double plot_left = PlotLeft(names, (kWidth - 50) / columns);
   // Logarithmic: twice as fast is as far from the line as half as fast.
   const double margin = std::pow(high / low, 0.05);
   const double top = std::log(high * margin), bottom = std::log(low / margin);
@@ -130,22 +133,29 @@ std::string SpeedupSvg(const SpeedupChart& chart) {
     absl::StrAppendFormat(&svg,
                           "<path d=\"M%g %.1fH%g\" %s/><text x=\"%g\" y=\"%.1f\" "
                           "text-anchor=\"end\" fill=\"#4a5464\">%s</text>\n",
-                          kLeft, y_of(value), kWidth - 10, ToAbsl(style), kLeft - 5,
+                          plot_left, y_of(value), kWidth - 10, ToAbsl(style), plot_left - 5,
                           y_of(value) + 4, ToAbsl(label));
   };
-  for (double value : {0.25, 0.5, 0.7, 0.8, 0.9, 1.1, 1.2, 1.3, 1.5, 2.0, 2.5, 3.0, 5.0, 10.0}) {
+  // Coarse ones first, finer ones where there is room for their numbers.
+  std::vector<double> lines = {1};
+  for (double value : {0.5, 2.0, 0.25, 5.0, 10.0, 0.8,  1.5,  0.7,  3.0,  0.9,
+                       1.2, 2.5, 1.1,  1.3, 0.95, 1.05, 0.98, 1.02, 0.99, 1.01}) {
     if (value <= std::exp(bottom) || value >= std::exp(top)) continue;
+    if (std::any_of(lines.begin(), lines.end(),
+                    [&](double other) { return std::abs(y_of(other) - y_of(value)) < 14; })) {
+      continue;
+    }
+    lines.push_back(value);
     line(value, "stroke=\"#e3e7ec\"", absl::StrFormat("%g", value));
   }
   line(1, "stroke=\"#1d2430\"", "1");
   line(1 + kBand, "stroke=\"#1f7a3d\" stroke-dasharray=\"4 3\"", "");
   line(1 - kBand, "stroke=\"#c46a1a\" stroke-dasharray=\"4 3\"", "");
 
-  const double column_width =
-      (kWidth - kLeft - 10) / static_cast<double>(std::max<size_t>(1, chart.columns.size()));
+  const double column_width = (kWidth - plot_left - 10) / columns;
   for (size_t c = 0; c < chart.columns.size(); ++c) {
     const SpeedupChart::Column& column = chart.columns[c];
-    const double left = kLeft + column_width * static_cast<double>(c);
+    const double left = plot_left + column_width * static_cast<double>(c);
     const double count = static_cast<double>(std::max<size_t>(1, column.values.size()));
     for (size_t i = 0; i < column.values.size(); ++i) {
       const double value = column.values[i];
@@ -179,7 +189,7 @@ std::string SpeedupSvg(const SpeedupChart& chart) {
                           "fill=\"#1d2430\">%s</text>\n",
                           left + column_width / 2 + 4, kTop + kHeight + 14, Escape(column.name));
   }
-  double x = kLeft;
+  double x = plot_left;
   for (size_t i = 0; i < chart.series.size(); ++i) {
     absl::StrAppendFormat(&svg,
                           "<rect x=\"%.1f\" y=\"6\" width=\"11\" height=\"11\" fill=\"%s\"/><text "

@@ -168,6 +168,23 @@ TEST(LicmPageTest, Page) {
   EXPECT_THAT(html, HasSubstr("</html>"));
 }
 
+// Labels under the first columns, turned to their left, stay in the picture; numbers stand at the axis
+// also where all values are near 1.
+TEST(LicmPageTest, LabelsAndNumbersOfTheChart) {
+  const auto svg = [](const std::string& name) {
+    SpeedupChart chart;
+    chart.columns = {{.name = name, .values = {0.97, 1.03}}};
+    for (const char* other : {"b", "c", "d", "e", "f"}) {
+      chart.columns.push_back({.name = other, .values = {1}});
+    }
+    return SpeedupSvg(chart);
+  };
+  EXPECT_THAT(svg("a"), HasSubstr(">0.98</text>"));
+  EXPECT_THAT(svg("a"), HasSubstr(">1.02</text>"));
+  EXPECT_THAT(svg("a"), HasSubstr("<path d=\"M40 "));
+  EXPECT_THAT(svg(std::string(60, 'a')), testing::Not(HasSubstr("<path d=\"M40 ")));
+}
+
 TEST(LicmPageTest, Charts) {
   const std::string empty = SpeedupSvg({});
   EXPECT_THAT(empty, HasSubstr("</svg>"));

@@ -255,15 +255,16 @@ std::string MachineHtml(const SuiteResult& result) {
 
 std::string BarChartSvg(const BarChart& chart) {
   constexpr double kWidth = 1000;
-  constexpr double kLeft = 40;
   constexpr double kTop = 30;
   constexpr double kHeight = 200;  // of the plot
-  const size_t count = std::max<size_t>(chart.groups.size(), 1);
-  const double group = (kWidth - kLeft - 10) / static_cast<double>(count);
+  const double count = static_cast<double>(std::max<size_t>(chart.groups.size(), 1));
   // Labels that do not fit side by side are turned.
   size_t longest = 0;
   for (const std::string& label : chart.groups) longest = std::max(longest, label.size());
-  const bool turned = static_cast<double>(longest) * 6.2 > group;
+  const double room = (kWidth - 50) / count;
+  const bool turned = static_cast<double>(longest) * 6.2 > room;
+  const double plot_left = turned ? PlotLeft(chart.groups, room) : PlotLeft({}, room);
+  const double group = (kWidth - plot_left - 10) / count;
   const double bottom = turned ? 18 + static_cast<double>(longest) * 4.2 : 26;
 
   double largest = chart.line.value_or(0);
@@ -292,13 +293,13 @@ std::string BarChartSvg(const BarChart& chart) {
     absl::StrAppendFormat(&svg,
                           "<path d=\"M%g %.1fH%g\" stroke=\"#e3e7ec\"/><text x=\"%g\" y=\"%.1f\" "
                           "text-anchor=\"end\" fill=\"#4a5464\">%g</text>\n",
-                          kLeft, y, kWidth - 10, kLeft - 5, y + 4, step * i);
+                          plot_left, y, kWidth - 10, plot_left - 5, y + 4, step * i);
   }
   const double bar = group * 0.8 / static_cast<double>(std::max<size_t>(chart.series.size(), 1));
   std::string numbers;
   for (size_t g = 0; g < chart.groups.size(); ++g) {
-    const double left = kLeft + group * (static_cast<double>(g) + 0.1);
-    const double middle = kLeft + group * (static_cast<double>(g) + 0.5);
+    const double left = plot_left + group * (static_cast<double>(g) + 0.1);
+    const double middle = plot_left + group * (static_cast<double>(g) + 0.5);
     bool any = false;
     for (size_t s = 0; s < chart.series.size(); ++s) {
       const BarChart::Series& series = chart.series[s];
@@ -344,11 +345,11 @@ std::string BarChartSvg(const BarChart& chart) {
   if (chart.line) {
     absl::StrAppendFormat(&svg,
                           "<path d=\"M%g %.1fH%g\" stroke=\"#1d2430\" stroke-dasharray=\"4 3\"/>\n",
-                          kLeft, y_of(*chart.line), kWidth - 10);
+                          plot_left, y_of(*chart.line), kWidth - 10);
   }
-  absl::StrAppendFormat(&svg, "<path d=\"M%g %gH%g\" stroke=\"#1d2430\"/>\n", kLeft, kTop + kHeight,
-                        kWidth - 10);
-  double x = kLeft;
+  absl::StrAppendFormat(&svg, "<path d=\"M%g %gH%g\" stroke=\"#1d2430\"/>\n", plot_left,
+                        kTop + kHeight, kWidth - 10);
+  double x = plot_left;
   for (const BarChart::Series& series : chart.series) {
     absl::StrAppendFormat(&svg,
                           "<rect x=\"%.1f\" y=\"6\" width=\"11\" height=\"11\" fill=\"%s\"/><text "
