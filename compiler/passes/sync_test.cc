@@ -238,6 +238,28 @@ TEST(SyncTest, WhatALaterRoundOrdersIsNotPending) {
 
 // ---- memory core
 
+// One wait for all queues, if none of them has anything else to do.
+TEST(SyncTest, OneWaitForAllQueues) {
+  const auto sum = [](std::string_view before) {
+    return RunPass(StrCat("func f(A: f16[256]) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
+                          " pragma \"address\" (128) { allocate Y: f16[64] @nmem"
+                          " pragma \"address\" (256) { allocate Z: f16[64] @nmem"
+                          " pragma \"address\" (0) { allocate S: f16[64] @smem"
+                          " memcpy.f16.smem.gmem(&S[0], &A[0], 64, 1, 0, 0) ",
+                          before,
+                          " memcpy.f16.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+                          " memcpy.f16.nmem.smem.async(&Y[0], &S[0], 64, 1, 0, 0)"
+                          " add.f16(&X[0], &X[0], &Y[0], 64) } } } } }"),
+                   OnUnit, TestTarget("unit"));
+  };
+  EXPECT_THAT(sum(""), HasSubstr("  sync()\n"));
+  EXPECT_THAT(sum(""), Not(HasSubstr("sync.")));
+  // The fill need not be over.
+  EXPECT_THAT(sum("fill.f16(&Z[0], f16(1.0), 64)"), HasSubstr("sync.io()\n"));
+  EXPECT_THAT(sum("fill.f16(&Z[0], f16(1.0), 64)"), HasSubstr("sync.move()\n"));
+  EXPECT_THAT(sum("fill.f16(&Z[0], f16(1.0), 64)"), Not(HasSubstr("sync()")));
+}
+
 // Statements of a cluster with X, Y in SMEM. L is a tile of each core.
 std::string InCluster(std::string_view body) {
   return Calls(
