@@ -240,13 +240,13 @@ std::string PageHtml(const LicmResult& result) {
     operators.columns.push_back({.name = op.op, .values = {op.average, op.total}});
   }
   std::string html = PageStart(result);
+  const std::string summary = SummaryText(result);
   StrAppend(
       &html,
       "<br>Each case of the TOPI table is compiled without and with the four passes, and both "
       "programs are run in turn. Effective: the machine code differs, and the program without "
       "them takes 50 us or more.</p>\n<p>",
-      absl::StrReplaceAll(Escape(SummaryText(result).substr(SummaryText(result).find("\n\n"))),
-                          {{"\n", "<br>"}}),
+      absl::StrReplaceAll(Escape(summary.substr(summary.find("\n\n"))), {{"\n", "<br>"}}),
       "</p>\n<h2>Effective cases</h2>\n<p>Time without / time with the passes, a dot for each "
       "case; dashed: 1.01 and 0.99.</p>\n",
       SpeedupSvg(cases), "<h2>Effective operators</h2>\n", SpeedupSvg(operators),

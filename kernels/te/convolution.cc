@@ -184,11 +184,13 @@ class CostModel {
     // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
     const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency;
     const double busy = image + result + waits;
-    // The last tile of a core may be partly empty: computed, but not copied.
+    // Of a core's last tile rows that there are not take no time; columns are computed, but not copied.
+    const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
+    const double computed = rows_in_tiles * CeilDiv(t.core_columns, t.columns);
     const double full =
-        static_cast<double>(t.core_rows * t.core_columns) / static_cast<double>(t.rows * t.columns);
-    const double steps_time =
-        std::max(tiles * std::max(compute, load + store), full * busy + (tiles - full) * waits);
+        rows_in_tiles * static_cast<double>(t.core_columns) / static_cast<double>(t.columns);
+    const double steps_time = std::max(
+        {computed * compute, tiles * (load + store), full * busy + (tiles - full) * waits});
     return blocks * (from + std::max({to, load, first_image + latency}) + tiles * sync +
                      steps_time + std::max(store, result + latency));
   }

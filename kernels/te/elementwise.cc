@@ -100,14 +100,13 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   }
   std::vector<Tiling> tilings;
   for (const auto& [size, is_equal] : sizes) {
-    const int64_t orders = std::min(m.cores_per_cluster(), CeilDiv(run, RoundUp(size, 64)));
+    const int64_t tile = RoundUp(size, 64);
+    const int64_t orders = std::min(m.cores_per_cluster(), CeilDiv(run, tile));
     for (int64_t rotate = 0; rotate < orders; ++rotate) {
-      Tiling t = {.run = run, .tile = RoundUp(size, 64), .rotate = rotate};
+      Tiling t = {.run = run, .tile = tile, .rotate = rotate};
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
-      if (t.tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) {
-        continue;
-      }
+      if (tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
       t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || !is_equal ? 1e6 : 0);
       tilings.push_back(t);
     }
