@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/device.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/text.h"
 
@@ -280,7 +281,7 @@ struct Place {
 
 struct InstructionCall {
   const Function* meaning;
-  std::unique_ptr<Interpreter> interpreter;
+  std::unique_ptr<Interpreter> interpreter;  // null with a device
   struct Argument {
     int32_t slot;         // value, or flat element index for an address
     int32_t buffer = -1;  // memory index of an address
@@ -304,6 +305,8 @@ struct Interpreter::Program {
   std::vector<int32_t> param_index;  // slot or memory of each parameter
   std::vector<std::unique_ptr<InstructionCall>> calls;
   int64_t max_operations = 0;
+  Device* device = nullptr;
+  int32_t resume_at = -1;  // where a suspended run goes on; -1 if none is
   int64_t executed[kCodeCount] = {};
   // While an instruction's meaning runs: all loads of undefined elements are allowed. They make the
   // next store undefined.
@@ -312,6 +315,8 @@ struct Interpreter::Program {
 
   absl::Status Execute(int32_t start);
   absl::Status CallInstruction(const Op& op, int64_t at);
+  // Whether the run goes on.
+  absl::StatusOr<bool> CallDevice(const Op& op);
   absl::Status TrapAt(int64_t at, std::string_view why) const;
 };
 
@@ -623,8 +628,9 @@ absl::Status Compiler::Call(Stmt s) {
     }
     instruction->arguments.push_back(argument);
   }
-  InterpreterOptions inner = options_;
-  ASSIGN_OR_RETURN(instruction->interpreter, Interpreter::Create(*meaning, inner));
+  if (options_.device == nullptr) {
+    ASSIGN_OR_RETURN(instruction->interpreter, Interpreter::Create(*meaning, options_));
+  }
   Emit({.code = Code::kCallInstruction, .target = static_cast<int32_t>(p_.calls.size())});
   p_.calls.push_back(std::move(instruction));
   return absl::OkStatus();
@@ -710,6 +716,7 @@ absl::Status Compiler::Run() {
   p_.name = function_.name;
   p_.params = function_.params;
   p_.max_operations = options_.max_operations;
+  p_.device = options_.device;
   p_.places.push_back({});
   for (const Param& param : function_.params) {
     if (!param.var) {
@@ -781,7 +788,25 @@ absl::Status Interpreter::Program::CallInstruction(const Op& op, int64_t at) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Interpreter::Program::CallDevice(const Op& op) {
+  const InstructionCall& call = *calls[op.target];
+  std::vector<RawArgument> arguments(call.arguments.size());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto [slot, buffer] = call.arguments[i];
+    const Param& param = call.meaning->params[i];
+    if (param.buffer) {
+      arguments[i].address = memories[buffer].data + slots[slot].i * ByteSize(param.buffer->type);
+    } else if (IsFloat(param.var.type())) {
+      arguments[i].float_value = slots[slot].f;
+    } else {
+      arguments[i].int_value = slots[slot].i;
+    }
+  }
+  return device->Call(call.meaning->name, arguments);
+}
+
 absl::Status Interpreter::Program::Execute(int32_t start) {
+  resume_at = -1;
   Slot* const s = slots.data();
   const Op* const code = ops.data();
   bool undefined = false;
@@ -1008,6 +1033,13 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         }
         if (count > (int64_t{1} << 34)) TRAP(StrCat("allocation of ", count, " elements"));
         memory.count = count;
+        if (device != nullptr) {
+          absl::StatusOr<uint8_t*> data = device->Allocate(*buffers[op->b]);
+          if (!data.ok()) TRAP(ToStd(data.status().message()));
+          memory.data = *data;
+          memory.defined = nullptr;
+          NEXT;
+        }
         memory.storage.resize(count * ByteSize(buffers[op->b]->type));
         memory.flags.assign(count, 0);
         memory.data = memory.storage.data();
@@ -1017,6 +1049,15 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
       case Code::kRelease:
         NEXT;
       case Code::kCallInstruction:
+        if (device != nullptr) {
+          const absl::StatusOr<bool> goes_on = CallDevice(*op);
+          if (!goes_on.ok()) TRAP(ToStd(goes_on.status().message()));
+          if (!*goes_on) {
+            resume_at = static_cast<int32_t>(op - code) + 1;
+            return absl::OkStatus();
+          }
+          NEXT;
+        }
         RETURN_IF_ERROR(CallInstruction(*op, op - code));
         NEXT;
       case Code::kEnd:
@@ -1031,6 +1072,13 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
 
 Interpreter::Interpreter(std::unique_ptr<Program> program) : program_(std::move(program)) {}
 Interpreter::~Interpreter() = default;
+
+bool Interpreter::IsSuspended() const { return program_->resume_at >= 0; }
+
+absl::Status Interpreter::Resume() {
+  POLYNAO_CHECK(IsSuspended()) << "function " << program_->name << " is not suspended";
+  return program_->Execute(program_->resume_at);
+}
 
 absl::StatusOr<std::unique_ptr<Interpreter>> Interpreter::Create(
     const Function& function, const InterpreterOptions& options) {
