@@ -2,20 +2,14 @@
 #ifndef COMPILER_PASSES_PREPROCESS_H_
 #define COMPILER_PASSES_PREPROCESS_H_
 
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/passes/preprocess_plan.h"
 #include "compiler/target/target.h"
 
 namespace polynao {
-
-// What became of one nest or buffer, for --stats.
-struct PreprocessDecision {
-  std::string place;  // the first line of the nest, or the buffer
-  std::string what;   // done, or "kept: " and why not
-};
 
 // Algorithm 1 of "Tensor instruction generation optimization fusing with loop partitioning" (section
 // IV-B), on buffers that still have their dimensions. A *marked* nest stands under a pragma whose
