@@ -1,0 +1,36 @@
+// The statements of a function that one core of the card runs.
+#ifndef COMPILER_PASSES_CORE_PROGRAM_H_
+#define COMPILER_PASSES_CORE_PROGRAM_H_
+
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+
+namespace polynao {
+
+// A core of a cluster. The memory core has the number after the last core.
+struct CoreId {
+  int cluster = 0;
+  int core = 0;
+};
+
+// All cores of the target's machine, those of cluster 0 first, each cluster's memory core last.
+std::vector<CoreId> AllCores(const Target& target);
+
+// What `core` runs of `function`, which has been through sync: the rules of compiler/codegen/diannao,
+// as a function without thread loops. Iteration v of a thread loop runs on number v % COUNT of its
+// axis, and an axis that the function does not use runs on number 0. Inside a loop over cid and
+// outside the loops over tid in it, the memory core runs every statement that contains no loop over tid
+// and no barrier; cores and memory core both run the others.
+//
+//   thread (cid, 2) {                          core 1 of cluster 0:         its memory core:
+//     memcpy.f16.smem.gmem.async(&S[0], ...)   let cid = 0                  let cid = 0
+//     barrier.cluster()                        barrier.cluster()            memcpy...(&S[0], ...)
+//     thread (tid, 2) { ... &S[tid * 32] }     let tid = 1  ... &S[...]     barrier.cluster()
+//   }
+ir::Function CoreProgram(const ir::Function& function, const Target& target, CoreId core);
+
+}  // namespace polynao
+
+#endif  // COMPILER_PASSES_CORE_PROGRAM_H_
