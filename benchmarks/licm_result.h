@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/counts.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {

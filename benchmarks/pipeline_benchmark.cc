@@ -4,7 +4,11 @@
 
 #include "base/check.h"
 #include "benchmark/benchmark.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/counts.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
 #include "kernels/te/operators.h"

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "base/text.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/shapes.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"

@@ -29,7 +29,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
 #include "isa/machine.h"
 

@@ -1,6 +1,8 @@
 // Every way in which a program can go wrong, and the message that says so.
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simulator/testing.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "isa/program.h"

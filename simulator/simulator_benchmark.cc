@@ -5,6 +5,8 @@
 #include <benchmark/benchmark.h>
 
 #include "base/check.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "simulator/isolated.h"
 #include "simulator/testing.h"
 

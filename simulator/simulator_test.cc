@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simulator/isolated.h"

@@ -3,6 +3,8 @@
 #include <bit>
 #include <string>
 
+#include "compiler/ir/argument.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "compiler/codegen/differential.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {

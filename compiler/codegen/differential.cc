@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 

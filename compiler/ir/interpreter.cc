@@ -11,96 +11,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/device.h"
-#include "compiler/ir/random_value.h"
 #include "compiler/ir/text.h"
 
 namespace polynao::ir {
-
-// ---- tensors ------------------------------------------------------------------------------------
-
-namespace {
-
-int64_t Product(const std::vector<int64_t>& shape) {
-  int64_t count = 1;
-  for (int64_t extent : shape) count *= extent;
-  return count;
-}
-
-}  // namespace
-
-Tensor::Tensor(Type type, std::vector<int64_t> shape) : type(type), shape(std::move(shape)) {
-  bytes.resize(element_count() * ByteSize(type));
-}
-
-int64_t Tensor::element_count() const { return Product(shape); }
-
-double Tensor::Float(int64_t i) const { return LoadFloat(type, &bytes[i * ByteSize(type)]); }
-
-int64_t Tensor::Int(int64_t i) const { return LoadInt(type, &bytes[i * ByteSize(type)]); }
-
-double Tensor::Value(int64_t i) const {
-  return IsFloat(type) ? Float(i) : static_cast<double>(Int(i));
-}
-
-void Tensor::SetValue(int64_t i, double value) {
-  if (IsFloat(type)) {
-    StoreFloat(type, &bytes[i * ByteSize(type)], value);
-  } else {
-    SetInt(i, static_cast<int64_t>(value));
-  }
-}
-
-void Tensor::SetInt(int64_t i, int64_t value) { StoreInt(type, &bytes[i * ByteSize(type)], value); }
-
-Tensor RandomTensor(Type type, std::vector<int64_t> shape, uint64_t seed) {
-  Tensor tensor(type, std::move(shape));
-  const int64_t count = tensor.element_count();
-  for (int64_t i = 0; i < count; ++i) {
-    if (IsFloat(type)) {
-      tensor.SetValue(i, RandomFloat(seed, static_cast<uint64_t>(i)));
-    } else {
-      tensor.SetInt(i, RandomInt(type, seed, static_cast<uint64_t>(i)));
-    }
-  }
-  return tensor;
-}
-
-Difference Compare(const Tensor& a, const Tensor& b) {
-  POLYNAO_CHECK(a.type == b.type && a.shape == b.shape) << "tensors of unlike shapes";
-  Difference difference;
-  if (a.bytes == b.bytes) return difference;
-  const int64_t count = a.element_count();
-  for (int64_t i = 0; i < count; ++i) {
-    const double x = a.Value(i);
-    const double y = b.Value(i);
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    double error = std::abs(x - y);
-    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
-    const double scale = std::max({std::abs(x), std::abs(y), 1e-30});
-    const double relative = std::isfinite(scale) ? error / scale : error;
-    if (difference.where < 0 || error > difference.max_abs) {
-      difference.max_abs = error;
-      difference.where = i;
-    }
-    difference.max_rel = std::max(difference.max_rel, relative);
-  }
-  return difference;
-}
-
-int64_t Counts::total() const {
-  int64_t sum = 0;
-  for (const auto& [name, count] : CountRows(*this)) sum += count;
-  return sum;
-}
-
-std::vector<std::pair<std::string, int64_t>> CountRows(const Counts& counts) {
-  return {{"loads", counts.loads},           {"stores", counts.stores},
-          {"int_add", counts.int_add},       {"int_mul", counts.int_mul},
-          {"int_div", counts.int_div},       {"int_compare", counts.int_compare},
-          {"logic", counts.logic},           {"float_ops", counts.float_ops},
-          {"casts", counts.casts},           {"branches", counts.branches},
-          {"iterations", counts.iterations}, {"instructions", counts.instructions}};
-}
 
 // ---- bytecode -----------------------------------------------------------------------------------
 

@@ -1,9 +1,15 @@
-#include "compiler/ir/interpreter.h"
 
 #include <cmath>
 #include <limits>
 
 #include "base/text.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
+#include "compiler/ir/counts.h"
+#include "compiler/ir/instruction_meanings.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/ir/random_tensor.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"

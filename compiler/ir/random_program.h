@@ -13,8 +13,9 @@
 #include <functional>
 #include <vector>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::ir {
 

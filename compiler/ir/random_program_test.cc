@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "compiler/ir/compare.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"

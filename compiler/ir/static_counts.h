@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/counts.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/shapes.h"
 

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"

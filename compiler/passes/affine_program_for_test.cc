@@ -7,8 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_program.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao {

@@ -18,7 +18,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/expr_map.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "gtest/gtest.h"

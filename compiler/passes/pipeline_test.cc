@@ -1,7 +1,10 @@
 #include "compiler/passes/pipeline.h"
 
 #include "base/text.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/pipeline_program_for_test.h"

@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "compiler/ir/counts.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/bind_parallel.h"

@@ -3,8 +3,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
 #include "compiler/ir/shapes.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao {
 

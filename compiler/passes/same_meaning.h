@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/counts.h"
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 

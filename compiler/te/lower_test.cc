@@ -8,7 +8,10 @@
 
 #include "absl/status/status.h"
 #include "base/text.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "gmock/gmock.h"

@@ -10,7 +10,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/te/graph.h"

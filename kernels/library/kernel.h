@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/te/operators.h"

@@ -3,7 +3,7 @@
 #ifndef KERNELS_REFERENCE_CONVOLUTION_H_
 #define KERNELS_REFERENCE_CONVOLUTION_H_
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

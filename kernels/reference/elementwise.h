@@ -2,7 +2,7 @@
 #ifndef KERNELS_REFERENCE_ELEMENTWISE_H_
 #define KERNELS_REFERENCE_ELEMENTWISE_H_
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdint>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 
 namespace polynao::kernels {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/type.h"
 #include "gtest/gtest.h"
 

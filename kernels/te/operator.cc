@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "compiler/ir/random_tensor.h"
 
 namespace polynao::kernels {
 

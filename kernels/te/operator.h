@@ -14,8 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/compare.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
 #include "isa/machine.h"
 

@@ -3,7 +3,8 @@
 
 #include "base/check.h"
 #include "compiler/codegen/diannao/diannao.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
 #include "gmock/gmock.h"

@@ -5,7 +5,8 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
 #include "isa/program.h"
 #include "simulator/simulator.h"
 #include "simulator/timeline.h"

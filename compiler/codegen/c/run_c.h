@@ -11,7 +11,7 @@
 #include "absl/types/span.h"
 #include "compiler/codegen/arguments.h"
 #include "compiler/codegen/c/c_compiler.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {

@@ -6,7 +6,9 @@
 
 #include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/differential.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/random_program.h"
+#include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/ir/random_tensor.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/type.h"
 

@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/tensor.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::codegen {

@@ -6,7 +6,9 @@
 
 #include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/ir/random_tensor.h"
 #include "compiler/ir/random_value.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

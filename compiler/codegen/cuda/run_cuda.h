@@ -13,7 +13,7 @@
 #include "compiler/codegen/arguments.h"
 #include "compiler/codegen/c/c_compiler.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {

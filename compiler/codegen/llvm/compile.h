@@ -19,7 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/codegen/arguments.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {
