@@ -4,6 +4,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/visit.h"
+#include "compiler/target/control.h"
 
 namespace polynao {
 namespace {
@@ -31,17 +32,11 @@ class Projection {
   }
   bool IsMemoryCore() const { return core_.core == target_.machine->cores_per_cluster(); }
 
-  bool IsBarrier(Stmt s) const {
-    if (!s.Is(StmtKind::kEvaluate)) return false;
-    const isa::Instruction* instruction = target_.instructions->Find(s.value().name());
-    return instruction != nullptr && instruction->barrier != isa::Instruction::Barrier::kNone;
-  }
-
   // Notes which statements contain a loop over tid or a barrier, and which axes are in use.
   bool MarkShared(Stmt s) {
     uses_cid_ = uses_cid_ || IsLoopOver(s, "cid");
     uses_tid_ = uses_tid_ || IsLoopOver(s, "tid");
-    bool is_shared = IsLoopOver(s, "tid") || IsBarrier(s);
+    bool is_shared = IsLoopOver(s, "tid") || IsBarrier(s, target_);
     for (Stmt child : s.children()) is_shared |= MarkShared(child);
     if (is_shared) shared_.insert(s);
     return is_shared;
@@ -91,7 +86,7 @@ class Projection {
     std::vector<Stmt> barriers;
     if (loop.min().IsInt(0) && loop.extent().IsInt(count)) {
       ir::ForEachStmt(loop.body(), [&](Stmt s) {
-        if (IsBarrier(s)) barriers.push_back(s);
+        if (IsBarrier(s, target_)) barriers.push_back(s);
         return !s.Is(StmtKind::kFor) && !s.Is(StmtKind::kIf);
       });
     }

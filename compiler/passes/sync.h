@@ -1,4 +1,4 @@
-// sync: orders instructions of different queues where one needs what another does.
+// sync: waits between instructions of different queues, cores and clusters where one depends on another.
 #ifndef COMPILER_PASSES_SYNC_H_
 #define COMPILER_PASSES_SYNC_H_
 
@@ -8,37 +8,41 @@
 
 namespace polynao {
 
-// The card runs each queue in order and different queues side by side; only a sync orders them.
-// This pass walks the program and, in front of an instruction (or scalar access) that touches
-// memory which an instruction of another queue may still write, or that it will write while another
-// queue may still read it, puts the sync of that queue:
+// The card runs the instructions of one queue in order and different queues side by side; nothing but
+// a wait orders them. This pass puts a wait for a queue in front of an instruction or scalar access that
+// conflicts with an instruction which may still be in that queue. Two accesses conflict if they share a
+// byte and one of them writes it:
 //
 //   memcpy.f16.nmem.gmem.async(&L[0], ...)          memcpy.f16.nmem.gmem.async(&L[0], ...)
 //   add.f16(&L[0], &L[0], &L[0], 64)        -->     sync.io()
 //                                                   add.f16(&L[0], &L[0], &L[0], 64)
 //
-// Memory is compared by bytes, as many as the instruction's meaning accesses, or its operands' extents
-// where counts are not constant; buffers that storage has put on the same bytes meet there. Addresses
-// that depend on variables are compared for equal values of these within an iteration, and as all
-// that the loops' bounds allow beyond. A loop's body is walked with what may be pending from its previous
-// iteration. A wait that each iteration would repeat goes before the loop if the body puts nothing
-// into that queue, and has nothing to start before it needs the wait.
+//  - Bytes. Accesses are compared byte by byte at the addresses from storage (footprints.h), so buffers
+//    that share bytes conflict. Addresses may depend on variables: inside one iteration they are
+//    compared at equal values of the variables, across iterations over all values in the loops' bounds.
+//  - Loops. A body starts with what its previous iteration may have left in the queues. A wait that
+//    every iteration would repeat goes in front of the loop, if the body does not use that queue and
+//    cannot start anything before the wait (core_waits.h).
+//  - Waits that the program has already count, and so do instructions that wait by themselves.
 //
-// In a loop over cid with loops over tid inside (docs/passes.md), the memory core and the cores, and
-// two nests of the cores, need a barrier of the cluster where one writes SMEM or GMEM that the other
-// touches. It goes in front of the second one, or in front of a loop if that spares one inside:
+// In a loop over cid with loops over tid inside (docs/passes.md), SMEM and GMEM are shared by the cores
+// of the cluster and its memory core. A barrier of the cluster goes between two nests of the cores, or a
+// nest and the memory core, if they conflict there (cluster_barriers.h):
 //
 //   memcpy.f16.smem.gmem.async(&S[0], ...)           memcpy.f16.smem.gmem.async(&S[0], ...)
 //   thread (tid, 4) { ... &S[0] ... }         -->    barrier.cluster()
 //                                                    thread (tid, 4) { ... &S[0] ... }
 //
-// It stands inside a nest of all cores, behind the computation with which that begins, if none of that
-// needs it.
+// The barrier goes in front of a loop around both if that needs fewer barriers. It goes into a nest that
+// begins with computation which does not conflict, behind that computation.
 //
-// Between two nests of thread loops at the top, of which one may touch what the other writes in
-// GMEM, it puts a barrier over the whole card. GMEM that several clusters write or read inside one
-// nest is the program's affair: iterations of thread loops are independent. Syncs and barriers that
-// the program has count. Runs after storage. Error: an instruction that the target does not have.
+// Between two nests of thread loops at the top of the function that conflict in GMEM goes a barrier of
+// the whole card. Inside one nest the clusters may not conflict in GMEM: iterations of thread loops are
+// independent of each other.
+//
+// Runs after storage. Plans first (sync_plan.h), then inserts the waits. Time: linear in the program, times
+// the depth of its loops. Errors: an instruction that the target does not have, or an instruction table
+// without the waits.
 absl::StatusOr<bool> Sync(ir::Function& function, const Target& target);
 
 }  // namespace polynao

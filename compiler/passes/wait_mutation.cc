@@ -2,18 +2,13 @@
 
 #include "base/check.h"
 #include "compiler/ir/visit.h"
+#include "compiler/target/control.h"
 
 namespace polynao {
 namespace {
 
 using ir::Stmt;
 using ir::StmtKind;
-
-bool IsWait(Stmt s, const Target& target) {
-  if (!s.Is(StmtKind::kEvaluate)) return false;
-  const isa::Instruction* instruction = target.instructions->Find(s.value().name());
-  return instruction != nullptr && instruction->unit == isa::Unit::kControl;
-}
 
 // A pass may put one node into several places, so that the number counts and not the node.
 Stmt Without(Stmt s, const Target& target, int which, int& next) {

@@ -1,0 +1,332 @@
+#include "compiler/passes/sync_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/cluster_barriers.h"
+#include "compiler/passes/core_waits.h"
+#include "compiler/passes/footprints.h"
+#include "compiler/passes/sync_state.h"
+#include "compiler/target/control.h"
+
+namespace polynao {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using isa::Instruction;
+
+bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
+
+// Walks the program in its order with what may be pending. A walk of a statement plans the waits before
+// it and before all statements below it anew, so that loops can be walked more than once.
+class Planner {
+ public:
+  Planner(const Target& target, const ControlInstructions& control, Footprints& footprints)
+      : target_(target), control_(control), footprints_(footprints) {}
+
+  SyncPlan Plan(Stmt body) {
+    planned_.resize(static_cast<size_t>(Mark(body)));
+    // Without a loop over cores, core 0 runs everything.
+    const Level level = has_core_loop_ ? Level::kCluster : Level::kCore;
+    SyncState state;
+    if (body.Is(StmtKind::kSeq) && has_thread_loop_) {
+      WalkNests(body, level, state);
+    } else {
+      Walk(body, 0, state, level);
+    }
+    SyncPlan plan;
+    for (Planned& planned : planned_) plan.before.push_back(std::move(planned.before));
+    return plan;
+  }
+
+ private:
+  struct Planned {
+    // A barrier that the nest around decided to put here.
+    bool is_behind_barrier = false;
+    std::vector<const Instruction*> before;
+  };
+
+  // Counts statements, and notes which contain a loop over cores or a barrier. Returns the count.
+  int64_t Mark(Stmt s) {
+    has_thread_loop_ = has_thread_loop_ || IsThreadLoop(s);
+    has_core_loop_ = has_core_loop_ || IsCoreLoop(s);
+    bool is_shared = IsCoreLoop(s) || IsBarrier(s, target_);
+    int64_t count = 1;
+    for (Stmt child : s.children()) {
+      count += Mark(child);
+      is_shared = is_shared || shared_.contains(child);
+    }
+    if (is_shared) shared_.insert(s);
+    counts_[s] = count;
+    return count;
+  }
+
+  // Calls visit(child, its number), where `at` is the number of `s`.
+  template <typename Visit>
+  void ForEachChild(Stmt s, int64_t at, const Visit& visit) {
+    ++at;
+    for (Stmt child : s.children()) {
+      visit(child, at);
+      at += counts_.at(child);
+    }
+  }
+
+  std::vector<const Instruction*>& Before(int64_t at) {
+    return planned_[static_cast<size_t>(at)].before;
+  }
+
+  // The plan of the statements below number `at`, to be kept or restored.
+  std::vector<Planned> SaveBelow(Stmt s, int64_t at) const {
+    return {planned_.begin() + at + 1, planned_.begin() + at + counts_.at(s)};
+  }
+  void RestoreBelow(int64_t at, std::vector<Planned> saved) {
+    std::move(saved.begin(), saved.end(), planned_.begin() + at + 1);
+  }
+
+  // Nests of thread loops one after another, which run on the same cores but not in step: barriers of
+  // the card between them, where one may access GMEM that another writes.
+  void WalkNests(Stmt body, Level level, SyncState& state) {
+    Accesses since_barrier;
+    ForEachChild(body, 0, [&](Stmt child, int64_t at) {
+      const Instruction* const called = footprints_.Of(child).instruction;
+      if (called != nullptr && called->barrier == Instruction::Barrier::kGlobal) since_barrier = {};
+      const Accesses gmem = footprints_.Below(child, Footprints::IsGmem);
+      const bool needs_barrier = footprints_.Conflict(since_barrier, gmem);
+      if (needs_barrier) {
+        since_barrier = {};
+        state = {};
+      }
+      since_barrier.Add(gmem);
+      Walk(child, at, state, level);
+      if (needs_barrier) Before(at).insert(Before(at).begin(), control_.global_barrier);
+    });
+  }
+
+  // On entry `state` is what may be pending before `s`, on exit behind it.
+  void Walk(Stmt s, int64_t at, SyncState& state, Level level) {
+    Before(at).clear();
+    if (planned_[static_cast<size_t>(at)].is_behind_barrier) AddClusterBarrier(at, state);
+    const Instruction* const called = footprints_.Of(s).instruction;
+    if (called != nullptr && called->unit == isa::Unit::kControl) {
+      if (called->barrier != Instruction::Barrier::kNone) {
+        state = {};
+        return;
+      }
+      // Between loops over cid and tid, the memory core runs every wait that is no barrier.
+      PendingQueues& queues = state.queues[level == Level::kCore ? 0 : 1];
+      for (isa::Queue queue : called->drains) queues[static_cast<int>(queue)] = {};
+    } else if (level == Level::kCluster) {
+      WalkInCluster(s, at, state);
+    } else {
+      WalkOnCore(s, at, state, level);
+    }
+  }
+
+  void WalkOnCore(Stmt s, int64_t at, SyncState& state, Level level) {
+    PendingQueues& queues = state.queues[static_cast<int>(level)];
+    AddWaits(WaitsBefore(s, queues, footprints_), queues, at);
+    if (s.Is(StmtKind::kFor) && !IsThreadLoop(s)) {
+      AddWaits(WaitsBeforeLoop(s, queues, footprints_), queues, at);
+    }
+    const StatementAccesses& own = footprints_.Of(s);
+    if (own.queue != isa::Queue::kNone) {
+      Accesses& pending = queues[static_cast<int>(own.queue)];
+      pending.Add(own.queued);
+      if (own.instruction->waits) pending = {};  // and with it everything before it in the queue
+    }
+    WalkChildren(s, at, state, level);
+  }
+
+  void AddWaits(const QueueSet& waits, PendingQueues& queues, int64_t at) {
+    const bool for_all = IsForAllQueues(waits, queues);
+    if (for_all) Before(at).push_back(control_.wait_for_all);
+    for (int q = 0; q < isa::kQueueCount; ++q) {
+      if (!waits[q]) continue;
+      if (!for_all) Before(at).push_back(control_.wait_for[q]);
+      queues[q] = {};
+    }
+  }
+
+  // A statement between a loop over cid and the loops over tid in it. Conflicts between the cores and
+  // the memory core, and between two nests of the cores, get a barrier in front of the second one.
+  void WalkInCluster(Stmt s, int64_t at, SyncState& state) {
+    const bool is_nest = IsCoreLoop(s);
+    const bool is_block =
+        s.Is(StmtKind::kSeq) || s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kPragma);
+    const bool is_of_memory_core = !shared_.contains(s) && !is_block;
+    // Cores and memory core evaluate loops and branches around nests; statements below come later.
+    const Accesses accesses = is_nest || is_of_memory_core
+                                  ? footprints_.Below(s, Footprints::IsShared)
+                                  : footprints_.Of(s).scalar;
+    if (is_nest) {
+      ForEachBelow(s, at, [](Planned& planned) { planned.is_behind_barrier = false; });
+    }
+    if (NeedsBarrier(accesses, is_of_memory_core, state, footprints_) &&
+        !(is_nest && RunsOnce(s) && RunsForSure(s) && PlanBarrierInside(s, at, state))) {
+      AddClusterBarrier(at, state);
+    }
+    if (is_nest || is_of_memory_core) {
+      WalkOnCore(s, at, state, is_nest ? Level::kCore : Level::kMemoryCore);
+    } else if (s.Is(StmtKind::kFor)) {
+      WalkClusterLoop(s, at, state);
+    } else {
+      WalkChildren(s, at, state, Level::kCluster);
+    }
+    if (!is_of_memory_core) state.since_barrier[0].Add(accesses);
+    if (!is_nest) state.since_barrier[1].Add(accesses);
+  }
+
+  template <typename Visit>
+  void ForEachBelow(Stmt s, int64_t at, const Visit& visit) {
+    std::for_each(planned_.begin() + at + 1, planned_.begin() + at + counts_.at(s), visit);
+  }
+
+  void AddClusterBarrier(int64_t at, SyncState& state) {
+    state = {};
+    ++barriers_;
+    Before(at).push_back(control_.cluster_barrier);
+  }
+
+  // Plans the barrier that a nest of cores needs inside of it, where BarrierInside says. False: in front
+  // of the nest is as good.
+  bool PlanBarrierInside(Stmt nest, int64_t at, const SyncState& state) {
+    const std::optional<size_t> child = BarrierInside(nest, state, footprints_);
+    if (!child) return false;
+    Stmt body = nest;
+    do {
+      body = body.body();
+      ++at;
+    } while (!body.Is(StmtKind::kSeq));
+    size_t next = 0;
+    ForEachChild(body, at, [&](Stmt, int64_t child_at) {
+      if (next++ == *child) planned_[static_cast<size_t>(child_at)].is_behind_barrier = true;
+    });
+    return true;
+  }
+
+  // A loop that cores and memory core run. One barrier in front of it may spare one in each iteration.
+  void WalkClusterLoop(Stmt s, int64_t at, SyncState& state) {
+    const SyncState entry = state;
+    const int count = barriers_;
+    WalkChildren(s, at, state, Level::kCluster);
+    const int inside = barriers_ - count;
+    if (IsThreadLoop(s) || inside == 0 || entry.IsEmpty()) return;
+    std::vector<Planned> without_barrier = SaveBelow(s, at);
+    SyncState cleared;
+    WalkChildren(s, at, cleared, Level::kCluster);
+    if (barriers_ - count - inside < inside) {
+      Before(at).push_back(control_.cluster_barrier);
+      barriers_ -= inside;
+      ++barriers_;
+      state = std::move(cleared);
+    } else {
+      RestoreBelow(at, std::move(without_barrier));
+      barriers_ = count + inside;
+    }
+  }
+
+  int64_t ThreadsOf(Stmt loop) const {
+    return loop.name() == "cid" ? target_.machine->clusters()
+                                : target_.machine->cores_per_cluster();
+  }
+
+  // Whether each core runs at most one iteration of a thread loop.
+  bool RunsOnce(Stmt loop) const {
+    return IsThreadLoop(loop) && loop.min().IsInt(0) && loop.extent().Is(ExprKind::kIntImm) &&
+           loop.extent().int_value() <= ThreadsOf(loop);
+  }
+
+  // Whether every core runs an iteration.
+  bool RunsForSure(Stmt loop) const {
+    if (!loop.extent().Is(ExprKind::kIntImm)) return false;
+    if (!IsThreadLoop(loop)) return loop.extent().int_value() >= 1;
+    return loop.min().IsInt(0) && loop.extent().int_value() >= ThreadsOf(loop);
+  }
+
+  void WalkChildren(Stmt s, int64_t at, SyncState& state, Level level) {
+    if (s.Is(StmtKind::kFor)) {
+      WalkLoop(s, at, state, level);
+      return;
+    }
+    if (s.Is(StmtKind::kIf)) {
+      SyncState in_else = state;
+      Walk(s.then_case(), at + 1, state, level);
+      Walk(s.else_case(), at + 1 + counts_.at(s.then_case()), in_else, level);
+      state.Add(in_else);
+      return;
+    }
+    ForEachChild(s, at, [&](Stmt child, int64_t child_at) { Walk(child, child_at, state, level); });
+  }
+
+  // The body starts with what may be pending before the loop or behind an iteration. That only grows
+  // from one walk of the body to the next, so this ends, as a rule after two walks.
+  void WalkLoop(Stmt s, int64_t at, SyncState& state, Level level) {
+    const int barriers = barriers_;
+    const auto walk_body = [&](SyncState& pending) {
+      barriers_ = barriers;
+      Walk(s.body(), at + 1, pending, level);
+    };
+    SyncState entry = state;
+    SyncState exit;
+    while (true) {
+      exit = entry;
+      walk_body(exit);
+      exit.ForgetVariables();
+      SyncState next = entry;
+      next.Add(exit);
+      if (next == entry || RunsOnce(s)) break;
+      entry = next;
+    }
+    // Early walks found more pending than the waits of later walks leave: try with what these leave.
+    SyncState smaller = state;
+    smaller.Add(exit);
+    if (!RunsOnce(s) && !(smaller == entry)) {
+      std::vector<Planned> found = SaveBelow(s, at);
+      const int found_barriers = barriers_;
+      SyncState smaller_exit = smaller;
+      walk_body(smaller_exit);
+      smaller_exit.ForgetVariables();
+      SyncState next = smaller;
+      next.Add(smaller_exit);
+      if (next == smaller) {
+        exit = smaller_exit;
+      } else {
+        RestoreBelow(at, std::move(found));
+        barriers_ = found_barriers;
+      }
+    }
+    if (RunsForSure(s)) {
+      state = exit;
+    } else {
+      state.Add(exit);
+    }
+  }
+
+  const Target& target_;
+  const ControlInstructions& control_;
+  Footprints& footprints_;
+  absl::flat_hash_map<Stmt, int64_t> counts_;  // of the statement and all below it
+  absl::flat_hash_set<Stmt> shared_;           // contain a loop over tid or a barrier
+  bool has_thread_loop_ = false;
+  bool has_core_loop_ = false;
+  std::vector<Planned> planned_;
+  int barriers_ = 0;  // planned for clusters in what has been walked
+};
+
+}  // namespace
+
+absl::StatusOr<SyncPlan> PlanSync(const ir::Function& function, const Target& target) {
+  ASSIGN_OR_RETURN(const ControlInstructions control, ControlInstructions::Find(target));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Footprints> footprints,
+                   Footprints::Compute(function, target));
+  return Planner(target, control, *footprints).Plan(function.body);
+}
+
+}  // namespace polynao
