@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -48,6 +49,14 @@ absl::StatusOr<bool> BindParallel(ir::Function& function) {
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo BindParallelPass() {
+  return {.name = "bind_parallel",
+          .doc = "gives a GPU's threads the iterations of parallel loops",
+          .run = [](ir::Function& function, const PassEnvironment&, const OptionValues&) {
+            return BindParallel(function);
+          }};
 }
 
 }  // namespace polynao

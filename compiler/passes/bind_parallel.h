@@ -7,6 +7,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 //   parallel (i, 3, 1000) { A[i] = .. }   -->
 //     thread (blockIdx.x, 32) {
 //       thread (threadIdx.x, 32) {
@@ -21,6 +23,9 @@ namespace polynao {
 // constant bounds that stand in no other loop, and have no thread loops inside: those are scheduled
 // for a GPU already. Blocks have 32 threads, or 256 where there are enough of them.
 absl::StatusOr<bool> BindParallel(ir::Function& function);
+
+// The pass by name (registry.h).
+PassInfo BindParallelPass();
 
 }  // namespace polynao
 

@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/types/span.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/expr_map.h"
@@ -26,6 +27,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/pass.h"
 #include "compiler/passes/unify.h"
 
 namespace polynao {
@@ -938,6 +940,32 @@ absl::StatusOr<bool> Cse(ir::Function& function, const CseOptions& options,
     // Such chains are short. (What is bound is data, where more is equal than in an index.)
     if (!result.changed || !(result.may_find_more || options.semantic)) return changed;
   }
+}
+
+namespace {
+
+absl::StatusOr<bool> RunCse(ir::Function& function, const PassEnvironment& environment,
+                            CseOptions options) {
+  if (environment.target.instructions != nullptr) {
+    options.intrinsics = &environment.target.instructions->intrinsics();
+  }
+  std::vector<CseBinding> bindings;
+  ASSIGN_OR_RETURN(bool changed, Cse(function, options, environment.stats ? &bindings : nullptr));
+  for (const CseBinding& binding : bindings) {
+    environment.stats->push_back(
+        StrCat(binding.variable, " = ", binding.value, "  for ", binding.uses, " uses"));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo CsePass() {
+  return WithOptions<CseOptions>(
+      {.name = "cse", .doc = "binds what is evaluated more than once"},
+      {BoolOption("semantic", &CseOptions::semantic,
+                  "take equal integers in other words for one expression")},
+      FixedDefaults, RunCse);
 }
 
 }  // namespace polynao

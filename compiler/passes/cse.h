@@ -12,6 +12,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 struct CseOptions {
   // Takes integer expressions for equal that are so by commutativity, associativity and
   // distributivity: (x + y) + z and z + (y + x), x * (y + 1) and x + y * x.
@@ -59,6 +61,9 @@ struct CseBinding {
 // changed; if not, the body is the same node.
 absl::StatusOr<bool> Cse(ir::Function& function, const CseOptions& options = {},
                          std::vector<CseBinding>* bindings = nullptr);
+
+// The pass by name (registry.h).
+PassInfo CsePass();
 
 }  // namespace polynao
 

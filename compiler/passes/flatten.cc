@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -131,6 +132,16 @@ absl::StatusOr<bool> Flatten(ir::Function& function, const FlattenOptions& optio
   changed = changed || body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo FlattenPass() {
+  return WithOptions<FlattenOptions>(
+      {.name = "flatten", .doc = "gives every buffer one dimension"},
+      {BoolOption("keep_private", &FlattenOptions::keep_private,
+                  "leave the dimensions of what a GPU's threads allocate")},
+      FixedDefaults, [](ir::Function& function, const PassEnvironment&, FlattenOptions options) {
+        return Flatten(function, options);
+      });
 }
 
 }  // namespace polynao

@@ -7,6 +7,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 struct FlattenOptions {
   // Whether what loops over threads allocate, other than in scope shared, keeps its dimensions: on a
   // GPU these say which elements are one thread's own.
@@ -20,6 +22,9 @@ struct FlattenOptions {
 // An index is i32 unless the buffer has 2^31 elements or more, or an extent that is not constant
 // and i64. Stands before the passes that reason about addresses (tensorize, storage).
 absl::StatusOr<bool> Flatten(ir::Function& function, const FlattenOptions& options = {});
+
+// The pass by name (registry.h).
+PassInfo FlattenPass();
 
 }  // namespace polynao
 

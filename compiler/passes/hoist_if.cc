@@ -10,12 +10,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -256,6 +258,33 @@ absl::StatusOr<bool> HoistIf(ir::Function& function, const Target& target,
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunHoistIf(ir::Function& function, const PassEnvironment& environment,
+                                HoistIfOptions options) {
+  HoistIfStats stats;
+  ASSIGN_OR_RETURN(bool changed, HoistIf(function, environment.target, options,
+                                         environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(StrCat("hoisted ", stats.hoisted.size(), " conditions, copied ",
+                                        stats.nodes_copied, " nodes"));
+    for (std::string& line : stats.hoisted) environment.stats->push_back(std::move(line));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo HoistIfPass() {
+  return WithOptions<HoistIfOptions>(
+      {.name = "hoist_if",
+       .doc = "moves branches that do not vary in a loop out of it",
+       .second_run_changes = "max_growth counts from the start of each run"},
+      {IntOption("max_growth", &HoistIfOptions::max_growth, 0, 1000000,
+                 "nodes by which copies of loops may make the function longer")},
+      FixedDefaults, RunHoistIf);
 }
 
 }  // namespace polynao

@@ -11,6 +11,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 struct HoistIfOptions {
   // How many nodes (ir::NodeCount) the function may grow by, in all, where a loop has to stand twice.
   int max_growth = 256;
@@ -44,6 +46,9 @@ struct HoistIfStats {
 // Returns whether anything changed; if not, the body is the same node.
 absl::StatusOr<bool> HoistIf(ir::Function& function, const Target& target,
                              const HoistIfOptions& options = {}, HoistIfStats* stats = nullptr);
+
+// The pass by name (registry.h).
+PassInfo HoistIfPass();
 
 }  // namespace polynao
 

@@ -18,6 +18,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/expr_map.h"
@@ -25,6 +26,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -702,6 +704,36 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
     if (moved.statements == 0) break;
   }
   return function.body != before;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunLicm(ir::Function& function, const PassEnvironment& environment,
+                             LicmOptions options) {
+  LicmStats stats;
+  ASSIGN_OR_RETURN(bool changed, Licm(function, environment.target, options,
+                                      environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(StrCat("moved ", stats.expressions, " expressions, ", stats.lets,
+                                        " lets, ", stats.statements, " statements"));
+    for (std::string& line : stats.moved) environment.stats->push_back(std::move(line));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo LicmPass() {
+  return WithOptions<LicmOptions>(
+      {.name = "licm",
+       .doc = "evaluates in front of loops what does not vary in them",
+       .second_run_changes = "what max_live kept inside may move in another run"},
+      {IntOption("k", &LicmOptions::threshold, 1, 1000, "the cost from which an expression moves"),
+       IntOption("max_live", &LicmOptions::max_live, 0, 100000,
+                 "moved values that are alive in one loop"),
+       IntOption("unrolled", &LicmOptions::unrolled_extent, 0, 1000000,
+                 "iterations of loops that the compiler behind unrolls")},
+      LicmOptionsFor, RunLicm);
 }
 
 }  // namespace polynao

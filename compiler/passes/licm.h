@@ -12,6 +12,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // What an operation costs where it stays in a loop, and when moving it pays. Costs are in cycles of
 // a simple operation. The cost of an expression is the sum over its operations (variables and
 // constants: 0), without those that move further out by themselves.
@@ -74,6 +76,9 @@ struct LicmStats {
 // program's size and the depth of its loops.
 absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const LicmOptions& options,
                           LicmStats* stats = nullptr);
+
+// The pass by name (registry.h).
+PassInfo LicmPass();
 
 }  // namespace polynao
 

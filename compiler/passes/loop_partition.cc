@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/guard_elimination.h"
 #include "compiler/passes/partition_plan.h"
+#include "compiler/passes/pass.h"
 #include "compiler/passes/surroundings.h"
 #include "compiler/passes/symbolic_loops.h"
 
@@ -283,6 +285,36 @@ absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOp
   function.body = body;
   if (stats != nullptr) stats->isl_questions = partitioner.isl_questions();
   return changed;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunLoopPartition(ir::Function& function, const PassEnvironment& environment,
+                                      LoopPartitionOptions options) {
+  LoopPartitionStats stats;
+  ASSIGN_OR_RETURN(bool changed,
+                   LoopPartition(function, options, environment.stats ? &stats : nullptr));
+  if (environment.stats != nullptr && !stats.loops.empty()) {
+    std::string text = stats.ToString();
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    environment.stats->push_back(text);
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo LoopPartitionPass() {
+  return WithOptions<LoopPartitionOptions>(
+      {.name = "loop_partition",
+       .doc = "splits loops so that guards on their variables become constant",
+       .second_run_changes = "the limits of pieces count from the start of each run"},
+      {IntOption("max_pieces", &LoopPartitionOptions::max_pieces, 1, 1000, "pieces of one loop"),
+       IntOption("max_nest_pieces", &LoopPartitionOptions::max_nest_pieces, 0, 100000,
+                 "pieces more than loops in one outermost nest"),
+       BoolOption("only_in_pragmas", &LoopPartitionOptions::only_in_pragmas,
+                  "split only for guards inside a pragma's body")},
+      FixedDefaults, RunLoopPartition);
 }
 
 }  // namespace polynao

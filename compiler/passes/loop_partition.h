@@ -13,6 +13,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // What stands under a pragma of this key is not looked into, and the pragma goes away: a pass before
 // has put guards into bounds of loops or around a nest, to be evaluated at run time.
 inline constexpr std::string_view kNoPartitionPragma = "no_partition";
@@ -93,6 +95,9 @@ struct LoopPartitionStats {
 // Other expressions stay as they are; `simplify` is meant to run afterwards.
 absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options = {},
                                    LoopPartitionStats* stats = nullptr);
+
+// The pass by name (registry.h).
+PassInfo LoopPartitionPass();
 
 }  // namespace polynao
 

@@ -15,11 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/status.h"
+#include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/expr_map.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -442,6 +445,30 @@ absl::StatusOr<bool> Normalize(ir::Function& function, const Target& target,
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunNormalize(ir::Function& function, const PassEnvironment& environment,
+                                  NormalizeOptions options) {
+  NormalizeStats stats;
+  ASSIGN_OR_RETURN(bool changed, Normalize(function, environment.target, options, &stats));
+  if (environment.stats != nullptr) {
+    environment.stats->push_back(
+        StrCat(stats.regrouped, " expressions regrouped, ", stats.collapsed, " selects collapsed, ",
+               stats.nested_ifs, " nested ifs and ", stats.joined_ifs, " neighbours joined"));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo NormalizePass() {
+  return WithOptions<NormalizeOptions>(
+      {.name = "normalize",
+       .doc = "orders operands by the depth of their loops; joins conditions and branches"},
+      {BoolOption("float", &NormalizeOptions::floats, "order sums and products of floats, too")},
+      FixedDefaults, RunNormalize);
 }
 
 }  // namespace polynao

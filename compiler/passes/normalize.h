@@ -10,6 +10,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 struct NormalizeOptions {
   // Reorders sums and products of floats too, which changes how they round.
   bool floats = false;
@@ -44,6 +46,9 @@ struct NormalizeStats {
 absl::StatusOr<bool> Normalize(ir::Function& function, const Target& target,
                                const NormalizeOptions& options = {},
                                NormalizeStats* stats = nullptr);
+
+// The pass by name (registry.h).
+PassInfo NormalizePass();
 
 }  // namespace polynao
 

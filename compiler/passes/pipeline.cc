@@ -9,8 +9,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -670,6 +672,30 @@ absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunPipeline(ir::Function& function, const PassEnvironment& environment,
+                                 const OptionValues&) {
+  std::vector<PipelineDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Pipeline(function, environment.target,
+                                          environment.stats ? &decisions : nullptr));
+  for (const PipelineDecision& decision : decisions) {
+    environment.stats->push_back(StrCat(decision.loop, "  -->  ",
+                                        decision.pipelined
+                                            ? StrCat("pipelined: ", decision.form)
+                                            : StrCat("not pipelined: ", decision.reason)));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo PipelinePass() {
+  return {.name = "pipeline",
+          .doc = "overlaps loads, computation and stores of loops with double buffers",
+          .run = RunPipeline};
 }
 
 }  // namespace polynao

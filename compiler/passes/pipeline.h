@@ -11,6 +11,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // What became of one loop with double buffers.
 struct PipelineDecision {
   std::string loop;
@@ -62,6 +64,9 @@ struct PipelineDecision {
 // tensorize and before storage.
 absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
                               std::vector<PipelineDecision>* decisions = nullptr);
+
+// The pass by name (registry.h).
+PassInfo PipelinePass();
 
 }  // namespace polynao
 

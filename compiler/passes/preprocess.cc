@@ -8,6 +8,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/passes/channel_layout.h"
 #include "compiler/passes/guard_removal.h"
+#include "compiler/passes/pass.h"
 #include "compiler/passes/preprocess_facts.h"
 #include "compiler/passes/preprocess_rewrite.h"
 
@@ -33,6 +34,27 @@ absl::StatusOr<bool> Preprocess(ir::Function& function, const Target& target,
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunPreprocess(ir::Function& function, const PassEnvironment& environment,
+                                   const OptionValues&) {
+  std::vector<PreprocessDecision> decisions;
+  ASSIGN_OR_RETURN(bool changed, Preprocess(function, environment.target,
+                                            environment.stats ? &decisions : nullptr));
+  for (const PreprocessDecision& decision : decisions) {
+    environment.stats->push_back(StrCat(decision.place, "  -->  ", decision.what));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo PreprocessPass() {
+  return {.name = "preprocess",
+          .doc = "gives nests of convolution, matmul and padding the form of instructions",
+          .run = RunPreprocess};
 }
 
 }  // namespace polynao

@@ -11,6 +11,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // Algorithm 1 of "Tensor instruction generation optimization fusing with loop partitioning" (section
 // IV-B), on buffers that still have their dimensions. A *marked* nest stands under a pragma whose
 // key is a family of instructions ("conv", "cast", "memcpy") or "pad". Nothing happens in functions
@@ -55,6 +57,9 @@ namespace polynao {
 // Each statement is looked at a constant number of times.
 absl::StatusOr<bool> Preprocess(ir::Function& function, const Target& target,
                                 std::vector<PreprocessDecision>* decisions = nullptr);
+
+// The pass by name (registry.h).
+PassInfo PreprocessPass();
 
 }  // namespace polynao
 

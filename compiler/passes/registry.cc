@@ -30,185 +30,43 @@ namespace {
 
 using ir::Function;
 
-// The value of an integer option, or its default.
-absl::StatusOr<int> IntOption(const PassEnvironment& environment, const std::string& name,
-                              int otherwise) {
-  auto it = environment.options.find(name);
-  if (it == environment.options.end()) return otherwise;
-  int value = 0;
-  if (!absl::SimpleAtoi(it->second, &value) || value < 0) {
-    return InvalidInput("option ", name, ": expected a number of 0 or more, found '", it->second,
-                        "'");
-  }
-  return value;
-}
-
-absl::StatusOr<bool> RunNormalize(Function& function, const PassEnvironment& environment) {
-  NormalizeOptions options;
-  ASSIGN_OR_RETURN(int floats, IntOption(environment, "float", 0));
-  options.floats = floats != 0;
-  NormalizeStats stats;
-  ASSIGN_OR_RETURN(bool changed, Normalize(function, environment.target, options, &stats));
-  if (environment.stats != nullptr) {
-    environment.stats->push_back(
-        StrCat(stats.regrouped, " expressions regrouped, ", stats.collapsed, " selects collapsed, ",
-               stats.nested_ifs, " nested ifs and ", stats.joined_ifs, " neighbours joined"));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunLicm(Function& function, const PassEnvironment& environment) {
-  LicmOptions options = LicmOptionsFor(environment.target);
-  ASSIGN_OR_RETURN(options.threshold, IntOption(environment, "k", options.threshold));
-  if (options.threshold == 0) return InvalidInput("option k: expected 1 or more, found 0");
-  ASSIGN_OR_RETURN(options.max_live, IntOption(environment, "max_live", options.max_live));
-  ASSIGN_OR_RETURN(options.unrolled_extent,
-                   IntOption(environment, "unrolled", options.unrolled_extent));
-  LicmStats stats;
-  ASSIGN_OR_RETURN(bool changed, Licm(function, environment.target, options,
-                                      environment.stats ? &stats : nullptr));
-  if (environment.stats != nullptr) {
-    environment.stats->push_back(StrCat("moved ", stats.expressions, " expressions, ", stats.lets,
-                                        " lets, ", stats.statements, " statements"));
-    for (std::string& line : stats.moved) environment.stats->push_back(std::move(line));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunHoistIf(Function& function, const PassEnvironment& environment) {
-  HoistIfOptions options;
-  ASSIGN_OR_RETURN(options.max_growth, IntOption(environment, "max_growth", options.max_growth));
-  HoistIfStats stats;
-  ASSIGN_OR_RETURN(bool changed, HoistIf(function, environment.target, options,
-                                         environment.stats ? &stats : nullptr));
-  if (environment.stats != nullptr) {
-    environment.stats->push_back(StrCat("hoisted ", stats.hoisted.size(), " conditions, copied ",
-                                        stats.nodes_copied, " nodes"));
-    for (std::string& line : stats.hoisted) environment.stats->push_back(std::move(line));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunCse(Function& function, const PassEnvironment& environment) {
-  CseOptions options;
-  ASSIGN_OR_RETURN(int semantic, IntOption(environment, "semantic", 0));
-  options.semantic = semantic != 0;
-  if (environment.target.instructions != nullptr) {
-    options.intrinsics = &environment.target.instructions->intrinsics();
-  }
-  std::vector<CseBinding> bindings;
-  ASSIGN_OR_RETURN(bool changed, Cse(function, options, environment.stats ? &bindings : nullptr));
-  for (const CseBinding& binding : bindings) {
-    environment.stats->push_back(
-        StrCat(binding.variable, " = ", binding.value, "  for ", binding.uses, " uses"));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunFlatten(Function& function, const PassEnvironment& environment) {
-  ASSIGN_OR_RETURN(const int keep_private, IntOption(environment, "keep_private", 0));
-  return Flatten(function, {.keep_private = keep_private != 0});
-}
-
-absl::StatusOr<bool> RunPreprocess(Function& function, const PassEnvironment& environment) {
-  std::vector<PreprocessDecision> decisions;
-  ASSIGN_OR_RETURN(bool changed, Preprocess(function, environment.target,
-                                            environment.stats ? &decisions : nullptr));
-  for (const PreprocessDecision& decision : decisions) {
-    environment.stats->push_back(StrCat(decision.place, "  -->  ", decision.what));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunLoopPartition(Function& function, const PassEnvironment& environment) {
-  LoopPartitionOptions options;
-  ASSIGN_OR_RETURN(options.max_pieces, IntOption(environment, "max_pieces", options.max_pieces));
-  ASSIGN_OR_RETURN(options.max_nest_pieces,
-                   IntOption(environment, "max_nest_pieces", options.max_nest_pieces));
-  ASSIGN_OR_RETURN(int only, IntOption(environment, "only_in_pragmas", 0));
-  options.only_in_pragmas = only != 0;
-  LoopPartitionStats stats;
-  ASSIGN_OR_RETURN(bool changed,
-                   LoopPartition(function, options, environment.stats ? &stats : nullptr));
-  if (environment.stats != nullptr && !stats.loops.empty()) {
-    std::string text = stats.ToString();
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    environment.stats->push_back(text);
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunTensorize(Function& function, const PassEnvironment& environment) {
-  std::vector<TensorizeDecision> decisions;
-  const bool report = environment.stats != nullptr || environment.explanations != nullptr;
-  ASSIGN_OR_RETURN(bool changed,
-                   Tensorize(function, environment.target, report ? &decisions : nullptr));
-  for (const TensorizeDecision& decision : decisions) {
-    if (environment.explanations != nullptr && !decision.explanation.empty()) {
-      environment.explanations->push_back(decision.explanation);
-    }
-    if (environment.stats == nullptr) continue;
-    environment.stats->push_back(StrCat(decision.nest, "  -->  ",
-                                        decision.instruction.empty()
-                                            ? StrCat("(scalar) ", decision.reason)
-                                            : decision.instruction));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunPipeline(Function& function, const PassEnvironment& environment) {
-  std::vector<PipelineDecision> decisions;
-  ASSIGN_OR_RETURN(bool changed, Pipeline(function, environment.target,
-                                          environment.stats ? &decisions : nullptr));
-  for (const PipelineDecision& decision : decisions) {
-    environment.stats->push_back(StrCat(decision.loop, "  -->  ",
-                                        decision.pipelined
-                                            ? StrCat("pipelined: ", decision.form)
-                                            : StrCat("not pipelined: ", decision.reason)));
-  }
-  return changed;
-}
-
-absl::StatusOr<bool> RunStorage(Function& function, const PassEnvironment& environment) {
-  std::vector<StoragePlace> places;
-  ASSIGN_OR_RETURN(bool changed,
-                   Storage(function, environment.target, environment.stats ? &places : nullptr));
-  if (environment.stats != nullptr) {
-    for (std::string& line : StorageReport(places, environment.target)) {
-      environment.stats->push_back(std::move(line));
-    }
-  }
-  return changed;
-}
-
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      {"simplify", "shorter expressions; drops dead branches, loops and lets", "",
-       [](Function& f, const PassEnvironment&) { return Simplify(f); }},
-      {"normalize", "orders operands by the depth of their loops; joins conditions and branches",
-       "float=0", RunNormalize},
-      {"licm", "evaluates in front of loops what does not vary in them",
-       "k=1 max_live=24 unrolled=4 (of cpu)", RunLicm},
-      {"hoist_if", "moves branches that do not vary in a loop out of it", "max_growth=256",
-       RunHoistIf},
-      {"cse", "binds what is evaluated more than once", "semantic=0", RunCse},
-      {"preprocess", "gives nests of convolution, matmul and padding the form of instructions", "",
-       RunPreprocess},
-      {"loop_partition", "splits loops so that guards on their variables become constant",
-       "max_pieces=16 max_nest_pieces=64 only_in_pragmas=0", RunLoopPartition},
-      {"bind_parallel", "gives a GPU's threads the iterations of parallel loops", "",
-       [](Function& f, const PassEnvironment&) { return BindParallel(f); }},
-      {"thread_regions", "sets loops over a GPU's threads one after another", "",
-       [](Function& f, const PassEnvironment&) { return ThreadRegions(f); }},
-      {"flatten", "gives every buffer one dimension", "keep_private=0", RunFlatten},
-      {"tensorize", "replaces loop nests by tensor instructions", "", RunTensorize},
-      {"pipeline", "overlaps loads, computation and stores of loops with double buffers", "",
-       RunPipeline},
-      {"storage", "gives allocations on chip their addresses", "", RunStorage},
-      {"sync", "orders queues where one needs what another does", "",
-       [](Function& f, const PassEnvironment& e) { return Sync(f, e.target); }},
+      SimplifyPass(),   NormalizePass(),     LicmPass(),         HoistIfPass(),       CsePass(),
+      PreprocessPass(), LoopPartitionPass(), BindParallelPass(), ThreadRegionsPass(), FlattenPass(),
+      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),
   };
   return *passes;
+}
+
+std::string ValuesText(const PassOption& option) {
+  return option.type == PassOption::Type::kBool
+             ? "0 or 1"
+             : StrCat("an integer from ", option.least, " to ", option.most);
+}
+
+// An error about options of `pass`, with the ones it has.
+template <typename... Args>
+absl::Status OptionError(const PassInfo& pass, const Args&... args) {
+  std::string options;
+  for (const PassOption& option : pass.options) {
+    StrAppend(&options, options.empty() ? "; it has: " : ", ", option.name, " (",
+              ValuesText(option), ")");
+  }
+  return InvalidInput("pass '", pass.name, "' ", args...,
+                      options.empty() ? "; it has no options" : options);
+}
+
+// The option of that name, which must take `value`.
+absl::Status CheckOption(const PassInfo& pass, std::string_view name, std::optional<int64_t> value,
+                         std::string_view text) {
+  for (const PassOption& option : pass.options) {
+    if (option.name != name) continue;
+    if (value && option.least <= *value && *value <= option.most) return absl::OkStatus();
+    return OptionError(pass, "option '", name, "': expected ", ValuesText(option), ", found '",
+                       text, "'");
+  }
+  return OptionError(pass, "has no option '", name, "'");
 }
 
 }  // namespace
@@ -220,6 +78,25 @@ const PassInfo* FindPass(std::string_view name) {
     if (pass.name == name) return &pass;
   }
   return nullptr;
+}
+
+std::string DefaultText(const PassOption& option) {
+  // The values in the order of targets, with the names that share one.
+  std::vector<std::pair<int64_t, std::string>> values;
+  for (const std::string_view name : TargetNames()) {
+    Target target;
+    target.name = std::string(name);
+    const int64_t value = option.default_value(target);
+    auto it = std::find_if(values.begin(), values.end(),
+                           [&](const auto& known) { return known.first == value; });
+    if (it == values.end()) it = values.insert(it, {value, ""});
+    StrAppend(&it->second, it->second.empty() ? "" : ", ", name);
+  }
+  std::string text = StrCat(option.name, "=", values[0].first);
+  for (size_t i = 1; i < values.size(); ++i) {
+    StrAppend(&text, i == 1 ? " (" : "; ", values[i].first, " for ", values[i].second);
+  }
+  return values.size() == 1 ? text : text + ")";
 }
 
 absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
@@ -255,12 +132,15 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
         ++at;
         const std::string key = word();
         if (key.empty() || at >= text.size() || text[at] != '=') return expected("option=value");
-        if (info->options.find(key + "=") == std::string_view::npos) {
-          return InvalidInput("pass '", pass.name, "' has no option '", key, "'",
-                              info->options.empty() ? "" : StrCat("; it has: ", info->options));
-        }
         ++at;
-        pass.options[key] = word();
+        const std::string text_of_value = word();
+        int64_t value = 0;
+        const bool is_number = absl::SimpleAtoi(text_of_value, &value);
+        RETURN_IF_ERROR(CheckOption(*info, key, is_number ? std::optional(value) : std::nullopt,
+                                    text_of_value));
+        if (!pass.options.emplace(key, value).second) {
+          return OptionError(*info, "option '", key, "' is given twice");
+        }
       } while (at < text.size() && (text[at] == ';' || text[at] == ','));
       if (at >= text.size() || text[at] != ')') return expected("')'");
       ++at;
@@ -357,6 +237,9 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
     ++count;
     const PassInfo* pass = FindPass(spec.name);
     if (pass == nullptr) return InvalidInput("no pass is named '", spec.name, "'");
+    for (const auto& [name, value] : spec.options) {
+      RETURN_IF_ERROR(CheckOption(*pass, name, value, StrCat(value)));
+    }
     const std::string context = StrCat("pass ", spec.name);
     std::optional<Function> before;
     if (options.check) before = ir::CloneInto(function, std::make_shared<ir::Context>());
@@ -366,10 +249,10 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
                                .milliseconds = 0,
                                .stats = {},
                                .explanations = {}};
-    const PassEnvironment environment{target, spec.options, options.stats ? &step.stats : nullptr,
+    const PassEnvironment environment{target, options.stats ? &step.stats : nullptr,
                                       options.explain ? &step.explanations : nullptr};
     const auto start = std::chrono::steady_clock::now();
-    absl::StatusOr<bool> changed = pass->run(function, environment);
+    absl::StatusOr<bool> changed = pass->run(function, environment, spec.options);
     if (!changed.ok()) return WithContext(context, changed.status());
     step.changed = *changed;
     step.milliseconds =

@@ -3,7 +3,6 @@
 #define COMPILER_PASSES_REGISTRY_H_
 
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/ir/ir.h"
+#include "compiler/passes/pass.h"
 #include "compiler/target/target.h"
 
 namespace polynao {
@@ -18,32 +18,20 @@ namespace polynao {
 // One use of a pass: its name and options, as in "loop_partition(max_pieces=4)".
 struct PassSpec {
   std::string name;
-  std::map<std::string, std::string> options;
+  OptionValues options;
 };
 
-// Parses "a,b(c=1;d=2)". Errors name the position, or a pass that does not exist.
+// Parses "a,b(c=1;d=2)". An error names the position, or what is wrong with the name of a pass or with
+// an option, and lists the passes or options to choose from.
 absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text);
 
-// What a pass may use besides the function. A pass appends lines to `stats`, and to `explanations` why
-// parts of the program stay as they are (several lines each), only if they are not null.
-struct PassEnvironment {
-  const Target& target;
-  const std::map<std::string, std::string>& options;
-  std::vector<std::string>* stats = nullptr;
-  std::vector<std::string>* explanations = nullptr;
-};
-
-struct PassInfo {
-  std::string_view name;
-  std::string_view doc;      // one line
-  std::string_view options;  // "max_pieces=16" ..., with defaults; "" if there are none
-  // Returns whether the function changed; if not, its body is the same node as before.
-  std::function<absl::StatusOr<bool>(ir::Function&, const PassEnvironment&)> run;
-};
-
+// All passes.
 absl::Span<const PassInfo> Passes();
 // Null if there is none of that name.
 const PassInfo* FindPass(std::string_view name);
+
+// "max_pieces=16", "k=2 (1 for cpu, c)": an option with its default, or the defaults of targets.
+std::string DefaultText(const PassOption& option);
 
 // The passes that compile for `target`, in order.
 absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target);
@@ -72,7 +60,7 @@ struct PipelineOptions {
   bool explain = false;
 };
 
-// Runs `passes` in order. An error names the pass.
+// Runs `passes` in order. An error names the pass, or an option that the pass does not take.
 absl::Status RunPasses(ir::Function& function, absl::Span<const PassSpec> passes,
                        const Target& target, const PipelineOptions& options = {});
 

@@ -7,6 +7,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -194,6 +195,15 @@ absl::StatusOr<bool> Simplify(ir::Function& function) {
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo SimplifyPass() {
+  return {.name = "simplify",
+          .doc = "shorter expressions; drops dead branches, loops and lets",
+          .second_run_changes = "operands that it has made equal are joined by the next run",
+          .run = [](ir::Function& function, const PassEnvironment&, const OptionValues&) {
+            return Simplify(function);
+          }};
 }
 
 }  // namespace polynao

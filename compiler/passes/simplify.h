@@ -7,6 +7,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // Simplifies every expression with what its place tells (compiler/arith/analyzer.h): ranges of loop
 // variables, conditions of enclosing ifs, values of lets, extents of buffer parameters (never
 // negative), and the conditions in the function's `assert` attribute. Then statements:
@@ -22,6 +24,9 @@ namespace polynao {
 // Other lets stay as they are: putting values back would undo common subexpressions.
 // Returns whether anything changed; if not, the body is the same node.
 absl::StatusOr<bool> Simplify(ir::Function& function);
+
+// The pass by name (registry.h).
+PassInfo SimplifyPass();
 
 }  // namespace polynao
 

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/status.h"
+#include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -412,6 +414,33 @@ AddressMap CollectAddresses(Stmt body) {
     return true;
   });
   return addresses;
+}
+
+namespace {
+
+absl::StatusOr<bool> RunStorage(ir::Function& function, const PassEnvironment& environment,
+                                const OptionValues&) {
+  if (environment.target.machine == nullptr) {
+    return InvalidInput("storage: target '", environment.target.name, "' has no machine");
+  }
+  std::vector<StoragePlace> places;
+  ASSIGN_OR_RETURN(bool changed,
+                   Storage(function, environment.target, environment.stats ? &places : nullptr));
+  if (environment.stats != nullptr) {
+    for (std::string& line : StorageReport(places, environment.target)) {
+      environment.stats->push_back(std::move(line));
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo StoragePass() {
+  return {.name = "storage",
+          .doc = "gives allocations on chip their addresses",
+          .second_run_changes = "an allocation that has an address already is an error",
+          .run = RunStorage};
 }
 
 }  // namespace polynao

@@ -13,6 +13,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // One allocation's place.
 struct StoragePlace {
   std::string buffer;
@@ -56,6 +58,9 @@ std::vector<std::string> StorageReport(absl::Span<const StoragePlace> places, co
 // The byte address that the pragma around an allocation gives, by buffer.
 using AddressMap = absl::flat_hash_map<ir::Buffer, int64_t>;
 AddressMap CollectAddresses(ir::Stmt body);
+
+// The pass by name (registry.h).
+PassInfo StoragePass();
 
 }  // namespace polynao
 

@@ -1,6 +1,7 @@
 #include "compiler/passes/sync.h"
 
 #include "base/status.h"
+#include "compiler/passes/pass.h"
 #include "compiler/passes/sync_plan.h"
 #include "compiler/target/control.h"
 
@@ -38,6 +39,13 @@ absl::StatusOr<bool> Sync(ir::Function& function, const Target& target) {
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo SyncPass() {
+  return {.name = "sync",
+          .doc = "orders queues where one needs what another does",
+          .run = [](ir::Function& function, const PassEnvironment& environment,
+                    const OptionValues&) { return Sync(function, environment.target); }};
 }
 
 }  // namespace polynao

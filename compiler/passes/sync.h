@@ -8,6 +8,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // The card runs the instructions of one queue in order and different queues side by side; nothing but
 // a wait orders them. This pass puts a wait for a queue in front of an instruction or scalar access that
 // conflicts with an instruction which may still be in that queue. Two accesses conflict if they share a
@@ -44,6 +46,9 @@ namespace polynao {
 // the depth of its loops. Errors: an instruction that the target does not have, or an instruction table
 // without the waits.
 absl::StatusOr<bool> Sync(ir::Function& function, const Target& target);
+
+// The pass by name (registry.h).
+PassInfo SyncPass();
 
 }  // namespace polynao
 

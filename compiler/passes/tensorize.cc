@@ -9,9 +9,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 #include "compiler/passes/tensor_parameters.h"
 #include "compiler/passes/tensor_pattern.h"
 #include "isa/affine.h"
@@ -984,6 +986,35 @@ absl::StatusOr<bool> Tensorize(Function& function, const Target& target,
     return InvalidInput("tensorize: target '", target.name, "' has no tensor instructions");
   }
   return Tensorizer(function, target, decisions).Run();
+}
+
+namespace {
+
+absl::StatusOr<bool> RunTensorize(ir::Function& function, const PassEnvironment& environment,
+                                  const OptionValues&) {
+  std::vector<TensorizeDecision> decisions;
+  const bool report = environment.stats != nullptr || environment.explanations != nullptr;
+  ASSIGN_OR_RETURN(bool changed,
+                   Tensorize(function, environment.target, report ? &decisions : nullptr));
+  for (const TensorizeDecision& decision : decisions) {
+    if (environment.explanations != nullptr && !decision.explanation.empty()) {
+      environment.explanations->push_back(decision.explanation);
+    }
+    if (environment.stats == nullptr) continue;
+    environment.stats->push_back(StrCat(decision.nest, "  -->  ",
+                                        decision.instruction.empty()
+                                            ? StrCat("(scalar) ", decision.reason)
+                                            : decision.instruction));
+  }
+  return changed;
+}
+
+}  // namespace
+
+PassInfo TensorizePass() {
+  return {.name = "tensorize",
+          .doc = "replaces loop nests by tensor instructions",
+          .run = RunTensorize};
 }
 
 }  // namespace polynao

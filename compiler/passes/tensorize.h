@@ -11,6 +11,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // What became of one nest, for --stats and --explain.
 struct TensorizeDecision {
   std::string nest;         // the first line of its text
@@ -52,6 +54,9 @@ struct TensorizeDecision {
 // that store the same type to the same memory.
 absl::StatusOr<bool> Tensorize(ir::Function& function, const Target& target,
                                std::vector<TensorizeDecision>* decisions = nullptr);
+
+// The pass by name (registry.h).
+PassInfo TensorizePass();
 
 }  // namespace polynao
 

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -343,6 +344,14 @@ absl::StatusOr<bool> ThreadRegions(ir::Function& function) {
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo ThreadRegionsPass() {
+  return {.name = "thread_regions",
+          .doc = "sets loops over a GPU's threads one after another",
+          .run = [](ir::Function& function, const PassEnvironment&, const OptionValues&) {
+            return ThreadRegions(function);
+          }};
 }
 
 }  // namespace polynao

@@ -7,6 +7,8 @@
 
 namespace polynao {
 
+struct PassInfo;
+
 // What compiler/te makes of a GPU's schedule says for each thread by itself what it needs, also
 // where all threads of the block do it together (loops over threadIdx inside loops over threadIdx).
 // This pass makes *thread regions* of that: loops over all threads of the block that stand one after
@@ -35,6 +37,9 @@ namespace polynao {
 // than to shared memory allocated inside the threads, or reads what one thread keeps for itself; a
 // thread that stores to such shared memory by itself; thread loops that do not start at 0.
 absl::StatusOr<bool> ThreadRegions(ir::Function& function);
+
+// The pass by name (registry.h).
+PassInfo ThreadRegionsPass();
 
 }  // namespace polynao
 

@@ -46,8 +46,11 @@ absl::Status List(const std::string& what) {
     }
   } else if (what == "passes") {
     for (const PassInfo& pass : Passes()) {
-      Row(pass.name,
-          pass.options.empty() ? std::string(pass.doc) : StrCat(pass.doc, " (", pass.options, ")"));
+      Row(pass.name, pass.doc);
+      for (const PassOption& option : pass.options) {
+        Row("",
+            StrCat(DefaultText(option), ": ", option.doc, ", ", option.least, " to ", option.most));
+      }
     }
   } else if (what == "instructions") {
     for (const isa::Instruction& instruction : isa::DianNao().instructions()) {
