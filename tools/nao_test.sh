@@ -102,6 +102,8 @@ for what in ops passes instructions configs suites; do
   expect "list $what" pass "" lists "$what"
 done
 
+expect "file of another name" pass "" fails "README.md: expected a file whose name ends in .nir, or an operator" \
+  "$nao" opt README.md
 expect "unknown operator" pass "" fails "no operator is named 'frobnicate'; there are: add" \
   "$nao" run frobnicate --shape=4
 expect "unknown command" pass "" fails "The following argument was not expected|subcommand" "$nao" frobnicate

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -285,6 +286,9 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
       RETURN_IF_ERROR(WithContext(what.op, ir::Verify(function)));
     }
     return module;
+  }
+  if (what.op.find('.') != std::string::npos || std::filesystem::is_regular_file(what.op)) {
+    return InvalidInput(what.op, ": expected a file whose name ends in .nir, or an operator");
   }
   ASSIGN_OR_RETURN(const std::vector<OperatorCase> cases, ParseCases(what));
   ir::Module module;
