@@ -77,6 +77,11 @@ struct IntExpression::Compiler {
       case ExprKind::kFloatImm:
       case ExprKind::kLet:
       case ExprKind::kCall:
+      case ExprKind::kBitAnd:
+      case ExprKind::kBitOr:
+      case ExprKind::kBitXor:
+      case ExprKind::kShiftLeft:
+      case ExprKind::kShiftRight:
         return InvalidInput("expected integer arithmetic, found ", ExprKindName(e.kind()));
       default: {
         ASSIGN_OR_RETURN(const int a, Visit(e.operand(0)));

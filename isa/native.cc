@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "isa/affine.h"
@@ -190,6 +191,9 @@ bool IsBlockType(Type type) {
     case Type::kI64:
     case Type::kBF16:
     case Type::kF64:
+    case Type::kU16:
+    case Type::kU32:
+    case Type::kU64:
       return false;
   }
   return false;
@@ -319,30 +323,6 @@ void CastFloatToInt(Type type, const float* from, int32_t* to, int64_t n) {
   }
 }
 
-// The pure intrinsics of one argument, computed in double and rounded once, as the interpreter
-// does.
-using Function1 = double (*)(double);
-Function1 FindFunction(std::string_view name) {
-  static constexpr std::pair<std::string_view, Function1> kFunctions[] = {
-      {"exp", [](double x) { return std::exp(x); }},
-      {"log", [](double x) { return std::log(x); }},
-      {"sqrt", [](double x) { return std::sqrt(x); }},
-      {"rsqrt", [](double x) { return 1 / std::sqrt(x); }},
-      {"tanh", [](double x) { return std::tanh(x); }},
-      {"sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); }},
-      {"sin", [](double x) { return std::sin(x); }},
-      {"cos", [](double x) { return std::cos(x); }},
-      {"abs", [](double x) { return std::abs(x); }},
-      {"floor", [](double x) { return std::floor(x); }},
-      {"ceil", [](double x) { return std::ceil(x); }},
-      {"round", [](double x) { return std::nearbyint(x); }},
-  };
-  for (const auto& [other, function] : kFunctions) {
-    if (other == name) return function;
-  }
-  return nullptr;
-}
-
 enum class BlockOp : uint8_t {
   kLoad,
   kBroadcastOperand,
@@ -374,7 +354,7 @@ struct BlockStep {
   bool on_floats = false;   // of its operands
   int a = 0, b = 0, c = 0;  // slots; kLoad: access; kBroadcastOperand: operand
   double constant = 0;
-  Function1 function = nullptr;
+  const ir::PureIntrinsic* intrinsic = nullptr;  // of kCall, with one argument
 };
 
 // Applies `f` to n pairs; small enough to be vectorised for each f.
@@ -790,8 +770,8 @@ class NestRoutine : public NativeRoutine {
         }
         case ExprKind::kCall:
           step.op = BlockOp::kCall;
-          step.function = FindFunction(e.name());
-          if (step.function == nullptr) return -1;
+          step.intrinsic = ir::FindPureIntrinsic(e.name());
+          if (step.intrinsic == nullptr || step.intrinsic->arity != 1) return -1;
           step.a = AddValue(e.operand(0), dst, dst_index, leaf, done);
           if (step.a < 0) return -1;
           break;
@@ -813,6 +793,11 @@ class NestRoutine : public NativeRoutine {
         case ExprKind::kAddress:
         case ExprKind::kLet:
         case ExprKind::kMod:
+        case ExprKind::kBitAnd:
+        case ExprKind::kBitOr:
+        case ExprKind::kBitXor:
+        case ExprKind::kShiftLeft:
+        case ExprKind::kShiftRight:
           return -1;
         default:
           step.op = Operation(e.kind());
@@ -1115,7 +1100,7 @@ class NestRoutine : public NativeRoutine {
           break;
         case BlockOp::kCall:
           for (int64_t i = 0; i < n; ++i) {
-            const double value = step.function(a.f[i]);
+            const double value = step.intrinsic->evaluate(a.f[i], 0);
             out.f[i] = static_cast<float>(
                 step.type == Type::kF16 ? ir::RoundFloat(Type::kF16, value) : value);
           }

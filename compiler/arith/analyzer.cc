@@ -24,9 +24,7 @@ constexpr size_t kMaxFacts = 64;
 
 bool IsArithmetic(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kMod; }
 
-bool IsIntSum(Expr e) {
-  return IsArithmetic(e.kind()) && ir::IsInt(e.type()) && e.type() != Type::kI1;
-}
+bool IsIntSum(Expr e) { return IsArithmetic(e.kind()) && ir::IsIndexable(e.type()); }
 
 bool IsPositiveConstant(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() > 0; }
 
@@ -57,6 +55,7 @@ ConstRange Apply(ExprKind kind, ConstRange a, ConstRange b) {
 // Whether values in `range`, the saturated result of an operation, are values of `type`. For i64 an
 // infinite end may be a value that did not fit.
 bool Fits(ConstRange range, Type type) {
+  if (type == Type::kU64) return range.IsEmpty();
   if (type == Type::kI64) return range.IsEmpty() || range.IsBounded();
   return ConstRange::OfType(type).Contains(range);
 }
@@ -201,8 +200,7 @@ void Analyzer::AssumeInScope(Expr condition, bool truth, Mode mode) {
     if (known_.emplace(e, truth).second) known_order_.push_back(e);
   };
   const Expr simplified = SimplifyIn(condition, mode);
-  if (IsComparison(condition.kind()) && ir::IsInt(condition.operand(0).type()) &&
-      condition.operand(0).type() != Type::kI1) {
+  if (IsComparison(condition.kind()) && ir::IsIndexable(condition.operand(0).type())) {
     LinearForm less = *MathForm(condition.operand(1), mode);  // b - a
     bool ok = less.Add(*MathForm(condition.operand(0), mode), -1);
     LinearForm greater = less;
@@ -291,6 +289,7 @@ ConstRange Analyzer::StructuralRange(Expr e, Mode mode) {
     case ExprKind::kMod:
     case ExprKind::kMin:
     case ExprKind::kMax: {
+      if (!ir::IsIndexable(e.type())) return all;
       const ConstRange range =
           Apply(e.kind(), RangeOf(e.operand(0), mode), RangeOf(e.operand(1), mode));
       if (range.IsEmpty()) return all;  // always divides by zero
@@ -308,6 +307,26 @@ ConstRange Analyzer::StructuralRange(Expr e, Mode mode) {
       return Union(RangeOf(e.operand(1), mode), RangeOf(e.operand(2), mode));
     case ExprKind::kLet:
       return RangeOf(e.operand(1), mode);
+    case ExprKind::kBitAnd: {
+      // Not more than an operand that is not negative: it has no other bits.
+      if (!ir::IsIndexable(e.type())) return all;
+      ConstRange range = all;
+      for (Expr operand : e.operands()) {
+        const ConstRange mask = RangeOf(operand, mode);
+        if (mask.min >= 0) range = Intersect(range, {0, mask.max});
+      }
+      return range;
+    }
+    case ExprKind::kShiftRight: {
+      // Towards 0 or -1, by however many places.
+      if (!ir::IsIndexable(e.type())) return all;
+      const ConstRange range = RangeOf(e.operand(0), mode);
+      return {std::min<int64_t>(range.min, range.max < 0 ? -1 : 0),
+              std::max<int64_t>(range.max, range.min < 0 ? -1 : 0)};
+    }
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor:
+    case ExprKind::kShiftLeft:
     case ExprKind::kFloatImm:
     case ExprKind::kVar:
     case ExprKind::kEq:

@@ -59,11 +59,16 @@ ConstRange ConstRange::OfType(ir::Type type) {
       return {-128, 127};
     case ir::Type::kU8:
       return {0, 255};
+    case ir::Type::kU16:
+      return {0, 65535};
+    case ir::Type::kU32:
+      return {0, std::numeric_limits<uint32_t>::max()};
     case ir::Type::kI16:
       return {-32768, 32767};
     case ir::Type::kI32:
       return {std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()};
     case ir::Type::kI64:
+    case ir::Type::kU64:  // of its representation (type.h): nothing is known of its order
       return Everything();
     case ir::Type::kF16:
     case ir::Type::kBF16:

@@ -87,6 +87,12 @@ Outcome Evaluate(Expr e, const Values& values, Mode mode) {
     case ExprKind::kMod:
       if (b == 0) return {Outcome::kTrap};
       return {Outcome::kValue, FloorMod(a, b)};
+    case ExprKind::kBitAnd:
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor:
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight:
+      return {Outcome::kValue, *ir::EvaluateInt(e.kind(), e.type(), a, b)};
     case ExprKind::kMin:
       return {Outcome::kValue, b < a ? b : a};
     case ExprKind::kMax:

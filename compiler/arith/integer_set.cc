@@ -53,7 +53,7 @@ using PwAff = Handle<isl_pw_aff, isl_pw_aff_copy, isl_pw_aff_free>;
 
 bool IsExactType(Type type) { return type == Type::kI32 || type == Type::kI64; }
 
-bool IsNumber(Type type) { return ir::IsInt(type) && type != Type::kI1; }
+bool IsNumber(Type type) { return ir::IsIndexable(type); }
 
 bool IsPositiveConstant(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() > 0; }
 

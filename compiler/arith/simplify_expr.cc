@@ -17,7 +17,8 @@ using ir::Type;
 
 namespace {
 
-bool IsNumericInt(Type type) { return ir::IsInt(type) && type != Type::kI1; }
+// Types whose values are numbers in an int64_t; u64 is left alone.
+bool IsNumericInt(Type type) { return ir::IsIndexable(type); }
 
 bool IsArithmetic(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kMod; }
 
@@ -108,6 +109,11 @@ Expr Analyzer::SimplifyNew(Expr e, Mode mode) {
       return SimplifyLet(e, mode);
     case ExprKind::kCast:
       return SimplifyCast(e, mode);
+    case ExprKind::kBitAnd:
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor:
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight:
     case ExprKind::kNot:
     case ExprKind::kLoad:
     case ExprKind::kAddress:
@@ -134,6 +140,11 @@ Expr Analyzer::SimplifyOpaque(Expr e, Mode mode) {
 // ---- constants ----------------------------------------------------------------------------------
 
 Expr Analyzer::FoldFloats(Expr e) {
+  if (ir::IsBitOperation(e.kind()) && e.operand(0).Is(ExprKind::kIntImm) &&
+      e.operand(1).Is(ExprKind::kIntImm)) {
+    return context_.Int(e.type(), *ir::EvaluateInt(e.kind(), e.type(), e.operand(0).int_value(),
+                                                   e.operand(1).int_value()));
+  }
   if (!ir::IsBinary(e.kind()) || !e.operand(0).Is(ExprKind::kFloatImm) ||
       !e.operand(1).Is(ExprKind::kFloatImm)) {
     return e;
@@ -171,13 +182,9 @@ Expr Analyzer::SimplifyCast(Expr e, Mode mode) {
   Expr from = SimplifyIn(e.operand(0), mode);
   const bool to_int = ir::IsInt(e.type());
   if (from.Is(ExprKind::kIntImm)) {
-    // Integers up to 2^53 are exact as double, so that rounding to the type is the only one.
-    constexpr int64_t kExact = int64_t{1} << 53;
     const int64_t value = from.int_value();
     if (to_int && e.type() != Type::kI1) return context_.Int(e.type(), value);
-    if (!to_int && std::abs(value) <= kExact) {
-      return context_.Float(e.type(), static_cast<double>(value));
-    }
+    if (!to_int) return context_.Float(e.type(), ir::IntToFloat(from.type(), value, e.type()));
   }
   if (from.Is(ExprKind::kFloatImm) && !to_int) return context_.Float(e.type(), from.float_value());
   // Integer to integer through a type that holds the value: the step between changes nothing.
@@ -253,12 +260,8 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
   const Expr b = SimplifyIn(e.operand(1), mode);
   const Expr plain = context_.Binary(e.kind(), a, b);
   if (!IsNumericInt(a.type())) {
-    if (a.IsConst() && b.IsConst() && ir::IsInt(a.type())) {  // i1
-      const int64_t x = a.int_value(), y = b.int_value();
-      return context_.Bool(e.Is(ExprKind::kEq)   ? x == y
-                           : e.Is(ExprKind::kNe) ? x != y
-                           : e.Is(ExprKind::kLt) ? x < y
-                                                 : x <= y);
+    if (a.IsConst() && b.IsConst() && ir::IsInt(a.type())) {  // i1 or u64
+      return context_.Bool(*ir::EvaluateInt(e.kind(), a.type(), a.int_value(), b.int_value()) != 0);
     }
     return ApplyRules(FoldFloats(plain), mode);
   }

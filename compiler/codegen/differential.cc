@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -89,8 +90,9 @@ std::string DisagreementOnRandomProgram(uint64_t seed, const ir::RandomProgramOp
 
 namespace {
 
-constexpr Type kTypes[] = {Type::kI1, Type::kI8,  Type::kI16,  Type::kI32, Type::kI64,
-                           Type::kU8, Type::kF16, Type::kBF16, Type::kF32, Type::kF64};
+constexpr Type kTypes[] = {Type::kI1,   Type::kI8,  Type::kI16, Type::kI32, Type::kI64,
+                           Type::kU8,   Type::kU16, Type::kU32, Type::kU64, Type::kF16,
+                           Type::kBF16, Type::kF32, Type::kF64};
 
 Tensor EdgeValues(Type type) {
   if (ir::IsFloat(type)) {
@@ -112,10 +114,12 @@ Tensor EdgeValues(Type type) {
   std::vector<int64_t> values = {0, 1};
   if (type != Type::kI1) {
     const int bits = 8 * ir::ByteSize(type);
-    const bool is_unsigned = type == Type::kU8;
-    const int64_t low = is_unsigned ? 0 : std::numeric_limits<int64_t>::min() >> (64 - bits);
-    const int64_t high = is_unsigned ? 255 : ~low;
+    const bool is_unsigned = ir::IsUnsigned(type);
+    const int64_t low = ir::LeastInt(type);
+    const int64_t high = ir::GreatestInt(type);
     for (int64_t v : {2, 3, 5, 7, 8, 100}) values.push_back(v);
+    for (int64_t v : {bits - 1, bits, bits + 1}) values.push_back(v);  // counts of shifts
+    if (is_unsigned) values.push_back(int64_t{1} << (bits - 1));
     for (int64_t v : {low, low + 1, high - 1, high, low / 2, high / 2}) values.push_back(v);
     if (!is_unsigned) {
       for (int64_t v : {-1, -2, -3, -5, -7, -8, -100}) values.push_back(v);
@@ -210,6 +214,17 @@ SemanticsCase BinaryOperators(Type type) {
        {ExprKind::kAdd, ExprKind::kSub, ExprKind::kMul, ExprKind::kMin, ExprKind::kMax}) {
     output(c.Binary(kind, x, y));
   }
+  if (!ir::IsFloat(type)) {
+    for (ExprKind kind : {ExprKind::kBitAnd, ExprKind::kBitOr, ExprKind::kBitXor,
+                          ExprKind::kShiftLeft, ExprKind::kShiftRight}) {
+      output(c.Binary(kind, x, y));
+    }
+    const int64_t bits = ir::BitWidth(type);
+    for (int64_t count : {int64_t{0}, int64_t{1}, bits - 1, bits, bits + 1, int64_t{-1}}) {
+      output(x << c.Int(type, count));
+      output(x >> c.Int(type, count));
+    }
+  }
   if (ir::IsFloat(type)) {
     output(x / y);
     output(x * y + x);  // must not be contracted
@@ -244,10 +259,10 @@ SemanticsCase Intrinsics(Type type, bool exact) {
   const int64_t count = values.element_count();
   const ir::Buffer in = b.Add(values, ir::Access::kIn);
   const ir::Var i = c.NewVar("i");
-  const std::vector<const char*> names =
-      exact ? std::vector<const char*>{"sqrt", "abs", "floor", "ceil", "round"}
-            : std::vector<const char*>{"exp", "log", "rsqrt", "tanh", "sigmoid", "sin", "cos"};
-  for (const char* name : names) b.Output({i}, {count}, c.Call(type, name, {in(i)}));
+  for (const ir::PureIntrinsic& intrinsic : ir::PureIntrinsics()) {
+    if ((intrinsic.accuracy == ir::Accuracy::kExact) != exact || intrinsic.arity != 1) continue;
+    b.Output({i}, {count}, c.Call(type, intrinsic.name, {in(i)}));
+  }
   if (exact) return b.Finish({i}, {count});
   b.Output({i}, {count}, c.Call(type, "pow", {in(i), c.Float(type, 3)}));
   b.Output({i}, {count}, c.Call(type, "pow", {c.Float(type, 1.5), in(i)}));

@@ -13,7 +13,7 @@ namespace polynao::ir {
 struct Counts {
   int64_t loads = 0;
   int64_t stores = 0;
-  int64_t int_add = 0;  // + and - on integers
+  int64_t int_add = 0;  // + - & | ^ << >> on integers
   int64_t int_mul = 0;
   int64_t int_div = 0;      // / and %
   int64_t int_compare = 0;  // comparisons, min, max on integers

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/device.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/text.h"
 
 namespace polynao::ir {
@@ -35,12 +36,23 @@ union Slot {
   V(MulIndex, &Counts::int_mul)                                                                 \
   V(DivInt, &Counts::int_div)                                                                   \
   V(ModInt, &Counts::int_div)                                                                   \
+  V(AndInt, &Counts::int_add)                                                                   \
+  V(OrInt, &Counts::int_add)                                                                    \
+  V(XorInt, &Counts::int_add)                                                                   \
+  V(ShiftLeft, &Counts::int_add)                                                                \
+  V(ShiftRight, &Counts::int_add)                                                               \
   V(MinInt, &Counts::int_compare)                                                               \
   V(MaxInt, &Counts::int_compare)                                                               \
   V(EqInt, &Counts::int_compare)                                                                \
   V(NeInt, &Counts::int_compare)                                                                \
   V(LtInt, &Counts::int_compare)                                                                \
   V(LeInt, &Counts::int_compare)                                                                \
+  V(DivU64, &Counts::int_div) /* where the sign of an i64 would count */                        \
+  V(ModU64, &Counts::int_div)                                                                   \
+  V(MinU64, &Counts::int_compare)                                                               \
+  V(MaxU64, &Counts::int_compare)                                                               \
+  V(LtU64, &Counts::int_compare)                                                                \
+  V(LeU64, &Counts::int_compare)                                                                \
   V(AddFloat, &Counts::float_ops)                                                               \
   V(SubFloat, &Counts::float_ops)                                                               \
   V(MulFloat, &Counts::float_ops)                                                               \
@@ -54,6 +66,7 @@ union Slot {
   V(Not, &Counts::logic)                                                                        \
   V(CastIntInt, &Counts::casts) /* type: the result's */                                        \
   V(CastIntFloat, &Counts::casts)                                                               \
+  V(CastU64Float, &Counts::casts)                                                               \
   V(CastFloatInt, &Counts::casts)                                                               \
   V(CastFloatFloat, &Counts::casts)                                                             \
   V(Intrinsic, &Counts::float_ops) /* dst = intrinsic number `target` of a (and b) */           \
@@ -102,74 +115,6 @@ struct Op {
   int32_t b = 0;
   int32_t target = 0;
 };
-
-int64_t SaturatingInt(Type type, double value) {
-  if (std::isnan(value)) return 0;
-  if (type == Type::kI1) return value != 0;
-  double low;
-  double high;
-  switch (type) {
-    case Type::kI8:
-      low = -128, high = 127;
-      break;
-    case Type::kU8:
-      low = 0, high = 255;
-      break;
-    case Type::kI16:
-      low = -32768, high = 32767;
-      break;
-    case Type::kI32:
-      low = -0x1p31, high = 0x1p31 - 1;
-      break;
-    default:
-      if (value >= 0x1p63) return std::numeric_limits<int64_t>::max();
-      if (value < -0x1p63) return std::numeric_limits<int64_t>::min();
-      return static_cast<int64_t>(value);
-  }
-  return static_cast<int64_t>(std::clamp(value, low, high));
-}
-
-constexpr std::string_view kIntrinsicNames[] = {"exp",     "log",   "sqrt", "rsqrt", "tanh",
-                                                "sigmoid", "sin",   "cos",  "abs",   "floor",
-                                                "ceil",    "round", "pow"};
-
-int IntrinsicNumber(std::string_view name) {
-  for (size_t i = 0; i < std::size(kIntrinsicNames); ++i) {
-    if (kIntrinsicNames[i] == name) return static_cast<int>(i);
-  }
-  POLYNAO_UNREACHABLE(name);
-}
-
-double EvaluateIntrinsic(int number, double a, double b) {
-  switch (number) {
-    case 0:
-      return std::exp(a);
-    case 1:
-      return std::log(a);
-    case 2:
-      return std::sqrt(a);
-    case 3:
-      return 1 / std::sqrt(a);
-    case 4:
-      return std::tanh(a);
-    case 5:
-      return 1 / (1 + std::exp(-a));
-    case 6:
-      return std::sin(a);
-    case 7:
-      return std::cos(a);
-    case 8:
-      return std::abs(a);
-    case 9:
-      return std::floor(a);
-    case 10:
-      return std::ceil(a);
-    case 11:
-      return std::nearbyint(a);
-    default:
-      return std::pow(a, b);
-  }
-}
 
 double RoundTo(Type type, double value) {
   if (type == Type::kF32) return static_cast<float>(value);
@@ -300,7 +245,8 @@ class Compiler {
   bool may_be_undefined_ = false;
 };
 
-Code IntCode(ExprKind kind, bool index) {
+Code IntCode(ExprKind kind, Type type, bool index) {
+  const bool is_u64 = type == Type::kU64;
   switch (kind) {
     case ExprKind::kAdd:
       return index ? Code::kAddIndex : Code::kAddInt;
@@ -309,21 +255,31 @@ Code IntCode(ExprKind kind, bool index) {
     case ExprKind::kMul:
       return index ? Code::kMulIndex : Code::kMulInt;
     case ExprKind::kDiv:
-      return Code::kDivInt;
+      return is_u64 ? Code::kDivU64 : Code::kDivInt;
     case ExprKind::kMod:
-      return Code::kModInt;
+      return is_u64 ? Code::kModU64 : Code::kModInt;
     case ExprKind::kMin:
-      return Code::kMinInt;
+      return is_u64 ? Code::kMinU64 : Code::kMinInt;
     case ExprKind::kMax:
-      return Code::kMaxInt;
+      return is_u64 ? Code::kMaxU64 : Code::kMaxInt;
+    case ExprKind::kBitAnd:
+      return Code::kAndInt;
+    case ExprKind::kBitOr:
+      return Code::kOrInt;
+    case ExprKind::kBitXor:
+      return Code::kXorInt;
+    case ExprKind::kShiftLeft:
+      return Code::kShiftLeft;
+    case ExprKind::kShiftRight:
+      return Code::kShiftRight;
     case ExprKind::kEq:
       return Code::kEqInt;
     case ExprKind::kNe:
       return Code::kNeInt;
     case ExprKind::kLt:
-      return Code::kLtInt;
+      return is_u64 ? Code::kLtU64 : Code::kLtInt;
     case ExprKind::kLe:
-      return Code::kLeInt;
+      return is_u64 ? Code::kLeU64 : Code::kLeInt;
     default:
       POLYNAO_UNREACHABLE(ExprKindName(kind));
   }
@@ -386,8 +342,10 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
       ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
       const bool from_float = IsFloat(e.operand(0).type());
       const bool to_float = IsFloat(e.type());
+      const Code int_to_float =
+          e.operand(0).type() == Type::kU64 ? Code::kCastU64Float : Code::kCastIntFloat;
       const Code code = from_float ? (to_float ? Code::kCastFloatFloat : Code::kCastFloatInt)
-                                   : (to_float ? Code::kCastIntFloat : Code::kCastIntInt);
+                                   : (to_float ? int_to_float : Code::kCastIntInt);
       Emit({.code = code, .type = e.type(), .dst = slot, .a = a});
       return absl::OkStatus();
     }
@@ -450,7 +408,7 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
             .dst = slot,
             .a = a,
             .b = b,
-            .target = IntrinsicNumber(e.name())});
+            .target = static_cast<int32_t>(FindPureIntrinsic(e.name()) - PureIntrinsics().data())});
       return absl::OkStatus();
     }
     default: {
@@ -462,7 +420,7 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
       ASSIGN_OR_RETURN(int32_t b, Value(e.operand(1), index));
       may_be_undefined_ = may_be_undefined;
       const Code code =
-          IsFloat(type) ? FloatCode(e.kind()) : IntCode(e.kind(), index && IsIndexType(type));
+          IsFloat(type) ? FloatCode(e.kind()) : IntCode(e.kind(), type, index && IsIndexType(type));
       Emit({.code = code, .type = type, .dst = slot, .a = a, .b = b});
       return absl::OkStatus();
     }
@@ -722,6 +680,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
   resume_at = -1;
   Slot* const s = slots.data();
   const Op* const code = ops.data();
+  const absl::Span<const PureIntrinsic> intrinsics = PureIntrinsics();
   bool undefined = false;
   int64_t budget = max_operations;
   const Op* op = code + start;
@@ -774,6 +733,41 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
       case Code::kMaxInt:
         s[op->dst].i = s[op->a].i < s[op->b].i ? s[op->b].i : s[op->a].i;
         NEXT;
+      case Code::kAndInt:
+        s[op->dst].i = s[op->a].i & s[op->b].i;
+        NEXT;
+      case Code::kOrInt:
+        s[op->dst].i = s[op->a].i | s[op->b].i;
+        NEXT;
+      case Code::kXorInt:
+        s[op->dst].i = s[op->a].i ^ s[op->b].i;
+        NEXT;
+      case Code::kShiftLeft:
+        s[op->dst].i = ir::ShiftLeft(op->type, s[op->a].i, s[op->b].i);
+        NEXT;
+      case Code::kShiftRight:
+        s[op->dst].i = ir::ShiftRight(op->type, s[op->a].i, s[op->b].i);
+        NEXT;
+      case Code::kDivU64:
+        if (s[op->b].i == 0) TRAP("division by zero");
+        s[op->dst].i = DivInt(Type::kU64, s[op->a].i, s[op->b].i);
+        NEXT;
+      case Code::kModU64:
+        if (s[op->b].i == 0) TRAP("remainder of a division by zero");
+        s[op->dst].i = ModInt(Type::kU64, s[op->a].i, s[op->b].i);
+        NEXT;
+      case Code::kMinU64:
+        s[op->dst].i = IntLess(Type::kU64, s[op->b].i, s[op->a].i) ? s[op->b].i : s[op->a].i;
+        NEXT;
+      case Code::kMaxU64:
+        s[op->dst].i = IntLess(Type::kU64, s[op->a].i, s[op->b].i) ? s[op->b].i : s[op->a].i;
+        NEXT;
+      case Code::kLtU64:
+        s[op->dst].i = IntLess(Type::kU64, s[op->a].i, s[op->b].i);
+        NEXT;
+      case Code::kLeU64:
+        s[op->dst].i = !IntLess(Type::kU64, s[op->b].i, s[op->a].i);
+        NEXT;
       case Code::kEqInt:
         s[op->dst].i = s[op->a].i == s[op->b].i;
         NEXT;
@@ -823,18 +817,20 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         s[op->dst].i = op->type == Type::kI1 ? s[op->a].i != 0 : WrapInt(op->type, s[op->a].i);
         NEXT;
       case Code::kCastIntFloat:
-        // i64 to f32 must round once: float takes it directly.
         s[op->dst].f = op->type == Type::kF32 ? static_cast<float>(s[op->a].i)
-                                              : RoundTo(op->type, static_cast<double>(s[op->a].i));
+                                              : IntToFloat(Type::kI64, s[op->a].i, op->type);
+        NEXT;
+      case Code::kCastU64Float:
+        s[op->dst].f = IntToFloat(Type::kU64, s[op->a].i, op->type);
         NEXT;
       case Code::kCastFloatInt:
-        s[op->dst].i = SaturatingInt(op->type, s[op->a].f);
+        s[op->dst].i = FloatToInt(op->type, s[op->a].f);
         NEXT;
       case Code::kCastFloatFloat:
         s[op->dst].f = RoundTo(op->type, s[op->a].f);
         NEXT;
       case Code::kIntrinsic:
-        s[op->dst].f = RoundTo(op->type, EvaluateIntrinsic(op->target, s[op->a].f, s[op->b].f));
+        s[op->dst].f = RoundTo(op->type, intrinsics[op->target].evaluate(s[op->a].f, s[op->b].f));
         NEXT;
       case Code::kIndex:
       case Code::kNextIndex: {

@@ -53,6 +53,40 @@ std::string Trap(std::string_view text, std::vector<int64_t> scalars = {}) {
 
 using V = std::vector<double>;
 
+TEST(InterpreterTest, OperationsOnBits) {
+  EXPECT_EQ(Values("func f(A: i8[12], a: i8, n: i8) { A[0] = a << n A[1] = a >> n A[2] = a << 8"
+                   " A[3] = a >> 8 A[4] = a >> -1 A[5] = a << -n A[6] = a & 15 A[7] = a | 3"
+                   " A[8] = a ^ n A[9] = ~a A[10] = -a >> 100 A[11] = 1 << 7 }",
+                   {-86, 1}),
+            (V{84, -43, 0, -1, -1, 0, 10, -85, -85, 85, 0, -128}));
+  EXPECT_EQ(
+      Values("func f(A: u8[4], a: u8) { A[0] = a >> 1 A[1] = a << 1 A[2] = ~a A[3] = a >> 200 }",
+             {170}),
+      (V{85, 84, 85, 0}));
+  // Bits that leave the type are dropped in an index too, but + - * must not wrap there.
+  EXPECT_EQ(Values("func f(A: i32[1], a: i32) { A[(a << 1) + 2147483646 + 2] = 7 }", {1 << 30}),
+            V{7});
+  EXPECT_THAT(Trap("func f(A: i32[1], a: i32) { A[a * 2 + 2147483646 + 2] = 7 }", {1 << 30}),
+              HasSubstr("the index arithmetic overflows i32"));
+}
+
+TEST(InterpreterTest, UnsignedTypes) {
+  EXPECT_EQ(
+      Values("func f(A: u64[12], x: u64, y: u64) { A[0] = x / y A[1] = x % y A[2] = min(x, y)"
+             " A[3] = max(x, y) A[4] = cast(u64, x < y) A[5] = cast(u64, y <= x) A[6] = x - y - x"
+             " A[7] = cast(u64, cast(f64, x)) A[8] = x >> 60 A[9] = cast(u64, f64(-1.0))"
+             " A[10] = cast(u64, f64(1e30)) A[11] = cast(u64, i8(-1)) }",
+             {-16, 3}),
+      (V{6148914691236517200.0, 0, 3, 0x1p64, 0, 1, 0x1p64, 0x1p64, 15, 0, 0x1p64, 0x1p64}));
+  EXPECT_EQ(Values("func f(A: u32[4], x: u32) { A[0] = x / 2 A[1] = x + 1 A[2] = cast(u32, x < 1)"
+                   " A[3] = x >> 31 }",
+                   {-1}),
+            (V{2147483647, 0, 0, 1}));
+  EXPECT_EQ(
+      Values("func f(A: u16[4], n: u16) { for (i: u16, 65534, 1) { A[i - 65533] = i * i } }", {0}),
+      (V{0, 4, 0, 0}));
+}
+
 TEST(InterpreterTest, FloorDivisionFollowsTheDivisor) {
   EXPECT_EQ(Values("func f(A: i32[8], a: i32, b: i32) { A[0] = a / b A[1] = a % b A[2] = a / -b"
                    " A[3] = a % -b A[4] = -a / b A[5] = -a % b A[6] = -a / -b A[7] = -a % -b }",

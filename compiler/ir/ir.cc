@@ -1,7 +1,11 @@
 #include "compiler/ir/ir.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
+
+#include "compiler/ir/intrinsics.h"
 
 namespace polynao::ir {
 
@@ -23,33 +27,55 @@ std::string_view StmtKindName(StmtKind kind) {
   return kNames[static_cast<int>(kind)];
 }
 
-namespace {
-
-struct PureIntrinsic {
-  std::string_view name;
-  int arity;
-};
-
-constexpr PureIntrinsic kPureIntrinsics[] = {
-    {"exp", 1}, {"log", 1}, {"sqrt", 1},  {"rsqrt", 1}, {"tanh", 1},  {"sigmoid", 1}, {"sin", 1},
-    {"cos", 1}, {"abs", 1}, {"floor", 1}, {"ceil", 1},  {"round", 1}, {"pow", 2},
-};
-
-const PureIntrinsic* FindPureIntrinsic(std::string_view name) {
-  for (const PureIntrinsic& row : kPureIntrinsics) {
-    if (row.name == name) return &row;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
 bool IsPureIntrinsic(std::string_view name) { return FindPureIntrinsic(name) != nullptr; }
 
 int PureIntrinsicArity(std::string_view name) {
-  const PureIntrinsic* row = FindPureIntrinsic(name);
-  POLYNAO_CHECK(row != nullptr) << name;
-  return row->arity;
+  const PureIntrinsic* info = FindPureIntrinsic(name);
+  POLYNAO_CHECK(info != nullptr) << name;
+  return info->arity;
+}
+
+std::optional<int64_t> EvaluateInt(ExprKind kind, Type type, int64_t a, int64_t b) {
+  const uint64_t x = static_cast<uint64_t>(a);
+  const uint64_t y = static_cast<uint64_t>(b);
+  switch (kind) {
+    case ExprKind::kAdd:
+      return WrapInt(type, static_cast<int64_t>(x + y));
+    case ExprKind::kSub:
+      return WrapInt(type, static_cast<int64_t>(x - y));
+    case ExprKind::kMul:
+      return WrapInt(type, static_cast<int64_t>(x * y));
+    case ExprKind::kDiv:
+      if (b == 0) return std::nullopt;
+      return DivInt(type, a, b);
+    case ExprKind::kMod:
+      if (b == 0) return std::nullopt;
+      return ModInt(type, a, b);
+    case ExprKind::kMin:
+      return IntLess(type, b, a) ? b : a;
+    case ExprKind::kMax:
+      return IntLess(type, a, b) ? b : a;
+    case ExprKind::kBitAnd:
+      return a & b;
+    case ExprKind::kBitOr:
+      return a | b;
+    case ExprKind::kBitXor:
+      return a ^ b;
+    case ExprKind::kShiftLeft:
+      return ShiftLeft(type, a, b);
+    case ExprKind::kShiftRight:
+      return ShiftRight(type, a, b);
+    case ExprKind::kEq:
+      return a == b;
+    case ExprKind::kNe:
+      return a != b;
+    case ExprKind::kLt:
+      return IntLess(type, a, b);
+    case ExprKind::kLe:
+      return !IntLess(type, b, a);
+    default:
+      POLYNAO_UNREACHABLE(ExprKindName(kind));
+  }
 }
 
 const Attribute* Function::FindAttribute(std::string_view key) const {
@@ -84,8 +110,7 @@ size_t HashOf(const ExprNode& node) {
 }  // namespace
 
 bool Context::Equal::operator()(const ExprNode* a, const ExprNode* b) const {
-  // Bit patterns of floats are compared through int_value, so 0.0 and -0.0 differ and NaNs are
-  // equal.
+  // Floats are compared by their bits, so that 0.0 and -0.0 differ and the NaN equals itself.
   return a->hash == b->hash && a->kind == b->kind && a->type == b->type &&
          a->int_value == b->int_value && a->name.data() == b->name.data() &&
          a->buffer == b->buffer && a->var == b->var && a->operands == b->operands;
@@ -149,6 +174,8 @@ Expr Context::Int(Type type, int64_t value) {
 }
 
 Expr Context::Float(Type type, double value) {
+  // One NaN, so that all constants that are NaN are equal, whichever operation made them.
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
   ExprNode node = Node(ExprKind::kFloatImm, type);
   node.float_value = RoundFloat(type, value);
   return Intern(node, {});
@@ -173,6 +200,8 @@ Expr Context::Binary(ExprKind kind, Expr a, Expr b) {
   POLYNAO_CHECK(!logic || a.type() == Type::kI1)
       << ExprKindName(kind) << " of " << TypeName(a.type());
   POLYNAO_CHECK(kind != ExprKind::kMod || ir::IsInt(a.type())) << "Mod of floats";
+  POLYNAO_CHECK(!IsBitOperation(kind) || (ir::IsInt(a.type()) && a.type() != Type::kI1))
+      << ExprKindName(kind) << " of " << TypeName(a.type());
   const Type type = IsComparison(kind) ? Type::kI1 : a.type();
   return Intern(Node(kind, type), {a, b});
 }
@@ -265,7 +294,8 @@ StmtNode* Context::NewStmt(StmtKind kind, absl::Span<const Expr> operands,
 
 Stmt Context::For(Var var, Expr min, Expr extent, Stmt body, ForKind kind,
                   std::string_view thread_axis) {
-  POLYNAO_CHECK(var.Is(ExprKind::kVar) && ir::IsInt(var.type())) << "loop variable";
+  POLYNAO_CHECK(var.Is(ExprKind::kVar) && IsIndexable(var.type()))
+      << "a loop over " << TypeName(var.type());
   POLYNAO_CHECK(min.type() == var.type() && extent.type() == var.type())
       << "loop " << var.name() << " of " << TypeName(var.type()) << " has bounds of "
       << TypeName(min.type()) << " and " << TypeName(extent.type());
@@ -363,6 +393,11 @@ POLYNAO_BINARY_OPERATOR(operator-, kSub)
 POLYNAO_BINARY_OPERATOR(operator*, kMul)
 POLYNAO_BINARY_OPERATOR(operator/, kDiv)
 POLYNAO_BINARY_OPERATOR(operator%, kMod)
+POLYNAO_BINARY_OPERATOR(operator&, kBitAnd)
+POLYNAO_BINARY_OPERATOR(operator|, kBitOr)
+POLYNAO_BINARY_OPERATOR(operator^, kBitXor)
+POLYNAO_BINARY_OPERATOR(operator<<, kShiftLeft)
+POLYNAO_BINARY_OPERATOR(operator>>, kShiftRight)
 POLYNAO_BINARY_OPERATOR(operator<, kLt)
 POLYNAO_BINARY_OPERATOR(operator<=, kLe)
 POLYNAO_BINARY_OPERATOR(And, kAnd)

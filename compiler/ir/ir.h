@@ -6,6 +6,10 @@
 //            divisor); a zero divisor stops the program. In an index, a loop bound or a condition
 //            (of an if or a select) an i32 or i64 result that wraps stops the program too, so passes
 //            may treat those places as mathematical integers. Other values wrap.
+// Bits       `& | ^` work on the bits of integers but i1. `a << n` drops what leaves the type, in
+//            every place; `a >> n` copies the sign of a signed type. Counts are read as unsigned
+//            numbers: from the type's width on everything is shifted out (0, or -1 for a negative a
+//            and >>). None of them stops the program.
 // Floats     Each operation rounds once. Nothing is reassociated, and `x * 0` stays.
 // min, max   `min(a, b)` is `b < a ? b : a`, `max(a, b)` is `a < b ? b : a`: a NaN in `a` stays.
 // Order      Operands are evaluated left to right. `&&`, `||` and `select` evaluate only the side
@@ -26,6 +30,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -59,7 +64,12 @@ struct BufferNode;
   V(Mod) /* floor; integers only */                                           \
   V(Min)                                                                      \
   V(Max)                                                                      \
-  V(Eq) /* comparisons and logic have type i1 */                              \
+  V(BitAnd) /* operations on bits: integers, but not i1 */                    \
+  V(BitOr)                                                                    \
+  V(BitXor)                                                                   \
+  V(ShiftLeft)  /* a negative count is a large one (type.h) */                \
+  V(ShiftRight) /* of a signed type: copies the sign */                       \
+  V(Eq)         /* comparisons and logic have type i1 */                      \
   V(Ne)                                                                       \
   V(Lt)                                                                       \
   V(Le)                                                                       \
@@ -80,6 +90,9 @@ enum class ExprKind : uint8_t {
 
 std::string_view ExprKindName(ExprKind kind);
 inline bool IsComparison(ExprKind kind) { return kind >= ExprKind::kEq && kind <= ExprKind::kLe; }
+inline bool IsBitOperation(ExprKind kind) {
+  return kind >= ExprKind::kBitAnd && kind <= ExprKind::kShiftRight;
+}
 inline bool IsBinary(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kOr; }
 
 // A handle on an immutable, interned expression: within one Context two expressions are
@@ -292,7 +305,7 @@ class Context {
   }
   Var NewVar(std::string_view name, Type type = Type::kI32);
   Expr Cast(Type type, Expr value);
-  // Add ... Or; operands of one type. Comparisons and logic give i1.
+  // kAdd to kOr; operands of one type. Comparisons and logic give i1.
   Expr Binary(ExprKind kind, Expr a, Expr b);
   Expr Not(Expr a);
   Expr Select(Expr condition, Expr then_value, Expr else_value);
@@ -388,10 +401,14 @@ struct Module {
 };
 
 // Whether the call of `name` is a pure intrinsic: its value depends on its arguments alone and it
-// can not trap. List: docs/ir.md.
+// can not trap. List: intrinsics.h.
 bool IsPureIntrinsic(std::string_view name);
 // How many arguments a pure intrinsic takes (all of one float type, which is its result's too).
 int PureIntrinsicArity(std::string_view name);
+
+// The value of an operation on integers (kAdd to kLe of operands of `type`), in the representation
+// of type.h. + - * wrap, as in a stored value. Nothing if it divides by zero.
+std::optional<int64_t> EvaluateInt(ExprKind kind, Type type, int64_t a, int64_t b);
 
 // ---- operators ----------------------------------------------------------------------------------
 
@@ -400,6 +417,11 @@ Expr operator-(Expr a, Expr b);
 Expr operator*(Expr a, Expr b);
 Expr operator/(Expr a, Expr b);
 Expr operator%(Expr a, Expr b);
+Expr operator&(Expr a, Expr b);
+Expr operator|(Expr a, Expr b);
+Expr operator^(Expr a, Expr b);
+Expr operator<<(Expr a, Expr b);
+Expr operator>>(Expr a, Expr b);
 Expr operator<(Expr a, Expr b);
 Expr operator<=(Expr a, Expr b);
 Expr operator>(Expr a, Expr b);
@@ -473,6 +495,11 @@ POLYNAO_CONSTANT_OPERAND(-)
 POLYNAO_CONSTANT_OPERAND(*)
 POLYNAO_CONSTANT_OPERAND(/)
 POLYNAO_CONSTANT_OPERAND(%)
+POLYNAO_CONSTANT_OPERAND(&)
+POLYNAO_CONSTANT_OPERAND(|)
+POLYNAO_CONSTANT_OPERAND(^)
+POLYNAO_CONSTANT_OPERAND(<<)
+POLYNAO_CONSTANT_OPERAND(>>)
 POLYNAO_CONSTANT_OPERAND(<)
 POLYNAO_CONSTANT_OPERAND(<=)
 POLYNAO_CONSTANT_OPERAND(>)

@@ -14,7 +14,21 @@ namespace polynao::ir {
 namespace {
 
 // Binding strength, weakest first; a subexpression weaker than its place is put in parentheses.
-enum Precedence { kLowest, kOrLevel, kAndLevel, kEqual, kCompare, kSum, kProduct, kUnary, kAtom };
+enum Precedence {
+  kLowest,
+  kOrLevel,
+  kAndLevel,
+  kEqual,
+  kCompare,
+  kBitOr,
+  kBitXor,
+  kBitAnd,
+  kShift,
+  kSum,
+  kProduct,
+  kUnary,
+  kAtom
+};
 
 struct Operator {
   std::string_view text;  // empty: printed as a function, min(a, b)
@@ -33,6 +47,16 @@ Operator OperatorOf(ExprKind kind) {
       return {"/", kProduct};
     case ExprKind::kMod:
       return {"%", kProduct};
+    case ExprKind::kBitOr:
+      return {"|", kBitOr};
+    case ExprKind::kBitXor:
+      return {"^", kBitXor};
+    case ExprKind::kBitAnd:
+      return {"&", kBitAnd};
+    case ExprKind::kShiftLeft:
+      return {"<<", kShift};
+    case ExprKind::kShiftRight:
+      return {">>", kShift};
     case ExprKind::kEq:
       return {"==", kEqual};
     case ExprKind::kNe:
@@ -166,7 +190,7 @@ class Printer {
     if (e.type() == Type::kI1) return e.int_value() ? "true" : "false";
     std::string text;
     if (e.Is(ExprKind::kIntImm)) {
-      text = StrCat(e.int_value());
+      text = IntText(e.type(), e.int_value());
     } else if (std::isnan(e.float_value())) {
       return StrCat(TypeName(e.type()), "(nan)");
     } else if (std::isinf(e.float_value())) {
@@ -236,6 +260,10 @@ class Printer {
       default:
         break;
     }
+    if (e.Is(ExprKind::kBitXor) && e.operand(1) == e.context().Int(e.type(), -1)) {
+      // The parser reads ~x as x ^ -1. The place gives a literal x no type through ~ (see Literal).
+      return StrCat("~", Text(e.operand(0), kUnary, typed_place));
+    }
     const Operator op = OperatorOf(e.kind());
     if (op.text.empty()) {
       const auto [a, b] = Pair(e.operand(0), e.operand(1), kLowest, kLowest);
@@ -257,7 +285,7 @@ class Printer {
   // yet.
   bool ParsesFlexibly(Expr e) {
     if (e.IsConst()) return true;
-    if (e.kind() < ExprKind::kAdd || e.kind() > ExprKind::kMax) return false;
+    if (e.kind() < ExprKind::kAdd || e.kind() > ExprKind::kShiftRight) return false;
     return ParsesFlexibly(e.operand(0)) && ParsesFlexibly(e.operand(1));
   }
 

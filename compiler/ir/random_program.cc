@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/verify.h"
@@ -28,8 +29,9 @@ namespace {
 // Ranged integers stay within this, so that sums and products of two of them fit in an i32.
 constexpr int64_t kMaxRange = 1 << 14;
 
-constexpr Type kAllTypes[] = {Type::kI1, Type::kI8,  Type::kI16,  Type::kI32, Type::kI64,
-                              Type::kU8, Type::kF16, Type::kBF16, Type::kF32, Type::kF64};
+constexpr Type kAllTypes[] = {Type::kI1,   Type::kI8,  Type::kI16, Type::kI32, Type::kI64,
+                              Type::kU8,   Type::kU16, Type::kU32, Type::kU64, Type::kF16,
+                              Type::kBF16, Type::kF32, Type::kF64};
 constexpr Type kFewTypes[] = {Type::kI1, Type::kI32, Type::kI64, Type::kF32};
 
 class Random {
@@ -53,11 +55,8 @@ class Random {
 };
 
 int64_t EdgeInt(Random& random, Type type) {
-  const int64_t low = type == Type::kI64 ? std::numeric_limits<int64_t>::min()
-                      : type == Type::kU8 || type == Type::kI1
-                          ? 0
-                          : -(int64_t{1} << (8 * ByteSize(type) - 1));
-  const int64_t high = type == Type::kI1 ? 1 : type == Type::kU8 ? 255 : ~low;
+  const int64_t low = LeastInt(type);
+  const int64_t high = GreatestInt(type);
   return random.OneOf<int64_t>({low, low + 1, high, high - 1, 0, 1, -1});
 }
 
@@ -237,6 +236,11 @@ class Generator {
       case 5:
         return {a.e / k_expr, FloorDiv(a.low, k), FloorDiv(a.high, k)};
       case 6:
+        if (random_.Percent(15)) return {a.e & k_expr, 0, k};
+        if (random_.Percent(10)) {
+          const int64_t places = random_.Between(0, 9);
+          return {a.e >> c_.Int(type, places), a.low >> places, a.high >> places};
+        }
         if (random_.Percent(20)) return {a.e % c_.Int(type, -k), 1 - k, 0};
         return {a.e % k_expr, 0, k - 1};
       case 7: {
@@ -486,10 +490,23 @@ class Generator {
       case 13:
       case 14:
         if (IsFloat(type)) return Intrinsic(type, depth);
+        if (random_.Percent(75)) return BitOperation(type, depth);
         [[fallthrough]];
       default:
         return CastTo(type, RandomValue(RandomType(), depth - 1));
     }
+  }
+
+  Expr BitOperation(Type type, int depth) {
+    const ExprKind kind = random_.OneOf({ExprKind::kBitAnd, ExprKind::kBitOr, ExprKind::kBitXor,
+                                         ExprKind::kShiftLeft, ExprKind::kShiftRight});
+    const Expr a = RandomValue(type, depth - 1);
+    const bool shifts = kind == ExprKind::kShiftLeft || kind == ExprKind::kShiftRight;
+    // Most counts within the width, some around it.
+    if (shifts && random_.Percent(60)) {
+      return c_.Binary(kind, a, c_.Int(type, random_.Between(-1, BitWidth(type))));
+    }
+    return c_.Binary(kind, a, RandomValue(type, depth - 1));
   }
 
   Expr FloatDivision(Type type, int depth) {
@@ -522,16 +539,15 @@ class Generator {
   }
 
   Expr Intrinsic(Type type, int depth) {
-    static constexpr std::string_view kExact[] = {"sqrt", "abs", "floor", "ceil", "round"};
-    static constexpr std::string_view kInexact[] = {"exp",     "log", "rsqrt", "tanh",
-                                                    "sigmoid", "sin", "cos",   "pow"};
     const bool exact = !options_.inexact_intrinsics || random_.Percent(50);
-    const std::string_view name = exact ? random_.Pick(kExact) : random_.Pick(kInexact);
-    std::vector<Expr> arguments;
-    for (int i = 0; i < PureIntrinsicArity(name); ++i) {
-      arguments.push_back(RandomValue(type, depth - 1));
+    std::vector<const PureIntrinsic*> fitting;
+    for (const PureIntrinsic& intrinsic : PureIntrinsics()) {
+      if ((intrinsic.accuracy == Accuracy::kExact) == exact) fitting.push_back(&intrinsic);
     }
-    return c_.Call(type, name, arguments);
+    const PureIntrinsic& intrinsic = *random_.Pick(fitting);
+    std::vector<Expr> arguments;
+    for (int i = 0; i < intrinsic.arity; ++i) arguments.push_back(RandomValue(type, depth - 1));
+    return c_.Call(type, intrinsic.name, arguments);
   }
 
   // ---- statements

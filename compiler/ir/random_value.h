@@ -23,7 +23,7 @@ inline double RandomFloat(uint64_t seed, uint64_t i) {
 }
 inline int64_t RandomInt(Type type, uint64_t seed, uint64_t i) {
   const uint64_t bits = Splitmix(seed, i);
-  if (type == Type::kU8 || type == Type::kI1) return static_cast<int64_t>(bits % 16);
+  if (IsUnsigned(type)) return static_cast<int64_t>(bits % 16);
   return static_cast<int64_t>(bits % 33) - 16;
 }
 

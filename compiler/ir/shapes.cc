@@ -12,6 +12,12 @@ namespace {
 absl::StatusOr<int64_t> EvaluateBinary(Expr e, int64_t a, int64_t b) {
   int64_t result = 0;
   bool overflow = false;
+  if (e.operand(0).type() == Type::kU64) {
+    // No index has this type, so its operations wrap.
+    const std::optional<int64_t> value = EvaluateInt(e.kind(), Type::kU64, a, b);
+    if (!value) return InvalidInput("division of ", IntText(Type::kU64, a), " by zero");
+    return *value;
+  }
   switch (e.kind()) {
     case ExprKind::kAdd:
       overflow = __builtin_add_overflow(a, b, &result);
@@ -31,20 +37,8 @@ absl::StatusOr<int64_t> EvaluateBinary(Expr e, int64_t a, int64_t b) {
       if (b == 0) return InvalidInput("division of ", a, " by zero");
       result = FloorMod(a, b);
       break;
-    case ExprKind::kMin:
-      return b < a ? b : a;
-    case ExprKind::kMax:
-      return a < b ? b : a;
-    case ExprKind::kEq:
-      return a == b;
-    case ExprKind::kNe:
-      return a != b;
-    case ExprKind::kLt:
-      return a < b;
-    case ExprKind::kLe:
-      return a <= b;
     default:
-      POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
+      return *EvaluateInt(e.kind(), e.operand(0).type(), a, b);
   }
   if (overflow || !FitsInt(e.type(), result)) {
     return InvalidInput(ExprKindName(e.kind()), " of ", a, " and ", b, " overflows ",

@@ -45,6 +45,11 @@ Counts OwnCounts(Expr e) {
       break;
     case ExprKind::kAdd:
     case ExprKind::kSub:
+    case ExprKind::kBitAnd:
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor:
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight:
       (is_float ? counts.float_ops : counts.int_add) = 1;
       break;
     case ExprKind::kMul:
@@ -258,41 +263,8 @@ class Counter {
         if (IsFloat(e.operand(0).type())) return std::nullopt;
         const std::optional<int64_t> a = operand(0);
         const std::optional<int64_t> b = a ? operand(1) : std::nullopt;
-        return b ? Arithmetic(e, *a, *b) : std::nullopt;
+        return b ? EvaluateInt(e.kind(), e.operand(0).type(), *a, *b) : std::nullopt;
       }
-    }
-  }
-
-  static std::optional<int64_t> Arithmetic(Expr e, int64_t a, int64_t b) {
-    const uint64_t x = static_cast<uint64_t>(a);
-    const uint64_t y = static_cast<uint64_t>(b);
-    switch (e.kind()) {
-      case ExprKind::kAdd:
-        return WrapInt(e.type(), static_cast<int64_t>(x + y));
-      case ExprKind::kSub:
-        return WrapInt(e.type(), static_cast<int64_t>(x - y));
-      case ExprKind::kMul:
-        return WrapInt(e.type(), static_cast<int64_t>(x * y));
-      case ExprKind::kDiv:
-        if (b == 0) return std::nullopt;
-        return WrapInt(e.type(), FloorDiv(a, b));
-      case ExprKind::kMod:
-        if (b == 0) return std::nullopt;
-        return FloorMod(a, b);
-      case ExprKind::kMin:
-        return std::min(a, b);
-      case ExprKind::kMax:
-        return std::max(a, b);
-      case ExprKind::kEq:
-        return a == b;
-      case ExprKind::kNe:
-        return a != b;
-      case ExprKind::kLt:
-        return a < b;
-      case ExprKind::kLe:
-        return a <= b;
-      default:
-        return std::nullopt;
     }
   }
 

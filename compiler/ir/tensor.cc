@@ -27,7 +27,7 @@ double Tensor::Float(int64_t i) const { return LoadFloat(type, &bytes[i * ByteSi
 int64_t Tensor::Int(int64_t i) const { return LoadInt(type, &bytes[i * ByteSize(type)]); }
 
 double Tensor::Value(int64_t i) const {
-  return IsFloat(type) ? Float(i) : static_cast<double>(Int(i));
+  return IsFloat(type) ? Float(i) : IntToFloat(type, Int(i), Type::kF64);
 }
 
 void Tensor::SetValue(int64_t i, double value) {

@@ -52,6 +52,29 @@ int ByteSize(Type type) { return Row(type).bytes; }
 
 bool IsFloat(Type type) { return Row(type).is_float; }
 
+bool IsUnsigned(Type type) {
+  switch (type) {
+    case Type::kI1:
+    case Type::kU8:
+    case Type::kU16:
+    case Type::kU32:
+    case Type::kU64:
+      return true;
+    case Type::kI8:
+    case Type::kI16:
+    case Type::kI32:
+    case Type::kI64:
+    case Type::kF16:
+    case Type::kBF16:
+    case Type::kF32:
+    case Type::kF64:
+      return false;
+  }
+  POLYNAO_UNREACHABLE(static_cast<int>(type));
+}
+
+int BitWidth(Type type) { return type == Type::kI1 ? 1 : 8 * ByteSize(type); }
+
 int64_t WrapInt(Type type, int64_t value) {
   switch (type) {
     case Type::kI1:
@@ -66,6 +89,12 @@ int64_t WrapInt(Type type, int64_t value) {
       return value;
     case Type::kU8:
       return static_cast<uint8_t>(value);
+    case Type::kU16:
+      return static_cast<uint16_t>(value);
+    case Type::kU32:
+      return static_cast<uint32_t>(value);
+    case Type::kU64:
+      return value;
     case Type::kF16:
     case Type::kBF16:
     case Type::kF32:
@@ -73,6 +102,74 @@ int64_t WrapInt(Type type, int64_t value) {
       break;
   }
   POLYNAO_UNREACHABLE("WrapInt of " << TypeName(type));
+}
+
+int64_t LeastInt(Type type) { return IsUnsigned(type) ? 0 : INT64_MIN >> (64 - BitWidth(type)); }
+
+int64_t GreatestInt(Type type) {
+  const uint64_t all_bits = UINT64_MAX >> (64 - BitWidth(type));
+  return static_cast<int64_t>(IsUnsigned(type) ? all_bits : all_bits >> 1);
+}
+
+std::string IntText(Type type, int64_t value) {
+  return type == Type::kU64 ? std::to_string(static_cast<uint64_t>(value)) : std::to_string(value);
+}
+
+double IntToFloat(Type type, int64_t value, Type to) {
+  const bool is_negative = value < 0 && type != Type::kU64;
+  const uint64_t magnitude = is_negative ? 0 - static_cast<uint64_t>(value) : value;
+  double rounded;
+  if (to == Type::kF64) {
+    rounded = static_cast<double>(magnitude);
+  } else if (to == Type::kF32) {
+    rounded = static_cast<float>(magnitude);
+  } else {
+    // Above 2^53 a double rounds too. A bit set in place of all that it drops keeps the rounding to
+    // the 8 or 11 bits of the narrow type right.
+    constexpr uint64_t kDropped = 0x7ff;
+    const bool is_exact = magnitude >> 53 == 0 || (magnitude & kDropped) == 0;
+    rounded = RoundFloat(
+        to, static_cast<double>(is_exact ? magnitude : (magnitude & ~kDropped) | (kDropped + 1)));
+  }
+  return is_negative ? -rounded : rounded;
+}
+
+int64_t FloatToInt(Type type, double value) {
+  if (std::isnan(value)) return 0;
+  if (type == Type::kI1) return value != 0;
+  const double low = IsUnsigned(type) ? 0 : -std::ldexp(1, BitWidth(type) - 1);
+  const double limit = std::ldexp(1, BitWidth(type) - (IsUnsigned(type) ? 0 : 1));
+  if (value <= low) return LeastInt(type);
+  if (value >= limit) return GreatestInt(type);
+  return type == Type::kU64 ? static_cast<int64_t>(static_cast<uint64_t>(value))
+                            : static_cast<int64_t>(value);
+}
+
+int64_t DivInt(Type type, int64_t a, int64_t b) {
+  if (type == Type::kU64) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) / static_cast<uint64_t>(b));
+  }
+  return WrapInt(type, FloorDiv(a, b));
+}
+
+int64_t ModInt(Type type, int64_t a, int64_t b) {
+  if (type == Type::kU64) {
+    return static_cast<int64_t>(static_cast<uint64_t>(a) % static_cast<uint64_t>(b));
+  }
+  return FloorMod(a, b);
+}
+
+int64_t ShiftLeft(Type type, int64_t a, int64_t b) {
+  const int width = BitWidth(type);
+  if (b < 0 || b >= width) return 0;
+  return WrapInt(type, static_cast<int64_t>(static_cast<uint64_t>(a) << b));
+}
+
+int64_t ShiftRight(Type type, int64_t a, int64_t b) {
+  const int width = BitWidth(type);
+  if (b < 0 || b >= width) return a < 0 && !IsUnsigned(type) ? -1 : 0;
+  if (type == Type::kU64) return static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
+  return a >> b;
 }
 
 uint16_t FloatToHalf(float value) {
@@ -193,6 +290,12 @@ int64_t LoadInt(Type type, const void* address) {
       return Read<int64_t>(address);
     case Type::kU8:
       return Read<uint8_t>(address);
+    case Type::kU16:
+      return Read<uint16_t>(address);
+    case Type::kU32:
+      return Read<uint32_t>(address);
+    case Type::kU64:
+      return static_cast<int64_t>(Read<uint64_t>(address));
     default:
       POLYNAO_UNREACHABLE("LoadInt of " << TypeName(type));
   }

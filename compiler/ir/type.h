@@ -1,17 +1,19 @@
 // The scalar types of loop IR and what a value of each one is.
 //
-// Integers are two's complement. f16, bf16, f32 and f64 are IEEE 754 binary16, bfloat16, binary32
+// Integers are two's complement; u8 to u64 are unsigned, and so is i1 (0 or 1). f16, bf16, f32 and f64 are IEEE 754 binary16, bfloat16, binary32
 // and binary64; every float operation is rounded once, to nearest even, to its own type.
 #ifndef COMPILER_IR_TYPE_H_
 #define COMPILER_IR_TYPE_H_
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace polynao::ir {
 
-// V(name, text, long alias, bytes, is_float)
+// V(name, text, long alias, bytes, is_float). Encoded programs (isa/program.h) hold a type's place in
+// the list, so new types go to its end.
 #define POLYNAO_TYPES(V)               \
   V(I1, "i1", "bool", 1, false)        \
   V(I8, "i8", "int8", 1, false)        \
@@ -22,7 +24,10 @@ namespace polynao::ir {
   V(F16, "f16", "float16", 2, true)    \
   V(BF16, "bf16", "bfloat16", 2, true) \
   V(F32, "f32", "float32", 4, true)    \
-  V(F64, "f64", "float64", 8, true)
+  V(F64, "f64", "float64", 8, true)    \
+  V(U16, "u16", "uint16", 2, false)    \
+  V(U32, "u32", "uint32", 4, false)    \
+  V(U64, "u64", "uint64", 8, false)
 
 enum class Type : uint8_t {
 #define V(name, text, alias, bytes, is_float) k##name,
@@ -30,7 +35,7 @@ enum class Type : uint8_t {
 #undef V
 };
 
-inline constexpr int kTypeCount = 10;
+inline constexpr int kTypeCount = 13;
 
 // "f16" for Type::kF16.
 std::string_view TypeName(Type type);
@@ -44,11 +49,48 @@ int ByteSize(Type type);
 bool IsFloat(Type type);
 inline bool IsInt(Type type) { return !IsFloat(type); }
 
+// Whether `type` is an integer type without negative values: i1, u8, u16, u32, u64.
+bool IsUnsigned(Type type);
+
+// Bits of a value of an integer type: 1 for i1.
+int BitWidth(Type type);
+
+// ---- integer values -----------------------------------------------------------------------------
+//
+// An int64_t holds a value of any integer type: the number itself or, for u64, the number modulo
+// 2^64, so that u64 values from 2^63 up are negative. Functions that take a type read it so.
+
 // `value` wrapped around to `type`, which is an integer type: WrapInt(kI8, 130) == -126.
 int64_t WrapInt(Type type, int64_t value);
 
-// Whether `type` holds `value` without wrapping.
-inline bool FitsInt(Type type, int64_t value) { return WrapInt(type, value) == value; }
+// Whether `type` holds the number `value` without wrapping; u64 holds no negative one.
+inline bool FitsInt(Type type, int64_t value) {
+  return type == Type::kU64 ? value >= 0 : WrapInt(type, value) == value;
+}
+
+// Whether `type` fits in an int64_t as a number: every integer type but u64. Indices, extents, and
+// bounds of loops have such types.
+inline bool IsIndexable(Type type) {
+  return IsInt(type) && type != Type::kI1 && type != Type::kU64;
+}
+
+// The least and the greatest value of an integer type; the greatest of u64 is -1 here.
+int64_t LeastInt(Type type);
+int64_t GreatestInt(Type type);
+
+// a < b.
+inline bool IntLess(Type type, int64_t a, int64_t b) {
+  return type == Type::kU64 ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+}
+
+// The number as text, in decimal.
+std::string IntText(Type type, int64_t value);
+
+// The number rounded once, to nearest even, to the float type `to`.
+double IntToFloat(Type type, int64_t value, Type to);
+
+// `value` truncated to an integer and saturated to `type`; NaN gives 0, and i1 asks for `!= 0`.
+int64_t FloatToInt(Type type, double value);
 
 // Floor division and its remainder, `/` and `%` of integers; `b` is not 0. The one quotient that
 // int64_t does not hold, -2^63 / -1, wraps around.
@@ -62,6 +104,19 @@ inline int64_t FloorMod(int64_t a, int64_t b) {
   const int64_t remainder = a % b;
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
+
+// Floor division and its remainder in `type`; `b` is not 0. The quotient that the type does not
+// hold, of its least value and -1, wraps around.
+int64_t DivInt(Type type, int64_t a, int64_t b);
+int64_t ModInt(Type type, int64_t a, int64_t b);
+
+// `a` shifted by `b` places, `<<` and `>>`. `>>` copies the sign of a signed type. The count is
+// read as an unsigned number of `type`; one of at least the type's width shifts everything out, so
+// that 0 remains, or -1 of a negative number by `>>`.
+int64_t ShiftLeft(Type type, int64_t a, int64_t b);
+int64_t ShiftRight(Type type, int64_t a, int64_t b);
+
+// ---- floats and memory --------------------------------------------------------------------------
 
 // `value` rounded to nearest even in `type`, which is a float type.
 double RoundFloat(Type type, double value);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -78,6 +79,78 @@ TEST(TypeTest, MemoryKeepsValues) {
   EXPECT_EQ(LoadFloat(Type::kF16, bytes), 1.5);
   StoreFloat(Type::kF64, bytes + 1, 0.1);
   EXPECT_EQ(LoadFloat(Type::kF64, bytes + 1), 0.1);
+}
+
+// The limits, wrapping, comparison, division and shifts of every integer type against __int128.
+TEST(TypeTest, IntegersOfEveryType) {
+  for (int t = 0; t < kTypeCount; ++t) {
+    const Type type = static_cast<Type>(t);
+    if (IsFloat(type) || type == Type::kI1) continue;
+    SCOPED_TRACE(TypeName(type));
+    const int width = BitWidth(type);
+    const auto number = [&](int64_t value) {
+      return type == Type::kU64 ? __int128{static_cast<uint64_t>(value)} : __int128{value};
+    };
+    const auto value_of = [&](__int128 x) { return WrapInt(type, static_cast<int64_t>(x)); };
+    const __int128 one = 1;
+    EXPECT_TRUE(number(LeastInt(type)) == (IsUnsigned(type) ? 0 : -(one << (width - 1))));
+    EXPECT_TRUE(number(GreatestInt(type)) == (one << (IsUnsigned(type) ? width : width - 1)) - 1);
+    EXPECT_EQ(FitsInt(type, -1), !IsUnsigned(type));
+    EXPECT_EQ(IsIndexable(type), type != Type::kU64);
+    std::vector<int64_t> values = {0, 1, 2, 3, 7, width - 1, width, width + 1};
+    for (int64_t v : {LeastInt(type), GreatestInt(type)}) {
+      for (int64_t step : {-2, -1, 0, 1, 2}) values.push_back(value_of(__int128{v} + step));
+    }
+    for (int64_t a : values) {
+      for (int64_t b : values) {
+        const __int128 x = number(a), y = number(b);
+        SCOPED_TRACE(testing::Message() << IntText(type, a) << " and " << IntText(type, b));
+        EXPECT_EQ(IntLess(type, a, b), x < y);
+        const bool is_out = y < 0 || y >= width;
+        EXPECT_EQ(ShiftLeft(type, a, b), is_out ? 0 : value_of(x << static_cast<int>(y)));
+        EXPECT_EQ(ShiftRight(type, a, b),
+                  is_out ? (x < 0 ? -1 : 0) : value_of(x >> static_cast<int>(y)));
+        if (y == 0) continue;
+        const __int128 remainder = (x % y + y) % y;
+        EXPECT_EQ(ModInt(type, a, b), value_of(remainder));
+        EXPECT_EQ(DivInt(type, a, b), value_of((x - remainder) / y));
+      }
+    }
+  }
+}
+
+TEST(TypeTest, FloatsBecomeIntegersAndBack) {
+  for (int t = 0; t < kTypeCount; ++t) {
+    const Type type = static_cast<Type>(t);
+    if (IsFloat(type) || type == Type::kI1) continue;
+    SCOPED_TRACE(TypeName(type));
+    EXPECT_EQ(FloatToInt(type, NAN), 0);
+    EXPECT_EQ(FloatToInt(type, HUGE_VAL), GreatestInt(type));
+    EXPECT_EQ(FloatToInt(type, -HUGE_VAL), LeastInt(type));
+    EXPECT_EQ(FloatToInt(type, 2.9), 2);
+    EXPECT_EQ(FloatToInt(type, -0.9), 0);
+    EXPECT_EQ(FloatToInt(type, -2.9), IsUnsigned(type) ? 0 : -2);
+    const double limit = std::ldexp(1, BitWidth(type) - (IsUnsigned(type) ? 0 : 1));
+    EXPECT_EQ(FloatToInt(type, limit), GreatestInt(type));
+    EXPECT_EQ(IntToFloat(type, FloatToInt(type, std::nextafter(limit, 0)), Type::kF64),
+              BitWidth(type) == 64 ? std::nextafter(limit, 0) : limit - 1);
+    EXPECT_EQ(IntToFloat(type, LeastInt(type), Type::kF64), IsUnsigned(type) ? 0 : -limit);
+  }
+  EXPECT_EQ(FloatToInt(Type::kI1, NAN), 0);
+  EXPECT_EQ(FloatToInt(Type::kI1, -0.5), 1);
+}
+
+// A double between rounds to the midpoint of two bf16 values, and then to the wrong one.
+TEST(TypeTest, IntegersRoundOnce) {
+  constexpr int64_t kMiddle = (int64_t{1} << 60) + (int64_t{1} << 52);
+  EXPECT_EQ(IntToFloat(Type::kI64, kMiddle, Type::kBF16), 0x1p60);
+  EXPECT_EQ(IntToFloat(Type::kI64, kMiddle + 1, Type::kBF16), 0x1.02p60);
+  EXPECT_EQ(IntToFloat(Type::kI64, -kMiddle - 1, Type::kBF16), -0x1.02p60);
+  EXPECT_EQ(IntToFloat(Type::kU64, -1, Type::kF32), 0x1p64);
+  EXPECT_EQ(IntToFloat(Type::kU64, static_cast<int64_t>((uint64_t{kMiddle} + 1) * 8), Type::kBF16),
+            0x1.02p63);
+  EXPECT_EQ(IntToFloat(Type::kI64, (int64_t{1} << 62) + (int64_t{1} << 38) + 1, Type::kF32),
+            0x1.000002p62);
 }
 
 TEST(TypeTest, FloorDivision) {

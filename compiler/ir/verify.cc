@@ -39,7 +39,7 @@ class Verifier {
       return InvalidInput("buffer '", buffer->name, "' is bound twice");
     }
     for (Expr extent : buffer->extents) {
-      if (!IsInt(extent.type()) || extent.type() == Type::kI1) {
+      if (!IsIndexable(extent.type())) {
         return InvalidInput("buffer '", buffer->name, "' has an extent of ",
                             TypeName(extent.type()));
       }
@@ -82,7 +82,7 @@ class Verifier {
           return InvalidInput("buffer '", e.buffer()->name, "' is used outside its scope");
         }
         for (Expr index : e.operands()) {
-          if (!IsInt(index.type()) || index.type() == Type::kI1) {
+          if (!IsIndexable(index.type())) {
             return InvalidInput("an index of '", e.buffer()->name, "' is ", TypeName(index.type()));
           }
         }
@@ -137,7 +137,7 @@ class Verifier {
           return At(s, InvalidInput("buffer '", s.buffer()->name, "' is used outside its scope"));
         }
         for (Expr index : s.indices()) {
-          if (!IsInt(index.type()) || index.type() == Type::kI1) {
+          if (!IsIndexable(index.type())) {
             return At(s, InvalidInput("an index is ", TypeName(index.type())));
           }
         }

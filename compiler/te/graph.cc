@@ -42,11 +42,7 @@ Expr Identity(Reducer reducer, Context& context, Type type) {
         const double infinity = std::numeric_limits<double>::infinity();
         return context.Float(type, is_min ? infinity : -infinity);
       }
-      if (type == Type::kU8) return context.Int(type, is_min ? 255 : 0);
-      if (type == Type::kI1) return context.Int(type, is_min ? 1 : 0);
-      const int bits = 8 * ir::ByteSize(type);
-      const int64_t smallest = std::numeric_limits<int64_t>::min() >> (64 - bits);
-      return context.Int(type, is_min ? -(smallest + 1) : smallest);
+      return context.Int(type, is_min ? ir::GreatestInt(type) : ir::LeastInt(type));
     }
   }
   POLYNAO_UNREACHABLE(static_cast<int>(reducer));

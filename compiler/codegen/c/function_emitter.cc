@@ -33,8 +33,8 @@ bool IsNarrowFloat(Type type) { return type == Type::kF16 || type == Type::kBF16
 bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
 // The suffix of the helpers for a type: C computes smaller integers as int.
 std::string_view HelperSuffix(Type type) {
-  if (type == Type::kF64 || type == Type::kI64) return ir::TypeName(type);
-  return ir::IsFloat(type) ? "f32" : "i32";
+  if (ir::IsFloat(type)) return type == Type::kF64 ? "f64" : "f32";
+  return ir::BitWidth(type) < 32 ? "i32" : ir::TypeName(type);
 }
 
 // Words of C, C++ and CUDA, the names that emitted text uses, and what <math.h> and <stdlib.h> declare.
@@ -86,8 +86,11 @@ std::string FloatLiteral(Type type, double value) {
 
 std::string IntLiteral(Type type, int64_t value) {
   if (type == Type::kI1) return value != 0 ? "true" : "false";
-  if (value == INT64_MIN) return "INT64_MIN";
-  if (value == INT32_MIN) return "INT32_MIN";
+  if (type == Type::kI64 && value == INT64_MIN) return "INT64_MIN";
+  if (type != Type::kU64 && value == INT32_MIN) return "INT32_MIN";
+  // Without a suffix it would be signed, and wider.
+  if (type == Type::kU32) return StrCat(value, "u");
+  if (type == Type::kU64) return StrCat(ir::IntText(type, value), "ull");
   return StrCat(value);
 }
 
@@ -121,6 +124,12 @@ std::string_view ValueType(Type type) {
       return "int64_t";
     case Type::kU8:
       return "uint8_t";
+    case Type::kU16:
+      return "uint16_t";
+    case Type::kU32:
+      return "uint32_t";
+    case Type::kU64:
+      return "uint64_t";
     case Type::kF16:
     case Type::kBF16:
     case Type::kF32:
@@ -461,7 +470,7 @@ absl::StatusOr<Text> FunctionEmitter::EmitUnshared(Expr e, bool math) {
   const Type type = e.type();
   switch (e.kind()) {
     case ExprKind::kIntImm: {
-      const bool negative = e.int_value() < 0;
+      const bool negative = ir::IntLess(type, e.int_value(), 0);
       return Text{IntLiteral(type, e.int_value()), negative ? kUnary : kPrimary};
     }
     case ExprKind::kFloatImm:
@@ -556,9 +565,9 @@ Text FunctionEmitter::Binary(Expr e, Text a, const Text& b, bool math) {
   const auto helper = [&](std::string_view name) {
     return Text{StrCat("nao_", name, "_", HelperSuffix(type), "(", a.text, ", ", b.text, ")")};
   };
-  // i8, i16 and u8 are computed as int and cut to their type.
+  // Integers of 8 and 16 bits are computed as int and cut to their type.
   const auto narrow = [&](Text text) {
-    if (ir::IsFloat(type) || IsMathematical(type)) return text;
+    if (ir::IsFloat(type) || ir::BitWidth(type) >= 32) return text;
     return Text{StrCat("(", ValueType(type), ")", text.At(kUnary)), kUnary};
   };
   const bool helper_wraps = IsMathematical(type) && !math;
@@ -568,17 +577,44 @@ Text FunctionEmitter::Binary(Expr e, Text a, const Text& b, bool math) {
     case ExprKind::kSub:
       return helper_wraps ? helper("sub") : narrow(infix(kAdditive, "-"));
     case ExprKind::kMul:
+      // A product of two of these does not fit in an int.
+      if (type == Type::kU16) a = {StrCat("(uint32_t)", a.At(kUnary)), kUnary};
       return helper_wraps ? helper("mul") : narrow(infix(kMultiplicative, "*"));
     case ExprKind::kDiv:
     case ExprKind::kMod: {
       const std::string_view op = e.Is(ExprKind::kDiv) ? "/" : "%";
       const bool plain =
-          ir::IsFloat(type) || type == Type::kU8 ||
+          ir::IsFloat(type) || ir::IsUnsigned(type) ||
           (math && IsMathematical(type) && e.operand(1).Is(ExprKind::kIntImm) &&
            e.operand(1).int_value() > 0 && TreeSize(e.operand(0)) <= kProvableExpression &&
            analyzer_.Range(e.operand(0)).min >= 0);
       if (plain) return narrow(infix(kMultiplicative, op));
       return narrow(helper(e.Is(ExprKind::kDiv) ? "div" : "mod"));
+    }
+    case ExprKind::kBitAnd:
+    case ExprKind::kBitOr:
+    case ExprKind::kBitXor: {
+      const std::string_view op = e.Is(ExprKind::kBitAnd)  ? "&"
+                                  : e.Is(ExprKind::kBitOr) ? "|"
+                                                           : "^";
+      // C's precedence of these surprises: parentheses around all but unary operands and, as if it
+      // were a comparison, around the result.
+      return Text{StrCat(a.At(kUnary), " ", op, " ", b.At(kUnary)), kEquality};
+    }
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight: {
+      const bool is_left = e.Is(ExprKind::kShiftLeft);
+      // C says nothing about counts of the width or more, nor of negative numbers to the left.
+      const Expr count = e.operand(1);
+      const bool in_range = count.Is(ExprKind::kIntImm) && count.int_value() >= 0 &&
+                            count.int_value() < ir::BitWidth(type);
+      if (in_range && (ir::IsUnsigned(type) || !is_left)) {
+        const Text shift{StrCat(a.At(kUnary), is_left ? " << " : " >> ", count.int_value()),
+                         kEquality};
+        return is_left ? narrow(shift) : shift;
+      }
+      return Text{StrCat("nao_", is_left ? "shl" : "shr", "_", ir::TypeName(type), "(", a.text,
+                         ", ", b.text, ")")};
     }
     case ExprKind::kMin:
       return helper("min");
@@ -622,8 +658,12 @@ Text FunctionEmitter::Cast(const Text& value, Expr from_expr, Type to) {
   }
   const std::string round = StrCat("nao_round_", ir::TypeName(to), "(");
   if (ir::IsFloat(from) && from != Type::kF64) return {StrCat(round, value.text, ")")};
-  return {
-      StrCat(round, "nao_odd_f32(", ir::IsInt(from) ? c_cast("double").text : value.text, "))")};
+  // 64-bit integers do not all fit in a double.
+  const std::string wide = !ir::IsInt(from) ? value.text
+                           : ir::BitWidth(from) == 64
+                               ? StrCat("nao_odd_", ir::TypeName(from), "(", value.text, ")")
+                               : c_cast("double").text;
+  return {StrCat(round, "nao_odd_f32(", wide, "))")};
 }
 
 absl::StatusOr<Text> FunctionEmitter::EmitCall(Expr e, bool math) {

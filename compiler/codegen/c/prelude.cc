@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
+#include "compiler/ir/type.h"
 
 namespace polynao::codegen {
 namespace {
@@ -45,6 +46,9 @@ typedef unsigned long long uint64_t;
 #define INT64_MIN (-9223372036854775807LL - 1)
 #define INT64_MAX 9223372036854775807LL
 #define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295u
+#define UINT64_MAX 18446744073709551615ull
 #define NAN __int_as_float(0x7fffffff)
 #define INFINITY __int_as_float(0x7f800000)
 #else
@@ -78,8 +82,9 @@ static __device__ inline uint16_t nao_f16_of_f32(float x) {
 })"},
 };
 
-// A helper's name and its definition. A helper stands after those it calls. One with `{T}` and
-// `{N}` stands for a family: int32_t and i32, int64_t and i64.
+// A helper's name and its definition. A helper stands after those it calls. In the helpers of a type
+// stand {T} for its C type, {N} for its name (i32), {U} for the C type that its bits are shifted in,
+// {W} for its width in bits, {LOW} and {HIGH} for its limits.
 struct Helper {
   std::string_view name;
   std::string_view text;
@@ -111,6 +116,41 @@ static inline {T} nao_mod_{N}({T} a, {T} b) {
 constexpr Helper kOrderHelpers[] = {
     {"nao_min_", R"(static inline {T} nao_min_{N}({T} a, {T} b) { return b < a ? b : a; })"},
     {"nao_max_", R"(static inline {T} nao_max_{N}({T} a, {T} b) { return a < b ? b : a; })"},
+};
+
+constexpr Helper kShiftHelpers[] = {
+    {"nao_shl_", R"(
+// A count from the width on shifts all bits out; so does a negative one.
+static inline {T} nao_shl_{N}({T} a, {T} b) {
+  return (uint64_t)b < {W} ? ({T})(({U})a << b) : 0;
+})"},
+};
+constexpr Helper kSignedShiftHelpers[] = {
+    {"nao_shr_", R"(
+// Copies the sign; a count from the width on leaves nothing else.
+static inline {T} nao_shr_{N}({T} a, {T} b) {
+  return ({T})(a >> ((uint64_t)b < {W} ? b : {W} - 1));
+})"},
+};
+constexpr Helper kUnsignedShiftHelpers[] = {
+    {"nao_shr_", R"(
+// A count from the width on shifts all bits out.
+static inline {T} nao_shr_{N}({T} a, {T} b) { return b < {W} ? ({T})(a >> b) : 0; })"},
+};
+
+// A 64-bit integer as a double that rounds to f16 and bf16 as the integer does: above 2^53 one bit is
+// set in place of all that a double drops.
+constexpr Helper kOddHelpers[] = {
+    {"nao_odd_i64", R"(
+static inline double nao_odd_i64(int64_t x) {
+  const bool is_exact = (x >= -((int64_t)1 << 53) && x <= (int64_t)1 << 53) || (x & 0x7ff) == 0;
+  return (double)(is_exact ? x : (x & ~(int64_t)0x7ff) | 0x800);
+})"},
+    {"nao_odd_u64", R"(
+static inline double nao_odd_u64(uint64_t x) {
+  const bool is_exact = x >> 53 == 0 || (x & 0x7ff) == 0;
+  return (double)(is_exact ? x : (x & ~(uint64_t)0x7ff) | 0x800);
+})"},
 };
 
 // Casts of floats to integers truncate and saturate; NaN gives 0.
@@ -220,27 +260,51 @@ struct Definition {
 
 std::vector<Definition> AllHelpers() {
   std::vector<Definition> all;
-  const auto add_family = [&](const auto& helpers, std::string_view type, std::string_view name,
-                              std::string_view low, std::string_view high) {
+  const auto add_family = [&](const auto& helpers, ir::Type type) {
+    const bool is_unsigned = ir::IsUnsigned(type);
+    const int width = ir::BitWidth(type);
+    const std::string c_name = StrCat(is_unsigned ? "uint" : "int", width);
+    const std::string limit = StrCat(is_unsigned ? "UINT" : "INT", width);
     for (const Helper& helper : helpers) {
-      all.push_back({StrCat(helper.name, name),
-                     absl::StrReplaceAll(ToAbsl(helper.text), {{"{T}", ToAbsl(type)},
-                                                               {"{N}", ToAbsl(name)},
-                                                               {"{LOW}", ToAbsl(low)},
-                                                               {"{HIGH}", ToAbsl(high)}})});
+      all.push_back(
+          {StrCat(helper.name, ir::TypeName(type)),
+           absl::StrReplaceAll(ToAbsl(helper.text),
+                               {{"{T}", StrCat(c_name, "_t")},
+                                {"{N}", ToAbsl(ir::TypeName(type))},
+                                {"{U}", width == 64 ? "uint64_t" : "uint32_t"},
+                                {"{W}", StrCat(width)},
+                                {"{LOW}", is_unsigned ? std::string("0") : StrCat(limit, "_MIN")},
+                                {"{HIGH}", StrCat(limit, "_MAX")}})});
     }
   };
-  add_family(kIntHelpers, "int32_t", "i32", "", "");
-  add_family(kIntHelpers, "int64_t", "i64", "", "");
-  add_family(kOrderHelpers, "int32_t", "i32", "", "");
-  add_family(kOrderHelpers, "int64_t", "i64", "", "");
-  add_family(kOrderHelpers, "float", "f32", "", "");
-  add_family(kOrderHelpers, "double", "f64", "", "");
-  add_family(kCastHelpers, "int8_t", "i8", "INT8_MIN", "INT8_MAX");
-  add_family(kCastHelpers, "int16_t", "i16", "INT16_MIN", "INT16_MAX");
-  add_family(kCastHelpers, "int32_t", "i32", "INT32_MIN", "INT32_MAX");
-  add_family(kCastHelpers, "int64_t", "i64", "INT64_MIN", "INT64_MAX");
-  add_family(kCastHelpers, "uint8_t", "u8", "0", "UINT8_MAX");
+  const auto add_float_family = [&](const auto& helpers, std::string_view type,
+                                    std::string_view name) {
+    for (const Helper& helper : helpers) {
+      all.push_back({StrCat(helper.name, name),
+                     absl::StrReplaceAll(ToAbsl(helper.text),
+                                         {{"{T}", ToAbsl(type)}, {"{N}", ToAbsl(name)}})});
+    }
+  };
+  for (ir::Type type : {ir::Type::kI32, ir::Type::kI64}) add_family(kIntHelpers, type);
+  for (ir::Type type : {ir::Type::kI32, ir::Type::kI64, ir::Type::kU32, ir::Type::kU64}) {
+    add_family(kOrderHelpers, type);
+  }
+  add_float_family(kOrderHelpers, "float", "f32");
+  add_float_family(kOrderHelpers, "double", "f64");
+  for (int i = 0; i < ir::kTypeCount; ++i) {
+    const ir::Type type = static_cast<ir::Type>(i);
+    if (!ir::IsInt(type) || type == ir::Type::kI1) continue;
+    add_family(kCastHelpers, type);
+    add_family(kShiftHelpers, type);
+    if (ir::IsUnsigned(type)) {
+      add_family(kUnsignedShiftHelpers, type);
+    } else {
+      add_family(kSignedShiftHelpers, type);
+    }
+  }
+  for (const Helper& helper : kOddHelpers) {
+    all.push_back({std::string(helper.name), std::string(helper.text)});
+  }
   for (const Helper& helper : kFloatHelpers) {
     all.push_back({std::string(helper.name), std::string(helper.text)});
   }

@@ -210,6 +210,10 @@ class Generator {
 
   absl::StatusOr<int> Compute(Expr e, bool data) {
     const Type type = e.type();
+    if (type == Type::kU16 || type == Type::kU32 || type == Type::kU64) {
+      return InvalidInput("a value of ", ir::TypeName(type),
+                          ", which the scalar unit of a DianNao core does not have");
+    }
     switch (e.kind()) {
       case ExprKind::kIntImm:
         return Constant(e.int_value());
@@ -293,6 +297,26 @@ class Generator {
       return is_float ? value : Wrap(value, type, data);
     };
     switch (e.kind()) {
+      case ExprKind::kBitAnd:
+        return op("and", "");
+      case ExprKind::kBitOr:
+        return op("or", "");
+      case ExprKind::kBitXor:
+        return op("xor", "");
+      case ExprKind::kShiftLeft:
+      case ExprKind::kShiftRight: {
+        // The unit's shifts take counts from 0 to 63 and know one width.
+        const Expr count = e.operand(1);
+        if (!count.Is(ExprKind::kIntImm) || count.int_value() < 0 ||
+            count.int_value() >= ir::BitWidth(type)) {
+          return InvalidInput("a shift by a count that is no constant from 0 to ",
+                              ir::BitWidth(type) - 1,
+                              ", which the DianNao target does not generate");
+        }
+        if (e.Is(ExprKind::kShiftRight)) return op("shr", "");
+        ASSIGN_OR_RETURN(const int shifted, op("shl", ""));
+        return Wrap(shifted, type, /*data=*/true);  // in indices too
+      }
       case ExprKind::kAdd:
         return arithmetic("add", "fadd");
       case ExprKind::kSub:

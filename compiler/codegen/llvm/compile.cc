@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/verify.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -100,11 +100,17 @@ void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
   POLYNAO_CHECK(info->getSeverity() != llvm::DS_Error) << "LLVM rejects what was emitted";
 }
 
-// Symbols that emitted code refers to, so that no function of the user's can have their names.
-constexpr std::string_view kLibrarySymbols[] = {
-    "exp",   "expf", "log",  "logf",          "tanh",
-    "tanhf", "sin",  "sinf", "cos",           "cosf",
-    "pow",   "powf", "free", "aligned_alloc", "polynao_parallel_for"};
+// Whether emitted code may refer to a symbol of that name, so that no function of the user's can have
+// it: intrinsics of f64 and f32 in the C library, memory, threads.
+bool IsLibrarySymbol(std::string_view name) {
+  if (name == "free" || name == "aligned_alloc" || name == "polynao_parallel_for") return true;
+  const auto is_from_library = [](std::string_view intrinsic) {
+    const ir::PureIntrinsic* info = ir::FindPureIntrinsic(intrinsic);
+    return info != nullptr && info->accuracy == ir::Accuracy::kLibrary;
+  };
+  return is_from_library(name) ||
+         (name.ends_with('f') && is_from_library(name.substr(0, name.size() - 1)));
+}
 
 absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Function> functions,
                                                          const LlvmOptions& options,
@@ -124,7 +130,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
       if (module->getFunction(name) != nullptr) {
         return InvalidInput("two functions of this module would be called '", name, "'");
       }
-      if (is_exported && absl::c_linear_search(kLibrarySymbols, name)) {
+      if (is_exported && IsLibrarySymbol(name)) {
         return InvalidInput("a function must not be called '", name,
                             "', which is a function of the C library that compiled code may call");
       }
@@ -194,7 +200,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
   // In memory nobody needs the name, and calls of the C library's function must not become calls of
   // this one.
   ir::Function emitted = function;
-  if (absl::c_linear_search(kLibrarySymbols, emitted.name)) StrAppend(&emitted.name, ".jit");
+  if (IsLibrarySymbol(emitted.name)) StrAppend(&emitted.name, ".jit");
   auto context = std::make_unique<llvm::LLVMContext>();
   ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
                    EmitModule({emitted}, options, target, /*is_exported=*/false, context.get(),

@@ -8,9 +8,7 @@
 //   * What && || and select evaluate conditionally is evaluated always if that can neither trap nor
 //     take long ("speculatable"); otherwise it stands behind a branch.
 //
-// An f16 value is a `half` whose operations are done in float and rounded; a bf16 value is a float
-// that bf16 holds, rounded by integer operations after each operation. (x86 rounds to bf16 with
-// denormals flushed, so its instructions are of no use.)
+// scalar_ops.h emits single operations.
 #include "compiler/codegen/llvm/emit_module.h"
 
 #include <utility>
@@ -20,7 +18,9 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/llvm/scalar_ops.h"
 #include "compiler/ir/aliases.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
@@ -50,16 +50,8 @@ constexpr int kMaxSpeculatedOperations = 24;
 // Alias scopes make lists as long as there are buffers, for each buffer.
 constexpr size_t kMaxAliasScopes = 64;
 
-bool IsUnsigned(Type type) { return type == Type::kI1 || type == Type::kU8; }
 // Types whose arithmetic in indices, bounds and conditions never wraps.
 bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
-
-int Bits(Type type) { return type == Type::kI1 ? 1 : 8 * ir::ByteSize(type); }
-
-// Intrinsics that are one or a few instructions, exact, and safe on any argument.
-bool IsCheapIntrinsic(std::string_view name) {
-  return name == "sqrt" || name == "abs" || name == "floor" || name == "ceil" || name == "round";
-}
 
 // What is in scope. None of it changes while it is, so it can be handed to the body of a parallel
 // loop.
@@ -85,6 +77,7 @@ class Emitter {
         context_(module->getContext()),
         failures_(*failures),
         b_(context_),
+        ops_(b_, module_, options.native_half),
         analyzer_(*function.context) {}
 
   absl::Status Emit() {
@@ -92,7 +85,7 @@ class Emitter {
     std::vector<llvm::Type*> types;
     for (const ir::Param& param : function_.params) {
       types.push_back(param.buffer ? static_cast<llvm::Type*>(b_.getPtrTy())
-                                   : ValueType(param.var.type()));
+                                   : ops_.ValueType(param.var.type()));
     }
     auto* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
     function_value_ =
@@ -113,9 +106,9 @@ class Emitter {
         continue;
       }
       vars_[param.var].value = argument;
-      if (ir::IsInt(param.var.type()) && Bits(param.var.type()) < 32) {
-        argument->addAttr(IsUnsigned(param.var.type()) ? llvm::Attribute::ZExt
-                                                       : llvm::Attribute::SExt);
+      if (ir::IsInt(param.var.type()) && ir::BitWidth(param.var.type()) < 32) {
+        argument->addAttr(ir::IsUnsigned(param.var.type()) ? llvm::Attribute::ZExt
+                                                           : llvm::Attribute::SExt);
       }
     }
     for (const ir::Param& param : function_.params) {
@@ -128,29 +121,7 @@ class Emitter {
   }
 
  private:
-  // ---- functions
-  // ---------------------------------------------------------------------------------
-
-  // Of a value in a register.
-  llvm::Type* ValueType(Type type) {
-    switch (type) {
-      case Type::kF16:
-        return b_.getHalfTy();
-      case Type::kBF16:
-      case Type::kF32:
-        return b_.getFloatTy();
-      case Type::kF64:
-        return b_.getDoubleTy();
-      default:
-        return b_.getIntNTy(Bits(type));
-    }
-  }
-
-  llvm::Type* MemoryType(Type type) {
-    if (type == Type::kI1) return b_.getInt8Ty();
-    if (type == Type::kBF16) return b_.getInt16Ty();
-    return ValueType(type);
-  }
+  // ---- functions -----------------------------------------------------------------------------
 
   void MakeAliasScopes() {
     llvm::MDBuilder metadata(context_);
@@ -213,17 +184,16 @@ class Emitter {
       if (ir::IsFloat(scalar)) {
         // The caller rounded the value, so narrowing it is exact.
         arguments.push_back(
-            FloatCast(b_.CreateLoad(b_.getDoubleTy(), address), Type::kF64, scalar));
+            ops_.Cast(b_.CreateLoad(b_.getDoubleTy(), address), Type::kF64, scalar));
       } else {
         arguments.push_back(
-            b_.CreateTrunc(b_.CreateLoad(b_.getInt64Ty(), address), ValueType(scalar)));
+            b_.CreateTrunc(b_.CreateLoad(b_.getInt64Ty(), address), ops_.ValueType(scalar)));
       }
     }
     b_.CreateRet(b_.CreateCall(function_value_, arguments));
   }
 
-  // ---- checks
-  // ------------------------------------------------------------------------------------
+  // ---- checks --------------------------------------------------------------------------------
 
   // Leaves the function with `code` (an i32) after freeing what is allocated, if `failed`.
   void LeaveIf(Value* failed, Value* code) {
@@ -242,8 +212,7 @@ class Emitter {
     LeaveIf(failed, b_.getInt32(failures_.size()));
   }
 
-  // ---- memory
-  // ------------------------------------------------------------------------------------
+  // ---- memory --------------------------------------------------------------------------------
 
   absl::Status EmitExtents(Buffer buffer) {
     ScopedCache scope(this);
@@ -315,7 +284,7 @@ class Emitter {
       if (i > 0) offset = b_.CreateNSWMul(offset, info.extents[i]);
       offset = b_.CreateNSWAdd(offset, index);
     }
-    return b_.CreateInBoundsGEP(MemoryType(buffer->type), info.base, {offset});
+    return b_.CreateInBoundsGEP(ops_.MemoryType(buffer->type), info.base, {offset});
   }
 
   template <typename Access>
@@ -334,30 +303,19 @@ class Emitter {
     ScopedCache scope(this);
     ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, s.indices()));
     ASSIGN_OR_RETURN(Value * value, EmitValue(s.value()));
-    if (buffer->type == Type::kI1) value = b_.CreateZExt(value, b_.getInt8Ty());
-    if (buffer->type == Type::kBF16) {
-      Value* bits = b_.CreateBitCast(value, b_.getInt32Ty());
-      value = b_.CreateTrunc(b_.CreateLShr(bits, 16), b_.getInt16Ty());
-    }
-    MarkAccess(buffer, b_.CreateStore(value, address));
+    MarkAccess(buffer, b_.CreateStore(ops_.ToMemory(value, buffer->type), address));
     return absl::OkStatus();
   }
 
   absl::StatusOr<Value*> EmitLoad(Expr e) {
     const Buffer buffer(e.buffer());
     ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, e.operands()));
-    llvm::LoadInst* load = b_.CreateLoad(MemoryType(buffer->type), address, buffer->name);
+    llvm::LoadInst* load = b_.CreateLoad(ops_.MemoryType(buffer->type), address, buffer->name);
     MarkAccess(buffer, load);
-    if (buffer->type == Type::kI1) return b_.CreateICmpNE(load, b_.getInt8(0));
-    if (buffer->type == Type::kBF16) {
-      Value* bits = b_.CreateShl(b_.CreateZExt(load, b_.getInt32Ty()), 16);
-      return b_.CreateBitCast(bits, b_.getFloatTy());
-    }
-    return load;
+    return ops_.FromMemory(load, buffer->type);
   }
 
-  // ---- statements
-  // --------------------------------------------------------------------------------
+  // ---- statements ----------------------------------------------------------------------------
 
   absl::Status EmitStmt(Stmt s) {
     switch (s.kind()) {
@@ -438,7 +396,8 @@ class Emitter {
     llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, name);
     counter->addIncoming(begin, before);
     Value* wide = b_.CreateNSWAdd(min, counter, name);
-    vars_[s.var()] = {.value = b_.CreateTrunc(wide, ValueType(s.var().type()), name), .wide = wide};
+    vars_[s.var()] = {.value = b_.CreateTrunc(wide, ops_.ValueType(s.var().type()), name),
+                      .wide = wide};
     {
       arith::Analyzer::Scope scope(analyzer_);
       analyzer_.BindLoop(s.var(), s.min(), s.extent());
@@ -554,8 +513,7 @@ class Emitter {
     return absl::OkStatus();
   }
 
-  // ---- expressions
-  // -------------------------------------------------------------------------------
+  // ---- expressions ---------------------------------------------------------------------------
 
   // What an expression's value is wanted for. An i32 or i64 in an index is computed as an i64 that
   // does not wrap; a condition compares such integers.
@@ -603,8 +561,8 @@ class Emitter {
   }
 
   Value* Widen(Value* value, Type type) {
-    return IsUnsigned(type) ? b_.CreateZExt(value, b_.getInt64Ty())
-                            : b_.CreateSExt(value, b_.getInt64Ty());
+    return ir::IsUnsigned(type) ? b_.CreateZExt(value, b_.getInt64Ty())
+                                : b_.CreateSExt(value, b_.getInt64Ty());
   }
 
   absl::StatusOr<Value*> EmitIndexUncached(Expr e) {
@@ -620,7 +578,7 @@ class Emitter {
     const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
     if (IsMathematical(e.type()) && (!division || e.operand(1).Is(ExprKind::kIntImm))) {
       if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kIndex);
-      if (IsBinary(e.kind())) {
+      if (IsBinary(e.kind()) && !ir::IsBitOperation(e.kind())) {
         ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
         ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
         return IntBinary(e, Type::kI64, a, b, /*wraps=*/false);
@@ -634,7 +592,7 @@ class Emitter {
     if (IsComparison(e.kind()) && IsMathematical(e.operand(0).type())) {
       ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
       ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
-      return Compare(e.kind(), Type::kI64, a, b);
+      return ops_.Compare(e.kind(), Type::kI64, a, b);
     }
     if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) return EmitAndOr(e, Want::kCondition);
     if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kCondition);
@@ -649,14 +607,14 @@ class Emitter {
     const Type type = e.type();
     switch (e.kind()) {
       case ExprKind::kIntImm:
-        return llvm::ConstantInt::getSigned(ValueType(type), e.int_value());
+        return llvm::ConstantInt::getSigned(ops_.ValueType(type), e.int_value());
       case ExprKind::kFloatImm:
-        return llvm::ConstantFP::get(ValueType(type), e.float_value());
+        return llvm::ConstantFP::get(ops_.ValueType(type), e.float_value());
       case ExprKind::kVar:
         return vars_.at(e).value;
       case ExprKind::kCast: {
         ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
-        return Cast(value, e.operand(0).type(), type);
+        return ops_.Cast(value, e.operand(0).type(), type);
       }
       case ExprKind::kAnd:
       case ExprKind::kOr:
@@ -691,270 +649,38 @@ class Emitter {
     const Type operand_type = e.operand(0).type();
     ASSIGN_OR_RETURN(Value * a, EmitValue(e.operand(0)));
     ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
-    if (IsComparison(e.kind())) return Compare(e.kind(), operand_type, a, b);
+    if (IsComparison(e.kind())) return ops_.Compare(e.kind(), operand_type, a, b);
     if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
-    return FloatBinary(e.kind(), operand_type, a, b);
-  }
-
-  Value* Compare(ExprKind kind, Type type, Value* a, Value* b) {
-    switch (kind) {
-      case ExprKind::kEq:
-        return ir::IsFloat(type) ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
-      case ExprKind::kNe:
-        return ir::IsFloat(type) ? b_.CreateFCmpUNE(a, b) : b_.CreateICmpNE(a, b);
-      case ExprKind::kLt:
-        if (ir::IsFloat(type)) return b_.CreateFCmpOLT(a, b);
-        return IsUnsigned(type) ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
-      case ExprKind::kLe:
-        if (ir::IsFloat(type)) return b_.CreateFCmpOLE(a, b);
-        return IsUnsigned(type) ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
-      default:
-        POLYNAO_UNREACHABLE(ExprKindName(kind));
-    }
-  }
-
-  // min(a, b) is b < a ? b : a, max(a, b) is a < b ? b : a.
-  Value* MinMax(ExprKind kind, Type type, Value* a, Value* b) {
-    Value* take_b = kind == ExprKind::kMin ? Compare(ExprKind::kLt, type, b, a)
-                                           : Compare(ExprKind::kLt, type, a, b);
-    return b_.CreateSelect(take_b, b, a);
+    return ops_.FloatBinary(e.kind(), operand_type, a, b);
   }
 
   Value* IntBinary(Expr e, Type type, Value* a, Value* b, bool wraps) {
-    switch (e.kind()) {
-      case ExprKind::kAdd:
-        return b_.CreateAdd(a, b, "", false, !wraps);
-      case ExprKind::kSub:
-        return b_.CreateSub(a, b, "", false, !wraps);
-      case ExprKind::kMul:
-        return b_.CreateMul(a, b, "", false, !wraps);
-      case ExprKind::kMin:
-      case ExprKind::kMax:
-        return MinMax(e.kind(), type, a, b);
-      case ExprKind::kDiv:
-      case ExprKind::kMod:
-        return Division(e.kind(), type, a, b);
-      default:
-        POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
+    const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+    if (divides && options_.checks) {
+      auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+      if (constant == nullptr || constant->isZero()) {
+        FailIf(b_.CreateIsNull(b), "division by zero");
+      }
     }
-  }
-
-  Value* Division(ExprKind kind, Type type, Value* a, Value* b) {
-    const bool div = kind == ExprKind::kDiv;
-    llvm::Type* t = a->getType();
-    Value* zero = llvm::ConstantInt::get(t, 0);
-    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
-    if (options_.checks && (constant == nullptr || constant->isZero())) {
-      FailIf(b_.CreateICmpEQ(b, zero), "division by zero");
-    }
-    if (type == Type::kI1) return div ? a : zero;  // the divisor is 1
-    if (IsUnsigned(type)) return div ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
-    if (constant != nullptr && constant->getValue().isPowerOf2() && !constant->isNegative()) {
-      // Shifting right rounds down, and the low bits are the floor remainder.
-      if (div) return b_.CreateAShr(a, constant->getValue().logBase2());
-      return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(t, 1)));
-    }
-    // The machine's division traps on the smallest integer by -1, which here wraps.
-    Value* minus_one = llvm::ConstantInt::getSigned(t, -1);
-    Value* by_minus_one = b_.CreateICmpEQ(b, minus_one);
-    Value* divisor = b_.CreateSelect(by_minus_one, llvm::ConstantInt::get(t, 1), b);
-    Value* remainder = b_.CreateSRem(a, divisor);
-    Value* inexact = b_.CreateICmpNE(remainder, zero);
-    Value* signs_differ = b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero);
-    Value* adjust = b_.CreateAnd(inexact, signs_differ);
-    if (!div) return b_.CreateSelect(adjust, b_.CreateAdd(remainder, divisor), remainder);
-    Value* quotient = b_.CreateSub(b_.CreateSDiv(a, divisor), b_.CreateZExt(adjust, t));
-    return b_.CreateSelect(by_minus_one, b_.CreateNeg(a), quotient);
-  }
-
-  // ---- floats
-  // ------------------------------------------------------------------------------------
-
-  // A value of a float type in the type its operations are done in.
-  Value* ToCompute(Value* value, Type type) {
-    return type == Type::kF16 ? HalfToFloat(value) : value;
-  }
-  // A result computed in float (double for f64), rounded to `type`. Rounding twice, to f32 and then
-  // to f16 or bf16, gives for + - * / and sqrt what rounding once does: 24 >= 2 * 11 + 2.
-  Value* FromCompute(Value* value, Type type) {
-    if (type == Type::kF16) return FloatToHalf(value);
-    if (type == Type::kBF16) return RoundToBfloat(value);
-    return value;
-  }
-
-  Value* Bits32(Value* f) { return b_.CreateBitCast(f, b_.getInt32Ty()); }
-  Value* IsNan(Value* f) { return b_.CreateFCmpUNO(f, f); }
-
-  // A float rounded to nearest even in bf16, as a float.
-  Value* RoundToBfloat(Value* f) {
-    Value* bits = Bits32(f);
-    Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
-    Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, b_.getInt32(0x7fff)), odd);
-    Value* kept = b_.CreateSelect(IsNan(f), b_.CreateOr(bits, 0x400000), rounded);
-    return b_.CreateBitCast(b_.CreateAnd(kept, 0xffff0000), b_.getFloatTy());
-  }
-
-  // The same steps as ir::FloatToHalf, without branches.
-  Value* FloatToHalf(Value* f) {
-    if (options_.native_half) return b_.CreateFPTrunc(f, b_.getHalfTy());
-    Value* bits = Bits32(f);
-    Value* sign = b_.CreateAnd(b_.CreateLShr(bits, 16), 0x8000);
-    Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
-    Value* as_float = b_.CreateBitCast(magnitude, b_.getFloatTy());
-    Value* shifted = b_.CreateFAdd(as_float, llvm::ConstantFP::get(b_.getFloatTy(), 0.5));
-    Value* subnormal = b_.CreateSub(Bits32(shifted), b_.getInt32(0x3f000000));
-    Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
-    Value* rebiased = b_.CreateSub(magnitude, b_.getInt32(0x38000000 - 0xfff));
-    Value* normal = b_.CreateLShr(b_.CreateAdd(rebiased, odd), 13);
-    Value* result =
-        b_.CreateSelect(b_.CreateICmpULT(magnitude, b_.getInt32(0x38800000)), subnormal, normal);
-    result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, b_.getInt32(0x47800000)),
-                             b_.getInt32(0x7c00), result);
-    result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, b_.getInt32(0x7f800000)),
-                             b_.getInt32(0x7e00), result);
-    Value* half = b_.CreateTrunc(b_.CreateOr(result, sign), b_.getInt16Ty());
-    return b_.CreateBitCast(half, b_.getHalfTy());
-  }
-
-  Value* HalfToFloat(Value* half) {
-    if (options_.native_half) return b_.CreateFPExt(half, b_.getFloatTy());
-    Value* bits = b_.CreateZExt(b_.CreateBitCast(half, b_.getInt16Ty()), b_.getInt32Ty());
-    Value* sign = b_.CreateShl(b_.CreateAnd(bits, 0x8000), 16);
-    Value* exponent = b_.CreateAnd(bits, 0x7c00);
-    Value* mantissa = b_.CreateAnd(bits, 0x3ff);
-    Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, 0x7fff), 13);
-    Value* normal = b_.CreateAdd(magnitude, b_.getInt32(112 << 23));
-    Value* special = b_.CreateOr(magnitude, 0x7f800000);
-    Value* small = b_.CreateFMul(b_.CreateUIToFP(mantissa, b_.getFloatTy()),
-                                 llvm::ConstantFP::get(b_.getFloatTy(), 0x1p-24));
-    Value* result =
-        b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), Bits32(small), normal);
-    result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0x7c00)), special, result);
-    return b_.CreateBitCast(b_.CreateOr(result, sign), b_.getFloatTy());
-  }
-
-  // A double as a float that rounds to f16 and bf16 as the double does: rounded to odd, it keeps
-  // what the second rounding needs to know.
-  Value* DoubleToFloatRoundedToOdd(Value* d) {
-    Value* nearest = b_.CreateFPTrunc(d, b_.getFloatTy());
-    Value* back = b_.CreateFPExt(nearest, b_.getDoubleTy());
-    Value* bits = Bits32(nearest);
-    // Away from zero the bits count up, whatever the sign.
-    Value* d_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d);
-    Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
-    Value* rounded_up = b_.CreateFCmpOGT(back_magnitude, d_magnitude);
-    Value* toward_zero = b_.CreateSelect(rounded_up, b_.CreateSub(bits, b_.getInt32(1)), bits);
-    Value* inexact = b_.CreateFCmpONE(back, d);
-    Value* odd = b_.CreateSelect(inexact, b_.CreateOr(toward_zero, 1), bits);
-    return b_.CreateBitCast(odd, b_.getFloatTy());
-  }
-
-  Value* FloatCast(Value* value, Type from, Type to) {
-    if (from == to) return value;
-    if (to == Type::kF64) return b_.CreateFPExt(ToCompute(value, from), b_.getDoubleTy());
-    if (from == Type::kF64) {
-      if (to == Type::kF32) return b_.CreateFPTrunc(value, b_.getFloatTy());
-      return FromCompute(DoubleToFloatRoundedToOdd(value), to);
-    }
-    return FromCompute(ToCompute(value, from), to);
-  }
-
-  Value* Cast(Value* value, Type from, Type to) {
-    if (from == to) return value;
-    llvm::Type* t = ValueType(to);
-    if (to == Type::kI1) {  // NaN gives 0, as to the other integers
-      if (ir::IsInt(from)) return b_.CreateIsNotNull(value);
-      return b_.CreateFCmpONE(value, llvm::ConstantFP::get(value->getType(), 0.0));
-    }
-    if (ir::IsFloat(from) && ir::IsFloat(to)) return FloatCast(value, from, to);
-    if (ir::IsInt(from) && ir::IsInt(to)) {
-      return IsUnsigned(from) ? b_.CreateZExtOrTrunc(value, t) : b_.CreateSExtOrTrunc(value, t);
-    }
-    if (ir::IsFloat(from)) {
-      const llvm::Intrinsic::ID cast =
-          IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
-      Value* computed = ToCompute(value, from);
-      return b_.CreateIntrinsic(cast, {t, computed->getType()}, {computed});
-    }
-    const bool narrow = to == Type::kF16 || to == Type::kBF16;
-    llvm::Type* via = narrow ? b_.getDoubleTy() : t;
-    Value* result = IsUnsigned(from) ? b_.CreateUIToFP(value, via) : b_.CreateSIToFP(value, via);
-    return narrow ? FloatCast(result, Type::kF64, to) : result;
-  }
-
-  Value* FloatBinary(ExprKind kind, Type type, Value* a, Value* b) {
-    if (kind == ExprKind::kMin || kind == ExprKind::kMax) return MinMax(kind, type, a, b);
-    a = ToCompute(a, type);
-    b = ToCompute(b, type);
-    switch (kind) {
-      case ExprKind::kAdd:
-        return FromCompute(b_.CreateFAdd(a, b), type);
-      case ExprKind::kSub:
-        return FromCompute(b_.CreateFSub(a, b), type);
-      case ExprKind::kMul:
-        return FromCompute(b_.CreateFMul(a, b), type);
-      case ExprKind::kDiv:
-        return FromCompute(b_.CreateFDiv(a, b), type);
-      default:
-        POLYNAO_UNREACHABLE(ExprKindName(kind));
-    }
-  }
-
-  Value* CallLibrary(std::string_view name, absl::Span<Value* const> arguments) {
-    llvm::Type* type = arguments[0]->getType();
-    const std::string symbol = StrCat(name, type->isFloatTy() ? "f" : "");
-    std::vector<llvm::Type*> types(arguments.size(), type);
-    llvm::FunctionCallee callee =
-        module_.getOrInsertFunction(symbol, llvm::FunctionType::get(type, types, false));
-    auto* f = llvm::cast<llvm::Function>(callee.getCallee());
-    f->setDoesNotThrow();
-    f->setDoesNotAccessMemory();
-    f->setWillReturn();
-    return b_.CreateCall(callee, llvm::ArrayRef<Value*>(arguments.data(), arguments.size()));
+    return ops_.IntBinary(e.kind(), type, a, b, wraps);
   }
 
   absl::StatusOr<Value*> EmitCall(Expr e) {
-    const std::string_view name = e.name();
-    if (!ir::IsPureIntrinsic(name)) {
-      return InvalidInput(function_.name, ": call of '", std::string(name),
+    const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
+    if (intrinsic == nullptr) {
+      return InvalidInput(function_.name, ": call of '", std::string(e.name()),
                           "': the cpu target has no tensor instructions; expected a pure intrinsic "
                           "such as exp");
     }
-    const Type type = e.type();
     std::vector<Value*> arguments;
     for (Expr operand : e.operands()) {
       ASSIGN_OR_RETURN(Value * value, EmitValue(operand));
-      arguments.push_back(ToCompute(value, type));
+      arguments.push_back(value);
     }
-    Value* x = arguments[0];
-    Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
-    Value* result = nullptr;
-    if (name == "sqrt") {
-      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
-    } else if (name == "abs") {
-      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-    } else if (name == "floor") {
-      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
-    } else if (name == "ceil") {
-      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
-    } else if (name == "round") {
-      result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
-    } else if (name == "rsqrt") {
-      result = b_.CreateFDiv(one, b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
-    } else if (name == "sigmoid") {
-      // exp(-|x|) can not overflow, so the quotient is right where exp(-x) would be infinite.
-      Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-      Value* e = CallLibrary("exp", {b_.CreateFNeg(magnitude)});
-      Value* positive = b_.CreateFCmpOLT(llvm::ConstantFP::get(x->getType(), 0.0), x);
-      result = b_.CreateFDiv(b_.CreateSelect(positive, one, e), b_.CreateFAdd(one, e));
-    } else {
-      result = CallLibrary(name, arguments);
-    }
-    return FromCompute(result, type);
+    return ops_.Intrinsic(*intrinsic, e.type(), arguments);
   }
 
-  // ---- conditional evaluation
-  // --------------------------------------------------------------------
+  // ---- conditional evaluation ----------------------------------------------------------------
 
   // How many operations evaluating `e` takes as a tree, or more than kMaxSpeculatedOperations if it
   // may trap or take long.
@@ -968,7 +694,8 @@ class Emitter {
         allowed = false;
         break;
       case ExprKind::kCall:
-        allowed = IsCheapIntrinsic(e.name());
+        allowed = ir::IsPureIntrinsic(e.name()) &&
+                  ir::FindPureIntrinsic(e.name())->accuracy == ir::Accuracy::kExact;
         break;
       case ExprKind::kDiv:
       case ExprKind::kMod:
@@ -1056,6 +783,7 @@ class Emitter {
   llvm::LLVMContext& context_;
   std::vector<std::string>& failures_;
   llvm::IRBuilder<> b_;
+  ScalarOps ops_;
   // What the loops and lets around say of their variables.
   arith::Analyzer analyzer_;
 

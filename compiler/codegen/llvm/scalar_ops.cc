@@ -1,0 +1,337 @@
+#include "compiler/codegen/llvm/scalar_ops.h"
+
+#include <string>
+#include <vector>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "llvm/IR/Intrinsics.h"
+
+namespace polynao::codegen {
+
+using ir::ExprKind;
+using ir::IsUnsigned;
+using ir::Type;
+using llvm::Value;
+
+// ---- types --------------------------------------------------------------------------------------
+
+llvm::Type* ScalarOps::ValueType(Type type) {
+  switch (type) {
+    case Type::kF16:
+      return b_.getHalfTy();
+    case Type::kBF16:
+    case Type::kF32:
+      return b_.getFloatTy();
+    case Type::kF64:
+      return b_.getDoubleTy();
+    default:
+      return b_.getIntNTy(ir::BitWidth(type));
+  }
+}
+
+llvm::Type* ScalarOps::MemoryType(Type type) {
+  if (type == Type::kI1) return b_.getInt8Ty();
+  if (type == Type::kBF16) return b_.getInt16Ty();
+  return ValueType(type);
+}
+
+Value* ScalarOps::ToMemory(Value* value, Type type) {
+  if (type == Type::kI1) return b_.CreateZExt(value, b_.getInt8Ty());
+  if (type != Type::kBF16) return value;
+  return b_.CreateTrunc(b_.CreateLShr(Bits32(value), 16), b_.getInt16Ty());
+}
+
+Value* ScalarOps::FromMemory(Value* value, Type type) {
+  if (type == Type::kI1) return b_.CreateICmpNE(value, b_.getInt8(0));
+  if (type != Type::kBF16) return value;
+  Value* bits = b_.CreateShl(b_.CreateZExt(value, b_.getInt32Ty()), 16);
+  return b_.CreateBitCast(bits, b_.getFloatTy());
+}
+
+// ---- integers -----------------------------------------------------------------------------------
+
+Value* ScalarOps::Compare(ExprKind kind, Type type, Value* a, Value* b) {
+  switch (kind) {
+    case ExprKind::kEq:
+      return ir::IsFloat(type) ? b_.CreateFCmpOEQ(a, b) : b_.CreateICmpEQ(a, b);
+    case ExprKind::kNe:
+      return ir::IsFloat(type) ? b_.CreateFCmpUNE(a, b) : b_.CreateICmpNE(a, b);
+    case ExprKind::kLt:
+      if (ir::IsFloat(type)) return b_.CreateFCmpOLT(a, b);
+      return IsUnsigned(type) ? b_.CreateICmpULT(a, b) : b_.CreateICmpSLT(a, b);
+    case ExprKind::kLe:
+      if (ir::IsFloat(type)) return b_.CreateFCmpOLE(a, b);
+      return IsUnsigned(type) ? b_.CreateICmpULE(a, b) : b_.CreateICmpSLE(a, b);
+    default:
+      POLYNAO_UNREACHABLE(ExprKindName(kind));
+  }
+}
+
+// min(a, b) is b < a ? b : a, max(a, b) is a < b ? b : a.
+Value* ScalarOps::MinMax(ExprKind kind, Type type, Value* a, Value* b) {
+  Value* take_b = kind == ExprKind::kMin ? Compare(ExprKind::kLt, type, b, a)
+                                         : Compare(ExprKind::kLt, type, a, b);
+  return b_.CreateSelect(take_b, b, a);
+}
+
+Value* ScalarOps::IntBinary(ExprKind kind, Type type, Value* a, Value* b, bool wraps) {
+  switch (kind) {
+    case ExprKind::kAdd:
+      return b_.CreateAdd(a, b, "", false, !wraps);
+    case ExprKind::kSub:
+      return b_.CreateSub(a, b, "", false, !wraps);
+    case ExprKind::kMul:
+      return b_.CreateMul(a, b, "", false, !wraps);
+    case ExprKind::kMin:
+    case ExprKind::kMax:
+      return MinMax(kind, type, a, b);
+    case ExprKind::kDiv:
+    case ExprKind::kMod:
+      return Division(kind, type, a, b);
+    case ExprKind::kBitAnd:
+      return b_.CreateAnd(a, b);
+    case ExprKind::kBitOr:
+      return b_.CreateOr(a, b);
+    case ExprKind::kBitXor:
+      return b_.CreateXor(a, b);
+    case ExprKind::kShiftLeft:
+    case ExprKind::kShiftRight:
+      return Shift(kind, type, a, b);
+    default:
+      POLYNAO_UNREACHABLE(ExprKindName(kind));
+  }
+}
+
+// LLVM leaves the result of a count of at least the width undefined.
+Value* ScalarOps::Shift(ExprKind kind, Type type, Value* a, Value* b) {
+  llvm::Type* t = a->getType();
+  const unsigned width = t->getIntegerBitWidth();
+  if (kind == ExprKind::kShiftRight && !IsUnsigned(type)) {
+    // One place less than the width leaves the sign alone, as any larger count does.
+    Value* most = llvm::ConstantInt::get(t, width - 1);
+    return b_.CreateAShr(a, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, most));
+  }
+  Value* in_range = b_.CreateICmpULT(b, llvm::ConstantInt::get(t, width));
+  Value* shifted = kind == ExprKind::kShiftLeft ? b_.CreateShl(a, b) : b_.CreateLShr(a, b);
+  return b_.CreateSelect(in_range, shifted, llvm::ConstantInt::get(t, 0));
+}
+
+Value* ScalarOps::Division(ExprKind kind, Type type, Value* a, Value* b) {
+  const bool div = kind == ExprKind::kDiv;
+  llvm::Type* t = a->getType();
+  Value* zero = llvm::ConstantInt::get(t, 0);
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+  if (type == Type::kI1) return div ? a : zero;  // the divisor is 1
+  if (IsUnsigned(type)) return div ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
+  if (constant != nullptr && constant->getValue().isPowerOf2() && !constant->isNegative()) {
+    // Shifting right rounds down, and the low bits are the floor remainder.
+    if (div) return b_.CreateAShr(a, constant->getValue().logBase2());
+    return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(t, 1)));
+  }
+  // The machine's division traps on the smallest integer by -1, which here wraps.
+  Value* minus_one = llvm::ConstantInt::getSigned(t, -1);
+  Value* by_minus_one = b_.CreateICmpEQ(b, minus_one);
+  Value* divisor = b_.CreateSelect(by_minus_one, llvm::ConstantInt::get(t, 1), b);
+  Value* remainder = b_.CreateSRem(a, divisor);
+  Value* inexact = b_.CreateICmpNE(remainder, zero);
+  Value* signs_differ = b_.CreateICmpSLT(b_.CreateXor(remainder, divisor), zero);
+  Value* adjust = b_.CreateAnd(inexact, signs_differ);
+  if (!div) return b_.CreateSelect(adjust, b_.CreateAdd(remainder, divisor), remainder);
+  Value* quotient = b_.CreateSub(b_.CreateSDiv(a, divisor), b_.CreateZExt(adjust, t));
+  return b_.CreateSelect(by_minus_one, b_.CreateNeg(a), quotient);
+}
+
+// ---- floats -------------------------------------------------------------------------------------
+
+// A value of a float type in the type its operations are done in.
+Value* ScalarOps::ToCompute(Value* value, Type type) {
+  return type == Type::kF16 ? HalfToFloat(value) : value;
+}
+// A result computed in float (double for f64), rounded to `type`. Rounding twice, to f32 and then
+// to f16 or bf16, gives for + - * / and sqrt what rounding once does: 24 >= 2 * 11 + 2.
+Value* ScalarOps::FromCompute(Value* value, Type type) {
+  if (type == Type::kF16) return FloatToHalf(value);
+  if (type == Type::kBF16) return RoundToBfloat(value);
+  return value;
+}
+
+Value* ScalarOps::Bits32(Value* f) { return b_.CreateBitCast(f, b_.getInt32Ty()); }
+
+// A float rounded to nearest even in bf16, as a float.
+Value* ScalarOps::RoundToBfloat(Value* f) {
+  Value* bits = Bits32(f);
+  Value* odd = b_.CreateAnd(b_.CreateLShr(bits, 16), 1);
+  Value* rounded = b_.CreateAdd(b_.CreateAdd(bits, b_.getInt32(0x7fff)), odd);
+  Value* kept = b_.CreateSelect(b_.CreateFCmpUNO(f, f), b_.CreateOr(bits, 0x400000), rounded);
+  return b_.CreateBitCast(b_.CreateAnd(kept, 0xffff0000), b_.getFloatTy());
+}
+
+// The same steps as ir::FloatToHalf, without branches.
+Value* ScalarOps::FloatToHalf(Value* f) {
+  if (native_half_) return b_.CreateFPTrunc(f, b_.getHalfTy());
+  Value* bits = Bits32(f);
+  Value* sign = b_.CreateAnd(b_.CreateLShr(bits, 16), 0x8000);
+  Value* magnitude = b_.CreateAnd(bits, 0x7fffffff);
+  Value* as_float = b_.CreateBitCast(magnitude, b_.getFloatTy());
+  Value* shifted = b_.CreateFAdd(as_float, llvm::ConstantFP::get(b_.getFloatTy(), 0.5));
+  Value* subnormal = b_.CreateSub(Bits32(shifted), b_.getInt32(0x3f000000));
+  Value* odd = b_.CreateAnd(b_.CreateLShr(magnitude, 13), 1);
+  Value* rebiased = b_.CreateSub(magnitude, b_.getInt32(0x38000000 - 0xfff));
+  Value* normal = b_.CreateLShr(b_.CreateAdd(rebiased, odd), 13);
+  Value* result =
+      b_.CreateSelect(b_.CreateICmpULT(magnitude, b_.getInt32(0x38800000)), subnormal, normal);
+  result = b_.CreateSelect(b_.CreateICmpUGE(magnitude, b_.getInt32(0x47800000)),
+                           b_.getInt32(0x7c00), result);
+  result = b_.CreateSelect(b_.CreateICmpUGT(magnitude, b_.getInt32(0x7f800000)),
+                           b_.getInt32(0x7e00), result);
+  Value* half = b_.CreateTrunc(b_.CreateOr(result, sign), b_.getInt16Ty());
+  return b_.CreateBitCast(half, b_.getHalfTy());
+}
+
+Value* ScalarOps::HalfToFloat(Value* half) {
+  if (native_half_) return b_.CreateFPExt(half, b_.getFloatTy());
+  Value* bits = b_.CreateZExt(b_.CreateBitCast(half, b_.getInt16Ty()), b_.getInt32Ty());
+  Value* sign = b_.CreateShl(b_.CreateAnd(bits, 0x8000), 16);
+  Value* exponent = b_.CreateAnd(bits, 0x7c00);
+  Value* mantissa = b_.CreateAnd(bits, 0x3ff);
+  Value* magnitude = b_.CreateShl(b_.CreateAnd(bits, 0x7fff), 13);
+  Value* normal = b_.CreateAdd(magnitude, b_.getInt32(112 << 23));
+  Value* special = b_.CreateOr(magnitude, 0x7f800000);
+  Value* small = b_.CreateFMul(b_.CreateUIToFP(mantissa, b_.getFloatTy()),
+                               llvm::ConstantFP::get(b_.getFloatTy(), 0x1p-24));
+  Value* result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0)), Bits32(small), normal);
+  result = b_.CreateSelect(b_.CreateICmpEQ(exponent, b_.getInt32(0x7c00)), special, result);
+  return b_.CreateBitCast(b_.CreateOr(result, sign), b_.getFloatTy());
+}
+
+// A double as a float that rounds to f16 and bf16 as the double does: rounded to odd, it keeps
+// what the second rounding needs to know.
+Value* ScalarOps::DoubleToFloatRoundedToOdd(Value* d) {
+  Value* nearest = b_.CreateFPTrunc(d, b_.getFloatTy());
+  Value* back = b_.CreateFPExt(nearest, b_.getDoubleTy());
+  Value* bits = Bits32(nearest);
+  // Away from zero the bits count up, whatever the sign.
+  Value* d_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d);
+  Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
+  Value* rounded_up = b_.CreateFCmpOGT(back_magnitude, d_magnitude);
+  Value* toward_zero = b_.CreateSelect(rounded_up, b_.CreateSub(bits, b_.getInt32(1)), bits);
+  Value* inexact = b_.CreateFCmpONE(back, d);
+  Value* odd = b_.CreateSelect(inexact, b_.CreateOr(toward_zero, 1), bits);
+  return b_.CreateBitCast(odd, b_.getFloatTy());
+}
+
+Value* ScalarOps::FloatCast(Value* value, Type from, Type to) {
+  if (from == to) return value;
+  if (to == Type::kF64) return b_.CreateFPExt(ToCompute(value, from), b_.getDoubleTy());
+  if (from == Type::kF64) {
+    if (to == Type::kF32) return b_.CreateFPTrunc(value, b_.getFloatTy());
+    return FromCompute(DoubleToFloatRoundedToOdd(value), to);
+  }
+  return FromCompute(ToCompute(value, from), to);
+}
+
+Value* ScalarOps::Cast(Value* value, Type from, Type to) {
+  if (from == to) return value;
+  llvm::Type* t = ValueType(to);
+  if (to == Type::kI1) {  // NaN gives 0, as to the other integers
+    if (ir::IsInt(from)) return b_.CreateIsNotNull(value);
+    return b_.CreateFCmpONE(value, llvm::ConstantFP::get(value->getType(), 0.0));
+  }
+  if (ir::IsFloat(from) && ir::IsFloat(to)) return FloatCast(value, from, to);
+  if (ir::IsInt(from) && ir::IsInt(to)) {
+    return IsUnsigned(from) ? b_.CreateZExtOrTrunc(value, t) : b_.CreateSExtOrTrunc(value, t);
+  }
+  if (ir::IsFloat(from)) {
+    const llvm::Intrinsic::ID cast =
+        IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
+    Value* computed = ToCompute(value, from);
+    return b_.CreateIntrinsic(cast, {t, computed->getType()}, {computed});
+  }
+  if (to == Type::kF16 || to == Type::kBF16) return IntToNarrowFloat(value, from, to);
+  return IsUnsigned(from) ? b_.CreateUIToFP(value, t) : b_.CreateSIToFP(value, t);
+}
+
+// By way of f64, which holds all but the largest 64-bit integers.
+Value* ScalarOps::IntToNarrowFloat(Value* value, Type from, Type to) {
+  if (ir::BitWidth(from) == 64) {
+    // Of those a bit stands for all that f64 drops, so that the second rounding is right
+    // (ir::IntToFloat).
+    Value* dropped = b_.CreateAnd(value, 0x7ff);
+    Value* sticky = b_.CreateOr(b_.CreateAnd(value, ~uint64_t{0x7ff}), 0x800);
+    Value* is_small = IsUnsigned(from)
+                          ? b_.CreateICmpULT(value, b_.getInt64(uint64_t{1} << 53))
+                          : b_.CreateICmpULT(b_.CreateAdd(value, b_.getInt64(uint64_t{1} << 53)),
+                                             b_.getInt64(uint64_t{1} << 54));
+    Value* is_exact = b_.CreateOr(is_small, b_.CreateIsNull(dropped));
+    value = b_.CreateSelect(is_exact, value, sticky);
+  }
+  Value* wide = IsUnsigned(from) ? b_.CreateUIToFP(value, b_.getDoubleTy())
+                                 : b_.CreateSIToFP(value, b_.getDoubleTy());
+  return FloatCast(wide, Type::kF64, to);
+}
+
+Value* ScalarOps::FloatBinary(ExprKind kind, Type type, Value* a, Value* b) {
+  if (kind == ExprKind::kMin || kind == ExprKind::kMax) return MinMax(kind, type, a, b);
+  a = ToCompute(a, type);
+  b = ToCompute(b, type);
+  switch (kind) {
+    case ExprKind::kAdd:
+      return FromCompute(b_.CreateFAdd(a, b), type);
+    case ExprKind::kSub:
+      return FromCompute(b_.CreateFSub(a, b), type);
+    case ExprKind::kMul:
+      return FromCompute(b_.CreateFMul(a, b), type);
+    case ExprKind::kDiv:
+      return FromCompute(b_.CreateFDiv(a, b), type);
+    default:
+      POLYNAO_UNREACHABLE(ExprKindName(kind));
+  }
+}
+
+Value* ScalarOps::CallLibrary(std::string_view name, absl::Span<Value* const> arguments) {
+  llvm::Type* type = arguments[0]->getType();
+  const std::string symbol = StrCat(name, type->isFloatTy() ? "f" : "");
+  std::vector<llvm::Type*> types(arguments.size(), type);
+  llvm::FunctionCallee callee =
+      module_.getOrInsertFunction(symbol, llvm::FunctionType::get(type, types, false));
+  auto* f = llvm::cast<llvm::Function>(callee.getCallee());
+  f->setDoesNotThrow();
+  f->setDoesNotAccessMemory();
+  f->setWillReturn();
+  return b_.CreateCall(callee, llvm::ArrayRef<Value*>(arguments.data(), arguments.size()));
+}
+
+Value* ScalarOps::Intrinsic(const ir::PureIntrinsic& intrinsic, Type type,
+                            absl::Span<Value* const> arguments) {
+  std::vector<Value*> computed;
+  for (Value* argument : arguments) computed.push_back(ToCompute(argument, type));
+  const std::string_view name = intrinsic.name;
+  Value* x = computed[0];
+  Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
+  Value* result = nullptr;
+  if (name == "sqrt") {
+    result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
+  } else if (name == "abs") {
+    result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  } else if (name == "floor") {
+    result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, x);
+  } else if (name == "ceil") {
+    result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::ceil, x);
+  } else if (name == "round") {
+    result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::roundeven, x);
+  } else if (name == "rsqrt") {
+    result = b_.CreateFDiv(one, b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x));
+  } else if (name == "sigmoid") {
+    // exp(-|x|) can not overflow, so the quotient is right where exp(-x) would be infinite.
+    Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    Value* e = CallLibrary("exp", {b_.CreateFNeg(magnitude)});
+    Value* positive = b_.CreateFCmpOLT(llvm::ConstantFP::get(x->getType(), 0.0), x);
+    result = b_.CreateFDiv(b_.CreateSelect(positive, one, e), b_.CreateFAdd(one, e));
+  } else {
+    result = CallLibrary(name, computed);
+  }
+  return FromCompute(result, type);
+}
+
+}  // namespace polynao::codegen

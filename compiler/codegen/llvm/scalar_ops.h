@@ -1,0 +1,66 @@
+// LLVM IR for single operations on scalars, in the meaning of compiler/ir/ir.h.
+//
+// An f16 value is a `half` whose operations are done in float and rounded. A bf16 value is a float
+// that bf16 holds, rounded by integer operations after each operation: x86 rounds to bf16 with
+// denormals flushed, so its instructions are of no use.
+#ifndef COMPILER_CODEGEN_LLVM_SCALAR_OPS_H_
+#define COMPILER_CODEGEN_LLVM_SCALAR_OPS_H_
+
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "compiler/ir/intrinsics.h"
+#include "compiler/ir/ir.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace polynao::codegen {
+
+class ScalarOps {
+ public:
+  // Emits at the place of `builder`. `native_half`: the machine converts between f16 and f32.
+  ScalarOps(llvm::IRBuilder<>& builder, llvm::Module& module, bool native_half)
+      : b_(builder), module_(module), native_half_(native_half) {}
+
+  // The type of a value in a register, and of an element in memory.
+  llvm::Type* ValueType(ir::Type type);
+  llvm::Type* MemoryType(ir::Type type);
+  llvm::Value* ToMemory(llvm::Value* value, ir::Type type);
+  llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
+
+  // kEq to kLe of operands of `type`.
+  llvm::Value* Compare(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
+  // kAdd to kShiftRight. A divisor is not 0. Unless `wraps`, + - * are known to fit.
+  llvm::Value* IntBinary(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b,
+                         bool wraps);
+  // kAdd to kDiv, kMin, kMax.
+  llvm::Value* FloatBinary(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
+  llvm::Value* Cast(llvm::Value* value, ir::Type from, ir::Type to);
+  llvm::Value* Intrinsic(const ir::PureIntrinsic& intrinsic, ir::Type type,
+                         absl::Span<llvm::Value* const> arguments);
+
+ private:
+  llvm::Value* MinMax(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
+  llvm::Value* Division(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
+  llvm::Value* Shift(ir::ExprKind kind, ir::Type type, llvm::Value* a, llvm::Value* b);
+
+  // A value of a float type in the type that its operations are done in, and a result of one.
+  llvm::Value* ToCompute(llvm::Value* value, ir::Type type);
+  llvm::Value* FromCompute(llvm::Value* value, ir::Type type);
+  llvm::Value* Bits32(llvm::Value* f);
+  llvm::Value* RoundToBfloat(llvm::Value* f);
+  llvm::Value* FloatToHalf(llvm::Value* f);
+  llvm::Value* HalfToFloat(llvm::Value* half);
+  llvm::Value* DoubleToFloatRoundedToOdd(llvm::Value* d);
+  llvm::Value* FloatCast(llvm::Value* value, ir::Type from, ir::Type to);
+  llvm::Value* IntToNarrowFloat(llvm::Value* value, ir::Type from, ir::Type to);
+  llvm::Value* CallLibrary(std::string_view name, absl::Span<llvm::Value* const> arguments);
+
+  llvm::IRBuilder<>& b_;
+  llvm::Module& module_;
+  const bool native_half_;
+};
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_LLVM_SCALAR_OPS_H_
