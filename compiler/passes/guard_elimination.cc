@@ -16,7 +16,8 @@ namespace {
 
 class Eliminator {
  public:
-  Eliminator(const Truths& truths, const Places& places, Analyzer& analyzer, ir::Context& context)
+  Eliminator(const Truths& truths, const GuardPlaces& places, Analyzer& analyzer,
+             ir::Context& context)
       : truths_(truths), places_(places), analyzer_(analyzer), context_(context) {}
 
   Stmt Rewrite(Stmt s) {
@@ -101,7 +102,7 @@ class Eliminator {
   }
 
   const Truths& truths_;
-  const Places& places_;
+  const GuardPlaces& places_;
   Analyzer& analyzer_;
   ir::Context& context_;
   int place_ = 0;
@@ -110,7 +111,7 @@ class Eliminator {
 
 }  // namespace
 
-Stmt EliminateGuards(Stmt s, const Truths& truths, const Places& places, Analyzer& analyzer) {
+Stmt EliminateGuards(Stmt s, const Truths& truths, const GuardPlaces& places, Analyzer& analyzer) {
   return truths.empty() ? s : Eliminator(truths, places, analyzer, s.context()).Rewrite(s);
 }
 

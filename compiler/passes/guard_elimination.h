@@ -11,7 +11,7 @@ namespace polynao {
 // `s` without the guards in `truths`, which were found in `s` by the walk that filled `places`:
 // branches that are never taken go, and what is empty without them. What may stop the program
 // stays. Asks no prover again but for that.
-ir::Stmt EliminateGuards(ir::Stmt s, const Truths& truths, const Places& places,
+ir::Stmt EliminateGuards(ir::Stmt s, const Truths& truths, const GuardPlaces& places,
                          arith::Analyzer& analyzer);
 
 }  // namespace polynao

@@ -85,7 +85,7 @@ std::vector<Expr> RelevantFacts(const std::vector<Expr>& facts, Expr condition, 
 
 // Values that no other loop reaches, or that contradict the facts, are in both sets: each interval
 // of them goes to the neighbour it has in one, so that it makes no cut.
-void ShareImpossible(Guard& guard, Interval range) {
+void ShareImpossible(LoopGuard& guard, Interval range) {
   const Intervals both = Intersect(guard.always, guard.never);
   if (both.empty()) return;
   const Intervals possible = Complement(both, range);
@@ -125,7 +125,7 @@ bool Independent(Expr a, Expr b, Var var) {
 }  // namespace
 
 void GuardSolver::Solve(Interval range, GuardsBelow& found) {
-  std::vector<Guard>& guards = found.guards;
+  std::vector<LoopGuard>& guards = found.guards;
   const size_t whole_guards = guards.size();
   std::optional<Analyzer::Scope> scope;
   std::vector<Expr> facts = around_.facts();
@@ -147,7 +147,7 @@ void GuardSolver::Solve(Interval range, GuardsBelow& found) {
     }
     SolveParts(i, facts, range, found);
   }
-  for (Guard& guard : guards) ShareImpossible(guard, range);
+  for (LoopGuard& guard : guards) ShareImpossible(guard, range);
 }
 
 // `condition` where all of `facts` hold.
@@ -223,7 +223,7 @@ int64_t GuardSolver::PeriodOf(Expr condition, const GuardsBelow& found) const {
 // Where the whole guard is not constant, its parts may be.
 void GuardSolver::SolveParts(size_t whole, const std::vector<Expr>& facts, Interval range,
                              GuardsBelow& found) {
-  std::vector<Guard>& guards = found.guards;
+  std::vector<LoopGuard>& guards = found.guards;
   if (!IsLogic(guards[whole].node)) return;
   const Intervals rest = Complement(Union(guards[whole].always, guards[whole].never), range);
   if (rest.empty()) return;
@@ -238,7 +238,7 @@ void GuardSolver::SolveParts(size_t whole, const std::vector<Expr>& facts, Inter
     const Expr condition = around_.Expand(part);
     if (!found.DependsOnVar(condition) || around_.analyzer().CanTrap(condition)) continue;
     const int place = guards[whole].place;
-    auto known = std::find_if(guards.begin(), guards.end(), [&](const Guard& guard) {
+    auto known = std::find_if(guards.begin(), guards.end(), [&](const LoopGuard& guard) {
       return guard.node == part && guard.place == place;
     });
     if (known != guards.end() && known->whole) continue;

@@ -19,7 +19,7 @@ bool IsMinMax(Expr e) {
   return (e.Is(ExprKind::kMin) || e.Is(ExprKind::kMax)) && ir::IsInt(e.type());
 }
 
-int Places::Add(int place, Stmt s, bool branch, std::vector<Expr> facts) {
+int GuardPlaces::Add(int place, Stmt s, bool branch, std::vector<Expr> facts) {
   int inside = place;
   if (!facts.empty()) {
     inside = static_cast<int>(places_.size());
@@ -29,12 +29,12 @@ int Places::Add(int place, Stmt s, bool branch, std::vector<Expr> facts) {
   return inside;
 }
 
-int Places::Find(int place, Stmt s, bool branch) const {
+int GuardPlaces::Find(int place, Stmt s, bool branch) const {
   const auto it = branches_.find({place, s, branch});
   return it == branches_.end() ? kUnknown : it->second;
 }
 
-std::vector<Expr> Places::FactsAt(int place) const {
+std::vector<Expr> GuardPlaces::FactsAt(int place) const {
   std::vector<Expr> facts;
   for (; place > 0; place = places_[place].outside) {
     facts.insert(facts.end(), places_[place].facts.begin(), places_[place].facts.end());

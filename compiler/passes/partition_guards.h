@@ -25,7 +25,7 @@ bool IsMinMax(ir::Expr e);
 // at one of them only:
 //
 //   if (i + j < 14) { if (i + j < 20) { A } }  if (i + j < 20) { B }
-class Places {
+class GuardPlaces {
  public:
   static constexpr int kUnknown = -1;
 
@@ -52,7 +52,7 @@ using PlacedExpr = std::pair<int, ir::Expr>;
 using Truths = absl::flat_hash_map<PlacedExpr, bool>;
 
 // A condition below a loop, and the values of the loop's variable that decide it.
-struct Guard {
+struct LoopGuard {
   int place;
   ir::Expr node;  // as it stands in the program; an integer min or max stands for its comparison
   ir::Expr condition;  // with lets put in
@@ -64,8 +64,8 @@ struct Guard {
 // The guards on the variable of one loop, in the order of the program.
 struct GuardsBelow {
   ir::Var var;
-  std::vector<Guard> guards;
-  Places places;
+  std::vector<LoopGuard> guards;
+  GuardPlaces places;
   absl::flat_hash_set<PlacedExpr> seen;
   absl::flat_hash_set<ir::Var> inner;    // all variables that are bound below the loop
   std::vector<ir::Var> triangular = {};  // of inner loops whose bounds depend on `var`

@@ -50,7 +50,7 @@ PiecePlan PartitionPlanner::Plan(Stmt loop, Stmt body, Interval range, bool is_s
     solver_.Solve(range, found);
   }
   if (is_symbolic) {
-    for (Guard& guard : found.guards) {
+    for (LoopGuard& guard : found.guards) {
       DropFarIntervals(guard.always, range);
       DropFarIntervals(guard.never, range);
     }
@@ -59,7 +59,7 @@ PiecePlan PartitionPlanner::Plan(Stmt loop, Stmt body, Interval range, bool is_s
   // Cuts in the order of guards, while they fit.
   std::set<int64_t> cuts = {range.first};
   const size_t limit = PieceLimit();
-  for (Guard& guard : found.guards) {
+  for (LoopGuard& guard : found.guards) {
     std::set<int64_t> with = cuts;
     for (const Intervals* intervals : {&guard.always, &guard.never}) {
       for (const Interval& interval : *intervals) {
@@ -77,7 +77,7 @@ PiecePlan PartitionPlanner::Plan(Stmt loop, Stmt body, Interval range, bool is_s
     auto all_in = [&](const Intervals& intervals) {
       return Complement(intervals, piece.range).empty();
     };
-    for (const Guard& guard : found.guards) {
+    for (const LoopGuard& guard : found.guards) {
       if (all_in(guard.always)) {
         piece.truths[{guard.place, guard.node}] = true;
       } else if (all_in(guard.never)) {
@@ -111,7 +111,7 @@ void PartitionPlanner::Record(Var var, Interval range, const PiecePlan& plan,
     return result;
   };
   absl::flat_hash_set<std::string> seen;
-  for (const Guard& guard : plan.found.guards) {
+  for (const LoopGuard& guard : plan.found.guards) {
     if (guard.always.empty() && guard.never.empty()) continue;
     const Intervals both = Complement(Union(guard.always, guard.never), range);
     LoopPartitionStats::Guard record = {.condition = ir::Print(guard.condition),

@@ -227,7 +227,7 @@ class SymbolicPlanner {
   // The comparisons of the guards, and of their parts, that change at values known before the loop.
   void FindCuts(const GuardsBelow& found, std::vector<Cut>& cuts) {
     absl::flat_hash_set<PlacedExpr> seen;
-    for (const Guard& guard : found.guards) {
+    for (const LoopGuard& guard : found.guards) {
       std::vector<Expr> parts = {guard.node};
       while (!parts.empty()) {
         const Expr part = parts.back();
