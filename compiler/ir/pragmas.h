@@ -41,7 +41,8 @@ namespace polynao::pragma {
     "an allocation",                                                                              \
     "The buffer may get several copies, so that an iteration can load while another computes.",   \
     "compiler/te/lower.cc",                                                                       \
-    "compiler/passes/pipeline.cc")                                                                \
+    "compiler/passes/pipeline.cc compiler/passes/pipeline_body.cc "                              \
+    "compiler/passes/pipeline_emit.cc")                                                                \
   X(kNoPartition, "no_partition", "",                                                             \
     "any statement",                                                                              \
     "Bounds and conditions are to be evaluated at run time: loops are not split along them.",     \

@@ -13,7 +13,7 @@ namespace polynao {
 
 struct PassInfo;
 
-// What became of one loop with double buffers.
+// What the pass did with one loop that has double buffers.
 struct PipelineDecision {
   std::string loop;
   bool pipelined;
@@ -25,43 +25,47 @@ struct PipelineDecision {
 //
 //   for (t, 0, n) { pragma "double_buffer" { allocate X ... prepare; load into X; compute; store } }
 //
-// whose body allocates on chip and then only runs queued instructions becomes
+// whose body allocates on chip and then runs nothing but queued instructions becomes
 //
 //   step s:  sync;  store(s - 2);  load(s);  compute(s - 1);  prepare(s + 1)
 //
-// for all s for which one of the iterations exists. The first and last steps stand alone; the steady
-// ones are a loop over groups, as long as there are copies of a buffer, so that copies are buffers
-// of their own and no index depends on a parity. The schedule is that of hand-written kernels
+// for every s for which one of these iterations exists. The first and last steps stand alone. The
+// steady steps form a loop over groups of as many steps as a buffer has copies, so that every copy is a
+// buffer of its own and no index depends on a parity. The schedule is that of hand-written kernels
 // ("three stages"; Cambricon's mlu-ops, binary_op).
 //
-// The stage of an instruction follows from what it touches. Loads and stores run in the io or move
-// queue and bring data from GMEM or SMEM outside the body to its buffers, or back. Computation is
-// what runs in the compute queue; it is `prepare` if a load of the same iteration writes behind it
-// to what it wrote (the fill of a tile whose border is not loaded).
+// The memory that an instruction accesses gives its stage. A load or a store runs in the io or move
+// queue and copies between a buffer of the body and GMEM or SMEM outside of it. Computation runs in the
+// compute queue. It is `prepare` if a load behind it in the same iteration writes a buffer that it has
+// written (the fill of a tile whose border is not loaded).
 //
-// Each buffer gets the fewest copies with which no step touches it from two queues: one, if only
-// computation uses it; two as a rule; three, if it is loaded and stored by different queues. With
-// `pragma "double_buffer" (3)`, for which there may be three, loads are issued before the stores of
-// the same step. All that has more than one copy then has as many as the one that has most.
+// Each buffer gets the fewest copies with which no step accesses a copy from two queues: one, if only
+// computation uses it; two as a rule; three, if different queues load and store it. With
+// `pragma "double_buffer" (3)`, which allows three, a step issues its loads before its stores. Every
+// multi-buffered allocation gets the same number of copies: the largest one needed.
 //
-// A buffer under `pragma "sliding_window" (ahead)`, allocated outside of the loop, is one of which no
-// iteration stores what it or one before it uses; it has no copies. With ahead >= 1 its loads are for
-// later iterations, and if all loads are, they run in the step of their iteration's computation.
+// A buffer under `pragma "sliding_window" (ahead)`, allocated outside the loop, has one copy: no
+// iteration stores bytes that it or an earlier iteration uses. With ahead >= 1 its loads are for later
+// iterations; if all loads are, they run in the step of their iteration's computation.
 //
-// Ifs, lets and inner loops around instructions are repeated in each stage that needs them, buffers
-// of inner loops then live as long as the body's; conditions, bounds and scalar arguments must not
-// read memory. Where the number of iterations is known only at run
-// time, the steps outside the steady loop stand under conditions.
+// Ifs, lets and inner loops around instructions are repeated in each stage that needs them. Buffers of
+// inner loops then live as long as those of the body. Conditions, bounds and scalar arguments must not
+// read memory. Where the number of iterations is known only at run time, the steps outside the steady
+// loop stand under conditions.
+//
+// A step waits for a queue if one of its instructions depends on one of another queue that an earlier
+// step has issued (pipeline_emit.cc). Steady steps wait for all queues of the loop. What the loop
+// depends on from outside is left to sync.
 //
 // A loop over blocks inside a cluster, but outside its cores, whose body loads SMEM by the cluster's
 // memory core and then runs loops over the cores (tid), is pipelined alike: a step starts with a
-// barrier over the cluster, the memory core loads, the cores compute on the block before. Loops in
+// barrier of the cluster, the memory core loads, and the cores compute on the block before. Loops in
 // the cores' code are pipelined first.
 //
-// Left alone, with the pragma in place: one iteration, scalar code or waiting instructions in the
-// body, instructions whose order within an iteration the stages would turn round, memory outside the
-// body that two stages share, memories too small for the copies, bodies of one queue. Runs after
-// tensorize and before storage.
+// Left alone, with the pragma in place: a loop of one iteration, a body with scalar code or waiting
+// instructions, instructions whose order within an iteration the stages would reverse, memory outside
+// the body that two stages share, memories too small for the copies, a body that uses one queue only.
+// Runs after tensorize and before storage.
 absl::StatusOr<bool> Pipeline(ir::Function& function, const Target& target,
                               std::vector<PipelineDecision>* decisions = nullptr);
 

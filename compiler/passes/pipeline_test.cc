@@ -8,8 +8,10 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/pipeline_program_for_test.h"
+#include "compiler/passes/queue_interpreter.h"
 #include "compiler/passes/storage.h"
 #include "compiler/passes/sync.h"
+#include "compiler/passes/wait_mutation.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -40,9 +42,16 @@ bool Runs(const ir::Function& f) {
   return status.ok();
 }
 
+// The text after the pass. Checks also that the queues keep the meaning, however late they run.
 std::string After(std::string_view text) {
   EXPECT_TRUE(Runs(ParseOrDie(text)));
-  return RunPass(text, OnUnit, TestTarget("unit"));
+  const std::string after = RunPass(text, OnUnit, TestTarget("unit"));
+  ir::Function f = ParseOrDie(after);
+  EXPECT_TRUE(Storage(f, TestTarget("unit"), nullptr).ok());
+  EXPECT_TRUE(Sync(f, TestTarget("unit")).ok());
+  const absl::Status status = CheckQueueOrder(f, TestTarget("unit"), 1, 1);
+  EXPECT_TRUE(status.ok()) << status << "\n" << ir::Print(f);
+  return after;
 }
 
 // n tiles of 64 elements, doubled.
@@ -69,16 +78,14 @@ PipelineDecision Decision(std::string_view text, bool pipelined) {
 std::string Reason(std::string_view text) { return Decision(text, false).reason; }
 std::string Form(std::string_view text) { return Decision(text, true).form; }
 
-// Waits for single queues that sync puts into the pipelined program: what is not in step.
+// Waits that sync adds to the pipelined program: none, if every step waits for all that it needs.
 int WaitsInside(std::string_view text) {
   ir::Function f = ParseOrDie(text);
   EXPECT_TRUE(*Pipeline(f, TestTarget("unit")));
   EXPECT_TRUE(Storage(f, TestTarget("unit"), nullptr).ok());
+  const int before = CountWaits(f, TestTarget("unit"));
   EXPECT_TRUE(Sync(f, TestTarget("unit")).ok());
-  const std::string printed = ir::Print(f);
-  int count = 0;
-  for (size_t at = 0; (at = printed.find("sync.", at)) != std::string::npos; ++at) ++count;
-  return count;
+  return CountWaits(f, TestTarget("unit")) - before;
 }
 
 // A loop of n iterations with these statements between its tiles' allocations and the end.
@@ -114,7 +121,7 @@ TEST(PipelineTest, TwoIterations) {
             "  sync()\n"
             "  add.f16(&Y.1[0], &X.1[0], &X.1[0], 64)\n"
             "  memcpy.f16.gmem.nmem.async(&C[0 * 64], &Y.0[0], 64, 1, 0, 0)\n"
-            "  sync()\n"
+            "  sync.compute()\n"
             "  memcpy.f16.gmem.nmem.async(&C[(0 + 1) * 64], &Y.1[0], 64, 1, 0, 0)\n"
             "}\n");
 }
@@ -209,7 +216,7 @@ TEST(PipelineTest, IfsLetsAndLoopsGoWithTheirInstructions) {
   EXPECT_EQ(WaitsInside(text), 0);
   const std::string after = After(text);
   EXPECT_THAT(after,
-              HasSubstr("  sync()\n"
+              HasSubstr("  sync.compute()\n"
                         "  let at: i32 = (0 + 4) * 64\n"
                         "  for (h, 0, 2) {\n"
                         "    let at2: i32 = at + h * 32\n"

@@ -327,7 +327,6 @@ class Core : public ir::Device {
       }
       queued.values.push_back(value);
     }
-    RETURN_IF_ERROR(set_.CheckConstraints(instruction, queued.values));
     for (isa::ByteRanges& ranges : set_.Footprint(instruction, queued.values)) {
       const int64_t size = static_cast<int64_t>(memories_[ranges.space].size());
       if (ranges.begin < 0 || ranges.end() > size) {

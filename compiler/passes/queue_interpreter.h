@@ -56,9 +56,9 @@ class QueueInterpreter {
                                                                   const Target& target);
   ~QueueInterpreter();
 
-  // Runs the function on `arguments`, one per parameter, tensors of the parameters' shapes. Errors: an
-  // operand outside its memory or against a constraint of the instruction, a barrier that some core
-  // does not reach, and all errors of ir::Interpreter.
+  // Runs the function on `arguments`, one per parameter, tensors of the parameters' shapes. Like
+  // ir::Interpreter, it does not check the constraints of instructions. Errors: an operand outside its
+  // memory, a barrier that some core does not reach, and all errors of ir::Interpreter.
   absl::Status Run(const std::vector<ir::Argument>& arguments, const QueueSchedule& schedule);
 
  private:

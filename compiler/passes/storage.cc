@@ -33,14 +33,14 @@ struct Lifetime {
   Buffer buffer;
   size_t loops = 0;  // around the allocation
   int64_t bytes = 0;
-  // Numbers of statements, counted in the order of the program; and those statements.
+  // The first and the last use: numbers of the statements in program order, and the statements.
   int first = -1;
   int last = -1;
   Stmt from = {};
   Stmt to = {};
 };
 
-// Finds the allocations on chip and from where to where each is needed.
+// Finds the allocations on chip and the statements between which each is live.
 class Lifetimes {
  public:
   absl::Status Walk(Stmt s) {
@@ -106,7 +106,7 @@ class Lifetimes {
     auto it = index_.find(buffer);
     if (it == index_.end()) return;
     Lifetime& life = found_[it->second];
-    // An iteration may need what another one has left, and cores are not in step.
+    // One iteration may use what another one stored, and cores run different iterations at a time.
     const bool in_loop = life.loops < loops_.size();
     Loop* const loop = in_loop ? &loops_[life.loops] : nullptr;
     if (life.first < 0) {
@@ -129,7 +129,7 @@ class Lifetimes {
 
 // ---- places
 
-// What to place: an allocation of one memory.
+// An allocation of one memory, to be placed.
 struct Item {
   int64_t bytes;
   int first;
@@ -148,7 +148,7 @@ struct Plan {
   }
 };
 
-// Bytes of its own for each item.
+// Every item gets bytes of its own.
 Plan InARow(const std::vector<Item>& items) {
   Plan plan = {.begins = std::vector<int64_t>(items.size())};
   for (size_t i = 0; i < items.size(); ++i) {
@@ -157,8 +157,8 @@ Plan InARow(const std::vector<Item>& items) {
   return plan;
 }
 
-// The same bytes for items that do not meet in time: from the largest to the smallest, each in the
-// smallest gap that what meets it has left.
+// Items that are never live at the same time may share bytes. From the largest to the smallest, each
+// takes the smallest gap between the placed items that are live at the same time.
 Plan WithReuse(const std::vector<Item>& items) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -199,9 +199,9 @@ Plan PlanPlaces(const std::vector<Item>& items, int64_t available) {
   return plan.peak <= available ? plan : WithReuse(items);
 }
 
-// ---- what does not fit
+// ---- memories that are too small
 
-// The copies that the pipeline pass makes of NAME are NAME.0, NAME.1, ...
+// The pipeline pass names the copies of NAME NAME.0, NAME.1, ...
 bool HasNumber(std::string_view name) {
   return name.size() > 2 && name[name.size() - 2] == '.' && name.back() >= '0' &&
          name.back() <= '9';
@@ -235,7 +235,7 @@ class Memory {
   }
 
  private:
-  // How many copies of a buffer this is one of.
+  // The number of copies of this item's buffer.
   int Copies(size_t i) const {
     return 1 +
            static_cast<int>(std::count_if(lives_.begin(), lives_.end(), [&](const Lifetime* other) {
@@ -268,13 +268,13 @@ class Memory {
     return place;
   }
 
-  // How many bytes `changed` items need.
+  // The bytes that `changed` items need.
   int64_t Peak(const std::vector<Item>& changed) const {
     return PlanPlaces(changed, available_).peak;
   }
 
   absl::Status DoesNotFit(const Plan& plan) const {
-    // What lives where most bytes are needed.
+    // The items that are live where most bytes are needed.
     std::vector<size_t> live;
     int64_t most = -1;
     for (const Item& at : items_) {
@@ -314,7 +314,7 @@ class Memory {
                : StrCat("; double buffering takes part of it, without it would be ", peak);
   }
 
-  // How far the item, and its copy, must shrink.
+  // How far the item and its copies must shrink.
   std::string ToShrink(size_t largest) const {
     const Lifetime& life = *lives_[largest];
     const auto peak = [&](int64_t bytes) {

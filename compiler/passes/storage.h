@@ -21,15 +21,15 @@ struct StoragePlace {
   std::string scope;
   int64_t begin = 0;  // bytes
   int64_t bytes = 0;
-  // The first and the last statement that needs it, by their number and the start of their text; a
-  // loop, where it is allocated outside and used inside.
+  // The first and the last statement that use it, by number and by the start of their text. Uses in a
+  // loop inside of the allocation count as uses by the loop.
   int first = 0;
   int last = 0;
   std::string from;
   std::string to;
-  // How many copies of one buffer (NAME.0, NAME.1, ...) the pipeline pass has made, if it is one.
+  // The number of copies of its buffer (NAME.0, NAME.1, ...) that the pipeline pass has made; else 1.
   int copies = 1;
-  // Whether it shares bytes with another allocation, at another time.
+  // Whether another allocation uses some of its bytes at another time.
   bool is_shared = false;
 };
 
@@ -37,19 +37,19 @@ struct StoragePlace {
 //
 //   allocate L: f16[128] @nmem   -->   pragma "address" (0) { allocate L: f16[128] @nmem ... }
 //
-// All allocations of a memory get bytes of their own, in the order of the program, if they fit: sync
-// has to order what shares bytes. If they do not, those share that are never needed at the same time;
-// the largest one is placed first, each in the smallest gap that holds it. An allocation is needed
-// from its first to its last use; used in a loop inside of it, for the whole loop. Addresses are
-// multiples of kOnChipAlignment.
+// If all allocations of a memory fit side by side, each gets bytes of its own, in program order: shared
+// bytes cost waits (sync). Otherwise allocations that are never live at the same time share bytes: the
+// largest is placed first, each in the smallest gap that holds it. An allocation is live from its first
+// to its last use, and through every loop inside of it that uses it. Addresses are multiples of
+// kOnChipAlignment.
 //
-// Errors: a memory that is too small (the message lists what lives there at the peak, largest first,
-// and how far the largest would have to shrink), an extent that is not constant, SMEM allocated
-// inside a core's loop (it belongs to the whole cluster).
+// Errors: a memory that is too small (the message lists the allocations that are live at the peak,
+// largest first, and how far the largest would have to shrink); an extent that is not constant; SMEM
+// allocated inside a loop over cores, since it belongs to the whole cluster.
 absl::StatusOr<bool> Storage(ir::Function& function, const Target& target,
                              std::vector<StoragePlace>* places = nullptr);
 
-// Lines of text about `places`: each memory's peak, then its allocations by address.
+// A report on `places`: each memory's peak, then its allocations by address.
 //
 //   nmem: peak 8576 of 32768 bytes
 //     0 .. 128  X.0 (ping-pong, 2 copies)  fill.f16(&X.0[0], 0, 64) .. for (t, 0, 5) {

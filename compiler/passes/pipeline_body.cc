@@ -1,0 +1,215 @@
+#include "compiler/passes/pipeline_body.h"
+
+#include "absl/container/flat_hash_set.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "compiler/ir/pragmas.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/target/control.h"
+
+namespace polynao::pipelining {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+namespace {
+
+bool ReadsMemory(Expr e) {
+  bool reads = false;
+  ir::ForEachExpr(e, [&](Expr x) { reads = reads || x.Is(ExprKind::kLoad); });
+  return reads;
+}
+
+class BodyReader {
+ public:
+  BodyReader(const Target& target, std::string& reason) : target_(target), reason_(reason) {}
+
+  std::optional<Body> Read(Stmt s) {
+    body_.stmt = s;
+    if (!Visit(s, 0)) return std::nullopt;
+    for (const Unit& unit : body_.units) {
+      if (body_.of_cluster && unit.queue == isa::Queue::kCompute && !unit.is_nest) {
+        reason_ = StrCat(unit.name, " is no work for a memory core");
+        return std::nullopt;
+      }
+    }
+    MarkPrepare();
+    return std::move(body_);
+  }
+
+ private:
+  bool Fail(std::string reason) {
+    reason_ = std::move(reason);
+    return false;
+  }
+
+  bool Visit(Stmt s, int inner_loop) {
+    for (Expr e : s.operands()) {
+      if (ReadsMemory(e) && !IsThreadLoop(s)) {
+        return Fail(StrCat("it reads memory: ", FirstLine(s)));
+      }
+    }
+    switch (s.kind()) {
+      case StmtKind::kSeq:
+      case StmtKind::kLet:
+        return VisitChildren(s, inner_loop);
+      case StmtKind::kIf: {
+        branches_.emplace_back(s, true);
+        const bool then_case = Visit(s.then_case(), inner_loop);
+        branches_.back().second = false;
+        const bool both = then_case && Visit(s.else_case(), inner_loop);
+        branches_.pop_back();
+        return both;
+      }
+      case StmtKind::kPragma:
+        if (s.name() == pragma::kDoubleBuffer && !s.operands().empty()) {
+          const Expr copies = s.operands()[0];
+          if (!copies.IsInt(2) && !copies.IsInt(3)) {
+            return Fail(StrCat("expected 2 or 3 copies, found ", ir::Print(copies)));
+          }
+          body_.copies = std::max(body_.copies, static_cast<int>(copies.int_value()));
+        }
+        return VisitChildren(s, inner_loop);
+      case StmtKind::kAllocate:
+        if (!IsOnChip(s.buffer()->scope) || !IsConstantSize(s.buffer())) {
+          return Fail(StrCat("'", s.buffer()->name, "' is not on chip or not of constant size"));
+        }
+        body_.buffers.push_back(s.buffer());
+        own_.insert(s.buffer());
+        return VisitChildren(s, inner_loop);
+      case StmtKind::kFor:
+        if (IsThreadLoop(s)) return VisitNest(s, inner_loop);
+        return VisitChildren(s, inner_loop != 0 ? inner_loop : ++loops_);
+      case StmtKind::kEvaluate:
+        return VisitCall(s, inner_loop);
+      case StmtKind::kStore:
+        return Fail(StrCat("no queued instruction: ", FirstLine(s)));
+    }
+    POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+  }
+
+  bool VisitChildren(Stmt s, int inner_loop) {
+    for (Stmt child : s.children()) {
+      if (!Visit(child, inner_loop)) return false;
+    }
+    return true;
+  }
+
+  static bool IsConstantSize(Buffer buffer) {
+    return std::all_of(buffer->extents.begin(), buffer->extents.end(),
+                       [](Expr extent) { return extent.Is(ExprKind::kIntImm); });
+  }
+
+  const isa::Instruction* Find(Stmt call) const {
+    return target_.instructions->Find(call.value().name());
+  }
+
+  static void AddOperands(const isa::Instruction& instruction, Stmt call, Unit& unit) {
+    for (const isa::Operand& operand : instruction.operands) {
+      if (operand.kind != isa::OperandKind::kAddress) continue;
+      const Buffer buffer(call.value().operand(operand.param).buffer());
+      if (operand.is_read) unit.reads.push_back(buffer);
+      if (operand.is_written) unit.writes.push_back(buffer);
+    }
+  }
+
+  bool VisitCall(Stmt call, int inner_loop) {
+    const isa::Instruction* instruction = Find(call);
+    if (instruction == nullptr || instruction->waits || instruction->queue == isa::Queue::kNone) {
+      return Fail(StrCat("no queued instruction: ", FirstLine(call)));
+    }
+    Unit unit;
+    unit.name = std::string(call.value().name());
+    unit.queue = instruction->queue;
+    unit.inner_loop = inner_loop;
+    unit.branches = branches_;
+    AddOperands(*instruction, call, unit);
+    if (unit.queue != isa::Queue::kCompute) {
+      const auto is_outside = [&](Buffer buffer) {
+        return (buffer->scope == "gmem" || buffer->scope == "smem") && !own_.contains(buffer);
+      };
+      const bool loads = std::any_of(unit.reads.begin(), unit.reads.end(), is_outside);
+      const bool stores = std::any_of(unit.writes.begin(), unit.writes.end(), is_outside);
+      if (loads == stores) {
+        return Fail(StrCat("neither load nor store of the body's buffers: ", FirstLine(call)));
+      }
+      unit.stage = loads ? Stage::kLoad : Stage::kStore;
+    }
+    body_.units.push_back(std::move(unit));
+    return true;
+  }
+
+  // A loop over cores, with the buffers from outside that it accesses.
+  bool VisitNest(Stmt nest, int inner_loop) {
+    if (nest.name() != "tid") return Fail(StrCat("no queued instruction: ", FirstLine(nest)));
+    body_.of_cluster = true;
+    Unit unit;
+    unit.name = "the loop over tid";
+    unit.is_nest = true;
+    unit.inner_loop = inner_loop;
+    unit.branches = branches_;
+    absl::flat_hash_set<Buffer> inside;
+    ir::ForEachStmt(nest, [&](Stmt s) {
+      if (s.Is(StmtKind::kAllocate)) inside.insert(s.buffer());
+      if (s.Is(StmtKind::kStore)) unit.writes.push_back(s.buffer());
+      if (!s.Is(StmtKind::kEvaluate)) return true;
+      if (const isa::Instruction* instruction = Find(s)) AddOperands(*instruction, s, unit);
+      return true;
+    });
+    ir::ForEachExprIn(nest, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) unit.reads.push_back(Buffer(e.buffer()));
+    });
+    const auto is_inside = [&](Buffer buffer) { return inside.contains(buffer); };
+    std::erase_if(unit.reads, is_inside);
+    std::erase_if(unit.writes, is_inside);
+    body_.units.push_back(std::move(unit));
+    return true;
+  }
+
+  // Computation that has to run before a load of the same iteration is a stage of its own.
+  void MarkPrepare() {
+    std::vector<Unit>& units = body_.units;
+    for (size_t i = units.size(); i-- > 0;) {
+      if (units[i].stage != Stage::kCompute || body_.of_cluster) continue;
+      for (size_t j = i + 1; j < units.size(); ++j) {
+        if (units[j].stage != Stage::kLoad && units[j].stage != Stage::kPrepare) continue;
+        if (AreAlternatives(units[i], units[j])) continue;
+        ForEachConflict(units[i], units[j], [&](Buffer) { units[i].stage = Stage::kPrepare; });
+      }
+    }
+  }
+
+  const Target& target_;
+  std::string& reason_;
+  Body body_;
+  absl::flat_hash_set<Buffer> own_;
+  std::vector<std::pair<Stmt, bool>> branches_;
+  int loops_ = 0;
+};
+
+}  // namespace
+
+bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
+
+std::string FirstLine(Stmt s) {
+  const std::string text = ir::Print(s);
+  return text.substr(0, text.find('\n'));
+}
+
+bool AreAlternatives(const Unit& a, const Unit& b) {
+  for (const auto& [branch, is_then] : a.branches) {
+    const auto other = std::find(b.branches.begin(), b.branches.end(), std::pair(branch, !is_then));
+    if (other != b.branches.end()) return true;
+  }
+  return false;
+}
+
+std::optional<Body> ReadBody(Stmt body, const Target& target, std::string& reason) {
+  return BodyReader(target, reason).Read(body);
+}
+
+}  // namespace polynao::pipelining
