@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::arith {
@@ -21,6 +22,7 @@ constexpr size_t kMaxTerms = 64;
 constexpr size_t kMaxProductTerms = 8;
 // Facts beyond this many are dropped (older ones stay).
 constexpr size_t kMaxFacts = 64;
+constexpr size_t kMaxNonZero = 16;
 
 bool IsArithmetic(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kMod; }
 
@@ -100,6 +102,7 @@ Analyzer::~Analyzer() = default;
 Analyzer::Scope::Scope(Analyzer& analyzer)
     : analyzer_(analyzer),
       facts_(analyzer.facts_.size()),
+      nonzero_(analyzer.nonzero_.size()),
       ranges_(analyzer.replaced_ranges_.size()),
       known_(analyzer.known_order_.size()),
       lets_(analyzer.let_order_.size()) {
@@ -108,7 +111,8 @@ Analyzer::Scope::Scope(Analyzer& analyzer)
 
 Analyzer::Scope::~Scope() {
   analyzer_.memos_.pop_back();
-  analyzer_.facts_.resize(facts_);
+  while (analyzer_.facts_.size() > facts_) analyzer_.facts_.pop_back();
+  analyzer_.nonzero_.resize(nonzero_);
   while (analyzer_.replaced_ranges_.size() > ranges_) {
     auto& [atom, range] = analyzer_.replaced_ranges_.back();
     if (range) {
@@ -150,9 +154,10 @@ void Analyzer::BindLoop(ir::Var var, Expr min, Expr extent) {
   BindRange(var, range);
   if (!ReadsMemory(min) && !ReadsMemory(extent)) {
     LinearForm from_min = LinearForm::Atom(var);
-    if (from_min.Add(*MathForm(min, Mode::kIndex), -1)) AddFact(from_min);
+    if (from_min.Add(*MathForm(min, Mode::kIndex), -1)) AddFact(from_min, Mode::kIndex);
     LinearForm to_end = *MathForm(extent, Mode::kIndex);
-    if (to_end.Add(from_min, -1) && to_end.AddConstant(-1)) AddFact(std::move(to_end));
+    if (to_end.Add(from_min, -1) && to_end.AddConstant(-1))
+      AddFact(std::move(to_end), Mode::kIndex);
   }
   memo().Clear();
   --questions_;
@@ -195,9 +200,15 @@ void Analyzer::AssumeInScope(Expr condition, bool truth, Mode mode) {
     return;
   }
   ++questions_;
+  auto remember_one = [&](Expr e, bool holds) {
+    if (known_.emplace(e, holds).second) known_order_.push_back(e);
+  };
   auto remember = [&](Expr e) {
     if (e.IsConst()) return;
-    if (known_.emplace(e, truth).second) known_order_.push_back(e);
+    remember_one(e, truth);
+    if (!e.Is(ExprKind::kEq) && !e.Is(ExprKind::kNe)) return;
+    const ExprKind opposite = e.Is(ExprKind::kEq) ? ExprKind::kNe : ExprKind::kEq;
+    remember_one(context_.Binary(opposite, e.operand(0), e.operand(1)), !truth);
   };
   const Expr simplified = SimplifyIn(condition, mode);
   if (IsComparison(condition.kind()) && ir::IsIndexable(condition.operand(0).type())) {
@@ -208,21 +219,24 @@ void Analyzer::AssumeInScope(Expr condition, bool truth, Mode mode) {
     if (ok) {
       const bool equal = condition.Is(truth ? ExprKind::kEq : ExprKind::kNe);
       if (equal) {
-        AddFact(less);
-        AddFact(greater);
+        AddFact(less, mode);
+        AddFact(greater, mode);
       } else if (condition.Is(ExprKind::kLt) || condition.Is(ExprKind::kLe)) {
         LinearForm& fact = truth ? less : greater;
         const bool strict = condition.Is(ExprKind::kLt) == truth;
-        if (!strict || fact.AddConstant(-1)) AddFact(fact);
-      } else if (less.terms().size() == 1 && std::abs(less.terms()[0].coefficient) == 1) {
-        // atom != value: of use where the value is an end of the atom's range.
-        const Expr atom = less.terms()[0].atom;
-        const int64_t value =
-            less.terms()[0].coefficient == 1 ? greater.constant() : less.constant();
-        ConstRange range = RangeOf(atom, mode);
-        if (range.min == value && range.min != kMinusInfinity) ++range.min;
-        if (range.max == value && range.max != kInfinity) --range.max;
-        if (!range.IsEmpty()) SetRange(atom, range);
+        if (!strict || fact.AddConstant(-1)) AddFact(fact, mode);
+      } else {
+        if (!less.IsConstant() && nonzero_.size() < kMaxNonZero) nonzero_.push_back(less);
+        if (less.terms().size() == 1 && std::abs(less.terms()[0].coefficient) == 1) {
+          // atom != value narrows the atom's range where the value is one of its ends.
+          const Expr atom = less.terms()[0].atom;
+          const int64_t value =
+              less.terms()[0].coefficient == 1 ? greater.constant() : less.constant();
+          ConstRange range = RangeOf(atom, mode);
+          if (range.min == value && range.min != kMinusInfinity) ++range.min;
+          if (range.max == value && range.max != kInfinity) --range.max;
+          if (!range.IsEmpty()) SetRange(atom, range);
+        }
       }
     }
   }
@@ -232,10 +246,11 @@ void Analyzer::AssumeInScope(Expr condition, bool truth, Mode mode) {
   --questions_;
 }
 
-void Analyzer::AddFact(LinearForm fact) {
-  if (fact.IsConstant()) return;
+void Analyzer::AddFact(LinearForm non_negative, Mode mode) {
+  if (non_negative.IsConstant()) return;
+  Fact fact = {std::move(non_negative), mode};
   Tighten(fact);
-  if (fact.terms().size() > 1 && facts_.size() < kMaxFacts) {
+  if (fact.sum.terms().size() > 1 && facts_.size() < kMaxFacts) {
     facts_.push_back(std::move(fact));
   }
   // A tighter range may tighten others through the facts that join them: i < n, then n < 10.
@@ -246,16 +261,16 @@ void Analyzer::AddFact(LinearForm fact) {
   }
 }
 
-// Narrows the range of each atom of `fact`, a sum that is >= 0.
-void Analyzer::Tighten(const LinearForm& fact) {
-  for (const LinearForm::Term& term : fact.terms()) {
+// Narrows the range of each atom of `fact`.
+void Analyzer::Tighten(const Fact& fact) {
+  for (const LinearForm::Term& term : fact.sum.terms()) {
     // The ends of int64_t, which stand for infinity, have no negative.
     if (term.coefficient == kMinusInfinity) continue;
-    LinearForm rest = fact;
+    LinearForm rest = fact.sum;
     if (!rest.AddTerm(term.atom, -term.coefficient)) continue;
-    const ConstRange rest_range = IntervalOf(rest, Mode::kIndex);
+    const ConstRange rest_range = IntervalOf(rest, fact.mode);
     if (rest_range.max == kInfinity || rest_range.max == kMinusInfinity) continue;
-    const ConstRange old = RangeOf(term.atom, Mode::kIndex);
+    const ConstRange old = RangeOf(term.atom, fact.mode);
     ConstRange range = old;
     if (term.coefficient > 0) {  // atom >= -rest / coefficient, rounded up
       range.min = std::max(range.min, -FloorDiv(rest_range.max, term.coefficient));
@@ -272,7 +287,9 @@ void Analyzer::Tighten(const LinearForm& fact) {
 // ---- intervals ----------------------------------------------------------------------------------
 
 bool Analyzer::NoWrap(Expr e, Mode mode) {
-  if (e.Is(ExprKind::kMod) || IsExact(e.type(), mode)) return true;
+  if (e.Is(ExprKind::kMod)) return true;
+  // The least integer divided by -1 wraps in an index, too.
+  if (IsExact(e.type(), mode) && !e.Is(ExprKind::kDiv)) return true;
   return Fits(Apply(e.kind(), RangeOf(e.operand(0), mode), RangeOf(e.operand(1), mode)), e.type());
 }
 
@@ -293,7 +310,7 @@ ConstRange Analyzer::StructuralRange(Expr e, Mode mode) {
       const ConstRange range =
           Apply(e.kind(), RangeOf(e.operand(0), mode), RangeOf(e.operand(1), mode));
       if (range.IsEmpty()) return all;  // always divides by zero
-      if (IsExact(e.type(), mode)) return Intersect(range, all);
+      if (IsExact(e.type(), mode) && !e.Is(ExprKind::kDiv)) return Intersect(range, all);
       const bool may_wrap = IsArithmetic(e.kind()) && !e.Is(ExprKind::kMod);
       return may_wrap && !Fits(range, e.type()) ? all : range;
     }
@@ -382,17 +399,31 @@ int64_t Analyzer::LowerBound(const LinearForm& form, Mode mode, int fact_depth) 
   int64_t best = IntervalOf(form, mode).min;
   if (fact_depth == 0) return best;
   for (size_t i = 0; i < facts_.size(); ++i) {
-    for (const LinearForm::Term& term : facts_[i].terms()) {
+    for (const LinearForm::Term& term : facts_[i].sum.terms()) {
       const int64_t coefficient = form.CoefficientOf(term.atom);
       if (coefficient == 0 || coefficient % term.coefficient != 0) continue;
       const int64_t factor = coefficient / term.coefficient;
       if (factor <= 0 || OutOfSteps()) continue;
       LinearForm rest = form;  // form = factor * fact + rest >= rest
-      if (!rest.Add(facts_[i], -factor)) continue;
-      best = std::max(best, LowerBound(rest, mode, fact_depth - 1));
+      if (!rest.Add(facts_[i].sum, -factor)) continue;
+      // What a fact about data adds to the sum may have wrapped.
+      const Mode rest_mode = facts_[i].mode == Mode::kData ? Mode::kData : mode;
+      best = std::max(best, LowerBound(rest, rest_mode, fact_depth - 1));
     }
   }
   return best;
+}
+
+// Whether facts say that `form` is not 0: it is plus or minus a sum that is not.
+bool Analyzer::IsNonZero(const LinearForm& form, Mode mode) {
+  for (size_t i = 0; i < nonzero_.size(); ++i) {
+    for (int64_t sign : {-1, 1}) {
+      LinearForm rest = form;
+      if (!rest.Add(nonzero_[i], sign) || OutOfSteps()) continue;
+      if (rest == LinearForm() || Bound(rest, mode, 1) == ConstRange::Point(0)) return true;
+    }
+  }
+  return false;
 }
 
 ConstRange Analyzer::Bound(const LinearForm& form, Mode mode, int fact_depth) {
@@ -471,7 +502,9 @@ LinearForm Analyzer::ComputeMathForm(Expr e, Mode mode) {
     case ExprKind::kAdd:
     case ExprKind::kSub: {
       LinearForm sum = *MathForm(a, mode);
-      if (sum.Add(*MathForm(b, mode), e.Is(ExprKind::kAdd) ? 1 : -1)) return sum;
+      if (sum.Add(*MathForm(b, mode), e.Is(ExprKind::kAdd) ? 1 : -1)) {
+        return JoinQuotients(std::move(sum), mode);
+      }
       break;
     }
     case ExprKind::kMul: {
@@ -479,14 +512,15 @@ LinearForm Analyzer::ComputeMathForm(Expr e, Mode mode) {
       if (x->IsConstant() || y->IsConstant()) {
         LinearForm product = x->IsConstant() ? *y : *x;
         if (product.Scale(x->IsConstant() ? x->constant() : y->constant())) return product;
-      } else if (auto product = ProductForm(*x, *y, e.type())) {
+      } else if (auto product = ProductForm(*x, *y, e.type(), mode)) {
         return *std::move(product);
       }
       break;
     }
     case ExprKind::kDiv:
       if (IsPositiveConstant(b)) {
-        auto quotient = DivForm(*MathForm(a, mode), b.int_value(), e.type(), mode);
+        auto quotient =
+            DivForm(*MathForm(a, mode), Value::kOfProgram, b.int_value(), e.type(), mode);
         if (quotient) return *std::move(quotient);
       }
       break;
@@ -494,7 +528,7 @@ LinearForm Analyzer::ComputeMathForm(Expr e, Mode mode) {
       if (IsPositiveConstant(b)) {
         // x - c * (x / c), so that sums over quotients and remainders of one index cancel.
         LinearForm sum = *MathForm(a, mode);
-        auto quotient = DivForm(sum, b.int_value(), e.type(), mode);
+        auto quotient = DivForm(sum, Value::kOfProgram, b.int_value(), e.type(), mode);
         if (quotient && sum.Add(*quotient, -b.int_value())) return sum;
       }
       break;
@@ -506,13 +540,13 @@ LinearForm Analyzer::ComputeMathForm(Expr e, Mode mode) {
 
 // (a1 + a2 + ...) * (b1 + b2 + ...) multiplied out, if the products are values that fit: that of
 // each pair is at most the whole product if nothing is negative.
-std::optional<LinearForm> Analyzer::ProductForm(const LinearForm& a, const LinearForm& b,
-                                                Type type) {
+std::optional<LinearForm> Analyzer::ProductForm(const LinearForm& a, const LinearForm& b, Type type,
+                                                Mode mode) {
   const size_t a_size = a.terms().size() + (a.constant() != 0);
   const size_t b_size = b.terms().size() + (b.constant() != 0);
   if (a_size * b_size > kMaxProductTerms) return std::nullopt;
-  const bool fits = (a_size == 1 && b_size == 1) ||
-                    (AllNonNegative(a, Mode::kIndex) && AllNonNegative(b, Mode::kIndex));
+  const bool fits =
+      (a_size == 1 && b_size == 1) || (AllNonNegative(a, mode) && AllNonNegative(b, mode));
   LinearForm product;
   if (!product.Add(a, b.constant())) return std::nullopt;
   for (const LinearForm::Term& y : b.terms()) {
@@ -535,12 +569,19 @@ std::optional<LinearForm> Analyzer::ProductForm(const LinearForm& a, const Linea
         return std::pair(Rank(g), g.id()) < std::pair(Rank(f), f.id());
       });
       Expr atom = factors[0];
-      ConstRange range = RangeOf(atom, Mode::kIndex);
+      ConstRange range = RangeOf(atom, mode);
+      bool in_type = true;  // also what is computed on the way
       for (size_t i = 1; i < factors.size(); ++i) {
         atom = atom * factors[i];
-        range = range * RangeOf(factors[i], Mode::kIndex);
+        range = range * RangeOf(factors[i], mode);
+        in_type = in_type && Fits(range, type);
       }
-      if (!fits && !Fits(range, type)) return std::nullopt;
+      // Another order of three factors: where one is 0, the product of the others may not fit.
+      const bool nonzero =
+          factors.size() == 2 || std::none_of(factors.begin(), factors.end(), [&](Expr factor) {
+            return RangeOf(factor, mode).Contains(0);
+          });
+      if (!in_type && !(fits && nonzero)) return std::nullopt;
       int64_t coefficient;
       if (__builtin_mul_overflow(x.coefficient, y.coefficient, &coefficient)) return std::nullopt;
       if (!product.AddTerm(atom, coefficient)) return std::nullopt;
@@ -561,8 +602,8 @@ bool Analyzer::AllNonNegative(const LinearForm& form, Mode mode) {
 //
 // Multiples of the divisor leave the division: (4 x + y) / 4 = x + y / 4, and what remains is
 // dropped if it stays inside [0, divisor).
-std::optional<LinearForm> Analyzer::DivForm(const LinearForm& numerator, int64_t divisor, Type type,
-                                            Mode mode) {
+std::optional<LinearForm> Analyzer::DivForm(const LinearForm& numerator, Value value,
+                                            int64_t divisor, Type type, Mode mode) {
   LinearForm quotient = LinearForm::Constant(FloorDiv(numerator.constant(), divisor));
   LinearForm rest = LinearForm::Constant(FloorMod(numerator.constant(), divisor));
   for (const LinearForm::Term& term : numerator.terms()) {
@@ -609,18 +650,56 @@ std::optional<LinearForm> Analyzer::DivForm(const LinearForm& numerator, int64_t
     if (!__builtin_mul_overflow(inner_divisor, rest.constant(), &shift) &&
         !__builtin_mul_overflow(inner_divisor, divisor, &product) && ir::FitsInt(type, product) &&
         flat.AddConstant(shift)) {
-      auto nested = DivForm(flat, product, type, mode);
+      // The program computes x, but not x + a k.
+      auto nested =
+          DivForm(flat, shift == 0 ? Value::kOfProgram : Value::kAny, product, type, mode);
       if (nested && nested->Add(quotient)) return nested;
     }
   }
   // Parts of a sum of non-negative terms that fits do fit.
   const bool fits =
-      rest == numerator || (AllNonNegative(numerator, mode) && AllNonNegative(rest, mode));
+      value == Value::kOfProgram &&
+      (rest == numerator || (AllNonNegative(numerator, mode) && AllNonNegative(rest, mode)));
   const auto rest_expr =
       Print(rest, {.type = type, .mode = mode, .fits = fits, .wraps = false, .computed = {}});
   if (!rest_expr) return std::nullopt;
   if (!quotient.AddTerm(*rest_expr / divisor, 1)) return std::nullopt;
   return quotient;
+}
+
+// The form with all of x / d, (x + 1) / d, ..., (x + d - 1) / d, where each has the same coefficient,
+// replaced by x (Hermite's identity).
+LinearForm Analyzer::JoinQuotients(LinearForm form, Mode mode) {
+  constexpr int64_t kMaxDivisor = 8;
+  struct Quotient {
+    int64_t divisor, coefficient;
+    Expr atom;
+    FormPtr numerator;
+  };
+  std::vector<Quotient> quotients;
+  for (const LinearForm::Term& term : form.terms()) {
+    if (!IsConstantDiv(term.atom)) continue;
+    const int64_t divisor = term.atom.operand(1).int_value();
+    if (divisor < 2 || divisor > kMaxDivisor) continue;
+    quotients.push_back(
+        {divisor, term.coefficient, term.atom, MathForm(term.atom.operand(0), mode)});
+  }
+  constexpr size_t kMaxQuotients = 16;
+  if (quotients.size() > kMaxQuotients) return form;
+  for (const Quotient& first : quotients) {
+    LinearForm joined = form;
+    bool ok = joined.Add(*first.numerator, first.coefficient);
+    for (int64_t k = 0; k < first.divisor && ok; ++k) {
+      const auto it = std::find_if(quotients.begin(), quotients.end(), [&](const Quotient& q) {
+        LinearForm difference = *q.numerator;
+        return q.divisor == first.divisor && q.coefficient == first.coefficient &&
+               difference.Add(*first.numerator, -1) && difference == LinearForm::Constant(k);
+      });
+      ok = it != quotients.end() && joined.AddTerm(it->atom, -first.coefficient);
+    }
+    if (ok) return joined;
+  }
+  return form;
 }
 
 // `e` as a sum modulo 2^bits of its type: takes + - * apart even where they wrap.
@@ -676,8 +755,8 @@ LinearForm Analyzer::Recombine(const LinearForm& form, Mode mode) {
       const int64_t step = divisor / inner_divisor;
       if (coefficient % step != 0 || result.CoefficientOf(inner) == 0) continue;
       if (OutOfSteps()) return result;
-      auto same =
-          DivForm(*MathForm(quotient.operand(0), mode), inner_divisor, quotient.type(), mode);
+      auto same = DivForm(*MathForm(quotient.operand(0), mode), Value::kOfProgram, inner_divisor,
+                          quotient.type(), mode);
       if (!same || !same->IsAtom(inner)) continue;
       const int64_t count = -(coefficient / step);
       LinearForm next = result;
@@ -810,22 +889,11 @@ int Analyzer::Depth(Expr e) {
 }
 
 bool Analyzer::CanTrap(Expr e) {
-  if (e.operands().empty()) return e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall);
+  if (e.operands().empty()) return IsTrap(e);
   if (auto it = memo().traps.find(e.node()); it != memo().traps.end()) return it->second;
-  bool traps = false;
-  switch (e.kind()) {
-    case ExprKind::kLoad:
-      traps = true;
-      break;
-    case ExprKind::kCall:
-      traps = !ir::IsPureIntrinsic(e.name());
-      break;
-    case ExprKind::kDiv:
-    case ExprKind::kMod:
-      traps = ir::IsInt(e.type()) && RangeOf(e.operand(1), Mode::kData).Contains(0);
-      break;
-    default:
-      break;
+  bool traps = IsTrap(e);
+  if (traps && (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod))) {
+    traps = RangeOf(e.operand(1), Mode::kData).Contains(0);
   }
   for (Expr operand : e.operands()) traps = traps || CanTrap(operand);
   memo().traps[e.node()] = traps;

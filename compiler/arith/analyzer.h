@@ -69,7 +69,7 @@ class Analyzer {
 
    private:
     Analyzer& analyzer_;
-    size_t facts_, ranges_, known_, lets_;
+    size_t facts_, nonzero_, ranges_, known_, lets_;
   };
 
   // min <= var < min + extent.
@@ -123,17 +123,27 @@ class Analyzer {
 
   // Facts.
   void AssumeInScope(ir::Expr condition, bool truth, Mode mode);
-  void AddFact(LinearForm non_negative);
-  void Tighten(const LinearForm& fact);
+  // A sum that is >= 0, of atoms with the values that they have in `mode`.
+  struct Fact {
+    LinearForm sum;
+    Mode mode;
+  };
+  void AddFact(LinearForm non_negative, Mode mode);
+  void Tighten(const Fact& fact);
   void SetRange(ir::Expr atom, ConstRange range);
 
   // Forms.
   FormPtr MathForm(ir::Expr e, Mode mode);
   LinearForm ComputeMathForm(ir::Expr e, Mode mode);
   LinearForm RingForm(ir::Expr e, Mode mode, int depth);
-  std::optional<LinearForm> ProductForm(const LinearForm& a, const LinearForm& b, ir::Type type);
-  std::optional<LinearForm> DivForm(const LinearForm& numerator, int64_t divisor, ir::Type type,
-                                    Mode mode);
+  std::optional<LinearForm> ProductForm(const LinearForm& a, const LinearForm& b, ir::Type type,
+                                        Mode mode);
+  // What is known of a form's value: that it is the value of an expression of the program, and so
+  // fits the type; or nothing.
+  enum class Value : uint8_t { kOfProgram, kAny };
+  std::optional<LinearForm> DivForm(const LinearForm& numerator, Value value, int64_t divisor,
+                                    ir::Type type, Mode mode);
+  LinearForm JoinQuotients(LinearForm form, Mode mode);
   LinearForm OpaqueForm(ir::Expr simplified, ir::Expr original, Mode mode);
   LinearForm Recombine(const LinearForm& form, Mode mode);
   bool NoWrap(ir::Expr e, Mode mode);
@@ -142,6 +152,7 @@ class Analyzer {
   ConstRange IntervalOf(const LinearForm& form, Mode mode);
   ConstRange Bound(const LinearForm& form, Mode mode, int fact_depth);
   int64_t LowerBound(const LinearForm& form, Mode mode, int fact_depth);
+  bool IsNonZero(const LinearForm& form, Mode mode);
 
   // Printing forms.
   struct PrintContext {
@@ -167,12 +178,17 @@ class Analyzer {
   ir::Expr SimplifyOpaque(ir::Expr e, Mode mode);
   ir::Expr SimplifySum(ir::Expr e, Mode mode);
   ir::Expr SimplifyCompare(ir::Expr e, Mode mode);
+  std::optional<bool> DecideComparison(ir::ExprKind kind, const LinearForm& difference, Mode mode);
+  bool ReduceComparison(bool is_order, LinearForm& sum, Mode mode);
+  std::optional<ir::Expr> ShowComparison(ir::Expr plain, bool is_order, LinearForm sum, Mode mode);
   ir::Expr SimplifyMinMax(ir::Expr e, Mode mode);
   ir::Expr SimplifyLogic(ir::Expr e, Mode mode);
+  void DropImplied(bool is_and, Mode mode, std::vector<ir::Expr>& kept);
   ir::Expr SimplifySelect(ir::Expr e, Mode mode);
   ir::Expr SimplifyLet(ir::Expr e, Mode mode);
   ir::Expr SimplifyCast(ir::Expr e, Mode mode);
   ir::Expr FoldFloats(ir::Expr e);
+  std::optional<ir::Expr> FoldSelect(ir::Expr e, Mode mode, int depth);
   ir::Expr ApplyRules(ir::Expr e, Mode mode);
   bool KeepsTraps(ir::Expr before, ir::Expr after);
 
@@ -187,7 +203,9 @@ class Analyzer {
   std::vector<std::unique_ptr<Memo>> memos_;
   // Sums of several atoms that are >= 0. (A deque: questions asked while one is read may add
   // others.)
-  std::deque<LinearForm> facts_;
+  std::deque<Fact> facts_;
+  // Sums that are not 0.
+  std::vector<LinearForm> nonzero_;
   // Ranges of atoms that facts give, and what they replaced, for Scope.
   absl::flat_hash_map<ir::Expr, ConstRange> ranges_;
   std::vector<std::pair<ir::Expr, std::optional<ConstRange>>> replaced_ranges_;

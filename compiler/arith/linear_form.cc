@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/check.h"
+
 namespace polynao::arith {
 namespace {
 
@@ -97,6 +99,21 @@ LinearForm LinearForm::WrappedTo(ir::Type type) const {
     if (coefficient != 0) wrapped.terms_.push_back({term.atom, coefficient});
   }
   return wrapped;
+}
+
+LinearForm operator+(LinearForm a, const LinearForm& b) {
+  POLYNAO_CHECK(a.Add(b)) << "a coefficient leaves int64_t";
+  return a;
+}
+
+LinearForm operator-(LinearForm a, const LinearForm& b) {
+  POLYNAO_CHECK(a.Add(b, -1)) << "a coefficient leaves int64_t";
+  return a;
+}
+
+LinearForm operator*(LinearForm a, int64_t factor) {
+  POLYNAO_CHECK(a.Scale(factor)) << "a coefficient leaves int64_t";
+  return a;
 }
 
 std::vector<LinearForm::Term> InPrintingOrder(const LinearForm& form,

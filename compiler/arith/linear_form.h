@@ -57,6 +57,12 @@ class LinearForm {
   int64_t constant_ = 0;
 };
 
+// Sums of forms whose coefficients are known to stay in int64_t, as extents and strides of tensors do;
+// they abort if one does not. Where values come from a program, use Add and Scale.
+LinearForm operator+(LinearForm a, const LinearForm& b);
+LinearForm operator-(LinearForm a, const LinearForm& b);
+LinearForm operator*(LinearForm a, int64_t factor);
+
 // The terms in the order in which they are printed: by `rank` of their atoms (a larger rank stands
 // further right), then by id; the first one is positive if any is, so that `b - a` does not become
 // `a * -1 + b`.

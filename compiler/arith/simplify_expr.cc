@@ -1,11 +1,16 @@
 // Simplification of expressions: constants, sums, comparisons by forms and intervals, then the
 // table of rules.
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <optional>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/arith/rules.h"
 #include "compiler/ir/visit.h"
 
@@ -178,6 +183,31 @@ Expr Analyzer::FoldFloats(Expr e) {
   }
 }
 
+// An operator on a constant and a select of constants: select(p, 5, 7) + 7 is select(p, 12, 14), and
+// select(p, 5, 7) < 6 is p.
+std::optional<Expr> Analyzer::FoldSelect(Expr e, Mode mode, int depth) {
+  constexpr int kMaxDepth = 3;  // of selects in selects
+  if (!ir::IsBinary(e.kind()) || depth == kMaxDepth) return std::nullopt;
+  const bool first = e.operand(0).Is(ExprKind::kSelect);
+  const Expr select = e.operand(first ? 0 : 1), other = e.operand(first ? 1 : 0);
+  if (!select.Is(ExprKind::kSelect) || !other.IsConst()) return std::nullopt;
+  Expr arms[2];
+  for (size_t i = 0; i < 2; ++i) {
+    const Expr arm = select.operand(i + 1);
+    const Expr applied =
+        first ? context_.Binary(e.kind(), arm, other) : context_.Binary(e.kind(), other, arm);
+    if (arm.IsConst()) {
+      arms[i] = SimplifyIn(applied, mode);
+      if (!arms[i].IsConst()) return std::nullopt;  // divides by zero
+    } else if (const auto folded = FoldSelect(applied, mode, depth + 1)) {
+      arms[i] = *folded;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return SimplifyIn(context_.Select(select.operand(0), arms[0], arms[1]), mode);
+}
+
 Expr Analyzer::SimplifyCast(Expr e, Mode mode) {
   Expr from = SimplifyIn(e.operand(0), mode);
   const bool to_int = ir::IsInt(e.type());
@@ -202,19 +232,28 @@ Expr Analyzer::SimplifyCast(Expr e, Mode mode) {
 
 namespace {
 
-// Whether evaluating the node itself, given its operands, may trap.
-bool IsTrap(Expr e) {
-  switch (e.kind()) {
-    case ExprKind::kLoad:
-      return true;
-    case ExprKind::kCall:
-      return !ir::IsPureIntrinsic(e.name());
-    case ExprKind::kDiv:
-    case ExprKind::kMod:
-      return ir::IsInt(e.type()) && !(e.operand(1).Is(ExprKind::kIntImm) && !e.operand(1).IsInt(0));
-    default:
-      return false;
+// What in `root` may trap wherever `root` is evaluated. A select whose arms may trap counts as a whole:
+// that an arm is evaluated somewhere does not say that the arm's loads are.
+absl::flat_hash_set<Expr> Traps(Expr root) {
+  absl::flat_hash_set<Expr> traps, seen;
+  std::vector<Expr> stack = {root};
+  while (!stack.empty()) {
+    const Expr e = stack.back();
+    stack.pop_back();
+    if (e.operands().empty() && !IsTrap(e)) continue;
+    if (!seen.insert(e).second) continue;
+    const bool is_conditional =
+        e.Is(ExprKind::kSelect) || e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr);
+    if (IsTrap(e)) traps.insert(e);
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      if (!is_conditional || i == 0) {
+        stack.push_back(e.operand(i));
+      } else if (CanTrap(e.operand(i))) {
+        traps.insert(e);
+      }
+    }
   }
+  return traps;
 }
 
 }  // namespace
@@ -222,15 +261,11 @@ bool IsTrap(Expr e) {
 // Whether whatever may trap in `before` is still there in `after`.
 bool Analyzer::KeepsTraps(Expr before, Expr after) {
   if (before == after || !CanTrap(before)) return true;
-  std::vector<Expr> kept;
-  ir::ForEachExpr(after, [&](Expr e) {
-    if (IsTrap(e)) kept.push_back(e);
-  });
-  bool all = true;
-  ir::ForEachExpr(before, [&](Expr e) {
-    if (IsTrap(e) && std::find(kept.begin(), kept.end(), e) == kept.end()) all = false;
-  });
-  return all;
+  const absl::flat_hash_set<Expr> kept = Traps(after);
+  for (Expr e : Traps(before)) {
+    if (!kept.contains(e)) return false;
+  }
+  return true;
 }
 
 Expr Analyzer::SimplifySum(Expr e, Mode mode) {
@@ -255,7 +290,6 @@ Expr Analyzer::SimplifySum(Expr e, Mode mode) {
 // ---- comparisons --------------------------------------------------------------------------------
 
 Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
-  constexpr int kFactDepth = 2;
   const Expr a = SimplifyIn(e.operand(0), mode);
   const Expr b = SimplifyIn(e.operand(1), mode);
   const Expr plain = context_.Binary(e.kind(), a, b);
@@ -265,37 +299,68 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
     }
     return ApplyRules(FoldFloats(plain), mode);
   }
-  const FormPtr a_form = MathForm(a, mode), b_form = MathForm(b, mode);
-  LinearForm difference = *a_form;
-  if (!difference.Add(*b_form, -1)) return ApplyRules(plain, mode);
-
-  const ConstRange range = Bound(difference, mode, kFactDepth);
-  std::optional<bool> truth;
-  switch (e.kind()) {
-    case ExprKind::kLt:
-      if (range.max < 0) truth = true;
-      if (range.min >= 0) truth = false;
-      break;
-    case ExprKind::kLe:
-      if (range.max <= 0) truth = true;
-      if (range.min > 0) truth = false;
-      break;
-    default: {
-      const bool is_eq = e.Is(ExprKind::kEq);
-      const int64_t factor = difference.CommonFactor();
-      if (!range.Contains(0) || (factor != 0 && difference.constant() % factor != 0)) {
-        truth = !is_eq;
-      }
-      if (range == ConstRange::Point(0)) truth = is_eq;
-      break;
-    }
-  }
+  LinearForm difference = *MathForm(a, mode);
+  if (!difference.Add(*MathForm(b, mode), -1)) return ApplyRules(plain, mode);
+  const std::optional<bool> truth = DecideComparison(e.kind(), difference, mode);
   if (truth && !CanTrap(plain)) return context_.Bool(*truth);
 
   // The sum to compare with zero, as small as it gets: `sum < 0`, or `sum == 0`.
-  LinearForm sum = difference;
   const bool is_order = e.Is(ExprKind::kLt) || e.Is(ExprKind::kLe);
+  LinearForm sum = std::move(difference);
   if (e.Is(ExprKind::kLe) && !sum.AddConstant(-1)) return ApplyRules(plain, mode);
+  if (!ReduceComparison(is_order, sum, mode)) return ApplyRules(plain, mode);
+  // x / d + k < 0 exactly if x < -k d, and k < x / d exactly if (k + 1) d <= x.
+  if (is_order && sum.terms().size() == 1 && std::abs(sum.terms()[0].coefficient) == 1 &&
+      sum.terms()[0].atom.Is(ExprKind::kDiv) &&
+      sum.terms()[0].atom.operand(1).Is(ExprKind::kIntImm) &&
+      sum.terms()[0].atom.operand(1).int_value() > 0) {
+    const Expr quotient = sum.terms()[0].atom;
+    const int64_t sign = sum.terms()[0].coefficient;
+    LinearForm undivided = LinearForm::Constant(sum.constant() + (sign < 0 ? 1 : 0));
+    if (undivided.Scale(quotient.operand(1).int_value()) &&
+        undivided.AddConstant(sign < 0 ? -1 : 0) &&
+        undivided.Add(*MathForm(quotient.operand(0), mode), sign) &&
+        ReduceComparison(is_order, undivided, mode)) {
+      if (const auto shown = ShowComparison(plain, is_order, std::move(undivided), mode)) {
+        return ApplyRules(*shown, mode);
+      }
+    }
+  }
+  const auto shown = ShowComparison(plain, is_order, std::move(sum), mode);
+  return ApplyRules(shown ? *shown : plain, mode);
+}
+
+// Whether the comparison of a with b is true, where `difference` is a - b.
+std::optional<bool> Analyzer::DecideComparison(ExprKind kind, const LinearForm& difference,
+                                               Mode mode) {
+  constexpr int kFactDepth = 2;
+  const ConstRange range = Bound(difference, mode, kFactDepth);
+  const auto nonzero = [&] { return !nonzero_.empty() && IsNonZero(difference, mode); };
+  switch (kind) {
+    case ExprKind::kLt:
+      if (range.max < 0 || (range.max == 0 && nonzero())) return true;
+      if (range.min >= 0) return false;
+      return std::nullopt;
+    case ExprKind::kLe:
+      if (range.max <= 0) return true;
+      if (range.min > 0 || (range.min == 0 && nonzero())) return false;
+      return std::nullopt;
+    default: {
+      const bool is_eq = kind == ExprKind::kEq;
+      const int64_t factor = difference.CommonFactor();
+      if (!range.Contains(0) || (factor != 0 && difference.constant() % factor != 0)) {
+        return !is_eq;
+      }
+      if (range == ConstRange::Point(0)) return is_eq;
+      if (nonzero()) return !is_eq;
+      return std::nullopt;
+    }
+  }
+}
+
+// Makes `sum` smaller where `sum < 0` (`is_order`) or `sum == 0` stays the same. False if a
+// coefficient left int64_t.
+bool Analyzer::ReduceComparison(bool is_order, LinearForm& sum, Mode mode) {
   for (bool changed = true; changed;) {
     changed = false;
     const int64_t factor = sum.CommonFactor();
@@ -303,7 +368,7 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
       // factor y + k < 0 exactly if y + floor(k / factor) < 0.
       LinearForm reduced = LinearForm::Constant(FloorDiv(sum.constant(), factor));
       for (const LinearForm::Term& term : sum.terms()) {
-        if (!reduced.AddTerm(term.atom, term.coefficient / factor)) break;
+        if (!reduced.AddTerm(term.atom, term.coefficient / factor)) return false;
       }
       sum = std::move(reduced);
     }
@@ -322,7 +387,7 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
         const bool divides = term.coefficient % c == 0;
         if (!(divides ? whole.AddTerm(term.atom, term.coefficient / c)
                       : rest.AddTerm(term.atom, term.coefficient))) {
-          return ApplyRules(plain, mode);
+          return false;
         }
       }
       if (rest.IsConstant()) continue;
@@ -334,21 +399,29 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
       }
     }
   }
+  // x - 4 (x / 4) - k is x % 4 - k.
+  LinearForm recombined = Recombine(sum, mode);
+  if (recombined.terms().size() < sum.terms().size()) sum = std::move(recombined);
+  return true;
+}
 
-  if (sum.IsConstant()) return ApplyRules(plain, mode);  // decided, but for operands that trap
+// `sum < 0` (`is_order`), `sum == 0` or `sum != 0`, as `plain` says, if that can be computed without
+// wrapping, costs no more than `plain`, and traps where it does.
+std::optional<Expr> Analyzer::ShowComparison(Expr plain, bool is_order, LinearForm sum, Mode mode) {
+  if (sum.IsConstant()) return std::nullopt;  // decided, but for operands that trap
   // `a == b` and `b == a` become the same.
-  if (!is_order && sum.terms()[0].coefficient < 0 && !sum.Scale(-1)) return ApplyRules(plain, mode);
+  if (!is_order && sum.terms()[0].coefficient < 0 && !sum.Scale(-1)) return std::nullopt;
   // Positive terms to the left, negative ones to the right, the constant where it reads best.
   LinearForm left, right;
   for (const LinearForm::Term& term : sum.terms()) {
-    if (term.coefficient == kMinusInfinity) return ApplyRules(plain, mode);
+    if (term.coefficient == kMinusInfinity) return std::nullopt;
     const bool ok = term.coefficient > 0 ? left.AddTerm(term.atom, term.coefficient)
                                          : right.AddTerm(term.atom, -term.coefficient);
-    if (!ok) return ApplyRules(plain, mode);
+    if (!ok) return std::nullopt;
   }
   const int64_t constant = sum.constant();
-  if (constant <= kMinusInfinity + 1 || constant == kInfinity) return ApplyRules(plain, mode);
-  ExprKind kind = e.kind();
+  if (constant <= kMinusInfinity + 1 || constant == kInfinity) return std::nullopt;
+  ExprKind kind = plain.kind();
   bool ok = true;
   if (is_order) {
     kind = ExprKind::kLt;
@@ -365,20 +438,22 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
   } else {
     ok = right.AddConstant(-constant);
   }
-  if (!ok) return ApplyRules(plain, mode);
+  if (!ok) return std::nullopt;
+  const Expr a = plain.operand(0), b = plain.operand(1);
   std::vector<LinearForm> computed;
   CollectSums(a, mode, computed);
   CollectSums(b, mode, computed);
   auto print = [&](const LinearForm& side) {
-    const bool fits = side == *a_form || side == *b_form;
+    const bool fits = side == *MathForm(a, mode) || side == *MathForm(b, mode) ||
+                      std::find(computed.begin(), computed.end(), side) != computed.end();
     return Print(
         side, {.type = a.type(), .mode = mode, .fits = fits, .wraps = false, .computed = computed});
   };
   const auto left_expr = print(left), right_expr = print(right);
-  if (!left_expr || !right_expr) return ApplyRules(plain, mode);
+  if (!left_expr || !right_expr) return std::nullopt;
   const Expr shown = context_.Binary(kind, *left_expr, *right_expr);
-  if (Cost(shown) > Cost(plain) || !KeepsTraps(plain, shown)) return ApplyRules(plain, mode);
-  return ApplyRules(shown, mode);
+  if (Cost(shown) > Cost(plain) || !KeepsTraps(plain, shown)) return std::nullopt;
+  return shown;
 }
 
 // ---- min and max --------------------------------------------------------------------------------
@@ -441,24 +516,7 @@ Expr Analyzer::SimplifyLogic(Expr e, Mode mode) {
       for (size_t j = first; j < kept.size(); ++j) AssumeInScope(kept[j], is_and, mode);
     }
   }
-  const bool total = std::none_of(kept.begin(), kept.end(), [&](Expr x) { return CanTrap(x); });
-  if (total && kept.size() > 1 && kept.size() <= kMaxParts) {
-    for (size_t i = kept.size(); i-- > 0 && kept.size() > 1;) {
-      // Without this part those behind it are evaluated more often; they may have relied on it.
-      if (i + 1 < kept.size() && CanOverflow(kept[i + 1])) break;
-      Scope scope(*this);
-      for (size_t j = 0; j < kept.size(); ++j) {
-        if (j != i) AssumeInScope(kept[j], is_and, mode);
-      }
-      const Expr part = SimplifyIn(kept[i], mode);
-      if (!part.IsConst()) continue;
-      if (part.IsInt(is_and ? 1 : 0)) {
-        kept.erase(kept.begin() + i);
-      } else {
-        kept = {part};
-      }
-    }
-  }
+  if (kept.size() > 1 && kept.size() <= kMaxParts) DropImplied(is_and, mode, kept);
   --nested_conditions_;
   if (kept.empty()) return context_.Bool(is_and);
   Expr result = kept[0];
@@ -470,6 +528,35 @@ Expr Analyzer::SimplifyLogic(Expr e, Mode mode) {
     result = ApplyRules(context_.Binary(kind, result, kept[i]), mode);
   }
   return result;
+}
+
+// Drops parts that others imply. A part may rely on those behind it, too, up to the first one that
+// may stop the program: without the part they are evaluated more often.
+void Analyzer::DropImplied(bool is_and, Mode mode, std::vector<Expr>& kept) {
+  // Asked before any part is a fact.
+  bool total = true;
+  std::vector<bool> may_trap, may_stop;
+  for (Expr e : kept) {
+    may_trap.push_back(CanTrap(e));
+    may_stop.push_back(may_trap.back() || (mode == Mode::kIndex && CanOverflow(e)));
+    total = total && !may_trap.back();
+  }
+  for (size_t i = kept.size(); i-- > 0 && kept.size() > 1;) {
+    if (may_trap[i]) continue;
+    Scope scope(*this);
+    for (size_t j = 0; j < kept.size() && !(j > i && may_stop[j]); ++j) {
+      if (j != i) AssumeInScope(kept[j], is_and, mode);
+    }
+    const Expr part = SimplifyIn(kept[i], mode);
+    if (part.IsInt(is_and ? 1 : 0)) {
+      const auto at = static_cast<int64_t>(i);
+      kept.erase(kept.begin() + at);
+      may_trap.erase(may_trap.begin() + at);
+      may_stop.erase(may_stop.begin() + at);
+    } else if (part.IsConst() && total) {
+      kept = {part};
+    }
+  }
 }
 
 Expr Analyzer::SimplifySelect(Expr e, Mode mode) {
@@ -509,6 +596,7 @@ Expr Analyzer::SimplifyLet(Expr e, Mode mode) {
 // ---- rules --------------------------------------------------------------------------------------
 
 Expr Analyzer::ApplyRules(Expr e, Mode mode) {
+  if (const auto folded = FoldSelect(e, mode, 0)) return *folded;
   auto fits_domain = [&](const CompiledRule& rule, const Bindings& bindings) {
     for (std::string_view meta : {"x", "y", "z", "w"}) {
       const Expr bound = bindings.Find(meta);
