@@ -836,7 +836,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
       case Code::kNextIndex: {
         const int64_t index = s[op->a].i;
         const int64_t extent = s[op->b].i;
-        if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(extent)) {
+        if (index < 0 || index >= extent) {  // a negative extent is that of no element
           TRAP(StrCat("index ", index, " of dimension ", op->target, " is outside 0 .. ",
                       extent - 1));
         }

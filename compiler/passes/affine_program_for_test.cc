@@ -12,6 +12,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/random_tensor.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -41,17 +42,19 @@ struct Run {
 Run RunOnce(const ir::Function& function, int64_t scalar) {
   Run run;
   std::vector<ir::Argument> arguments;
-  uint64_t seed = 1;
+  ir::IntValues scalars;
+  for (const ir::Param& param : function.params) {
+    if (param.var) scalars[param.var] = scalar;
+  }
+  const auto shapes = ir::ParameterShapes(function, scalars);
+  POLYNAO_CHECK(shapes.ok()) << shapes.status();
   for (const ir::Param& param : function.params) {
     if (param.var) {
       arguments.push_back(ir::Argument::Int(scalar));
       continue;
     }
-    std::vector<int64_t> shape;
-    for (Expr extent : param.buffer->extents) {
-      shape.push_back(extent.IsConst() ? extent.int_value() : scalar);
-    }
-    run.tensors.push_back(ir::RandomTensor(param.buffer->type, shape, seed++));
+    const size_t i = run.tensors.size();
+    run.tensors.push_back(ir::RandomTensor(param.buffer->type, (*shapes)[i], i + 1));
     arguments.push_back(ir::Argument::Of(&run.tensors.back()));
   }
   run.status = ir::Interpret(function, arguments);

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/facts.h"
 
 namespace polynao {
 
@@ -109,8 +111,6 @@ bool IsIntDivision(Expr e) {
   return (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type());
 }
 
-bool IsNonZero(Expr e) { return e.Is(ExprKind::kIntImm) && e.int_value() != 0; }
-
 }  // namespace
 
 Effects::ExprInfo Effects::Compute(Expr e) {
@@ -139,9 +139,7 @@ Effects::ExprInfo Effects::Compute(Expr e) {
   }
   if (loads) info.loads = &*load_sets_.insert(*std::move(loads)).first;
   if (impure) info.pure = false;
-  if (impure || e.Is(ExprKind::kLoad) || (IsIntDivision(e) && !IsNonZero(e.operand(1)))) {
-    info.never_traps_as_data = false;
-  }
+  if (impure || arith::IsTrap(e)) info.never_traps_as_data = false;
   if (!info.never_traps_as_data || IsCheckedInIndex(e)) info.never_traps_as_index = false;
   return info;
 }
@@ -203,25 +201,27 @@ bool Effects::Conflict(Stmt a, Stmt b) {
 
 // ---- what may stop the program ------------------------------------------------------------------
 
-bool Effects::MayLeaveExtents(Buffer buffer, absl::Span<const Expr> indices, Analyzer& facts) {
-  for (size_t d = 0; d < indices.size(); ++d) {
-    const Expr index = indices[d];
-    const Expr extent = buffer->extents[d];
-    // The usual case costs no proof.
-    const ConstRange range = facts.Range(index);
-    if (range.min >= 0 && extent.Is(ExprKind::kIntImm) && range.max < extent.int_value()) continue;
-    if (index.type() != extent.type()) return true;
-    if (!facts.CanProve(0 <= index) || !facts.CanProve(index < extent)) return true;
-  }
-  return false;
-}
-
 bool Effects::MayTrap(Expr e, Analyzer& facts, Mode mode) {
   if (NeverTraps(e, mode)) return false;
   if (mode == Mode::kIndex && facts.CanOverflow(e)) return true;
   absl::flat_hash_set<Expr> safe;
   return MayTrapBelow(e, facts, mode, safe);
 }
+
+namespace {
+
+// Assumes of the parts of `condition` those that are facts about mathematical integers, which data
+// that may wrap is not.
+void AssumeParts(Expr condition, bool truth, bool is_index, Analyzer& facts) {
+  if (condition.Is(truth ? ExprKind::kAnd : ExprKind::kOr)) {
+    AssumeParts(condition.operand(0), truth, is_index, facts);
+    AssumeParts(condition.operand(1), truth, is_index, facts);
+  } else if (is_index || !facts.CanOverflow(condition)) {
+    facts.Assume(condition, truth);
+  }
+}
+
+}  // namespace
 
 // `safe` holds expressions that can not trap under the same facts, in kIndex and hence in kData.
 // Where an index begins, all that is below it is asked at once whether it may wrap.
@@ -234,10 +234,8 @@ bool Effects::MayTrapBelow(Expr e, Analyzer& facts, Mode mode, absl::flat_hash_s
   };
   const auto guarded_traps = [&](size_t i, bool truth) {
     Analyzer::Scope scope(facts);
-    // A fact is about mathematical integers, which data that may wrap is not.
-    if (e.Is(ExprKind::kSelect) || mode == Mode::kIndex || !facts.CanOverflow(e.operand(0))) {
-      facts.Assume(e.operand(0), truth);
-    }
+    const bool is_index = e.Is(ExprKind::kSelect) || mode == Mode::kIndex;
+    AssumeParts(e.operand(0), truth, is_index, facts);
     absl::flat_hash_set<Expr> inner;
     return MayTrapBelow(e.operand(i), facts, mode, inner);
   };
@@ -263,10 +261,10 @@ bool Effects::MayTrapBelow(Expr e, Analyzer& facts, Mode mode, absl::flat_hash_s
       for (size_t i = 0; i < e.operands().size() && !traps; ++i) traps = operand_traps(i);
       if (traps) break;
       if (e.Is(ExprKind::kLoad)) {
-        traps = !parameters_.contains(e.buffer()) ||
-                MayLeaveExtents(Buffer(e.buffer()), e.operands(), facts);
+        traps =
+            !parameters_.contains(e.buffer()) || !IsInside(Buffer(e.buffer()), e.operands(), facts);
       } else if (e.Is(ExprKind::kAddress)) {
-        traps = MayLeaveExtents(Buffer(e.buffer()), e.operands(), facts);
+        traps = !IsInside(Buffer(e.buffer()), e.operands(), facts);
       } else if (e.Is(ExprKind::kCall)) {
         traps = !ir::IsPureIntrinsic(e.name());
       } else if (IsIntDivision(e)) {
@@ -312,8 +310,7 @@ bool Effects::MayTrap(Stmt s, Analyzer& facts) {
       for (Expr index : s.indices()) {
         if (MayTrap(index, facts)) return true;
       }
-      return MayTrap(s.value(), facts, Mode::kData) ||
-             MayLeaveExtents(s.buffer(), s.indices(), facts);
+      return MayTrap(s.value(), facts, Mode::kData) || !IsInside(s.buffer(), s.indices(), facts);
     case StmtKind::kEvaluate:
       return true;
     case StmtKind::kPragma:

@@ -121,8 +121,6 @@ class Effects {
   BufferSet CallAccess(ir::Expr call, bool write) const;
   bool MayTrapBelow(ir::Expr e, arith::Analyzer& facts, arith::Mode mode,
                     absl::flat_hash_set<ir::Expr>& safe);
-  bool MayLeaveExtents(ir::Buffer buffer, absl::Span<const ir::Expr> indices,
-                       arith::Analyzer& facts);
 
   const ir::Intrinsics* const intrinsics_;
   const ir::Aliases aliases_;

@@ -6,12 +6,6 @@ namespace polynao {
 
 std::vector<ir::Expr> ParameterFacts(const ir::Function& function) {
   std::vector<ir::Expr> facts;
-  for (const ir::Param& param : function.params) {
-    if (!param.buffer) continue;
-    for (ir::Expr extent : param.buffer->extents) {
-      if (!extent.IsConst()) facts.push_back(0 <= extent);
-    }
-  }
   if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
     for (const ir::AttributeValue& value : attribute->values) {
       const ir::Expr* condition = std::get_if<ir::Expr>(&value);
@@ -23,6 +17,20 @@ std::vector<ir::Expr> ParameterFacts(const ir::Function& function) {
 
 void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer) {
   for (ir::Expr fact : ParameterFacts(function)) analyzer.Assume(fact);
+}
+
+bool IsInside(ir::Buffer buffer, absl::Span<const ir::Expr> indices, arith::Analyzer& facts) {
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const ir::Expr index = indices[d];
+    const ir::Expr extent = buffer->extents[d];
+    // The usual case costs no proof.
+    const arith::ConstRange range = facts.Range(index);
+    const bool is_constant = extent.Is(ir::ExprKind::kIntImm);
+    if (range.min >= 0 && is_constant && range.max < extent.int_value()) continue;
+    if (index.type() != extent.type()) return false;
+    if (!facts.CanProve(0 <= index) || !facts.CanProve(index < extent)) return false;
+  }
+  return true;
 }
 
 }  // namespace polynao

@@ -4,17 +4,21 @@
 
 #include <vector>
 
+#include "absl/types/span.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao {
 
-// That extents of buffer parameters are not negative, and the conditions in the function's `assert`
-// attribute.
+// The conditions in the function's `assert` attribute. That a buffer parameter has an extent `n` says
+// nothing of n: a negative extent counts as 0 (docs/ir.md).
 std::vector<ir::Expr> ParameterFacts(const ir::Function& function);
 
 // Tells `analyzer` these.
 void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer);
+
+// Whether the element at `indices` is certain to exist where the facts hold.
+bool IsInside(ir::Buffer buffer, absl::Span<const ir::Expr> indices, arith::Analyzer& facts);
 
 }  // namespace polynao
 

@@ -49,6 +49,21 @@ ir::Function Deep(int loops) {
   return *std::move(function);
 }
 
+// One index of `selects` selects inside of each other, each of which something is added to.
+ir::Function Selects(int selects) {
+  std::string index = "j";
+  for (int k = 0; k < selects; ++k) {
+    index =
+        StrCat("select(i * 3 + j < n + ", k, ", j + ", k % 7, ", ", index, " + n % ", k + 2, ")");
+  }
+  const std::string text =
+      StrCat("func f(B: f32[65536] out, n: i32) { for (i, 0, 9) { for (j, 0, 9) { B[", index,
+             "] = 1.0 } } }");
+  absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+  POLYNAO_CHECK(function.ok()) << function.status();
+  return *std::move(function);
+}
+
 const Target& Cpu() {
   static const auto* target = new Target{.name = "cpu"};
   return *target;
@@ -99,6 +114,9 @@ void BM_HoistIf(benchmark::State& state) {
 BENCHMARK(BM_Normalize)->RangeMultiplier(10)->Range(30, 3000)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Licm)->RangeMultiplier(10)->Range(30, 3000)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_HoistIf)->RangeMultiplier(10)->Range(30, 3000)->Unit(benchmark::kMillisecond);
+
+void BM_NormalizeSelects(benchmark::State& state) { Time(state, Selects, kNothing, kNormalize); }
+BENCHMARK(BM_NormalizeSelects)->RangeMultiplier(2)->Range(8, 64)->Unit(benchmark::kMillisecond);
 
 void BM_LicmDeepNest(benchmark::State& state) {
   Time(state, Deep, [](ir::Function& f) { POLYNAO_CHECK(kNormalize(f).ok()); }, kLicm);

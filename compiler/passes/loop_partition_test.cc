@@ -26,8 +26,9 @@ struct Result {
 
 // Partitions (and simplifies, if asked to) the function; checks flag and meaning.
 Result Partitioned(const std::string& params, const std::string& body, bool simplify = true,
-                   const LoopPartitionOptions& options = {}) {
-  const ir::Function before = ParseProgram(StrCat("func f(", params, ") {\n", body, "}\n"));
+                   const LoopPartitionOptions& options = {}, const std::string& attributes = "") {
+  const ir::Function before =
+      ParseProgram(StrCat(attributes, "func f(", params, ") {\n", body, "}\n"));
   Result result;
   result.function = before;
   const absl::StatusOr<bool> changed = LoopPartition(result.function, options, &result.stats);
@@ -441,17 +442,27 @@ TEST(LoopPartitionTest, SymbolicExtents) {
             "i in [0, n): i < 5: T [.., 4], F [5, ..], B none; pieces [0, min(n, 5)) [5, n)\n");
   // Cuts that are known before the loop: padding of n values by one on both sides.
   const std::string params = "A: f32[n] in, B: f32[n] out, n: i32";
-  const Result padding =
-      Partitioned(params, "for (i, 0, n) { B[i] = select(2 <= i && i < n - 1, A[i - 2], 0.0) }");
+  const std::string not_negative = "@assert(0 <= n)\n";
+  const std::string pad = "for (i, 0, n) { B[i] = select(2 <= i && i < n - 1, A[i - 2], 0.0) }";
+  const Result padding = Partitioned(params, pad, true, {}, not_negative);
   EXPECT_THAT(padding.text, Not(HasSubstr("select")));
   EXPECT_THAT(padding.stats.ToString(),
               HasSubstr("i < n - 1: T [.., n - 1), F [n - 1, ..), B none; pieces ["));
   // Tiles: whole ones, and the rest with its guard.
-  const Result tiles = Partitioned(
-      params,
-      "for (i, 0, (n + 3) / 4) { for (j, 0, 4) { if (i * 4 + j < n) { B[i * 4 + j] = 1.0 } } }");
+  const std::string tile =
+      "for (i, 0, (n + 3) / 4) { for (j, 0, 4) { if (i * 4 + j < n) { B[i * 4 + j] = 1.0 } } }";
+  const Result tiles = Partitioned(params, tile, true, {}, not_negative);
   EXPECT_THAT(tiles.text,
               HasSubstr("for (i, 0, min((n + 3) / 4, n / 4)) {\n  for (j, 0, 4) {\n    B["));
+  // An extent n may be negative, and counts as 0 then: no piece has an iteration, and none of its bounds
+  // stops the program.
+  for (const std::string& body : {pad, tile}) {
+    const ir::Function before = ParseProgram(StrCat("func f(", params, ") {\n", body, "}\n"));
+    const Result any = Partitioned(params, body);
+    for (int64_t n : {int64_t{-2147483648}, int64_t{-5}, int64_t{-1}, int64_t{0}, int64_t{3}}) {
+      EXPECT_EQ(CompareMeaning(before, any.function, n), "") << n << any.text;
+    }
+  }
   // Of an outer variable.
   EXPECT_EQ(
       Partitioned(kParams, "for (i, 0, 8) { for (j, 0, i) { if (j < 3) { B[i * 8 + j] = 1.0 } } }")

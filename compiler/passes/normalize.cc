@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/expr_map.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
@@ -56,7 +57,9 @@ class Normalizer {
         options_(options),
         stats_(stats),
         effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
-        analyzer_(context_),
+        // Conditions inside of an index are no facts here: each select would be simplified anew for
+        // every operand around it.
+        analyzer_(context_, {.max_nested_conditions = 0}),
         written_(effects_.Writes(function.body)) {
     AssumeParameters(function, analyzer_);
   }
@@ -231,13 +234,13 @@ class Normalizer {
         cond = ir::And(cond, a.operand(0));
         a = a.operand(1);
       } else if (a.Is(ExprKind::kSelect) && a.operand(1) == b) {
-        cond = ir::And(cond, Negation(a.operand(0)));
+        cond = ir::And(cond, arith::Negation(a.operand(0)));
         a = a.operand(2);
       } else if (b.Is(ExprKind::kSelect) && b.operand(1) == a) {
         cond = ir::Or(cond, b.operand(0));
         b = b.operand(2);
       } else if (b.Is(ExprKind::kSelect) && b.operand(2) == a) {
-        cond = ir::Or(cond, Negation(b.operand(0)));
+        cond = ir::Or(cond, arith::Negation(b.operand(0)));
         b = b.operand(1);
       } else {
         collapsed = false;
@@ -248,24 +251,6 @@ class Normalizer {
       return a;
     }
     return context_.Rebuild(e, {Normal(cond, Mode::kIndex), a, b});
-  }
-
-  static Expr Negation(Expr e) {
-    if (e.Is(ExprKind::kNot)) return e.operand(0);
-    if (ir::IsComparison(e.kind()) && ir::IsInt(e.operand(0).type())) {
-      const Expr a = e.operand(0), b = e.operand(1);
-      switch (e.kind()) {
-        case ExprKind::kEq:
-          return ir::Ne(a, b);
-        case ExprKind::kNe:
-          return ir::Eq(a, b);
-        case ExprKind::kLt:
-          return b <= a;
-        default:
-          return b < a;
-      }
-    }
-    return ir::Not(e);
   }
 
   // ---- chains of an associative operator --------------------------------------------------------

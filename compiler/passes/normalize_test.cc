@@ -112,8 +112,15 @@ TEST(NormalizeTest, OrdersThatCouldOverflowStay) {
   // As data it wraps, and may.
   ExpectNest("C[k] = k * 2000000000 - n * 2000000000 + m * 2000000000",
              "C[k] = m * 2000000000 - n * 2000000000 + k * 2000000000");
-  // Nothing is subtracted, and n is an extent: no sum on the way exceeds the whole.
-  ExpectNest("if (k + j * n + m < 9) { B[k] = 0.0 }", "if (m + j * n + k < 9) { B[k] = 0.0 }");
+  // Nothing is subtracted, and n and m are positive inside of the loops: no sum on the way exceeds the
+  // whole.
+  const auto loops = [](const std::string& store) {
+    return StrCat("for (u, 0, n) { for (v, 0, m) { ", Nest(store), " } }");
+  };
+  EXPECT_EQ(After(loops("if (k + j * n + m < 9) { B[k] = 0.0 }")),
+            Printed(loops("if (m + j * n + k < 9) { B[k] = 0.0 }")));
+  const std::string extents = Nest("if (k + j * n + m < 9) { B[k] = 0.0 }");
+  EXPECT_EQ(After(extents), Printed(extents));
   const std::string condition = Nest("if (k - j * n + m < 9) { B[k] = 0.0 }");
   EXPECT_EQ(After(condition), Printed(condition));
 }

@@ -1,5 +1,6 @@
 #include "compiler/passes/simplify.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -45,7 +46,8 @@ class Simplifier {
         std::vector<Expr> operands;
         for (Expr index : s.indices()) operands.push_back(Simple(index, Mode::kIndex));
         operands.push_back(Simple(s.value(), Mode::kData));
-        return context_.Rebuild(s, operands, {});
+        const Stmt store = context_.Rebuild(s, operands, {});
+        return StoresWhatIsThere(store) ? context_.Nop() : store;
       }
       case StmtKind::kPragma: {
         std::vector<Expr> operands;
@@ -80,6 +82,16 @@ class Simplifier {
       if (!extent.IsConst()) return false;
     }
     return true;
+  }
+
+  // A[i] = A[i], where the element exists.
+  bool StoresWhatIsThere(Stmt s) {
+    const Expr value = s.value();
+    return value.Is(ExprKind::kLoad) && ir::Buffer(value.buffer()) == s.buffer() &&
+           value.operands() == s.indices() &&
+           std::none_of(s.indices().begin(), s.indices().end(),
+                        [&](Expr index) { return analyzer_.CanTrap(index); }) &&
+           IsInside(s.buffer(), s.indices(), analyzer_);
   }
 
   // Substitution reaches expressions of statements, not the extents of allocated buffers.

@@ -10,8 +10,8 @@ namespace polynao {
 struct PassInfo;
 
 // Simplifies every expression with what its place tells (compiler/arith/analyzer.h): ranges of loop
-// variables, conditions of enclosing ifs, values of lets, extents of buffer parameters (never
-// negative), and the conditions in the function's `assert` attribute. Then statements:
+// variables, conditions of enclosing ifs, values of lets, and the conditions in the function's
+// `assert` attribute. Then statements:
 //
 //   if (true) A else B          -->  A               (and for false)
 //   if (c) { } else B           -->  if (!c) B
@@ -20,6 +20,7 @@ struct PassInfo;
 //   for (i, m, 1) A             -->  A with m for i  (thread loops stay; a long m becomes a let)
 //   let x = 3 A, let x = y A    -->  A with 3 or y for x
 //   let x = v A, x unused       -->  A               (if v can not trap)
+//   A[i] = A[i]                 -->                  (if the element is certain to exist)
 //
 // Other lets stay as they are: putting values back would undo common subexpressions.
 // Returns whether anything changed; if not, the body is the same node.

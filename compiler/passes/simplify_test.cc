@@ -1,10 +1,16 @@
 #include "compiler/passes/simplify.h"
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/arith/random_expr_for_test.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_program.h"
+#include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
@@ -12,6 +18,8 @@
 
 namespace polynao {
 namespace {
+
+using ir::Expr;
 
 // The body of `function f(...)` after the pass; checks the flag, the meaning, and that a second run
 // changes nothing.
@@ -23,7 +31,7 @@ std::string Simplified(const std::string& params, const std::string& body,
   const absl::StatusOr<bool> changed = Simplify(after);
   EXPECT_TRUE(changed.ok());
   EXPECT_EQ(*changed, before.body != after.body);
-  for (int64_t n : {0, 1, 2, 7, 13}) EXPECT_EQ(CompareMeaning(before, after, n), "") << text;
+  for (int64_t n : {-5, 0, 1, 2, 7, 13}) EXPECT_EQ(CompareMeaning(before, after, n), "") << text;
   ir::Function again = after;
   EXPECT_FALSE(*Simplify(again)) << ir::Print(after) << ir::Print(again);
   std::string printed = ir::Print(after.body);
@@ -69,6 +77,11 @@ TEST(SimplifyTest, Statements) {
        "if (n < 3) { B[0] = A[0] } else { B[1] = 0.0 }"},
       {"pragma \"mark\" { for (i, 0, 0) { B[i] = 1.0 } } B[0] = 1.0", "B[0] = 1.0"},
       {"for (i, 0, n) { if (0 <= n) { x[i] = 1.0 } }", "for (i, 0, n) { x[i] = 1.0 }"},
+      {"if (n != 5) { if (n == 5) { B[0] = 1.0 } else { B[1] = 1.0 } }",
+       "if (n != 5) { B[1] = 1.0 }"},
+      {"for (i, 0, 64) { B[i] = B[i] } B[1] = 2.0", "B[1] = 2.0"},
+      {"for (i, 0, n) { if (i / 5 < 4) { x[i] = 1.0 } }",
+       "for (i, 0, n) { if (i < 20) { x[i] = 1.0 } }"},
   };
   for (const Case& c : cases) {
     EXPECT_EQ(Simplified(kParams, c.before), Printed(kParams, c.after)) << c.before;
@@ -88,6 +101,11 @@ TEST(SimplifyTest, LeavesAlone) {
       // Both branches count.
       "if (n < 3) { if (1 <= n) { B[0] = 1.0 } else { B[0] = 2.0 } }",
       "for (i, 0, 4) { B[i] = A[i] * 1.5 + 0.0 }",
+      // The element may not exist, or is another one.
+      "B[n] = B[n]",
+      "for (i, 0, 63) { B[i] = B[i + 1] }",
+      // An extent may be negative, and counts as 0 then.
+      "if (n < 0) { B[0] = 1.0 }",
   };
   for (const std::string& body : bodies) {
     EXPECT_EQ(Simplified(kParams, body), Printed(kParams, body));
@@ -115,6 +133,16 @@ TEST(SimplifyTest, UnchangedIsTheSameNode) {
   const ir::Stmt body = function.body;
   EXPECT_FALSE(*Simplify(function));
   EXPECT_EQ(function.body, body);
+}
+
+// A buffer of n - 3 elements does not say that 3 <= n.
+TEST(SimplifyTest, NegativeExtents) {
+  const std::string params = "A: i32[max(n, 3) - 3], B: i32[n - 3], C: i32[1] out, n: i32";
+  const std::string body = "if (n < 3) { C[0] = 1 } else { C[0] = 2 }";
+  EXPECT_EQ(Simplified(params, body), Printed(params, body));
+  // In the loop there is an element.
+  EXPECT_EQ(Simplified(params, "for (i, 0, n - 3) { if (4 <= n) { B[i] = 1 } }"),
+            Printed(params, "for (i, 0, n - 3) { B[i] = 1 }"));
 }
 
 TEST(SimplifyTest, AssertedParameters) {
@@ -166,6 +194,80 @@ TEST(SimplifyTest, RandomAffinePrograms) {
     }
   }
   EXPECT_GT(changed_programs, 200);
+}
+
+// Stores, conditions, indices and bounds of i8 and u8, over all values of one variable.
+TEST(SimplifyTest, AllValuesOfNarrowTypes) {
+  int changed_programs = 0, running = 0;
+  const int programs = 400;
+  for (uint64_t seed = 1; seed <= programs; ++seed) {
+    auto context = std::make_shared<ir::Context>();
+    ir::Context& c = *context;
+    const ir::Type type = seed % 2 == 0 ? ir::Type::kI8 : ir::Type::kU8;
+    const int64_t least = seed % 2 == 0 ? -128 : 0;
+    arith::RandomExpr random(c, seed, {type}, /*may_trap=*/false);
+    ir::Function before;
+    before.name = "f";
+    before.context = context;
+    const auto buffer = [&](std::string_view name, ir::Type element, int64_t size) {
+      ir::Param param;
+      param.buffer = c.NewBuffer(name, element, {c.I32(size)});
+      param.access = ir::Access::kInOut;
+      before.params.push_back(param);
+      return param.buffer;
+    };
+    const ir::Buffer x = buffer("X", type, 256), y = buffer("Y", type, 256);
+    const ir::Buffer stored = buffer("S", type, 256), branch = buffer("C", ir::Type::kI32, 256);
+    const ir::Buffer indexed = buffer("R", ir::Type::kI32, 256 * 256);
+    const ir::Buffer looped = buffer("L", ir::Type::kI32, 256);
+    const ir::Var p = c.NewVar("p"), k = c.NewVar("k", type);
+    const Expr index = p * 256 + (c.Cast(ir::Type::kI32, random.Int(3)) - c.I32(least));
+    const Expr min = random.Int(3), extent = ir::Min(random.Int(3), c.Int(type, 3));
+    const Expr sum = looped(p) * 31 + c.Cast(ir::Type::kI32, k);
+    const std::vector<ir::Stmt> stmts = {
+        c.Store(stored, {p}, random.Int(4)),
+        c.If(random.Bool(3), c.Store(branch, {p}, c.I32(1)),
+             c.If(random.Bool(2), c.Store(branch, {p}, c.I32(2)), c.Store(branch, {p}, c.I32(3)))),
+        c.Store(indexed, {index}, p),
+        // A last value beyond the type would stop the program.
+        c.If(min < c.Int(type, 100),
+             c.For(k, ir::Max(min, c.Int(type, 1)), extent, c.Store(looped, {p}, sum))),
+    };
+    before.body = c.LetStmt(random.free_vars()[0], x(p),
+                            c.LetStmt(random.free_vars()[1], y(p), c.Seq(stmts)));
+    before.body = c.For(p, c.I32(0), c.I32(256), before.body);
+    ir::Function after = before;
+    const absl::StatusOr<bool> changed = Simplify(after);
+    ASSERT_TRUE(changed.ok());
+    changed_programs += *changed;
+    const auto run = [&](const ir::Function& function, std::vector<ir::Tensor>& tensors) {
+      std::vector<ir::Argument> arguments;
+      for (const ir::Param& param : function.params) {
+        tensors.emplace_back(param.buffer->type,
+                             std::vector<int64_t>{param.buffer->extents[0].int_value()});
+      }
+      for (int64_t i = 0; i < 256; ++i) {
+        tensors[0].SetInt(i, least + i);
+        tensors[1].SetInt(i, least + i * 37 % 256);
+      }
+      for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
+      return ir::Interpret(function, arguments);
+    };
+    std::vector<ir::Tensor> expected, found;
+    const absl::Status ran = run(before, expected);
+    if (!ran.ok()) continue;
+    ++running;
+    ASSERT_TRUE(run(after, found).ok()) << ir::Print(before) << ir::Print(after);
+    for (size_t t = 0; t < expected.size(); ++t) {
+      for (int64_t i = 0; i < expected[t].element_count(); ++i) {
+        ASSERT_EQ(expected[t].Int(i), found[t].Int(i))
+            << "seed " << seed << ", " << std::string(before.params[t].name()) << "[" << i << "]\n"
+            << ir::Print(before) << ir::Print(after);
+      }
+    }
+  }
+  EXPECT_GT(changed_programs, programs * 3 / 4);
+  EXPECT_GT(running, programs * 3 / 4);
 }
 
 // Every kind of statement, expression and type; half of the programs may stop with an error.
