@@ -53,8 +53,8 @@ class Compiler {
     return it->second;
   }
 
-  // Emits the code of `e` and returns the slot of its value. `index`: in an index, bound or
-  // condition, where overflow traps, and so does a load of what was never stored.
+  // Emits the code of `e` and returns the slot of its value. `index`: the value is used in an index, a
+  // bound or a condition, where overflow traps, and so does loading an element never stored.
   absl::StatusOr<int32_t> Value(Expr e, bool index);
   absl::Status ValueInto(int32_t slot, Expr e, bool index);
   absl::StatusOr<int32_t> FlatIndex(const BufferNode* buffer, absl::Span<const Expr> indices);
@@ -72,7 +72,7 @@ class Compiler {
   std::vector<int32_t> temps_;
   size_t next_temp_ = 0;
   std::vector<std::pair<std::string, int32_t>> loops_;
-  // Within a value that goes to an allocation: what was never stored may be loaded.
+  // Set within a value that is stored to an allocation: it may load elements never stored.
   bool may_be_undefined_ = false;
 };
 
@@ -143,7 +143,7 @@ Code FloatCode(ExprKind kind) {
   }
 }
 
-// A wrap in these types stops the program where the value is an index.
+// In an index, arithmetic of these types that wraps stops the program.
 bool IsIndexType(Type type) { return type == Type::kI32 || type == Type::kI64; }
 
 absl::StatusOr<int32_t> Compiler::Value(Expr e, bool index) {
@@ -206,8 +206,7 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
       return absl::OkStatus();
     }
     case ExprKind::kLet: {
-      // The variable has a slot of its own: an operand on the way may be evaluated into
-      // temporaries.
+      // The variable has its own slot, since evaluating the body reuses temporaries.
       const int32_t var = NewSlot();
       RETURN_IF_ERROR(ValueInto(var, e.operand(0), index));
       var_slots_[e.var().node()] = var;
@@ -299,7 +298,6 @@ absl::Status Compiler::Call(Stmt s) {
   const Function* meaning =
       options_.intrinsics == nullptr ? nullptr : options_.intrinsics->FindMeaning(call.name());
   if (meaning == nullptr) return InvalidInput("no instruction is named '", call.name(), "'");
-  // Registers, the program counter and arguments are the machine's; compiled calls have none.
   auto instruction = std::make_unique<InstructionCall>();
   instruction->meaning = meaning;
   if (meaning->params.size() != call.operands().size()) {

@@ -1,4 +1,4 @@
-// The interpreter's bytecode: what bytecode.cc makes of a function, and interpreter.cc executes.
+// The interpreter's bytecode. bytecode.cc translates functions to it, interpreter.cc executes it.
 #ifndef COMPILER_IR_BYTECODE_H_
 #define COMPILER_IR_BYTECODE_H_
 
@@ -45,7 +45,7 @@ union Slot {
   V(NeInt, &Counts::int_compare)                                                                \
   V(LtInt, &Counts::int_compare)                                                                \
   V(LeInt, &Counts::int_compare)                                                                \
-  V(DivU64, &Counts::int_div) /* where the sign of an i64 would count */                        \
+  V(DivU64, &Counts::int_div) /* slots read as unsigned numbers */                              \
   V(ModU64, &Counts::int_div)                                                                   \
   V(MinU64, &Counts::int_compare)                                                               \
   V(MaxU64, &Counts::int_compare)                                                               \
@@ -123,7 +123,7 @@ struct Memory {
   std::vector<uint8_t> flags;
 };
 
-// Where an operation came from, for messages.
+// The statement and loops that an operation belongs to, for messages.
 struct Place {
   Stmt stmt;
   std::vector<std::pair<std::string, int32_t>> loops;  // variable and slot, outermost first
@@ -156,8 +156,8 @@ struct Interpreter::Program {
   Device* device = nullptr;
   int32_t resume_at = -1;  // where a suspended run goes on; -1 if none is
   int64_t executed[kCodeCount] = {};
-  // While an instruction's meaning runs: all loads of undefined elements are allowed. They make the
-  // next store undefined.
+  // Set while the meaning of an instruction runs: it may load undefined elements everywhere. The next
+  // store is then undefined.
   bool propagate_undefined = false;
   int32_t body_start = 0;  // after the code that evaluates extents of parameters
 

@@ -8,8 +8,8 @@
 namespace polynao::ir {
 namespace {
 
-// So many lets and allocations may stand in one another without braces: printers and passes walk
-// them by recursion.
+// Limits how deep lets and allocations without braces nest in one another: the parser does not recurse
+// for them, but printers and passes do.
 constexpr int kMaxOpen = 5000;
 
 class Parser : ExpressionParser {
@@ -210,7 +210,7 @@ class Parser : ExpressionParser {
     return c_.Seq(stmts);
   }
 
-  // What a head applies to: the next statement.
+  // The body of a loop, branch or pragma: a block or a single statement.
   absl::StatusOr<Stmt> ParseBody() {
     if (Is("{")) return ParseBlock();
     if (Is("}") || Peek().kind == TokenKind::kEnd) return Error("a statement");
@@ -238,7 +238,7 @@ class Parser : ExpressionParser {
       }
       return c_.If(cond, then_case, else_case);
     }
-    // Without a block around it, its scope is the rest of the block that it stands in.
+    // As the body of an `if` without braces: its scope is the rest of the enclosing block.
     if (Is("let") || Is("allocate")) return ParseRest();
     if (Accept("pragma")) return ParsePragma();
     return ParseStoreOrCall();

@@ -74,7 +74,7 @@ Operator OperatorOf(ExprKind kind) {
   }
 }
 
-// The type that the parser gives a bare literal when nothing around it decides.
+// Whether the parser gives a bare literal the type of `e` if its place does not decide the type.
 bool HasDefaultLiteralType(Expr e) {
   return e.type() == (IsFloat(e.type()) ? Type::kF32 : Type::kI32) || e.type() == Type::kI1;
 }
@@ -261,7 +261,7 @@ class Printer {
         break;
     }
     if (e.Is(ExprKind::kBitXor) && e.operand(1) == e.context().Int(e.type(), -1)) {
-      // The parser reads ~x as x ^ -1. The place gives a literal x no type through ~ (see Literal).
+      // The parser reads ~x as x ^ -1.
       return StrCat("~", Text(e.operand(0), kUnary, typed_place));
     }
     const Operator op = OperatorOf(e.kind());
@@ -276,13 +276,12 @@ class Printer {
     return op.precedence < place ? StrCat("(", text, ")") : text;
   }
 
-  // Two operands of one type: a literal beside one that is none takes its type.
+  // Two operands of one type: a literal next to an operand with a type takes that type.
   std::pair<std::string, std::string> Pair(Expr a, Expr b, Precedence place_a, Precedence place_b) {
     return {Text(a, place_a, !ParsesFlexibly(b)), Text(b, place_b, !ParsesFlexibly(a))};
   }
 
-  // Whether the parser reads `e`'s text as built of bare literals alone, so that it has no type
-  // yet.
+  // Whether the text of `e` consists of bare literals only, so that the parser leaves its type open.
   bool ParsesFlexibly(Expr e) {
     if (e.IsConst()) return true;
     if (e.kind() < ExprKind::kAdd || e.kind() > ExprKind::kShiftRight) return false;
@@ -311,8 +310,8 @@ class Printer {
     Line("}");
   }
 
-  // `last`: what follows in the block is in the scope of a let or an allocation, so only the last
-  // statement may open one without braces of its own.
+  // `last`: whether `s` is the last statement of its block. Only then may a let or an allocation go
+  // without braces, since its scope is the rest of the block.
   void Statement(Stmt s, bool last) {
     switch (s.kind()) {
       case StmtKind::kFor: {

@@ -1,4 +1,4 @@
-// Counting what a program executes without executing it.
+// Counts the operations that a program would execute, without executing it.
 #ifndef COMPILER_IR_STATIC_COUNTS_H_
 #define COMPILER_IR_STATIC_COUNTS_H_
 
@@ -15,21 +15,21 @@ void Add(Counts& sum, const Counts& more, int64_t times = 1);
 
 struct StaticCounts {
   Counts counts;
-  // Whether they are what the interpreter counts. If not, some condition depends on values in
-  // memory, and was taken to be true; a bound that does was taken to be 1.
+  // Whether the interpreter counts the same. If not, some condition or bound depends on values in
+  // memory: such a condition counts as true, such a bound as 1.
   bool exact = true;
 };
 
-// What the interpreter would count (Counts) for `function` with the scalar parameters `scalars`.
+// The counts of the interpreter for `function` with the scalar parameters `scalars`.
 //
-// In a kernel for a GPU (a loop over "blockIdx..", or what has none) it is what all its threads would
-// count: what stands around loops over "threadIdx.." is executed by each thread of the block, what
-// stands beside them by one; those loops and the ones over blocks are none.
+// For a GPU kernel (a loop over "blockIdx..", or a function without such loops) it adds up the counts of
+// all threads. Every thread of a block executes the statements around loops over "threadIdx..", one
+// thread executes the statements beside them. Loops over threads and blocks themselves count nothing.
 //
-// A loop whose variable no condition or bound in its body depends on takes the time of one
-// iteration, any other that of all of them: a convolution takes its padded rows, columns and taps,
-// but not its channels. Errors: a scalar without a value; more than `max_steps` statements and
-// conditions would have to be looked at.
+// A loop is counted by looking at one iteration if no condition or bound in its body depends on its
+// variable, and at every iteration otherwise. For a convolution this means all padded rows, columns and
+// taps, but one channel. Errors: a scalar without a value; more than `max_steps` statements and
+// conditions to look at.
 absl::StatusOr<StaticCounts> CountStatically(const Function& function,
                                              const IntValues& scalars = {},
                                              int64_t max_steps = 200'000'000);

@@ -52,7 +52,7 @@ class Verifier {
   absl::Status CheckExpr(Expr root, bool is_statement) {
     absl::Status status;
     std::vector<const void*> lets;
-    // Lets inside the expression first: their bodies are visited before them.
+    // Binds the variables of all lets inside the expression first: bodies are visited before lets.
     ForEachExpr(root, [&](Expr e) {
       if (e.Is(ExprKind::kLet)) lets.push_back(e.var().node());
     });
@@ -148,7 +148,8 @@ class Verifier {
         }
         break;
       case StmtKind::kFor:
-        // Threads of a GPU's block may fetch for all of them what each then reads (docs/ir.md).
+        // A loop over threadIdx may contain another one: the threads of a block do together the work
+        // that each of them needs (docs/ir.md).
         if (s.for_kind() == ForKind::kThread && !s.name().starts_with("threadIdx.") &&
             !axes_.insert(std::string(s.name())).second) {
           return At(s, InvalidInput("thread axis '", s.name(), "' inside itself"));

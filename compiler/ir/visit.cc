@@ -3,8 +3,8 @@
 namespace polynao::ir {
 namespace {
 
-// Visits the distinct expressions below `root` in post-order, without recursion: expressions of
-// generated programs get deep.
+// Visits the distinct expressions below `root` in post-order, without recursion: generated programs
+// have deep expressions.
 template <typename Visit>
 void PostOrder(Expr root, absl::flat_hash_set<const ExprNode*>& seen, const Visit& visit) {
   if (!seen.insert(root.node()).second) return;
@@ -60,7 +60,7 @@ absl::flat_hash_set<Var> FreeVars(Expr e) {
     if (x.Is(ExprKind::kVar)) free.insert(x);
     if (x.Is(ExprKind::kLet)) bound.insert(x.var());
   });
-  // A binding occurs once, so what a let inside binds is free nowhere.
+  // A variable is bound only once, so one that a let inside `e` binds is free nowhere in `e`.
   for (Var var : bound) free.erase(var);
   return free;
 }
@@ -282,8 +282,8 @@ Function CloneInto(const Function& function, std::shared_ptr<Context> target) {
 }
 
 bool StructurallyEqual(const Function& a, const Function& b) {
-  // Both are rebuilt statement by statement with b's bindings mapped to a's, in a's context, where
-  // equality of expressions is identity.
+  // b's variables and buffers are mapped to a's, statement by statement, in a's context, where equal
+  // expressions are identical.
   if (a.params.size() != b.params.size() || a.name != b.name) return false;
   const Function in_b = a.context == b.context ? b : CloneInto(b, a.context);
   VarMap vars;

@@ -1,4 +1,4 @@
-// The machine's C compiler, and code that it has compiled, loaded into this process.
+// Finds the machine's C compiler, and loads code that it compiled into this process.
 #ifndef COMPILER_CODEGEN_C_C_COMPILER_H_
 #define COMPILER_CODEGEN_C_C_COMPILER_H_
 

@@ -26,8 +26,8 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// A constant allocation up to this many bytes is an array on the stack, as long as those that live
-// at once stay below the second limit.
+// An allocation of constant size up to this many bytes is an array on the stack, as long as the arrays
+// that are live together stay within the second limit.
 constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 constexpr int64_t kMaxUnroll = 64;
@@ -86,9 +86,9 @@ class CFunctionEmitter : public FunctionEmitter {
     return absl::OkStatus();
   }
 
-  // Whether no iteration stores what another one loads or stores, for `omp simd`: each buffer from
-  // outside the loop that is stored overlaps no other that is accessed, and is itself accessed, in one
-  // dimension, only at one and the same index, which is another one in each iteration.
+  // Whether no iteration stores an element that another one loads or stores, for `omp simd`. This holds
+  // if every buffer from outside the loop that is stored to overlaps no other accessed buffer, and has a
+  // dimension in which all accesses use the same index, different in each iteration.
   bool IterationsAreIndependent(Stmt loop) {
     absl::flat_hash_set<const void*> inner;  // bound inside
     ForEachStmt(loop.body(), [&](Stmt s) {
@@ -126,7 +126,7 @@ class CFunctionEmitter : public FunctionEmitter {
     return true;
   }
 
-  // Whether `e`, an index, has another value for each value of `var`.
+  // Whether the index `e` has a different value for each value of `var`.
   bool IsInjective(Expr e, Var var, const absl::flat_hash_set<const void*>& inner) {
     if (e == var) return true;
     const auto is_fixed = [&](Expr x) {

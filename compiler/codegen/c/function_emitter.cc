@@ -24,9 +24,9 @@ using ir::Var;
 
 namespace {
 
-// Expressions of more nodes than this get a variable if they are used twice.
+// Larger expressions, in nodes, get a variable if they are used twice.
 constexpr int kTinyExpression = 8;
-// Of larger expressions nothing is proven: as trees they may be exponentially large.
+// The analyzer is not asked about larger expressions: as trees they may be exponentially large.
 constexpr int kProvableExpression = 64;
 
 bool IsNarrowFloat(Type type) { return type == Type::kF16 || type == Type::kBF16; }
@@ -228,7 +228,7 @@ void FunctionEmitter::CollectUses(Stmt s) {
   }
   if (s.Is(StmtKind::kPragma)) return;
   if (s.Is(StmtKind::kFor) && !used_.contains(s.var().node())) {
-    // Where the loop begins then matters to nothing.
+    // The loop's lower bound is not used then.
     CollectUses(s.extent());
     return;
   }
@@ -392,11 +392,11 @@ bool FunctionEmitter::IsExact(Expr e) {
 
 absl::StatusOr<Text> FunctionEmitter::EmitExpr(Expr e, bool math) {
   math = math || IsExact(e);
-  // Where wrapping makes no difference there is one text for both uses.
+  // Leaves and loads have the same text whether or not arithmetic wraps.
   const bool same = e.operands().empty() || e.Is(ExprKind::kLoad);
   const Key key(e, math && !same);
   if (auto it = variables_.find(key); it != variables_.end()) return Text{it->second};
-  // What an index or a condition has evaluated did not wrap.
+  // A variable that an index or a condition computed has not wrapped, so it holds the value.
   if (auto it = variables_.find({e, true}); it != variables_.end()) return Text{it->second};
   absl::StatusOr<Text> text = EmitUnshared(e, math);
   if (!text.ok()) return text;
@@ -597,14 +597,14 @@ Text FunctionEmitter::Binary(Expr e, Text a, const Text& b, bool math) {
       const std::string_view op = e.Is(ExprKind::kBitAnd)  ? "&"
                                   : e.Is(ExprKind::kBitOr) ? "|"
                                                            : "^";
-      // C's precedence of these surprises: parentheses around all but unary operands and, as if it
-      // were a comparison, around the result.
+      // C's precedence of these operators surprises readers: composite operands get parentheses, and so
+      // does the result, which is therefore marked as binding like a comparison.
       return Text{StrCat(a.At(kUnary), " ", op, " ", b.At(kUnary)), kEquality};
     }
     case ExprKind::kShiftLeft:
     case ExprKind::kShiftRight: {
       const bool is_left = e.Is(ExprKind::kShiftLeft);
-      // C says nothing about counts of the width or more, nor of negative numbers to the left.
+      // In C, shifts by the width or more are undefined, and so are left shifts of negative numbers.
       const Expr count = e.operand(1);
       const bool in_range = count.Is(ExprKind::kIntImm) && count.int_value() >= 0 &&
                             count.int_value() < ir::BitWidth(type);
@@ -761,7 +761,7 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
     ASSIGN_OR_RETURN(min, Operand(s.min(), true));
   }
   ASSIGN_OR_RETURN(Text extent, Operand(s.extent(), true));
-  // `i < n` reads well, and n does not change.
+  // A variable or a constant can stand in the loop's condition: it does not change.
   if (!s.extent().Is(ExprKind::kVar) && !s.extent().IsConst()) {
     const std::string name = NewName(StrCat(var.name(), "_extent"));
     Line(StrCat("const ", ValueType(var.type()), " ", name, " = ", extent.text, ";"));
@@ -773,7 +773,7 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
   const std::string_view type = ValueType(var.type());
   arith::Analyzer::Scope scope(analyzer_);
   analyzer_.BindLoop(var, s.min(), s.extent());
-  // The loop's end as a number of the variable's type, if it surely is one.
+  // The loop's end, if it is known to fit the variable's type.
   std::optional<std::string> end;
   if (s.min().IsInt(0)) {
     end = extent.At(kAdditive);

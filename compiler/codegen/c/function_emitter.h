@@ -1,15 +1,14 @@
-// Statements and expressions of loop IR as text in C, for the back ends whose language is C or near it.
+// Statements and expressions of loop IR as C text, for the back ends that emit C or CUDA.
 //
-// Method: statements become statements and expressions become expressions, as trees, for as long as
-// that is right and small. Two things need more:
+// Method: a statement becomes a statement and an expression becomes an expression, with two exceptions:
 //
-//   * An expression that is used several times in one statement and is not tiny gets a variable of
-//     its own (`const int32_t v1 = ...;`) where it is first evaluated; so does a let. If that
-//     happens inside an operand that is evaluated conditionally, `?:` and `&&` become an if.
-//   * What the IR declares to be mathematical integers (indices, bounds, conditions: ir.h) uses C's
-//     operators, whose overflow is undefined; elsewhere sums and products of i32 and i64 wrap
-//     around by helpers (prelude.h), but where the ranges of loops say that they do not: compilers
-//     then see that addresses made of a let differ by constants, and widen it once.
+//   * An expression that one statement uses several times and that is not tiny gets a variable of its
+//     own (`const int32_t v1 = ...;`) where it is first evaluated; so does a let. If that happens
+//     inside an operand that is evaluated conditionally, `?:` and `&&` become an if.
+//   * Indices, bounds and conditions, where the IR's integers are mathematical (ir.h), use C's
+//     operators, whose overflow is undefined. Elsewhere sums and products of i32 and i64 call helpers
+//     that wrap (prelude.h), unless the ranges of loop variables prove that they do not wrap. With C's
+//     operators, compilers see which addresses computed from a let differ by constants.
 #ifndef COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
 #define COMPILER_CODEGEN_C_FUNCTION_EMITTER_H_
 
@@ -42,7 +41,8 @@ std::string CName(std::string_view name);
 std::string_view ValueType(ir::Type type);
 std::string_view MemoryType(ir::Type type);
 
-// "func f(A: f32[8] in, n: i32)": what the IR's text says of a function's parameters, for a comment.
+// The function's name and parameters as loop IR prints them, "func f(A: f32[8] in, n: i32)", for a
+// comment.
 std::string SignatureText(const ir::Function& function);
 
 // A C expression and how tightly it binds.
@@ -61,14 +61,13 @@ struct Text {
   std::string text;
   Precedence precedence = kPrimary;
 
-  // The text as an operand where only what binds at least as tightly as `least` needs no
-  // parentheses.
+  // The text as an operand, in parentheses if it binds less tightly than `least`.
   std::string At(Precedence least) const {
     return precedence >= least ? text : StrCat("(", text, ")");
   }
 };
 
-// What back ends share; each one says what its loops and allocations are.
+// The part that back ends share; each one overrides loops and allocations.
 class FunctionEmitter {
  public:
   // `target` is named in messages.
@@ -88,9 +87,8 @@ class FunctionEmitter {
   void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
   // All lines, indented.
   std::string Lines() const;
-  // The parameters' declarations, whose names are bound with that. Buffers that nothing stores to are
-  // const. `restricted` stands between the type and the name of a buffer that overlaps no other,
-  // `pointer` where it may.
+  // Declares the parameters and binds their names. A buffer that is never stored to is const. The text
+  // between its type and its name is `restricted` if it overlaps no other buffer, else `pointer`.
   std::vector<std::string> Parameters(std::string_view pointer, std::string_view restricted);
 
   // ---- statements
@@ -99,7 +97,7 @@ class FunctionEmitter {
   virtual absl::Status EmitStmt(Stmt s);
   absl::Status EmitBlock(Stmt s);
   absl::Status EmitStore(Stmt s);
-  // What a store writes, as memory holds it. The operands' uses must have been counted.
+  // The value that a store writes, as memory holds it. The uses of its operands must have been counted.
   absl::StatusOr<std::string> StoredValue(Stmt store);
   // A loop in C, `pragmas` in front of it and `comment` behind its head.
   absl::Status EmitLoop(Stmt s, absl::Span<const std::string> pragmas, std::string_view comment);
@@ -111,12 +109,12 @@ class FunctionEmitter {
   std::string Bind(const void* node, std::string_view name);
   std::string NewName(std::string_view name);
   void Unbind(const std::string& name);
-  // Notes which parameters and variables the body needs, and which allocations it reads. A let that
-  // nothing needs is left out, with what only it needs.
+  // Notes which parameters and variables the body uses, and which allocations it reads. Unused lets are
+  // not emitted, nor are variables that only they use.
   void CollectUses();
   void CollectUses(Expr root);
   void CollectUses(Stmt s);
-  // All extents but the first stand in the address of each element.
+  // The address of an element needs all extents but the first.
   void CollectUsesOfExtents(Buffer buffer);
 
   // ---- expressions
@@ -124,8 +122,8 @@ class FunctionEmitter {
   // Whether the value is wanted where integers do not wrap: an index, a bound or a condition.
   using Key = std::pair<Expr, bool>;
 
-  // Variables made while this lives are forgotten afterwards: they may stand inside a branch, or
-  // hold loads that a store makes stale.
+  // Forgets, when it is destroyed, the variables made since its construction: they may be declared
+  // inside a branch, or hold loads that a store makes stale.
   class ScopedNames {
    public:
     explicit ScopedNames(FunctionEmitter* emitter)
@@ -155,14 +153,14 @@ class FunctionEmitter {
   // Whether two buffers may share memory (compiler/ir/aliases.h).
   bool MayOverlap(Buffer a, Buffer b) const;
   Text NewVariable(const Key& key, const std::string& value);
-  // A f16 or bf16 value that is about to be stored, which rounds it: without the rounding of its
-  // last operation.
+  // A f16 or bf16 value that is about to be stored, without rounding its last operation: the store
+  // rounds it.
   absl::StatusOr<Text> EmitUnrounded(Expr e);
 
   const ir::Function& function_;
   const std::string target_;
   const ir::Aliases aliases_;
-  // What is known at the statement at hand.
+  // Facts that hold at the current statement.
   arith::Analyzer analyzer_;
   // The values of lets that do not wrap.
   ir::VarMap exact_lets_;
@@ -194,7 +192,7 @@ class FunctionEmitter {
   static bool BodyUses(Expr let);
   // Whether `e` is arithmetic on f16 or bf16: computed in float, then rounded.
   static bool IsNarrowArithmetic(Expr e);
-  // The value of a binary operation, if narrow arithmetic before it is rounded.
+  // The value of a binary operation; that of narrow arithmetic is not rounded yet.
   absl::StatusOr<Text> EmitBinary(Expr e, bool math);
   // Whether an i64 expression has 64 bits in C too: constants are plain `5`, an int.
   static bool Has64Bits(Expr e);

@@ -57,7 +57,7 @@ typedef unsigned long long uint64_t;
 #endif
 )";
 
-// What CUDA's machines do better, or C's text does not say for them.
+// Helpers for which CUDA has better code than the C text, or needs other code.
 struct CudaHelper {
   std::string_view name;
   std::string_view text;
@@ -82,9 +82,9 @@ static __device__ inline uint16_t nao_f16_of_f32(float x) {
 })"},
 };
 
-// A helper's name and its definition. A helper stands after those it calls. In the helpers of a type
-// stand {T} for its C type, {N} for its name (i32), {U} for the C type that its bits are shifted in,
-// {W} for its width in bits, {LOW} and {HIGH} for its limits.
+// A helper's name and its definition. A helper comes after the helpers that it calls. In a family of
+// helpers, {T} is the C type, {N} the type's name (i32), {U} the C type in which its bits are shifted,
+// {W} its width in bits, {LOW} and {HIGH} its limits.
 struct Helper {
   std::string_view name;
   std::string_view text;
@@ -105,7 +105,7 @@ static inline {T} nao_div_{N}({T} a, {T} b) {
   return a / b - (a % b != 0 && (a < 0) != (b < 0));
 })"},
     {"nao_mod_", R"(
-// What is left of a when it is divided rounding down; it has the sign of b.
+// The remainder of the division that rounds down; it has the sign of b.
 static inline {T} nao_mod_{N}({T} a, {T} b) {
   if (b == -1) return 0;
   const {T} r = a % b;
@@ -311,9 +311,9 @@ std::vector<Definition> AllHelpers() {
   return all;
 }
 
-// Those of `all` that `body` needs, in their order.
+// The text of the helpers of `all` that `body` needs, in order.
 std::string Needed(const std::vector<Definition>& all, const std::string& body) {
-  // From the last to the first, since a helper is needed by those after it.
+  // From the last to the first, since later helpers call earlier ones.
   std::string needed = body;
   std::string text;
   for (size_t i = all.size(); i-- > 0;) {
@@ -324,7 +324,7 @@ std::string Needed(const std::vector<Definition>& all, const std::string& body) 
   return text;
 }
 
-// A helper for CUDA: its own text or, for the shim's sake too, C's as a function of the device.
+// A helper for CUDA: its own text, or C's text as a device function, which the shim compiles too.
 Definition ForCuda(const Definition& c) {
   const std::string device =
       absl::StrReplaceAll(c.text, {{"static inline ", "static __device__ inline "}});

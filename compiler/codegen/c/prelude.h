@@ -1,4 +1,4 @@
-// The helper functions that emitted C and CUDA may need, as text.
+// The text of the helper functions that emitted C and CUDA may call.
 #ifndef COMPILER_CODEGEN_C_PRELUDE_H_
 #define COMPILER_CODEGEN_C_PRELUDE_H_
 
@@ -6,8 +6,8 @@
 
 namespace polynao::codegen {
 
-// The beginning of a C file whose functions are `body`: includes, and those helpers (functions
-// named nao_...) that `body` or another needed helper mentions.
+// The beginning of a C file whose functions are `body`: includes, and the helpers (functions named
+// nao_...) that `body` calls directly or through other helpers.
 std::string CPrelude(const std::string& body);
 
 // The same for a CUDA file that nvcc and NVRTC compile, and a C++ compiler under the shim

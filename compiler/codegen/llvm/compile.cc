@@ -37,7 +37,7 @@ void InitializeLlvm() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
-    // A loop marked for vectorisation would have its float sums reassociated.
+    // Otherwise LLVM would reassociate float sums in loops marked for vectorisation.
     auto option = llvm::cl::getRegisteredOptions().find("hints-allow-reordering");
     POLYNAO_CHECK(option != llvm::cl::getRegisteredOptions().end())
         << "this LLVM can not keep the order of float sums in vectorised loops";
@@ -95,13 +95,13 @@ struct Target {
   }
 };
 
-// Errors reach the caller by other ways, and remarks such as "loop not vectorized" are no news.
+// Errors are reported elsewhere; remarks such as "loop not vectorized" are dropped.
 void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
   POLYNAO_CHECK(info->getSeverity() != llvm::DS_Error) << "LLVM rejects what was emitted";
 }
 
-// Whether emitted code may refer to a symbol of that name, so that no function of the user's can have
-// it: intrinsics of f64 and f32 in the C library, memory, threads.
+// Whether emitted code may call a library function of that name, so that an exported function must
+// not have it: mathematical functions for f64 and f32, memory, threads.
 bool IsLibrarySymbol(std::string_view name) {
   if (name == "free" || name == "aligned_alloc" || name == "polynao_parallel_for") return true;
   const auto is_from_library = [](std::string_view intrinsic) {
@@ -197,8 +197,8 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
   auto code = std::make_unique<CompiledFunction::Code>();
   code->function = function;
-  // In memory nobody needs the name, and calls of the C library's function must not become calls of
-  // this one.
+  // Nothing needs the function's name in memory. Under its own name, calls of the C library's
+  // function would call this one.
   ir::Function emitted = function;
   if (IsLibrarySymbol(emitted.name)) StrAppend(&emitted.name, ".jit");
   auto context = std::make_unique<llvm::LLVMContext>();
@@ -210,7 +210,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*target.builder).create();
   if (!jit) return ToStatus(jit.takeError());
   code->jit = std::move(*jit);
-  // The runtime is linked into this program, where a look-up by name may not see it.
+  // The runtime is linked into this executable; looking up its symbols by name may not find them.
   llvm::orc::SymbolMap runtime;
   runtime[code->jit->mangleAndIntern("polynao_parallel_for")] = {
       llvm::orc::ExecutorAddr::fromPtr(&polynao_parallel_for),

@@ -1,12 +1,12 @@
-// Method: each statement is emitted where it stands; values stay in registers of LLVM, so no pass
-// is needed to find them. Three choices matter for speed.
+// Method: statements are emitted in order. Variables and values are LLVM values from the start, so
+// that no pass has to promote memory to registers. Three choices matter for speed.
 //
-//   * A loop counts in i64, and what the IR declares to be mathematical integers (indices, bounds,
-//     conditions: ir.h) is computed in i64 without wrapping. LLVM then sees A + 4 * i where i32
-//     arithmetic with wrapping would hide it.
-//   * Each buffer has an alias scope of its own, so that loops vectorise without run-time tests.
-//   * What && || and select evaluate conditionally is evaluated always if that can neither trap nor
-//     take long ("speculatable"); otherwise it stands behind a branch.
+//   * A loop counts in i64. Indices, bounds and conditions, where the IR's integers are mathematical
+//     (ir.h), are computed in i64 without wrapping. LLVM then recognises addresses such as
+//     A + 4 * i, which wrapping i32 arithmetic would hide.
+//   * Each buffer has its own alias scope, so that loops vectorise without run-time tests.
+//   * An operand that && || or select evaluates conditionally is evaluated always, if that cannot
+//     trap and is cheap ("speculatable"). Otherwise it is emitted behind a branch.
 //
 // scalar_ops.h emits single operations.
 #include "compiler/codegen/llvm/emit_module.h"
@@ -40,21 +40,21 @@ using ir::Type;
 using llvm::BasicBlock;
 using llvm::Value;
 
-// An allocation of a constant size up to this goes on the stack, as long as its function's stack
-// allocations together stay below the second limit.
+// An allocation of constant size goes on the stack if it is at most this large and the function's
+// stack allocations together stay within the second limit.
 constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
-// Evaluating this many operations always costs less than a branch that is predicted badly.
+// Evaluating this many operations is cheaper than a mispredicted branch.
 constexpr int kMaxSpeculatedOperations = 24;
-// Alias scopes make lists as long as there are buffers, for each buffer.
+// With more buffers the rest get no alias scope: the metadata grows with the square of their number.
 constexpr size_t kMaxAliasScopes = 64;
 
 // Types whose arithmetic in indices, bounds and conditions never wraps.
 bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
 
-// What is in scope. None of it changes while it is, so it can be handed to the body of a parallel
-// loop.
+// A buffer or variable in scope. It does not change, so that the body of a parallel loop can get a
+// copy.
 struct BufferInfo {
   Value* base = nullptr;
   std::vector<Value*> extents;  // i64
@@ -63,7 +63,7 @@ struct BufferInfo {
 };
 struct VarInfo {
   Value* value = nullptr;  // of the variable's own type
-  Value* wide = nullptr;   // a variable of a loop, or of a let that does not wrap, as an i64
+  Value* wide = nullptr;   // as an i64, for loop variables and lets that do not wrap
 };
 
 class Emitter {
@@ -153,7 +153,7 @@ class Emitter {
   void StartFunction(llvm::Function* f) {
     current_ = f;
     entry_ = BasicBlock::Create(context_, "entry", f);
-    // Allocas stand in front of this block's end, out of all loops.
+    // Allocas go to the end of the entry block, outside all loops.
     BasicBlock* start = BasicBlock::Create(context_, "start", f);
     b_.SetInsertPoint(entry_);
     entry_end_ = b_.CreateBr(start);
@@ -163,7 +163,7 @@ class Emitter {
 
   BasicBlock* NewBlock(const char* name) { return BasicBlock::Create(context_, name, current_); }
 
-  // The raw entry loads what the function takes and calls it.
+  // The raw entry loads the function's arguments from two arrays and calls it.
   void EmitRawEntry() {
     auto* type = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy()}, false);
     auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage,
@@ -347,8 +347,8 @@ class Emitter {
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
 
-  // A let's arithmetic wraps, but where the ranges of loops say that it does not, it is emitted as
-  // that of an index is: LLVM then sees that addresses made of it differ by constants.
+  // The arithmetic of a let wraps. If the ranges of the loop variables prove that it does not, it is
+  // emitted like an index, so that LLVM sees which addresses computed from it differ by constants.
   absl::StatusOr<VarInfo> EmitLetValue(Stmt s) {
     const Type type = s.var().type();
     if ((IsMathematical(type) || type == Type::kI1) && !analyzer_.CanOverflow(s.value())) {
@@ -356,9 +356,9 @@ class Emitter {
         ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.value(), Want::kCondition));
         return VarInfo{.value = condition};
       }
-      // As a value it is computed by itself, and goes if nothing asks for it. A truncated index would
-      // be one more use of it, and LLVM puts `i / 32 * 32 + i % 32` together again only where the
-      // parts have no other.
+      // The value is computed a second time, and removed if nothing uses it. Truncating the index
+      // instead would add a use of it, and LLVM combines `i / 32 * 32 + i % 32` only if the parts
+      // have no other uses.
       ASSIGN_OR_RETURN(Value * wide, EmitAlone(s.value(), Want::kIndex));
       ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
       return VarInfo{.value = value, .wide = wide};
@@ -438,8 +438,8 @@ class Emitter {
     return EmitCountedLoop(s, b_.getInt64(0), extent, min);
   }
 
-  // The loop's body becomes a function of a range of iterations. What is in scope travels in a
-  // structure on the caller's stack; LLVM drops what the body does not use.
+  // The loop's body becomes a function of a range of iterations. It gets the values in scope in a
+  // structure on the caller's stack; LLVM drops those that it does not use.
   absl::Status EmitParallelFor(Stmt s) {
     ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
     ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
@@ -515,13 +515,13 @@ class Emitter {
 
   // ---- expressions ---------------------------------------------------------------------------
 
-  // What an expression's value is wanted for. An i32 or i64 in an index is computed as an i64 that
-  // does not wrap; a condition compares such integers.
+  // How an expression's value is used. An i32 or i64 in an index is computed as an i64 that does not
+  // wrap; a condition compares such integers.
   enum class Want : uint8_t { kValue, kIndex, kCondition };
   using CacheKey = std::pair<Expr, Want>;
 
-  // Values made while this lives are forgotten afterwards: they may be in a block that does not
-  // dominate what follows, or be loads that a store makes stale.
+  // Forgets, when it is destroyed, the values cached since its construction: their block may not
+  // dominate the code that follows, or a store may make their loads stale.
   class ScopedCache {
    public:
     explicit ScopedCache(Emitter* emitter) : emitter_(*emitter), size_(emitter->log_.size()) {}
@@ -537,7 +537,8 @@ class Emitter {
     size_t size_;
   };
 
-  // An operand of a statement, whose loads no other statement may share: a store may stand between.
+  // An operand of a statement. Other statements do not share its loads, since a store may come
+  // between.
   absl::StatusOr<Value*> EmitAlone(Expr e, Want want) {
     ScopedCache scope(this);
     return EmitCached(e, want);
@@ -574,7 +575,7 @@ class Emitter {
     if (e.Is(ExprKind::kCast) && e.type() == Type::kI64 && ir::IsInt(e.operand(0).type())) {
       return EmitIndex(e.operand(0));
     }
-    // A variable divisor stays in its own type: a division of 64 bits takes longer.
+    // Division by a variable keeps its type: 64-bit division is slower.
     const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
     if (IsMathematical(e.type()) && (!division || e.operand(1).Is(ExprKind::kIntImm))) {
       if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kIndex);
@@ -682,8 +683,8 @@ class Emitter {
 
   // ---- conditional evaluation ----------------------------------------------------------------
 
-  // How many operations evaluating `e` takes as a tree, or more than kMaxSpeculatedOperations if it
-  // may trap or take long.
+  // The number of operations in `e` as a tree; more than kMaxSpeculatedOperations if it may trap or
+  // calls a slow function.
   int SpeculationCost(Expr e) {
     auto [it, added] = speculation_cost_.try_emplace(e, kMaxSpeculatedOperations + 1);
     if (!added) return it->second;
@@ -714,8 +715,7 @@ class Emitter {
   }
   bool IsSpeculatable(Expr e) { return SpeculationCost(e) <= kMaxSpeculatedOperations; }
 
-  // `condition` ? `then_value` : `else_value`, each emitted by a function of no arguments, with
-  // branches around them.
+  // `condition` ? `then_value` : `else_value` with branches; the two functions emit the values.
   template <typename Then, typename Else>
   absl::StatusOr<Value*> Branch(Value* condition, Then emit_then, Else emit_else) {
     BasicBlock* then_block = NewBlock("then");
@@ -745,8 +745,8 @@ class Emitter {
     return phi;
   }
 
-  // Conditional evaluation as `select`, which unlike and/or ignores what the side that is not taken
-  // computes even if that overflowed.
+  // Uses LLVM's `select` rather than and/or, because it ignores the operand that is not taken even if
+  // that is poison (a nsw operation that overflowed).
   absl::StatusOr<Value*> EmitAndOr(Expr e, Want want) {
     const bool is_and = e.Is(ExprKind::kAnd);
     ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(0), want));
@@ -784,7 +784,7 @@ class Emitter {
   std::vector<std::string>& failures_;
   llvm::IRBuilder<> b_;
   ScalarOps ops_;
-  // What the loops and lets around say of their variables.
+  // Knows the ranges of the variables of enclosing loops and lets.
   arith::Analyzer analyzer_;
 
   llvm::Function* function_value_ = nullptr;

@@ -103,12 +103,12 @@ Value* ScalarOps::IntBinary(ExprKind kind, Type type, Value* a, Value* b, bool w
   }
 }
 
-// LLVM leaves the result of a count of at least the width undefined.
+// LLVM leaves shifts by at least the width undefined.
 Value* ScalarOps::Shift(ExprKind kind, Type type, Value* a, Value* b) {
   llvm::Type* t = a->getType();
   const unsigned width = t->getIntegerBitWidth();
   if (kind == ExprKind::kShiftRight && !IsUnsigned(type)) {
-    // One place less than the width leaves the sign alone, as any larger count does.
+    // Shifting by width - 1 leaves only copies of the sign, as every larger count must.
     Value* most = llvm::ConstantInt::get(t, width - 1);
     return b_.CreateAShr(a, b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, most));
   }
@@ -144,12 +144,11 @@ Value* ScalarOps::Division(ExprKind kind, Type type, Value* a, Value* b) {
 
 // ---- floats -------------------------------------------------------------------------------------
 
-// A value of a float type in the type its operations are done in.
 Value* ScalarOps::ToCompute(Value* value, Type type) {
   return type == Type::kF16 ? HalfToFloat(value) : value;
 }
-// A result computed in float (double for f64), rounded to `type`. Rounding twice, to f32 and then
-// to f16 or bf16, gives for + - * / and sqrt what rounding once does: 24 >= 2 * 11 + 2.
+// Rounding twice, to f32 and then to f16 or bf16, gives the same result as rounding once for + - * /
+// and sqrt, because 24 >= 2 * 11 + 2.
 Value* ScalarOps::FromCompute(Value* value, Type type) {
   if (type == Type::kF16) return FloatToHalf(value);
   if (type == Type::kBF16) return RoundToBfloat(value);
@@ -205,13 +204,13 @@ Value* ScalarOps::HalfToFloat(Value* half) {
   return b_.CreateBitCast(b_.CreateOr(result, sign), b_.getFloatTy());
 }
 
-// A double as a float that rounds to f16 and bf16 as the double does: rounded to odd, it keeps
-// what the second rounding needs to know.
+// A float that rounds to f16 and bf16 as the double does: rounding to odd keeps the information that
+// the second rounding needs.
 Value* ScalarOps::DoubleToFloatRoundedToOdd(Value* d) {
   Value* nearest = b_.CreateFPTrunc(d, b_.getFloatTy());
   Value* back = b_.CreateFPExt(nearest, b_.getDoubleTy());
   Value* bits = Bits32(nearest);
-  // Away from zero the bits count up, whatever the sign.
+  // For both signs, larger bits mean a larger magnitude.
   Value* d_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, d);
   Value* back_magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, back);
   Value* rounded_up = b_.CreateFCmpOGT(back_magnitude, d_magnitude);
@@ -252,11 +251,11 @@ Value* ScalarOps::Cast(Value* value, Type from, Type to) {
   return IsUnsigned(from) ? b_.CreateUIToFP(value, t) : b_.CreateSIToFP(value, t);
 }
 
-// By way of f64, which holds all but the largest 64-bit integers.
+// Goes through f64, which holds all integers but the largest 64-bit ones.
 Value* ScalarOps::IntToNarrowFloat(Value* value, Type from, Type to) {
   if (ir::BitWidth(from) == 64) {
-    // Of those a bit stands for all that f64 drops, so that the second rounding is right
-    // (ir::IntToFloat).
+    // In those, one bit is set in place of all bits that f64 would drop, so that the second rounding
+    // is right (as in ir::IntToFloat).
     Value* dropped = b_.CreateAnd(value, 0x7ff);
     Value* sticky = b_.CreateOr(b_.CreateAnd(value, ~uint64_t{0x7ff}), 0x800);
     Value* is_small = IsUnsigned(from)
