@@ -1,5 +1,5 @@
-// Bundles: all that a GPU machine needs to run, check and time generated kernels, in a few small
-// files that tools/gpu_runner reads. The format is described in docs/cuda.md.
+// Bundles: a few small files with which tools/gpu_runner runs, checks and times generated kernels on a
+// GPU machine. docs/cuda.md describes the format.
 #ifndef COMPILER_CODEGEN_CUDA_BUNDLE_H_
 #define COMPILER_CODEGEN_CUDA_BUNDLE_H_
 
@@ -17,23 +17,23 @@
 
 namespace polynao::codegen {
 
-// What a run is to be checked against. Nothing: the runner only times.
+// The values to check a run against. Without tensors the runner only measures time.
 struct BundleReference {
   std::vector<ir::Tensor> inputs;   // of the parameters that are read, in their order
-  std::vector<ir::Tensor> outputs;  // as they must be afterwards
+  std::vector<ir::Tensor> outputs;  // the expected values
   // Input i is RandomTensor(type, shape, seed + i) or has the uniform values of that seed
   // (random_value.h); otherwise its bytes go into the bundle.
   uint64_t seed = 1;
-  // How far an element may be off, as a part of the largest magnitude among all; integers agree
-  // exactly.
+  // The largest error of an element, relative to the largest magnitude among all elements. Integers
+  // must agree exactly.
   double tolerance = 1e-5;
 };
 
 struct BundleFacts {
-  // Of the operator's case, as the runner's results repeat it; an object.
+  // Describes the operator's case; the runner's results repeat it. An object.
   nlohmann::ordered_json operator_case;
-  double flops = 0;  // that the operator asks for, additions and multiplications; 0: not known
-  double bytes = 0;  // of inputs and outputs, which must cross global memory once
+  double flops = 0;  // additions and multiplications of the operator; 0: not known
+  double bytes = 0;  // of inputs and outputs, each moved through global memory once
   std::optional<BundleReference> reference;
   std::optional<CudaBinary> binary;
   std::string arch;  // of the binary
@@ -44,9 +44,9 @@ struct BundleFile {
   std::string contents;
 };
 
-// The files of a bundle: bundle.json, kernel.cu and, with a binary, kernel.ptx and kernel.cubin; an
-// input that no seed makes is input<i>.bin. Errors: several functions, scalar
-// parameters, extents that are not constant.
+// The files of a bundle: bundle.json, kernel.cu and, with a binary, kernel.ptx and kernel.cubin. An
+// input that no seed generates is in input<i>.bin. Errors: several functions, scalar parameters, extents
+// that are not constant.
 absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts);
 

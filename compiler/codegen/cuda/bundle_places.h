@@ -1,4 +1,4 @@
-// Where a bundle and its runner look at outputs.
+// The elements of outputs that a bundle holds and its runner compares.
 #ifndef COMPILER_CODEGEN_CUDA_BUNDLE_PLACES_H_
 #define COMPILER_CODEGEN_CUDA_BUNDLE_PLACES_H_
 
@@ -10,8 +10,8 @@
 
 namespace polynao::codegen {
 
-// The elements of an output that are compared one by one: `count` places among `elements`, with the
-// first and the last, the same for everybody. Few elements are all compared.
+// The elements of an output that are compared one by one: `count` of `elements`, among them the first
+// and the last; always the same ones. If there are at most `count`, all are compared.
 inline std::vector<int64_t> BundleSamples(int64_t elements, int64_t count = 256) {
   std::vector<int64_t> places;
   if (elements <= count) {
@@ -28,7 +28,7 @@ inline std::vector<int64_t> BundleSamples(int64_t elements, int64_t count = 256)
   return places;
 }
 
-// All elements are compared in sums over so many neighbours: 64 sums at most.
+// Besides, sums over runs of this many neighbours are compared, at most 64 sums.
 inline int64_t BundleRun(int64_t elements) { return std::max<int64_t>(1, (elements + 63) / 64); }
 
 }  // namespace polynao::codegen

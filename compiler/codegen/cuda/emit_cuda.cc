@@ -117,7 +117,7 @@ class KernelEmitter : public FunctionEmitter {
   // Statements reach here from the base class; those of a block go their own way.
   absl::Status EmitStmt(Stmt s) override { return in_region_ ? EmitRegion(s) : EmitBlockLevel(s); }
 
-  // A statement that the threads of the loops around it run, down to what has no more such loops.
+  // A statement inside thread loops, down to the statements that contain no more such loops.
   absl::Status EmitRegion(Stmt s) {
     const bool outer = std::exchange(in_region_, true);
     absl::Status status;
@@ -200,7 +200,7 @@ class KernelEmitter : public FunctionEmitter {
     for (size_t d = DroppedDimensions(buffer); d < buffer->extents.size(); ++d) {
       elements *= std::max<int64_t>(0, buffer->extents[d].int_value());
     }
-    // What one thread allocates is its own, whatever its scope says.
+    // An allocation made by one thread is private to it, whatever its scope.
     const bool shared = !in_region_ && buffer->scope == "shared";
     const std::string name = Bind(buffer.node(), buffer->name);
     const bool aligned = elements * ir::ByteSize(buffer->type) >= 4;
@@ -214,14 +214,14 @@ class KernelEmitter : public FunctionEmitter {
 
   // ---- wide accesses
 
-  // The only thing that a loop's body does: a store, under conditions.
+  // The body of a loop that consists of one store, possibly under conditions.
   struct OnlyStore {
     std::vector<Expr> conditions;
     Stmt store;
   };
 
-  // `body` as such, with what its lets stand for in their places, so that an index shows how it depends
-  // on the loop. None if it does more, or if a let may wrap, which an index must not.
+  // `body` in that form, with its lets replaced by their values, so that an index shows how it depends on
+  // the loop. None if it does more, or if a let may wrap, which an index must not.
   std::optional<OnlyStore> OnlyStoreOf(Stmt body) {
     OnlyStore result;
     ir::VarMap lets;
@@ -261,7 +261,7 @@ class KernelEmitter : public FunctionEmitter {
     return StrCat("*reinterpret_cast<", is_const ? "const " : "", type, "*>(&", element, ")");
   }
 
-  // for (v, 0, 4) { A[.. + v] = .. B[.. + v] .. } by one load of four elements for each such load,
+  // Emits for (v, 0, 4) { A[.. + v] = .. B[.. + v] .. } as one load of four elements for each such load,
   // four computations, and one store. Returns whether `s` is such a loop.
   absl::StatusOr<bool> EmitWide(Stmt s) {
     if (s.for_kind() != ForKind::kVectorize || !s.min().IsInt(0) || !s.extent().IsConst()) {
@@ -367,8 +367,8 @@ class KernelEmitter : public FunctionEmitter {
     return true;
   }
 
-  // for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } for i8 A and B. Returns whether
-  // `s` is such a loop.
+  // Emits for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } of i8 A and B as dp4a. Returns
+  // whether `s` is such a loop.
   absl::StatusOr<bool> EmitDotOfFour(Stmt s) {
     if (s.for_kind() == ForKind::kParallel || !s.min().IsInt(0) || !s.extent().IsInt(4)) {
       return false;

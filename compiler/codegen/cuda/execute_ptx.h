@@ -1,4 +1,4 @@
-// Counts the instructions of PTX that a kernel's threads execute, without a GPU.
+// Counts the PTX instructions that a kernel's threads execute, without a GPU.
 #ifndef COMPILER_CODEGEN_CUDA_EXECUTE_PTX_H_
 #define COMPILER_CODEGEN_CUDA_EXECUTE_PTX_H_
 
@@ -13,8 +13,8 @@
 namespace polynao::codegen {
 
 struct PtxExecution {
-  // Executed instructions by kind, as CountPtx names them, and "all": of all threads of the grid, taken
-  // to be like the sampled ones.
+  // Executed instructions by kind, as CountPtx names them, and "all". Extrapolated from the sampled
+  // threads to all threads of the grid.
   std::map<std::string, double> counts;
   // Whether no branch of a sampled thread depended on memory, floats or scalar parameters. Such a branch
   // is not taken.
@@ -22,13 +22,13 @@ struct PtxExecution {
 };
 
 struct PtxExecutionOptions {
-  int samples = 16;  // threads, drawn from all; the same for the same grid and block
+  int samples = 16;  // threads to execute, drawn at random; the same for the same grid and block
   int64_t max_steps = int64_t{1} << 26;  // of one thread
 };
 
-// Executes the kernel `name` for some of its threads, each alone: integers and predicates are computed;
-// what is loaded and floats are not known, and nothing is stored. (What ptxas makes of the instructions
-// is another matter: it merges additions, and moves and unrolls little.)
+// Executes the kernel `name` for some of its threads, each alone. Integers and predicates are computed,
+// loaded values and floats are unknown, and stores do nothing. (The machine code differs: ptxas merges
+// additions, and moves and unrolls a little.)
 // Errors: no such kernel; a thread that takes more than max_steps.
 absl::StatusOr<PtxExecution> ExecutePtx(std::string_view ptx, std::string_view name,
                                         const Extents& grid, const Extents& block,

@@ -40,7 +40,7 @@ bool ReadsMemory(Expr e) {
   return reads;
 }
 
-// Which statements have loops of a kind inside, or are one.
+// Finds the statements that contain, or are, loops of a kind.
 class Finder {
  public:
   explicit Finder(bool (*is_one)(Stmt)) : is_one_(is_one) {}
@@ -84,7 +84,7 @@ class Splitter {
         return Split(s.body());
       case StmtKind::kLet:
       case StmtKind::kIf: {
-        // Each kernel evaluates it anew, which memory must not change.
+        // Each kernel evaluates it again, so it must not depend on memory.
         const Expr e = s.operands()[0];
         if (ReadsMemory(e)) {
           return InvalidInput(function_.name, ": '", FirstLine(s),
@@ -217,7 +217,7 @@ class Planner {
  private:
   // The threads that run a statement of a block: by number of axis, the variable of the loop.
   using ThreadVars = std::array<Expr, 3>;
-  // A statement around another one, which is that child of it.
+  // An enclosing statement, and the child of it that is on the path.
   struct Around {
     Stmt stmt;
     size_t child;
@@ -228,7 +228,7 @@ class Planner {
     Stmt statement;
     std::vector<Around> path;
   };
-  // What may have been read and stored since the last barrier.
+  // The accesses that threads may have made since the last barrier.
   struct Pending {
     absl::flat_hash_set<Buffer> read;
     absl::flat_hash_set<Buffer> stored;
@@ -418,7 +418,7 @@ class Planner {
 
   // ---- what each thread has for itself
 
-  // The axis whose number stands in dimension d of all accesses; -1 for a dimension of one element.
+  // The axis whose thread number indexes dimension d in all accesses; -1 for a dimension of one element.
   std::optional<int> AxisOfDimension(Buffer buffer, size_t d) {
     const std::vector<Access>& accesses = accesses_.at(buffer);
     int axis = -1;
@@ -469,7 +469,7 @@ class Planner {
       }
       for (const Access& access : accesses_.at(buffer)) {
         for (int i = 0; i < 3; ++i) {
-          // Threads of an axis of one are all the same thread.
+          // An axis of extent one has a single thread.
           if (kernel_.block[i] == 1 || static_cast<bool>(access.threads[i]) == found[i]) continue;
           return InvalidInput(
               Place(), "'", FirstLine(s), "', accessed in '", FirstLine(access.statement),
@@ -492,13 +492,13 @@ class Planner {
 
   // ---- barriers
 
-  // The buffer that stands for all those that `buffer` may overlap.
+  // The representative of the buffers that `buffer` may overlap.
   Buffer MemoryOf(Buffer buffer) {
     const std::optional<size_t> group = aliases_.Group(buffer);
     return group ? first_of_group_.try_emplace(*group, buffer).first->second : buffer;
   }
 
-  // Memory that several threads see and some store.
+  // Memory that several threads access and some thread stores to.
   bool IsCommon(Buffer buffer, const absl::flat_hash_set<Buffer>& own) {
     return stored_.contains(MemoryOf(buffer)) && !own.contains(buffer) &&
            !kernel_.private_dimensions.contains(buffer);
@@ -558,7 +558,7 @@ class Planner {
     const Pending reads = ReadsOf(s.operands());
     if (!reads.read.empty()) Visit(s, reads, pending);
     if (s.Is(StmtKind::kFor) && !IsBlockLoop(s)) {
-      // Barriers only become more, so this ends.
+      // Each round only adds barriers, so this ends.
       while (true) {
         Pending after = pending;
         VisitBlock(s.body(), after);

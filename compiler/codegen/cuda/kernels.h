@@ -1,4 +1,4 @@
-// From loop IR to kernels: what runs on a grid of blocks of threads, and where threads must wait.
+// Splits a function into kernels and places barriers between their thread regions.
 #ifndef COMPILER_CODEGEN_CUDA_KERNELS_H_
 #define COMPILER_CODEGEN_CUDA_KERNELS_H_
 
@@ -16,7 +16,7 @@ namespace polynao::codegen {
 
 // Limits of every CUDA device that has dp4a (compute capability 6.1 and later).
 inline constexpr int64_t kMaxBlockThreads = 1024;
-inline constexpr int64_t kMaxSharedBytes = 48 << 10;  // that a kernel gets without asking
+inline constexpr int64_t kMaxSharedBytes = 48 << 10;  // available to every kernel by default
 inline constexpr int64_t kMaxLocalBytes = 512 << 10;  // of one thread
 
 // x, y, z.
@@ -33,10 +33,10 @@ struct Kernel {
   Extents grid = {1, 1, 1};
   Extents block = {1, 1, 1};
   int64_t shared_bytes = 0;
-  // Statements that all threads of a block reach, in front of which all wait for one another.
+  // Statements with a barrier before them; all threads of the block reach them.
   absl::flat_hash_set<ir::Stmt> barrier_before;
-  // Allocations of the block that each thread has its own of, and how many dimensions in front say
-  // which thread: acc[threadIdx.y, threadIdx.x, i] has 2.
+  // Allocations of the block of which each thread has its own part, with the number of leading
+  // dimensions that are indexed by the thread: acc[threadIdx.y, threadIdx.x, i] has 2.
   absl::flat_hash_map<ir::Buffer, size_t> private_dimensions;
 };
 
@@ -46,19 +46,20 @@ struct KernelPlan {
   std::vector<ir::Buffer> workspaces;
 };
 
-// Kernels are the outermost loops over blockIdx, and what stands between them (with one block, and
-// with one thread where no loop over threadIdx stands either). Inside, the outermost loops over
-// threadIdx are thread regions (compiler/passes/thread_regions.h); the statements around them are
-// run by all threads, so that what they branch on must be the same for all threads. Statements
-// without thread loops are run by thread 0.
+// Each outermost loop over blockIdx becomes a kernel, and so do the statements between such loops (with
+// one block, and with one thread if they have no loop over threadIdx). Inside a kernel, the outermost
+// loops over threadIdx are thread regions (compiler/passes/thread_regions.h). All threads run the
+// statements around regions, so conditions there must be equal for all threads. Thread 0 runs
+// statements without thread loops.
 //
-// A barrier stands before a region that reads or stores what a thread has stored since the last one
-// in shared or global memory, or stores what was read; through loops and branches too.
+// A region gets a barrier if, since the last barrier, threads have stored elements of shared or global
+// memory that it reads or stores, or have read elements that it stores. Paths through loops and branches
+// count too.
 //
-// Errors, naming the place: a loop or a branch on memory around blocks; statements beside a loop
-// over blockIdx, or in a region beside one over threadIdx; extents of grids, blocks and allocations
-// that are not constant or above the limits; an allocation of a block that no dimensions in front
-// give to single threads and that is not "shared".
+// Errors, naming the place: around blocks, a loop or a branch that depends on memory; statements beside
+// a loop over blockIdx, or in a region beside a loop over threadIdx; extents of grids, blocks and
+// allocations that are not constant or exceed the limits; an allocation of a block that is neither
+// "shared" nor split among threads by its leading dimensions.
 absl::StatusOr<KernelPlan> PlanKernels(const ir::Function& function);
 
 }  // namespace polynao::codegen

@@ -1,4 +1,4 @@
-// The CUDA Toolkit's compiler, where there is one: machine code and what can be read off it.
+// The CUDA Toolkit's compiler, if it is installed: machine code, and statistics of it.
 #ifndef COMPILER_CODEGEN_CUDA_NVCC_H_
 #define COMPILER_CODEGEN_CUDA_NVCC_H_
 
@@ -15,21 +15,21 @@ namespace polynao::codegen {
 // The path of nvcc: on PATH, in $CUDA_HOME/bin or in /usr/local/cuda/bin. NotFound if there is none.
 absl::StatusOr<std::string> FindNvcc();
 
-// Counts of instructions by kind: "ld.global", "fma.f32", "mul.lo.s32", "bra", ... without what
-// says how (".nc", ".v4", ".rn"), and "all".
+// Counts of instructions by kind: "ld.global", "fma.f32", "mul.lo.s32", "bra", ..., without modifiers
+// (".nc", ".v4", ".rn"), and "all".
 using InstructionCounts = std::map<std::string, int64_t>;
 
 struct CompiledKernel {
   std::string name;
-  // As ptxas -v has it.
+  // As ptxas -v reports it.
   int64_t registers = 0;
   int64_t stack_bytes = 0;
   int64_t spill_bytes = 0;  // stored and loaded
   int64_t shared_bytes = 0;
-  // Of machine code, with what fills up its last lines. On sm_70 and later an instruction has 16.
+  // Size of the machine code with its padding. On sm_70 and later an instruction takes 16 bytes.
   int64_t code_bytes = 0;
   InstructionCounts ptx;
-  // Empty where there is no cuobjdump beside nvcc or on PATH.
+  // Empty if cuobjdump is neither beside nvcc nor on PATH.
   InstructionCounts sass;
 };
 
@@ -47,7 +47,7 @@ absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::strin
 InstructionCounts CountPtx(std::string_view ptx, std::string_view name);
 InstructionCounts CountSass(std::string_view sass, std::string_view name);
 
-// What an instruction of PTX counts as: "ld.global.nc.v4.f32" as "ld.global".
+// The kind of a PTX instruction: "ld.global" for "ld.global.nc.v4.f32".
 std::string PtxKind(std::string_view mnemonic);
 
 // The size of section `name` (".text.KERNEL") of a cubin, a 64-bit ELF file; 0 if it has none.

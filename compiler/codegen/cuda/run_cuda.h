@@ -1,4 +1,4 @@
-// Runs generated CUDA on the CPU by the shim: what tests and `nao run --target=cuda` do.
+// Runs generated CUDA on the CPU with the shim, for tests and `nao run --target=cuda`.
 #ifndef COMPILER_CODEGEN_CUDA_RUN_CUDA_H_
 #define COMPILER_CODEGEN_CUDA_RUN_CUDA_H_
 
@@ -18,11 +18,11 @@
 
 namespace polynao::codegen {
 
-// The text of the shim (shim.h), which stands in front of a CUDA file to make it C++.
+// The text of the shim (shim.h). Placed before a CUDA file it makes the file C++.
 std::string ShimText();
 
-// Kernels compiled by the machine's C compiler behind the shim and loaded into this process. Kernels
-// run one at a time, whoever asks, on one CPU; floats round as in the interpreter.
+// Kernels compiled with the shim by the machine's C compiler and loaded into this process. In a process
+// only one kernel runs at a time, on one CPU; floats round as in the interpreter.
 class ShimmedCuda {
  public:
   // Emits `functions` as one CUDA file and compiles it. Errors: those of EmitCuda, no compiler, or

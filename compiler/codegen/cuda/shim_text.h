@@ -1,4 +1,4 @@
-// The text of shim.h, as the compiler carries it along.
+// The text of shim.h, embedded in the compiler.
 #ifndef COMPILER_CODEGEN_CUDA_SHIM_TEXT_H_
 #define COMPILER_CODEGEN_CUDA_SHIM_TEXT_H_
 
