@@ -54,8 +54,8 @@ TEST(TextFuzzTest, MutatedFiles) {
   target.place = R"(m\.nir:\d+:\d+: )";
   const FuzzResult result = Fuzz(target, FuzzCases(4000), FuzzSeed());
   EXPECT_EQ(result.failure, "");
-  EXPECT_GT(result.accepted, result.refused / 20);
-  EXPECT_GT(result.refused, result.accepted / 20);
+  EXPECT_GT(result.accepted, result.refused / 100);
+  EXPECT_GT(result.refused, result.accepted / 100);
   RecordProperty("accepted", static_cast<int>(result.accepted));
 }
 
