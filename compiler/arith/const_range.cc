@@ -45,8 +45,14 @@ int64_t DivEnds(int64_t a, int64_t b) {
   return FloorDiv(a, b);
 }
 
+// An end that saturated away from its own infinity is a bound, not an infinity: all of [2^63, 2^64] is at
+// least 2^63 - 2, and less something is at least that less the same.
+ConstRange Bounds(int64_t min, int64_t max) {
+  return {std::min(min, kInfinity - 1), std::max(max, kMinusInfinity + 1)};
+}
+
 ConstRange Corners(std::initializer_list<int64_t> corners) {
-  return {std::min(corners), std::max(corners)};
+  return Bounds(std::min(corners), std::max(corners));
 }
 
 }  // namespace
@@ -105,7 +111,7 @@ ConstRange Union(ConstRange a, ConstRange b) {
 
 ConstRange operator+(ConstRange a, ConstRange b) {
   if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
-  return {AddEnds(a.min, b.min), AddEnds(a.max, b.max)};
+  return Bounds(AddEnds(a.min, b.min), AddEnds(a.max, b.max));
 }
 
 ConstRange operator-(ConstRange a, ConstRange b) {

@@ -109,5 +109,16 @@ TEST(ConstRangeTest, TypesHoldTheirEnds) {
   }
 }
 
+// A lower end beyond int64_t is a bound that what is added may leave again.
+TEST(ConstRangeTest, EndsBeyondInt64) {
+  const ConstRange large = ConstRange{int64_t{1} << 62, int64_t{1} << 62} * ConstRange::Point(4);
+  EXPECT_TRUE((large + ConstRange{kMinusInfinity, 0}).Contains(0));
+  EXPECT_TRUE((large + ConstRange::Point(-100)).Contains(kInfinity - 100));
+  EXPECT_TRUE(FloorDiv(large, ConstRange::Point(4)).Contains(int64_t{1} << 62));
+  const ConstRange small = ConstRange{int64_t{1} << 62, int64_t{1} << 62} * ConstRange::Point(-4);
+  EXPECT_TRUE((small + ConstRange{0, kInfinity}).Contains(0));
+  EXPECT_TRUE((ConstRange::Point(0) - small).Contains(kInfinity));
+}
+
 }  // namespace
 }  // namespace polynao::arith

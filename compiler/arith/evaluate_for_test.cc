@@ -114,9 +114,13 @@ Outcomes Evaluator::Compute(Expr e, Mode mode) {
   Outcomes result = first;
   switch (e.kind()) {
     case ExprKind::kLet: {
-      // The body at points where the value traps is evaluated with 0 and not used.
-      vars_[e.var()] = first;
-      for (Outcome& value : vars_[e.var()]) value.kind = Outcome::kValue;
+      // The same values in both modes, since what is below remembers what it evaluates: where the value
+      // overflows in an index, that of data. Where it stops the program, the body is not used.
+      Outcomes value = Of(e.operand(0), Mode::kData);
+      for (Outcome& outcome : value) {
+        if (outcome.kind != Outcome::kValue) outcome = {Outcome::kValue, 0};
+      }
+      vars_[e.var()] = std::move(value);
       const Outcomes& body = Of(e.operand(1), mode);
       for (size_t p = 0; p < points_; ++p) {
         if (result[p].kind == Outcome::kValue) result[p] = body[p];
