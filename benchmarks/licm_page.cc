@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kColors[] = {"#2f6db3", "#e8b03a", "#4d9a63"};
 
-// Bars of what is left of the counts, by operator.
+// Bars of the counts that are left, by operator.
 std::string CountsChart(const LicmSummary& summary, bool cuda) {
   BarChart chart;
   chart.line = 1.0;

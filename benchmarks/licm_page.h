@@ -10,15 +10,15 @@
 namespace polynao::benchmarks {
 
 // Speed-ups in columns, around the line at 1: a dot for each value of a column, or a bar from the
-// line to each. Dashed lines show the band of what counts as unchanged. What is over `largest` stands
-// at the upper edge, with its value.
+// line to each value. Dashed lines show the band that counts as unchanged. A value above `largest` is
+// drawn at the upper edge, with its number.
 struct SpeedupChart {
   struct Column {
     std::string name;
     std::vector<double> values;
   };
   std::vector<Column> columns;
-  // What the values of a column are, if it is the same in all; the bars' colors follow it.
+  // Names for the first, second, .. value of each column, each with a color of its own.
   std::vector<std::string> series = {};
   bool bars = false;
   double largest = 3;

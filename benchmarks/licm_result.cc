@@ -48,7 +48,7 @@ double Quotient(double after, double before) { return before == 0 ? 1 : after / 
 
 class GeometricMean {
  public:
-  // What fell to nothing counts as a thousandth.
+  // A count that fell to zero counts as a thousandth.
   void Add(double value) {
     logarithms_ += std::log(std::max(value, 1e-3));
     ++count_;

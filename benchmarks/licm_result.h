@@ -1,5 +1,5 @@
-// What the suite licm511 gives: for each case of the TOPI table the program without and with
-// normalize, licm, hoist_if and cse, and what follows from them.
+// Results of the suite licm511: for each case of the TOPI table, the program without and with
+// normalize, licm, hoist_if and cse, and a summary.
 #ifndef BENCHMARKS_LICM_RESULT_H_
 #define BENCHMARKS_LICM_RESULT_H_
 
@@ -25,8 +25,8 @@ inline constexpr double kEffectiveNs = 50e3;
 // A speed-up within 1 +- this counts as unchanged.
 inline constexpr double kBand = 0.01;
 
-// What the CUDA Toolkit makes of a program's kernels. Counts are static, a loop's body counts once or as
-// often as it was unrolled, but for what is executed.
+// Code that the CUDA Toolkit makes of a program's kernels. `executed` counts what threads execute. The
+// other counts are static: a loop's body counts once, or as often as it was unrolled.
 struct LicmCode {
   // Instructions of PTX that all threads execute (compiler/codegen/cuda/execute_ptx.h).
   double executed = 0;
@@ -55,7 +55,7 @@ struct LicmRow {
   double speedup = 1;
   int samples = 0;
 
-  // What the interpreter would count (compiler/ir/static_counts.h).
+  // Operations that the interpreter would count (compiler/ir/static_counts.h).
   ir::Counts baseline_counts;
   ir::Counts optimized_counts;
   bool exact_counts = true;
@@ -88,11 +88,11 @@ struct LicmOperator {
   double best = 1;
   double worst = 1;
   int worst_id = 0;
-  // After / before, of counts per output element summed over the cases.
+  // After / before: counts per output element, summed over the cases.
   double int_ops = 1;
   double branches = 1;
-  // After / before: of what is executed, geometric means over the cases with counts; of LicmCode's other
-  // counts, quotients of sums.
+  // After / before. Executed instructions: geometric means over the cases with counts. Other counts of
+  // LicmCode: quotients of sums.
   double executed = 1;
   double executed_integer = 1;
   double ptx = 1;
@@ -117,8 +117,8 @@ struct LicmSummary {
   double total = 1;    // of all effective cases
   double worst = 1;    // the slowest-down case
   std::string worst_case;
-  // Cases by the instructions of PTX that they execute, where there are counts: fewer, as many, and more
-  // by kBand and more; the geometric mean of the quotients, and the largest.
+  // Cases with counts of PTX by the instructions that they execute: fewer by at least kBand, as many,
+  // more by at least kBand; the geometric mean of the quotients, and the largest.
   int fewer_executed = 0, same_executed = 0, more_executed = 0;
   double executed = 1;
   double most_executed = 1;
@@ -142,8 +142,8 @@ struct LicmResult {
 
 LicmSummary SummarizeLicm(const std::vector<LicmRow>& rows);
 
-// A row as ToJson has it, and back; `target` says which fields it has. Errors: a field that is missing or
-// of another type.
+// A row as in ToJson, and back; `target` says which fields it has. Errors: a missing field, a field of
+// another type.
 nlohmann::ordered_json RowToJson(const LicmRow& row, std::string_view target);
 absl::StatusOr<LicmRow> RowFromJson(const nlohmann::ordered_json& json);
 

@@ -2,7 +2,7 @@
 //
 //   bazel run //compiler/passes:cse_benchmark
 //
-// Time per node should stay the same from row to row of one benchmark.
+// Time per node should stay the same in all rows of one benchmark.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -22,7 +22,7 @@ ir::Function Parse(const std::string& text) {
   return *std::move(function);
 }
 
-// Nests of two loops with guards, divisions and loads that repeat, as padding leaves them.
+// Nests of two loops with repeated guards, divisions and loads, such as padding makes.
 ir::Function Nests(int nodes) {
   std::string text = "func f(A: f32[4096] in, B: f32[4096] out, n: i32) {\n";
   constexpr int kNodes = 19;  // of one nest
@@ -34,8 +34,8 @@ ir::Function Nests(int nodes) {
   return Parse(text + "}\n");
 }
 
-// One block of stores, of which each shares a part with all and a part with its neighbour. The
-// variables nest, one in the scope of the other, which bounds how many of them the stack holds.
+// One block of stores. Each store shares one part with all others and one with its neighbour. The
+// variables nest, each in the scope of the one before, so the depth of the stack bounds their number.
 ir::Function Block(int nodes) {
   std::string text = "func f(B: i32[4096] out, x: i32, y: i32) {\n";
   constexpr int kNodes = 6;  // of two stores

@@ -2,7 +2,7 @@
 //
 //   bazel run //compiler/passes:licm_benchmark
 //
-// Time per node should stay the same from row to row of one benchmark.
+// Time per node should stay the same in all rows of one benchmark.
 #include <benchmark/benchmark.h>
 
 #include <string>
@@ -69,7 +69,7 @@ const Target& Cpu() {
   return *target;
 }
 
-// Times `pass` on what `prepare` makes of the program, which is not timed.
+// Times `pass` on the program that `prepare` returns; `prepare` is not timed.
 template <typename Prepare, typename Pass>
 void Time(benchmark::State& state, ir::Function (*make)(int), const Prepare& prepare,
           const Pass& pass) {

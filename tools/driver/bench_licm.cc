@@ -45,10 +45,10 @@ constexpr int kFewestPairs = 5;
 constexpr int kMostPairs = 500;
 constexpr int kPassRuns = 3;
 
-// What kernels are compiled for.
+// The architecture that kernels are compiled for.
 constexpr char kCudaArch[] = "sm_90";
 
-// One thread: with several, times tell more about what else the machine does.
+// One thread: with several, times depend more on the other work of the machine.
 codegen::LlvmOptions JitOptions() {
   codegen::LlvmOptions options;
   options.threads = 1;
@@ -77,8 +77,8 @@ absl::StatusOr<std::string> MachineCode(const ir::Function& function) {
                            JitOptions());
 }
 
-// Nanoseconds that this thread has had a processor for. Programs run on it alone, so what else the
-// machine does counts only as far as it takes caches and clock rate.
+// Processor time of this thread, in nanoseconds. The programs run on this thread alone, so other work
+// on the machine matters only as far as it takes caches and clock rate.
 double ThreadNanoseconds() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -91,14 +91,14 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   Pair pair;
   ASSIGN_OR_RETURN(pair.baseline, op->build(c, target));
   ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
-  // The measured passes are the last ones, so that what precedes them runs once.
+  // The measured passes are the last ones, so that the passes before them run once.
   const auto first = std::find_if(pipeline.begin(), pipeline.end(),
                                   [](const PassSpec& pass) { return IsMeasured(pass.name); });
   const absl::Span<const PassSpec> passes = pipeline;
   const size_t before = static_cast<size_t>(first - pipeline.begin());
   RETURN_IF_ERROR(RunPasses(pair.baseline, passes.subspan(0, before), target, {.verify = false}));
   row.nodes += static_cast<int64_t>(ir::NodeCount(pair.baseline.body));
-  // A pass takes the shortest of a few times, as whatever else the machine does adds to them.
+  // The shortest of a few times: other work on the machine only adds to a time.
   std::vector<double> shortest(std::size(benchmarks::kLicmPasses), 0);
   for (int run = 0; run < kPassRuns; ++run) {
     pair.optimized = ir::CloneInto(pair.baseline, std::make_shared<ir::Context>());
@@ -136,7 +136,7 @@ absl::StatusOr<double> TimeOnce(const codegen::CompiledFunction& program,
   return ThreadNanoseconds() - start;
 }
 
-// Compiles both programs of `c`, runs them in turn, compares what they store, and adds their times to
+// Compiles both programs of `c`, runs them in turn, compares their outputs, and adds their times to
 // `row`. Returns the median of the quotients of their times.
 absl::StatusOr<double> Measure(const kernels::OperatorCase& c, const Pair& pair, uint64_t seed,
                                double seconds, std::mutex& timing, LicmRow& row) {
@@ -169,7 +169,7 @@ absl::StatusOr<double> Measure(const kernels::OperatorCase& c, const Pair& pair,
   while (static_cast<int>(quotient.size()) < kMostPairs) {
     const bool enough = std::chrono::duration<double>(Clock::now() - start).count() > seconds;
     if (enough && static_cast<int>(quotient.size()) >= kFewestPairs) break;
-    // Who goes first changes from pair to pair.
+    // The two programs take turns in going first.
     double times[2];
     for (size_t k = 0; k < 2; ++k) {
       const size_t which = (k + quotient.size()) % 2;
@@ -256,7 +256,7 @@ absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& setting
     ASSIGN_OR_RETURN(pairs.emplace_back(), Build(function, target, row));
   }
   if (settings.target == "cuda") return CountCode(pairs, row);
-  // Of a case of several programs, their quotients weighted by the baselines' times.
+  // The mean of the programs' speed-ups, weighted by the baselines' times.
   double weighted = 0;
   const double seconds = settings.seconds_per_case / static_cast<double>(pairs.size());
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -291,7 +291,7 @@ std::string Date() {
   return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc));
 }
 
-// What git calls the checkout, or nothing.
+// The checkout's name in git, or nothing.
 std::string Commit() {
   const char* root = std::getenv("POLYNAO_ROOT");
   if (root == nullptr) return "";

@@ -1,5 +1,5 @@
-// Runs the suite licm511: what normalize, licm, hoist_if and cse bring on the CPU, and in
-// kernels for a GPU.
+// Runs the suite licm511: the effect of normalize, licm, hoist_if and cse on the CPU and on kernels for
+// a GPU.
 #ifndef TOOLS_DRIVER_BENCH_LICM_H_
 #define TOOLS_DRIVER_BENCH_LICM_H_
 
@@ -19,30 +19,30 @@ inline constexpr char kLicmSuiteDoc[] =
     "511 cases of TOPI: loop invariant code motion, normalization, hoisting and CSE on the CPU";
 
 struct LicmBenchSettings {
-  // "cpu": times and counts. "cuda": counts, and what nvcc makes of the kernels where there is one.
+  // "cpu": times and counts. "cuda": counts, and, if nvcc is there, its code for the kernels.
   std::string target = "cpu";
   uint64_t seed = 1;
-  // Cases that are compiled and counted at a time. Times are always taken alone, but other cases
-  // that compile meanwhile disturb them: 1 for figures to keep.
+  // How many cases are compiled and counted at a time. One program is timed at a time, but cases
+  // that compile meanwhile disturb it: use 1 for figures to keep.
   int jobs = 1;
   // Cases whose "op/id" contains this text, or a match of it as a regular expression; "" is all.
   std::string filter;
-  // How long both programs of a case are run, in all.
+  // How long both programs of a case run, in total.
   double seconds_per_case = 0.5;
-  // Rows of cases that are not to run again.
+  // Rows of cases that need not run again.
   std::vector<benchmarks::LicmRow> known = {};
   // One call at a time, for each case that has run.
   std::function<void(int done, int total, const benchmarks::LicmRow& row)> on_row = {};
 };
 
-// What all rows of a run have in common: suite, target, machine, commit, seed.
+// The fields that all rows of a run share: suite, target, machine, commit, seed.
 nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings);
 
 // For each case of the TOPI table that passes the filter: the operator's function for the CPU,
 // compiled by the CPU's pipeline without the four passes (baseline) and with them, run in turn on
-// one thread, values compared bit for bit, counts taken, passes timed. A case that can not be
-// built or run is a row with an error. For cuda nothing is run; all programs of a case are compiled
-// as one file. Errors: a wrong target, filter or number of jobs, a filter that no case passes.
+// one thread. Their values are compared bit for bit, operations counted, passes timed. A case that
+// cannot be built or run is a row with an error. For cuda nothing runs; all programs of a case are
+// compiled as one file. Errors: a wrong target, filter or number of jobs, a filter that no case passes.
 absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings);
 
 }  // namespace polynao::driver

@@ -37,7 +37,7 @@ absl::StatusOr<LicmRowsFile> LicmRowsFile::Open(const std::string& path, const J
       file.rows_.push_back(*std::move(row));
     }
   }
-  // What comes next must not join a line without an end.
+  // The next row must not join a line that has no end.
   if (!is_whole) std::ofstream(path, std::ios::app) << "\n";
   return file;
 }

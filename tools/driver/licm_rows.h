@@ -1,4 +1,4 @@
-// Rows of the suite licm511 in a file that grows, so that a run that was stopped goes on.
+// A file of rows of the suite licm511. It grows with every case, so that a stopped run can be resumed.
 #ifndef TOOLS_DRIVER_LICM_ROWS_H_
 #define TOOLS_DRIVER_LICM_ROWS_H_
 
@@ -12,15 +12,15 @@
 
 namespace polynao::driver {
 
-// Lines of JSON: what all rows have in common (target, machine, commit, ...), then one row a line.
+// Lines of JSON: the fields that all rows share (target, machine, commit, ...), then one row a line.
 class LicmRowsFile {
  public:
-  // Reads `path`, or begins it. Errors: a file whose rows are not of `run`, or can not be read; a line
-  // that a stopped run left incomplete is passed over.
+  // Reads `path`, or begins it. A last line that a stopped run left incomplete is ignored. Errors: a
+  // file that cannot be read, or whose rows are of another run than `run`.
   static absl::StatusOr<LicmRowsFile> Open(const std::string& path,
                                            const nlohmann::ordered_json& run);
 
-  // Those that ran, each case once; cases that failed are to run again.
+  // The cases that ran without an error, each once.
   const std::vector<benchmarks::LicmRow>& rows() const { return rows_; }
   absl::Status Append(const benchmarks::LicmRow& row);
 
