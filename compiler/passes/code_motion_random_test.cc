@@ -39,6 +39,7 @@ void MoveCode(ir::Function& function, uint64_t seed, Changed& changed) {
   LicmOptions options = LicmOptionsFor(target);
   if (seed % 2 == 0) options.threshold = 1;
   if (seed % 2 == 0) options.unrolled_extent = 0;
+  if (seed % 3 != 0) options.left = Left::kNothing;
   if (seed % 7 == 0) options.max_live = 2;
   const absl::StatusOr<bool> normalized = Normalize(function, target);
   ASSERT_TRUE(normalized.ok()) << normalized.status();
@@ -104,7 +105,7 @@ TEST(CodeMotionTest, SameTextInEveryProcess) {
       std::printf("%s", ir::Print(f).c_str());
     }
   });
-  EXPECT_NE(text.find("let inv_2"), std::string::npos) << text;
+  EXPECT_NE(text.find("let inv_"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -9,24 +9,32 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
+#include "compiler/passes/left_to_compiler.h"
+#include "compiler/target/target.h"
 
 namespace polynao {
 
 struct PassInfo;
 
 struct CseOptions {
-  // Takes integer expressions for equal that are so by commutativity, associativity and
-  // distributivity: (x + y) + z and z + (y + x), x * (y + 1) and x + y * x.
+  // Integer expressions that are equal by commutativity, associativity and distributivity count as
+  // equal: (x + y) + z and z + (y + x), x * (y + 1) and x + y * x.
   bool semantic = false;
-  // What instructions read and write (effects.h); null: all that they are given addresses of.
+  // Expressions of such operations alone are not bound.
+  Left left = Left::kNothing;
+  // Tells what instructions read and write (effects.h). Null: an instruction reads and writes every
+  // buffer that it gets an address of.
   const ir::Intrinsics* intrinsics = nullptr;
 };
+
+// The options for code that `target` gets.
+CseOptions CseOptionsFor(const Target& target);
 
 // One binding, for --stats.
 struct CseBinding {
   std::string variable;
   std::string value;
-  // How many evaluations in the text of the program the variable stands for.
+  // How many occurrences in the text of the program it replaces.
   int64_t uses = 0;
 };
 
@@ -38,20 +46,20 @@ struct CseBinding {
 //   B[i3] = x + y              B[i1] = cse_var_1  B[i2] = cse_var_1  B[i3] = cse_var_2
 //
 // Candidates are all expressions but constants, variables, addresses and calls of instructions.
-// Longer ones come first; what they contain is bound only if it is used apart from them. A value
-// that a `let` binds already serves later uses. A binding stands right before the first statement
-// that needs it, in the innermost block that holds all uses, or inside the expression if they are
-// all on one side of a `&&`, `||` or `select`, or use the variable of a let inside it. Sides that exclude one another count as one use, and
-// what is used once is not bound.
+// Longer ones come first; a part of a bound expression is bound only if it is used elsewhere, too. A
+// value that a `let` binds already serves later uses. A binding stands right before the first
+// statement that needs it, in the innermost block that holds all uses. It stands inside the
+// expression if all uses are on one side of a `&&`, `||` or `select`, or use the variable of a let
+// inside it. An expression with one use is not bound; uses on sides that exclude one another are one.
 //
-// What is left as it is:
-//  - An expression that may stop the program is evaluated only where it was evaluated anyway: not
-//    before a test that guards it, nor before a loop that may be empty. Loads, too, are not
-//    evaluated where they were not.
-//  - Loads are shared as far as no store, instruction or new iteration can change them in between
-//    (effects.h). A load of an allocation is shared only where the program would stop if the element
-//    were never stored.
+// What stays as it is:
+//  - An expression that some run would not evaluate at the place of the binding: one behind a test
+//    that guards it, in branches that may all be passed by, or in a loop that may be empty. So no run
+//    evaluates anything more often than before, and none stops that went on.
+//  - Loads that a store, an instruction or a new iteration may change in between (effects.h). A load
+//    of an allocation is shared only where the program would stop if the element were never stored.
 //  - Bounds of thread loops, operands of pragmas, and extents of allocations.
+//  - What the compiler behind this one shares by itself (left_to_compiler.h).
 //
 // Here and not in LLVM or nvcc: they cannot tell that buffers do not overlap, or that an index does
 // not wrap, nor do they share across the launches and tensor instructions that this IR has. It

@@ -1,19 +1,25 @@
-// Method: one walk, inner loops first, so that what left one loop is at hand for the next. When a
-// loop's body is done, the ifs directly in it (behind lets and allocations) are looked at in order;
-// the first with an invariant part of its condition decides between two versions of the loop, which
-// are looked at again. Statements without a loop that has an if in it are passed by, facts and all:
-// most of a program usually.
+// Method: one walk, inner loops first, so that an if that has left one loop is looked at again in the
+// next. When a loop's body is done, the walk looks at the ifs directly in it (behind lets and
+// allocations) in order. The first if whose condition has an invariant part decides between two
+// versions of the loop, and both are looked at again. The walk skips statements that contain no loop
+// with an if, and does not record facts there: usually most of a program.
+//
+// A condition is a list of operands of &&. A variable among them that a let in the body of the loop
+// binds stands for the operands of its value: licm and cse bind conditions whose parts vary in
+// different loops. With the invariant part decided, such a let keeps the other operands.
 #include "compiler/passes/hoist_if.h"
 
-#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
@@ -41,9 +47,13 @@ class Hoister {
         effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
         analyzer_(context_) {
     FindWork(function.body);
+    if (!work_.empty()) copied_ = CopiedNodes(function.body);
     NotePlaces(function.body, 0);
     AssumeParameters(function, analyzer_);
   }
+
+  // Whether some condition stayed in its loop only because a copy of the loop would be too large.
+  bool lacked_nodes() const { return lacked_nodes_; }
 
   Stmt Walk(Stmt s) {
     if (!work_.contains(s)) return s;
@@ -97,29 +107,64 @@ class Hoister {
     return has_if;
   }
 
+  // ---- the budget -------------------------------------------------------------------------------
+
+  // Statements and expressions of `s`. Unlike ir::NodeCount the sum over the parts of a statement, so
+  // that copies count in full.
+  static int64_t Size(Stmt s) {
+    int64_t size = 1;
+    for (Expr e : s.operands()) ir::ForEachExpr(e, [&](Expr) { ++size; });
+    for (Stmt child : s.children()) size += Size(child);
+    return size;
+  }
+
+  static bool HasLoop(Stmt root) {
+    return ir::AnyStmt(root, [](Stmt s) { return s.Is(StmtKind::kFor); });
+  }
+
+  // How large the copies are that the function has already. A copy leaves an if with loops in both
+  // branches, whoever made it: so a later run finds what an earlier run has spent.
+  static int64_t CopiedNodes(Stmt s) {
+    if (s.Is(StmtKind::kIf) && HasLoop(s.then_case()) && HasLoop(s.else_case())) {
+      return Size(s.else_case()) + CopiedNodes(s.then_case());
+    }
+    int64_t size = 0;
+    for (Stmt child : s.children()) size += CopiedNodes(child);
+    return size;
+  }
+
+  // ---- one loop ---------------------------------------------------------------------------------
+
   // `loop`, whose body is done, or what it became. depth_ loops stand around it, and analyzer_ knows
   // what holds in front of it.
   Stmt Hoist(Stmt loop) {
     if (loop.for_kind() == ForKind::kThread) return loop;
     std::vector<Stmt> ifs;
-    CollectIfs(loop.body(), ifs);
+    ir::VarMap lets;
+    Collect(loop.body(), ifs, lets);
     for (Stmt s : ifs) {
-      const Expr invariant = InvariantPart(s.cond(), loop);
-      if (!invariant) continue;
-      Stmt without = With(loop, invariant, false);
+      const std::vector<Expr> invariant = InvariantPart(s.cond(), lets, loop);
+      if (invariant.empty()) continue;
+      Stmt without = With(loop, lets, invariant, false);
       if (!without.IsEmpty()) {
-        const int growth = static_cast<int>(ir::NodeCount(without));
-        if (stats_.nodes_copied + growth > options_.max_growth || HasCall(loop)) continue;
-        stats_.nodes_copied += growth;
+        const int64_t growth = Size(without);
+        if (HasCall(loop)) continue;
+        if (copied_ + growth > options_.max_growth) {
+          lacked_nodes_ = true;
+          continue;
+        }
+        copied_ += growth;
+        stats_.nodes_copied += static_cast<int>(growth);
         without = ir::CloneWithFreshBindings(without);
         NotePlaces(without, depth_);
       }
+      const Expr condition = Conjunction(invariant);
       if (wants_text_) {
         stats_.hoisted.push_back(
-            StrCat(ir::Print(invariant), "  out of  ", ir::PrintFirstLine(loop)));
+            StrCat(ir::Print(condition), "  out of  ", ir::PrintFirstLine(loop)));
       }
-      const Stmt with = With(loop, invariant, true);
-      return context_.If(invariant, Again(with, invariant, true), Again(without, invariant, false));
+      const Stmt with = With(loop, lets, invariant, true);
+      return context_.If(condition, Again(with, condition, true), Again(without, condition, false));
     }
     return loop;
   }
@@ -132,11 +177,12 @@ class Hoister {
     return Hoist(loop);
   }
 
-  // The ifs that each iteration reaches, in order.
-  static void CollectIfs(Stmt s, std::vector<Stmt>& ifs) {
+  // The ifs that each iteration reaches, in order, and the conditions that lets around them bind.
+  static void Collect(Stmt s, std::vector<Stmt>& ifs, ir::VarMap& lets) {
     if (s.Is(StmtKind::kIf)) ifs.push_back(s);
+    if (s.Is(StmtKind::kLet) && s.value().type() == ir::Type::kI1) lets[s.var()] = s.value();
     if (IsTransparent(s)) {
-      for (Stmt child : s.children()) CollectIfs(child, ifs);
+      for (Stmt child : s.children()) Collect(child, ifs, lets);
     }
   }
 
@@ -144,40 +190,64 @@ class Hoister {
     return s.Is(StmtKind::kSeq) || s.Is(StmtKind::kLet) || s.Is(StmtKind::kAllocate);
   }
 
-  static void Conjuncts(Expr e, std::vector<Expr>& list) {
+  // ---- conditions -------------------------------------------------------------------------------
+
+  struct Operand {
+    Expr e;
+    // Whether it stands in the value of a let, where arithmetic wraps.
+    bool is_data = false;
+  };
+
+  // Adds the operands of `e` as a list of &&, each one once, with those of the variables in `lets`.
+  static void Operands(Expr e, const ir::VarMap& lets, bool is_data,
+                       absl::flat_hash_set<Expr>& seen, std::vector<Operand>& list) {
+    if (!seen.insert(e).second) return;
+    const auto let = lets.find(e);
     if (e.Is(ExprKind::kAnd)) {
-      Conjuncts(e.operand(0), list);
-      Conjuncts(e.operand(1), list);
+      Operands(e.operand(0), lets, is_data, seen, list);
+      Operands(e.operand(1), lets, is_data, seen, list);
+    } else if (let != lets.end()) {
+      Operands(let->second, lets, /*is_data=*/true, seen, list);
     } else {
-      list.push_back(e);
+      list.push_back({.e = e, .is_data = is_data});
     }
   }
 
-  Expr Conjunction(absl::Span<const Expr> list) {
+  static std::vector<Operand> Operands(Expr e, const ir::VarMap& lets) {
+    absl::flat_hash_set<Expr> seen;
+    std::vector<Operand> list;
+    Operands(e, lets, /*is_data=*/false, seen, list);
+    return list;
+  }
+
+  static Expr Conjunction(absl::Span<const Expr> list) {
     Expr all;
     for (Expr e : list) all = all ? ir::And(all, e) : e;
     return all;
   }
 
-  // What of the condition of an if that `loop` reaches can be decided in front of it; null if
-  // nothing.
-  Expr InvariantPart(Expr cond, Stmt loop) {
-    std::vector<Expr> list, invariant;
-    Conjuncts(cond, list);
-    // Whether the next operand is evaluated in front of the loop only if the loop does so, too.
+  // The operands in the condition of an if in the body of `loop` that can be decided in front of it.
+  std::vector<Expr> InvariantPart(Expr cond, const ir::VarMap& lets, Stmt loop) {
+    std::vector<Expr> invariant;
+    // Whether the loop evaluates the next operand for certain.
     bool certain = Runs(loop);
+    bool is_constant = true;
     Analyzer::Scope scope(analyzer_);
-    for (Expr e : list) {
-      if (IsInvariant(e, loop) && (certain || !effects_.MayTrap(e, analyzer_, Mode::kIndex))) {
+    for (const Operand& operand : Operands(cond, lets)) {
+      const Expr e = operand.e;
+      // Arithmetic that wraps in a let stops the program in the condition of an if.
+      const bool is_safe = certain && !operand.is_data;
+      if (IsInvariant(e, loop) && (is_safe || !effects_.MayTrap(e, analyzer_, Mode::kIndex))) {
         invariant.push_back(e);
+        is_constant = is_constant && e.IsConst();
         analyzer_.Assume(e);
       } else {
         certain = false;
       }
     }
     // Constants are for simplify.
-    const Expr all = Conjunction(invariant);
-    return all && all.IsConst() ? Expr() : all;
+    if (is_constant) invariant.clear();
+    return invariant;
   }
 
   bool Runs(Stmt loop) {
@@ -194,35 +264,76 @@ class Hoister {
     return true;
   }
 
-  // The loop where the part `invariant` of its ifs' conditions is `truth`; nothing if nothing is left.
-  Stmt With(Stmt loop, Expr invariant, bool truth) {
-    const Stmt body = Decided(loop.body(), invariant, truth);
+  // ---- versions of a loop -----------------------------------------------------------------------
+
+  // What is known in one version of a loop: that all of `known` are true, or that not all are.
+  struct Decision {
+    const ir::VarMap& lets;
+    absl::flat_hash_set<Expr> known;
+    bool truth;
+    // What conditions are without the operands that are known; null: nothing is left.
+    absl::flat_hash_map<Expr, Expr> rest = {};
+  };
+
+  // The loop in which the operands `known` of its ifs' conditions are all true, or not all; nothing if
+  // nothing is left of its body.
+  Stmt With(Stmt loop, const ir::VarMap& lets, absl::Span<const Expr> known, bool truth) {
+    Decision decision{.lets = lets, .known = {known.begin(), known.end()}, .truth = truth};
+    const Stmt body = Decided(loop.body(), decision);
     return body.IsEmpty() ? body : context_.Rebuild(loop, loop.operands(), {body});
   }
 
-  // `s`, in which the part `invariant` of the conditions of ifs is `truth`.
-  Stmt Decided(Stmt s, Expr invariant, bool truth) {
+  // Whether condition `e` is false because some of `known` is.
+  static bool IsFalse(Expr e, const Decision& decision) {
+    if (decision.truth) return false;
+    size_t found = 0;
+    for (const Operand& operand : Operands(e, decision.lets)) {
+      found += decision.known.contains(operand.e);
+    }
+    return found == decision.known.size();
+  }
+
+  // Condition `e` without the operands that are known to be true; null if nothing is left.
+  Expr Rest(Expr e, Decision& decision) {
+    if (const auto known = decision.rest.find(e); known != decision.rest.end()) {
+      return known->second;
+    }
+    Expr rest = e;
+    if (decision.known.contains(e)) {
+      rest = Expr();
+    } else if (e.Is(ExprKind::kAnd)) {
+      const Expr a = Rest(e.operand(0), decision);
+      const Expr b = Rest(e.operand(1), decision);
+      rest = a && b ? context_.Rebuild(e, {a, b}) : (a ? a : b);
+    } else if (const auto let = decision.lets.find(e); let != decision.lets.end()) {
+      // The let itself keeps what is left.
+      if (!Rest(let->second, decision)) rest = Expr();
+    }
+    decision.rest[e] = rest;
+    return rest;
+  }
+
+  Stmt Decided(Stmt s, Decision& decision) {
     if (s.Is(StmtKind::kIf)) {
-      std::vector<Expr> known, list, rest;
-      Conjuncts(invariant, known);
-      Conjuncts(s.cond(), list);
-      size_t found = 0;
-      for (Expr e : list) {
-        if (found < known.size() && e == known[found]) {
-          ++found;
-        } else {
-          rest.push_back(e);
-        }
-      }
-      if (found < known.size()) return s;
-      if (!truth) return s.else_case();
-      if (rest.empty()) return s.then_case();
-      return context_.If(Conjunction(rest), s.then_case(), s.else_case());
+      if (IsFalse(s.cond(), decision)) return s.else_case();
+      if (!decision.truth) return s;
+      const Expr rest = Rest(s.cond(), decision);
+      return rest ? context_.Rebuild(s, {rest}, s.children()) : s.then_case();
     }
     if (!IsTransparent(s)) return s;
-    const Stmt result =
-        ir::MapChildren(s, [&](Stmt child) { return Decided(child, invariant, truth); });
-    return !s.Is(StmtKind::kSeq) && result.body().IsEmpty() ? result.body() : result;
+    const Stmt result = ir::MapChildren(s, [&](Stmt child) { return Decided(child, decision); });
+    if (s.Is(StmtKind::kSeq)) return result;
+    if (result.body().IsEmpty()) return result.body();
+    if (!s.Is(StmtKind::kLet) || s.value().type() != ir::Type::kI1) return result;
+    // The ifs that used it may be decided.
+    if (result != s && !ir::UsesVar(result.body(), s.var())) return result.body();
+    Expr value = s.value();
+    if (IsFalse(value, decision)) {
+      value = context_.Const(ir::Type::kI1, 0);
+    } else if (decision.truth) {
+      if (const Expr rest = Rest(value, decision)) value = rest;
+    }
+    return context_.Rebuild(result, {value}, result.children());
   }
 
   static bool HasCall(Stmt root) {
@@ -243,6 +354,8 @@ class Hoister {
   Effects effects_;
   Analyzer analyzer_;
   absl::flat_hash_set<Stmt> work_;
+  int64_t copied_ = 0;  // nodes, by this run and by earlier ones
+  bool lacked_nodes_ = false;
   int depth_ = 0;
   // How many loops stand around the binding of each variable, its own included.
   absl::flat_hash_map<ir::Var, int> places_;
@@ -252,12 +365,17 @@ class Hoister {
 
 absl::StatusOr<bool> HoistIf(ir::Function& function, const Target& target,
                              const HoistIfOptions& options, HoistIfStats* stats) {
+  const Stmt before = function.body;
   HoistIfStats local;
-  const Stmt body = Hoister(function, target, options, stats ? *stats : local, stats != nullptr)
-                        .Walk(function.body);
-  const bool changed = body != function.body;
-  function.body = body;
-  return changed;
+  while (true) {
+    Hoister hoister(function, target, options, stats ? *stats : local, stats != nullptr);
+    const Stmt body = hoister.Walk(function.body);
+    const bool changed = body != function.body;
+    function.body = body;
+    // Decided ifs may have made the loops and copies smaller that there was no room for.
+    if (!changed || !hoister.lacked_nodes()) break;
+  }
+  return function.body != before;
 }
 
 namespace {
@@ -279,11 +397,9 @@ absl::StatusOr<bool> RunHoistIf(ir::Function& function, const PassEnvironment& e
 
 PassInfo HoistIfPass() {
   return WithOptions<HoistIfOptions>(
-      {.name = "hoist_if",
-       .doc = "moves branches that do not vary in a loop out of it",
-       .second_run_changes = "max_growth counts from the start of each run"},
+      {.name = "hoist_if", .doc = "moves branches that do not vary in a loop out of it"},
       {IntOption("max_growth", &HoistIfOptions::max_growth, 0, 1000000,
-                 "nodes by which copies of loops may make the function longer")},
+                 "nodes of the function that may be copies of loops")},
       FixedDefaults, RunHoistIf);
 }
 

@@ -1,4 +1,4 @@
-// Branches that do not vary in a loop, out of it.
+// Moves branches that do not vary in a loop out of it.
 #ifndef COMPILER_PASSES_HOIST_IF_H_
 #define COMPILER_PASSES_HOIST_IF_H_
 
@@ -14,7 +14,9 @@ namespace polynao {
 struct PassInfo;
 
 struct HoistIfOptions {
-  // How many nodes (ir::NodeCount) the function may grow by, in all, where a loop has to stand twice.
+  // Where a loop has to stand twice, the second one is a copy. At most this many nodes (statements
+  // and expressions) of the function may be such copies, no matter which run made them: whatever
+  // stands in the else branch of an if that has loops in both branches counts.
   int max_growth = 256;
 };
 
@@ -31,17 +33,18 @@ struct HoistIfStats {
 //   for (i, 0, 4) { A  if (n < m) B }                -->  if (n < m) { for (i, 0, 4) { A B } }
 //                                                         else { for (i, 0, 4) A }
 //
-// Of a condition, the operands of && that neither vary in the loop nor load what it writes. Without
-// an else, and with nothing but lets and allocations beside it, the if costs no copy; other copies
-// count against `max_growth`, and loops with instructions beside the if (barriers among them) have
-// none: all threads must meet at the same barrier.
+// It takes those operands of && in a condition that neither vary in the loop nor load memory that the
+// loop writes. A condition that a let in the loop binds counts like one in the if. If the if has no
+// else, and nothing but lets and allocations stands beside it, no copy of the loop is needed. Other
+// copies count against `max_growth`. Loops with instructions (barriers among them) are not copied: all
+// threads must meet at the same barrier.
 //
 // A condition that may stop the program (a division, a load that may be out of bounds, an overflow)
 // moves only if the loop is proven to evaluate it, and never past the operand of && or the branch
 // that guards it. Nothing moves out of thread loops.
 //
-// LLVM unswitches loops, too, but only on conditions that it can evaluate early: its dependence on
-// memory and overflow is coarser; nvcc does not by itself.
+// LLVM unswitches loops, too, but knows less about memory and overflow, so that it can evaluate fewer
+// conditions early; nvcc does not unswitch by itself.
 //
 // Returns whether anything changed; if not, the body is the same node.
 absl::StatusOr<bool> HoistIf(ir::Function& function, const Target& target,

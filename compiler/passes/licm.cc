@@ -1,10 +1,10 @@
-// Method: one walk with a stack of the loops around. Places are counted by loops: place p is in front
-// of loops_[p], inside of all before it. An expression at place d can move to place p if
+// Method: one walk with a stack of the enclosing loops. Place p is in front of loops_[p] and inside
+// loops_[0] .. loops_[p - 1]. An expression at place d can move to place p if
 //   - its variables are bound at p: Info::depths, the places of bindings;
 //   - loops p .. d-1 write no memory that it loads, and none of them is a wall (thread loops);
-//   - it does not trap where it was not evaluated before: certain_from_.
-// It goes to the first such place. Operands of what moves are looked at again from there, and may
-// move further. loops_[p].lifted collects the lets, which are put around the loop when it is left.
+//   - it cannot trap, or place p is certain to evaluate it: certain_from_.
+// It goes to the first such place, and its operands may move further from there. loops_[p].lifted
+// collects the lets, which the walk puts around the loop when it leaves it.
 #include "compiler/passes/licm.h"
 
 #include <algorithm>
@@ -13,6 +13,8 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,6 +28,8 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/invariant_statements.h"
+#include "compiler/passes/let_names.h"
 #include "compiler/passes/pass.h"
 
 namespace polynao {
@@ -39,18 +43,71 @@ using ir::ForKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-// Most programs need one run, and none that was written by hand more than three.
-constexpr int kMaxRuns = 4;
 constexpr int kNowhere = std::numeric_limits<int>::max();
 
-// Of a loop out of which more could move than may be alive: what each value spares, what it must
-// spare to leave, and how many leave that spare just that.
+// A loop that more values could leave than there is room for: what moving each value spares, the least
+// (`bar`) that a value must spare to leave, and how many values that spare just the least may leave.
 struct Crowd {
   absl::flat_hash_map<Expr, double> spared;
   double bar = 0;
   int at_bar = 0;
 };
 using Crowds = absl::flat_hash_map<Stmt, Crowd>;
+
+// For each loop: how many lets around it bind a value that is used in it. Such a value takes a
+// register, as a value that moves out of the loop does. So a second run has no more room than the
+// first one left.
+absl::flat_hash_map<Stmt, int> LiveLets(Stmt body) {
+  absl::flat_hash_map<Stmt, int> live;
+  absl::flat_hash_map<ir::Var, size_t> depths;  // of variables of lets: how many loops are around
+  std::vector<absl::flat_hash_set<ir::Var>> used;  // in the loops around
+  const std::function<void(Stmt)> walk = [&](Stmt s) {
+    for (Expr operand : s.operands()) {
+      ir::ForEachExpr(operand, [&](Expr e) {
+        const auto depth = depths.find(e);
+        if (depth == depths.end()) return;
+        for (size_t p = depth->second; p < used.size(); ++p) used[p].insert(e);
+      });
+    }
+    if (s.Is(StmtKind::kLet)) depths[s.var()] = used.size();
+    if (s.Is(StmtKind::kFor)) used.emplace_back();
+    for (Stmt child : s.children()) walk(child);
+    if (s.Is(StmtKind::kFor)) {
+      live[s] = static_cast<int>(used.back().size());
+      used.pop_back();
+    }
+  };
+  walk(body);
+  return live;
+}
+
+int OperationCost(Expr e, const LicmOptions& options) {
+  if (IsLeft(e, options.left)) return 0;
+  switch (e.kind()) {
+    case ExprKind::kIntImm:
+    case ExprKind::kFloatImm:
+    case ExprKind::kVar:
+    case ExprKind::kLet:
+    case ExprKind::kAddress:
+      return 0;
+    case ExprKind::kMul:
+      return options.multiply;
+    case ExprKind::kDiv:
+    case ExprKind::kMod: {
+      const Expr divisor = e.operand(1);
+      if (ir::IsFloat(e.type())) return options.divide;
+      if (!divisor.Is(ExprKind::kIntImm)) return options.divide_variable;
+      const int64_t value = divisor.int_value();
+      return value > 0 && (value & (value - 1)) == 0 ? options.simple : options.divide;
+    }
+    case ExprKind::kLoad:
+      return options.load;
+    case ExprKind::kCall:
+      return options.intrinsic;
+    default:
+      return options.simple;
+  }
+}
 
 class Mover {
  public:
@@ -62,11 +119,12 @@ class Mover {
         crowds_(std::move(crowds)),
         stats_(stats),
         wants_text_(wants_text),
-        effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr) {
+        effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
+        live_lets_(LiveLets(function.body)) {
     effects_.Writes(function.body);  // of all loops, in one walk
   }
 
-  // Loops without room for all that could leave them, for another walk of the same function.
+  // Loops without room for all values that could leave them, for another walk of the same function.
   Crowds TakeCrowds() { return std::move(found_crowds_); }
 
   Stmt Walk(Stmt s) {
@@ -110,35 +168,38 @@ class Mover {
  private:
   struct Loop {
     Stmt s;
-    // Whether it runs its body at least once.
+    // Whether its body runs at least once.
     bool runs = false;
-    // Whether what happens in it costs nothing.
+    // Whether the compiler behind this one unrolls it, so that nothing in it is evaluated twice.
     bool unrolled = false;
-    // Whether nothing may leave it.
+    // Whether no value may leave it.
     bool wall = false;
-    // What is known in front of it: the first so many facts.
+    // How many of facts_ hold in front of it.
     size_t facts = 0;
     std::unique_ptr<Analyzer> analyzer = nullptr;
-    // What moved to in front of it, in order, and by expression.
+    // The lets that moved in front of it, in order, and by the expressions that they replace.
     std::vector<std::pair<ir::Var, Expr>> lifted = {};
     absl::flat_hash_map<Expr, ir::Var> known = {};
-    // How many moved values are alive in it, and what those spare that could be.
+    // How many values of lets around it are live in it, with the values that moved there. Lets that
+    // stood around it or move with their variable (`live_lets` of them) always have room.
     int live = 0;
+    int live_lets = 0;
+    // What moving spares, for each value that could move.
     absl::flat_hash_map<Expr, double> spared = {};
     bool has_no_room = false;
-    int at_bar = 0;  // how many have left that spare just what they must
+    int at_bar = 0;  // how many values have left that spare just Crowd::bar
   };
 
   struct Fact {
-    Stmt s;  // a loop or let around, or an if whose condition is `truth`
+    Stmt s;  // an enclosing loop or let, or an if whose condition is `truth`
     bool truth = true;
   };
 
-  // What does not depend on where an expression stands.
+  // Properties of an expression that do not depend on its place.
   struct Info {
     // Bit p: it uses a variable or buffer bound at place p (63: there or deeper).
     uint64_t depths = 0;
-    // Whether it makes sense by itself: uses no variable of a let expression around it.
+    // Whether it uses no variable of an enclosing let expression.
     bool closed = true;
     bool loads_allocation = false;
   };
@@ -149,7 +210,7 @@ class Mover {
     int cost = 0;
   };
 
-  // What an expression became, evaluated at `place` after the members of these names.
+  // The result for an expression at `place`, when certain_from_ and strict_ were these.
   struct Done {
     int place;
     int certain_from;
@@ -172,7 +233,8 @@ class Mover {
     const Expr min = Moved(s.min(), /*strict=*/true);
     const Expr extent = Moved(s.extent(), /*strict=*/true);
     const int place = Here();
-    Loop loop{.s = s, .facts = facts_.size()};
+    const int live = live_lets_.at(s);
+    Loop loop{.s = s, .facts = facts_.size(), .live = live, .live_lets = live};
     const bool constant = s.extent().Is(ExprKind::kIntImm);
     loop.runs = constant ? s.extent().int_value() > 0 : RunsAtLeastOnce(s.extent());
     if (s.for_kind() == ForKind::kThread) {
@@ -196,7 +258,10 @@ class Mover {
     facts_.pop_back();
     loop = std::move(loops_.back());
     loops_.pop_back();
-    if (loop.has_no_room) found_crowds_[s] = MakeCrowd(std::move(loop.spared));
+    if (loop.has_no_room) {
+      const int room = std::max(0, options_.max_live - loop.live_lets);
+      found_crowds_[s] = MakeCrowd(std::move(loop.spared), static_cast<size_t>(room));
+    }
     certain_from_ = certain;
     threads_ -= s.for_kind() == ForKind::kThread;
     if (loop.runs && !loop.unrolled && s.for_kind() != ForKind::kParallel) {
@@ -253,9 +318,13 @@ class Mover {
       const Expr moved =
           known != loop.known.end() ? known->second : Rewritten(value, place, /*whole=*/false);
       Put(s.var(), moved, place);
+      for (int p = place; p < Here(); ++p) {
+        ++loops_[p].live;
+        ++loops_[p].live_lets;
+      }
       loops_[place].known.emplace(value, s.var());
       ++stats_.lets;
-      Note(moved, place, Here());
+      Note(s.var(), moved, place, Here());
       return Walk(s.body());
     }
     places_[s.var().node()] = Here();
@@ -293,8 +362,8 @@ class Mover {
     return infos_.Set(e, info);
   }
 
-  // The outermost place where `e` has the value that it has here; Here() if there is none further
-  // out.
+  // The outermost place where `e` has the same value as here; Here() if it varies in the innermost
+  // loop.
   int FirstPlace(Expr e) {
     const Info& info = InfoOf(e);
     int place = Here();
@@ -310,7 +379,7 @@ class Mover {
     return place;
   }
 
-  // Whether evaluating something at place `to` costs less than at `from`, inside.
+  // Whether an expression at place `to` is evaluated less often than at the inner place `from`.
   bool Spares(int to, int from) const {
     for (int p = to; p < from; ++p) {
       if (!loops_[p].unrolled) return true;
@@ -322,51 +391,24 @@ class Mover {
     return cost >= options_.threshold && Spares(to, from);
   }
 
-  // As long as the loops around stay the same.
+  // Valid as long as the enclosing loops stay the same.
   const Plan& PlanOf(Expr e) {
     if (const Plan* known = plans_.Find(e)) return *known;
-    // What is constant is folded behind us.
+    // The compiler behind this one folds constants.
     const bool constant = InfoOf(e).depths == 0;
-    Plan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e)};
+    Plan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e, options_)};
     for (Expr operand : e.operands()) {
       const Plan& inner = PlanOf(operand);
       const bool moves_on =
           inner.place < plan.place && IsWorth(inner.cost, inner.place, plan.place);
-      // Costs of shared operands may add up to more than any int.
+      // The sum counts shared operands several times and may exceed any int.
       if (!moves_on) plan.cost = std::min(plan.cost + inner.cost, kMaxCost);
     }
     return plans_.Set(e, plan);
   }
 
-  int OperationCost(Expr e) const {
-    switch (e.kind()) {
-      case ExprKind::kIntImm:
-      case ExprKind::kFloatImm:
-      case ExprKind::kVar:
-      case ExprKind::kLet:
-      case ExprKind::kAddress:
-        return 0;
-      case ExprKind::kMul:
-        return options_.multiply;
-      case ExprKind::kDiv:
-      case ExprKind::kMod: {
-        const Expr divisor = e.operand(1);
-        if (ir::IsFloat(e.type())) return options_.divide;
-        if (!divisor.Is(ExprKind::kIntImm)) return options_.divide_variable;
-        const int64_t value = divisor.int_value();
-        return value > 0 && (value & (value - 1)) == 0 ? options_.simple : options_.divide;
-      }
-      case ExprKind::kLoad:
-        return options_.load;
-      case ExprKind::kCall:
-        return options_.intrinsic;
-      default:
-        return options_.simple;
-    }
-  }
-
-  // An operand of a statement, after moving out what can. `strict`: using a value that was never
-  // stored for it stops the program.
+  // An operand of a statement, with variables for the parts that moved. `strict`: the program stops if
+  // the operand uses a value that was never stored.
   Expr Moved(Expr e, bool strict) {
     if (loops_.empty()) return e;
     strict_ = strict;
@@ -374,7 +416,8 @@ class Mover {
     return Rewritten(e, Here(), /*whole=*/true);
   }
 
-  // `e`, evaluated at `place`, after moving out further what can: if `whole`, all of it.
+  // `e`, evaluated at `place`, with variables for the parts that move further; if `whole`, all of it
+  // may.
   Expr Rewritten(Expr e, int place, bool whole) {
     if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
     if (!whole) return RewrittenOperands(e, place);
@@ -389,8 +432,8 @@ class Mover {
     if (!result) {
       const bool counts = std::exchange(counts_, counts_ && !lacked_room_);
       result = RewrittenOperands(e, place);
-      // More can be proven about variables than about what they stand for, and a condition that is
-      // a let can not overflow any more.
+      // With its parts moved, it may be safe to move: a variable cannot trap, and neither can a
+      // condition that became a let overflow.
       if (const Expr lifted = result == e ? Expr() : Lifted(result, place)) result = lifted;
       counts_ = counts;
     }
@@ -438,11 +481,12 @@ class Mover {
         loops_[place].known.emplace(e, further);
         return further;
       }
-      const ir::Var var = context_.NewVar("inv", e.type());
+      if (!names_) names_.emplace(function_, "inv");
+      const ir::Var var = names_->NewVar(value);
       Put(var, value, place);
       loops_[place].known.emplace(e, var);
       ++stats_.expressions;
-      Note(value, place, from);
+      Note(var, value, place, from);
       return var;
     }
     return {};
@@ -457,7 +501,7 @@ class Mover {
     }
   }
 
-  // What `cost` at place `from` comes to in one iteration of loops_[p].
+  // What moving spares in one iteration of loops_[p], if one evaluation at place `from` costs `cost`.
   double SparedIn(int p, int cost, int from) const {
     constexpr double kUnknownExtent = 8;
     double spared = cost;
@@ -474,7 +518,7 @@ class Mover {
     for (int p = to; p < from; ++p) loops_[p].spared[e] += SparedIn(p, cost, from);
   }
 
-  // Whether `e`, which costs `cost`, may be alive in loops to .. from - 1. If so, it is taken to be.
+  // Whether loops `to` .. `from - 1` have room for `e`, which costs `cost`. If so, takes the room.
   bool HasRoom(Expr e, int cost, int to, int from) {
     bool has_room = true;
     std::vector<Loop*> at_bar;
@@ -500,39 +544,39 @@ class Mover {
     return true;
   }
 
-  Crowd MakeCrowd(absl::flat_hash_map<Expr, double> spared) const {
+  static Crowd MakeCrowd(absl::flat_hash_map<Expr, double> spared, size_t room) {
     Crowd crowd{.spared = std::move(spared)};
     std::vector<double> most;
     for (const auto& [e, value] : crowd.spared) most.push_back(value);
     std::sort(most.begin(), most.end(), std::greater<double>());
-    const size_t room = static_cast<size_t>(options_.max_live);
-    // The least for which there is room.
+    // The least that one of the `room` best values spares.
+    if (room == 0) crowd.bar = std::numeric_limits<double>::infinity();
     if (0 < room && room < most.size()) crowd.bar = most[room - 1];
     for (size_t i = 0; i < std::min(room, most.size()); ++i) crowd.at_bar += most[i] == crowd.bar;
     return crowd;
   }
 
-  // Whether evaluating `e` at `place` does not stop the program, or only where it stops anyway.
+  // Whether evaluating `e` at `place` stops no program that would not stop anyway.
   bool CanEvaluate(Expr e, int place) {
     if (effects_.NeverTraps(e, Mode::kData)) return true;
-    // Here it is evaluated in the first iteration. A value never stored may be copied there, but not
-    // be bound by a let.
+    // The first iteration is certain to evaluate it. A value that was never stored may be copied
+    // there, but a let of it stops the program.
     if (place >= certain_from_ && (strict_ || !InfoOf(e).loads_allocation)) return true;
     return !effects_.MayTrap(e, FactsAt(place), Mode::kData);
   }
 
-  // `value` went from one place to another.
-  void Note(Expr value, int to, int from) {
+  // `value`, which `var` holds now, went from one place to another.
+  void Note(ir::Var var, Expr value, int to, int from) {
     if (!wants_text_) return;
-    std::string text = StrCat(ir::Print(value), "  out of");
+    std::string text = StrCat(var.name(), " = ", ir::Print(value), "  out of");
     for (int p = to; p < from; ++p) StrAppend(&text, "  ", ir::PrintFirstLine(loops_[p].s));
     stats_.moved.push_back(std::move(text));
   }
 
   // ---- invariant statements ---------------------------------------------------------------------
 
-  // What is bound outside of `s` and used in it, by place; of what is bound in it, at least what is
-  // not deeper than `s` itself.
+  // The places of variables and buffers that `s` uses and does not bind itself, as Info::depths. May
+  // have those that it binds deeper inside.
   uint64_t DepthsOf(Stmt s) {
     if (auto it = stmt_depths_.find(s); it != stmt_depths_.end()) return it->second;
     uint64_t depths = 0;
@@ -545,78 +589,23 @@ class Mover {
     return stmt_depths_[s] = depths;
   }
 
-  // The statements of a body, in order, each without its lets; and values of lets, as reads.
-  struct Item {
-    Stmt s;
-    BufferSet reads, writes;
-  };
-
-  void Collect(Stmt s, std::vector<Item>& items) {
-    if (s.Is(StmtKind::kSeq)) {
-      for (Stmt child : s.children()) Collect(child, items);
-    } else if (s.Is(StmtKind::kLet)) {
-      items.push_back({.s = s, .reads = effects_.Loads(s.value()), .writes = {}});
-      Collect(s.body(), items);
-    } else {
-      items.push_back({.s = s, .reads = effects_.Reads(s), .writes = effects_.Writes(s)});
-    }
-  }
-
-  static bool HasCall(Stmt root) {
-    return ir::AnyStmt(root, [](Stmt s) { return s.Is(StmtKind::kEvaluate); });
-  }
-
-  // `loop`, which runs at least once, behind those statements of its body that write the same in
-  // each iteration.
+  // `loop`, which runs at least once, behind the statements of its body that store the same in each
+  // iteration.
   Stmt WithoutInvariantStatements(Stmt loop) {
     const int inside = Here() + 1;
     if (inside >= 63) return loop;
-    // Statements that use nothing bound in the loop, first, as most loops have none.
-    std::vector<Item> items;
-    Collect(loop.body(), items);
-    const auto is_invariant = [&](const Item& item) {
-      return !item.writes.empty() && (DepthsOf(item.s) & DepthBit(inside)) == 0 && !HasCall(item.s);
-    };
-    if (std::none_of(items.begin(), items.end(), is_invariant)) return loop;
-    // What stands behind each item writes.
-    std::vector<BufferSet> later_writes(items.size() + 1);
-    for (size_t i = items.size(); i-- > 0;) {
-      later_writes[i] = later_writes[i + 1];
-      later_writes[i].Add(items[i].writes);
-    }
-    BufferSet earlier_reads, earlier_writes;
-    std::vector<Stmt> moved;
-    absl::flat_hash_set<Stmt> gone;
-    for (size_t i = 0; i < items.size(); ++i) {
-      const Item& item = items[i];
-      BufferSet other_writes = earlier_writes;
-      other_writes.Add(later_writes[i + 1]);
-      if (is_invariant(item) && !item.writes.Intersects(other_writes) &&
-          !item.writes.Intersects(earlier_reads) && !item.reads.Intersects(item.writes) &&
-          !item.reads.Intersects(other_writes)) {
-        moved.push_back(item.s);
-        gone.insert(item.s);
-        ++stats_.statements;
-        if (wants_text_) {
-          stats_.moved.push_back(
-              StrCat(ir::PrintFirstLine(item.s), "  out of  ", ir::PrintFirstLine(loop)));
-        }
-        continue;
+    InvariantStatements invariant = FindInvariantStatements(
+        loop, effects_, [&](Stmt s) { return (DepthsOf(s) & DepthBit(inside)) != 0; });
+    if (invariant.statements.empty()) return loop;
+    stats_.statements += static_cast<int>(invariant.statements.size());
+    if (wants_text_) {
+      for (Stmt s : invariant.statements) {
+        stats_.moved.push_back(
+            StrCat(ir::PrintFirstLine(s), "  out of  ", ir::PrintFirstLine(loop)));
       }
-      earlier_reads.Add(item.reads);
-      earlier_writes.Add(item.writes);
     }
-    if (moved.empty()) return loop;
-    const Stmt rest = Without(loop.body(), gone);
-    if (!rest.IsEmpty()) moved.push_back(context_.Rebuild(loop, loop.operands(), {rest}));
-    return context_.Seq(moved);
-  }
-
-  Stmt Without(Stmt s, const absl::flat_hash_set<Stmt>& gone) {
-    if (gone.contains(s)) return context_.Nop();
-    if (!s.Is(StmtKind::kSeq) && !s.Is(StmtKind::kLet)) return s;
-    const Stmt result = ir::MapChildren(s, [&](Stmt child) { return Without(child, gone); });
-    return s.Is(StmtKind::kLet) && result.body().IsEmpty() ? result.body() : result;
+    if (!invariant.loop.IsEmpty()) invariant.statements.push_back(invariant.loop);
+    return context_.Seq(invariant.statements);
   }
 
   static constexpr int kMaxCost = 1 << 20;
@@ -628,16 +617,19 @@ class Mover {
   LicmStats& stats_;
   const bool wants_text_;
   Effects effects_;
+  // Of each loop of the function: how many lets around it bind a value that it uses.
+  const absl::flat_hash_map<Stmt, int> live_lets_;
+  std::optional<LetNames> names_;
   Crowds found_crowds_;
-  // Whether what could move is counted for crowds: not parts of what had no room.
+  // Whether values count for crowds: not parts of a value that had no room.
   bool counts_ = true;
   bool lacked_room_ = false;
   std::vector<Loop> loops_;
   std::vector<Fact> facts_;
   int threads_ = 0;  // thread loops around
-  // The first place from which on this one is reached for certain.
+  // The first place that is certain to be followed by an evaluation here.
   int certain_from_ = 0;
-  // Whether using a value never stored for what is looked at stops the program.
+  // Whether the program stops if the current operand uses a value that was never stored.
   bool strict_ = true;
   // Where variables and buffers are bound.
   absl::flat_hash_map<const void*, int> places_;
@@ -647,7 +639,7 @@ class Mover {
   ir::ExprMap<Info> infos_;
   ir::ExprMap<Plan> plans_;
   absl::flat_hash_map<Stmt, uint64_t> stmt_depths_;
-  // Of the operand that is being looked at.
+  // For the current operand.
   ir::ExprMap<absl::InlinedVector<Done, 1>> done_;
 };
 
@@ -665,8 +657,6 @@ LicmOptions LicmOptionsFor(const Target& target) {
     options.threshold = 1;
     options.unrolled_extent = 0;
   } else if (target.name == "cpu" || target.name == "c") {
-    // Single additions leave their loops behind us, too, whatever is done here. (With 1 or 2, 102
-    // functions of licm511 have as many instructions in all, within 0.02 %.)
     options.threshold = 1;
   } else {
     options = {.multiply = 1,
@@ -677,6 +667,7 @@ LicmOptions LicmOptionsFor(const Target& target) {
                .threshold = 1,
                .unrolled_extent = 0};
   }
+  options.left = LeftTo(target);
   return options;
 }
 
@@ -684,16 +675,18 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
                           LicmStats* stats) {
   POLYNAO_CHECK(options.threshold >= 1) << options.threshold;
   const Stmt before = function.body;
-  // Stores that have left a loop may let loads leave it, too.
-  for (int run = 0; run < kMaxRuns; ++run) {
+  while (true) {
     LicmStats moved;
     Mover first_come(function, target, options, {}, moved, stats != nullptr);
     Stmt body = first_come.Walk(function.body);
-    if (Crowds crowds = first_come.TakeCrowds(); !crowds.empty()) {
+    Crowds crowds = first_come.TakeCrowds();
+    const bool is_crowded = !crowds.empty();
+    if (is_crowded) {
       moved = {};
       body = Mover(function, target, options, std::move(crowds), moved, stats != nullptr)
                  .Walk(function.body);
     }
+    const bool changed = body != function.body;
     function.body = body;
     if (stats != nullptr) {
       stats->expressions += moved.expressions;
@@ -701,7 +694,9 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
       stats->statements += moved.statements;
       stats->moved.insert(stats->moved.end(), moved.moved.begin(), moved.moved.end());
     }
-    if (moved.statements == 0) break;
+    // A loop that stores have left may let loads leave, too. And a value that moved may have been the
+    // last use of another value, which makes room.
+    if (!changed || (moved.statements == 0 && !is_crowded)) break;
   }
   return function.body != before;
 }
@@ -725,9 +720,7 @@ absl::StatusOr<bool> RunLicm(ir::Function& function, const PassEnvironment& envi
 
 PassInfo LicmPass() {
   return WithOptions<LicmOptions>(
-      {.name = "licm",
-       .doc = "evaluates in front of loops what does not vary in them",
-       .second_run_changes = "what max_live kept inside may move in another run"},
+      {.name = "licm", .doc = "evaluates in front of loops what does not vary in them"},
       {IntOption("k", &LicmOptions::threshold, 1, 1000, "the cost from which an expression moves"),
        IntOption("max_live", &LicmOptions::max_live, 0, 100000,
                  "moved values that are alive in one loop"),
