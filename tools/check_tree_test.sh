@@ -13,6 +13,8 @@ fresh_tree() {
     >"$tree/compiler/ir/BUILD"
   printf '#ifndef COMPILER_IR_A_H_\n#define COMPILER_IR_A_H_\n#endif  // COMPILER_IR_A_H_\n' >"$tree/compiler/ir/a.h"
   printf '#include "compiler/ir/a.h"\n' | tee "$tree/compiler/ir/a.cc" >"$tree/compiler/ir/a_test.cc"
+  printf 'namespace polynao::ir {\nstruct A {};\nnamespace {\nclass B {};\n}  // namespace\n}  // namespace polynao::ir\n' \
+    >>"$tree/compiler/ir/a.cc"
   printf 'cc_library(\n    srcs = ["core.cc"],\n)\n' >"$tree/simulator/BUILD"
   printf '#include "compiler/ir/a.h"\n' >"$tree/simulator/core.cc"
   printf 'See [the header](compiler/ir/a.h).\n' >"$tree/README.md"
@@ -29,7 +31,7 @@ broken() {
 fresh_tree
 expect CleanTreePasses pass '' "$check_tree" "$tree"
 broken TrailingBlank 'README.md:2: blank at the end' README.md 'text \n'
-broken Tab 'a.cc:2: tab' compiler/ir/a.cc '\tint x;\n'
+broken Tab 'a.cc:8: tab' compiler/ir/a.cc '\tint x;\n'
 broken ConflictMarker 'conflict marker' README.md '<<<<<<< ours\n'
 broken NoNewlineAtEnd 'no newline at the end' README.md 'text'
 broken LargeFile 'larger than 1 MB' data.txt "$(printf '%01000001d' 0)\n"
@@ -39,6 +41,8 @@ broken TestNotListed 'b_test.cc: not listed' compiler/ir/b_test.cc '// Empty.\n'
 broken SourceNotListed 'b.cc: not listed' compiler/ir/b.cc '// Empty.\n'
 broken NoBuildFile 'no BUILD file' isa/b.cc '// Empty.\n'
 broken HeaderGuard 'header guard should be COMPILER_IR_B_H_' compiler/ir/b.h '#ifndef B_H\n#define B_H\n#endif\n'
+broken TwoDefinitions 'polynao::ir::A is defined in' simulator/core.cc \
+  'namespace polynao::ir {\nnamespace {\nstruct B {};\n}  // namespace\nstruct A {\n};\n}  // namespace polynao::ir\n'
 broken CompilerIncludesSimulator 'does not depend on the simulator' compiler/ir/a.cc '#include "simulator/core.h"\n'
 broken SimulatorIncludesCompiler 'does not depend on the compiler' simulator/core.cc '#include "compiler/poly/a.h"\n'
 broken DependencyUpwards 'point the other way' simulator/core.cc '#include "kernels/a.h"\n'
