@@ -1,13 +1,13 @@
 # C = A op B, element by element, for any number of elements: the hand-written library's kernel.
-# $OP, $TYPE and $BYTES are put in when the kernel is loaded ("add", "f16", 2).
+# The loader replaces $OP, $TYPE and $BYTES ("add", "f16", 2).
 #
-# Partition: partition.nasm, which the loader puts in at its name.
-# Schedule: three stages on two halves of NMEM, each [x | y], the result in place of x. In step s
+# Partition: partition.nasm, which the loader inserts at $PARTITION.
+# Schedule: three stages on two halves of NMEM. A half is [x | y]; the result replaces x. Step s does
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
-# and one sync of all queues. The store stands before the load into the same half in the same in-order
-# queue, so nothing else needs to be ordered.
-# Blocks are as large as NMEM allows. Loads and stores move the exact count; the vector unit computes
-# up to the next multiple of 64, for which the halves have room.
+# and ends with one sync of all queues. The store and the load of the same half are in the same in-order
+# queue, store first, so they need no wait between them.
+# Blocks are as large as NMEM allows. Loads and stores move the exact count. The vector unit computes up to
+# the next multiple of 64 elements, for which the halves have room.
 
 # [library binary begin]
 .program $OP.$TYPE

@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "base/status.h"
+#include "kernels/library/conv_shares.h"
 #include "kernels/library/kernels_text.h"
 
 namespace polynao::kernels {
@@ -23,35 +24,42 @@ ir::Tensor Padded(const ir::Tensor& image, int64_t pad_h, int64_t pad_w) {
   return padded;
 }
 
-// A tile of the library's kernel.
-struct LibraryTile {
-  int64_t rows = 0, columns = 0;
-  int64_t block = 0;  // output channels
+// How the library's kernel goes through a layer.
+struct LibraryPlan {
+  ConvShares shares = {};
+  int64_t rows = 0, columns = 0;  // of a tile
+  int64_t block = 0;              // output channels
 };
 
-int64_t NmemBytes(const ConvCase& k, const LibraryTile& t) {
+int64_t NmemBytes(const ConvCase& k, const LibraryPlan& p) {
   const int64_t image =
-      RoundUp(k.ImageRows(t.rows) * k.ImageColumns(t.columns) * k.ci * k.bytes, 128);
-  return 2 * image + t.rows * t.columns * RoundUp(t.block, kLanes) * (4 + 2 * 2);
+      RoundUp(k.ImageRows(p.rows) * k.ImageColumns(p.columns) * k.ci * k.bytes, 128);
+  return 2 * image + p.rows * p.columns * RoundUp(p.block, kLanes) * (4 + 2 * 2);
 }
 
-// As many rows as fit, whole ones if possible, but no more than half of a core's, so that there is
-// something to overlap with; as many channels as fit WMEM.
-absl::StatusOr<LibraryTile> ChooseTile(const ConvCase& k, const isa::Machine& machine,
-                                       int64_t core_rows) {
-  const int64_t groups = std::min(BankBytes(machine) / k.filter_pitch(), CeilDiv(k.co, kLanes));
-  LibraryTile t = {.rows = CeilDiv(core_rows, 2), .columns = k.wo};
-  for (t.block = std::min(groups * kLanes, k.co); t.block > 0;
-       t.block = (t.block - 1) / kLanes * kLanes) {
-    for (t.columns = k.wo; t.columns > 0; t.columns /= 2) {
-      for (t.rows = CeilDiv(core_rows, 2); t.rows > 0; --t.rows) {
-        if (NmemBytes(k, t) <= machine.nmem_bytes()) return t;
+// The largest block of channels whose filters fit WMEM (and SMEM, twice if there are several blocks) with the
+// largest tile of at most kTileRows rows beside it. Whole rows of the share if possible. Tiles are small so
+// that computation starts early: the image of a tile comes behind the filters.
+constexpr int64_t kTileRows = 2;
+
+bool ChooseTile(const ConvCase& k, const isa::Machine& machine, LibraryPlan& p) {
+  const int64_t channels = ShareChannels(k, p.shares, machine);
+  const int64_t groups = std::min(BankBytes(machine) / k.filter_pitch(), CeilDiv(channels, kLanes));
+  const int64_t share_columns = ShareColumns(k, p.shares);
+  for (p.block = std::min(groups * kLanes, channels); p.block > 0;
+       p.block = (p.block - 1) / kLanes * kLanes) {
+    const int64_t slots = p.block < channels ? 2 : 1;
+    if (p.shares.by_smem &&
+        slots * p.block * k.filter_elements() * k.bytes > machine.smem_bytes()) {
+      continue;
+    }
+    for (p.columns = share_columns; p.columns > 0; p.columns /= 2) {
+      for (p.rows = std::min(kTileRows, ShareRows(k, p.shares)); p.rows > 0; --p.rows) {
+        if (NmemBytes(k, p) <= machine.nmem_bytes()) return true;
       }
     }
   }
-  return absl::ResourceExhaustedError(StrCat("the library's conv2d: a tile of one pixel needs ",
-                                             NmemBytes(k, {.rows = 1, .columns = 1, .block = 1}),
-                                             " bytes of nmem, which has ", machine.nmem_bytes()));
+  return false;
 }
 
 }  // namespace
@@ -98,14 +106,19 @@ absl::StatusOr<ConvCase> ReadConvCase(const OperatorCase& c, const Target& targe
   return k;
 }
 
-absl::StatusOr<HandWrittenKernel> FindLibraryConv2d(const OperatorCase& c, const Target& target) {
-  ASSIGN_OR_RETURN(const ConvCase k, ReadConvCase(c, target, "the library"));
-  const int64_t core_rows = CeilDiv(k.ho, target.machine->cores());
-  ASSIGN_OR_RETURN(const LibraryTile tile, ChooseTile(k, *target.machine, core_rows));
-  const std::string type(ir::TypeName(c.dtype));
+absl::StatusOr<HandWrittenKernel> LibraryConv2d(const ConvCase& k, const Target& target,
+                                                const ConvShares& shares) {
+  const isa::Machine& machine = *target.machine;
+  LibraryPlan plan = {.shares = shares};
+  if (!ChooseTile(k, machine, plan)) {
+    return absl::ResourceExhaustedError(StrCat("the library's conv2d: a tile of one pixel needs ",
+                                               NmemBytes(k, {.rows = 1, .columns = 1, .block = 1}),
+                                               " bytes of nmem, which has ", machine.nmem_bytes()));
+  }
   HandWrittenKernel kernel;
   ASSIGN_OR_RETURN(kernel.program, AssembleKernel(Conv2dKernelText(), "",
-                                                  {{"$TYPE", type}, {"$BYTES", StrCat(k.bytes)}},
+                                                  {{"$TYPE", std::string(ir::TypeName(k.type))},
+                                                   {"$BYTES", StrCat(k.bytes)}},
                                                   "conv2d.nasm", target));
   kernel.scalars = {0,
                     0,
@@ -120,13 +133,31 @@ absl::StatusOr<HandWrittenKernel> FindLibraryConv2d(const OperatorCase& c, const
                     k.stride,
                     k.dilation,
                     RegisterValue(ir::Type::kF32, k.scale),
-                    core_rows,
-                    tile.rows,
-                    tile.columns,
-                    tile.block};
+                    shares.cluster_columns,
+                    shares.cluster_channels,
+                    shares.core_rows,
+                    shares.core_columns,
+                    shares.core_channels,
+                    ShareRows(k, shares),
+                    ShareColumns(k, shares),
+                    ShareChannels(k, shares, machine),
+                    plan.rows,
+                    plan.columns,
+                    plan.block,
+                    shares.by_smem ? 1 : 0};
   if (k.pad_h > 0 || k.pad_w > 0) {
     kernel.host_step = "puts zeros around the image";
     kernel.prepare = [k](const ir::Tensor& image) { return Padded(image, k.pad_h, k.pad_w); };
+  }
+  return kernel;
+}
+
+absl::StatusOr<HandWrittenKernel> FindLibraryConv2d(const OperatorCase& c, const Target& target) {
+  ASSIGN_OR_RETURN(const ConvCase k, ReadConvCase(c, target, "the library"));
+  absl::StatusOr<HandWrittenKernel> kernel;
+  for (const ConvShares& shares : AllShares(k, *target.machine, kTileRows)) {
+    kernel = LibraryConv2d(k, target, shares);
+    if (kernel.ok() || !absl::IsResourceExhausted(kernel.status())) break;
   }
   return kernel;
 }

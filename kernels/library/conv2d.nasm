@@ -1,17 +1,21 @@
 # Y = scale * (X convolved with F), for any image, filter, stride and dilation: the hand-written library's
-# kernel. X (H, W, CI) and F (CO, KH, KW, CI) are $TYPE, sums i32, Y (HO, WO, CO) f16; $TYPE and $BYTES are
-# put in when the kernel is loaded ("i8", 1).
+# kernel. X (H, W, CI) and F (CO, KH, KW, CI) are $TYPE, sums i32, Y (HO, WO, CO) f16. The loader replaces
+# $TYPE and $BYTES ("i8", 1).
 #
-# Padding is the host's work: X comes with its zeros around it, so that no window leaves it, and its
-# larger bytes are read. The host also chooses the sizes of a tile (library.cc), as mlu-ops does.
-# Partition: rows of the output, core_rows for each core; cores behind the last row have nothing to do.
-# For each block of output channels, whose filters fit WMEM, a core
-#   - loads the filters from GMEM into its WMEM, each core for itself: filter c to bank c % 64, number c / 64,
-#   - goes over its tiles of tile_rows x tile_columns pixels, from left to right, then down.
+# Padding is the host's work: X has zeros around it, so that no window leaves it, and the kernel reads them
+# from GMEM. The host also chooses the shares and the sizes of a tile (conv2d.cc), as mlu-ops does.
+# Shares: the card's clusters form a grid over the rows, columns and channels of the output; the cores of a
+# cluster form a grid over the cluster's part. So all cores have work for 56 rows and 16 cores, and each
+# core reads few filters where the filters weigh more than the image.
+# Filters: a core computes one block of its channels after another; a block's filters fit WMEM, filter c in
+# bank c % 64 as number c / 64. Where the cores of a cluster need the same filters (by_smem is 1), the memory
+# core brings each block to SMEM once, while the cores still compute the block before; after one barrier
+# per block the cores copy it to WMEM. Otherwise each core loads its filters from GMEM.
+# Tiles: tile_rows x tile_columns pixels, from left to right, then down.
 # Schedule: three stages on two halves of NMEM, image and result each; sums once. In step s
 #     store tile s-2,  load tile s into the same halves,  compute tile s-1 in the other halves,
-# and one sync of all queues, as in binary.nasm. Stores move the exact channels; the tensor and the vector
-# unit compute up to the next multiple of 64 channels.
+# and one sync of all queues, as in binary.nasm. Stores move the exact channels. The tensor and the vector unit
+# compute up to the next multiple of 64 channels.
 
 # [library conv begin]
 .program conv2d.$TYPE
@@ -28,10 +32,18 @@
 .scalar stride i64
 .scalar dilation i64
 .scalar scale i64               # bit pattern of an f32
-.scalar core_rows i64           # of the output, for each core
+.scalar cluster_columns i64     # of the grid of clusters
+.scalar cluster_channels i64
+.scalar core_rows i64           # of the grid of a cluster's cores
+.scalar core_columns i64
+.scalar core_channels i64
+.scalar share_rows i64          # of a core's share of the output
+.scalar share_columns i64
+.scalar share_channels i64
 .scalar tile_rows i64
 .scalar tile_columns i64
-.scalar block i64               # output channels at a time: co, or a multiple of LANES
+.scalar block i64               # output channels at a time: share_channels, or a multiple of LANES
+.scalar by_smem i64
 
 .equ LANES 64
 .equ ALIGN 128
@@ -42,7 +54,6 @@
 .reg x r3                       # in GMEM: image, filters of the next block, result of the block
 .reg f r4
 .reg y r5
-.reg ho r6
 .reg wo r7
 .reg co r8
 .reg width r9
@@ -62,8 +73,10 @@
 .reg bank r23
 .reg reach_h r24                # (kh - 1) * dilation + 1: rows that a row of the output reads
 .reg reach_w r25
-.reg first_row r26              # of this core
+.reg first_row r26              # of this core's share
 .reg end_row r27
+.reg first_column r6
+.reg end_column r52
 .reg row r28                    # the next tile to load
 .reg column r29
 .reg in_half r30                # halves that this step stores from and loads into
@@ -88,39 +101,105 @@
 .reg t r49
 .reg u r50
 .reg v r51
+.reg tid r53
+.reg by_smem r54
+.reg slot r55                   # of the block in SMEM, and of the next one
+.reg next_slot r56
 
   li zero, 0
   li one, 1
   li lanes, LANES
-  arg t, 0
-  arg u, 2
-  bge t, u, done                # memory cores have nothing to do
-  arg v, 1
-  mul v, v, u
-  add v, v, t                   # this core's number on the card
-  arg ho, 11
-  arg u, 21
-  mul first_row, v, u
-  add end_row, first_row, u
-  min end_row, end_row, ho
-  bge first_row, end_row, done
-  arg x, 8
-  arg f, 9
-  arg y, 10
-  arg wo, 12
-  arg co, 13
-  arg width, 14
+  arg tid, 0
   arg ci, 15
   arg kh, 16
   arg kw, 17
+  mul filter, kh, kw
+  mul filter, filter, ci
+
+# My place in the grids: rows first_row to end_row - 1, columns and channels likewise.
+  arg co, 13
+  arg t, 1
+  arg u, 22
+  mod channels, t, u
+  div t, t, u
+  arg u, 21
+  mod first_column, t, u
+  div first_row, t, u
+  arg u, 25
+  mul channels, channels, u
+  mod v, tid, u
+  add channels, channels, v     # my place among the shares of channels
+  div t, tid, u
+  arg u, 24
+  mul first_column, first_column, u
+  mod v, t, u
+  add first_column, first_column, v
+  div t, t, u
+  arg u, 23
+  mul first_row, first_row, u
+  add first_row, first_row, t
+  arg u, 28
+  mul t, channels, u
+  sub channels_left, co, t
+  min channels_left, channels_left, u
+  bge zero, channels_left, done # for all cores of a cluster that wait for one another
+  arg f, 9
+  arg y, 10
+  muli u, t, 2
+  add y, y, u
+  mul t, t, filter
+  muli t, t, $BYTES
+  add f, f, t
+  arg channels, 31
+  arg by_smem, 32
+  li slot, 0
+  mul next_slot, channels, filter
+  muli next_slot, next_slot, $BYTES
+  arg t, 2
+  blt tid, t, core
+  bne by_smem, zero, feed
+  halt
+
+# The memory core: one block after the other into two slots of SMEM. When the cores come to a block's barrier,
+# they have copied the block before from the other slot.
+feed:
+  min channels, channels, channels_left
+  mul count, channels, filter
+  memcpy.$TYPE.smem.gmem.async slot, f, count, one, zero, zero
+  barrier.cluster
+  muli count, count, $BYTES
+  add f, f, count
+  mov t, slot
+  mov slot, next_slot
+  mov next_slot, t
+  sub channels_left, channels_left, channels
+  blt zero, channels_left, feed
+  halt
+
+core:
+  arg u, 26
+  mul first_row, first_row, u
+  add end_row, first_row, u
+  arg t, 11
+  min end_row, end_row, t
+  arg u, 27
+  mul first_column, first_column, u
+  add end_column, first_column, u
+  arg wo, 12
+  min end_column, end_column, wo
+  blt first_column, end_column, has_columns
+  mov end_row, first_row        # no columns, so no tiles
+has_columns:
+  blt first_row, end_row, has_work
+  beq by_smem, zero, done       # else the others count on this core at their barriers
+has_work:
+  arg x, 8
+  arg width, 14
   arg stride, 18
   arg dilation, 19
   arg scale, 20
-  arg tile_rows, 22
-  arg tile_columns, 23
-
-  mul filter, kh, kw
-  mul filter, filter, ci
+  arg tile_rows, 29
+  arg tile_columns, 30
   muli pitch, filter, $BYTES
   addi pitch, pitch, 63
   div pitch, pitch, lanes       # the unit reads filters in pieces of 64 bytes
@@ -147,43 +226,52 @@
   mul t, image_rows, image_columns
   mul t, t, ci
   muli t, t, $BYTES
-  li u, ALIGN
   addi t, t, ALIGN - 1
-  div t, t, u
-  mul t, t, u
+  li u, 0 - ALIGN
+  and t, t, u
   li in_half, 0
   mov in_other, t
   add sums, t, t
-  arg channels, 24
   addi u, channels, LANES - 1
-  div u, u, lanes
-  mul u, u, lanes
+  li v, 0 - LANES
+  and u, u, v
   mul u, u, tile_rows
   mul u, u, tile_columns
   muli t, u, 4
   add y_half, sums, t
   muli t, u, 2
   add y_other, y_half, t
-  mov channels_left, co
 
 next_block:
   min channels, channels_left, channels
-  div t, channels, lanes        # whole groups of filters, then the filters that are left
+  addi padded, channels, LANES - 1
+  li t, 0 - LANES
+  and padded, padded, t
+
+# Whole groups of filters, then the filters that are left.
+  div t, channels, lanes
+  mod u, channels, lanes
   mul plane, filter, lanes
-  memcpy3d.$TYPE.wmem.gmem.async zero, f, filter, lanes, bank, filter, t, pitch, plane
-  mul u, t, lanes
-  sub u, channels, u
+  mul count, plane, t
+  muli count, count, $BYTES
   mul v, t, pitch
   muli v, v, $BYTES
-  mul plane, plane, t
-  muli plane, plane, $BYTES
-  add plane, f, plane
-  memcpy.$TYPE.wmem.gmem.async v, plane, filter, u, bank, filter
-  addi padded, channels, LANES - 1
-  div padded, padded, lanes
-  mul padded, padded, lanes
+  beq by_smem, zero, from_gmem
+  barrier.cluster
+  memcpy3d.$TYPE.wmem.smem.async zero, slot, filter, lanes, bank, filter, t, pitch, plane
+  add count, slot, count
+  memcpy.$TYPE.wmem.smem.async v, count, filter, u, bank, filter
+  mov t, slot
+  mov slot, next_slot
+  mov next_slot, t
+  jump filters_come
+from_gmem:
+  memcpy3d.$TYPE.wmem.gmem.async zero, f, filter, lanes, bank, filter, t, pitch, plane
+  add count, f, count
+  memcpy.$TYPE.wmem.gmem.async v, count, filter, u, bank, filter
+filters_come:
   mov row, first_row
-  li column, 0
+  mov column, first_column
   li c_rows, 0
   li s_rows, 0
 
@@ -198,7 +286,7 @@ load:
   bge row, end_row, compute
   sub l_rows, end_row, row
   min l_rows, l_rows, tile_rows
-  sub l_columns, wo, column
+  sub l_columns, end_column, column
   min l_columns, l_columns, tile_columns
   mul l_to, row, wo
   add l_to, l_to, column
@@ -221,8 +309,8 @@ load:
   mul line, width, ci
   memcpy.$TYPE.nmem.gmem.async in_half, t, count, image_rows, count, line
   add column, column, l_columns
-  blt column, wo, compute
-  li column, 0
+  blt column, end_column, compute
+  mov column, first_column
   add row, row, l_rows
 
 compute:
@@ -233,9 +321,7 @@ compute:
   conv.$TYPE sums, in_other, zero, c_rows, c_columns, padded, image_columns, kh, kw, ci, stride, stride, dilation, dilation, pitch, bank
   mul count, c_rows, c_columns
   mul count, count, padded
-  cast.f32.i32 sums, sums, count
-  muls.f32 sums, sums, scale, count
-  cast.f16.f32 y_other, sums, count
+  rescale.f16.i32 y_other, sums, scale, count
 
 turn:
   sync

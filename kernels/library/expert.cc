@@ -17,12 +17,11 @@ constexpr int64_t kGroup = 64;     // elements that vector instructions count in
 constexpr int64_t kAlign = 128;    // bytes: of vector operands
 constexpr int64_t kCoreKinds = 4;  // that differ in their first tile
 
-// The first tiles of cores 0, 1, 2, 3 of a cluster (and so on), in hundredths of a tile. Tiles are as
-// large as NMEM allows in all plans: each load and store costs half a thousand cycles of latency. What
-// is left to choose is how the cores drift apart, so that GMEM has stores to serve while
-// loads return. On the small shapes of tensorize48 the first plan alone gives a mean efficiency of
-// 0.93 on mlu270, the best of all 0.95, where the uneven use of channels by tensors of a
-// few interleave blocks allows 0.96.
+// The first tiles of cores 0, 1, 2, 3 of a cluster (and so on), in hundredths of a tile. Tiles are as large as
+// NMEM allows in all plans, because each load and store costs half a thousand cycles of latency. The plans
+// differ in how the cores drift apart, so that GMEM has stores to serve while loads return. On the small
+// shapes of tensorize48 the first plan alone gives a mean efficiency of 0.93 on mlu270, the best of all plans
+// 0.95. Tensors of few interleave blocks use the channels of GMEM unevenly, which allows 0.96 at most.
 constexpr std::array<std::array<int64_t, kCoreKinds>, 6> kFirstTiles = {{
     {25, 100, 25, 100},
     {15, 25, 100, 25},
@@ -32,8 +31,8 @@ constexpr std::array<std::array<int64_t, kCoreKinds>, 6> kFirstTiles = {{
     {100, 100, 100, 100},
 }};
 
-// Of GMEM traffic. Above, the start and the end of a run are less than two hundredths of it, and measuring
-// takes seconds; below, a core has no more than one group or two.
+// Plans are measured for this many bytes of GMEM traffic. Above, start and end of a run are less than 2 % of it,
+// and measuring takes seconds. Below, a core has one or two groups of elements.
 constexpr int64_t kMeasureUpTo = 8 << 20;
 constexpr int64_t kMeasureFrom = 64 << 10;
 

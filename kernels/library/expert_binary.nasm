@@ -1,14 +1,14 @@
-# C = A op B, element by element, for one number of elements and one machine: what a person would write
-# who tunes the kernel for the case. expert.cc puts in $OP, $TYPE, $BYTES and the numbers of the plan.
+# C = A op B, element by element, for one number of elements and one machine: what a person would write who
+# tunes the kernel for the case. expert.cc replaces $OP, $TYPE, $BYTES and the numbers of the plan.
 #
-# Partition and tiles: expert_partition.nasm, which the loader puts in at its name.
-# Plan: three stages, all between GMEM and NMEM. Two halves of NMEM, each [x | y], the result in place of x;
-# tiles are as large as a half allows. While tile i+1 comes into one half, tile i is computed in the other
-# one and its store queues up behind that load, so that one wait for the io queue ends a step:
+# Partition and tiles: expert_partition.nasm, which the loader inserts at $PARTITION.
+# Plan: three stages, all between GMEM and NMEM, on two halves of NMEM. A half is [x | y]; the result replaces
+# x; tiles are as large as a half allows. While tile i+1 is loaded into one half, tile i is computed in the
+# other, and its store queues up behind that load. So one wait for the io queue ends a step:
 #     io       load a, load b (i+1) | store (i)
 #     compute  op (i)
-# The last store waits for nothing. Four- and five-stage plans (by way of SMEM and the memory core) move the
-# same bytes through GMEM, which is the bound, and add barriers that stop all of a cluster's queues.
+# Nothing waits for the last store. Plans of four and five stages (by way of SMEM and the memory core) move the
+# same bytes through GMEM, which is the bottleneck, and add barriers, which drain all queues of a cluster.
 
 # [expert binary begin]
 .program expert.$OP.$TYPE

@@ -1,80 +1,84 @@
 #include <algorithm>
+#include <iterator>
 #include <numeric>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "kernels/library/conv2d.h"
+#include "kernels/library/conv_shares.h"
 #include "kernels/library/kernels_text.h"
 
 namespace polynao::kernels {
 namespace {
 
-// What expert_conv2d.nasm leaves open.
+// What expert_conv2d.nasm leaves open, besides who computes what.
+struct Style {
+  int64_t rows = 2;        // of a tile
+  int64_t ahead = 0;       // rows of the output whose image comes before it is needed
+  int64_t skew = 0;        // rows: how much lower than the cluster before a cluster begins
+  int64_t begun_rows = 0;  // of the image, that come behind the filters, before the barrier
+  bool sliced = false;     // the first tile row by row of the filters
+};
+
+// Chosen from 384 combinations of these choices with shares of rows and columns, on 11 of the 16 convolutions of
+// tensorize48 and mlu270. Tried besides and not faster: tiles of 1 row, stores after all loads, filters by the
+// memory core. The styles weigh filters first against image first, and long copies against an early start. Tiles
+// of many rows serve layers whose filters take longer to come than the image.
+constexpr Style kStyles[] = {
+    {.ahead = 2, .skew = 1, .sliced = true},
+    {.begun_rows = 2},
+    {.skew = 1, .sliced = true},
+    {.ahead = 2, .skew = 1, .begun_rows = 2},
+    {.skew = 1},
+    {.rows = 3, .ahead = 2, .begun_rows = 2},
+    {.rows = 8, .sliced = true},
+};
+// Rows of a tile, for the estimate. This many shares, the best by the estimate, are measured with the first style,
+// and the fastest of them with all other styles.
+constexpr int64_t kTileRows = 2;
+constexpr size_t kShares = 8;
+constexpr size_t kStyledShares = 3;
+
 struct Plan {
-  int64_t cluster_columns = 1;  // of the clusters' grid; the rest are its rows
-  int64_t core_columns = 1;     // of the cores' grid in a cluster
-  int64_t rows = 2;             // of a tile
-  int64_t ahead = 0;            // rows of the output whose image comes before it is needed
-  int64_t skew = 0;             // rows: how much lower than the cluster before a cluster begins
-  int64_t begun_rows = 0;       // of the image, that come behind the filters, before the barrier
-  bool sliced = false;          // the first tile row by row of the filters
+  ConvShares shares = {};
+  Style style = {};
 };
 
-// Chosen from 384 plans that vary all of this, on 11 of the 16 convolutions of tensorize48 and mlu270: for
-// each of them the best of these eight is within 1.5 % of the best of all. Tried besides and not
-// faster: tiles of 1 row, stores after all loads, filters by the memory core or past SMEM. What plans weigh:
-// narrow shares need little of the image before they can begin, wide ones store long segments; filters
-// first or image first.
-constexpr Plan kPlans[] = {
-    {.cluster_columns = 2, .ahead = 2, .skew = 1, .sliced = true},
-    {.cluster_columns = 2, .begun_rows = 2},
-    {.cluster_columns = 2, .skew = 1, .sliced = true},
-    {.cluster_columns = 2, .ahead = 2, .skew = 1, .begun_rows = 2},
-    {.core_columns = 4, .skew = 1},
-    {.cluster_columns = 2, .rows = 3, .ahead = 2, .begun_rows = 2},
-    {.core_columns = 2, .skew = 1, .sliced = true},
-    {.core_columns = 2, .ahead = 2, .skew = 1, .sliced = true},
-};
-
-// In multiplications: smaller layers do not gain by measuring, larger ones take seconds to.
+// In multiplications. Smaller layers gain nothing by measuring; measuring larger ones takes seconds.
 constexpr int64_t kMeasureFrom = 1 << 20;
 constexpr int64_t kMeasureUpTo = int64_t{4} << 30;
 
-// Bytes that one core brings of the filters before the next core takes its turn; a fraction of a GMEM
-// channel's interleave.
+// The cores of a cluster take turns in loading the filters into SMEM, a piece of this many bytes each: a fraction
+// of a GMEM channel's interleave.
 constexpr int64_t kPieceBytes = 8192;
 
 // A plan with what follows from it for a layer and a machine.
 class Layout {
  public:
   Layout(const ConvCase& k, const isa::Machine& machine, const Plan& plan)
-      : k_(k), machine_(machine), plan_(plan) {
-    cluster_columns_ = std::gcd(plan.cluster_columns, machine.clusters());
-    core_columns_ = std::gcd(plan.core_columns, machine.cores_per_cluster());
-    grid_rows_ =
-        machine.clusters() / cluster_columns_ * (machine.cores_per_cluster() / core_columns_);
-    grid_columns_ = cluster_columns_ * core_columns_;
-  }
+      : k_(k), machine_(machine), shares_(plan.shares), style_(plan.style) {}
 
   // Chooses the largest block of channels and the largest pass that fit. False: none does.
   bool Fit() {
+    const int64_t channels = ShareChannels(k_, shares_, machine_);
     const int64_t groups =
-        std::min(BankBytes(machine_) / k_.filter_pitch(), CeilDiv(k_.co, kLanes));
-    for (block_ = std::min(groups * kLanes, k_.co); block_ > 0;
+        std::min(BankBytes(machine_) / k_.filter_pitch(), CeilDiv(channels, kLanes));
+    for (block_ = std::min(groups * kLanes, channels); block_ > 0;
          block_ = (block_ - 1) / kLanes * kLanes) {
-      if (block_ * FilterBytes() > machine_.smem_bytes()) continue;
-      for (pass_columns_ = CeilDiv(k_.wo, grid_columns_); pass_columns_ > 0; pass_columns_ /= 2) {
-        for (pass_rows_ = CeilDiv(k_.ho, grid_rows_); pass_rows_ > 0; pass_rows_ /= 2) {
-          tile_rows_ = std::min(plan_.rows, pass_rows_);
+      if (shares_.by_smem && block_ * FilterBytes() > machine_.smem_bytes()) continue;
+      for (pass_columns_ = ShareColumns(k_, shares_); pass_columns_ > 0; pass_columns_ /= 2) {
+        for (pass_rows_ = ShareRows(k_, shares_); pass_rows_ > 0; pass_rows_ /= 2) {
+          tile_rows_ = std::min(style_.rows, pass_rows_);
           if (NmemBytes() <= machine_.nmem_bytes()) return true;
         }
       }
     }
     return false;
   }
+  // Where cores copy filters from.
+  const char* FiltersFrom() const { return shares_.by_smem ? "smem" : "gmem"; }
 
   // The constants of expert_conv2d.nasm.
   std::string Numbers() const;
@@ -94,12 +98,12 @@ class Layout {
     return RoundUp(k_.ImageRows(pass_rows_) * ImageWidth() * PixelBytes(), 128);
   }
   int64_t TileLanes() const { return tile_rows_ * pass_columns_ * RoundUp(block_, kLanes); }
-  int64_t Skew() const { return plan_.skew % pass_rows_; }
+  int64_t Skew() const { return style_.skew % pass_rows_; }
 
   const ConvCase& k_;
   const isa::Machine& machine_;
-  const Plan plan_;
-  int64_t cluster_columns_ = 1, core_columns_ = 1, grid_rows_ = 1, grid_columns_ = 1;
+  const ConvShares shares_;
+  const Style style_;
   int64_t block_ = 0;  // output channels at a time
   int64_t pass_rows_ = 0, pass_columns_ = 0, tile_rows_ = 0;
 };
@@ -107,8 +111,8 @@ class Layout {
 std::string Layout::Numbers() const {
   const int64_t width = ImageWidth();
   const int64_t line_bytes = width * PixelBytes();
-  const bool sliced =
-      plan_.sliced && k_.kw * PixelBytes() % 64 == 0 && k_.dilation * line_bytes % 64 == 0;
+  const bool sliced = style_.sliced && shares_.by_smem && k_.kw * PixelBytes() % 64 == 0 &&
+                      k_.dilation * line_bytes % 64 == 0;
   const int64_t slices = sliced ? k_.kh : 1;
   const int64_t slice = k_.filter_elements() / slices;
   const int64_t piece = kPieceBytes / k_.bytes;
@@ -142,19 +146,24 @@ std::string Layout::Numbers() const {
       {"OUT_LINE_BYTES", k_.wo * k_.co * 2},
       // Shares.
       {"CORES", machine_.cores_per_cluster()},
-      {"CLUSTER_COLUMNS", cluster_columns_},
-      {"CORE_ROWS", machine_.cores_per_cluster() / core_columns_},
-      {"CORE_COLUMNS", core_columns_},
-      {"SHARE_ROWS", k_.ho / grid_rows_},
-      {"LONGER_ROWS", k_.ho % grid_rows_},  // shares that have a row more
-      {"SHARE_COLUMNS", k_.wo / grid_columns_},
-      {"LONGER_COLUMNS", k_.wo % grid_columns_},
+      {"CLUSTER_COLUMNS", shares_.cluster_columns},
+      {"CLUSTER_CHANNELS", shares_.cluster_channels},
+      {"CORE_ROWS", shares_.core_rows},
+      {"CORE_COLUMNS", shares_.core_columns},
+      {"CORE_CHANNELS", shares_.core_channels},
+      {"GRID_CHANNELS", shares_.grid_channels()},
+      {"SHARE_ROWS", k_.ho / shares_.grid_rows()},
+      {"LONGER_ROWS", k_.ho % shares_.grid_rows()},  // shares that have a row more
+      {"SHARE_COLUMNS", k_.wo / shares_.grid_columns()},
+      {"LONGER_COLUMNS", k_.wo % shares_.grid_columns()},
+      {"SHARE_CHANNELS", ShareChannels(k_, shares_, machine_)},
+      {"BY_SMEM", shares_.by_smem ? 1 : 0},
       {"PASS_ROWS", pass_rows_},
       {"PASS_COLUMNS", pass_columns_},
       {"ROWS", tile_rows_},
-      {"AHEAD", plan_.ahead},
+      {"AHEAD", style_.ahead},
       {"SKEWS", skews},
-      {"BEGUN_ROWS", plan_.begun_rows},
+      {"BEGUN_ROWS", style_.begun_rows},
       // Filters.
       {"BLOCK", block_},
       {"FILTER", k_.filter_elements()},
@@ -188,35 +197,74 @@ std::string Layout::Numbers() const {
   return text;
 }
 
+// The kernel of a plan. ResourceExhausted: it does not fit.
+absl::StatusOr<HandWrittenKernel> KernelOf(const ConvCase& k, const Target& target,
+                                           const Plan& plan) {
+  Layout layout(k, *target.machine, plan);
+  if (!layout.Fit()) {
+    return absl::ResourceExhaustedError(StrCat("the expert's conv2d: no tile fits nmem, which has ",
+                                               target.machine->nmem_bytes(), " bytes"));
+  }
+  HandWrittenKernel kernel;
+  ASSIGN_OR_RETURN(kernel.program, AssembleKernel(ExpertConv2dKernelText(), "",
+                                                  {{"$TYPE", std::string(ir::TypeName(k.type))},
+                                                   {"$FROM", layout.FiltersFrom()},
+                                                   {"$NUMBERS", layout.Numbers()}},
+                                                  "expert_conv2d.nasm", target));
+  kernel.scalars.assign(kernel.program.params.size(), 0);
+  return kernel;
+}
+
 }  // namespace
+
+absl::StatusOr<HandWrittenKernel> ExpertConv2d(const ConvCase& k, const Target& target,
+                                               const ConvShares& shares) {
+  return KernelOf(k, target, {.shares = shares, .style = kStyles[0]});
+}
 
 absl::StatusOr<HandWrittenKernel> FindExpertConv2d(const OperatorCase& c, const Target& target,
                                                    const MeasureKernel& measure) {
   ASSIGN_OR_RETURN(const ConvCase k, ReadConvCase(c, target, "the expert"));
   const int64_t macs = k.ho * k.wo * k.co * k.filter_elements();
   const bool measured = macs >= kMeasureFrom && macs <= kMeasureUpTo;
-  std::optional<HandWrittenKernel> best;
+  absl::StatusOr<HandWrittenKernel> best;
   int64_t least = 0;
-  for (const Plan& plan : kPlans) {
-    Layout layout(k, *target.machine, plan);
-    if (!layout.Fit()) continue;
-    HandWrittenKernel kernel;
-    ASSIGN_OR_RETURN(kernel.program, AssembleKernel(ExpertConv2dKernelText(), "",
-                                                    {{"$TYPE", std::string(ir::TypeName(k.type))},
-                                                     {"$NUMBERS", layout.Numbers()}},
-                                                    "expert_conv2d.nasm", target));
-    kernel.scalars.assign(kernel.program.params.size(), 0);
-    if (!measured) return kernel;
-    ASSIGN_OR_RETURN(const int64_t cycles, measure(kernel));
-    if (best && cycles >= least) continue;
-    best = std::move(kernel);
-    least = cycles;
+  // Cycles of a plan, or ResourceExhausted. Keeps the fastest kernel in `best`, else why there is none.
+  const auto try_plan = [&](const Plan& plan) -> absl::StatusOr<int64_t> {
+    absl::StatusOr<HandWrittenKernel> kernel = KernelOf(k, target, plan);
+    if (!kernel.ok()) {
+      if (!best.ok()) best = kernel.status();
+      return kernel.status();
+    }
+    int64_t cycles = 0;
+    if (measured) {
+      ASSIGN_OR_RETURN(cycles, measure(*kernel));
+    }
+    if (!best.ok() || cycles < least) {
+      best = std::move(kernel);
+      least = cycles;
+    }
+    return cycles;
+  };
+  // The shares that were measured, with their cycles.
+  std::vector<std::pair<int64_t, ConvShares>> tried;
+  for (const ConvShares& shares : AllShares(k, *target.machine, kTileRows)) {
+    const absl::StatusOr<int64_t> cycles = try_plan({.shares = shares, .style = kStyles[0]});
+    if (absl::IsResourceExhausted(cycles.status())) continue;
+    RETURN_IF_ERROR(cycles.status());
+    if (!measured) return best;
+    tried.emplace_back(*cycles, shares);
+    if (tried.size() == kShares) break;
   }
-  if (best) return *std::move(best);
-  return absl::ResourceExhaustedError(
-      StrCat("the expert's conv2d: no tile fits nmem, which has ", target.machine->nmem_bytes(),
-             " bytes, with ", std::min(k.co, kLanes), " filters of ", k.filter_elements() * k.bytes,
-             " bytes in smem, which has ", target.machine->smem_bytes()));
+  std::sort(tried.begin(), tried.end());
+  if (tried.size() > kStyledShares) tried.resize(kStyledShares);
+  for (const auto& [cycles, shares] : tried) {
+    for (size_t i = 1; i < std::size(kStyles); ++i) {
+      const absl::Status status = try_plan({.shares = shares, .style = kStyles[i]}).status();
+      if (!absl::IsResourceExhausted(status)) RETURN_IF_ERROR(status);
+    }
+  }
+  return best;
 }
 
 }  // namespace polynao::kernels

@@ -1,18 +1,20 @@
 # Y = scale * (X convolved with F) for one layer and one machine: what a person would write who tunes the
-# kernel for the case. X and F are of $TYPE, sums i32, Y f16. The names in capitals are numbers of the
-# layer and of the plan, which expert_conv2d.cc puts in as constants.
+# kernel for the case. X and F are of $TYPE, sums i32, Y f16. Names in capitals are numbers of the layer and of
+# the plan; expert_conv2d.cc defines them as constants.
 #
-# Partition: a grid of cores, whose clusters are blocks of it, over rows and columns of the output; shares
-# differ by one row and one column at most. A share whose image does not fit NMEM is done in passes.
-# Filters: each cluster's cores load them into SMEM once, each a part; all clusters do so at the same
-# time, so that they cross GMEM once if the card has a cache. After a barrier each core copies them to its
-# WMEM, row after row of the filters (SLICES), and adds up the first tile's products row by row behind that:
-# these need not wait for the last filter, nor for the last row of the tile's image.
-# Image: the pass's part of it stays in NMEM, zeros around it included, which one fill puts there; rows come
-# as tiles need them, each once, AHEAD rows of the output before. Clusters begin SKEWS rows below the top of
-# their shares, which come last, so that they read different channels of GMEM.
+# Shares: the clusters form a grid over the rows, columns and channels of the output; the cores of a cluster
+# form a grid over the cluster's part. Shares differ by one row and one column at most. A share whose image
+# does not fit NMEM is computed in passes.
+# Filters: If all cores of a cluster need the same filters (BY_SMEM is 1), they load them into SMEM once, each
+# core a part. All clusters do so at the same time, so the filters cross GMEM once if the card has a cache.
+# After a barrier each core copies them to its WMEM, row after row of the filters (SLICES), and adds up the
+# products of its first tile behind that, row by row: the first row of filters and the image rows that it
+# needs are enough to start. If BY_SMEM is 0, each core loads its own filters from GMEM.
+# Image: the pass's part of it stays in NMEM. One fill puts the zeros around it there. Rows come as tiles
+# need them, each row once, AHEAD rows of the output before. Clusters begin SKEWS rows below the top of
+# their shares and compute these rows last, so that they read different channels of GMEM.
 # Tiles: ROWS rows of the pass. In a step
-#     compute   conv, cast, muls, cast (i)
+#     compute   conv, rescale (i)
 #     io        store (i-1) | rows of the image (i+1)        in half of the cores the other way round
 # and one sync.
 
@@ -79,6 +81,8 @@
 .reg skew r58                   # rows at the pass's top that come last
 .reg loads_first r62            # order of this core in a step
 .reg base r59                   # where the result of the pass's first row and column goes
+.reg f_base r60                 # where this core copies filters from: 0 in SMEM, or f in GMEM
+.reg share_channels r61         # of this core
 .reg t r54
 .reg u r55
 .reg v r56
@@ -88,13 +92,42 @@ $NUMBERS
 
   arg tid, 0
   arg f, 9
+  arg y, 10
   li zero, 0
   li one, 1
   li channels_left, CO
   li channels, BLOCK
+  li f_base, 0
+
+# My share of the channels. Cores of a cluster that wait for one another at barriers have the same.
+  li t, GRID_CHANNELS
+  beq t, one, channels_known
+  arg t, 1
+  li u, CLUSTER_CHANNELS
+  mod v, t, u
+  muli v, v, CORE_CHANNELS
+  li u, CORE_CHANNELS
+  mod w, tid, u
+  add v, v, w
+  muli v, v, SHARE_CHANNELS
+  sub channels_left, channels_left, v
+  bge zero, channels_left, done
+  li t, SHARE_CHANNELS
+  min channels_left, channels_left, t
+  min channels, channels, channels_left
+  muli t, v, FILTER_BYTES
+  add f, f, t
+  muli v, v, 2
+  add y, y, v
+channels_known:
+  mov share_channels, channels_left
   li return, share
   li u, CORES
-  bge tid, u, to_smem           # memory cores have no vector unit
+  blt tid, u, clear
+  li u, BY_SMEM
+  beq u, zero, done             # the memory core has nothing to do
+  jump share
+clear:
   li t, FILL
   fill.$TYPE zero, zero, t
   jump to_smem
@@ -102,16 +135,19 @@ $NUMBERS
 # My share: rows first_row to end_row - 1, columns likewise; none of the memory core.
 share:
   arg x, 8
-  arg y, 10
   arg t, 1
+  li u, CLUSTER_CHANNELS
+  div t, t, u
   li u, CLUSTER_COLUMNS
   div v, t, u
   mod w, t, u
   muli first_row, v, CORE_ROWS
   muli first_column, w, CORE_COLUMNS
+  li u, CORE_CHANNELS
+  div t, tid, u
   li u, CORE_COLUMNS
-  div v, tid, u
-  mod w, tid, u
+  div v, t, u
+  mod w, t, u
   add first_row, first_row, v
   add first_column, first_column, w
   li u, LONGER_ROWS
@@ -143,10 +179,9 @@ block_begun:
   li image_rows, 0
   li u, CORES
   bge tid, u, filters           # the memory core
-  bge row0, end_row, filters    # others without a share help with the filters, too
+  bge row0, end_row, filters    # cores without a share still bring their part of the filters
   bge column0, end_column, filters
-  li t, CO
-  beq channels_left, t, filled  # the first block's zeros are there since the start
+  beq channels_left, share_channels, filled  # the first block's zeros are there since the start
   li t, FILL                    # others': the last pass had them in other places
   fill.$TYPE zero, zero, t
 filled:
@@ -159,7 +194,7 @@ image_begun:
   li return, numbers
   jump load_rows
 
-# What the following code needs all the time; here, since nobody waits for it.
+# Constants of the following code; set here, where no unit waits for them.
 numbers:
   arg t, 1
   add t, t, tid
@@ -179,7 +214,10 @@ numbers:
   li out_line, OUT_LINE
 
 filters:
+  li u, BY_SMEM
+  beq u, zero, filters_begun
   barrier.cluster
+filters_begun:
   beq image_rows, zero, block_done
 
 # The first tile, one row of the filters after the other if SLICES > 1.
@@ -217,9 +255,7 @@ next_pass_begun:
 next_tile:
   conv.$TYPE sums, source, zero, n, columns, padded, width, kh, kw, ci, stride, stride, dilation, dilation, pitch, bank
 scaled:
-  cast.f32.i32 sums, sums, count
-  muls.f32 sums, sums, scale, count
-  cast.f16.f32 y_half, sums, count
+  rescale.f16.i32 y_half, sums, scale, count
   beq loads_first, zero, store
   add want, row, n
   addi want, want, ROWS + AHEAD
@@ -235,7 +271,7 @@ stored:
   mov s_to, to
   add row, row, n
   blt row, rows, next_size
-  mov rows, skew                # the rows at the top: the rows of the image below them are there
+  mov rows, skew                # now the rows at the top; the image rows below them are in NMEM
   li skew, 0
   muli image_rows, rows, STRIDE
   li loaded, 0
@@ -288,7 +324,10 @@ block_done:
   add f, f, t
   muli t, channels, 2
   add y, y, t
+  li t, BY_SMEM
+  beq t, zero, next_block
   barrier.cluster               # SMEM is free
+next_block:
   min channels, channels, channels_left
   li return, block_begun
   jump to_smem
@@ -356,7 +395,7 @@ begin_pass:
   li y_other, Y_OTHER
   jump_register return
 
-# Rows loaded .. want - 1 of the pass's image, as far as they are in X.
+# Rows loaded .. want - 1 of the pass's image; those that are in X.
 load_rows:
   min want, want, image_rows
   sub t, zero, image_row0
@@ -376,9 +415,14 @@ load_rows:
 rows_loaded:
   jump_register return
 
-# This core's part of the filters, from GMEM to SMEM: every CORES-th piece of PIECE elements, so that the
-# cores read from all channels of GMEM at any time; the last piece may be short.
+# This core's part of the filters, from GMEM to SMEM: every CORES-th piece of PIECE elements, so that the cores
+# read from all channels of GMEM all the time. The last piece may be short.
 to_smem:
+  li t, BY_SMEM
+  bne t, zero, part_to_smem
+  mov f_base, f                 # no SMEM on the way: to_wmem copies from GMEM
+  jump_register return
+part_to_smem:
   li t, CORES
   bge tid, t, at_smem
   muli w, tid, PIECE            # where my first piece begins
@@ -403,20 +447,21 @@ to_smem:
 at_smem:
   jump_register return
 
-# Row `slice` of the filters (all of them, if SLICES is 1), from SMEM to WMEM: filter c to bank c % 64, number
-# c / 64. Groups of 64 filters, then those that are left.
+# Row `slice` of the filters (all rows, if SLICES is 1), from SMEM or GMEM to WMEM: filter c to bank c % 64 as
+# number c / 64. First whole groups of 64 filters, then the other filters.
 to_wmem:
   muli w, slice, SLICE_BYTES
   li u, SLICE
   div t, channels, lanes
   li v, FILTER_GROUP
-  memcpy3d.$TYPE.wmem.smem.async w, w, u, lanes, bank, filter, t, pitch, v
+  add count, f_base, w
+  memcpy3d.$TYPE.wmem.$FROM.async w, count, u, lanes, bank, filter, t, pitch, v
   muli v, t, FILTER_GROUP_BYTES
-  add v, v, w
+  add v, v, count
   muli count, t, PITCH_BYTES
   add w, w, count
   mod t, channels, lanes
-  memcpy.$TYPE.wmem.smem.async w, v, u, t, bank, filter
+  memcpy.$TYPE.wmem.$FROM.async w, v, u, t, bank, filter
   mul count, pixels, padded
   jump_register return
 # [expert conv end]

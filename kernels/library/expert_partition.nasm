@@ -1,15 +1,15 @@
-# A core's run of the elements and its first tile, for the expert kernels: put into expert_binary.nasm and
-# expert_unary.nasm. The numbers of the plan are constants, which expert.cc puts in.
+# A core's run of the elements and its first tile; part of expert_binary.nasm and expert_unary.nasm. expert.cc
+# replaces the numbers of the plan by constants.
 #
-# Partition: the groups of 64 elements are shared out evenly, so runs differ by one group at most; the
-# last group of all may be short. Cores without elements go to `done`, as memory cores do.
-# Tiles: as large as NMEM allows, but the first one is shorter by a part that depends on the core's number
-# in its cluster ($FIRST_TILES, 16 bits for each of four numbers of groups), and the last one takes what
-# is left. So the cores drift apart from the start, and GMEM serves the stores of some while others load:
-# most of what the start of a copy costs is hidden by other cores.
+# Partition: each core takes the same number of groups of 64 elements, or one more; the last group of all may be
+# short. Cores without elements go to `done`, as memory cores do.
+# Tiles: as large as NMEM allows. The first tile is shorter, by an amount that depends on the core's number in
+# its cluster ($FIRST_TILES: four numbers of groups, 16 bits each); the last tile takes what is left. So the
+# cores drift apart from the start, and GMEM serves the stores of some cores while others load. This hides most
+# of the latency with which copies start.
 #
-# Out: first, the number of the run's first element; left, the elements of the run; size, those of the
-# first tile; tile, those of the following ones.
+# Out: first, the index of the run's first element; left, the number of elements of the run; size, those of
+# the first tile; tile, those of the other tiles.
 # Uses: t, u.
 
 # [expert binary unary begin]

@@ -1,9 +1,9 @@
 # Y = op X or Y = X op value, element by element, for one number of elements and one machine: what a person
-# would write who tunes the kernel for the case. expert.cc puts in $OP, $VALUE, $TYPE, $BYTES and the
-# numbers of the plan.
+# would write who tunes the kernel for the case. expert.cc replaces $OP, $VALUE, $TYPE, $BYTES and the numbers
+# of the plan.
 #
-# Partition and tiles: expert_partition.nasm, which the loader puts in at its name.
-# Plan: that of expert_binary.nasm, with one buffer in each half of NMEM, computed in place: tiles are
+# Partition and tiles: expert_partition.nasm, which the loader inserts at $PARTITION.
+# Plan: the plan of expert_binary.nasm with one buffer in each half of NMEM, computed in place. So tiles are
 # twice as large.
 
 # [expert unary begin]

@@ -50,7 +50,7 @@ int64_t RegisterValue(ir::Type type, double value) {
 absl::StatusOr<isa::Program> AssembleKernel(std::string_view text, std::string_view partition,
                                             const KernelWords& words, std::string_view file,
                                             const Target& target) {
-  // Twice, since the partition has words too.
+  // In two steps, because the partition contains words, too.
   const std::string whole = absl::StrReplaceAll(ToAbsl(text), {{"$PARTITION", ToAbsl(partition)}});
   return isa::Assemble(*target.instructions, absl::StrReplaceAll(whole, words), file);
 }

@@ -1,4 +1,4 @@
-// What all hand-written kernels are: a program, and how the host calls it.
+// What all hand-written kernels have in common: a program, and how the host calls it.
 #ifndef KERNELS_LIBRARY_KERNEL_H_
 #define KERNELS_LIBRARY_KERNEL_H_
 
@@ -24,8 +24,8 @@ struct HandWrittenKernel {
   isa::Program program;
   // One per parameter of the program; 0 for tensors.
   std::vector<int64_t> scalars = {};
-  // What the host does to the first input before each run, and the function that does it; the
-  // program's cycles do not contain it. Empty: nothing.
+  // What the host does to the first input before each run, and the function that does it. Its time is not
+  // in the program's cycles. Empty: nothing.
   std::string host_step = "";
   std::function<ir::Tensor(const ir::Tensor&)> prepare = {};
 };
@@ -35,19 +35,18 @@ struct ElementwiseKind {
   int inputs = 1;
   bool with_scalar = false;
 };
-// Errors: NotFound with `who` ("the library") if there is none of that name, or none that broadcasts; the
-// card lacks an instruction for the case's type.
+// Errors: NotFound with `who` ("the library") if no kernel has that name, or the case has two shapes;
+// InvalidArgument if the card lacks an instruction for the case's type.
 absl::StatusOr<ElementwiseKind> FindElementwiseKind(const OperatorCase& c, const Target& target,
                                                     std::string_view who);
 
 // `value` as registers hold it: integers themselves, floats as bit patterns.
 int64_t RegisterValue(ir::Type type, double value);
 
-// What stands for $NAMES in a kernel's text.
+// The $NAMES of a kernel's text and what replaces them.
 using KernelWords = std::vector<std::pair<std::string, std::string>>;
 
-// `text` with `partition` in the place of $PARTITION, then with `words`, assembled. `file` names it in
-// errors.
+// `text` with $PARTITION replaced by `partition`, then all `words` replaced, assembled. Errors name `file`.
 absl::StatusOr<isa::Program> AssembleKernel(std::string_view text, std::string_view partition,
                                             const KernelWords& words, std::string_view file,
                                             const Target& target);

@@ -1,12 +1,12 @@
-# A core's part of n elements. Every core takes one run of elements of equal length, a multiple of GROUP
-# and at least SMALLEST_RUN bytes; the last core with work takes what is left, the ones behind it go to
-# `done`. This is the partition in the host code of Cambricon's mlu-ops.
+# Which of n elements a core computes. Each core takes one run of elements. Runs are equally long, a multiple of
+# GROUP elements and at least SMALLEST_RUN bytes. The last core with work takes what is left; cores without work
+# go to `done`. Cambricon's mlu-ops partitions this way on the host.
 #
 # In:  registers zero and group; n is the program's first parameter.
-# Out: size, the number of the first element; store_left, the elements of the run.
+# Out: size, the index of the first element; store_left, the number of elements.
 # Uses: t, u, bytes.
 
-# Who am I? Memory cores have the number behind the last core, and nothing to do.
+# This core's number. A memory core's number follows that of the last core; it has nothing to do.
 # [library binary unary begin]
   arg t, 0
   arg u, 2

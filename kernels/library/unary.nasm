@@ -1,21 +1,21 @@
 # Y = op X or Y = X op value, element by element, for any number of elements: the hand-written library's
-# kernel. $OP, $VALUE, $TYPE and $BYTES are put in when the kernel is loaded ("exp", "", "f16", 2; or
-# "muls", "operand, ", "f16", 2).
+# kernel. The loader replaces $OP, $VALUE, $TYPE and $BYTES ("exp", "", "f16", 2; or "muls", "operand, ",
+# "f16", 2).
 #
-# Partition: partition.nasm, which the loader puts in at its name.
-# Schedule: three stages on two halves of NMEM, each computed in place. In step s
+# Partition: partition.nasm, which the loader inserts at $PARTITION.
+# Schedule: three stages on two halves of NMEM, each computed in place. Step s does
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
-# and one sync of all queues, as in binary.nasm. A half holds one buffer here, so blocks are twice as
-# large; but they are no larger than half of the run, so that there is something to overlap with.
-# Loads and stores move the exact count; the vector unit computes up to the next multiple of 64, for which
-# the halves have room.
+# and ends with one sync of all queues, as in binary.nasm. A half is one buffer here, so blocks can be twice
+# as large; but a block is at most half of the run, so that copies and computation overlap.
+# Loads and stores move the exact count. The vector unit computes up to the next multiple of 64 elements, for
+# which the halves have room.
 
 # [library unary begin]
 .program $OP.$TYPE
 .scalar n i64
 .tensor X $TYPE any in
 .tensor Y $TYPE any out
-.scalar value i64               # bit pattern of the operand of adds, ... ; others do not read it
+.scalar value i64               # bit pattern of the number that adds, ... take; other operators ignore it
 
 .equ GROUP 64                   # elements that vector instructions count in
 .equ SPAN_GROUP 128             # elements: keeps buffers of 1-byte elements at multiples of 128 bytes
