@@ -16,6 +16,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/passes/surroundings.h"
 #include "compiler/passes/symbolic_loops.h"
+#include "compiler/target/control.h"
 
 namespace polynao {
 namespace {
@@ -30,7 +31,10 @@ class Partitioner {
  public:
   Partitioner(const ir::Function& function, const LoopPartitionOptions& options,
               LoopPartitionStats* stats)
-      : context_(*function.context), around_(function), planner_(around_, options, stats) {}
+      : target_(options.target),
+        context_(*function.context),
+        around_(function),
+        planner_(around_, options, stats) {}
 
   // PartitionBranchLoop of Algorithm 2.
   Stmt Visit(Stmt s) {
@@ -208,14 +212,10 @@ class Partitioner {
     return SplitByThreads(s, 0);
   }
 
-  static bool HasBarrier(Stmt s) {
+  bool HasWait(Stmt s) const {
     bool found = false;
     ir::ForEachStmt(s, [&](Stmt x) {
-      if (x.Is(StmtKind::kEvaluate)) {
-        const std::string_view name = x.value().name();
-        found = found || name.find("sync") != std::string_view::npos ||
-                name.find("barrier") != std::string_view::npos;
-      }
+      found = found || (target_ != nullptr && IsWait(x, *target_));
       return !found;
     });
     return found;
@@ -226,7 +226,7 @@ class Partitioner {
     if (next == threads_.size()) return Visit(s);
     const Stmt loop = threads_[next].first;
     const Interval range = threads_[next].second;
-    if (HasBarrier(s)) return SplitByThreads(s, next + 1);
+    if (HasWait(s)) return SplitByThreads(s, next + 1);
     const PiecePlan plan = planner_.Plan(loop, s, range);
     planner_.Record(loop.var(), range, plan);
     std::vector<Stmt> bodies;
@@ -253,6 +253,7 @@ class Partitioner {
     return result;
   }
 
+  const Target* const target_;
   ir::Context& context_;
   Surroundings around_;
   PartitionPlanner planner_;
@@ -291,6 +292,7 @@ namespace {
 
 absl::StatusOr<bool> RunLoopPartition(ir::Function& function, const PassEnvironment& environment,
                                       LoopPartitionOptions options) {
+  options.target = &environment.target;
   LoopPartitionStats stats;
   ASSIGN_OR_RETURN(bool changed,
                    LoopPartition(function, options, environment.stats ? &stats : nullptr));

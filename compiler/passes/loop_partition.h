@@ -14,6 +14,7 @@
 namespace polynao {
 
 struct PassInfo;
+struct Target;
 
 // What stands under a pragma of this key is not looked into, and the pragma goes away: a pass before
 // has put guards into bounds of loops or around a nest, to be evaluated at run time.
@@ -28,6 +29,8 @@ struct LoopPartitionOptions {
   int max_nest_pieces = 64;
   // Only split for guards inside a pragma's body.
   bool only_in_pragmas = false;
+  // Its instruction table says which calls wait for other threads. Null: none does.
+  const Target* target = nullptr;
 };
 
 struct LoopPartitionStats {
@@ -89,8 +92,8 @@ struct LoopPartitionStats {
 // Left alone: what stands under kNoPartitionPragma; guards that are not affine or read memory;
 // guards of a loop of constant bounds that change at a value that is not; thread loops whose number
 // is not constant; loops whose bounds read memory; serial loops around thread loops; and, for thread
-// variables, nests with a call whose name contains "sync" or "barrier", which all threads must reach
-// together.
+// variables, nests with an instruction that only waits (unit control: waits for queues, barriers), which
+// all threads must reach together.
 //
 // Other expressions stay as they are; `simplify` is meant to run afterwards.
 absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options = {},

@@ -8,6 +8,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
+#include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/simplify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -586,6 +587,26 @@ TEST(LoopPartitionTest, RandomPrograms) {
     ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed), "")
         << "seed " << seed << "\n"
         << ir::Print(before) << ir::Print(after);
+  }
+}
+
+// All threads must reach a wait together, so that its nest is not split by thread. The instruction's row
+// in the table says that it waits, not its name.
+TEST(LoopPartitionTest, NestsWithWaitsStayWholeForAllThreads) {
+  const auto partitioned = [](std::string_view call) {
+    ir::Function f = ParseProgram(
+        StrCat("func f(A: f16[512] in, B: f16[512] out) { thread (tid, 4) {"
+               " allocate X: f16[64] @nmem for (i, 0, 2) { if (tid * 2 + i < 7) {"
+               " memcpy.f16.nmem.gmem.async(&X[0], &A[tid * 128 + i * 64], 64, 1, 0, 0) } ",
+               call, " } } }"));
+    LoopPartitionOptions options;
+    options.target = &TestTarget("unit");
+    EXPECT_TRUE(LoopPartition(f, options).ok());
+    return ir::Print(f);
+  };
+  EXPECT_THAT(partitioned(""), HasSubstr("if (tid < 3)"));
+  for (const char* wait : {"sync.io()", "sync()", "barrier.cluster()"}) {
+    EXPECT_THAT(partitioned(wait), Not(HasSubstr("if (tid < 3)"))) << wait;
   }
 }
 
