@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "compiler/passes/pass_test_util.h"
+#include "compiler/passes/queue_interpreter.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -13,9 +14,17 @@ using ::testing::Not;
 
 absl::StatusOr<bool> OnUnit(ir::Function& f) { return Sync(f, TestTarget("unit")); }
 
+// The text after the pass. Checks that the queues keep the meaning, however late they run.
+std::string Synced(std::string_view text) {
+  const std::string printed = RunPass(text, OnUnit, TestTarget("unit"));
+  const absl::Status status = CheckQueueOrder(ParseOrDie(printed), TestTarget("unit"), 1);
+  EXPECT_TRUE(status.ok()) << status << "\n" << printed;
+  return printed;
+}
+
 // The statements of the body, one a line, instructions by their name alone.
 std::string Calls(std::string_view text) {
-  const std::string printed = RunPass(text, OnUnit, TestTarget("unit"));
+  const std::string printed = Synced(text);
   std::string calls;
   size_t begin = 0;
   while (begin < printed.size()) {
@@ -121,7 +130,7 @@ TEST(SyncTest, ThreadNestsThatShareTensorsMeetAtABarrier) {
       " thread (c2 = \"cid\", 2) { thread (t2 = \"tid\", 2) { C[c2 * 2 + t2] = SOURCE[t2] } } }";
   const auto from = [&](std::string source) {
     std::string text = nests;
-    return RunPass(text.replace(text.find("SOURCE"), 6, source), OnUnit, TestTarget("unit"));
+    return Synced(text.replace(text.find("SOURCE"), 6, source));
   };
   EXPECT_THAT(from("A"), HasSubstr("barrier.global()"));
   EXPECT_THAT(from("B"), Not(HasSubstr("barrier.global()")));
@@ -149,12 +158,11 @@ TEST(SyncTest, HalvesOfABufferAreApart) {
 // What an iteration computes on and what it loads for a later one move along together.
 TEST(SyncTest, MovingBytesAreComparedAtOneIteration) {
   const auto window = [&](std::string_view begin, std::string_view count = "16") {
-    return RunPass(
+    return Synced(
         StrCat("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[256] @nmem"
                " for (i, 0, 8) { sync() fill.f16(&X[i * 16], f16(1.0), 16)"
                " memcpy.f16.nmem.gmem.async(&X[",
-               begin, "], &A[0], ", count, ", 1, 0, 0) } } }"),
-        OnUnit, TestTarget("unit"));
+               begin, "], &A[0], ", count, ", 1, 0, 0) } } }"));
   };
   const auto waits = HasSubstr("sync.compute()");
   EXPECT_THAT(window("i * 16 + 16"), Not(waits));
@@ -175,11 +183,10 @@ TEST(SyncTest, MovingBytesAreComparedAtOneIteration) {
 // Of another iteration, or behind the loop, it is anywhere.
 TEST(SyncTest, MovingBytesOfAnotherIteration) {
   const auto loop = [&](std::string_view body, std::string_view behind = "") {
-    return RunPass(
+    return Synced(
         StrCat("func f(A: f16[256]) { pragma \"address\" (0) { allocate X: f16[256] @nmem"
                " for (i, 0, 8) { ",
-               body, " } ", behind, " } }"),
-        OnUnit, TestTarget("unit"));
+               body, " } ", behind, " } }"));
   };
   constexpr char kFill[] = " fill.f16(&X[i * 16], f16(1.0), 16)";
   constexpr char kCopy[] = " memcpy.f16.nmem.gmem.async(&X[i * 16 + 16], &A[0], 16, 1, 0, 0)";
@@ -202,10 +209,9 @@ TEST(SyncTest, MovingBytesOfAnotherIteration) {
 
 TEST(SyncTest, CountsThatAreNotConstantMeanTheWholeBuffer) {
   EXPECT_THAT(
-      RunPass("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
-              " memcpy.f16.nmem.gmem.async(&X[0], &A[0], n, 1, 0, 0) fill.f16(&X[32], f16(1.0), 16)"
-              " } }",
-              OnUnit, TestTarget("unit")),
+      Synced("func f(A: f16[256], n: i64) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
+             " memcpy.f16.nmem.gmem.async(&X[0], &A[0], n, 1, 0, 0) fill.f16(&X[32], f16(1.0), 16)"
+             " } }"),
       HasSubstr("sync.io()"));
 }
 
@@ -241,16 +247,16 @@ TEST(SyncTest, WhatALaterRoundOrdersIsNotPending) {
 // One wait for all queues, if none of them has anything else to do.
 TEST(SyncTest, OneWaitForAllQueues) {
   const auto sum = [](std::string_view before) {
-    return RunPass(StrCat("func f(A: f16[256]) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
-                          " pragma \"address\" (128) { allocate Y: f16[64] @nmem"
-                          " pragma \"address\" (256) { allocate Z: f16[64] @nmem"
-                          " pragma \"address\" (0) { allocate S: f16[64] @smem"
-                          " memcpy.f16.smem.gmem(&S[0], &A[0], 64, 1, 0, 0) ",
-                          before,
-                          " memcpy.f16.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
-                          " memcpy.f16.nmem.smem.async(&Y[0], &S[0], 64, 1, 0, 0)"
-                          " add.f16(&X[0], &X[0], &Y[0], 64) } } } } }"),
-                   OnUnit, TestTarget("unit"));
+    return Synced(
+        StrCat("func f(A: f16[256]) { pragma \"address\" (0) { allocate X: f16[64] @nmem"
+               " pragma \"address\" (128) { allocate Y: f16[64] @nmem"
+               " pragma \"address\" (256) { allocate Z: f16[64] @nmem"
+               " pragma \"address\" (0) { allocate S: f16[64] @smem"
+               " memcpy.f16.smem.gmem(&S[0], &A[0], 64, 1, 0, 0) ",
+               before,
+               " memcpy.f16.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+               " memcpy.f16.nmem.smem.async(&Y[0], &S[0], 64, 1, 0, 0)"
+               " add.f16(&X[0], &X[0], &Y[0], 64) } } } } }"));
   };
   EXPECT_THAT(sum(""), HasSubstr("  sync()\n"));
   EXPECT_THAT(sum(""), Not(HasSubstr("sync.")));
@@ -301,8 +307,9 @@ TEST(SyncTest, CoresMeetTheirMemoryCoreAtABarrier) {
   EXPECT_EQ(InCluster(Use("X") + Fetch("Y") + Fetch("X")),
             Cluster({kUse, kFetch, kBarrier, kFetch}));
   // Two reads.
-  EXPECT_EQ(InCluster(Use("X") + " memcpy.f16.gmem.smem.async(&B[0], &X[0], 64, 1, 0, 0)"),
-            Cluster({kUse, "memcpy.f16.gmem.smem.async;"}));
+  EXPECT_EQ(
+      InCluster(Fetch("X") + Use("X") + " memcpy.f16.gmem.smem.async(&B[0], &X[0], 64, 1, 0, 0)"),
+      Cluster({kFetch, kBarrier, kUse, "memcpy.f16.gmem.smem.async;"}));
   // One barrier serves all before it.
   EXPECT_EQ(InCluster(Fetch("X") + Fetch("Y") + Use("X") + Use("Y")),
             Cluster({kFetch, kFetch, kBarrier, kUse, kUse}));
@@ -317,13 +324,13 @@ TEST(SyncTest, NestsOfCoresMeetToo) {
 // Computation that does not need what the barrier waits for comes before it.
 TEST(SyncTest, ABarrierInANest) {
   const auto nest = [](std::string_view count, std::string_view first) {
-    return RunPass(StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) {"
-                          " pragma \"address\" (0) { allocate X: f16[64] @smem"
-                          " memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
-                          " thread (tid, ",
-                          count, ") { pragma \"address\" (0) { allocate T: f16[128] @nmem ", first,
-                          " memcpy.f16.nmem.smem.async(&T[64], &X[0], 64, 1, 0, 0) } } } } }"),
-                   OnUnit, TestTarget("unit"));
+    return Synced(
+        StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) {"
+               " pragma \"address\" (0) { allocate X: f16[64] @smem"
+               " memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+               " thread (tid, ",
+               count, ") { pragma \"address\" (0) { allocate T: f16[128] @nmem ", first,
+               " memcpy.f16.nmem.smem.async(&T[64], &X[0], 64, 1, 0, 0) } } } } }"));
   };
   constexpr char kFill[] = "fill.f16(&T[0], f16(1.0), 64)";
   EXPECT_THAT(nest("2", kFill), HasSubstr("64)\n          barrier.cluster()\n          memcpy"));
@@ -338,17 +345,16 @@ TEST(SyncTest, ABarrierInANest) {
 // cid + i is 0, what is filled lies before what is loaded.
 TEST(SyncTest, ABarrierInANestLeavesTheRestAsItWas) {
   const auto nest = [](std::string_view condition) {
-    return RunPass(
-        StrCat("func f(A: f16[256], B: f16[256]) { thread (cid, 2) { pragma \"address\" (0) {"
-               " allocate X: f16[64] @smem memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
-               " thread (tid, 2) { pragma \"address\" (0) { allocate T: f16[256] @nmem"
-               " fill.f16(&T[0], f16(1.0), 64)"
-               " memcpy.f16.nmem.smem.async(&T[192], &X[0], 64, 1, 0, 0)"
-               " for (i, 0, 2) { sync() fill.f16(&T[i * 16 + (cid + i + 2) / 3 * 16], f16(1.0), 16)"
-               " if (",
-               condition,
-               ") { memcpy.f16.nmem.gmem.async(&T[i * 16 + 16], &B[0], 16, 1, 0, 0) } } } } } } }"),
-        OnUnit, TestTarget("unit"));
+    return Synced(StrCat(
+        "func f(A: f16[256], B: f16[256]) { thread (cid, 2) { pragma \"address\" (0) {"
+        " allocate X: f16[64] @smem memcpy.f16.smem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+        " thread (tid, 2) { pragma \"address\" (0) { allocate T: f16[256] @nmem"
+        " fill.f16(&T[0], f16(1.0), 64)"
+        " memcpy.f16.nmem.smem.async(&T[192], &X[0], 64, 1, 0, 0)"
+        " for (i, 0, 2) { sync() fill.f16(&T[i * 16 + (cid + i + 2) / 3 * 16], f16(1.0), 16)"
+        " if (",
+        condition,
+        ") { memcpy.f16.nmem.gmem.async(&T[i * 16 + 16], &B[0], 16, 1, 0, 0) } } } } } } }"));
   };
   EXPECT_THAT(nest("(cid + i) % 3 == 0"), Not(HasSubstr("sync.compute()")));
   EXPECT_THAT(nest("(cid + i) % 3 == 1"), HasSubstr("sync.compute()"));
