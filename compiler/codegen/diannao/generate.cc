@@ -10,6 +10,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/storage.h"
+#include "compiler/target/control.h"
 
 namespace polynao::diannao {
 namespace {
@@ -435,8 +436,9 @@ class Generator {
 
   // ---- statements
 
-  static bool IsBarrier(Stmt s) {
-    return s.Is(StmtKind::kEvaluate) && s.value().name().substr(0, 8) == "barrier.";
+  bool IsBarrier(Stmt s) const { return polynao::IsBarrier(s, target_); }
+  bool IsGlobalBarrier(Stmt s) const {
+    return IsBarrier(s) && InstructionOf(s, target_)->barrier == isa::Instruction::Barrier::kGlobal;
   }
 
   // Notes the axes in use, and which statements contain a loop over cores or a barrier.
@@ -605,7 +607,7 @@ class Generator {
           "' stands in a loop over cores (tid) under a condition, in a loop, or not "
           "for all cores: the memory core, for which it waits, cannot follow");
     }
-    const bool global = s.value().name() == "barrier.global";
+    const bool global = IsGlobalBarrier(s);
     if (!used_axes_.contains("tid") || (global && !used_axes_.contains("cid"))) {
       return InvalidInput("'", FirstLine(s), "' waits for ", global ? "all cores" : "a cluster",
                           ", but only number 0 on axes without a loop gets there");
@@ -618,7 +620,7 @@ class Generator {
   std::vector<Stmt> BarriersFor(Stmt loop) const {
     std::vector<Stmt> barriers;
     ir::ForEachStmt(loop.body(), [&](Stmt s) {
-      if (IsBarrier(s) && s.value().name() == "barrier.cluster") barriers.push_back(s);
+      if (IsBarrier(s) && !IsGlobalBarrier(s)) barriers.push_back(s);
       return !s.Is(StmtKind::kFor) && !s.Is(StmtKind::kIf);
     });
     return barriers;
