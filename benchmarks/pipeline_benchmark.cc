@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "benchmark/benchmark.h"
+#include "cases/build.h"
+#include "cases/machines.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/counts.h"
 #include "compiler/ir/interpreter.h"
@@ -13,18 +15,17 @@
 #include "isa/program.h"
 #include "kernels/te/operators.h"
 #include "simulator/simulator.h"
-#include "tools/driver/case.h"
 
 namespace polynao {
 namespace {
 
 const isa::Machine& Mlu270() {
-  static const auto* machine = new isa::Machine(*driver::LoadMachine("mlu270", {}));
+  static const auto* machine = new isa::Machine(*cases::LoadMachine("mlu270", {}));
   return *machine;
 }
 
 const Target& Card() {
-  static const auto* target = new Target(*driver::MakeTarget("diannao", &Mlu270()));
+  static const auto* target = new Target(*cases::MakeTarget("diannao", &Mlu270()));
   return *target;
 }
 
@@ -36,7 +37,7 @@ kernels::OperatorCase Add(std::vector<int64_t> shape) {
 void CompileAdd(benchmark::State& state) {
   const kernels::OperatorCase c = Add({255, 27, 27});
   for (auto _ : state) {
-    absl::StatusOr<driver::BuiltProgram> built = driver::BuildProgram(c, Card(), "compiled");
+    absl::StatusOr<cases::BuiltProgram> built = cases::BuildProgram(c, Card(), "compiled");
     POLYNAO_CHECK(built.ok()) << built.status();
     benchmark::DoNotOptimize(built->program.code.data());
   }
@@ -70,8 +71,8 @@ BENCHMARK(InterpretAdd)->Unit(benchmark::kMillisecond);
 void SimulateAdd(benchmark::State& state) {
   const kernels::OperatorCase c = Add({255, 55, 55, 7});
   const int64_t n = 255 * 55 * 55 * 7;
-  absl::StatusOr<driver::BuiltProgram> built =
-      driver::BuildProgram(c, Card(), state.range(0) == 0 ? "compiled" : "library");
+  absl::StatusOr<cases::BuiltProgram> built =
+      cases::BuildProgram(c, Card(), state.range(0) == 0 ? "compiled" : "library");
   POLYNAO_CHECK(built.ok()) << built.status();
   std::vector<ir::Tensor> tensors;
   for (int i = 0; i < 3; ++i) tensors.push_back(ir::RandomTensor(c.dtype, {n}, i));

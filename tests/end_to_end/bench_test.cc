@@ -1,26 +1,24 @@
 // `nao bench` on the smallest cases: real programs, real cycles, reasons for what is skipped.
 
+#include "benchmarks/bench_suite.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/driver/bench_suite.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 namespace {
 
-using benchmarks::Row;
-using benchmarks::SuiteResult;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // The smallest cases, an operator that there is not, and a type that the card lacks.
-benchmarks::Suite Small() {
-  benchmarks::Suite suite;
+Suite Small() {
+  Suite suite;
   suite.name = "small";
   suite.doc = "For tests";
-  benchmarks::ClassFigures binary;
+  ClassFigures binary;
   binary.op_class = "binary";
   binary.elementwise = true;
-  benchmarks::ClassFigures other;
+  ClassFigures other;
   other.op_class = "other";
   suite.classes = {binary, other};
   suite.cases = {{"binary", "add", "127x27x27", "f16"},
@@ -135,4 +133,4 @@ TEST(BenchTest, WrongSettings) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

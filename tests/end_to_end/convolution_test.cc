@@ -7,12 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "cases/run_case.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
-#include "tools/driver/case.h"
 
-namespace polynao::driver {
+namespace polynao::cases {
 namespace {
 
 using ::testing::AnyOf;
@@ -272,4 +272,4 @@ TEST(ConvolutionTest, WhatIsWrongSaysSo) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::cases

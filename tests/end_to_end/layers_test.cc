@@ -6,14 +6,16 @@
 
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
-#include "tools/driver/case.h"
 
-namespace polynao::driver {
+namespace polynao::cases {
 namespace {
 
 using ::testing::HasSubstr;
@@ -438,4 +440,4 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::cases

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
@@ -14,9 +16,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
-#include "tools/driver/case.h"
 
-namespace polynao::driver {
+namespace polynao::cases {
 namespace {
 
 using ::testing::AllOf;
@@ -352,4 +353,4 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::cases

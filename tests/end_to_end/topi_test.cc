@@ -8,6 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "cases/case_text.h"
+#include "cases/run_case.h"
 #include "compiler/codegen/cuda/run_cuda.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/compare.h"
@@ -18,9 +20,8 @@
 #include "gtest/gtest.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
-#include "tools/driver/case.h"
 
-namespace polynao::driver {
+namespace polynao::cases {
 namespace {
 
 using ::testing::HasSubstr;
@@ -292,4 +293,4 @@ TEST(TopiTest, CasesOfTheTable) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::cases

@@ -2,10 +2,10 @@
 #include <iostream>
 #include <memory>
 
+#include "base/files.h"
 #include "base/status.h"
 #include "isa/program.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {

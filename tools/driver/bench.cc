@@ -7,27 +7,27 @@
 #include <optional>
 #include <thread>
 
+#include "base/files.h"
 #include "base/status.h"
+#include "benchmarks/bench_licm.h"
+#include "benchmarks/bench_suite.h"
 #include "benchmarks/licm_page.h"
 #include "benchmarks/licm_result.h"
+#include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
-#include "tools/driver/bench_licm.h"
-#include "tools/driver/bench_suite.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
-#include "tools/driver/licm_rows.h"
 
 namespace polynao::driver {
 namespace {
 
 struct BenchFlags {
   std::string suite;
-  BenchSettings settings;
+  benchmarks::BenchSettings settings;
   // The hardware's threads, or 1 where times are taken.
   std::optional<int> jobs;
-  double seconds = LicmBenchSettings().seconds_per_case;
+  double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
   std::string resume;
   std::string json;
@@ -65,17 +65,19 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
 
 absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   if (!flags.settings.without.empty() || !flags.settings.overrides.empty()) {
-    return InvalidInput("bench ", kLicmSuite, " has no card: expected no --without and no --set");
+    return InvalidInput("bench ", benchmarks::kLicmSuite,
+                        " has no card: expected no --without and no --set");
   }
-  LicmBenchSettings settings;
+  benchmarks::LicmBenchSettings settings;
   settings.target = flags.target;
   settings.seed = flags.settings.seed;
   settings.jobs = flags.jobs.value_or(1);
   settings.filter = flags.settings.filter;
   settings.seconds_per_case = flags.seconds;
-  std::optional<LicmRowsFile> file;
+  std::optional<benchmarks::LicmRowsFile> file;
   if (!flags.resume.empty()) {
-    ASSIGN_OR_RETURN(file, LicmRowsFile::Open(flags.resume, LicmRun(settings)));
+    ASSIGN_OR_RETURN(file,
+                     benchmarks::LicmRowsFile::Open(flags.resume, benchmarks::LicmRun(settings)));
     settings.known = file->rows();
   }
   absl::Status appended;
@@ -83,7 +85,7 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
     if (isatty(STDERR_FILENO) != 0) PrintLicmProgress(done, total, row);
     if (file && appended.ok()) appended = file->Append(row);
   };
-  ASSIGN_OR_RETURN(const benchmarks::LicmResult result, RunLicmSuite(settings));
+  ASSIGN_OR_RETURN(const benchmarks::LicmResult result, benchmarks::RunLicmSuite(settings));
   RETURN_IF_ERROR(appended);
   if (!flags.json.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
@@ -94,16 +96,16 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
 }
 
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
-  if (flags.suite == kLicmSuite) return BenchLicm(flags);
+  if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (!flags.resume.empty()) {
-    return InvalidInput("bench ", flags.suite, ": expected no --resume, which ", kLicmSuite,
-                        " has");
+    return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
+                        benchmarks::kLicmSuite, " has");
   }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(flags.suite));
   if (isatty(STDERR_FILENO) != 0) flags.settings.on_row = PrintProgress;
-  ASSIGN_OR_RETURN(benchmarks::SuiteResult result, RunSuite(*suite, flags.settings));
+  ASSIGN_OR_RETURN(benchmarks::SuiteResult result, benchmarks::RunSuite(*suite, flags.settings));
   if (!flags.json.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
   }

@@ -1,9 +1,9 @@
-#include "tools/driver/case.h"
+#include "cases/case_text.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
 
-CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text) {
+CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
   CLI::Option* shape = command.add_option(
       "--shape", text.shape, "of an operator's inputs: 255x27x27, or 56x56x256,128x3x3x256");
   command.add_option("--dtype", text.dtype, "element type of the inputs")->capture_default_str();

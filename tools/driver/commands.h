@@ -6,7 +6,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
-#include "tools/driver/case.h"
+#include "cases/case_text.h"
 
 namespace polynao::driver {
 
@@ -20,7 +20,7 @@ struct Outcome {
 using Action = std::function<Outcome()>;
 
 // Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
-CLI::Option* AddCaseOptions(CLI::App& command, CaseText& text);
+CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
 
 void AddListCommand(CLI::App& app, Action& action);
 void AddOptCommand(CLI::App& app, Action& action);

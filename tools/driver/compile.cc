@@ -3,8 +3,13 @@
 #include <memory>
 #include <optional>
 
+#include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/licm_result.h"
+#include "cases/build.h"
+#include "cases/bundles.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
@@ -14,15 +19,13 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
 
 struct CompileFlags {
-  CaseText what;  // an operator or FILE.nir
+  cases::CaseText what;  // an operator or FILE.nir
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
@@ -86,9 +89,9 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 
 // An operator for a GPU machine: each function of the case with values to check against.
 absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
-  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.what));
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, cases::ParseCases(flags.what));
   std::vector<OutputFile> files;
-  std::vector<BundleVariant> variants = {{"", flags.without}};
+  std::vector<cases::BundleVariant> variants = {{"", flags.without}};
   if (flags.pair) {
     const std::vector<std::string> measured(std::begin(benchmarks::kLicmPasses),
                                             std::end(benchmarks::kLicmPasses));
@@ -96,7 +99,7 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
   }
   for (size_t i = 0; i < cases.size(); ++i) {
     ASSIGN_OR_RETURN(std::vector<OutputFile> bundle,
-                     BuildBundles(cases[i], flags.arch, 1, variants));
+                     cases::BuildBundles(cases[i], flags.arch, 1, variants));
     // Further functions of a case stand in folders beside the first one's files.
     const std::string folder = i == 0 ? "" : StrCat("function", i, "/");
     for (OutputFile& file : bundle) {
@@ -108,10 +111,10 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
 
 // All files that the command writes.
 absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
-  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
-  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+  ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
   if (target.name == "cuda" && !flags.what.op.ends_with(".nir")) return Bundles(flags);
-  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
+  ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   if (target.name == "cuda" && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",
                         module.functions.size());

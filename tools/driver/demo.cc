@@ -3,12 +3,12 @@
 #include <cstdio>
 #include <memory>
 
+#include "base/files.h"
 #include "base/status.h"
+#include "cases/run_case.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
@@ -42,12 +42,12 @@ absl::StatusOr<bool> Demo(const std::string& directory) {
                 "efficiency", "time", "values");
     for (const DemoRow& row : kRows) {
       if (show_progress) std::fprintf(stderr, "  %s ...\r", row.label);
-      CaseSettings settings;
+      cases::CaseSettings settings;
       settings.target = row.target;
       settings.impl = row.impl;
       const bool draw = picture.empty() && settings.target == "diannao";
       settings.trace.enabled = draw;
-      ASSIGN_OR_RETURN(CaseReport report, RunCase(c, settings));
+      ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(c, settings));
       all_agree = all_agree && report.ok;
       const char* values = report.ok ? "agree" : "DIFFER";
       if (report.simulated) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "benchmarks/bench_licm.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
@@ -11,7 +12,6 @@
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
 #include "simulator/configs/configs_text.h"
-#include "tools/driver/bench_licm.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -69,7 +69,7 @@ absl::Status List(const std::string& what) {
     }
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
-    Row(kLicmSuite, kLicmSuiteDoc);
+    Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");

@@ -4,18 +4,20 @@
 #include <optional>
 
 #include "absl/strings/str_split.h"
+#include "base/files.h"
 #include "base/status.h"
+#include "cases/build.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
 
 struct OptFlags {
-  CaseText what;  // an operator or FILE.nir
+  cases::CaseText what;  // an operator or FILE.nir
   std::string passes;
   std::string target = "diannao";
   std::string config = "mlu270";
@@ -32,9 +34,9 @@ struct OptFlags {
 };
 
 absl::Status Opt(const OptFlags& flags) {
-  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
-  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module, LoadFunctions(flags.what, target));
+  ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+  ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));

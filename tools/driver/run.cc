@@ -3,19 +3,20 @@
 #include <memory>
 #include <optional>
 
+#include "base/files.h"
 #include "base/status.h"
+#include "cases/case_text.h"
+#include "cases/run_case.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
 
 struct RunFlags {
-  CaseText text;
-  CaseSettings settings;
+  cases::CaseText text;
+  cases::CaseSettings settings;
   bool no_hazards = false;
   std::string trace;
   std::string timeline;
@@ -23,7 +24,7 @@ struct RunFlags {
   bool json = false;
 };
 
-void PrintReport(const CaseReport& report) {
+void PrintReport(const cases::CaseReport& report) {
   std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
               kernels::ShapesText(report.operator_case).c_str(),
               std::string(ir::TypeName(report.operator_case.dtype)).c_str(),
@@ -50,7 +51,7 @@ void PrintReport(const CaseReport& report) {
   }
 }
 
-absl::Status WriteTraces(const RunFlags& flags, const CaseReport& report) {
+absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report) {
   if (!flags.trace.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
   }
@@ -66,7 +67,7 @@ absl::StatusOr<bool> RunAll(RunFlags& flags) {
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
-  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, ParseCases(flags.text));
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, cases::ParseCases(flags.text));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "
@@ -78,7 +79,7 @@ absl::StatusOr<bool> RunAll(RunFlags& flags) {
   bool ok = true;
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
   for (const kernels::OperatorCase& c : cases) {
-    ASSIGN_OR_RETURN(const CaseReport report, RunCase(c, flags.settings));
+    ASSIGN_OR_RETURN(const cases::CaseReport report, cases::RunCase(c, flags.settings));
     RETURN_IF_ERROR(WriteTraces(flags, report));
     if (flags.json) {
       functions.push_back(report.ToJson());

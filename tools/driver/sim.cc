@@ -4,16 +4,17 @@
 #include <memory>
 
 #include "absl/strings/numbers.h"
+#include "base/files.h"
 #include "base/status.h"
+#include "cases/machines.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "isa/program.h"
+#include "nlohmann/json.hpp"
 #include "simulator/simulator.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
@@ -45,7 +46,7 @@ absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
 }
 
 absl::Status Sim(const SimFlags& flags) {
-  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(flags.config, flags.overrides));
+  ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(std::string contents, ReadFile(flags.file));
   isa::Program program;
   if (flags.file.ends_with(".nasm")) {

@@ -7,20 +7,22 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/suites.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
 #include "kernels/te/tuned.h"
-#include "tools/driver/case.h"
 #include "tools/driver/commands.h"
-#include "tools/driver/files.h"
 
 namespace polynao::driver {
 namespace {
 
 struct TuneFlags {
-  CaseText text;  // its operator may be a suite
-  CaseSettings settings;
+  cases::CaseText text;  // its operator may be a suite
+  cases::CaseSettings settings;
   int top = 16;
   bool json = false;
   std::string save;
@@ -29,7 +31,7 @@ struct TuneFlags {
 struct Trial {
   kernels::ScheduleChoice choice;
   size_t rank = 0;  // by the cost model, from 1
-  CaseReport report;
+  cases::CaseReport report;
 };
 
 struct Search {
@@ -42,10 +44,10 @@ struct Search {
   }
 };
 
-absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const CaseText& text,
+absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const cases::CaseText& text,
                                        const Target& target) {
   Search search;
-  ASSIGN_OR_RETURN(search.operator_case, ParseCase(text));
+  ASSIGN_OR_RETURN(search.operator_case, cases::ParseCase(text));
   kernels::OperatorCase c = search.operator_case;
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
   if (!op->schedules) {
@@ -57,7 +59,7 @@ absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const CaseText& t
   for (size_t i = 0; i < count; ++i) {
     c.schedule = choices[i];
     Trial trial = {.choice = choices[i], .rank = i + 1, .report = {}};
-    ASSIGN_OR_RETURN(trial.report, RunCase(c, flags.settings));
+    ASSIGN_OR_RETURN(trial.report, cases::RunCase(c, flags.settings));
     if (isatty(STDERR_FILENO) != 0) {
       std::fprintf(stderr, "[%zu/%zu] %s %s %s: %lld cycles\n", i + 1, count, c.op.c_str(),
                    kernels::ShapesText(c).c_str(), kernels::ChoiceText(trial.choice).c_str(),
@@ -106,10 +108,10 @@ void Print(const Search& search) {
 }
 
 // The cases of a suite, or the one of the command line.
-std::vector<CaseText> Cases(const CaseText& text) {
+std::vector<cases::CaseText> Cases(const cases::CaseText& text) {
   const absl::StatusOr<const benchmarks::Suite*> suite = benchmarks::FindSuite(text.op);
   if (!suite.ok()) return {text};
-  std::vector<CaseText> cases;
+  std::vector<cases::CaseText> cases;
   for (const benchmarks::SuiteCase& c : (*suite)->cases) {
     cases.push_back({.op = c.op, .shape = c.shape, .dtype = c.dtype});
   }
@@ -137,13 +139,13 @@ std::string WithLines(std::string_view text, const std::vector<std::string>& lin
 absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
   ASSIGN_OR_RETURN(isa::Machine machine,
-                   LoadMachine(flags.settings.config, flags.settings.overrides));
-  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
-  const std::vector<CaseText> cases = Cases(flags.text);
+                   cases::LoadMachine(flags.settings.config, flags.settings.overrides));
+  ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &machine));
+  const std::vector<cases::CaseText> cases = Cases(flags.text);
   bool ok = true;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   std::vector<std::string> lines;
-  for (const CaseText& text : cases) {
+  for (const cases::CaseText& text : cases) {
     ASSIGN_OR_RETURN(Search search, SearchSchedules(flags, text, target));
     ok = ok && search.ok();
     if (flags.json) {

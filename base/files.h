@@ -1,6 +1,6 @@
 // Reading and writing whole files.
-#ifndef TOOLS_DRIVER_FILES_H_
-#define TOOLS_DRIVER_FILES_H_
+#ifndef BASE_FILES_H_
+#define BASE_FILES_H_
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace polynao::driver {
+namespace polynao {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
@@ -19,6 +19,6 @@ absl::Status WriteFile(const std::string& path, std::string_view contents);
 // Makes the directory if it does not exist, and those above it.
 absl::Status MakeDirectory(const std::string& path);
 
-}  // namespace polynao::driver
+}  // namespace polynao
 
-#endif  // TOOLS_DRIVER_FILES_H_
+#endif  // BASE_FILES_H_

@@ -1,6 +1,6 @@
 // A file of rows of the suite licm511. It grows with every case, so that a stopped run can be resumed.
-#ifndef TOOLS_DRIVER_LICM_ROWS_H_
-#define TOOLS_DRIVER_LICM_ROWS_H_
+#ifndef BENCHMARKS_LICM_ROWS_H_
+#define BENCHMARKS_LICM_ROWS_H_
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 #include "benchmarks/licm_result.h"
 #include "nlohmann/json.hpp"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
 // Lines of JSON: the fields that all rows share (target, machine, commit, ...), then one row a line.
 class LicmRowsFile {
@@ -21,8 +21,8 @@ class LicmRowsFile {
                                            const nlohmann::ordered_json& run);
 
   // The cases that ran without an error, each once.
-  const std::vector<benchmarks::LicmRow>& rows() const { return rows_; }
-  absl::Status Append(const benchmarks::LicmRow& row);
+  const std::vector<LicmRow>& rows() const { return rows_; }
+  absl::Status Append(const LicmRow& row);
 
  private:
   LicmRowsFile() = default;
@@ -30,9 +30,9 @@ class LicmRowsFile {
 
   std::string path_;
   std::string target_;
-  std::vector<benchmarks::LicmRow> rows_;
+  std::vector<LicmRow> rows_;
 };
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks
 
-#endif  // TOOLS_DRIVER_LICM_ROWS_H_
+#endif  // BENCHMARKS_LICM_ROWS_H_

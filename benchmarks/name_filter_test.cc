@@ -1,9 +1,9 @@
-#include "tools/driver/name_filter.h"
+#include "benchmarks/name_filter.h"
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 namespace {
 
 bool Passes(const std::string& filter, const std::string& name) {
@@ -29,4 +29,4 @@ TEST(NameFilterTest, MalformedExpression) {
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

@@ -1,4 +1,4 @@
-#include "tools/driver/bench_licm.h"
+#include "benchmarks/bench_licm.h"
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "benchmarks/name_filter.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/execute_ptx.h"
 #include "compiler/codegen/cuda/nvcc.h"
@@ -32,12 +33,10 @@
 #include "compiler/target/target.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
-#include "tools/driver/name_filter.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 namespace {
 
-using benchmarks::LicmRow;
 using Clock = std::chrono::steady_clock;
 
 // Pairs of runs of a case: at least, and at most.
@@ -68,8 +67,7 @@ struct Pair {
 };
 
 bool IsMeasured(const std::string& pass) {
-  return std::find(std::begin(benchmarks::kLicmPasses), std::end(benchmarks::kLicmPasses), pass) !=
-         std::end(benchmarks::kLicmPasses);
+  return std::find(std::begin(kLicmPasses), std::end(kLicmPasses), pass) != std::end(kLicmPasses);
 }
 
 absl::StatusOr<std::string> MachineCode(const ir::Function& function) {
@@ -99,17 +97,16 @@ absl::StatusOr<Pair> Build(const kernels::OperatorCase& c, const Target& target,
   RETURN_IF_ERROR(RunPasses(pair.baseline, passes.subspan(0, before), target, {.verify = false}));
   row.nodes += static_cast<int64_t>(ir::NodeCount(pair.baseline.body));
   // The shortest of a few times: other work on the machine only adds to a time.
-  std::vector<double> shortest(std::size(benchmarks::kLicmPasses), 0);
+  std::vector<double> shortest(std::size(kLicmPasses), 0);
   for (int run = 0; run < kPassRuns; ++run) {
     pair.optimized = ir::CloneInto(pair.baseline, std::make_shared<ir::Context>());
     for (const PassSpec& pass : passes.subspan(before)) {
-      const auto which = std::find(std::begin(benchmarks::kLicmPasses),
-                                   std::end(benchmarks::kLicmPasses), pass.name);
-      POLYNAO_CHECK(which != std::end(benchmarks::kLicmPasses)) << pass.name;
+      const auto which = std::find(std::begin(kLicmPasses), std::end(kLicmPasses), pass.name);
+      POLYNAO_CHECK(which != std::end(kLicmPasses)) << pass.name;
       const double start = ThreadNanoseconds();
       RETURN_IF_ERROR(RunPasses(pair.optimized, {&pass, 1}, target, {.verify = false}));
       const double ms = (ThreadNanoseconds() - start) / 1e6;
-      double& least = shortest[static_cast<size_t>(which - std::begin(benchmarks::kLicmPasses))];
+      double& least = shortest[static_cast<size_t>(which - std::begin(kLicmPasses))];
       least = run == 0 ? ms : std::min(least, ms);
     }
   }
@@ -216,14 +213,14 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
                    codegen::CompileWithNvcc(module.source, kCudaArch));
   row.baseline_code.emplace();
   row.optimized_code.emplace();
-  const auto code_of = [&](const std::string& kernel) -> benchmarks::LicmCode& {
+  const auto code_of = [&](const std::string& kernel) -> LicmCode& {
     return kernel.starts_with("baseline") ? *row.baseline_code : *row.optimized_code;
   };
   for (const codegen::CudaFunction& function : module.functions) {
     for (const codegen::CudaKernel& kernel : function.kernels) {
       ASSIGN_OR_RETURN(const codegen::PtxExecution execution,
                        codegen::ExecutePtx(binary.ptx, kernel.name, kernel.grid, kernel.block));
-      benchmarks::LicmCode& code = code_of(kernel.name);
+      LicmCode& code = code_of(kernel.name);
       code.exact_execution = code.exact_execution && execution.exact;
       for (const auto& [kind, count] : execution.counts) {
         if (kind == "all") code.executed += count;
@@ -232,7 +229,7 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
     }
   }
   for (const codegen::CompiledKernel& kernel : binary.kernels) {
-    benchmarks::LicmCode& code = code_of(kernel.name);
+    LicmCode& code = code_of(kernel.name);
     for (const auto& [kind, count] : kernel.ptx) {
       if (kind == "all") code.ptx += count;
       if (IsInteger(kind)) code.ptx_integer += count;
@@ -248,7 +245,7 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
 absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& settings,
                     std::mutex& timing, LicmRow& row) {
   row.values_agree = row.same_code = true;
-  for (const char* pass : benchmarks::kLicmPasses) row.pass_ms.emplace_back(pass, 0);
+  for (const char* pass : kLicmPasses) row.pass_ms.emplace_back(pass, 0);
   Target target;
   target.name = settings.target;
   std::vector<Pair> pairs;
@@ -315,7 +312,7 @@ nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings) {
           {"seed", settings.seed}};
 }
 
-absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings) {
+absl::StatusOr<LicmResult> RunLicmSuite(const LicmBenchSettings& settings) {
   if (settings.jobs < 1) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
@@ -323,7 +320,7 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   if (settings.target != "cpu" && settings.target != "cuda") {
     return InvalidInput("--target: expected cpu or cuda, found '", settings.target, "'");
   }
-  benchmarks::LicmResult result;
+  LicmResult result;
   std::vector<const kernels::TopiCase*> cases;
   int done = 0;
   std::vector<size_t> to_run;
@@ -377,8 +374,8 @@ absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& set
   result.date = Date();
   result.commit = Commit();
   result.filter = settings.filter;
-  result.summary = benchmarks::SummarizeLicm(result.rows);
+  result.summary = SummarizeLicm(result.rows);
   return result;
 }
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

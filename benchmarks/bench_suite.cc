@@ -1,4 +1,4 @@
-#include "tools/driver/bench_suite.h"
+#include "benchmarks/bench_suite.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,15 +10,15 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "benchmarks/lines.h"
+#include "benchmarks/name_filter.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
 #include "compiler/passes/registry.h"
 #include "kernels/te/operators.h"
-#include "tools/driver/case.h"
-#include "tools/driver/name_filter.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 namespace {
-
-using benchmarks::Row;
 
 struct Implementation {
   std::string name;                  // of the row
@@ -33,7 +33,7 @@ struct Implementation {
 // without: "smem", filters by way of SMEM, and "tuning", schedules of earlier searches.
 absl::StatusOr<Implementation> ParseAblation(const std::string& list,
                                              const std::vector<PassSpec>& pipeline) {
-  Implementation result = {.name = "", .impl = benchmarks::kCompiled, .without = {}};
+  Implementation result = {.name = "", .impl = kCompiled, .without = {}};
   const std::vector<std::string> words = absl::StrSplit(list, ',');
   for (const std::string& word : words) {
     if (word == "tuning" || word == "smem") {
@@ -64,12 +64,12 @@ absl::StatusOr<Implementation> ParseAblation(const std::string& list,
 }
 
 // The rows that pass the filter, not yet run.
-absl::StatusOr<std::vector<Row>> SelectRows(const benchmarks::Suite& suite,
+absl::StatusOr<std::vector<Row>> SelectRows(const Suite& suite,
                                             const std::vector<Implementation>& implementations,
                                             const std::string& filter) {
   ASSIGN_OR_RETURN(const NameFilter names, NameFilter::Create(filter));
   std::vector<Row> rows;
-  for (const benchmarks::SuiteCase& suite_case : suite.cases) {
+  for (const SuiteCase& suite_case : suite.cases) {
     for (const Implementation& implementation : implementations) {
       Row row;
       row.suite_case = suite_case;
@@ -86,12 +86,12 @@ absl::StatusOr<std::vector<Row>> SelectRows(const benchmarks::Suite& suite,
   return rows;
 }
 
-absl::StatusOr<CaseReport> RunRowCase(const Row& row, const Implementation& implementation,
-                                      const BenchSettings& settings) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, ParseCase({.op = row.suite_case.op,
-                                                       .shape = row.suite_case.shape,
-                                                       .dtype = row.suite_case.dtype}));
-  CaseSettings case_settings;
+absl::StatusOr<cases::CaseReport> RunRowCase(const Row& row, const Implementation& implementation,
+                                             const BenchSettings& settings) {
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, cases::ParseCase({.op = row.suite_case.op,
+                                                              .shape = row.suite_case.shape,
+                                                              .dtype = row.suite_case.dtype}));
+  cases::CaseSettings case_settings;
   case_settings.impl = implementation.impl;
   case_settings.config = settings.config;
   case_settings.overrides = settings.overrides;
@@ -100,11 +100,11 @@ absl::StatusOr<CaseReport> RunRowCase(const Row& row, const Implementation& impl
   c.use_tuned = implementation.use_tuned;
   // What the cost model chooses without it; elementwise operators never use SMEM.
   if (!implementation.use_smem && row.suite_case.op_class == "conv") c.schedule = {{"shared", 0}};
-  return RunCase(c, case_settings);
+  return cases::RunCase(c, case_settings);
 }
 
 void RunRow(Row& row, const Implementation& implementation, const BenchSettings& settings) {
-  const absl::StatusOr<CaseReport> report = RunRowCase(row, implementation, settings);
+  const absl::StatusOr<cases::CaseReport> report = RunRowCase(row, implementation, settings);
   if (!report.ok()) {
     // The configuration was read before, so that nothing else can be missing.
     row.state = absl::IsNotFound(report.status()) ? Row::State::kSkipped : Row::State::kFailed;
@@ -126,17 +126,16 @@ void RunRow(Row& row, const Implementation& implementation, const BenchSettings&
 
 }  // namespace
 
-absl::StatusOr<benchmarks::SuiteResult> RunSuite(const benchmarks::Suite& suite,
-                                                 const BenchSettings& settings) {
+absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& settings) {
   if (settings.jobs < 1) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
-  benchmarks::SuiteResult result;
-  ASSIGN_OR_RETURN(result.machine, LoadMachine(settings.config, settings.overrides));
-  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &result.machine));
+  SuiteResult result;
+  ASSIGN_OR_RETURN(result.machine, cases::LoadMachine(settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &result.machine));
   ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
   std::vector<Implementation> implementations = {
-      {.name = benchmarks::kCompiled, .impl = benchmarks::kCompiled, .without = {}},
+      {.name = kCompiled, .impl = kCompiled, .without = {}},
       {.name = "library", .impl = "library", .without = {}},
       {.name = "expert", .impl = "expert", .without = {}}};
   for (const std::string& list : settings.without) {
@@ -144,7 +143,7 @@ absl::StatusOr<benchmarks::SuiteResult> RunSuite(const benchmarks::Suite& suite,
     implementations.push_back(std::move(ablation));
   }
   ASSIGN_OR_RETURN(result.rows, SelectRows(suite, implementations, settings.filter));
-  ASSIGN_OR_RETURN(benchmarks::LineCounts lines, benchmarks::CountKernelLines());
+  ASSIGN_OR_RETURN(LineCounts lines, CountKernelLines());
 
   const auto start = std::chrono::steady_clock::now();
   std::vector<Row>& rows = result.rows;
@@ -174,8 +173,8 @@ absl::StatusOr<benchmarks::SuiteResult> RunSuite(const benchmarks::Suite& suite,
   result.seed = settings.seed;
   result.filter = settings.filter;
   result.jobs = settings.jobs;
-  result.summary = benchmarks::Summarize(suite, rows, lines);
+  result.summary = Summarize(suite, rows, lines);
   return result;
 }
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

@@ -1,6 +1,6 @@
 // Runs a benchmark suite: every case with every implementation, in parallel.
-#ifndef TOOLS_DRIVER_BENCH_SUITE_H_
-#define TOOLS_DRIVER_BENCH_SUITE_H_
+#ifndef BENCHMARKS_BENCH_SUITE_H_
+#define BENCHMARKS_BENCH_SUITE_H_
 
 #include <cstdint>
 #include <functional>
@@ -11,7 +11,7 @@
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
 struct BenchSettings {
   std::string config = "mlu270";
@@ -26,16 +26,15 @@ struct BenchSettings {
   // loop_partition) and adds the implementation "without-LIST", compiled without these passes.
   std::vector<std::string> without;
   // Called after each row, from one thread at a time: rows that are done, rows in all, the row.
-  std::function<void(int done, int total, const benchmarks::Row& row)> on_row = {};
+  std::function<void(int done, int total, const Row& row)> on_row = {};
 };
 
 // Runs compiled, library, expert and the ablations on the suite's cases. Operators and
 // implementations that do not exist give rows that are skipped, with the reason; what does not
 // compile, is stopped by the simulator, or gives other values than the reference gives rows that
 // are not ok. Errors: a wrong config, filter, number of jobs or pass; a filter that no row passes.
-absl::StatusOr<benchmarks::SuiteResult> RunSuite(const benchmarks::Suite& suite,
-                                                 const BenchSettings& settings);
+absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& settings);
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks
 
-#endif  // TOOLS_DRIVER_BENCH_SUITE_H_
+#endif  // BENCHMARKS_BENCH_SUITE_H_

@@ -1,4 +1,4 @@
-#include "tools/driver/licm_rows.h"
+#include "benchmarks/licm_rows.h"
 
 #include <fstream>
 #include <sstream>
@@ -7,11 +7,9 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 namespace {
 
-using benchmarks::LicmCode;
-using benchmarks::LicmRow;
 using ::testing::HasSubstr;
 
 const nlohmann::ordered_json kRun = {{"suite", "licm511"}, {"target", "cuda"}, {"commit", "abc"}};
@@ -96,10 +94,10 @@ TEST(LicmRowsTest, RowsOfTheCpu) {
   row.speedup = 1.25;
   row.samples = 4;
   const nlohmann::ordered_json json = RowToJson(row, "cpu");
-  const absl::StatusOr<LicmRow> back = benchmarks::RowFromJson(json);
+  const absl::StatusOr<LicmRow> back = RowFromJson(json);
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(RowToJson(*back, "cpu"), json);
 }
 
 }  // namespace
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

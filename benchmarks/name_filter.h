@@ -1,13 +1,13 @@
 // Which rows of a suite --filter chooses.
-#ifndef TOOLS_DRIVER_NAME_FILTER_H_
-#define TOOLS_DRIVER_NAME_FILTER_H_
+#ifndef BENCHMARKS_NAME_FILTER_H_
+#define BENCHMARKS_NAME_FILTER_H_
 
 #include <regex>
 #include <string>
 
 #include "absl/status/statusor.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
 class NameFilter {
  public:
@@ -23,6 +23,6 @@ class NameFilter {
   std::regex pattern_;
 };
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks
 
-#endif  // TOOLS_DRIVER_NAME_FILTER_H_
+#endif  // BENCHMARKS_NAME_FILTER_H_

@@ -1,4 +1,4 @@
-#include "tools/driver/files.h"
+#include "base/files.h"
 
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/status.h"
 
-namespace polynao::driver {
+namespace polynao {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::error_code error;
@@ -58,4 +58,4 @@ absl::Status MakeDirectory(const std::string& path) {
   return absl::OkStatus();
 }
 
-}  // namespace polynao::driver
+}  // namespace polynao

@@ -1,8 +1,8 @@
-#include "tools/driver/name_filter.h"
+#include "benchmarks/name_filter.h"
 
 #include "base/status.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
 absl::StatusOr<NameFilter> NameFilter::Create(const std::string& text) {
   NameFilter filter;
@@ -21,4 +21,4 @@ bool NameFilter::Passes(const std::string& name) const {
   return name.find(text_) != std::string::npos || std::regex_search(name, pattern_);
 }
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

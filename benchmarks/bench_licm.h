@@ -1,7 +1,7 @@
 // Runs the suite licm511: the effect of normalize, licm, hoist_if and cse on the CPU and on kernels for
 // a GPU.
-#ifndef TOOLS_DRIVER_BENCH_LICM_H_
-#define TOOLS_DRIVER_BENCH_LICM_H_
+#ifndef BENCHMARKS_BENCH_LICM_H_
+#define BENCHMARKS_BENCH_LICM_H_
 
 #include <cstdint>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "benchmarks/licm_result.h"
 #include "nlohmann/json.hpp"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
 inline constexpr char kLicmSuite[] = "licm511";
 inline constexpr char kLicmSuiteDoc[] =
@@ -30,9 +30,9 @@ struct LicmBenchSettings {
   // How long both programs of a case run, in total.
   double seconds_per_case = 0.5;
   // Rows of cases that need not run again.
-  std::vector<benchmarks::LicmRow> known = {};
+  std::vector<LicmRow> known = {};
   // One call at a time, for each case that has run.
-  std::function<void(int done, int total, const benchmarks::LicmRow& row)> on_row = {};
+  std::function<void(int done, int total, const LicmRow& row)> on_row = {};
 };
 
 // The fields that all rows of a run share: suite, target, machine, commit, seed.
@@ -43,8 +43,8 @@ nlohmann::ordered_json LicmRun(const LicmBenchSettings& settings);
 // one thread. Their values are compared bit for bit, operations counted, passes timed. A case that
 // cannot be built or run is a row with an error. For cuda nothing runs; all programs of a case are
 // compiled as one file. Errors: a wrong target, filter or number of jobs, a filter that no case passes.
-absl::StatusOr<benchmarks::LicmResult> RunLicmSuite(const LicmBenchSettings& settings);
+absl::StatusOr<LicmResult> RunLicmSuite(const LicmBenchSettings& settings);
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks
 
-#endif  // TOOLS_DRIVER_BENCH_LICM_H_
+#endif  // BENCHMARKS_BENCH_LICM_H_

@@ -1,4 +1,4 @@
-#include "tools/driver/licm_rows.h"
+#include "benchmarks/licm_rows.h"
 
 #include <algorithm>
 #include <fstream>
@@ -7,9 +7,8 @@
 #include "base/status.h"
 #include "base/text.h"
 
-namespace polynao::driver {
+namespace polynao::benchmarks {
 
-using benchmarks::LicmRow;
 using Json = nlohmann::ordered_json;
 
 absl::StatusOr<LicmRowsFile> LicmRowsFile::Open(const std::string& path, const Json& run) {
@@ -30,7 +29,7 @@ absl::StatusOr<LicmRowsFile> LicmRowsFile::Open(const std::string& path, const J
     is_whole = !stream.eof();
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (json.is_discarded()) continue;
-    absl::StatusOr<LicmRow> row = benchmarks::RowFromJson(json);
+    absl::StatusOr<LicmRow> row = RowFromJson(json);
     if (!row.ok()) return WithContext(StrCat(path, ":", number), row.status());
     const auto same = [&](const LicmRow& other) { return other.Name() == row->Name(); };
     if (row->error.empty() && std::none_of(file.rows_.begin(), file.rows_.end(), same)) {
@@ -43,7 +42,7 @@ absl::StatusOr<LicmRowsFile> LicmRowsFile::Open(const std::string& path, const J
 }
 
 absl::Status LicmRowsFile::Append(const LicmRow& row) {
-  return AppendLine(benchmarks::RowToJson(row, target_));
+  return AppendLine(RowToJson(row, target_));
 }
 
 absl::Status LicmRowsFile::AppendLine(const Json& line) const {
@@ -53,4 +52,4 @@ absl::Status LicmRowsFile::AppendLine(const Json& line) const {
   return InvalidInput("cannot write ", path_);
 }
 
-}  // namespace polynao::driver
+}  // namespace polynao::benchmarks

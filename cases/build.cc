@@ -1,0 +1,110 @@
+#include "cases/build.h"
+
+#include <filesystem>
+
+#include "base/check.h"
+#include "base/files.h"
+#include "base/status.h"
+#include "compiler/codegen/diannao/diannao.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/registry.h"
+#include "kernels/library/expert.h"
+#include "kernels/library/library.h"
+
+namespace polynao::cases {
+namespace {
+
+using kernels::Operator;
+using kernels::OperatorCase;
+
+// Of a run on tensors of zeros: values change no cycle.
+absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
+                                      absl::Span<const kernels::TensorSpec> specs,
+                                      const Target& target) {
+  std::vector<ir::Tensor> tensors;
+  for (const kernels::TensorSpec& spec : specs) tensors.emplace_back(spec.type, spec.shape);
+  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+  simulator::RunOptions options;
+  options.machine = target.machine;
+  options.check_hazards = false;
+  ASSIGN_OR_RETURN(const simulator::RunResult result,
+                   simulator::Run(*target.instructions, built.program,
+                                  ProgramArguments(built, tensors), options));
+  return result.cycles;
+}
+
+}  // namespace
+
+absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
+                                           const Target& target,
+                                           const std::vector<std::string>& without) {
+  ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
+  ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
+  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false, .skip = without}));
+  return function;
+}
+
+std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,
+                                                  std::vector<ir::Tensor>& tensors) {
+  std::vector<simulator::Argument> arguments;
+  size_t next = 0;
+  for (size_t i = 0; i < built.program.params.size(); ++i) {
+    const isa::ProgramParam& param = built.program.params[i];
+    if (!param.is_tensor) {
+      arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
+      continue;
+    }
+    POLYNAO_CHECK(next < tensors.size()) << built.program.name;
+    if (!param.any_shape) tensors[next].shape = param.shape;
+    arguments.push_back(simulator::Argument::Of(&tensors[next++]));
+  }
+  return arguments;
+}
+
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target) {
+  if (what.op.ends_with(".nir")) {
+    ASSIGN_OR_RETURN(std::string text, ReadFile(what.op));
+    ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, what.op));
+    for (const ir::Function& function : module.functions) {
+      RETURN_IF_ERROR(WithContext(what.op, ir::Verify(function)));
+    }
+    return module;
+  }
+  if (what.op.find('.') != std::string::npos || std::filesystem::is_regular_file(what.op)) {
+    return InvalidInput(what.op, ": expected a file whose name ends in .nir, or an operator");
+  }
+  ASSIGN_OR_RETURN(const std::vector<OperatorCase> cases, ParseCases(what));
+  ir::Module module;
+  module.context = std::make_shared<ir::Context>();
+  for (const OperatorCase& c : cases) {
+    ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+    ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
+    module.functions.push_back(ir::CloneInto(function, module.context));
+  }
+  return module;
+}
+
+absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,
+                                          const std::string& impl,
+                                          const std::vector<std::string>& without) {
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  if (impl == "library") return kernels::FindLibraryKernel(c, target);
+  if (impl == "expert") {
+    return kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
+      return MeasureCycles(kernel, op->tensors(c), target);
+    });
+  }
+  if (impl != "compiled") {
+    return InvalidInput("no implementation is named '", impl,
+                        "'; there are: compiled, library, expert");
+  }
+  ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
+  BuiltProgram built;
+  ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
+  built.scalars.assign(built.program.params.size(), 0);
+  return built;
+}
+
+}  // namespace polynao::cases

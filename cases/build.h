@@ -1,0 +1,42 @@
+// From an operator case to a function or a program.
+#ifndef CASES_BUILD_H_
+#define CASES_BUILD_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cases/case_text.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "kernels/library/kernel.h"
+#include "kernels/te/operators.h"
+#include "simulator/simulator.h"
+
+namespace polynao::cases {
+
+// The functions of a .nir file, checked; or, if what.op does not end in .nir, the operator of that
+// name as its tensor expression is lowered for `target`, before any pass.
+absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target);
+
+// The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
+// `without`, or from kernels/library; `expert` tries some on the simulator. NotFound: there is no such
+// implementation of this operator.
+using BuiltProgram = kernels::HandWrittenKernel;
+absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const Target& target,
+                                          const std::string& impl,
+                                          const std::vector<std::string>& without = {});
+
+// The function of a case on `target`, after the target's passes except those named `without`.
+absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
+                                           const kernels::OperatorCase& c, const Target& target,
+                                           const std::vector<std::string>& without);
+
+// What the simulator takes for the parameters of a program: `tensors` in their order, which get the
+// shapes that the program declares, and the program's own scalars.
+std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,
+                                                  std::vector<ir::Tensor>& tensors);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_BUILD_H_

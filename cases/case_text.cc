@@ -1,0 +1,59 @@
+#include "cases/case_text.h"
+
+#include "absl/strings/numbers.h"
+#include "base/status.h"
+#include "kernels/topi/cases.h"
+
+namespace polynao::cases {
+namespace {
+
+using kernels::OperatorCase;
+
+}  // namespace
+
+absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
+  OperatorCase c;
+  c.op = text.op;
+  c.scalar = text.scalar;
+  c.use_tuned = !text.untuned;
+  RETURN_IF_ERROR(kernels::ParseShapes(text.shape, c));
+  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
+  if (!type) {
+    return InvalidInput("dtype '", text.dtype,
+                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
+  }
+  c.dtype = *type;
+  for (const std::string& attribute : text.attributes) {
+    const size_t equals = attribute.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return InvalidInput("--attr: expected name=value, found '", attribute, "'");
+    }
+    c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
+  }
+  for (const std::string& choice : text.schedule) {
+    const size_t equals = choice.find('=');
+    int64_t value;
+    if (equals == std::string::npos || equals == 0 ||
+        !absl::SimpleAtoi(ToAbsl(choice).substr(equals + 1), &value)) {
+      return InvalidInput("--schedule: expected name=number, found '", choice, "'");
+    }
+    c.schedule[choice.substr(0, equals)] = value;
+  }
+  return c;
+}
+
+absl::StatusOr<std::vector<OperatorCase>> ParseCases(const CaseText& text) {
+  if (!text.table_case) {
+    ASSIGN_OR_RETURN(OperatorCase c, ParseCase(text));
+    return std::vector<OperatorCase>{std::move(c)};
+  }
+  if (!text.shape.empty() || !text.attributes.empty() || text.scalar ||
+      text.dtype != CaseText().dtype) {
+    return InvalidInput("--case=", *text.table_case,
+                        " says what a case is: expected no --shape, --dtype, --scalar or --attr");
+  }
+  ASSIGN_OR_RETURN(const kernels::TopiCase* c, kernels::FindTopiCase(text.op, *text.table_case));
+  return c->functions;
+}
+
+}  // namespace polynao::cases

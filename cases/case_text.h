@@ -1,0 +1,36 @@
+// Operator cases in the words of the command line.
+#ifndef CASES_CASE_TEXT_H_
+#define CASES_CASE_TEXT_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::cases {
+
+// A case in the words of the command line.
+struct CaseText {
+  std::string op;     // "add"; where a file may stand too: FILE.nir
+  std::string shape;  // "255x27x27", "56x56x256,128x3x3x256"
+  std::string dtype = "f16";
+  std::optional<double> scalar = {};
+  std::vector<std::string> attributes = {};  // "stride=2"
+  std::vector<std::string> schedule = {};    // "tile=4096"
+  bool untuned = false;                      // OperatorCase::use_tuned
+  // A case of the TOPI table, by its number, instead of a shape, a type and attributes.
+  std::optional<int> table_case = {};
+};
+
+// The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
+// operator is for FindOperator to say.
+absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text);
+
+// The same, where text.table_case may name a case of the table: those of all its functions.
+absl::StatusOr<std::vector<kernels::OperatorCase>> ParseCases(const CaseText& text);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_CASE_TEXT_H_

@@ -1,0 +1,23 @@
+// Machines and targets by name.
+#ifndef CASES_MACHINES_H_
+#define CASES_MACHINES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/target/target.h"
+#include "isa/machine.h"
+
+namespace polynao::cases {
+
+// The machine of a configuration: a name in simulator/configs or the path of a .toml file.
+absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
+                                         const std::vector<std::string>& overrides);
+
+// The target of that name; accelerators point to `machine`, which must outlive it.
+absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_MACHINES_H_

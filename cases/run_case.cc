@@ -1,0 +1,236 @@
+#include "cases/run_case.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "cases/build.h"
+#include "cases/machines.h"
+#include "compiler/codegen/c/run_c.h"
+#include "compiler/codegen/cuda/run_cuda.h"
+#include "compiler/codegen/llvm/compile.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/shapes.h"
+#include "compiler/ir/tensor.h"
+
+namespace polynao::cases {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kernels::Operator;
+using kernels::OperatorCase;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// Gives tensors the shapes of a function's parameters, which have as many elements.
+absl::Status ShapeLikeParameters(const ir::Function& function, std::vector<ir::Tensor>& tensors) {
+  ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes, ir::ParameterShapes(function, {}));
+  POLYNAO_CHECK(shapes.size() == tensors.size()) << function.name;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t count = tensors[i].element_count();
+    tensors[i].shape = shapes[i];
+    POLYNAO_CHECK(tensors[i].element_count() == count) << function.name << ", parameter " << i;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<ir::Argument> Arguments(std::vector<ir::Tensor>& tensors) {
+  std::vector<ir::Argument> arguments;
+  for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
+  return arguments;
+}
+
+// Median time of running `run`, which has run before, in nanoseconds; about 50 ms in all.
+template <typename Run>
+absl::StatusOr<double> MedianTime(const Run& run) {
+  std::vector<double> times;
+  const Clock::time_point start = Clock::now();
+  do {
+    const Clock::time_point begin = Clock::now();
+    RETURN_IF_ERROR(run());
+    times.push_back(MillisecondsSince(begin) * 1e6);
+  } while (times.size() < 3 || (times.size() < 1000 && MillisecondsSince(start) < 50));
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  return times[times.size() / 2];
+}
+
+// Tensors must fit the card's GMEM, or for other targets half of this machine's memory (results are
+// compared with a second copy).
+absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::string& target,
+                       const isa::Machine& machine) {
+  double bytes = 0;
+  for (const kernels::TensorSpec& spec : specs) {
+    double size = ir::ByteSize(spec.type);
+    for (int64_t extent : spec.shape) size *= static_cast<double>(extent);
+    bytes += size;
+  }
+  const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
+                      static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 2;
+  const double card = static_cast<double>(machine.Get("gmem.mib")) * (1 << 20);
+  const bool on_card = target == "diannao" && card < here;
+  if (bytes <= (on_card ? card : here)) return absl::OkStatus();
+  return InvalidInput(
+      absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
+                      bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
+                      on_card ? "the card's GMEM" : "half of this machine's memory"));
+}
+
+}  // namespace
+
+double CaseReport::efficiency() const {
+  if (!simulated || simulated->cycles == 0) return 0;
+  return static_cast<double>(bound_cycles) / static_cast<double>(simulated->cycles);
+}
+
+nlohmann::ordered_json CaseReport::ToJson() const {
+  nlohmann::ordered_json json;
+  json["op"] = operator_case.op;
+  json["shape"] = operator_case.shape;
+  if (!operator_case.operands.empty()) json["operand_shapes"] = operator_case.operands;
+  json["dtype"] = std::string(ir::TypeName(operator_case.dtype));
+  if (!operator_case.attributes.empty()) json["attributes"] = operator_case.attributes;
+  if (operator_case.scalar) json["scalar"] = *operator_case.scalar;
+  if (!operator_case.schedule.empty()) json["schedule"] = operator_case.schedule;
+  json["target"] = settings.target;
+  json["impl"] = settings.impl;
+  json["seed"] = settings.seed;
+  if (!host_step.empty()) json["host_step"] = host_step;
+  json["ok"] = ok;
+  json["max_abs_error"] = max_abs_error;
+  json["max_rel_error"] = max_rel_error;
+  json["cycles"] = nullptr;
+  json["time_ns"] = nullptr;
+  json["bound_cycles"] = nullptr;
+  json["efficiency"] = nullptr;
+  json["bytes"] = nullptr;
+  json["instructions"] = nullptr;
+  json["compile_ms"] = compile_ms;
+  json["simulate_ms"] = nullptr;
+  if (time_ns) json["time_ns"] = *time_ns;
+  if (by_shim) {
+    json["executed_by"] = "CPU shim of CUDA's execution model";
+    json["simulate_ms"] = simulate_ms;
+  }
+  if (simulated) {
+    json["cycles"] = simulated->cycles;
+    json["launch_cycles"] = simulated->launch_cycles;
+    json["bound_cycles"] = bound_cycles;
+    json["efficiency"] = efficiency();
+    nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
+    for (int from = 0; from < isa::kSpaceCount; ++from) {
+      for (int to = 0; to < isa::kSpaceCount; ++to) {
+        if (const int64_t count = simulated->path_bytes[from][to]) {
+          bytes[StrCat(isa::SpaceName(static_cast<isa::Space>(from)), "_",
+                       isa::SpaceName(static_cast<isa::Space>(to)))] = count;
+        }
+      }
+    }
+    bytes["gmem_moved"] = simulated->gmem_read_moved + simulated->gmem_written_moved;
+    json["bytes"] = bytes;
+    json["instructions"] = simulated->instruction_count();
+    json["simulate_ms"] = simulate_ms;
+    nlohmann::ordered_json counters = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : simulated->Rows()) counters[name] = value;
+    json["counters"] = counters;
+    json["config"] = machine->name;
+    json["machine"] = machine->parameters;
+  }
+  return json;
+}
+
+absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& settings) {
+  CaseReport report;
+  report.operator_case = c;
+  report.settings = settings;
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
+  if (settings.impl != "compiled" && settings.target != "diannao") {
+    return InvalidInput("--impl=", settings.impl,
+                        " is a program of the tensor ISA: expected "
+                        "--target=diannao, found --target=",
+                        settings.target);
+  }
+
+  const std::vector<kernels::TensorSpec> specs = op->tensors(c);
+  RETURN_IF_ERROR(CheckSize(specs, settings.target, machine));
+  // Before the tensors, so that a case without a program does not wait for the reference.
+  const Clock::time_point compile_start = Clock::now();
+  std::optional<BuiltProgram> built;
+  if (settings.target == "diannao") {
+    ASSIGN_OR_RETURN(built, BuildProgram(c, target, settings.impl, settings.without));
+    report.compile_ms = MillisecondsSince(compile_start);
+  }
+
+  const size_t inputs = specs.size() - 1;
+  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, settings.seed);
+  std::vector<ir::Tensor> expected(tensors.begin() + inputs, tensors.end());
+  op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
+
+  if (built) {
+    report.host_step = built->host_step;
+    if (built->prepare) tensors[0] = built->prepare(tensors[0]);
+    const std::vector<simulator::Argument> arguments = ProgramArguments(*built, tensors);
+    const simulator::RunOptions options = {
+        .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
+    const Clock::time_point simulate_start = Clock::now();
+    ASSIGN_OR_RETURN(report.simulated,
+                     simulator::Run(*target.instructions, built->program, arguments, options));
+    report.simulate_ms = MillisecondsSince(simulate_start);
+    ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
+    report.machine = machine;
+  } else {
+    const Clock::time_point start = Clock::now();
+    ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, settings.without));
+    RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
+    const std::vector<ir::Argument> arguments = Arguments(tensors);
+    if (settings.target == "interp") {
+      ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
+                       ir::Interpreter::Create(function));
+      report.compile_ms = MillisecondsSince(start);
+      const Clock::time_point run_start = Clock::now();
+      RETURN_IF_ERROR(interpreter->Run(arguments));
+      report.time_ns = MillisecondsSince(run_start) * 1e6;
+    } else if (settings.target == "cpu") {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
+                       codegen::Compile(function));
+      report.compile_ms = MillisecondsSince(start);
+      RETURN_IF_ERROR(compiled->Run(arguments));
+      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(arguments); }));
+    } else if (settings.target == "cuda") {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::ShimmedCuda> compiled,
+                       codegen::ShimmedCuda::Create({function}, 2));
+      report.compile_ms = MillisecondsSince(start);
+      const Clock::time_point run_start = Clock::now();
+      RETURN_IF_ERROR(compiled->Run(0, arguments));
+      report.simulate_ms = MillisecondsSince(run_start);
+      report.by_shim = true;
+    } else {
+      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
+                       codegen::CompiledC::Create({function}));
+      report.compile_ms = MillisecondsSince(start);
+      RETURN_IF_ERROR(compiled->Run(0, arguments));
+      ASSIGN_OR_RETURN(report.time_ns, MedianTime([&] { return compiled->Run(0, arguments); }));
+    }
+  }
+
+  report.ok = true;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ir::Tensor& actual = tensors[inputs + i];
+    actual.shape = expected[i].shape;
+    const ir::Difference difference = ir::Compare(actual, expected[i]);
+    report.max_abs_error = std::max(report.max_abs_error, difference.max_abs);
+    report.max_rel_error = std::max(report.max_rel_error, difference.max_rel);
+    report.ok = report.ok && kernels::ValuesAgree(*op, c, target, expected[i], difference);
+  }
+  return report;
+}
+
+}  // namespace polynao::cases

@@ -1,0 +1,61 @@
+// One operator case, compiled or hand-written, run on a target and compared with its reference.
+#ifndef CASES_RUN_CASE_H_
+#define CASES_RUN_CASE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "isa/machine.h"
+#include "kernels/te/operators.h"
+#include "nlohmann/json.hpp"
+#include "simulator/report.h"
+#include "simulator/simulator.h"
+
+namespace polynao::cases {
+
+struct CaseSettings {
+  std::string target = "diannao";
+  std::string impl = "compiled";       // or "library", "expert"
+  std::string config = "mlu270";       // a name in simulator/configs, or a path
+  std::vector<std::string> overrides;  // "core.nmem_kib=256"
+  uint64_t seed = 1;
+  simulator::TraceOptions trace;
+  bool check_hazards = true;
+  // Passes that the compiler leaves out, by name.
+  std::vector<std::string> without;
+};
+
+struct CaseReport {
+  kernels::OperatorCase operator_case;
+  CaseSettings settings;
+  bool ok = false;  // all values agree with the reference, within the operator's tolerance
+  double max_abs_error = 0;
+  double max_rel_error = 0;
+  int64_t bound_cycles = 0;
+  // What the host did before the program started, which is not in its cycles; empty: nothing.
+  std::string host_step;
+  double compile_ms = 0;
+  // DianNao.
+  std::optional<isa::Machine> machine;
+  std::optional<simulator::RunResult> simulated;
+  double simulate_ms = 0;
+  // CPU and C: median of several runs. CUDA has none: the shim executes, it does not measure.
+  std::optional<double> time_ns;
+  bool by_shim = false;
+
+  double efficiency() const;  // bound_cycles / cycles; 0 if nothing was simulated
+  // The object that `nao run --json` prints.
+  nlohmann::ordered_json ToJson() const;
+};
+
+// Runs a case. Errors: what is wrong with the case or the settings, and what stopped the run;
+// values that differ from the reference are no error here but `ok == false`. NotFound: there is no
+// such operator, or no such implementation of it.
+absl::StatusOr<CaseReport> RunCase(const kernels::OperatorCase& c, const CaseSettings& settings);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_RUN_CASE_H_
