@@ -75,7 +75,7 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
   if (what.op.find('.') != std::string::npos || std::filesystem::is_regular_file(what.op)) {
     return InvalidInput(what.op, ": expected a file whose name ends in .nir, or an operator");
   }
-  ASSIGN_OR_RETURN(const std::vector<OperatorCase> cases, ParseCases(what));
+  ASSIGN_OR_RETURN(const std::vector<OperatorCase> cases, ParseCases(what, target));
   ir::Module module;
   module.context = std::make_shared<ir::Context>();
   for (const OperatorCase& c : cases) {

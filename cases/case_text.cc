@@ -1,5 +1,8 @@
 #include "cases/case_text.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "kernels/topi/cases.h"
@@ -9,20 +12,29 @@ namespace {
 
 using kernels::OperatorCase;
 
+constexpr ir::Type kTypes[] = {ir::Type::kF16, ir::Type::kF32, ir::Type::kBF16,
+                               ir::Type::kF64, ir::Type::kI8,  ir::Type::kI16,
+                               ir::Type::kI32, ir::Type::kI64, ir::Type::kU8};
+
 }  // namespace
 
-absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
+ir::Type FirstType(OperatorCase c, const Target& target) {
+  // Whether an operator has a type is said by building it: types, attributes and the card's instructions
+  // and rates together decide.
+  for (const ir::Type type : kTypes) {
+    c.dtype = type;
+    const absl::StatusOr<const kernels::Operator*> op = kernels::FindOperator(c);
+    if (op.ok() && (*op)->build(c, target).ok()) return type;
+  }
+  return ir::Type::kF16;
+}
+
+absl::StatusOr<OperatorCase> ParseCase(const CaseText& text, const Target& target) {
   OperatorCase c;
   c.op = text.op;
   c.scalar = text.scalar;
   c.use_tuned = !text.untuned;
   RETURN_IF_ERROR(kernels::ParseShapes(text.shape, c));
-  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
-  if (!type) {
-    return InvalidInput("dtype '", text.dtype,
-                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
-  }
-  c.dtype = *type;
   for (const std::string& attribute : text.attributes) {
     const size_t equals = attribute.find('=');
     if (equals == std::string::npos || equals == 0) {
@@ -39,16 +51,25 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text) {
     }
     c.schedule[choice.substr(0, equals)] = value;
   }
+  if (text.dtype.empty()) {
+    c.dtype = FirstType(c, target);
+    return c;
+  }
+  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
+  if (!type || std::find(std::begin(kTypes), std::end(kTypes), *type) == std::end(kTypes)) {
+    return InvalidInput("dtype '", text.dtype,
+                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
+  }
+  c.dtype = *type;
   return c;
 }
 
-absl::StatusOr<std::vector<OperatorCase>> ParseCases(const CaseText& text) {
+absl::StatusOr<std::vector<OperatorCase>> ParseCases(const CaseText& text, const Target& target) {
   if (!text.table_case) {
-    ASSIGN_OR_RETURN(OperatorCase c, ParseCase(text));
+    ASSIGN_OR_RETURN(OperatorCase c, ParseCase(text, target));
     return std::vector<OperatorCase>{std::move(c)};
   }
-  if (!text.shape.empty() || !text.attributes.empty() || text.scalar ||
-      text.dtype != CaseText().dtype) {
+  if (!text.shape.empty() || !text.attributes.empty() || text.scalar || !text.dtype.empty()) {
     return InvalidInput("--case=", *text.table_case,
                         " says what a case is: expected no --shape, --dtype, --scalar or --attr");
   }

@@ -7,15 +7,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/type.h"
+#include "compiler/target/target.h"
 #include "kernels/te/operators.h"
 
 namespace polynao::cases {
 
 // A case in the words of the command line.
 struct CaseText {
-  std::string op;     // "add"; where a file may stand too: FILE.nir
-  std::string shape;  // "255x27x27", "56x56x256,128x3x3x256"
-  std::string dtype = "f16";
+  std::string op;          // "add"; where a file may stand too: FILE.nir
+  std::string shape;       // "255x27x27", "56x56x256,128x3x3x256"
+  std::string dtype = {};  // empty: the first one that operator and target have (FirstType)
   std::optional<double> scalar = {};
   std::vector<std::string> attributes = {};  // "stride=2"
   std::vector<std::string> schedule = {};    // "tile=4096"
@@ -24,12 +26,17 @@ struct CaseText {
   std::optional<int> table_case = {};
 };
 
-// The case of `text`. Errors: a shape, a type or an attribute that is none. Whether there is such an
-// operator is for FindOperator to say.
-absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text);
+// The first of f16, f32, bf16, f64, i8, i16, i32, i64 and u8 that the operator of the case has on `target`
+// with these shapes and attributes; f16 if it has none (to build it then says why).
+ir::Type FirstType(kernels::OperatorCase c, const Target& target);
+
+// The case of `text`, whose type is FirstType's for `target` if the text names none. Errors: a shape, a
+// type or an attribute that is none. Whether there is such an operator is for FindOperator to say.
+absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text, const Target& target = {});
 
 // The same, where text.table_case may name a case of the table: those of all its functions.
-absl::StatusOr<std::vector<kernels::OperatorCase>> ParseCases(const CaseText& text);
+absl::StatusOr<std::vector<kernels::OperatorCase>> ParseCases(const CaseText& text,
+                                                              const Target& target = {});
 
 }  // namespace polynao::cases
 

@@ -13,6 +13,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/layout.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -320,9 +321,10 @@ absl::StatusOr<ir::Function> Build(const OperatorCase& c, const Value& value,
     return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
                         " (there are split, tile)");
   }
-  Tensors t = Express(g, k, value, tilings[0]);
+  const Tiling& tiling = Choose(tilings, TunedFor(c, *target.machine));
+  Tensors t = Express(g, k, value, tiling);
   Schedule s(t.out);
-  return OnCard(s, t, k, tilings[0], *target.machine);
+  return OnCard(s, t, k, tiling, *target.machine);
 }
 
 bool IsBroadcast(const OperatorCase& c) { return !c.operands.empty() && c.operands[0] != c.shape; }
@@ -362,11 +364,9 @@ Operator WithBroadcasting(Operator row, BinaryOp op, Value value) {
     return IsBroadcast(c) ? Build(c, value, target) : plain.build(c, target);
   };
   row.schedules = [plain](const OperatorCase& c,
-                          const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                          const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     if (!IsBroadcast(c)) return plain.schedules(c, target);
-    std::vector<ScheduleChoice> choices;
-    for (const Tiling& t : Tilings(Case(c), c, *target.machine)) choices.push_back(t.choice);
-    return choices;
+    return Ranked(Tilings(Case(c), c, *target.machine));
   };
   return row;
 }

@@ -391,12 +391,8 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
-  absl::StatusOr<std::vector<Tiling>> tilings =
-      Tilings(k, *target.machine, WantedSchedule(c, *target.machine));
-  // Tuned for a schedule that there was once.
-  if (!tilings.ok() && c.schedule.empty()) tilings = Tilings(k, *target.machine, {});
-  RETURN_IF_ERROR(tilings.status());
-  return OnCard(s, t, (*tilings)[0]);
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, c.schedule));
+  return OnCard(s, t, Choose(tilings, TunedFor(c, *target.machine)));
 }
 
 // How many of `extent` rows (or columns) of the image some window reads.
@@ -488,15 +484,13 @@ std::vector<Operator> ConvolutionOperators() {
     return BuildGroupedConvolution(k, k.end, c, target);
   };
   row.schedules = [conv](const OperatorCase& c,
-                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                         const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     if (conv(c).groups != 1) {
       return GroupedConvolutionSchedules(conv(c), conv(c).end, c, target);
     }
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
                      Tilings(conv(c), *target.machine, c.schedule));
-    std::vector<ScheduleChoice> choices;
-    for (const Tiling& t : tilings) choices.push_back(t.choice);
-    return choices;
+    return Ranked(tilings);
   };
   return {row};
 }

@@ -63,6 +63,9 @@ struct Tiling {
   // How many tiles further on each core starts than its neighbour: with tiles of different sizes cores
   // drift apart, so that GMEM serves some while others wait.
   int64_t rotate = 0;
+  // Whether the cost model may choose it: tiles of one size, in the same order on all cores. For others the
+  // model does not see how cores drift apart; a search may find that they are faster.
+  bool is_plain = true;
   double cycles = 0;  // by the cost model
   ScheduleChoice choice = {};
 };
@@ -81,7 +84,7 @@ double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::
   return compute + tiles * wait;
 }
 
-// All tilings of a case, the cheapest first.
+// All tilings of a case that agree with its schedule, the cost model's first choice first.
 std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const isa::Machine& m) {
   const int64_t bytes = ir::ByteSize(k.dtype);
   const int64_t n = te::ElementCount(k.shape);
@@ -107,25 +110,23 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
       if (tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
-      t.cycles = Cycles(op, t, bytes, m) + (rotate > 0 || !is_equal ? 1e6 : 0);
-      tilings.push_back(t);
+      t.is_plain = rotate == 0 && is_equal;
+      t.cycles = Cycles(op, t, bytes, m);
+      if (Agrees(t.choice, k.schedule)) tilings.push_back(t);
     }
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::tuple(a.cycles, b.tile, a.rotate) < std::tuple(b.cycles, a.tile, b.rotate);
+    return std::tuple(!a.is_plain, a.cycles, b.tile, a.rotate) <
+           std::tuple(!b.is_plain, b.cycles, a.tile, b.rotate);
   });
   return tilings;
 }
 
-// The cheapest tiling, or the one that the case asks for.
+// The tiling that the case asks for, a tuned one, or the cost model's.
 absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
                                     const isa::Machine& m) {
   const std::vector<Tiling> tilings = Tilings(op, k, m);
-  const ScheduleChoice wanted = WantedSchedule(k, m);
-  for (const Tiling& t : tilings) {
-    if (Agrees(t.choice, wanted)) return t;
-  }
-  if (k.schedule.empty()) return tilings[0];  // tuned for a schedule that there was once
+  if (!tilings.empty()) return Choose(tilings, TunedFor(k, m));
   return InvalidInput("operator ", k.op, ": no schedule that fits has ", ChoiceText(k.schedule),
                       " (there are rotate, tile)");
 }
@@ -266,11 +267,7 @@ Operator MakeOperator(Elementwise op, Reference reference,
     return Build(op, c, number(c), target);
   };
   row.schedules = [op](const OperatorCase& c, const Target& target) {
-    std::vector<ScheduleChoice> choices;
-    for (const Tiling& t : Tilings(op, c, *target.machine)) {
-      if (Agrees(t.choice, c.schedule)) choices.push_back(t.choice);
-    }
-    return choices;
+    return Ranked(Tilings(op, c, *target.machine));
   };
   return row;
 }

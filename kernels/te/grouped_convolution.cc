@@ -10,6 +10,7 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -308,18 +309,19 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
     }
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, m));
-  if (k.is_depthwise()) return Depthwise(k, tilings[0]);
+  const GridTiling& tiling = Choose(tilings, TunedFor(c, m));
+  if (k.is_depthwise()) return Depthwise(k, tiling);
   const int64_t filters = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
-  return Groups(k, tilings[0], filters <= m.smem_bytes());
+  return Groups(k, tiling, filters <= m.smem_bytes());
 }
 
-absl::StatusOr<std::vector<ScheduleChoice>> GroupedConvolutionSchedules(const ConvLayer& layer,
+absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target) {
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings,
                    Tilings(Conv(layer, e), c, *target.machine));
-  return Choices(tilings);
+  return Ranked(tilings);
 }
 
 }  // namespace polynao::kernels

@@ -19,7 +19,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
                                                      const OperatorCase& c, const Target& target);
 
 // What its schedule chooses from, the cheapest first.
-absl::StatusOr<std::vector<ScheduleChoice>> GroupedConvolutionSchedules(const ConvLayer& layer,
+absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target);

@@ -12,6 +12,7 @@
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -224,7 +225,7 @@ absl::StatusOr<ir::Function> Build(const Matmul& k, const OperatorCase& c, const
                         " has no matrix product of that type (tensor.macs_", type, " = 0)");
   }
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, *target.machine));
-  return OnCard(s, t, k, tilings[0]);
+  return OnCard(s, t, k, Choose(tilings, TunedFor(c, *target.machine)));
 }
 
 }  // namespace
@@ -281,11 +282,9 @@ std::vector<Operator> MatmulOperators() {
     return Build(matmul(c), c, target);
   };
   row.schedules = [matmul](const OperatorCase& c,
-                           const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                           const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(matmul(c), c, *target.machine));
-    std::vector<ScheduleChoice> choices;
-    for (const Tiling& t : tilings) choices.push_back(t.choice);
-    return choices;
+    return Ranked(tilings);
   };
   return {row};
 }

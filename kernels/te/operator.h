@@ -25,6 +25,12 @@ namespace polynao::kernels {
 // Sizes that a schedule may choose freely, by name: {"rows", 7}, {"tile", 4096}.
 using ScheduleChoice = std::map<std::string, int64_t, std::less<>>;
 
+// A schedule that an operator may have, and its cycles by the operator's cost model.
+struct RankedSchedule {
+  ScheduleChoice choice;
+  double cycles = 0;
+};
+
 // One use of an operator:
 //   nao run OP --shape=SHAPE[,SHAPE..] --dtype=DTYPE --scalar=SCALAR --attr=NAME=VALUE ...
 struct OperatorCase {
@@ -94,9 +100,9 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
-  // What the schedule chooses from on an accelerator, by its cost model: the cheapest first.
-  // OperatorCase::schedule is looked at: only choices that agree with it. Empty: there is no choice.
-  std::function<absl::StatusOr<std::vector<ScheduleChoice>>(const OperatorCase&, const Target&)>
+  // The schedules that the operator chooses from on an accelerator, the first choice of its cost model
+  // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
+  std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
       schedules = {};
 };
 

@@ -14,6 +14,7 @@
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -210,7 +211,7 @@ absl::StatusOr<ir::Function> Build(const Pool& k, const OperatorCase& c, const T
   if (target.machine == nullptr) return OnProcessor(s, t, k, target);
   RETURN_IF_ERROR(CheckInstructions(c, target, {StrCat(k.combine(), ".", ir::TypeName(k.sum))}));
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
-  return OnCard(s, t, k, tilings[0]);
+  return OnCard(s, t, k, Choose(tilings, TunedFor(c, *target.machine)));
 }
 
 absl::Status Check(const Operator& op, const OperatorCase& c) {
@@ -273,9 +274,9 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
     return Build(pool(c), c, target);
   };
   row.schedules = [pool](const OperatorCase& c,
-                         const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                         const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pool(c), c, *target.machine));
-    return Choices(tilings);
+    return Ranked(tilings);
   };
   return row;
 }
@@ -328,7 +329,10 @@ absl::StatusOr<ir::Function> Build(const Pad& k, const OperatorCase& c, const Ta
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
   const Tensor padded = s.CacheWrite(y, "nmem");
-  s[padded].ComputeAt(s[y], TileGrid(s, y, tilings[0]).tile).SetScope("nmem").DoubleBuffer();
+  s[padded]
+      .ComputeAt(s[y], TileGrid(s, y, Choose(tilings, TunedFor(c, *target.machine))).tile)
+      .SetScope("nmem")
+      .DoubleBuffer();
   s[padded].Pragma(s[padded].axis(0), "pad");
   return Lower(s);
   // [tensor-program pad end]
@@ -377,9 +381,9 @@ Operator PadRow() {
     return Build(pad(c), c, target);
   };
   row.schedules = [pad](const OperatorCase& c,
-                        const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                        const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pad(c), c, *target.machine));
-    return Choices(tilings);
+    return Ranked(tilings);
   };
   return row;
 }

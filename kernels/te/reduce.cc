@@ -13,6 +13,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::kernels {
 namespace {
@@ -297,9 +298,10 @@ absl::StatusOr<ir::Function> Build(const Reduction& k, const OperatorCase& c,
     return OnProcessor(s, t, target);
   }
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, target));
-  Tensors t = Express(g, k, c.shape, tilings[0]);
+  const Tiling& tiling = Choose(tilings, TunedFor(c, *target.machine));
+  Tensors t = Express(g, k, c.shape, tiling);
   Schedule s(t.output());
-  return OnCard(s, t, k, tilings[0], *target.machine);
+  return OnCard(s, t, k, tiling, *target.machine);
 }
 
 // The axes from `axis` on, `axes` of them, of which `axis` may be counted from the end.
@@ -338,11 +340,9 @@ Operator MakeOperator(Operator row, ReduceOp op,
     return Build(reduction(c), c, target);
   };
   row.schedules = [reduction](const OperatorCase& c,
-                              const Target& target) -> absl::StatusOr<std::vector<ScheduleChoice>> {
+                              const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, target));
-    std::vector<ScheduleChoice> choices;
-    for (const Tiling& t : tilings) choices.push_back(t.choice);
-    return choices;
+    return Ranked(tilings);
   };
   return row;
 }

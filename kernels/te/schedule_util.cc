@@ -159,12 +159,6 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
   return tilings;
 }
 
-std::vector<ScheduleChoice> Choices(const std::vector<GridTiling>& tilings) {
-  std::vector<ScheduleChoice> choices;
-  for (const GridTiling& t : tilings) choices.push_back(t.choice);
-  return choices;
-}
-
 GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& t) {
   te::Stage& y = s[output];
   auto [cid, row] = y.Split(y.axis(0), t.cluster_rows);

@@ -93,8 +93,6 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
     const OperatorCase& c, const te::Shape& output, const isa::Machine& m,
     const std::function<TileNeeds(int64_t rows, int64_t columns, int64_t channels)>& needs);
 
-std::vector<ScheduleChoice> Choices(const std::vector<GridTiling>& tilings);
-
 // The loops of a tiled output, bound to the card's clusters and cores.
 struct GridLoops {
   te::Axis block;  // once for each part of the channels that a core takes

@@ -1,6 +1,6 @@
 #include "kernels/te/tuned.h"
 
-#include <vector>
+#include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
@@ -8,56 +8,49 @@
 #include "base/text.h"
 
 namespace polynao::kernels {
-namespace {
 
-// FNV-1a: the same in every process and on every machine.
-uint64_t Fingerprint(const isa::Machine& machine) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const auto& [name, value] : machine.parameters) {
-    for (const char c : StrCat(name, "=", value, ";")) {
-      hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
-    }
-  }
-  return hash;
+double TuningLimit(double cycles, double modelled, double first_cycles, double first_modelled) {
+  return first_cycles / first_modelled * modelled / cycles;
 }
 
-}  // namespace
-
 std::string TuningKey(const OperatorCase& c, const isa::Machine& machine) {
-  std::string key = StrCat(machine.name, "/", absl::StrFormat("%016x", Fingerprint(machine)), " ",
-                           c.op, " ", ShapesText(c), " ", ir::TypeName(c.dtype));
+  std::string key = StrCat(machine.name, " ", c.op, " ", ShapesText(c), " ", ir::TypeName(c.dtype));
   for (const auto& [name, value] : c.attributes) StrAppend(&key, " ", name, "=", value);
   return key;
 }
 
 std::string TuningLine(const OperatorCase& c, const isa::Machine& machine,
-                       const ScheduleChoice& choice) {
-  return StrCat(TuningKey(c, machine), ": ", ChoiceText(choice));
+                       const TunedSchedule& tuned) {
+  // Rounded up, so that the line holds on the machine of the search itself.
+  return StrCat(TuningKey(c, machine),
+                ": within=", absl::StrFormat("%.4f", std::ceil(tuned.within * 1e4) / 1e4), " ",
+                ChoiceText(tuned.choice));
 }
 
-std::optional<ScheduleChoice> FindTuned(std::string_view text, const OperatorCase& c,
-                                        const isa::Machine& machine) {
+std::optional<TunedSchedule> FindTuned(std::string_view text, const OperatorCase& c,
+                                       const isa::Machine& machine) {
   const std::string wanted = StrCat("\n", TuningKey(c, machine), ": ");
   const std::string lines = StrCat("\n", text);
   const size_t at = lines.find(wanted);
   if (at == std::string::npos) return std::nullopt;
   const size_t begin = at + wanted.size();
   const std::string line = lines.substr(begin, lines.find('\n', begin) - begin);
-  ScheduleChoice choice;
+  TunedSchedule tuned;
   for (absl::string_view word : absl::StrSplit(line, ' ', absl::SkipEmpty())) {
     const std::vector<std::string> parts = absl::StrSplit(word, '=');
     int64_t value;
+    if (parts.size() == 2 && parts[0] == "within" && absl::SimpleAtod(parts[1], &tuned.within)) {
+      continue;
+    }
     if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &value)) return std::nullopt;
-    choice[parts[0]] = value;
+    tuned.choice[parts[0]] = value;
   }
-  return choice;
+  return tuned;
 }
 
-ScheduleChoice WantedSchedule(const OperatorCase& c, const isa::Machine& machine) {
-  if (!c.use_tuned) return c.schedule;
-  const std::optional<ScheduleChoice> tuned = FindTuned(TunedText(), c, machine);
-  // Some choices given by hand: the rest is the cost model's.
-  return c.schedule.empty() && tuned ? *tuned : c.schedule;
+std::optional<TunedSchedule> TunedFor(const OperatorCase& c, const isa::Machine& machine) {
+  if (!c.use_tuned || !c.schedule.empty()) return std::nullopt;
+  return FindTuned(TunedText(), c, machine);
 }
 
 }  // namespace polynao::kernels

@@ -6,31 +6,71 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "isa/machine.h"
 #include "kernels/te/operators.h"
 
 namespace polynao::kernels {
 
-// The case and the machine as a line of tuned.txt names them, up to the colon:
-//   "mlu270/0123456789abcdef add 255x27x27 f16"
-// The number stands for all parameters of the machine: with one changed, a schedule is chosen by the
-// cost model again.
+// A schedule that a search found for a case on a machine of some name.
+struct TunedSchedule {
+  ScheduleChoice choice;
+  // A machine's parameters may differ from those of the search (--set core.nmem_kib=511). The schedule is
+  // still taken where it fits and the cost model gives it at most `within` times the cycles of the model's
+  // own first choice. TuningLimit says how the search sets this number.
+  double within = 1;
+};
+
+// The limit for a schedule that the search measured. The simulator found `cycles` for it, where the
+// cost model estimates `modelled`; for the model's own first choice they are `first_cycles` and
+// `first_modelled`. The cost model errs on each of the two schedules by some factor. If these factors stay the
+// same on a machine with other parameters, the tuned schedule is the faster one there exactly while
+//   modelled there / first_modelled there <= (first_cycles / first_modelled) / (cycles / modelled).
+double TuningLimit(double cycles, double modelled, double first_cycles, double first_modelled);
+
+// The case and the name of the machine as a line of tuned.txt begins, up to the colon:
+//   "mlu270 add 255x27x27 f16"
 std::string TuningKey(const OperatorCase& c, const isa::Machine& machine);
 
-// A whole line: "KEY: rotate=1 tile=5824".
+// A whole line: "KEY: within=1.0213 rotate=1 tile=5824".
 std::string TuningLine(const OperatorCase& c, const isa::Machine& machine,
-                       const ScheduleChoice& choice);
+                       const TunedSchedule& tuned);
 
-// What `text` (tuned.txt, lines as above; those of # are comments) says of the case.
-std::optional<ScheduleChoice> FindTuned(std::string_view text, const OperatorCase& c,
-                                        const isa::Machine& machine);
+// The schedule that `text` (lines like those of tuned.txt; a line that begins with # is a comment) has
+// for the case on a machine of this name.
+std::optional<TunedSchedule> FindTuned(std::string_view text, const OperatorCase& c,
+                                       const isa::Machine& machine);
 
 // tuned.txt, which is part of the program.
 std::string_view TunedText();
 
-// What the case asks for, else what tuned.txt has, unless OperatorCase::use_tuned says no.
-ScheduleChoice WantedSchedule(const OperatorCase& c, const isa::Machine& machine);
+// What tuned.txt has for the case; nothing if the case forbids it (OperatorCase::use_tuned) or names
+// choices of its own.
+std::optional<TunedSchedule> TunedFor(const OperatorCase& c, const isa::Machine& machine);
+
+// Chooses from tilings, which have `choice` and `cycles` (by the cost model). They are not empty, the cost
+// model's first choice stands first, and all agree with what the case asks for. A tuned schedule is taken
+// where it is among them and within its limit.
+template <typename Tiling>
+const Tiling& Choose(const std::vector<Tiling>& tilings,
+                     const std::optional<TunedSchedule>& tuned) {
+  if (!tuned) return tilings[0];
+  for (const Tiling& tiling : tilings) {
+    if (tiling.choice != tuned->choice) continue;
+    return tiling.cycles <= tuned->within * tilings[0].cycles ? tiling : tilings[0];
+  }
+  return tilings
+      [0];  // It does not fit this machine, or the operator no longer has such a schedule.
+}
+
+template <typename Tiling>
+std::vector<RankedSchedule> Ranked(const std::vector<Tiling>& tilings) {
+  std::vector<RankedSchedule> ranked;
+  ranked.reserve(tilings.size());
+  for (const Tiling& tiling : tilings) ranked.push_back({tiling.choice, tiling.cycles});
+  return ranked;
+}
 
 }  // namespace polynao::kernels
 

@@ -6,7 +6,9 @@ namespace polynao::driver {
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
   CLI::Option* shape = command.add_option(
       "--shape", text.shape, "of an operator's inputs: 255x27x27, or 56x56x256,128x3x3x256");
-  command.add_option("--dtype", text.dtype, "element type of the inputs")->capture_default_str();
+  command.add_option("--dtype", text.dtype,
+                     "element type of the inputs; default: the first of f16, f32, .. that operator "
+                     "and target have");
   command.add_option("--scalar", text.scalar,
                      "the number that an operator takes (adds, ..., leaky_relu, clip)");
   command

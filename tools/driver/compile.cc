@@ -89,7 +89,8 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
 
 // An operator for a GPU machine: each function of the case with values to check against.
 absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
-  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, cases::ParseCases(flags.what));
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
+                   cases::ParseCases(flags.what, Target{.name = "cuda"}));
   std::vector<OutputFile> files;
   std::vector<cases::BundleVariant> variants = {{"", flags.without}};
   if (flags.pair) {

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/case_text.h"
+#include "cases/machines.h"
 #include "cases/run_case.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
@@ -67,7 +68,11 @@ absl::StatusOr<bool> RunAll(RunFlags& flags) {
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
-  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases, cases::ParseCases(flags.text));
+  ASSIGN_OR_RETURN(const isa::Machine machine,
+                   cases::LoadMachine(flags.settings.config, flags.settings.overrides));
+  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget(flags.settings.target, &machine));
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
+                   cases::ParseCases(flags.text, target));
   if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "--trace and --timeline show a simulated card: expected --target=diannao, "

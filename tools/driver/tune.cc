@@ -29,7 +29,7 @@ struct TuneFlags {
 };
 
 struct Trial {
-  kernels::ScheduleChoice choice;
+  kernels::RankedSchedule schedule;
   size_t rank = 0;  // by the cost model, from 1
   cases::CaseReport report;
 };
@@ -38,31 +38,51 @@ struct Search {
   kernels::OperatorCase operator_case;
   size_t candidates = 0;
   std::vector<Trial> trials;  // the fastest first
+  // What the line of the fastest schedule says, if lines are asked for.
+  kernels::TunedSchedule tuned;
   bool ok() const {
     return std::all_of(trials.begin(), trials.end(),
                        [](const Trial& trial) { return trial.report.ok; });
   }
 };
 
+// The fastest trial with its limit, for which the cost model's first choice among all schedules is simulated
+// if it is not among the trials (--schedule).
+absl::StatusOr<kernels::TunedSchedule> Tuned(const TuneFlags& flags, const kernels::Operator& op,
+                                             const Search& search, const Target& target) {
+  kernels::OperatorCase c = search.operator_case;
+  c.schedule.clear();
+  ASSIGN_OR_RETURN(const std::vector<kernels::RankedSchedule> all, op.schedules(c, target));
+  c.schedule = all[0].choice;
+  ASSIGN_OR_RETURN(const cases::CaseReport first, cases::RunCase(c, flags.settings));
+  const Trial& best = search.trials[0];
+  return kernels::TunedSchedule{
+      .choice = best.schedule.choice,
+      .within = kernels::TuningLimit(static_cast<double>(best.report.simulated->cycles),
+                                     best.schedule.cycles,
+                                     static_cast<double>(first.simulated->cycles), all[0].cycles)};
+}
+
 absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const cases::CaseText& text,
                                        const Target& target) {
   Search search;
-  ASSIGN_OR_RETURN(search.operator_case, cases::ParseCase(text));
+  ASSIGN_OR_RETURN(search.operator_case, cases::ParseCase(text, target));
   kernels::OperatorCase c = search.operator_case;
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
   if (!op->schedules) {
     return InvalidInput("tune: the schedule of operator ", op->name, " has nothing to choose");
   }
-  ASSIGN_OR_RETURN(std::vector<kernels::ScheduleChoice> choices, op->schedules(c, target));
-  search.candidates = choices.size();
-  const size_t count = std::min(choices.size(), static_cast<size_t>(flags.top));
+  ASSIGN_OR_RETURN(std::vector<kernels::RankedSchedule> schedules, op->schedules(c, target));
+  search.candidates = schedules.size();
+  const size_t count = std::min(schedules.size(), static_cast<size_t>(flags.top));
   for (size_t i = 0; i < count; ++i) {
-    c.schedule = choices[i];
-    Trial trial = {.choice = choices[i], .rank = i + 1, .report = {}};
+    c.schedule = schedules[i].choice;
+    Trial trial = {.schedule = schedules[i], .rank = i + 1, .report = {}};
     ASSIGN_OR_RETURN(trial.report, cases::RunCase(c, flags.settings));
     if (isatty(STDERR_FILENO) != 0) {
       std::fprintf(stderr, "[%zu/%zu] %s %s %s: %lld cycles\n", i + 1, count, c.op.c_str(),
-                   kernels::ShapesText(c).c_str(), kernels::ChoiceText(trial.choice).c_str(),
+                   kernels::ShapesText(c).c_str(),
+                   kernels::ChoiceText(trial.schedule.choice).c_str(),
                    static_cast<long long>(trial.report.simulated->cycles));
     }
     search.trials.push_back(std::move(trial));
@@ -71,6 +91,7 @@ absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const cases::Case
     return std::pair(a.report.simulated->cycles, a.rank) <
            std::pair(b.report.simulated->cycles, b.rank);
   });
+  if (!flags.save.empty()) ASSIGN_OR_RETURN(search.tuned, Tuned(flags, *op, search, target));
   return search;
 }
 
@@ -83,7 +104,7 @@ nlohmann::ordered_json ToJson(const Search& search) {
   json["candidates"] = search.candidates;
   json["trials"] = nlohmann::ordered_json::array();
   for (const Trial& trial : search.trials) {
-    json["trials"].push_back({{"schedule", trial.choice},
+    json["trials"].push_back({{"schedule", trial.schedule.choice},
                               {"rank_by_model", trial.rank},
                               {"ok", trial.report.ok},
                               {"cycles", trial.report.simulated->cycles},
@@ -102,7 +123,7 @@ void Print(const Search& search) {
   for (const Trial& trial : search.trials) {
     std::printf("%8zu %10lld %10.3f  %s%s\n", trial.rank,
                 static_cast<long long>(trial.report.simulated->cycles), trial.report.efficiency(),
-                kernels::ChoiceText(trial.choice).c_str(),
+                kernels::ChoiceText(trial.schedule.choice).c_str(),
                 trial.report.ok ? "" : "  VALUES DIFFER");
   }
 }
@@ -153,7 +174,7 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
     } else {
       Print(search);
     }
-    lines.push_back(kernels::TuningLine(search.operator_case, machine, search.trials[0].choice));
+    lines.push_back(kernels::TuningLine(search.operator_case, machine, search.tuned));
   }
   if (flags.json) std::cout << (cases.size() == 1 ? json[0] : json).dump(2) << std::endl;
   if (!flags.save.empty() && ok) {
@@ -161,9 +182,10 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
     const absl::StatusOr<std::string> before = ReadFile(flags.save);
     RETURN_IF_ERROR(WriteFile(
         flags.save,
-        WithLines(before.value_or("# Schedules found by `nao tune`: machine/parameters, operator, "
-                                  "shapes, type: choices.\n"),
-                  lines)));
+        WithLines(
+            before.value_or("# Schedules found by `nao tune`: machine, operator, shapes, type: "
+                            "limit (TunedSchedule::within), choices.\n"),
+            lines)));
   }
   return ok;
 }
