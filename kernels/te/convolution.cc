@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "absl/strings/numbers.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
@@ -18,6 +19,7 @@
 #include "kernels/te/grouped_convolution.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
+#include "kernels/topi/schedule.h"
 
 namespace polynao::kernels {
 namespace {
@@ -56,14 +58,16 @@ Expr Within(Expr v, int64_t begin, int64_t count) { return ir::And(begin <= v, v
 // [tensor-program conv begin]
 // The tensors of a convolution, in the order of their computation.
 struct Tensors {
-  Tensor x, f, b;       // inputs
-  Tensor padded;        // x with zeros around it
-  Tensor sums;          // the convolution
-  EpilogueSteps steps;  // from the sums to the output, elementwise
+  Tensor x, f, b;          // inputs
+  Tensor padded;           // x with zeros around it
+  Tensor packed, blocked;  // on processors: filters and sums in blocks of output channels
+  Tensor sums;             // the convolution
+  EpilogueSteps steps;     // from the sums to the output, elementwise
   Tensor& output() { return steps.tensors.empty() ? sums : steps.tensors.back(); }
 };
 
-Tensors Express(te::Graph& g, const Conv& k) {
+// The inputs and the padded image.
+Tensors ExpressInputs(te::Graph& g, const Conv& k) {
   Tensors t;
   t.x = g.Placeholder("X", {k.h, k.w, k.ci}, k.end.in);
   t.f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.end.in);
@@ -76,6 +80,11 @@ Tensors Express(te::Graph& g, const Conv& k) {
                              ir::And(Within(y, k.pad_h, k.h), Within(x, k.pad_w, k.w)), value, 0.0);
                        },
                        {"y", "x", "c"});
+  return t;
+}
+
+Tensors Express(te::Graph& g, const Conv& k) {
+  Tensors t = ExpressInputs(g, k);
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s = g.ReduceAxisOf("s", k.kw);
   const te::ReduceAxis i = g.ReduceAxisOf("i", k.group_ci());
   const int64_t group_co = k.co / k.groups;
@@ -369,11 +378,59 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
 }
 // [tensor-program conv end]
 
-// On the processor: the padded image once, then rows in parallel.
-absl::StatusOr<ir::Function> OnProcessor(Schedule& s, Tensors& t, const Target& target) {
+// The same convolution, of one group, for a processor: filters packed in blocks of output channels, which are
+// the lanes of its vectors, and sums in the same blocks.
+Tensors ExpressBlocked(te::Graph& g, const Conv& k, int64_t block) {
+  Tensors t = ExpressInputs(g, k);
+  const int64_t blocks = CeilDiv(k.co, block);
+  t.packed = g.Compute("F_packed", {blocks, k.kh, k.kw, k.ci, block},
+                       [&](const te::Axes& at) -> Expr {
+                         const Expr c = at[0] * block + at[4];
+                         const Expr value = t.f(c, at[1], at[2], at[3]);
+                         return k.co % block == 0 ? value : te::Select(c < k.co, value, 0);
+                       },
+                       {"b", "r", "s", "i", "lane"});
+  const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s = g.ReduceAxisOf("s", k.kw);
+  const te::ReduceAxis i = g.ReduceAxisOf("i", k.ci);
+  t.blocked =
+      g.Compute("S_blocked", {blocks, k.ho(), k.wo(), block},
+                [&](Expr b, Expr y, Expr x, Expr lane) {
+                  const Expr value =
+                      t.padded(y * k.stride + r * k.dilation, x * k.stride + s * k.dilation, i);
+                  return te::ReduceSum(
+                      To(k.end.sum, value) * To(k.end.sum, t.packed(b, r, s, i, lane)), r, s, i);
+                },
+                {"b", "y", "x", "lane"});
+  t.sums = g.Compute("S", {k.ho(), k.wo(), k.co},
+                     [&](Expr y, Expr x, Expr c) { return t.blocked(c / block, y, x, c % block); },
+                     {"y", "x", "c"});
+  t.steps = Append(g, k.end, t.sums, t.b);
+  return t;
+}
+
+// On the processor: the padded image once, then register tiles of channels and columns; few channels, groups,
+// and targets that are no processor: rows in parallel.
+absl::StatusOr<ir::Function> OnProcessor(const Conv& k, const Target& target) {
+  te::Graph g("conv2d");
+  const int64_t block = IsProcessor(target) && k.groups == 1 ? ChannelBlock(k.co) : 0;
+  Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
   const Tensor y = t.output();
+  Schedule s(y);
   for (const Tensor& step : t.steps.tensors) {
     if (!(step == y)) s[step].ComputeInline();
+  }
+  if (block > 0) {
+    if (k.pad_h == 0 && k.pad_w == 0) {
+      s[t.padded].ComputeInline();
+    } else {
+      ParallelElementwise(s, t.padded, target);
+    }
+    ParallelElementwise(s, t.packed, target);
+    TileReduction(s, t.blocked,
+                  {.row_axis = 2, .rows = RegisterRows(k.wo(), block), .vector = block});
+    if (!(y == t.sums)) s[t.sums].ComputeInline();
+    ParallelElementwise(s, y, target);
+    return Lower(s);
   }
   if (!(t.sums == y)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
   if (target.name != "interp") s[y].Parallel(s[y].axis(0));
@@ -381,10 +438,10 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, Tensors& t, const Target& 
 }
 
 absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const Target& target) {
+  if (target.machine == nullptr) return OnProcessor(k, target);
   te::Graph g("conv2d");
   Tensors t = Express(g, k);
   Schedule s(t.output());
-  if (target.machine == nullptr) return OnProcessor(s, t, target);
   const std::string type(ir::TypeName(k.end.in));
   if (target.instructions->Find(StrCat("conv.", type)) == nullptr ||
       target.machine->Get(StrCat("tensor.macs_", type)) == 0) {

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "absl/strings/numbers.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"

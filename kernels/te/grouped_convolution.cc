@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"

@@ -4,6 +4,7 @@
 #include <memory>
 #include <tuple>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
@@ -13,6 +14,7 @@
 #include "kernels/te/epilogue.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
+#include "kernels/topi/schedule.h"
 
 namespace polynao::kernels {
 namespace {
@@ -33,8 +35,9 @@ struct Matmul : Epilogue {
 
 // [tensor-program matmul begin]
 struct Tensors {
-  Tensor x, f, b;  // inputs
-  Tensor sums;     // the product
+  Tensor x, f, b;          // inputs
+  Tensor packed, blocked;  // on processors: weights and product in blocks of channels
+  Tensor sums;             // the product
   EpilogueSteps steps;
   Tensor& output() { return steps.tensors.empty() ? sums : steps.tensors.back(); }
 };
@@ -205,19 +208,60 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Matmul& k, const OperatorCase&
   return tilings;
 }
 
-absl::StatusOr<ir::Function> OnProcessor(Schedule& s, Tensors& t, const Target& target) {
+// The same product for a processor: weights packed in blocks of output channels, which are the lanes of its
+// vectors, and sums in the same blocks.
+Tensors ExpressBlocked(te::Graph& g, const Matmul& k, int64_t block) {
+  Tensors t;
+  t.x = g.Placeholder("X", {k.rows, k.k}, k.in);
+  t.f = g.Placeholder("F", {k.co, k.k}, k.in);
+  if (k.bias) t.b = g.Placeholder("B", {k.co}, k.sum);
+  const int64_t blocks = CeilDiv(k.co, block);
+  t.packed = g.Compute("F_packed", {blocks, k.k, block},
+                       [&](Expr b, Expr i, Expr lane) -> Expr {
+                         const Expr c = b * block + lane;
+                         const Expr value = t.f(c, i);
+                         return k.co % block == 0 ? value : te::Select(c < k.co, value, 0);
+                       },
+                       {"b", "i", "lane"});
+  const te::ReduceAxis i = g.ReduceAxisOf("i", k.k);
+  t.blocked =
+      g.Compute("S_blocked", {blocks, k.rows, block},
+                [&](Expr b, Expr y, Expr lane) {
+                  return te::ReduceSum(To(k.sum, t.x(y, i)) * To(k.sum, t.packed(b, i, lane)), i);
+                },
+                {"b", "y", "lane"});
+  t.sums =
+      g.Compute("S", {k.rows, k.co},
+                [&](Expr y, Expr c) { return t.blocked(c / block, y, c % block); }, {"y", "c"});
+  t.steps = Append(g, k, t.sums, t.b);
+  return t;
+}
+
+absl::StatusOr<ir::Function> OnProcessor(const Matmul& k, const Target& target) {
+  te::Graph g("matmul");
+  const int64_t block = IsProcessor(target) ? ChannelBlock(k.co) : 0;
+  Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
   const Tensor y = t.output();
+  Schedule s(y);
   for (size_t j = 0; j + 1 < t.steps.tensors.size(); ++j) s[t.steps.tensors[j]].ComputeInline();
+  if (block > 0) {
+    ParallelElementwise(s, t.packed, target);
+    TileReduction(s, t.blocked,
+                  {.row_axis = 1, .rows = RegisterRows(k.rows, block), .vector = block});
+    if (!(y == t.sums)) s[t.sums].ComputeInline();
+    ParallelElementwise(s, y, target);
+    return Lower(s);
+  }
   if (!(y == t.sums)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
   if (target.name != "interp") s[y].Parallel(s[y].axis(y.shape()[0] > 1 ? 0 : 1));
   return Lower(s);
 }
 
 absl::StatusOr<ir::Function> Build(const Matmul& k, const OperatorCase& c, const Target& target) {
+  if (target.machine == nullptr) return OnProcessor(k, target);
   te::Graph g("matmul");
   Tensors t = Express(g, k);
   Schedule s(t.output());
-  if (target.machine == nullptr) return OnProcessor(s, t, target);
   const std::string type(ir::TypeName(k.in));
   RETURN_IF_ERROR(CheckInstructions(c, target, {StrCat("matmul.", type)}));
   if (target.machine->Get(StrCat("tensor.macs_", type)) == 0) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/numbers.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"

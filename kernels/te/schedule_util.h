@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_join.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
@@ -18,8 +19,6 @@
 
 namespace polynao::kernels {
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
 inline ir::Expr To(ir::Type type, ir::Expr value) { return value.context().Cast(type, value); }
 
 // What sums of floats and of integers of `type` are made in by the operators that add up many

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -273,14 +274,11 @@ void ExpressBlocked(te::Graph& g, const Convolution& k, int64_t block, Tensors& 
 
 // Channels in a block, or 0: not blocked.
 int64_t BlockOf(const Convolution& k) {
-  constexpr int64_t kLanes = 16;
   if (k.groups > 1) {
-    const int64_t block = DivisorUpTo(k.group_co(), kLanes);
+    const int64_t block = DivisorUpTo(k.group_co(), 16);
     return block >= 8 ? block : 0;
   }
-  if (k.co < 6) return 0;
-  const int64_t block = DivisorUpTo(k.co, kLanes);
-  return block >= 8 ? block : k.co <= 8 ? 8 : kLanes;
+  return ChannelBlock(k.co);
 }
 
 // Threads on an axis, or iterations at a time: a good divisor, or `most` with a rest.
@@ -389,12 +387,9 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   if (!(t.output == t.sums)) ParallelElementwise(s, t.output, target);
   const int64_t width = k.axes.back().out;
   if (block > 0) {
-    // Twelve of sixteen vector registers hold sums.
-    const int64_t most = block == 16 ? 6 : 12;
-    const int64_t divisor = DivisorUpTo(width, most);
-    const int64_t rows = divisor * 2 > most || width <= most ? divisor : most;
-    TileReduction(s, t.sums,
-                  {.row_axis = t.sums.rank() - 2, .rows = std::min(rows, width), .vector = block});
+    TileReduction(
+        s, t.sums,
+        {.row_axis = t.sums.rank() - 2, .rows = RegisterRows(width, block), .vector = block});
     return te::Lower(s);
   }
   if (k.blocked_output) {

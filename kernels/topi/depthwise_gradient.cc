@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"

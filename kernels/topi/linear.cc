@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"

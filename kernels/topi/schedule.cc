@@ -89,6 +89,19 @@ void TileReduction(Schedule& s, const Tensor& t, const RegisterTile& tile) {
   if (tile.vector > 1) inner.Vectorize(inner.axis(last));
 }
 
+int64_t ChannelBlock(int64_t channels) {
+  constexpr int64_t kLanes = 16;
+  if (channels < 6) return 0;
+  const int64_t block = DivisorUpTo(channels, kLanes);
+  return block >= 8 ? block : channels <= 8 ? 8 : kLanes;
+}
+
+int64_t RegisterRows(int64_t extent, int64_t block) {
+  const int64_t most = block == 16 ? 6 : 12;
+  const int64_t divisor = DivisorUpTo(extent, most);
+  return std::min(extent, divisor * 2 > most || extent <= most ? divisor : most);
+}
+
 namespace {
 
 constexpr int64_t kBlockThreads = 256;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/math.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
@@ -16,7 +17,6 @@ namespace polynao::kernels {
 bool IsProcessor(const Target& target);
 bool IsGpu(const Target& target);
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The largest divisor of n that is `most` or less.
 int64_t DivisorUpTo(int64_t n, int64_t most);
 
@@ -37,6 +37,13 @@ struct RegisterTile {
 // A reduction `t`: each thread of the processor takes tiles; the sums of one are kept in registers
 // while the reduction runs, rows unrolled and the vector axis vectorized inside all of its loops.
 void TileReduction(te::Schedule& s, const te::Tensor& t, const RegisterTile& tile);
+
+// Output channels in a block, which are the lanes of a processor's vectors: 8 to 16, a divisor of `channels`
+// where there is one; 0: too few channels for a block.
+int64_t ChannelBlock(int64_t channels);
+// Rows of a register tile (RegisterTile::rows) of `block` channels along an axis of `extent` places: up to
+// twelve of a processor's sixteen vector registers hold sums.
+int64_t RegisterRows(int64_t extent, int64_t block);
 
 // ---- for a GPU
 

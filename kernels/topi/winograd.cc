@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
