@@ -8,6 +8,9 @@
 #include "base/check.h"
 #include "base/status.h"
 #define TOML_EXCEPTIONS 0
+// toml++ 3.3 asserts that the key of a table header begins with a letter before it looks: "[&&x]" would abort.
+// Without assertions its next branch returns the error.
+#define TOML_ASSERT(condition) static_cast<void>(0)
 #include "toml++/toml.h"
 
 namespace polynao::isa {
@@ -35,7 +38,6 @@ constexpr Schema kSchema[] = {
     {"core.nmem_kib", "KiB", 1, 1 << 20, "NMEM"},
     {"core.nmem_reserved_kib", "KiB", 0, 1 << 20, "NMEM that programs may not use"},
     {"core.wmem_kib", "KiB", 1, 1 << 20, "WMEM, all banks together"},
-    {"core.wmem_banks", "", 1, 1024, "banks of WMEM"},
     {"core.queue_depth", "", 1, 4096, "instructions that wait in one queue"},
     {"gmem.mib", "MiB", 1, 1 << 20, "GMEM"},
     {"gmem.channels", "", 1, 64, "channels"},
@@ -58,7 +60,6 @@ constexpr Schema kSchema[] = {
     {"tensor.macs_i16", "MAC/cycle", 0, 1 << 24, "i16 operands"},
     {"tensor.macs_f16", "MAC/cycle", 0, 1 << 24, "f16 operands"},
     {"tensor.macs_f32", "MAC/cycle", 0, 1 << 24, "f32 operands"},
-    {"tensor.lanes", "", 1, 4096, "output channels processed together"},
     {"io_dma.start", "cycles", 0, kMaxCycles, "start of an instruction"},
     {"io_dma.port_bytes", "B/cycle", 1, 1 << 16, "a core's port to the cluster link"},
     {"io_dma.memory_core_port_bytes", "B/cycle", 1, 1 << 16, "the memory core's port"},
@@ -209,10 +210,6 @@ absl::Status CheckConsistent(const Machine& m, std::string_view place) {
                           ") must be at most ", kMaxGranules, " times gmem.granule (",
                           m.Get("gmem.granule"), ")");
     }
-  }
-  if (m.wmem_bytes() % m.Get("core.wmem_banks") != 0) {
-    return InvalidInput(std::string(place), ": core.wmem_kib (", m.Get("core.wmem_kib"),
-                        ") does not divide into core.wmem_banks (", m.Get("core.wmem_banks"), ")");
   }
   return absl::OkStatus();
 }

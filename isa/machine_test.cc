@@ -52,6 +52,12 @@ TEST(Machine, Mlu270HasThePublishedFigures) {
   EXPECT_EQ(machine->parameters.at("vector.start"), 16);
 }
 
+TEST(Machine, AHeaderThatIsNoKeyIsAnErrorAndDoesNotAbort) {
+  ExpectError(Replace(Config("mlu270"), "[scalar]", "[&&scalar]"), "m.toml:");
+  ExpectError("[", "m.toml:1: ");
+  ExpectError("[.a]\nx = 1\n", "m.toml:1: ");
+}
+
 TEST(Machine, OverridesReplaceValues) {
   const auto machine =
       ParseMachine(Config("mlu270"), "m.toml", {"core.nmem_kib=256", "core.nmem_reserved_kib=128"});
@@ -108,8 +114,6 @@ TEST(Machine, ErrorsNameContradictionsAndBadOverrides) {
   ExpectError(good, "io_dma.burst (256) must be at most 64 times gmem.granule (2)",
               {"gmem.cache_kib=1", "gmem.granule=2"});
   ExpectError(good, "smem.burst (96) must be a multiple of smem.granule (64)", {"smem.burst=96"});
-  ExpectError(good, "core.wmem_kib (16) does not divide into core.wmem_banks (3)",
-              {"core.wmem_banks=3"});
 }
 
 TEST(Bound, IsTheSlowestResource) {

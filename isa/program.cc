@@ -12,7 +12,6 @@ namespace {
 // follows; then name, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
 constexpr uint32_t kVersion = 1;
-constexpr size_t kHeaderBytes = 4 + 4 + 8 + 8;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -138,11 +137,15 @@ std::string Serialize(const Program& program) {
     Put(&body, pc);
     PutString(&body, name);
   }
+  return WithProgramHeader(body);
+}
+
+std::string WithProgramHeader(std::string_view body) {
   std::string bytes(kMagic);
   Put(&bytes, kVersion);
-  Put(&bytes, static_cast<uint64_t>(kHeaderBytes + body.size()));
+  Put(&bytes, static_cast<uint64_t>(kProgramHeaderBytes + body.size()));
   Put(&bytes, Checksum(body));
-  return bytes + body;
+  return StrCat(bytes, body);
 }
 
 absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view file) {
@@ -160,7 +163,7 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
     return reader.Error("expected a file of ", size, " bytes, found ", bytes.size());
   }
   ASSIGN_OR_RETURN(const uint64_t checksum, reader.Take<uint64_t>("checksum"));
-  if (checksum != Checksum(bytes.substr(kHeaderBytes))) {
+  if (checksum != Checksum(bytes.substr(kProgramHeaderBytes))) {
     return reader.Error("the checksum does not match: the file is damaged");
   }
 

@@ -53,6 +53,9 @@ struct Program {
 
 // The binary form: a header with magic, version and a checksum, then parameters, code and labels.
 std::string Serialize(const Program& program);
+// `body` behind the header that belongs to it; Serialize ends with this.
+std::string WithProgramHeader(std::string_view body);
+inline constexpr size_t kProgramHeaderBytes = 4 + 4 + 8 + 8;
 // Errors say at which byte the file is truncated or malformed. `file` names it in errors.
 absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view file);
 

@@ -29,8 +29,7 @@ Core::Core(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId
   ScalarUnit::Wiring wiring;
   if (!is_memory_core_) {
     nmem_ = std::make_unique<Nmem>("nmem", context.machine.nmem_bytes());
-    wmem_ = std::make_unique<Wmem>("wmem", context.machine.wmem_bytes(),
-                                   context.machine.Get("core.wmem_banks"));
+    wmem_ = std::make_unique<Wmem>("wmem", context.machine.wmem_bytes());
     compute_queue_ = std::make_unique<InstructionQueue>(
         "compute_queue", isa::Queue::kCompute, context.machine.Get("core.queue_depth"), *this);
     vector_ = std::make_unique<VectorUnit>("vector", *compute_queue_);

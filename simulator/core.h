@@ -16,7 +16,6 @@
 #include "simulator/scalar_unit.h"
 #include "simulator/tensor_unit.h"
 #include "simulator/vector_unit.h"
-#include "simulator/wmem.h"
 
 namespace polynao::simulator {
 

@@ -32,6 +32,12 @@ class Nmem : public Memory {
   using Memory::Memory;
 };
 
+// Weight memory: a bank for each lane of the tensor unit, one after the other.
+class Wmem : public Memory {
+ public:
+  using Memory::Memory;
+};
+
 }  // namespace polynao::simulator
 
 #endif  // SIMULATOR_MEMORY_H_
