@@ -120,6 +120,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   }
   if (simulated) {
     json["cycles"] = simulated->cycles;
+    json["time_ns"] = static_cast<double>(simulated->cycles) / machine->clock_ghz();
     json["launch_cycles"] = simulated->launch_cycles;
     json["bound_cycles"] = bound_cycles;
     json["efficiency"] = efficiency();

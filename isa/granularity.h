@@ -14,6 +14,10 @@ inline constexpr int64_t kVectorGroup = 64;
 // `weights: T[64, bank] @wmem`.
 inline constexpr int64_t kTensorLanes = 64;
 
+// Tensor instructions read images and weights from multiples of this many bytes: `&src[0] % 64 == 0`,
+// `pitch * sizeof(T) % 64 == 0`.
+inline constexpr int64_t kTensorUnitAlignment = 64;
+
 }  // namespace polynao::isa
 
 #endif  // ISA_GRANULARITY_H_

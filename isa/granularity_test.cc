@@ -20,6 +20,23 @@ TEST(Granularity, VectorInstructionsCountInGroups) {
   EXPECT_GT(rows, 50);
 }
 
+TEST(Granularity, TensorInstructionsReadAlignedImagesAndWeights) {
+  int rows = 0;
+  for (const Instruction& instruction : DianNao().instructions()) {
+    if (instruction.unit != Unit::kTensor) continue;
+    for (const Constraint& constraint : instruction.constraints) {
+      const bool is_source = constraint.text.starts_with("&src") ||
+                             constraint.text.starts_with("&weights") ||
+                             constraint.text.starts_with("pitch * ");
+      if (!is_source) continue;
+      EXPECT_TRUE(constraint.text.ends_with("% " + std::to_string(kTensorUnitAlignment) + " == 0"))
+          << instruction.mnemonic << ": " << constraint.text;
+      ++rows;
+    }
+  }
+  EXPECT_GE(rows, 24);
+}
+
 TEST(Granularity, TensorInstructionsHaveABankForEachLane) {
   int rows = 0;
   for (const Instruction& instruction : DianNao().instructions()) {

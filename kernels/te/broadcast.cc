@@ -12,6 +12,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/layout.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
@@ -26,8 +27,6 @@ using te::Shape;
 using te::Tensor;
 
 using Value = std::function<Expr(Expr a, Expr b)>;
-
-constexpr int64_t kGroup = 64;  // elements that the vector unit takes together
 
 // One dimension of the result, or several neighbours in which the same operands vary.
 struct Dimension {
@@ -126,7 +125,7 @@ struct Tiling {
   bool RepeatsElements(const Case& k, size_t operand) const {
     const Dimension& last = k.dimensions.back();
     const int64_t extent = split + 1 == k.dimensions.size() ? tile : last.extent;
-    return !last.varies[operand] && extent >= 2 * kGroup;
+    return !last.varies[operand] && extent >= 2 * isa::kVectorGroup;
   }
   // and whether it is the same in all of a core's tiles.
   bool IsSame(const Case& k, size_t operand) const {
@@ -141,9 +140,10 @@ struct Tiling {
 // Operands that are not as large as the result are repeated on chip, once for all tiles where that can
 // be; then a tile is a run of memory for all, and one instruction computes it.
 struct Tensors {
-  std::array<Tensor, 2> in;      // in their own dimensions
-  std::array<Tensor, 2> groups;  // single elements repeated kGroup times; empty if there are none
-  std::array<Tensor, 2> full;    // repeated; empty if that is not needed
+  std::array<Tensor, 2> in;  // in their own dimensions
+  std::array<Tensor, 2>
+      groups;  // single elements repeated isa::kVectorGroup times; empty if there are none
+  std::array<Tensor, 2> full;  // repeated; empty if that is not needed
   Tensor out;
 };
 
@@ -167,11 +167,11 @@ Tensors Express(te::Graph& g, const Case& k, const Value& value, const Tiling& t
     // Single elements are copied one by one: a few of each, and these together.
     if (t.RepeatsElements(k, o)) {
       Shape few = repeated;
-      few.back() = kGroup;
+      few.back() = isa::kVectorGroup;
       const Tensor groups = g.Compute(StrCat(name, ".few"), few, part);
       result.groups[o] = groups;
       part = [groups](te::Axes at) {
-        at.back() = at.back() % kGroup;
+        at.back() = at.back() % isa::kVectorGroup;
         return groups(at);
       };
     }
@@ -205,7 +205,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
   std::optional<Tensor> place;  // that the result may take
   for (size_t o = 0; o < 2; ++o) {
     const bool same = t.full[o] && tiling.IsSame(k, o);
-    if (t.groups[o]) s[t.full[o]].Split(s[t.full[o]].leaves().back(), kGroup);
+    if (t.groups[o]) s[t.full[o]].Split(s[t.full[o]].leaves().back(), isa::kVectorGroup);
     for (const Tensor& tensor : {in[o], t.groups[o], t.full[o]}) {
       if (!tensor) continue;
       s[tensor].ComputeAt(s[y], same ? tid : tile).SetScope("nmem");
@@ -244,14 +244,15 @@ TileNeeds Needs(const Case& k, const isa::Machine& m, const Tiling& t, double& o
     }
     needs.nmem_bytes += bytes + 2 * OnChipBytes(own, k.type);
     if (t.RepeatsElements(k, o)) {
-      needs.nmem_bytes += OnChipBytes(elements / tile.back() * kGroup, k.type);
+      needs.nmem_bytes += OnChipBytes(elements / tile.back() * isa::kVectorGroup, k.type);
     }
     double& cycles = t.IsSame(k, o) ? once : needs.compute_cycles;
     const auto copy = [&](int64_t count, int64_t run) {
       return VectorCycles(m, count / run * RoundUp(run * ir::ByteSize(k.type), width));
     };
     if (t.RepeatsElements(k, o)) {
-      cycles += copy(elements / tile.back() * kGroup, 1) + copy(elements, kGroup);
+      cycles +=
+          copy(elements / tile.back() * isa::kVectorGroup, 1) + copy(elements, isa::kVectorGroup);
     } else {
       cycles += copy(elements, k.dimensions.back().varies[o] ? tile.back() : 1);
     }
@@ -267,7 +268,7 @@ std::vector<Tiling> Tilings(const Case& k, const OperatorCase& c, const isa::Mac
     const int64_t extent = k.dimensions[split].extent;
     const int64_t run = std::max<int64_t>(1, CeilDiv(extent, m.cores()));
     // Single elements are taken in the vector unit's groups.
-    const int64_t group = split + 1 == k.dimensions.size() ? kGroup : 1;
+    const int64_t group = split + 1 == k.dimensions.size() ? isa::kVectorGroup : 1;
     Tiling t = {.split = split};
     for (const int64_t size : Fractions(run)) {
       const int64_t tile = std::min(RoundUp(size, group), std::max<int64_t>(1, extent));

@@ -14,6 +14,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
@@ -135,16 +136,17 @@ class CostModel {
     const int64_t results = t.rows * t.columns * Lanes(t);
     const int64_t rows = t.ahead == 0 ? 2 * ImageRows(t) : WindowRows(t);
     return OnChipBytes(rows * ImageColumns(t) * k_.ci, k_.end.in) +
-           k_.end.NmemBytes(results, RoundUp(k_.co, kLanes)) +
+           k_.end.NmemBytes(results, RoundUp(k_.co, isa::kTensorLanes)) +
            (t.copies - 2) * OnChipBytes(results, k_.end.out);
   }
   // Whether tiles follow one another along the rows, and the tensor unit can read each of them in
-  // the core's image: at a multiple of 64 bytes.
+  // the core's image: at a multiple of its alignment.
   bool CanStay(const Tiling& t) const {
     const int64_t row_bytes = ImageColumns(t) * k_.ci * bytes_;
     return t.columns == t.core_columns && t.rows < t.core_rows &&
            ImageRows(t) < k_.h + 2 * k_.pad_h && t.rows * k_.stride <= ImageRows(t) &&
-           t.rows * k_.stride * row_bytes % 64 == 0 && ImageRows(t) * row_bytes % 64 == 0;
+           t.rows * k_.stride * row_bytes % isa::kTensorUnitAlignment == 0 &&
+           ImageRows(t) * row_bytes % isa::kTensorUnitAlignment == 0;
   }
   int64_t WmemBytes(const Tiling& t) const { return Lanes(t) * FilterPitch(); }
   int64_t SmemBytes(const Tiling& t) const { return t.block * k_.filter_elements() * bytes_; }
@@ -204,7 +206,6 @@ class CostModel {
                      steps_time + std::max(store, result + latency));
   }
 
-  static constexpr int64_t kLanes = 64;
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
   // Of a core's image, with those that are loaded again where the order of tiles begins anew.
   int64_t WindowRows(const Tiling& t) const {
@@ -217,7 +218,7 @@ class CostModel {
   }
   // Bytes from one filter to the next in a bank.
   int64_t FilterPitch() const { return RoundUp(k_.filter_elements() * bytes_, 64); }
-  static int64_t Lanes(const Tiling& t) { return RoundUp(t.block, kLanes); }
+  static int64_t Lanes(const Tiling& t) { return RoundUp(t.block, isa::kTensorLanes); }
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
@@ -292,7 +293,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
     Tiling t = {.cluster_rows = cluster_rows, .cores = m.cores_per_cluster()};
     t.core_columns = CeilDiv(k.wo(), across);
     t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
-    for (int64_t block = RoundUp(k.co, CostModel::kLanes); block > 0; block -= CostModel::kLanes) {
+    for (int64_t block = RoundUp(k.co, isa::kTensorLanes); block > 0; block -= isa::kTensorLanes) {
       t.block = std::min(block, k.co);
       for (const bool shared : {true, false}) {
         t.shared = shared;

@@ -11,6 +11,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/te/broadcast.h"
 #include "kernels/te/schedule_util.h"
@@ -56,7 +57,7 @@ struct Elementwise {
 };
 
 // How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
-// of the vector unit's 64; as many tiles as are needed at a time fit NMEM twice (one is
+// of the vector unit; as many tiles as are needed at a time fit NMEM twice (one is
 // computed while the next one comes), each from a multiple of kOnChipAlignment on.
 struct Tiling {
   int64_t run = 0;
@@ -89,9 +90,10 @@ double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::
 std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const isa::Machine& m) {
   const int64_t bytes = ir::ByteSize(k.dtype);
   const int64_t n = te::ElementCount(k.shape);
-  const int64_t run = std::max<int64_t>(64, RoundUp(CeilDiv(n, m.cores()), 64));
+  constexpr int64_t kGroup = isa::kVectorGroup;
+  const int64_t run = std::max(kGroup, RoundUp(CeilDiv(n, m.cores()), kGroup));
   const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
-  const int64_t largest = std::max<int64_t>(64, room / bytes / 64 * 64);
+  const int64_t largest = std::max(kGroup, room / bytes / kGroup * kGroup);
   // A half, a third, ... of the run, what lies between, and parts of the largest tile: most of these leave
   // a short tile at the end, and only equal tiles are safe without measuring them.
   const int64_t least = 4 * CeilDiv(run, largest);
@@ -104,7 +106,7 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   }
   std::vector<Tiling> tilings;
   for (const auto& [size, is_equal] : sizes) {
-    const int64_t tile = RoundUp(size, 64);
+    const int64_t tile = RoundUp(size, kGroup);
     const int64_t orders = std::min(m.cores_per_cluster(), CeilDiv(run, tile));
     for (int64_t rotate = 0; rotate < orders; ++rotate) {
       Tiling t = {.run = run, .tile = tile, .rotate = rotate};

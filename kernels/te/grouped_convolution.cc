@@ -10,6 +10,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
@@ -21,8 +22,6 @@ using ir::Type;
 using te::Axis;
 using te::Schedule;
 using te::Tensor;
-
-constexpr int64_t kGroup = 64;  // of the vector unit, and lanes of the tensor unit
 
 struct Conv : ConvLayer, Epilogue {
   using Epilogue::bias;
@@ -36,7 +35,7 @@ struct Conv : ConvLayer, Epilogue {
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
   bool is_depthwise() const { return groups == ci && groups == co; }
   // Whether products of whole rows of pixels start where instructions may, and run through memory.
-  bool has_whole_rows() const { return ci % kGroup == 0; }
+  bool has_whole_rows() const { return ci % isa::kVectorGroup == 0; }
   bool runs_through() const { return has_whole_rows() && stride == 1; }
 };
 
@@ -187,7 +186,7 @@ TileNeeds GroupNeeds(const Conv& k, const isa::Machine& m, int64_t rows, int64_t
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns);
   const int64_t pixels = rows * columns;
-  const int64_t lanes = RoundUp(k.group_co(), kGroup);
+  const int64_t lanes = RoundUp(k.group_co(), isa::kTensorLanes);
   const int64_t bytes = ir::ByteSize(k.in);
   const int64_t pitch = RoundUp(k.kh * k.kw * k.group_ci() * bytes, 64);
   const int64_t width = m.Get("vector.bytes");
@@ -211,7 +210,8 @@ TileNeeds GroupNeeds(const Conv& k, const isa::Machine& m, int64_t rows, int64_t
 absl::StatusOr<std::vector<GridTiling>> GroupTilings(const Conv& k, const OperatorCase& c,
                                                      const isa::Machine& m) {
   const int64_t wmem =
-      RoundUp(k.group_co(), kGroup) * RoundUp(k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in), 64);
+      RoundUp(k.group_co(), isa::kTensorLanes) *
+      RoundUp(k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
   if (wmem > m.wmem_bytes()) {
     return absl::ResourceExhaustedError(StrCat("operator conv2d ", ShapesText(c),
                                                ": the filters of a group need ", wmem,

@@ -10,6 +10,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/schedule_util.h"
@@ -121,22 +122,22 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Matmul& k,
 }
 // [tensor-program matmul end]
 
-constexpr int64_t kLanes = 64;
-
 double Cycles(const Matmul& k, const Tiling& t, const isa::Machine& m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t bytes = ir::ByteSize(k.in);
   const int64_t channels = t.by_rows ? k.co : t.cluster;
   const int64_t blocks = CeilDiv(channels, t.across * t.block);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows);
-  const int64_t results = t.rows * RoundUp(t.block, kLanes);
+  const int64_t results = t.rows * RoundUp(t.block, isa::kTensorLanes);
   const double rate = get(StrCat("tensor.macs_", ir::TypeName(k.in)));
   TileNeeds needs;
   needs.moved_bytes = t.rows * (k.k * bytes + t.block * ir::ByteSize(k.out));
   if (t.block < k.co) needs.store_segments = t.rows;
-  needs.compute_cycles = get("tensor.start") +
-                         static_cast<double>(results * RoundUp(k.k * bytes, 64) / bytes) / rate +
-                         k.Cycles(m, results);
+  needs.compute_cycles =
+      get("tensor.start") +
+      static_cast<double>(results * RoundUp(k.k * bytes, isa::kTensorUnitAlignment) / bytes) /
+          rate +
+      k.Cycles(m, results);
   // Weights of all cores cross GMEM, those of a cluster once if it shares them.
   const double weights = static_cast<double>(t.across * t.block * k.k * bytes);
   const double runs = t.shared ? 1 : static_cast<double>(m.cores_per_cluster() / t.across);
@@ -155,18 +156,20 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Matmul& k, const OperatorCase&
   std::vector<Tiling> tilings;
   const int64_t bytes = ir::ByteSize(k.in);
   int64_t least_nmem = INT64_MAX;
-  // Weights of 64 channels; if these are too many, of as many products as fit.
-  const int64_t deepest = m.wmem_bytes() / kLanes / 64 * 64 / bytes;
+  // Weights of one channel for each lane; if these are too many, of as many products as fit.
+  const int64_t deepest = m.wmem_bytes() / isa::kTensorLanes / isa::kTensorUnitAlignment *
+                          isa::kTensorUnitAlignment / bytes;
   const int64_t depth = CeilDiv(k.k, CeilDiv(k.k, deepest));
-  const int64_t pitch = RoundUp(depth * bytes, 64);
+  const int64_t pitch = RoundUp(depth * bytes, isa::kTensorUnitAlignment);
   const auto try_one = [&](Tiling t) {
     t.depth = depth;
     t.shared = t.across * t.block * k.k * bytes <= m.smem_bytes();
-    const int64_t needed = 2 * OnChipBytes(t.rows * depth, k.in) +
-                           k.NmemBytes(t.rows * RoundUp(t.block, kLanes), RoundUp(k.co, kLanes));
+    const int64_t needed =
+        2 * OnChipBytes(t.rows * depth, k.in) +
+        k.NmemBytes(t.rows * RoundUp(t.block, isa::kTensorLanes), RoundUp(k.co, isa::kTensorLanes));
     least_nmem = std::min(least_nmem, needed);
     t.choice = {{"across", t.across}, {"block", t.block}, {"by_rows", t.by_rows}, {"rows", t.rows}};
-    if (needed > m.nmem_bytes() || RoundUp(t.block, kLanes) * pitch > m.wmem_bytes() ||
+    if (needed > m.nmem_bytes() || RoundUp(t.block, isa::kTensorLanes) * pitch > m.wmem_bytes() ||
         !Agrees(t.choice, c.schedule)) {
       return;
     }
@@ -176,14 +179,14 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Matmul& k, const OperatorCase&
   for (const bool by_rows : {true, false}) {
     Tiling t = {.by_rows = by_rows};
     t.cluster = by_rows ? CeilDiv(k.rows, m.clusters())
-                        : std::min(k.co, RoundUp(CeilDiv(k.co, m.clusters()), kLanes));
+                        : std::min(k.co, RoundUp(CeilDiv(k.co, m.clusters()), isa::kTensorLanes));
     const int64_t cluster_rows = by_rows ? t.cluster : k.rows;
     const int64_t channels = by_rows ? k.co : t.cluster;
     for (t.across = 1; t.across <= m.cores_per_cluster(); ++t.across) {
       if (m.cores_per_cluster() % t.across != 0) continue;
       t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / t.across);
-      const int64_t most = RoundUp(CeilDiv(channels, t.across), kLanes);
-      for (int64_t block = most; block > 0; block -= kLanes) {
+      const int64_t most = RoundUp(CeilDiv(channels, t.across), isa::kTensorLanes);
+      for (int64_t block = most; block > 0; block -= isa::kTensorLanes) {
         t.block = std::min(block, channels);
         for (const int64_t rows : Fractions(t.core_rows)) {
           t.rows = rows;
@@ -195,7 +198,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Matmul& k, const OperatorCase&
   if (least_nmem > m.nmem_bytes() || deepest == 0) {
     return absl::ResourceExhaustedError(
         StrCat("operator ", c.op, " ", ShapesText(c), ": its smallest tile needs ", least_nmem,
-               " bytes of nmem, which has ", m.nmem_bytes(), ", and ", kLanes * pitch,
+               " bytes of nmem, which has ", m.nmem_bytes(), ", and ", isa::kTensorLanes * pitch,
                " bytes of wmem, which has ", m.wmem_bytes()));
   }
   if (tilings.empty()) {

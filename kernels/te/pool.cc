@@ -12,6 +12,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
@@ -56,7 +57,8 @@ struct Pool : PoolLayer {
   // Whether the elements of a window's place in all windows of a row stand side by side, from a
   // multiple of the vector unit's group on.
   bool runs_through() const {
-    return stride == 1 && c % 64 == 0 && c * ir::ByteSize(sum) % kOnChipAlignment == 0;
+    return stride == 1 && c % isa::kVectorGroup == 0 &&
+           c * ir::ByteSize(sum) % kOnChipAlignment == 0;
   }
   // Means of one element are that element.
   bool has_mean() const { return !is_max && window > 1; }

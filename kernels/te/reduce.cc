@@ -12,6 +12,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
@@ -36,11 +37,11 @@ struct Reduction {
   bool adds() const { return op == ReduceOp::kSum || op == ReduceOp::kMean; }
   // The vector unit's instruction that takes in one more row.
   const char* combine() const { return adds() ? "add" : op == ReduceOp::kMax ? "max" : "min"; }
-  // The one that reduces rows of a multiple of 64 elements.
+  // The instruction that reduces rows of whole groups.
   std::string whole() const { return StrCat("reduce_", adds() ? "sum" : combine()); }
   // Whether rows of so many results start where instructions may.
   bool IsAligned(int64_t results) const {
-    return results % 64 == 0 && results * ir::ByteSize(sum) % kOnChipAlignment == 0;
+    return results % isa::kVectorGroup == 0 && results * ir::ByteSize(sum) % kOnChipAlignment == 0;
   }
   te::Reducer reducer() const {
     return adds()                 ? te::Reducer::kSum
@@ -65,7 +66,6 @@ struct Tiling {
 };
 
 // What the vector unit's groups, and rows of them, are rounded up to.
-constexpr int64_t kGroup = 64;
 
 // [tensor-program reduce begin]
 struct Tensors {
@@ -89,7 +89,7 @@ Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const 
                      [&](Expr a, Expr b, Expr c) { return To(k.sum, from(a, b, c)); });
   };
   if (tiling.along_rows) {
-    const int64_t whole = RoundUp(k.count, kGroup);
+    const int64_t whole = RoundUp(k.count, isa::kVectorGroup);
     t.side = g.Compute("P", {k.outer, k.inner, whole}, [&](Expr o, Expr i, Expr r) {
       const Expr value = t.x(o, r, i);
       const Expr nothing = te::Identity(k.reducer(), g.context(), k.type);
@@ -150,10 +150,10 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
   if (tiling.along_rows) {
     at(s[y], tile, t.reduced, k.whole().c_str());
     at(s[y], tile, t.wide, "cast");
-    if (k.inner == 1 && k.count % kGroup == 0) {
+    if (k.inner == 1 && k.count % isa::kVectorGroup == 0) {
       s[t.side].ComputeInline();
     } else {
-      at(s[y], tile, t.side, k.count % kGroup == 0 ? "memcpy" : "pad");
+      at(s[y], tile, t.side, k.count % isa::kVectorGroup == 0 ? "memcpy" : "pad");
     }
     at(s[y], tile, x, "memcpy");
   } else {
@@ -182,7 +182,7 @@ TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
   const int64_t results = t.by_outer ? outer * k.inner : t.tile;
   const int64_t elements = results * t.rows;
   const int64_t wide_bytes =
-      OnChipBytes(results * RoundUp(t.rows, t.along_rows ? kGroup : 1), k.sum);
+      OnChipBytes(results * RoundUp(t.rows, t.along_rows ? isa::kVectorGroup : 1), k.sum);
   const int64_t result_bytes = OnChipBytes(results, k.sum);
   TileNeeds needs;
   needs.nmem_bytes = 2 * OnChipBytes(elements, k.type) + result_bytes * 3;
@@ -194,9 +194,9 @@ TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
   if (!t.by_outer && t.tile < k.inner) needs.load_segments = t.rows;
   const int64_t width = m.Get("vector.bytes");
   if (t.along_rows) {
-    const bool is_in_place = k.inner == 1 && k.count % kGroup == 0;
+    const bool is_in_place = k.inner == 1 && k.count % isa::kVectorGroup == 0;
     if (!is_in_place) {
-      needs.nmem_bytes += OnChipBytes(results * RoundUp(k.count, kGroup), k.type);
+      needs.nmem_bytes += OnChipBytes(results * RoundUp(k.count, isa::kVectorGroup), k.type);
       const int64_t segment =
           k.inner == 1 ? RoundUp(k.count * ir::ByteSize(k.type), width) : k.count * width;
       needs.compute_cycles += VectorCycles(m, results * segment);
@@ -238,7 +238,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   const int64_t core_outer = CeilDiv(k.outer, m.cores());
   for (int64_t tile : Fractions(core_outer)) {
     // Columns are few, or there is nothing beside them: rows of one column each.
-    if (k.inner < kGroup && has_whole) {
+    if (k.inner < isa::kVectorGroup && has_whole) {
       try_one({.along_rows = true, .core = core_outer, .tile = tile, .rows = k.count});
     }
     if (k.inner == 1) continue;
@@ -252,10 +252,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
     }
   }
   if (k.inner > 1) {
-    const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), kGroup);
+    const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), isa::kVectorGroup);
     int64_t last = 0;
     for (int64_t part : Fractions(core)) {
-      const int64_t tile = std::min(RoundUp(part, kGroup), k.inner);
+      const int64_t tile = std::min(RoundUp(part, isa::kVectorGroup), k.inner);
       if (tile == std::exchange(last, tile)) continue;
       for (int64_t rows : Fractions(k.count)) {
         Tiling t = {.by_outer = false, .core = RoundUp(core, tile), .tile = tile, .rows = rows};

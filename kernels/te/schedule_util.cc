@@ -5,11 +5,10 @@
 #include <tuple>
 
 #include "compiler/target/target.h"
+#include "isa/granularity.h"
 
 namespace polynao::kernels {
 namespace {
-
-constexpr int64_t kVectorGroup = 64;
 
 std::vector<int64_t> Divisors(int64_t n) {
   std::vector<int64_t> divisors;
@@ -23,7 +22,7 @@ std::vector<int64_t> Divisors(int64_t n) {
 std::vector<int64_t> Parts(int64_t channels) {
   std::vector<int64_t> parts = {channels};
   for (int64_t d : Divisors(channels)) {
-    if (d < channels && d % kVectorGroup == 0) parts.push_back(d);
+    if (d < channels && d % isa::kVectorGroup == 0) parts.push_back(d);
   }
   return parts;
 }
@@ -74,7 +73,7 @@ absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
 }
 
 int64_t OnChipBytes(int64_t elements, ir::Type type) {
-  return RoundUp(RoundUp(elements, kVectorGroup) * ir::ByteSize(type), kOnChipAlignment);
+  return RoundUp(RoundUp(elements, isa::kVectorGroup) * ir::ByteSize(type), kOnChipAlignment);
 }
 
 double VectorCycles(const isa::Machine& m, int64_t bytes) {
@@ -123,7 +122,7 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
     GridTiling t;
     if (output[2] % across != 0) continue;
     t.core_channels = output[2] / across;
-    if (across > 1 && t.core_channels % kVectorGroup != 0) continue;
+    if (across > 1 && t.core_channels % isa::kVectorGroup != 0) continue;
     const int64_t runs = m.cores_per_cluster() / across;
     t.core_rows = CeilDiv(output[0], m.clusters() * runs);
     t.cluster_rows = t.core_rows * runs;

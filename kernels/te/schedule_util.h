@@ -77,7 +77,7 @@ std::vector<int64_t> Fractions(int64_t n);
 // `cluster_rows` rows; their cores runs of `core_rows` rows of those and of `core_channels` channels,
 // and of these `channels` at a time; tiles are `rows` x `columns`. Columns and channels divide
 // the output's, so that tiles run through memory on chip without gaps; whatever part of the channels is
-// taken is whole groups of the vector unit's 64.
+// taken is whole groups of the vector unit.
 struct GridTiling {
   int64_t cluster_rows = 0, core_rows = 0, core_channels = 0;
   int64_t rows = 0, columns = 0, channels = 0;

@@ -1,0 +1,91 @@
+// Every parameter of a machine file is read by something: changing it alone changes what a user sees, the
+// cycles, counters or bound of some program, or whether the program can be had at all.
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
+#include "gtest/gtest.h"
+#include "isa/machine.h"
+
+namespace polynao::cases {
+namespace {
+
+struct Program {
+  kernels::OperatorCase operator_case;
+  std::string impl;
+  std::vector<std::string> without = {};
+};
+
+std::vector<Program> Programs() {
+  using ir::Type;
+  const kernels::OperatorCase add = {.op = "add", .shape = {9, 41, 65}, .dtype = Type::kF16};
+  const kernels::OperatorCase div = {.op = "div", .shape = {1000}, .dtype = Type::kF16};
+  kernels::OperatorCase conv = {
+      .op = "conv2d", .shape = {9, 9, 33}, .operands = {{65, 3, 3, 33}}, .dtype = Type::kI8};
+  std::vector<Program> programs = {{add, "compiled"},
+                                   {add, "library"},
+                                   {div, "compiled"},
+                                   {conv, "compiled"},
+                                   {conv, "library"}};
+  for (const Type type : {Type::kI16, Type::kF16, Type::kF32}) {
+    conv.dtype = type;
+    programs.push_back({conv, "compiled"});
+  }
+  // Element by element on the scalar unit.
+  programs.push_back({{.op = "add", .shape = {7}, .dtype = Type::kI16}, "compiled", {"tensorize"}});
+  // Two MiB, so that GMEM can be too small.
+  programs.push_back(
+      {{.op = "relu", .shape = {int64_t{1} << 19}, .dtype = Type::kF16}, "compiled"});
+  return programs;
+}
+
+// What a user sees of a program on a machine: every number of the report but the machine's own parameters and
+// wall times, or the error.
+std::string Observe(const Program& program, const std::vector<std::string>& overrides) {
+  CaseSettings settings;
+  settings.impl = program.impl;
+  settings.overrides = overrides;
+  settings.without = program.without;
+  const absl::StatusOr<CaseReport> report = RunCase(program.operator_case, settings);
+  if (!report.ok()) return std::string(report.status().message());
+  EXPECT_TRUE(report->ok) << program.operator_case.op << " " << program.impl << " "
+                          << (overrides.empty() ? "" : overrides[0]) << ": values differ";
+  nlohmann::ordered_json json = report->ToJson();
+  for (const char* key : {"machine", "compile_ms", "simulate_ms"}) json.erase(key);
+  return json.dump();
+}
+
+// Values to try for a parameter, those near its own first.
+std::vector<int64_t> OtherValues(const std::string& name, int64_t value) {
+  if (name == "gmem.mib") return {1};
+  if (name.ends_with("reserved_kib")) return {16, 448, 2040};
+  if (value == 0) return {64, 1024};
+  return {value * 2, std::max<int64_t>(1, value / 2), std::max<int64_t>(1, value / 32)};
+}
+
+TEST(MachineParameters, EachOneChangesSomething) {
+  const absl::StatusOr<isa::Machine> machine = LoadMachine("mlu270", {});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const std::vector<Program> programs = Programs();
+  std::vector<std::string> usual;
+  for (const Program& program : programs) usual.push_back(Observe(program, {}));
+  for (const auto& [name, value] : machine->parameters) {
+    bool changes = false;
+    for (const int64_t other : OtherValues(name, value)) {
+      const std::vector<std::string> overrides = {StrCat(name, "=", other)};
+      // A value that contradicts other parameters is refused, which shows nothing.
+      if (!LoadMachine("mlu270", overrides).ok()) continue;
+      for (size_t p = 0; p < programs.size() && !changes; ++p) {
+        changes = Observe(programs[p], overrides) != usual[p];
+      }
+    }
+    EXPECT_TRUE(changes) << name << " changes nothing";
+  }
+}
+
+}  // namespace
+}  // namespace polynao::cases
