@@ -12,9 +12,9 @@ namespace {
 
 using kernels::OperatorCase;
 
-constexpr ir::Type kTypes[] = {ir::Type::kF16, ir::Type::kF32, ir::Type::kBF16,
-                               ir::Type::kF64, ir::Type::kI8,  ir::Type::kI16,
-                               ir::Type::kI32, ir::Type::kI64, ir::Type::kU8};
+constexpr ir::Type kTypes[] = {ir::Type::kF16, ir::Type::kF32, ir::Type::kBF16, ir::Type::kF64,
+                               ir::Type::kI8,  ir::Type::kI16, ir::Type::kI32,  ir::Type::kI64,
+                               ir::Type::kU8,  ir::Type::kU16, ir::Type::kU32,  ir::Type::kU64};
 
 }  // namespace
 
@@ -58,7 +58,7 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text, const Target& targe
   const std::optional<ir::Type> type = ir::ParseType(text.dtype);
   if (!type || std::find(std::begin(kTypes), std::end(kTypes), *type) == std::end(kTypes)) {
     return InvalidInput("dtype '", text.dtype,
-                        "': expected i8, i16, i32, i64, u8, f16, bf16, f32 or f64");
+                        "': expected i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32 or f64");
   }
   c.dtype = *type;
   return c;
