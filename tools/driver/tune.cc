@@ -91,7 +91,9 @@ absl::StatusOr<Search> SearchSchedules(const TuneFlags& flags, const cases::Case
     return std::pair(a.report.simulated->cycles, a.rank) <
            std::pair(b.report.simulated->cycles, b.rank);
   });
-  if (!flags.save.empty()) ASSIGN_OR_RETURN(search.tuned, Tuned(flags, *op, search, target));
+  if (!flags.save.empty()) {
+    ASSIGN_OR_RETURN(search.tuned, Tuned(flags, *op, search, target));
+  }
   return search;
 }
 
