@@ -19,13 +19,13 @@ using ir::Type;
 using ir::Var;
 using ir::VarMap;
 
-// Divisors that are tried for one unknown, and steps beyond a lower bound: conditions ask for
-// multiples of 64 elements or bytes at most.
+// How many divisors are tried for one unknown, and how many values above a lower bound. Conditions
+// ask for multiples of at most 64 elements or bytes.
 constexpr int kMaxDivisors = 128;
 constexpr int kMaxSteps = 64;
 constexpr int64_t kMaxFactored = int64_t{1} << 32;
 
-// Those of the parameters' values that are numbers.
+// The values that are numbers.
 ir::IntValues Constants(const VarMap& values, absl::Span<const Var> parameters) {
   ir::IntValues numbers;
   for (Var var : parameters) {
@@ -54,7 +54,8 @@ class Solver {
   }
 
  private:
-  // What an equation still asks: product of `unknown` = value. Or `numerator` / divisor = value.
+  // What is left of an equation once known values are put in: product of `unknown` = value, or
+  // `numerator` / divisor = value.
   struct Rest {
     std::vector<Var> unknown;
     Expr value;      // null: it can not hold
@@ -161,15 +162,15 @@ class Solver {
       }
       open = std::move(left);
       if (!progress && divided != nullptr) {
-        // The smallest; the equation itself is checked in the next round.
+        // The smallest solution. The next round checks the equation itself.
         values[divided_rest.numerator] =
             analyzer_.Simplify(divided_rest.value * divided_rest.divisor);
         progress = true;
       }
     }
     if (!open.empty()) return SolveShared(values, open);
-    // Of many divisors most break a condition: not worth choosing the rest for them. (Without
-    // divisors there is one try, and `accept` may know how to repair a condition.)
+    // Most divisors break a condition, so the remaining parameters are not chosen for those.
+    // (Without divisors there is a single try, and `accept` may be able to repair the condition.)
     if (shared_) {
       for (Expr condition : problem_.conditions) {
         const Expr bound = Bound(condition, values);
@@ -184,7 +185,7 @@ class Solver {
     return Choose(std::move(values));
   }
 
-  // Each open equation has several unknowns: tries the divisors of one.
+  // Each open equation has several unknowns: tries the divisors of one value for one unknown.
   bool SolveShared(const VarMap& values, const std::vector<const ParameterEquation*>& open) {
     Var best;
     int best_uses = -1;
@@ -229,8 +230,8 @@ class Solver {
     return small;
   }
 
-  // The side of a comparison that `var` alone must not fall below; the least value of `var` is that
-  // side plus `offset`.
+  // The expression that the condition puts below `var`: var >= result + offset. Null if the
+  // condition is no such bound.
   static Expr LowerBound(Expr condition, Var var, int* offset) {
     if (!condition.Is(ExprKind::kLe) && !condition.Is(ExprKind::kLt)) return Expr();
     if (condition.operand(1) != var || ir::UsesVar(condition.operand(0), var)) return Expr();
@@ -238,10 +239,10 @@ class Solver {
     return condition.operand(0);
   }
 
-  // Gives values to what no equation mentions.
+  // Gives values to parameters that no equation mentions.
   bool Choose(VarMap values) {
     while (true) {
-      // One whose lower bounds are known; else any.
+      // Prefer a parameter whose lower bounds are known.
       Var chosen;
       bool ready = false;
       for (Var var : problem_.parameters) {
@@ -269,7 +270,7 @@ class Solver {
       const arith::ConstRange range = analyzer_.Range(bound);
       if (range.max < kMaxFactored) least = std::max(least, range.max + offset);
     }
-    // What the other values decide; one known only at run time does not.
+    // Conditions that the other values decide. A value known only at run time decides none.
     ir::IntValues numbers = Constants(values, problem_.parameters);
     numbers[var] = least;
     std::vector<Expr> decided;
@@ -332,7 +333,7 @@ Expr BindParameters(Expr e, const VarMap& values, absl::Span<const Var> paramete
     if (auto it = values.find(e); it != values.end()) return it->second;
     return std::find(parameters.begin(), parameters.end(), e) == parameters.end() ? e : Expr();
   }
-  // Mostly all are numbers.
+  // Usually all values are numbers.
   const absl::StatusOr<int64_t> number = ir::EvaluateInt(e, Constants(values, parameters));
   if (number.ok()) return e.context().Int(e.type(), *number);
   for (Var var : ir::FreeVars(e)) {

@@ -1,4 +1,4 @@
-// The scalar parameters of an instruction from the strides and counts of a loop nest.
+// Finds the scalar parameters of an instruction from the strides and counts of a loop nest.
 #ifndef COMPILER_PASSES_TENSOR_PARAMETERS_H_
 #define COMPILER_PASSES_TENSOR_PARAMETERS_H_
 
@@ -32,21 +32,23 @@ struct ParameterProblem {
 // `e` is an index, a bound or a condition of the program, where i32 arithmetic does not wrap.
 ir::Expr Widened(ir::Expr e);
 
-// `e` with the parameters' values put in, widened and simplified; null if a parameter without a value is left.
+// `e` with the parameters' values put in, widened and simplified; null if a parameter without a
+// value is left.
 ir::Expr BindParameters(ir::Expr e, const ir::VarMap& values, absl::Span<const ir::Var> parameters,
                         arith::Analyzer& analyzer);
 
-// Finds values of the parameters that satisfy the equations, and calls `accept` with them, until it
-// returns true (then so does this function) or there are no more. Conditions are not checked here,
-// except to choose what the equations leave open; `accept` must. If no values are found without
-// `accept` being called, `why` names an equation.
+// Calls `accept` with values of the parameters that satisfy the equations until it returns true
+// (then this function does too) or there are no further ones. `accept` checks the conditions; here
+// they only help to choose parameters that the equations leave open. If no values satisfy the
+// equations, `why` names one that fails.
 //
 //   stride_w * ci = 32, ci = 16   -->  stride_w = 2: one unknown is left
-//   co / 64 = 2                   -->  co = 128: the smallest one
+//   co / 64 = 2                   -->  co = 128: the smallest solution
 //   stride_h * wi = 60, dilation_h * wi = 30
 //                                 -->  wi is in both: the divisors of gcd(60, 30), smallest first
-//   nothing about pitch           -->  the smallest that conditions on it allow: pitch >= kh * kw * ci
-//                                      and pitch % 64 == 0 give 192 for 3 * 3 * 16. Else 0.
+//   no equation has pitch         -->  the smallest value that the conditions allow, else 0:
+//                                      pitch >= kh * kw * ci and pitch % 64 == 0 give 192 for
+//                                      3 * 3 * 16
 bool SolveParameters(const ParameterProblem& problem, arith::Analyzer& analyzer,
                      const std::function<bool(const ir::VarMap&)>& accept, std::string* why);
 

@@ -36,7 +36,7 @@ std::optional<isa::Affine> PatternIndex(Buffer buffer, absl::Span<const Expr> in
   return index;
 }
 
-// Below loops and pragmas.
+// The first statement below loops and pragmas.
 Stmt Leaf(Stmt s) {
   while (s.Is(StmtKind::kFor) || s.Is(StmtKind::kPragma)) s = s.body();
   return s;
@@ -52,7 +52,7 @@ bool LoadsStored(Stmt store) {
   return loads;
 }
 
-// Why `leaf` is no body of a nest.
+// The reason why `leaf` cannot be the body of a nest.
 std::string WhyNoNest(Stmt leaf) {
   Stmt guard;
   std::string thread;
@@ -66,7 +66,7 @@ std::string WhyNoNest(Stmt leaf) {
   return "the body is neither one store nor a constant stored and then updated";
 }
 
-// Collects the loops of a nest of the program.
+// Turns a nest of the program into a TensorNest.
 class NestMaker {
  public:
   NestMaker(Analyzer& analyzer, std::string& reason)
@@ -137,8 +137,8 @@ class NestMaker {
     for (; s.Is(StmtKind::kFor) || s.Is(StmtKind::kPragma); s = s.body()) {
       if (!s.Is(StmtKind::kFor)) continue;
       loops.push_back(s);
-      // A negative extent runs no iteration; a count must not be negative. Inside the loop its
-      // extent is known to be positive, so this comes before.
+      // A negative extent means no iteration, but a count must not be negative. This is proved
+      // before the loop is bound, because inside it the extent is known to be positive.
       const Expr zero = c_.Int(s.extent().type(), 0);
       const bool not_negative = s.extent().Is(ExprKind::kIntImm)
                                     ? s.extent().int_value() >= 0
@@ -209,9 +209,9 @@ class NestMaker {
     return ok;
   }
 
-  // Finds, for each loop of its own that the initialisation has, the loop of the update that runs
-  // over the same elements, and moves those out: both then touch the same elements in each
-  // iteration of the outer loops.
+  // For each loop around the initialisation alone, finds the loop of the update that runs over the
+  // same elements and moves it out. Both then touch the same elements in each iteration of the
+  // outer loops.
   bool MatchInit(TensorNest& nest, absl::Span<const Stmt> init_loops) {
     reason_ =
         StrCat("'", nest.init.buffer()->name, "' is initialised and updated at different places");
@@ -243,7 +243,7 @@ class NestMaker {
       if (!nest.target.coefficients[k].IsInt(0)) return false;
       order.push_back(k);
     }
-    // With all own loops at their beginnings both are at the same element.
+    // In the first iterations of their own loops both access the same element.
     ir::VarMap begin = init.single;
     begin.insert(nest.single.begin(), nest.single.end());
     for (size_t i = nest.max_around; i < init.loops.size(); ++i) {
@@ -258,7 +258,7 @@ class NestMaker {
     }
     Reorder(nest, order);
     nest.outer_loops = outer_loops;
-    // What stands around must contain the initialisation and the update.
+    // Loops that stay around the instruction must contain both nests.
     reason_.clear();
     return true;
   }
