@@ -14,12 +14,13 @@
 namespace polynao::diannao {
 namespace {
 
-// Rounds of computing again: each shortens many ranges, and few programs need more than five.
+// The limit of rounds in which values are computed again. Each round shortens many ranges; few
+// programs need more than five.
 constexpr int kMaxRounds = 64;
-// Instructions that one value may take to be computed again.
+// The number of instructions that computing one value again may take.
 constexpr int kMaxClone = 16;
 
-// One round: the ranges of all registers, and what can be done where there are too many.
+// One round: finds the ranges of all registers and shortens some where too many overlap.
 class Round {
  public:
   Round(Code& code, int registers)
@@ -38,8 +39,8 @@ class Round {
     FindRanges();
   }
 
-  // Where the ranges fit, writes the registers into the code and returns true. Else computes some
-  // values again and returns false; an error if that can not help.
+  // If the ranges fit, writes the registers into the code and returns true. Else computes some
+  // values again and returns false; an error if no value can be computed again.
   absl::StatusOr<bool> Run() {
     std::vector<int> assigned(code_.home.size(), -1);
     std::set<std::pair<int, int>> live;  // end, register
@@ -47,7 +48,7 @@ class Round {
     for (int r = registers_ - 1; r >= 0; --r) free.push_back(r);
     bool fits = true;
     for (int i = 0; i < places_.count(); ++i) {
-      // What is read here last makes room for what is written here.
+      // A register that is read here for the last time is free for the result.
       while (!live.empty() && live.begin()->first <= i) {
         if (fits) free.push_back(assigned[live.begin()->second]);
         live.erase(live.begin());
@@ -129,17 +130,17 @@ class Round {
     int until;  // another one ends here: what comes back behind it has made room
   };
 
-  // The place for a copy that `use` reads, or -1 if none would make room.
+  // The place for a copy for `use` to read, or -1 if no place would free a register.
   int PlaceOf(int use, const Victim& victim) const {
     if (use > victim.until) return places_.Best(use, victim.until + 1);
     if (use > victim.full) {
-      // A copy in a loop is not live all through it. That is a gain if `full` stands before the
-      // loop, or in the same one, but what writes the register does not.
+      // A copy inside a loop is not live in the whole loop. That helps if `full` is before the
+      // loop, or in the same loop while the instruction that writes the register is not.
       const int loop = LoopOver(use, victim.full);
       if (loop >= 0) return places_.Best(use, FirstOf(loop));
       return LoopOver(use, begin_[victim.reg]) < 0 ? -1 : places_.Best(use, victim.full + 1);
     }
-    // The next iteration reads it: it begins in the innermost loop around both.
+    // The next iteration reads it, so its range begins with the innermost loop around both.
     int loop = flow_.loop(places_.block(use));
     while (LastOf(loop) < victim.full) loop = flow_.loops()[loop].parent;
     return places_.Best(use, FirstOf(loop));
@@ -147,8 +148,8 @@ class Round {
 
   const Op* Writer(int64_t reg) const { return code_.IsValue(reg) ? ops_[begin_[reg]] : nullptr; }
 
-  // How many instructions compute `reg` at `place` from what is live there; more than kMaxClone if
-  // it can not be.
+  // The number of instructions that compute `reg` at `place` from registers live there; more than
+  // kMaxClone if that is impossible.
   int CloneCost(int64_t reg, int place, int limit = kMaxClone) const {
     const Op* op = Writer(reg);
     if (limit <= 0 || op == nullptr || !Floats(code_, *op, constants_)) return kMaxClone + 1;
@@ -163,8 +164,8 @@ class Round {
 
   bool IsLiveAt(int64_t reg, int place) const { return begin_[reg] < place && end_[reg] >= place; }
 
-  // Uses of a value that is live at `full` whose reading makes it so: those behind it, and those
-  // that the next iteration of a loop around it comes to.
+  // The uses that keep a value live at `full`: the uses behind `full`, and the uses that the next
+  // iteration of a loop around `full` reaches.
   std::vector<int> UsesBeyond(int reg, int full) const {
     const int loop = LoopOver(full, begin_[reg]);
     std::vector<int> uses;
@@ -174,7 +175,7 @@ class Round {
     return uses;
   }
 
-  // The one of those live at `full` that costs least.
+  // The value live at `full` that is cheapest to compute again.
   std::optional<Victim> FindVictim(const std::set<std::pair<int, int>>& live, int full) const {
     const int first_end = live.begin()->first;
     const int second_end = std::next(live.begin())->first;
@@ -185,7 +186,7 @@ class Round {
       const std::vector<int> uses = UsesBeyond(reg, full);
       if (uses.empty()) continue;
       const Victim victim{reg, full, end == first_end ? second_end : first_end};
-      // The use that comes next: behind, or in the next iteration.
+      // The next use: behind `full`, or in the next iteration.
       const auto behind = std::upper_bound(uses.begin(), uses.end(), full);
       const bool wraps = behind == uses.end();
       const int place = PlaceOf(wraps ? uses.front() : *behind, victim);
@@ -205,7 +206,7 @@ class Round {
 
   void ComputeAgain(const Victim& victim) {
     const int full = victim.full;
-    // Copies before `full` must not serve uses behind it: they would be live there again.
+    // A copy before `full` must not serve a use behind it: it would be live at `full` again.
     std::vector<std::pair<int, int>> copies;  // place, register
     bool is_behind = false;
     for (int use : UsesBeyond(victim.reg, full)) {
@@ -262,11 +263,11 @@ class Round {
   const Constants constants_;
   const Places places_;
   std::vector<Op*> ops_;
-  // The range of each register: the first instruction that writes it, the last one before which it
-  // is needed. And the instructions that read it.
+  // Of each register: the first instruction that writes it, the last instruction before which it is
+  // needed, and all instructions that read it.
   std::vector<int> begin_, end_;
   std::vector<std::vector<int>> uses_;
-  // What the round changes in the end: instructions before others, and what some read.
+  // The changes made at the end of the round: new instructions before others, and new operands.
   std::vector<std::vector<Op>> insert_;
   struct Rename {
     int use;

@@ -1,4 +1,4 @@
-// Virtual registers to those of the machine.
+// Maps virtual registers to registers of the machine.
 #ifndef COMPILER_CODEGEN_DIANNAO_ALLOCATE_H_
 #define COMPILER_CODEGEN_DIANNAO_ALLOCATE_H_
 
@@ -7,17 +7,17 @@
 
 namespace polynao::diannao {
 
-// Gives each virtual register one of `registers` real ones, in the fields of all instructions:
-// linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", 1999). A register is taken
-// from the instruction that writes it to the last that reads it, or to the end of the loop that
-// reads what was written before it.
+// Gives each virtual register one of `registers` real registers, in the fields of all instructions:
+// linear scan (Poletto and Sarkar, "Linear Scan Register Allocation", 1999). A register is occupied
+// from the instruction that writes it to the last instruction that reads it; if a loop reads a
+// register written before the loop, to the end of the loop.
 //
-// Where more are live at once than there are, some code that floats (code.h) is computed again
-// where it is needed next (Briggs, Cooper, Torczon, "Rematerialization", 1992), first what costs
-// least: constants, far from their next use, for which there is a place outside of loops or above a
-// sync. There is no memory to which a core could spill.
+// Where too many registers are live at once, values that float (code.h) are computed again before
+// their next use (Briggs, Cooper, Torczon, "Rematerialization", 1992). The cheapest values go
+// first: constants, values whose next use is far away, values that can be computed outside of loops
+// or above a sync. A core has no memory for spilled registers.
 //
-// Error: more are live than there are, and none of them can be computed again.
+// Error: too many registers are live, and none of them can be computed again.
 absl::Status AllocateRegisters(Code& code, int registers = isa::kRegisterCount);
 
 }  // namespace polynao::diannao

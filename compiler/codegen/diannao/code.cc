@@ -10,7 +10,7 @@
 namespace polynao::diannao {
 namespace {
 
-// Whether all that `op` requires follows from constants.
+// Whether the @require conditions of `op` follow from constants.
 bool RequirementsHold(const Code& code, const Op& op, const Constants& constants) {
   const isa::Instruction& instruction = *op.instruction;
   if (instruction.constraints.empty()) return true;
@@ -86,7 +86,7 @@ bool Floats(const Code& code, const Op& op, const Constants& constants) {
 
 void RemoveDeadCode(Code& code) {
   const Constants constants = FindConstants(code);
-  // Values are written above all that reads them, so one sweep from the end sees the readers first.
+  // A value is written before its readers, so one sweep from the end sees the readers first.
   std::vector<bool> needed(code.home.size(), false);
   for (size_t b = code.blocks.size(); b-- > 0;) {
     std::vector<Op>& ops = code.blocks[b].ops;
@@ -119,7 +119,7 @@ Flow::Flow(const Code& code) {
     }
     if (last.instruction != jump && last.instruction != halt) before[b + 1].push_back(b);
   }
-  // The order of blocks is a reverse postorder, and no path comes into a loop but by its head: one
+  // The order of blocks is a reverse postorder, and every path enters a loop by its head, so one
   // pass of "A Simple, Fast Dominance Algorithm" (Cooper, Harvey, Kennedy) is enough.
   dominator_.assign(count, -1);
   for (int b = 1; b < count; ++b) {

@@ -1,7 +1,7 @@
 // A tensor-ISA program under construction: instructions in basic blocks, over virtual registers.
 //
 // A register is a *value* or a *variable*:
-//   - a value is written by one instruction, which dominates all that read it (SSA form);
+//   - a value is written by one instruction, which dominates all its readers (SSA form);
 //   - a variable is written by several: the counter of a loop, the result of a branch. It has a
 //     *home*, the block at whose beginning its value is settled (the head of the loop, the block in
 //     which the branch ends). Only that block and those it dominates read it, where nothing writes
@@ -9,9 +9,9 @@
 // So each register that is read stands for one value, which is known from its number alone, and
 // code over registers can be compared and moved as in SSA form, without phi functions.
 //
-// Blocks stand in the order of the program, each ends with a branch, `jump` or `halt`, and what
-// does not branch continues with the next one. Branches back go to the head of a loop only, whose
-// blocks stand together: structured code, as loop IR makes it.
+// Blocks are in program order. Each ends with a branch, `jump` or `halt`; a branch that is not
+// taken continues with the next block. A branch backwards goes to the head of a loop, and the
+// blocks of a loop are contiguous: the code is structured as loop IR is.
 #ifndef COMPILER_CODEGEN_DIANNAO_CODE_H_
 #define COMPILER_CODEGEN_DIANNAO_CODE_H_
 
@@ -80,9 +80,9 @@ void ForEachRead(Op& op, const Visit& visit) {
 using Constants = std::vector<std::optional<int64_t>>;
 Constants FindConstants(const Code& code);
 
-// Whether `op` computes a value from registers alone and can not stop the program, so that it may
-// be computed anywhere its operands are there, and left out where nothing needs it. What it
-// requires must follow from operands that are constants: a division by a register does not float.
+// Whether `op` floats: it computes a value from registers alone and cannot stop the program, so it
+// may be computed wherever its operands are available, and omitted where nothing reads it. Its
+// @require conditions must follow from constant operands: a division by a register does not float.
 bool Floats(const Code& code, const Op& op, const Constants& constants);
 
 // Removes values that nothing reads.
@@ -121,8 +121,8 @@ class Flow {
   std::vector<Loop> loops_;
 };
 
-// Where instructions can go, as an index over all instructions, block after block: directly before
-// the one that has the index now.
+// Places for instructions. A place is an index over all instructions, block after block, and means:
+// directly before the instruction that has this index now.
 class Places {
  public:
   Places(const Code& code, const Flow& flow, const Constants& constants);
@@ -131,24 +131,24 @@ class Places {
   int block(int place) const { return block_[place]; }
   int Begin(int block) const { return begin_[block]; }
   int End(int block) const { return begin_[block + 1]; }
-  // The best place for floating code that is needed at `place`, at or behind `earliest`, which
-  // dominates `place`. It is outside of loops, if it can; and there, before the nearest syncs and
-  // barriers, where the core computes it while it would else only wait for its queues:
+  // The best place for floating code that is needed at `place`; not before `earliest`, which
+  // dominates `place`. It is outside of loops if possible, and then before the nearest syncs and
+  // barriers, where the core computes it while it would otherwise only wait for its queues:
   //
   //     conv ...              conv ...
   //     sync.compute          r = ...
   //     r = ...        -->    sync.compute
   //     store r ...           store r ...
   int Best(int place, int earliest) const;
-  // Whether it is computed while the core would wait.
+  // Whether code at the place is computed while the core would wait.
   bool IsHidden(int place) const { return slot_[place] == place; }
 
  private:
   const Flow& flow_;
   std::vector<int> block_;
   std::vector<int> begin_;
-  // For each place, the first of the nearest syncs and barriers before it, or at it, which are in
-  // the same loop, outside of inner ones, and dominate it; -1 without one.
+  // For each place, the first of the nearest syncs and barriers at or before it that dominate it
+  // and are in the same loop, not in an inner loop; -1 if there is none.
   std::vector<int> slot_;
 };
 

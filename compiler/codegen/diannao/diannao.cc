@@ -51,7 +51,7 @@ absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const
   diannao::NumberValues(code);
   diannao::RemoveDeadCode(code);
   diannao::MoveCode(code);
-  // Code from several branches may have met in one place.
+  // Code from several branches may have moved to one place.
   diannao::NumberValues(code);
   diannao::RemoveDeadCode(code);
   RETURN_IF_ERROR(diannao::AllocateRegisters(code));

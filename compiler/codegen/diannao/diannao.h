@@ -10,15 +10,15 @@
 namespace polynao {
 
 // The program of `function`, which has been through the passes of PipelineFor(diannao): flat
-// buffers, tensor instructions as calls, addresses from storage, syncs. What is no instruction runs
-// on the scalar unit. Parameters of the program are the function's, in order.
+// buffers, tensor instructions as calls, addresses from storage, syncs. All other statements run on
+// the scalar unit. The parameters of the program are those of the function, in order.
 //
-// A loop over the thread axis "cid" or "tid" runs on the clusters or the cores of a cluster,
-// iteration v on number v % how many there are. An axis that the function does not use runs on
-// number 0 alone. All registers are the function's own, so a program needs no stack.
+// A loop over the thread axis "cid" runs on the clusters, one over "tid" on the cores of a cluster:
+// of n units, number v % n runs iteration v. If the function has no loop over an axis, only unit
+// number 0 runs it. All registers belong to the function, so a program needs no stack.
 //
-// The memory core of a cluster runs what stands in a loop over cid but outside of the loops over
-// tid in it:
+// The memory core of a cluster runs the statements inside a loop over cid but outside of the loops
+// over tid:
 //
 //   thread (cid, 4) {
 //     memcpy.i8.smem.gmem.async(&S[0], &A[0], 4096, 1, 0, 0)      the memory core
@@ -26,12 +26,12 @@ namespace polynao {
 //     thread (tid, 4) { memcpy.i8.nmem.smem(&L[0], &S[0], ...) }  the cores
 //   }
 //
-// Loops, branches and lets around tid loops and barriers are run by all of them; so are barriers.
-// The memory core has gmem, smem, and the io and move queue.
+// The cores and the memory core all run the loops, branches and lets around tid loops and barriers,
+// and the barriers. The memory core has gmem, smem, and the io and move queues.
 //
 // Errors: a memory scope that the card lacks, an allocation without address, a loop over another
-// thread axis, a statement outside the thread loops of a function that has some (but for the memory
-// core), what the memory core can not do, a barrier that not all its members reach, more live
+// thread axis, a statement outside the function's thread loops (unless the memory core runs it), an
+// instruction that the memory core lacks, a barrier that not all its members reach, more live
 // values than registers.
 absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const Target& target);
 

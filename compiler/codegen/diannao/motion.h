@@ -1,4 +1,4 @@
-// Where code is computed.
+// Moves code to where it is cheapest to compute.
 #ifndef COMPILER_CODEGEN_DIANNAO_MOTION_H_
 #define COMPILER_CODEGEN_DIANNAO_MOTION_H_
 
@@ -6,11 +6,11 @@
 
 namespace polynao::diannao {
 
-// Moves each instruction that floats (code.h) up to the best place where its operands are there
-// (Places::Best): out of loops, out of branches and above the nearest syncs. What touches memory,
-// queues or other cores stays, and keeps its order. Moved code may run where the source would not
-// have run it: as it can not stop the program, that costs only time in which the core waits.
-// Registers may get short; AllocateRegisters sees to it.
+// Moves each instruction that floats (code.h) up to the best place at which its operands are
+// computed (Places::Best): out of loops, out of branches and above the nearest syncs. Instructions
+// that access memory, queues or other cores stay in place and in order. Moved code may run where
+// the source would not have run it. It cannot stop the program, so this costs only time, and mostly
+// time in which the core would wait. AllocateRegisters deals with a shortage of registers.
 void MoveCode(Code& code);
 
 }  // namespace polynao::diannao

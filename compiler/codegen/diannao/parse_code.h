@@ -9,7 +9,7 @@
 namespace polynao::diannao {
 
 // The code that Print (code.h) shows as `text`, over the built-in instruction set; a failed check
-// if it is none. A constant stands for an immediate, `v1` for a register, `b1` for a block.
+// if `text` is no such code. A constant is an immediate, `v1` a register, `b1` a block.
 Code ParseCode(std::string_view text);
 
 }  // namespace polynao::diannao

@@ -10,7 +10,8 @@
 namespace polynao::diannao {
 namespace {
 
-// Terms that a sum may have; longer ones are not taken apart, so that work stays linear.
+// The number of terms that a sum may have. Longer sums are not taken apart, so that the work stays
+// linear.
 constexpr size_t kMaxTerms = 8;
 
 class Numbering {
@@ -47,8 +48,8 @@ class Numbering {
   }
 
  private:
-  // Sum of coefficient * register, and a constant. Arithmetic wraps around, as in registers, so all
-  // rewriting is exact.
+  // A sum of coefficient * register, and a constant. Its arithmetic wraps around as registers do,
+  // so all rewriting is exact.
   struct Sum {
     absl::InlinedVector<std::pair<int, int64_t>, 4> terms;  // no coefficient is 0
     int64_t constant = 0;
@@ -110,15 +111,16 @@ class Numbering {
     return written[result];
   }
 
-  // The register that holds the result of `instruction` on `operands`, computed here unless it is
-  // known already.
+  // The register with the result of `instruction` on `operands`; computed here unless a register
+  // has it already.
   int Find(const isa::Instruction* instruction, absl::InlinedVector<int64_t, 4> operands) {
     if (operands.size() == 2 && operands[0] > operands[1] &&
         std::find(commutative_.begin(), commutative_.end(), instruction) != commutative_.end()) {
       std::swap(operands[0], operands[1]);
     }
-    // What stands in a block that is no dominator is replaced: of blocks side by side, the last one
-    // counts, and nothing that it dominates comes later in the others.
+    // An entry of a block that does not dominate this one is replaced. Of blocks side by side the
+    // last one counts:
+    // no block dominated by the others comes later.
     Known& known = known_.try_emplace(Key(instruction, operands), Known{-1, -1}).first->second;
     if (known.block >= 0 && flow_.Dominates(known.block, block_)) return known.reg;
     const int reg = code_.NewRegister();
@@ -168,8 +170,8 @@ class Numbering {
 
   // A register with the value of a sum.
   int Computed(Sum sum) {
-    // Outer loops' terms first; of one loop, what is added before what is subtracted, which then
-    // needs no product of its own; else in the order of the source.
+    // Terms of outer loops come first. Within a loop, added terms come before subtracted terms,
+    // which then need no product of their own; otherwise the order is that of the source.
     const auto comes_first = [&](const auto& a, const auto& b) {
       return std::pair(depth_[a.first], a.second < 0) < std::pair(depth_[b.first], b.second < 0);
     };
@@ -192,7 +194,7 @@ class Numbering {
   int Product(int reg, int64_t factor) {
     Sum sum = SumOf(reg);
     if (factor == 0) return Constant(0);
-    // Distributed over several terms of one loop, it would cost more than it shares.
+    // Distributing it over several terms of one loop would cost more than sharing saves.
     int deepest = 0;
     for (const auto& [term, coefficient] : sum.terms) deepest = std::max(deepest, depth_[term]);
     int at_deepest = 0;
@@ -216,8 +218,8 @@ class Numbering {
   const isa::Instruction* const select_;
   std::vector<const isa::Instruction*> commutative_;
   int block_ = 0;
-  // Of each register: which one stands for it, its value, the depth of the innermost loop whose
-  // iterations it depends on, and what it is the sum of.
+  // Of each register: the register that stands for it, its value, the depth of the innermost loop
+  // whose iterations it depends on, and the sum that it is.
   std::vector<int> renamed_;
   Constants constants_;
   std::vector<int> depth_;
