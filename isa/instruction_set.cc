@@ -13,6 +13,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "isa/footprint.h"
+#include "isa/instruction_row.h"
 #include "isa/instructions_text.h"
 #include "isa/int_expression.h"
 #include "isa/native.h"
@@ -27,21 +28,6 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-constexpr std::string_view kUnitNames[] = {"scalar", "vector",   "tensor",
-                                           "io_dma", "move_dma", "control"};
-constexpr std::string_view kQueueNames[] = {"compute", "io", "move", "none"};
-constexpr std::string_view kSpaceNames[] = {"gmem", "smem", "nmem", "wmem"};
-
-// Scopes of buffer parameters that no operand encodes, and of those that are registers.
-constexpr std::string_view kRegisterScope = "reg";
-constexpr std::string_view kPcScope = "pc";
-constexpr std::string_view kArgScope = "arg";
-constexpr std::string_view kImmediateScope = "imm";
-
-constexpr int kWordBits = 128;
-constexpr int kOpcodeBits = 8;
-constexpr int kVariantBits = 8;
-constexpr int kMaxParams = 32;
 constexpr int64_t kCodes = int64_t{1} << (kOpcodeBits + kVariantBits);
 
 uint64_t Mask(int bits) { return bits >= 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1; }
@@ -62,264 +48,6 @@ void SetBits(Word& word, int bit, int bits, uint64_t value) {
   if (bit + bits > 64) word.high |= value >> (64 - bit);
 }
 
-int TypeBits(ir::Type type) { return type == ir::Type::kI1 ? 1 : 8 * ByteSize(type); }
-
-// The word of an attribute such as @unit(vector), which the parser reads as a variable or a string.
-std::optional<std::string_view> AttributeWord(const ir::AttributeValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  const Expr e = std::get<Expr>(value);
-  if (e.Is(ExprKind::kVar)) return e.name();
-  return std::nullopt;
-}
-
-template <typename E, size_t n>
-std::optional<E> FindName(const std::string_view (&names)[n], std::string_view name) {
-  for (size_t i = 0; i < n; ++i) {
-    if (names[i] == name) return static_cast<E>(i);
-  }
-  return std::nullopt;
-}
-
-template <size_t n>
-std::string Alternatives(const std::string_view (&names)[n]) {
-  std::string text;
-  for (size_t i = 0; i < n; ++i) StrAppend(&text, i == 0 ? "" : ", ", names[i]);
-  return text;
-}
-
-// Turns one variant of a row into an Instruction.
-class RowReader {
- public:
-  RowReader(const TableVariant& row, std::string_view file) : row_(row), file_(file) {}
-
-  absl::StatusOr<Instruction> Read(std::shared_ptr<ir::Context> context) {
-    instruction_.family = row_.family;
-    instruction_.variant = row_.values;
-    instruction_.mnemonic = row_.family;
-    for (const std::string& value : row_.values) StrAppend(&instruction_.mnemonic, ".", value);
-    ASSIGN_OR_RETURN(instruction_.meaning, ir::ParseFunction(row_.text, file_, std::move(context)));
-    instruction_.meaning.name = instruction_.mnemonic;
-    instruction_.variant_code = static_cast<uint8_t>(row_.code);
-    RETURN_IF_ERROR(ReadAttributes());
-    RETURN_IF_ERROR(ReadOperands());
-    if (const absl::Status status = ir::Verify(instruction_.meaning); !status.ok()) {
-      return Error(status.message());
-    }
-    instruction_.lanewise = IsLanewise();
-    return std::move(instruction_);
-  }
-
- private:
-  template <typename... Args>
-  absl::Status Error(const Args&... args) const {
-    return InvalidInput(file_, ":", row_.line, ": ", instruction_.mnemonic, ": ", args...);
-  }
-
-  absl::StatusOr<std::string_view> OneWord(const Attribute& attribute,
-                                           std::string_view expected) const {
-    const std::optional<std::string_view> word =
-        attribute.values.size() == 1 ? AttributeWord(attribute.values[0]) : std::nullopt;
-    if (!word) return Error("expected @", attribute.key, "(", expected, ")");
-    return *word;
-  }
-
-  absl::StatusOr<Expr> OneExpr(const Attribute& attribute, std::string_view expected) const {
-    const Expr* e =
-        attribute.values.size() == 1 ? std::get_if<Expr>(&attribute.values[0]) : nullptr;
-    if (e == nullptr) return Error("expected @", attribute.key, "(", expected, ")");
-    return *e;
-  }
-
-  absl::Status ReadAttributes() {
-    bool has_opcode = false, has_unit = false, has_cost = false, has_doc = false;
-    size_t requirements = 0;
-    for (const Attribute& attribute : instruction_.meaning.attributes) {
-      const std::string& key = attribute.key;
-      const auto once = [&](bool& seen) -> absl::Status {
-        if (seen) return Error("@", key, " is given twice");
-        seen = true;
-        return absl::OkStatus();
-      };
-      if (key == "doc") {
-        RETURN_IF_ERROR(once(has_doc));
-        ASSIGN_OR_RETURN(const std::string_view text, OneWord(attribute, "\"text\""));
-        instruction_.doc = std::string(text);
-      } else if (key == "opcode") {
-        RETURN_IF_ERROR(once(has_opcode));
-        ASSIGN_OR_RETURN(const Expr e, OneExpr(attribute, "number"));
-        if (!e.Is(ExprKind::kIntImm) || e.int_value() < 0 || e.int_value() > 255) {
-          return Error("expected @opcode(0 .. 255), found ",
-                       e.Is(ExprKind::kIntImm) ? StrCat(e.int_value()) : ir::Print(e));
-        }
-        instruction_.opcode = static_cast<uint8_t>(e.int_value());
-      } else if (key == "unit") {
-        RETURN_IF_ERROR(once(has_unit));
-        ASSIGN_OR_RETURN(const std::string_view word, OneWord(attribute, Alternatives(kUnitNames)));
-        const std::optional<Unit> unit = FindName<Unit>(kUnitNames, word);
-        if (!unit) {
-          return Error("expected @unit(", Alternatives(kUnitNames), "), found ", word);
-        }
-        instruction_.unit = *unit;
-        instruction_.queue = QueueOf(*unit);
-      } else if (key == "cost") {
-        RETURN_IF_ERROR(once(has_cost));
-        ASSIGN_OR_RETURN(instruction_.cost, OneExpr(attribute, "cycles"));
-      } else if (key == "require") {
-        for (const ir::AttributeValue& value : attribute.values) {
-          const Expr* e = std::get_if<Expr>(&value);
-          const std::string& text = row_.requirements[requirements++];
-          if (e == nullptr || e->type() != ir::Type::kI1) {
-            return Error("expected a condition in @require, found ", text);
-          }
-          instruction_.constraints.push_back({*e, text});
-        }
-      } else if (key == "wait") {
-        instruction_.waits = true;
-        if (!attribute.values.empty()) {
-          ASSIGN_OR_RETURN(const Expr e, OneExpr(attribute, "0 or 1"));
-          if (!e.IsInt(0) && !e.IsInt(1)) return Error("expected @wait(0 or 1)");
-          instruction_.waits = e.IsInt(1);
-        }
-      } else if (key == "drains") {
-        for (const ir::AttributeValue& value : attribute.values) {
-          RETURN_IF_ERROR(AddDrain(AttributeWord(value).value_or("")));
-        }
-      } else if (key == "barrier") {
-        ASSIGN_OR_RETURN(const std::string_view word, OneWord(attribute, "cluster or global"));
-        if (word != "cluster" && word != "global") {
-          return Error("expected @barrier(cluster or global), found ", word);
-        }
-        instruction_.barrier =
-            word == "cluster" ? Instruction::Barrier::kCluster : Instruction::Barrier::kGlobal;
-      } else {
-        return Error(
-            "@", key,
-            " is no attribute of an instruction (doc, opcode, variants, unit, require, cost, "
-            "wait, drains, barrier)");
-      }
-    }
-    if (!has_doc) return Error("the row lacks @doc");
-    if (!has_opcode) return Error("the row lacks @opcode");
-    if (!has_unit) return Error("the row lacks @unit");
-    if (!has_cost) return Error("the row lacks @cost");
-    if (instruction_.unit != Unit::kControl &&
-        (!instruction_.drains.empty() || instruction_.barrier != Instruction::Barrier::kNone)) {
-      return Error("@drains and @barrier need @unit(control)");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddDrain(std::string_view word) {
-    const std::optional<Queue> queue = FindName<Queue>(kQueueNames, word);
-    if (word == "all") {
-      instruction_.drains = {Queue::kCompute, Queue::kIo, Queue::kMove};
-    } else if (queue && *queue != Queue::kNone) {
-      instruction_.drains.push_back(*queue);
-    } else {
-      return Error("expected @drains(all, or some of compute, io, move), found ", word);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status ReadOperands() {
-    int bit = kOpcodeBits + kVariantBits;
-    const std::vector<ir::Param>& params = instruction_.meaning.params;
-    if (params.size() > kMaxParams) return Error("more than ", kMaxParams, " parameters");
-    for (size_t p = 0; p < params.size(); ++p) {
-      const ir::Param& param = params[p];
-      Operand operand{.name = std::string(param.name()), .kind = OperandKind::kValue, .type = {}};
-      operand.param = static_cast<int>(p);
-      operand.bits = kRegisterBits;
-      if (param.buffer) {
-        const std::string& scope = param.buffer->scope;
-        operand.type = param.buffer->type;
-        if (scope == kPcScope || scope == kArgScope) {
-          if (operand.type != ir::Type::kI64) {
-            return Error("'", operand.name, "' in @", scope, " must hold i64");
-          }
-          continue;
-        }
-        if (scope == kRegisterScope) {
-          operand.kind = OperandKind::kWritten;
-        } else if (const std::optional<Space> space = ParseSpace(scope)) {
-          operand.kind = OperandKind::kAddress;
-          operand.space = *space;
-          RETURN_IF_ERROR(FindAccesses(param, operand));
-        } else {
-          return Error("'", operand.name, "' is in @", scope, ", expected one of reg, pc, arg, ",
-                       Alternatives(kSpaceNames));
-        }
-      } else {
-        operand.type = param.var.type();
-        if (param.scope == kImmediateScope) {
-          if (IsFloat(operand.type)) {
-            return Error("the immediate '", operand.name, "' must be an integer");
-          }
-          operand.kind = OperandKind::kImmediate;
-          operand.bits = TypeBits(operand.type);
-          operand.is_target = IsTarget(param.var);
-        } else if (!param.scope.empty()) {
-          return Error("'", operand.name, "' is @", param.scope,
-                       ", expected @imm or nothing (a register)");
-        }
-      }
-      operand.bit = bit;
-      bit += operand.bits;
-      instruction_.operands.push_back(std::move(operand));
-    }
-    if (bit > kWordBits) {
-      return Error("operands need ", bit, " bits with opcode and variant; a word has ", kWordBits);
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status FindAccesses(const ir::Param& param, Operand& operand) const {
-    ir::ForEachStmt(instruction_.meaning.body, [&](Stmt s) {
-      if (s.Is(StmtKind::kStore)) operand.is_written |= s.buffer() == param.buffer;
-      return true;
-    });
-    ir::ForEachExprIn(instruction_.meaning.body, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) operand.is_read |= e.buffer() == param.buffer.node();
-    });
-    if (operand.is_written && param.access == ir::Access::kIn) {
-      return Error("the meaning writes '", operand.name, "', which is declared `in`");
-    }
-    // What it reads of an `out` operand it has written itself.
-    if (param.access == ir::Access::kOut) operand.is_read = false;
-    return absl::OkStatus();
-  }
-
-  // Whether the immediate is where a branch goes.
-  bool IsTarget(Expr var) const {
-    bool is_target = false;
-    ir::ForEachStmt(instruction_.meaning.body, [&](Stmt s) {
-      is_target |= s.Is(StmtKind::kStore) && s.buffer()->scope == kPcScope && s.value() == var;
-      return true;
-    });
-    return is_target;
-  }
-
-  // for (i, 0, n) { dst[i] = f(a[i], b[i], ...) } and nothing else.
-  bool IsLanewise() const {
-    const Stmt loop = instruction_.meaning.body;
-    if (!loop.Is(StmtKind::kFor) || !loop.min().IsInt(0) || !loop.body().Is(StmtKind::kStore)) {
-      return false;
-    }
-    const auto at_loop_var = [&](absl::Span<const Expr> indices) {
-      return indices.size() == 1 && indices[0] == loop.var();
-    };
-    bool lanewise = at_loop_var(loop.body().indices());
-    ir::ForEachExpr(loop.body().value(), [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) lanewise &= at_loop_var(e.operands());
-    });
-    return lanewise;
-  }
-
-  const TableVariant& row_;
-  const std::string_view file_;
-  Instruction instruction_;
-};
-
 class MeaningsByMnemonic : public ir::Intrinsics {
  public:
   explicit MeaningsByMnemonic(const InstructionSet& set) : set_(set) {}
@@ -336,10 +64,6 @@ class MeaningsByMnemonic : public ir::Intrinsics {
 
 std::string_view UnitName(Unit unit) { return kUnitNames[static_cast<int>(unit)]; }
 std::string_view QueueName(Queue queue) { return kQueueNames[static_cast<int>(queue)]; }
-std::string_view SpaceName(Space space) { return kSpaceNames[static_cast<int>(space)]; }
-std::optional<Space> ParseSpace(std::string_view name) {
-  return FindName<Space>(kSpaceNames, name);
-}
 
 Queue QueueOf(Unit unit) {
   switch (unit) {
@@ -391,7 +115,7 @@ absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::Load(
   for (const auto& [file, text] : files_and_texts) {
     ASSIGN_OR_RETURN(const std::vector<TableVariant> rows, ExpandTable(text, file));
     for (const TableVariant& row : rows) {
-      ASSIGN_OR_RETURN(Instruction instruction, RowReader(row, file).Read(context));
+      ASSIGN_OR_RETURN(Instruction instruction, ReadRow(row, file, context));
       const std::string place = StrCat(file, ":", row.line);
       const auto [other, is_new] = opcode_places.try_emplace(instruction.opcode, place);
       if (!is_new && other->second != place) {
@@ -410,8 +134,24 @@ absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::Load(
       set->instructions_.push_back(std::move(instruction));
     }
   }
+  RETURN_IF_ERROR(set->CheckForms(opcode_places));
   set->intrinsics_ = std::make_unique<MeaningsByMnemonic>(*set);
   return set;
+}
+
+absl::Status InstructionSet::CheckForms(const std::map<int, std::string>& places) const {
+  for (const Instruction& form : instructions_) {
+    if (form.form_of.empty()) continue;
+    const auto plain =
+        std::find_if(instructions_.begin(), instructions_.end(), [&](const Instruction& other) {
+          return other.family == form.form_of && other.queue != Queue::kNone;
+        });
+    if (plain == instructions_.end() || !plain->form_of.empty()) {
+      return InvalidInput(places.at(form.opcode), ": ", form.mnemonic, ": @form(", form.form_of,
+                          ") must name a family of queued instructions that is no form itself");
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status InstructionSet::Prepare(const Instruction& instruction) {

@@ -19,6 +19,7 @@
 #define ISA_INSTRUCTION_SET_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +32,7 @@
 #include "absl/types/span.h"
 #include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
+#include "isa/levels.h"
 #include "isa/machine.h"
 
 namespace polynao::isa {
@@ -52,12 +54,6 @@ enum class Queue : uint8_t { kCompute, kIo, kMove, kNone };
 inline constexpr int kQueueCount = 3;
 std::string_view QueueName(Queue queue);
 Queue QueueOf(Unit unit);
-
-// Memories with addresses of their own. Addresses are bytes from 0.
-enum class Space : uint8_t { kGmem, kSmem, kNmem, kWmem };
-inline constexpr int kSpaceCount = 4;
-std::string_view SpaceName(Space space);
-std::optional<Space> ParseSpace(std::string_view name);
 
 inline constexpr int kRegisterCount = 64;
 inline constexpr int kRegisterBits = 6;
@@ -133,7 +129,9 @@ struct Constraint {
 // One variant of a row, with its type and memories fixed: "add.f16", "memcpy.f16.nmem.gmem".
 struct Instruction {
   std::string mnemonic;
-  std::string family;                // "add"
+  std::string family;  // "add"
+  // @form(of): the family whose nests may also become this instruction ("memcpy" for memcpy3d); or empty.
+  std::string form_of;
   std::vector<std::string> variant;  // {"f16"}
   std::string doc;
   uint8_t opcode = 0;
@@ -238,6 +236,8 @@ class InstructionSet {
   InstructionSet();
   struct Prepared;  // compiled costs, constraints, footprints, interpreters; one per instruction
   absl::Status Prepare(const Instruction& instruction);
+  // Each @form names a family. `places`: file and line of the row of each opcode.
+  absl::Status CheckForms(const std::map<int, std::string>& places) const;
   // The first byte of each buffer parameter of the meaning.
   absl::Status FillBuffers(const Instruction& instruction, OperandValues values,
                            const Machine& machine, absl::Span<int64_t> written,

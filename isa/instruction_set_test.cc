@@ -610,6 +610,13 @@ TEST(Load, ErrorsNameThePlaceAndTheReason) {
       {Row("ok(a: i64 @mem) { }"), "expected @imm or nothing"},
       {Row("ok(n: i64) { x[0] = 1 }"), "test.nir:2:"},
       {"@variants(T, f16) " + Row("ok(n: i64) { }"), "does not use T"},
+      {Row(ok, "@doc(\"d\") @opcode(1) @unit(vector) @cost(1) @form(fine)"),
+       "test.nir:1: ok: @form(fine) must name a family"},
+      {Row(ok, "@doc(\"d\") @opcode(1) @unit(vector) @cost(1) @form(ok)"), "no form itself"},
+      {Row(ok, "@doc(\"d\") @opcode(1) @unit(vector) @cost(1) @form(1 + n)"),
+       "expected @form(family)"},
+      {Row("ok(n: i64) { }", "@doc(\"d\") @opcode(1) @unit(scalar) @cost(1) @form(ok)"),
+       "@form needs a unit with a queue"},
   };
   for (const auto& [text, expected] : cases) {
     const auto set = LoadText(text);
@@ -617,6 +624,13 @@ TEST(Load, ErrorsNameThePlaceAndTheReason) {
     EXPECT_THAT(std::string(set.status().message()), HasSubstr(expected)) << text;
   }
   EXPECT_TRUE(LoadText(Row(ok)).ok());
+}
+
+TEST(Load, FormsNameTheirFamily) {
+  EXPECT_EQ(Get("memcpy3d.f16.nmem.gmem").form_of, "memcpy");
+  EXPECT_EQ(Get("conv_acc.i8").form_of, "conv");
+  EXPECT_EQ(Get("matmul_acc.i8").form_of, "matmul");
+  EXPECT_EQ(Get("conv.i8").form_of, "");
 }
 
 TEST(Load, AnotherTableJoinsTheFirst) {

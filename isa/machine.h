@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/type.h"
+#include "isa/levels.h"
 
 namespace polynao::isa {
 
@@ -38,6 +39,16 @@ struct Machine {
   int64_t wmem_bytes() const { return Get("core.wmem_kib") * 1024; }
   int64_t smem_bytes() const {
     return (Get("cluster.smem_kib") - Get("cluster.smem_reserved_kib")) * 1024;
+  }
+  // How many units of a level one unit of the level around it has.
+  int64_t units(Level level) const {
+    return level == Level::kCard ? 1 : level == Level::kCluster ? clusters() : cores_per_cluster();
+  }
+  // The bytes of an on-chip memory that a program may use.
+  int64_t bytes(Space on_chip) const {
+    return on_chip == Space::kSmem   ? smem_bytes()
+           : on_chip == Space::kNmem ? nmem_bytes()
+                                     : wmem_bytes();
   }
   // Bytes a cycle of all GMEM channels together.
   double gmem_bytes_per_cycle() const {

@@ -125,6 +125,10 @@ void AppendRow(const Row& row, std::string* page) {
     StrAppend(page, "- Requires: ", Join(requirements, ", ", [](auto& r) { return r; }), "\n");
   }
   StrAppend(page, "- Cycles: ", Join(costs, " or ", [](auto& c) { return c; }), "\n");
+  if (!first.form_of.empty()) {
+    StrAppend(page, "- Form of `", first.form_of,
+              "`: the compiler may choose it for nests marked with that family\n");
+  }
   if (first.lanewise) StrAppend(page, "- Element by element: operands may coincide\n");
   if (row.size() > 1) StrAppend(page, "\nShown for `", first.mnemonic, "`:\n");
   if (!first.operands.empty()) {

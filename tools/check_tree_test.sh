@@ -17,6 +17,10 @@ fresh_tree() {
     >>"$tree/compiler/ir/a.cc"
   printf 'cc_library(\n    srcs = ["core.cc"],\n)\n' >"$tree/simulator/BUILD"
   printf '#include "compiler/ir/a.h"\n' >"$tree/simulator/core.cc"
+  sed -i 's/"a.h"/"a.h", "pragmas.h"/' "$tree/compiler/ir/BUILD"
+  printf '%s\n' '#ifndef COMPILER_IR_PRAGMAS_H_' '#define COMPILER_IR_PRAGMAS_H_' '#define KEYS(X) \' \
+    '  X(kPad, "pad", "", "a nest", "It " "pads.",  \' '    "compiler/ir/a.cc",  "")' '#endif' >"$tree/compiler/ir/pragmas.h"
+  printf 'auto key = pragma::kPad;\n' >>"$tree/compiler/ir/a.cc"
   printf 'See [the header](compiler/ir/a.h).\n' >"$tree/README.md"
 }
 
@@ -31,7 +35,7 @@ broken() {
 fresh_tree
 expect CleanTreePasses pass '' "$check_tree" "$tree"
 broken TrailingBlank 'README.md:2: blank at the end' README.md 'text \n'
-broken Tab 'a.cc:8: tab' compiler/ir/a.cc '\tint x;\n'
+broken Tab 'a.cc:9: tab' compiler/ir/a.cc '\tint x;\n'
 broken ConflictMarker 'conflict marker' README.md '<<<<<<< ours\n'
 broken NoNewlineAtEnd 'no newline at the end' README.md 'text'
 broken LargeFile 'larger than 1 MB' data.txt "$(printf '%01000001d' 0)\n"
@@ -50,6 +54,10 @@ broken KernelsIncludeCases 'point the other way' kernels/a.cc '#include "cases/a
 broken CasesIncludeTools 'point the other way' cases/a.cc '#include "tools/a.h"\n'
 broken BenchmarksIncludeTools 'point the other way' benchmarks/a.cc '#include "tools/driver/a.h"\n'
 broken BaseIncludesCompiler 'base depends on nothing' base/a.cc '#include "compiler/ir/a.h"\n'
+broken PragmaUseNotListed 'no writer or reader of "pad"' simulator/core.cc 'auto key = pragma::kPad;\n'
+broken PragmaFileWithoutUse 'core.cc does not use pragma::kEnd' compiler/ir/pragmas.h \
+  ' X(kEnd, "end", "", "a nest", "It ends.", "simulator/core.cc", "")\n'
+broken PragmaKeyAsString 'a pragma key as a string' simulator/core.cc 'auto s = c.Pragma("pad", {}, body);\n'
 broken ShellSyntax 'does not parse' x.sh 'if\n'
 broken ShellNotExecutable 'not executable' x.sh '#!/bin/bash\n'
 broken DeadLink 'link to no/such.md' README.md '[x](no/such.md)\n'

@@ -1,7 +1,8 @@
-// The keys of pragmas, the words that passes leave for each other in a function. A pragma changes no value: a function
-// means the same without it. Besides the keys below, the name of an instruction family of the target's table
-// ("memcpy", "conv", "add": compiler/passes/tensorize.h) marks a nest that is to become an instruction of that
-// family; schedules write these, preprocess and tensorize read them. Any other key is a mistake (check_pragmas.h).
+// The keys of pragmas, the words that passes leave for each other in a function. A pragma changes
+// no value: a function means the same without it. Besides the keys below, the name of an
+// instruction family of the target's table ("memcpy", "conv", "add": compiler/passes/tensorize.h)
+// marks a nest that is to become an instruction of that family; schedules write these, preprocess
+// and tensorize read them. Any other key is a mistake (check_pragmas.h).
 #ifndef COMPILER_IR_PRAGMAS_H_
 #define COMPILER_IR_PRAGMAS_H_
 
@@ -11,7 +12,8 @@
 namespace polynao::pragma {
 
 // X(constant, key, operands, the statement below it, meaning, writers, readers)
-// Writers and readers are the files that name the constant, besides tests; tools/check_tree compares.
+// Writers and readers are the files that use the constant, besides tests; tools/check_tree compares.
+//
 // clang-format off
 #define POLYNAO_PRAGMAS(X)                                                                        \
   X(kPad, "pad", "",                                                                              \
@@ -22,19 +24,18 @@ namespace polynao::pragma {
     "compiler/passes/preprocess_facts.cc compiler/passes/nest_builder.cc")                        \
   X(kRagged, "ragged", "",                                                                        \
     "a loop over tiles",                                                                          \
-    "The tiles are unequal. Guards of copies become bounds at run time, so that the loop stays "  \
-    "whole.",                                                                                     \
+    "The tiles have unequal sizes: guards of copies become bounds, so that the loop stays whole.",\
     "kernels/te/elementwise.cc",                                                                  \
     "compiler/passes/preprocess_facts.cc")                                                        \
   X(kTensorize, "tensorize", "",                                                                  \
     "a nest",                                                                                     \
     "The nest is to become an instruction of any family.",                                        \
     "",                                                                                           \
-    "compiler/passes/tensorize.cc")                                                               \
+    "compiler/passes/tensorize.cc compiler/passes/tensor_match.cc")                               \
   X(kSlidingWindow, "sliding_window", "ahead: i64",                                               \
     "an allocation",                                                                              \
-    "No element of the buffer is stored twice: each iteration of the loop around its stores adds "\
-    "elements, `ahead` iterations before they are used.",                                         \
+    "No iteration of the loop inside stores to an element that it or an earlier one has used, "   \
+    "guards left aside; elements are used `ahead` iterations after they are stored, or later.",   \
     "compiler/te/lower.cc",                                                                       \
     "compiler/passes/preprocess_facts.cc compiler/passes/pipeline.cc")                            \
   X(kDoubleBuffer, "double_buffer", "copies: i64 (default 2)",                                    \
@@ -45,9 +46,9 @@ namespace polynao::pragma {
     "compiler/passes/pipeline_emit.cc")                                                                \
   X(kNoPartition, "no_partition", "",                                                             \
     "any statement",                                                                              \
-    "Bounds and conditions are to be evaluated at run time: loops are not split along them.",     \
+    "Its bounds and conditions are evaluated at run time: no loop is split along them.",          \
     "compiler/te/lower.cc compiler/passes/nest_builder.cc",                                       \
-    "compiler/passes/loop_partition.cc")                                                          \
+    "compiler/passes/loop_partition.cc compiler/passes/partition_guards.cc")                      \
   X(kAddress, "address", "offset: i64",                                                           \
     "an allocation",                                                                              \
     "The buffer begins at this byte of its memory.",                                              \

@@ -12,6 +12,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "isa/instruction_set.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -56,7 +57,7 @@ class Planner {
     const Stmt update = nest.stores.back().store;
     Expr load;
     ir::ForEachExpr(update.value(), [&](Expr e) {
-      if (e.Is(ExprKind::kLoad) && e.buffer()->scope == isa::SpaceName(isa::Space::kWmem)) load = e;
+      if (e.Is(ExprKind::kLoad) && e.buffer()->scope == isa::kWmem) load = e;
     });
     if (!load || update.indices().empty()) return "it reads no weights in wmem";
     const Buffer weights_buffer(load.buffer());

@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -34,9 +35,9 @@ class Projection {
 
   // Notes which statements contain a loop over tid or a barrier, and which axes are in use.
   bool MarkShared(Stmt s) {
-    uses_cid_ = uses_cid_ || IsLoopOver(s, "cid");
-    uses_tid_ = uses_tid_ || IsLoopOver(s, "tid");
-    bool is_shared = IsLoopOver(s, "tid") || IsBarrier(s, target_);
+    uses_cid_ = uses_cid_ || IsLoopOver(s, isa::kClusterAxis);
+    uses_tid_ = uses_tid_ || IsLoopOver(s, isa::kCoreAxis);
+    bool is_shared = IsLoopOver(s, isa::kCoreAxis) || IsBarrier(s, target_);
     for (Stmt child : s.children()) is_shared |= MarkShared(child);
     if (is_shared) shared_.insert(s);
     return is_shared;
@@ -45,7 +46,7 @@ class Projection {
   static bool HasCoreLoop(Stmt root) {
     bool found = false;
     ir::ForEachStmt(root, [&](Stmt s) {
-      found = found || IsLoopOver(s, "tid");
+      found = found || IsLoopOver(s, isa::kCoreAxis);
       return !found;
     });
     return found;
@@ -54,11 +55,11 @@ class Projection {
   // `in_cluster`: between a loop over cid and the loops over tid in it.
   Stmt Walk(Stmt s, bool in_cluster) {
     if (in_cluster && !shared_.contains(s)) return IsMemoryCore() ? s : c_.Nop();
-    if (IsLoopOver(s, "cid")) {
+    if (IsLoopOver(s, isa::kClusterAxis)) {
       return Iterations(s, core_.cluster, target_.machine->clusters(),
                         in_cluster || HasCoreLoop(s.body()));
     }
-    if (IsLoopOver(s, "tid")) {
+    if (IsLoopOver(s, isa::kCoreAxis)) {
       const int64_t count = target_.machine->cores_per_cluster();
       return IsMemoryCore() ? BarriersOf(s, count) : Iterations(s, core_.core, count, false);
     }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compiler/arith/const_range.h"
 #include "compiler/ir/visit.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -117,10 +118,10 @@ absl::StatusOr<StatementAccesses> Footprints::AccessesOf(Stmt s) {
 ByteRange Footprints::WholeBuffer(Buffer buffer) const {
   const auto address = addresses_.find(buffer);
   const bool is_placed = address != addresses_.end();
-  const int64_t memory = !is_placed                ? kFirstBuffer + buffer->id
-                         : buffer->scope == "smem" ? kSmem
-                         : buffer->scope == "nmem" ? kNmem
-                                                   : kWmem;
+  const int64_t memory = !is_placed                    ? kFirstBuffer + buffer->id
+                         : buffer->scope == isa::kSmem ? kSmem
+                         : buffer->scope == isa::kNmem ? kNmem
+                                                       : kWmem;
   int64_t bytes = ir::ByteSize(buffer->type);
   for (Expr extent : buffer->extents) {
     if (!extent.Is(ExprKind::kIntImm)) return {memory, 0, arith::kInfinity};

@@ -17,8 +17,8 @@ using ir::Context;
 using ir::Expr;
 using ir::Var;
 
-// The bound that `form` >= 0 sets on `var`, whose coefficient in it is `k`: var >= result if k > 0, else
-// var < result. None if the rest is no sum in the variable's type.
+// The bound that `form` >= 0 sets on `var`, whose coefficient in it is `k`: var >= result if k > 0,
+// else var < result. None if the rest is no sum in the variable's type.
 std::optional<Expr> BoundOn(Context& c, Var var, const LinearForm& form, int64_t k) {
   LinearForm rest = form;
   if (!rest.AddTerm(var, -k)) return std::nullopt;

@@ -12,7 +12,8 @@ namespace polynao {
 // `analyzer` knows the facts around the nest and its loops.
 GuardBounds FindCopyBounds(const GuardedNest& nest, arith::Analyzer& analyzer);
 
-// The iterations of the outermost loop that the guards of a reducing nest leave (GuardBounds::fewer).
+// The iterations of the outermost loop that the guards of a reducing nest leave
+// (GuardBounds::fewer).
 GuardBounds FindFewerIterations(const GuardedNest& nest, arith::Analyzer& analyzer);
 
 }  // namespace polynao

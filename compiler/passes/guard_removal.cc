@@ -125,7 +125,8 @@ std::vector<ElementGuard> GuardRemoval::ElementGuards(const GuardedNest& nest) {
   return all;
 }
 
-// The guard as conditions on the elements that the nest stores to; none if it depends on anything else.
+// The guard as conditions on the elements that the nest stores to; none if it depends on anything
+// else.
 std::optional<std::vector<ElementGuard>> GuardRemoval::OnElements(const GuardedNest& nest,
                                                                   const Guard& guard) {
   const Stmt store = nest.stores.back().store;

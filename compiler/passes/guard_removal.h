@@ -16,8 +16,8 @@
 
 namespace polynao {
 
-// A guard as a condition on the elements of a buffer: `form >= 0`, with the nest's loop variables replaced by
-// variables that stand for the buffer's indices.
+// A guard as a condition on the elements of a buffer: `form >= 0`, with the nest's loop variables
+// replaced by variables that stand for the buffer's indices.
 using ElementGuard = arith::LinearForm;
 
 // Decides which guards go, by the argument in preprocess.h.
@@ -29,8 +29,8 @@ class GuardRemoval {
   // Plans the guards of all computing nests, after PlanChannels.
   void Run(PreprocessPlan& plan, std::vector<PreprocessDecision>* decisions);
 
-  // Whether every execution of a padding nest stores to the same elements, and no other statement stores to its
-  // buffer.
+  // Whether every execution of a padding nest stores to the same elements, and no other statement
+  // stores to its buffer.
   bool IsOnlyStore(const GuardedNest& nest);
 
  private:

@@ -227,7 +227,8 @@ class Parser {
                         [](const GuardedLoop& loop) { return loop.extent.IsInt(0); });
   }
 
-  // Drops guards that always hold, and notes the forms and loops of the others. Needs the loops bound.
+  // Drops guards that always hold, and notes the forms and loops of the others. Needs the loops
+  // bound.
   void SettleGuards() {
     std::erase_if(nest_.guards,
                   [&](const Guard& guard) { return analyzer_.CanProve(guard.condition); });

@@ -1,5 +1,5 @@
-// A marked loop nest with guards around its stores, taken apart: the analysed facts that preprocess plans with.
-// Nothing here changes the program.
+// A marked loop nest with guards around its stores, taken apart: the analysed facts that preprocess
+// plans with. Nothing here changes the program.
 #ifndef COMPILER_PASSES_GUARDED_NEST_H_
 #define COMPILER_PASSES_GUARDED_NEST_H_
 
@@ -55,8 +55,8 @@ struct GuardBounds {
   std::vector<bool>
       may_be_empty;       // by loop: it may have no iteration, though the original has some
   ir::Expr some_outside;  // padding: some element is not inside
-  // Of a nest that reduces, by guard: the iterations of the outermost loop that the guard leaves, if it bounds
-  // that loop alone and leaves at least one; or null.
+  // Of a nest that reduces, by guard: the iterations of the outermost loop that the guard leaves,
+  // if it bounds that loop alone and leaves at least one; or null.
   std::vector<ir::Expr> fewer;
 };
 
@@ -66,7 +66,8 @@ struct GuardedNest {
   // One store, or an initialisation and an update of the same element.
   std::vector<GuardedStore> stores;
   size_t shared_loops = 0;  // the loops around all stores
-  // The shared loops, then the last store's own; narrowed by guards that bound one loop by constants.
+  // The shared loops, then the last store's own; narrowed by guards that bound one loop by
+  // constants.
   std::vector<GuardedLoop> loops;
   std::vector<Guard> guards;  // without those that `loops` express and those that always hold
   std::vector<ExtentNeed> needs;
@@ -91,8 +92,9 @@ struct NestContext {
   absl::FunctionRef<bool(ir::Buffer)> is_allocated;  // on chip, around the nest
 };
 
-// The nest under `pragma`; none, with the reason in `why`, if it is not a perfect nest over one store or over an
-// initialisation and an update. Binds the nest's loops in the analyzer's open scope.
+// The nest under `pragma`; none, with the reason in `why`, if it is not a perfect nest over one
+// store or over an initialisation and an update. Binds the nest's loops in the analyzer's open
+// scope.
 std::optional<GuardedNest> ParseGuardedNest(ir::Stmt pragma, const NestContext& context,
                                             std::string& why);
 

@@ -8,6 +8,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
 #include "isa/affine.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -79,8 +80,8 @@ std::optional<WeightLayout> FindWeights(const Function& meaning, Stmt update,
   const std::optional<isa::Affine> channel = isa::Linearize(update.indices().back(), vars);
   std::optional<WeightLayout> weights;
   ir::ForEachExpr(update.value(), [&](Expr e) {
-    if (!channel || !e.Is(ExprKind::kLoad) ||
-        e.buffer()->scope != isa::SpaceName(isa::Space::kWmem) || e.operands().size() != 2) {
+    if (!channel || !e.Is(ExprKind::kLoad) || e.buffer()->scope != isa::kWmem ||
+        e.operands().size() != 2) {
       return;
     }
     const auto lane = std::find(vars.begin(), vars.end(), e.operand(0));

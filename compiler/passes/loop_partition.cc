@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/guard_elimination.h"
 #include "compiler/passes/partition_plan.h"
@@ -51,7 +52,7 @@ class Partitioner {
         return WithChildren(s, {Visit(s.body())});
       }
       case StmtKind::kPragma: {
-        if (s.name() == kNoPartitionPragma) return s.body();
+        if (s.name() == pragma::kNoPartition) return s.body();
         planner_.EnterPragma();
         const Stmt body = Visit(s.body());
         planner_.LeavePragma();

@@ -16,10 +16,6 @@ namespace polynao {
 struct PassInfo;
 struct Target;
 
-// What stands under a pragma of this key is not looked into, and the pragma goes away: a pass before
-// has put guards into bounds of loops or around a nest, to be evaluated at run time.
-inline constexpr std::string_view kNoPartitionPragma = "no_partition";
-
 struct LoopPartitionOptions {
   // Into how many pieces one loop may be split, and how many pieces more than loops one outermost
   // nest may get in all (code growth: each is a copy of a loop's body at most). Guards are taken in
@@ -89,8 +85,8 @@ struct LoopPartitionStats {
 // A loop bound to a thread axis stays one loop over all its threads; the loop nests inside become
 // `if (tid < 3) { piece } else { piece }`.
 //
-// Left alone: what stands under kNoPartitionPragma; guards that are not affine or read memory;
-// guards of a loop of constant bounds that change at a value that is not; thread loops whose number
+// Left alone: statements under pragma "no_partition", which goes away; guards that are not affine
+// or read memory; guards of a loop of constant bounds that change at a value that is not; thread loops whose number
 // is not constant; loops whose bounds read memory; serial loops around thread loops; and, for thread
 // variables, nests with an instruction that only waits (unit control: waits for queues, barriers), which
 // all threads must reach together.

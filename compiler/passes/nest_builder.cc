@@ -27,8 +27,8 @@ Expr Sum(Expr a, Expr b) {
   return c.Cast(Type::kI64, a) + c.Cast(Type::kI64, b);
 }
 
-// The address of an instruction must be in its buffer even if the instruction moves nothing, so the loops that
-// become copies get this condition around them where they may be empty.
+// The address of an instruction must be in its buffer even if the instruction moves nothing, so the
+// loops that become copies get this condition around them where they may be empty.
 Expr IsNotEmpty(Expr extent) { return ConstantLike(extent, 0) < extent; }
 
 }  // namespace
@@ -43,7 +43,8 @@ std::vector<Expr> LaidOutIndices(const BufferPlan& buffer, absl::Span<const Expr
   return {lane, Sum(group * buffer.pitch, rest)};
 }
 
-// Replaces the loop over channels in a nest's accesses, and the accesses of weights that are laid out.
+// Replaces the loop over channels in a nest's accesses, and the accesses of weights that are laid
+// out.
 class NestBuilder::AccessRewriter : public ir::Mutator {
  public:
   AccessRewriter(const NestBuilder& builder, const Task& task) : builder_(builder), task_(task) {}
@@ -230,7 +231,8 @@ bool NestBuilder::IsUnchangedCopy(const Task& task, const BufferPlan* target) co
   return true;
 }
 
-// Sets `fill` to the fill of what is outside, if the nest needs one of its own. Returns why the nest stays.
+// Sets `fill` to the fill of what is outside, if the nest needs one of its own. Returns why the
+// nest stays.
 std::optional<std::string> NestBuilder::FillPadding(const Task& task, Stmt& fill) {
   const GuardedNest& nest = task.nest;
   const Buffer buffer = nest.stores[0].store.buffer();

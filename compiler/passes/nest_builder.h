@@ -18,7 +18,8 @@
 
 namespace polynao {
 
-// Accesses of laid out buffers: [lane, group * pitch + the rest], where `indices` are those of the program.
+// Accesses of laid out buffers: [lane, group * pitch + the rest], where `indices` are those of the
+// program.
 std::vector<ir::Expr> LaidOutIndices(const BufferPlan& buffer, absl::Span<const ir::Expr> indices,
                                      ir::Expr lane, ir::Expr group);
 

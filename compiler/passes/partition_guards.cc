@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/loop_partition.h"
 
@@ -59,7 +60,7 @@ bool GuardFinder::MayGuard(Expr e) {
 
 bool GuardFinder::HasGuard(Stmt s) {
   if (auto it = has_guard_.find(s); it != has_guard_.end()) return it->second;
-  if (s.Is(StmtKind::kPragma) && s.name() == kNoPartitionPragma) return false;
+  if (s.Is(StmtKind::kPragma) && s.name() == pragma::kNoPartition) return false;
   bool found = s.Is(StmtKind::kIf);
   for (Expr e : s.operands()) found = found || MayGuard(e);
   for (Stmt child : s.children()) found = found || HasGuard(child);

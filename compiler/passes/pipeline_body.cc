@@ -7,6 +7,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
+#include "isa/levels.h"
 
 namespace polynao::pipelining {
 
@@ -130,7 +131,8 @@ class BodyReader {
     AddOperands(*instruction, call, unit);
     if (unit.queue != isa::Queue::kCompute) {
       const auto is_outside = [&](Buffer buffer) {
-        return (buffer->scope == "gmem" || buffer->scope == "smem") && !own_.contains(buffer);
+        const std::optional<isa::Space> space = isa::ParseSpace(buffer->scope);
+        return space && isa::LevelOf(*space) != isa::Level::kCore && !own_.contains(buffer);
       };
       const bool loads = std::any_of(unit.reads.begin(), unit.reads.end(), is_outside);
       const bool stores = std::any_of(unit.writes.begin(), unit.writes.end(), is_outside);
@@ -145,7 +147,8 @@ class BodyReader {
 
   // A loop over cores, with the buffers from outside that it accesses.
   bool VisitNest(Stmt nest, int inner_loop) {
-    if (nest.name() != "tid") return Fail(StrCat("no queued instruction: ", FirstLine(nest)));
+    if (nest.name() != isa::kCoreAxis)
+      return Fail(StrCat("no queued instruction: ", FirstLine(nest)));
     body_.of_cluster = true;
     Unit unit;
     unit.name = "the loop over tid";

@@ -1,5 +1,5 @@
-// What preprocess knows about a function before it decides anything: its marked nests, and who accesses the
-// buffers on chip.
+// What preprocess knows about a function before it decides anything: its marked nests, and who
+// accesses the buffers on chip.
 #ifndef COMPILER_PASSES_PREPROCESS_FACTS_H_
 #define COMPILER_PASSES_PREPROCESS_FACTS_H_
 
@@ -60,8 +60,8 @@ struct PreprocessFacts {
   bool IsFilled(const Window& window, ir::Buffer buffer) const;
 };
 
-// Reads the function in one walk. None if preprocess has nothing to do in it: no marked nest reduces or pads,
-// and no pragma is "ragged".
+// Reads the function in one walk. None if preprocess has nothing to do in it: no marked nest
+// reduces or pads, and no pragma is "ragged".
 std::optional<PreprocessFacts> CollectPreprocessFacts(const ir::Function& function,
                                                       const Target& target,
                                                       arith::Analyzer& analyzer);

@@ -1,5 +1,7 @@
-// What preprocess decides, apart from the facts that it decides by (preprocess_facts.h). Planning takes three steps:
-// channel_layout.h, guard_removal.h, and buffers made to fit both; preprocess_rewrite.h then carries the plan out.
+// What preprocess decides, apart from the facts that it decides by (preprocess_facts.h). Planning
+// takes three steps:
+// channel_layout.h, guard_removal.h, and buffers made to fit both; preprocess_rewrite.h then
+// carries the plan out.
 #ifndef COMPILER_PASSES_PREPROCESS_PLAN_H_
 #define COMPILER_PASSES_PREPROCESS_PLAN_H_
 
@@ -59,8 +61,8 @@ struct PreprocessPlan {
   const BufferPlan* Replaced(ir::Buffer buffer) const;
 };
 
-// The plan that keeps all layouts and all guards of computing nests, and puts the guards of copies and padding
-// into the bounds of their loops.
+// The plan that keeps all layouts and all guards of computing nests, and puts the guards of copies
+// and padding into the bounds of their loops.
 PreprocessPlan MakePlan(const PreprocessFacts& facts);
 
 // Makes the buffers that the plan asks for. Call it when all extents and layouts are decided.

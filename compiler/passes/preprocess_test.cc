@@ -81,6 +81,28 @@ std::string Conv(int64_t co, int64_t ci, std::string type = "i8", std::string su
                 co, ") { Out[y, x, o] = Y[y, x, o] } } } } }");
 }
 
+// A buffer whose size is known only at run time has no extents that could grow.
+TEST(PreprocessTest, BuffersOfUnknownSizeDoNotGrow) {
+  const auto preprocess = [](ir::Function& f) { return Preprocess(f, TestTarget()); };
+  const std::string text = RunPass(
+      "func f(A: f16[8] in, B: f16[8] out, n: i32, m: i32) { pragma \"ragged\" { for (t, 0, 1) {"
+      " allocate L: f16[n, 4] @nmem"
+      " pragma \"add\" { for (i, 0, n) { for (j, 0, 8) { if (j < m) { L[i, j] = 1.0 } } } }"
+      " for (j, 0, 4) { B[j] = 2.0 } } } }",
+      preprocess, TestTarget(), /*same_meaning=*/false);
+  EXPECT_THAT(text, AllOf(HasSubstr("allocate L: f16[n, 4] @nmem"), HasSubstr("if (j < m)")));
+}
+
+// Only windows on chip are filled at their allocation.
+TEST(PreprocessTest, WindowsOffChipStay) {
+  const std::string text = After(
+      "func f(A: f16[16] in, B: f16[16] out) { pragma \"sliding_window\" (i64(1)) {"
+      " allocate W: f16[16]"
+      " pragma \"pad\" { for (i, 0, 16) { W[i] = select(2 <= i, A[i], 0.0) } }"
+      " for (i, 0, 16) { B[i] = W[i] } } }");
+  EXPECT_THAT(text, AllOf(HasSubstr("select("), Not(HasSubstr("fill"))));
+}
+
 TEST(PreprocessTest, ConvolutionTakesTheFormOfItsInstruction) {
   EXPECT_EQ(AfterPasses(Conv(100, 16), "preprocess,simplify"),
             R"(func f(In: i8[4, 3, 16] in, Wt: i8[100, 3, 2, 16] in, Out: f32[2, 2, 100] out) {

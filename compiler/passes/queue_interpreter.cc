@@ -18,6 +18,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/core_program.h"
 #include "compiler/passes/storage.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -447,12 +448,12 @@ class QueueInterpreter::Card {
     ASSIGN_OR_RETURN(layout_, PlaceAllocations(function_.body));
     bool has_clusters = false;
     ir::ForEachStmt(function_.body, [&](Stmt s) {
-      has_clusters = has_clusters || (s.Is(StmtKind::kFor) && s.name() == "cid" &&
+      has_clusters = has_clusters || (s.Is(StmtKind::kFor) && s.name() == isa::kClusterAxis &&
                                       s.for_kind() == ir::ForKind::kThread);
       return !has_clusters;
     });
     for (const ir::Param& param : function_.params) {
-      if (param.buffer && param.buffer->scope != "gmem" && has_clusters) {
+      if (param.buffer && param.buffer->scope != isa::kGmem && has_clusters) {
         return InvalidInput("parameter '", param.name(), "' is in ", param.buffer->scope,
                             ", of which every cluster has its own");
       }

@@ -10,6 +10,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/bind_parallel.h"
+#include "compiler/passes/check_pragmas.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
@@ -229,6 +230,7 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
   };
   std::optional<ir::Counts> operations_before;
   if (options.stats) operations_before = operations();
+  if (options.verify) RETURN_IF_ERROR(CheckPragmas(function, target));
   for (const PassSpec& spec : passes) {
     if (options.stop_after >= 0 && count >= options.stop_after) break;
     if (std::find(options.skip.begin(), options.skip.end(), spec.name) != options.skip.end()) {
@@ -257,7 +259,10 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
     step.changed = *changed;
     step.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-    if (options.verify) RETURN_IF_ERROR(WithContext(context, ir::Verify(function)));
+    if (options.verify) {
+      RETURN_IF_ERROR(WithContext(context, ir::Verify(function)));
+      RETURN_IF_ERROR(WithContext(context, CheckPragmas(function, target)));
+    }
     if (options.check) {
       RETURN_IF_ERROR(WithContext(StrCat(context, " changed the meaning"),
                                   CheckSameMeaning(*before, function, target, options.check_seed)));

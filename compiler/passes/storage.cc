@@ -7,9 +7,11 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -20,7 +22,6 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-constexpr std::string_view kAddressPragma = "address";
 constexpr size_t kTextLength = 40;  // of a statement in reports
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
@@ -44,7 +45,7 @@ struct Lifetime {
 class Lifetimes {
  public:
   absl::Status Walk(Stmt s) {
-    if (s.Is(StmtKind::kPragma) && s.name() == kAddressPragma) {
+    if (s.Is(StmtKind::kPragma) && s.name() == pragma::kAddress) {
       return InvalidInput("storage: '", s.body().buffer()->name, "' already has an address");
     }
     const int at = count_++;
@@ -56,7 +57,7 @@ class Lifetimes {
       });
     }
     const bool is_loop = s.Is(StmtKind::kFor);
-    const bool in_core = is_loop && s.name() == "tid";
+    const bool in_core = is_loop && s.name() == isa::kCoreAxis;
     core_loops_ += in_core;
     if (is_loop) loops_.push_back({s, at, {}});
     for (Stmt child : s.children()) RETURN_IF_ERROR(Walk(child));
@@ -91,7 +92,7 @@ class Lifetimes {
       }
       bytes *= std::max<int64_t>(extent.int_value(), 0);
     }
-    if (buffer->scope == "smem" && core_loops_ > 0) {
+    if (buffer->scope == isa::kSmem && core_loops_ > 0) {
       return InvalidInput(
           "storage: '", buffer->name,
           "' in smem is allocated inside the loop over a cluster's cores (tid), but "
@@ -354,7 +355,7 @@ Stmt WithAddresses(Stmt s, const AddressMap& addresses) {
   const Stmt result = c.Rebuild(s, s.operands(), children);
   if (!s.Is(StmtKind::kAllocate)) return result;
   auto it = addresses.find(s.buffer());
-  return it == addresses.end() ? result : c.Pragma(kAddressPragma, {c.I64(it->second)}, result);
+  return it == addresses.end() ? result : c.Pragma(pragma::kAddress, {c.I64(it->second)}, result);
 }
 
 }  // namespace
@@ -408,7 +409,8 @@ std::vector<std::string> StorageReport(absl::Span<const StoragePlace> places,
 AddressMap CollectAddresses(Stmt body) {
   AddressMap addresses;
   ForEachStmt(body, [&](Stmt s) {
-    if (s.Is(StmtKind::kPragma) && s.name() == kAddressPragma && s.body().Is(StmtKind::kAllocate)) {
+    if (s.Is(StmtKind::kPragma) && s.name() == pragma::kAddress &&
+        s.body().Is(StmtKind::kAllocate)) {
       addresses[s.body().buffer()] = s.operands()[0].int_value();
     }
     return true;

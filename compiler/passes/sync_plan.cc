@@ -12,6 +12,7 @@
 #include "compiler/passes/footprints.h"
 #include "compiler/passes/sync_state.h"
 #include "compiler/target/control.h"
+#include "isa/levels.h"
 
 namespace polynao {
 namespace {
@@ -233,8 +234,7 @@ class Planner {
   }
 
   int64_t ThreadsOf(Stmt loop) const {
-    return loop.name() == "cid" ? target_.machine->clusters()
-                                : target_.machine->cores_per_cluster();
+    return target_.machine->units(isa::LevelOfAxis(loop.name()).value_or(isa::Level::kCore));
   }
 
   // Whether each core runs at most one iteration of a thread loop.

@@ -47,11 +47,12 @@ struct TensorizeDecision {
 // An initialisation may also be a nest of its own right before the update.
 // Of several matches the one with the fewest loops around it wins, then the cheapest; what the
 // machine lacks is not chosen.
-// A pragma whose key is an instruction's family ("conv", "memcpy") restricts the choice to that
-// family, with its forms memcpy3d and conv_acc, and goes away when the nest matches; "tensorize" allows any. Nests without a pragma are
-// tried too. What matches nothing stays a scalar loop. Guards are loop_partition's and preprocess's
-// and stop a match. Buffers must be one-dimensional (flatten). Time: nests times the instructions
-// that store the same type to the same memory.
+// A pragma whose key is an instruction family ("conv", "memcpy") restricts the choice to that
+// family and to the instructions that the table declares as forms of it (@form: conv_acc,
+// memcpy3d). The pragma goes away when the nest matches. "tensorize" allows any family; nests
+// without a pragma are tried too. A nest that matches nothing stays a scalar loop. A guard prevents
+// a match: loop_partition and preprocess remove guards first. Buffers must be one-dimensional
+// (flatten). Time: nests times the instructions that store the same type to the same memory.
 absl::StatusOr<bool> Tensorize(ir::Function& function, const Target& target,
                                std::vector<TensorizeDecision>* decisions = nullptr);
 

@@ -9,6 +9,8 @@
 #include "compiler/passes/pass_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "isa/instruction_set.h"
+#include "isa/instructions_text.h"
 
 namespace polynao {
 namespace {
@@ -41,6 +43,29 @@ TEST(TensorizeTest, ContiguousCopy) {
   EXPECT_THAT(text, HasSubstr("memcpy.f16.gmem.nmem.async(&B[0], &L[0], 100, 1, 0, 0)"));
   EXPECT_THAT(text, Not(HasSubstr("pragma")));
   EXPECT_THAT(text, Not(HasSubstr("for")));
+}
+
+// The table says which instructions a family's pragma allows besides the family itself.
+TEST(TensorizeTest, FormsOfAFamilyComeFromTheTable) {
+  constexpr std::string_view kRow =
+      "@doc(\"dst = lhs + rhs * rhs.\") @opcode(200) @unit(vector) @cost(1) "
+      "func square_sum(dst: f16[count] @nmem out, lhs: f16[count] @nmem in, rhs: f16[count] @nmem "
+      "in, count: i64) { for (i: i64, 0, count) { dst[i] = lhs[i] + rhs[i] * rhs[i] } }";
+  for (const bool is_form : {false, true}) {
+    const auto set =
+        isa::InstructionSet::Load({{"instructions.nir", std::string(isa::InstructionsText())},
+                                   {"row.nir", StrCat(is_form ? "@form(add) " : "", kRow)}});
+    ASSERT_TRUE(set.ok()) << set.status();
+    Target target = TestTarget("unit");
+    target.instructions = set->get();
+    const std::string text = RunPass(
+        "func f(A: f16[64] in, B: f16[64] out) { allocate X: f16[64] @nmem"
+        " pragma \"memcpy\" { for (i, 0, 64) { X[i] = A[i] } }"
+        " pragma \"add\" { for (i, 0, 64) { X[i] = X[i] + X[i] * X[i] } }"
+        " for (i, 0, 64) { B[i] = X[i] } }",
+        [&](ir::Function& f) { return Tensorize(f, target); }, target);
+    EXPECT_EQ(text.find("square_sum(") != std::string::npos, is_form) << text;
+  }
 }
 
 // The partitioned copy of the paper: memcpy(AL, A + tid*4, 14, 2, 4) there.

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/plan.h"
 #include "compiler/te/regions.h"
@@ -389,7 +390,7 @@ class Lowering {
     stmt = WithStages(plan.attached[depth - 1], context_.Seq(stmts));
     for (auto it = windows.rbegin(); it != windows.rend(); ++it) {
       const Expr ahead = context_.I64((*it)->data().ahead);
-      stmt = context_.Pragma("sliding_window", {ahead}, WithStorage(**it, stmt));
+      stmt = context_.Pragma(pragma::kSlidingWindow, {ahead}, WithStorage(**it, stmt));
     }
     return stmt;
   }
@@ -418,7 +419,7 @@ class Lowering {
       if (part.restarts) stmt = context_.If(part.restarts, Inside(*parts[++i], 0), stmt);
       if (part.condition) stmt = context_.If(part.condition, stmt);
       const bool is_plain = !part.condition && !part.restarts;
-      stmts.push_back(is_plain ? stmt : context_.Pragma("no_partition", {}, stmt));
+      stmts.push_back(is_plain ? stmt : context_.Pragma(pragma::kNoPartition, {}, stmt));
     }
   }
 
@@ -431,7 +432,7 @@ class Lowering {
       // Two is what the pragma means without an argument.
       std::vector<Expr> arguments;
       if (copies > 2) arguments.push_back(context_.I64(copies));
-      stmt = context_.Pragma("double_buffer", arguments, stmt);
+      stmt = context_.Pragma(pragma::kDoubleBuffer, arguments, stmt);
     }
     return stmt;
   }

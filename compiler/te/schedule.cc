@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
+#include "isa/levels.h"
 
 namespace polynao::te {
 
@@ -15,9 +16,9 @@ using ir::ForKind;
 
 namespace {
 
-constexpr std::string_view kThreadAxes[] = {"cid",         "tid",        "blockIdx.x",
-                                            "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                            "threadIdx.y", "threadIdx.z"};
+constexpr std::string_view kThreadAxes[] = {isa::kClusterAxis, isa::kCoreAxis, "blockIdx.x",
+                                            "blockIdx.y",      "blockIdx.z",   "threadIdx.x",
+                                            "threadIdx.y",     "threadIdx.z"};
 
 std::string_view KindName(const AxisData& axis) {
   switch (axis.kind) {

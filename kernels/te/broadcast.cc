@@ -13,6 +13,7 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/layout.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
@@ -192,8 +193,8 @@ Tensors Express(te::Graph& g, const Case& k, const Value& value, const Tiling& t
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, const Tiling& tiling,
                                     const isa::Machine& m) {
   const Tensor y = t.out;
-  std::array<Tensor, 2> in = {s.CacheRead(t.in[0], "nmem"), s.CacheRead(t.in[1], "nmem")};
-  const Tensor result = s.CacheWrite(y, "nmem");
+  std::array<Tensor, 2> in = {s.CacheRead(t.in[0], isa::kNmem), s.CacheRead(t.in[1], isa::kNmem)};
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   std::vector<Axis> axes = s[y].leaves();
   auto [core, rest] = s[y].Split(axes[tiling.split], tiling.core);
   auto [cid, tid] = s[y].Split(core, m.cores_per_cluster());
@@ -201,14 +202,17 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
   std::vector<Axis> order = {cid, tid};
   order.insert(order.end(), axes.begin(), axes.begin() + static_cast<ptrdiff_t>(tiling.split));
   order.insert(order.end(), {tile, element});
-  s[y].Reorder(order).Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
+  s[y].Reorder(order)
+      .Bind(cid, isa::kClusterAxis)
+      .Bind(tid, isa::kCoreAxis)
+      .Pragma(element, "memcpy");
   std::optional<Tensor> place;  // that the result may take
   for (size_t o = 0; o < 2; ++o) {
     const bool same = t.full[o] && tiling.IsSame(k, o);
     if (t.groups[o]) s[t.full[o]].Split(s[t.full[o]].leaves().back(), isa::kVectorGroup);
     for (const Tensor& tensor : {in[o], t.groups[o], t.full[o]}) {
       if (!tensor) continue;
-      s[tensor].ComputeAt(s[y], same ? tid : tile).SetScope("nmem");
+      s[tensor].ComputeAt(s[y], same ? tid : tile).SetScope(isa::kNmem);
       s[tensor].Pragma(s[tensor].leaves()[0], "memcpy");
     }
     if (k.IsWhole(o) && !place) {
@@ -217,7 +221,11 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
       s[in[o]].DoubleBuffer();
     }
   }
-  s[result].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[result].axis(0), k.op).DoubleBuffer();
+  s[result]
+      .ComputeAt(s[y], tile)
+      .SetScope(isa::kNmem)
+      .Pragma(s[result].axis(0), k.op)
+      .DoubleBuffer();
   if (place) s[result].InPlace(*place);
   return Lower(s);
 }

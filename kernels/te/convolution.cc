@@ -10,11 +10,13 @@
 #include "absl/strings/numbers.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
@@ -341,10 +343,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
 // core its copy to WMEM; then tile by tile: image in, with zeros around, convolution, steps, out.
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tiling) {
   const Tensor y = t.output();
-  const Tensor shared = tiling.shared ? s.CacheRead(t.f, "smem") : t.f;
-  const Tensor filters = s.CacheRead(shared, "wmem");
-  const Tensor bias = t.b ? s.CacheRead(t.b, "nmem") : t.b;
-  const Tensor result = s.CacheWrite(y, "nmem");
+  const Tensor shared = tiling.shared ? s.CacheRead(t.f, isa::kSmem) : t.f;
+  const Tensor filters = s.CacheRead(shared, isa::kWmem);
+  const Tensor bias = t.b ? s.CacheRead(t.b, isa::kNmem) : t.b;
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   t.output() = result;
   auto [cid, row] = s[y].Split(s[y].axis(0), tiling.cluster_rows);
   auto [core_row, core_y] = s[y].Split(row, tiling.core_rows);
@@ -356,17 +358,21 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tilin
   const Axis tid = s[y].Fuse(core_row, core_column);
   Axis tile = s[y].Fuse(tile_row, tile_column);
   if (tiling.rotation > 0) tile = s[y].Rotate(tile, cid, tiling.rotation);
-  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
   if (tiling.shared) {
     auto [loader, filter] = s[shared].SplitParts(s[shared].axis(0), tiling.cores);
-    s[shared].ComputeAt(s[y], block).SetScope("smem").Bind(loader, "tid").Pragma(filter, "memcpy");
+    s[shared]
+        .ComputeAt(s[y], block)
+        .SetScope(isa::kSmem)
+        .Bind(loader, isa::kCoreAxis)
+        .Pragma(filter, "memcpy");
   }
-  s[filters].ComputeAt(s[y], tid).SetScope("wmem").Pragma(s[filters].axis(0), "memcpy");
-  if (t.b) s[bias].ComputeAt(s[y], tid).SetScope("nmem").Pragma(s[bias].axis(0), "memcpy");
-  const auto at_tile = [&](const Tensor& tensor, const char* instruction) {
-    s[tensor].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[tensor].axis(0), instruction);
+  s[filters].ComputeAt(s[y], tid).SetScope(isa::kWmem).Pragma(s[filters].axis(0), "memcpy");
+  if (t.b) s[bias].ComputeAt(s[y], tid).SetScope(isa::kNmem).Pragma(s[bias].axis(0), "memcpy");
+  const auto at_tile = [&](const Tensor& tensor, std::string_view instruction) {
+    s[tensor].ComputeAt(s[y], tile).SetScope(isa::kNmem).Pragma(s[tensor].axis(0), instruction);
   };
-  at_tile(t.padded, "pad");
+  at_tile(t.padded, pragma::kPad);
   if (tiling.ahead > 0) s[t.padded].StoreAt(tid, tiling.ahead);
   at_tile(t.sums, "conv");
   for (size_t j = 0; j < t.steps.tensors.size(); ++j) {

@@ -7,11 +7,13 @@
 #include "absl/strings/numbers.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/te/broadcast.h"
 #include "kernels/te/schedule_util.h"
@@ -207,16 +209,16 @@ absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k,
   Schedule s(y);
   if (target.machine == nullptr) return LowerFused(s, op, v, target);
   ASSIGN_OR_RETURN(const Tiling t, ChooseTiling(op, k, *target.machine));
-  for (size_t i = 0; i < op.inputs.size(); ++i) v[i] = s.CacheRead(v[i], "nmem");
-  v.back() = s.CacheWrite(y, "nmem");
+  for (size_t i = 0; i < op.inputs.size(); ++i) v[i] = s.CacheRead(v[i], isa::kNmem);
+  v.back() = s.CacheWrite(y, isa::kNmem);
   auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
   auto [cid, tid] = s[y].Split(core, target.machine->cores_per_cluster());
   auto [tile_in_order, element] = s[y].Split(rest, t.tile);
   const Axis tile = t.rotate > 0 ? s[y].Rotate(tile_in_order, tid, t.rotate) : tile_in_order;
-  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
-  if (t.run % t.tile != 0) s[y].Pragma(tile, "ragged");
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(element, "memcpy");
+  if (t.run % t.tile != 0) s[y].Pragma(tile, pragma::kRagged);
   for (size_t i = 0; i < v.size(); ++i) {
-    s[v[i]].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[v[i]].axis(0), op.Instruction(i));
+    s[v[i]].ComputeAt(s[y], tile).SetScope(isa::kNmem).Pragma(s[v[i]].axis(0), op.Instruction(i));
   }
   ReusePlaces(s, op, v);
   s[v.back()].DoubleBuffer();

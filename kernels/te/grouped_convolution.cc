@@ -6,11 +6,13 @@
 
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
@@ -140,14 +142,14 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) 
 
   const Tensor y = steps.tensors.empty() ? sums : steps.tensors.back();
   Schedule s(y);
-  const Tensor f_near = s.CacheRead(f, "nmem");
-  const Tensor b_near = b ? s.CacheRead(b, "nmem") : b;
-  const Tensor result = s.CacheWrite(y, "nmem");
+  const Tensor f_near = s.CacheRead(f, isa::kNmem);
+  const Tensor b_near = b ? s.CacheRead(b, isa::kNmem) : b;
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   (steps.tensors.empty() ? sums : steps.tensors.back()) = result;
   const auto [block, tile] = TileGrid(s, y, tiling);
   const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
-                       const char* instruction, size_t first = 0) {
-    s[tensor].ComputeAt(reader, axis).SetScope("nmem");
+                       std::string_view instruction, size_t first = 0) {
+    s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
     s[tensor].Pragma(s[tensor].axis(first), instruction);
   };
   at(s[y], block, f_near, "memcpy");
@@ -155,7 +157,7 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) 
   if (widens) at(s[y], block, filters, "cast");
   if (b) at(s[y], block, b_near, "memcpy");
   if (b && repeats) at(s[y], tile, biases, "memcpy");
-  at(s[y], tile, padded, "pad");
+  at(s[y], tile, padded, pragma::kPad);
   if (widens) at(s[y], tile, image, "cast");
   for (size_t j = 0; j < steps.tensors.size(); ++j) {
     at(s[y], tile, steps.tensors[j], steps.instructions[j]);
@@ -163,7 +165,7 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) 
   ReusePlaces(s, sums, steps);
   te::Stage& sum = s[sums];
   const Axis rr = sum.reduce_axis(0), ss = sum.reduce_axis(1);
-  sum.ComputeAt(s[y], tile).SetScope("nmem");
+  sum.ComputeAt(s[y], tile).SetScope(isa::kNmem);
   sum.Reorder({rr, ss, sum.axis(0), sum.axis(1), sum.axis(2)});
   sum.Pragma(sum.axis(0), "add").PragmaInit(sum.axis(0), "fill");
   at(sum, ss, product, repeats ? "mul" : "row_mul", 2);
@@ -255,33 +257,33 @@ absl::StatusOr<ir::Function> Groups(const Conv& k, const GridTiling& tiling, boo
   const Tensor y = copy("Y", whole);
 
   Schedule s(y);
-  const Tensor shared = shared_filters ? s.CacheRead(f, "smem") : f;
-  const Tensor filters = s.CacheRead(shared, "wmem");
-  const Tensor b_near = b ? s.CacheRead(biases, "nmem") : b;
+  const Tensor shared = shared_filters ? s.CacheRead(f, isa::kSmem) : f;
+  const Tensor filters = s.CacheRead(shared, isa::kWmem);
+  const Tensor b_near = b ? s.CacheRead(biases, isa::kNmem) : b;
   auto [cid, row] = s[y].Split(s[y].axis(0), tiling.cluster_rows);
   auto [tid, core_y] = s[y].Split(row, tiling.core_rows);
   auto [tile_row, yy] = s[y].Split(core_y, tiling.rows);
   auto [tile_column, xx] = s[y].Split(s[y].axis(1), tiling.columns);
   s[y].Reorder({cid, tid, tile_row, tile_column, yy, xx});
   const Axis tile = s[y].Fuse(tile_row, tile_column);
-  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
-  const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor, const char* scope,
-                       const char* instruction) {
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+  const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
+                       std::string_view scope, std::string_view instruction) {
     s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
   };
-  if (shared_filters) at(s[y], cid, shared, "smem", "memcpy");
-  at(s[y], tile, padded, "nmem", "pad");
+  if (shared_filters) at(s[y], cid, shared, isa::kSmem, "memcpy");
+  at(s[y], tile, padded, isa::kNmem, pragma::kPad);
   te::Stage& results = s[whole];
   const Axis group = results.axis(2);
-  results.ComputeAt(s[y], tile).SetScope("nmem");
+  results.ComputeAt(s[y], tile).SetScope(isa::kNmem);
   results.Reorder({group, results.axis(0), results.axis(1), results.axis(3)});
   results.Pragma(results.axis(0), "memcpy");
-  at(results, group, part, "nmem", "memcpy");
-  at(results, group, filters, "wmem", "memcpy");
-  if (b) at(results, group, b_near, "nmem", "memcpy");
-  at(results, group, sums, "nmem", "conv");
+  at(results, group, part, isa::kNmem, "memcpy");
+  at(results, group, filters, isa::kWmem, "memcpy");
+  if (b) at(results, group, b_near, isa::kNmem, "memcpy");
+  at(results, group, sums, isa::kNmem, "conv");
   for (size_t j = 0; j < steps.tensors.size(); ++j) {
-    at(results, group, steps.tensors[j], "nmem", steps.instructions[j]);
+    at(results, group, steps.tensors[j], isa::kNmem, steps.instructions[j]);
   }
   ReusePlaces(s, sums, steps);
   s[padded].DoubleBuffer();

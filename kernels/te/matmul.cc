@@ -11,6 +11,7 @@
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/schedule_util.h"
@@ -77,11 +78,11 @@ struct Tiling {
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Matmul& k,
                                     const Tiling& tiling) {
   const Tensor y = t.output();
-  const Tensor shared = tiling.shared ? s.CacheRead(t.f, "smem") : t.f;
-  const Tensor weights = s.CacheRead(shared, "wmem");
-  const Tensor x = s.CacheRead(t.x, "nmem");
-  const Tensor bias = t.b ? s.CacheRead(t.b, "nmem") : t.b;
-  const Tensor result = s.CacheWrite(y, "nmem");
+  const Tensor shared = tiling.shared ? s.CacheRead(t.f, isa::kSmem) : t.f;
+  const Tensor weights = s.CacheRead(shared, isa::kWmem);
+  const Tensor x = s.CacheRead(t.x, isa::kNmem);
+  const Tensor bias = t.b ? s.CacheRead(t.b, isa::kNmem) : t.b;
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   t.output() = result;
   auto [cid, rest] = s[y].Split(s[y].axis(tiling.by_rows ? 0 : 1), tiling.cluster);
   const Axis row = tiling.by_rows ? rest : s[y].axis(0);
@@ -92,28 +93,28 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Matmul& k,
   auto [core_block, c] = s[y].Split(inside, tiling.block);
   s[y].Reorder({cid, blocks, core_row, core_block, tile, yy, c});
   const Axis tid = s[y].Fuse(core_row, core_block);
-  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
-  const auto at = [&](te::Stage& reader, const Axis& axis, const Tensor& tensor, const char* scope,
-                      const char* instruction) {
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+  const auto at = [&](te::Stage& reader, const Axis& axis, const Tensor& tensor,
+                      std::string_view scope, std::string_view instruction) {
     s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
   };
-  if (tiling.shared) at(s[y], blocks, shared, "smem", "memcpy");
-  if (t.b) at(s[y], tid, bias, "nmem", "memcpy");
+  if (tiling.shared) at(s[y], blocks, shared, isa::kSmem, "memcpy");
+  if (t.b) at(s[y], tid, bias, isa::kNmem, "memcpy");
   for (size_t j = 0; j < t.steps.tensors.size(); ++j) {
-    at(s[y], tile, t.steps.tensors[j], "nmem", t.steps.instructions[j]);
+    at(s[y], tile, t.steps.tensors[j], isa::kNmem, t.steps.instructions[j]);
   }
   te::Stage& sums = s[t.sums];
   if (tiling.depth < k.k) {
-    sums.ComputeAt(s[y], tile).SetScope("nmem");
+    sums.ComputeAt(s[y], tile).SetScope(isa::kNmem);
     auto [part, i] = sums.Split(sums.reduce_axis(0), tiling.depth);
     sums.Reorder({part, sums.axis(0), sums.axis(1), i});
     sums.Pragma(sums.axis(0), "matmul_acc").PragmaInit(sums.axis(0), "fill");
-    at(sums, part, weights, "wmem", "memcpy");
-    at(sums, part, x, "nmem", "memcpy");
+    at(sums, part, weights, isa::kWmem, "memcpy");
+    at(sums, part, x, isa::kNmem, "memcpy");
   } else {
-    at(s[y], tile, t.sums, "nmem", "matmul");
-    at(s[y], tid, weights, "wmem", "memcpy");
-    at(s[y], tile, x, "nmem", "memcpy");
+    at(s[y], tile, t.sums, isa::kNmem, "matmul");
+    at(s[y], tid, weights, isa::kWmem, "memcpy");
+    at(s[y], tile, x, isa::kNmem, "memcpy");
   }
   ReusePlaces(s, t.sums, t.steps);
   s[x].DoubleBuffer();

@@ -8,11 +8,13 @@
 #include "absl/strings/numbers.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
@@ -133,27 +135,27 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
 absl::StatusOr<ir::Function> OnCard(Schedule& s, PoolTensors& t, const Pool& k,
                                     const GridTiling& tiling) {
   const Tensor y = t.output();
-  const Tensor result = s.CacheWrite(y, "nmem");
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
   const te::Axis tile = TileGrid(s, y, tiling).tile;
-  const auto at_tile = [&](const Tensor& tensor, const char* instruction) {
+  const auto at_tile = [&](const Tensor& tensor, std::string_view instruction) {
     if (!tensor) return;
-    s[tensor].ComputeAt(s[y], tile).SetScope("nmem").Pragma(s[tensor].axis(0), instruction);
+    s[tensor].ComputeAt(s[y], tile).SetScope(isa::kNmem).Pragma(s[tensor].axis(0), instruction);
   };
-  at_tile(t.padded, "pad");
+  at_tile(t.padded, pragma::kPad);
   at_tile(t.wide, "cast");
   at_tile(t.mean, "muls");
   at_tile(t.narrow, "cast");
   if (t.mean) s[t.mean].InPlace(t.reduced);
   te::Stage& sum = s[t.reduced];
   const te::Axis r = sum.reduce_axis(0), w = sum.reduce_axis(1);
-  sum.ComputeAt(s[y], tile).SetScope("nmem");
+  sum.ComputeAt(s[y], tile).SetScope(isa::kNmem);
   sum.Reorder({r, w, sum.axis(0), sum.axis(1), sum.axis(2)});
   sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
   if (k.runs_through()) {
     s[t.place].ComputeInline();
   } else {
-    s[t.place].ComputeAt(sum, w).SetScope("nmem").Pragma(s[t.place].axis(2), "memcpy");
+    s[t.place].ComputeAt(sum, w).SetScope(isa::kNmem).Pragma(s[t.place].axis(2), "memcpy");
   }
   s[t.padded].DoubleBuffer();
   s[result].DoubleBuffer();
@@ -331,12 +333,10 @@ absl::StatusOr<ir::Function> Build(const Pad& k, const OperatorCase& c, const Ta
     return Lower(s);
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
-  const Tensor padded = s.CacheWrite(y, "nmem");
-  s[padded]
-      .ComputeAt(s[y], TileGrid(s, y, Choose(tilings, TunedFor(c, *target.machine))).tile)
-      .SetScope("nmem")
-      .DoubleBuffer();
-  s[padded].Pragma(s[padded].axis(0), "pad");
+  const Tensor padded = s.CacheWrite(y, isa::kNmem);
+  const GridTiling& tiling = Choose(tilings, TunedFor(c, *target.machine));
+  s[padded].ComputeAt(s[y], TileGrid(s, y, tiling).tile).SetScope(isa::kNmem).DoubleBuffer();
+  s[padded].Pragma(s[padded].axis(0), pragma::kPad);
   return Lower(s);
   // [tensor-program pad end]
 }

@@ -8,11 +8,13 @@
 
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
@@ -126,8 +128,8 @@ Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const 
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
                                     const Tiling& tiling, const isa::Machine& m) {
   const Tensor y = t.output();
-  const Tensor x = s.CacheRead(t.x, "nmem");
-  const Tensor result = s.CacheWrite(y, "nmem");
+  const Tensor x = s.CacheRead(t.x, isa::kNmem);
+  const Tensor result = s.CacheWrite(y, isa::kNmem);
   (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
   auto [core, rest] = s[y].Split(s[y].axis(tiling.by_outer ? 0 : 1), tiling.core);
   auto [cid, tid] = s[y].Split(core, m.cores_per_cluster());
@@ -137,11 +139,12 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
   } else {
     s[y].Reorder({cid, tid, s[y].axis(0), tile, element});
   }
-  s[y].Bind(cid, "cid").Bind(tid, "tid").Pragma(element, "memcpy");
-  const auto at = [&](te::Stage& reader, Axis axis, const Tensor& tensor, const char* instruction) {
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(element, "memcpy");
+  const auto at = [&](te::Stage& reader, Axis axis, const Tensor& tensor,
+                      std::string_view instruction) {
     if (!tensor) return;
-    s[tensor].ComputeAt(reader, axis).SetScope("nmem");
-    if (instruction != nullptr) s[tensor].Pragma(s[tensor].axis(0), instruction);
+    s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
+    if (!instruction.empty()) s[tensor].Pragma(s[tensor].axis(0), instruction);
   };
   at(s[y], tile, t.narrow, "cast");
   at(s[y], tile, t.mean, "muls");
@@ -153,11 +156,12 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
     if (k.inner == 1 && k.count % isa::kVectorGroup == 0) {
       s[t.side].ComputeInline();
     } else {
-      at(s[y], tile, t.side, k.count % isa::kVectorGroup == 0 ? "memcpy" : "pad");
+      at(s[y], tile, t.side,
+         k.count % isa::kVectorGroup == 0 ? std::string_view("memcpy") : pragma::kPad);
     }
     at(s[y], tile, x, "memcpy");
   } else {
-    at(s[y], tile, t.reduced, nullptr);
+    at(s[y], tile, t.reduced, "");
     auto [rows, row] = sum.Split(sum.reduce_axis(0), tiling.rows);
     sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
     sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");

@@ -6,6 +6,7 @@
 
 #include "compiler/target/target.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 
 namespace polynao::kernels {
 namespace {
@@ -169,7 +170,7 @@ GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& 
   y.Reorder({cid, core_row, core_channel, block, tile_row, tile_column, yy, xx, cc});
   const te::Axis tid = y.Fuse(core_row, core_channel);
   const te::Axis tile = y.Fuse(tile_row, tile_column);
-  y.Bind(cid, "cid").Bind(tid, "tid").Pragma(yy, "memcpy");
+  y.Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
   return {block, tile};
 }
 

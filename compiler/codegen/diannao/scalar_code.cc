@@ -266,8 +266,7 @@ absl::StatusOr<int> ScalarCode::ComputeBinary(Expr e, bool data) {
       if (!count.Is(ExprKind::kIntImm) || count.int_value() < 0 ||
           count.int_value() >= ir::BitWidth(type)) {
         return InvalidInput("a shift by a count that is no constant from 0 to ",
-                            ir::BitWidth(type) - 1,
-                            ", which the DianNao target does not generate");
+                            ir::BitWidth(type) - 1, ", which the DianNao target does not generate");
       }
       if (e.Is(ExprKind::kShiftRight)) return op("shr", "");
       ASSIGN_OR_RETURN(const int shifted, op("shl", ""));
