@@ -19,9 +19,9 @@ struct PassInfo;
 //       }
 //     }
 //
-// For operators whose schedule knows of processors only: correct and parallel, not fast. Only loops of
-// constant bounds that stand in no other loop, and have no thread loops inside: those are scheduled
-// for a GPU already. Blocks have 32 threads, or 256 where there are enough of them.
+// For operators whose schedule binds no loop to threads: correct and parallel, not fast. Only loops of
+// constant bounds that stand in no other loop. A loop with thread loops inside is scheduled for a GPU
+// already and stays. Blocks have 32 threads, or 256 for loops of 32768 iterations or more.
 absl::StatusOr<bool> BindParallel(ir::Function& function);
 
 // The pass by name (registry.h).

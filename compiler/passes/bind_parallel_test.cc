@@ -33,7 +33,7 @@ TEST(BindParallelTest, OutermostLoops) {
             "    }\n"
             "  }\n"
             "}\n");
-  // Without a rest there is no guard, few iterations make a small block, many make large ones.
+  // If the block size divides the extent there is no guard; few iterations make a small block.
   EXPECT_THAT(After("parallel (i, 0, 64) { A[i] = i }"),
               HasSubstr("thread (threadIdx.x, 32) {\n      let i"));
   EXPECT_THAT(After("parallel (i, 0, 7) { A[i] = i }"), HasSubstr("thread (threadIdx.x, 7) {"));

@@ -42,7 +42,7 @@ TEST(FlattenTest, LargeBuffersIndexWithI64) {
               HasSubstr("B[0] = A[cast(i64, i) * 65536 + 3]"));
 }
 
-// What threads have for themselves stays; what they share, and what stands around them, does not.
+// Private buffers of threads keep their dimensions; shared ones and those outside do not.
 TEST(FlattenTest, KeepsWhatIsPrivate) {
   const auto flatten = [](ir::Function& function) {
     return Flatten(function, {.keep_private = true});

@@ -16,9 +16,9 @@ namespace {
 
 class Eliminator {
  public:
-  Eliminator(const Truths& truths, const GuardPlaces& places, Analyzer& analyzer,
-             ir::Context& context)
-      : truths_(truths), places_(places), analyzer_(analyzer), context_(context) {}
+  Eliminator(const Truths& truths, const GuardsBelow& found, Analyzer& analyzer,
+             ir::Context& context, absl::flat_hash_set<PlacedExpr>* live)
+      : truths_(truths), found_(found), analyzer_(analyzer), context_(context), live_(live) {}
 
   Stmt Rewrite(Stmt s) {
     if (s.Is(StmtKind::kIf)) {
@@ -50,7 +50,7 @@ class Eliminator {
 
  private:
   Stmt RewriteBranch(Stmt s, bool branch) {
-    const int outside = std::exchange(place_, places_.Find(place_, s, branch));
+    const int outside = std::exchange(place_, found_.places.Find(place_, s, branch));
     const Stmt result = Rewrite(branch ? s.then_case() : s.else_case());
     place_ = outside;
     return result;
@@ -65,10 +65,11 @@ class Eliminator {
       result = cond.IsConst() ? Rewrite(e.operand(cond.int_value() != 0 ? 1 : 2))
                               : context_.Select(cond, Rewrite(e.operand(1)), Rewrite(e.operand(2)));
     } else if (auto it = truths_.find({place_, e}); it != truths_.end() && IsMinMax(e)) {
-      const bool first = it->second == e.Is(ExprKind::kMin);
+      const bool first = it->second;
       const Expr dropped = e.operand(first ? 1 : 0);
       result = analyzer_.CanTrap(dropped) ? RewriteOperands(e) : Rewrite(e.operand(first ? 0 : 1));
     } else {
+      if (live_ != nullptr && IsMinMax(e)) live_->insert({place_, e});
       result = RewriteOperands(e);
     }
     done_.emplace(PlacedExpr(place_, e), result);
@@ -86,7 +87,17 @@ class Eliminator {
     if (auto it = truths_.find({place_, e}); it != truths_.end() && !analyzer_.CanTrap(e)) {
       return context_.Bool(it->second);
     }
-    if (!IsLogic(e)) return Rewrite(e);
+    if (!IsLogic(e)) {
+      if (found_.HasParts(e)) {
+        // The variable of a let, in whose place the parts of its value stand
+        // that are not known.
+        const Expr value = found_.conditions.at(ir::Var(e));
+        const Expr rest = Condition(value);
+        return rest == value ? e : rest;
+      }
+      if (live_ != nullptr) live_->insert({place_, e});
+      return Rewrite(e);
+    }
     if (e.Is(ExprKind::kNot)) {
       const Expr operand = Condition(e.operand(0));
       return operand.IsConst() ? context_.Bool(operand.int_value() == 0) : context_.Not(operand);
@@ -102,17 +113,20 @@ class Eliminator {
   }
 
   const Truths& truths_;
-  const GuardPlaces& places_;
+  const GuardsBelow& found_;
   Analyzer& analyzer_;
   ir::Context& context_;
+  absl::flat_hash_set<PlacedExpr>* const live_;
   int place_ = 0;
   absl::flat_hash_map<PlacedExpr, Expr> done_;
 };
 
 }  // namespace
 
-Stmt EliminateGuards(Stmt s, const Truths& truths, const GuardPlaces& places, Analyzer& analyzer) {
-  return truths.empty() ? s : Eliminator(truths, places, analyzer, s.context()).Rewrite(s);
+Stmt EliminateGuards(Stmt s, const Truths& truths, const GuardsBelow& found, Analyzer& analyzer,
+                     absl::flat_hash_set<PlacedExpr>* live) {
+  if (truths.empty() && live == nullptr) return s;
+  return Eliminator(truths, found, analyzer, s.context(), live).Rewrite(s);
 }
 
 }  // namespace polynao

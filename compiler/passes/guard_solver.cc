@@ -224,17 +224,10 @@ int64_t GuardSolver::PeriodOf(Expr condition, const GuardsBelow& found) const {
 void GuardSolver::SolveParts(size_t whole, const std::vector<Expr>& facts, Interval range,
                              GuardsBelow& found) {
   std::vector<LoopGuard>& guards = found.guards;
-  if (!IsLogic(guards[whole].node)) return;
+  if (!found.HasParts(guards[whole].node)) return;
   const Intervals rest = Complement(Union(guards[whole].always, guards[whole].never), range);
   if (rest.empty()) return;
-  std::vector<Expr> parts = {guards[whole].node};
-  while (!parts.empty()) {
-    const Expr part = parts.back();
-    parts.pop_back();
-    if (IsLogic(part)) {
-      for (size_t i = part.operands().size(); i-- > 0;) parts.push_back(part.operand(i));
-      continue;
-    }
+  for (const Expr part : found.PartsOf(guards[whole].node)) {
     const Expr condition = around_.Expand(part);
     if (!found.DependsOnVar(condition) || around_.analyzer().CanTrap(condition)) continue;
     const int place = guards[whole].place;
@@ -245,7 +238,7 @@ void GuardSolver::SolveParts(size_t whole, const std::vector<Expr>& facts, Inter
     const Solution solution = SolveUnder(facts, condition, found, range);
     // Of interest where the whole is open, or another condition with the same part.
     if (known == guards.end()) {
-      guards.push_back({place, part, condition, false, {}, {}});
+      guards.push_back({place, part, condition, false});
       known = std::prev(guards.end());
     }
     known->always = Union(known->always, Intersect(solution.always, rest));

@@ -118,8 +118,7 @@ class Partitioner {
   Stmt SplitLoop(Stmt s, const PiecePlan& plan) {
     std::vector<Stmt> loops;
     for (const Piece& piece : plan.pieces) {
-      const Stmt body =
-          EliminateGuards(s.body(), piece.truths, plan.found.places, around_.analyzer());
+      const Stmt body = EliminateGuards(s.body(), piece.truths, plan.found, around_.analyzer());
       if (body.IsEmpty() && !s.body().IsEmpty()) continue;
       Stmt loop =
           plan.pieces.size() == 1
@@ -233,7 +232,7 @@ class Partitioner {
     std::vector<Stmt> bodies;
     bool first = true;
     for (const Piece& piece : plan.pieces) {
-      Stmt body = EliminateGuards(s, piece.truths, plan.found.places, around_.analyzer());
+      Stmt body = EliminateGuards(s, piece.truths, plan.found, around_.analyzer());
       if (!body.IsEmpty()) {
         if (!first) body = ir::CloneWithFreshBindings(body);
         first = false;
@@ -263,6 +262,20 @@ class Partitioner {
   absl::flat_hash_map<Stmt, bool> has_thread_loop_;
 };
 
+// Whether a run with these options, or one that splits more, has split the function already.
+bool IsPartitioned(const ir::Function& function, const LoopPartitionOptions& options) {
+  const ir::Attribute* mark = function.FindAttribute(kPartitionedAttribute);
+  return mark != nullptr && (mark->values.empty() || options.only_in_pragmas);
+}
+
+void MarkPartitioned(ir::Function& function, const LoopPartitionOptions& options) {
+  std::erase_if(function.attributes,
+                [](const ir::Attribute& a) { return a.key == kPartitionedAttribute; });
+  ir::Attribute mark = {.key = std::string(kPartitionedAttribute), .values = {}};
+  if (options.only_in_pragmas) mark.values.push_back(std::string("pragmas"));
+  function.attributes.push_back(std::move(mark));
+}
+
 }  // namespace
 
 std::string LoopPartitionStats::ToString() const {
@@ -281,11 +294,13 @@ std::string LoopPartitionStats::ToString() const {
 
 absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options,
                                    LoopPartitionStats* stats) {
+  if (IsPartitioned(function, options)) return false;
   Partitioner partitioner(function, options, stats);
   const Stmt body = partitioner.Visit(function.body);
   const bool changed = body != function.body;
   function.body = body;
   if (stats != nullptr) stats->isl_questions = partitioner.isl_questions();
+  if (changed) MarkPartitioned(function, options);
   return changed;
 }
 
@@ -310,8 +325,7 @@ absl::StatusOr<bool> RunLoopPartition(ir::Function& function, const PassEnvironm
 PassInfo LoopPartitionPass() {
   return WithOptions<LoopPartitionOptions>(
       {.name = "loop_partition",
-       .doc = "splits loops so that guards on their variables become constant",
-       .second_run_changes = "the limits of pieces count from the start of each run"},
+       .doc = "splits loops so that guards on their variables become constant"},
       {IntOption("max_pieces", &LoopPartitionOptions::max_pieces, 1, 1000, "pieces of one loop"),
        IntOption("max_nest_pieces", &LoopPartitionOptions::max_nest_pieces, 0, 100000,
                  "pieces more than loops in one outermost nest"),

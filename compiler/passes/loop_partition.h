@@ -16,11 +16,16 @@ namespace polynao {
 struct PassInfo;
 struct Target;
 
+// The attribute of a function whose loops have been split; with the value "pragmas", only those in
+// pragmas. Another run leaves the function alone: pieces are loops like others, and guards that were over
+// the limit, or too long a question for a whole loop, would split the pieces again.
+inline constexpr std::string_view kPartitionedAttribute = "partitioned";
+
 struct LoopPartitionOptions {
-  // Into how many pieces one loop may be split, and how many pieces more than loops one outermost
-  // nest may get in all (code growth: each is a copy of a loop's body at most). Guards are taken in
-  // the order of the program, outer loops first; one whose pieces do not fit beside those of the
-  // guards before stays as it is, in all pieces, and the next one is tried.
+  // Into how many pieces one loop may be split, and how many more pieces than loops one outermost nest
+  // may get in all. (They limit the growth of the code: a piece is at most a copy of a loop's body.)
+  // Guards are taken in the order of the program, outer loops first. A guard whose pieces do not fit
+  // beside those of the guards before stays in all pieces, and the next one is tried.
   int max_pieces = 16;
   int max_nest_pieces = 64;
   // Only split for guards inside a pragma's body.
@@ -65,33 +70,29 @@ struct LoopPartitionStats {
 //       A[i * 4 + j] = 1                 for (i, 3, 1) for (j, 0, 2)
 //                                          A[i * 4 + j] = 1
 //
-// A guard is a condition of an if or of a select, or a min or max in the bounds of a loop. For each
-// loop, from the outermost inwards, and each guard below it that uses its variable, the values of
-// the variable for which the guard is true whatever the inner variables are, for which it is false,
-// and the rest are computed: from intervals where that is exact, else by isl. Conditions of ifs
-// around the guard (and their negation in else branches), lets, `@assert` and extents of parameters
-// are facts there, as far as they read no memory. The loop becomes consecutive loops (of the same
-// kind, with copies of the pragmas inside) over the intervals between those, without the guard where
-// it is constant; pieces left without a body are dropped. A compound guard that is constant nowhere
-// is split by its parts.
+// A guard is a condition of an if or of a select (through lets), or the comparison that decides a min or
+// max of integers in a loop bound, an index or a stored value. For each loop, from the outermost
+// inwards, and each guard below it that uses its variable, three sets of values of the variable are
+// computed: the guard is true whatever the inner variables are, it is false, and the rest.
+// Intervals are used where they are exact, else isl. Conditions of ifs around the guard (and their negation in
+// else branches), lets, `@assert` and extents of parameters are facts there, unless they read memory.
+// The loop becomes consecutive loops of the same kind, with copies of the pragmas inside, without the
+// guard where it is constant; pieces left without a body are dropped. A compound guard that is
+// constant nowhere is split by its parts.
 //
 // Where the bounds of a loop are not constant, its pieces end at a min or start at a max, and may
 // have no iteration. Such a loop is also split where a linear guard changes at a value known before
-// the loop, if that value cannot leave its type:
+// the loop:
 //
 //   for (i, 0, n) if (i < 14) A                -->  for (i, 0, min(n, 14)) A
-//   for (i, 0, n) if (i < n - 1) A else B      -->  for (i, 0, n - 1) A  for (i, n - 1, ..) B
+//   for (i, 0, n) if (i < m) A else B          -->  for (i, 0, min(n, m)) A  for (i, max(m, 0), ..) B
 //
 // A loop bound to a thread axis stays one loop over all its threads; the loop nests inside become
 // `if (tid < 3) { piece } else { piece }`.
 //
-// Left alone: statements under pragma "no_partition", which goes away; guards that are not affine
-// or read memory; guards of a loop of constant bounds that change at a value that is not; thread loops whose number
-// is not constant; loops whose bounds read memory; serial loops around thread loops; and, for thread
-// variables, nests with an instruction that only waits (unit control: waits for queues, barriers), which
-// all threads must reach together.
-//
-// Other expressions stay as they are; `simplify` is meant to run afterwards.
+// A changed function gets kPartitionedAttribute, and another run changes nothing. docs/passes.md lists
+// what stays as it is. Other expressions stay, too; `simplify` is meant to run afterwards. Returns
+// whether anything changed; if not, the body is the same node.
 absl::StatusOr<bool> LoopPartition(ir::Function& function, const LoopPartitionOptions& options = {},
                                    LoopPartitionStats* stats = nullptr);
 

@@ -49,7 +49,7 @@ std::string Printed(const std::string& params, const std::string& body) {
   return ir::Print(ParseProgram(StrCat("func f(", params, ") {\n", body, "}\n")).body);
 }
 
-constexpr char kParams[] = "A: f32[64] in, B: f32[64] out, n: i32";
+constexpr char kParams[] = "A: f32[64] in, B: f32[64] out, n: i32, m: i32";
 
 // Section IV-C, figures 3 and 4: 4 x 14 values copied by 4 threads of 4 columns. The last thread
 // has 2.
@@ -88,14 +88,17 @@ TEST(LoopPartitionTest, PaperExample) {
   const Result result = Partitioned(params, before, /*simplify=*/false);
   EXPECT_EQ(result.text, Printed(params, after));
   EXPECT_EQ(result.stats.ToString(),
-            "tid in [0, 3]: tid * 4 + j < 14: T [0, 2], F none, B [3, 3]; pieces [0, 2] [3, 3]\n"
-            "j in [0, 3]: tid * 4 + j < 14: T [0, 1], F [2, 3], B none; pieces [0, 1] [2, 3]\n");
+            "tid in [0, 3]: tid * 4 + j < 14: T [0, 2], F none, B [3, 3]; "
+            "pieces [0, 2] [3, 3]\n"
+            "j in [0, 3]: tid * 4 + j < 14: T [0, 1], F [2, 3], B none; pieces "
+            "[0, 1] [2, 3]\n");
   EXPECT_EQ(result.stats.isl_questions, 0);
 }
 
 TEST(LoopPartitionTest, SerialLoopsBecomeConsecutive) {
   EXPECT_EQ(Partitioned(kParams,
-                        "for (i, 0, 4) { for (j, 0, 4) { if (i * 4 + j < 14) { B[i * 4 + j] = 1.0 "
+                        "for (i, 0, 4) { for (j, 0, 4) { if (i * 4 + "
+                        "j < 14) { B[i * 4 + j] = 1.0 "
                         "} } }")
                 .text,
             Printed(kParams,
@@ -109,18 +112,22 @@ TEST(LoopPartitionTest, KindsAndPragmasStayOnEveryPiece) {
       "if (i < 6) { B[j] = 1.0 } else { B[j] = 2.0 } } } }";
   EXPECT_EQ(Partitioned(kParams, body).text,
             Printed(kParams,
-                    "parallel (i, 0, 6) { pragma \"x\" { vectorize (j, 0, 8) { B[j] = 1.0 } } }"
-                    "parallel (i, 6, 4) { pragma \"x\" { vectorize (j, 0, 8) { B[j] = 2.0 } } }"));
+                    "parallel (i, 0, 6) { pragma \"x\" { vectorize "
+                    "(j, 0, 8) { B[j] = 1.0 } } }"
+                    "parallel (i, 6, 4) { pragma \"x\" { vectorize "
+                    "(j, 0, 8) { B[j] = 2.0 } } }"));
 }
 
 TEST(LoopPartitionTest, TwoGuardsOnTwoLoops) {
   EXPECT_EQ(Partitioned(kParams,
-                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 && j < 7) { B[i * 8 + j] = 1.0 "
+                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 && "
+                        "j < 7) { B[i * 8 + j] = 1.0 "
                         "} } }")
                 .text,
             Printed(kParams, "for (i, 0, 5) { for (j, 0, 7) { B[i * 8 + j] = 1.0 } }"));
   EXPECT_EQ(Partitioned(kParams,
-                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 || j < 7) { B[i * 8 + j] = 1.0 "
+                        "for (i, 0, 8) { for (j, 0, 8) { if (i < 5 || "
+                        "j < 7) { B[i * 8 + j] = 1.0 "
                         "} } }")
                 .text,
             Printed(kParams,
@@ -129,15 +136,15 @@ TEST(LoopPartitionTest, TwoGuardsOnTwoLoops) {
 }
 
 TEST(LoopPartitionTest, NestedAndSeparateGuards) {
-  EXPECT_EQ(
-      Partitioned(kParams,
-                  "for (i, 0, 8) { if (2 <= i) { B[i] = 1.0 if (i < 6) { B[i] = 2.0 } } B[63] = "
-                  "3.0 }")
-          .text,
-      Printed(kParams,
-              "for (i, 0, 2) { B[63] = 3.0 }"
-              "for (i, 2, 4) { B[i] = 1.0 B[i] = 2.0 B[63] = 3.0 }"
-              "for (i, 6, 2) { B[i] = 1.0 B[63] = 3.0 }"));
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 8) { if (2 <= i) { B[i] = 1.0 if "
+                        "(i < 6) { B[i] = 2.0 } } B[63] = "
+                        "3.0 }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 2) { B[63] = 3.0 }"
+                    "for (i, 2, 4) { B[i] = 1.0 B[i] = 2.0 B[63] = 3.0 }"
+                    "for (i, 6, 2) { B[i] = 1.0 B[63] = 3.0 }"));
 }
 
 // A select guards the load in it: padding by one on both sides of 6 values.
@@ -149,10 +156,10 @@ TEST(LoopPartitionTest, PaddingBySelect) {
                                  "for (i, 1, 6) { B[i] = A[i - 1] }"
                                  "B[7] = 0.0"));
   // With a window inside: the guard is constant for no border value of i, its two parts are.
-  const Result window = Partitioned(
-      kParams,
-      "for (i, 0, 6) { for (k, 0, 3) { B[i] = B[i] + select(1 <= i + k && i + k < 7, A[i + k - 1], "
-      "0.0) } }");
+  const Result window = Partitioned(kParams,
+                                    "for (i, 0, 6) { for (k, 0, 3) { B[i] = B[i] + "
+                                    "select(1 <= i + k && i + k < 7, A[i + k - 1], "
+                                    "0.0) } }");
   EXPECT_EQ(window.text, Printed(kParams,
                                  "B[0] = B[0] + 0.0 for (k, 1, 2) { B[0] = B[0] + A[k - 1] }"
                                  "for (i, 1, 4) { for (k, 0, 3) { B[i] = B[i] + A[i + k - 1] } }"
@@ -169,7 +176,8 @@ TEST(LoopPartitionTest, TriangularGuards) {
   EXPECT_EQ(rectangle.stats.loops[0].pieces, (arith::Intervals{{0, 0}, {1, 3}}));
   // The inner loop ends at i: the guard is true for i < 3 whatever j is.
   EXPECT_EQ(Partitioned(kParams,
-                        "for (i, 0, 8) { for (j, 0, i + 1) { if (j < 3) { B[i * 8 + j] = 1.0 } } }",
+                        "for (i, 0, 8) { for (j, 0, i + 1) { if (j < 3) { B[i "
+                        "* 8 + j] = 1.0 } } }",
                         /*simplify=*/false)
                 .stats.loops[0]
                 .pieces,
@@ -182,7 +190,8 @@ TEST(LoopPartitionTest, MinAndMax) {
             Printed(kParams, "for (i, 0, 4) { B[i] = 1.0 }"));
   // As a loop's bound.
   EXPECT_EQ(Partitioned(kParams,
-                        "for (i, 0, 4) { for (j, 0, min(4, 14 - i * 4)) { B[i * 4 + j] = 1.0 } }")
+                        "for (i, 0, 4) { for (j, 0, min(4, 14 - i * "
+                        "4)) { B[i * 4 + j] = 1.0 } }")
                 .text,
             Printed(kParams,
                     "for (i, 0, 3) { for (j, 0, 4) { B[i * 4 + j] = 1.0 } }"
@@ -240,14 +249,15 @@ TEST(LoopPartitionTest, ThreadLoopsStayOne) {
 }
 
 TEST(LoopPartitionTest, ThreadsWithoutWorkAreLeftOut) {
-  EXPECT_EQ(
-      Partitioned(kParams,
-                  "thread (tid, 8) { for (j, 0, 2) { if (3 <= tid) { B[tid * 2 + j] = 1.0 } "
-                  "} }",
-                  /*simplify=*/false)
-          .text,
-      Printed(kParams,
-              "thread (tid, 8) { if (3 <= tid) { for (j, 0, 2) { B[tid * 2 + j] = 1.0 } } }"));
+  EXPECT_EQ(Partitioned(kParams,
+                        "thread (tid, 8) { for (j, 0, 2) { if (3 <= tid) { "
+                        "B[tid * 2 + j] = 1.0 } "
+                        "} }",
+                        /*simplify=*/false)
+                .text,
+            Printed(kParams,
+                    "thread (tid, 8) { if (3 <= tid) { for (j, 0, 2) "
+                    "{ B[tid * 2 + j] = 1.0 } } }"));
 }
 
 TEST(LoopPartitionTest, LeavesAlone) {
@@ -262,8 +272,8 @@ TEST(LoopPartitionTest, LeavesAlone) {
       // A loop of unknown length, and a guard that changes nowhere in particular.
       "for (i, 0, n) { if (i % 2 == 0) { B[i] = 1.0 } }",
       "for (i, 0, n) { if (i * n < 5) { B[i] = 1.0 } }",
-      // Bounds that may not be computed before the loop: n - 7 leaves i32 for the smallest n.
-      "for (i, 0, n) { if (i < n - 7) { B[i] = 1.0 } }",
+      // Bounds that may not be computed before the loop: n + m may leave i32.
+      "for (i, 0, n) { if (i < n + m) { B[i] = 1.0 } }",
       // Threads of unknown number run one program.
       "thread (tid, n) { for (j, 0, 4) { if (tid < 2) { B[j] = 1.0 } } }",
       // A threshold that is not known.
@@ -273,7 +283,8 @@ TEST(LoopPartitionTest, LeavesAlone) {
       // Under a thread loop without a loop, an if is as good as a piece.
       "thread (tid, 8) { if (tid < 5) { B[tid] = 1.0 } }",
       // Pieces of the outer loop would have thread loops of their own.
-      "for (i, 0, 4) { thread (tid, 4) { if (i < 3) { B[i * 4 + tid] = 1.0 } } }",
+      "for (i, 0, 4) { thread (tid, 4) { if (i < 3) { B[i * 4 + tid] = 1.0 } } "
+      "}",
   };
   for (const std::string& body : bodies) {
     const Result result = Partitioned(kParams, body, /*simplify=*/false);
@@ -296,13 +307,15 @@ TEST(LoopPartitionTest, PartsThatReadMemoryStay) {
 
 TEST(LoopPartitionTest, LimitOfPiecesLeavesGuardsInPlace) {
   const std::string body =
-      "for (i, 0, 12) { if (i < 3) { B[0] = 1.0 } if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = "
+      "for (i, 0, 12) { if (i < 3) { B[0] = 1.0 } if (i < "
+      "6) { B[1] = 1.0 } if (i < 9) { B[2] = "
       "1.0 "
       "} }";
   EXPECT_EQ(Partitioned(kParams, body, true, {.max_pieces = 2}).text,
             Printed(kParams,
                     "for (i, 0, 3) { B[0] = 1.0 B[1] = 1.0 B[2] = 1.0 }"
-                    "for (i, 3, 9) { if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 } }"));
+                    "for (i, 3, 9) { if (i < 6) { B[1] = 1.0 } if (i < 9) { "
+                    "B[2] = 1.0 } }"));
   const Result nest = Partitioned(kParams, body, true, {.max_nest_pieces = 1});
   EXPECT_EQ(nest.stats.loops[0].pieces.size(), 2);
   EXPECT_THAT(nest.stats.ToString(), HasSubstr("(over the limit)"));
@@ -343,7 +356,8 @@ TEST(LoopPartitionTest, RepeatingGuards) {
             Printed(kParams, "for (i, 0, 60) { for (j, 0, 16) { B[j] = 1.0 } }"));
   // Few enough periods; a loop inside, or a fact, that does not repeat.
   for (const std::string& nest_of_pieces :
-       {std::string("for (i, 0, 9) { for (j, 0, 16) { if (i % 3 * 16 + j < 40) { B[j] = 1.0 } } }"),
+       {std::string("for (i, 0, 9) { for (j, 0, 16) { if (i % 3 * 16 + j < 40) "
+                    "{ B[j] = 1.0 } } }"),
         nest("i % 2 * 64 + j < 30", "i + 1"),
         nest("i < 7) { if (i % 3 * 16 + j < 40").append("}")}) {
     const Result result = Partitioned(kParams, nest_of_pieces);
@@ -354,7 +368,8 @@ TEST(LoopPartitionTest, RepeatingGuards) {
 TEST(LoopPartitionTest, OnlyInPragmas) {
   const std::string body =
       "for (i, 0, 8) { if (i < 5) { B[i] = 1.0 } }"
-      "for (i, 0, 8) { pragma \"x\" { for (j, 0, 2) { if (i < 5) { B[i] = 1.0 } } } }";
+      "for (i, 0, 8) { pragma \"x\" { for (j, 0, 2) { if "
+      "(i < 5) { B[i] = 1.0 } } } }";
   EXPECT_EQ(Partitioned(kParams, body, true, {.only_in_pragmas = true}).text,
             Printed(kParams,
                     "for (i, 0, 8) { if (i < 5) { B[i] = 1.0 } }"
@@ -362,10 +377,10 @@ TEST(LoopPartitionTest, OnlyInPragmas) {
 }
 
 TEST(LoopPartitionTest, AllocationsOfPiecesAreTheirOwn) {
-  const Result result = Partitioned(
-      kParams,
-      "for (i, 0, 4) { allocate T: f32[4] for (j, 0, 4) { if (i * 4 + j < 14) { T[j] = A[j] "
-      "B[i * 4 + j] = T[j] } } }");
+  const Result result = Partitioned(kParams,
+                                    "for (i, 0, 4) { allocate T: f32[4] for (j, 0, 4) { "
+                                    "if (i * 4 + j < 14) { T[j] = A[j] "
+                                    "B[i * 4 + j] = T[j] } } }");
   EXPECT_THAT(result.text, Not(HasSubstr("if")));
 }
 
@@ -384,26 +399,26 @@ TEST(LoopPartitionTest, EmptyLoopsBesideAGuard) {
 // Conditions around a guard are facts inside; what is known at one place says nothing of another.
 TEST(LoopPartitionTest, EnclosingConditionsNarrowGuards) {
   // Of several variables: the inner guard follows from the outer one wherever that is not decided.
-  const Result nested = Partitioned(
-      kParams,
-      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { if (i + j < 12) { B[i] = 1.0 } } } }");
+  const Result nested = Partitioned(kParams,
+                                    "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { "
+                                    "if (i + j < 12) { B[i] = 1.0 } } } }");
   EXPECT_THAT(nested.text, Not(HasSubstr("< 12")));
   EXPECT_EQ(nested.stats.loops[0].guards[1].always, (arith::Intervals{{0, 7}}));
   // Beside it, it does not.
-  const Result beside = Partitioned(
-      kParams,
-      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { if (i + j < 12) { B[i] = 1.0 } }"
-      " if (i + j < 12) { B[i] = 2.0 } } }",
-      /*simplify=*/false);
+  const Result beside = Partitioned(kParams,
+                                    "for (i, 0, 8) { for (j, 0, 8) { if (i + j "
+                                    "< 9) { if (i + j < 12) { B[i] = 1.0 } }"
+                                    " if (i + j < 12) { B[i] = 2.0 } } }",
+                                    /*simplify=*/false);
   ASSERT_EQ(beside.stats.loops[0].guards.size(), 3);
   EXPECT_EQ(beside.stats.loops[0].guards[1].always, (arith::Intervals{{0, 7}}));
   EXPECT_EQ(beside.stats.loops[0].guards[2].always, (arith::Intervals{{0, 4}}));
   EXPECT_THAT(beside.text, HasSubstr("i + j < 12"));
   // The negation in the else branch.
-  const Result negated = Partitioned(
-      kParams,
-      "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { B[i] = 1.0 } else { if (5 < i + j) { B[i] "
-      "= 2.0 } else { B[i] = 3.0 } } } }");
+  const Result negated = Partitioned(kParams,
+                                     "for (i, 0, 8) { for (j, 0, 8) { if (i + j < 9) { "
+                                     "B[i] = 1.0 } else { if (5 < i + j) { B[i] "
+                                     "= 2.0 } else { B[i] = 3.0 } } } }");
   EXPECT_THAT(negated.text, Not(HasSubstr("3.0")));
   EXPECT_THAT(negated.text, Not(HasSubstr("5 <")));
   // Around the loop, of a parameter, through a let, and by one part of a condition that reads memory.
@@ -416,16 +431,17 @@ TEST(LoopPartitionTest, EnclosingConditionsNarrowGuards) {
         << around;
   }
   // A condition that a store may change is no fact.
-  const Result memory = Partitioned(
-      kParams, "for (i, 0, 8) { if (B[0] < 3.0) { B[0] = 5.0 if (B[0] < 3.0) { B[i] = 1.0 } } }");
+  const Result memory = Partitioned(kParams,
+                                    "for (i, 0, 8) { if (B[0] < 3.0) { B[0] = 5.0 if "
+                                    "(B[0] < 3.0) { B[i] = 1.0 } } }");
   EXPECT_FALSE(memory.stats.loops.size());
 }
 
 // Values that the facts exclude make no pieces of their own.
 TEST(LoopPartitionTest, ExcludedValuesMakeNoCuts) {
-  const Result result = Partitioned(
-      kParams,
-      "for (i, 0, 8) { if (i < 4) { if (i < 6) { B[i] = 1.0 } if (2 <= i) { B[i] = 2.0 } } }");
+  const Result result = Partitioned(kParams,
+                                    "for (i, 0, 8) { if (i < 4) { if (i < 6) { B[i] = "
+                                    "1.0 } if (2 <= i) { B[i] = 2.0 } } }");
   EXPECT_EQ(result.stats.loops[0].pieces, (arith::Intervals{{0, 1}, {2, 3}, {4, 7}}));
   EXPECT_EQ(result.text, Printed(kParams,
                                  "for (i, 0, 2) { B[i] = 1.0 }"
@@ -440,7 +456,8 @@ TEST(LoopPartitionTest, SymbolicExtents) {
                                    "for (i, 0, min(n, 5)) { B[i] = 1.0 }"
                                    "for (i, 5, max(n, 5) - 5) { B[i] = 2.0 }"));
   EXPECT_EQ(constant.stats.ToString(),
-            "i in [0, n): i < 5: T [.., 4], F [5, ..], B none; pieces [0, min(n, 5)) [5, n)\n");
+            "i in [0, n): i < 5: T [.., 4], F [5, ..], B none; pieces [0, "
+            "min(n, 5)) [5, n)\n");
   // Cuts that are known before the loop: padding of n values by one on both sides.
   const std::string params = "A: f32[n] in, B: f32[n] out, n: i32";
   const std::string not_negative = "@assert(0 <= n)\n";
@@ -449,6 +466,10 @@ TEST(LoopPartitionTest, SymbolicExtents) {
   EXPECT_THAT(padding.text, Not(HasSubstr("select")));
   EXPECT_THAT(padding.stats.ToString(),
               HasSubstr("i < n - 1: T [.., n - 1), F [n - 1, ..), B none; pieces ["));
+  // n - 7 leaves i32 for the smallest n, for which the loop has no iteration.
+  const Result far =
+      Partitioned(kParams, "for (i, 0, n) { if (i < n - 7) { B[i] = 1.0 } else { B[i] = 2.0 } }");
+  EXPECT_THAT(far.text, Not(HasSubstr("if")));
   // Tiles: whole ones, and the rest with its guard.
   const std::string tile =
       "for (i, 0, (n + 3) / 4) { for (j, 0, 4) { if (i * 4 + j < n) { B[i * 4 + j] = 1.0 } } }";
@@ -465,16 +486,17 @@ TEST(LoopPartitionTest, SymbolicExtents) {
     }
   }
   // Of an outer variable.
-  EXPECT_EQ(
-      Partitioned(kParams, "for (i, 0, 8) { for (j, 0, i) { if (j < 3) { B[i * 8 + j] = 1.0 } } }")
-          .text,
-      Printed(kParams,
-              "for (i, 0, 4) { for (j, 0, i) { B[i * 8 + j] = 1.0 } }"
-              "for (i, 4, 4) { for (j, 0, 3) { B[i * 8 + j] = 1.0 } }"));
+  EXPECT_EQ(Partitioned(kParams,
+                        "for (i, 0, 8) { for (j, 0, i) { if (j < 3) { "
+                        "B[i * 8 + j] = 1.0 } } }")
+                .text,
+            Printed(kParams,
+                    "for (i, 0, 4) { for (j, 0, i) { B[i * 8 + j] = 1.0 } }"
+                    "for (i, 4, 4) { for (j, 0, 3) { B[i * 8 + j] = 1.0 } }"));
   // A pragma, and the kind of the loop, on every piece.
-  const Result kept = Partitioned(
-      kParams,
-      "parallel (i, 0, n) { pragma \"x\" { if (i < 5) { B[i] = 1.0 } else { B[i] = 2.0 } } }");
+  const Result kept = Partitioned(kParams,
+                                  "parallel (i, 0, n) { pragma \"x\" { if (i < 5) { "
+                                  "B[i] = 1.0 } else { B[i] = 2.0 } } }");
   EXPECT_EQ(kept.text, Printed(kParams,
                                "parallel (i, 0, min(n, 5)) { pragma \"x\" { B[i] = 1.0 } }"
                                "parallel (i, 5, max(n, 5) - 5) { pragma \"x\" { B[i] = 2.0 } }"));
@@ -483,7 +505,8 @@ TEST(LoopPartitionTest, SymbolicExtents) {
 // Bounds of pieces stay in their type, whatever the parameter is.
 TEST(LoopPartitionTest, SymbolicExtentsAtTheEndsOfTheType) {
   const ir::Function before = ParseProgram(
-      "func f(B: f32[64] out, n: i32) { for (i, 0, n) { if (i < 5) { B[i] = 1.0 } else { if (i < "
+      "func f(B: f32[64] out, n: i32) { for (i, 0, n) { if (i < "
+      "5) { B[i] = 1.0 } else { if (i < "
       "7) "
       "{ B[i] = 2.0 } } } }");
   ir::Function after = before;
@@ -493,11 +516,35 @@ TEST(LoopPartitionTest, SymbolicExtentsAtTheEndsOfTheType) {
         int64_t{4}, int64_t{5}, int64_t{6}, int64_t{7}, int64_t{8}, int64_t{60}}) {
     EXPECT_EQ(CompareMeaning(before, after, n), "") << n << ir::Print(after);
   }
+  const ir::Function far = ParseProgram(
+      "func f(B: f32[64] out, n: i32) { for (i, 0, n) { if (i < n - 7) { B[i] = 1.0 } else { B[i] "
+      "= 2.0 } } }");
+  ir::Function split = far;
+  ASSERT_TRUE(*LoopPartition(split));
+  for (int64_t n : {int64_t{-2147483648}, int64_t{-2147483641}, int64_t{-1}, int64_t{0}, int64_t{1},
+                    int64_t{6}, int64_t{7}, int64_t{8}, int64_t{60}}) {
+    EXPECT_EQ(CompareMeaning(far, split, n), "") << n << ir::Print(split);
+  }
+  // n + 1, the first value for which the guard is false, may be beyond the type.
+  const ir::Function last = ParseProgram(
+      "func f(B: f32[64] out, n: i32) { for (i, 0, min(n / 2 + 3, 8)) { if (i * 2 <= n) { B[i] = "
+      "1.0 } if "
+      "(i "
+      "<= n) { B[i + 8] = 2.0 } else { B[i] = 3.0 } } }");
+  split = last;
+  LoopPartitionStats stats;
+  ASSERT_TRUE(*LoopPartition(split, {}, &stats));
+  EXPECT_THAT(stats.ToString(), HasSubstr("i <= n: T [.., min("));
+  for (int64_t n : {int64_t{-2147483648}, int64_t{-1}, int64_t{0}, int64_t{1}, int64_t{7},
+                    int64_t{60}, int64_t{2147483646}, int64_t{2147483647}}) {
+    EXPECT_EQ(CompareMeaning(last, split, n), "") << n << ir::Print(split);
+  }
 }
 
 TEST(LoopPartitionTest, SymbolicExtentsKeepTheLimits) {
   const std::string body =
-      "for (i, 0, n) { if (i < 3) { B[0] = 1.0 } if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 "
+      "for (i, 0, n) { if (i < 3) { B[0] = 1.0 } if (i < "
+      "6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 "
       "} }";
   const Result two = Partitioned(kParams, body, true, {.max_pieces = 2});
   EXPECT_EQ(two.stats.loops[0].pieces.size(), 2);
@@ -506,12 +553,175 @@ TEST(LoopPartitionTest, SymbolicExtentsKeepTheLimits) {
   EXPECT_EQ(Partitioned(kParams, body, false, {.max_nest_pieces = 0}).text, Printed(kParams, body));
 }
 
+// A clamp is peeled where it changes something: the centre has none.
+TEST(LoopPartitionTest, Clamps) {
+  EXPECT_EQ(Partitioned(kParams, "for (i, 0, 64) { B[i] = A[min(max(i - 1, 0), 62)] }").text,
+            Printed(kParams, "B[0] = A[0] for (i, 1, 63) { B[i] = A[i - 1] }"));
+  EXPECT_EQ(Partitioned(kParams, "for (i, 0, 64) { B[i] = A[min(60, max(0, i - 1))] }").text,
+            Printed(kParams,
+                    "B[0] = A[0] for (i, 1, 61) { B[i] = A[i - 1] }"
+                    "for (i, 62, 2) { B[i] = A[60] }"));
+  // An image whose borders are repeated: three rows and columns of pieces, and windows at the borders.
+  const Result image = Partitioned(
+      kParams,
+      "for (y, 0, 8) { for (x, 0, 8) { for (r, 0, 3) { for (s, 0, 3) {"
+      " B[y * 8 + x] = B[y * 8 + x] + A[min(max(y + r - 1, 0), 7) * 8 + min(max(x + s - 1, 0), 7)]"
+      " } } } }");
+  EXPECT_THAT(image.text, Not(HasSubstr("min(")));
+  EXPECT_THAT(image.text, Not(HasSubstr("max(")));
+  EXPECT_THAT(image.text,
+              HasSubstr("  for (x, 1, 6) {\n    for (r, 0, 3) {\n      for (s, 0, 3) {"));
+  // Through a let, in a stored value, and at a border that is known before the loop only.
+  EXPECT_EQ(Partitioned(kParams, "for (i, 0, 64) { let y = max(i - 2, 0) B[i] = A[y] }",
+                        /*simplify=*/false)
+                .stats.loops[0]
+                .pieces,
+            (arith::Intervals{{0, 1}, {2, 63}}));
+  const std::string params = "O: i32[64] out, n: i32";
+  EXPECT_EQ(Partitioned(params, "for (i, 0, 64) { O[i] = max(i, 5) }").text,
+            Printed(params, "for (i, 0, 5) { O[i] = 5 } for (i, 5, 59) { O[i] = i }"));
+  const Result symbolic =
+      Partitioned("A: f32[n] in, B: f32[n] out, n: i32, m: i32",
+                  "for (i, 0, n) { B[i] = A[min(max(i - 1, 0), n - 1)] + f32(min(i, m)) }");
+  EXPECT_THAT(symbolic.text, Not(HasSubstr("min(i")));
+}
+
+// What is compared is no clamp, a stored value may wrap on its way to the comparison, and a clamp of
+// what is loaded is none of an affine expression.
+TEST(LoopPartitionTest, OtherMinsAndMaxesStay) {
+  const std::string params = "O: i32[64] out, n: i32";
+  for (const std::string body :
+       {"for (i, 0, 64) { O[i] = min(i * 100000000, 7) }", "for (i, 0, 64) { O[i] = max(O[i], 0) }",
+        "for (i, 0, 64) { O[min(i, n)] = 1 }"}) {
+    EXPECT_EQ(Partitioned(params, body, /*simplify=*/false).text, Printed(params, body));
+  }
+  EXPECT_EQ(Partitioned(params, "for (i, 0, 9) { if (min(i * 2, 10) < 7) { O[i] = 1 } }",
+                        /*simplify=*/false)
+                .stats.loops[0]
+                .pieces,
+            (arith::Intervals{{0, 3}, {4, 8}}));
+  // The same node in an index, where nothing wraps, and in a value at the same place.
+  const std::string both =
+      "for (i, 0, 64) { if (i < 3) { O[min(i * 100000000, 7)] = min(i * 100000000, 7) } }";
+  EXPECT_THAT(Partitioned(params, both).text, HasSubstr("= min("));
+}
+
+// cse and licm bind conditions; the guards are their values.
+TEST(LoopPartitionTest, LetsOfConditions) {
+  const Result twice =
+      Partitioned(kParams,
+                  "for (i, 0, 4) { for (j, 0, 4) { let c: i1 = i * 4 + j < 14"
+                  " if (c) { B[i * 4 + j] = 1.0 } B[63] = 2.0 if (c) { B[i] = 2.0 } } }");
+  EXPECT_THAT(twice.text, Not(HasSubstr("if")));
+  EXPECT_THAT(twice.text,
+              HasSubstr("for (i, 0, 3) {\n  for (j, 0, 4) {\n    B[i * 4 + j] = 1.0\n"));
+  // By parts, also of a let that another one uses.
+  const Result parts = Partitioned(
+      kParams,
+      "for (i, 0, 6) { for (k, 0, 3) { let c: i1 = 1 <= i + k let d: i1 = c && i + k < 7"
+      " B[i] = B[i] + select(d, A[i + k - 1], 0.0) } }");
+  EXPECT_THAT(parts.text, Not(HasSubstr("select")));
+  // What stays of a condition takes the place of its variable.
+  EXPECT_THAT(Partitioned(kParams,
+                          "for (i, 0, 8) { let c: i1 = i < 5 && n % 2 == 0 if (c) { B[i] = 1.0 } }",
+                          /*simplify=*/false)
+                  .text,
+              HasSubstr("if (n % 2 == 0)"));
+  // A condition that a store may change is evaluated once.
+  const std::string loaded =
+      "for (i, 0, 8) { let c: i1 = i < 5 && B[0] < 1.0 B[0] = 2.0 if (c) { B[i] = 1.0 } }";
+  EXPECT_THAT(Partitioned(kParams, loaded, /*simplify=*/false).text, HasSubstr("if (c)"));
+}
+
+// Five thresholds of unknown order: a piece is cut only by what still decides something in it.
+TEST(LoopPartitionTest, UnknownThresholds) {
+  const std::string params = "B: f32[64] out, n: i32, a: i32, b: i32, c: i32, d: i32, e: i32";
+  const std::string chain =
+      "for (i, 0, n) { B[0] = B[0] * 3.0 + select(a <= i && i < b, 1.0,"
+      " select(c <= i && i < d, 2.0, select(i < e, 3.0, 4.0))) }";
+  const Result result = Partitioned(params, chain);
+  EXPECT_THAT(result.text, Not(HasSubstr("select")));
+  ASSERT_EQ(result.stats.loops.size(), 1);
+  EXPECT_EQ(result.stats.loops[0].piece_bounds.size(), 11);
+  const ir::Function before = ParseProgram(StrCat("func f(", params, ") {\n", chain, "}\n"));
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    ASSERT_EQ(CompareMeaningOnRandomArguments(before, result.function, seed), "") << seed;
+  }
+  // A conjunction makes one piece for each operand that is false, and one where all hold.
+  EXPECT_EQ(Partitioned(params,
+                        "for (i, 0, n) { if (a <= i && i < b && c <= i && i < d && i < e) {"
+                        " B[i] = 1.0 } else { B[0] = 2.0 } }")
+                .stats.loops[0]
+                .piece_bounds.size(),
+            6);
+}
+
+// Limits hold for the function: the pieces are not split again.
+TEST(LoopPartitionTest, ASecondRunChangesNothing) {
+  const std::string text =
+      "func f(B: f32[64] out, n: i32) { for (i, 0, n) { if (i < 3) { B[0] = 1.0 }"
+      " if (i < 6) { B[1] = 1.0 } if (i < 9) { B[2] = 1.0 } } }";
+  ir::Function function = ParseProgram(text);
+  ASSERT_TRUE(*LoopPartition(function, {.max_pieces = 2}));
+  ASSERT_NE(function.FindAttribute(kPartitionedAttribute), nullptr);
+  ir::Function parsed = ParseProgram(ir::Print(function));
+  const ir::Stmt once = parsed.body;
+  EXPECT_FALSE(*LoopPartition(parsed));
+  EXPECT_EQ(parsed.body, once);
+  // After a run for pragmas only the rest may follow, once.
+  ir::Function pragmas = ParseProgram(
+      "func f(B: f32[64] out) { pragma \"x\" { for (i, 0, 8) { if (i < 3) { B[i] = 1.0 } } }"
+      " for (i, 0, 8) { if (i < 3) { B[i] = 2.0 } } }");
+  const LoopPartitionOptions only = {.only_in_pragmas = true};
+  EXPECT_TRUE(*LoopPartition(pragmas, only));
+  EXPECT_FALSE(*LoopPartition(pragmas, only));
+  EXPECT_TRUE(*LoopPartition(pragmas));
+  EXPECT_FALSE(*LoopPartition(pragmas));
+  EXPECT_FALSE(*LoopPartition(pragmas, only));
+  // Unchanged, unmarked.
+  ir::Function plain = ParseProgram("func f(B: f32[64] out) { for (i, 0, 8) { B[i] = 1.0 } }");
+  EXPECT_FALSE(*LoopPartition(plain));
+  EXPECT_EQ(plain.FindAttribute(kPartitionedAttribute), nullptr);
+}
+
+// Clamps of random sums, in indices and values, over nests of random extents.
+TEST(LoopPartitionTest, RandomClamps) {
+  uint64_t state = 1;
+  const auto draw = [&](int64_t least, int64_t most) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return least + static_cast<int64_t>((state >> 33) % static_cast<uint64_t>(most - least + 1));
+  };
+  int changed = 0;
+  for (int test = 1; test <= 60; ++test) {
+    const auto clamp = [&] {
+      const std::string sum = StrCat("i * ", draw(-3, 3), " + j * ", draw(-3, 3),
+                                     draw(0, 3) == 0 ? " + n" : "", " + ", draw(-9, 9));
+      const std::string low = StrCat("max(", sum, ", ", draw(0, 4), ")");
+      return draw(0, 1) == 0 ? StrCat("min(", low, ", ", draw(4, 63), ")")
+                             : StrCat("min(", draw(4, 63), ", ", low, ")");
+    };
+    const std::string end = draw(0, 2) == 0 ? "n" : StrCat(draw(0, 9));
+    const ir::Function before = ParseProgram(StrCat(
+        "func f(A: i32[64] in, B: i32[64] out, n: i32) { for (i, 0, ", end, ") { for (j, 0, ",
+        draw(0, 5), ") { B[", clamp(), "] = A[", clamp(), "] + ", clamp(), " } } }"));
+    ir::Function after = before;
+    const auto result = LoopPartition(after);
+    ASSERT_TRUE(result.ok());
+    changed += *result;
+    for (int64_t n : {-2, 0, 3, 9}) {
+      ASSERT_EQ(CompareMeaning(before, after, n), "") << "test " << test << " n " << n << "\n"
+                                                      << ir::Print(before) << ir::Print(after);
+    }
+  }
+  EXPECT_GT(changed, 30);
+}
+
 // A guard that does not fit is skipped; one behind it may still fit.
 TEST(LoopPartitionTest, LaterGuardsMayFit) {
-  const Result result = Partitioned(
-      kParams,
-      "for (i, 0, 12) { if (i == 5) { B[0] = 1.0 } if (i < 9) { B[1] = 1.0 } else { B[2] = 1.0 } }",
-      true, {.max_pieces = 2});
+  const Result result = Partitioned(kParams,
+                                    "for (i, 0, 12) { if (i == 5) { B[0] = 1.0 } if (i < 9) { "
+                                    "B[1] = 1.0 } else { B[2] = 1.0 } }",
+                                    true, {.max_pieces = 2});
   EXPECT_FALSE(result.stats.loops[0].guards[0].taken);
   EXPECT_TRUE(result.stats.loops[0].guards[1].taken);
   EXPECT_EQ(result.stats.loops[0].pieces, (arith::Intervals{{0, 8}, {9, 11}}));
@@ -539,7 +749,8 @@ TEST(LoopPartitionTest, EdgeExtents) {
 // What stands under "no_partition" stays, and splits no loop around; what stands beside it does.
 TEST(LoopPartitionTest, NoPartition) {
   const std::string bounded =
-      "for (j, 0, min(4, 14 - i * 4)) { if (i < 3) { B[i * 4 + j] = A[i * 4 + j] } } ";
+      "for (j, 0, min(4, 14 - i * 4)) { if (i < 3) { "
+      "B[i * 4 + j] = A[i * 4 + j] } } ";
   for (const std::string loop : {"for (i, 0, 4) { ", "thread (i = \"tid\", 4) { "}) {
     EXPECT_EQ(
         Partitioned(kParams, loop + "pragma \"no_partition\" { " + bounded + "} }", false).text,

@@ -14,6 +14,17 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Var;
 
+namespace {
+
+// How operand `i` of the statement is evaluated.
+arith::Mode OperandMode(Stmt s, size_t i) {
+  const bool is_value = s.Is(StmtKind::kLet) || s.Is(StmtKind::kEvaluate) ||
+                        (s.Is(StmtKind::kStore) && s.operands()[i] == s.value());
+  return is_value ? arith::Mode::kData : arith::Mode::kIndex;
+}
+
+}  // namespace
+
 bool IsLogic(Expr e) { return e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr) || e.Is(ExprKind::kNot); }
 
 bool IsMinMax(Expr e) {
@@ -48,6 +59,27 @@ bool GuardsBelow::DependsOnVar(Expr e) const {
                                             [&](Var x) { return ir::UsesVar(e, x); });
 }
 
+std::vector<Expr> GuardsBelow::PartsOf(Expr condition) const {
+  std::vector<Expr> parts, open = {condition};
+  while (!open.empty()) {
+    const Expr e = open.back();
+    open.pop_back();
+    if (IsLogic(e)) {
+      for (size_t i = e.operands().size(); i-- > 0;) open.push_back(e.operand(i));
+    } else if (HasParts(e)) {
+      open.push_back(conditions.at(ir::Var(e)));
+    } else {
+      parts.push_back(e);
+    }
+  }
+  return parts;
+}
+
+bool GuardsBelow::HasParts(Expr condition) const {
+  return IsLogic(condition) ||
+         (condition.Is(ExprKind::kVar) && conditions.contains(ir::Var(condition)));
+}
+
 // Whether a select stands in `e`, or a min or max.
 bool GuardFinder::MayGuard(Expr e) {
   if (e.operands().empty()) return false;
@@ -68,34 +100,80 @@ bool GuardFinder::HasGuard(Stmt s) {
   return found;
 }
 
-GuardsBelow GuardFinder::Find(Stmt s, Var var, bool eligible) {
+struct GuardFinder::Search {
   GuardsBelow found;
-  found.var = var;
-  Collect(s, 0, eligible, found);
-  return found;
-}
+  absl::flat_hash_set<PlacedExpr> seen;
+  // What is no guard because its comparison may wrap at one of the positions
+  // where it stands.
+  absl::flat_hash_set<PlacedExpr> barred;
+};
 
-void GuardFinder::AddGuard(Expr node, Expr condition, int place, GuardsBelow& found) {
-  if (!found.DependsOnVar(condition) || !found.seen.insert({place, node}).second) return;
-  found.guards.push_back({place, node, condition, true, {}, {}});
-}
-
-void GuardFinder::AddGuardsIn(Expr e, bool in_bound, int place, GuardsBelow& found) {
-  if (!MayGuard(e)) return;
-  ir::ForEachExpr(e, [&](Expr x) {
-    if (x.Is(ExprKind::kSelect)) {
-      AddGuard(x.operand(0), around_.Expand(x.operand(0)), place, found);
-    } else if (in_bound && IsMinMax(x)) {
-      AddGuard(x, around_.Expand(x.operand(0) <= x.operand(1)), place, found);
-    }
+GuardsBelow GuardFinder::Find(Stmt s, Var var, bool eligible) {
+  Search search;
+  search.found.var = var;
+  Collect(s, 0, eligible, search);
+  std::erase_if(search.found.guards, [&](const LoopGuard& guard) {
+    return search.barred.contains({guard.place, guard.node});
   });
+  return std::move(search.found);
 }
 
-void GuardFinder::Collect(Stmt s, int place, bool eligible, GuardsBelow& found) {
+void GuardFinder::AddGuard(Expr node, Expr condition, int place, Search& search) {
+  if (!search.found.DependsOnVar(condition)) return;
+  if (!search.seen.insert({place, node}).second) return;
+  search.found.guards.push_back({place, node, condition, true});
+}
+
+// The min or max `e` is the first operand if that compares so with the second
+// one. Equal operands go to the one that makes fewer pieces: in an index to the
+// one that varies, so that only what a clamp changes is cut off (`max(i - 1,
+// 0)` is i - 1 from i = 1 on), in the bound of a loop to the constant one
+// (`min(64 - i * 16, 16)` is 16 up to i = 3).
+void GuardFinder::AddClamp(Expr e, bool in_bound, arith::Mode mode, int place, Search& search) {
+  if (e.type() != ir::Type::kI32 && e.type() != ir::Type::kI64) return;
+  const Expr a = around_.Expand(e.operand(0)), b = around_.Expand(e.operand(1));
+  const bool a_varies = search.found.DependsOnVar(a), b_varies = search.found.DependsOnVar(b);
+  if (!a_varies && !b_varies) return;
+  const Expr low = e.Is(ExprKind::kMin) ? a : b, high = e.Is(ExprKind::kMin) ? b : a;
+  const bool is_first = a_varies == b_varies ? e.Is(ExprKind::kMin) : a_varies != in_bound;
+  const Expr condition = is_first ? low <= high : low < high;
+  if (mode == arith::Mode::kData && around_.analyzer().CanOverflow(condition)) {
+    search.barred.insert({place, e});
+  }
+  AddGuard(e, condition, place, search);
+}
+
+// The selects, mins and maxes in the operands of `s`, outer ones first. A min
+// or max that is compared is no guard by itself: what counts is where the
+// comparison is constant.
+void GuardFinder::AddGuardsIn(Stmt s, int place, Search& search) {
+  absl::flat_hash_set<std::tuple<Expr, arith::Mode, bool>> done;
+  const auto add = [&](const auto& self, Expr e, arith::Mode mode, bool is_compared) -> void {
+    if (!MayGuard(e) || !done.insert({e, mode, is_compared}).second) return;
+    if (e.Is(ExprKind::kSelect)) {
+      AddGuard(e.operand(0), around_.Expand(e.operand(0)), place, search);
+    } else if (IsMinMax(e) && !is_compared) {
+      AddClamp(e, s.Is(StmtKind::kFor), mode, place, search);
+    } else if (e.Is(ExprKind::kLoad)) {
+      is_compared = false;
+    }
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      self(self, e.operand(i), arith::OperandMode(e, i, mode),
+           is_compared || (e.type() == ir::Type::kI1 && !e.Is(ExprKind::kSelect)) ||
+               (e.Is(ExprKind::kSelect) && i == 0));
+    }
+  };
+  for (size_t i = 0; i < s.operands().size(); ++i) {
+    add(add, s.operands()[i], OperandMode(s, i), s.Is(StmtKind::kIf));
+  }
+}
+
+void GuardFinder::Collect(Stmt s, int place, bool eligible, Search& search) {
   if (!HasGuard(s)) return;
+  GuardsBelow& found = search.found;
   if (eligible) {
-    if (s.Is(StmtKind::kIf)) AddGuard(s.cond(), around_.Expand(s.cond()), place, found);
-    for (Expr e : s.operands()) AddGuardsIn(e, s.Is(StmtKind::kFor), place, found);
+    if (s.Is(StmtKind::kIf)) AddGuard(s.cond(), around_.Expand(s.cond()), place, search);
+    AddGuardsIn(s, place, search);
   }
   if (s.Is(StmtKind::kIf)) {
     const Expr condition = around_.Expand(s.cond());
@@ -104,7 +182,7 @@ void GuardFinder::Collect(Stmt s, int place, bool eligible, GuardsBelow& found) 
       if (!HasGuard(branch)) continue;
       std::vector<Expr> facts;
       around_.AddFacts(condition, truth, facts);
-      Collect(branch, found.places.Add(place, s, truth, std::move(facts)), eligible, found);
+      Collect(branch, found.places.Add(place, s, truth, std::move(facts)), eligible, search);
     }
     return;
   }
@@ -118,10 +196,12 @@ void GuardFinder::Collect(Stmt s, int place, bool eligible, GuardsBelow& found) 
   }
   if (s.Is(StmtKind::kLet)) {
     found.inner.insert(s.var());
-    around_.BindLet(s);
+    if (around_.BindLet(s) && s.var().type() == ir::Type::kI1) {
+      found.conditions[s.var()] = s.value();
+    }
   }
   for (Stmt child : s.children()) {
-    Collect(child, place, eligible || s.Is(StmtKind::kPragma), found);
+    Collect(child, place, eligible || s.Is(StmtKind::kPragma), search);
   }
 }
 

@@ -8,8 +8,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/arith/integer_set.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/visit.h"
 #include "compiler/passes/surroundings.h"
 
 namespace polynao {
@@ -47,17 +49,18 @@ class GuardPlaces {
 
 using PlacedExpr = std::pair<int, ir::Expr>;
 
-// Truth of conditions, by place and node; for an integer min or max, of "the first operand is <= the
-// second".
+// Truth of conditions, by place and node; for an integer min or max, of "the
+// value is the first operand's".
 using Truths = absl::flat_hash_map<PlacedExpr, bool>;
 
 // A condition below a loop, and the values of the loop's variable that decide it.
 struct LoopGuard {
   int place;
-  ir::Expr node;  // as it stands in the program; an integer min or max stands for its comparison
+  ir::Expr node;       // as it stands in the program; an integer min or max for its
+                       // comparison
   ir::Expr condition;  // with lets put in
   bool whole;          // of an if, select, min or max, not a part of such a condition
-  arith::Intervals always, never;
+  arith::Intervals always = {}, never = {};
   bool taken = true;
 };
 
@@ -66,12 +69,20 @@ struct GuardsBelow {
   ir::Var var;
   std::vector<LoopGuard> guards;
   GuardPlaces places;
-  absl::flat_hash_set<PlacedExpr> seen;
+  // Conditions bound by lets below the loop, as they stand there, that may be
+  // evaluated where their variable is used.
+  ir::VarMap conditions;
   absl::flat_hash_set<ir::Var> inner;    // all variables that are bound below the loop
   std::vector<ir::Var> triangular = {};  // of inner loops whose bounds depend on `var`
 
   // Whether `e` uses `var` or a variable whose loop's bounds do.
   bool DependsOnVar(ir::Expr e) const;
+  // The operands of && || ! in `condition` that are not such operators
+  // themselves, in order, with the conditions of lets in place of their
+  // variables.
+  std::vector<ir::Expr> PartsOf(ir::Expr condition) const;
+  // Whether `condition` has more parts than itself.
+  bool HasParts(ir::Expr condition) const;
 };
 
 // Finds guards; remembers by node where there are none.
@@ -86,10 +97,13 @@ class GuardFinder {
   GuardsBelow Find(ir::Stmt s, ir::Var var, bool eligible);
 
  private:
+  struct Search;
+
   bool MayGuard(ir::Expr e);
-  void Collect(ir::Stmt s, int place, bool eligible, GuardsBelow& found);
-  void AddGuard(ir::Expr node, ir::Expr condition, int place, GuardsBelow& found);
-  void AddGuardsIn(ir::Expr e, bool in_bound, int place, GuardsBelow& found);
+  void Collect(ir::Stmt s, int place, bool eligible, Search& search);
+  void AddGuard(ir::Expr node, ir::Expr condition, int place, Search& search);
+  void AddGuardsIn(ir::Stmt s, int place, Search& search);
+  void AddClamp(ir::Expr e, bool in_bound, arith::Mode mode, int place, Search& search);
 
   Surroundings& around_;
   absl::flat_hash_map<ir::Stmt, bool> has_guard_;

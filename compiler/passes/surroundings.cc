@@ -37,7 +37,7 @@ void Surroundings::Assume(Expr condition, bool truth) {
   AddFacts(condition, truth, facts_);
 }
 
-void Surroundings::BindLet(Stmt let) { lets_.Bind(let); }
+bool Surroundings::BindLet(Stmt let) { return lets_.Bind(let); }
 
 void Surroundings::EnterLoop(Stmt loop, std::optional<Interval> range) {
   BoundedVar bound = {loop.var(), Expand(loop.min()), Expand(loop.extent())};

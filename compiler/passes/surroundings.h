@@ -36,7 +36,8 @@ class Surroundings {
 
   // `condition`, an expanded one, is `truth`.
   void Assume(ir::Expr condition, bool truth = true);
-  void BindLet(ir::Stmt let);
+  // Whether conditions may use the value in place of the variable (LetValues::Bind).
+  bool BindLet(ir::Stmt let);
   // Enters the loop, whose variable is in `range`, or between the loop's own bounds.
   void EnterLoop(ir::Stmt loop, std::optional<arith::Interval> range);
   // Enters a loop of which only the range of the variable is used: what else a loop's bounds say holds

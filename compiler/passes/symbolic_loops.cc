@@ -30,8 +30,12 @@ using ir::Var;
 // start <= variable < end, of which the loop may have no value.
 struct Part {
   Expr start, end;
-  Truths truths;
-  std::vector<Expr> facts;  // of the variable, besides its bounds
+  Truths truths = {};
+  std::vector<Expr> facts = {};  // of the variable, besides its bounds
+  // The loop's body without the guards in `truths`, and which guards are left
+  // in it.
+  Stmt body = {};
+  absl::flat_hash_set<PlacedExpr> live = {};
 };
 
 // A comparison that is constant below `low`, the opposite from `high` on.
@@ -63,7 +67,7 @@ class SymbolicPlanner {
     AssumeFits(extent);
     const auto start = Safe(min), end = Safe(min + extent);
     if (!start || !end) return std::nullopt;
-    const Part whole = {*start, *end, {}, {}};
+    const Part whole = {*start, *end};
     PiecePlan constant;
     std::vector<Part> parts = {whole};
     CutAtConstants(constant, parts);
@@ -71,18 +75,16 @@ class SymbolicPlanner {
     std::vector<SymbolicPiece> pieces;
     limit_ -= static_cast<int>(parts.size()) - 1;
     for (const Part& part : parts) {
-      const Stmt body =
-          EliminateGuards(loop_.body(), part.truths, constant.found.places, analyzer_);
+      const Stmt body = EliminateGuards(loop_.body(), part.truths, constant.found, analyzer_);
       if (body.IsEmpty() && !loop_.body().IsEmpty()) continue;
       GuardsBelow found;
       const std::vector<Part> smaller = CutAtBorders(body, part, found);
       limit_ -= static_cast<int>(smaller.size()) - 1;
       for (const Part& small : smaller) {
-        const Stmt inner = EliminateGuards(body, small.truths, found.places, analyzer_);
-        if (inner.IsEmpty() && !body.IsEmpty()) continue;
+        if (small.body.IsEmpty() && !body.IsEmpty()) continue;
         const bool is_whole = parts.size() == 1 && smaller.size() == 1;
         pieces.push_back({is_whole, small.start, is_whole ? loop_.extent() : *ExtentOf(small),
-                          inner, small.facts});
+                          small.body, small.facts});
       }
     }
     return pieces;
@@ -122,6 +124,44 @@ class SymbolicPlanner {
     return (!below || ExtentOf(*below)) && (!above || ExtentOf(*above));
   }
 
+  // `border` in a form that does not overflow, or `border` if there is none. It cuts `whole` alike:
+  //  - a border needs to be right only where `whole` has an iteration, since a piece of an empty loop is
+  //    empty whatever the border is: `max(n, 1) - 7` for n - 7 and a loop from 0 to n;
+  //  - a border beyond the values of the type cuts like the last one: `min(m, 2147483646) + 1` for m + 1.
+  Expr WithoutOverflow(Expr border, const Part& whole) {
+    if (!analyzer_.CanOverflow(border)) return border;
+    ir::VarMap clamped;
+    for (Var x : ir::FreeVars(border)) {
+      const ConstRange outside = analyzer_.Range(x);
+      Analyzer::Scope scope(analyzer_);
+      analyzer_.Assume(whole.start < whole.end);
+      const ConstRange inside = analyzer_.Range(x);
+      if (inside.IsEmpty()) return border;
+      Expr value = x;
+      if (inside.min > outside.min) value = ir::Max(value, Constant(inside.min, x.type()));
+      if (inside.max < outside.max) value = ir::Min(value, Constant(inside.max, x.type()));
+      if (value != x) clamped[x] = value;
+    }
+    const Expr right_if_run = ir::Substitute(border, clamped);
+    if (!analyzer_.CanOverflow(right_if_run)) return right_if_run;
+    const arith::LinearForm form = analyzer_.Form(border);
+    if (form.terms().size() != 1 || !form.terms()[0].atom.Is(ExprKind::kVar) ||
+        form.terms()[0].coefficient != 1) {
+      return border;
+    }
+    const Var x(form.terms()[0].atom);
+    const int64_t constant = form.constant();
+    const ConstRange type = ConstRange::OfType(x.type());
+    const auto known = clamped.find(x);
+    const Expr value = known == clamped.end() ? Expr(x) : known->second;
+    const Expr fits = constant > 0 ? ir::Min(value, Constant(type.max - constant, x.type()))
+                                   : ir::Max(value, Constant(type.min - constant, x.type()));
+    const Expr result = fits + Constant(constant, x.type());
+    return analyzer_.CanOverflow(result) ? border : result;
+  }
+
+  Expr Constant(int64_t value, ir::Type type) const { return loop_.context().Int(type, value); }
+
   // The program has got past the evaluation of the bound `e`, so nothing in it wrapped:
   // (n + 3) / 4 says n <= 2^31 - 4. Only from sums of one variable.
   void AssumeFits(Expr e) {
@@ -146,7 +186,8 @@ class SymbolicPlanner {
       around_.Assume(whole.start <= var_);
       around_.Assume(var_ < whole.end);
       if (const ConstRange range = analyzer_.Range(var_); range.IsBounded() && !range.IsEmpty()) {
-        plan = planner_.Plan(loop_, loop_.body(), {range.min, range.max}, /*is_symbolic=*/true);
+        plan = planner_.Plan(loop_, loop_.body(), {range.min, range.max},
+                             /*is_symbolic=*/true);
       }
     }
     for (const Piece& piece : plan.pieces) {
@@ -171,9 +212,16 @@ class SymbolicPlanner {
                     RangeText(whole.start, whole.end), texts);
   }
 
+  void Eliminate(Stmt body, const GuardsBelow& found, Part& part) {
+    part.live.clear();
+    part.body = EliminateGuards(body, part.truths, found, analyzer_, &part.live);
+  }
+
   // The pieces of `whole` by the comparisons in `body`.
   std::vector<Part> CutAtBorders(Stmt body, const Part& whole, GuardsBelow& found) {
     std::vector<Part> parts = {whole};
+    parts[0].truths.clear();
+    parts[0].body = body;
     if (!planner_.HasGuard(body)) return parts;
     std::vector<Cut> cuts;
     {
@@ -183,14 +231,27 @@ class SymbolicPlanner {
       found = planner_.FindGuards(loop_, body);
       FindCuts(found, cuts);
     }
+    for (Cut& cut : cuts) {
+      cut.low = WithoutOverflow(cut.low, whole);
+      cut.high = WithoutOverflow(cut.high, whole);
+    }
 
     const int limit = std::min(limit_, planner_.PieceLimit());
     LoopPartitionStats::Loop record = {.variable = std::string(var_.name()),
                                        .bounds = RangeText(whole.start, whole.end)};
+    if (!cuts.empty()) Eliminate(body, found, parts[0]);
     for (const Cut& cut : cuts) {
+      // Only where the comparison still decides something: not where another
+      // one that is false has taken its branch away.
+      const auto is_live = [&](const Part& part) { return part.live.contains(cut.guard); };
+      if (std::none_of(parts.begin(), parts.end(), is_live)) continue;
       std::vector<Part> with;
       bool can_write = !analyzer_.CanOverflow(cut.low) && !analyzer_.CanOverflow(cut.high);
       for (size_t i = 0; i < parts.size() && can_write; ++i) {
+        if (!is_live(parts[i])) {
+          with.push_back(parts[i]);
+          continue;
+        }
         std::optional<Part> below, middle, above;
         can_write = SplitPart(parts[i], cut.low, below, above);
         if (can_write && above && cut.low != cut.high) {
@@ -205,7 +266,12 @@ class SymbolicPlanner {
       }
       if (!can_write || with.empty()) continue;
       const bool taken = static_cast<int>(with.size()) <= limit;
-      if (taken) parts = std::move(with);
+      if (taken) {
+        parts = std::move(with);
+        for (Part& part : parts) {
+          if (is_live(part) && part.truths.contains(cut.guard)) Eliminate(body, found, part);
+        }
+      }
       const std::string low = ir::Print(cut.low), high = ir::Print(cut.high);
       const std::string below = StrCat("[.., ", low, ")"), above = StrCat("[", high, ", ..)");
       record.guards.push_back({.condition = ir::Print(cut.condition),
@@ -228,14 +294,7 @@ class SymbolicPlanner {
   void FindCuts(const GuardsBelow& found, std::vector<Cut>& cuts) {
     absl::flat_hash_set<PlacedExpr> seen;
     for (const LoopGuard& guard : found.guards) {
-      std::vector<Expr> parts = {guard.node};
-      while (!parts.empty()) {
-        const Expr part = parts.back();
-        parts.pop_back();
-        if (IsLogic(part)) {
-          for (size_t i = part.operands().size(); i-- > 0;) parts.push_back(part.operand(i));
-          continue;
-        }
+      for (const Expr part : found.PartsOf(guard.node)) {
         if (!seen.insert({guard.place, part}).second) continue;
         // A min or max stands for its comparison.
         const Expr condition = part == guard.node ? guard.condition : around_.Expand(part);

@@ -1,6 +1,6 @@
-// Method: an outermost nest of loops over threadIdx is opened (Chain); if thread loops are left in
-// its body, the body is rebuilt from the outside in (Distribute): what has no thread loop inside
-// becomes a region, that is the nest of thread loops around it, and the rest goes around regions.
+// Method: Chain takes apart an outermost nest of loops over threadIdx. If thread loops are left in its
+// body, Distribute rebuilds the body from the outside in: a statement without a thread loop inside
+// becomes a region, with the nest of thread loops around it, and other statements go around regions.
 #include "compiler/passes/thread_regions.h"
 
 #include <string>
@@ -33,7 +33,7 @@ bool IsThreadLoop(Stmt s) {
 
 bool IsShared(Buffer buffer) { return buffer->scope == "shared"; }
 
-// Replaces private buffers by their copies for all threads.
+// Replaces the private buffers of a thread by buffers for all threads.
 class PrivateRewriter : public ir::Mutator {
  public:
   PrivateRewriter(ir::Context& context, const absl::flat_hash_map<Buffer, Buffer>& buffers,
@@ -77,7 +77,7 @@ class Distributor {
  public:
   explicit Distributor(ir::Context& context) : context_(context) {}
 
-  // `s`, outside all loops over threadIdx.
+  // Visits `s`, which stands outside all loops over threadIdx.
   absl::StatusOr<Stmt> Outside(Stmt s) {
     if (!HasThreadLoop(s)) return s;
     if (IsThreadLoop(s)) return Chain(s);
@@ -95,12 +95,13 @@ class Distributor {
     std::vector<Stmt> loops;  // outermost first
     std::vector<Expr> vars;
     std::string names;  // "threadIdx.y, threadIdx.x"
-    // What is different from thread to thread: their numbers, and lets over them.
+    // Variables that differ between threads: the numbers of threads, and lets that depend on them.
     absl::flat_hash_set<Expr> varying;
-    std::vector<Stmt> lets;  // those lets, outermost first
+    std::vector<Stmt> lets;  // the lets among these, outermost first
     absl::flat_hash_set<Buffer> stored;
-    absl::flat_hash_set<Buffer> shared;                   // allocated inside
-    absl::flat_hash_map<Buffer, Buffer> private_buffers;  // and their copies for all threads
+    absl::flat_hash_set<Buffer> shared;  // allocated inside
+    absl::flat_hash_map<Buffer, Buffer>
+        private_buffers;  // and the buffers for all threads in their place
   };
 
   bool HasThreadLoop(Stmt s) {
@@ -111,7 +112,7 @@ class Distributor {
     return found;
   }
 
-  // What stands alone inside `s`, down to where several statements follow one another.
+  // Goes down through `s` while a statement has one child only.
   static bool IsWrapper(Stmt s) {
     return s.Is(StmtKind::kLet) || s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kPragma);
   }
@@ -149,7 +150,7 @@ class Distributor {
 
   static std::string Place(const Nest& nest) { return StrCat("threads (", nest.names, "): "); }
 
-  // What in `e` differs between threads or during their run; empty if nothing does.
+  // The name of something in `e` that differs between threads or changes while they run, or "".
   static std::string WhyNotUniform(const Nest& nest, Expr e) {
     std::string why;
     ir::ForEachExpr(e, [&](Expr x) {
@@ -201,7 +202,7 @@ class Distributor {
           ASSIGN_OR_RETURN(Stmt body, Distribute(nest, s.body()));
           return context_.Rebuild(s, s.operands(), {body});
         }
-        // Each region computes it anew, so its value must not change between them.
+        // Each region computes the value again, so it must not change between regions.
         bool changes = false;
         ir::ForEachExpr(s.value(), [&](Expr e) {
           changes |= e.Is(ExprKind::kLoad) && nest.stored.contains(Buffer(e.buffer()));
@@ -236,7 +237,7 @@ class Distributor {
       case StmtKind::kPragma: {
         ASSIGN_OR_RETURN(Stmt body, Distribute(nest, s.body()));
         for (Expr e : s.operands()) {
-          // A hint about one thread is none about all of them.
+          // A hint about one thread does not hold for all threads.
           if (!WhyNotUniform(nest, e).empty()) return body;
         }
         return context_.Rebuild(s, s.operands(), {body});
@@ -273,7 +274,7 @@ class Distributor {
     return context_.Seq(result);
   }
 
-  // `s`, which has no thread loop inside, by all threads of the nest.
+  // The region that runs `s`, which has no thread loop inside, for all threads of the nest.
   absl::StatusOr<Stmt> Region(const Nest& nest, Stmt s) {
     if (s.IsEmpty()) return s;
     Stmt wrong;
@@ -297,7 +298,7 @@ class Distributor {
     return ir::CloneWithFreshBindings(region);
   }
 
-  // `s`, a loop over threads inside the nest's, which all threads run together: once.
+  // A loop over threads inside the nest, which all threads run together: it stands once.
   absl::StatusOr<Stmt> Together(const Nest& nest, Stmt s) {
     absl::flat_hash_set<Buffer> own;
     std::string why;

@@ -9,10 +9,10 @@ namespace polynao {
 
 struct PassInfo;
 
-// What compiler/te makes of a GPU's schedule says for each thread by itself what it needs, also
-// where all threads of the block do it together (loops over threadIdx inside loops over threadIdx).
-// This pass makes *thread regions* of that: loops over all threads of the block that stand one after
-// another, so that what one region stores the next one reads, and a barrier can stand between them.
+// compiler/te lowers a GPU's schedule to a program of one thread, in which a loop over threadIdx inside
+// a loop over threadIdx is work that all threads of the block share. This pass makes *thread regions* of
+// it: loops over all threads of the block, one after another. A region may read what the one
+// before stored, and a barrier can stand between them.
 //
 //   thread (tx = "threadIdx.x", 8) {            allocate S: f32[8] @shared
 //     allocate S: f32[8] @shared                allocate sum: f32[8, 1] @local
@@ -27,15 +27,18 @@ struct PassInfo;
 //     A[tx] = sum[0]
 //   }
 //
-// The meaning stays, loop after loop, and the interpreter can check it. Loops, branches and lets
-// around an inner loop over threads go outside all threads, so they may not depend on a thread;
-// what a thread keeps for itself gets a dimension for each thread axis in front (the code generator
-// takes it away again: registers). Nests without inner thread loops stay the same nodes.
+// The interpreter runs the regions loop after loop, to the same result. Loops, branches and lets around
+// an inner loop over threads go outside all threads, so they must not depend on a thread. A private
+// buffer of a thread gets a dimension for each thread axis in front (the code generator removes it
+// again, for registers). Nests without inner thread loops stay the same nodes.
 //
-// Errors name the loop or buffer: bounds or a condition around an inner thread loop that depend on
-// the thread or on what the threads store; an inner thread loop that does, that stores elsewhere
-// than to shared memory allocated inside the threads, or reads what one thread keeps for itself; a
-// thread that stores to such shared memory by itself; thread loops that do not start at 0.
+// Errors name the loop or buffer. They are:
+//  - an inner thread loop, or bounds or a condition around one, that depends on the thread or on
+//    what the threads store;
+//  - an inner thread loop that stores elsewhere than to shared memory allocated inside the threads, or
+//    reads a private buffer of one thread;
+//  - a single thread that stores to such shared memory;
+//  - thread loops that do not start at 0.
 absl::StatusOr<bool> ThreadRegions(ir::Function& function);
 
 // The pass by name (registry.h).

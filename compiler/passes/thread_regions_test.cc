@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 std::string After(std::string_view text) { return RunPass(text, ThreadRegions, TestTarget()); }
 std::string Error(std::string_view text) { return PassError(text, ThreadRegions); }
 
-// What a schedule with a tile in shared memory is lowered to.
+// The lowered form of a schedule with a tile in shared memory.
 TEST(ThreadRegionsTest, Matmul) {
   const std::string text = R"(
       func f(A: f32[8, 12] in, B: f32[12, 8] in, C: f32[8, 8] out) {
@@ -103,7 +103,7 @@ TEST(ThreadRegionsTest, WhatStandsAround) {
                               "        t[x, 1] = S[7 - x] + cast(f32, twice)\n"));
 }
 
-// A fetch that itself needs a tile.
+// A fetch that needs another tile.
 TEST(ThreadRegionsTest, NestsInNests) {
   After(R"(
       func f(A: i32[8] in, C: i32[8] out) {

@@ -24,7 +24,7 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 
-// Longer sums are parts of their own.
+// A longer sum is an atom of the sums around it.
 constexpr size_t kMaxTerms = 16;
 constexpr int64_t kMaxSize = int64_t{1} << 30;
 
@@ -34,7 +34,7 @@ bool IsArithmetic(Expr e) {
   return IsInteger(e) && (e.Is(ExprKind::kAdd) || e.Is(ExprKind::kSub) || e.Is(ExprKind::kMul));
 }
 
-// Whether the operands may change places.
+// Whether the operator is commutative.
 bool IsCommutative(Expr e) {
   switch (e.kind()) {
     case ExprKind::kAdd:
@@ -51,17 +51,17 @@ bool IsCommutative(Expr e) {
 
 // Expressions known to be equal.
 struct EqualExprs {
-  Expr first;     // stands for the class in keys of others
-  Expr shortest;  // of equally short ones the first
+  Expr first;     // stands for the class in the keys of other classes
+  Expr shortest;  // the first of the shortest members
   int64_t size = 0;
-  bool is_sum = false;  // by its form, and not by its operator and operands
+  bool is_sum = false;  // found by its form, not by its operator and operands
 };
 
 class Unifier {
  public:
   explicit Unifier(ir::Context& context) : context_(context), ranges_(context) {}
 
-  // Each statement's expressions, with the mode that they are evaluated in.
+  // Visits the expressions of each statement with the mode in which they are evaluated.
   template <typename Visit>
   static std::vector<Expr> MapOperands(Stmt s, const Visit& visit) {
     std::vector<Expr> operands(s.operands().begin(), s.operands().end());
@@ -74,7 +74,7 @@ class Unifier {
   }
 
   static bool IsRewritten(Stmt s) {
-    // Bounds of thread loops are for the launch, operands of pragmas are hints.
+    // Bounds of thread loops belong to the launch, and operands of pragmas are hints: both stay.
     return !s.Is(StmtKind::kPragma) &&
            !(s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread);
   }
@@ -113,8 +113,8 @@ class Unifier {
   struct Info {
     int equal_to;  // number of the class
     int64_t size;
-    bool has_index = false;          // whether a part of it is an index or a condition
-    std::optional<LinearForm> form;  // of integers: the sum over firsts of classes
+    bool has_index = false;          // whether an index or a condition stands in it
+    std::optional<LinearForm> form;  // for integers: the sum over the first members of classes
   };
 
   // ---- classes ----------------------------------------------------------------------------------
@@ -174,7 +174,7 @@ class Unifier {
     return it->second;
   }
 
-  // The sum that `e` is, or nothing if it is long or if terms of its operands are gone from it.
+  // `e` as a sum. Nothing if the sum is too long, or if terms of the operands cancel in it.
   std::optional<LinearForm> SumForm(Expr e) {
     const std::optional<LinearForm>& a = infos_.at(e.operand(0)).form;
     const std::optional<LinearForm>& b = infos_.at(e.operand(1)).form;
@@ -194,7 +194,7 @@ class Unifier {
     return sum;
   }
 
-  // sum = a * b. `terms` counts different products of atoms. False if a coefficient is too large.
+  // sum = a * b. `terms` counts the different products of atoms. False if a coefficient overflows.
   bool AddProduct(const LinearForm& a, const LinearForm& b, ir::Type type, LinearForm& sum,
                   size_t& terms) {
     std::vector<Expr> products;
@@ -215,7 +215,7 @@ class Unifier {
     for (const LinearForm::Term& t : b.terms()) {
       if (!add(t.atom, t.coefficient, a.constant())) return false;
     }
-    // A zero factor makes the other one's terms disappear.
+    // A factor of zero cancels the terms of the other factor.
     if ((a.IsConstant() && a.constant() == 0) || (b.IsConstant() && b.constant() == 0))
       return false;
     std::sort(products.begin(), products.end(), [](Expr x, Expr y) { return x.id() < y.id(); });
@@ -225,7 +225,7 @@ class Unifier {
            sum.AddConstant(constant);
   }
 
-  // A product of atoms is their product in the order of their ids, as an expression.
+  // The expression for a product of atoms: their product in the order of their ids.
   Expr ProductOf(Expr a, Expr b, ir::Type type) {
     std::vector<Expr> factors;
     for (Expr e : {a, b}) {
@@ -250,7 +250,7 @@ class Unifier {
     Expr result = Over(e, mode);
     const EqualExprs& equal = classes_[infos_.at(e).equal_to];
     if (equal.is_sum && equal.shortest != e) {
-      // The parts of the shortest are shorter still, so this ends.
+      // The operands of the shortest member are shorter than it, so this ends.
       const Expr other = Over(equal.shortest, mode);
       const bool may_wrap = mode == Mode::kData && !infos_.at(equal.shortest).has_index;
       if (may_wrap || !ranges_.CanOverflow(other)) result = other;
@@ -259,7 +259,7 @@ class Unifier {
     return result;
   }
 
-  // `e` over unified operands, in the order in which they were met first.
+  // `e` over unified operands, in the order in which the walk met them first.
   Expr Over(Expr e, Mode mode) {
     std::vector<Expr> operands;
     operands.reserve(e.operands().size());
