@@ -71,11 +71,47 @@ TEST(PassesExamplesTest, ReadmeShowsThePipeline) {
   EXPECT_EQ(ReadExamples("README.md", "nir").at(1).kind, kind);
 }
 
+// Each pass has a section, which names the pass's options with their defaults.
 TEST(PassesExamplesTest, EachPassHasASection) {
   const std::string text = ReadDocument("docs/passes.md");
   for (const PassInfo& pass : Passes()) {
-    EXPECT_THAT(text, testing::HasSubstr(StrCat("\n## ", pass.name, "\n")));
+    const size_t begin = text.find(StrCat("\n## ", pass.name, "\n"));
+    ASSERT_NE(begin, std::string::npos) << pass.name;
+    const std::string section = text.substr(begin, text.find("\n## ", begin + 1) - begin);
+    for (const PassOption& option : pass.options) {
+      EXPECT_THAT(section, testing::HasSubstr(StrCat("`", DefaultText(option), "`"))) << pass.name;
+    }
   }
+}
+
+// Every pass that an example shows leaves its own result alone, if it says so.
+TEST(PassesExamplesTest, ASecondRunChangesNothing) {
+  const isa::Machine machine = TestMachine("mlu270");
+  Target target;
+  target.name = "diannao";
+  target.instructions = &isa::DianNao();
+  target.machine = &machine;
+  int runs = 0;
+  std::string before;
+  for (const Example& example : ReadExamples("docs/passes.md", "nir")) {
+    if (example.kind == "before") before = example.text;
+    if (!example.kind.starts_with("after ")) continue;
+    SCOPED_TRACE(StrCat("docs/passes.md:", example.line));
+    const auto passes = ParsePasses(example.kind.substr(std::string("after ").size()));
+    ASSERT_TRUE(passes.ok()) << passes.status();
+    absl::StatusOr<ir::Function> function = ir::ParseFunction(before);
+    ASSERT_TRUE(function.ok()) << function.status();
+    for (const PassSpec& pass : *passes) {
+      SCOPED_TRACE(pass.name);
+      ASSERT_TRUE(RunPasses(*function, {pass}, target).ok());
+      if (!FindPass(pass.name)->second_run_changes.empty()) continue;
+      const std::string once = ir::Print(*function);
+      ASSERT_TRUE(RunPasses(*function, {pass}, target).ok());
+      EXPECT_EQ(ir::Print(*function), once);
+      ++runs;
+    }
+  }
+  EXPECT_GE(runs, 20);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "compiler/ir/visit.h"
+#include "compiler/passes/pass.h"
 
 namespace polynao {
 namespace {
@@ -49,11 +50,20 @@ class Unroller : public ir::Mutator {
 
 }  // namespace
 
-absl::StatusOr<bool> Unroll(ir::Function& function, int64_t max_extent) {
-  const Stmt body = Unroller(*function.context, max_extent).Mutate(function.body);
+absl::StatusOr<bool> Unroll(ir::Function& function, const UnrollOptions& options) {
+  const Stmt body = Unroller(*function.context, options.max_extent).Mutate(function.body);
   const bool changed = body != function.body;
   function.body = body;
   return changed;
+}
+
+PassInfo UnrollPass() {
+  return WithOptions<UnrollOptions>(
+      {.name = "unroll", .doc = "copies the bodies of short unroll loops"},
+      {IntOption("max_extent", &UnrollOptions::max_extent, 0, 1024, "iterations of a loop")},
+      FixedDefaults, [](ir::Function& function, const PassEnvironment&, UnrollOptions options) {
+        return Unroll(function, options);
+      });
 }
 
 }  // namespace polynao

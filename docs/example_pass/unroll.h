@@ -2,12 +2,16 @@
 #ifndef DOCS_EXAMPLE_PASS_UNROLL_H_
 #define DOCS_EXAMPLE_PASS_UNROLL_H_
 
-#include <cstdint>
-
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao {
+
+struct PassInfo;
+
+struct UnrollOptions {
+  int max_extent = 16;  // iterations of a loop that is copied
+};
 
 // Replaces unroll loops of constant bounds and at most `max_extent` iterations by their bodies:
 //
@@ -17,7 +21,10 @@ namespace polynao {
 // can use what it knows of each copy. Other loops stay; unroll is only a wish. The code grows by
 // the product of the extents of nested loops. Returns whether anything changed; if not, the body is
 // the same node.
-absl::StatusOr<bool> Unroll(ir::Function& function, int64_t max_extent = 16);
+absl::StatusOr<bool> Unroll(ir::Function& function, const UnrollOptions& options = {});
+
+// The pass by name.
+PassInfo UnrollPass();
 
 }  // namespace polynao
 

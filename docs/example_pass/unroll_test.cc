@@ -9,8 +9,8 @@
 namespace polynao {
 namespace {
 
-std::string After(std::string_view text, int64_t max_extent = 4) {
-  return RunPass(text, [&](ir::Function& f) { return Unroll(f, max_extent); }, TestTarget());
+std::string After(std::string_view text, int max_extent = 4) {
+  return RunPass(text, [&](ir::Function& f) { return Unroll(f, {max_extent}); }, TestTarget());
 }
 
 TEST(UnrollTest, CopiesBodies) {
