@@ -60,6 +60,18 @@ opt_checked() {
 }
 expect "opt --check runs the pipeline and prints each step" pass "" opt_checked
 
+# The scalar n decides whether the function runs: --check draws some that it runs on, --arg gives one.
+opt_scalars() {
+  printf '%s' 'func f(A: i32[4], n: i32) { A[0] = 7 / n }' >"$work/scalar.nir"
+  "$nao" opt "$work/scalar.nir" --passes=simplify --check -o "$work/scalar.out" &&
+    "$nao" opt "$work/scalar.nir" --passes=simplify --check --arg n=-5 -o "$work/scalar.out" &&
+    fails 'stops on all arguments tried.*with n = 0: .*division by zero' \
+      "$nao" opt "$work/scalar.nir" --passes=simplify --check --arg n=0 &&
+    fails "no function has a scalar parameter 'm'" "$nao" opt "$work/scalar.nir" --check --arg m=1 &&
+    fails 'expected an integer of i32' "$nao" opt "$work/scalar.nir" --check --arg n=3000000000
+}
+expect "opt --check draws scalars, or takes them from --arg" pass "" opt_scalars
+
 opt_operator() {
   [[ $("$nao" opt add --shape=100 --stop-after=0) == 'func add'* ]] &&
     [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]

@@ -1,13 +1,11 @@
 #include "compiler/codegen/differential.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <limits>
 
 #include "base/check.h"
 #include "base/text.h"
-#include "compiler/ir/interpreter.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
@@ -21,53 +19,7 @@ using ir::ExprKind;
 using ir::Tensor;
 using ir::Type;
 
-// The position of a float among all floats of its type, in order of value; -0.0 and 0.0 are one.
-int64_t Ordinal(const Tensor& tensor, int64_t i) {
-  const int size = ir::ByteSize(tensor.type);
-  uint64_t bits = 0;
-  for (int b = size - 1; b >= 0; --b) bits = bits << 8 | tensor.bytes[i * size + b];
-  const uint64_t sign = uint64_t{1} << (8 * size - 1);
-  const auto magnitude = static_cast<int64_t>(bits & (sign - 1));
-  return (bits & sign) != 0 ? -magnitude : magnitude;
-}
-
-bool Agree(const Tensor& a, const Tensor& b, int64_t i, int64_t max_ulps) {
-  const int size = ir::ByteSize(a.type);
-  if (std::equal(&a.bytes[i * size], &a.bytes[i * size] + size, &b.bytes[i * size])) return true;
-  if (!ir::IsFloat(a.type)) return false;
-  const bool a_nan = std::isnan(a.Float(i));
-  const bool b_nan = std::isnan(b.Float(i));
-  if (a_nan || b_nan) return a_nan && b_nan;
-  return max_ulps > 0 && std::abs(Ordinal(a, i) - Ordinal(b, i)) <= max_ulps;
-}
-
 }  // namespace
-
-std::string Disagreement(const ir::Function& function, const ir::RandomArguments& arguments,
-                         const Runner& run, int64_t max_ulps) {
-  const auto report = [&](const auto&... what) {
-    return StrCat(what..., "\n", ir::Print(function));
-  };
-  ir::RandomArguments expected = arguments;
-  ir::RandomArguments actual = arguments;
-  const absl::Status interpreted = ir::Interpret(function, expected.arguments());
-  if (!interpreted.ok()) return report("the interpreter stops: ", interpreted.message());
-  const absl::Status ran = run(actual.arguments());
-  if (!ran.ok()) return report("compiled code: ", ran.message());
-  size_t tensor = 0;
-  for (const ir::Param& param : function.params) {
-    if (!param.buffer) continue;
-    const Tensor& want = expected.tensors()[tensor];
-    const Tensor& got = actual.tensors()[tensor];
-    ++tensor;
-    for (int64_t i = 0; i < want.element_count(); ++i) {
-      if (Agree(want, got, i, max_ulps)) continue;
-      return report("element ", i, " of ", param.name(), " is ", got.Value(i), ", expected ",
-                    want.Value(i));
-    }
-  }
-  return "";
-}
 
 std::string DisagreementOnRandomProgram(uint64_t seed, const ir::RandomProgramOptions& options,
                                         const Compiler& compile) {

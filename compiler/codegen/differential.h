@@ -10,20 +10,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_program.h"
+#include "compiler/ir/same_meaning.h"
 
 namespace polynao::codegen {
 
-// Runs a compiled function on some arguments.
-using Runner = std::function<absl::Status(absl::Span<const ir::Argument>)>;
-
-// Runs `function`, in the interpreter and by `run`, on copies of `arguments`. What is wrong, with
-// the first element that differs and the function's text; empty if the tensors agree afterwards:
-// bit for bit but for NaNs, or, with `max_ulps`, up to that many steps between neighbouring floats.
-std::string Disagreement(const ir::Function& function, const ir::RandomArguments& arguments,
-                         const Runner& run, int64_t max_ulps = 0);
+using ir::Disagreement;
+using ir::Runner;
 
 // Compiles a function into something that runs it and keeps what it needs alive.
 using Compiler = std::function<absl::StatusOr<Runner>(const ir::Function&)>;

@@ -246,7 +246,8 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
       case Code::kNextIndex: {
         const int64_t index = s[op->a].i;
         const int64_t extent = s[op->b].i;
-        if (index < 0 || index >= extent) {  // a negative extent is that of no element
+        // A negative extent counts as 0.
+        if (index < 0 || index >= extent) {
           TRAP(StrCat("index ", index, " of dimension ", op->target, " is outside 0 .. ",
                       extent - 1));
         }

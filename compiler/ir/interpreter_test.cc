@@ -4,11 +4,9 @@
 
 #include "base/text.h"
 #include "compiler/ir/argument.h"
-#include "compiler/ir/compare.h"
 #include "compiler/ir/counts.h"
 #include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/interpreter.h"
-#include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
@@ -270,29 +268,6 @@ TEST(InterpreterTest, InstructionsRunTheirMeaning) {
                                     {Argument::Of(&a)}, nullptr, options)
                               .message()),
               HasSubstr("no instruction is named 'vsub.f32'"));
-}
-
-TEST(TensorTest, RandomValuesAreExactInNarrowTypes) {
-  const Tensor a = RandomTensor(Type::kF16, {1000}, 7);
-  const Tensor b = RandomTensor(Type::kF64, {1000}, 7);
-  for (int64_t i = 0; i < 1000; ++i) EXPECT_EQ(a.Value(i), b.Value(i));
-  EXPECT_EQ(Compare(a, RandomTensor(Type::kF16, {1000}, 7)).max_abs, 0);
-  EXPECT_GT(Compare(a, RandomTensor(Type::kF16, {1000}, 8)).max_abs, 0);
-}
-
-TEST(TensorTest, CompareFindsTheLargestDifference) {
-  Tensor a(Type::kF32, {3});
-  Tensor b(Type::kF32, {3});
-  b.SetValue(1, 0.5);
-  b.SetValue(2, 2);
-  const Difference d = Compare(a, b);
-  EXPECT_EQ(d.max_abs, 2);
-  EXPECT_EQ(d.where, 2);
-  a.SetValue(0, NAN);
-  b.SetValue(0, NAN);
-  EXPECT_EQ(Compare(a, b).max_abs, 2);
-  b.SetValue(0, 1);
-  EXPECT_TRUE(std::isinf(Compare(a, b).max_abs));
 }
 
 }  // namespace

@@ -18,8 +18,6 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/ir/intrinsics.h"
-#include "compiler/ir/random_tensor.h"
-#include "compiler/ir/shapes.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -824,57 +822,6 @@ class Shrinker {
 
 Function RandomProgram(uint64_t seed, const RandomProgramOptions& options) {
   return Generator(seed, options).Make();
-}
-
-RandomArguments::RandomArguments(const Function& function, uint64_t seed) {
-  Random random(seed);
-  IntValues values;
-  for (const Param& param : function.params) {
-    if (param.var && IsInt(param.var.type())) {
-      const int64_t high = param.var.type() == Type::kI1 ? 1 : kMaxRandomSize;
-      values[param.var] = random.Between(0, high);
-    }
-  }
-  const auto shapes = ParameterShapes(function, values);
-  POLYNAO_CHECK(shapes.ok()) << shapes.status();
-  for (const Param& param : function.params) {
-    if (param.buffer) {
-      const Type type = param.buffer->type;
-      Tensor& tensor = tensors_.emplace_back(
-          RandomTensor(type, (*shapes)[tensors_.size()], seed + tensors_.size()));
-      const int64_t count = tensor.element_count();
-      if (count > 0 && random.Percent(40)) {
-        for (int64_t edges = random.Between(1, 1 + count / 3); edges > 0; --edges) {
-          const int64_t i = random.Between(0, count - 1);
-          if (IsFloat(type)) {
-            tensor.SetValue(i, EdgeFloat(random, type));
-          } else {
-            tensor.SetInt(i, EdgeInt(random, type));
-          }
-        }
-      }
-      arguments_.push_back(Argument::Of(&tensor));
-    } else if (IsFloat(param.var.type())) {
-      const double small = static_cast<double>(random.Between(-40, 40)) / 8;
-      arguments_.push_back(Argument::Float(
-          random.Percent(25) ? RoundFloat(param.var.type(), EdgeFloat(random, param.var.type()))
-                             : small));
-    } else {
-      arguments_.push_back(Argument::Int(values[param.var]));
-    }
-  }
-}
-
-RandomArguments::RandomArguments(std::deque<Tensor> tensors) : tensors_(std::move(tensors)) {
-  for (Tensor& tensor : tensors_) arguments_.push_back(Argument::Of(&tensor));
-}
-
-RandomArguments::RandomArguments(const RandomArguments& other)
-    : tensors_(other.tensors_), arguments_(other.arguments_) {
-  size_t next = 0;
-  for (Argument& argument : arguments_) {
-    if (argument.tensor != nullptr) argument.tensor = &tensors_[next++];
-  }
 }
 
 Function ShrinkProgram(const Function& function, const std::function<bool(const Function&)>& fails,

@@ -9,13 +9,10 @@
 #define COMPILER_IR_RANDOM_PROGRAM_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <vector>
 
-#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
-#include "compiler/ir/tensor.h"
+#include "compiler/ir/random_arguments.h"
 
 namespace polynao::ir {
 
@@ -41,32 +38,10 @@ struct RandomProgramOptions {
   int repetition = 0;
 };
 
-// The largest value of an integer scalar parameter of a random program.
-inline constexpr int64_t kMaxRandomSize = 7;
-
 // A function named "random", that ir::Verify accepts; the same for the same seed and options. It
 // has every kind of statement and expression but calls of instructions, over buffers of 0 to 3
 // dimensions with extents from 0 up, some of them parameters.
 Function RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
-
-// Arguments of `function`: small random values with, in some tensors, edge values among them
-// (extreme integers, infinities, NaN, -0.0, denormals); integer scalars from 0 to kMaxRandomSize.
-class RandomArguments {
- public:
-  RandomArguments(const Function& function, uint64_t seed);
-  // Tensors of the caller's choice, for a function without scalar parameters.
-  explicit RandomArguments(std::deque<Tensor> tensors);
-  RandomArguments(const RandomArguments& other);
-  RandomArguments& operator=(const RandomArguments&) = delete;
-
-  const std::vector<Argument>& arguments() const { return arguments_; }
-  // The tensors of the buffer parameters, in order.
-  const std::deque<Tensor>& tensors() const { return tensors_; }
-
- private:
-  std::deque<Tensor> tensors_;
-  std::vector<Argument> arguments_;
-};
 
 // A smaller function that `fails` still holds for: statements are dropped, loops, branches and lets
 // replaced by what is inside them, expressions by constants or by one of their operands, for as

@@ -1,19 +1,12 @@
 #include "compiler/passes/affine_program_for_test.h"
 
-#include <deque>
+#include <memory>
 #include <random>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/check.h"
-#include "compiler/ir/argument.h"
-#include "compiler/ir/compare.h"
-#include "compiler/ir/interpreter.h"
-#include "compiler/ir/random_program.h"
-#include "compiler/ir/random_tensor.h"
-#include "compiler/ir/shapes.h"
-#include "compiler/ir/tensor.h"
+#include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 
@@ -32,72 +25,22 @@ ir::Function ParseProgram(std::string_view text) {
   return *std::move(function);
 }
 
-namespace {
-
-struct Run {
-  absl::Status status;
-  std::deque<ir::Tensor> tensors;
-};
-
-Run RunOnce(const ir::Function& function, int64_t scalar) {
-  Run run;
-  std::vector<ir::Argument> arguments;
-  ir::IntValues scalars;
-  for (const ir::Param& param : function.params) {
-    if (param.var) scalars[param.var] = scalar;
-  }
-  const auto shapes = ir::ParameterShapes(function, scalars);
-  POLYNAO_CHECK(shapes.ok()) << shapes.status();
-  for (const ir::Param& param : function.params) {
-    if (param.var) {
-      arguments.push_back(ir::Argument::Int(scalar));
-      continue;
-    }
-    const size_t i = run.tensors.size();
-    run.tensors.push_back(ir::RandomTensor(param.buffer->type, (*shapes)[i], i + 1));
-    arguments.push_back(ir::Argument::Of(&run.tensors.back()));
-  }
-  run.status = ir::Interpret(function, arguments);
-  return run;
-}
-
-std::string CompareRuns(const ir::Function& after, const Run& a, const Run& b) {
-  if (const absl::Status status = ir::Verify(after); !status.ok()) {
-    return absl::StrCat("not well-formed: ", status.ToString());
-  }
-  if (a.status.ok() != b.status.ok()) {
-    return absl::StrCat("before: ", a.status.ToString(), "\nafter: ", b.status.ToString());
-  }
-  if (!a.status.ok()) return "";
-  for (size_t i = 0; i < a.tensors.size(); ++i) {
-    const ir::Difference difference = ir::Compare(a.tensors[i], b.tensors[i]);
-    if (difference.where >= 0) {
-      return absl::StrCat("tensor ", i, " differs at element ", difference.where, ": ",
-                          a.tensors[i].Value(difference.where), " before, ",
-                          b.tensors[i].Value(difference.where), " after");
-    }
-  }
-  return "";
-}
-
-}  // namespace
-
 std::string CompareMeaning(const ir::Function& before, const ir::Function& after, int64_t scalar) {
-  return CompareRuns(after, RunOnce(before, scalar), RunOnce(after, scalar));
+  ir::MeaningOptions options;
+  for (const ir::Param& param : before.params) {
+    if (param.var) {
+      options.arguments.scalars[std::string(param.var.name())] = {
+          .int_value = scalar, .float_value = static_cast<double>(scalar)};
+    }
+  }
+  return ir::CompareMeaning(before, after, 1, options);
 }
 
 std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
                                             uint64_t seed, bool* stops) {
-  auto run = [&](const ir::Function& function) {
-    const ir::RandomArguments arguments(before, seed);
-    Run result;
-    result.status = ir::Interpret(function, arguments.arguments());
-    result.tensors = arguments.tensors();
-    return result;
-  };
-  const Run expected = run(before);
-  if (stops != nullptr) *stops = !expected.status.ok();
-  return CompareRuns(after, expected, run(after));
+  ir::MeaningOptions options{.draws = 1, .runs = 1, .may_stop = stops != nullptr, .stopped = stops};
+  options.arguments.small_integers = true;  // random programs run on these
+  return ir::CompareMeaning(before, after, seed, options);
 }
 
 namespace {

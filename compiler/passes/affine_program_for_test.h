@@ -13,14 +13,12 @@ namespace polynao {
 // The one function of `text`, which must be well-formed.
 ir::Function ParseProgram(std::string_view text);
 
-// Runs both functions on the same random inputs: "" if the second one is well-formed and does what
-// the first one does, else the difference. Every scalar parameter gets `scalar`. Where the first
-// stops with an error, the second must stop too.
+// ir::CompareMeaning with `scalar` for every scalar parameter.
 std::string CompareMeaning(const ir::Function& before, const ir::Function& after,
                            int64_t scalar = 0);
 
-// The same for arguments of RandomArguments(before, seed). `stops`, if not null, is set to whether
-// the first one stops with an error.
+// ir::CompareMeaning on one list of arguments, with integer scalars as random programs want them.
+// `stops`, if not null, is set to whether `before` stops; if it is null, `before` must not.
 std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir::Function& after,
                                             uint64_t seed, bool* stops = nullptr);
 

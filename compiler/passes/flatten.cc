@@ -36,11 +36,17 @@ class Flattener : public ir::Mutator {
  public:
   Flattener(Context& context, const FlattenOptions& options) : c_(context), options_(options) {}
 
-  Buffer NewBuffer(Buffer buffer) {
+  // `may_be_negative`: an extent of a parameter below 0 counts as 0, so that n = m = -1 make 0 elements
+  // of f32[n, m], not 1. An allocation with one stops the program.
+  Buffer NewBuffer(Buffer buffer, bool may_be_negative) {
     if (buffer->extents.size() == 1) return buffer;
     const Type type = IndexType(buffer);
     Expr count = c_.Int(type, 1);
-    for (Expr extent : buffer->extents) count = Times(count, c_.Cast(type, Typed(type, extent)));
+    for (Expr extent : buffer->extents) {
+      const Expr factor = Typed(type, extent);
+      count = Times(count,
+                    may_be_negative && !factor.IsConst() ? Max(factor, c_.Int(type, 0)) : factor);
+    }
     const Buffer flat = c_.NewBuffer(buffer->name, buffer->type, {count}, buffer->scope);
     flat_[buffer] = flat;
     return flat;
@@ -65,7 +71,7 @@ class Flattener : public ir::Mutator {
     }
     if (s.Is(StmtKind::kAllocate)) {
       const bool keep = options_.keep_private && threads_ > 0 && s.buffer()->scope != "shared";
-      const Buffer flat = keep ? s.buffer() : NewBuffer(s.buffer());
+      const Buffer flat = keep ? s.buffer() : NewBuffer(s.buffer(), false);
       const Stmt body = Mutate(s.body());
       return flat == s.buffer() && body == s.body() ? s : c_.Allocate(flat, body);
     }
@@ -124,7 +130,7 @@ absl::StatusOr<bool> Flatten(ir::Function& function, const FlattenOptions& optio
   bool changed = false;
   for (ir::Param& param : function.params) {
     if (!param.buffer) continue;
-    const Buffer flat = flattener.NewBuffer(param.buffer);
+    const Buffer flat = flattener.NewBuffer(param.buffer, true);
     changed = changed || flat != param.buffer;
     param.buffer = flat;
   }

@@ -337,17 +337,17 @@ TEST(LicmTest, Instructions) {
   const std::string body =
       "allocate L: f16[256] @nmem allocate R: f16[1] @nmem R[0] = 1.0\n"
       "for (i, 0, 4) {\n"
-      "  memcpy.f16.nmem.gmem(&L[n * 0], &A[i * 64], 64)\n"
+      "  memcpy.f16.nmem.gmem(&L[n * 0], &A[i * 64], 64, 1, 0, 0)\n"
       "  B[i] = R[0]\n"
-      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64)\n"
+      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64, 1, 0, 0)\n"
       "}\n";
   const std::string after =
       "allocate L: f16[256] @nmem allocate R: f16[1] @nmem R[0] = 1.0\n"
       "let inv_n = n * 0 let inv_R = R[0]\n"
       "for (i, 0, 4) {\n"
-      "  memcpy.f16.nmem.gmem(&L[inv_n], &A[i * 64], 64)\n"
+      "  memcpy.f16.nmem.gmem(&L[inv_n], &A[i * 64], 64, 1, 0, 0)\n"
       "  B[i] = inv_R\n"
-      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64)\n"
+      "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64, 1, 0, 0)\n"
       "}\n";
   EXPECT_EQ(After(body, kEager, params), Printed(after, params));
 }

@@ -223,9 +223,11 @@ std::string CountsText(const ir::Counts& before, const ir::Counts& after) {
 absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, const Target& target,
                        const PipelineOptions& options) {
   int count = 0;
+  ir::MeaningOptions meaning = MeaningOptionsFor(target);
+  meaning.arguments.scalars = options.check_scalars;
   const auto operations = [&]() -> std::optional<ir::Counts> {
     absl::StatusOr<ir::Counts> counts =
-        CountOperations(function, target, options.check_seed, kMaxCountedIterations);
+        ir::CountOperations(function, options.check_seed, meaning, kMaxCountedIterations);
     return counts.ok() ? std::optional(*counts) : std::nullopt;
   };
   std::optional<ir::Counts> operations_before;
@@ -264,8 +266,9 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
       RETURN_IF_ERROR(WithContext(context, CheckPragmas(function, target)));
     }
     if (options.check) {
-      RETURN_IF_ERROR(WithContext(StrCat(context, " changed the meaning"),
-                                  CheckSameMeaning(*before, function, target, options.check_seed)));
+      const std::string wrong = ir::CompareMeaning(*before, function, options.check_seed, meaning);
+      if (!wrong.empty())
+        return absl::InternalError(StrCat(context, " changed the meaning: ", wrong));
     }
     if (options.stats && step.changed && operations_before) {
       const std::optional<ir::Counts> after = operations();

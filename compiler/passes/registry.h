@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/passes/pass.h"
 #include "compiler/target/target.h"
@@ -39,10 +40,12 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target);
 struct PipelineOptions {
   // Runs the verifier after each pass.
   bool verify = true;
-  // Interprets the function before and after each pass on random arguments and compares bit for
-  // bit.
+  // Interprets the function before and after each pass on random arguments and compares all buffers
+  // (ir::CompareMeaning).
   bool check = false;
   uint64_t check_seed = 1;
+  // Scalar parameters that the check does not draw, by name.
+  std::map<std::string, ir::Argument> check_scalars = {};
   // Passes to leave out, and after how many to stop (-1: never).
   std::vector<std::string> skip = {};
   int stop_after = -1;

@@ -272,14 +272,19 @@ TEST(SimplifyTest, AllValuesOfNarrowTypes) {
 
 // Every kind of statement, expression and type; half of the programs may stop with an error.
 TEST(SimplifyTest, RandomPrograms) {
+  int stopped = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const ir::Function before = ir::RandomProgram(seed, {.may_stop = seed % 2 == 0});
     ir::Function after = before;
     ASSERT_TRUE(Simplify(after).ok());
-    ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed), "")
+    bool stops = false;
+    ASSERT_EQ(CompareMeaningOnRandomArguments(before, after, seed, &stops), "")
         << "seed " << seed << "\n"
         << ir::Print(before) << ir::Print(after);
+    stopped += stops;
   }
+  // Every second program may stop; most run to their end.
+  EXPECT_LT(stopped, 300 / 3);
 }
 
 }  // namespace

@@ -1,14 +1,18 @@
 #include <cstdio>
 #include <iostream>
+#include <map>
 #include <memory>
-#include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
 #include "tools/driver/commands.h"
@@ -30,8 +34,53 @@ struct OptFlags {
   bool explain = false;
   bool time = false;
   uint64_t seed = 1;
+  std::vector<std::string> args;  // scalars for --check: "n=-5"
   std::string output;
 };
+
+// The scalars that `args` gives, by name; `module` tells the types. Errors: no '=', no such scalar
+// parameter, no number of its type.
+absl::StatusOr<std::map<std::string, ir::Argument>> ParseScalars(
+    const std::vector<std::string>& args, const ir::Module& module) {
+  std::map<std::string, ir::Argument> scalars;
+  for (const std::string& arg : args) {
+    const std::vector<std::string> parts = absl::StrSplit(arg, absl::MaxSplits('=', 1));
+    if (parts.size() != 2) return InvalidInput("--arg ", arg, ": expected NAME=NUMBER");
+    bool found = false;
+    for (const ir::Function& function : module.functions) {
+      for (const ir::Param& param : function.params) {
+        if (!param.var || param.name() != parts[0]) continue;
+        found = true;
+        const ir::Type type = param.var.type();
+        ir::Argument& scalar = scalars[parts[0]];
+        if (ir::IsFloat(type)) {
+          if (!absl::SimpleAtod(parts[1], &scalar.float_value)) {
+            return InvalidInput("--arg ", arg, ": expected a number, found '", parts[1], "'");
+          }
+        } else if (!absl::SimpleAtoi(parts[1], &scalar.int_value) ||
+                   !ir::FitsInt(type, scalar.int_value)) {
+          return InvalidInput("--arg ", arg, ": expected an integer of ", ir::TypeName(type),
+                              ", found '", parts[1], "'");
+        }
+      }
+    }
+    if (!found) {
+      return InvalidInput("--arg ", arg, ": no function has a scalar parameter '", parts[0], "'");
+    }
+  }
+  return scalars;
+}
+
+// Those of `scalars` that `function` takes.
+std::map<std::string, ir::Argument> ScalarsOf(const std::map<std::string, ir::Argument>& scalars,
+                                              const ir::Function& function) {
+  std::map<std::string, ir::Argument> own;
+  for (const ir::Param& param : function.params) {
+    const auto it = scalars.find(std::string(param.name()));
+    if (param.var && it != scalars.end()) own.insert(*it);
+  }
+  return own;
+}
 
 absl::Status Opt(const OptFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
@@ -43,6 +92,7 @@ absl::Status Opt(const OptFlags& flags) {
   } else {
     ASSIGN_OR_RETURN(passes, ParsePasses(flags.passes));
   }
+  ASSIGN_OR_RETURN(const auto scalars, ParseScalars(flags.args, module));
   PipelineOptions options;
   options.check = flags.check;
   options.check_seed = flags.seed;
@@ -67,6 +117,7 @@ absl::Status Opt(const OptFlags& flags) {
     }
   };
   for (ir::Function& function : module.functions) {
+    options.check_scalars = ScalarsOf(scalars, function);
     RETURN_IF_ERROR(WithContext(StrCat(flags.what.op, ": function '", function.name, "'"),
                                 RunPasses(function, passes, target, options)));
   }
@@ -94,7 +145,10 @@ void AddOptCommand(CLI::App& app, Action& action) {
   command->add_option("--skip", flags->skip, "passes to leave out");
   command->add_option("--stop-after", flags->stop_after, "stop after so many passes");
   command->add_flag("--check", flags->check,
-                    "interpret before and after each pass and compare the results");
+                    "interpret before and after each pass, on random arguments of all values that "
+                    "their types have, and compare the results");
+  command->add_option("--arg", flags->args,
+                      "a scalar for --check and --stats: n=-5; others are drawn");
   command->add_option("--seed", flags->seed, "of the arguments for --check")->capture_default_str();
   command->add_flag("--print-after-all", flags->print_after_all,
                     "print the function after each pass, on stderr");

@@ -45,11 +45,12 @@ void FillRandom(Type type, bool uniform, uint64_t seed, int64_t count,
       const auto place = static_cast<uint64_t>(i);
       if (ir::IsFloat(type)) {
         ir::StoreFloat(type, address,
-                       uniform ? ir::UniformFloat(seed, place) : ir::RandomFloat(seed, place));
+                       uniform ? ir::UniformFloat(seed, place)
+                               : ir::RandomFloat(type, seed, place, ir::Values::kExact));
       } else {
-        ir::StoreInt(
-            type, address,
-            uniform ? ir::UniformInt(type, seed, place) : ir::RandomInt(type, seed, place));
+        ir::StoreInt(type, address,
+                     uniform ? ir::UniformInt(type, seed, place)
+                             : ir::RandomInt(type, seed, place, ir::Values::kExact));
       }
     }
   };
