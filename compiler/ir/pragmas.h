@@ -25,7 +25,7 @@ namespace polynao::pragma {
   X(kRagged, "ragged", "",                                                                        \
     "a loop over tiles",                                                                          \
     "The tiles have unequal sizes: guards of copies become bounds, so that the loop stays whole.",\
-    "kernels/te/elementwise.cc",                                                                  \
+    "kernels/te/elementwise.cc compiler/ir/random_program.cc",                                    \
     "compiler/passes/preprocess_facts.cc")                                                        \
   X(kTensorize, "tensorize", "",                                                                  \
     "a nest",                                                                                     \

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/ir/intrinsics.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -573,7 +574,7 @@ class Generator {
       case 9:
         if (random_.Percent(40)) {
           const Expr argument = c_.I32(random_.Between(0, 3));
-          return c_.Pragma("hint", {argument}, Statement(depth - 1));
+          return c_.Pragma(pragma::kRagged, {argument}, Statement(depth - 1));
         }
         [[fallthrough]];
       case 10: {
