@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/interval_set.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "compiler/ir/ir.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
-#include "simulator/interval_set.h"
 
 namespace polynao::simulator {
 

@@ -3,8 +3,8 @@
 #ifndef SIMULATOR_DEFINEDNESS_H_
 #define SIMULATOR_DEFINEDNESS_H_
 
+#include "base/interval_set.h"
 #include "isa/instruction_set.h"
-#include "simulator/interval_set.h"
 
 namespace polynao::simulator {
 

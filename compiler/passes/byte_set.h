@@ -4,7 +4,8 @@
 
 #include <cstdint>
 #include <map>
-#include <utility>
+
+#include "base/interval_set.h"
 
 namespace polynao {
 
@@ -20,7 +21,7 @@ struct ByteRange {
   }
 };
 
-// Disjoint ranges; neighbours are merged.
+// Disjoint ranges of several memories; neighbours are merged.
 class ByteSet {
  public:
   bool operator==(const ByteSet&) const = default;
@@ -33,11 +34,15 @@ class ByteSet {
   // Calls visit(range) by memory, then by address.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    for (const auto& [at, end] : ranges_) visit(ByteRange{at.first, at.second, end});
+    for (const auto& [memory, bytes] : memories_) {
+      bytes.ForEach([&, memory = memory](const IntervalSet::Interval& interval) {
+        visit(ByteRange{memory, interval.begin, interval.end});
+      });
+    }
   }
 
  private:
-  std::map<std::pair<int64_t, int64_t>, int64_t> ranges_;  // (memory, begin) to end
+  std::map<int64_t, IntervalSet> memories_;  // none of them is empty
 };
 
 }  // namespace polynao

@@ -1,8 +1,8 @@
-#include "simulator/interval_set.h"
+#include "base/interval_set.h"
 
 #include <algorithm>
 
-namespace polynao::simulator {
+namespace polynao {
 
 void IntervalSet::Add(int64_t begin, int64_t end, int tag) {
   if (begin >= end) return;
@@ -67,4 +67,4 @@ std::optional<std::pair<int64_t, int64_t>> IntervalSet::FirstGap(int64_t begin, 
   return std::pair(begin, it == map_.end() ? end : std::min(end, it->first));
 }
 
-}  // namespace polynao::simulator
+}  // namespace polynao

@@ -1,6 +1,6 @@
-// Sets of bytes as disjoint intervals: what has been read, written or defined in a memory.
-#ifndef SIMULATOR_INTERVAL_SET_H_
-#define SIMULATOR_INTERVAL_SET_H_
+// Sets of integers as disjoint intervals: the bytes that have been read, written or defined in a memory.
+#ifndef BASE_INTERVAL_SET_H_
+#define BASE_INTERVAL_SET_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "absl/container/btree_map.h"
 
-namespace polynao::simulator {
+namespace polynao {
 
 // A set of integers, kept as maximal disjoint intervals [begin, end) with one tag each. Adding an
 // interval merges it with those it touches; the merged interval takes the new tag. Operations take
@@ -21,6 +21,8 @@ class IntervalSet {
     int tag;
     bool operator==(const Interval&) const = default;
   };
+
+  bool operator==(const IntervalSet&) const = default;
 
   void Add(int64_t begin, int64_t end, int tag = 0);
   void Remove(int64_t begin, int64_t end);
@@ -44,10 +46,11 @@ class IntervalSet {
   struct Rest {
     int64_t end;
     int tag;
+    bool operator==(const Rest&) const = default;
   };
   absl::btree_map<int64_t, Rest> map_;  // by begin
 };
 
-}  // namespace polynao::simulator
+}  // namespace polynao
 
-#endif  // SIMULATOR_INTERVAL_SET_H_
+#endif  // BASE_INTERVAL_SET_H_

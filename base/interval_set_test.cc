@@ -1,4 +1,4 @@
-#include "simulator/interval_set.h"
+#include "base/interval_set.h"
 
 #include <bitset>
 #include <random>
@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace polynao::simulator {
+namespace polynao {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(IntervalSet, AgreesWithABitset) {
 }
 
 }  // namespace
-}  // namespace polynao::simulator
+}  // namespace polynao
