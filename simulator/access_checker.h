@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/interval_set.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "base/interval_set.h"
 #include "compiler/ir/ir.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
