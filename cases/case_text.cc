@@ -1,10 +1,9 @@
 #include "cases/case_text.h"
 
-#include <algorithm>
-#include <iterator>
-
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "kernels/topi/cases.h"
 
 namespace polynao::cases {
@@ -14,7 +13,10 @@ using kernels::OperatorCase;
 
 constexpr ir::Type kTypes[] = {ir::Type::kF16, ir::Type::kF32, ir::Type::kBF16, ir::Type::kF64,
                                ir::Type::kI8,  ir::Type::kI16, ir::Type::kI32,  ir::Type::kI64,
-                               ir::Type::kU8,  ir::Type::kU16, ir::Type::kU32,  ir::Type::kU64};
+                               ir::Type::kU8,  ir::Type::kU16, ir::Type::kU32,  ir::Type::kU64,
+                               ir::Type::kI1};
+
+void AppendName(std::string* text, ir::Type type) { StrAppend(text, ir::TypeName(type)); }
 
 }  // namespace
 
@@ -56,9 +58,9 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text, const Target& targe
     return c;
   }
   const std::optional<ir::Type> type = ir::ParseType(text.dtype);
-  if (!type || std::find(std::begin(kTypes), std::end(kTypes), *type) == std::end(kTypes)) {
-    return InvalidInput("dtype '", text.dtype,
-                        "': expected i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32 or f64");
+  if (!type) {
+    return InvalidInput("dtype '", text.dtype, "': expected ",
+                        absl::StrJoin(kTypes, ", ", AppendName));
   }
   c.dtype = *type;
   return c;

@@ -140,7 +140,11 @@ class CaseBuilder {
   std::vector<ir::Stmt> stores_;
 };
 
-SemanticsCase BinaryOperators(Type type) {
+bool IsWideUnsigned(Type type) {
+  return type == Type::kU16 || type == Type::kU32 || type == Type::kU64;
+}
+
+SemanticsCase BinaryOperators(Type type, const SemanticsOptions& options) {
   CaseBuilder b(StrCat("binary_", ir::TypeName(type)));
   ir::Context& c = b.c();
   const Tensor values = EdgeValues(type);
@@ -169,10 +173,12 @@ SemanticsCase BinaryOperators(Type type) {
   if (!ir::IsFloat(type)) {
     for (ExprKind kind : {ExprKind::kBitAnd, ExprKind::kBitOr, ExprKind::kBitXor,
                           ExprKind::kShiftLeft, ExprKind::kShiftRight}) {
-      output(c.Binary(kind, x, y));
+      const bool shifts = kind == ExprKind::kShiftLeft || kind == ExprKind::kShiftRight;
+      if (!shifts || options.variable_shifts) output(c.Binary(kind, x, y));
     }
     const int64_t bits = ir::BitWidth(type);
     for (int64_t count : {int64_t{0}, int64_t{1}, bits - 1, bits, bits + 1, int64_t{-1}}) {
+      if (!options.variable_shifts && (count < 0 || count >= bits)) continue;
       output(x << c.Int(type, count));
       output(x >> c.Int(type, count));
     }
@@ -192,14 +198,15 @@ SemanticsCase BinaryOperators(Type type) {
   return b.Finish({i, j}, {count, count});
 }
 
-SemanticsCase Casts(Type type) {
+SemanticsCase Casts(Type type, const SemanticsOptions& options) {
   CaseBuilder b(StrCat("cast_", ir::TypeName(type)));
   const Tensor values = EdgeValues(type);
   const int64_t count = values.element_count();
   const ir::Buffer in = b.Add(values, ir::Access::kIn);
   const ir::Var i = b.c().NewVar("i");
   for (Type to : kTypes) {
-    if (to != type) b.Output({i}, {count}, b.c().Cast(to, in(i)));
+    if (to == type || (IsWideUnsigned(to) && !options.wide_unsigned)) continue;
+    b.Output({i}, {count}, b.c().Cast(to, in(i)));
   }
   return b.Finish({i}, {count});
 }
@@ -225,11 +232,12 @@ SemanticsCase Intrinsics(Type type, bool exact) {
 
 }  // namespace
 
-std::vector<SemanticsCase> SemanticsCases() {
+std::vector<SemanticsCase> SemanticsCases(const SemanticsOptions& options) {
   std::vector<SemanticsCase> cases;
   for (Type type : kTypes) {
-    cases.push_back(BinaryOperators(type));
-    cases.push_back(Casts(type));
+    if (IsWideUnsigned(type) && !options.wide_unsigned) continue;
+    cases.push_back(BinaryOperators(type, options));
+    cases.push_back(Casts(type, options));
     if (!ir::IsFloat(type)) continue;
     cases.push_back(Intrinsics(type, true));
     cases.push_back(Intrinsics(type, false));

@@ -35,9 +35,15 @@ struct SemanticsCase {
   int64_t max_ulps = 0;
 };
 
+// What a back end may lack.
+struct SemanticsOptions {
+  bool wide_unsigned = true;    // u16, u32, u64
+  bool variable_shifts = true;  // shifts by values, or by constants outside of 0 to the width
+};
+
 // For each type: all operators on all pairs of edge values, casts to all types, and intrinsics.
 // Each function's name is its case's.
-std::vector<SemanticsCase> SemanticsCases();
+std::vector<SemanticsCase> SemanticsCases(const SemanticsOptions& options = {});
 
 }  // namespace polynao::codegen
 

@@ -130,7 +130,13 @@ class Generator {
   };
 
   Type RandomType() {
-    return options_.all_types ? random_.Pick(kAllTypes) : random_.Pick(kFewTypes);
+    if (!options_.all_types) return random_.Pick(kFewTypes);
+    Type type = random_.Pick(kAllTypes);
+    while (!options_.wide_unsigned &&
+           (type == Type::kU16 || type == Type::kU32 || type == Type::kU64)) {
+      type = random_.Pick(kAllTypes);
+    }
+    return type;
   }
 
   std::string Name(std::string_view stem) { return StrCat(stem, next_name_++); }
@@ -502,6 +508,9 @@ class Generator {
     const Expr a = RandomValue(type, depth - 1);
     const bool shifts = kind == ExprKind::kShiftLeft || kind == ExprKind::kShiftRight;
     // Most counts within the width, some around it.
+    if (shifts && !options_.variable_shifts) {
+      return c_.Binary(kind, a, c_.Int(type, random_.Between(0, BitWidth(type) - 1)));
+    }
     if (shifts && random_.Percent(60)) {
       return c_.Binary(kind, a, c_.Int(type, random_.Between(-1, BitWidth(type))));
     }

@@ -24,6 +24,9 @@ struct RandomProgramOptions {
   int expression_depth = 3;
   // Types other than i1, i32, i64 and f32.
   bool all_types = true;
+  // u16, u32 and u64, if all_types; shifts by values, or by constants outside of 0 to the width.
+  bool wide_unsigned = true;
+  bool variable_shifts = true;
   // Intrinsics whose last bits depend on a mathematical library: exp, log, tanh, pow, ...
   bool inexact_intrinsics = true;
   // Loops other than serial ones. Iterations of parallel and thread loops are independent.

@@ -101,7 +101,7 @@ struct OptionExample {
 
 const std::map<std::string, OptionExample>& OptionExamples() {
   const std::string invariant =
-      "func f(A: f32[64], n: i32) { for (i, 0, 64) { A[i] = A[i] * f32(n / 7 + 1) } }";
+      "func f(A: f32[64], B: f32[1] in) { for (i, 0, 64) { A[i] = A[i] * B[0] } }";
   const std::string guards =
       "func f(A: i32[64]) { for (i, 0, 64) { if (i < 3) { A[i] = 1 } else { A[i] = 2 } } }";
   static const auto* examples = new std::map<std::string, OptionExample>{
@@ -116,7 +116,8 @@ const std::map<std::string, OptionExample>& OptionExamples() {
        {0, "cpu",
         "func f(A: i32[8], n: i32) { for (i, 0, 8) { A[i] = 1 if (n < 3) { A[0] = 2 } } }"}},
       {"cse.semantic",
-       {1, "cpu", "func f(A: i32[2], x: i32, y: i32) { A[0] = x * y A[1] = y * x }"}},
+       {1, "cpu",
+        "func f(A: i32[2], x: i32, y: i32, z: i32) { A[0] = x * y + x * z A[1] = (z + y) * x }"}},
       {"loop_partition.max_pieces", {1, "cpu", guards}},
       {"loop_partition.max_nest_pieces", {0, "cpu", guards}},
       {"loop_partition.only_in_pragmas", {1, "cpu", guards}},
