@@ -75,7 +75,7 @@ struct LoopPartitionStats {
 // inwards, and each guard below it that uses its variable, three sets of values of the variable are
 // computed: the guard is true whatever the inner variables are, it is false, and the rest.
 // Intervals are used where they are exact, else isl. Conditions of ifs around the guard (and their negation in
-// else branches), lets, `@assert` and extents of parameters are facts there, unless they read memory.
+// else branches), lets and `@assert` are facts there, unless they read memory.
 // The loop becomes consecutive loops of the same kind, with copies of the pragmas inside, without the
 // guard where it is constant; pieces left without a body are dropped. A compound guard that is
 // constant nowhere is split by its parts.

@@ -62,8 +62,8 @@ class Surroundings {
   arith::Analyzer& analyzer() { return analyzer_; }
   // Enclosing loops, with the range of the piece that is worked on, outermost first.
   const std::vector<arith::BoundedVar>& loops() const { return loops_; }
-  // What conditions of enclosing ifs, the function's attributes and its buffers say, outermost
-  // first. No fact reads memory.
+  // What conditions of enclosing ifs and the function's `@assert` say, outermost first. No fact reads
+  // memory.
   const std::vector<ir::Expr>& facts() const { return facts_; }
 
  private:
