@@ -1,7 +1,7 @@
 # C = A op B, element by element, for any number of elements: the hand-written library's kernel.
 # The loader replaces $OP, $TYPE and $BYTES ("add", "f16", 2).
 #
-# Partition: partition.nasm, which the loader inserts at $PARTITION.
+# Partition: partition.nasm, which the loader inserts at its name.
 # Schedule: three stages on two halves of NMEM. A half is [x | y]; the result replaces x. Step s does
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
 # and ends with one sync of all queues. The store and the load of the same half are in the same in-order

@@ -1,7 +1,7 @@
 # C = A op B, element by element, for one number of elements and one machine: what a person would write who
 # tunes the kernel for the case. expert.cc replaces $OP, $TYPE, $BYTES and the numbers of the plan.
 #
-# Partition and tiles: expert_partition.nasm, which the loader inserts at $PARTITION.
+# Partition and tiles: expert_partition.nasm, which the loader inserts at its name.
 # Plan: three stages, all between GMEM and NMEM, on two halves of NMEM. A half is [x | y]; the result replaces
 # x; tiles are as large as a half allows. While tile i+1 is loaded into one half, tile i is computed in the
 # other, and its store queues up behind that load. So one wait for the io queue ends a step:

@@ -2,7 +2,7 @@
 # would write who tunes the kernel for the case. expert.cc replaces $OP, $VALUE, $TYPE, $BYTES and the numbers
 # of the plan.
 #
-# Partition and tiles: expert_partition.nasm, which the loader inserts at $PARTITION.
+# Partition and tiles: expert_partition.nasm, which the loader inserts at its name.
 # Plan: the plan of expert_binary.nasm with one buffer in each half of NMEM, computed in place. So tiles are
 # twice as large.
 

@@ -2,7 +2,7 @@
 # kernel. The loader replaces $OP, $VALUE, $TYPE and $BYTES ("exp", "", "f16", 2; or "muls", "operand, ",
 # "f16", 2).
 #
-# Partition: partition.nasm, which the loader inserts at $PARTITION.
+# Partition: partition.nasm, which the loader inserts at its name.
 # Schedule: three stages on two halves of NMEM, each computed in place. Step s does
 #     store block s-2 from half s%2,  load block s into half s%2,  compute block s-1 in the other half,
 # and ends with one sync of all queues, as in binary.nasm. A half is one buffer here, so blocks can be twice
