@@ -82,7 +82,8 @@ absl::Status Sim(const SimFlags& flags) {
       }
       tensors.push_back(param.access == ir::Access::kOut
                             ? ir::Tensor(param.type, shape)
-                            : ir::RandomTensor(param.type, shape, flags.seed + arguments.size()));
+                            : ir::RandomTensor(param.type, shape, flags.seed + arguments.size(),
+                                               ir::Values::kAll));
       arguments.push_back(simulator::Argument::Of(&tensors.back()));
     }
     if (it != values.end()) values.erase(it);
