@@ -96,7 +96,7 @@ TEST(CompareMeaningTest, ACommonMistakeWithNegativeScalarsIsFoundByFewRuns) {
                              Parse("func f(B: i32[1] out, n: i32) { B[0] = n }"), seed)
                   .empty();
   }
-  EXPECT_GE(found, 120);
+  EXPECT_GE(found, 90);  // about every second comparison
 }
 
 TEST(CompareMeaningTest, GivenScalars) {

@@ -25,8 +25,10 @@ ir::Function ParseProgram(std::string_view text) {
   return *std::move(function);
 }
 
-std::string CompareMeaning(const ir::Function& before, const ir::Function& after, int64_t scalar) {
+std::string CompareMeaning(const ir::Function& before, const ir::Function& after, int64_t scalar,
+                           bool may_stop) {
   ir::MeaningOptions options;
+  options.may_stop = may_stop;
   for (const ir::Param& param : before.params) {
     if (param.var) {
       options.arguments.scalars[std::string(param.var.name())] = {

@@ -13,9 +13,9 @@ namespace polynao {
 // The one function of `text`, which must be well-formed.
 ir::Function ParseProgram(std::string_view text);
 
-// ir::CompareMeaning with `scalar` for every scalar parameter.
+// ir::CompareMeaning with `scalar` for every scalar parameter. `may_stop`: `before` may stop with it.
 std::string CompareMeaning(const ir::Function& before, const ir::Function& after,
-                           int64_t scalar = 0);
+                           int64_t scalar = 0, bool may_stop = false);
 
 // ir::CompareMeaning on one list of arguments, with integer scalars as random programs want them.
 // `stops`, if not null, is set to whether `before` stops; if it is null, `before` must not.
