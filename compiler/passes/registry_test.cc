@@ -116,7 +116,7 @@ const std::map<std::string, OptionExample>& OptionExamples() {
        {0, "cpu",
         "func f(A: i32[8], n: i32) { for (i, 0, 8) { A[i] = 1 if (n < 3) { A[0] = 2 } } }"}},
       {"cse.semantic",
-       {1, "cpu",
+       {1, "interp",
         "func f(A: i32[4], x: i32, y: i32, z: i32) { A[0] = x * y + x * z A[1] = (z + y) * x"
         " A[2] = max(x, y + z) }"}},
       {"loop_partition.max_pieces", {1, "cpu", guards}},
