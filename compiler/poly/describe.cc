@@ -1,0 +1,130 @@
+#include "compiler/poly/describe.h"
+
+#include <isl/ast_build.h>
+#include <isl/schedule.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "compiler/ir/text.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/extract.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// One line for each map or set of a union.
+template <typename Pieces>
+std::string Lines(std::string_view title, const Pieces& pieces) {
+  std::string text = StrCat("  ", title, ":", pieces.empty() ? " none\n" : "\n");
+  for (const auto& piece : pieces) StrAppend(&text, "    ", Text(piece), "\n");
+  return text;
+}
+
+std::string Indented(const std::string& text, std::string_view by) {
+  std::string result;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    StrAppend(&result, by, text.substr(at, end - at), "\n");
+    at = end + 1;
+  }
+  return result;
+}
+
+std::string ContextText(const Scop& scop) {
+  std::string text;
+  for (const Parameter& p : scop.parameters) {
+    StrAppend(&text, "  ", p.name, " = ", ir::Print(p.value), "\n");
+  }
+  return StrCat(text, "  known: ", Text(scop.context), "\n  assumed: ", Text(scop.assumed), "\n");
+}
+
+std::string DomainText(const Scop& scop) {
+  std::string text;
+  for (const Statement& s : scop.statements) {
+    StrAppend(&text, "  ", Text(s.domain), s.is_opaque ? "  (opaque)" : "",
+              s.reduction ? "  (reduction)" : "", "\n", Indented(ir::Print(s.code), "    "));
+  }
+  return text;
+}
+
+std::string AccessesText(const Scop& scop) {
+  std::string text;
+  for (const Statement& s : scop.statements) {
+    for (const Access& a : s.accesses) {
+      StrAppend(&text, "  ", a.is_must ? "must " : "may ", a.is_write ? "write " : "read ",
+                Text(a.map), "\n");
+    }
+  }
+  return text;
+}
+
+std::string DependencesText(const Scop& scop) {
+  const Dependences d = ComputeDependences(scop);
+  std::string text = Lines("flow", MapsOf(d.flow)) + Lines("anti", MapsOf(d.anti)) +
+                     Lines("output", MapsOf(d.output)) +
+                     Lines("between updates of a reduction", MapsOf(d.reduction));
+  for (const PrivateOrder& p : d.private_order) {
+    text += Lines(StrCat("anti and output of the private buffer ", p.array), MapsOf(p.order));
+  }
+  return text + Lines("live in", MapsOf(d.live_in)) + Lines("live out", MapsOf(d.live_out));
+}
+
+std::string AstText(const Scop& scop) {
+  const isl::ast_build build = isl::ast_build::from_context(scop.context.intersect(scop.assumed));
+  return build.node_from(scop.schedule).to_C_str();
+}
+
+std::string TreeText(const Scop& scop) {
+  isl_printer* printer = isl_printer_to_str(scop.isl->get());
+  printer = isl_printer_set_yaml_style(printer, ISL_YAML_STYLE_BLOCK);
+  printer = isl_printer_print_schedule(printer, scop.schedule.get());
+  char* text = isl_printer_get_str(printer);
+  const std::string result = text == nullptr ? "" : text;
+  std::free(text);
+  isl_printer_free(printer);
+  return result;
+}
+
+}  // namespace
+
+const std::vector<std::string_view>& Descriptions() {
+  static const auto* names = new std::vector<std::string_view>{
+      "context", "domain", "accesses", "deps", "schedule", "tree", "ast", "remarks"};
+  return *names;
+}
+
+absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_view what) {
+  const std::vector<std::string_view>& names = Descriptions();
+  if (std::find(names.begin(), names.end(), what) == names.end()) {
+    std::string list;
+    for (const std::string_view name : names) StrAppend(&list, list.empty() ? "" : ", ", name);
+    return InvalidInput("expected one of ", list, ", found '", what, "'");
+  }
+  ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
+  return Guarded([&]() -> absl::StatusOr<std::string> {
+    std::string text;
+    if (what == "remarks") {
+      for (const Remark& remark : extraction.remarks) StrAppend(&text, remark.ToString(), "\n");
+      return text;
+    }
+    for (const Scop& scop : extraction.scops) {
+      StrAppend(&text, "part '", scop.name, "':\n");
+      if (what == "context") text += ContextText(scop);
+      if (what == "domain") text += DomainText(scop);
+      if (what == "accesses") text += AccessesText(scop);
+      if (what == "deps") text += DependencesText(scop);
+      if (what == "schedule") text += Lines("order", MapsOf(scop.schedule.map()));
+      if (what == "tree") text += Indented(TreeText(scop), "  ");
+      if (what == "ast") text += Indented(AstText(scop), "  ");
+    }
+    return text;
+  });
+}
+
+}  // namespace polynao::poly
