@@ -12,8 +12,8 @@ namespace polynao {
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes the whole file or, on an error, leaves what was there: the text goes to a temporary file
-// beside it, which then takes its name. What is no regular file (/dev/null, a pipe) is written to.
+// Writes the whole file or, on an error, leaves the old one: the text goes to a temporary file beside it, which is
+// then renamed. Devices and pipes (/dev/null) are written to directly.
 absl::Status WriteFile(const std::string& path, std::string_view contents);
 
 // Makes the directory if it does not exist, and those above it.

@@ -12,7 +12,7 @@
 
 namespace polynao {
 
-// A new directory that is removed with what it holds. In $TMPDIR, or /tmp.
+// A new directory in $TMPDIR or /tmp; the destructor removes it with its contents.
 class TemporaryDirectory {
  public:
   // `prefix` begins its name. Errors: it cannot be made.

@@ -29,8 +29,8 @@ struct Implementation {
   std::vector<std::string> words = {};  // what is left out, as the row is named
 };
 
-// "partition,tensorize" -> without-loop_partition,tensorize. Besides passes, what schedules may do
-// without: "smem", filters by way of SMEM, and "tuning", schedules of earlier searches.
+// "partition,tensorize" -> without-loop_partition,tensorize. Two words name parts of schedules instead of passes:
+// "smem" (filters by way of SMEM) and "tuning" (schedules of earlier searches).
 absl::StatusOr<Implementation> ParseAblation(const std::string& list,
                                              const std::vector<PassSpec>& pipeline) {
   Implementation result = {.name = "", .impl = kCompiled, .without = {}};
@@ -106,10 +106,10 @@ absl::StatusOr<cases::CaseReport> RunRowCase(const Row& row, const Implementatio
 void RunRow(Row& row, const Implementation& implementation, const BenchSettings& settings) {
   const absl::StatusOr<cases::CaseReport> report = RunRowCase(row, implementation, settings);
   if (!report.ok()) {
-    // The configuration was read before, so that nothing else can be missing.
+    // The configuration has been read, so nothing else can be missing.
     row.state = absl::IsNotFound(report.status()) ? Row::State::kSkipped : Row::State::kFailed;
     const std::string message(report.status().message());
-    // A list of what there is would be repeated in every row.
+    // The list of all names would be repeated in every row.
     row.reason = absl::IsNotFound(report.status()) ? message.substr(0, message.find(';')) : message;
     return;
   }

@@ -29,10 +29,9 @@ struct BenchSettings {
   std::function<void(int done, int total, const Row& row)> on_row = {};
 };
 
-// Runs compiled, library, expert and the ablations on the suite's cases. Operators and
-// implementations that do not exist give rows that are skipped, with the reason; what does not
-// compile, is stopped by the simulator, or gives other values than the reference gives rows that
-// are not ok. Errors: a wrong config, filter, number of jobs or pass; a filter that no row passes.
+// Runs compiled, library, expert and the ablations on the suite's cases. Operators and implementations that do not
+// exist give skipped rows, with the reason. A case that does not compile, that the simulator stops, or whose values
+// differ from the reference gives a row that is not ok. Errors: a wrong config, filter, number of jobs or pass; a filter that no row passes.
 absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& settings);
 
 }  // namespace polynao::benchmarks

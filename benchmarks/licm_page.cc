@@ -136,7 +136,7 @@ std::string SpeedupSvg(const SpeedupChart& chart) {
                           plot_left, y_of(value), kWidth - 10, ToAbsl(style), plot_left - 5,
                           y_of(value) + 4, ToAbsl(label));
   };
-  // Coarse ones first, finer ones where there is room for their numbers.
+  // Coarse grid lines first, finer ones where there is room for their numbers.
   std::vector<double> lines = {1};
   for (double value : {0.5, 2.0, 0.25, 5.0, 10.0, 0.8,  1.5,  0.7,  3.0,  0.9,
                        1.2, 2.5, 1.1,  1.3, 0.95, 1.05, 0.98, 1.02, 0.99, 1.01}) {

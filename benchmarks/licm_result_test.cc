@@ -189,7 +189,7 @@ TEST(LicmPageTest, Charts) {
   const std::string empty = SpeedupSvg({});
   EXPECT_THAT(empty, HasSubstr("</svg>"));
   EXPECT_THAT(empty, testing::Not(HasSubstr("nan")));
-  // What is too large stands at the edge, and says what it is.
+  // A value above the largest is drawn at the edge, with its number.
   SpeedupChart chart;
   chart.columns = {{.name = "a", .values = {0.9, 1.0, 12.34}}};
   EXPECT_THAT(SpeedupSvg(chart), HasSubstr(">12.3</text>"));

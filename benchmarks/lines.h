@@ -7,8 +7,8 @@
 //     // [tensor-program binary end]
 //
 // and in assembly with "#". The kind is tensor-program, library or expert; the class is one of a
-// suite's. What several classes share names them all ("[tensor-program binary unary begin]") and
-// counts for each. Between the marks, lines count that are neither blank nor nothing but a comment.
+// suite's. A mark of code that several classes share names them all ("[tensor-program binary unary begin]"); the
+// code counts for each. Lines between the marks count unless they are blank or only a comment.
 #ifndef BENCHMARKS_LINES_H_
 #define BENCHMARKS_LINES_H_
 
@@ -23,7 +23,7 @@
 
 namespace polynao::benchmarks {
 
-// Lines by (kind, class): {"tensor-program", "binary"} -> 42. What is not marked is not there.
+// Lines by (kind, class): {"tensor-program", "binary"} -> 42. Code without marks is not counted.
 using LineCounts = std::map<std::pair<std::string, std::string>, int>;
 
 // Adds what `text` marks. Errors: file and line of a mark that is malformed, not opened, or not

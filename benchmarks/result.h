@@ -1,4 +1,4 @@
-// What running a suite gives: a row for each case and implementation, and what follows from them.
+// The result of a suite: a row for each case and implementation, and a summary.
 #ifndef BENCHMARKS_RESULT_H_
 #define BENCHMARKS_RESULT_H_
 
@@ -30,7 +30,7 @@ struct Row {
   std::string impl;
   State state = State::kSkipped;
   std::string reason;
-  // Of rows that ran. Times of the host depend on what else it does.
+  // Only for rows that ran. The host's times depend on its other work.
   int64_t cycles = 0;
   int64_t bound_cycles = 0;
   int64_t traffic_bytes = 0;                                        // that must cross GMEM

@@ -12,9 +12,9 @@ constexpr const char* kElementwiseShapes[] = {
     "255x55x55x14", "255x55x55x7", "255x55x55", "127x55x55",
     "63x55x55",     "31x55x55",    "255x27x27", "127x27x27"};
 
-// Input (height, width, channels), filters (count, height, width, channels). The paper prints 256
-// channels for all filters, also where the input has 128 or 64, of which no convolution can be
-// made; the input's number is taken.
+// Input (height, width, channels), filters (count, height, width, channels). The paper prints 256 channels for all
+// filters, even where the input has 128 or 64. No convolution has such shapes, so the filters here have the input's
+// number of channels.
 constexpr const char* kConvShapes[] = {
     "56x56x256,128x3x3x256", "56x56x256,64x3x3x256", "56x56x256,32x3x3x256",
     "56x56x128,128x3x3x128", "56x56x128,64x3x3x128", "56x56x128,32x3x3x128",

@@ -1,4 +1,4 @@
-// The benchmark suites: which cases there are, and what is known and wanted of them.
+// The benchmark suites: their cases, published figures and goals.
 #ifndef BENCHMARKS_SUITES_H_
 #define BENCHMARKS_SUITES_H_
 
@@ -28,7 +28,7 @@ struct SpeedupFigures {
   double min = 0;
 };
 
-// What is known and wanted of a class. All speed-ups are those of the compiled programs.
+// Published figures and goals of a class. All speed-ups are those of the compiled programs.
 struct ClassFigures {
   std::string op_class;
   std::string title;                   // for pictures
@@ -48,7 +48,7 @@ struct Suite {
   std::vector<SuiteCase> cases;  // by class, in the order of `classes`
 };
 
-// The efficiency that elementwise cases are to reach, by the bytes that must cross GMEM.
+// The efficiency that elementwise cases should reach, by the bytes that must cross GMEM.
 struct TrafficGoal {
   std::string_view name;
   double above_bytes = 0;  // exclusive
@@ -63,7 +63,7 @@ absl::Span<const TrafficGoal> TrafficGoals();
 // additions, and `tensorize48_all` has sub and mul too, 80 cases.
 absl::Span<const Suite> Suites();
 
-// Errors: there is none of that name; the message says what there is.
+// Errors: no suite has that name; the message lists the suites.
 absl::StatusOr<const Suite*> FindSuite(std::string_view name);
 
 }  // namespace polynao::benchmarks

@@ -29,13 +29,13 @@ using te::Tensor;
 
 using Value = std::function<Expr(Expr a, Expr b)>;
 
-// One dimension of the result, or several neighbours in which the same operands vary.
+// One dimension of the result, or several neighbouring ones along which the same operands vary.
 struct Dimension {
   int64_t extent = 1;
   std::array<bool, 2> varies = {true, true};  // A, B
 };
 
-// The shape of the result; absent if the two do not go together.
+// The shape of the result; absent if the two shapes cannot be broadcast.
 std::optional<Shape> ResultShape(const Shape& a, const Shape& b) {
   Shape shape(std::max(a.size(), b.size()));
   for (size_t d = 0; d < shape.size(); ++d) {
@@ -47,7 +47,7 @@ std::optional<Shape> ResultShape(const Shape& a, const Shape& b) {
   return shape;
 }
 
-// The result's dimensions, as few as possible, at least one.
+// The result's dimensions, merged into as few as possible, at least one.
 std::vector<Dimension> Dimensions(const Shape& a, const Shape& b) {
   const Shape shape = *ResultShape(a, b);
   std::vector<Dimension> dimensions;
@@ -105,8 +105,8 @@ struct Case {
   }
 };
 
-// How the card's cores share the result. Each takes a run of dimension `split`, in tiles of that and
-// all further dimensions, for each index of the dimensions before it.
+// How the card's cores share the result. For each index of the dimensions before `split`, a core takes a run of
+// dimension `split`, in tiles that span this and all later dimensions.
 struct Tiling {
   size_t split = 0;
   int64_t core = 1, tile = 1;
@@ -138,8 +138,8 @@ struct Tiling {
 };
 
 // [tensor-program broadcast begin]
-// Operands that are not as large as the result are repeated on chip, once for all tiles where that can
-// be; then a tile is a run of memory for all, and one instruction computes it.
+// Operands smaller than the result are repeated on chip, once for all tiles where possible. Then a tile is
+// contiguous in every operand, and one instruction computes it.
 struct Tensors {
   std::array<Tensor, 2> in;  // in their own dimensions
   std::array<Tensor, 2>
@@ -165,7 +165,7 @@ Tensors Express(te::Graph& g, const Case& k, const Value& value, const Tiling& t
     std::function<Expr(te::Axes)> part = [=, &k, &t](const te::Axes& at) {
       return in(k.Own(o, at, zero, same ? t.split : 0));
     };
-    // Single elements are copied one by one: a few of each, and these together.
+    // Single elements are copied one by one: first a few copies of each, then these copies as a group.
     if (t.RepeatsElements(k, o)) {
       Shape few = repeated;
       few.back() = isa::kVectorGroup;
@@ -231,7 +231,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Case& k, cons
 }
 // [tensor-program broadcast end]
 
-// What a tile needs. `once`: cycles of what is copied for all tiles of a core.
+// What a tile needs. `once`: cycles of the copies that serve all tiles of a core.
 TileNeeds Needs(const Case& k, const isa::Machine& m, const Tiling& t, double& once) {
   const Shape tile = k.ShapeFrom(t.split, t.tile);
   const int64_t elements = te::ElementCount(tile);
@@ -275,7 +275,7 @@ std::vector<Tiling> Tilings(const Case& k, const OperatorCase& c, const isa::Mac
   for (size_t split = 0; split < k.dimensions.size(); ++split) {
     const int64_t extent = k.dimensions[split].extent;
     const int64_t run = std::max<int64_t>(1, CeilDiv(extent, m.cores()));
-    // Single elements are taken in the vector unit's groups.
+    // Single elements fill whole groups of the vector unit.
     const int64_t group = split + 1 == k.dimensions.size() ? isa::kVectorGroup : 1;
     Tiling t = {.split = split};
     for (const int64_t size : Fractions(run)) {
@@ -319,7 +319,7 @@ absl::StatusOr<ir::Function> Build(const OperatorCase& c, const Value& value,
   // Not `div`, which is a function of C's library.
   te::Graph g(StrCat(c.op, "_broadcast"));
   if (target.machine == nullptr) {
-    // Of single elements nothing has to be repeated.
+    // Single elements need no repetition.
     const Tiling none = {.split = k.dimensions.size()};
     Tensors t = Express(g, k, value, none);
     Schedule s(t.out);

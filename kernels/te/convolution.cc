@@ -105,9 +105,9 @@ Tensors Express(te::Graph& g, const Conv& k) {
 }
 // [tensor-program conv end]
 
-// How the card's cores share a convolution. Clusters take runs of `cluster_rows` rows of the output;
-// their cores take blocks of `core_rows` rows and `core_columns` columns of those, tile by tile, for
-// `block` output channels at a time, whose filters stay in WMEM.
+// How the card's cores share a convolution. A cluster takes a run of `cluster_rows` rows of the output. A core takes
+// a block of `core_rows` rows and `core_columns` columns of them, tile by tile, for `block` output channels at a
+// time; the filters of these channels stay in WMEM.
 struct Tiling {
   int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
   int64_t rows = 0, columns = 0;  // of a tile
@@ -125,9 +125,9 @@ struct Tiling {
   ScheduleChoice choice = {};
 };
 
-// What a tiling costs. Stated simply, to choose by, not to predict: the steps of the pipeline each
-// take as long as the slowest of tensor and vector unit, the core's IO-DMA, and the core's share
-// of GMEM; before the first step filters and a tile come, after the last one a tile leaves.
+// What a tiling costs: a simple model that ranks tilings and predicts no cycles. A step of the pipeline takes as
+// long as the slowest of the tensor unit, the vector unit, the core's IO-DMA and the core's share of GMEM. Filters
+// and one tile are loaded before the first step; one tile is stored after the last.
 class CostModel {
  public:
   CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.end.in)) {}
@@ -166,7 +166,7 @@ class CostModel {
                            (t.ahead > 0 ? 0 : ImageBytes(t) / Get("vector.bytes"));
     // IO queue: rows of an image, rows of the output.
     const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.end.out));
-    // A few segments at a time, each of which takes GMEM's latency; whole rows are one segment.
+    // A few segments are in flight at a time, and each takes GMEM's latency; whole rows are one segment.
     const auto rounds = [](bool whole, int64_t segments, double at_once) {
       return whole ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
     };
@@ -178,8 +178,8 @@ class CostModel {
     const double load = Get("io_dma.start") + loads * latency +
                         static_cast<double>(load_rows * ImageColumns(t) * k_.ci * bytes_) / port;
     const double store = Get("io_dma.start") + stores * latency + t.rows * out_row / port;
-    // GMEM: what all cores move together in a step. What tiles share comes from the cache, if any;
-    // the first tile of each core shares its rows with no one.
+    // GMEM: the bytes that all cores move in a step. Rows that tiles share come from the cache, if there is one; the
+    // first tile of each core shares none of its rows.
     const double columns = HasCache() ? std::min(t.columns * k_.stride, ImageColumns(t))
                                       : static_cast<double>(ImageColumns(t));
     const double first_rows =
@@ -189,7 +189,7 @@ class CostModel {
                                                   : static_cast<double>(ImageRows(t));
     const double image = rows * columns * k_.ci * bytes_ / gmem_share;
     const double result = t.rows * out_row / gmem_share;
-    // Filters: GMEM to SMEM (or each core by itself), then to WMEM, while the first images come.
+    // Filters: from GMEM to SMEM (or to each core by itself), then to WMEM, while the first images are loaded.
     const double filters = static_cast<double>(SmemBytes(t));
     const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle() + latency;
     const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
@@ -197,7 +197,8 @@ class CostModel {
     // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
     const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency;
     const double busy = image + result + waits;
-    // Of a core's last tile rows that there are not take no time; columns are computed, but not copied.
+    // In a core's last tile, rows beyond the end of the output cost nothing; columns beyond the end are computed but
+    // not copied.
     const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
     const double computed = rows_in_tiles * CeilDiv(t.core_columns, t.columns);
     const double full =
@@ -209,7 +210,7 @@ class CostModel {
   }
 
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
-  // Of a core's image, with those that are loaded again where the order of tiles begins anew.
+  // Rows of a core's image, including rows that are loaded again where the order of tiles starts over.
   int64_t WindowRows(const Tiling& t) const {
     return k_.InputRows(RoundUp(t.core_rows, t.rows)) +
            (t.rotation > 0 ? std::max<int64_t>(0, ImageRows(t) - t.rows * k_.stride) : 0);
@@ -235,9 +236,9 @@ class CostModel {
   const int64_t bytes_;
 };
 
-// How much GMEM's channels are in each other's way if each cluster starts `t.rotation` tiles further on
-// than the one before it: what tiles load may lie in the same channel, step by step. The sum over steps
-// of rows that the busiest channel has.
+// How unevenly GMEM's channels are loaded if each cluster starts `t.rotation` tiles further on than the previous
+// cluster: in one step, several tiles may load from the same channel. The result is the sum over all steps of the
+// busiest channel's rows.
 int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
@@ -261,12 +262,12 @@ int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   return crowding;
 }
 
-// The tiling with each number of tiles ahead, copies and rotation that it may have.
+// The tiling with every allowed combination of tiles ahead, copies and rotation.
 std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Machine& m,
                            const Tiling& tiling) {
   std::vector<Tiling> orders;
   const int64_t tiles = CeilDiv(tiling.core_rows, tiling.rows);
-  // Rows and columns of tiles, rotated together, make bounds that the compiler does not see through.
+  // Rotating rows and columns of tiles together gives bounds that the compiler cannot simplify.
   const int64_t most = tiling.columns < tiling.core_columns ? 0 : std::min<int64_t>(tiles - 1, 3);
   for (int64_t ahead = 0; ahead <= (cost.CanStay(tiling) ? 2 : 0); ++ahead) {
     for (int64_t rotation = 0; rotation <= most; ++rotation) {
@@ -339,8 +340,8 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
 }
 
 // [tensor-program conv begin]
-// Rows over clusters, rows and columns over cores. The memory core brings the filters to SMEM, each
-// core its copy to WMEM; then tile by tile: image in, with zeros around, convolution, steps, out.
+// Clusters share rows, cores share rows and columns. The memory core loads the filters to SMEM, each core copies
+// them to WMEM. Then tile by tile: load the image, pad it with zeros, convolve, apply the epilogue, store.
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Tiling& tiling) {
   const Tensor y = t.output();
   const Tensor shared = tiling.shared ? s.CacheRead(t.f, isa::kSmem) : t.f;
@@ -415,8 +416,8 @@ Tensors ExpressBlocked(te::Graph& g, const Conv& k, int64_t block) {
   return t;
 }
 
-// On the processor: the padded image once, then register tiles of channels and columns; few channels, groups,
-// and targets that are no processor: rows in parallel.
+// On a CPU: pads the image once, then computes register tiles of channels and columns. With few channels, with
+// groups and on other targets: rows in parallel.
 absl::StatusOr<ir::Function> OnProcessor(const Conv& k, const Target& target) {
   te::Graph g("conv2d");
   const int64_t block = IsProcessor(target) && k.groups == 1 ? ChannelBlock(k.co) : 0;
@@ -459,7 +460,7 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
   return OnCard(s, t, Choose(tilings, TunedFor(c, *target.machine)));
 }
 
-// How many of `extent` rows (or columns) of the image some window reads.
+// How many of `extent` rows (or columns) of the image are read by at least one window.
 int64_t ReadPlaces(int64_t extent, int64_t outputs, int64_t window, int64_t pad, const Conv& k) {
   std::vector<bool> read(extent);
   for (int64_t y = 0; y < outputs; ++y) {
@@ -528,7 +529,7 @@ std::vector<Operator> ConvolutionOperators() {
         ReadPlaces(k.h, k.ho(), k.kh, k.pad_h, k) * ReadPlaces(k.w, k.wo(), k.kw, k.pad_w, k);
     work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.end.in) +
                       outputs * ir::ByteSize(k.end.out) + (k.bias ? 4 * k.co : 0);
-    // A channel by itself is work for the vector unit: products and sums.
+    // Depthwise channels are computed by the vector unit: products and sums.
     const bool is_depthwise = k.groups > 1 && k.group_ci() == 1 && k.co == k.groups;
     work.macs = is_depthwise ? 0 : outputs * k.filter_elements();
     work.mac_type = k.end.in;

@@ -1,4 +1,4 @@
-// Convolutions: of an image (H, W, CI) with filters (CO, KH, KW, CI).
+// Convolutions of an image (H, W, CI) with filters (CO, KH, KW, CI).
 #ifndef KERNELS_TE_CONVOLUTION_H_
 #define KERNELS_TE_CONVOLUTION_H_
 

@@ -27,14 +27,14 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
-// What one element is made of: the inputs' elements, then the results of the steps before.
+// The operands of one element: the inputs' elements, then the results of the previous steps.
 using Values = absl::Span<const Expr>;
 
 // One tensor instruction on the card, and what it computes.
 struct Step {
   const char* instruction;
   Expr (*value)(Values v, Expr scalar);
-  // The number of the value, read here for the last time, whose place on the card the result takes.
+  // The value whose buffer on the card the result overwrites; this step is the last to read it.
   int in_place = 0;
   // Whether the number is the attribute a_min instead of the operator's scalar.
   bool takes_low = false;
@@ -58,25 +58,25 @@ struct Elementwise {
   }
 };
 
-// How a card's cores share n elements: each takes one run of them, in tiles. Both are whole groups
-// of the vector unit; as many tiles as are needed at a time fit NMEM twice (one is
-// computed while the next one comes), each from a multiple of kOnChipAlignment on.
+// How a card's cores share n elements: each core takes one run of them, in tiles. Runs and tiles are whole groups of
+// the vector unit. NMEM holds two sets of the tiles that are needed at a time (one is computed while the next one is
+// loaded), each at a multiple of kOnChipAlignment.
 struct Tiling {
   int64_t run = 0;
   int64_t tile = 0;
-  // How many tiles further on each core starts than its neighbour: with tiles of different sizes cores
-  // drift apart, so that GMEM serves some while others wait.
+  // How many tiles further on each core starts than its neighbour. With tiles of different sizes the cores drift
+  // apart, so that GMEM serves some cores while others wait.
   int64_t rotate = 0;
-  // Whether the cost model may choose it: tiles of one size, in the same order on all cores. For others the
-  // model does not see how cores drift apart; a search may find that they are faster.
+  // Whether the cost model may choose it: all tiles of one size, in the same order on all cores. The model does not
+  // see how cores drift apart under other tilings; a search may find that they are faster.
   bool is_plain = true;
   double cycles = 0;  // by the cost model
   ScheduleChoice choice = {};
 };
 
-// What a tiling costs, to choose by. GMEM is shared by all cores and busy all the time, but before
-// the first tile has come, while the last one is computed (nothing is left to load), and where a
-// core waits for its queues between two tiles while the others do the same.
+// What a tiling costs, for ranking. All cores share GMEM. It is always busy except before the first tile has
+// arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their queues
+// between two tiles.
 double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::Machine& m) {
   const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
@@ -96,8 +96,8 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   const int64_t run = std::max(kGroup, RoundUp(CeilDiv(n, m.cores()), kGroup));
   const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
   const int64_t largest = std::max(kGroup, room / bytes / kGroup * kGroup);
-  // A half, a third, ... of the run, what lies between, and parts of the largest tile: most of these leave
-  // a short tile at the end, and only equal tiles are safe without measuring them.
+  // A half, a third, ... of the run, sizes in between, and parts of the largest tile. Most of these leave a short
+  // tile at the end; only equal tiles are safe without measuring.
   const int64_t least = 4 * CeilDiv(run, largest);
   std::vector<std::pair<int64_t, bool>> sizes;  // and whether tiles are equal
   for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
@@ -127,7 +127,7 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   return tilings;
 }
 
-// The tiling that the case asks for, a tuned one, or the cost model's.
+// The tiling that the case asks for, a tuned one, or the cost model's choice.
 absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
                                     const isa::Machine& m) {
   const std::vector<Tiling> tilings = Tilings(op, k, m);
@@ -174,8 +174,8 @@ void ReusePlaces(Schedule& s, const Elementwise& op, const std::vector<Tensor>& 
 
 // [tensor-program binary unary end]
 
-// One loop for all steps; on the processor threads take runs of 16 Ki elements; below that a thread
-// costs more than it brings.
+// One loop for all steps. On a CPU threads take runs of 16 Ki elements; for fewer, a thread costs more than it
+// gains.
 absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
                                         const std::vector<Tensor>& v, const Target& target) {
   const Tensor& y = v.back();
@@ -191,8 +191,8 @@ absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
   return Lower(s);
 }
 
-// The name of the function that computes an operator. C's library has functions of some operators'
-// names, which compiled code may call or be linked with.
+// The name of the function that computes an operator. It must not be the name of a function in C's library, which
+// compiled code may call or be linked with.
 std::string FunctionName(std::string_view op) {
   const bool is_taken = op == "abs" || op == "div" || op == "exp" || op == "tanh";
   return StrCat(op, is_taken ? "_elements" : "");

@@ -1,4 +1,4 @@
-// Elementwise operators: of two tensors, of a tensor and a number, of one tensor.
+// Elementwise operators of two tensors, of a tensor and a number, and of one tensor.
 #ifndef KERNELS_TE_ELEMENTWISE_H_
 #define KERNELS_TE_ELEMENTWISE_H_
 

@@ -1,4 +1,4 @@
-// What follows the sums of a matrix product or a convolution: bias, scale, relu, the output's type.
+// The steps after the sums of a matrix product or a convolution: bias, scale, relu, cast to the output's type.
 #ifndef KERNELS_TE_EPILOGUE_H_
 #define KERNELS_TE_EPILOGUE_H_
 
@@ -21,14 +21,13 @@ struct Epilogue {
   ir::Type sum = ir::Type::kI32;  // i32 of integers, f32 of floats
   ir::Type out = ir::Type::kF16;
 
-  // Whether any step makes the output's type and scale of the sums.
+  // Whether a step scales the sums or casts them to the output's type.
   bool is_scaled() const { return out != ir::Type::kI32 && (out != sum || scale != 1); }
-  // Bytes that a tile of so many results takes in NMEM, the sums among them, outputs twice, biases of
-  // `channels` channels.
+  // Bytes of NMEM for a tile of so many results: sums, the output twice, and the biases of `channels` channels.
   int64_t NmemBytes(int64_t results, int64_t channels) const;
   // Cycles of the steps on so many sums.
   double Cycles(const isa::Machine& m, int64_t results) const;
-  // What the vector unit must do at least for each result.
+  // The least number of operations of the vector unit for each result.
   int64_t VectorOperations() const { return bias + relu + (is_scaled() ? 1 : 0); }
 };
 
@@ -47,7 +46,7 @@ struct EpilogueSteps {
 EpilogueSteps Append(te::Graph& g, const Epilogue& e, const te::Tensor& sums,
                      const te::Tensor& bias);
 
-// Steps that keep their operand's type are computed in its place.
+// A step that keeps its operand's type is computed in place.
 void ReusePlaces(te::Schedule& s, const te::Tensor& sums, const EpilogueSteps& steps);
 
 }  // namespace polynao::kernels

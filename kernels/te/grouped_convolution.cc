@@ -36,7 +36,7 @@ struct Conv : ConvLayer, Epilogue {
   int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
   int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
   bool is_depthwise() const { return groups == ci && groups == co; }
-  // Whether products of whole rows of pixels start where instructions may, and run through memory.
+  // Whether the products of whole rows of pixels are contiguous and start at an aligned address.
   bool has_whole_rows() const { return ci % isa::kVectorGroup == 0; }
   bool runs_through() const { return has_whole_rows() && stride == 1; }
 };
@@ -54,7 +54,7 @@ Tensor Padded(te::Graph& g, const Conv& k, const Tensor& x) {
                    {"y", "x", "c"});
 }
 
-// Bytes, moved segments and cycles that all kinds of tiles of rows x columns x channels have.
+// Bytes, moved segments and cycles that every kind of tile of rows x columns x channels has.
 TileNeeds ImageNeeds(const Conv& k, int64_t rows, int64_t columns, int64_t channels) {
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns) * channels;
   const int64_t out = rows * columns * channels * k.co / k.ci;
@@ -100,8 +100,8 @@ absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const Conv& k, const Op
 }
 
 // [tensor-program depthwise begin]
-// Rows over clusters and cores, channels over cores. For each place (r, s) of the window: the
-// elements of all windows at that place, times the filters' element there, added to the sums.
+// Clusters share rows, cores share rows and channels. For each position (r, s) in the window, the elements of all
+// windows at this position are multiplied by the filters' element and added to the sums.
 absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) {
   te::Graph g("conv2d");
   const Tensor in = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
@@ -219,15 +219,15 @@ absl::StatusOr<std::vector<GridTiling>> GroupTilings(const Conv& k, const Operat
                                                ": the filters of a group need ", wmem,
                                                " bytes of wmem, which has ", m.wmem_bytes()));
   }
-  // One channel of the output stands for all: a part of them would be stored pixel by pixel.
+  // Output channels are not tiled: a part of them would be stored pixel by pixel.
   return GridTilings(c, {k.ho(), k.wo(), 1}, m, [&](int64_t rows, int64_t columns, int64_t) {
     return GroupNeeds(k, m, rows, columns);
   });
 }
 
 // [tensor-program groups begin]
-// Rows over clusters and cores. A tile comes with all channels; group by group its part of them is
-// convolved, and the results are put between those of the other groups.
+// Clusters and cores share rows. A tile is loaded with all channels. Group by group, its channels are convolved, and
+// the results are stored between those of the other groups.
 absl::StatusOr<ir::Function> Groups(const Conv& k, const GridTiling& tiling, bool shared_filters) {
   te::Graph g("conv2d");
   const int64_t gci = k.group_ci(), gco = k.group_co();

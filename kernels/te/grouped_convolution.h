@@ -11,14 +11,13 @@
 
 namespace polynao::kernels {
 
-// The function for a card of a convolution of more than one group. Each channel by itself (depthwise)
-// is work for the vector unit: for each place of the window one row of products, which are added up.
-// Groups of several channels are convolutions by the tensor unit, one after the other, of a part of a
-// tile's channels each.
+// The function that computes a convolution of more than one group on a card. The vector unit computes depthwise
+// convolutions: one row of products for each position in the window, added up. The tensor unit computes groups of
+// several channels one after the other, each on its part of a tile's channels.
 absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, const Epilogue& e,
                                                      const OperatorCase& c, const Target& target);
 
-// What its schedule chooses from, the cheapest first.
+// The schedules to choose from, the cheapest first.
 absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,

@@ -59,9 +59,9 @@ Tensors Express(te::Graph& g, const Matmul& k) {
 }
 // [tensor-program matmul end]
 
-// How the card's cores share a product. Clusters take runs of rows or of output channels, `cluster` of
-// them; their cores runs of `core_rows` rows and, of `across * block` channels at a time, a block
-// each, whose weights stay in WMEM. Tiles are `rows` rows.
+// How the card's cores share a product. A cluster takes a run of `cluster` rows or output channels. Its cores take
+// runs of `core_rows` rows; of `across * block` channels at a time, each core takes one block, whose weights stay in
+// WMEM. A tile has `rows` rows.
 struct Tiling {
   bool by_rows = true;
   int64_t cluster = 0, core_rows = 0, rows = 0;
@@ -73,8 +73,8 @@ struct Tiling {
 };
 
 // [tensor-program matmul begin]
-// The memory core brings weights to SMEM, each core its block to WMEM; then tile by tile rows in,
-// product, steps, rows out. Sums too long for WMEM are made part by part.
+// The memory core loads weights to SMEM, each core copies its block to WMEM. Then tile by tile: load rows, multiply,
+// apply the epilogue, store rows. Sums too long for WMEM are computed part by part.
 absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Matmul& k,
                                     const Tiling& tiling) {
   const Tensor y = t.output();
@@ -139,7 +139,7 @@ double Cycles(const Matmul& k, const Tiling& t, const isa::Machine& m) {
       static_cast<double>(results * RoundUp(k.k * bytes, isa::kTensorUnitAlignment) / bytes) /
           rate +
       k.Cycles(m, results);
-  // Weights of all cores cross GMEM, those of a cluster once if it shares them.
+  // The weights of all cores cross GMEM, once per cluster if its cores share them.
   const double weights = static_cast<double>(t.across * t.block * k.k * bytes);
   const double runs = t.shared ? 1 : static_cast<double>(m.cores_per_cluster() / t.across);
   const double load = get("io_dma.start") + get("gmem.latency") +
@@ -212,8 +212,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Matmul& k, const OperatorCase&
   return tilings;
 }
 
-// The same product for a processor: weights packed in blocks of output channels, which are the lanes of its
-// vectors, and sums in the same blocks.
+// The same product for a CPU: weights and sums are packed in blocks of output channels, one block to a vector.
 Tensors ExpressBlocked(te::Graph& g, const Matmul& k, int64_t block) {
   Tensors t;
   t.x = g.Placeholder("X", {k.rows, k.k}, k.in);

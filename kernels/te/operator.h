@@ -25,7 +25,7 @@ namespace polynao::kernels {
 // Sizes that a schedule may choose freely, by name: {"rows", 7}, {"tile", 4096}.
 using ScheduleChoice = std::map<std::string, int64_t, std::less<>>;
 
-// A schedule that an operator may have, and its cycles by the operator's cost model.
+// A schedule for an operator, and its cycles by the operator's cost model.
 struct RankedSchedule {
   ScheduleChoice choice;
   double cycles = 0;
@@ -44,9 +44,9 @@ struct OperatorCase {
   std::optional<double> scalar = std::nullopt;
   // Operator::attributes that differ from their defaults: {"stride", "2"}, {"out", "i8"}.
   std::map<std::string, std::string, std::less<>> attributes = {};
-  // Choices that are taken out of the schedule's hands: nao run ... --schedule rows=7.
+  // Choices that the user makes instead of the schedule: nao run ... --schedule rows=7.
   ScheduleChoice schedule = {};
-  // Whether schedules of earlier searches are taken (tuned.h), where there are some.
+  // Whether the schedule of an earlier search is used (tuned.h) if there is one.
   bool use_tuned = true;
 };
 
@@ -91,7 +91,7 @@ struct Operator {
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
   // Values for input `i`. Empty: random ones (ir::RandomTensor).
   std::function<ir::Tensor(const OperatorCase&, size_t i, uint64_t seed)> input = {};
-  // What the case must do at least, for bound_cycles.
+  // The least work of the case, for bound_cycles.
   std::function<isa::Work(const OperatorCase&)> work;
   // Computes the outputs from the inputs with plain loops that share nothing with the compiler.
   std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
@@ -106,7 +106,7 @@ struct Operator {
       schedules = {};
 };
 
-// Whether `choice` has all that `wanted` has.
+// Whether `choice` has all choices of `wanted`.
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
 // "rows=7 columns=14".
 std::string ChoiceText(const ScheduleChoice& choice);

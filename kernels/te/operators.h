@@ -1,4 +1,4 @@
-// The operators that there are, by name.
+// All operators, by name.
 #ifndef KERNELS_TE_OPERATORS_H_
 #define KERNELS_TE_OPERATORS_H_
 
@@ -14,7 +14,7 @@ absl::Span<const Operator> Operators();
 // one (extents of 0 and more, fewer than 2^40 elements), there are as many shapes as the operator
 // takes, a scalar is one of the type and the operator takes it, attributes exist and are numbers or
 // words as they must be, and what the operator itself checks. NotFound: there is no such operator;
-// the message says what there is.
+// the message lists them.
 absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
 
 }  // namespace polynao::kernels

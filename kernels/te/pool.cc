@@ -68,9 +68,9 @@ struct Pool : PoolLayer {
 };
 
 // [tensor-program pool begin]
-// The tensors of pooling, in the order of their computation. For each place (r, s) in the window the
-// elements of all windows at that place are one tensor, and these are added up, or their maximum
-// taken, one by one: by instructions that run through memory, whatever the number of channels.
+// The tensors of pooling, in the order of their computation. For each position (r, s) in the window, the elements of
+// all windows at this position form one tensor. These tensors are added up, or their maximum is taken, one by one:
+// each instruction reads contiguous memory, for any number of channels.
 struct PoolTensors {
   Tensor x;
   Tensor padded;
@@ -130,8 +130,8 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
   return t;
 }
 
-// Rows over clusters and cores, channels over cores. Tile by tile: the image in, with values around,
-// window place by window place into the result, the result out.
+// Clusters share rows, cores share rows and channels. Tile by tile: load the image, pad it, add one position of the
+// window after the other to the result, store the result.
 absl::StatusOr<ir::Function> OnCard(Schedule& s, PoolTensors& t, const Pool& k,
                                     const GridTiling& tiling) {
   const Tensor y = t.output();
@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<GridTiling>> Tilings(const Pool& k, const OperatorCas
   });
 }
 
-// On the processor: the padded image once, then rows in parallel.
+// On a CPU: pads the image once, then computes rows in parallel.
 absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const PoolTensors& t, const Pool& k,
                                          const Target& target) {
   const Tensor y = t.output();
@@ -224,7 +224,7 @@ absl::Status Check(const Operator& op, const OperatorCase& c) {
   RETURN_IF_ERROR(CheckNumber(op, c, "window", 1));
   if (AttributeWord(op, c, "stride") != "window") RETURN_IF_ERROR(CheckNumber(op, c, "stride", 1));
   const int64_t window = *AttributeInt(op, c, "window");
-  // Each window then sees some of the image.
+  // Each window then covers a part of the image.
   RETURN_IF_ERROR(CheckNumber(op, c, "pad", 0, window - 1));
   const Pool k(op, c);
   if (k.h + 2 * k.pad < window || k.w + 2 * k.pad < window) {

@@ -52,9 +52,9 @@ struct Reduction {
   }
 };
 
-// How the card goes about it. Along rows: results are few and what is reduced stands, or is brought, side
-// by side, in rows that one instruction reduces. Else row by row: neighbouring results are made
-// together, by one instruction for each of the `count` rows.
+// How the card reduces. Along rows: there are few results, and the elements of each stand, or are moved, side by
+// side in a row that one instruction reduces. Otherwise row by row: one instruction for each of the `count` rows
+// computes neighbouring results together.
 struct Tiling {
   bool along_rows = false;
   // A core takes a run of `core` outer elements, `tile` at a time; or, of one outer element after the
@@ -67,7 +67,7 @@ struct Tiling {
   ScheduleChoice choice = {};
 };
 
-// What the vector unit's groups, and rows of them, are rounded up to.
+// Sizes rounded up to the vector unit's groups, and to rows of groups.
 
 // [tensor-program reduce begin]
 struct Tensors {
@@ -165,7 +165,7 @@ absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
     auto [rows, row] = sum.Split(sum.reduce_axis(0), tiling.rows);
     sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
     sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
-    // Rows of which a core computes a part have gaps between them: they are cast one by one.
+    // If a core computes parts of rows, there are gaps between them: rows are cast one by one.
     const bool has_gaps = !tiling.by_outer && k.inner % tiling.tile != 0 && !tiling.gathered;
     at(sum, has_gaps ? row : rows, t.wide, "cast");
     at(sum, rows, x, "memcpy");
@@ -241,7 +241,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   };
   const int64_t core_outer = CeilDiv(k.outer, m.cores());
   for (int64_t tile : Fractions(core_outer)) {
-    // Columns are few, or there is nothing beside them: rows of one column each.
+    // There are few columns, or only one: rows of one column each.
     if (k.inner < isa::kVectorGroup && has_whole) {
       try_one({.along_rows = true, .core = core_outer, .tile = tile, .rows = k.count});
     }

@@ -1,4 +1,4 @@
-// What the operators' checks and schedules share.
+// Functions that the operators' checks and schedules share.
 #ifndef KERNELS_TE_SCHEDULE_UTIL_H_
 #define KERNELS_TE_SCHEDULE_UTIL_H_
 
@@ -21,8 +21,7 @@ namespace polynao::kernels {
 
 inline ir::Expr To(ir::Type type, ir::Expr value) { return value.context().Cast(type, value); }
 
-// What sums of floats and of integers of `type` are made in by the operators that add up many
-// elements: f32 for narrower floats.
+// The type in which operators that add up many elements of `type` compute their sums: f32 for narrower floats.
 inline ir::Type SumType(ir::Type type) {
   return type == ir::Type::kF16 || type == ir::Type::kBF16 ? ir::Type::kF32 : type;
 }
@@ -51,9 +50,9 @@ absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
 // Bytes that a buffer of so many elements takes on chip, rounded up to the vector unit's groups.
 int64_t OnChipBytes(int64_t elements, ir::Type type);
 
-// What a tile needs: room in NMEM, of buffers that are loaded or stored twice (one copy is computed
-// while the other one is moved); bytes to and from GMEM, and of how many segments these are; cycles of the
-// vector and tensor unit.
+// What a tile needs: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while
+// the other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the
+// tensor unit.
 struct TileNeeds {
   int64_t nmem_bytes = 0;
   int64_t moved_bytes = 0;
@@ -65,9 +64,9 @@ int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t 
 
 // Cycles of one vector instruction on so many bytes of its widest operand.
 double VectorCycles(const isa::Machine& m, int64_t bytes);
-// Cycles of a core's tiles, one after the other in three stages: load, compute, store. Stated
-// simply, to choose by: a step takes as long as the units or as the core's share of GMEM, and a
-// core waits for its queues in between.
+// Cycles of a core's tiles, one after the other in three stages: load, compute, store. A simple model for ranking: a
+// step takes as long as the slower of the units and the core's share of GMEM; between steps the core waits for its
+// queues.
 double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
 
 // Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.

@@ -1,5 +1,4 @@
-// Schedules that a search on the simulator found to be the fastest (nao tune), for cases that are
-// used much.
+// Schedules that a search on the simulator (nao tune) found to be the fastest, for cases that are used often.
 #ifndef KERNELS_TE_TUNED_H_
 #define KERNELS_TE_TUNED_H_
 

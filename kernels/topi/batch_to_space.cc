@@ -63,7 +63,7 @@ absl::StatusOr<BatchToSpace> Parse(const Operator& row, const OperatorCase& c) {
   return k;
 }
 
-// As TOPI: reshape, transpose and slice come down to where an element comes from.
+// As in TOPI: reshape, transpose and slice together say where an element comes from.
 absl::StatusOr<ir::Function> Build(const BatchToSpace& k, const Target& target) {
   te::Graph g("batch_to_space_nd");
   const te::Tensor data = g.Placeholder("data", k.shape, k.type);

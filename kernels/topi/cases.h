@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<TopiCase>> ParseTopiCases(std::string_view text, std:
 // The table itself, in its order.
 absl::Span<const TopiCase> TopiCases();
 
-// NotFound: the operator has no cases, or none of that number; the message says what there is.
+// NotFound: the operator has no cases, or none of that number; the message lists the numbers.
 absl::StatusOr<const TopiCase*> FindTopiCase(std::string_view op, int id);
 
 // The text of topi.jsonl.

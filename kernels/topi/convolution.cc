@@ -20,7 +20,7 @@ using te::ReduceAxis;
 using te::Schedule;
 using te::Tensor;
 
-// The 8-bit convolutions take channels in blocks of so many, and put out NCHW4c.
+// The 8-bit convolutions take channels in blocks of this size; their output is NCHW4c.
 constexpr int64_t kBlock8 = 4;
 
 struct Convolution : Spatial {
@@ -33,9 +33,8 @@ struct Convolution : Spatial {
   }
 };
 
-// What the sums read: the input with its padding, and for a transposed convolution with stride - 1
-// zeros between its elements, so that it becomes a convolution of stride 1 with the filter turned
-// round.
+// The tensor that the sums read: the padded input. For a transposed convolution, stride - 1 zeros stand between its
+// elements, so that it becomes a convolution of stride 1 with the reversed filter.
 Tensor Source(te::Graph& g, const Convolution& k, const Tensor& data) {
   if (!k.transposed) return Pad(g, k, data);
   te::Shape shape = data.shape();
@@ -178,8 +177,8 @@ void ExpressDirect(te::Graph& g, const Convolution& k, Tensors& t) {
   });
 }
 
-// TOPI's 8-bit convolution: data and filter are repacked in blocks of four input channels, whose
-// products a GPU adds up with one instruction, and sums are made in blocks of four output channels.
+// TOPI's 8-bit convolution: data and filter are repacked in blocks of four input channels, whose products a GPU adds
+// up with one instruction. Sums are computed in blocks of four output channels.
 void ExpressBlocks8(te::Graph& g, const Convolution& k, Tensors& t) {
   const SpatialAxis &h = k.axes[0], &w = k.axes[1];
   t.packed_data = g.Compute(
@@ -220,8 +219,8 @@ void ExpressBlocks8(te::Graph& g, const Convolution& k, Tensors& t) {
                 {"n", "o", "h", "w", "ob"});
 }
 
-// As TOPI does for processors: the filter is packed and the sums are made in blocks of `block` output
-// channels, which are vectors' lanes; a last step puts them into the output's layout.
+// As TOPI does for CPUs: the filter is packed and the sums are computed in blocks of `block` output channels, the
+// lanes of a vector; a last step stores them in the output's layout.
 void ExpressBlocked(te::Graph& g, const Convolution& k, int64_t block, Tensors& t) {
   const int64_t blocks = (k.co + block - 1) / block;
   const bool whole = k.co % block == 0;
@@ -281,15 +280,15 @@ int64_t BlockOf(const Convolution& k) {
   return ChannelBlock(k.co);
 }
 
-// Threads on an axis, or iterations at a time: a good divisor, or `most` with a rest.
+// Threads on an axis, or iterations at a time: a large divisor, or `most` with a remainder.
 int64_t ThreadsOn(int64_t extent, int64_t most) {
   const int64_t divisor = DivisorUpTo(extent, most);
   return 2 * divisor >= most ? divisor : std::min(extent, most);
 }
 
-// As TOPI's direct convolutions for GPUs: blocks of places and channels, a thread has several
-// channels (or, where channels are the last dimension, several places); tiles of input and filter are in
-// shared memory for some input channels and taps at a time.
+// As TOPI's direct convolutions for GPUs: blocks of pixels and channels; a thread computes several channels (or,
+// where channels are the last dimension, several pixels). Shared memory holds tiles of input and filter for some
+// input channels and taps at a time.
 GpuTile TileOf(const Convolution& k) {
   const bool last = k.layout.find('C') > k.layout.find('W');
   const int64_t width = k.axes.back().out;

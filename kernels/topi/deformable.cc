@@ -41,7 +41,7 @@ absl::StatusOr<Deformable> Parse(const Operator& row, const OperatorCase& c) {
   return k;
 }
 
-// As TOPI: what is sampled, then the convolution of it.
+// As in TOPI: the samples, then their convolution.
 absl::StatusOr<ir::Function> Build(const Deformable& k, const Target& target) {
   te::Graph g(k.name);
   const Tensor data = g.Placeholder("data", k.data_shape, k.in);

@@ -82,8 +82,8 @@ absl::StatusOr<Gradient> ParseBackWeight(const Operator& row, const OperatorCase
   return k;
 }
 
-// The gradient with respect to the data is a convolution of the output's, which is dilated by
-// the stride and padded, with the filter turned round.
+// The gradient with respect to the data is a convolution of the output's gradient, dilated by the stride and padded,
+// with the reversed filter.
 absl::StatusOr<ir::Function> BuildBackInput(const Gradient& k, const Target& target) {
   te::Graph g(k.name);
   const Tensor out_grad = g.Placeholder("out_grad", k.OutShape(), ir::Type::kF32);
@@ -133,8 +133,8 @@ absl::StatusOr<ir::Function> BuildBackInput(const Gradient& k, const Target& tar
   return te::Lower(s);
 }
 
-// As TOPI does: batch and places as one loop, every eighth iteration of which belongs to one of eight
-// threads, whose sums are added up last.
+// As in TOPI: batch and pixels are one loop, whose iterations eight threads share in turn; their sums are added up
+// at the end.
 absl::StatusOr<ir::Function> BuildBackWeightForGpu(te::Graph& g, const Gradient& k,
                                                    const Tensor& out_grad, const Tensor& pad,
                                                    bool inline_pad) {

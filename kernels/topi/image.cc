@@ -94,7 +94,7 @@ Expr Call(const char* function, Expr x) { return x.context().Call(x.type(), func
 Expr F32(Expr x) { return x.context().Cast(Type::kF32, x); }
 Expr I32(Expr x) { return x.context().Cast(Type::kI32, x); }
 Expr Lerp(Expr a, Expr b, Expr t) { return a * (1.0 - t) + b * t; }
-// A place of an axis, moved to the edge if it is outside.
+// A coordinate on an axis, clamped to the edge.
 Expr Limited(Expr place, int64_t extent) {
   return ir::Max(ir::Min(place, ir::ConstantLike(place, extent - 1)), ir::ConstantLike(place, 0));
 }
@@ -110,7 +110,7 @@ Expr Coordinate(CoordinateMode mode, Expr o, int64_t in, int64_t out) {
 }
 
 Expr Nearest(CoordinateMode mode, Expr at) {
-  // The 1e-5 keeps what is a whole number but for rounding from being rounded down.
+  // Adding 1e-5 keeps a number that rounding left just below a whole number from being rounded down.
   return I32(mode == CoordinateMode::kAlignCorners ? Call("round", at) : Call("floor", at + 1e-5));
 }
 

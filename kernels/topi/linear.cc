@@ -63,7 +63,7 @@ void Reference(const Product& p, absl::Span<const ir::Tensor> in, ir::Tensor& ou
 
 Expr To(Type type, Expr e) { return e.context().Cast(type, e); }
 
-// What the output is made of: its last step reads the sums of row (b, m) and column n.
+// The last step of the output, which reads the sum of row (b, m) and column n.
 struct Parts {
   Tensor x, y, bias;
   Tensor packed;   // y in blocks of columns
@@ -97,7 +97,7 @@ void Finish(te::Graph& g, const Product& p, Parts& t, const F& sum) {
   }
 }
 
-// Sums in their place, as written; of `step` products at a time, in an inner loop of their own.
+// Sums as written, in an inner loop of `step` products at a time.
 void ExpressDirect(te::Graph& g, const Product& p, Parts& t, int64_t step) {
   std::vector<te::ReduceAxis> axes = {g.ReduceAxisOf("k", p.k / step)};
   if (step > 1) axes.push_back(g.ReduceAxisOf("kb", step));
@@ -115,7 +115,7 @@ void ExpressDirect(te::Graph& g, const Product& p, Parts& t, int64_t step) {
   if (!plain) Finish(g, p, t, [&](Expr, Expr m, Expr n) { return t.sums(m, n); });
 }
 
-// TOPI's dense_nopack: a vector of sums of every `lanes`-th product, which are added up at the end.
+// TOPI's dense_nopack: each lane of a vector sums every `lanes`-th product; the lanes are added up at the end.
 void ExpressLanes(te::Graph& g, const Product& p, int64_t lanes, Parts& t) {
   const te::ReduceAxis k = g.ReduceAxisOf("k", p.k / lanes);
   t.partial =
@@ -134,7 +134,7 @@ void ExpressLanes(te::Graph& g, const Product& p, int64_t lanes, Parts& t) {
          [&](Expr b, Expr m, Expr n) { return p.is_dense ? t.sums(0, m, n) : t.sums(b, m, n); });
 }
 
-// TOPI's dense_pack: the weights in blocks of columns, which are a vector's lanes.
+// TOPI's dense_pack: the weights in blocks of columns, one block to a vector.
 void ExpressPacked(te::Graph& g, const Product& p, int64_t block, Parts& t) {
   t.packed =
       g.Compute("packed_weight", {p.n / block, p.k, block},
@@ -150,8 +150,8 @@ void ExpressPacked(te::Graph& g, const Product& p, int64_t block, Parts& t) {
   Finish(g, p, t, [&](Expr, Expr m, Expr n) { return t.sums(n / block, m, n % block); });
 }
 
-// Small batches: a block for each element, whose threads share the products. Others: tiles of both
-// factors in shared memory, four products of bytes at a time.
+// Small batches: one block for each element, whose threads share the products. Others: tiles of both factors in
+// shared memory, four products of bytes at a time.
 absl::StatusOr<ir::Function> BuildForGpu(te::Graph& g, const Product& p, Parts& t) {
   constexpr int64_t kThreads = 64;
   if (p.is_dense && !p.large_batch && !ir::IsInt(p.in)) {

@@ -1,4 +1,4 @@
-// The operators of the TOPI table (cases.h) that no other file of kernels/te has.
+// The operators of the TOPI table (cases.h) that kernels/te does not have.
 #ifndef KERNELS_TOPI_OPERATORS_H_
 #define KERNELS_TOPI_OPERATORS_H_
 

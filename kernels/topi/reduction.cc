@@ -107,7 +107,7 @@ struct Parts {
   Tensor output;
 };
 
-// One reduction over all axes. Of the last one every `lanes`-th element first, if lanes > 1.
+// One reduction over all axes. With lanes > 1, every `lanes`-th element of the last axis is reduced first.
 Parts Express(te::Graph& g, const Reduction& r, int64_t lanes) {
   Parts parts;
   const Tensor x = g.Placeholder("data", r.shape, r.in);
@@ -149,8 +149,8 @@ Parts Express(te::Graph& g, const Reduction& r, int64_t lanes) {
   return parts;
 }
 
-// As TOPI does: all reduced axes as one loop, every so many iterations of which belong to one thread of
-// a block; with many outputs a thread for each.
+// As in TOPI: all reduced axes are one loop, whose iterations the threads of a block share in turn; with many
+// outputs, one thread for each.
 absl::StatusOr<ir::Function> BuildForGpu(const Reduction& r) {
   te::Graph g("reduce");
   const int64_t outputs = te::ElementCount(r.out_shape);

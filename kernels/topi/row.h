@@ -1,5 +1,4 @@
-// How a row of the operators' table (kernels/te/operator.h) is made of one struct that holds what a
-// case says.
+// Builds a row of the operators' table (kernels/te/operator.h) from one struct that holds a case's attributes.
 #ifndef KERNELS_TOPI_ROW_H_
 #define KERNELS_TOPI_ROW_H_
 
@@ -34,7 +33,7 @@ struct RowParts {
   std::function<void(const K&, absl::Span<const ir::Tensor> in, ir::Tensor& out)> reference;
   // `target` is a processor or a GPU.
   std::function<absl::StatusOr<ir::Function>(const K&, const Target&)> build;
-  // Multiplications and additions that the operator is made of; empty: none.
+  // Number of multiplications and additions; empty: none.
   std::function<int64_t(const K&)> macs = {};
   // Operator::input; empty: uniform values (UniformTensor).
   std::function<ir::Tensor(const K&, size_t i, uint64_t seed)> input = {};
@@ -47,8 +46,7 @@ ir::Tensor UniformTensor(ir::Type type, const std::vector<int64_t>& shape, uint6
 // Each tensor crosses memory once.
 isa::Work WorkOf(const std::vector<TensorSpec>& tensors, int64_t macs);
 
-// What float operators of the TOPI table are allowed: a difference of so much of the largest
-// value's magnitude.
+// The tolerance of float operators of the TOPI table, as a part of the largest value's magnitude.
 inline constexpr double kTopiTolerance = 1e-5;
 
 // `row` (name, doc, shapes, attributes) with everything else from `parts`.

@@ -23,7 +23,7 @@ void ParallelElementwise(Schedule& s, const Tensor& t, const Target& target) {
   te::Stage& stage = s[t];
   std::vector<Axis> axes = stage.leaves();
   if (axes.size() < 2) {
-    // Threads are not worth less than this many elements.
+    // With fewer elements, threads cost more than they gain.
     constexpr int64_t kRun = 1 << 12;
     auto [run, element] =
         axes.empty() ? std::pair(stage.Fuse({}), Axis()) : stage.Split(axes[0], kRun);
@@ -204,8 +204,8 @@ void TileOnGpu(Schedule& s, const Tensor& output, const Tensor& sums, const GpuT
       std::tie(rest, lane) = stage.Split(rest, fetch.lanes);
       stage.Vectorize(lane);
     }
-    // All threads of the block in one split, so that one condition says what is too much; each has
-    // its turns in a loop inside, so that all threads wait for one another only once.
+    // One split for all threads of the block, so that one condition guards the end. Each thread's turns are a loop
+    // inside, so that the threads wait for one another only once.
     int64_t count = 1;
     for (const int64_t on_axis : thread_counts) count *= on_axis;
     auto [turn, all_threads] = stage.Split(rest, count);

@@ -1,5 +1,4 @@
-// What the convolutions of this folder have in common: extents, layouts, padding and what is fused
-// behind them.
+// Extents, layouts, padding and epilogues, shared by the convolutions of this folder.
 #ifndef KERNELS_TOPI_SPATIAL_H_
 #define KERNELS_TOPI_SPATIAL_H_
 

@@ -28,8 +28,8 @@ struct Winograd : Spatial {
   size_t first = 0;  // axes from here on are transformed
   bool channels_last = false;
 
-  // Of the products' sums. The transforms of seven taps make numbers five times as large as the result on
-  // each axis; on three axes sums in f32 would be off by 3e-5 of the largest value.
+  // The type of the products' sums. The transforms of seven taps give numbers five times as large as the result on
+  // each axis; on three axes, sums in f32 would be off by 3e-5 of the largest value.
   ir::Type SumType() const {
     int64_t wide_axes = 0;
     for (size_t a = first; a < rank(); ++a) wide_axes += alpha(a) >= 8 ? 1 : 0;
@@ -98,9 +98,9 @@ Transforms TransformsOf(int64_t m, int64_t r) {
   return t;
 }
 
-// result[.., e, ..] = sum over k of matrix[e][k] * t[.., k, ..], e and k on dimension `d`. TOPI writes
-// this as a reduction whose factors are a chain of selects over e and k; both are unrolled there,
-// which leaves of it what stands here: for each e, the terms that are not 0.
+// result[.., e, ..] = sum over k of matrix[e][k] * t[.., k, ..], e and k on dimension `d`. TOPI writes this as a
+// reduction whose factors are a chain of selects over e and k and unrolls both loops. The terms that are not 0
+// remain, for each e; they are written here directly.
 Tensor Transform(te::Graph& g, const std::string& name, const Tensor& t, size_t d,
                  const Matrix& matrix) {
   te::Shape shape = t.shape();
@@ -260,8 +260,7 @@ int64_t Lanes(int64_t extent) {
   return divisor >= 8 ? divisor : std::min<int64_t>(extent, 16);
 }
 
-// A thread transforms one row of a tile, which it keeps in registers; the products are made of tiles in
-// shared memory.
+// A thread transforms one row of a tile, which it keeps in registers; the products read tiles in shared memory.
 absl::StatusOr<ir::Function> BuildForGpu(te::Schedule& s, const Winograd& k, Stages& t) {
   if (!(t.pad == t.in.data)) s[t.pad].ComputeInline();
   for (const auto* chain : {&t.kernel_pack, &t.data_pack, &t.inverse}) {

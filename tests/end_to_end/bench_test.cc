@@ -10,7 +10,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// The smallest cases, an operator that there is not, and a type that the card lacks.
+// The smallest cases, an operator that does not exist, and a type that the card lacks.
 Suite Small() {
   Suite suite;
   suite.name = "small";
@@ -109,7 +109,7 @@ TEST(BenchTest, AblationsLeavePassesOut) {
   const Row& ablation = result.rows[3];
   EXPECT_EQ(ablation.impl, "without-loop_partition");
   EXPECT_EQ(ablation.state, Row::State::kAgrees) << ablation.reason;
-  // Guards in the loops keep them from being instructions.
+  // Guards in the loops keep tensorize from matching.
   EXPECT_GT(ablation.cycles, 2 * result.rows[0].cycles);
 }
 

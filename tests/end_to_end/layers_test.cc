@@ -184,7 +184,7 @@ void RunAll(const std::vector<Words>& cases, const Strings& targets) {
   }
 }
 
-// Stores that are left in the program for the card: each is element by element code of the scalar unit.
+// Stores that remain in the program for the card: the scalar unit executes each element by element.
 int64_t ScalarStores(const Words& words, const std::string& type, const CaseSettings& settings) {
   const absl::StatusOr<kernels::OperatorCase> c = ParseCase(
       {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});

@@ -34,7 +34,7 @@ CaseReport MustRun(const kernels::OperatorCase& c, const CaseSettings& settings)
   EXPECT_TRUE(report.ok()) << report.status();
   if (!report.ok()) return CaseReport();
   EXPECT_TRUE(report->ok) << report->max_abs_error << " " << report->max_rel_error;
-  // Only the processor's own functions may be off by a little.
+  // Only the CPU's own math functions may differ, and by little.
   const bool is_exact = settings.target == "diannao" || settings.target == "interp" ||
                         (*kernels::FindOperator(c))->tolerance_steps == 0;
   if (is_exact) EXPECT_EQ(report->max_abs_error, 0);
@@ -274,7 +274,7 @@ TEST(OperatorsTest, RandomCases) {
   }
 }
 
-// What the compiled program must reach on large shapes that nothing divides.
+// The efficiency that compiled programs must reach on large shapes that no tile size divides.
 TEST(OperatorsTest, LargeShapesRunNearTheBound) {
   for (const std::vector<int64_t>& shape :
        {std::vector<int64_t>{255, 27, 27}, {127, 55, 55}, {255, 55, 55, 7}}) {

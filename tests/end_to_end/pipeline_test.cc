@@ -1,5 +1,5 @@
-// Pipelined loops on the simulator, which stops on every hazard: random tile loops compute there
-// what the interpreter computes of the input, and take fewer cycles than unpipelined. The queue
+// Pipelined loops on the simulator, which stops on every hazard: random tile loops compute the same values there as
+// the original loops do in the interpreter, in fewer cycles than without the pass. The queue
 // interpreter, which knows no hazards, agrees on values.
 
 #include <memory>

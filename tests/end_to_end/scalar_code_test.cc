@@ -1,5 +1,5 @@
-// Whatever loop IR is no tensor instruction runs on the scalar unit: random programs and every
-// operator of every type, compiled for the card and simulated, against the interpreter.
+// Loop IR that matches no tensor instruction runs on the scalar unit: random programs and every operator of every
+// type are compiled for the card, simulated and compared with the interpreter.
 
 #include <cstring>
 #include <random>
@@ -96,7 +96,7 @@ TEST(ScalarCodeTest, EveryOperatorOfEveryType) {
     SCOPED_TRACE(c.name);
     absl::StatusOr<codegen::Runner> runner = CompileForCard(c.function);
     if (!runner.ok()) {
-      // The one thing that the card does not have: more live values than registers.
+      // The only accepted error: more live values than registers.
       EXPECT_THAT(std::string(runner.status().message()), HasSubstr("values are live at once"));
       continue;
     }

@@ -82,7 +82,7 @@ absl::Status List(const std::string& what) {
 void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
   CLI::App* command =
-      app.add_subcommand("list", "what there is: operators, passes, instructions, machines");
+      app.add_subcommand("list", "lists operators, passes, instructions, machines and suites");
   command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs or suites")
       ->required();
   command->callback([&action, what] {
