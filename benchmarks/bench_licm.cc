@@ -145,7 +145,7 @@ absl::StatusOr<double> Measure(const kernels::OperatorCase& c, const Pair& pair,
   ASSIGN_OR_RETURN(const auto baseline_program, codegen::Compile(pair.baseline, JitOptions()));
   ASSIGN_OR_RETURN(const auto optimized_program, codegen::Compile(pair.optimized, JitOptions()));
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
-  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, seed);
+  std::vector<ir::Tensor> tensors = kernels::MakeTensors(*op, c, seed, kernels::ValuesFor(*op));
   ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes,
                    ir::ParameterShapes(pair.baseline, {}));
   std::vector<ir::Argument> arguments;

@@ -19,8 +19,8 @@ void BM_StreamingAdd(benchmark::State& state) {
   const isa::Machine machine = TestMachine("mlu270");
   const isa::Program program = StreamingAdd(state.range(0));
   const int64_t n = 16 << 20;
-  ir::Tensor x = ir::RandomTensor(ir::Type::kF16, {n}, 1);
-  ir::Tensor y = ir::RandomTensor(ir::Type::kF16, {n}, 2);
+  ir::Tensor x = ir::RandomTensor(ir::Type::kF16, {n}, 1, ir::Values::kExact);
+  ir::Tensor y = ir::RandomTensor(ir::Type::kF16, {n}, 2, ir::Values::kExact);
   ir::Tensor out(ir::Type::kF16, {n});
   RunOptions options;
   options.check_hazards = state.range(1) != 0;

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "compiler/ir/compare.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
@@ -30,10 +31,9 @@ Added RunAdd(const isa::Machine& machine, int64_t n, int64_t tile, RunOptions op
   EXPECT_TRUE(result.ok()) << result.status();
   if (!result.ok()) return added;
   added.result = *result;
-  for (int64_t i = 0; i < n; ++i) {
-    EXPECT_EQ(added.out.Value(i), x.Value(i) + y.Value(i)) << "element " << i << " of " << n;
-    if (added.out.Value(i) != x.Value(i) + y.Value(i)) break;
-  }
+  ir::Tensor expected(ir::Type::kF16, {n});
+  for (int64_t i = 0; i < n; ++i) expected.SetValue(i, x.Value(i) + y.Value(i));
+  EXPECT_EQ(ir::FirstDifference(added.out, expected), -1) << n << " elements";
   return added;
 }
 

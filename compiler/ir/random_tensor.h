@@ -13,7 +13,7 @@ namespace polynao::ir {
 
 // Random elements (random_value.h): the same seed gives the same values.
 Tensor RandomTensor(Type type, std::vector<int64_t> shape, uint64_t seed,
-                    Values values = Values::kExact);
+                    Values values = Values::kAll);
 
 }  // namespace polynao::ir
 

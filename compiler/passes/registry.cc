@@ -19,6 +19,7 @@
 #include "compiler/passes/normalize.h"
 #include "compiler/passes/pipeline.h"
 #include "compiler/passes/preprocess.h"
+#include "compiler/passes/promote.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/passes/simplify.h"
 #include "compiler/passes/storage.h"
@@ -35,7 +36,7 @@ const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
       SimplifyPass(),   NormalizePass(),     LicmPass(),         HoistIfPass(),       CsePass(),
       PreprocessPass(), LoopPartitionPass(), BindParallelPass(), ThreadRegionsPass(), FlattenPass(),
-      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),
+      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),          PromotePass(),
   };
   return *passes;
 }

@@ -313,12 +313,14 @@ class RandomSchedule {
 
 std::vector<ir::Tensor> RunOn(const ir::Function& function, uint64_t seed, absl::Status* status) {
   std::vector<ir::Tensor> tensors;
+  // Small values: loaded values become indices, whose arithmetic must not overflow.
   for (const ir::Param& param : function.params) {
     Shape shape;
     for (Expr extent : param.buffer->extents) shape.push_back(extent.int_value());
-    tensors.push_back(param.access == ir::Access::kIn
-                          ? ir::RandomTensor(param.buffer->type, shape, seed + tensors.size())
-                          : ir::Tensor(param.buffer->type, shape));
+    tensors.push_back(
+        param.access == ir::Access::kIn
+            ? ir::RandomTensor(param.buffer->type, shape, seed + tensors.size(), ir::Values::kExact)
+            : ir::Tensor(param.buffer->type, shape));
   }
   std::vector<ir::Argument> arguments;
   for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));

@@ -37,7 +37,8 @@ std::vector<ir::Tensor> Tensors(const OperatorCase& c, uint64_t seed) {
   const std::vector<TensorSpec> specs = (*FindOperator(c))->tensors(c);
   for (const TensorSpec& spec : specs) {
     tensors.push_back(tensors.size() + 1 < specs.size()
-                          ? ir::RandomTensor(spec.type, spec.shape, seed + tensors.size())
+                          ? ir::RandomTensor(spec.type, spec.shape, seed + tensors.size(),
+                                             ValuesFor(**FindOperator(c)))
                           : ir::Tensor(spec.type, spec.shape));
   }
   return tensors;

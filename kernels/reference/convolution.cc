@@ -45,6 +45,7 @@ void Convolve(const ConvLayer& layer, const ir::Tensor& input, const ir::Tensor&
   const std::vector<T> f = Elements<T>(filter);
   const int64_t group_ci = layer.group_ci();
   const int64_t group_co = layer.co / layer.groups;
+  const std::vector<T> zeros(group_ci);
   int64_t at = 0;
   for (int64_t y = 0; y < layer.ho(); ++y) {
     for (int64_t column = 0; column < layer.wo(); ++column) {
@@ -52,12 +53,14 @@ void Convolve(const ConvLayer& layer, const ir::Tensor& input, const ir::Tensor&
         Sum sum = 0;
         for (int64_t r = 0; r < layer.kh; ++r) {
           const int64_t iy = y * layer.stride + r * layer.dilation - layer.pad_h;
-          if (iy < 0 || iy >= layer.h) continue;
           for (int64_t s = 0; s < layer.kw; ++s) {
             const int64_t ix = column * layer.stride + s * layer.dilation - layer.pad_w;
-            if (ix < 0 || ix >= layer.w) continue;
-            sum = Dot<T, Sum>(&x[(iy * layer.w + ix) * layer.ci + c / group_co * group_ci],
-                              &f[((c * layer.kh + r) * layer.kw + s) * group_ci], group_ci, sum);
+            const bool outside = iy < 0 || iy >= layer.h || ix < 0 || ix >= layer.w;
+            // A zero outside times an infinity or a NaN is a NaN.
+            sum =
+                Dot<T, Sum>(outside ? zeros.data()
+                                    : &x[(iy * layer.w + ix) * layer.ci + c / group_co * group_ci],
+                            &f[((c * layer.kh + r) * layer.kw + s) * group_ci], group_ci, sum);
           }
         }
         if constexpr (std::is_integral_v<T>) {

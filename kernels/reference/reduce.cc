@@ -1,6 +1,7 @@
 #include "kernels/reference/reduce.h"
 
-#include <optional>
+#include <limits>
+#include <type_traits>
 
 #include "base/check.h"
 
@@ -11,28 +12,34 @@ namespace {
 template <typename T>
 class Accumulator {
  public:
-  explicit Accumulator(ReduceOp op) : op_(op) {}
+  explicit Accumulator(ReduceOp op)
+      : op_(op), best_(op == ReduceOp::kMax ? -kGreatest : kGreatest) {
+    if (std::is_integral_v<T> && op == ReduceOp::kMax) best_ = std::numeric_limits<T>::lowest();
+  }
 
   void Take(T value) {
     ++count_;
     if (op_ == ReduceOp::kSum || op_ == ReduceOp::kMean) {
       sum_ += value;
-    } else if (!best_ || (op_ == ReduceOp::kMax ? *best_ < value : value < *best_)) {
+    } else if (op_ == ReduceOp::kMax ? best_ < value : value < best_) {
       best_ = value;
     }
   }
   T Result() const {
     if (op_ == ReduceOp::kSum) return sum_;
     if (op_ == ReduceOp::kMean) return sum_ * static_cast<T>(1.0 / static_cast<double>(count_));
-    POLYNAO_CHECK(best_.has_value());
-    return *best_;
+    return best_;
   }
 
  private:
+  static constexpr T kGreatest = std::numeric_limits<T>::has_infinity
+                                     ? std::numeric_limits<T>::infinity()
+                                     : std::numeric_limits<T>::max();
+
   ReduceOp op_;
   int64_t count_ = 0;
   T sum_ = 0;
-  std::optional<T> best_;
+  T best_;
 };
 
 // Calls reduce(accumulator, element): `element` reads one element of x, the accumulator is made in

@@ -141,7 +141,12 @@ bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target
   return difference.max_abs <= op.tolerance_of_largest * largest;
 }
 
-std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed) {
+ir::Values ValuesFor(const Operator& op) {
+  return op.tolerance_of_largest == 0 ? ir::Values::kAll : ir::Values::kFinite;
+}
+
+std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,
+                                    ir::Values values) {
   const std::vector<TensorSpec> specs = op.tensors(c);
   std::vector<ir::Tensor> tensors;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -151,7 +156,7 @@ std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, u
     } else if (op.input) {
       tensors.push_back(op.input(c, i, seed + i));
     } else {
-      tensors.push_back(ir::RandomTensor(type, shape, seed + i));
+      tensors.push_back(ir::RandomTensor(type, shape, seed + i, values));
     }
   }
   return tensors;

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "compiler/ir/compare.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/random_value.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
 #include "isa/machine.h"
@@ -89,7 +90,7 @@ struct Operator {
   double tolerance_of_largest = 0;
   // Inputs, then the output.
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
-  // Values for input `i`. Empty: random ones (ir::RandomTensor).
+  // Values for input `i`. Empty: random ones (MakeTensors).
   std::function<ir::Tensor(const OperatorCase&, size_t i, uint64_t seed)> input = {};
   // The least work of the case, for bound_cycles.
   std::function<isa::Work(const OperatorCase&)> work;
@@ -130,8 +131,13 @@ double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& targ
 bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
                  const ir::Tensor& expected, const ir::Difference& difference);
 
-// Values for all inputs of a case: Operator::input, or random ones; zeros for the outputs.
-std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed);
+// The values of random inputs with which a run of the operator can be compared with its reference: all of them
+// (ir::Values::kAll), or kFinite where the operator has a tolerance of the largest value.
+ir::Values ValuesFor(const Operator& op);
+
+// Values for all inputs of a case: those of Operator::input, or random ones; zeros for the outputs.
+std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,
+                                    ir::Values values);
 
 // Parses "56x56x256,128x3x3x256" into OperatorCase::shape and ::operands.
 absl::Status ParseShapes(std::string_view text, OperatorCase& c);

@@ -191,7 +191,7 @@ TEST(TopiTest, SmallCasesOnAGpu) {
   for (size_t i = 0; i < functions.size(); ++i) {
     const kernels::OperatorCase c = Case(SmallCases()[i]);
     const kernels::Operator& op = **kernels::FindOperator(c);
-    std::vector<ir::Tensor> tensors = kernels::MakeTensors(op, c, 1);
+    std::vector<ir::Tensor> tensors = kernels::MakeTensors(op, c, 1, kernels::ValuesFor(op));
     std::vector<ir::Tensor> expected = {tensors.back()};
     op.reference(c, absl::MakeSpan(tensors).subspan(0, tensors.size() - 1),
                  absl::MakeSpan(expected));

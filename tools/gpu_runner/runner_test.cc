@@ -64,7 +64,7 @@ class RunnerTest : public ::testing::Test {
     codegen::BundleReference& reference = facts.reference.emplace();
     ir::Tensor b(ir::Type::kF16, {3});
     b.SetValue(0, 0.25);
-    reference.inputs = {ir::RandomTensor(ir::Type::kF32, {500}, 1), b};
+    reference.inputs = {ir::RandomTensor(ir::Type::kF32, {500}, 1, ir::Values::kExact), b};
     reference.outputs = {ir::Tensor(ir::Type::kF32, {500})};
     for (int i = 0; i < 500; ++i) {
       reference.outputs[0].SetValue(i, reference.inputs[0].Float(i) * 2 + 0.25);

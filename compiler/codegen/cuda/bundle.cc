@@ -123,7 +123,8 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
         return InvalidInput("bundle: no input is given for '", buffer->name, "'");
       }
       const ir::Tensor& tensor = facts.reference->inputs[input];
-      if (ir::RandomTensor(tensor.type, tensor.shape, seed).bytes == tensor.bytes) {
+      if (ir::RandomTensor(tensor.type, tensor.shape, seed, ir::Values::kExact).bytes ==
+          tensor.bytes) {
         row["seed"] = seed;
       } else if (IsUniform(tensor, seed)) {
         row["uniform_seed"] = seed;

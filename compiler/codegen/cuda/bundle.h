@@ -21,7 +21,7 @@ namespace polynao::codegen {
 struct BundleReference {
   std::vector<ir::Tensor> inputs;   // of the parameters that are read, in their order
   std::vector<ir::Tensor> outputs;  // the expected values
-  // Input i is RandomTensor(type, shape, seed + i) or has the uniform values of that seed
+  // Input i is RandomTensor(type, shape, seed + i, Values::kExact) or has the uniform values of that seed
   // (random_value.h); otherwise its bytes go into the bundle.
   uint64_t seed = 1;
   // The largest error of an element, relative to the largest magnitude among all elements. Integers

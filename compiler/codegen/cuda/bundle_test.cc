@@ -44,7 +44,7 @@ TEST(BundleTest, FilesAndFacts) {
   own.SetInt(1, 100);
   BundleReference reference;
   reference.seed = 7;
-  reference.inputs = {ir::RandomTensor(ir::Type::kF32, {2, 50}, 7), own};
+  reference.inputs = {ir::RandomTensor(ir::Type::kF32, {2, 50}, 7, ir::Values::kExact), own};
   reference.outputs = {ir::Tensor(ir::Type::kF32, {100})};
   for (int i = 0; i < 100; ++i) reference.outputs[0].SetValue(i, -i);
   facts.reference = reference;
