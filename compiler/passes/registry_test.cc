@@ -119,6 +119,10 @@ const std::map<std::string, OptionExample>& OptionExamples() {
        {1, "interp",
         "func f(A: i32[4], x: i32, y: i32, z: i32) { A[0] = x * y + x * z A[1] = (z + y) * x"
         " A[2] = max(x, y + z) }"}},
+      {"promote.max_bytes",
+       {0, "cpu",
+        "func f(A: f32[64], B: f32[64] in) { for (k, 0, 64) { unroll (i, 0, 4) { A[i] = A[i] + "
+        "B[k] } } }"}},
       {"loop_partition.max_pieces", {1, "cpu", guards}},
       {"loop_partition.max_nest_pieces", {0, "cpu", guards}},
       {"loop_partition.only_in_pragmas", {1, "cpu", guards}},
