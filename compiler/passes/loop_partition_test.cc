@@ -430,6 +430,13 @@ TEST(LoopPartitionTest, EnclosingConditionsNarrowGuards) {
         Not(HasSubstr("< 11")))
         << around;
   }
+  // The negation of an order of floats is not the opposite order: with x = 0, x / x is NaN, and neither
+  // `x / x < 1.0` nor `1.0 <= x / x` holds.
+  const Result floats = Partitioned(
+      "B: f32[8] out, x: f32",
+      "for (i, 0, 8) { if (x / x < 1.0) { B[i] = 1.0 } else { if (1.0 <= x / x && i < 3) { "
+      "B[i] = 2.0 } else { B[i] = 3.0 } } }");
+  EXPECT_THAT(floats.text, HasSubstr("1.0 <= x / x"));
   // A condition that a store may change is no fact.
   const Result memory = Partitioned(kParams,
                                     "for (i, 0, 8) { if (B[0] < 3.0) { B[0] = 5.0 if "

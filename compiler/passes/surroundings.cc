@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/arith/logic.h"
 #include "compiler/passes/facts.h"
 
 namespace polynao {
@@ -82,13 +83,7 @@ void Surroundings::AddFacts(Expr condition, bool truth, std::vector<Expr>& facts
     return;
   }
   if (condition.IsConst() || analyzer_.CanTrap(condition)) return;
-  facts.push_back(truth ? condition : Negated(condition));
-}
-
-Expr Surroundings::Negated(Expr condition) const {
-  if (condition.Is(ExprKind::kLt)) return condition.operand(1) <= condition.operand(0);
-  if (condition.Is(ExprKind::kLe)) return condition.operand(1) < condition.operand(0);
-  return context_.Not(condition);
+  facts.push_back(truth ? condition : arith::Negation(condition));
 }
 
 std::optional<Interval> Surroundings::ConstantRange(Stmt loop) {

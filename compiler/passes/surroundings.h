@@ -67,8 +67,6 @@ class Surroundings {
   const std::vector<ir::Expr>& facts() const { return facts_; }
 
  private:
-  ir::Expr Negated(ir::Expr condition) const;
-
   ir::Context& context_;
   arith::Analyzer analyzer_;
   LetValues lets_;
