@@ -1,16 +1,11 @@
 #include "compiler/passes/cluster_barriers.h"
 
 #include "compiler/ir/visit.h"
-#include "isa/levels.h"
 
 namespace polynao {
 
 using ir::Stmt;
 using ir::StmtKind;
-
-bool IsCoreLoop(Stmt s) {
-  return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread && s.name() == isa::kCoreAxis;
-}
 
 bool NeedsBarrier(const Accesses& accesses, bool is_of_memory_core, const SyncState& state,
                   Footprints& footprints) {

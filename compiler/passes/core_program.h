@@ -18,11 +18,8 @@ struct CoreId {
 // All cores of the target's machine, those of cluster 0 first, each cluster's memory core last.
 std::vector<CoreId> AllCores(const Target& target);
 
-// What `core` runs of `function`, which has been through sync: the rules of compiler/codegen/diannao,
-// as a function without thread loops. Iteration v of a thread loop runs on number v % COUNT of its
-// axis, and an axis that the function does not use runs on number 0. Inside a loop over cid and
-// outside the loops over tid in it, the memory core runs every statement that contains no loop over tid
-// and no barrier; cores and memory core both run the others.
+// What `core` runs of `function`, which has been through sync, as a function without thread loops. Target's rule
+// (compiler/target/core_roles.h) says who runs which statement.
 //
 //   thread (cid, 2) {                          core 1 of cluster 0:         its memory core:
 //     memcpy.f16.smem.gmem.async(&S[0], ...)   let cid = 0                  let cid = 0

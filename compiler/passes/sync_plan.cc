@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/cluster_barriers.h"
@@ -12,6 +11,7 @@
 #include "compiler/passes/footprints.h"
 #include "compiler/passes/sync_state.h"
 #include "compiler/target/control.h"
+#include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
 namespace polynao {
@@ -23,24 +23,24 @@ using ir::Stmt;
 using ir::StmtKind;
 using isa::Instruction;
 
-bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
-
 // Walks the program in its order with what may be pending. A walk of a statement plans the waits before
 // it and before all statements below it anew, so that loops can be walked more than once.
 class Planner {
  public:
-  Planner(const Target& target, const ControlInstructions& control, Footprints& footprints)
-      : target_(target), control_(control), footprints_(footprints) {}
+  Planner(const ControlInstructions& control, const CoreRoles& roles, Footprints& footprints)
+      : control_(control), roles_(roles), footprints_(footprints) {}
 
   SyncPlan Plan(Stmt body) {
-    planned_.resize(static_cast<size_t>(Mark(body)));
+    planned_.resize(static_cast<size_t>(Count(body)));
     // Without a loop over cores, core 0 runs everything.
-    const Level level = has_core_loop_ ? Level::kCluster : Level::kCore;
+    const bool has_core_loop = roles_.Uses(isa::Level::kCore);
+    const RunsOn runs_on = has_core_loop ? RunsOn::kCluster : RunsOn::kCore;
     SyncState state;
-    if (body.Is(StmtKind::kSeq) && has_thread_loop_) {
-      WalkNests(body, level, state);
+    const bool has_thread_loop = has_core_loop || roles_.Uses(isa::Level::kCluster);
+    if (body.Is(StmtKind::kSeq) && has_thread_loop) {
+      WalkNests(body, runs_on, state);
     } else {
-      Walk(body, 0, state, level);
+      Walk(body, 0, state, runs_on);
     }
     SyncPlan plan;
     for (Planned& planned : planned_) plan.before.push_back(std::move(planned.before));
@@ -54,17 +54,10 @@ class Planner {
     std::vector<const Instruction*> before;
   };
 
-  // Counts statements, and notes which contain a loop over cores or a barrier. Returns the count.
-  int64_t Mark(Stmt s) {
-    has_thread_loop_ = has_thread_loop_ || IsThreadLoop(s);
-    has_core_loop_ = has_core_loop_ || IsCoreLoop(s);
-    bool is_shared = IsCoreLoop(s) || IsBarrier(s, target_);
+  // Counts statements.
+  int64_t Count(Stmt s) {
     int64_t count = 1;
-    for (Stmt child : s.children()) {
-      count += Mark(child);
-      is_shared = is_shared || shared_.contains(child);
-    }
-    if (is_shared) shared_.insert(s);
+    for (Stmt child : s.children()) count += Count(child);
     counts_[s] = count;
     return count;
   }
@@ -93,7 +86,7 @@ class Planner {
 
   // Nests of thread loops one after another, which run on the same cores but not in step: barriers of
   // the card between them, where one may access GMEM that another writes.
-  void WalkNests(Stmt body, Level level, SyncState& state) {
+  void WalkNests(Stmt body, RunsOn runs_on, SyncState& state) {
     Accesses since_barrier;
     ForEachChild(body, 0, [&](Stmt child, int64_t at) {
       const Instruction* const called = footprints_.Of(child).instruction;
@@ -105,13 +98,13 @@ class Planner {
         state = {};
       }
       since_barrier.Add(gmem);
-      Walk(child, at, state, level);
+      Walk(child, at, state, runs_on);
       if (needs_barrier) Before(at).insert(Before(at).begin(), control_.global_barrier);
     });
   }
 
   // On entry `state` is what may be pending before `s`, on exit behind it.
-  void Walk(Stmt s, int64_t at, SyncState& state, Level level) {
+  void Walk(Stmt s, int64_t at, SyncState& state, RunsOn runs_on) {
     Before(at).clear();
     if (planned_[static_cast<size_t>(at)].is_behind_barrier) AddClusterBarrier(at, state);
     const Instruction* const called = footprints_.Of(s).instruction;
@@ -121,17 +114,17 @@ class Planner {
         return;
       }
       // Between loops over cid and tid, the memory core runs every wait that is no barrier.
-      PendingQueues& queues = state.queues[level == Level::kCore ? 0 : 1];
+      PendingQueues& queues = state.queues[runs_on == RunsOn::kCore ? 0 : 1];
       for (isa::Queue queue : called->drains) queues[static_cast<int>(queue)] = {};
-    } else if (level == Level::kCluster) {
+    } else if (runs_on == RunsOn::kCluster) {
       WalkInCluster(s, at, state);
     } else {
-      WalkOnCore(s, at, state, level);
+      WalkOnCore(s, at, state, runs_on);
     }
   }
 
-  void WalkOnCore(Stmt s, int64_t at, SyncState& state, Level level) {
-    PendingQueues& queues = state.queues[static_cast<int>(level)];
+  void WalkOnCore(Stmt s, int64_t at, SyncState& state, RunsOn runs_on) {
+    PendingQueues& queues = state.queues[static_cast<int>(runs_on)];
     AddWaits(WaitsBefore(s, queues, footprints_), queues, at);
     if (s.Is(StmtKind::kFor) && !IsThreadLoop(s)) {
       AddWaits(WaitsBeforeLoop(s, queues, footprints_), queues, at);
@@ -142,7 +135,7 @@ class Planner {
       pending.Add(own.queued);
       if (own.instruction->waits) pending = {};  // and with it everything before it in the queue
     }
-    WalkChildren(s, at, state, level);
+    WalkChildren(s, at, state, runs_on);
   }
 
   void AddWaits(const QueueSet& waits, PendingQueues& queues, int64_t at) {
@@ -161,7 +154,7 @@ class Planner {
     const bool is_nest = IsCoreLoop(s);
     const bool is_block =
         s.Is(StmtKind::kSeq) || s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kPragma);
-    const bool is_of_memory_core = !shared_.contains(s) && !is_block;
+    const bool is_of_memory_core = !roles_.IsForAllCores(s) && !is_block;
     // Cores and memory core evaluate loops and branches around nests; statements below come later.
     const Accesses accesses = is_nest || is_of_memory_core
                                   ? footprints_.Below(s, Footprints::IsShared)
@@ -170,15 +163,16 @@ class Planner {
       ForEachBelow(s, at, [](Planned& planned) { planned.is_behind_barrier = false; });
     }
     if (NeedsBarrier(accesses, is_of_memory_core, state, footprints_) &&
-        !(is_nest && RunsOnce(s) && RunsForSure(s) && PlanBarrierInside(s, at, state))) {
+        !(is_nest && roles_.RunsAtMostOnce(s) && RunsForSure(s) &&
+          PlanBarrierInside(s, at, state))) {
       AddClusterBarrier(at, state);
     }
     if (is_nest || is_of_memory_core) {
-      WalkOnCore(s, at, state, is_nest ? Level::kCore : Level::kMemoryCore);
+      WalkOnCore(s, at, state, is_nest ? RunsOn::kCore : RunsOn::kMemoryCore);
     } else if (s.Is(StmtKind::kFor)) {
       WalkClusterLoop(s, at, state);
     } else {
-      WalkChildren(s, at, state, Level::kCluster);
+      WalkChildren(s, at, state, RunsOn::kCluster);
     }
     if (!is_of_memory_core) state.since_barrier[0].Add(accesses);
     if (!is_nest) state.since_barrier[1].Add(accesses);
@@ -216,12 +210,12 @@ class Planner {
   void WalkClusterLoop(Stmt s, int64_t at, SyncState& state) {
     const SyncState entry = state;
     const int count = barriers_;
-    WalkChildren(s, at, state, Level::kCluster);
+    WalkChildren(s, at, state, RunsOn::kCluster);
     const int inside = barriers_ - count;
     if (IsThreadLoop(s) || inside == 0 || entry.IsEmpty()) return;
     std::vector<Planned> without_barrier = SaveBelow(s, at);
     SyncState cleared;
-    WalkChildren(s, at, cleared, Level::kCluster);
+    WalkChildren(s, at, cleared, RunsOn::kCluster);
     if (barriers_ - count - inside < inside) {
       Before(at).push_back(control_.cluster_barrier);
       barriers_ -= inside;
@@ -233,45 +227,35 @@ class Planner {
     }
   }
 
-  int64_t ThreadsOf(Stmt loop) const {
-    return target_.machine->units(isa::LevelOfAxis(loop.name()).value_or(isa::Level::kCore));
-  }
-
-  // Whether each core runs at most one iteration of a thread loop.
-  bool RunsOnce(Stmt loop) const {
-    return IsThreadLoop(loop) && loop.min().IsInt(0) && loop.extent().Is(ExprKind::kIntImm) &&
-           loop.extent().int_value() <= ThreadsOf(loop);
-  }
-
   // Whether every core runs an iteration.
   bool RunsForSure(Stmt loop) const {
     if (!loop.extent().Is(ExprKind::kIntImm)) return false;
-    if (!IsThreadLoop(loop)) return loop.extent().int_value() >= 1;
-    return loop.min().IsInt(0) && loop.extent().int_value() >= ThreadsOf(loop);
+    return loop.extent().int_value() >= (IsThreadLoop(loop) ? roles_.Units(loop) : 1);
   }
 
-  void WalkChildren(Stmt s, int64_t at, SyncState& state, Level level) {
+  void WalkChildren(Stmt s, int64_t at, SyncState& state, RunsOn runs_on) {
     if (s.Is(StmtKind::kFor)) {
-      WalkLoop(s, at, state, level);
+      WalkLoop(s, at, state, runs_on);
       return;
     }
     if (s.Is(StmtKind::kIf)) {
       SyncState in_else = state;
-      Walk(s.then_case(), at + 1, state, level);
-      Walk(s.else_case(), at + 1 + counts_.at(s.then_case()), in_else, level);
+      Walk(s.then_case(), at + 1, state, runs_on);
+      Walk(s.else_case(), at + 1 + counts_.at(s.then_case()), in_else, runs_on);
       state.Add(in_else);
       return;
     }
-    ForEachChild(s, at, [&](Stmt child, int64_t child_at) { Walk(child, child_at, state, level); });
+    ForEachChild(s, at,
+                 [&](Stmt child, int64_t child_at) { Walk(child, child_at, state, runs_on); });
   }
 
   // The body starts with what may be pending before the loop or behind an iteration. That only grows
   // from one walk of the body to the next, so this ends, as a rule after two walks.
-  void WalkLoop(Stmt s, int64_t at, SyncState& state, Level level) {
+  void WalkLoop(Stmt s, int64_t at, SyncState& state, RunsOn runs_on) {
     const int barriers = barriers_;
     const auto walk_body = [&](SyncState& pending) {
       barriers_ = barriers;
-      Walk(s.body(), at + 1, pending, level);
+      Walk(s.body(), at + 1, pending, runs_on);
     };
     SyncState entry = state;
     SyncState exit;
@@ -281,13 +265,13 @@ class Planner {
       exit.ForgetVariables();
       SyncState next = entry;
       next.Add(exit);
-      if (next == entry || RunsOnce(s)) break;
+      if (next == entry || roles_.RunsAtMostOnce(s)) break;
       entry = next;
     }
     // Early walks found more pending than the waits of later walks leave: try with what these leave.
     SyncState smaller = state;
     smaller.Add(exit);
-    if (!RunsOnce(s) && !(smaller == entry)) {
+    if (!roles_.RunsAtMostOnce(s) && !(smaller == entry)) {
       std::vector<Planned> found = SaveBelow(s, at);
       const int found_barriers = barriers_;
       SyncState smaller_exit = smaller;
@@ -309,13 +293,10 @@ class Planner {
     }
   }
 
-  const Target& target_;
   const ControlInstructions& control_;
+  const CoreRoles& roles_;
   Footprints& footprints_;
   absl::flat_hash_map<Stmt, int64_t> counts_;  // of the statement and all below it
-  absl::flat_hash_set<Stmt> shared_;           // contain a loop over tid or a barrier
-  bool has_thread_loop_ = false;
-  bool has_core_loop_ = false;
   std::vector<Planned> planned_;
   int barriers_ = 0;  // planned for clusters in what has been walked
 };
@@ -326,7 +307,8 @@ absl::StatusOr<SyncPlan> PlanSync(const ir::Function& function, const Target& ta
   ASSIGN_OR_RETURN(const ControlInstructions control, ControlInstructions::Find(target));
   ASSIGN_OR_RETURN(const std::unique_ptr<Footprints> footprints,
                    Footprints::Compute(function, target));
-  return Planner(target, control, *footprints).Plan(function.body);
+  const CoreRoles roles(function.body, target);
+  return Planner(control, roles, *footprints).Plan(function.body);
 }
 
 }  // namespace polynao

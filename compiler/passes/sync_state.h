@@ -15,10 +15,8 @@ using QueueSet = std::array<bool, isa::kQueueCount>;
 // What the instructions in each queue of a core may still read and write.
 using PendingQueues = std::array<Accesses, isa::kQueueCount>;
 
-// Who runs a statement: a core; a memory core; or the cores and the memory core of a cluster, each its
-// part, as between a loop over cid and the loops over tid in it.
-enum class Level : uint8_t { kCore, kMemoryCore, kCluster };
-inline constexpr int kActors = 2;  // kCore and kMemoryCore run instructions
+// RunsOn::kCore and RunsOn::kMemoryCore run instructions, each in queues of their own.
+inline constexpr int kActors = 2;
 
 struct SyncState {
   std::array<PendingQueues, kActors> queues;

@@ -1,6 +1,6 @@
 #include "compiler/codegen/diannao/generate.h"
 
-#include <functional>
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +12,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
+#include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
 namespace polynao::diannao {
@@ -28,7 +29,9 @@ using ir::Var;
 class Generator : private ScalarCode {
  public:
   Generator(const ir::Function& function, const Target& target)
-      : ScalarCode(function, *target.instructions), target_(target) {}
+      : ScalarCode(function, *target.instructions),
+        target_(target),
+        roles_(function.body, target) {}
 
   absl::StatusOr<Code> Run(isa::Program& program) {
     program.name = function_.name;
@@ -36,13 +39,7 @@ class Generator : private ScalarCode {
     for (size_t i = 0; i < function_.params.size(); ++i) {
       RETURN_IF_ERROR(Parameter(function_.params[i], i, program));
     }
-    FindThreadLoops(function_.body);
-    std::vector<Stmt> top = {function_.body};
-    if (function_.body.Is(StmtKind::kSeq)) {
-      top.assign(function_.body.children().begin(), function_.body.children().end());
-    }
-    for (Stmt s : top) {
-      // All cores run a barrier. Only cores that have work run the other statements.
+    for (Stmt s : CoreRoles::TopStatements(function_.body)) {
       if (IsBarrier(s, target_)) {
         RETURN_IF_ERROR(Instruction(s));
       } else {
@@ -91,34 +88,20 @@ class Generator : private ScalarCode {
     return instruction == nullptr ? Barrier::kNone : instruction->barrier;
   }
 
-  // Notes the axes in use, and which statements contain a loop over cores or a barrier.
-  bool FindThreadLoops(Stmt s) {
-    const bool is_axis = s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
-    if (is_axis) used_axes_.insert(std::string(s.name()));
-    bool found = IsBarrier(s, target_) || (is_axis && s.name() == isa::kCoreAxis);
-    for (Stmt child : s.children()) found |= FindThreadLoops(child);
-    if (found) for_all_cores_.insert(s);
-    return found;
-  }
+  static constexpr isa::Level kThreadLevels[] = {isa::Level::kCluster, isa::Level::kCore};
 
-  static bool HasCoreLoop(Stmt root) {
-    bool found = false;
-    ir::ForEachStmt(root, [&](Stmt s) {
-      found = found || (s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread &&
-                        s.name() == isa::kCoreAxis);
-      return !found;
-    });
-    return found;
+  // The program argument that holds the number of a core's unit of `level`.
+  static int64_t NumberSlot(isa::Level level) {
+    return level == isa::Level::kCluster ? isa::kClusterId : isa::kCoreId;
   }
 
   // Runs `s` where the numbers on axes without a loop are 0, skipping it on all other cores.
   absl::Status OnWorkingCores(Stmt s) {
     std::vector<int> skips;
     PushCache();
-    for (const auto& [axis, slot] : {std::pair(isa::kClusterAxis, int64_t{isa::kClusterId}),
-                                     std::pair(isa::kCoreAxis, int64_t{isa::kCoreId})}) {
-      if (used_axes_.contains(axis)) continue;
-      ASSIGN_OR_RETURN(int id, Value("arg", {slot}));
+    for (const isa::Level level : kThreadLevels) {
+      if (roles_.Uses(level)) continue;
+      ASSIGN_OR_RETURN(int id, Value("arg", {NumberSlot(level)}));
       ASSIGN_OR_RETURN(int zero, Zero());
       ASSIGN_OR_RETURN(int skip, BranchTo("bne", {id, zero}));
       skips.push_back(skip);
@@ -141,19 +124,19 @@ class Generator : private ScalarCode {
     return ContinueFrom({skip});
   }
 
-  // A statement between the loop over clusters and the loops over cores. All cores of the cluster
-  // run it if it contains such a loop or a barrier; else only the memory core does.
+  // A statement between the loop over clusters and the loops over cores. Neighbours that the memory core
+  // runs alone share one branch.
   absl::Status InCluster(Stmt s) {
-    if (!for_all_cores_.contains(s)) return OnMemoryCore({s});
+    if (!roles_.IsForAllCores(s)) return OnMemoryCore({s});
     if (!s.Is(StmtKind::kSeq)) return StatementHere(s);
     const absl::Span<const Stmt> children = s.children();
     for (size_t i = 0; i < children.size();) {
-      if (for_all_cores_.contains(children[i])) {
+      if (roles_.IsForAllCores(children[i])) {
         RETURN_IF_ERROR(InCluster(children[i++]));
         continue;
       }
       const size_t first = i;
-      while (i < children.size() && !for_all_cores_.contains(children[i])) ++i;
+      while (i < children.size() && !roles_.IsForAllCores(children[i])) ++i;
       RETURN_IF_ERROR(OnMemoryCore(children.subspan(first, i - first)));
     }
     return absl::OkStatus();
@@ -236,9 +219,10 @@ class Generator : private ScalarCode {
   }
 
   absl::Status InsideThreadLoops(Stmt s) const {
-    if (open_axes_.size() == used_axes_.size() || runs_on_ == RunsOn::kMemoryCore) {
-      return absl::OkStatus();
-    }
+    const bool is_inside = std::all_of(
+        std::begin(kThreadLevels), std::end(kThreadLevels),
+        [&](isa::Level level) { return !roles_.Uses(level) || open_levels_.contains(level); });
+    if (is_inside || runs_on_ == RunsOn::kMemoryCore) return absl::OkStatus();
     return InvalidInput("'", FirstLine(s),
                         "' stands outside a thread loop (cid, tid) that other parts of '",
                         function_.name, "' have: every core would run it");
@@ -251,30 +235,18 @@ class Generator : private ScalarCode {
 
   // A barrier that is not a top-level statement opens only if all its members reach it.
   absl::Status CheckBarrier(Stmt s) const {
-    if (open_axes_.contains(isa::kCoreAxis) && !shared_barriers_.contains(s)) {
+    if (open_levels_.contains(isa::Level::kCore) && !shared_barriers_.contains(s)) {
       return InvalidInput(
           "'", FirstLine(s),
           "' stands in a loop over cores (tid) under a condition, in a loop, or not "
           "for all cores: the memory core, for which it waits, cannot follow");
     }
     const bool global = BarrierOf(s) == Barrier::kGlobal;
-    if (!used_axes_.contains(isa::kCoreAxis) ||
-        (global && !used_axes_.contains(isa::kClusterAxis))) {
+    if (!roles_.Uses(isa::Level::kCore) || (global && !roles_.Uses(isa::Level::kCluster))) {
       return InvalidInput("'", FirstLine(s), "' waits for ", global ? "all cores" : "a cluster",
                           ", but only number 0 on axes without a loop gets there");
     }
     return absl::OkStatus();
-  }
-
-  // The barriers that each iteration of a loop over cores reaches once. The memory core runs no
-  // iteration, but joins these barriers.
-  std::vector<Stmt> BarriersFor(Stmt loop) const {
-    std::vector<Stmt> barriers;
-    ir::ForEachStmt(loop.body(), [&](Stmt s) {
-      if (BarrierOf(s) == Barrier::kCluster) barriers.push_back(s);
-      return !s.Is(StmtKind::kFor) && !s.Is(StmtKind::kIf);
-    });
-    return barriers;
   }
 
   absl::Status Instruction(Stmt s) {
@@ -342,19 +314,16 @@ class Generator : private ScalarCode {
       return InvalidInput("thread axis '", s.name(),
                           "': a DianNao card has cid (clusters) and tid (cores of a cluster)");
     }
-    const int64_t count = target_.machine->units(*level);
-    const int64_t slot = *level == isa::Level::kCluster ? isa::kClusterId : isa::kCoreId;
-    const std::string axis(s.name());
+    const int64_t count = roles_.Units(s);
     PushCache();
     std::vector<int> skips;
-    const bool constant = s.min().IsInt(0) && s.extent().Is(ExprKind::kIntImm);
-    const bool exact = constant && s.extent().int_value() == count;
-    const bool once = constant && s.extent().int_value() <= count;
-    const std::vector<Stmt> barriers =
-        axis == isa::kCoreAxis && exact ? BarriersFor(s) : std::vector<Stmt>();
-    shared_barriers_.insert(barriers.begin(), barriers.end());
-    ASSIGN_OR_RETURN(int var, Value("arg", {slot}));
-    if (axis == isa::kCoreAxis) {
+    const bool exact = roles_.RunsExactlyOnce(s);
+    const bool once = roles_.RunsAtMostOnce(s);
+    std::vector<Stmt> barriers;
+    ASSIGN_OR_RETURN(int var, Value("arg", {NumberSlot(*level)}));
+    if (*level == isa::Level::kCore) {
+      barriers = roles_.BarriersOfMemoryCore(s);
+      shared_barriers_.insert(barriers.begin(), barriers.end());
       // The number of the memory core follows that of the last core; it runs no iteration.
       ASSIGN_OR_RETURN(int cores, Get(s.context().I64(count), false));
       ASSIGN_OR_RETURN(int skip, BranchTo("bge", {var, cores}));
@@ -379,13 +348,11 @@ class Generator : private ScalarCode {
     const int head = Here();
     Label(std::string(s.var().name()));
     vars_[s.var()] = var;
-    open_axes_.insert(axis);
-    const RunsOn outside = runs_on_;
-    if (axis == isa::kCoreAxis) runs_on_ = RunsOn::kCore;
-    if (axis == isa::kClusterAxis && HasCoreLoop(s.body())) runs_on_ = RunsOn::kCluster;
+    open_levels_.insert(*level);
+    const RunsOn outside = std::exchange(runs_on_, roles_.InBody(s, runs_on_));
     RETURN_IF_ERROR(Block(s.body()));
     runs_on_ = outside;
-    open_axes_.erase(axis);
+    open_levels_.erase(*level);
     if (!once) {
       RETURN_IF_ERROR(Emit("addi", {var, var, count}));
       RETURN_IF_ERROR(BranchTo("blt", {var, end}, head).status());
@@ -402,14 +369,10 @@ class Generator : private ScalarCode {
   }
 
   const Target& target_;
-  // Who runs the code being generated: cores that have an iteration; all cores of a cluster with
-  // its memory core (in a cid loop, outside its tid loops); the memory core alone.
-  enum class RunsOn : uint8_t { kCore, kCluster, kMemoryCore };
-  RunsOn runs_on_ = RunsOn::kCore;
+  const CoreRoles roles_;
+  RunsOn runs_on_ = RunsOn::kCore;             // of the code being generated
+  std::set<isa::Level> open_levels_;           // whose loops are around it
   absl::flat_hash_set<Stmt> shared_barriers_;  // in loops over tid, but met by memory cores
-  absl::flat_hash_set<Stmt> for_all_cores_;    // contain a loop over tid or a barrier
-  std::set<std::string, std::less<>> used_axes_;
-  std::set<std::string, std::less<>> open_axes_;
 };
 
 }  // namespace
