@@ -13,7 +13,9 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
+#include "compiler/passes/core_program.h"
 #include "compiler/target/target.h"
+#include "isa/instruction_set.h"
 
 namespace polynao {
 
@@ -36,13 +38,36 @@ struct QueueSchedule {
   std::string Name() const;  // "compute at once, io late, move at once"
 };
 
-// Schedules of which at least one turns round any two conflicting accesses that no wait and no barrier
-// orders, and `random` random ones. Two accesses conflict if they share a byte and one is a write. Let
-// X, in queue q, stand before Y, in another queue, without a wait for q in between.
-//  - q in flight, all others at once: Y reads the garbage of X, which runs;
-//  - q late, all others at once: Y overwrites what X reads, or X overwrites what Y has written;
-//  - q late, all others in flight: X reads the garbage of Y, also where Y writes the old values again.
+// First the schedule that runs everything at once; then schedules of which at least one reverses any two
+// conflicting accesses that no wait and no barrier orders; then `random` random ones. Two accesses
+// conflict if they share a byte and one is a write. Let X, in queue q, stand before Y, in another queue,
+// without a wait for q in between.
+//  - q in flight, all others at once: Y finds the garbage of X, which runs;
+//  - q late, all others at once: X finds what Y has written;
+//  - q late, all others in flight: X finds the garbage of Y, also where Y writes the old values again.
 std::vector<QueueSchedule> QueueSchedules(int random, uint64_t seed = 1);
+
+// What the instructions of one run found in memory. If waits and barriers order all conflicting accesses,
+// the record is the same by every schedule. If they leave two unordered, the later of them finds other
+// bytes by some schedule, whether or not the program's results depend on these bytes.
+struct QueueRecord {
+  struct Step {
+    const isa::Instruction* instruction;
+    // A hash of the bytes of its operands before it took effect: those that it reads, and those that it
+    // overwrites.
+    uint64_t operands;
+  };
+  struct OfCore {
+    CoreId id;
+    std::vector<Step> steps;  // in the order of issue
+  };
+  std::vector<OfCore> cores;       // those that have something to run
+  std::vector<uint64_t> memories;  // hashes of what each memory on chip holds at the end
+};
+
+// "" if the records of two runs of one program on the same arguments agree, else where they first differ:
+// "instruction 7 of core 1 of cluster 0, add.f16, finds other bytes in its operands".
+std::string Difference(const QueueRecord& a, const QueueRecord& b);
 
 // A function prepared for running on the cores of the target's machine. Instructions are asynchronous,
 // wait, drain queues and form barriers as their rows in the instruction table say. Every core and
@@ -58,8 +83,10 @@ class QueueInterpreter {
 
   // Runs the function on `arguments`, one per parameter, tensors of the parameters' shapes. Like
   // ir::Interpreter, it does not check the constraints of instructions. Errors: an operand outside its
-  // memory, a barrier that some core does not reach, and all errors of ir::Interpreter.
-  absl::Status Run(const std::vector<ir::Argument>& arguments, const QueueSchedule& schedule);
+  // memory, a barrier that some core does not reach, and all errors of ir::Interpreter. `record` may be
+  // null.
+  absl::Status Run(const std::vector<ir::Argument>& arguments, const QueueSchedule& schedule,
+                   QueueRecord* record = nullptr);
 
  private:
   class Card;
@@ -68,7 +95,8 @@ class QueueInterpreter {
 };
 
 // Runs `function` with ir::Interpreter and by every schedule of QueueSchedules(random, seed), on the
-// same inputs. The error names the first schedule whose result differs, and the first element.
+// same inputs. The error names the first schedule whose result differs, and the first element; or the
+// first schedule whose record differs, and the instruction.
 absl::Status CheckQueueOrder(const ir::Function& function, const Target& target, uint64_t seed,
                              int random = 4);
 

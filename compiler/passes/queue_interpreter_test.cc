@@ -41,6 +41,13 @@ std::string Double(std::string_view to, std::string_view from) {
   return StrCat(" add.f16(&", to, "[0], &", from, "[0], &", from, "[0], 64)");
 }
 
+// What CheckQueueOrder says of a missing wait: it changes a result, or what an instruction finds.
+const auto& Disorder() {
+  static const auto* matcher =
+      new auto(AnyOf(HasSubstr(", in program order "), HasSubstr("other bytes")));
+  return *matcher;
+}
+
 // Every program is right with the wait in the middle, and found to be wrong without it.
 TEST(QueueInterpreterTest, FindsMissingWaits) {
   struct Case {
@@ -74,15 +81,26 @@ TEST(QueueInterpreterTest, FindsMissingWaits) {
        StrCat(" adds.f16(&Y[0], &Y[0], X[3], 64)", end)},
       {"a scalar write", StrCat(Load("X"), " sync()", Double("Y", "X")), "sync.compute",
        StrCat(" X[5] = f16(100.0)", end)},
+      // The program overwrites or does not use the bytes that the two accesses share.
+      {"write after write of bytes that nobody reads",
+       StrCat(Load("X"), " sync()", Double("Y", "X"), " fill.f16(&Z[0], f16(1.0), 64)"),
+       "sync.compute", StrCat(Load("Z"), " sync.compute()", Store("Y"))},
+      {"read after write of bytes that are overwritten",
+       StrCat(Load("X"), " fill.f16(&Y[0], f16(1.0), 64)"), "sync.io",
+       StrCat(Double("Z", "X"), " fill.f16(&Z[0], f16(2.0), 64) sync()", Store("Y"))},
+      {"write after read by an instruction whose result is overwritten",
+       StrCat(Load("X"), " fill.f16(&Y[0], f16(1.0), 64) sync()", Double("Z", "X")), "sync.compute",
+       StrCat(" memcpy.f16.nmem.gmem.async(&X[0], &A[64], 64, 1, 0, 0)",
+              " fill.f16(&Z[0], f16(2.0), 64) sync()", Store("Y"))},
       {"a scalar write of what is loaded", Load("Y"), "sync.io", StrCat(" Y[5] = f16(100.0)", end)},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
     EXPECT_EQ(Found(Program(StrCat(c.before, " ", c.wait, "()", c.after))), "");
-    EXPECT_THAT(Found(Program(StrCat(c.before, c.after))), HasSubstr(", in program order "));
+    EXPECT_THAT(Found(Program(StrCat(c.before, c.after))), Disorder());
     // A wait for another queue is none for this one.
     if (c.wait == "sync.io") {
-      EXPECT_THAT(Found(Program(StrCat(c.before, " sync.move()", c.after))), HasSubstr("order"));
+      EXPECT_THAT(Found(Program(StrCat(c.before, " sync.move()", c.after))), Disorder());
     }
   }
 }
@@ -117,14 +135,14 @@ TEST(QueueInterpreterTest, FindsMissingBarriers) {
                   " * 64], &X[0], 64, 1, 0, 0) }");
   };
   EXPECT_EQ(Found(StrCat(kHead, kFetch, " barrier.cluster()", use("t"), "} }")), "");
-  EXPECT_THAT(Found(StrCat(kHead, kFetch, use("t"), "} }")), HasSubstr("in program order"));
+  EXPECT_THAT(Found(StrCat(kHead, kFetch, use("t"), "} }")), Disorder());
   // Fetching again writes the values that are there.
   const auto again = [&](std::string_view barrier) {
     return StrCat(kHead, kFetch, " barrier.cluster()", use("t"), barrier, kFetch,
                   " barrier.cluster()", use("u", "C"), "} }");
   };
   EXPECT_EQ(Found(again(" barrier.cluster()")), "");
-  EXPECT_THAT(Found(again("")), HasSubstr("in program order"));
+  EXPECT_THAT(Found(again("")), Disorder());
   // What one core writes another reads: in SMEM of its cluster, in GMEM of the card.
   const auto exchange = [](std::string_view barrier) {
     return StrCat("func f(A: f16[256] in, B: f16[256], C: f16[256] out) {",
@@ -137,7 +155,22 @@ TEST(QueueInterpreterTest, FindsMissingBarriers) {
                   " memcpy.f16.gmem.nmem.async(&C[c * 128 + t * 64], &Y[0], 64, 1, 0, 0) } } }");
   };
   EXPECT_EQ(Found(exchange(" barrier.global()")), "");
-  EXPECT_THAT(Found(exchange("")), HasSubstr("in program order"));
+  EXPECT_THAT(Found(exchange("")), Disorder());
+}
+
+// Only cluster 0 has something to run, but everyone meets the barrier.
+TEST(QueueInterpreterTest, IdleClustersMeetBarriersAtTheTop) {
+  const auto exchange = [](std::string_view barrier) {
+    return StrCat("func f(A: f16[128] in, B: f16[128], C: f16[128] out) { thread (tid, 2) {",
+                  " allocate X: f16[64] @nmem",
+                  " memcpy.f16.nmem.gmem(&X[0], &A[tid * 64], 64, 1, 0, 0)",
+                  " memcpy.f16.gmem.nmem.async(&B[tid * 64], &X[0], 64, 1, 0, 0) }", barrier,
+                  " thread (t = \"tid\", 2) { allocate Y: f16[64] @nmem",
+                  " memcpy.f16.nmem.gmem(&Y[0], &B[64 - t * 64], 64, 1, 0, 0)",
+                  " memcpy.f16.gmem.nmem.async(&C[t * 64], &Y[0], 64, 1, 0, 0) } }");
+  };
+  EXPECT_EQ(Found(exchange(" barrier.global()")), "");
+  EXPECT_THAT(Found(exchange("")), Disorder());
 }
 
 // More iterations than cores: each core runs every second one.
@@ -158,12 +191,12 @@ TEST(QueueInterpreterTest, Errors) {
                     " if (tid < 1) { barrier.cluster() } } } }"),
               HasSubstr("waits at a barrier that not all others reach"));
   // A scalar that comes too late may be any number.
-  EXPECT_THAT(Found("func f(A: i64[64] in, B: i64[64] out) { A[3] = i64(1)"
-                    " allocate X: i64[64] @nmem"
-                    " memcpy.i64.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
-                    " memcpy.i64.gmem.nmem.async(&B[0], &X[0], X[3], 1, 0, 0) }"),
-              AnyOf(HasSubstr("in program order"), HasSubstr("takes bytes"), HasSubstr("requires"),
-                    HasSubstr("count")));
+  EXPECT_THAT(
+      Found("func f(A: i64[64] in, B: i64[64] out) { A[3] = i64(1)"
+            " allocate X: i64[64] @nmem"
+            " memcpy.i64.nmem.gmem.async(&X[0], &A[0], 64, 1, 0, 0)"
+            " memcpy.i64.gmem.nmem.async(&B[0], &X[0], X[3], 1, 0, 0) }"),
+      AnyOf(Disorder(), HasSubstr("takes bytes"), HasSubstr("requires"), HasSubstr("count")));
 }
 
 TEST(CoreProgramTest, CoresAndMemoryCore) {
@@ -211,8 +244,8 @@ TEST(QueueInterpreterTest, RandomProgramsAreInOrder) {
   }
 }
 
-// Without a wait a schedule gives other values. About a third of the waits are needed only for other
-// arguments, such as a longer loop or another branch.
+// Without a wait some schedule differs. The other waits are needed only for other arguments, such as a longer loop
+// or another branch, so each program runs with four draws of its arguments.
 TEST(QueueInterpreterTest, RandomProgramsNeedTheirWaits) {
   int waits = 0;
   int caught = 0;
@@ -223,14 +256,18 @@ TEST(QueueInterpreterTest, RandomProgramsNeedTheirWaits) {
     const int count = CountWaits(f, target);
     for (int i = 0; i < count; ++i) {
       ++waits;
-      const bool is_needed =
-          !CheckQueueOrder(WithoutWait(f, target, i), target, static_cast<uint64_t>(seed)).ok();
+      const ir::Function mutant = WithoutWait(f, target, i);
+      bool is_needed = false;
+      for (int draw = 0; draw < 4 && !is_needed; ++draw) {
+        is_needed =
+            !CheckQueueOrder(mutant, target, static_cast<uint64_t>(seed + 1000 * draw)).ok();
+      }
       caught += is_needed;
       if (!is_needed) StrAppend(&missed, " ", seed, ":", i, ":", WaitName(f, target, i));
     }
   }
   std::printf("%d of %d waits are needed; not:%s\n", caught, waits, missed.c_str());
-  EXPECT_GT(caught * 10, waits * 6);
+  EXPECT_GT(caught * 10, waits * 8);
 }
 
 }  // namespace

@@ -307,9 +307,9 @@ TEST(SyncTest, CoresMeetTheirMemoryCoreAtABarrier) {
   EXPECT_EQ(InCluster(Use("X") + Fetch("Y") + Fetch("X")),
             Cluster({kUse, kFetch, kBarrier, kFetch}));
   // Two reads.
-  EXPECT_EQ(
-      InCluster(Fetch("X") + Use("X") + " memcpy.f16.gmem.smem.async(&B[0], &X[0], 64, 1, 0, 0)"),
-      Cluster({kFetch, kBarrier, kUse, "memcpy.f16.gmem.smem.async;"}));
+  EXPECT_EQ(InCluster(Fetch("X") + Use("X") +
+                      " memcpy.f16.gmem.smem.async(&B[cid * 64], &X[0], 64, 1, 0, 0)"),
+            Cluster({kFetch, kBarrier, kUse, "memcpy.f16.gmem.smem.async;"}));
   // One barrier serves all before it.
   EXPECT_EQ(InCluster(Fetch("X") + Fetch("Y") + Use("X") + Use("Y")),
             Cluster({kFetch, kFetch, kBarrier, kUse, kUse}));

@@ -2,7 +2,6 @@
 // simulator/configs and simulated, against the interpreter. Without a wait that the compiler has
 // put, the simulator stops.
 
-#include <cstdio>
 #include <random>
 #include <set>
 
@@ -339,11 +338,11 @@ TEST(MemoryCoreTest, RandomPrograms) {
   }
 }
 
-// In a sequence of statements whose places are constant, each wait has its reason.
+// In a sequence of statements whose places are constant, each wait has its reason: without it the simulator finds a
+// hazard, and by some order of the queues an instruction finds other bytes.
 TEST(MemoryCoreTest, NoWaitOfASequenceCanBeLeftOut) {
   const uint64_t first = std::random_device{}();
   int dropped = 0;
-  int seen_in_values = 0;
   for (uint64_t seed = first; seed < first + 10; ++seed) {
     const std::string text = RandomProgram(seed, false).Text();
     SCOPED_TRACE(testing::Message() << "seed " << seed << "\n" << text);
@@ -353,14 +352,11 @@ TEST(MemoryCoreTest, NoWaitOfASequenceCanBeLeftOut) {
       for (int i = compiled.Count(wait); i-- > 0; ++dropped) {
         ASSERT_THAT(compiled.Difference(wait, i), Disorder()) << wait << " " << i << "\n"
                                                               << compiled.text();
-        seen_in_values += !compiled.QueueOrder(wait, i).empty();
+        ASSERT_NE(compiled.QueueOrder(wait, i), "") << wait << " " << i << "\n" << compiled.text();
       }
     }
   }
   EXPECT_GE(dropped, 40);
-  // The others are of bytes that the program overwrites or does not use afterwards.
-  std::printf("%d of %d missing waits change values\n", seen_in_values, dropped);
-  EXPECT_GE(seen_in_values * 10, dropped * 4) << "seed " << first;
 }
 
 // Memories of two KiB of NMEM and one of SMEM, for programs that would need more if their buffers did

@@ -1,5 +1,5 @@
-// Every wait of the compiled benchmark programs is taken out once: either some order of the queues then
-// gives other values, or the simulator finds no hazard, so that the wait was redundant.
+// Every wait of the compiled benchmark programs is taken out once: either by some order of the queues an
+// instruction then finds other bytes, or the simulator finds no hazard, so that the wait was redundant.
 //
 // In the test run that is done for the smallest case of each class. POLYNAO_RANDOM_CASES=48 takes all
 // cases of tensorize48, in their full sizes and with their tuned schedules, and prints the counts.
@@ -57,9 +57,11 @@ class Compiled {
 
   const ir::Function& function() const { return function_; }
 
-  // Whether `function` computes what the compiled one computes in program order, by this schedule.
+  // Whether by this schedule all instructions of `function` find and compute what those of the compiled
+  // function find and compute if each takes effect at once.
   bool IsRight(const ir::Function& function, const QueueSchedule& schedule) const {
-    return Run(function, schedule) == expected_;
+    const Result result = Run(function, schedule);
+    return result.bytes == expected_.bytes && Difference(result.record, expected_.record).empty();
   }
 
   // What the simulator says.
@@ -76,24 +78,26 @@ class Compiled {
   }
 
  private:
-  // The bytes of all tensors; none if the run ends with an error.
-  std::vector<std::vector<uint8_t>> Run(const ir::Function& function,
-                                        const QueueSchedule& schedule) const {
+  struct Result {
+    std::vector<std::vector<uint8_t>> bytes;  // of all tensors; none if the run ends with an error
+    QueueRecord record;
+  };
+  Result Run(const ir::Function& function, const QueueSchedule& schedule) const {
     std::vector<ir::Tensor> tensors = inputs_;
     std::vector<ir::Argument> arguments;
     for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
     const auto interpreter = QueueInterpreter::Create(function, target_);
     POLYNAO_CHECK(interpreter.ok()) << interpreter.status();
-    if (!(*interpreter)->Run(arguments, schedule).ok()) return {};
-    std::vector<std::vector<uint8_t>> bytes;
-    for (ir::Tensor& tensor : tensors) bytes.push_back(std::move(tensor.bytes));
-    return bytes;
+    Result result;
+    if (!(*interpreter)->Run(arguments, schedule, &result.record).ok()) return {};
+    for (ir::Tensor& tensor : tensors) result.bytes.push_back(std::move(tensor.bytes));
+    return result;
   }
 
   const Target& target_;
   ir::Function function_;
   std::vector<ir::Tensor> inputs_;
-  std::vector<std::vector<uint8_t>> expected_;
+  Result expected_;
 };
 
 int64_t Elements(const benchmarks::SuiteCase& c) {
