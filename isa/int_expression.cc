@@ -1,7 +1,5 @@
 #include "isa/int_expression.h"
 
-#include <algorithm>
-
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 
@@ -62,7 +60,9 @@ struct IntExpression::Compiler {
       }
       case ExprKind::kCast: {
         ASSIGN_OR_RETURN(const int value, Visit(e.operand(0)));
-        return Wrap(e.type(), value);
+        if (e.type() != ir::Type::kI1) return Wrap(e.type(), value);
+        const int zero = Push({.op = Op::kConst});
+        return Push({.op = Op::kNe, .a = value, .b = zero});
       }
       case ExprKind::kNot: {
         ASSIGN_OR_RETURN(const int value, Visit(e.operand(0)));
@@ -77,16 +77,12 @@ struct IntExpression::Compiler {
       case ExprKind::kFloatImm:
       case ExprKind::kLet:
       case ExprKind::kCall:
-      case ExprKind::kBitAnd:
-      case ExprKind::kBitOr:
-      case ExprKind::kBitXor:
-      case ExprKind::kShiftLeft:
-      case ExprKind::kShiftRight:
         return InvalidInput("expected integer arithmetic, found ", ExprKindName(e.kind()));
       default: {
         ASSIGN_OR_RETURN(const int a, Visit(e.operand(0)));
         ASSIGN_OR_RETURN(const int b, Visit(e.operand(1)));
-        return Wrap(e.type(), Push({.op = BinaryOp(e.kind()), .a = a, .b = b}));
+        const ir::Type type = e.operand(0).type();
+        return Wrap(e.type(), Push({.op = BinaryOp(e.kind()), .type = type, .a = a, .b = b}));
       }
     }
   }
@@ -119,14 +115,24 @@ struct IntExpression::Compiler {
         return Op::kAnd;
       case ExprKind::kOr:
         return Op::kOr;
+      case ExprKind::kBitAnd:
+        return Op::kBitAnd;
+      case ExprKind::kBitOr:
+        return Op::kBitOr;
+      case ExprKind::kBitXor:
+        return Op::kBitXor;
+      case ExprKind::kShiftLeft:
+        return Op::kShiftLeft;
+      case ExprKind::kShiftRight:
+        return Op::kShiftRight;
       default:
         POLYNAO_UNREACHABLE(ExprKindName(kind));
     }
   }
 
-  // Values are kept in 64 bits; narrower results wrap to their type.
+  // Values are kept in 64 bits (compiler/ir/type.h); narrower results wrap to their type.
   int Wrap(ir::Type type, int node) {
-    if (type == ir::Type::kI64) return node;
+    if (type == ir::Type::kI64 || type == ir::Type::kU64) return node;
     return Push({.op = Op::kWrap, .type = type, .a = node});
   }
 };
@@ -172,32 +178,41 @@ int64_t IntExpression::Eval(int index, const IntInputs& inputs, bool& ok) const 
         ok = false;
         return 0;
       }
-      // The one quotient that does not fit wraps around.
-      if (b == -1)
-        return node.op == Op::kDiv ? static_cast<int64_t>(0 - static_cast<uint64_t>(a)) : 0;
-      const int64_t remainder = a % b;
-      const bool adjust = remainder != 0 && (remainder < 0) != (b < 0);
-      if (node.op == Op::kMod) return adjust ? remainder + b : remainder;
-      return a / b - (adjust ? 1 : 0);
+      if (node.type == ir::Type::kU64) {
+        return node.op == Op::kDiv ? DivInt(node.type, a, b) : ModInt(node.type, a, b);
+      }
+      return node.op == Op::kDiv ? ir::FloorDiv(a, b) : ir::FloorMod(a, b);
     }
     case Op::kMin:
-      return std::min(eval(node.a), eval(node.b));
-    case Op::kMax:
-      return std::max(eval(node.a), eval(node.b));
+    case Op::kMax: {
+      const int64_t a = eval(node.a);
+      const int64_t b = eval(node.b);
+      return IntLess(node.type, a, b) == (node.op == Op::kMin) ? a : b;
+    }
     case Op::kEq:
       return eval(node.a) == eval(node.b);
     case Op::kNe:
       return eval(node.a) != eval(node.b);
     case Op::kLt:
-      return eval(node.a) < eval(node.b);
+      return IntLess(node.type, eval(node.a), eval(node.b));
     case Op::kLe:
-      return eval(node.a) <= eval(node.b);
+      return !IntLess(node.type, eval(node.b), eval(node.a));
     case Op::kAnd:
       return eval(node.a) != 0 && eval(node.b) != 0;
     case Op::kOr:
       return eval(node.a) != 0 || eval(node.b) != 0;
     case Op::kNot:
       return eval(node.a) == 0;
+    case Op::kBitAnd:
+      return eval(node.a) & eval(node.b);
+    case Op::kBitOr:
+      return eval(node.a) | eval(node.b);
+    case Op::kBitXor:
+      return eval(node.a) ^ eval(node.b);
+    case Op::kShiftLeft:
+      return ShiftLeft(node.type, eval(node.a), eval(node.b));
+    case Op::kShiftRight:
+      return ShiftRight(node.type, eval(node.a), eval(node.b));
     case Op::kSelect:
       return eval(node.a) != 0 ? eval(node.b) : eval(node.c);
     case Op::kWrap:

@@ -67,12 +67,17 @@ class IntExpression {
     kAnd,
     kOr,
     kNot,
+    kBitAnd,
+    kBitOr,
+    kBitXor,
+    kShiftLeft,
+    kShiftRight,
     kSelect,
     kWrap,
   };
   struct Node {
     Op op;
-    ir::Type type = ir::Type::kI64;  // kWrap, kLoad
+    ir::Type type = ir::Type::kI64;  // of the result of kWrap and kLoad, else of the operands
     int a = 0, b = 0, c = 0;         // nodes; an index for leaves
     int64_t value = 0;               // kConst
   };

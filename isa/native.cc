@@ -11,12 +11,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_replace.h"
 #include "base/check.h"
-#include "base/text.h"
 #include "compiler/ir/intrinsics.h"
-#include "compiler/ir/text.h"
-#include "compiler/ir/visit.h"
 #include "isa/affine.h"
 #include "isa/simd.h"
 
@@ -111,57 +107,6 @@ class ScalarRoutine : public NativeRoutine {
   }
 
   std::vector<Step> steps_;
-};
-
-// ---- bitwise logic ---------------------------------------------------------------------
-
-// Loop IR has no bitwise operators, so the meanings of and, or and xor go bit by bit, which is two
-// hundred times slower than one operation. A row with exactly this meaning runs as that operation.
-constexpr std::string_view kBitwiseMeaning = R"(
-func f(rd: i64[1] @reg out, lhs: i64, rhs: i64) {
-  rd[0] = 0
-  allocate rest: i64[3] @local
-  rest[0] = lhs
-  rest[1] = rhs
-  rest[2] = 1
-  for (bit: i64, 0, 64) {
-    let both: i64 = rest[0] % 2 * (rest[1] % 2)
-    let either: i64 = max(rest[0] % 2, rest[1] % 2)
-    if (select(WHICH == 1, both, select(WHICH == 2, either, either - both)) == 1) {
-      rd[0] = rd[0] + rest[2]
-    }
-    rest[0] = rest[0] / 2
-    rest[1] = rest[1] / 2
-    rest[2] = rest[2] * 2
-  }
-})";
-
-class BitwiseRoutine : public NativeRoutine {
- public:
-  static std::unique_ptr<BitwiseRoutine> Create(const Instruction& instruction) {
-    if (instruction.unit != Unit::kScalar || instruction.operands.size() != 3) return nullptr;
-    for (int which = 1; which <= 3; ++which) {
-      auto meaning = ir::ParseFunction(
-          absl::StrReplaceAll(ToAbsl(kBitwiseMeaning), {{"WHICH", StrCat(which)}}));
-      POLYNAO_CHECK(meaning.ok()) << meaning.status().message();
-      meaning->name = instruction.meaning.name;
-      if (!ir::StructurallyEqual(*meaning, instruction.meaning)) continue;
-      auto routine = std::make_unique<BitwiseRoutine>();
-      routine->which_ = which;
-      return routine;
-    }
-    return nullptr;
-  }
-
-  bool Run(const IntInputs& inputs) const override {
-    const int64_t a = inputs.operands[1];
-    const int64_t b = inputs.operands[2];
-    ir::StoreInt(Type::kI64, inputs.buffers[0], which_ == 1 ? a & b : which_ == 2 ? a | b : a ^ b);
-    return true;
-  }
-
- private:
-  int which_ = 0;
 };
 
 // ---- loop nests -----------------------------------------------------------------------
@@ -1197,7 +1142,6 @@ class NestRoutine : public NativeRoutine {
 std::unique_ptr<NativeRoutine> NativeRoutine::Create(const Instruction& instruction,
                                                      const IntExpression::Resolver& resolver) {
   if (auto scalar = ScalarRoutine::Create(instruction.meaning.body, resolver)) return scalar;
-  if (auto bitwise = BitwiseRoutine::Create(instruction)) return bitwise;
   return NestRoutine::Create(instruction, resolver);
 }
 

@@ -1,10 +1,9 @@
 // Fast execution of an instruction's meaning, derived from the meaning itself.
 //
 // These forms run natively, whatever the instruction's name:
-//   * integer statements without loops: scalar arithmetic, branches, scalar loads and stores;
+//   * integer statements without loops: scalar arithmetic and bit operations, branches, scalar loads and stores;
 //   * loop nests over affine accesses whose innermost statements are stores: copies, fills,
-//     elementwise arithmetic, reductions, integer dot products (convolution, matrix product);
-//   * the bit-by-bit meanings of and, or and xor.
+//     elementwise arithmetic, reductions, integer dot products (convolution, matrix product).
 // Everything else is interpreted. A routine gives the interpreter's bits, except for the payload of
 // NaNs.
 #ifndef ISA_NATIVE_H_
