@@ -1,5 +1,6 @@
 #include "compiler/ir/tensor.h"
 
+#include <cmath>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -12,6 +13,15 @@ int64_t Product(const std::vector<int64_t>& shape) {
   int64_t count = 1;
   for (int64_t extent : shape) count *= extent;
   return count;
+}
+
+// `value` truncated towards zero, modulo 2^64; 0 for NaN and infinities.
+int64_t LowBits(double value) {
+  if (std::abs(value) < 0x1p63) return static_cast<int64_t>(value);
+  if (!std::isfinite(value)) return 0;
+  // Such a number is whole, and fmod is exact.
+  const auto bits = static_cast<uint64_t>(std::fmod(std::abs(value), 0x1p64));
+  return static_cast<int64_t>(value < 0 ? 0 - bits : bits);
 }
 
 }  // namespace
@@ -34,7 +44,7 @@ void Tensor::SetValue(int64_t i, double value) {
   if (IsFloat(type)) {
     StoreFloat(type, &bytes[i * ByteSize(type)], value);
   } else {
-    SetInt(i, static_cast<int64_t>(value));
+    SetInt(i, LowBits(value));
   }
 }
 
