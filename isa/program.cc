@@ -109,6 +109,9 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   if ((!param.is_tensor && has_shape) || (param.any_shape && rank > 0)) {
     return reader.Error("parameter '", param.name, "' has a shape that contradicts its kind");
   }
+  if (!param.is_tensor && param.access != ir::Access::kIn) {
+    return reader.Error("parameter '", param.name, "' is a scalar, which a program cannot write");
+  }
   return param;
 }
 

@@ -65,6 +65,14 @@ TEST(Program, EveryFlippedBitIsAnError) {
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
 }
 
+// Its text has no place for an access, so another program would be read from it.
+TEST(Program, AScalarIsNotWritten) {
+  Program program;
+  program.params.push_back(
+      {.name = "n", .is_tensor = false, .type = ir::Type::kI64, .access = ir::Access::kOut});
+  EXPECT_THAT(ErrorOf(Serialize(program)), HasSubstr("'n' is a scalar"));
+}
+
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
   std::string bytes("NAOP\1\0\0\0", 8);
