@@ -8,7 +8,7 @@ namespace {
 using ir::Expr;
 using ir::ExprKind;
 
-// Sum and product of expressions of which null ones are zero.
+// Sum and product of expressions. A null expression is zero.
 Expr Plus(Expr a, Expr b) {
   if (!a) return b;
   if (!b) return a;

@@ -16,7 +16,7 @@ bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsWordStart(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
 bool IsWordPart(char c) { return IsWordStart(c) || IsDigit(c) || c == '.'; }
 
-// What may name a label, a constant, a register or a parameter.
+// Whether `text` may be the name of a label, a constant, a register or a parameter.
 bool IsIdentifier(std::string_view text) {
   if (text.empty() || !IsWordStart(text[0])) return false;
   for (const char c : text) {
@@ -180,7 +180,7 @@ class Assembler {
     return Next();
   }
 
-  // A name that is not taken; `what` for messages.
+  // Reads a name that the program has not used yet; messages call it `what`.
   absl::StatusOr<std::string> NewName(std::string_view what) {
     if (token_.kind != Kind::kWord || !IsIdentifier(token_.text)) return Expected(what);
     if (ParseRegister(token_.text)) return Expected(StrCat(what, " (this is a register)"));
@@ -238,7 +238,7 @@ class Assembler {
         RETURN_IF_ERROR(Next());
       } else {
         ASSIGN_OR_RETURN(std::string name, NewName("a label"));
-        // Of several labels of one place, the first names it in listings.
+        // A place may have several labels; listings show the first one.
         labels_.try_emplace(count_, name);
         places_[name] = count_;
       }
@@ -359,7 +359,7 @@ class Assembler {
   }
 
   absl::Status UnknownInstruction() const {
-    // The variants of the word's family are what was probably meant.
+    // The author probably meant a variant of the word's family.
     constexpr int kShown = 6;
     const std::string_view family = token_.text.substr(0, token_.text.find('.'));
     std::string known;

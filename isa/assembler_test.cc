@@ -194,7 +194,7 @@ TEST(Assembler, RandomWordsDecodeOrFail) {
   std::mt19937_64 random(kSeed);
   int decoded = 0;
   for (int trial = 0; trial < 30000; ++trial) {
-    // Few operands leave few bits that may be set.
+    // An instruction with few operands uses few bits of its word; the others must be zero.
     const Word word{random() >> (random() % 64), random() % 4 ? 0 : random() >> (random() % 64)};
     const auto result = DianNao().Decode(word);
     if (!result.ok()) continue;

@@ -1,4 +1,4 @@
-// How fast the simulator's share of one instruction is.
+// How fast the simulator decodes and executes one instruction.
 //
 //   bazel run //isa:execute_benchmark
 #include <benchmark/benchmark.h>

@@ -20,7 +20,8 @@ using ir::StmtKind;
 // A (count, stride) of a strided set; strides are positive here.
 using Dim = std::pair<int64_t, int64_t>;
 
-// Joins dimensions whose positions together are again evenly spaced, and those that fill the run.
+// Joins two dimensions whose positions together are evenly spaced, and a dimension with the run whose copies
+// leave no gap.
 void MergeDims(std::vector<Dim>& dims, int64_t& run) {
   for (bool changed = true; changed;) {
     changed = false;
@@ -64,8 +65,8 @@ class FootprintPlan::Builder {
   }
 
  private:
-  // Whether every access of both operands has one index and one element size in common, and the
-  // meaning stores in one place only: it then reads each element before it replaces that one.
+  // Whether all accesses of both operands have the same index and element size, and the meaning has one
+  // store. The meaning then reads each element before it overwrites it.
   bool SameIndex(int written, int other) const {
     if (store_count_ != 1) return false;
     Expr common;
@@ -87,7 +88,7 @@ class FootprintPlan::Builder {
   }
 
   absl::Status VisitExpr(Expr e) {
-    // Not memoised: one load below several statements stands in different loops.
+    // Not memoised: one load may be part of several statements, which stand in different loops.
     for (Expr operand : e.operands()) RETURN_IF_ERROR(VisitExpr(operand));
     if (e.Is(ExprKind::kLoad)) return AddAccess(e.buffer(), e.operands(), false);
     return absl::OkStatus();
@@ -110,10 +111,10 @@ class FootprintPlan::Builder {
                                         .is_copy = s.value().Is(ExprKind::kLoad)});
       }
     } else if (last_load != first_load) {
-      result_.has_flows_ = false;  // What is executed depends on what is loaded.
+      result_.has_flows_ = false;  // Loaded values decide what is executed.
     }
     if (s.Is(StmtKind::kFor)) {
-      // Bounds that depend on outer loops make the set of iterations no box; see AddAccess.
+      // If bounds depend on outer loops, the set of iterations is no box; see AddAccess.
       const bool is_box =
           Linearize(s.min(), vars_) && IsLoopFree(s.min()) && IsLoopFree(s.extent());
       int loop = -1;
@@ -169,7 +170,7 @@ class FootprintPlan::Builder {
     if (std::find(loops_.begin(), loops_.end(), -1) != loops_.end()) affine.reset();
     if (!affine) {
       result_.has_flows_ = false;
-      // Unknown positions: everything that the buffer declares, as one more loop.
+      // The position is unknown: one more loop takes the whole declared extent of the buffer.
       Expr size = instruction_.meaning.context->I64(1);
       for (Expr extent : buffer->extents) size = size * size.context().Cast(ir::Type::kI64, extent);
       access.loops.push_back(static_cast<int>(result_.loops_.size()));
@@ -221,7 +222,7 @@ bool FootprintPlan::Evaluate(const Access& access, const IntInputs& inputs, Exte
         !access.coefficients[k].Evaluate(inputs, &stride) || count <= 0) {
       return false;
     }
-    // A product beyond any address is far away, whatever is added to it.
+    // A product beyond any address stays beyond all addresses, whatever is added to it.
     const auto product = [&](int64_t a, int64_t b) -> Wide {
       const Wide result = Wide{a} * b;
       is_far |= result > kFar || result < -kFar;

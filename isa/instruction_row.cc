@@ -248,12 +248,12 @@ class RowReader {
     if (operand.is_written && param.access == ir::Access::kIn) {
       return Error("the meaning writes '", operand.name, "', which is declared `in`");
     }
-    // What it reads of an `out` operand it has written itself.
+    // An instruction reads of an `out` operand only what it has written itself.
     if (param.access == ir::Access::kOut) operand.is_read = false;
     return absl::OkStatus();
   }
 
-  // Whether the immediate is where a branch goes.
+  // Whether the immediate is the target of a branch.
   bool IsTarget(Expr var) const {
     bool is_target = false;
     ir::ForEachStmt(instruction_.meaning.body, [&](Stmt s) {
@@ -263,7 +263,7 @@ class RowReader {
     return is_target;
   }
 
-  // for (i, 0, n) { dst[i] = f(a[i], b[i], ...) } and nothing else.
+  // Whether the meaning is for (i, 0, n) { dst[i] = f(a[i], b[i], ...) } and nothing else.
   bool IsLanewise() const {
     const Stmt loop = instruction_.meaning.body;
     if (!loop.Is(StmtKind::kFor) || !loop.min().IsInt(0) || !loop.body().Is(StmtKind::kStore)) {

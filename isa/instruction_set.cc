@@ -110,7 +110,7 @@ absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::Load(
   auto set = std::unique_ptr<InstructionSet>(new InstructionSet());
   set->by_code_.assign(kCodes, -1);
   const auto context = std::make_shared<ir::Context>();
-  // The row of each opcode: different rows must differ in it.
+  // The row of each opcode: two rows must not share one.
   std::map<int, std::string> opcode_places;
   for (const auto& [file, text] : files_and_texts) {
     ASSIGN_OR_RETURN(const std::vector<TableVariant> rows, ExpandTable(text, file));
@@ -217,7 +217,7 @@ absl::Status InstructionSet::Prepare(const Instruction& instruction) {
     const Operand& written = instruction.operands[w];
     for (size_t o = 0; o < instruction.operands.size(); ++o) {
       const Operand& other = instruction.operands[o];
-      // A pair of two written operands is looked at once.
+      // Two written operands are one pair.
       if (w == o || !written.is_written || (other.is_written && o < w)) continue;
       if (other.kind != OperandKind::kAddress || other.space != written.space) continue;
       prepared->overlaps.push_back(

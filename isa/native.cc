@@ -25,7 +25,8 @@ class ScalarRoutine : public NativeRoutine {
   }
 
   bool Run(const IntInputs& inputs) const override {
-    // A zero divisor is left to the interpreter, which names it; so no step may run twice.
+    // On a zero divisor the interpreter runs the instruction again and reports the error, so nothing may have
+    // been stored before.
     return RunSteps(steps_, inputs);
   }
 

@@ -62,7 +62,7 @@ class NestRoutine : public NativeRoutine {
     int64_t extent[kMaxLoops];
     int64_t stride[kMaxLoops][kMaxAccesses] = {};  // bytes
     uint8_t* at[kMaxAccesses];
-    FlatChain chains[kMaxLoops];  // only their depths are set here: this is on the way of every run
+    FlatChain chains[kMaxLoops];  // only their depths are initialised: every run pays for it
   };
 
   // Adds to `flat` the loops of `chain`; false if its leaf can not run this way.
@@ -73,7 +73,7 @@ class NestRoutine : public NativeRoutine {
     for (const int loop : chain.loops) {
       const int64_t count = std::max<int64_t>(state.extent[loop], 0);
       const int64_t* stride = state.stride[loop];
-      // One iteration moves nothing, so its strides are no obstacle to merging.
+      // The strides of a loop of one iteration do not matter, so it merges with any loop.
       if (count == 1) continue;
       bool merges = flat.depth > 0;
       for (size_t a = 0; a < accesses && merges; ++a) {
@@ -142,7 +142,7 @@ class NestRoutine : public NativeRoutine {
     }
   }
 
-  // Whether the innermost loop goes along both factors and stays at one sum.
+  // Whether the innermost loop steps through consecutive elements of both factors and adds to one sum.
   static bool IsDot(const Leaf& leaf, const int64_t* stride) {
     const int64_t size = ByteSize(leaf.factor);
     return stride[leaf.a] == size && stride[leaf.b] == size && stride[leaf.dst] == 0;
@@ -298,13 +298,13 @@ class NestRoutine : public NativeRoutine {
           for (int64_t i = 0; i < n; ++i) out.i[i] = a.i[i] ^ 1;
           continue;
         case BlockOp::kSelect: {
-          // The bits of either kind of value.
+          // Copies bits, which serves floats and integers.
           const Slot& c = slots[step.c];
           for (int64_t i = 0; i < n; ++i) out.i[i] = a.i[i] != 0 ? b.i[i] : c.i[i];
           continue;
         }
         case BlockOp::kIntToFloat:
-          // 24 bits of an integer beyond 2^24 round here, but those are infinite in f16.
+          // An integer beyond 2^24 is rounded here and, in f16, again below; there it is infinite anyway.
           for (int64_t i = 0; i < n; ++i) out.f[i] = static_cast<float>(a.i[i]);
           break;
         case BlockOp::kFloatToInt:
@@ -327,7 +327,7 @@ class NestRoutine : public NativeRoutine {
 
   static void Fold(const Leaf& leaf, const Slot& value, uint8_t* dst, int64_t stride, int64_t n) {
     if (stride != 0) {
-      // Merged with an outer loop, of which dst is a coordinate: one element each.
+      // The innermost loop was merged with one that moves dst: each iteration folds into an element of its own.
       for (int64_t i = 0; i < n; ++i) {
         Slot one;
         one.i[0] = value.i[i];

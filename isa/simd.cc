@@ -173,7 +173,7 @@ POLYNAO_VNNI int32_t SumLanes(__m512i lanes) {
 }
 
 POLYNAO_VNNI int32_t DotI8Vnni(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
-  // The instruction multiplies unsigned by signed: (a + 128) * b, and 128 * b is taken off again.
+  // The instruction multiplies unsigned by signed: (a + 128) * b; 128 * b is subtracted afterwards.
   const __m512i flip = _mm512_set1_epi8(static_cast<char>(0x80));
   const __m512i ones = _mm512_set1_epi8(1);
   __m512i sum = _mm512_setzero_si512();

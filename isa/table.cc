@@ -258,7 +258,7 @@ absl::Status CheckNames(const Row& row, const std::vector<Token>& tokens, std::s
   return absl::OkStatus();
 }
 
-// What the names stand for in the variant that takes alternative `chosen[a]` of each axis.
+// The values of the names in the variant that takes alternative `chosen[a]` of each axis.
 absl::StatusOr<Replacements> Resolve(const Row& row, const std::vector<size_t>& chosen,
                                      std::string_view file) {
   Replacements replacements;

@@ -80,7 +80,7 @@ std::optional<std::vector<int64_t>> RandomOperands(const InstructionSet& set,
           break;
         case OperandKind::kAddress:
           values.push_back(static_cast<int64_t>(random() % (bytes / 128)) * 128);
-          // In place, now and then.
+          // Some operands lie at the same address as another one.
           if (random() % 4 == 0) {
             for (size_t o = 0; o + 1 < values.size(); ++o) {
               if (instruction.operands[o].kind == OperandKind::kAddress) values.back() = values[o];

@@ -175,7 +175,7 @@ absl::Status AccessChecker::CheckShared(const Core& core, const ByteRanges& rang
   absl::Status status;
   const auto check = [&](const Core& other, const IntervalSet& set, bool other_writes,
                          std::string_view missing) {
-    // Most sets are nowhere near.
+    // Most sets lie far away from these ranges.
     if (!status.ok() || set.empty() || !set.FirstOverlap(ranges.begin, end)) return;
     ranges.ForEachRun([&](int64_t begin, int64_t size) {
       if (!status.ok()) return;
@@ -220,7 +220,7 @@ absl::Status AccessChecker::CheckDefined(Core& core, const isa::Instruction& ins
       undefined_read = &range;
     });
   }
-  // Results that depend on it.
+  // The results that depend on an undefined byte.
   std::array<IntervalSet, isa::kSpaceCount> undefined;
   if (undefined_read != nullptr) {
     std::optional<std::vector<isa::Flow>> flows;
@@ -308,7 +308,7 @@ void AccessChecker::ClusterBarrier(int cluster) {
   for (int i = 0; i < cores_in_cluster_; ++i) {
     Core& core = At({cluster, i});
     core.smem.Clear();
-    // Other clusters are not ordered by this barrier.
+    // This barrier does not order accesses of other clusters.
     const auto move = [](IntervalSet& from, IntervalSet& to) {
       from.ForEach(
           [&](const auto& interval) { to.Add(interval.begin, interval.end, interval.tag); });
@@ -316,7 +316,7 @@ void AccessChecker::ClusterBarrier(int cluster) {
     };
     move(core.gmem_recent.reads, core.gmem_older.reads);
     move(core.gmem_recent.writes, core.gmem_older.writes);
-    // What is still under way is not ordered by any barrier.
+    // No barrier orders an access that has not completed yet.
     for (const auto& list : core.pending) {
       for (const Pending& pending : list) {
         if (pending.ranges.space == Space::kSmem) core.smem.Add(pending.ranges, pending.pc);
@@ -330,7 +330,7 @@ void AccessChecker::GlobalBarrier() {
   if (!options_.hazards) return;
   for (Core& core : cores_) core.gmem_recent.Clear();
   for (Core& core : cores_) core.gmem_older.Clear();
-  // Re-adds what is still under way, once for each cluster.
+  // Adds the accesses that have not completed again, cluster by cluster.
   for (size_t cluster = 0; cluster < smem_defined_.size(); ++cluster) {
     ClusterBarrier(static_cast<int>(cluster));
   }

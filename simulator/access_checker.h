@@ -30,17 +30,16 @@ struct GmemRegion {
 // Hazards.  Queues run in parallel and keep their order inside. Two accesses that share a byte, one
 // of them a write, must be ordered:
 //  - in one core: by a sync that drains the earlier one's queue, unless both are in one queue;
-//  - between cores, in SMEM: by a barrier of the cluster or the card after the earlier access's
-//  queue
-//    was drained; in GMEM likewise, where only a barrier of the card orders different clusters.
+//  - between cores, in SMEM: by a barrier of the cluster or the card after the earlier access's queue was
+//    drained; in GMEM likewise, where only a barrier of the card orders different clusters.
 // This depends on the order in which each core issues, not on when things happen, so a hazard is
 // found even where the timing hides it.
 //
 // Definedness.  Reading a byte that was never written is an error. Only instructions that compute,
 // in the vector and tensor units, may do it, since kernels round counts up and drop guards: each
 // result whose value reads such a byte (isa::Flow) is as undefined as the byte, and no other. A
-// convolution of 64 channels may lack filters, or rows of its image. To copy an undefined byte,
-// wherever to, is an error.
+// convolution of 64 channels may lack filters, or rows of its image. Copying an undefined byte to any
+// memory is an error.
 class AccessChecker {
  public:
   struct Options {

@@ -39,7 +39,7 @@ class AccessCheckerTest : public ::testing::Test {
         checker_(machine_, isa::DianNao(), {{"t", kBase, 4096, ir::Access::kInOut}}, {},
                  [](int64_t pc) { return absl::StrCat("at ", pc); }) {}
 
-  // Of an asynchronous copy by the IO-DMA or the Move-DMA.
+  // Issues an asynchronous copy by the IO-DMA or the Move-DMA.
   absl::Status Io(CoreId core, int64_t pc, std::vector<isa::ByteRanges> ranges) {
     return checker_.Issue(core, *isa::DianNao().Find("memcpy.i8.nmem.gmem.async"), pc, {}, ranges);
   }
@@ -119,7 +119,7 @@ TEST_F(AccessCheckerTest, RegionsEndWhereTheyEnd) {
   EXPECT_HAZARD(Io(k00, 1, {Reads(isa::Space::kGmem, kBase - 1, 2)}), "which start in no tensor");
   EXPECT_HAZARD(Io(k00, 1, {Range(isa::Space::kGmem, false, kBase, 1, {{2, -1}})}),
                 "which start in no tensor");
-  // Nothing is nowhere.
+  // An empty range lies in every memory.
   EXPECT_OK(Io(k00, 1, {Reads(isa::Space::kGmem, -5, 0)}));
 }
 

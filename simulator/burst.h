@@ -19,7 +19,7 @@ class BurstOwner {
 struct Burst {
   BurstOwner* owner = nullptr;
   int64_t address = 0;     // in the memory whose segments the transfer follows
-  int64_t payload = 0;     // bytes that were asked for
+  int64_t payload = 0;     // requested bytes
   int64_t moved = 0;       // bytes that the memory moves for them
   int segment = 0;         // slot of the segment in the owner's window
   int stage = 0;           // how many places it has passed

@@ -39,7 +39,7 @@ size_t CacheSlice::Find(int64_t number) const {
 }
 
 void CacheSlice::Erase(size_t slot) {
-  // Moves later entries of the probe sequence into the hole, where that is no further from home.
+  // Moves a later entry of the probe sequence into the hole if that does not take it in front of its home slot.
   for (size_t next = (slot + 1) & mask_; index_[next] >= 0; next = (next + 1) & mask_) {
     const size_t home = Home(lines_[static_cast<size_t>(index_[next])].number);
     if (((next - home) & mask_) < ((next - slot) & mask_)) continue;

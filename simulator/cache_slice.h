@@ -9,18 +9,18 @@
 
 namespace polynao::simulator {
 
-// Knows which bytes are there; the bytes themselves stay in GMEM. Lines of consecutive bytes, each
-// with the granules of it that were read; the line used longest ago makes room. Any line may stand
-// anywhere (fully associative).
+// Knows which bytes are in the cache; the bytes themselves stay in GMEM. A line is a run of consecutive
+// bytes, of which the granules that were read are in the cache. Any line may stand anywhere (fully
+// associative); the line used longest ago makes room.
 class CacheSlice {
  public:
   // `lines` >= 1 of `line_bytes`, which are a multiple of `granule` and at most 64 of them.
   CacheSlice(int64_t lines, int64_t line_bytes, int64_t granule);
 
   // Reads [address, address + size), which must lie in one line: none if not all granules that it
-  // touches are there. They are to be fetched then, and will be in the cache in cycle `fetched`;
-  // until then they count as there. Else the cycle in which the line's last fetch has come in, which
-  // may be in the future. Its line becomes the one used last.
+  // touches are in the cache. The caller then fetches them; they count as present at once and arrive in cycle
+  // `fetched`. Else the result is the cycle in which the line's last fetch arrives, which may be in the
+  // future. The line becomes the one used last.
   std::optional<int64_t> Read(int64_t address, int64_t size, int64_t fetched);
 
   // Drops the granules that [address, address + size), in one line, touches; a line without any is

@@ -45,7 +45,7 @@ TEST(CacheSlice, WritesDropWhatTheyTouch) {
   EXPECT_FALSE(Hits(slice, 64, 64));
   EXPECT_FALSE(Hits(slice, 128, 64));
   EXPECT_TRUE(Hits(slice, 0, 256));
-  // An empty line is the next to make room, although it was used last.
+  // An empty line is evicted first, although it was used last.
   EXPECT_FALSE(Hits(slice, 256, 64));
   slice.Drop(256, 256);
   EXPECT_FALSE(Hits(slice, 512, 64));
@@ -59,7 +59,7 @@ TEST(CacheSlice, TellsWhenALineHasComeIn) {
   EXPECT_EQ(slice.Read(0, 64, 100), std::nullopt);
   EXPECT_EQ(slice.Read(0, 64, 200), 100);
   EXPECT_EQ(slice.Read(0, 65, 300), std::nullopt);
-  EXPECT_EQ(slice.Read(0, 64, 400), 300);  // With the line's last fetch.
+  EXPECT_EQ(slice.Read(0, 64, 400), 300);  // Ready with the line's last fetch.
   slice.Drop(0, 256);
   EXPECT_EQ(slice.Read(0, 64, 500), std::nullopt);
   EXPECT_EQ(slice.Read(0, 64, 600), 500);

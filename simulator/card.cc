@@ -89,7 +89,7 @@ void Card::Report() {
   result.gmem_read_moved = gmem_.read().moved - result.gmem_read_cached;
   result.gmem_written = gmem_.written().payload;
   result.gmem_written_moved = gmem_.written().moved;
-  // What was asked for has come from the channels or from the cache, once.
+  // Each requested byte has come once, from a channel or from the cache.
   POLYNAO_CHECK(moved == result.gmem_read_moved + result.gmem_written_moved)
       << moved << " bytes, asked for " << gmem_.read().moved << " and " << gmem_.written().moved
       << ", cached " << result.gmem_read_cached;

@@ -12,7 +12,7 @@ std::string CoreName(const isa::Machine& machine, AccessChecker::CoreId core) {
 }
 
 void Context::Fail(AccessChecker::CoreId core, int64_t pc, const absl::Status& rule) {
-  // SystemC finishes the delta cycle: of several errors in it, report that of the first core.
+  // SystemC finishes the delta cycle, which may bring more errors: the first core's error is reported.
   const std::pair<int, int> order(core.cluster, core.core);
   const bool first = status.ok();
   if (!first && failed_core <= order) return;

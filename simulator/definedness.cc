@@ -28,7 +28,7 @@ class Spreader {
       } else if (loop.read_stride > 0) {
         walked_.push_back(loop);
       } else {
-        // Backwards is as good, and gaps come in ascending order.
+        // Walk the loop backwards, since gaps are found in ascending order.
         read_begin_ += (loop.count - 1) * loop.read_stride;
         write_begin_ += (loop.count - 1) * loop.write_stride;
         walked_.push_back({loop.count, -loop.read_stride, -loop.write_stride});
@@ -37,7 +37,7 @@ class Spreader {
     if (walked_.empty()) walked_.push_back({1, 0, 0});
     window_ = Canonical(window);
     spread_ = Canonical(spread);
-    // What loop d and those inside it read lies within span_[d] bytes.
+    // Loop d and the loops inside it read within span_[d] bytes.
     int64_t span = window_.end() - window_.begin;
     span_.resize(walked_.size());
     for (size_t d = walked_.size(); d-- > 0;) {
@@ -62,7 +62,7 @@ class Spreader {
 
   void WalkLast(const isa::Flow::Loop& loop, int64_t read, int64_t write) {
     if (window_.dims.empty() && window_.run == loop.read_stride) {
-      // Each iteration reads the bytes behind those of the one before.
+      // Each iteration reads the bytes that follow those of the iteration before.
       const int64_t begin = read + window_.begin;
       const int64_t end = begin + loop.count * loop.read_stride;
       for (auto gap = defined_.FirstGap(begin, end); gap;
@@ -91,7 +91,7 @@ class Spreader {
     return is_defined;
   }
 
-  // What iterations [first, last) write.
+  // Marks what iterations [first, last) write as undefined.
   void Mark(const isa::Flow::Loop& loop, int64_t write, int64_t first, int64_t last) {
     if (std::abs(loop.write_stride) > spread_.run) {
       for (int64_t i = first; i < last; ++i) Add(write + i * loop.write_stride, 0);
@@ -111,7 +111,7 @@ class Spreader {
   int64_t read_begin_, write_begin_;
   bool is_empty_ = false;
   isa::ByteRanges window_, spread_;      // from 0
-  std::vector<isa::Flow::Loop> walked_;  // both sides move; reads ascend
+  std::vector<isa::Flow::Loop> walked_;  // loops that move both sides; reads ascend
   std::vector<int64_t> span_;
 };
 

@@ -52,7 +52,7 @@ TEST(SpreadUndefined, AReductionIsOneResult) {
   const isa::Flow flow = MakeFlow(1, 4, {{3, 16, 4}, {8, 1, 0}});
   EXPECT_EQ(Spread(flow, Bytes({{1000, 1019}, {1020, 1100}})),
             (std::vector<IntervalSet::Interval>{{5004, 5008, 0}}));
-  // What lies between the rows is not read.
+  // The instruction does not read the bytes between the rows.
   EXPECT_TRUE(Spread(flow, Bytes({{1000, 1008}, {1016, 1024}, {1032, 1040}})).empty());
 }
 

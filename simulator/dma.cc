@@ -63,8 +63,7 @@ void Dma::Run() {
   if (!completions_.empty()) wake_.NotifyAt(completions_.top().time);
 }
 
-// Bursts that may leave in later cycles are sent at once: what holds them back can only become
-// less.
+// Sends bursts ahead of the cycles in which they leave: until then the number in flight can only fall.
 void Dma::Send() {
   while (run_ < runs_.size() && in_flight_ < limits_.outstanding) {
     RunCursor& cursor = runs_[run_];

@@ -48,7 +48,7 @@ class Dma : public sc_core::sc_module, public ExecutionUnit, public BurstOwner {
   struct Completion {
     int64_t time;
     Burst* burst;
-    // Latest first for std::priority_queue; ties leave in any order, which nothing can see.
+    // Latest first for std::priority_queue. Ties leave in any order: nothing depends on it.
     bool operator<(const Completion& other) const { return time > other.time; }
   };
 

@@ -158,11 +158,11 @@ TEST(Errors, HazardsBetweenQueuesOfACore) {
   // Write after read.
   EXPECT_THAT(ErrorOfCore0(fill + "  sync\n" + move + "  fill.f16 r0, r0, r5\n"),
               HasSubstr("hazard: writes byte 0 of NMEM, which cluster 0 core 0 reads"));
-  // Two reads are none; neither are bytes next to each other, nor one queue's own order.
+  // No hazards: two reads, neighbouring bytes, and accesses of one queue.
   EXPECT_EQ(ErrorOfCore0(fill + "  sync\n" + move + "  li r6, 128\n  adds.f16 r6, r0, r0, r5\n"),
             "no error");
   EXPECT_EQ(ErrorOfCore0(fill + "  add.f16 r0, r0, r0, r5\n"), "no error");
-  // Scalar accesses too, in both ways; what waits is done.
+  // Scalar accesses count, as reads and as writes. An instruction that waits has completed.
   EXPECT_THAT(ErrorOfCore0(fill + "  load.f16.nmem r6, r0\n"), HasSubstr("hazard"));
   EXPECT_EQ(ErrorOfCore0(fill + "  li r7, 128\n  store.f16.nmem r7, r0\n"), "no error");
   EXPECT_EQ(ErrorOfCore0(fill + "  sync\n  memcpy.f16.smem.nmem r0, r0, r5, r1, r0, r0\n"
@@ -269,7 +269,7 @@ TEST(Errors, HazardsBetweenClustersInGmem) {
 TEST(Errors, UndefinedMemory) {
   EXPECT_THAT(ErrorOfCore0("  load.i32.nmem r5, r0\n"),
               HasSubstr("reads bytes 0 to 4 of NMEM, which were never written"));
-  // Lane by lane it is allowed, and what comes out is as undefined.
+  // An elementwise instruction may read undefined lanes; their results are undefined too.
   const std::string add = "  li r5, 64\n  li r6, 128\n  adds.f16 r6, r0, r1, r5\n  sync\n";
   EXPECT_EQ(ErrorOfCore0(add), "no error");
   EXPECT_THAT(ErrorOfCore0(add + "  load.f16.nmem r7, r6\n"),
@@ -287,7 +287,7 @@ TEST(Errors, UndefinedMemory) {
       ErrorOfCore0(ten + "  addi r7, r7, 1\n  memcpy.f16.gmem.nmem r9, r6, r7, r1, r0, r0\n",
                    kTwoTensors),
       HasSubstr("reads bytes 148 to 150 of NMEM, which were never written"));
-  // Reductions read every lane. To copy is not to compute.
+  // Reductions read every lane. Copying an undefined byte is an error.
   const std::string sum = "  li r5, 64\n  li r6, 128\n  reduce_sum.f16 r6, r0, r1, r5, r5\n";
   EXPECT_EQ(ErrorOfCore0(sum), "no error");
   EXPECT_THAT(ErrorOfCore0(sum + "  sync\n  load.f16.nmem r7, r6\n"),
@@ -332,7 +332,7 @@ TEST(Errors, UndefinedResultsOfTheTensorUnit) {
     EXPECT_THAT(ErrorOfCore0(Convolution(3, 5, 4, 5, row)), HasSubstr("never written"));
     EXPECT_THAT(ErrorOfCore0(Convolution(3, 5, 3, 6, row)), HasSubstr("never written"));
   }
-  // What further instructions compute from such lanes is undefined too, and nothing else.
+  // Only results computed from such lanes are undefined, however many instructions later.
   const auto cast = [](int pixels, int channels) {
     return absl::StrCat(Convolution(4, 32, 4, 32),
                         "  li r14, 2048\n  cast.f32.i32 r14, r9, r10\n  sync\n  li r12, ", channels,
@@ -357,7 +357,7 @@ TEST(Errors, ChecksCanBeSwitchedOff) {
   RunOptions options;
   options.check_hazards = false;
   EXPECT_EQ(ErrorOf(OnCore0("", "  load.i32.nmem r5, r0\n"), "mlu270", options), "no error");
-  // Bounds stay.
+  // Without the check for hazards, bounds are still checked.
   EXPECT_THAT(ErrorOf(OnCore0("", "  li r5, -4\n  load.i32.nmem r6, r5\n"), "mlu270", options),
               HasSubstr("of NMEM, which has"));
 }

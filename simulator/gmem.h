@@ -17,7 +17,7 @@ namespace polynao::simulator {
 // One channel, with its slice of the last-level cache if the card has one. A read whose granules are
 // all in the slice when its turn comes goes to the slice's port, and the channel takes the next
 // burst in the same cycle. What the channel serves counts as in the slice from the start of its
-// service on, but who reads it there waits until it has come in: with gmem.latency behind the
+// service on, but a reader waits until it has arrived: with gmem.latency behind the
 // channel, gmem.latency - gmem.cache_latency of which lie before the slice. A write drops what it
 // touches: the cache never holds what GMEM does not.
 class GmemChannel : public Server {
@@ -64,8 +64,8 @@ class Gmem : public sc_core::sc_module {
   // each granule that it covers in part (read-modify-write).
   int64_t MovedBytes(int64_t address, int64_t size, bool is_write) const;
 
-  // Bytes asked for and those of their granules, counted when their bursts set out. Of what is read,
-  // the channels move what the cache does not.
+  // Requested bytes and the bytes of their granules, counted when their bursts are sent. The channels move
+  // the reads that the cache does not serve.
   struct Use {
     int64_t payload = 0;
     int64_t moved = 0;

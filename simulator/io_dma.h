@@ -16,8 +16,8 @@
 namespace polynao::simulator {
 
 // The segments of a transfer are its runs in GMEM. A burst of a load passes the channel or its
-// cache, the latency, the link, the core's port, and SMEM's port if it ends there; that of a store the other
-// way round.
+// cache, the latency, the link, the core's port, and SMEM's port if it ends there; a burst of a store passes
+// them in reverse.
 class IoDma : public Dma {
  public:
   // `core` counts in the cluster, `card_core` in the card.

@@ -131,8 +131,8 @@ TEST(IoDma, CoresShareAChannelInTurn) {
   const isa::Machine machine = TestMachine("mlu270", {"gmem.cache_kib=0"});
   for (int cores : {2, 3, 4}) {
     for (int clusters : {1, 2, 4}) {
-      // Everybody asks the same channel for one burst in the same cycle: the last one waits for
-      // all.
+      // All cores request one burst from the same channel in the same cycle: the last one waits for
+      // all others.
       const RunResult result = RunOn(machine, OnCores(clusters, cores, kParams, Copy(false, 512)));
       std::vector<int64_t> times, expected;
       for (int cluster = 0; cluster < clusters; ++cluster) {
@@ -149,7 +149,7 @@ TEST(IoDma, CoresShareAChannelInTurn) {
 TEST(IoDma, CoresOfAClusterShareItsLink) {
   // A link slower than the channels: one burst takes 64 cycles on it.
   const isa::Machine machine = TestMachine("mlu270", {"cluster.link_bytes=8"});
-  // Each core asks a channel of its own.
+  // Each core uses a channel of its own.
   const std::string own = absl::StrCat("  arg r10, 8\n  muli r14, r2, ", kChunk,
                                        "\n  add r10, r10, r14\n  li r11, 512\n"
                                        "  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n");
@@ -158,7 +158,7 @@ TEST(IoDma, CoresOfAClusterShareItsLink) {
     EXPECT_EQ(Busy(result, isa::Unit::kIoDma, 0, core), 32 + 1 + 20 + 200 + 64 * (core + 1) + 8);
   }
   EXPECT_EQ(PortOf(result, "cluster0.link.down").busy, 4 * 64);
-  // Cores of different clusters do not meet there.
+  // Cores of different clusters do not share a link.
   const std::string apart = absl::StrCat("  arg r10, 8\n  muli r14, r3, ", kChunk,
                                          "\n  add r10, r10, r14\n  li r11, 512\n"
                                          "  memcpy.i8.nmem.gmem r0, r10, r11, r1, r0, r0\n");
@@ -224,14 +224,14 @@ TEST(IoDma, TheCacheHoldsWhatWasReadAndNotWrittenSince) {
   const int64_t miss = 32 + 1 + 20 + 200 + 4 + 8;
   const std::string load = Copy(false, 512);
   EXPECT_EQ(LastCycles(machine, {load, load}), hit);
-  // A part of it was never read, or written: the channel moves all of the burst.
+  // If part of the burst was never read, or was written, the channel moves all of it.
   EXPECT_EQ(LastCycles(machine, {Copy(false, 448), load}), miss);
   EXPECT_EQ(LastCycles(machine, {load, Copy(true, 1, 1, 0, 300), load}), miss);
   EXPECT_EQ(LastCycles(machine, {load, Copy(true, 1, 1, 0, 300), load, load}), hit);
   EXPECT_EQ(LastCycles(machine, {load, Copy(true, 1, 1, 0, 512), load}), hit);
-  // What a store writes is not in the cache.
+  // The cache does not keep what a store writes.
   EXPECT_EQ(LastCycles(machine, {Copy(true, 512), load}), miss);
-  // Two lines a channel, of which the one used longest ago makes room.
+  // A channel's slice has two lines; the one used longest ago makes room.
   const isa::Machine small = TestMachine("mlu270", {"gmem.cache_kib=4"});
   const std::string second = Copy(false, 512, 1, 0, 512), third = Copy(false, 512, 1, 0, 1024);
   EXPECT_EQ(LastCycles(small, {load, second, load}), hit);
@@ -248,7 +248,7 @@ TEST(IoDma, CoresThatLoadTheSameBytesPayTheChannelOnce) {
   for (int cluster = 0; cluster < 4; ++cluster) {
     for (int core = 0; core < 4; ++core) {
       times.push_back(Busy(result, isa::Unit::kIoDma, cluster, core));
-      // Nobody has it before it has come in.
+      // No core gets the data before the fetch has completed.
       expected.push_back(32 + 1 + 20 + 200 + 4 * static_cast<int64_t>(expected.size()) + 4 + 8);
     }
   }
@@ -259,7 +259,7 @@ TEST(IoDma, CoresThatLoadTheSameBytesPayTheChannelOnce) {
   EXPECT_EQ(PortOf(result, "gmem.channel0").moved, 512);
   EXPECT_EQ(PortOf(result, "gmem.cache0").moved, 15 * 512);
   EXPECT_EQ(PortOf(result, "gmem.cache0").bursts, 15);
-  // 256 KiB by each cluster: as fast as one cluster alone, whose link or port limits it.
+  // Each cluster reads 256 KiB, as fast as one cluster alone: its link or port is the limit.
   const std::string more = Copy(false, 256 << 10);
   const int64_t alone = RunOn(machine, OnCores(1, 1, kParams, more)).cycles;
   const RunResult all = RunOn(machine, OnCores(4, 1, kParams, more));
@@ -289,7 +289,7 @@ struct Transfer {
 };
 
 // Cycles that each transfer takes, one clock cycle after the other and everything kept in plain
-// queues: how hardware would do it. All start in the same cycle.
+// queues, as hardware would. All start in the same cycle.
 class Clocked {
  public:
   Clocked(const isa::Machine& machine, const std::vector<Transfer>& transfers)
@@ -328,7 +328,7 @@ class Clocked {
         }
         Send(i);
       }
-      // The caches last: they may start at once what a channel leaves to them.
+      // The caches come last: they may start a burst in the cycle in which a channel passes it on.
       for (size_t p = 0; p < places_.size(); ++p) Take(p);
     }
     return done;
@@ -396,7 +396,7 @@ class Clocked {
     }
   }
 
-  // Whether the piece, whose turn at its channel it is, is in the cache; it goes there then.
+  // Whether the piece that is next at its channel is in the cache; it then goes to the cache's port.
   bool FindInCache(const Piece& piece) {
     if (lines_ == 0) return false;
     std::vector<Line>& slice = slices_[static_cast<size_t>(piece.channel)];  // last used first
@@ -508,7 +508,7 @@ TEST(IoDma, AgreesWithAClockedModelOnRandomTransfers) {
     const int clusters = 1 + static_cast<int>(random() % machine.clusters());
     const int cores = 1 + static_cast<int>(random() % machine.cores_per_cluster());
     // Core c of cluster k transfers bytes + c * more from c * per_core + k * per_cluster on, shifted
-    // by `first`: each its own, or some that others transfer too. (No hazards: values do not matter.)
+    // by `first`: its own bytes, or bytes that other cores transfer too. (The check for hazards is off.)
     // Cores whose number is below `stores` store, the others load.
     const int64_t first = static_cast<int64_t>(random() % 5000);
     const int64_t bytes = 1 + static_cast<int64_t>(random() % 20000);

@@ -61,7 +61,7 @@ absl::StatusOr<std::string> Decode(std::string text) {
   }
   const std::string text = Encode(result);
   const bool written = WriteAll(fd, text.data(), text.size());
-  // Not exit(): the caller's buffers and handlers are the caller's.
+  // Not exit(), which would flush the caller's buffers and run its handlers a second time.
   _exit(written ? 0 : 1);
 }
 
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> Decode(std::string text) {
 absl::StatusOr<std::string> RunIsolated(
     const std::function<absl::StatusOr<std::string>()>& function) {
   int fds[2];
-  // O_CLOEXEC would not close it in other forks; a sibling that holds our write end only delays us.
+  // O_CLOEXEC does not close the pipe in other forks. A sibling that holds our write end only delays us.
   if (pipe(fds) != 0) return absl::InternalError(absl::StrCat("pipe: ", std::strerror(errno)));
   const pid_t child = fork();
   if (child < 0) {

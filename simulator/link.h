@@ -21,7 +21,7 @@ class ClusterLink : public sc_core::sc_module {
   static int DmaRequester(int core) { return 2 * core; }
   static int ScalarRequester(int core) { return 2 * core + 1; }
 
-  // What comes from a channel, and what from its slice of the cache, which is there sooner.
+  // Data from a channel, and data from its slice of the cache, which arrives sooner.
   static int DownRequester(int channel, bool is_cached) {
     return 2 * channel + (is_cached ? 1 : 0);
   }

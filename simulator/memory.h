@@ -1,4 +1,4 @@
-// The memories of a core: bytes of their own, no time of their own. The units that access them have
+// The memories of a core. They hold bytes and take no time: the units that access them have
 // ports wide enough for their rates (docs/timing.md).
 #ifndef SIMULATOR_MEMORY_H_
 #define SIMULATOR_MEMORY_H_

@@ -24,7 +24,7 @@ std::string Prepared(int64_t count, int64_t segments, int64_t stride) {
       count, "\n  li r12, ", segments, "\n  li r13, ", stride, "\n");
 }
 
-// What `copy` adds to the Move-DMA's busy time.
+// The busy cycles that `copy` adds to the Move-DMA.
 int64_t Cycles(const isa::Machine& machine, std::string_view copy, int64_t count,
                int64_t segments = 1, int64_t stride = 0) {
   const std::string before = Prepared(count, segments, stride);

@@ -10,7 +10,7 @@
 namespace polynao::simulator {
 
 // A card has tens of megabytes of memory, and a program that runs a microsecond touches few of
-// them: unlike malloc and memset, this costs nothing for the others.
+// them: unlike malloc and memset, this costs nothing for untouched pages.
 class Pages {
  public:
   enum class Sharing {

@@ -11,7 +11,7 @@ using Dims = absl::Span<const std::pair<int64_t, int64_t>>;
 
 int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-// Bytes from the first to one past the last of a canonical set.
+// The distance from the first byte of a canonical set to the end of the last.
 int64_t SpanOf(Dims dims, int64_t run) {
   for (const auto& [count, stride] : dims) run += (count - 1) * stride;
   return run;
@@ -27,7 +27,7 @@ std::optional<int64_t> Find(int64_t begin, Dims dims, int64_t run, int64_t lo, i
   const auto [count, stride] = dims.front();
   const Dims inner = dims.subspan(1);
   const int64_t span = SpanOf(inner, run);
-  // Copies i whose span meets [lo, hi): begin + i*stride < hi and begin + i*stride + span > lo.
+  // The copies i whose span overlaps [lo, hi): begin + i*stride < hi and begin + i*stride + span > lo.
   const int64_t first = std::max<int64_t>(0, FloorDiv(lo - begin - span, stride) + 1);
   const int64_t last = std::min<int64_t>(count - 1, FloorDiv(hi - begin - 1, stride));
   for (int64_t i = first; i <= last; ++i) {
@@ -56,8 +56,8 @@ isa::ByteRanges Canonical(const isa::ByteRanges& ranges) {
     result.run = 0;
     return result;
   }
-  // Innermost, i.e. the smallest stride, last. While the inner set is one run, a dimension whose
-  // copies touch makes it longer.
+  // Sorts the dimensions, smallest stride (innermost) last. While the inner set is one run, a dimension whose
+  // copies touch extends the run.
   std::sort(result.dims.begin(), result.dims.end(),
             [](const auto& a, const auto& b) { return a.second > b.second; });
   while (!result.dims.empty() && result.dims.back().second <= result.run) {
@@ -65,8 +65,7 @@ isa::ByteRanges Canonical(const isa::ByteRanges& ranges) {
     result.run += (count - 1) * stride;
     result.dims.pop_back();
   }
-  // Dimensions further out whose copies touch as whole rows of the one inside: {a, n*s} over {n,
-  // s}.
+  // An outer dimension joins the next inner one if its copies continue the rows: {a, n*s} over {n, s}.
   for (size_t i = result.dims.size(); i-- > 1;) {
     auto& [inner_count, inner_stride] = result.dims[i];
     const auto [count, stride] = result.dims[i - 1];
@@ -89,7 +88,7 @@ std::optional<int64_t> CommonByte(const isa::ByteRanges& a, const isa::ByteRange
   if (a.run <= 0 || b.run <= 0 || a_end <= b.begin || b_end <= a.begin) return std::nullopt;
   if (a.dims.empty()) return Find(b.begin, b.dims, b.run, a.begin, a_end);
   if (b.dims.empty()) return Find(a.begin, a.dims, a.run, b.begin, b_end);
-  // Runs of the set with fewer of them, looked up in the other.
+  // Looks up the runs of the set with fewer runs in the other set.
   const auto runs = [](const isa::ByteRanges& r) {
     int64_t count = 1;
     for (const auto& dim : r.dims) count *= dim.first;

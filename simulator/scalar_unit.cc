@@ -11,8 +11,8 @@
 namespace polynao::simulator {
 namespace {
 
-// Scalar instructions that run in one go before the simulated time catches up, so that an endless
-// loop does not hold up the other cores.
+// The number of scalar instructions that run ahead of simulated time, so that an endless loop does not stop
+// the other cores.
 constexpr int kQuantum = 4096;
 
 bool TouchesMemory(const isa::Instruction& instruction) {

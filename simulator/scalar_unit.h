@@ -20,9 +20,9 @@
 
 namespace polynao::simulator {
 
-// One instruction at a time, in program order. Scalar code that touches registers only runs ahead
-// of the simulated time in one go, since nothing outside can see it; the unit waits for the time to
-// catch up before anything that others see: a push, a sync, an access to memory, an error.
+// Executes one instruction at a time, in program order. Code that only touches registers runs ahead of
+// simulated time, since nothing outside the unit can see it. The unit waits for the time to catch up
+// before anything that others can see: a push, a sync, an access to memory, an error.
 //
 // A scalar access takes the instruction's cost; one to SMEM or GMEM then competes for the ports on
 // the way as a burst of its own. The unit goes on when it is done.

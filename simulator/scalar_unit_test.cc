@@ -38,7 +38,7 @@ TEST(ScalarUnit, InstructionsTakeTheirCost) {
 }
 
 TEST(ScalarUnit, LongScalarCodeTakesTheSameWhetherItRunsAheadOrNot) {
-  // More than the unit runs ahead in one go.
+  // More instructions than the unit runs ahead.
   const isa::Machine machine = TestMachine("mlu270");
   EXPECT_EQ(Cycles(machine, "  li r5, 10000\nloop:\n  sub r5, r5, r1\n  bne r5, r0, loop\n"),
             2 + 10000 * 4);
@@ -100,7 +100,7 @@ TEST(ScalarUnit, SyncWaitsForTheQueuesItNames) {
   EXPECT_EQ(Cycles(machine, fill + "  sync.compute\n"), 2 + 1 + (16 + 100) + 8);
   EXPECT_EQ(Cycles(machine, fill + "  sync.io\n"), 2 + 1 + 8);
   EXPECT_EQ(Cycles(machine, fill + "  sync.move\n"), 2 + 1 + 8);
-  // A queue that has drained meanwhile holds nothing up.
+  // Waiting for a queue that is already empty costs nothing.
   EXPECT_EQ(Cycles(machine, fill + "  li r6, 200\nloop:\n  sub r6, r6, r1\n  bne r6, r0, loop\n"
                                    "  sync\n"),
             2 + 1 + 2 + 800 + 8);
@@ -181,7 +181,7 @@ TEST(Barrier, OpensAfterTheLastArrival) {
   const RunResult result = RunOn(machine, program);
   const auto arrival = [](int core) { return 4 * 2 + 600 * core + 2; };
   for (const CoreReport& core : result.cores) {
-    // All cores leave the cluster's barrier together, and at once arrive at the card's.
+    // All cores leave the cluster's barrier together and arrive at the card's barrier in the same cycle.
     EXPECT_EQ(core.barrier_wait, arrival(4) + 32 - arrival(core.core) + 128);
     EXPECT_EQ(core.halted_at, arrival(4) + 32 + 128 + kHalt);
   }

@@ -30,7 +30,7 @@ bool Server::Divert(Burst&, int64_t) { return false; }
 void Server::Arbitrate() {
   const int64_t now = Now();
   if (now < free_at_) {
-    // A burst that arrives while another is served woke us.
+    // This wake-up is for a burst that arrived while another one is served.
     wake_.NotifyAt(free_at_);
     return;
   }
@@ -62,7 +62,7 @@ void Server::Arbitrate() {
     use_.busy += service;
     if (observer_) observer_(now, free_at_, *request.burst);
     if (waiting_ > 0) wake_.NotifyAt(free_at_);
-    // Last, since it may push to this server or give the burst back.
+    // This call comes last, since it may push to this server or recycle the burst.
     request.burst->owner->Advance(*request.burst, free_at_);
     return;
   }

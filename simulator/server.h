@@ -34,7 +34,7 @@ struct PortUse {
 // Arbitrates between requesters. In each cycle in which it is free and some burst has arrived, it
 // takes the first burst of the next requester, round-robin from the one after the last served, and
 // serves it for ceil(bytes / rate) cycles. It is work-conserving: never idle while a burst waits.
-// Where bursts may go another way (Divert), it goes on with the next one in the same cycle.
+// A burst that is diverted (Divert) takes no time: the server takes the next one in the same cycle.
 //
 // Bursts are pushed ahead of time, with the cycle of their arrival: then every arrival of a cycle
 // is known when the cycle comes, whatever the order in which SystemC runs its processes, and a

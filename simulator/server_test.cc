@@ -56,7 +56,7 @@ std::vector<int64_t> Serve(const std::vector<Arrival>& arrivals, int requesters,
   return numbers;
 }
 
-// The same, one clock cycle after the other, as hardware would do it: slow, and simple to believe.
+// The same as a loop over clock cycles, as hardware would do it: slow, but easy to check by reading.
 std::vector<int64_t> ServeClocked(const std::vector<Arrival>& arrivals, int requesters, Rate rate) {
   std::vector<int64_t> left(arrivals.size(), -1);
   std::vector<bool> taken(arrivals.size(), false);
@@ -123,7 +123,7 @@ TEST(Server, ShareIsFairAndTheRateIsKept) {
     }
     const std::vector<int64_t> left = Serve(arrivals, requesters, 25'600);
     ASSERT_EQ(left.size(), arrivals.size() + 1);
-    // In turn: each round serves everybody once.
+    // Round-robin: each round serves every requester once.
     for (size_t i = 0; i < arrivals.size(); ++i) {
       EXPECT_EQ(left[i], 1 + 20 * static_cast<int64_t>(i + 1));
     }
@@ -146,7 +146,7 @@ class Diverting : public Server {
 TEST(Server, BurstsThatGoAnotherWayTakeTheirTurnAndNoTime) {
   const auto text = RunIsolated([]() -> absl::StatusOr<std::string> {
     Diverting server("server", 3, 16'000);
-    // Each takes 4 cycles, but for three of them: of requester 0 the first, of 1 both.
+    // Each takes 4 cycles except three: the first of requester 0 and both of requester 1.
     Sink sink(6);
     for (size_t i : {0, 2, 3}) sink.bursts[i].payload = 1;
     sc_core::sc_start(sc_core::SC_ZERO_TIME);

@@ -16,7 +16,7 @@
 namespace polynao::simulator {
 namespace {
 
-// Where the first tensor starts: address 0 stays wrong, and the address is a multiple of any
+// The address of the first tensor: not 0, so that a null address is an error, and a multiple of every
 // channel interleave in use.
 constexpr int64_t kFirstAddress = 1 << 20;
 
@@ -76,7 +76,7 @@ absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argu
     const int64_t size = static_cast<int64_t>(arguments[i].tensor->bytes.size());
     layout.params.push_back(next);
     layout.regions.push_back({param.name, next, size, param.access});
-    // At least a byte between tensors, so that an access beyond one is noticed.
+    // At least one byte lies between tensors, so that an access beyond a tensor's end is an error.
     next = RoundUp(next + size + 1, isa::kTensorAlignment);
   }
   layout.end = next;
@@ -91,7 +91,7 @@ absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argu
 absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::Program& program,
                                      const Layout& layout, uint8_t* gmem,
                                      const RunOptions& options) {
-  // Nothing of SystemC's may reach standard output; what it warns about is our mistake.
+  // SystemC must not write to standard output. Its warnings are our own mistakes.
   sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
   sc_core::sc_report_handler::set_actions(sc_core::SC_WARNING, sc_core::SC_THROW);
 

@@ -136,7 +136,7 @@ void BM_ScalarLoop(benchmark::State& state) {
 }
 BENCHMARK(BM_ScalarLoop)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// The smallest program: what a run costs before the first cycle.
+// The smallest program: the cost of a run before its first cycle.
 void BM_Halt(benchmark::State& state) {
   const isa::Machine machine = TestMachine("mlu270");
   const isa::Program program = TestProgram("halt\n");
@@ -147,7 +147,7 @@ void BM_Halt(benchmark::State& state) {
 }
 BENCHMARK(BM_Halt)->UseRealTime()->Unit(benchmark::kMicrosecond);
 
-// Of that, the child process.
+// The child process alone.
 void BM_Fork(benchmark::State& state) {
   for (auto _ : state) {
     POLYNAO_CHECK(RunIsolated([] { return std::string(); }).ok());

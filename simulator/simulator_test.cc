@@ -68,7 +68,7 @@ TEST(Simulator, StreamingComesCloseToThePeak) {
 }
 
 TEST(Simulator, NoPortMovesMoreThanItsWidth) {
-  // Each run asserts it as well; here it is seen from outside, with all 16 cores and odd sizes.
+  // Each run checks this too; here the counters show it, with all 16 cores and odd sizes.
   const RunResult result = RunAdd(TestMachine("mlu270"), 1000003, 1088).result;
   int64_t moved = 0;
   for (const PortReport& port : result.ports) {
@@ -94,7 +94,7 @@ TEST(Simulator, RunsInThisProcessToo) {
   const isa::Machine machine = TestMachine("unit");
   RunOptions options;
   options.in_this_process = true;
-  // A child, so that the other tests of this process can still run.
+  // In a child process, so that the other tests of this process can still run.
   const auto bytes = RunIsolated([&]() -> absl::StatusOr<std::string> {
     return SerializeResult(RunAdd(machine, 5000, 1024, options).result);
   });

@@ -40,7 +40,7 @@ const PortReport& PortOf(const RunResult& result, std::string_view name);
 
 // A program for any number n of f16 elements, `out = x + y` with tiles of at most `tile` elements
 // (a multiple of 64), double-buffered: while one tile is computed, the next is loaded and the one
-// before is stored. Every core of the card takes every so-manieth tile. Parameters: x, y, out, n.
+// before is stored. Core i of the c cores of the card takes tiles i, i + c, i + 2 c, ... Parameters: x, y, out, n.
 isa::Program StreamingAdd(int64_t tile);
 
 }  // namespace polynao::simulator

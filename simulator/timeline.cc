@@ -14,7 +14,7 @@
 namespace polynao::simulator {
 namespace {
 
-// What a slice is drawn as. Order: legend.
+// The kinds of slices, in the order of the legend.
 enum class Paint { kLoad, kStore, kMove, kVector, kTensor, kScalar, kWait, kBarrier };
 struct PaintStyle {
   const char* label;
@@ -260,7 +260,7 @@ class Drawing {
       if (slice.end <= begin_ || slice.begin >= end_) continue;
       rows[{slice.core, LaneOf(slice)}].push_back(&slice);
     }
-    // A core that halted at once is left out: its slices together are less than a pixel.
+    // A core whose slices together are narrower than a pixel is left out: it halted at once.
     std::map<int, int64_t> active;
     for (const auto& [key, slices] : rows) {
       for (const Slice* slice : slices) active[key.first] += slice->end - slice->begin;
@@ -363,7 +363,7 @@ class Drawing {
         absl::StrFormat("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"", x, y_,
                         width, kRowHeight, kStyles[static_cast<size_t>(group.paint)].color),
         share < 0.99 ? absl::StrFormat(" fill-opacity=\"%.2f\"", 0.3 + 0.7 * share) : "",
-        // A light edge keeps neighbours apart where there is room for it.
+        // A light edge separates neighbours if the slice is wide enough.
         width > 4 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : "",
         absl::StrFormat("><title>pc %d: ", group.first->pc), what, "\ncycles ", group.begin, " to ",
         group.end, " (", group.end - group.begin, ")</title></rect>\n");

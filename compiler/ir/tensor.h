@@ -24,7 +24,9 @@ struct Tensor {
   int64_t Int(int64_t i) const;
   // The same for either kind of type.
   double Value(int64_t i) const;
+  // An integer type gets `value` truncated towards zero and wrapped around, 0 for NaN and infinities.
   void SetValue(int64_t i, double value);
+  // Wraps around to the type.
   void SetInt(int64_t i, int64_t value);
 };
 
