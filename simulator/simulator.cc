@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 #include "simulator/access_checker.h"
 #include "simulator/card.h"
@@ -19,10 +20,6 @@ namespace {
 // The address of the first tensor: not 0, so that a null address is an error, and a multiple of every
 // channel interleave in use.
 constexpr int64_t kFirstAddress = 1 << 20;
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");

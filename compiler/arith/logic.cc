@@ -72,4 +72,10 @@ bool CanTrap(Expr e) {
   return found;
 }
 
+bool ReadsMemory(Expr e) {
+  bool reads = false;
+  ir::ForEachExpr(e, [&](Expr x) { reads = reads || x.Is(ExprKind::kLoad); });
+  return reads;
+}
+
 }  // namespace polynao::arith

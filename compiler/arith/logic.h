@@ -31,6 +31,9 @@ bool IsTrap(ir::Expr e);
 // Effects::MayTrap also indices that facts keep in bounds.
 bool CanTrap(ir::Expr e);
 
+// Whether evaluating `e` loads from a buffer.
+bool ReadsMemory(ir::Expr e);
+
 }  // namespace polynao::arith
 
 #endif  // COMPILER_ARITH_LOGIC_H_

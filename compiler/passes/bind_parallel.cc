@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/math.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass.h"
 
@@ -22,7 +23,7 @@ Stmt Bind(ir::Context& c, Stmt loop) {
   constexpr int64_t kManyIterations = 1 << 15;
   const int64_t extent = loop.extent().int_value();
   const int64_t threads = std::min<int64_t>(extent, extent >= kManyIterations ? 256 : 32);
-  const int64_t blocks = (extent + threads - 1) / threads;
+  const int64_t blocks = CeilDiv(extent, threads);
   const ir::Type type = loop.var().type();
   const ir::Var block = c.NewVar("blockIdx.x", type);
   const ir::Var thread = c.NewVar("threadIdx.x", type);

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "base/math.h"
 #include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"

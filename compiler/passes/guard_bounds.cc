@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "compiler/arith/linear_form.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao {
@@ -64,7 +65,7 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
     }
     if (guard.vars.empty()) {
       result.outside[g] = ir::Substitute(guard.condition, only_values);
-      some_outside = ir::Or(some_outside, Negation(result.outside[g]));
+      some_outside = ir::Or(some_outside, arith::Negation(result.outside[g]));
       continue;
     }
     std::vector<std::pair<Expr, bool>> bounds;  // each with whether it is a lower one

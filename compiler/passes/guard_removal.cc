@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "base/math.h"
 #include "base/text.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 
@@ -36,7 +38,7 @@ std::string GuardRemoval::TryGuards(const GuardedNest& nest, NestPlan& nest_plan
   }
   if (!nest.stays_inside) return "guarded, and indices or divisors need that";
   for (const Guard& guard : nest.guards) {
-    if (MayTrap(guard.condition)) {
+    if (arith::CanTrap(guard.condition)) {
       return StrCat("the guard ", ir::Print(guard.condition), " may need the others");
     }
   }

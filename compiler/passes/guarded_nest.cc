@@ -6,6 +6,7 @@
 #include "absl/types/span.h"
 #include "base/text.h"
 #include "compiler/arith/const_range.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/guard_bounds.h"
 
@@ -23,20 +24,6 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Type;
 using ir::Var;
-
-void SplitConjunction(Expr e, std::vector<Expr>& parts) {
-  if (e.Is(ExprKind::kAnd)) {
-    SplitConjunction(e.operand(0), parts);
-    SplitConjunction(e.operand(1), parts);
-  } else if (!e.IsInt(1)) {
-    parts.push_back(e);
-  }
-}
-
-bool DividesByUnknown(Expr e) {
-  return (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod)) && ir::IsInt(e.type()) &&
-         (!e.operand(1).IsConst() || e.operand(1).IsInt(0));
-}
 
 class Parser {
  public:
@@ -80,7 +67,7 @@ class Parser {
         path.loops.push_back(s);
         s = s.body();
       } else if (s.Is(StmtKind::kIf) && s.else_case().IsEmpty()) {
-        SplitConjunction(s.cond(), path.conditions);
+        arith::AppendConjuncts(s.cond(), path.conditions);
         s = s.then_case();
       } else {
         break;
@@ -130,9 +117,8 @@ class Parser {
       const Expr fill = value.operand(fills_else ? 2 : 1);
       if (!fill.IsConst() || (nest_.fill_value && nest_.fill_value != fill)) break;
       nest_.fill_value = fill;
-      std::vector<Expr> parts;
-      SplitConjunction(fills_else ? value.operand(0) : Negation(value.operand(0)), parts);
-      for (Expr part : parts) {
+      const Expr condition = value.operand(0);
+      for (Expr part : arith::Conjuncts(fills_else ? condition : arith::Negation(condition))) {
         nest_.guards.push_back({.condition = part, .forms = {}, .vars = {}, .is_inside = true});
       }
       value = value.operand(fills_else ? 1 : 2);
@@ -187,7 +173,7 @@ class Parser {
       return false;
     }
     const Type type = condition.operand(0).type();
-    return (type == Type::kI32 || type == Type::kI64) && !MayTrap(condition);
+    return (type == Type::kI32 || type == Type::kI64) && !arith::CanTrap(condition);
   }
 
   // Turns guards that bound one loop by constants into its bounds. False if a loop becomes empty.
@@ -278,7 +264,7 @@ class Parser {
       ir::ForEachExpr(guarded.store.value(), [&](Expr e) {
         if (e.Is(ExprKind::kLoad)) access(Buffer(e.buffer()), e.operands());
         // An element that nobody stored may be 0, and the division by it would trap.
-        if (DividesByUnknown(e)) nest_.stays_inside = false;
+        if (!e.Is(ExprKind::kLoad) && arith::IsTrap(e)) nest_.stays_inside = false;
       });
     }
   }
@@ -331,32 +317,6 @@ std::optional<ChannelIndex> FindChannel(const GuardedNest& nest, Expr index, Ana
 bool UsesVar(const LinearForm& form, Var var) {
   return std::any_of(form.terms().begin(), form.terms().end(),
                      [&](const LinearForm::Term& term) { return ir::UsesVar(term.atom, var); });
-}
-
-bool MayTrap(Expr root) {
-  bool found = false;
-  ir::ForEachExpr(root, [&](Expr e) {
-    found |= e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall) || e.Is(ExprKind::kLet) ||
-             DividesByUnknown(e);
-  });
-  return found;
-}
-
-Expr Negation(Expr e) {
-  switch (e.kind()) {
-    case ExprKind::kNot:
-      return e.operand(0);
-    case ExprKind::kOr:
-      return ir::And(Negation(e.operand(0)), Negation(e.operand(1)));
-    case ExprKind::kAnd:
-      return ir::Or(Negation(e.operand(0)), Negation(e.operand(1)));
-    case ExprKind::kLt:
-    case ExprKind::kLe:
-      if (!ir::IsInt(e.operand(0).type())) return ir::Not(e);
-      return e.Is(ExprKind::kLt) ? e.operand(1) <= e.operand(0) : e.operand(1) < e.operand(0);
-    default:
-      return ir::Not(e);
-  }
 }
 
 }  // namespace polynao

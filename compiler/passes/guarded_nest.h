@@ -116,12 +116,6 @@ std::optional<ChannelIndex> FindChannel(const GuardedNest& nest, ir::Expr index,
 // Whether `var` occurs in an atom of `form`.
 bool UsesVar(const arith::LinearForm& form, ir::Var var);
 
-// Whether evaluating `e` may stop the program where the conditions before it do not hold.
-bool MayTrap(ir::Expr e);
-
-// not `e`, pushed down to the comparisons.
-ir::Expr Negation(ir::Expr e);
-
 }  // namespace polynao
 
 #endif  // COMPILER_PASSES_GUARDED_NEST_H_

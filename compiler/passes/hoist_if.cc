@@ -18,6 +18,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -158,7 +159,7 @@ class Hoister {
         without = ir::CloneWithFreshBindings(without);
         NotePlaces(without, depth_);
       }
-      const Expr condition = Conjunction(invariant);
+      const Expr condition = arith::Conjunction(invariant);
       if (wants_text_) {
         stats_.hoisted.push_back(
             StrCat(ir::Print(condition), "  out of  ", ir::PrintFirstLine(loop)));
@@ -218,12 +219,6 @@ class Hoister {
     std::vector<Operand> list;
     Operands(e, lets, /*is_data=*/false, seen, list);
     return list;
-  }
-
-  static Expr Conjunction(absl::Span<const Expr> list) {
-    Expr all;
-    for (Expr e : list) all = all ? ir::And(all, e) : e;
-    return all;
   }
 
   // The operands in the condition of an if in the body of `loop` that can be decided in front of it.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
@@ -24,7 +25,6 @@ using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
-using pipelining::FirstLine;
 using pipelining::Index;
 using pipelining::kDefaultCopies;
 using pipelining::kMostCopies;
@@ -66,7 +66,7 @@ class Pipeliner {
     PipelineDecision decision;
     const std::optional<Stmt> pipelined = Pipelined(s, decision);
     if (decisions_ != nullptr) {
-      decision.loop = FirstLine(s);
+      decision.loop = ir::PrintFirstLine(s);
       decision.pipelined = pipelined.has_value();
       decisions_->push_back(std::move(decision));
     }
@@ -89,7 +89,7 @@ class Pipeliner {
     for (Expr extent : buffer->extents) {
       if (extent.Is(ExprKind::kIntImm)) bytes *= extent.int_value();
     }
-    return (bytes + kOnChipAlignment - 1) / kOnChipAlignment * kOnChipAlignment;
+    return RoundUp(bytes, kOnChipAlignment);
   }
 
   bool Fits(const Plan& plan, std::string& reason) const {

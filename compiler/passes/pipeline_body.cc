@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -18,12 +19,6 @@ using ir::Stmt;
 using ir::StmtKind;
 
 namespace {
-
-bool ReadsMemory(Expr e) {
-  bool reads = false;
-  ir::ForEachExpr(e, [&](Expr x) { reads = reads || x.Is(ExprKind::kLoad); });
-  return reads;
-}
 
 class BodyReader {
  public:
@@ -50,8 +45,8 @@ class BodyReader {
 
   bool Visit(Stmt s, int inner_loop) {
     for (Expr e : s.operands()) {
-      if (ReadsMemory(e) && !IsThreadLoop(s)) {
-        return Fail(StrCat("it reads memory: ", FirstLine(s)));
+      if (arith::ReadsMemory(e) && !IsThreadLoop(s)) {
+        return Fail(StrCat("it reads memory: ", ir::PrintFirstLine(s)));
       }
     }
     switch (s.kind()) {
@@ -88,7 +83,7 @@ class BodyReader {
       case StmtKind::kEvaluate:
         return VisitCall(s, inner_loop);
       case StmtKind::kStore:
-        return Fail(StrCat("no queued instruction: ", FirstLine(s)));
+        return Fail(StrCat("no queued instruction: ", ir::PrintFirstLine(s)));
     }
     POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
   }
@@ -121,7 +116,7 @@ class BodyReader {
   bool VisitCall(Stmt call, int inner_loop) {
     const isa::Instruction* instruction = Find(call);
     if (instruction == nullptr || instruction->waits || instruction->queue == isa::Queue::kNone) {
-      return Fail(StrCat("no queued instruction: ", FirstLine(call)));
+      return Fail(StrCat("no queued instruction: ", ir::PrintFirstLine(call)));
     }
     Unit unit;
     unit.name = std::string(call.value().name());
@@ -137,7 +132,8 @@ class BodyReader {
       const bool loads = std::any_of(unit.reads.begin(), unit.reads.end(), is_outside);
       const bool stores = std::any_of(unit.writes.begin(), unit.writes.end(), is_outside);
       if (loads == stores) {
-        return Fail(StrCat("neither load nor store of the body's buffers: ", FirstLine(call)));
+        return Fail(
+            StrCat("neither load nor store of the body's buffers: ", ir::PrintFirstLine(call)));
       }
       unit.stage = loads ? Stage::kLoad : Stage::kStore;
     }
@@ -148,7 +144,7 @@ class BodyReader {
   // A loop over cores, with the buffers from outside that it accesses.
   bool VisitNest(Stmt nest, int inner_loop) {
     if (nest.name() != isa::kCoreAxis)
-      return Fail(StrCat("no queued instruction: ", FirstLine(nest)));
+      return Fail(StrCat("no queued instruction: ", ir::PrintFirstLine(nest)));
     body_.of_cluster = true;
     Unit unit;
     unit.name = "the loop over tid";
@@ -197,11 +193,6 @@ class BodyReader {
 }  // namespace
 
 bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
-
-std::string FirstLine(Stmt s) {
-  const std::string text = ir::Print(s);
-  return text.substr(0, text.find('\n'));
-}
 
 bool AreAlternatives(const Unit& a, const Unit& b) {
   for (const auto& [branch, is_then] : a.branches) {

@@ -48,7 +48,6 @@ struct Body {
 };
 
 bool IsThreadLoop(ir::Stmt s);
-std::string FirstLine(ir::Stmt s);
 
 // Whether only one of the two runs in an iteration.
 bool AreAlternatives(const Unit& a, const Unit& b);

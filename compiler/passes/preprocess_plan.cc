@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/math.h"
 #include "compiler/ir/text.h"
 
 namespace polynao {
@@ -48,8 +49,7 @@ void MakeBuffers(const PreprocessFacts& facts, PreprocessPlan& plan, Context& co
     const Type type = buffer->extents[0].type();
     if (buffer_plan.layout) {
       const int64_t lanes = buffer_plan.layout->lanes;
-      const int64_t groups =
-          RoundUp(buffer_plan.extents[buffer_plan.channel_dimension], lanes) / lanes;
+      const int64_t groups = CeilDiv(buffer_plan.extents[buffer_plan.channel_dimension], lanes);
       buffer_plan.replacement = context.NewBuffer(
           buffer->name, buffer->type,
           {context.Int(type, lanes), context.Int(type, groups * buffer_plan.pitch)}, buffer->scope);
@@ -69,10 +69,6 @@ void MakeBuffers(const PreprocessFacts& facts, PreprocessPlan& plan, Context& co
 
 void ReportDecision(std::vector<PreprocessDecision>* decisions, Stmt nest, std::string what) {
   if (decisions != nullptr) decisions->push_back({ir::PrintFirstLine(nest), std::move(what)});
-}
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 }  // namespace polynao

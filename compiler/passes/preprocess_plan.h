@@ -71,9 +71,6 @@ void MakeBuffers(const PreprocessFacts& facts, PreprocessPlan& plan, ir::Context
 // Adds what was decided about `nest` to `decisions`, if there are any to be collected.
 void ReportDecision(std::vector<PreprocessDecision>* decisions, ir::Stmt nest, std::string what);
 
-// The least multiple of `multiple` that is not below `value`.
-int64_t RoundUp(int64_t value, int64_t multiple);
-
 }  // namespace polynao
 
 #endif  // COMPILER_PASSES_PREPROCESS_PLAN_H_

@@ -5,6 +5,7 @@
 
 #include "absl/hash/hash.h"
 #include "base/check.h"
+#include "base/math.h"
 #include "base/status.h"
 
 namespace polynao::queue_interpreter {
@@ -15,9 +16,7 @@ using isa::Instruction;
 using Timing = QueueSchedule::Timing;
 using RawArgument = ir::Interpreter::RawArgument;
 
-constexpr int64_t kAlignment = 128;
-
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 
 // Calls visit(first byte, size) for the runs of bytes that the instruction accesses, or only those that it
 // writes.

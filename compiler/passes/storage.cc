@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
@@ -23,10 +24,6 @@ using ir::Stmt;
 using ir::StmtKind;
 
 constexpr size_t kTextLength = 40;  // of a statement in reports
-
-int64_t RoundUp(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // ---- lifetimes
 

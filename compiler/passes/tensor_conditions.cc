@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "absl/container/flat_hash_set.h"
+#include "base/math.h"
 #include "base/text.h"
 #include "compiler/arith/const_range.h"
 #include "compiler/ir/text.h"
@@ -193,7 +194,7 @@ bool TensorConditions::RoundUpCount(const TensorAttempt& a, Expr condition, ir::
                  multiple);
     return false;
   }
-  const int64_t rounded = (count.int_value() + multiple - 1) / multiple * multiple;
+  const int64_t rounded = RoundUp(count.int_value(), multiple);
   for (const auto& [param, access] : a.binding.buffers) {
     const Expr base = Base(a, *access);
     const bool is_target = access->buffer == a.nest.target.buffer;

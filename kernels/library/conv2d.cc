@@ -5,7 +5,9 @@
 #include <string>
 
 #include "absl/strings/numbers.h"
+#include "base/math.h"
 #include "base/status.h"
+#include "isa/granularity.h"
 #include "kernels/library/conv_shares.h"
 #include "kernels/library/kernels_text.h"
 
@@ -33,8 +35,8 @@ struct LibraryPlan {
 
 int64_t NmemBytes(const ConvCase& k, const LibraryPlan& p) {
   const int64_t image =
-      RoundUp(k.ImageRows(p.rows) * k.ImageColumns(p.columns) * k.ci * k.bytes, 128);
-  return 2 * image + p.rows * p.columns * RoundUp(p.block, kLanes) * (4 + 2 * 2);
+      RoundUp(k.ImageRows(p.rows) * k.ImageColumns(p.columns) * k.ci * k.bytes, kOnChipAlignment);
+  return 2 * image + p.rows * p.columns * RoundUp(p.block, isa::kTensorLanes) * (4 + 2 * 2);
 }
 
 // The largest block of channels whose filters fit WMEM (and SMEM, twice if there are several blocks) with the
@@ -44,10 +46,11 @@ constexpr int64_t kTileRows = 2;
 
 bool ChooseTile(const ConvCase& k, const isa::Machine& machine, LibraryPlan& p) {
   const int64_t channels = ShareChannels(k, p.shares, machine);
-  const int64_t groups = std::min(BankBytes(machine) / k.filter_pitch(), CeilDiv(channels, kLanes));
+  const int64_t groups =
+      std::min(BankBytes(machine) / k.filter_pitch(), CeilDiv(channels, isa::kTensorLanes));
   const int64_t share_columns = ShareColumns(k, p.shares);
-  for (p.block = std::min(groups * kLanes, channels); p.block > 0;
-       p.block = (p.block - 1) / kLanes * kLanes) {
+  for (p.block = std::min(groups * isa::kTensorLanes, channels); p.block > 0;
+       p.block = (p.block - 1) / isa::kTensorLanes * isa::kTensorLanes) {
     const int64_t slots = p.block < channels ? 2 : 1;
     if (p.shares.by_smem &&
         slots * p.block * k.filter_elements() * k.bytes > machine.smem_bytes()) {
@@ -64,9 +67,14 @@ bool ChooseTile(const ConvCase& k, const isa::Machine& machine, LibraryPlan& p) 
 
 }  // namespace
 
-int64_t ConvCase::filter_pitch() const { return RoundUp(filter_elements() * bytes, 64); }
+int64_t ConvCase::filter_pitch() const {
+  return RoundUp(filter_elements() * bytes, isa::kTensorUnitAlignment);
+}
 
-int64_t BankBytes(const isa::Machine& machine) { return machine.wmem_bytes() / kLanes / 64 * 64; }
+int64_t BankBytes(const isa::Machine& machine) {
+  return machine.wmem_bytes() / isa::kTensorLanes / isa::kTensorUnitAlignment *
+         isa::kTensorUnitAlignment;
+}
 
 absl::StatusOr<ConvCase> ReadConvCase(const OperatorCase& c, const Target& target,
                                       std::string_view who) {

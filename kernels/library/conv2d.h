@@ -12,9 +12,6 @@
 
 namespace polynao::kernels {
 
-// Output channels that the tensor unit computes at a time; WMEM has a bank for each.
-inline constexpr int64_t kLanes = 64;
-
 // X (h, w, ci) convolved with F (co, kh, kw, ci), times scale: Y (ho, wo, co), f16.
 struct ConvCase {
   ir::Type type = ir::Type::kI8;  // of X and F
@@ -25,7 +22,7 @@ struct ConvCase {
   double scale = 1;
 
   int64_t filter_elements() const { return kh * kw * ci; }
-  // Bytes from one filter to the next in a bank of WMEM: pieces of 64.
+  // Bytes from one filter to the next in a bank of WMEM, as the tensor unit wants them aligned.
   int64_t filter_pitch() const;
   // Rows of the padded image that `rows` rows of the output read; columns likewise.
   int64_t ImageRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }

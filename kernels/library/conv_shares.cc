@@ -6,7 +6,9 @@
 #include <tuple>
 #include <utility>
 
+#include "base/math.h"
 #include "base/text.h"
+#include "isa/granularity.h"
 
 namespace polynao::kernels {
 namespace {
@@ -125,7 +127,7 @@ double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine
   const double start =
       filters_come + std::max({to_wmem, load(tile_rows), latency + gmem_image * first_part / gmem});
 
-  const auto results = static_cast<double>(rows * columns * RoundUp(channels, kLanes));
+  const auto results = static_cast<double>(rows * columns * RoundUp(channels, isa::kTensorLanes));
   const double macs = get(StrCat("tensor.macs_", ir::TypeName(k.type)));
   const double compute = results * static_cast<double>(k.filter_pitch() / k.bytes) / macs +
                          results * 4 / get("vector.bytes");

@@ -5,7 +5,9 @@
 #include <limits>
 #include <optional>
 
+#include "base/math.h"
 #include "base/status.h"
+#include "isa/granularity.h"
 #include "isa/machine.h"
 #include "kernels/library/conv2d.h"
 #include "kernels/library/kernels_text.h"
@@ -13,9 +15,8 @@
 namespace polynao::kernels {
 namespace {
 
-constexpr int64_t kGroup = 64;     // elements that vector instructions count in
-constexpr int64_t kAlign = 128;    // bytes: of vector operands
-constexpr int64_t kCoreKinds = 4;  // that differ in their first tile
+// Cores 0, 1, 2 and 3 of a cluster, and so on, differ in their first tile.
+constexpr int64_t kCoreKinds = 4;
 
 // The first tiles of cores 0, 1, 2, 3 of a cluster (and so on), in hundredths of a tile. Tiles are as large as
 // NMEM allows in all plans, because each load and store costs half a thousand cycles of latency. The plans
@@ -41,18 +42,19 @@ absl::StatusOr<HandWrittenKernel> ElementwiseKernel(
     const std::array<int64_t, kCoreKinds>& first_tiles) {
   ASSIGN_OR_RETURN(const Operator* op, FindOperator(c));
   const isa::Machine& machine = *target.machine;
-  const int64_t group_bytes = kGroup * ir::ByteSize(c.dtype);
-  const int64_t groups = CeilDiv(count, kGroup);
+  const int64_t group_bytes = isa::kVectorGroup * ir::ByteSize(c.dtype);
+  const int64_t groups = CeilDiv(count, isa::kVectorGroup);
   const int64_t run = groups / machine.cores();
   const int64_t longer_runs = groups % machine.cores();
   // Two halves, each with a buffer for every input.
-  const int64_t room = machine.nmem_bytes() / (2 * kind.inputs) / kAlign * kAlign;
+  const int64_t room =
+      machine.nmem_bytes() / (2 * kind.inputs) / kOnChipAlignment * kOnChipAlignment;
   int64_t tile = std::min(run + (longer_runs > 0 ? 1 : 0), room / group_bytes);
   tile = std::min<int64_t>(tile, std::numeric_limits<int16_t>::max());  // see packed
   if (groups > 0 && tile == 0) {
     return absl::ResourceExhaustedError(StrCat("expert kernel of '", c.op, "': expected at least ",
-                                               2 * kind.inputs * kAlign, " bytes of nmem, found ",
-                                               machine.nmem_bytes()));
+                                               2 * kind.inputs * kOnChipAlignment,
+                                               " bytes of nmem, found ", machine.nmem_bytes()));
   }
   int64_t packed = 0;
   for (int64_t i = kCoreKinds - 1; i >= 0; --i) {
@@ -69,8 +71,8 @@ absl::StatusOr<HandWrittenKernel> ElementwiseKernel(
       {"$RUN_GROUPS", StrCat(run)},
       {"$LONGER_RUNS", StrCat(longer_runs)},
       {"$FIRST_TILES", StrCat(packed)},
-      {"$TILE", StrCat(tile * kGroup)},
-      {"$BUFFER_BYTES", StrCat(CeilDiv(tile * group_bytes, kAlign) * kAlign)}};
+      {"$TILE", StrCat(tile * isa::kVectorGroup)},
+      {"$BUFFER_BYTES", StrCat(RoundUp(tile * group_bytes, kOnChipAlignment))}};
   HandWrittenKernel kernel;
   const bool binary = kind.inputs == 2;
   ASSIGN_OR_RETURN(kernel.program,

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/math.h"
 #include "base/status.h"
+#include "isa/granularity.h"
 #include "kernels/library/conv2d.h"
 #include "kernels/library/conv_shares.h"
 #include "kernels/library/kernels_text.h"
@@ -64,9 +66,9 @@ class Layout {
   bool Fit() {
     const int64_t channels = ShareChannels(k_, shares_, machine_);
     const int64_t groups =
-        std::min(BankBytes(machine_) / k_.filter_pitch(), CeilDiv(channels, kLanes));
-    for (block_ = std::min(groups * kLanes, channels); block_ > 0;
-         block_ = (block_ - 1) / kLanes * kLanes) {
+        std::min(BankBytes(machine_) / k_.filter_pitch(), CeilDiv(channels, isa::kTensorLanes));
+    for (block_ = std::min(groups * isa::kTensorLanes, channels); block_ > 0;
+         block_ = (block_ - 1) / isa::kTensorLanes * isa::kTensorLanes) {
       if (shares_.by_smem && block_ * FilterBytes() > machine_.smem_bytes()) continue;
       for (pass_columns_ = ShareColumns(k_, shares_); pass_columns_ > 0; pass_columns_ /= 2) {
         for (pass_rows_ = ShareRows(k_, shares_); pass_rows_ > 0; pass_rows_ /= 2) {
@@ -88,16 +90,19 @@ class Layout {
 
  private:
   int64_t PixelBytes() const { return k_.ci * k_.bytes; }
-  // The tensor unit wants the image of a tile, and of a row of the filters, to start at a multiple of
-  // 64 bytes: rows are as long as it takes.
+  // The image of a tile, and of a row of the filters, must start at a multiple of kTensorUnitAlignment
+  // bytes: rows are as long as that takes.
   int64_t ImageWidth() const {
     const int64_t step = std::gcd(tile_rows_, Skew()) * k_.stride * PixelBytes();
-    return RoundUp(k_.ImageColumns(pass_columns_), 64 / std::gcd<int64_t>(64, step));
+    return RoundUp(k_.ImageColumns(pass_columns_),
+                   isa::kTensorUnitAlignment / std::gcd(isa::kTensorUnitAlignment, step));
   }
   int64_t ImageBytes() const {
-    return RoundUp(k_.ImageRows(pass_rows_) * ImageWidth() * PixelBytes(), 128);
+    return RoundUp(k_.ImageRows(pass_rows_) * ImageWidth() * PixelBytes(), kOnChipAlignment);
   }
-  int64_t TileLanes() const { return tile_rows_ * pass_columns_ * RoundUp(block_, kLanes); }
+  int64_t TileLanes() const {
+    return tile_rows_ * pass_columns_ * RoundUp(block_, isa::kTensorLanes);
+  }
   int64_t Skew() const { return style_.skew % pass_rows_; }
 
   const ConvCase& k_;
@@ -111,8 +116,9 @@ class Layout {
 std::string Layout::Numbers() const {
   const int64_t width = ImageWidth();
   const int64_t line_bytes = width * PixelBytes();
-  const bool sliced = style_.sliced && shares_.by_smem && k_.kw * PixelBytes() % 64 == 0 &&
-                      k_.dilation * line_bytes % 64 == 0;
+  const bool sliced = style_.sliced && shares_.by_smem &&
+                      k_.kw * PixelBytes() % isa::kTensorUnitAlignment == 0 &&
+                      k_.dilation * line_bytes % isa::kTensorUnitAlignment == 0;
   const int64_t slices = sliced ? k_.kh : 1;
   const int64_t slice = k_.filter_elements() / slices;
   const int64_t piece = kPieceBytes / k_.bytes;
@@ -168,8 +174,8 @@ std::string Layout::Numbers() const {
       {"BLOCK", block_},
       {"FILTER", k_.filter_elements()},
       {"FILTER_BYTES", FilterBytes()},
-      {"FILTER_GROUP", k_.filter_elements() * kLanes},
-      {"FILTER_GROUP_BYTES", FilterBytes() * kLanes},
+      {"FILTER_GROUP", k_.filter_elements() * isa::kTensorLanes},
+      {"FILTER_GROUP_BYTES", FilterBytes() * isa::kTensorLanes},
       {"PITCH", k_.filter_pitch() / k_.bytes},
       {"PITCH_BYTES", k_.filter_pitch()},
       {"BANK", BankBytes(machine_) / k_.bytes},

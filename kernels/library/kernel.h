@@ -17,9 +17,6 @@
 
 namespace polynao::kernels {
 
-inline int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-inline int64_t RoundUp(int64_t a, int64_t b) { return CeilDiv(a, b) * b; }
-
 struct HandWrittenKernel {
   isa::Program program;
   // One per parameter of the program; 0 for tensors.

@@ -222,7 +222,7 @@ void ExpressBlocks8(te::Graph& g, const Convolution& k, Tensors& t) {
 // As TOPI does for CPUs: the filter is packed and the sums are computed in blocks of `block` output channels, the
 // lanes of a vector; a last step stores them in the output's layout.
 void ExpressBlocked(te::Graph& g, const Convolution& k, int64_t block, Tensors& t) {
-  const int64_t blocks = (k.co + block - 1) / block;
+  const int64_t blocks = CeilDiv(k.co, block);
   const bool whole = k.co % block == 0;
   te::Shape packed_shape = {blocks, k.group_ci()};
   std::vector<std::string> names = {"co", "ci"};

@@ -39,7 +39,7 @@ struct Winograd : Spatial {
   // Taps of a dilated filter.
   int64_t r(size_t a) const { return (axes[a].kernel - 1) * axes[a].dilation + 1; }
   int64_t alpha(size_t a) const { return m + r(a) - 1; }
-  int64_t tiles(size_t a) const { return (axes[a].out + m - 1) / m; }
+  int64_t tiles(size_t a) const { return CeilDiv(axes[a].out, m); }
   int64_t p() const {
     int64_t count = n;
     for (size_t a = first; a < rank(); ++a) count *= tiles(a);

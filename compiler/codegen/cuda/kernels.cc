@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
@@ -27,17 +28,6 @@ using ir::StmtKind;
 bool IsAxisLoop(Stmt s, std::string_view axis) {
   return s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread && s.name().starts_with(axis) &&
          AxisNumber(s.name()) >= 0;
-}
-
-std::string FirstLine(Stmt s) {
-  std::string text = ir::Print(s);
-  return text.substr(0, text.find('\n'));
-}
-
-bool ReadsMemory(Expr e) {
-  bool reads = false;
-  ir::ForEachExpr(e, [&](Expr x) { reads |= x.Is(ExprKind::kLoad); });
-  return reads;
 }
 
 // Finds the statements that contain, or are, loops of a kind.
@@ -86,8 +76,8 @@ class Splitter {
       case StmtKind::kIf: {
         // Each kernel evaluates it again, so it must not depend on memory.
         const Expr e = s.operands()[0];
-        if (ReadsMemory(e)) {
-          return InvalidInput(function_.name, ": '", FirstLine(s),
+        if (arith::ReadsMemory(e)) {
+          return InvalidInput(function_.name, ": '", ir::PrintFirstLine(s),
                               "' around loops over blockIdx: expected no read of memory there");
         }
         around_.push_back({s, {}});
@@ -103,7 +93,7 @@ class Splitter {
         return absl::OkStatus();
       }
       default:
-        return InvalidInput(function_.name, ": '", FirstLine(s),
+        return InvalidInput(function_.name, ": '", ir::PrintFirstLine(s),
                             "' stands around loops over blockIdx: expected sequences, lets and "
                             "branches only, since kernels run one after the other");
     }
@@ -246,7 +236,7 @@ class Planner {
     ir::ForEachStmt(kernel_.function.body, [&](Stmt s) {
       if (!status.ok() || (!IsBlockLoop(s) && !IsThreadLoop(s))) return status.ok();
       if (!s.extent().IsConst() || !s.min().IsInt(0)) {
-        status = InvalidInput(Place(), "'", FirstLine(s),
+        status = InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                               "': expected a loop from 0 of constant "
                               "extent, since it is one over hardware threads");
         return false;
@@ -280,13 +270,13 @@ class Planner {
       if (!blocks_.Has(s)) return PlanRegion(s, {});
     }
     if (IsThreadLoop(s)) {
-      return InvalidInput(Place(), "'", FirstLine(s),
+      return InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                           "' has a loop over blockIdx inside: expected "
                           "it outside the loops over threadIdx");
     }
     if (IsBlockLoop(s)) {
       if (!block_axes_.insert(std::string(s.name())).second) {
-        return InvalidInput(Place(), "'", FirstLine(s),
+        return InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                             "': there is a loop over that axis already");
       }
       return ForEachChild(s, [&](Stmt child) { return PlanBlock(child); });
@@ -301,7 +291,7 @@ class Planner {
         break;
       case StmtKind::kFor:
         if (blocks_.Has(s)) {
-          return InvalidInput(Place(), "'", FirstLine(s),
+          return InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                               "' has a loop over blockIdx inside: "
                               "expected it outside, since blocks run at the same time");
         }
@@ -335,7 +325,7 @@ class Planner {
     int64_t bytes = ir::ByteSize(allocate.buffer()->type);
     for (Expr extent : allocate.buffer()->extents) {
       if (!extent.IsConst()) {
-        return InvalidInput(Place(), "'", FirstLine(allocate),
+        return InvalidInput(Place(), "'", ir::PrintFirstLine(allocate),
                             "': expected constant extents inside a kernel");
       }
       if (__builtin_mul_overflow(bytes, std::max<int64_t>(0, extent.int_value()), &bytes)) {
@@ -351,7 +341,7 @@ class Planner {
     absl::Status status;
     ir::ForEachExpr(e, [&](Expr x) {
       if (!x.Is(ExprKind::kLoad) || !IsBlockPrivate(Buffer(x.buffer())) || !status.ok()) return;
-      status = InvalidInput(Place(), "'", FirstLine(s),
+      status = InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                             "', which has loops over threads inside, "
                             "reads '",
                             x.buffer()->name,
@@ -376,7 +366,7 @@ class Planner {
     if (IsThreadLoop(s)) {
       Expr& var = threads[AxisNumber(s.name())];
       if (var) {
-        return InvalidInput(Place(), "'", FirstLine(s),
+        return InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                             "' stands inside a loop over the same "
                             "threads: run the pass thread_regions first");
       }
@@ -384,7 +374,7 @@ class Planner {
       return ForEachChild(s, [&](Stmt child) { return PlanRegion(child, threads); });
     }
     if (s.Is(StmtKind::kSeq) || s.Is(StmtKind::kFor)) {
-      return InvalidInput(Place(), "'", FirstLine(s), "' has a loop over ",
+      return InvalidInput(Place(), "'", ir::PrintFirstLine(s), "' has a loop over ",
                           "threadIdx inside and stands inside one: run the pass thread_regions "
                           "first, which sets loops over threads side by side");
     }
@@ -396,7 +386,7 @@ class Planner {
   absl::Status CheckLocal(Stmt allocate) const {
     ASSIGN_OR_RETURN(const int64_t bytes, Bytes(allocate));
     if (bytes <= kMaxLocalBytes) return absl::OkStatus();
-    return InvalidInput(Place(), "'", FirstLine(allocate), "' takes ", bytes,
+    return InvalidInput(Place(), "'", ir::PrintFirstLine(allocate), "' takes ", bytes,
                         " bytes of each thread: expected at most ", kMaxLocalBytes);
   }
 
@@ -472,7 +462,8 @@ class Planner {
           // An axis of extent one has a single thread.
           if (kernel_.block[i] == 1 || static_cast<bool>(access.threads[i]) == found[i]) continue;
           return InvalidInput(
-              Place(), "'", FirstLine(s), "', accessed in '", FirstLine(access.statement),
+              Place(), "'", ir::PrintFirstLine(s), "', accessed in '",
+              ir::PrintFirstLine(access.statement),
               "': expected scope shared, or dimensions in front that are indexed by the threads of "
               "each loop over threads around, and by nothing else");
         }
@@ -483,7 +474,7 @@ class Planner {
         bytes *= std::max<int64_t>(0, buffer->extents[d].int_value());
       }
       if (bytes > kMaxLocalBytes) {
-        return InvalidInput(Place(), "'", FirstLine(s), "' takes ", bytes,
+        return InvalidInput(Place(), "'", ir::PrintFirstLine(s), "' takes ", bytes,
                             " bytes of each thread: expected at most ", kMaxLocalBytes);
       }
     }

@@ -164,7 +164,7 @@ class Generator : private ScalarCode {
       });
     }
     if (missing.empty()) return absl::OkStatus();
-    return InvalidInput("'", FirstLine(s),
+    return InvalidInput("'", ir::PrintFirstLine(s),
                         "' stands in a loop over clusters (cid), but in none over their cores "
                         "(tid): the cluster's memory core runs it, and has no ",
                         missing);
@@ -223,27 +223,23 @@ class Generator : private ScalarCode {
         std::begin(kThreadLevels), std::end(kThreadLevels),
         [&](isa::Level level) { return !roles_.Uses(level) || open_levels_.contains(level); });
     if (is_inside || runs_on_ == RunsOn::kMemoryCore) return absl::OkStatus();
-    return InvalidInput("'", FirstLine(s),
+    return InvalidInput("'", ir::PrintFirstLine(s),
                         "' stands outside a thread loop (cid, tid) that other parts of '",
                         function_.name, "' have: every core would run it");
-  }
-
-  static std::string FirstLine(Stmt s) {
-    const std::string text = ir::Print(s);
-    return text.substr(0, text.find('\n'));
   }
 
   // A barrier that is not a top-level statement opens only if all its members reach it.
   absl::Status CheckBarrier(Stmt s) const {
     if (open_levels_.contains(isa::Level::kCore) && !shared_barriers_.contains(s)) {
       return InvalidInput(
-          "'", FirstLine(s),
+          "'", ir::PrintFirstLine(s),
           "' stands in a loop over cores (tid) under a condition, in a loop, or not "
           "for all cores: the memory core, for which it waits, cannot follow");
     }
     const bool global = BarrierOf(s) == Barrier::kGlobal;
     if (!roles_.Uses(isa::Level::kCore) || (global && !roles_.Uses(isa::Level::kCluster))) {
-      return InvalidInput("'", FirstLine(s), "' waits for ", global ? "all cores" : "a cluster",
+      return InvalidInput("'", ir::PrintFirstLine(s), "' waits for ",
+                          global ? "all cores" : "a cluster",
                           ", but only number 0 on axes without a loop gets there");
     }
     return absl::OkStatus();

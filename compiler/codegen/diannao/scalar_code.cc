@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -27,23 +28,6 @@ int64_t FloatBits(Type type, double value) {
   int64_t bits;
   std::memcpy(&bits, bytes, sizeof(bits));
   return bits;
-}
-
-bool ReadsMemory(Expr e) {
-  bool reads = false;
-  ir::ForEachExpr(e, [&](Expr x) { reads = reads || x.Is(ExprKind::kLoad); });
-  return reads;
-}
-
-// Whether evaluating `e` where the source does not may stop the program.
-bool MayTrap(Expr e) {
-  bool may = false;
-  ir::ForEachExpr(e, [&](Expr x) {
-    may = may || x.Is(ExprKind::kLoad) ||
-          ((x.Is(ExprKind::kDiv) || x.Is(ExprKind::kMod)) && ir::IsInt(x.type()) &&
-           !(x.operand(1).Is(ExprKind::kIntImm) && x.operand(1).int_value() != 0));
-  });
-  return may;
 }
 
 bool IsPowerOfTwo(Expr e) {
@@ -131,7 +115,7 @@ absl::StatusOr<int> ScalarCode::Get(Expr e, bool data) {
   if (std::optional<int> reg = Cached(e)) return *reg;
   ASSIGN_OR_RETURN(int reg, Compute(e, data));
   // What wraps as data may be wanted unwrapped as an index only where both are the same.
-  if (!ReadsMemory(e)) caches_.back()[e] = reg;
+  if (!arith::ReadsMemory(e)) caches_.back()[e] = reg;
   return reg;
 }
 
@@ -180,7 +164,7 @@ absl::StatusOr<int> ScalarCode::Compute(Expr e, bool data) {
     }
     case ExprKind::kAnd:
     case ExprKind::kOr: {
-      if (!MayTrap(e.operand(1))) {
+      if (!arith::CanTrap(e.operand(1))) {
         return Op(e.Is(ExprKind::kAnd) ? "and" : "or", e.operands(), data);
       }
       const int result = code_.NewRegister(Here());
@@ -194,7 +178,7 @@ absl::StatusOr<int> ScalarCode::Compute(Expr e, bool data) {
       return result;
     }
     case ExprKind::kSelect: {
-      if (!MayTrap(e.operand(1)) && !MayTrap(e.operand(2))) {
+      if (!arith::CanTrap(e.operand(1)) && !arith::CanTrap(e.operand(2))) {
         return Op("select", e.operands(), data);
       }
       const int result = code_.NewRegister(Here());
