@@ -1,5 +1,5 @@
-// Simplification of expressions: constants, sums, comparisons by forms and intervals, then the
-// table of rules.
+// Simplification of expressions: constants, sums, min and max, conditions, then the table of rules.
+// Comparisons are in simplify_compare.cc.
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/analyzer_parts.h"
 #include "compiler/arith/logic.h"
 #include "compiler/arith/rules.h"
 #include "compiler/ir/visit.h"
@@ -19,15 +20,6 @@ namespace polynao::arith {
 using ir::Expr;
 using ir::ExprKind;
 using ir::Type;
-
-namespace {
-
-// Types whose values are numbers in an int64_t; u64 is left alone.
-bool IsNumericInt(Type type) { return ir::IsIndexable(type); }
-
-bool IsArithmetic(ExprKind kind) { return kind >= ExprKind::kAdd && kind <= ExprKind::kMod; }
-
-}  // namespace
 
 Expr Analyzer::Simplify(Expr e, Mode mode) {
   // Recursion goes as deep as the expression; what is deeper is simplified from the leaves up, and
@@ -96,7 +88,7 @@ Expr Analyzer::SimplifyNew(Expr e, Mode mode) {
     case ExprKind::kMul:
     case ExprKind::kDiv:
     case ExprKind::kMod:
-      return IsNumericInt(e.type()) ? SimplifySum(e, mode) : SimplifyOpaque(e, mode);
+      return ir::IsIndexable(e.type()) ? SimplifySum(e, mode) : SimplifyOpaque(e, mode);
     case ExprKind::kMin:
     case ExprKind::kMax:
       return SimplifyMinMax(e, mode);
@@ -218,7 +210,7 @@ Expr Analyzer::SimplifyCast(Expr e, Mode mode) {
   }
   if (from.Is(ExprKind::kFloatImm) && !to_int) return context_.Float(e.type(), from.float_value());
   // Integer to integer through a type that holds the value: the step between changes nothing.
-  if (from.Is(ExprKind::kCast) && IsNumericInt(e.type()) && IsNumericInt(from.type())) {
+  if (from.Is(ExprKind::kCast) && ir::IsIndexable(e.type()) && ir::IsIndexable(from.type())) {
     const Expr origin = from.operand(0);
     if (ir::IsInt(origin.type()) &&
         ConstRange::OfType(from.type()).Contains(RangeOf(origin, mode))) {
@@ -287,182 +279,13 @@ Expr Analyzer::SimplifySum(Expr e, Mode mode) {
   return *printed;
 }
 
-// ---- comparisons --------------------------------------------------------------------------------
-
-Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
-  const Expr a = SimplifyIn(e.operand(0), mode);
-  const Expr b = SimplifyIn(e.operand(1), mode);
-  const Expr plain = context_.Binary(e.kind(), a, b);
-  if (!IsNumericInt(a.type())) {
-    if (a.IsConst() && b.IsConst() && ir::IsInt(a.type())) {  // i1 or u64
-      return context_.Bool(*ir::EvaluateInt(e.kind(), a.type(), a.int_value(), b.int_value()) != 0);
-    }
-    return ApplyRules(FoldFloats(plain), mode);
-  }
-  LinearForm difference = *MathForm(a, mode);
-  if (!difference.Add(*MathForm(b, mode), -1)) return ApplyRules(plain, mode);
-  const std::optional<bool> truth = DecideComparison(e.kind(), difference, mode);
-  if (truth && !CanTrap(plain)) return context_.Bool(*truth);
-
-  // The sum to compare with zero, as small as it gets: `sum < 0`, or `sum == 0`.
-  const bool is_order = e.Is(ExprKind::kLt) || e.Is(ExprKind::kLe);
-  LinearForm sum = std::move(difference);
-  if (e.Is(ExprKind::kLe) && !sum.AddConstant(-1)) return ApplyRules(plain, mode);
-  if (!ReduceComparison(is_order, sum, mode)) return ApplyRules(plain, mode);
-  // x / d + k < 0 exactly if x < -k d, and k < x / d exactly if (k + 1) d <= x.
-  if (is_order && sum.terms().size() == 1 && std::abs(sum.terms()[0].coefficient) == 1 &&
-      sum.terms()[0].atom.Is(ExprKind::kDiv) &&
-      sum.terms()[0].atom.operand(1).Is(ExprKind::kIntImm) &&
-      sum.terms()[0].atom.operand(1).int_value() > 0) {
-    const Expr quotient = sum.terms()[0].atom;
-    const int64_t sign = sum.terms()[0].coefficient;
-    LinearForm undivided = LinearForm::Constant(sum.constant() + (sign < 0 ? 1 : 0));
-    if (undivided.Scale(quotient.operand(1).int_value()) &&
-        undivided.AddConstant(sign < 0 ? -1 : 0) &&
-        undivided.Add(*MathForm(quotient.operand(0), mode), sign) &&
-        ReduceComparison(is_order, undivided, mode)) {
-      if (const auto shown = ShowComparison(plain, is_order, std::move(undivided), mode)) {
-        return ApplyRules(*shown, mode);
-      }
-    }
-  }
-  const auto shown = ShowComparison(plain, is_order, std::move(sum), mode);
-  return ApplyRules(shown ? *shown : plain, mode);
-}
-
-// Whether the comparison of a with b is true, where `difference` is a - b.
-std::optional<bool> Analyzer::DecideComparison(ExprKind kind, const LinearForm& difference,
-                                               Mode mode) {
-  constexpr int kFactDepth = 2;
-  const ConstRange range = Bound(difference, mode, kFactDepth);
-  const auto nonzero = [&] { return !nonzero_.empty() && IsNonZero(difference, mode); };
-  switch (kind) {
-    case ExprKind::kLt:
-      if (range.max < 0 || (range.max == 0 && nonzero())) return true;
-      if (range.min >= 0) return false;
-      return std::nullopt;
-    case ExprKind::kLe:
-      if (range.max <= 0) return true;
-      if (range.min > 0 || (range.min == 0 && nonzero())) return false;
-      return std::nullopt;
-    default: {
-      const bool is_eq = kind == ExprKind::kEq;
-      const int64_t factor = difference.CommonFactor();
-      if (!range.Contains(0) || (factor != 0 && difference.constant() % factor != 0)) {
-        return !is_eq;
-      }
-      if (range == ConstRange::Point(0)) return is_eq;
-      if (nonzero()) return !is_eq;
-      return std::nullopt;
-    }
-  }
-}
-
-// Makes `sum` smaller where `sum < 0` (`is_order`) or `sum == 0` stays the same. False if a
-// coefficient left int64_t.
-bool Analyzer::ReduceComparison(bool is_order, LinearForm& sum, Mode mode) {
-  for (bool changed = true; changed;) {
-    changed = false;
-    const int64_t factor = sum.CommonFactor();
-    if (factor > 1 && (is_order || sum.constant() % factor == 0)) {
-      // factor y + k < 0 exactly if y + floor(k / factor) < 0.
-      LinearForm reduced = LinearForm::Constant(FloorDiv(sum.constant(), factor));
-      for (const LinearForm::Term& term : sum.terms()) {
-        if (!reduced.AddTerm(term.atom, term.coefficient / factor)) return false;
-      }
-      sum = std::move(reduced);
-    }
-    if (!is_order) break;
-    // c x + y < 0 exactly if x < 0, where 0 <= y < c.
-    std::vector<int64_t> coefficients;
-    for (const LinearForm::Term& term : sum.terms()) {
-      if (term.coefficient != kMinusInfinity) coefficients.push_back(std::abs(term.coefficient));
-    }
-    std::sort(coefficients.rbegin(), coefficients.rend());
-    for (int64_t c : coefficients) {
-      if (c == 1) break;
-      LinearForm whole = LinearForm::Constant(FloorDiv(sum.constant(), c));
-      LinearForm rest = LinearForm::Constant(FloorMod(sum.constant(), c));
-      for (const LinearForm::Term& term : sum.terms()) {
-        const bool divides = term.coefficient % c == 0;
-        if (!(divides ? whole.AddTerm(term.atom, term.coefficient / c)
-                      : rest.AddTerm(term.atom, term.coefficient))) {
-          return false;
-        }
-      }
-      if (rest.IsConstant()) continue;
-      const ConstRange rest_range = Bound(rest, mode, 0);
-      if (rest_range.min >= 0 && rest_range.max < c) {
-        sum = std::move(whole);
-        changed = true;
-        break;
-      }
-    }
-  }
-  // x - 4 (x / 4) - k is x % 4 - k.
-  LinearForm recombined = Recombine(sum, mode);
-  if (recombined.terms().size() < sum.terms().size()) sum = std::move(recombined);
-  return true;
-}
-
-// `sum < 0` (`is_order`), `sum == 0` or `sum != 0`, as `plain` says, if that can be computed without
-// wrapping, costs no more than `plain`, and traps where it does.
-std::optional<Expr> Analyzer::ShowComparison(Expr plain, bool is_order, LinearForm sum, Mode mode) {
-  if (sum.IsConstant()) return std::nullopt;  // decided, but for operands that trap
-  // `a == b` and `b == a` become the same.
-  if (!is_order && sum.terms()[0].coefficient < 0 && !sum.Scale(-1)) return std::nullopt;
-  // Positive terms to the left, negative ones to the right, the constant where it reads best.
-  LinearForm left, right;
-  for (const LinearForm::Term& term : sum.terms()) {
-    if (term.coefficient == kMinusInfinity) return std::nullopt;
-    const bool ok = term.coefficient > 0 ? left.AddTerm(term.atom, term.coefficient)
-                                         : right.AddTerm(term.atom, -term.coefficient);
-    if (!ok) return std::nullopt;
-  }
-  const int64_t constant = sum.constant();
-  if (constant <= kMinusInfinity + 1 || constant == kInfinity) return std::nullopt;
-  ExprKind kind = plain.kind();
-  bool ok = true;
-  if (is_order) {
-    kind = ExprKind::kLt;
-    if (left.IsConstant()) {  // constant + 1 <= right
-      kind = ExprKind::kLe;
-      ok = left.AddConstant(constant + 1);
-    } else if (constant == -1 && !right.IsConstant()) {  // left <= right
-      kind = ExprKind::kLe;
-    } else if (constant > 0 && !right.IsConstant()) {  // left + constant < right
-      ok = left.AddConstant(constant);
-    } else {  // left < right - constant
-      ok = right.AddConstant(-constant);
-    }
-  } else {
-    ok = right.AddConstant(-constant);
-  }
-  if (!ok) return std::nullopt;
-  const Expr a = plain.operand(0), b = plain.operand(1);
-  std::vector<LinearForm> computed;
-  CollectSums(a, mode, computed);
-  CollectSums(b, mode, computed);
-  auto print = [&](const LinearForm& side) {
-    const bool fits = side == *MathForm(a, mode) || side == *MathForm(b, mode) ||
-                      std::find(computed.begin(), computed.end(), side) != computed.end();
-    return Print(
-        side, {.type = a.type(), .mode = mode, .fits = fits, .wraps = false, .computed = computed});
-  };
-  const auto left_expr = print(left), right_expr = print(right);
-  if (!left_expr || !right_expr) return std::nullopt;
-  const Expr shown = context_.Binary(kind, *left_expr, *right_expr);
-  if (Cost(shown) > Cost(plain) || !KeepsTraps(plain, shown)) return std::nullopt;
-  return shown;
-}
-
 // ---- min and max --------------------------------------------------------------------------------
 
 Expr Analyzer::SimplifyMinMax(Expr e, Mode mode) {
   constexpr int kFactDepth = 1;
   Expr a = SimplifyIn(e.operand(0), mode);
   Expr b = SimplifyIn(e.operand(1), mode);
-  if (IsNumericInt(e.type())) {
+  if (ir::IsIndexable(e.type())) {
     LinearForm difference = *MathForm(a, mode);
     if (difference.Add(*MathForm(b, mode), -1)) {
       const ConstRange range = Bound(difference, mode, kFactDepth);
@@ -601,7 +424,7 @@ Expr Analyzer::ApplyRules(Expr e, Mode mode) {
     for (std::string_view meta : {"x", "y", "z", "w"}) {
       const Expr bound = bindings.Find(meta);
       if (!bound) continue;
-      const bool is_int = IsNumericInt(bound.type());
+      const bool is_int = ir::IsIndexable(bound.type());
       switch (rule.rule->domain) {
         case Domain::kBool:
           return false;
