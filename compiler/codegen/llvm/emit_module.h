@@ -1,4 +1,4 @@
-// Loop IR to LLVM IR. LLVM's types are only named here; what includes LLVM is in emit_module.cc.
+// Loop IR to LLVM IR. This header names LLVM's types, but includes nothing of LLVM.
 #ifndef COMPILER_CODEGEN_LLVM_EMIT_MODULE_H_
 #define COMPILER_CODEGEN_LLVM_EMIT_MODULE_H_
 

@@ -1,0 +1,240 @@
+// Expressions: as values, as indices and as conditions, each once per statement.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "compiler/arith/logic.h"
+#include "compiler/codegen/llvm/emitter.h"
+#include "compiler/ir/intrinsics.h"
+#include "llvm/IR/IRBuilder.h"
+
+namespace polynao::codegen {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Type;
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+// Evaluating this many operations is cheaper than a mispredicted branch.
+constexpr int kMaxSpeculatedOperations = 24;
+
+}  // namespace
+
+absl::StatusOr<Value*> Emitter::EmitAlone(Expr e, Want want) {
+  ScopedCache scope(this);
+  return EmitCached(e, want);
+}
+
+absl::StatusOr<Value*> Emitter::EmitCached(Expr e, Want want) {
+  const CacheKey key(e, want);
+  if (auto it = cache_.find(key); it != cache_.end()) return it->second;
+  absl::StatusOr<Value*> value = want == Want::kValue   ? EmitUncached(e)
+                                 : want == Want::kIndex ? EmitIndexUncached(e)
+                                                        : EmitConditionUncached(e);
+  if (!value.ok()) return value;
+  cache_[key] = *value;
+  log_.push_back(key);
+  return value;
+}
+
+Value* Emitter::Widen(Value* value, Type type) {
+  return ir::IsUnsigned(type) ? b_.CreateZExt(value, b_.getInt64Ty())
+                              : b_.CreateSExt(value, b_.getInt64Ty());
+}
+
+absl::StatusOr<Value*> Emitter::EmitIndexUncached(Expr e) {
+  if (e.Is(ExprKind::kIntImm)) return b_.getInt64(e.int_value());
+  if (e.Is(ExprKind::kVar)) {
+    const VarInfo& info = vars_.at(e);
+    return info.wide != nullptr ? info.wide : Widen(info.value, e.type());
+  }
+  if (e.Is(ExprKind::kCast) && e.type() == Type::kI64 && ir::IsInt(e.operand(0).type())) {
+    return EmitIndex(e.operand(0));
+  }
+  // Division by a variable keeps its type: 64-bit division is slower.
+  const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+  if (IsMathematical(e.type()) && (!division || e.operand(1).Is(ExprKind::kIntImm))) {
+    if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kIndex);
+    if (IsBinary(e.kind()) && !ir::IsBitOperation(e.kind())) {
+      ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
+      ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+      return IntBinary(e, Type::kI64, a, b, /*wraps=*/false);
+    }
+  }
+  ASSIGN_OR_RETURN(Value * value, EmitValue(e));
+  return Widen(value, e.type());
+}
+
+absl::StatusOr<Value*> Emitter::EmitConditionUncached(Expr e) {
+  if (IsComparison(e.kind()) && IsMathematical(e.operand(0).type())) {
+    ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
+    ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+    return ops_.Compare(e.kind(), Type::kI64, a, b);
+  }
+  if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) return EmitAndOr(e, Want::kCondition);
+  if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kCondition);
+  if (e.Is(ExprKind::kNot)) {
+    ASSIGN_OR_RETURN(Value * value, EmitCondition(e.operand(0)));
+    return b_.CreateNot(value);
+  }
+  return EmitValue(e);
+}
+
+absl::StatusOr<Value*> Emitter::EmitUncached(Expr e) {
+  const Type type = e.type();
+  switch (e.kind()) {
+    case ExprKind::kIntImm:
+      return llvm::ConstantInt::getSigned(ops_.ValueType(type), e.int_value());
+    case ExprKind::kFloatImm:
+      return llvm::ConstantFP::get(ops_.ValueType(type), e.float_value());
+    case ExprKind::kVar:
+      return vars_.at(e).value;
+    case ExprKind::kCast: {
+      ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+      return ops_.Cast(value, e.operand(0).type(), type);
+    }
+    case ExprKind::kAnd:
+    case ExprKind::kOr:
+      return EmitAndOr(e, Want::kValue);
+    case ExprKind::kNot: {
+      ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+      return b_.CreateNot(value);
+    }
+    case ExprKind::kSelect:
+      return EmitSelect(e, Want::kValue);
+    case ExprKind::kLet: {
+      ASSIGN_OR_RETURN(Value * value, EmitValue(e.operand(0)));
+      ScopedCache scope(this);
+      vars_[e.var()] = {.value = value};
+      absl::StatusOr<Value*> body = EmitValue(e.operand(1));
+      vars_.erase(e.var());
+      return body;
+    }
+    case ExprKind::kLoad:
+      return EmitLoad(e);
+    case ExprKind::kAddress:
+      return InvalidInput(function_.name, ": the address of an element of '", e.buffer()->name,
+                          "' is an argument of tensor instructions, which the cpu target does not "
+                          "have");
+    case ExprKind::kCall:
+      return EmitCall(e);
+    default:
+      break;
+  }
+  POLYNAO_CHECK(IsBinary(e.kind())) << ExprKindName(e.kind());
+  const Type operand_type = e.operand(0).type();
+  ASSIGN_OR_RETURN(Value * a, EmitValue(e.operand(0)));
+  ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
+  if (IsComparison(e.kind())) return ops_.Compare(e.kind(), operand_type, a, b);
+  if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
+  return ops_.FloatBinary(e.kind(), operand_type, a, b);
+}
+
+Value* Emitter::IntBinary(Expr e, Type type, Value* a, Value* b, bool wraps) {
+  const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+  if (divides && options_.checks) {
+    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+    if (constant == nullptr || constant->isZero()) {
+      FailIf(b_.CreateIsNull(b), "division by zero");
+    }
+  }
+  return ops_.IntBinary(e.kind(), type, a, b, wraps);
+}
+
+absl::StatusOr<Value*> Emitter::EmitCall(Expr e) {
+  const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
+  if (intrinsic == nullptr) {
+    return InvalidInput(function_.name, ": call of '", std::string(e.name()),
+                        "': the cpu target has no tensor instructions; expected a pure intrinsic "
+                        "such as exp");
+  }
+  std::vector<Value*> arguments;
+  for (Expr operand : e.operands()) {
+    ASSIGN_OR_RETURN(Value * value, EmitValue(operand));
+    arguments.push_back(value);
+  }
+  return ops_.Intrinsic(*intrinsic, e.type(), arguments);
+}
+
+// ---- conditional evaluation ---------------------------------------------------------------------
+
+int Emitter::SpeculationCost(Expr e) {
+  auto [it, added] = speculation_cost_.try_emplace(e, kMaxSpeculatedOperations + 1);
+  if (!added) return it->second;
+  const bool is_exact =
+      !e.Is(ExprKind::kCall) || (ir::IsPureIntrinsic(e.name()) &&
+                                 ir::FindPureIntrinsic(e.name())->accuracy == ir::Accuracy::kExact);
+  const bool allowed = is_exact && !arith::IsTrap(e) && !e.Is(ExprKind::kAddress);
+  if (!allowed) return kMaxSpeculatedOperations + 1;
+  int cost = e.operands().empty() ? 0 : 1;
+  for (Expr operand : e.operands()) {
+    cost = std::min(cost + SpeculationCost(operand), kMaxSpeculatedOperations + 1);
+  }
+  return speculation_cost_[e] = cost;
+}
+
+bool Emitter::IsSpeculatable(Expr e) { return SpeculationCost(e) <= kMaxSpeculatedOperations; }
+
+template <typename Then, typename Else>
+absl::StatusOr<Value*> Emitter::Branch(Value* condition, Then emit_then, Else emit_else) {
+  BasicBlock* then_block = NewBlock("then");
+  BasicBlock* else_block = NewBlock("else");
+  BasicBlock* join = NewBlock("join");
+  b_.CreateCondBr(condition, then_block, else_block);
+  b_.SetInsertPoint(then_block);
+  Value* then_value = nullptr;
+  {
+    ScopedCache scope(this);
+    ASSIGN_OR_RETURN(then_value, emit_then());
+  }
+  BasicBlock* then_end = b_.GetInsertBlock();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(else_block);
+  Value* else_value = nullptr;
+  {
+    ScopedCache scope(this);
+    ASSIGN_OR_RETURN(else_value, emit_else());
+  }
+  BasicBlock* else_end = b_.GetInsertBlock();
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
+  llvm::PHINode* phi = b_.CreatePHI(then_value->getType(), 2);
+  phi->addIncoming(then_value, then_end);
+  phi->addIncoming(else_value, else_end);
+  return phi;
+}
+
+absl::StatusOr<Value*> Emitter::EmitAndOr(Expr e, Want want) {
+  const bool is_and = e.Is(ExprKind::kAnd);
+  ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(0), want));
+  const Expr second = e.operand(1);
+  Value* decided = b_.getInt1(!is_and);
+  if (IsSpeculatable(second)) {
+    ASSIGN_OR_RETURN(Value * b, EmitCached(second, want));
+    return is_and ? b_.CreateSelect(a, b, decided) : b_.CreateSelect(a, decided, b);
+  }
+  auto emit_second = [&] { return EmitCached(second, want); };
+  auto emit_decided = [&]() -> absl::StatusOr<Value*> { return decided; };
+  return is_and ? Branch(a, emit_second, emit_decided) : Branch(a, emit_decided, emit_second);
+}
+
+absl::StatusOr<Value*> Emitter::EmitSelect(Expr e, Want want) {
+  // In a stored value the condition's arithmetic wraps like the rest.
+  ASSIGN_OR_RETURN(
+      Value * condition,
+      EmitCached(e.operand(0), want == Want::kValue ? Want::kValue : Want::kCondition));
+  if (IsSpeculatable(e.operand(1)) && IsSpeculatable(e.operand(2))) {
+    ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(1), want));
+    ASSIGN_OR_RETURN(Value * b, EmitCached(e.operand(2), want));
+    return b_.CreateSelect(condition, a, b);
+  }
+  return Branch(
+      condition, [&] { return EmitCached(e.operand(1), want); },
+      [&] { return EmitCached(e.operand(2), want); });
+}
+
+}  // namespace polynao::codegen

@@ -1,0 +1,328 @@
+// Statements and the memory that they allocate, load and store.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/codegen/llvm/emitter.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Intrinsics.h"
+#include "llvm/IR/Module.h"
+
+namespace polynao::codegen {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Type;
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+// An allocation of constant size goes on the stack if it is at most this large and the function's
+// stack allocations together stay within the second limit.
+constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
+constexpr int64_t kMaxStack = int64_t{128} << 10;
+constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
+
+}  // namespace
+
+// ---- memory -------------------------------------------------------------------------------------
+
+absl::Status Emitter::EmitExtents(Buffer buffer) {
+  ScopedCache scope(this);
+  std::vector<Value*> extents;
+  for (Expr extent : buffer->extents) {
+    ASSIGN_OR_RETURN(Value * value, EmitIndex(extent));
+    extents.push_back(value);
+  }
+  buffers_[buffer].extents = std::move(extents);
+  return absl::OkStatus();
+}
+
+void Emitter::EmitFree(Value* block) {
+  b_.CreateCall(module_.getOrInsertFunction("free", b_.getVoidTy(), b_.getPtrTy()), {block});
+}
+
+absl::Status Emitter::EmitAllocate(Stmt s) {
+  const Buffer buffer = s.buffer();
+  RETURN_IF_ERROR(EmitExtents(buffer));
+  BufferInfo& info = buffers_[buffer];
+  Value* bytes = b_.getInt64(ir::ByteSize(buffer->type));
+  for (Value* extent : info.extents) {
+    Value* positive = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extent, b_.getInt64(0));
+    bytes = b_.CreateMul(bytes, positive, "", /*HasNUW=*/true, /*HasNSW=*/true);
+  }
+  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(bytes);
+  const int64_t size = constant != nullptr ? constant->getSExtValue() : 0;
+  if (constant != nullptr && size <= kMaxStackAllocation && stack_used_ + size <= kMaxStack) {
+    stack_used_ += size;
+    auto* block =
+        new llvm::AllocaInst(b_.getInt8Ty(), 0, b_.getInt64(std::max<int64_t>(size, 1)),
+                             llvm::Align(kHeapAlignment), buffer->name, entry_end_->getIterator());
+    info.base = block;
+    b_.CreateLifetimeStart(block);
+    RETURN_IF_ERROR(EmitStmt(s.body()));
+    b_.CreateLifetimeEnd(block);
+    buffers_[buffer].base = nullptr;
+    return absl::OkStatus();
+  }
+  // aligned_alloc takes a multiple of the alignment, and at least one.
+  Value* padded =
+      b_.CreateAnd(b_.CreateAdd(bytes, b_.getInt64(kHeapAlignment)), b_.getInt64(-kHeapAlignment));
+  llvm::FunctionCallee allocate =
+      module_.getOrInsertFunction("aligned_alloc", b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty());
+  llvm::CallInst* block =
+      b_.CreateCall(allocate, {b_.getInt64(kHeapAlignment), padded}, buffer->name);
+  block->addRetAttr(llvm::Attribute::NoAlias);
+  FailIf(b_.CreateIsNull(block), StrCat("no memory for '", buffer->name, "'"));
+  info.base = block;
+  heap_.push_back(block);
+  RETURN_IF_ERROR(EmitStmt(s.body()));
+  heap_.pop_back();
+  EmitFree(block);
+  buffers_[buffer].base = nullptr;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Value*> Emitter::ElementAddress(Buffer buffer, absl::Span<const Expr> indices) {
+  const BufferInfo info = buffers_.at(buffer);
+  POLYNAO_CHECK(info.base != nullptr) << buffer->name << " is used outside its scope";
+  Value* offset = b_.getInt64(0);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    ASSIGN_OR_RETURN(Value * index, EmitIndex(indices[i]));
+    if (options_.checks) {
+      FailIf(b_.CreateICmpUGE(index, info.extents[i]),
+             StrCat("index ", i, " of '", buffer->name, "' is out of its extent"));
+    }
+    if (i > 0) offset = b_.CreateNSWMul(offset, info.extents[i]);
+    offset = b_.CreateNSWAdd(offset, index);
+  }
+  return b_.CreateInBoundsGEP(ops_.MemoryType(buffer->type), info.base, {offset});
+}
+
+template <typename Access>
+void Emitter::MarkAccess(Buffer buffer, Access* access) {
+  const BufferInfo& info = buffers_.at(buffer);
+  access->setAlignment(llvm::Align(ir::ByteSize(buffer->type)));
+  if (info.alias_scope == nullptr) return;
+  access->setMetadata(llvm::LLVMContext::MD_alias_scope, info.alias_scope);
+  if (info.noalias->getNumOperands() > 0) {
+    access->setMetadata(llvm::LLVMContext::MD_noalias, info.noalias);
+  }
+}
+
+absl::Status Emitter::EmitStore(Stmt s) {
+  const Buffer buffer = s.buffer();
+  ScopedCache scope(this);
+  ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, s.indices()));
+  ASSIGN_OR_RETURN(Value * value, EmitValue(s.value()));
+  MarkAccess(buffer, b_.CreateStore(ops_.ToMemory(value, buffer->type), address));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Value*> Emitter::EmitLoad(Expr e) {
+  const Buffer buffer(e.buffer());
+  ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, e.operands()));
+  llvm::LoadInst* load = b_.CreateLoad(ops_.MemoryType(buffer->type), address, buffer->name);
+  MarkAccess(buffer, load);
+  return ops_.FromMemory(load, buffer->type);
+}
+
+// ---- statements ---------------------------------------------------------------------------------
+
+absl::Status Emitter::EmitStmt(Stmt s) {
+  switch (s.kind()) {
+    case StmtKind::kFor:
+      return s.for_kind() == ForKind::kParallel && !in_parallel_ ? EmitParallelFor(s) : EmitFor(s);
+    case StmtKind::kIf:
+      return EmitIf(s);
+    case StmtKind::kLet: {
+      ASSIGN_OR_RETURN(vars_[s.var()], EmitLetValue(s));
+      arith::Analyzer::Scope scope(analyzer_);
+      analyzer_.BindLet(s.var(), s.value());
+      RETURN_IF_ERROR(EmitStmt(s.body()));
+      vars_.erase(s.var());
+      return absl::OkStatus();
+    }
+    case StmtKind::kAllocate:
+      return EmitAllocate(s);
+    case StmtKind::kStore:
+      return EmitStore(s);
+    case StmtKind::kPragma:
+      return EmitStmt(s.body());
+    case StmtKind::kEvaluate:
+      return EmitAlone(s.value(), Want::kValue).status();
+    case StmtKind::kSeq:
+      for (Stmt child : s.children()) RETURN_IF_ERROR(EmitStmt(child));
+      return absl::OkStatus();
+  }
+  POLYNAO_UNREACHABLE(static_cast<int>(s.kind()));
+}
+
+absl::StatusOr<Emitter::VarInfo> Emitter::EmitLetValue(Stmt s) {
+  const Type type = s.var().type();
+  if ((IsMathematical(type) || type == Type::kI1) && !analyzer_.CanOverflow(s.value())) {
+    if (type == Type::kI1) {
+      ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.value(), Want::kCondition));
+      return VarInfo{.value = condition};
+    }
+    // The value is computed a second time, and removed if nothing uses it. Truncating the index
+    // instead would add a use of it, and LLVM combines `i / 32 * 32 + i % 32` only if the parts
+    // have no other uses.
+    ASSIGN_OR_RETURN(Value * wide, EmitAlone(s.value(), Want::kIndex));
+    ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
+    return VarInfo{.value = value, .wide = wide};
+  }
+  ASSIGN_OR_RETURN(Value * value, EmitAlone(s.value(), Want::kValue));
+  return VarInfo{.value = value};
+}
+
+absl::Status Emitter::EmitIf(Stmt s) {
+  ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.cond(), Want::kCondition));
+  BasicBlock* then_block = NewBlock("then");
+  BasicBlock* else_block = s.else_case().IsEmpty() ? nullptr : NewBlock("else");
+  BasicBlock* join = NewBlock("join");
+  b_.CreateCondBr(condition, then_block, else_block != nullptr ? else_block : join);
+  b_.SetInsertPoint(then_block);
+  RETURN_IF_ERROR(EmitStmt(s.then_case()));
+  b_.CreateBr(join);
+  if (else_block != nullptr) {
+    b_.SetInsertPoint(else_block);
+    RETURN_IF_ERROR(EmitStmt(s.else_case()));
+    b_.CreateBr(join);
+  }
+  b_.SetInsertPoint(join);
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* min) {
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* loop = NewBlock("loop");
+  BasicBlock* done = NewBlock("done");
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), loop, done);
+  b_.SetInsertPoint(loop);
+  const std::string name(s.var().name());
+  llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2, name);
+  counter->addIncoming(begin, before);
+  Value* wide = b_.CreateNSWAdd(min, counter, name);
+  vars_[s.var()] = {.value = b_.CreateTrunc(wide, ops_.ValueType(s.var().type()), name),
+                    .wide = wide};
+  {
+    arith::Analyzer::Scope scope(analyzer_);
+    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    RETURN_IF_ERROR(EmitStmt(s.body()));
+  }
+  vars_.erase(s.var());
+  Value* next = b_.CreateNSWAdd(counter, b_.getInt64(1));
+  counter->addIncoming(next, b_.GetInsertBlock());
+  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, done);
+  if (llvm::MDNode* hints = LoopHints(s)) back->setMetadata(llvm::LLVMContext::MD_loop, hints);
+  b_.SetInsertPoint(done);
+  return absl::OkStatus();
+}
+
+llvm::MDNode* Emitter::LoopHints(Stmt s) {
+  const char* hint = nullptr;
+  llvm::Metadata* value = nullptr;
+  if (s.for_kind() == ForKind::kVectorize) {
+    hint = "llvm.loop.vectorize.enable";
+    value = llvm::ConstantAsMetadata::get(b_.getTrue());
+  } else if (s.for_kind() == ForKind::kUnroll) {
+    hint = s.extent().Is(ExprKind::kIntImm) ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable";
+  } else {
+    return nullptr;
+  }
+  std::vector<llvm::Metadata*> row = {llvm::MDString::get(context_, hint)};
+  if (value != nullptr) row.push_back(value);
+  // A loop's metadata is a distinct node whose first operand is itself.
+  llvm::MDNode* node =
+      llvm::MDNode::getDistinct(context_, {nullptr, llvm::MDNode::get(context_, row)});
+  node->replaceOperandWith(0, node);
+  return node;
+}
+
+absl::Status Emitter::EmitFor(Stmt s) {
+  ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
+  ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
+  return EmitCountedLoop(s, b_.getInt64(0), extent, min);
+}
+
+absl::Status Emitter::EmitParallelFor(Stmt s) {
+  ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
+  ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
+
+  std::vector<Value**> captured = {&min};
+  auto saved_vars = vars_;
+  auto saved_buffers = buffers_;
+  for (auto& [var, info] : vars_) {
+    captured.push_back(&info.value);
+    if (info.wide != nullptr) captured.push_back(&info.wide);
+  }
+  for (auto& [buffer, info] : buffers_) {
+    if (info.base == nullptr) continue;
+    captured.push_back(&info.base);
+    for (Value*& e : info.extents) captured.push_back(&e);
+  }
+  std::erase_if(captured, [](Value** v) { return llvm::isa<llvm::Constant>(*v); });
+  std::vector<llvm::Type*> types;
+  for (Value** value : captured) types.push_back((*value)->getType());
+  auto* closure_type = llvm::StructType::get(context_, types);
+  auto* closure = new llvm::AllocaInst(closure_type, 0, "closure", entry_end_->getIterator());
+  for (size_t i = 0; i < captured.size(); ++i) {
+    b_.CreateStore(*captured[i], b_.CreateStructGEP(closure_type, closure, i));
+  }
+
+  auto* body_type = llvm::FunctionType::get(
+      b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt64Ty(), b_.getInt64Ty()}, false);
+  auto* body = llvm::Function::Create(body_type, llvm::Function::InternalLinkage,
+                                      StrCat(function_.name, ".parallel"), module_);
+  body->setDoesNotThrow();
+
+  llvm::Function* caller = current_;
+  BasicBlock* caller_entry = entry_;
+  llvm::BranchInst* caller_entry_end = entry_end_;
+  const int64_t caller_stack = stack_used_;
+  auto caller_place = b_.saveIP();
+  auto caller_cache = std::exchange(cache_, {});
+  auto caller_log = std::exchange(log_, {});
+  auto caller_heap = std::exchange(heap_, {});
+  in_parallel_ = true;
+
+  StartFunction(body);
+  for (size_t i = 0; i < captured.size(); ++i) {
+    Value* address = b_.CreateStructGEP(closure_type, body->getArg(0), i);
+    llvm::LoadInst* load = b_.CreateLoad(types[i], address);
+    load->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    *captured[i] = load;
+  }
+  const absl::Status status = EmitCountedLoop(s, body->getArg(1), body->getArg(2), min);
+  if (status.ok()) b_.CreateRet(b_.getInt32(0));
+
+  in_parallel_ = false;
+  heap_ = std::move(caller_heap);
+  log_ = std::move(caller_log);
+  cache_ = std::move(caller_cache);
+  stack_used_ = caller_stack;
+  entry_end_ = caller_entry_end;
+  entry_ = caller_entry;
+  current_ = caller;
+  vars_ = std::move(saved_vars);
+  buffers_ = std::move(saved_buffers);
+  b_.restoreIP(caller_place);
+  RETURN_IF_ERROR(status);
+
+  llvm::FunctionCallee run =
+      module_.getOrInsertFunction("polynao_parallel_for", b_.getInt32Ty(), b_.getPtrTy(),
+                                  b_.getPtrTy(), b_.getInt64Ty(), b_.getInt32Ty());
+  Value* code = b_.CreateCall(run, {body, closure, extent, b_.getInt32(options_.threads)}, "code");
+  LeaveIf(b_.CreateICmpNE(code, b_.getInt32(0)), code);
+  return absl::OkStatus();
+}
+
+}  // namespace polynao::codegen

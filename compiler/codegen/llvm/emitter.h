@@ -1,0 +1,184 @@
+// The class that turns one function of loop IR into LLVM IR. Its parts: emit_module.cc (the function itself
+// and its checks), emit_statements.cc (statements and memory), emit_expressions.cc.
+#ifndef COMPILER_CODEGEN_LLVM_EMITTER_H_
+#define COMPILER_CODEGEN_LLVM_EMITTER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/codegen/llvm/emit_module.h"
+#include "compiler/codegen/llvm/scalar_ops.h"
+#include "compiler/ir/aliases.h"
+#include "compiler/ir/ir.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+
+namespace polynao::codegen {
+
+class Emitter {
+ public:
+  Emitter(const ir::Function& function, const EmitOptions& options, llvm::Module* module,
+          std::vector<std::string>* failures)
+      : function_(function),
+        aliases_(function),
+        options_(options),
+        module_(*module),
+        context_(module->getContext()),
+        failures_(*failures),
+        b_(context_),
+        ops_(b_, module_, options.native_half),
+        analyzer_(*function.context) {}
+
+  absl::Status Emit();
+
+ private:
+  // A buffer or variable in scope. It does not change, so that the body of a parallel loop can get a
+  // copy.
+  struct BufferInfo {
+    llvm::Value* base = nullptr;
+    std::vector<llvm::Value*> extents;  // i64
+    llvm::MDNode* alias_scope = nullptr;
+    llvm::MDNode* noalias = nullptr;
+  };
+  struct VarInfo {
+    llvm::Value* value = nullptr;  // of the variable's own type
+    llvm::Value* wide = nullptr;   // as an i64, for loop variables and lets that do not wrap
+  };
+
+  // ---- functions
+
+  void MakeAliasScopes();
+  void StartFunction(llvm::Function* f);
+  llvm::BasicBlock* NewBlock(const char* name) {
+    return llvm::BasicBlock::Create(context_, name, current_);
+  }
+  // The raw entry loads the function's arguments from two arrays and calls it.
+  void EmitRawEntry();
+
+  // ---- checks
+
+  // Leaves the function with `code` (an i32) after freeing what is allocated, if `failed`.
+  void LeaveIf(llvm::Value* failed, llvm::Value* code);
+  void FailIf(llvm::Value* failed, std::string what);
+
+  // ---- memory
+
+  absl::Status EmitExtents(ir::Buffer buffer);
+  void EmitFree(llvm::Value* block);
+  absl::Status EmitAllocate(ir::Stmt s);
+  // The address of buffer[indices], row-major.
+  absl::StatusOr<llvm::Value*> ElementAddress(ir::Buffer buffer,
+                                              absl::Span<const ir::Expr> indices);
+  template <typename Access>
+  void MarkAccess(ir::Buffer buffer, Access* access);
+  absl::Status EmitStore(ir::Stmt s);
+  absl::StatusOr<llvm::Value*> EmitLoad(ir::Expr e);
+
+  // ---- statements
+
+  absl::Status EmitStmt(ir::Stmt s);
+  // The arithmetic of a let wraps. If the ranges of the loop variables prove that it does not, it is
+  // emitted like an index, so that LLVM sees which addresses computed from it differ by constants.
+  absl::StatusOr<VarInfo> EmitLetValue(ir::Stmt s);
+  absl::Status EmitIf(ir::Stmt s);
+  // for (i64 k = begin; k < end; ++k) { variable = min + k; body }
+  absl::Status EmitCountedLoop(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
+  llvm::MDNode* LoopHints(ir::Stmt s);
+  absl::Status EmitFor(ir::Stmt s);
+  // The loop's body becomes a function of a range of iterations. It gets the values in scope in a
+  // structure on the caller's stack; LLVM drops those that it does not use.
+  absl::Status EmitParallelFor(ir::Stmt s);
+
+  // ---- expressions
+
+  // Types whose arithmetic in indices, bounds and conditions never wraps.
+  static bool IsMathematical(ir::Type type) {
+    return type == ir::Type::kI32 || type == ir::Type::kI64;
+  }
+  // How an expression's value is used. An i32 or i64 in an index is computed as an i64 that does not
+  // wrap; a condition compares such integers.
+  enum class Want : uint8_t { kValue, kIndex, kCondition };
+  using CacheKey = std::pair<ir::Expr, Want>;
+
+  // Forgets, when it is destroyed, the values cached since its construction: their block may not
+  // dominate the code that follows, or a store may make their loads stale.
+  class ScopedCache {
+   public:
+    explicit ScopedCache(Emitter* emitter) : emitter_(*emitter), size_(emitter->log_.size()) {}
+    ~ScopedCache() {
+      while (emitter_.log_.size() > size_) {
+        emitter_.cache_.erase(emitter_.log_.back());
+        emitter_.log_.pop_back();
+      }
+    }
+
+   private:
+    Emitter& emitter_;
+    size_t size_;
+  };
+
+  // An operand of a statement. Other statements do not share its loads, since a store may come
+  // between.
+  absl::StatusOr<llvm::Value*> EmitAlone(ir::Expr e, Want want);
+  absl::StatusOr<llvm::Value*> EmitValue(ir::Expr e) { return EmitCached(e, Want::kValue); }
+  // An integer as an i64.
+  absl::StatusOr<llvm::Value*> EmitIndex(ir::Expr e) { return EmitCached(e, Want::kIndex); }
+  absl::StatusOr<llvm::Value*> EmitCondition(ir::Expr e) { return EmitCached(e, Want::kCondition); }
+  absl::StatusOr<llvm::Value*> EmitCached(ir::Expr e, Want want);
+  llvm::Value* Widen(llvm::Value* value, ir::Type type);
+  absl::StatusOr<llvm::Value*> EmitIndexUncached(ir::Expr e);
+  absl::StatusOr<llvm::Value*> EmitConditionUncached(ir::Expr e);
+  absl::StatusOr<llvm::Value*> EmitUncached(ir::Expr e);
+  llvm::Value* IntBinary(ir::Expr e, ir::Type type, llvm::Value* a, llvm::Value* b, bool wraps);
+  absl::StatusOr<llvm::Value*> EmitCall(ir::Expr e);
+
+  // ---- conditional evaluation
+
+  // The number of operations in `e` as a tree; more than kMaxSpeculatedOperations if it may trap or
+  // calls a slow function.
+  int SpeculationCost(ir::Expr e);
+  bool IsSpeculatable(ir::Expr e);
+  // `condition` ? `then_value` : `else_value` with branches; the two functions emit the values.
+  template <typename Then, typename Else>
+  absl::StatusOr<llvm::Value*> Branch(llvm::Value* condition, Then emit_then, Else emit_else);
+  // Uses LLVM's `select` rather than and/or, because it ignores the operand that is not taken even if
+  // that is poison (a nsw operation that overflowed).
+  absl::StatusOr<llvm::Value*> EmitAndOr(ir::Expr e, Want want);
+  absl::StatusOr<llvm::Value*> EmitSelect(ir::Expr e, Want want);
+
+  const ir::Function& function_;
+  const ir::Aliases aliases_;
+  const EmitOptions& options_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  std::vector<std::string>& failures_;
+  llvm::IRBuilder<> b_;
+  ScalarOps ops_;
+  // Knows the ranges of the variables of enclosing loops and lets.
+  arith::Analyzer analyzer_;
+
+  llvm::Function* function_value_ = nullptr;
+  llvm::Function* current_ = nullptr;
+  llvm::BasicBlock* entry_ = nullptr;
+  llvm::BranchInst* entry_end_ = nullptr;
+  int64_t stack_used_ = 0;
+  bool in_parallel_ = false;
+  std::vector<llvm::Value*> heap_;  // blocks to free when leaving early
+
+  absl::flat_hash_map<ir::Expr, VarInfo> vars_;
+  absl::flat_hash_map<ir::Buffer, BufferInfo> buffers_;
+  absl::flat_hash_map<CacheKey, llvm::Value*> cache_;
+  std::vector<CacheKey> log_;
+  absl::flat_hash_map<ir::Expr, int> speculation_cost_;
+};
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_LLVM_EMITTER_H_
