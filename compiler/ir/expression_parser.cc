@@ -1,3 +1,5 @@
+// Tokens, scopes, operators and what they join. Literals without a type are in literal_types.cc, calls in
+// call_parser.cc.
 #include "compiler/ir/expression_parser.h"
 
 #include <charconv>
@@ -5,10 +7,8 @@
 #include <optional>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/reserved.h"
 
 namespace polynao::ir {
@@ -99,104 +99,6 @@ void ExpressionParser::BindName(std::string_view name, Binding binding) {
 ExpressionParser::Binding ExpressionParser::Lookup(std::string_view name) const {
   auto it = bindings_.find(name);
   return it == bindings_.end() ? Binding() : it->second;
-}
-
-// ---- types of literals --------------------------------------------------------------------------
-
-namespace {
-
-// `~x` is read as `x ^ -1`; the literal -1 then stands for all bits set, in unsigned types too.
-bool IsAllOnes(Expr e, size_t operand, Expr user) {
-  return user.Is(ExprKind::kBitXor) && operand == 1 && e.IsInt(-1);
-}
-
-bool LiteralFits(Expr literal, Type type) {
-  if (type == Type::kI1) return false;
-  if (literal.Is(ExprKind::kFloatImm)) return IsFloat(type);
-  if (IsFloat(type)) return true;
-  // A literal of u64 is one that no i64 holds.
-  if (literal.type() == Type::kU64) return type == Type::kU64;
-  return FitsInt(type, literal.int_value());
-}
-
-bool TakesFloats(ExprKind kind) { return kind != ExprKind::kMod && !IsBitOperation(kind); }
-
-}  // namespace
-
-bool ExpressionParser::CanRetype(Expr e, Type type) {
-  if (e.IsConst()) return LiteralFits(e, type);
-  if (IsFloat(type) && !TakesFloats(e.kind())) return false;
-  for (size_t i = 0; i < e.operands().size(); ++i) {
-    if (!IsAllOnes(e.operand(i), i, e) && !CanRetype(e.operand(i), type)) return false;
-  }
-  return true;
-}
-
-Expr ExpressionParser::Retype(Expr e, Type type) {
-  if (e.Is(ExprKind::kIntImm)) {
-    return IsFloat(type) ? c_.Float(type, IntToFloat(e.type(), e.int_value(), type))
-                         : c_.Int(type, e.int_value());
-  }
-  if (e.Is(ExprKind::kFloatImm)) return c_.Float(type, e.float_value());
-  return c_.Binary(e.kind(), Retype(e.operand(0), type), Retype(e.operand(1), type));
-}
-
-std::string ExpressionParser::Misfit(Expr literals, Type type, std::string_view whose) {
-  if (literals.IsConst()) {
-    const std::string text = literals.Is(ExprKind::kIntImm)
-                                 ? IntText(literals.type(), literals.int_value())
-                                 : absl::StrFormat("%.17g", literals.float_value());
-    const bool wrong_kind = type == Type::kI1 || literals.Is(ExprKind::kFloatImm);
-    return StrCat(text, wrong_kind ? " is no " : " does not fit ", TypeName(type), ", the type of ",
-                  whose);
-  }
-  for (size_t i = 0; i < literals.operands().size(); ++i) {
-    const Expr operand = literals.operand(i);
-    if (!IsAllOnes(operand, i, literals) && !CanRetype(operand, type)) {
-      return Misfit(operand, type, whose);
-    }
-  }
-  return StrCat("an operator of integers where ", TypeName(type), " is the type of ", whose);
-}
-
-absl::Status ExpressionParser::Unify(const Token& op_place, std::string_view op, Argument& a,
-                                     Argument& b) {
-  Parsed& x = a.value;
-  Parsed& y = b.value;
-  if (x.e.type() == y.e.type()) return absl::OkStatus();
-  if (x.flexible && CanRetype(x.e, y.e.type())) {
-    x.e = Retype(x.e, y.e.type());
-    return absl::OkStatus();
-  }
-  if (y.flexible && CanRetype(y.e, x.e.type())) {
-    y.e = Retype(y.e, x.e.type());
-    return absl::OkStatus();
-  }
-  if (x.flexible != y.flexible) {
-    const Argument& literals = x.flexible ? a : b;
-    return ErrorAt(*literals.place, Misfit(literals.value.e, (x.flexible ? y : x).e.type(),
-                                           StrCat("the other operand of '", op, "'")));
-  }
-  return ErrorAt(op_place,
-                 StrCat("'", op, "' of ", TypeName(x.e.type()), " and ", TypeName(y.e.type())));
-}
-
-Parsed ExpressionParser::Settle(Parsed e) {
-  if (!e.flexible) return e;
-  if (e.e.type() == Type::kF64) return {Retype(e.e, Type::kF32)};
-  return {e.e};
-}
-
-absl::StatusOr<Expr> ExpressionParser::Typed(Type type, std::string_view what) {
-  const Token& place = Peek();
-  ASSIGN_OR_RETURN(Parsed parsed, ParseExpr());
-  if (parsed.e.type() == type) return parsed.e;
-  if (parsed.flexible) {
-    if (!CanRetype(parsed.e, type)) return ErrorAt(place, Misfit(parsed.e, type, what));
-    return Retype(parsed.e, type);
-  }
-  return ErrorAt(place, StrCat("expected ", what, " of ", TypeName(type), ", found ",
-                               TypeName(parsed.e.type())));
 }
 
 // ---- operators ----------------------------------------------------------------------------------
@@ -476,119 +378,6 @@ absl::StatusOr<ExpressionParser::LetHead> ExpressionParser::ParseLetHead() {
   const Var var = c_.NewVar(name, value.type());
   BindName(name, {var, Buffer()});
   return LetHead{var, value};
-}
-
-// ---- calls --------------------------------------------------------------------------------------
-
-absl::StatusOr<std::vector<ExpressionParser::Argument>> ExpressionParser::ParseArguments() {
-  RETURN_IF_ERROR(Expect("("));
-  std::vector<Argument> arguments;
-  while (!Accept(")")) {
-    if (!arguments.empty()) RETURN_IF_ERROR(Expect(","));
-    Argument argument{{}, &Peek()};
-    ASSIGN_OR_RETURN(argument.value, ParseExpr());
-    arguments.push_back(argument);
-  }
-  return arguments;
-}
-
-absl::StatusOr<Expr> ExpressionParser::ParseInstruction(const Token& name) {
-  ASSIGN_OR_RETURN(const std::vector<Argument> arguments, ParseArguments());
-  std::vector<Expr> operands;
-  for (const auto& [value, place] : arguments) {
-    if (value.flexible && IsInt(value.e.type()) && CanRetype(value.e, Type::kI64)) {
-      operands.push_back(Retype(value.e, Type::kI64));
-    } else {
-      operands.push_back(Settle(value).e);
-    }
-  }
-  return c_.Call(Type::kI32, name.text, operands);
-}
-
-absl::StatusOr<Parsed> ExpressionParser::ParseCastOrSize(const Token& name) {
-  RETURN_IF_ERROR(Expect("("));
-  const Token& place = Peek();
-  ASSIGN_OR_RETURN(Type type, TypeWord());
-  if (name.text == "sizeof") {
-    RETURN_IF_ERROR(Expect(")"));
-    return Parsed{c_.I64(ByteSize(type))};
-  }
-  RETURN_IF_ERROR(Expect(","));
-  ASSIGN_OR_RETURN(Parsed value, ParseExpr());
-  RETURN_IF_ERROR(Expect(")"));
-  value = Settle(value);
-  if (value.e.type() == type) {
-    return ErrorAt(place, StrCat("cast of ", TypeName(type), " to itself"));
-  }
-  return Parsed{c_.Cast(type, value.e)};
-}
-
-absl::StatusOr<Parsed> ExpressionParser::ParseCall(const Token& name) {
-  if (name.text == "cast" || name.text == "sizeof") return ParseCastOrSize(name);
-  const std::optional<Type> type = ir::ParseType(name.text);
-  const bool is_min_max = name.text == "min" || name.text == "max";
-  const PureIntrinsic* intrinsic = FindPureIntrinsic(name.text);
-  if (!type && !is_min_max && name.text != "select" && intrinsic == nullptr) {
-    if (in_attribute_) {
-      // A function of the attribute's own language.
-      ASSIGN_OR_RETURN(const Expr call, ParseInstruction(name));
-      return Parsed{call};
-    }
-    return ErrorAt(name, StrCat("no function is named '", name.text, "': expected one of ",
-                                absl::StrJoin(PureIntrinsics(), ", ",
-                                              [](std::string* out, const PureIntrinsic& row) {
-                                                StrAppend(out, row.name);
-                                              }),
-                                ", min, max, select, cast or a type (an instruction is called "
-                                "as a statement of its own)"));
-  }
-  ASSIGN_OR_RETURN(std::vector<Argument> arguments, ParseArguments());
-  const size_t arity = type                    ? 1
-                       : is_min_max            ? 2
-                       : name.text == "select" ? 3
-                                               : static_cast<size_t>(intrinsic->arity);
-  if (arguments.size() != arity) {
-    return ErrorAt(name,
-                   StrCat(name.text, " takes ", arity, " arguments, found ", arguments.size()));
-  }
-  Parsed& first = arguments[0].value;
-  if (type) {
-    // f16(1.5): a literal of that type; of anything else, a cast.
-    if (first.e.type() == *type && !first.flexible) return first;
-    if (!first.flexible) return Parsed{c_.Cast(*type, first.e)};
-    if (!CanRetype(first.e, *type)) {
-      return ErrorAt(*arguments[0].place, Misfit(first.e, *type, "this literal"));
-    }
-    return Parsed{Retype(first.e, *type)};
-  }
-  if (name.text == "select") {
-    if (first.e.type() != Type::kI1) {
-      return ErrorAt(*arguments[0].place,
-                     StrCat("expected a condition, found ", TypeName(first.e.type())));
-    }
-    Argument& a = arguments[1];
-    Argument& b = arguments[2];
-    if (a.value.flexible && b.value.flexible) {
-      a.value = Settle(a.value);
-      b.value = Settle(b.value);
-    }
-    RETURN_IF_ERROR(Unify(*a.place, "select", a, b));
-    return Parsed{c_.Select(first.e, a.value.e, b.value.e)};
-  }
-  if (arity == 2) RETURN_IF_ERROR(Unify(name, name.text, arguments[0], arguments[1]));
-  if (is_min_max) {
-    if (first.e.type() == Type::kI1) return ErrorAt(name, StrCat(name.text, " of conditions"));
-    const ExprKind kind = name.text == "min" ? ExprKind::kMin : ExprKind::kMax;
-    return Parsed{c_.Binary(kind, first.e, arguments[1].value.e),
-                  first.flexible && arguments[1].value.flexible};
-  }
-  std::vector<Expr> operands;
-  for (const Argument& argument : arguments) operands.push_back(Settle(argument.value).e);
-  if (!IsFloat(operands[0].type())) {
-    return ErrorAt(*arguments[0].place,
-                   StrCat(name.text, " takes floats, found ", TypeName(operands[0].type())));
-  }
-  return Parsed{c_.Call(operands[0].type(), name.text, operands)};
 }
 
 }  // namespace polynao::ir
