@@ -32,8 +32,6 @@ constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 constexpr int64_t kMaxUnroll = 64;
 
-bool IsMathematical(Type type) { return type == Type::kI32 || type == Type::kI64; }
-
 class CFunctionEmitter : public FunctionEmitter {
  public:
   explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c") {}

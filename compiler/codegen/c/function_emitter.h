@@ -26,46 +26,12 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/c/c_text.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
-
-// The C identifier for a function, buffer or variable named `name`: "add.f32" is add_f32. Words of
-// C, C++ and CUDA, and names that emitted text uses, get an underscore.
-std::string CName(std::string_view name);
-
-// The C type of a value, and of an element in memory: f16 and bf16 are computed as float and stored
-// as uint16_t.
-std::string_view ValueType(ir::Type type);
-std::string_view MemoryType(ir::Type type);
-
-// The function's name and parameters as loop IR prints them, "func f(A: f32[8] in, n: i32)", for a
-// comment.
-std::string SignatureText(const ir::Function& function);
-
-// A C expression and how tightly it binds.
-enum Precedence {
-  kTernary,
-  kOr,
-  kAnd,
-  kEquality,
-  kRelational,
-  kAdditive,
-  kMultiplicative,
-  kUnary,
-  kPrimary,
-};
-struct Text {
-  std::string text;
-  Precedence precedence = kPrimary;
-
-  // The text as an operand, in parentheses if it binds less tightly than `least`.
-  std::string At(Precedence least) const {
-    return precedence >= least ? text : StrCat("(", text, ")");
-  }
-};
 
 // The part that back ends share; each one overrides loops and allocations.
 class FunctionEmitter {
@@ -156,6 +122,10 @@ class FunctionEmitter {
   // A f16 or bf16 value that is about to be stored, without rounding its last operation: the store
   // rounds it.
   absl::StatusOr<Text> EmitUnrounded(Expr e);
+  // Types whose arithmetic in indices, bounds and conditions never wraps.
+  static bool IsMathematical(ir::Type type) {
+    return type == ir::Type::kI32 || type == ir::Type::kI64;
+  }
 
   const ir::Function& function_;
   const std::string target_;
@@ -180,6 +150,9 @@ class FunctionEmitter {
   std::vector<Key> made_;
 
  private:
+  // The analyzer is not asked about larger expressions, in nodes: as trees they may be exponentially large.
+  static constexpr int kProvableExpression = 64;
+
   // `const T name = value;`. Returns the name.
   absl::StatusOr<std::string> EmitLet(Expr var, Expr value);
   // How many nodes `e` has as a tree, up to a limit.
