@@ -1,12 +1,11 @@
-// Method: one walk, inner loops first, so that an if that has left one loop is looked at again in the
-// next. When a loop's body is done, the walk looks at the ifs directly in it (behind lets and
-// allocations) in order. The first if whose condition has an invariant part decides between two
-// versions of the loop, and both are looked at again. The walk skips statements that contain no loop
-// with an if, and does not record facts there: usually most of a program.
+// Method: one walk, inner loops first, so that an if that has left one loop can leave the next one, too.
+// After a loop's body, the walk visits the ifs directly in it (behind lets and allocations) in order. The
+// first if whose condition has an invariant part decides between two versions of the loop, and the walk
+// visits both versions again. It skips statements that contain no loop with an if, usually most of a program.
 //
-// A condition is a list of operands of &&. A variable among them that a let in the body of the loop
-// binds stands for the operands of its value: licm and cse bind conditions whose parts vary in
-// different loops. With the invariant part decided, such a let keeps the other operands.
+// A condition is a list of operands of &&. An operand may be a variable that a let in the loop's body binds:
+// then the operands of the let's value count, because licm and cse bind conditions whose parts vary in
+// different loops. Once the invariant part is decided, the let keeps the other operands.
 #include "compiler/passes/hoist_if.h"
 
 #include <utility>
@@ -110,8 +109,8 @@ class Hoister {
 
   // ---- the budget -------------------------------------------------------------------------------
 
-  // Statements and expressions of `s`. Unlike ir::NodeCount the sum over the parts of a statement, so
-  // that copies count in full.
+  // The number of statements and expressions in `s`. Unlike ir::NodeCount, it counts shared parts once per
+  // use, so that copies count in full.
   static int64_t Size(Stmt s) {
     int64_t size = 1;
     for (Expr e : s.operands()) ir::ForEachExpr(e, [&](Expr) { ++size; });
@@ -123,8 +122,8 @@ class Hoister {
     return ir::AnyStmt(root, [](Stmt s) { return s.Is(StmtKind::kFor); });
   }
 
-  // How large the copies are that the function has already. A copy leaves an if with loops in both
-  // branches, whoever made it: so a later run finds what an earlier run has spent.
+  // The size of the copies that the function contains already. Each copy leaves an if with loops in both
+  // branches, so that a later run finds how much of the budget earlier runs have spent.
   static int64_t CopiedNodes(Stmt s) {
     if (s.Is(StmtKind::kIf) && HasLoop(s.then_case()) && HasLoop(s.else_case())) {
       return Size(s.else_case()) + CopiedNodes(s.then_case());
@@ -136,8 +135,8 @@ class Hoister {
 
   // ---- one loop ---------------------------------------------------------------------------------
 
-  // `loop`, whose body is done, or what it became. depth_ loops stand around it, and analyzer_ knows
-  // what holds in front of it.
+  // Hoists out of `loop`, whose body is done, and returns the result. depth_ loops enclose it, and analyzer_
+  // knows the facts in front of it.
   Stmt Hoist(Stmt loop) {
     if (loop.for_kind() == ForKind::kThread) return loop;
     std::vector<Stmt> ifs;
@@ -178,7 +177,7 @@ class Hoister {
     return Hoist(loop);
   }
 
-  // The ifs that each iteration reaches, in order, and the conditions that lets around them bind.
+  // Collects the ifs that each iteration reaches, in order, and the conditions that lets around them bind.
   static void Collect(Stmt s, std::vector<Stmt>& ifs, ir::VarMap& lets) {
     if (s.Is(StmtKind::kIf)) ifs.push_back(s);
     if (s.Is(StmtKind::kLet) && s.value().type() == ir::Type::kI1) lets[s.var()] = s.value();
@@ -270,8 +269,8 @@ class Hoister {
     absl::flat_hash_map<Expr, Expr> rest = {};
   };
 
-  // The loop in which the operands `known` of its ifs' conditions are all true, or not all; nothing if
-  // nothing is left of its body.
+  // The loop under the assumption that the operands `known` are all true, or that one is false. Empty if the
+  // body becomes empty.
   Stmt With(Stmt loop, const ir::VarMap& lets, absl::Span<const Expr> known, bool truth) {
     Decision decision{.lets = lets, .known = {known.begin(), known.end()}, .truth = truth};
     const Stmt body = Decided(loop.body(), decision);
@@ -367,7 +366,7 @@ absl::StatusOr<bool> HoistIf(ir::Function& function, const Target& target,
     const Stmt body = hoister.Walk(function.body);
     const bool changed = body != function.body;
     function.body = body;
-    // Decided ifs may have made the loops and copies smaller that there was no room for.
+    // Deciding ifs may have made other loops smaller, so that their copies now fit the budget.
     if (!changed || !hoister.lacked_nodes()) break;
   }
   return function.body != before;

@@ -46,7 +46,7 @@ class Mover {
         stats_(stats),
         wants_text_(wants_text) {}
 
-  // Loops without room for all values that could leave them, for another walk of the same function.
+  // The loops that lacked room for some values, for another walk of the same function.
   Crowds TakeCrowds() { return places_.TakeCrowds(); }
 
   Stmt Walk(Stmt s) {
@@ -119,7 +119,7 @@ class Mover {
   }
 
   Stmt Let(Stmt s) {
-    // With its variable, so that what uses it can follow.
+    // The variable moves with its value, so that expressions that use it can follow.
     const Expr value = s.value();
     strict_ = true;
     done_.Clear();
@@ -241,7 +241,7 @@ class Mover {
     return places_.CanEvaluate(e, place, certain_from_, strict_);
   }
 
-  // `value`, which `var` holds now, went from one place to another.
+  // Records that `value`, now held by `var`, moved from place `from` to `to`.
   void Note(ir::Var var, Expr value, int to, int from) {
     if (!wants_text_) return;
     std::string text = StrCat(var.name(), " = ", ir::Print(value), "  out of");
@@ -251,8 +251,8 @@ class Mover {
 
   // ---- invariant statements ---------------------------------------------------------------------
 
-  // `loop`, which runs at least once, behind the statements of its body that store the same in each
-  // iteration.
+  // `loop`, which runs at least once, preceded by the statements of its body that store the same values in
+  // each iteration.
   Stmt WithoutInvariantStatements(Stmt loop) {
     const int inside = Here() + 1;
     if (inside >= 63) return loop;
@@ -276,7 +276,7 @@ class Mover {
   LicmStats& stats_;
   const bool wants_text_;
   std::optional<LetNames> names_;
-  // Whether values count for crowds: not parts of a value that had no room.
+  // Whether values count for crowds. Parts of a value that had no room do not.
   bool counts_ = true;
   bool lacked_room_ = false;
   // The first place that is certain to be followed by an evaluation here.
@@ -338,8 +338,8 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
       stats->statements += moved.statements;
       stats->moved.insert(stats->moved.end(), moved.moved.begin(), moved.moved.end());
     }
-    // A loop that stores have left may let loads leave, too. And a value that moved may have been the
-    // last use of another value, which makes room.
+    // Moving a store out of a loop may free its loads to move. Moving a value may remove the last use of
+    // another value, which makes room.
     if (!changed || (moved.statements == 0 && !is_crowded)) break;
   }
   return function.body != before;

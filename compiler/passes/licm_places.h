@@ -26,12 +26,11 @@ class LicmPlaces {
  public:
   static constexpr int kNowhere = std::numeric_limits<int>::max();
 
-  // A loop that more values could leave than there is room for: what moving each value spares, the least
-  // (`bar`) that a value must spare to leave, and how many values that spare just the least may leave.
+  // A loop with more values that could move than it has room for.
   struct Crowd {
-    absl::flat_hash_map<ir::Expr, double> spared;
-    double bar = 0;
-    int at_bar = 0;
+    absl::flat_hash_map<ir::Expr, double> spared;  // by moving each value
+    double bar = 0;                                // values that spare less stay
+    int at_bar = 0;  // how many values that spare exactly `bar` may move
   };
   using Crowds = absl::flat_hash_map<ir::Stmt, Crowd>;
 
@@ -43,34 +42,34 @@ class LicmPlaces {
     bool unrolled = false;
     // Whether no value may leave it.
     bool wall = false;
-    // How many facts hold in front of it.
+    // How many of the facts hold in front of it: the first ones.
     size_t facts = 0;
     std::unique_ptr<arith::Analyzer> analyzer = nullptr;
     // The lets that moved in front of it, in order, and by the expressions that they replace.
     std::vector<std::pair<ir::Var, ir::Expr>> lifted = {};
     absl::flat_hash_map<ir::Expr, ir::Var> known = {};
-    // How many values of lets around it are live in it, with the values that moved there. Lets that
-    // stood around it or move with their variable (`live_lets` of them) always have room.
+    // How many values of lets around it are live in it, moved values included. `live_lets` of them are lets
+    // of the program, which always have room.
     int live = 0;
     int live_lets = 0;
     // What moving spares, for each value that could move.
     absl::flat_hash_map<ir::Expr, double> spared = {};
     bool has_no_room = false;
-    int at_bar = 0;  // how many values have left that spare just Crowd::bar
+    int at_bar = 0;  // how many values that spare exactly Crowd::bar have moved
   };
 
-  // Where an expression can move to from the innermost loop, and what that spares.
+  // Where an expression can move to from the innermost loop, and the cost of one evaluation.
   struct Plan {
     int place = 0;
     int cost = 0;
   };
 
-  // `crowds`: loops without room for all values, as an earlier walk of `function` found them. The
-  // function, the options and the target must outlive this.
+  // `crowds`: the loops that lacked room in an earlier walk of `function`. The function and the options must
+  // outlive this.
   LicmPlaces(const ir::Function& function, const Target& target, const LicmOptions& options,
              Crowds crowds);
 
-  // Loops without room for all values that could leave them, for another walk of the same function.
+  // The loops that lacked room for some values, for another walk of the same function.
   Crowds TakeCrowds() { return std::move(found_crowds_); }
 
   // ---- the walk ---------------------------------------------------------------------------------
@@ -104,9 +103,9 @@ class LicmPlaces {
   }
   // Valid as long as the enclosing loops stay the same.
   const Plan& PlanOf(ir::Expr e);
-  // Whether evaluating `e` at `place` stops no program that would not stop anyway. `certain_from`: the
-  // first place that is certain to be followed by an evaluation here. `strict`: the program stops if it
-  // evaluates a value here that was never stored.
+  // Whether the program may evaluate `e` at `place`: `e` cannot stop the program there, or the program
+  // evaluates it later for certain. `certain_from`: the first place that is certain to be followed by an
+  // evaluation here. `strict`: a value that was never stored stops the program here.
   bool CanEvaluate(ir::Expr e, int place, int certain_from, bool strict);
   // Whether `s`, in the body of the loop at `place - 1`, uses what is bound in it.
   bool IsBoundAt(ir::Stmt s, int place) { return (DepthsOf(s) & DepthBit(place)) != 0; }

@@ -1,4 +1,4 @@
-// What loop_partition knows at the place of the program that its walk has reached.
+// What loop_partition knows at the statement that its walk has reached.
 #ifndef COMPILER_PASSES_SURROUNDINGS_H_
 #define COMPILER_PASSES_SURROUNDINGS_H_
 
@@ -13,8 +13,8 @@
 
 namespace polynao {
 
-// The loops, lets and conditions around a place. All that is added during the life of a Scope leaves
-// with it.
+// The loops, lets and conditions around a statement. The end of a Scope removes everything that was added
+// since its construction.
 class Surroundings {
  public:
   // Knows what holds throughout `function`.
@@ -40,30 +40,29 @@ class Surroundings {
   bool BindLet(ir::Stmt let);
   // Enters the loop, whose variable is in `range`, or between the loop's own bounds.
   void EnterLoop(ir::Stmt loop, std::optional<arith::Interval> range);
-  // Enters a loop of which only the range of the variable is used: what else a loop's bounds say holds
-  // in its body if there is an iteration at all, and not in the loops beside it.
+  // Enters a loop, but uses only the range of its variable. The other facts that the bounds imply (such as
+  // 0 < extent) hold in the loop's body, not in the loops beside it.
   void EnterBeside(ir::Stmt loop);
-  // Narrows the variable of a loop that is entered to `range`; the caller must undo this by
-  // `RestoreLoop` of the result before the scope ends.
+  // Narrows the variable of an enclosing loop to `range`. The caller must pass the result to RestoreLoop
+  // before the scope ends.
   arith::BoundedVar NarrowLoop(ir::Var var, arith::Interval range);
   void RestoreLoop(const arith::BoundedVar& loop);
 
   // `e` with the values of lets in place of their variables, as far as a condition may use them.
   ir::Expr Expand(ir::Expr e) const { return lets_.Expand(e); }
-  // Appends what `condition` being `truth` says of values that nothing changes, one comparison each.
+  // Appends the comparisons that follow from `condition` being `truth`, except those that can trap, as loads can.
   void AddFacts(ir::Expr condition, bool truth, std::vector<ir::Expr>& facts);
   // The values of the loop's variable, if they are constant and there is one.
   std::optional<arith::Interval> ConstantRange(ir::Stmt loop);
-  // Whether the variable may have any value of its range together with any values of others: it is a
-  // parameter, or its loop has constant bounds.
+  // Whether the variable's range depends on no other variable: it is a parameter, or its loop has constant
+  // bounds.
   bool HasConstantBounds(ir::Var var) const;
 
   ir::Context& context() const { return context_; }
   arith::Analyzer& analyzer() { return analyzer_; }
-  // Enclosing loops, with the range of the piece that is worked on, outermost first.
+  // The enclosing loops, outermost first, each with the range of the current piece.
   const std::vector<arith::BoundedVar>& loops() const { return loops_; }
-  // What conditions of enclosing ifs and the function's `@assert` say, outermost first. No fact reads
-  // memory.
+  // The conditions of enclosing ifs and the function's `@assert`, outermost first. No fact reads memory.
   const std::vector<ir::Expr>& facts() const { return facts_; }
 
  private:
