@@ -6,6 +6,8 @@ The headers lie in /usr/include, which the compiler searches anyway; a package's
     caches miss after an upgrade.
 """
 
+_LIBRARY_FOLDERS = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"]
+
 def _identifier(text):
     return "".join([c if c.isalnum() else "_" for c in text.elems()])
 
@@ -31,15 +33,25 @@ def _debian_package_impl(repository_ctx):
         _require(repository_ctx, package, repository_ctx.attr.include_dir)
         repository_ctx.symlink(repository_ctx.attr.include_dir, "include")
         headers = "    hdrs = glob([\"include/**\"], allow_empty = False),\n    includes = [\"include\"],\n"
+    archive = ""
+    if repository_ctx.attr.static_library:
+        library = repository_ctx.attr.static_library
+        for folder in _LIBRARY_FOLDERS:
+            if not archive and repository_ctx.path(folder + "/" + library).exists:
+                repository_ctx.symlink(folder + "/" + library, library)
+                archive = "    srcs = [\"%s\"],\n" % library
+        if not archive:
+            fail("\n\n  Debian package '%s' installed no %s where it was looked for.\n" % (package, library))
     repository_ctx.file("BUILD", """\
 cc_library(
     name = "package",
-    defines = ["POLYNAO_{name}={version}"],
+{archive}    defines = ["POLYNAO_{name}={version}"],
 {headers}    visibility = ["//visibility:public"],
 )
 """.format(
         name = _identifier(package).upper(),
         version = _identifier(_version(repository_ctx, package)),
+        archive = archive,
         headers = headers,
     ))
 
@@ -47,7 +59,7 @@ cc_library(
     libraries = []
     prefix = repository_ctx.attr.library_prefix
     if prefix:
-        for folder in ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"]:
+        for folder in _LIBRARY_FOLDERS:
             path = repository_ctx.path(folder)
             if libraries or not path.exists:
                 continue
@@ -68,6 +80,7 @@ debian_package = repository_rule(
         "requires": attr.string_list(doc = "Files that show the package is installed."),
         "include_dir": attr.string(doc = "Headers outside the compiler's own search path."),
         "library_prefix": attr.string(doc = "Lists lib<prefix>*.so in @name//:libraries.bzl."),
+        "static_library": attr.string(doc = "lib<name>.a, which :package links."),
     },
 )
 

@@ -74,6 +74,7 @@ def polynao_repositories():
         name = "debian_isl",
         package = "libisl-dev",
         requires = ["/usr/include/isl/cpp.h"],
+        static_library = "libisl.a",
     )
     debian_package(
         name = "debian_llvm",

@@ -31,6 +31,7 @@ void AddAsmCommand(CLI::App& app, Action& action);
 void AddDisasmCommand(CLI::App& app, Action& action);
 void AddDemoCommand(CLI::App& app, Action& action);
 void AddBenchCommand(CLI::App& app, Action& action);
+void AddPolyCommand(CLI::App& app, Action& action);
 void AddTuneCommand(CLI::App& app, Action& action);
 
 // The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.

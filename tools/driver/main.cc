@@ -18,6 +18,7 @@ int Main(int argc, char** argv) {
   AddTuneCommand(app, action);
   AddCompileCommand(app, action);
   AddOptCommand(app, action);
+  AddPolyCommand(app, action);
   AddSimCommand(app, action);
   AddAsmCommand(app, action);
   AddDisasmCommand(app, action);
