@@ -65,16 +65,32 @@ class Generator {
       bounds_.push_back(n);
     }
     function.params.resize(3);
+    if (options_.several_buffers) {
+      const Expr side = context_->I32(kSide);
+      square_ = context_->NewBuffer("P", Type::kI32, {side, side});
+      row_ = context_->NewBuffer("S", Type::kF32, {side});
+      function.params.resize(5);
+      function.params[3].buffer = square_;
+      function.params[3].access = ir::Access::kInOut;
+      function.params[4].buffer = row_;
+      function.params[4].access = ir::Access::kInOut;
+    }
     function.params[0].buffer = in_;
     function.params[1].buffer = out_;
     function.params[1].access = ir::Access::kInOut;
     function.params[2].var = n;
     function.body = Statement(0);
+    if (options_.several_buffers) {
+      std::vector<Stmt> nests = {function.body};
+      for (int more = Pick(2) + 1; more > 0; --more) nests.push_back(Loop(0));
+      function.body = context_->Seq(nests);
+    }
     return function;
   }
 
  private:
   static constexpr int kSize = 64;
+  static constexpr int kSide = 48;
 
   int Pick(int n) { return static_cast<int>(random_() % n); }
   Expr Int(int64_t value) { return context_->I32(value); }
@@ -139,7 +155,71 @@ class Generator {
     return value;
   }
 
+  // Of the square or the row: most often a loop variable, moved by a constant.
+  Expr NearIndex() {
+    if (bounds_.empty() || Pick(6) == 0) return Affine() % Int(kSide);
+    const Expr var = bounds_[Pick(bounds_.size())];
+    return Pick(8) == 0 ? Int(30) - var : var + Int(Pick(5) + 4);
+  }
+
+  Expr SquareValue() {
+    Expr value = square_(NearIndex(), NearIndex());
+    if (Pick(3) == 0) value = value * in_(Index());
+    if (Pick(4) == 0) value = value + Affine();
+    if (!cells_.empty() && Pick(2) == 0) value = value + cells_[Pick(cells_.size())]();
+    return value;
+  }
+
+  // A store to the square, the row, or a cell.
+  Stmt StoreNear() {
+    const std::vector<Expr> at = {NearIndex(), NearIndex()};
+    switch (Pick(6)) {
+      case 0:
+        return context_->Store(square_, at, SquareValue());
+      case 1:
+        return context_->Store(square_, at, square_(at[0], at[1]) + in_(Index()));
+      case 2:
+        return context_->Store(row_, {at[0]},
+                               row_(at[0]) + row_(at[1]) * context_->Float(Type::kF32, 0.5));
+      case 3: {
+        const Expr kept = row_(at[0]);
+        const Expr sum = kept + context_->Cast(Type::kF32, SquareValue());
+        return context_->Store(row_, {at[0]}, sum);
+      }
+      case 4:
+        if (cells_.empty()) return context_->Store(square_, at, Affine());
+        return context_->Store(cells_[Pick(cells_.size())], {}, SquareValue());
+      default:
+        return context_->Store(square_, at, SquareValue());
+    }
+  }
+
+  Stmt Near(int depth) {
+    switch (Pick(6)) {
+      case 0: {
+        const ir::Buffer cell = context_->NewBuffer("t", Type::kI32, {}, "local");
+        const Stmt first = context_->Store(cell, {}, SquareValue());
+        cells_.push_back(cell);
+        const Stmt body = context_->Seq({first, Statement(depth + 1), StoreNear()});
+        cells_.pop_back();
+        return context_->Allocate(cell, body);
+      }
+      case 1: {
+        // Not among vars_: what is computed from it has any value.
+        const ir::Var var = context_->NewVar("x");
+        const Expr value = square_(NearIndex(), NearIndex());
+        const Stmt use = context_->Store(square_, {NearIndex(), NearIndex()}, var + Int(1));
+        return context_->LetStmt(var, value, context_->Seq({Statement(depth + 1), use}));
+      }
+      default:
+        return StoreNear();
+    }
+  }
+
   Stmt Statement(int depth) {
+    if (options_.several_buffers && (depth >= options_.max_depth || Pick(3) == 0)) {
+      return depth >= options_.max_depth ? StoreNear() : Near(depth);
+    }
     if (depth >= options_.max_depth) return context_->Store(out_, {Index()}, Value());
     switch (Pick(9)) {
       case 0:
@@ -158,6 +238,7 @@ class Generator {
         return context_->LetStmt(var, value, body);
       }
       case 4:
+        if (!options_.pragmas) return Loop(depth);
         return context_->Pragma("mark", {Int(Pick(3))}, Statement(depth + 1));
       case 5:
         return context_->Store(out_, {Index()}, Value());
@@ -232,9 +313,10 @@ class Generator {
   std::mt19937_64 random_;
   const RandomAffineProgramOptions options_;
   std::shared_ptr<ir::Context> context_;
-  ir::Buffer in_, out_;
-  std::vector<Expr> vars_;    // in scope
-  std::vector<Expr> bounds_;  // of these, loop variables and n: small values
+  ir::Buffer in_, out_, square_, row_;
+  std::vector<ir::Buffer> cells_;  // in scope
+  std::vector<Expr> vars_;         // in scope
+  std::vector<Expr> bounds_;       // of these, loop variables and n: small values
   int threads_ = 0;
 };
 

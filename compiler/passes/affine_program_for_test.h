@@ -30,6 +30,10 @@ struct RandomAffineProgramOptions {
   // Most loops end at n, an outer variable, or a min or max of one, and half of the ifs have a second
   // if inside about the same sum.
   bool symbolic_bounds = false;
+  bool pragmas = true;
+  // Besides A and B: a square P, a row of floats S, and cells that live for an iteration. Most indices are a
+  // loop variable and a constant; sums, copies between buffers and lets of loads; two or three nests.
+  bool several_buffers = false;
 };
 
 // A function over affine loop nests: loops of all kinds (triangular ones too), guards in ifs and

@@ -26,6 +26,7 @@
 #include "compiler/passes/sync.h"
 #include "compiler/passes/tensorize.h"
 #include "compiler/passes/thread_regions.h"
+#include "compiler/poly/poly.h"
 
 namespace polynao {
 namespace {
@@ -34,9 +35,10 @@ using ir::Function;
 
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      SimplifyPass(),   NormalizePass(),     LicmPass(),         HoistIfPass(),       CsePass(),
-      PreprocessPass(), LoopPartitionPass(), BindParallelPass(), ThreadRegionsPass(), FlattenPass(),
-      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),          PromotePass(),
+      SimplifyPass(),      NormalizePass(),  LicmPass(),          HoistIfPass(),
+      CsePass(),           PreprocessPass(), LoopPartitionPass(), BindParallelPass(),
+      ThreadRegionsPass(), FlattenPass(),    TensorizePass(),     PipelinePass(),
+      StoragePass(),       SyncPass(),       PromotePass(),       SchedulePass(),
   };
   return *passes;
 }

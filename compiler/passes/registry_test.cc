@@ -104,6 +104,9 @@ const std::map<std::string, OptionExample>& OptionExamples() {
       "func f(A: f32[64], B: f32[1] in) { for (i, 0, 64) { A[i] = A[i] * B[0] } }";
   const std::string guards =
       "func f(A: i32[64]) { for (i, 0, 64) { if (i < 3) { A[i] = 1 } else { A[i] = 2 } } }";
+  const std::string sums =
+      "func f(A: f32[64, 64] in, B: f32[64]) { for (i, 0, 64) { for (j, 0, 64) {"
+      " B[i] = B[i] + A[j, i] } } }";
   static const auto* examples = new std::map<std::string, OptionExample>{
       {"normalize.float",
        {1, "cpu",
@@ -126,6 +129,16 @@ const std::map<std::string, OptionExample>& OptionExamples() {
       {"loop_partition.max_pieces", {1, "cpu", guards}},
       {"loop_partition.max_nest_pieces", {0, "cpu", guards}},
       {"loop_partition.only_in_pragmas", {1, "cpu", guards}},
+      {"schedule.strategy",
+       {0, "cpu", "func f(A: f32[64], B: f32[64]) { for (i, 0, 64) { A[i] = 1.0 B[i] = 2.0 } }"}},
+      {"schedule.tile", {0, "cpu", sums}},
+      {"schedule.parallel", {0, "cpu", sums}},
+      {"schedule.vectorize", {0, "cpu", sums}},
+      {"schedule.operations", {1, "cpu", sums}},
+      {"schedule.reassociate",
+       {1, "cpu",
+        "func f(A: f32[64, 64] in, B: f32[1]) { for (i, 0, 64) { for (j, 0, 64) {"
+        " B[0] = B[0] + A[j, i] } } }"}},
       {"flatten.keep_private",
        {1, "cuda",
         "func f(A: i32[8]) { thread (x = \"threadIdx.x\", 8) { allocate L: i32[1, 2] @local"

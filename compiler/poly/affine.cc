@@ -37,10 +37,7 @@ isl::val Number(isl::ctx ctx, int64_t value) {
 
 Expr Widen(Expr e, const absl::flat_hash_map<ir::Var, Expr>& wide) {
   ir::Context& c = e.context();
-  if (e.Is(ExprKind::kVar)) {
-    const auto it = wide.find(e);
-    if (it != wide.end()) return it->second;
-  }
+  if (const auto it = wide.find(e); it != wide.end()) return it->second;
   if (e.Is(ExprKind::kIntImm) && ir::IsIndexable(e.type())) return c.I64(e.int_value());
   // What a cast from i64 to a narrower type gives is the same number here: it does not wrap.
   if (e.Is(ExprKind::kCast) && Holds(e.type(), e.operand(0).type())) {

@@ -17,8 +17,8 @@ namespace polynao::poly {
 
 // `e`, an integer whose arithmetic does not wrap (an index, a bound, the side of a comparison), as an
 // i64. What is below other operators keeps its type and is cast: i + 1 of i32 becomes
-// cast(i64, i) + 1, and A[i] becomes cast(i64, A[i]). Variables in `wide` have an i64 already.
-ir::Expr Widen(ir::Expr e, const absl::flat_hash_map<ir::Var, ir::Expr>& wide);
+// cast(i64, i) + 1, and A[i] becomes cast(i64, A[i]). `wide` has i64s of terms that have one already.
+ir::Expr Widen(ir::Expr e, const absl::flat_hash_map<ir::Expr, ir::Expr>& wide);
 
 // Knows the loops around a place, and makes functions on their variables: { [i, j] -> [i + 2j + n] }.
 //

@@ -29,6 +29,10 @@ namespace {
 constexpr int kLargestParameterBits = 40;
 // A run-time test of more cases than this is not worth its code.
 constexpr unsigned kMaxAssumedPieces = 4;
+// An index of more cases (of nested selects, min and max) counts as not affine, and a condition that leaves
+// its statements more convex pieces than this, too: the cost of all that follows grows with their products.
+constexpr unsigned kMaxIndexPieces = 4;
+constexpr unsigned kMaxDomainPieces = 8;
 
 bool HasLoop(Stmt s) {
   return ir::AnyStmt(s, [](Stmt x) { return x.Is(StmtKind::kFor); });
@@ -94,7 +98,6 @@ std::optional<Scop> ScopBuilder::Build(const std::vector<Stmt>& roots,
   if (!tree) return std::nullopt;
   scop_.schedule = *tree;
   scop_.parameters = affine_.parameters();
-  scop_.context = scop_.context.intersect(affine_.ParameterRanges());
   for (const Parameter& p : scop_.parameters) {
     const bool is_narrow = p.value.Is(ExprKind::kCast) && p.value.operand(0).Is(ExprKind::kVar) &&
                            ir::ByteSize(p.value.operand(0).type()) <= 4;
@@ -107,7 +110,7 @@ std::optional<Scop> ScopBuilder::Build(const std::vector<Stmt>& roots,
     range = isl_set_upper_bound_val(range, isl_dim_param, 0, largest);
     scop_.assumed = scop_.assumed.intersect(isl::manage(range));
   }
-  scop_.assumed = scop_.assumed.gist(scop_.context).coalesce();
+  scop_.assumed = scop_.assumed.gist(scop_.context.intersect(affine_.ParameterRanges())).coalesce();
   return std::move(scop_);
 }
 
@@ -184,8 +187,13 @@ ScopBuilder::Tree ScopBuilder::Guarded(Expr condition, Stmt s) {
 
 ScopBuilder::Tree ScopBuilder::ProcessIf(Stmt s) {
   const Expr condition = Resolve(s.cond());
-  if (const auto holds = affine_.Truth(condition)) {
+  const auto holds = affine_.Truth(condition);
+  const auto is_simple = [&](const isl::set& branch) {
+    return domain_.intersect(branch).coalesce().n_basic_set() <= kMaxDomainPieces;
+  };
+  if (holds && is_simple(*holds) && (s.else_case().IsEmpty() || is_simple(holds->complement()))) {
     Tree then_tree = Branch(*holds, s.then_case());
+    if (s.else_case().IsEmpty()) return then_tree;
     return Sequence(std::move(then_tree), Branch(holds->complement(), s.else_case()));
   }
   ir::Context& c = s.context();
@@ -331,7 +339,8 @@ std::string ScopBuilder::ArrayName(Buffer buffer) {
 
 // { [i, j] -> [f(i, j)] }, or to all elements of the dimension.
 isl::map ScopBuilder::IndexMap(Expr index, Expr extent, bool* is_exact) {
-  if (const auto value = affine_.Value(index)) {
+  const auto value = affine_.Value(index);
+  if (value && value->n_piece() <= kMaxIndexPieces) {
     return isl::manage(isl_map_from_pw_aff(value->copy()));
   }
   *is_exact = false;

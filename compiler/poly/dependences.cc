@@ -70,7 +70,7 @@ bool IsFree(const Statement& s, const DependenceOptions& options) {
 // An update of a reduction that is free to move overwrites nothing for good, so it is no must-write:
 // what comes behind depends on all updates, not on the last one.
 Accesses AllAccesses(const Scop& scop, const DependenceOptions& options) {
-  const isl::set context = scop.context.intersect(scop.assumed);
+  const isl::set& context = scop.context;
   isl::union_map must_writes = isl::union_map::empty(scop.isl->ctx());
   for (const Statement& s : scop.statements) {
     for (const Access& access : s.accesses) {

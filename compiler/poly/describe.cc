@@ -76,7 +76,7 @@ std::string DependencesText(const Scop& scop) {
 }
 
 std::string AstText(const Scop& scop) {
-  const isl::ast_build build = isl::ast_build::from_context(scop.context.intersect(scop.assumed));
+  const isl::ast_build build = isl::ast_build::from_context(scop.context);
   return build.node_from(scop.schedule).to_C_str();
 }
 

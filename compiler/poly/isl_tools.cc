@@ -30,7 +30,8 @@ absl::Status StatusOf(const isl::exception& error) {
   // A function of the C interface gives null once the operations are spent, and the next one says so.
   const bool is_null = std::string(error.what()).find("NULL") != std::string::npos;
   if (is_null || dynamic_cast<const isl::exception_quota*>(&error) != nullptr) {
-    return absl::ResourceExhaustedError("isl needs more operations than it is allowed");
+    return absl::ResourceExhaustedError(is_null ? StrCat("isl stopped: ", std::string(error.what()))
+                                                : "isl needs more operations than it is allowed");
   }
   return absl::InvalidArgumentError(StrCat("isl: ", std::string(error.what())));
 }

@@ -63,7 +63,8 @@ struct Scop {
   // The place of the part in Extraction::skeleton: a pragma around it.
   ir::Stmt place;
   std::vector<Parameter> parameters;
-  // [n] -> { : ... }: what is known of the parameters (their types, @assert).
+  // [n] -> { : ... }: what is known of the parameters by @assert. (The ranges of their types are not in it:
+  // numbers like 2^31 in dependences make the scheduler's linear programs explode.)
   isl::set context;
   // What the extraction takes for granted besides. Code made from the SCoP must test it, and run the
   // original code if it does not hold.

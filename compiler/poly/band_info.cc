@@ -1,0 +1,136 @@
+#include "compiler/poly/band_info.h"
+
+#include <isl/aff.h>
+#include <isl/constraint.h>
+#include <isl/map.h>
+#include <isl/schedule_node.h>
+#include <isl/set.h>
+#include <isl/union_map.h>
+
+#include <utility>
+
+namespace polynao::poly {
+
+namespace {
+
+// Costs of an access (InnermostCost), for vectors of about four elements.
+constexpr double kInvariantCost = 0.05;
+constexpr double kUnitCost = 0.25;
+constexpr double kReverseCost = 0.4;
+constexpr double kOtherReadCost = 1.5;
+constexpr double kOtherWriteCost = 3;
+
+isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f) {
+  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(f.copy()));
+}
+
+}  // namespace
+
+Place PlaceOf(const isl::schedule_node& node) {
+  Place place;
+  place.domain = isl::manage(isl_schedule_node_get_domain(node.get()));
+  place.prefix = node.prefix_schedule_multi_union_pw_aff();
+  place.has_prefix = place.prefix.size() > 0;
+  return place;
+}
+
+Place Inside(const Place& place, const isl::union_pw_aff& member) {
+  Place inside = place;
+  const isl::multi_union_pw_aff one = ToMulti(member);
+  inside.prefix = place.has_prefix ? place.prefix.flat_range_product(one) : one;
+  inside.has_prefix = true;
+  return inside;
+}
+
+isl::union_map Active(const isl::union_map& pairs, const Place& place) {
+  const isl::union_map here = pairs.intersect_domain(place.domain).intersect_range(place.domain);
+  return place.has_prefix && !here.is_empty() ? here.eq_at(place.prefix) : here;
+}
+
+std::optional<std::vector<ir::Buffer>> CopiesForParallel(const Dependences& dependences,
+                                                         const Place& place,
+                                                         const isl::union_pw_aff& member) {
+  const auto stays = [&](const isl::union_map& pairs) {
+    return pairs.is_empty() || pairs.is_subset(pairs.eq_at(ToMulti(member)));
+  };
+  if (!stays(Active(dependences.Validity(), place))) return std::nullopt;
+  if (!stays(Active(dependences.reduction, place))) return std::nullopt;
+  std::vector<ir::Buffer> copies;
+  for (const PrivateOrder& p : dependences.private_order) {
+    if (stays(Active(p.order, place))) continue;
+    // A copy serves if every value is stored and read in one iteration.
+    const isl::union_map mine =
+        p.flow.intersect_domain(place.domain).unite(p.flow.intersect_range(place.domain));
+    const isl::union_map inside = Active(p.flow, place);
+    if (!mine.is_subset(inside) || !stays(inside)) return std::nullopt;
+    copies.push_back(p.buffer);
+  }
+  return copies;
+}
+
+Stride StrideOf(const Statement& statement, const Access& access, const Place& place,
+                const isl::multi_union_pw_aff& band, int member) {
+  isl::multi_union_pw_aff all = place.has_prefix ? place.prefix.flat_range_product(band) : band;
+  const unsigned before = place.has_prefix ? place.prefix.size() : 0;
+  const unsigned n = all.size();
+  const isl::union_map times =
+      isl::union_map::from(all).intersect_domain(statement.domain.to_union_set());
+  // { [t] -> [t'] : t' = t + 1 in the member, and equal elsewhere }
+  isl_map* next = isl_map_universe(
+      isl_space_map_from_set(isl_space_set_alloc(statement.domain.ctx().release(), 0, n)));
+  for (unsigned i = 0; i < n; ++i) {
+    isl_constraint* c =
+        isl_constraint_alloc_equality(isl_local_space_from_space(isl_map_get_space(next)));
+    c = isl_constraint_set_coefficient_si(c, isl_dim_out, i, -1);
+    c = isl_constraint_set_coefficient_si(c, isl_dim_in, i, 1);
+    if (i == before + static_cast<unsigned>(member)) c = isl_constraint_set_constant_si(c, 1);
+    next = isl_map_add_constraint(next, c);
+  }
+  const isl::union_map step =
+      times.apply_range(isl::manage(next).to_union_map()).apply_range(times.reverse());
+  const isl::union_map moves =
+      step.apply_domain(access.map.to_union_map()).apply_range(access.map.to_union_map());
+  if (moves.is_empty()) return Stride::kNone;
+  const std::vector<isl::set> deltas = SetsOf(moves.deltas());
+  if (deltas.size() != 1) return Stride::kOther;
+  const isl::set delta = deltas[0].detect_equalities();
+  const int dimensions = Dimensions(delta);
+  for (int i = 0; i < dimensions; ++i) {
+    const isl::val value = isl::manage(
+        isl_set_plain_get_val_if_fixed(delta.get(), isl_dim_set, static_cast<unsigned>(i)));
+    if (!value.is_int()) return Stride::kOther;
+    if (value.is_zero()) continue;
+    if (i + 1 < dimensions) return Stride::kOther;
+    if (value.is_one()) return Stride::kOne;
+    return value.is_negone() ? Stride::kMinusOne : Stride::kOther;
+  }
+  return Stride::kNone;
+}
+
+double InnermostCost(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
+                     int member) {
+  double cost = 0;
+  for (const isl::set& domain : SetsOf(place.domain)) {
+    const Statement* statement = scop.Find(TupleName(domain));
+    if (statement == nullptr) continue;
+    for (const Access& access : statement->accesses) {
+      switch (StrideOf(*statement, access, place, band, member)) {
+        case Stride::kNone:
+          cost += kInvariantCost;
+          break;
+        case Stride::kOne:
+          cost += kUnitCost;
+          break;
+        case Stride::kMinusOne:
+          cost += kReverseCost;
+          break;
+        case Stride::kOther:
+          cost += access.is_write ? kOtherWriteCost : kOtherReadCost;
+          break;
+      }
+    }
+  }
+  return cost;
+}
+
+}  // namespace polynao::poly

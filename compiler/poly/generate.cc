@@ -1,0 +1,453 @@
+#include "compiler/poly/generate.h"
+
+#include <isl/ast.h>
+#include <isl/ast_build.h>
+#include <isl/id.h>
+#include <isl/options.h>
+#include <isl/val.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/affine.h"
+
+namespace polynao::poly {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Type;
+
+namespace {
+
+// ---- small arithmetic -----------------------------------------------------------------------------
+
+bool IsConstant(Expr e) { return e.Is(ExprKind::kIntImm); }
+
+// a + b of i64, with constants added up: (x + 3) + -4 is x - 1.
+Expr Plus(Expr a, int64_t b) {
+  ir::Context& c = a.context();
+  if (IsConstant(a)) return c.I64(a.int_value() + b);
+  if (a.Is(ExprKind::kAdd) && IsConstant(a.operand(1))) {
+    return Plus(a.operand(0), a.operand(1).int_value() + b);
+  }
+  if (a.Is(ExprKind::kSub) && IsConstant(a.operand(1))) {
+    return Plus(a.operand(0), b - a.operand(1).int_value());
+  }
+  if (b == 0) return a;
+  return b > 0 ? a + c.I64(b) : a - c.I64(-b);
+}
+
+Expr Plus(Expr a, Expr b) {
+  if (IsConstant(b)) return Plus(a, b.int_value());
+  if (IsConstant(a)) return Plus(b, a.int_value());
+  return a + b;
+}
+
+Expr Minus(Expr a, Expr b) {
+  if (IsConstant(b)) return Plus(a, -b.int_value());
+  if (a == b) return a.context().I64(0);
+  // (b + x) - b
+  if (a.Is(ExprKind::kAdd) && a.operand(0) == b) return a.operand(1);
+  if (a.Is(ExprKind::kAdd) && a.operand(1) == b) return a.operand(0);
+  if (a.Is(ExprKind::kAdd) && IsConstant(a.operand(1))) {
+    return Plus(Minus(a.operand(0), b), a.operand(1).int_value());
+  }
+  return a - b;
+}
+
+Expr Times(Expr a, Expr b) {
+  if (IsConstant(a)) std::swap(a, b);
+  if (!IsConstant(b)) return a * b;
+  if (IsConstant(a)) return a.context().I64(a.int_value() * b.int_value());
+  return b.IsInt(1) ? a : a * b;
+}
+
+// ---- statements -----------------------------------------------------------------------------------
+
+// A statement over new iterators. Indices become i64 sums of the new loops' variables, so that back ends
+// see their strides; elsewhere an iterator has its own type.
+class InstanceWriter : public ir::Mutator {
+ public:
+  // `values`: i64 expressions for iterators and outer variables.
+  explicit InstanceWriter(const absl::flat_hash_map<ir::Var, Expr>& values) {
+    for (const auto& [var, value] : values) {
+      Expr narrow = value;
+      if (var.type() != Type::kI64) {
+        narrow = IsConstant(value) ? value.context().Int(var.type(), value.int_value())
+                                   : value.context().Cast(var.type(), value);
+      }
+      narrow_[var] = narrow;
+      wide_[narrow] = value;
+    }
+  }
+
+  using Mutator::Mutate;
+  Expr Mutate(Expr e) override {
+    if (const auto it = done_.find(e); it != done_.end()) return it->second;
+    const Expr result = Rewrite(e);
+    done_.emplace(e, result);
+    return result;
+  }
+
+  Stmt Mutate(Stmt s) override {
+    if (!s.Is(StmtKind::kStore)) {
+      s = MutateChildren(s);
+      if (!s.Is(StmtKind::kIf)) return s;
+      return s.context().If(WidenCondition(s.cond()), s.then_case(), s.else_case());
+    }
+    std::vector<Expr> indices;
+    for (Expr index : s.indices()) indices.push_back(Widen(Mutate(index), wide_));
+    return s.context().Store(s.buffer(), indices, Mutate(s.value()));
+  }
+
+ private:
+  Expr Rewrite(Expr e) {
+    if (e.Is(ExprKind::kVar)) {
+      const auto it = narrow_.find(e);
+      return it != narrow_.end() ? it->second : e;
+    }
+    e = MutateOperands(e);
+    ir::Context& c = e.context();
+    if (e.Is(ExprKind::kLoad)) {
+      std::vector<Expr> indices;
+      for (Expr index : e.operands()) indices.push_back(Widen(index, wide_));
+      return c.Rebuild(e, indices);
+    }
+    if (e.Is(ExprKind::kSelect)) {
+      return c.Select(WidenCondition(e.operand(0)), e.operand(1), e.operand(2));
+    }
+    return e;
+  }
+
+  // The arithmetic of i32 and i64 in a condition does not wrap.
+  Expr WidenCondition(Expr e) {
+    ir::Context& c = e.context();
+    if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) {
+      return c.Binary(e.kind(), WidenCondition(e.operand(0)), WidenCondition(e.operand(1)));
+    }
+    if (e.Is(ExprKind::kNot)) return c.Not(WidenCondition(e.operand(0)));
+    if (!ir::IsComparison(e.kind()) || !ir::IsIndexable(e.operand(0).type())) return e;
+    const Expr a = Widen(e.operand(0), wide_), b = Widen(e.operand(1), wide_);
+    // Only if that makes the comparison one of loop variables.
+    const auto is_cast = [](Expr x) { return x.Is(ExprKind::kCast); };
+    if (is_cast(a) && is_cast(b)) return e;
+    return c.Binary(e.kind(), a, b);
+  }
+
+  absl::flat_hash_map<ir::Var, Expr> narrow_;  // of the variable's type
+  absl::flat_hash_map<Expr, Expr> wide_;       // i64s of these
+  absl::flat_hash_map<Expr, Expr> done_;
+};
+
+// ---- loops ----------------------------------------------------------------------------------------
+
+class AstEmitter {
+ public:
+  AstEmitter(const Scop& scop, const MarkedSchedule& schedule)
+      : scop_(scop), schedule_(schedule), c_(scop.place.context()) {}
+
+  Stmt Emit() {
+    isl_ctx* ctx = scop_.isl->get();
+    isl_options_set_ast_build_detect_min_max(ctx, 1);
+    isl_options_set_ast_build_exploit_nested_bounds(ctx, 1);
+    isl_options_set_ast_build_atomic_upper_bound(ctx, 1);
+    std::vector<std::pair<ir::Var, Expr>> lets;
+    for (const Parameter& p : scop_.parameters) {
+      const ir::Var var = c_.NewVar(p.name, Type::kI64);
+      lets.emplace_back(var, p.value);
+      names_[p.name] = var;
+      // `cast(i64, n)`: indices that have n use the let.
+      if (p.value.Is(ExprKind::kVar)) outer_[p.value] = var;
+      if (p.value.Is(ExprKind::kCast) && p.value.operand(0).Is(ExprKind::kVar)) {
+        outer_[p.value.operand(0)] = var;
+      }
+    }
+    const isl::ast_build build = isl::ast_build::from_context(scop_.context);
+    const isl::ast_node root = build.node_from(schedule_.schedule);
+    std::vector<ir::Buffer> locals;
+    for (ir::Buffer buffer : scop_.locals) locals.push_back(PushCopy(buffer));
+    Stmt body = WithCopies(Node(root, nullptr), locals);
+    if (!scop_.assumed.is_equal(isl::set::universe(scop_.assumed.space()))) {
+      const isl::ast_build test = isl::ast_build::from_context(scop_.context);
+      body = c_.If(Value(test.expr_from(scop_.assumed)), body, scop_.place.body());
+    }
+    for (size_t i = lets.size(); i-- > 0;) {
+      if (ir::UsesVar(body, lets[i].first)) {
+        body = c_.LetStmt(lets[i].first, lets[i].second, body);
+      }
+    }
+    return body;
+  }
+
+ private:
+  Stmt Node(const isl::ast_node& node, const LoopMark* mark) {
+    switch (isl_ast_node_get_type(node.get())) {
+      case isl_ast_node_for:
+        return For(node, mark);
+      case isl_ast_node_if: {
+        const isl::ast_expr condition = isl::manage(isl_ast_node_if_get_cond(node.get()));
+        const isl::ast_node then_node = isl::manage(isl_ast_node_if_get_then_node(node.get()));
+        const Stmt then_case = Node(then_node, mark);
+        Stmt else_case;
+        if (isl_ast_node_if_has_else_node(node.get()) == isl_bool_true) {
+          else_case = Node(isl::manage(isl_ast_node_if_get_else_node(node.get())), mark);
+        }
+        return c_.If(Value(condition), then_case, else_case);
+      }
+      case isl_ast_node_block: {
+        std::vector<Stmt> children;
+        const isl::ast_node_list list = isl::manage(isl_ast_node_block_get_children(node.get()));
+        for (unsigned i = 0; i < list.size(); ++i) {
+          children.push_back(Node(list.at(static_cast<int>(i)), mark));
+        }
+        return c_.Seq(children);
+      }
+      case isl_ast_node_mark: {
+        const isl::id id = isl::manage(isl_ast_node_mark_get_id(node.get()));
+        const isl::ast_node below = isl::manage(isl_ast_node_mark_get_node(node.get()));
+        const auto it = schedule_.marks.find(isl_id_get_name(id.get()));
+        if (it == schedule_.marks.end()) return Node(below, mark);
+        if (it->second.kind != ir::ForKind::kVectorize) return Node(below, &it->second);
+        const Stmt result = Node(below, mark);
+        innermost_ = &it->second;
+        return result;
+      }
+      case isl_ast_node_user:
+        return User(node);
+      case isl_ast_node_error:
+        break;
+    }
+    POLYNAO_UNREACHABLE(static_cast<int>(isl_ast_node_get_type(node.get())));
+  }
+
+  Stmt For(const isl::ast_node& node, const LoopMark* mark) {
+    const isl::ast_node_for loop = node.as<isl::ast_node_for>();
+    const isl::id id = isl::manage(isl_ast_expr_get_id(loop.iterator().get()));
+    const std::string name = isl_id_get_name(id.get());
+    // isl names the loop of schedule dimension d "cd".
+    if (mark != nullptr && name != StrCat("c", mark->depth)) mark = nullptr;
+    const Expr first = Value(loop.init());
+    const auto shadowed = names_.find(name);
+    const Expr outer = shadowed != names_.end() ? shadowed->second : Expr();
+    std::vector<ir::Buffer> copies;
+    if (mark != nullptr) {
+      for (ir::Buffer buffer : mark->copies) copies.push_back(PushCopy(buffer));
+    }
+    innermost_ = nullptr;
+    Stmt result;
+    if (loop.is_degenerate()) {
+      names_[name] = first;
+      result = WithCopies(Node(loop.body(), nullptr), copies);
+      innermost_ = nullptr;
+    } else {
+      const int64_t step =
+          isl_val_get_num_si(isl::manage(isl_ast_expr_get_val(loop.inc().get())).get());
+      const isl::ast_expr condition = loop.cond();
+      const auto type = isl_ast_expr_op_get_type(condition.get());
+      POLYNAO_CHECK(type == isl_ast_expr_op_le || type == isl_ast_expr_op_lt) << Text(condition);
+      const Expr bound = Value(isl::manage(isl_ast_expr_op_get_arg(condition.get(), 1)));
+      const Expr last = type == isl_ast_expr_op_le ? bound : Plus(bound, -1);
+      const ir::Var var = c_.NewVar(name, Type::kI64);
+      const ir::ForKind kind = mark != nullptr ? mark->kind : ir::ForKind::kSerial;
+      if (step == 1) {
+        names_[name] = var;
+        const Stmt body = WithCopies(Node(loop.body(), nullptr), copies);
+        result = Innermost(c_.For(var, first, Plus(Minus(last, first), 1), body, kind));
+      } else {
+        // Iteration v is first + v * step. A negative count of iterations divides to one below 1.
+        names_[name] = Plus(Times(var, c_.I64(step)), first);
+        const Stmt body = WithCopies(Node(loop.body(), nullptr), copies);
+        const Expr steps = Minus(last, first);
+        const Expr count = IsConstant(steps) ? c_.I64(ir::FloorDiv(steps.int_value(), step))
+                                             : steps / c_.I64(step);
+        result = Innermost(c_.For(var, c_.I64(0), Plus(count, 1), body, kind));
+      }
+    }
+    if (outer) {
+      names_[name] = outer;
+    } else {
+      names_.erase(name);
+    }
+    return result;
+  }
+
+  // The loop just made, as a vector if a mark below it says that the innermost loop is one. (A mark
+  // above would name all loops that isl makes of one member.)
+  Stmt Innermost(Stmt loop) {
+    const LoopMark* mark = std::exchange(innermost_, nullptr);
+    if (mark == nullptr || loop.var().name() != StrCat("c", mark->depth)) return loop;
+    Stmt body = loop.body();
+    for (ir::Buffer buffer : mark->copies) {
+      const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, {}, buffer->scope);
+      const ir::Buffer now = Current(buffer) ? Current(buffer) : buffer;
+      body = c_.Allocate(copy, ir::Substitute(body, {}, {{now, copy}}));
+    }
+    const bool is_plain = loop.for_kind() == ir::ForKind::kSerial;
+    return c_.For(loop.var(), loop.min(), loop.extent(), body,
+                  is_plain ? ir::ForKind::kVectorize : loop.for_kind());
+  }
+
+  // A new buffer that stands for `buffer` until PopCopies.
+  ir::Buffer PushCopy(ir::Buffer buffer) {
+    std::vector<Expr> extents;
+    for (Expr extent : buffer->extents) {
+      const Expr wide = Widen(extent, outer_);
+      // The allocation may stand where the original did not run; it must not stop the program.
+      extents.push_back(IsConstant(wide) ? c_.I64(std::max<int64_t>(wide.int_value(), 0))
+                                         : ir::Max(wide, c_.I64(0)));
+    }
+    const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, extents, buffer->scope);
+    saved_.emplace_back(buffer, Current(buffer));
+    buffers_[buffer] = copy;
+    return copy;
+  }
+
+  ir::Buffer Current(ir::Buffer buffer) const {
+    const auto it = buffers_.find(buffer);
+    return it != buffers_.end() ? it->second : ir::Buffer();
+  }
+
+  // `body` in the scope of the innermost copies, which end. What it does not use is not allocated.
+  Stmt WithCopies(Stmt body, const std::vector<ir::Buffer>& copies) {
+    for (size_t i = copies.size(); i-- > 0;) {
+      const bool stored = ir::AnyStmt(
+          body, [&](Stmt s) { return s.Is(StmtKind::kStore) && s.buffer() == copies[i]; });
+      bool used = stored;
+      if (!stored) {
+        ir::ForEachExprIn(body, [&](Expr e) {
+          used |= e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == copies[i];
+        });
+      }
+      if (used) body = c_.Allocate(copies[i], body);
+      const auto [buffer, before] = saved_.back();
+      saved_.pop_back();
+      if (before) {
+        buffers_[buffer] = before;
+      } else {
+        buffers_.erase(buffer);
+      }
+    }
+    return body;
+  }
+
+  Stmt User(const isl::ast_node& node) {
+    const isl::ast_expr call = isl::manage(isl_ast_node_user_get_expr(node.get()));
+    const isl::ast_expr callee = isl::manage(isl_ast_expr_op_get_arg(call.get(), 0));
+    const isl::id id = isl::manage(isl_ast_expr_get_id(callee.get()));
+    const Statement* statement = scop_.Find(isl_id_get_name(id.get()));
+    POLYNAO_CHECK(statement != nullptr) << Text(call);
+    absl::flat_hash_map<ir::Var, Expr> values = outer_;
+    for (size_t i = 0; i < statement->iterators.size(); ++i) {
+      values[statement->iterators[i]] =
+          Value(isl::manage(isl_ast_expr_op_get_arg(call.get(), static_cast<int>(i) + 1)));
+    }
+    const Stmt code = InstanceWriter(values).Mutate(statement->code);
+    return ir::CloneWithFreshBindings(ir::Substitute(code, {}, buffers_));
+  }
+
+  // An integer (i64) or a condition of isl's.
+  Expr Value(const isl::ast_expr& e) {
+    switch (isl_ast_expr_get_type(e.get())) {
+      case isl_ast_expr_int:
+        return c_.I64(isl_val_get_num_si(isl::manage(isl_ast_expr_get_val(e.get())).get()));
+      case isl_ast_expr_id: {
+        const isl::id id = isl::manage(isl_ast_expr_get_id(e.get()));
+        const auto it = names_.find(isl_id_get_name(id.get()));
+        POLYNAO_CHECK(it != names_.end()) << Text(e);
+        return it->second;
+      }
+      case isl_ast_expr_op:
+        return Operation(e);
+      case isl_ast_expr_error:
+        break;
+    }
+    POLYNAO_UNREACHABLE(Text(e));
+  }
+
+  Expr Operation(const isl::ast_expr& e) {
+    std::vector<Expr> args;
+    for (int i = 0; i < isl_ast_expr_op_get_n_arg(e.get()); ++i) {
+      args.push_back(Value(isl::manage(isl_ast_expr_op_get_arg(e.get(), i))));
+    }
+    const auto fold = [&](ExprKind kind) {
+      Expr result = args[0];
+      for (size_t i = 1; i < args.size(); ++i)
+        result = c_.Binary(kind, result, Condition(kind, args[i]));
+      return result;
+    };
+    switch (isl_ast_expr_op_get_type(e.get())) {
+      case isl_ast_expr_op_and:
+      case isl_ast_expr_op_and_then:
+        args[0] = Condition(ExprKind::kAnd, args[0]);
+        return fold(ExprKind::kAnd);
+      case isl_ast_expr_op_or:
+      case isl_ast_expr_op_or_else:
+        args[0] = Condition(ExprKind::kOr, args[0]);
+        return fold(ExprKind::kOr);
+      case isl_ast_expr_op_max:
+        return fold(ExprKind::kMax);
+      case isl_ast_expr_op_min:
+        return fold(ExprKind::kMin);
+      case isl_ast_expr_op_minus:
+        return IsConstant(args[0]) ? c_.I64(-args[0].int_value()) : c_.I64(0) - args[0];
+      case isl_ast_expr_op_add:
+        return Plus(args[0], args[1]);
+      case isl_ast_expr_op_sub:
+        return Minus(args[0], args[1]);
+      case isl_ast_expr_op_mul:
+        return Times(args[0], args[1]);
+      // Exact quotients, and those of numbers that are not negative, are floors as well.
+      case isl_ast_expr_op_div:
+      case isl_ast_expr_op_fdiv_q:
+      case isl_ast_expr_op_pdiv_q:
+        return args[0] / args[1];
+      case isl_ast_expr_op_pdiv_r:
+      case isl_ast_expr_op_zdiv_r:
+        return args[0] % args[1];
+      case isl_ast_expr_op_cond:
+      case isl_ast_expr_op_select:
+        return c_.Select(Condition(ExprKind::kAnd, args[0]), args[1], args[2]);
+      case isl_ast_expr_op_eq:
+        return ir::Eq(args[0], args[1]);
+      case isl_ast_expr_op_le:
+        return args[0] <= args[1];
+      case isl_ast_expr_op_lt:
+        return args[0] < args[1];
+      case isl_ast_expr_op_ge:
+        return args[0] >= args[1];
+      case isl_ast_expr_op_gt:
+        return args[0] > args[1];
+      default:
+        POLYNAO_UNREACHABLE(Text(e));
+    }
+  }
+
+  // isl writes 1 for true.
+  Expr Condition(ExprKind kind, Expr e) {
+    const bool is_logic = kind == ExprKind::kAnd || kind == ExprKind::kOr;
+    return is_logic && e.type() == Type::kI64 && IsConstant(e) ? c_.Bool(e.int_value() != 0) : e;
+  }
+
+  const Scop& scop_;
+  const MarkedSchedule& schedule_;
+  ir::Context& c_;
+  absl::flat_hash_map<std::string, Expr> names_;  // parameters and loop variables of isl's
+  absl::flat_hash_map<ir::Var, Expr> outer_;      // i64s of outer variables
+  ir::BufferMap buffers_;                         // copies of private buffers
+  std::vector<std::pair<ir::Buffer, ir::Buffer>> saved_;
+  const LoopMark* innermost_ = nullptr;  // met since the innermost loop began
+};
+
+}  // namespace
+
+Stmt Generate(const Scop& scop, const MarkedSchedule& schedule) {
+  return AstEmitter(scop, schedule).Emit();
+}
+
+}  // namespace polynao::poly

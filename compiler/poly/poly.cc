@@ -1,0 +1,210 @@
+#include "compiler/poly/poly.h"
+
+#include <isl/printer.h>
+#include <isl/schedule.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "compiler/passes/pass.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/extract.h"
+#include "compiler/poly/generate.h"
+#include "compiler/poly/schedule.h"
+#include "compiler/poly/tile.h"
+
+namespace polynao {
+namespace poly {
+
+namespace {
+
+// Larger tiles than this are no tiles.
+constexpr int64_t kMaxTileSize = int64_t{1} << 20;
+
+// CPU time since the last call, in milliseconds.
+class Stopwatch {
+ public:
+  double Lap() {
+    const std::clock_t now = std::clock();
+    const double ms = 1000.0 * static_cast<double>(now - last_) / CLOCKS_PER_SEC;
+    last_ = now;
+    return ms;
+  }
+
+ private:
+  std::clock_t last_ = std::clock();
+};
+
+std::string TreeText(const isl::schedule& schedule) {
+  isl_printer* printer = isl_printer_to_str(schedule.ctx().release());
+  printer = isl_printer_set_yaml_style(printer, ISL_YAML_STYLE_BLOCK);
+  printer = isl_printer_print_schedule(printer, schedule.get());
+  char* text = isl_printer_get_str(printer);
+  const std::string result = text == nullptr ? "" : text;
+  std::free(text);
+  isl_printer_free(printer);
+  return result;
+}
+
+absl::Status CheckOptions(const ScheduleOptions& options) {
+  const bool is_known =
+      options.strategy == "auto" || options.strategy == "text" || ParseStrategy(options.strategy);
+  if (!is_known) {
+    return InvalidInput(
+        "expected a strategy of none, original, min, smart, max, auto, text, found '",
+        options.strategy, "'");
+  }
+  for (const std::vector<int64_t>& level : options.tile) {
+    for (const int64_t size : level) {
+      if (size < 0 || size > kMaxTileSize) {
+        return InvalidInput("expected tile sizes from 0 to ", kMaxTileSize, ", found ", size);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// The new code of one part.
+absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& options,
+                                      PartReport* report) {
+  scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
+  Stopwatch watch;
+  const Dependences dependences =
+      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
+  report->dependences_ms = watch.Lap();
+  isl::schedule schedule;
+  if (options.strategy == "text") {
+    ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
+  } else {
+    const Strategy strategy =
+        options.strategy == "auto" ? Strategy::kSmart : *ParseStrategy(options.strategy);
+    schedule = ComputeSchedule(scop, dependences, strategy);
+  }
+  report->schedule_ms = watch.Lap();
+  const TileOptions tile_options{
+      .sizes = options.tile, .parallel = options.parallel, .vectorize = options.vectorize};
+  TileReport tiles;
+  const MarkedSchedule marked = Tile(scop, dependences, schedule, tile_options, &tiles);
+  report->tile_ms = watch.Lap();
+  report->bands = tiles.bands;
+  report->tiled_bands = tiles.tiled;
+  report->parallel_loops = tiles.parallel_loops;
+  report->vector_loops = tiles.vector_loops;
+  report->wavefronts = tiles.wavefronts;
+  report->lines = tiles.lines;
+  report->tree = TreeText(marked.schedule);
+  const ir::Stmt code = Generate(scop, marked);
+  report->generate_ms = watch.Lap();
+  return code;
+}
+
+}  // namespace
+
+std::string ScheduleReport::ToString() const {
+  std::string text;
+  for (const PartReport& part : parts) {
+    StrAppend(&text, "part '", part.name, "': ", part.statements,
+              part.statements == 1 ? " statement" : " statements");
+    if (!part.changed) StrAppend(&text, ", not scheduled: ", part.why_not);
+    for (const std::string& line : part.lines) StrAppend(&text, "\n  ", line);
+    StrAppend(&text, "\n");
+  }
+  for (const std::string& remark : remarks) StrAppend(&text, remark, "\n");
+  return text;
+}
+
+absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ScheduleReport report;
+  if (options.strategy == "none") return report;
+  absl::StatusOr<Extraction> extraction =
+      Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
+  if (absl::IsResourceExhausted(extraction.status())) {
+    report.remarks.push_back(std::string(extraction.status().message()));
+    return report;
+  }
+  RETURN_IF_ERROR(extraction.status());
+  for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
+  if (options.strategy == "text" && extraction->scops.size() != 1) {
+    return InvalidInput(
+        "expected a function with one static control part for a schedule's text, found ",
+        extraction->scops.size());
+  }
+  std::vector<ir::Stmt> replacements;
+  for (const Scop& scop : extraction->scops) {
+    PartReport part{.name = scop.name};
+    part.statements = static_cast<int>(scop.statements.size());
+    absl::StatusOr<ir::Stmt> code =
+        Guarded([&]() -> absl::StatusOr<ir::Stmt> { return SchedulePart(scop, options, &part); });
+    if (code.ok()) {
+      part.changed = report.changed = true;
+      replacements.push_back(*code);
+    } else if (absl::IsResourceExhausted(code.status())) {
+      part.why_not = std::string(code.status().message());
+      part.lines.clear();
+      replacements.push_back(ir::Stmt());
+    } else {
+      return WithContext(StrCat("part '", scop.name, "'"), code.status());
+    }
+    report.parts.push_back(std::move(part));
+  }
+  if (report.changed) function.body = Replace(*extraction, replacements);
+  return report;
+}
+
+}  // namespace poly
+
+namespace {
+
+// The pass's options: numbers, as the command line has them.
+struct PassOptions {
+  int strategy = 3;  // in the order of kStrategies
+  int tile = 32;
+  bool parallel = true;
+  bool vectorize = true;
+  bool reassociate = false;
+  int operations = 10'000;
+};
+
+constexpr const char* kStrategies[] = {"original", "min", "smart", "auto", "max"};
+
+}  // namespace
+
+PassInfo SchedulePass() {
+  return WithOptions<PassOptions>(
+      {.name = "schedule",
+       .doc = "gives affine loop nests a new order: fusion, tiles, parallel and vector loops",
+       .second_run_changes = "tiles are loops that can be tiled again"},
+      {IntOption("strategy", &PassOptions::strategy, 0, 4,
+                 "0 original order, 1 min, 2 smart, 3 auto, 4 max fusion"),
+       IntOption("tile", &PassOptions::tile, 0, 1024,
+                 "iterations of a tile along each loop; 0: none"),
+       BoolOption("parallel", &PassOptions::parallel,
+                  "makes the outermost loop that can be parallel"),
+       BoolOption("vectorize", &PassOptions::vectorize, "makes innermost loops vectors"),
+       IntOption("operations", &PassOptions::operations, 0, 1'000'000,
+                 "what isl may do for one part, in thousands of its steps; 0: no limit"),
+       BoolOption("reassociate", &PassOptions::reassociate,
+                  "sums of floats may change their order")},
+      FixedDefaults,
+      [](ir::Function& function, const PassEnvironment& environment,
+         PassOptions options) -> absl::StatusOr<bool> {
+        poly::ScheduleOptions schedule;
+        schedule.strategy = kStrategies[options.strategy];
+        schedule.tile.clear();
+        if (options.tile > 0) schedule.tile = {{options.tile}};
+        schedule.parallel = options.parallel;
+        schedule.vectorize = options.vectorize;
+        schedule.max_operations = int64_t{1000} * options.operations;
+        schedule.reassociate = options.reassociate;
+        ASSIGN_OR_RETURN(const poly::ScheduleReport report, poly::Schedule(function, schedule));
+        const std::string text = report.ToString();
+        if (environment.stats != nullptr && !text.empty()) environment.stats->push_back(text);
+        return report.changed;
+      });
+}
+
+}  // namespace polynao

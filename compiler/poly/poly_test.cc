@@ -1,0 +1,197 @@
+#include "compiler/poly/poly.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "compiler/ir/same_meaning.h"
+#include "compiler/ir/text.h"
+
+namespace polynao::poly {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+ir::Function Parse(std::string_view text) {
+  absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+  EXPECT_TRUE(function.ok()) << function.status();
+  return *function;
+}
+
+// Schedules the text, checks the result against the interpreter for sizes around those of tiles, and
+// returns it with the report in front.
+std::string Scheduled(std::string_view text, const ScheduleOptions& options = {}) {
+  const ir::Function before = Parse(text);
+  ir::Function after = before;
+  const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return "";
+  for (const int64_t n : {-3, 0, 1, 2, 4, 5, 13}) {
+    ir::MeaningOptions meaning;
+    for (const ir::Param& param : before.params) {
+      if (param.var && ir::IsInt(param.var.type())) {
+        meaning.arguments.scalars[std::string(param.name())] = ir::Argument::Int(n);
+      }
+    }
+    meaning.may_stop = true;  // some sizes leave a buffer's extents
+    EXPECT_EQ(ir::CompareMeaning(before, after, 1, meaning), "") << "n = " << n;
+  }
+  EXPECT_EQ(ir::CompareMeaning(before, after, 2, {.may_stop = true}), "");
+  return report->ToString() + ir::Print(after);
+}
+
+const std::map<std::string, std::string>& Nests() {
+  static const auto* nests = new std::map<std::string, std::string>{
+      {"matmul",
+       "func f(C: f64[n, n] out, A: f64[n, n] in, B: f64[n, n] in, n: i32) {\n"
+       "  for (i, 0, n) { for (j, 0, n) {\n"
+       "    C[i, j] = 0.0\n"
+       "    for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * B[k, j] }\n"
+       "  } }\n"
+       "}\n"},
+      {"triangular",
+       "func f(A: i32[n, n], x: i32[n] out, n: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    x[i] = i * 1000000\n"
+       "    for (j, 0, i) { x[i] = x[i] + A[i, j] * A[j, i] }\n"
+       "  }\n"
+       "}\n"},
+      {"stencil",
+       "func f(A: f32[n], B: f32[n], n: i32) {\n"
+       "  for (t, 0, 7) {\n"
+       "    for (i, 1, n - 2) { B[i] = A[i - 1] + A[i] + A[i + 1] }\n"
+       "    for (i, 1, n - 2) { A[i] = B[i - 1] + B[i] + B[i + 1] }\n"
+       "  }\n"
+       "}\n"},
+      {"in_place_stencil",
+       "func f(A: f32[n, n], n: i32) {\n"
+       "  for (t, 0, 5) { for (i, 1, n - 2) { for (j, 1, n - 2) {\n"
+       "    A[i, j] = A[i - 1, j] + A[i, j - 1] + A[i, j] + A[i, j + 1] + A[i + 1, j] } } }\n"
+       "}\n"},
+      {"guards_and_strides",
+       "func f(A: i32[n], B: i32[n] out, n: i32, m: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    if (i % 3 == 1 || i == m) { B[i] = A[n - 1 - i] } else { B[i] = i / 2 }\n"
+       "  }\n"
+       "  for (i, 0, (n + 1) / 2) { A[2 * i] = B[2 * i] + A[i] }\n"
+       "}\n"},
+      {"private_scalar",
+       "func f(A: f32[n, n], n: i32) {\n"
+       "  for (i, 0, n) { for (j, 0, n) {\n"
+       "    allocate t: f32[]\n"
+       "    t[] = A[i, j]\n"
+       "    A[i, j] = t[] * t[]\n"
+       "  } }\n"
+       "}\n"},
+      {"private_row",
+       "func f(A: f64[n, n, n], C: f64[n, n] in, n: i32) {\n"
+       "  for (r, 0, n) { for (q, 0, n) {\n"
+       "    allocate sum: f64[n]\n"
+       "    for (p, 0, n) { sum[p] = 0.0 for (s, 0, n) { sum[p] = sum[p] + A[r, q, s] * C[s, p] } "
+       "}\n"
+       "    for (p, 0, n) { A[r, q, p] = sum[p] }\n"
+       "  } }\n"
+       "}\n"},
+      {"let_around_a_loop",
+       "func f(A: f32[n], n: i32) {\n"
+       "  for (i, 0, n) { let a: f32 = A[i] for (j, 0, 3) { A[i] = a * A[i] } }\n"
+       "}\n"},
+      {"data_dependent",
+       "func f(A: f32[n], at: i32[n] in, n: i32) {\n"
+       "  for (i, 0, n) { A[(at[i] % n + n) % n] = A[i] + 1.0 }\n"
+       "  for (i, 0, n) { if (A[i] < 0.0) { for (j, 0, n) { A[i] = 3.0 } } }\n"
+       "}\n"},
+      {"many_sizes",
+       "func f(A: i8[n, m], B: i8[m, n], n: i64, m: i8, k: i32) {\n"
+       "  for (i: i64, 0, n) { for (j: i8, 0, m) { A[i, j] = B[j, i] + j } }\n"
+       "  for (i, 0, k) { B[i % 2, 0] = A[0, 0] }\n"
+       "}\n"},
+      {"backwards",
+       "func f(A: i32[n, n], n: i32) {\n"
+       "  for (r, 0, n) {\n"
+       "    let i: i32 = n - 1 - r\n"
+       "    for (j, i + 1, r) { A[i, j] = max(A[i, j], A[i, j - 1])\n"
+       "      for (k, i + 1, j - i - 1) { A[i, j] = max(A[i, j], A[i, k] + A[k + 1, j]) } }\n"
+       "  }\n"
+       "}\n"},
+      {"empty",
+       "func f(A: i32[4], n: i32) { for (i, 3, 0) { A[i] = 1 } for (i, 0, n - n) { A[i] = 2 } }\n"},
+      {"extremes",
+       "func f(A: i32[4], n: i32, m: i64) {\n"
+       "  for (j, 0, 3) { if (n < 0 - 5) { for (i: i64, m - 1, 1) { A[j] = A[j] + 1 } } }\n"
+       "}\n"},
+  };
+  return *nests;
+}
+
+TEST(PolyTest, EveryStrategyKeepsTheMeaning) {
+  for (const auto& [name, text] : Nests()) {
+    for (const std::string strategy : {"none", "original", "min", "smart", "max"}) {
+      for (const std::vector<int64_t>& tile :
+           {std::vector<int64_t>{}, std::vector<int64_t>{2, 1, 3}}) {
+        SCOPED_TRACE(StrCat(name, ", ", strategy, ", tile ", tile.size()));
+        ScheduleOptions options{.strategy = strategy};
+        options.tile.clear();
+        if (!tile.empty()) options.tile = {tile};
+        const std::string result = Scheduled(text, options);
+        if (testing::Test::HasFailure()) {
+          std::cerr << result;
+          return;
+        }
+      }
+    }
+  }
+}
+
+TEST(PolyTest, MatmulIsTiledParallelAndVectorized) {
+  const std::string text = Scheduled(Nests().at("matmul"), {.tile = {{4}}});
+  EXPECT_THAT(text, HasSubstr("parallel (c0"));
+  EXPECT_THAT(text, HasSubstr("vectorize (c"));
+}
+
+TEST(PolyTest, Errors) {
+  ir::Function f = Parse(Nests().at("matmul"));
+  EXPECT_THAT(std::string(Schedule(f, {.strategy = "best"}).status().message()),
+              HasSubstr("found 'best'"));
+  EXPECT_THAT(std::string(Schedule(f, {.tile = {{-1}}}).status().message()),
+              HasSubstr("expected tile sizes"));
+  EXPECT_THAT(std::string(Schedule(f, {.strategy = "text", .text = "what"}).status().message()),
+              HasSubstr("expected a schedule"));
+  EXPECT_THAT(
+      std::string(
+          Schedule(f, {.strategy = "text", .text = "{ S0[i, j] -> [i, j] }"}).status().message()),
+      HasSubstr("no time for the instances"));
+  EXPECT_THAT(
+      std::string(Schedule(f, {.strategy = "text",
+                               .text = "{ S0[i, j] -> [1, i, j, 0]; S1[i, j, k] -> [0, i, j, k] }"})
+                      .status()
+                      .message()),
+      HasSubstr("violates a flow dependence from S0[0, 0] at time [1, 0, 0, 0]"));
+}
+
+TEST(PolyTest, AScheduleAsText) {
+  const std::string text = Scheduled(
+      Nests().at("matmul"),
+      {.strategy = "text", .text = "{ S0[i, j] -> [0, i, j, 0]; S1[i, j, k] -> [1, k, i, j] }"});
+  EXPECT_THAT(text, HasSubstr("vectorize (c3"));
+}
+
+// Past its operations, a part stays as it is, and the report says so.
+TEST(PolyTest, TooManyOperations) {
+  ir::Function f = Parse(Nests().at("in_place_stencil"));
+  const ir::Stmt body = f.body;
+  const absl::StatusOr<ScheduleReport> report = Schedule(f, {.max_operations = 2000});
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_FALSE(report->changed);
+  EXPECT_EQ(f.body, body);
+  EXPECT_THAT(report->ToString(),
+              AnyOf(HasSubstr("more operations than it is allowed"), HasSubstr("isl stopped")));
+}
+
+}  // namespace
+}  // namespace polynao::poly

@@ -1,0 +1,126 @@
+// Random affine programs before and after each strategy, compared by the interpreter: in the order of the
+// new program, and with the iterations of its parallel loops backwards, which a loop with independent
+// iterations does not notice. POLYNAO_RANDOM_CASES=5000 makes it that many programs.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+#include "base/text.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/same_meaning.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/affine_program_for_test.h"
+#include "compiler/poly/poly.h"
+#include "testing/fuzz.h"
+
+namespace polynao::poly {
+namespace {
+
+using ir::Stmt;
+
+class Backwards : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  Stmt Mutate(Stmt s) override {
+    s = Mutator::Mutate(s);
+    if (!s.Is(ir::StmtKind::kFor) || s.for_kind() != ir::ForKind::kParallel) return s;
+    ir::Context& c = s.context();
+    const ir::Var var = c.NewVar(s.var().name(), s.var().type());
+    const ir::Expr last = s.min() + s.extent() - 1;
+    const ir::Expr value = last - (var - s.min());
+    return c.For(var, s.min(), s.extent(), ir::Substitute(s.body(), {{s.var(), value}}));
+  }
+};
+
+const char* const kStrategies[] = {"original", "min", "smart", "max"};
+
+ScheduleOptions OptionsOf(uint64_t seed) {
+  ScheduleOptions options;
+  options.strategy = kStrategies[seed % 4];
+  switch (seed / 4 % 4) {
+    case 0:
+      options.tile = {};
+      break;
+    case 1:
+      options.tile = {{2}};
+      break;
+    case 2:
+      options.tile = {{3, 1, 2}};
+      break;
+    default:
+      options.tile = {{4}, {2}};
+      break;
+  }
+  options.max_operations = 100'000;
+  return options;
+}
+
+struct Tally {
+  int changed = 0, parallel = 0, tiled = 0, gave_up = 0;
+};
+
+// What is wrong; "" if nothing is.
+std::string Try(const ir::Function& before, const ScheduleOptions& options, uint64_t seed,
+                Tally* tally) {
+  ir::Function after = before;
+  const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
+  if (!report.ok()) return report.status().ToString();
+  if (report->changed == (after.body == before.body)) return "wrong `changed`";
+  if (const absl::Status status = ir::Verify(after); !status.ok()) return status.ToString();
+  if (tally != nullptr) {
+    tally->changed += report->changed;
+    for (const PartReport& part : report->parts) {
+      tally->parallel += part.parallel_loops > 0;
+      tally->tiled += part.tiled_bands > 0;
+      tally->gave_up += !part.changed;
+    }
+  }
+  bool stops = false;
+  std::string wrong = CompareMeaningOnRandomArguments(before, after, seed, &stops);
+  if (!wrong.empty()) return StrCat(report->ToString(), wrong);
+  ir::Function backwards = after;
+  backwards.body = Backwards().Mutate(after.body);
+  wrong = CompareMeaningOnRandomArguments(before, backwards, seed, &stops);
+  if (!wrong.empty()) return StrCat(report->ToString(), "with parallel loops backwards: ", wrong);
+  return "";
+}
+
+TEST(PolyRandomTest, EveryStrategyKeepsTheMeaning) {
+  const int64_t cases = FuzzCases(300);
+  Tally tally;
+  for (int64_t seed = 1; seed <= cases; ++seed) {
+    const ir::Function program = RandomAffineProgram(static_cast<uint64_t>(seed),
+                                                     {.max_depth = static_cast<int>(2 + seed % 3),
+                                                      .max_extent = 5,
+                                                      .thread_loops = false,
+                                                      .symbolic = true,
+                                                      .symbolic_bounds = seed % 5 == 0,
+                                                      .pragmas = false,
+                                                      .several_buffers = seed % 8 != 0});
+    const ScheduleOptions options = OptionsOf(static_cast<uint64_t>(seed));
+    const std::string wrong = Try(program, options, static_cast<uint64_t>(seed), &tally);
+    if (wrong.empty()) continue;
+    const ir::Function smaller = ir::ShrinkProgram(
+        program,
+        [&](const ir::Function& f) {
+          return !Try(f, options, static_cast<uint64_t>(seed), nullptr).empty();
+        },
+        300);
+    FAIL() << "seed " << seed << ", " << options.strategy << ":\n"
+           << ir::Print(smaller) << Try(smaller, options, static_cast<uint64_t>(seed), nullptr);
+  }
+  std::printf(
+      "%d of %d programs changed; parts with a parallel loop %d, with tiles %d, given up %d\n",
+      tally.changed, static_cast<int>(cases), tally.parallel, tally.tiled, tally.gave_up);
+  EXPECT_GT(tally.changed, cases / 2);
+  EXPECT_GT(tally.parallel, cases / 10);
+  EXPECT_GT(tally.tiled, cases / 20);
+}
+
+}  // namespace
+}  // namespace polynao::poly

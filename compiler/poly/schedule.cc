@@ -1,0 +1,132 @@
+#include "compiler/poly/schedule.h"
+
+#include <isl/aff.h>
+#include <isl/options.h>
+#include <isl/schedule.h>
+
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+
+namespace polynao::poly {
+
+namespace {
+
+constexpr std::pair<std::string_view, Strategy> kStrategies[] = {{"none", Strategy::kNone},
+                                                                 {"original", Strategy::kOriginal},
+                                                                 {"min", Strategy::kMin},
+                                                                 {"smart", Strategy::kSmart},
+                                                                 {"max", Strategy::kMax}};
+
+// { [S0[i] -> x[]] -> [S1[j] -> x[]] }: a pair with the buffer that it is about, by which the
+// scheduler knows which lifetimes an anti dependence may cut.
+isl::union_map Tagged(const isl::union_map& pairs, const std::string& array) {
+  isl_space* space = isl_space_set_tuple_name(isl_space_set_alloc(pairs.ctx().release(), 0, 0),
+                                              isl_dim_set, array.c_str());
+  const isl::union_set tag = isl::set::universe(isl::manage(space)).to_union_set();
+  // { S0[i] -> S1[j] } x { x[] -> x[] }
+  return pairs.product(tag.identity());
+}
+
+}  // namespace
+
+std::optional<Strategy> ParseStrategy(std::string_view text) {
+  for (const auto& [name, strategy] : kStrategies) {
+    if (name == text) return strategy;
+  }
+  return std::nullopt;
+}
+
+std::string_view StrategyName(Strategy strategy) {
+  for (const auto& [name, s] : kStrategies) {
+    if (s == strategy) return name;
+  }
+  return "?";
+}
+
+isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy) {
+  if (strategy == Strategy::kNone || strategy == Strategy::kOriginal) return scop.schedule;
+  isl_ctx* ctx = scop.isl->get();
+  const bool is_max = strategy == Strategy::kMax;
+  isl_options_set_schedule_serialize_sccs(ctx, strategy == Strategy::kMin);
+  isl_options_set_schedule_whole_component(ctx, is_max);
+  isl_options_set_schedule_maximize_coincidence(ctx, !is_max);
+  isl_options_set_schedule_outer_coincidence(ctx, 0);
+  isl_options_set_schedule_maximize_band_depth(ctx, 1);
+  isl_options_set_schedule_treat_coalescing(ctx, 1);
+  const isl::union_map validity = dependences.Validity();
+  isl::union_map condition = isl::union_map::empty(scop.isl->ctx());
+  isl::union_map conditional = condition;
+  for (const PrivateOrder& p : dependences.private_order) {
+    condition = condition.unite(Tagged(p.flow, p.array));
+    conditional = conditional.unite(Tagged(p.order, p.array));
+  }
+  isl::schedule_constraints constraints =
+      isl::schedule_constraints::on_domain(scop.Domain())
+          .set_context(scop.context)
+          .set_validity(validity)
+          .set_coincidence(validity.unite(dependences.reduction))
+          .set_proximity(dependences.flow.unite(dependences.reduction));
+  if (!conditional.is_empty()) {
+    constraints = constraints.set_conditional_validity(condition, conditional);
+  }
+  return constraints.compute_schedule();
+}
+
+absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
+                                            const std::string& text) {
+  return Guarded([&]() -> absl::StatusOr<isl::schedule> {
+    isl_ctx* ctx = scop.isl->get();
+    isl::schedule schedule;
+    // Domains of statements get the known values of parameters, so that "[n] -> { S0[i] : i < n }" equals
+    // the extracted domain.
+    const isl::set known = scop.context;
+    const size_t first = text.find_first_not_of(" \t\r\n");
+    const bool is_map = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
+                        text.find("domain") == std::string::npos;
+    isl::union_set scheduled;
+    if (is_map) {
+      isl_union_map* read = isl_union_map_read_from_str(ctx, text.c_str());
+      if (read == nullptr) {
+        return InvalidInput("expected a schedule { S0[i] -> [t0, ..]; .. }, found '", text, "'");
+      }
+      const isl::union_map map = isl::manage(read).intersect_domain(scop.Domain());
+      scheduled = map.domain();
+      if (!map.is_single_valued()) {
+        return InvalidInput("a schedule gives each instance one time, found '", text, "'");
+      }
+      if (!scheduled.is_empty() && scop.Domain().is_subset(scheduled)) {
+        schedule = isl::manage(isl_schedule_insert_partial_schedule(
+            isl_schedule_from_domain(scop.Domain().release()),
+            isl_multi_union_pw_aff_from_union_map(map.copy())));
+      }
+    } else {
+      isl_schedule* read = isl_schedule_read_from_str(ctx, text.c_str());
+      if (read == nullptr) {
+        return InvalidInput(
+            "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "
+            "found '",
+            text, "'");
+      }
+      schedule = isl::manage(read);
+      scheduled = schedule.domain();
+    }
+    const isl::union_set all = scop.Domain().intersect_params(known);
+    scheduled = scheduled.intersect_params(known);
+    const isl::union_set missing = all.subtract(scheduled);
+    if (!missing.is_empty()) {
+      return InvalidInput("the schedule has no time for the instances ", Text(missing));
+    }
+    const isl::union_set unknown = scheduled.subtract(all);
+    if (!unknown.is_empty()) {
+      return InvalidInput("the schedule has times for instances that do not exist: ",
+                          Text(unknown));
+    }
+    const std::string violation = FindViolation(scop, dependences, schedule);
+    if (!violation.empty()) return InvalidInput("the schedule violates ", violation);
+    return schedule;
+  });
+}
+
+}  // namespace polynao::poly

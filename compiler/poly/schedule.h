@@ -1,0 +1,40 @@
+// Orders for the instances of a static control part.
+#ifndef COMPILER_POLY_SCHEDULE_H_
+#define COMPILER_POLY_SCHEDULE_H_
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+// How isl's scheduler (Pluto's algorithm, by Feautrier's where that fails) groups statements into loops.
+enum class Strategy : uint8_t {
+  kNone,      // The function stays as it is.
+  kOriginal,  // The original order, taken apart and put together again.
+  kMin,       // Each strongly connected component has loops of its own: no fusion.
+  kSmart,     // isl's default: statements share loops as long as that keeps what is parallel.
+  kMax,       // As many statements as possible share loops, whatever that does to parallel ones.
+};
+
+std::optional<Strategy> ParseStrategy(std::string_view text);
+std::string_view StrategyName(Strategy strategy);
+
+// A legal schedule tree of `scop`. Members of a permutable band may be swapped and tiled; coincident
+// ones carry no dependence but those of private buffers. Throws isl::exception.
+isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy);
+
+// A schedule in isl's text form: a tree ("domain: ... child: ..."), or a map
+// "[n] -> { S0[i, j] -> [0, i, j]; S1[i] -> [1, i, 0] }". An error for text that isl does not read,
+// statements that are left out or do not exist, and for an order that is illegal, with an instance of
+// a violated dependence.
+absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
+                                            const std::string& text);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_SCHEDULE_H_
