@@ -12,6 +12,10 @@ namespace polynao::codegen {
 
 absl::StatusOr<std::unique_ptr<CompiledC>> CompiledC::Create(
     absl::Span<const ir::Function> functions, const COptions& options) {
+  bool contract = true;
+  for (const ir::Function& function : functions) {
+    contract &= options.float_rules.contract || ir::FloatRulesOf(function).contract;
+  }
   ASSIGN_OR_RETURN(const std::string text, EmitC(functions));
   const bool parallel = options.openmp && text.find("#pragma omp parallel") != std::string::npos;
   auto result = std::unique_ptr<CompiledC>(new CompiledC());
@@ -20,8 +24,11 @@ absl::StatusOr<std::unique_ptr<CompiledC>> CompiledC::Create(
   LoadedCode::Options how;
   how.compiler = result->compiler_;
   how.flags = {"-std=c11", StrCat("-O", options.optimization_level), "-march=native",
-               "-ffp-contract=off", with_openmp ? "-fopenmp" : "-fopenmp-simd"};
+               contract ? "-ffp-contract=fast" : "-ffp-contract=off",
+               with_openmp ? "-fopenmp" : "-fopenmp-simd"};
   how.flags.insert(how.flags.end(), options.flags.begin(), options.flags.end());
+  // For the text, which otherwise forbids what the flag allows.
+  if (contract) how.flags.push_back("-DNAO_CONTRACT");
   // The threads of an OpenMP library stay when its code goes away, so such a library stays too.
   how.stays = with_openmp;
   ASSIGN_OR_RETURN(result->code_, LoadedCode::Create(text, how));

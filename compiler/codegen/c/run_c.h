@@ -12,6 +12,7 @@
 #include "compiler/codegen/arguments.h"
 #include "compiler/codegen/c/c_compiler.h"
 #include "compiler/ir/argument.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {
@@ -20,6 +21,9 @@ struct COptions {
   int optimization_level = 2;
   // Run parallel loops by OpenMP, if a compiler has it. (OMP_NUM_THREADS is the user's.)
   bool openmp = true;
+  // What float operations may do in all functions, in addition to each function's own attributes. C knows contraction
+  // only, and only for all functions of a file or none.
+  ir::FloatRules float_rules = {};
   // Further options of the compiler, such as -Wall.
   std::vector<std::string> flags = {};
 };

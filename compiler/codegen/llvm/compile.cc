@@ -88,6 +88,12 @@ struct Target {
     return target;
   }
 
+  // No processor that lowers its clock for vectors of 512 bits has this extension.
+  bool HasCheapWideVectors() const {
+    return machine->getTargetTriple().isX86() &&
+           machine->getMCSubtargetInfo()->checkFeatures("+avx512vbmi2");
+  }
+
   bool HasNativeHalf() const {
     if (machine->getTargetTriple().isAArch64()) return true;
     const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
@@ -122,8 +128,10 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
   auto module = std::make_unique<llvm::Module>("polynao", *context);
   module->setTargetTriple(target.machine->getTargetTriple().str());
   module->setDataLayout(target.machine->createDataLayout());
-  const EmitOptions emit{
-      .checks = options.checks, .threads = options.threads, .native_half = target.HasNativeHalf()};
+  const EmitOptions emit{.checks = options.checks,
+                         .threads = options.threads,
+                         .native_half = target.HasNativeHalf(),
+                         .float_rules = options.float_rules};
   for (const ir::Function& function : functions) {
     RETURN_IF_ERROR(ir::Verify(function));
     for (const std::string& name : {function.name, RawEntryName(function.name)}) {
@@ -136,6 +144,11 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
       }
     }
     RETURN_IF_ERROR(EmitFunction(function, emit, module.get(), failures));
+  }
+  if (options.wide_vectors && target.HasCheapWideVectors()) {
+    for (llvm::Function& function : *module) {
+      if (!function.isDeclaration()) function.addFnAttr("prefer-vector-width", "512");
+    }
   }
   std::string errors;
   llvm::raw_string_ostream stream(errors);

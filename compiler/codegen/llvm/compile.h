@@ -2,7 +2,7 @@
 //
 // Means what the interpreter means for programs that do not stop: floor division, wrapping
 // integers, each float operation rounded once, conditional evaluation, no fast-math and no
-// contraction. What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in the
+// contraction unless the function or the options allow it (compiler/ir/float_rules.h). What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in the
 // last bits, and where the interpreter stops (an index out of bounds, a zero divisor) compiled code
 // does something undefined unless `checks` is set. Reading memory that was never stored is never
 // found.
@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "compiler/codegen/arguments.h"
 #include "compiler/ir/argument.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/ir.h"
 
 namespace polynao::codegen {
@@ -34,6 +35,12 @@ struct LlvmOptions {
   int threads = 0;
   // A CPU's name as LLVM knows it ("x86-64-v3", "sapphirerapids"); empty: this machine's.
   std::string cpu = {};
+  // Vectors as wide as the machine has them. LLVM by itself keeps to 256 bits on processors with AVX-512, since early ones
+  // lower their clock for wider ones; this is obeyed on later ones (from Ice Lake and Zen 4 on). Loops of few iterations
+  // may lose by it.
+  bool wide_vectors = false;
+  // What float operations may do in all functions, in addition to each function's own attributes.
+  ir::FloatRules float_rules = {};
 };
 
 // A function in memory, ready to run; any number of threads may run it at once.

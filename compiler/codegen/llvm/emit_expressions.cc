@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compiler/arith/logic.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/intrinsics.h"
 #include "llvm/IR/IRBuilder.h"
 
@@ -131,7 +132,20 @@ absl::StatusOr<Value*> Emitter::EmitUncached(Expr e) {
   ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
   if (IsComparison(e.kind())) return ops_.Compare(e.kind(), operand_type, a, b);
   if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
+  llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
+  if (!e.Is(ExprKind::kMin) && !e.Is(ExprKind::kMax)) b_.setFastMathFlags(FloatFlags());
   return ops_.FloatBinary(e.kind(), operand_type, a, b);
+}
+
+llvm::FastMathFlags Emitter::FloatFlags() const {
+  const ir::FloatRules rules = ir::FloatRulesOf(function_);
+  llvm::FastMathFlags flags;
+  flags.setAllowContract(options_.float_rules.contract || rules.contract);
+  flags.setAllowReassoc(options_.float_rules.reassociate || rules.reassociate);
+  flags.setAllowReciprocal(options_.float_rules.reciprocal || rules.reciprocal);
+  // A reordered sum may give the other zero, and LLVM reorders few sums that must not.
+  flags.setNoSignedZeros(flags.allowReassoc());
+  return flags;
 }
 
 Value* Emitter::IntBinary(Expr e, Type type, Value* a, Value* b, bool wraps) {

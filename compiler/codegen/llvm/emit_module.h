@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler/ir/float_rules.h"
 #include "compiler/ir/ir.h"
 
 namespace llvm {
@@ -22,6 +23,8 @@ struct EmitOptions {
   // Whether the target converts between f16 and f32 by itself. If not, the conversions are spelled
   // out in integer operations, so that compiled code needs no support library.
   bool native_half = false;
+  // What is allowed in addition to the function's own attributes.
+  ir::FloatRules float_rules = {};
   // Whether the function itself can be called from outside, or only its raw entry.
   bool is_exported = true;
 };

@@ -136,6 +136,8 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitIndexUncached(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitConditionUncached(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitUncached(ir::Expr e);
+  // Of sums, differences, products and quotients.
+  llvm::FastMathFlags FloatFlags() const;
   llvm::Value* IntBinary(ir::Expr e, ir::Type type, llvm::Value* a, llvm::Value* b, bool wraps);
   absl::StatusOr<llvm::Value*> EmitCall(ir::Expr e);
 

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #if defined(__clang__)
+#if !defined(NAO_CONTRACT)
 #pragma STDC FP_CONTRACT OFF
+#endif
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 #if defined(__GNUC__) && !defined(_OPENMP)

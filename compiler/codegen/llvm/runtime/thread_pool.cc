@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -43,6 +44,24 @@ struct Job {
   }
 };
 
+// How long a thread looks for its next job, or for the end of others', before it sleeps: to wake it costs some 10
+// microseconds, which is what a small parallel loop takes.
+constexpr auto kSpinTime = std::chrono::microseconds(50);
+
+// Returns when `condition` holds, or after kSpinTime.
+template <typename Condition>
+void SpinUntil(const Condition& condition) {
+  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  while (std::chrono::steady_clock::now() < end) {
+    for (int i = 0; i < 32; ++i) {
+      if (condition()) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+    }
+  }
+}
+
 class ThreadPool {
  public:
   ~ThreadPool() {
@@ -56,18 +75,25 @@ class ThreadPool {
 
   // Runs `job` on the calling thread and `helpers` others; false if the pool has another job.
   bool Run(Job& job, size_t helpers) {
+    bool wake = false;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (job_ != nullptr || working_ > 0) return false;
       while (threads_.size() < helpers) threads_.emplace_back([this] { Loop(); });
       job_ = &job;
       wanted_ = helpers;
+      posted_.fetch_add(1, std::memory_order_release);
+      wake = sleeping_ > 0;
     }
-    start_.notify_all();
+    if (wake) start_.notify_all();
     job.Work();
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      // Helpers that have not begun find nothing left to do; do not wait for them.
+      wanted_ = 0;
+    }
+    SpinUntil([this] { return working_ == 0; });
     std::unique_lock<std::mutex> lock(mutex_);
-    // Helpers that have not begun find nothing left to do; do not wait for them.
-    wanted_ = 0;
     done_.wait(lock, [this] { return working_ == 0; });
     job_ = nullptr;
     return true;
@@ -76,8 +102,18 @@ class ThreadPool {
  private:
   void Loop() {
     std::unique_lock<std::mutex> lock(mutex_);
+    const auto has_work = [this] { return stop_ || wanted_ > 0; };
     while (true) {
-      start_.wait(lock, [this] { return stop_ || wanted_ > 0; });
+      if (!has_work()) {
+        // A program's next loop often comes a few microseconds later.
+        const int64_t seen = posted_.load(std::memory_order_relaxed);
+        lock.unlock();
+        SpinUntil([&] { return posted_.load(std::memory_order_acquire) != seen; });
+        lock.lock();
+        ++sleeping_;
+        start_.wait(lock, has_work);
+        --sleeping_;
+      }
       if (stop_) return;
       --wanted_;
       ++working_;
@@ -94,8 +130,10 @@ class ThreadPool {
   std::condition_variable done_;
   std::vector<std::thread> threads_;
   Job* job_ = nullptr;
-  size_t wanted_ = 0;   // helpers that may still join the job
-  size_t working_ = 0;  // helpers in the job
+  size_t wanted_ = 0;                // helpers that may still join the job
+  size_t sleeping_ = 0;              // helpers that need to be woken
+  std::atomic<size_t> working_ = 0;  // helpers in the job; changed under the mutex
+  std::atomic<int64_t> posted_ = 0;  // jobs so far; changed under the mutex
   bool stop_ = false;
 };
 

@@ -1,0 +1,28 @@
+#include "compiler/ir/float_rules.h"
+
+namespace polynao::ir {
+namespace {
+
+constexpr char kContract[] = "contract";
+constexpr char kReassociate[] = "reassociate";
+constexpr char kReciprocal[] = "reciprocal";
+
+}  // namespace
+
+FloatRules FloatRulesOf(const Function& function) {
+  return {.contract = function.FindAttribute(kContract) != nullptr,
+          .reassociate = function.FindAttribute(kReassociate) != nullptr,
+          .reciprocal = function.FindAttribute(kReciprocal) != nullptr};
+}
+
+void Allow(Function& function, const FloatRules& rules) {
+  const FloatRules own = FloatRulesOf(function);
+  const auto allow = [&](bool wanted, bool there, const char* key) {
+    if (wanted && !there) function.attributes.push_back({.key = key, .values = {}});
+  };
+  allow(rules.contract, own.contract, kContract);
+  allow(rules.reassociate, own.reassociate, kReassociate);
+  allow(rules.reciprocal, own.reciprocal, kReciprocal);
+}
+
+}  // namespace polynao::ir
