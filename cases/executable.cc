@@ -1,0 +1,153 @@
+#include "cases/executable.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "cases/machines.h"
+#include "compiler/codegen/c/run_c.h"
+#include "compiler/codegen/cuda/run_cuda.h"
+#include "compiler/codegen/llvm/compile.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
+
+namespace polynao::cases {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+constexpr size_t kPage = 4096;
+
+struct Free {
+  void operator()(void* block) const { std::free(block); }
+};
+using Block = std::unique_ptr<void, Free>;
+
+absl::StatusOr<Block> AllocateBlock(size_t bytes) {
+  Block block(std::aligned_alloc(kPage, (bytes / kPage + 1) * kPage));
+  if (block == nullptr)
+    return absl::ResourceExhaustedError(StrCat("no memory for ", bytes, " bytes"));
+  return block;
+}
+
+void CopyTensors(absl::Span<void* const> buffers, ir::RandomArguments& arguments) {
+  size_t next = 0;
+  for (const ir::Argument& argument : arguments.arguments()) {
+    if (argument.tensor == nullptr) continue;
+    std::vector<uint8_t>& bytes = argument.tensor->bytes;
+    if (!bytes.empty()) std::memcpy(bytes.data(), buffers[next], bytes.size());
+    ++next;
+  }
+}
+
+absl::StatusOr<Executable> Generate(const ir::Function& function,
+                                    const ExecutableOptions& options) {
+  Executable result;
+  if (options.target == "cpu") {
+    ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
+                     codegen::Compile(function, {.threads = options.threads,
+                                                 .wide_vectors = true,
+                                                 .float_rules = options.float_rules}));
+    const std::shared_ptr<codegen::CompiledFunction> code = std::move(compiled);
+    result.run = [code](auto arguments) { return code->Run(arguments); };
+    result.entry = code->entry();
+    result.to_status = [code](int32_t value) { return code->ToStatus(value); };
+  } else if (options.target == "c") {
+    ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
+                     codegen::CompiledC::Create({function}, {.float_rules = options.float_rules}));
+    const std::shared_ptr<codegen::CompiledC> code = std::move(compiled);
+    result.run = [code](auto arguments) { return code->Run(0, arguments); };
+    result.entry = code->entry(0);
+    result.to_status = [code](int32_t) { return absl::OkStatus(); };
+  } else if (options.target == "cuda") {
+    ASSIGN_OR_RETURN(std::unique_ptr<codegen::ShimmedCuda> compiled,
+                     codegen::ShimmedCuda::Create({function}, 2));
+    result.run = [code = std::shared_ptr(std::move(compiled))](auto arguments) {
+      return code->Run(0, arguments);
+    };
+  } else {
+    ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
+                     ir::Interpreter::Create(function));
+    result.run = [code = std::shared_ptr(std::move(interpreter))](auto arguments) {
+      return code->Run({arguments.begin(), arguments.end()});
+    };
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Executable> MakeExecutable(const ir::Function& function,
+                                          const ExecutableOptions& options) {
+  if (options.target == "diannao") {
+    return InvalidInput(
+        "expected a target that runs on this machine (cpu, c, cuda or interp), found 'diannao'");
+  }
+  ASSIGN_OR_RETURN(const Target target, MakeTarget(options.target, nullptr));
+  const Clock::time_point start = Clock::now();
+  ir::Function lowered = function;
+  if (options.target != "interp") {
+    ASSIGN_OR_RETURN(const std::vector<PassSpec> passes, PipelineFor(target));
+    RETURN_IF_ERROR(RunPasses(lowered, passes, target, {.verify = false}));
+  }
+  ASSIGN_OR_RETURN(Executable result, Generate(lowered, options));
+  result.compile_ms = SecondsSince(start) * 1e3;
+  return result;
+}
+
+absl::StatusOr<RunTimes> TimeRuns(const Executable& executable, const ir::Function& function,
+                                  ir::RandomArguments& arguments, const TimingOptions& options) {
+  ASSIGN_OR_RETURN(codegen::RawArguments raw,
+                   codegen::LayOutArguments(function, arguments.arguments()));
+  const ir::RandomArguments before(arguments);
+  std::vector<Block> blocks;
+  if (executable.entry != nullptr) {
+    for (size_t i = 0; i < raw.buffers.size(); ++i) {
+      ASSIGN_OR_RETURN(Block block, AllocateBlock(before.tensors()[i].bytes.size()));
+      raw.buffers[i] = block.get();
+      blocks.push_back(std::move(block));
+    }
+  }
+  const auto run = [&]() -> absl::Status {
+    if (executable.entry == nullptr) return executable.run(arguments.arguments());
+    return executable.to_status(executable.entry(raw.buffers.data(), raw.scalars.data()));
+  };
+  std::vector<double> times;
+  const Clock::time_point start = Clock::now();
+  bool warm = false;
+  while (true) {
+    for (size_t i = 0; i < raw.buffers.size(); ++i) {
+      const std::vector<uint8_t>& bytes = before.tensors()[i].bytes;
+      if (!bytes.empty()) std::memcpy(raw.buffers[i], bytes.data(), bytes.size());
+    }
+    const Clock::time_point begin = Clock::now();
+    RETURN_IF_ERROR(run());
+    const double seconds = SecondsSince(begin);
+    const double all = SecondsSince(start);
+    // The first run loads code and touches memory for the first time.
+    if (warm || all >= options.most_seconds) times.push_back(seconds * 1e9);
+    warm = true;
+    const int runs = static_cast<int>(times.size());
+    if (runs >= options.most_runs || (runs > 0 && all >= options.most_seconds)) break;
+    if (runs >= options.least_runs && all >= options.seconds) break;
+  }
+  if (executable.entry != nullptr) CopyTensors(raw.buffers, arguments);
+  std::sort(times.begin(), times.end());
+  const size_t middle = times.size() / 2;
+  return RunTimes{
+      .median_ns = times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2,
+      .least_ns = times.front(),
+      .runs = static_cast<int>(times.size())};
+}
+
+}  // namespace polynao::cases

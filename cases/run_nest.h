@@ -1,0 +1,63 @@
+// Runs a user's function of loop IR on random inputs, compares it with the interpreter, and takes its time.
+#ifndef CASES_RUN_NEST_H_
+#define CASES_RUN_NEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cases/executable.h"
+#include "compiler/ir/ir.h"
+#include "nlohmann/json.hpp"
+
+namespace polynao::cases {
+
+struct NestSettings {
+  ExecutableOptions executable;
+  std::string schedule = "none";
+  std::vector<std::string> arguments;  // of all scalar parameters: "n=1000", "alpha=0.5"
+  // Elements of tensors: "uniform" (uniform_tensor.h), or "exact", "finite", "all" (ir::Values).
+  std::string values = "uniform";
+  uint64_t seed = 1;
+  TimingOptions timing;
+};
+
+struct NestReport {
+  std::string function;
+  std::vector<std::pair<std::string, std::string>> arguments;
+  NestSettings settings;
+  double schedule_ms = 0;
+  double compile_ms = 0;
+  // Nothing for cuda: the shim executes, it does not measure.
+  std::optional<RunTimes> times;
+  // What the values were compared with: "the interpreter", "--schedule=none on cpu". Empty if with nothing; then there is a
+  // reason, "since ...".
+  std::string compared_with;
+  std::string not_compared_because;
+  double tolerance = 0;                       // of that comparison (ir::FindDisagreement)
+  std::string difference;                     // "" if all values agree
+  std::optional<RunTimes> unscheduled_times;  // of --schedule=none, where that was compared
+  std::vector<std::string> notes;             // what the schedule did, line by line
+
+  bool ok() const { return difference.empty(); }
+  // The object that `nao run FILE.nir --json` prints.
+  nlohmann::ordered_json ToJson() const;
+  std::string ToText() const;
+};
+
+// The function of `module` that is called `name`; "" finds the only one. Errors name the functions that there are;
+// `file` is the module's.
+absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::string& name,
+                                          const std::string& file);
+
+// Values that differ are no error but !ok(). Errors: a scalar parameter without a value, a value for something that is none
+// or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target, schedule or
+// kind of values, and what stops the function.
+absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSettings& settings);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_RUN_NEST_H_

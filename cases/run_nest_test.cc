@@ -1,0 +1,149 @@
+#include "cases/run_nest.h"
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::cases {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kScale[] = R"(
+func scale(A: f64[n, m] in, B: f64[n, m] out, n: i32, m: i16, factor: f64) {
+  parallel (i, 0, n) {
+    for (j: i16, 0, m) { B[i, j] = A[i, j] * factor + A[i, j] }
+  }
+})";
+
+NestSettings Settings(const std::string& target) {
+  NestSettings settings;
+  settings.executable.target = target;
+  settings.arguments = {"n=5", "m=7", "factor=0.3"};
+  settings.timing.seconds = 0;
+  return settings;
+}
+
+absl::StatusOr<NestReport> RunText(const NestSettings& settings, const char* text = kScale) {
+  return RunNest(*ir::ParseFunction(text), settings);
+}
+
+std::string Error(std::vector<std::string> arguments) {
+  NestSettings settings = Settings("interp");
+  settings.arguments = std::move(arguments);
+  return std::string(RunText(settings).status().message());
+}
+
+TEST(RunNestTest, AgreesWithTheInterpreterOnEveryTarget) {
+  for (const char* target : {"cpu", "c", "cuda"}) {
+    const absl::StatusOr<NestReport> report = RunText(Settings(target));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok()) << report->difference;
+    EXPECT_EQ(report->compared_with, "the interpreter");
+    EXPECT_EQ(report->tolerance, 0) << target;
+    EXPECT_EQ(report->times.has_value(), std::string(target) != "cuda");
+    if (report->times) EXPECT_GE(report->times->runs, 3);
+    const nlohmann::ordered_json json = report->ToJson();
+    EXPECT_EQ(json["target"], target);
+    EXPECT_EQ(json["ok"], true);
+    EXPECT_EQ(json["arguments"]["m"], "7");
+    EXPECT_THAT(report->ToText(), HasSubstr("n=5 m=7 factor=0.3: values agree"));
+  }
+}
+
+TEST(RunNestTest, TheInterpreterIsNotComparedWithItself) {
+  const absl::StatusOr<NestReport> report = RunText(Settings("interp"));
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->compared_with, "");
+  EXPECT_THAT(report->ToText(), HasSubstr("values not compared, since they are"));
+}
+
+// In-place updates are run several times, on the same values each time.
+TEST(RunNestTest, RunsBeginWithTheSameValues) {
+  NestSettings settings = Settings("cpu");
+  settings.arguments = {"n=9"};
+  const absl::StatusOr<NestReport> report =
+      RunText(settings, "func f(A: f32[n], n: i32) { for (i, 0, n) { A[i] = A[i] * 3.0 + 1.0 } }");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->difference, "");
+}
+
+TEST(RunNestTest, FloatRulesAndLibraryFunctionsGetATolerance) {
+  NestSettings settings = Settings("cpu");
+  settings.executable.float_rules.contract = true;
+  EXPECT_EQ(RunText(settings)->tolerance, 1e-9);
+  settings = Settings("cpu");
+  settings.arguments = {};
+  const absl::StatusOr<NestReport> report =
+      RunText(settings, "func f(A: f32[5]) { for (i, 0, 5) { A[i] = exp(A[i]) } }");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->tolerance, 1e-4);
+  EXPECT_TRUE(report->ok()) << report->difference;
+}
+
+TEST(RunNestTest, AllKindsOfValues) {
+  for (const char* values : {"uniform", "exact", "finite", "all"}) {
+    NestSettings settings = Settings("cpu");
+    settings.values = values;
+    const absl::StatusOr<NestReport> report = RunText(settings);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok()) << values << ": " << report->difference;
+  }
+  NestSettings settings = Settings("cpu");
+  settings.values = "some";
+  EXPECT_EQ(RunText(settings).status().message(),
+            "--values: expected uniform, exact, finite or all, found 'some'");
+}
+
+TEST(RunNestTest, LongFunctionsAreNotInterpreted) {
+  NestSettings settings = Settings("cpu");
+  settings.arguments = {"n=30000"};
+  settings.timing.most_seconds = 0;
+  const absl::StatusOr<NestReport> report = RunText(settings, R"(
+func f(A: i32[1], n: i32) { for (i, 0, n) { for (j, 0, n) { A[0] = A[0] + i * j } } })");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->compared_with, "");
+  EXPECT_THAT(report->ToText(), HasSubstr("since the interpreter would take too long"));
+}
+
+TEST(RunNestTest, WrongArguments) {
+  EXPECT_EQ(Error({"n=5", "factor=1"}),
+            "function 'scale': parameter 'm: i16' has no value: expected --arg m=NUMBER");
+  EXPECT_EQ(Error({"n=5", "m=7"}),
+            "function 'scale': parameter 'factor: f64' has no value: expected --arg factor=NUMBER");
+  EXPECT_EQ(Error({"n=5", "k=5"}), "--arg k=5: function 'scale' has no parameter 'k'");
+  EXPECT_EQ(Error({"n"}), "--arg n: expected NAME=NUMBER of a scalar parameter of 'scale'");
+  EXPECT_EQ(Error({"A=5"}), "--arg A=5: expected NAME=NUMBER of a scalar parameter of 'scale'");
+  EXPECT_EQ(Error({"n=5", "n=6"}), "--arg n=6: 'n' has a value already");
+  EXPECT_EQ(Error({"n=5.5"}), "--arg n=5.5: expected an integer of i32, found '5.5'");
+  EXPECT_EQ(Error({"m=40000"}), "--arg m=40000: expected an integer of i16, found '40000'");
+  EXPECT_EQ(Error({"factor=x"}), "--arg factor=x: expected a number, found 'x'");
+  EXPECT_THAT(Error({"n=2000000000", "m=30000", "factor=1"}),
+              HasSubstr("its tensors take 915527343.8 MiB: expected at most"));
+}
+
+TEST(RunNestTest, WrongTargetsAndSchedules) {
+  EXPECT_THAT(RunText(Settings("diannao")).status().message(),
+              HasSubstr("expected a target that runs on this machine (cpu, c, cuda or interp)"));
+  EXPECT_THAT(RunText(Settings("gpu")).status().message(), HasSubstr("no target is named 'gpu'"));
+  NestSettings settings = Settings("cpu");
+  settings.schedule = "best";
+  EXPECT_THAT(RunText(settings).status().message(), HasSubstr("found 'best'"));
+}
+
+TEST(RunNestTest, FindsFunctions) {
+  const ir::Module two =
+      *ir::ParseModule("func f(A: i32[1]) { A[0] = 1 } func g(A: i32[1]) { A[0] = 2 }", "two.nir");
+  EXPECT_EQ(FindFunction(two, "g", "two.nir")->name, "g");
+  EXPECT_EQ(FindFunction(two, "", "two.nir").status().message(),
+            "two.nir: expected --function with one of f, g");
+  EXPECT_EQ(FindFunction(two, "h", "two.nir").status().message(),
+            "two.nir: --function: expected one of f, g, found 'h'");
+}
+
+}  // namespace
+}  // namespace polynao::cases

@@ -1,0 +1,25 @@
+// The schedules that `nao run FILE.nir` and `nao bench polybench` know by name.
+#ifndef CASES_SCHEDULE_H_
+#define CASES_SCHEDULE_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::cases {
+
+struct Scheduled {
+  ir::Function function;
+  double milliseconds = 0;
+  std::vector<std::string> notes;  // what was done, for people
+};
+
+// `function` with its loops in the order of `schedule`. "none" leaves it as it is. Errors: there is no such schedule.
+absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
+                                           const std::string& schedule);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_SCHEDULE_H_
