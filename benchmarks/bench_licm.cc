@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -19,6 +16,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/name_filter.h"
+#include "benchmarks/provenance.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/execute_ptx.h"
 #include "compiler/codegen/cuda/nvcc.h"
@@ -269,37 +267,7 @@ absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& setting
 // "Intel(R) Xeon(R) Processor, LLVM, 1 thread".
 std::string MachineText(std::string_view target) {
   if (target == "cuda") return StrCat("nvcc for ", kCudaArch, "; nothing was run");
-  std::ifstream cpuinfo("/proc/cpuinfo");
-  std::string line, model = "unknown processor";
-  while (std::getline(cpuinfo, line)) {
-    if (line.starts_with("model name")) {
-      model = line.substr(std::min(line.size(), line.find(':') + 2));
-      break;
-    }
-  }
-  return StrCat(model, ", LLVM, 1 thread");
-}
-
-std::string Date() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc = {};
-  gmtime_r(&now, &utc);
-  char text[32];
-  return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc));
-}
-
-// The checkout's name in git, or nothing.
-std::string Commit() {
-  const char* root = std::getenv("POLYNAO_ROOT");
-  if (root == nullptr) return "";
-  FILE* git = popen(
-      StrCat("git -C '", root, "' describe --always --dirty --exclude='*' 2>/dev/null").c_str(),
-      "r");
-  if (git == nullptr) return "";
-  char text[64] = {};
-  const size_t size = std::fread(text, 1, sizeof(text) - 1, git);
-  pclose(git);
-  return std::string(text, size > 0 ? size - 1 : 0);
+  return StrCat(ProcessorName(), ", LLVM, 1 thread");
 }
 
 }  // namespace

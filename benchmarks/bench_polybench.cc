@@ -1,0 +1,185 @@
+#include "benchmarks/bench_polybench.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "benchmarks/name_filter.h"
+#include "benchmarks/peers.h"
+#include "benchmarks/plain_c.h"
+#include "benchmarks/provenance.h"
+#include "cases/executable.h"
+#include "cases/schedule.h"
+#include "compiler/ir/agreement.h"
+#include "compiler/ir/float_rules.h"
+#include "compiler/ir/random_arguments.h"
+#include "compiler/ir/shapes.h"
+#include "kernels/polybench/polybench.h"
+
+namespace polynao::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kernels::PolyBenchKernel;
+
+// Of large data sets: sums are longer than where PolyBenchKernel::tolerance is for.
+constexpr double kToleranceFactor = 1e4;
+
+// One kernel: its function, sizes, and inputs.
+struct Case {
+  const PolyBenchKernel& kernel;
+  ir::Function function;
+  std::vector<int64_t> sizes;
+  ir::IntValues integers;  // the same, by parameter
+  ir::RandomArguments inputs;
+};
+
+absl::StatusOr<Case> MakeCase(const PolyBenchKernel& kernel, size_t size, uint64_t seed) {
+  ASSIGN_OR_RETURN(ir::Function function, kernels::PolyBenchFunction(kernel));
+  ir::IntValues integers;
+  for (const ir::Param& param : function.params) {
+    const auto place = std::find(kernel.parameters.begin(), kernel.parameters.end(), param.name());
+    if (param.var && place != kernel.parameters.end()) {
+      integers[param.var] = kernel.sizes[size][place - kernel.parameters.begin()];
+    }
+  }
+  ASSIGN_OR_RETURN(ir::RandomArguments inputs,
+                   kernels::PolyBenchArguments(kernel, function, kernel.sizes[size], seed));
+  return Case{kernel, std::move(function), kernel.sizes[size], std::move(integers),
+              std::move(inputs)};
+}
+
+// The kernel compiled by this compiler; what that took goes to `entry`.
+absl::StatusOr<cases::Executable> MakeOurs(const Case& c, const std::string& schedule, int threads,
+                                           PolyBenchEntry& entry) {
+  ir::Function function = c.function;
+  ir::Allow(function, {.contract = true, .reassociate = true, .reciprocal = true});
+  ASSIGN_OR_RETURN(const cases::Scheduled scheduled, cases::ScheduleFunction(function, schedule));
+  entry.schedule_ms = scheduled.milliseconds;
+  entry.notes = scheduled.notes;
+  ASSIGN_OR_RETURN(
+      cases::Executable executable,
+      cases::MakeExecutable(scheduled.function, {.target = "cpu", .threads = threads}));
+  entry.compile_ms = scheduled.milliseconds + executable.compile_ms;
+  return executable;
+}
+
+absl::StatusOr<cases::Executable> MakePeers(const Case& c, const Peer& peer,
+                                            PolyBenchEntry& entry) {
+  ASSIGN_OR_RETURN(const std::string text, PlainC(c.function, c.integers));
+  ASSIGN_OR_RETURN(cases::Executable executable, MakePeerExecutable(peer, text, c.function.name));
+  entry.compile_ms = executable.compile_ms;
+  return executable;
+}
+
+// Times the kernel and compares what it leaves with `expected`, or puts it there if nothing is.
+void Measure(const Case& c, const absl::StatusOr<cases::Executable>& executable,
+             const PolyBenchSettings& settings, std::optional<ir::RandomArguments>& expected,
+             PolyBenchEntry& entry) {
+  if (!executable.ok()) {
+    entry.error = std::string(executable.status().message());
+    return;
+  }
+  ir::RandomArguments arguments(c.inputs);
+  const absl::StatusOr<cases::RunTimes> times =
+      cases::TimeRuns(*executable, c.function, arguments,
+                      {.seconds = settings.seconds, .most_seconds = settings.most_seconds});
+  if (!times.ok()) {
+    entry.error = std::string(times.status().message());
+    return;
+  }
+  entry.time_ns = times->median_ns;
+  entry.least_ns = times->least_ns;
+  entry.runs = times->runs;
+  if (expected) {
+    entry.difference = ir::FindDisagreement(c.function, arguments, *expected,
+                                            c.kernel.tolerance * kToleranceFactor);
+  } else {
+    expected.emplace(std::move(arguments));
+  }
+}
+
+std::string Baseline(const PolyBenchResult& result) {
+  for (const char* name : {"gcc", "clang"}) {
+    for (const PolyBenchImplementation& implementation : result.implementations) {
+      if (implementation.name == name && implementation.missing.empty()) return name;
+    }
+  }
+  return "nao-none";
+}
+
+}  // namespace
+
+absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) {
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
+  ASSIGN_OR_RETURN(const size_t size, kernels::FindPolyBenchSize(settings.size));
+  if (settings.threads < 1) {
+    return InvalidInput("--threads: expected 1 or more, found ", settings.threads);
+  }
+  std::vector<const PolyBenchKernel*> chosen;
+  for (const PolyBenchKernel& kernel : kernels::PolyBenchKernels()) {
+    if (filter.Passes(std::string(kernel.name))) chosen.push_back(&kernel);
+  }
+  if (chosen.empty()) {
+    return InvalidInput("--filter='", settings.filter, "': no kernel of ", kPolyBenchSuite,
+                        " is named so; the first is '", kernels::PolyBenchKernels()[0].name, "'");
+  }
+
+  const Clock::time_point start = Clock::now();
+  PolyBenchResult result;
+  result.size = settings.size;
+  result.filter = settings.filter;
+  result.seed = settings.seed;
+  result.machine = ProcessorName();
+  result.date = Date();
+  result.commit = Commit();
+  std::vector<Peer> peers;
+  if (settings.peers) peers = FindPeers(settings.threads);
+  for (const Peer& peer : peers) {
+    result.implementations.push_back({peer.name, peer.command, peer.threads, peer.missing});
+  }
+  for (const std::string& schedule : settings.schedules) {
+    const absl::StatusOr<ir::Function> function = kernels::PolyBenchFunction(*chosen[0]);
+    RETURN_IF_ERROR(cases::ScheduleFunction(*function, schedule).status());
+    result.implementations.push_back(
+        {"nao-" + schedule,
+         StrCat("this compiler, --schedule=", schedule, " --contract --reassociate --reciprocal"),
+         settings.threads, ""});
+  }
+  result.baseline = Baseline(result);
+
+  for (const PolyBenchKernel* kernel : chosen) {
+    ASSIGN_OR_RETURN(const Case c, MakeCase(*kernel, size, settings.seed));
+    PolyBenchRow row{.kernel = std::string(kernel->name), .sizes = {}, .entries = {}};
+    for (size_t i = 0; i < c.sizes.size(); ++i) {
+      row.sizes.emplace_back(kernel->parameters[i], c.sizes[i]);
+    }
+    std::optional<ir::RandomArguments> expected;
+    for (const Peer& peer : peers) {
+      PolyBenchEntry& entry = row.entries.emplace_back();
+      entry.implementation = peer.name;
+      if (!peer.missing.empty()) {
+        entry.skipped = peer.missing;
+        continue;
+      }
+      Measure(c, MakePeers(c, peer, entry), settings, expected, entry);
+    }
+    for (const std::string& schedule : settings.schedules) {
+      PolyBenchEntry& entry = row.entries.emplace_back();
+      entry.implementation = "nao-" + schedule;
+      Measure(c, MakeOurs(c, schedule, settings.threads, entry), settings, expected, entry);
+    }
+    result.rows.push_back(std::move(row));
+    if (settings.on_row) {
+      settings.on_row(static_cast<int>(result.rows.size()), static_cast<int>(chosen.size()),
+                      result.rows.back());
+    }
+  }
+  result.wall_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return result;
+}
+
+}  // namespace polynao::benchmarks

@@ -1,0 +1,43 @@
+// Runs the suite polybench: this compiler and C compilers on the 30 kernels of PolyBench.
+#ifndef BENCHMARKS_BENCH_POLYBENCH_H_
+#define BENCHMARKS_BENCH_POLYBENCH_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "benchmarks/polybench_result.h"
+
+namespace polynao::benchmarks {
+
+inline constexpr char kPolyBenchSuite[] = "polybench";
+inline constexpr char kPolyBenchSuiteDoc[] =
+    "30 kernels of PolyBench/C 4.2: times on the CPU, against gcc, clang and Polly";
+
+struct PolyBenchSettings {
+  std::string size = "LARGE";  // a data set (kernels::kPolyBenchSizes)
+  // Kernels whose name contains this text, or a match of it as a regular expression; "" is all.
+  std::string filter = {};
+  uint64_t seed = 1;
+  int threads = 2;  // of parallel loops: this compiler's, and Polly's
+  // The schedules of this compiler (cases::ScheduleFunction); each is an implementation "nao-NAME".
+  std::vector<std::string> schedules = {"none"};
+  bool peers = true;  // whether other compilers are run
+  // Runs of one program go on for so long, and a run that takes longer than `most_seconds` is the only one.
+  double seconds = 0.5;
+  double most_seconds = 6;
+  // Called for each kernel that has run.
+  std::function<void(int done, int total, const PolyBenchRow& row)> on_row = {};
+};
+
+// For each kernel that passes the filter: the same inputs for all implementations, one after the other, in this process.
+// Float operations may be contracted and reassociated by all of them. Values are compared with those of the first
+// implementation that runs. An implementation that cannot be compiled or run is an entry with an error or a reason.
+// Errors: an unknown size or schedule, a malformed filter, one that no kernel passes.
+absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings);
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_BENCH_POLYBENCH_H_

@@ -1,0 +1,76 @@
+#include "benchmarks/peers.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "base/process.h"
+#include "base/status.h"
+#include "base/text.h"
+
+namespace polynao::benchmarks {
+namespace {
+
+// Enough of a loop for Polly to look at.
+constexpr char kProbe[] =
+    "#include <stdint.h>\n"
+    "int32_t probe_entry(void *const *buffers, const int64_t *scalars) {\n"
+    "  double *a = buffers[0];\n"
+    "  for (int64_t i = 0; i < scalars[0]; ++i) a[i] = 2 * a[i];\n"
+    "  return 0;\n"
+    "}\n";
+
+Peer MakePeer(const std::string& name, const std::string& compiler, int threads,
+              std::vector<std::string> more) {
+  Peer peer;
+  peer.name = name;
+  peer.threads = threads;
+  std::vector<std::string> flags = {"-O3", "-march=native", "-ffast-math"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  peer.command = StrCat(compiler, " ", absl::StrJoin(flags, " "));
+  const std::optional<std::string> path = FindOnPath(compiler);
+  if (!path) {
+    peer.missing = StrCat(compiler, " is not installed");
+    return peer;
+  }
+  peer.options = {.compiler = {.path = *path}, .flags = std::move(flags)};
+  // The threads of OpenMP outlive the code that they ran.
+  peer.options.stays = threads > 1;
+  const absl::Status works = MakePeerExecutable(peer, kProbe, "probe").status();
+  if (!works.ok()) {
+    const std::string message(works.message());
+    peer.missing = StrCat(compiler, " does not compile a small loop with ",
+                          absl::StrJoin(more, " "), ": ", message.substr(0, message.find('\n')));
+  }
+  return peer;
+}
+
+}  // namespace
+
+std::vector<Peer> FindPeers(int threads) {
+  return {MakePeer("gcc", "gcc", 1, {}), MakePeer("clang", "clang-19", 1, {}),
+          MakePeer("polly", "clang-19", 1, {"-mllvm", "-polly"}),
+          MakePeer("polly-parallel", "clang-19", threads,
+                   {"-mllvm", "-polly", "-mllvm", "-polly-parallel", "-mllvm",
+                    StrCat("-polly-num-threads=", threads), "-lgomp"})};
+}
+
+absl::StatusOr<cases::Executable> MakePeerExecutable(const Peer& peer, const std::string& text,
+                                                     const std::string& name) {
+  const auto start = std::chrono::steady_clock::now();
+  ASSIGN_OR_RETURN(std::unique_ptr<codegen::LoadedCode> loaded,
+                   codegen::LoadedCode::Create(text, peer.options));
+  const std::shared_ptr<codegen::LoadedCode> code = std::move(loaded);
+  ASSIGN_OR_RETURN(void* entry, code->Find(name + "_entry"));
+  cases::Executable executable;
+  executable.compile_ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  executable.entry = reinterpret_cast<codegen::RawEntry>(entry);
+  executable.to_status = [code](int32_t) { return absl::OkStatus(); };
+  return executable;
+}
+
+}  // namespace polynao::benchmarks

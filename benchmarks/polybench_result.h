@@ -1,0 +1,76 @@
+// Results of the suite polybench: times of the 30 kernels, by this compiler and by others.
+#ifndef BENCHMARKS_POLYBENCH_RESULT_H_
+#define BENCHMARKS_POLYBENCH_RESULT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nlohmann/json.hpp"
+
+namespace polynao::benchmarks {
+
+// One kernel by one implementation.
+struct PolyBenchEntry {
+  std::string implementation;  // "nao-auto", "gcc"
+  // At most one of them is not empty; then there is no time.
+  std::string skipped;     // the compiler is missing, ...
+  std::string error;       // it failed
+  std::string difference;  // its values differ from those of the first implementation
+  double time_ns = 0;      // median
+  double least_ns = 0;
+  int runs = 0;
+  double schedule_ms = 0;  // for this compiler: of the time to compile, what the schedule took
+  double compile_ms = 0;   // all
+  std::vector<std::string> notes;
+
+  bool ran() const { return skipped.empty() && error.empty() && difference.empty(); }
+};
+
+struct PolyBenchRow {
+  std::string kernel;
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  std::vector<PolyBenchEntry> entries;  // in the order of PolyBenchResult::implementations
+
+  const PolyBenchEntry* Find(const std::string& implementation) const;
+  // Time of the `baseline` / time of the implementation; nothing if one of them did not run.
+  std::optional<double> Speedup(const std::string& implementation,
+                                const std::string& baseline) const;
+};
+
+struct PolyBenchImplementation {
+  std::string name;
+  std::string command;  // what it is: "gcc -O3 -march=native -ffast-math"
+  int threads = 1;
+  std::string missing;  // why it is not there; "" if it is
+};
+
+struct PolyBenchResult {
+  std::string machine, date, commit, filter;
+  std::string size;  // "LARGE"
+  uint64_t seed = 1;
+  double wall_seconds = 0;
+  std::vector<PolyBenchImplementation> implementations;
+  // The first implementation that is not missing, in the order gcc, clang, nao-none: speed-ups are over it.
+  std::string baseline;
+  std::vector<PolyBenchRow> rows;
+
+  // Something ran, nothing failed, all values agree.
+  bool ok() const;
+  // The geometric mean of the speed-ups of the kernels that both ran, and how many these are.
+  std::pair<double, int> GeometricMean(const std::string& implementation) const;
+};
+
+// {suite, size, machine, date, commit, filter, seed, wall_seconds, ok, baseline, implementations, rows, summary}.
+nlohmann::ordered_json ToJson(const PolyBenchResult& result);
+// For a terminal: speed-ups by kernel, their geometric means, what was skipped and why.
+std::string RowsText(const PolyBenchResult& result);
+std::string SummaryText(const PolyBenchResult& result);
+// One self-contained page.
+std::string PageHtml(const PolyBenchResult& result);
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_POLYBENCH_RESULT_H_
