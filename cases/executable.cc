@@ -14,6 +14,7 @@
 #include "compiler/codegen/cuda/run_cuda.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/passes/registry.h"
 #include "compiler/target/target.h"
 
@@ -48,6 +49,31 @@ void CopyTensors(absl::Span<void* const> buffers, ir::RandomArguments& arguments
     if (!bytes.empty()) std::memcpy(bytes.data(), buffers[next], bytes.size());
     ++next;
   }
+}
+
+// Runs `run`, which is code of `lowered`, on arguments of the function before its passes: these may have given buffers other
+// shapes of as many elements. The tensors have these shapes meanwhile.
+absl::Status RunInShapes(const ir::Function& lowered,
+                         const std::function<absl::Status(absl::Span<const ir::Argument>)>& run,
+                         absl::Span<const ir::Argument> arguments) {
+  ir::IntValues integers;
+  for (size_t i = 0; i < lowered.params.size() && i < arguments.size(); ++i) {
+    const ir::Var var = lowered.params[i].var;
+    if (var && ir::IsInt(var.type())) integers[var] = arguments[i].int_value;
+  }
+  ASSIGN_OR_RETURN(std::vector<std::vector<int64_t>> shapes,
+                   ir::ParameterShapes(lowered, integers));
+  const auto swap_shapes = [&] {
+    size_t next = 0;
+    for (const ir::Argument& argument : arguments) {
+      if (argument.tensor == nullptr || next == shapes.size()) continue;
+      std::swap(argument.tensor->shape, shapes[next++]);
+    }
+  };
+  swap_shapes();
+  const absl::Status status = run(arguments);
+  swap_shapes();
+  return status;
 }
 
 absl::StatusOr<Executable> Generate(const ir::Function& function,
@@ -102,6 +128,9 @@ absl::StatusOr<Executable> MakeExecutable(const ir::Function& function,
   }
   ASSIGN_OR_RETURN(Executable result, Generate(lowered, options));
   result.compile_ms = SecondsSince(start) * 1e3;
+  result.run = [lowered, run = std::move(result.run)](auto arguments) {
+    return RunInShapes(lowered, run, arguments);
+  };
   return result;
 }
 
