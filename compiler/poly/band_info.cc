@@ -24,6 +24,34 @@ isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f) {
   return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(f.copy()));
 }
 
+// Whether isl keeps the statements that use a private buffer in one loop over `member`. It gives
+// statements loops of their own, one after the other, if no iteration of the later one comes before one of the
+// earlier; an iteration would then be in two loops, and its copy of the buffer only in one.
+bool StayTogether(const PrivateOrder& p, const Place& place, const isl::union_pw_aff& member) {
+  const isl::multi_union_pw_aff times = Inside(place, member).prefix;
+  const isl::union_map pairs = p.flow.unite(p.order);
+  const isl::union_set users = pairs.domain().unite(pairs.range()).intersect(place.domain);
+  std::vector<isl::set> images;  // { [t.., m] } of each statement
+  for (const isl::set& user : SetsOf(users)) {
+    const isl::set all = place.domain.extract_set(user.space());
+    images.push_back(all.to_union_set().apply(isl::union_map::from(times)).as_set());
+  }
+  if (images.size() < 2) return true;
+  // { [t.., m] -> [t.., m'] : m < m' }
+  const unsigned n = times.size();
+  isl_map* later = isl_map_universe(isl_space_map_from_set(images[0].space().release()));
+  for (unsigned i = 0; i + 1 < n; ++i) later = isl_map_equate(later, isl_dim_in, i, isl_dim_out, i);
+  const isl::map before = isl::manage(isl_map_order_lt(later, isl_dim_in, static_cast<int>(n - 1),
+                                                       isl_dim_out, static_cast<int>(n - 1)));
+  for (const isl::set& a : images) {
+    const isl::map from = isl::manage(isl_map_intersect_domain(before.copy(), a.copy()));
+    for (const isl::set& b : images) {
+      if (isl::manage(isl_map_intersect_range(from.copy(), b.copy())).is_empty()) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 Place PlaceOf(const isl::schedule_node& node) {
@@ -62,7 +90,9 @@ std::optional<std::vector<ir::Buffer>> CopiesForParallel(const Dependences& depe
     const isl::union_map mine =
         p.flow.intersect_domain(place.domain).unite(p.flow.intersect_range(place.domain));
     const isl::union_map inside = Active(p.flow, place);
-    if (!mine.is_subset(inside) || !stays(inside)) return std::nullopt;
+    if (!mine.is_subset(inside) || !stays(inside) || !StayTogether(p, place, member)) {
+      return std::nullopt;
+    }
     copies.push_back(p.buffer);
   }
   return copies;

@@ -236,14 +236,14 @@ class AstEmitter {
     const auto shadowed = names_.find(name);
     const Expr outer = shadowed != names_.end() ? shadowed->second : Expr();
     std::vector<ir::Buffer> copies;
-    if (mark != nullptr) {
+    if (mark != nullptr && !loop.is_degenerate()) {
       for (ir::Buffer buffer : mark->copies) copies.push_back(PushCopy(buffer));
     }
     innermost_ = nullptr;
     Stmt result;
     if (loop.is_degenerate()) {
       names_[name] = first;
-      result = WithCopies(Node(loop.body(), nullptr), copies);
+      result = Node(loop.body(), nullptr);
       innermost_ = nullptr;
     } else {
       const int64_t step =

@@ -97,6 +97,12 @@ const std::map<std::string, std::string>& Nests() {
        "    for (p, 0, n) { A[r, q, p] = sum[p] }\n"
        "  } }\n"
        "}\n"},
+      {"used_behind_the_loop",
+       "func f(P: i32[48]) {\n"
+       "  allocate t: i32[]\n"
+       "  for (j, 0, 3) { t[] = j }\n"
+       "  P[0] = t[]\n"
+       "}\n"},
       {"let_around_a_loop",
        "func f(A: f32[n], n: i32) {\n"
        "  for (i, 0, n) { let a: f32 = A[i] for (j, 0, 3) { A[i] = a * A[i] } }\n"

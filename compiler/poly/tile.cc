@@ -251,10 +251,8 @@ class Tiler {
       node = node.child(0);
     }
     if (levels == 0) node = WithRows(node, rows);
-    // The border of skewed tiles has many pieces; there, only the innermost loop is cut.
-    if (levels > 0 && is_leaf && wave_copies) {
-      node = node.as<isl::schedule_node_band>().member_set_ast_loop_separate(n - 1);
-    } else if (levels > 0 && options_.full_tiles && is_leaf) {
+    // The border of skewed tiles has so many pieces that their code would take seconds to make.
+    if (levels > 0 && options_.full_tiles && is_leaf && !wave_copies) {
       if (levels > 1) {
         for (int i = 0; i < n; ++i) rows[static_cast<size_t>(i)] = {i};
       }
