@@ -6,12 +6,14 @@
 #include <tuple>
 
 #include "base/status.h"
+#include "compiler/ir/affine.h"
+#include "compiler/ir/flat_index.h"
 #include "compiler/ir/visit.h"
-#include "isa/affine.h"
 
 namespace polynao::isa {
 namespace {
 
+using ir::Affine;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;

@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/ir/int_expression.h"
 #include "isa/instruction_set.h"
-#include "isa/int_expression.h"
 
 namespace polynao::isa {
+
+using ir::IntExpression;
+using ir::IntInputs;
 
 // The accesses of one instruction, compiled. Immutable, so shared by threads.
 class FootprintPlan {

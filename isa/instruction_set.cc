@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/flat_index.h"
+#include "compiler/ir/int_expression.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -15,7 +17,6 @@
 #include "isa/footprint.h"
 #include "isa/instruction_row.h"
 #include "isa/instructions_text.h"
-#include "isa/int_expression.h"
 #include "isa/native.h"
 #include "isa/table.h"
 

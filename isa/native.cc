@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/flat_index.h"
 #include "isa/native_nest.h"
 
 namespace polynao::isa {

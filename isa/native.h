@@ -11,10 +11,13 @@
 
 #include <memory>
 
+#include "compiler/ir/int_expression.h"
 #include "isa/instruction_set.h"
-#include "isa/int_expression.h"
 
 namespace polynao::isa {
+
+using ir::IntExpression;
+using ir::IntInputs;
 
 class NativeRoutine {
  public:

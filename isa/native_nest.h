@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "compiler/ir/int_expression.h"
 #include "isa/instruction_set.h"
-#include "isa/int_expression.h"
 #include "isa/native.h"
 
 namespace polynao::isa::native {

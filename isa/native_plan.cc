@@ -5,12 +5,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
+#include "compiler/ir/affine.h"
+#include "compiler/ir/flat_index.h"
 #include "compiler/ir/intrinsics.h"
-#include "isa/affine.h"
 
 namespace polynao::isa::native {
 namespace {
 
+using ir::Affine;
 using ir::Expr;
 using ir::ExprKind;
 using ir::Stmt;

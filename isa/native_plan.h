@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/ir/int_expression.h"
 #include "isa/instruction_set.h"
-#include "isa/int_expression.h"
 #include "isa/native_blocks.h"
 
 namespace polynao::isa::native {
+
+using ir::IntExpression;
+using ir::IntInputs;
 
 constexpr int kMaxAccesses = 12;
 constexpr int kMaxLoops = 8;

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "compiler/ir/flat_index.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass.h"
 
@@ -16,22 +17,6 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Type;
 
-// a * b and a + b with the foldings that keep printed indices short.
-Expr Times(Expr a, Expr b) {
-  if (a.Is(ExprKind::kIntImm) && b.Is(ExprKind::kIntImm)) {
-    return a.context().Int(a.type(), a.int_value() * b.int_value());
-  }
-  if (b.IsInt(1)) return a;
-  if (a.IsInt(1)) return b;
-  return a * b;
-}
-
-Expr Plus(Expr a, Expr b) {
-  if (a.IsInt(0)) return b;
-  if (b.IsInt(0)) return a;
-  return a + b;
-}
-
 class Flattener : public ir::Mutator {
  public:
   Flattener(Context& context, const FlattenOptions& options) : c_(context), options_(options) {}
@@ -43,9 +28,9 @@ class Flattener : public ir::Mutator {
     const Type type = IndexType(buffer);
     Expr count = c_.Int(type, 1);
     for (Expr extent : buffer->extents) {
-      const Expr factor = Typed(type, extent);
-      count = Times(count,
-                    may_be_negative && !factor.IsConst() ? Max(factor, c_.Int(type, 0)) : factor);
+      const Expr factor = ir::Typed(type, extent);
+      count = ir::FoldedProduct(
+          count, may_be_negative && !factor.IsConst() ? Max(factor, c_.Int(type, 0)) : factor);
     }
     const Buffer flat = c_.NewBuffer(buffer->name, buffer->type, {count}, buffer->scope);
     flat_[buffer] = flat;
@@ -95,26 +80,13 @@ class Flattener : public ir::Mutator {
     return count > std::numeric_limits<int32_t>::max() ? Type::kI64 : Type::kI32;
   }
 
-  // Constants change their type without a cast around them.
-  Expr Typed(Type type, Expr e) {
-    return e.Is(ExprKind::kIntImm) ? c_.Int(type, e.int_value()) : c_.Cast(type, e);
-  }
-
+  // In i64 if an index has that type, or if the buffer needs it.
   Expr FlatIndex(Buffer buffer, absl::Span<const Expr> indices) {
     Type type = IndexType(buffer);
     for (Expr index : indices) {
       if (index.type() == Type::kI64) type = Type::kI64;
     }
-    Expr flat = c_.Int(type, 0);
-    for (size_t d = 0; d < indices.size(); ++d) {
-      Expr stride = c_.Int(type, 1);
-      for (size_t k = d + 1; k < indices.size(); ++k) {
-        stride = Times(stride, Typed(type, buffer->extents[k]));
-      }
-      const Expr index = Typed(type, indices[d]);
-      flat = Plus(flat, index.IsInt(0) ? index : Times(index, stride));
-    }
-    return flat;
+    return ir::FlatIndex(buffer.node(), indices, type);
   }
 
   Context& c_;

@@ -5,9 +5,9 @@
 #include <numeric>
 
 #include "absl/types/span.h"
+#include "compiler/ir/affine.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
-#include "isa/affine.h"
 #include "isa/levels.h"
 
 namespace polynao {
@@ -58,7 +58,7 @@ int64_t RequiredMultiple(const Function& meaning, Expr pitch) {
         continue;
       }
       const Expr modulo = condition->operand(0);
-      const std::optional<isa::Affine> size = isa::Linearize(modulo.operand(0), {pitch});
+      const std::optional<ir::Affine> size = ir::Linearize(modulo.operand(0), {pitch});
       if (!size || size->constant || !size->coefficients[0] ||
           !size->coefficients[0].Is(ExprKind::kIntImm) ||
           !modulo.operand(1).Is(ExprKind::kIntImm)) {
@@ -77,7 +77,7 @@ std::optional<WeightLayout> FindWeights(const Function& meaning, Stmt update,
                                         absl::Span<const Stmt> loops) {
   std::vector<Var> vars;
   for (Stmt loop : loops) vars.push_back(loop.var());
-  const std::optional<isa::Affine> channel = isa::Linearize(update.indices().back(), vars);
+  const std::optional<ir::Affine> channel = ir::Linearize(update.indices().back(), vars);
   std::optional<WeightLayout> weights;
   ir::ForEachExpr(update.value(), [&](Expr e) {
     if (!channel || !e.Is(ExprKind::kLoad) || e.buffer()->scope != isa::kWmem ||
@@ -85,7 +85,7 @@ std::optional<WeightLayout> FindWeights(const Function& meaning, Stmt update,
       return;
     }
     const auto lane = std::find(vars.begin(), vars.end(), e.operand(0));
-    const std::optional<isa::Affine> place = isa::Linearize(e.operand(1), vars);
+    const std::optional<ir::Affine> place = ir::Linearize(e.operand(1), vars);
     if (lane == vars.end() || !place) return;
     const Expr lanes = loops[lane - vars.begin()].extent();
     const Expr unit = channel->coefficients[lane - vars.begin()];

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "compiler/ir/affine.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/tensor_pattern.h"
-#include "isa/affine.h"
 
 namespace polynao {
 
@@ -44,7 +44,7 @@ struct TensorBinding {
   ir::VarMap values = {};  // the pattern's scalar operands
   absl::flat_hash_map<ir::Buffer, const NestAccess*> buffers = {};
   // The same access in the pattern and in the nest.
-  std::vector<std::pair<const isa::Affine*, const NestAccess*>> accesses = {};
+  std::vector<std::pair<const ir::Affine*, const NestAccess*>> accesses = {};
 };
 
 // A match of one nest with one pattern.

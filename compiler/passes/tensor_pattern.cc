@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "compiler/ir/flat_index.h"
 #include "compiler/ir/text.h"
 
 namespace polynao {
@@ -19,19 +20,9 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
-// The number of an element in row-major order.
-Expr FlatIndex(Buffer buffer, absl::Span<const Expr> indices) {
-  Context& c = *buffer->context;
-  Expr index = c.Cast(Type::kI64, indices[0]);
-  for (size_t d = 1; d < indices.size(); ++d) {
-    index = index * c.Cast(Type::kI64, buffer->extents[d]) + c.Cast(Type::kI64, indices[d]);
-  }
-  return index;
-}
-
-std::optional<isa::Affine> PatternIndex(Buffer buffer, absl::Span<const Expr> indices,
-                                        absl::Span<const Var> vars) {
-  std::optional<isa::Affine> index = isa::Linearize(FlatIndex(buffer, indices), vars);
+std::optional<ir::Affine> PatternIndex(Buffer buffer, absl::Span<const Expr> indices,
+                                       absl::Span<const Var> vars) {
+  std::optional<ir::Affine> index = ir::Linearize(ir::FlatIndex(buffer.node(), indices), vars);
   if (index && index->constant) return std::nullopt;
   return index;
 }
@@ -181,7 +172,7 @@ class NestMaker {
       reason_ = "the buffers are not flattened";
       return std::nullopt;
     }
-    const std::optional<isa::Affine> affine = isa::Linearize(indices[0], vars);
+    const std::optional<ir::Affine> affine = ir::Linearize(indices[0], vars);
     if (!affine) {
       reason_ = StrCat("an index is not linear in the loop variables: ", buffer->name, "[",
                        ir::Print(indices[0]), "]");
@@ -329,14 +320,14 @@ std::optional<TensorPattern> MakeTensorPattern(const isa::Instruction& instructi
   if (pattern.vars.empty()) return std::nullopt;
   pattern.store = shape.store;
   pattern.accumulates = LoadsStored(shape.store);
-  const std::optional<isa::Affine> store =
+  const std::optional<ir::Affine> store =
       PatternIndex(shape.store.buffer(), shape.store.indices(), pattern.vars);
   if (!store) return std::nullopt;
   pattern.store_index = *store;
   bool linear = true;
   ir::ForEachExpr(shape.store.value(), [&](Expr e) {
     if (!e.Is(ExprKind::kLoad)) return;
-    const std::optional<isa::Affine> index =
+    const std::optional<ir::Affine> index =
         PatternIndex(Buffer(e.buffer()), e.operands(), pattern.vars);
     linear = linear && index.has_value();
     if (index) pattern.load_index[e] = *index;

@@ -9,9 +9,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/affine.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
-#include "isa/affine.h"
 #include "isa/instruction_set.h"
 
 namespace polynao {
@@ -34,8 +34,8 @@ struct TensorPattern {
   ir::Stmt store = {};
   bool accumulates = false;  // whether the store's value loads the stored element
   // Of the store and of each load (by node), over `vars`.
-  isa::Affine store_index = {};
-  absl::flat_hash_map<ir::Expr, isa::Affine> load_index = {};
+  ir::Affine store_index = {};
+  absl::flat_hash_map<ir::Expr, ir::Affine> load_index = {};
 };
 
 // None if the meaning has another form (a scalar instruction, a barrier).

@@ -1,7 +1,7 @@
 // Integer expressions of the instruction table (constraints, costs, addresses), compiled so that
 // evaluating one allocates nothing: it happens for every instruction that issues.
-#ifndef ISA_INT_EXPRESSION_H_
-#define ISA_INT_EXPRESSION_H_
+#ifndef COMPILER_IR_INT_EXPRESSION_H_
+#define COMPILER_IR_INT_EXPRESSION_H_
 
 #include <cstdint>
 #include <functional>
@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 
-namespace polynao::isa {
+namespace polynao::ir {
 
 // What an expression's leaves read.
 struct IntInputs {
@@ -30,13 +30,13 @@ class IntExpression {
   // Maps a variable to kOperand or kParameter, a buffer of an address to the operand that holds its
   // first byte's address, and a buffer of a load to kBuffer.
   struct Resolver {
-    std::function<absl::StatusOr<Source>(ir::Var)> variable;
-    std::function<absl::StatusOr<Source>(const ir::BufferNode*)> address;
-    std::function<absl::StatusOr<Source>(const ir::BufferNode*)> load;  // may be null: no loads
+    std::function<absl::StatusOr<Source>(Var)> variable;
+    std::function<absl::StatusOr<Source>(const BufferNode*)> address;
+    std::function<absl::StatusOr<Source>(const BufferNode*)> load;  // may be null: no loads
   };
 
   // Error: floats, calls, a leaf that the resolver refuses.
-  static absl::StatusOr<IntExpression> Compile(ir::Expr e, const Resolver& resolver);
+  static absl::StatusOr<IntExpression> Compile(Expr e, const Resolver& resolver);
 
   // False if the evaluation divides by zero. Arithmetic wraps around, as in the IR.
   bool Evaluate(const IntInputs& inputs, int64_t* result) const {
@@ -77,9 +77,9 @@ class IntExpression {
   };
   struct Node {
     Op op;
-    ir::Type type = ir::Type::kI64;  // of the result of kWrap and kLoad, else of the operands
-    int a = 0, b = 0, c = 0;         // nodes; an index for leaves
-    int64_t value = 0;               // kConst
+    Type type = Type::kI64;   // of the result of kWrap and kLoad, else of the operands
+    int a = 0, b = 0, c = 0;  // nodes; an index for leaves
+    int64_t value = 0;        // kConst
   };
   struct Compiler;
   int64_t Eval(int node, const IntInputs& inputs, bool& ok) const;
@@ -88,9 +88,6 @@ class IntExpression {
   int root_ = 0;
 };
 
-// The position of an element in its buffer, counted in elements (row-major, extents of the buffer).
-ir::Expr FlatIndex(const ir::BufferNode* buffer, absl::Span<const ir::Expr> indices);
+}  // namespace polynao::ir
 
-}  // namespace polynao::isa
-
-#endif  // ISA_INT_EXPRESSION_H_
+#endif  // COMPILER_IR_INT_EXPRESSION_H_

@@ -1,4 +1,4 @@
-#include "isa/affine.h"
+#include "compiler/ir/affine.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,8 @@
 #include "base/check.h"
 #include "compiler/ir/text.h"
 
-namespace polynao::isa {
+namespace polynao::ir {
 namespace {
-
-using ir::Expr;
-using ir::ExprKind;
-using ir::Stmt;
 
 int64_t Eval(Expr e, const std::map<std::string, int64_t>& env) {
   if (!e) return 0;
@@ -32,26 +28,26 @@ int64_t Eval(Expr e, const std::map<std::string, int64_t>& env) {
     case ExprKind::kDiv:
       return Eval(e.operand(0), env) / Eval(e.operand(1), env);
     default:
-      POLYNAO_UNREACHABLE(ir::ExprKindName(e.kind()));
+      POLYNAO_UNREACHABLE(ExprKindName(e.kind()));
   }
 }
 
 struct Index {
-  ir::Function function;  // keeps the context
+  Function function;  // keeps the context
   Expr e;
-  std::vector<ir::Var> vars;
+  std::vector<Var> vars;
 };
 
 // `text` over loop variables i, j and scalars n, m.
 Index Parse(const std::string& text) {
-  auto f = ir::ParseFunction(
+  auto f = ParseFunction(
       "func f(A: i64[n] out, n: i64, m: i64, k: i32) { for (i: i64, 0, n) { for (j: i64, 0, m) { "
       "for (q, 0, k) { A[" +
       text + "] = 0 } } } }");
   POLYNAO_CHECK(f.ok()) << f.status().message();
   Index index{.function = *f, .e = Expr(), .vars = {}};
   Stmt s = f->body;
-  while (s.Is(ir::StmtKind::kFor)) {
+  while (s.Is(StmtKind::kFor)) {
     index.vars.push_back(s.var());
     s = s.body();
   }
@@ -100,4 +96,4 @@ TEST(Linearize, RefusesWhatIsNotLinear) {
 }
 
 }  // namespace
-}  // namespace polynao::isa
+}  // namespace polynao::ir

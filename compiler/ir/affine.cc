@@ -1,32 +1,20 @@
-#include "isa/affine.h"
+#include "compiler/ir/affine.h"
 
 #include <algorithm>
 
-namespace polynao::isa {
-namespace {
+#include "compiler/ir/flat_index.h"
 
-using ir::Expr;
-using ir::ExprKind;
+namespace polynao::ir {
+namespace {
 
 // Sum and product of expressions. A null expression is zero.
 Expr Plus(Expr a, Expr b) {
   if (!a) return b;
   if (!b) return a;
-  if (a.Is(ExprKind::kIntImm) && b.Is(ExprKind::kIntImm)) {
-    return a.context().I64(a.int_value() + b.int_value());
-  }
-  return a + b;
+  return FoldedSum(a, b);
 }
 
-Expr Times(Expr a, Expr b) {
-  if (!a || !b) return Expr();
-  if (a.IsInt(1)) return b;
-  if (b.IsInt(1)) return a;
-  if (a.Is(ExprKind::kIntImm) && b.Is(ExprKind::kIntImm)) {
-    return a.context().I64(a.int_value() * b.int_value());
-  }
-  return a * b;
-}
+Expr Times(Expr a, Expr b) { return a && b ? FoldedProduct(a, b) : Expr(); }
 
 Expr Minus(Expr a) { return Times(a, a ? a.context().I64(-1) : Expr()); }
 
@@ -36,7 +24,7 @@ bool IsFree(const Affine& affine) {
 }
 
 // Whether `e` uses none of `vars` and no memory.
-bool IsInvariant(Expr e, absl::Span<const ir::Var> vars) {
+bool IsInvariant(Expr e, absl::Span<const Var> vars) {
   if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall) || e.Is(ExprKind::kLet)) return false;
   if (std::find(vars.begin(), vars.end(), e) != vars.end()) return false;
   return std::all_of(e.operands().begin(), e.operands().end(),
@@ -45,9 +33,9 @@ bool IsInvariant(Expr e, absl::Span<const ir::Var> vars) {
 
 }  // namespace
 
-std::optional<Affine> Linearize(Expr e, absl::Span<const ir::Var> vars) {
+std::optional<Affine> Linearize(Expr e, absl::Span<const Var> vars) {
   if (!IsInt(e.type())) return std::nullopt;
-  ir::Context& context = e.context();
+  Context& context = e.context();
   Affine result{.constant = Expr(), .coefficients = std::vector<Expr>(vars.size())};
   for (size_t k = 0; k < vars.size(); ++k) {
     if (e == vars[k]) {
@@ -58,14 +46,14 @@ std::optional<Affine> Linearize(Expr e, absl::Span<const ir::Var> vars) {
   if (IsInvariant(e, vars)) {
     if (!e.IsInt(0)) {
       result.constant =
-          e.Is(ExprKind::kIntImm) ? context.I64(e.int_value()) : context.Cast(ir::Type::kI64, e);
+          e.Is(ExprKind::kIntImm) ? context.I64(e.int_value()) : context.Cast(Type::kI64, e);
     }
     return result;
   }
   switch (e.kind()) {
     case ExprKind::kCast:
       // An index that overflows its type stops the program, so widening changes nothing.
-      if (e.type() != ir::Type::kI64) return std::nullopt;
+      if (e.type() != Type::kI64) return std::nullopt;
       return Linearize(e.operand(0), vars);
     case ExprKind::kAdd:
     case ExprKind::kSub: {
@@ -98,4 +86,4 @@ std::optional<Affine> Linearize(Expr e, absl::Span<const ir::Var> vars) {
   }
 }
 
-}  // namespace polynao::isa
+}  // namespace polynao::ir

@@ -1,12 +1,10 @@
-#include "isa/int_expression.h"
+#include "compiler/ir/int_expression.h"
 
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
+#include "compiler/ir/flat_index.h"
 
-namespace polynao::isa {
-
-using ir::Expr;
-using ir::ExprKind;
+namespace polynao::ir {
 
 struct IntExpression::Compiler {
   const Resolver& resolver;
@@ -60,7 +58,7 @@ struct IntExpression::Compiler {
       }
       case ExprKind::kCast: {
         ASSIGN_OR_RETURN(const int value, Visit(e.operand(0)));
-        if (e.type() != ir::Type::kI1) return Wrap(e.type(), value);
+        if (e.type() != Type::kI1) return Wrap(e.type(), value);
         const int zero = Push({.op = Op::kConst});
         return Push({.op = Op::kNe, .a = value, .b = zero});
       }
@@ -81,7 +79,7 @@ struct IntExpression::Compiler {
       default: {
         ASSIGN_OR_RETURN(const int a, Visit(e.operand(0)));
         ASSIGN_OR_RETURN(const int b, Visit(e.operand(1)));
-        const ir::Type type = e.operand(0).type();
+        const Type type = e.operand(0).type();
         return Wrap(e.type(), Push({.op = BinaryOp(e.kind()), .type = type, .a = a, .b = b}));
       }
     }
@@ -131,8 +129,8 @@ struct IntExpression::Compiler {
   }
 
   // Values are kept in 64 bits (compiler/ir/type.h); narrower results wrap to their type.
-  int Wrap(ir::Type type, int node) {
-    if (type == ir::Type::kI64 || type == ir::Type::kU64) return node;
+  int Wrap(Type type, int node) {
+    if (type == Type::kI64 || type == Type::kU64) return node;
     return Push({.op = Op::kWrap, .type = type, .a = node});
   }
 };
@@ -178,10 +176,10 @@ int64_t IntExpression::Eval(int index, const IntInputs& inputs, bool& ok) const 
         ok = false;
         return 0;
       }
-      if (node.type == ir::Type::kU64) {
+      if (node.type == Type::kU64) {
         return node.op == Op::kDiv ? DivInt(node.type, a, b) : ModInt(node.type, a, b);
       }
-      return node.op == Op::kDiv ? ir::FloorDiv(a, b) : ir::FloorMod(a, b);
+      return node.op == Op::kDiv ? FloorDiv(a, b) : FloorMod(a, b);
     }
     case Op::kMin:
     case Op::kMax: {
@@ -216,20 +214,9 @@ int64_t IntExpression::Eval(int index, const IntInputs& inputs, bool& ok) const 
     case Op::kSelect:
       return eval(node.a) != 0 ? eval(node.b) : eval(node.c);
     case Op::kWrap:
-      return ir::WrapInt(node.type, eval(node.a));
+      return WrapInt(node.type, eval(node.a));
   }
   POLYNAO_UNREACHABLE(static_cast<int>(node.op));
 }
 
-Expr FlatIndex(const ir::BufferNode* buffer, absl::Span<const Expr> indices) {
-  ir::Context& context = *buffer->context;
-  Expr flat = context.I64(0);
-  for (size_t d = 0; d < indices.size(); ++d) {
-    if (d > 0) flat = flat * context.Cast(ir::Type::kI64, buffer->extents[d]);
-    const Expr index = context.Cast(ir::Type::kI64, indices[d]);
-    flat = flat.IsInt(0) ? index : flat + index;
-  }
-  return flat;
-}
-
-}  // namespace polynao::isa
+}  // namespace polynao::ir

@@ -1,4 +1,4 @@
-#include "isa/int_expression.h"
+#include "compiler/ir/int_expression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 
-namespace polynao::isa {
+namespace polynao::ir {
 namespace {
 
 using ::testing::HasSubstr;
@@ -23,22 +23,22 @@ using ::testing::HasSubstr;
 absl::StatusOr<IntExpression> Compile(const std::string& text) {
   using Source = IntExpression::Source;
   ASSIGN_OR_RETURN(
-      const ir::Function f,
-      ir::ParseFunction("@e(" + text + ") func f(a: i64, b: i64, x: i16[2, a], h: f16) {}"));
+      const Function f,
+      ParseFunction("@e(" + text + ") func f(a: i64, b: i64, x: i16[2, a], h: f16) {}"));
   IntExpression::Resolver resolver;
-  resolver.variable = [](ir::Var var) -> absl::StatusOr<Source> {
+  resolver.variable = [](Var var) -> absl::StatusOr<Source> {
     if (var.name() == "a") return Source{Source::Kind::kOperand, 0};
     if (var.name() == "b") return Source{Source::Kind::kOperand, 1};
     if (var.name() == "bad") return InvalidInput("bad is refused");
     return Source{Source::Kind::kParameter, 0};
   };
-  resolver.address = [](const ir::BufferNode*) -> absl::StatusOr<Source> {
+  resolver.address = [](const BufferNode*) -> absl::StatusOr<Source> {
     return Source{Source::Kind::kOperand, 2};
   };
-  resolver.load = [](const ir::BufferNode*) -> absl::StatusOr<Source> {
+  resolver.load = [](const BufferNode*) -> absl::StatusOr<Source> {
     return Source{Source::Kind::kBuffer, 0};
   };
-  return IntExpression::Compile(std::get<ir::Expr>(f.attributes[0].values[0]), resolver);
+  return IntExpression::Compile(std::get<Expr>(f.attributes[0].values[0]), resolver);
 }
 
 constexpr int64_t kParameters[] = {1000};
@@ -211,17 +211,16 @@ TEST(IntExpression, RandomExpressionsMeanWhatTheInterpreterSays) {
   int run = 0;
   for (int i = 0; i < cases && !HasFailure(); ++i) {
     const std::string text = random.Typed("i64", 1 + i % 4);
-    const absl::StatusOr<ir::Function> f =
-        ir::ParseFunction(StrCat("func f(a: i64, b: i64, r: i64[1] out) { r[0] = ", text, " }"));
+    const absl::StatusOr<Function> f =
+        ParseFunction(StrCat("func f(a: i64, b: i64, r: i64[1] out) { r[0] = ", text, " }"));
     ASSERT_TRUE(f.ok()) << f.status() << "\n" << text;
     const absl::StatusOr<IntExpression> e = Compile(text);
     ASSERT_TRUE(e.ok()) << e.status() << "\n" << text;
     for (int k = 0; k < 4; ++k) {
       const int64_t operands[] = {random.Value(), random.Value(), 0};
-      ir::Tensor out(ir::Type::kI64, {1});
-      const absl::Status status = ir::Interpret(
-          *f,
-          {ir::Argument::Int(operands[0]), ir::Argument::Int(operands[1]), ir::Argument::Of(&out)});
+      Tensor out(Type::kI64, {1});
+      const absl::Status status = Interpret(
+          *f, {Argument::Int(operands[0]), Argument::Int(operands[1]), Argument::Of(&out)});
       int64_t value = 0;
       const bool ok = e->Evaluate({.operands = operands, .parameters = kParameters}, &value);
       EXPECT_TRUE(ok || !status.ok()) << text << " of " << operands[0] << ", " << operands[1];
@@ -234,4 +233,4 @@ TEST(IntExpression, RandomExpressionsMeanWhatTheInterpreterSays) {
 }
 
 }  // namespace
-}  // namespace polynao::isa
+}  // namespace polynao::ir
