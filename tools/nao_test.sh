@@ -72,6 +72,21 @@ opt_scalars() {
 }
 expect "opt --check draws scalars, or takes them from --arg" pass "" opt_scalars
 
+poly_calculates() {
+  [[ $("$nao" poly --eval 'card { S(i, j) : 0 <= j <= i < n }') == \
+    '[n] -> { (1/2 * n + 1/2 * n^2) : n > 0 }' ]] &&
+    printf '%s\n' 'A := { (i) : 0 <= i < n };' 'lexmax A; value(card A, n = 7)' >"$work/a.poly" &&
+    "$nao" poly "$work/a.poly" -o "$work/a.out" && [[ $(tail -n 1 "$work/a.out") == 7 ]] &&
+    fails "expression:1:10: expected operands of '\*' in isomorphic spaces, found .* and " \
+      "$nao" poly --eval '{ S(i) } * { T(i) }' &&
+    printf 'A := { (i) };\nA +' >"$work/bad.poly" &&
+    fails 'bad.poly:2:4: expected .*, found the end of the text' \
+      "$nao" poly "$work/bad.poly" -o "$work/bad.out" &&
+    [[ ! -e $work/bad.out ]] &&
+    fails 'expected a file or --eval EXPR, found neither' "$nao" poly
+}
+expect "poly computes with sets and refuses bad ones" pass "" poly_calculates
+
 opt_operator() {
   [[ $("$nao" opt add --shape=100 --stop-after=0) == 'func add'* ]] &&
     [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]

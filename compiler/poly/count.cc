@@ -62,6 +62,7 @@ class Counter {
   void Substitute(Piece& piece, int variable, const IntegerForm& numerator,
                   const Integer& denominator);
   void SolveEquality(Piece& piece, size_t index);
+  bool DropDetermined(Piece& piece);
   int ChooseVariable(const Piece& piece);
   void LiftFloor(Piece& piece, int floor);
   Integer Period(const QuasiPolynomial& polynomial, int variable) const;
@@ -315,6 +316,31 @@ Integer Counter::Period(const QuasiPolynomial& polynomial, int variable) const {
   return period;
 }
 
+// Drops an unknown x that no floor and no other constraint has than 0 <= f - c*x < c: for each value of
+// the others it has one value, floor(f/c). So are divisions that nothing uses, and tiles of a loop.
+bool Counter::DropDetermined(Piece& piece) {
+  for (int variable : piece.unknowns) {
+    std::vector<size_t> rows;
+    for (size_t i = 0; i < piece.inequalities.size(); ++i) {
+      if (piece.inequalities[i].CoefficientOf(variable) != 0) rows.push_back(i);
+    }
+    if (rows.size() != 2) continue;
+    IntegerForm sum = piece.inequalities[rows[0]];
+    sum.Add(piece.inequalities[rows[1]], 1);
+    const Integer size = abs(piece.inequalities[rows[0]].CoefficientOf(variable));
+    if (!sum.coefficients.empty() || sum.constant != size - 1) continue;
+    if (piece.summand.CoefficientsOf(variable).size() > 1 ||
+        !piece.summand.FloorsWith(variable, floors_).empty()) {
+      continue;
+    }
+    piece.inequalities.erase(piece.inequalities.begin() + rows[1]);
+    piece.inequalities.erase(piece.inequalities.begin() + rows[0]);
+    piece.unknowns.erase(variable);
+    return true;
+  }
+  return false;
+}
+
 // The unknown whose elimination makes the fewest pieces.
 int Counter::ChooseVariable(const Piece& piece) {
   int best = -1;
@@ -472,6 +498,10 @@ absl::Status Counter::Run() {
     }
     if (piece.unknowns.empty()) {
       RETURN_IF_ERROR(Finish(std::move(piece)));
+      continue;
+    }
+    if (DropDetermined(piece)) {
+      work_.push_back(std::move(piece));
       continue;
     }
     const int variable = ChooseVariable(piece);

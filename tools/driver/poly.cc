@@ -1,42 +1,218 @@
+#include <algorithm>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
 #include "compiler/poly/calculator.h"
+#include "compiler/poly/count_program.h"
+#include "compiler/poly/describe.h"
+#include "compiler/poly/picture.h"
+#include "nlohmann/json.hpp"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct PolyFlags {
   std::string file;
   std::string eval;
+  std::vector<std::string> show;
+  std::string function;
+  std::vector<std::string> args;
+  std::string tile = "32";
+  std::string statement;
+  std::string loops = "0,1";
+  std::string schedule;
   unsigned long max_operations = poly::CalculatorOptions().max_operations;
+  bool json = false;
   std::string output;
 };
+
+absl::Status Print(const PolyFlags& flags, const std::string& text) {
+  if (!flags.output.empty()) return WriteFile(flags.output, text);
+  std::cout << text;
+  return absl::OkStatus();
+}
+
+absl::Status Calculate(const PolyFlags& flags) {
+  poly::CalculatorOptions options;
+  options.max_operations = flags.max_operations;
+  std::string text = flags.eval;
+  if (!flags.file.empty()) {
+    ASSIGN_OR_RETURN(text, ReadFile(flags.file));
+    options.name = flags.file;
+  }
+  ASSIGN_OR_RETURN(const std::string printed, poly::Evaluate(text, options));
+  if (!flags.json) return Print(flags, printed);
+  Json values = Json::array();
+  for (absl::string_view line : absl::StrSplit(printed, '\n', absl::SkipEmpty())) {
+    values.push_back(std::string(line));
+  }
+  return Print(flags, Json{{"values", values}}.dump(2) + "\n");
+}
+
+absl::StatusOr<std::map<std::string, int64_t>> ParseArguments(
+    const std::vector<std::string>& args) {
+  std::map<std::string, int64_t> values;
+  for (const std::string& arg : args) {
+    const std::vector<std::string> parts = absl::StrSplit(arg, absl::MaxSplits('=', 1));
+    int64_t value = 0;
+    if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &value)) {
+      return InvalidInput("--arg: expected NAME=INTEGER, found '", arg, "'");
+    }
+    values[parts[0]] = value;
+  }
+  return values;
+}
+
+// "32x8" or "0,1".
+absl::StatusOr<std::vector<int64_t>> ParseNumbers(const std::string& option,
+                                                  const std::string& text, char separator) {
+  std::vector<int64_t> numbers;
+  for (absl::string_view part : absl::StrSplit(text, separator)) {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(part, &number)) {
+      return InvalidInput(option, ": expected integers with '", std::string(1, separator),
+                          "' between them, found '", text, "'");
+    }
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+Json CountJson(const poly::SymbolicCount& count) {
+  Json json{{"symbolic", count.text}};
+  if (count.value) json["value"] = *count.value;
+  return json;
+}
+
+Json CountsJson(const std::vector<poly::PartCount>& parts) {
+  Json list = Json::array();
+  for (const poly::PartCount& part : parts) {
+    Json statements = Json::array(), arrays = Json::array();
+    for (const poly::StatementCount& s : part.statements) {
+      statements.push_back(
+          {{"name", s.name}, {"instances", CountJson(s.instances)}, {"tiles", CountJson(s.tiles)}});
+    }
+    for (const poly::ArrayCount& a : part.arrays) {
+      Json array{{"name", a.name},
+                 {"element_bytes", a.element_bytes},
+                 {"reads", CountJson(a.reads)},
+                 {"writes", CountJson(a.writes)},
+                 {"footprint", CountJson(a.footprint)},
+                 {"tile_volume", CountJson(a.tile_volume)}};
+      if (const auto bytes = a.FootprintBytes()) array["footprint_bytes"] = *bytes;
+      if (const auto bytes = a.VolumeBytes()) array["tile_volume_bytes"] = *bytes;
+      if (const auto reuse = a.Reuse()) array["reuse"] = *reuse;
+      arrays.push_back(std::move(array));
+    }
+    list.push_back({{"name", part.name}, {"statements", statements}, {"arrays", arrays}});
+  }
+  return list;
+}
+
+absl::StatusOr<ir::Function> LoadFunction(const PolyFlags& flags) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.file));
+  ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, flags.file));
+  std::string names;
+  for (ir::Function& function : module.functions) {
+    const bool is_only = flags.function.empty() && module.functions.size() == 1;
+    if (is_only || function.name == flags.function) {
+      RETURN_IF_ERROR(WithContext(flags.file, ir::Verify(function)));
+      return std::move(function);
+    }
+    StrAppend(&names, names.empty() ? "" : ", ", function.name);
+  }
+  if (flags.function.empty()) {
+    return InvalidInput(flags.file, ": expected --function with one of ", names, ", found none");
+  }
+  return InvalidInput(flags.file, ": expected --function with one of ", names, ", found '",
+                      flags.function, "'");
+}
+
+absl::Status Show(const PolyFlags& flags) {
+  std::vector<std::string> known = {"card", "picture", "trees"};
+  for (std::string_view name : poly::Descriptions()) known.emplace_back(name);
+  std::vector<std::string> show = flags.show;
+  if (show.empty()) show = {"domain", "accesses", "deps"};
+  for (const std::string& what : show) {
+    if (std::find(known.begin(), known.end(), what) == known.end()) {
+      return InvalidInput("--show: expected some of ", absl::StrJoin(known, ", "), ", found '",
+                          what, "'");
+    }
+    if ((what == "picture" || what == "trees") && (show.size() > 1 || flags.json)) {
+      return InvalidInput("--show=", what, " makes a file of its own: expected no other --show",
+                          flags.json ? " and no --json" : "");
+    }
+  }
+  ASSIGN_OR_RETURN(const ir::Function function, LoadFunction(flags));
+  poly::PictureOptions picture;
+  ASSIGN_OR_RETURN(picture.arguments, ParseArguments(flags.args));
+  picture.statement = flags.statement;
+  picture.schedule = flags.schedule;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> loops, ParseNumbers("--loops", flags.loops, ','));
+  if (loops.size() != 2 || loops[0] == loops[1]) {
+    return InvalidInput("--loops: expected two different loops, as 0,1, found '", flags.loops, "'");
+  }
+  picture.dimensions = {static_cast<int>(loops[0]), static_cast<int>(loops[1])};
+  poly::ProgramCountOptions counts;
+  counts.arguments = picture.arguments;
+  ASSIGN_OR_RETURN(counts.tile, ParseNumbers("--tile", flags.tile, 'x'));
+
+  std::string text;
+  Json json{{"function", function.name}};
+  for (const std::string& what : show) {
+    std::string shown;
+    absl::Status status;
+    auto take = [&](absl::StatusOr<std::string> found) {
+      status = found.status();
+      if (found.ok()) shown = *std::move(found);
+    };
+    if (what == "picture") {
+      take(poly::InstancesSvg(function, picture));
+    } else if (what == "trees") {
+      take(poly::TreesHtml(function, picture));
+    } else if (what == "card") {
+      const auto parts = poly::CountProgram(function, counts);
+      status = parts.status();
+      if (parts.ok()) {
+        shown = poly::ToString(*parts);
+        json["card"] = CountsJson(*parts);
+      }
+    } else {
+      take(poly::Describe(function, what));
+    }
+    RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"), status));
+    if (!json.contains(what)) json[what] = shown;
+    if (show.size() > 1) StrAppend(&text, "# ", what, "\n");
+    text += shown;
+  }
+  return Print(flags, flags.json ? json.dump(2) + "\n" : text);
+}
 
 absl::Status Poly(const PolyFlags& flags) {
   if (flags.file.empty() == flags.eval.empty()) {
     return InvalidInput("poly: expected a file or --eval EXPR, found ",
                         flags.file.empty() ? "neither" : "both");
   }
-  poly::CalculatorOptions options;
-  options.max_operations = flags.max_operations;
-  std::string text = flags.eval;
-  if (!flags.file.empty()) {
-    if (!absl::EndsWith(flags.file, ".poly")) {
-      return InvalidInput("poly: expected FILE.poly, found '", flags.file, "'");
-    }
-    ASSIGN_OR_RETURN(text, ReadFile(flags.file));
-    options.name = flags.file;
+  if (flags.file.empty() || absl::EndsWith(flags.file, ".poly")) {
+    if (!flags.show.empty()) return InvalidInput("--show: expected a file FILE.nir");
+    return Calculate(flags);
   }
-  ASSIGN_OR_RETURN(const std::string printed, poly::Evaluate(text, options));
-  if (!flags.output.empty()) return WriteFile(flags.output, printed);
-  std::cout << printed;
-  return absl::OkStatus();
+  if (absl::EndsWith(flags.file, ".nir")) return Show(flags);
+  return InvalidInput("poly: expected FILE.poly or FILE.nir, found '", flags.file, "'");
 }
 
 }  // namespace
@@ -44,13 +220,31 @@ absl::Status Poly(const PolyFlags& flags) {
 void AddPolyCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<PolyFlags>();
   CLI::App* command =
-      app.add_subcommand("poly", "compute with integer sets and affine maps (docs/polyhedral.md)");
-  command->add_option("FILE", flags->file, "a script of statements, FILE.poly");
+      app.add_subcommand("poly",
+                         "compute with integer sets and affine maps; show those of a function "
+                         "(docs/polyhedral.md)");
+  command->add_option("FILE", flags->file, "a script FILE.poly, or loop IR FILE.nir");
   command->add_option("--eval", flags->eval, "statements: 'card { S(i) : 0 <= i < n }'");
   command
-      ->add_option("--max-operations", flags->max_operations,
-                   "what isl may do for a statement; 0: no limit")
+      ->add_option("--show", flags->show,
+                   "of FILE.nir: domain, accesses, deps, schedule, tree, ast, context, remarks, "
+                   "card, picture (SVG), trees (HTML)")
+      ->delimiter(',');
+  command->add_option("--function", flags->function, "the function, where the file has several");
+  command->add_option("--arg", flags->args, "a parameter's value for card and picture: n=10");
+  command->add_option("--tile", flags->tile, "for card: iterations of a tile along the loops: 32x8")
       ->capture_default_str();
+  command->add_option("--statement", flags->statement, "for picture: the statement, as S1");
+  command->add_option("--loops", flags->loops, "for picture: which loops go down and to the right")
+      ->capture_default_str();
+  command->add_option("--schedule", flags->schedule,
+                      "for picture and trees: the new order, '{ S0[i, j] -> [i + j, j] }'; "
+                      "default: isl's scheduler");
+  command
+      ->add_option("--max-operations", flags->max_operations,
+                   "what isl may do for a statement of a script; 0: no limit")
+      ->capture_default_str();
+  command->add_flag("--json", flags->json, "print one JSON object");
   command->add_option("-o", flags->output, "file to write instead of stdout");
   command->callback([&action, flags] {
     action = [flags] { return Outcome{.status = Poly(*flags), .values_agree = true}; };
