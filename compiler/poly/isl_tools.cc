@@ -27,11 +27,15 @@ void IslContext::Allow(unsigned long operations) {
 unsigned long IslContext::operations() const { return isl_ctx_get_max_operations(context_); }
 
 absl::Status StatusOf(const isl::exception& error) {
-  // A function of the C interface gives null once the operations are spent, and the next one says so.
-  const bool is_null = std::string(error.what()).find("NULL") != std::string::npos;
-  if (is_null || dynamic_cast<const isl::exception_quota*>(&error) != nullptr) {
-    return absl::ResourceExhaustedError(is_null ? StrCat("isl stopped: ", std::string(error.what()))
-                                                : "isl needs more operations than it is allowed");
+  if (dynamic_cast<const isl::exception_quota*>(&error) != nullptr) {
+    return absl::ResourceExhaustedError("isl needs more operations than it is allowed");
+  }
+  // A function of the C interface gives null once the operations are spent, and the next one says so. isl's
+  // scheduler sometimes finds no schedule where there is one ("unable to carry dependences").
+  const std::string what = error.what();
+  if (what.find("NULL") != std::string::npos ||
+      dynamic_cast<const isl::exception_invalid*>(&error) == nullptr) {
+    return absl::ResourceExhaustedError(StrCat("isl stopped: ", what));
   }
   return absl::InvalidArgumentError(StrCat("isl: ", std::string(error.what())));
 }

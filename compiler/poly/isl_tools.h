@@ -41,7 +41,8 @@ class IslContext {
   isl_ctx* context_;
 };
 
-// `work()`, or an error if isl throws: ResourceExhausted where the operations allowed were not enough.
+// `work()`, or an error if isl throws: InvalidArgument for objects that do not fit together, ResourceExhausted
+// where the operations allowed were not enough, or isl gave up by itself.
 absl::Status StatusOf(const isl::exception& error);
 template <typename Work>
 auto Guarded(const Work& work) -> decltype(work()) {
