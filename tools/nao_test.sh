@@ -52,6 +52,30 @@ bundle_and_shim() {
 }
 expect "target cuda writes bundles and runs by the shim" pass "" bundle_and_shim
 
+cat >"$work/scale.nir" <<'NIR'
+func scale(A: f64[n] in, B: f64[n], n: i32, factor: f64) { for (i, 0, n) { B[i] = B[i] + A[i] * factor } }
+func clear(A: f64[n] out, n: i32) { for (i, 0, n) { A[i] = 0.0 } }
+NIR
+run_file() {
+  "$nao" run "$work/scale.nir" --function=scale --arg n=100 --arg factor=0.5 --json >"$work/scale.json" &&
+    [[ $(json_field "$work/scale.json" ok) == true ]] &&
+    [[ $(json_field "$work/scale.json" compared_with) == '"the interpreter"' ]] &&
+    [[ $(json_field "$work/scale.json" target) == '"cpu"' ]] &&
+    [[ $(head -c 1 "$work/scale.json") == '{' ]]
+}
+expect "run FILE.nir runs a function and compares it" pass "" run_file
+expect "run FILE.nir without a function" pass "" fails "scale.nir: expected --function with one of scale, clear" \
+  "$nao" run "$work/scale.nir" --arg n=5
+expect "run FILE.nir without a value" pass "" \
+  fails "scale.nir: function 'scale': parameter 'factor: f64' has no value: expected --arg factor=NUMBER" \
+  "$nao" run "$work/scale.nir" --function=scale --arg n=5
+expect "run FILE.nir with an operator's option" pass "" fails "scale.nir: --shape is for an operator" \
+  "$nao" run "$work/scale.nir" --function=clear --shape=4
+expect "run OP with a function's option" pass "" fails "run add: --arg is for a FILE.nir" \
+  "$nao" run add --shape=4 --arg n=5
+expect "run FILE.nir on the card" pass "" fails "expected a target that runs on this machine" \
+  "$nao" run "$work/scale.nir" --function=clear --arg n=4 --target=diannao
+
 opt_checked() {
   "$nao" compile add --shape=100 --target=interp -o "$work/interp" >/dev/null &&
     "$nao" opt "$work/interp/add.nir" --check --stats --print-after-all -o "$work/opt.nir" \
@@ -115,6 +139,16 @@ bench_files() {
     grep -q '<svg' "$work/b.html" && grep -q '^tensorize48 on mlu270: [23] rows agree, 0 differ' "$work/b.txt"
 }
 expect "bench writes rows and a page" pass "" bench_files
+bench_polybench() {
+  "$nao" bench polybench --size=MINI --filter=trisolv --no-peers --schedule=none --json="$work/p.json" \
+    --html="$work/p.html" >"$work/p.txt" 2>"$work/err" &&
+    grep -q '"ok": true' "$work/p.json" && grep -q '"kernel": "trisolv"' "$work/p.json" &&
+    grep -q '<svg' "$work/p.html" && grep -q '^polybench MINI' "$work/p.txt"
+}
+expect "bench polybench writes rows and a page" pass "" bench_polybench
+expect "unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" "$nao" bench polybench --size=BIG
+expect "bench polybench has no machine" pass "" fails "expected no --without" \
+  "$nao" bench polybench --set core.nmem_kib=4
 expect "unknown suite" pass "" fails "no suite is named 'tensorize49'; there are: tensorize48, " \
   "$nao" bench tensorize49
 expect "bad filter" pass "" fails "malformed" "$nao" bench tensorize48 --filter='add(' --json="$work/none.json"

@@ -10,11 +10,13 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/bench_licm.h"
+#include "benchmarks/bench_polybench.h"
 #include "benchmarks/bench_suite.h"
 #include "benchmarks/licm_page.h"
 #include "benchmarks/licm_result.h"
 #include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
+#include "benchmarks/polybench_result.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
 #include "tools/driver/commands.h"
@@ -29,6 +31,7 @@ struct BenchFlags {
   std::optional<int> jobs;
   double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
+  benchmarks::PolyBenchSettings polybench;
   std::string resume;
   std::string json;
   std::string html;
@@ -95,7 +98,40 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   return result.ok();
 }
 
+void PrintPolyBenchProgress(int done, int total, const benchmarks::PolyBenchRow& row) {
+  std::fprintf(stderr, "[%d/%d] %s:", done, total, row.kernel.c_str());
+  for (const benchmarks::PolyBenchEntry& entry : row.entries) {
+    if (entry.ran()) {
+      std::fprintf(stderr, " %s %.2f ms,", entry.implementation.c_str(), entry.time_ns / 1e6);
+    } else if (entry.skipped.empty()) {
+      std::fprintf(stderr, " %s %s,", entry.implementation.c_str(),
+                   entry.error.empty() ? "VALUES DIFFER" : "FAILED");
+    }
+  }
+  std::fprintf(stderr, "\n");
+}
+
+absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
+  if (!flags.settings.without.empty() || !flags.settings.overrides.empty() ||
+      !flags.resume.empty() || flags.jobs || flags.target != "cpu") {
+    return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
+                        ": expected no --without, --set, --resume, --jobs and --target");
+  }
+  flags.polybench.filter = flags.settings.filter;
+  flags.polybench.seed = flags.settings.seed;
+  if (isatty(STDERR_FILENO) != 0) flags.polybench.on_row = PrintPolyBenchProgress;
+  ASSIGN_OR_RETURN(const benchmarks::PolyBenchResult result,
+                   benchmarks::RunPolyBench(flags.polybench));
+  if (!flags.json.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
+  }
+  if (!flags.html.empty()) RETURN_IF_ERROR(WriteFile(flags.html, benchmarks::PageHtml(result)));
+  std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
+  return result.ok();
+}
+
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
+  if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (!flags.resume.empty()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
@@ -142,6 +178,17 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                    "also compile without these passes: partition,tensorize (may be repeated)")
       ->allow_extra_args(false)
       ->take_all();
+  command->add_option("--size", flags->polybench.size, "polybench: a data set, MINI to EXTRALARGE")
+      ->capture_default_str();
+  command->add_option("--threads", flags->polybench.threads, "polybench: of parallel loops")
+      ->capture_default_str();
+  command
+      ->add_option("--schedule", flags->polybench.schedules,
+                   "polybench: schedules of this compiler to run (may be repeated)")
+      ->allow_extra_args(false)
+      ->take_all()
+      ->capture_default_str();
+  command->add_flag("!--no-peers", flags->polybench.peers, "polybench: run no other compilers");
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "benchmarks/bench_licm.h"
+#include "benchmarks/bench_polybench.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
@@ -70,6 +71,7 @@ absl::Status List(const std::string& what) {
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
     Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
+    Row(benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");

@@ -1,0 +1,38 @@
+// The two uses of `nao run`: an operator, and a user's function of loop IR.
+#ifndef TOOLS_DRIVER_RUN_H_
+#define TOOLS_DRIVER_RUN_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "cases/case_text.h"
+#include "cases/run_case.h"
+#include "cases/run_nest.h"
+
+namespace polynao::driver {
+
+struct RunFlags {
+  cases::CaseText text;  // its op may be FILE.nir
+  cases::CaseSettings settings;
+  bool no_hazards = false;
+  std::string trace;
+  std::string timeline;
+  bool has_shape = false;
+  bool json = false;
+  // Of functions alone.
+  std::string function;
+  cases::NestSettings nest;
+  // Options that were given and that only operators, or only functions, have.
+  std::vector<std::string> of_operators;
+  std::vector<std::string> of_functions;
+};
+
+// Both print what they found; the value is whether all values agree.
+absl::StatusOr<bool> RunOperator(RunFlags& flags);  // run_operator.cc
+absl::StatusOr<bool> RunFile(RunFlags& flags);      // run_nest.cc
+
+}  // namespace polynao::driver
+
+#endif  // TOOLS_DRIVER_RUN_H_

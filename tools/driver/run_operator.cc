@@ -1,0 +1,104 @@
+#include <cstdio>
+#include <iostream>
+#include <optional>
+
+#include "base/files.h"
+#include "base/status.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
+#include "simulator/timeline.h"
+#include "simulator/trace.h"
+#include "tools/driver/run.h"
+
+namespace polynao::driver {
+namespace {
+
+void PrintReport(const cases::CaseReport& report) {
+  std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
+              kernels::ShapesText(report.operator_case).c_str(),
+              std::string(ir::TypeName(report.operator_case.dtype)).c_str(),
+              report.settings.target.c_str(), report.settings.impl.c_str(),
+              report.ok ? "values agree"
+                        : StrCat("VALUES DIFFER, by up to ", report.max_abs_error).c_str());
+  if (report.simulated) {
+    std::printf("  cycles %lld, bound %lld, efficiency %.3f, instructions %lld\n",
+                static_cast<long long>(report.simulated->cycles),
+                static_cast<long long>(report.bound_cycles), report.efficiency(),
+                static_cast<long long>(report.simulated->instruction_count()));
+    if (!report.host_step.empty()) {
+      std::printf("  before it, not in the cycles, the host %s\n", report.host_step.c_str());
+    }
+    std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
+                report.simulate_ms);
+  } else if (report.by_shim) {
+    std::printf(
+        "  executed on this CPU, by the shim of CUDA's execution model, in %.2f ms (no time of "
+        "a GPU); compiled in %.2f ms\n",
+        report.simulate_ms, report.compile_ms);
+  } else if (report.time_ns) {
+    std::printf("  time %.0f ns, compiled in %.2f ms\n", *report.time_ns, report.compile_ms);
+  }
+}
+
+absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report) {
+  if (!flags.trace.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
+  }
+  if (!flags.timeline.empty()) {
+    const bool html = flags.timeline.ends_with(".html");
+    RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
+                                                   : simulator::TimelineSvg(*report.simulated)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<bool> RunOperator(RunFlags& flags) {
+  if (!flags.of_functions.empty()) {
+    return InvalidInput("run ", flags.text.op, ": ", flags.of_functions[0],
+                        " is for a FILE.nir: expected an operator's options");
+  }
+  if (!flags.has_shape && !flags.text.table_case) {
+    return InvalidInput("run: expected --shape or --case");
+  }
+  ASSIGN_OR_RETURN(const isa::Machine machine,
+                   cases::LoadMachine(flags.settings.config, flags.settings.overrides));
+  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget(flags.settings.target, &machine));
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
+                   cases::ParseCases(flags.text, target));
+  if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
+    return InvalidInput(
+        "--trace and --timeline show a simulated card: expected --target=diannao, "
+        "found --target=",
+        flags.settings.target);
+  }
+  flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  flags.settings.check_hazards = !flags.no_hazards;
+  bool ok = true;
+  nlohmann::ordered_json functions = nlohmann::ordered_json::array();
+  for (const kernels::OperatorCase& c : cases) {
+    ASSIGN_OR_RETURN(const cases::CaseReport report, cases::RunCase(c, flags.settings));
+    RETURN_IF_ERROR(WriteTraces(flags, report));
+    if (flags.json) {
+      functions.push_back(report.ToJson());
+    } else {
+      PrintReport(report);
+    }
+    ok = ok && report.ok;
+  }
+  if (!flags.json) return ok;
+  // A case of the table is one object, whose functions have one each.
+  nlohmann::ordered_json json = functions[0];
+  if (flags.text.table_case) {
+    json = {{"op", cases[0].op},
+            {"case", *flags.text.table_case},
+            {"ok", ok},
+            {"functions", functions}};
+  }
+  std::cout << json.dump(2) << std::endl;
+  return ok;
+}
+
+}  // namespace polynao::driver
