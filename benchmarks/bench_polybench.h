@@ -23,7 +23,7 @@ struct PolyBenchSettings {
   uint64_t seed = 1;
   int threads = 2;  // of parallel loops: this compiler's, and Polly's
   // The schedules of this compiler (cases::ScheduleFunction); each is an implementation "nao-NAME".
-  std::vector<std::string> schedules = {"none"};
+  std::vector<std::string> schedules = {"none", "auto"};
   bool peers = true;  // whether other compilers are run
   // Runs of one program go on for so long, and a run that takes longer than `most_seconds` is the only one.
   double seconds = 0.5;

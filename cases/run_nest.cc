@@ -287,7 +287,9 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   }
   const ir::IntValues integers = IntegersOf(function, scalars);
   RETURN_IF_ERROR(CheckMemory(function, integers));
-  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFunction(function, settings.schedule));
+  ir::Function allowed = function;
+  ir::Allow(allowed, settings.executable.float_rules);
+  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFunction(allowed, settings.schedule));
   report.schedule_ms = scheduled.milliseconds;
   report.notes = scheduled.notes;
 

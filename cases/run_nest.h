@@ -17,7 +17,7 @@ namespace polynao::cases {
 
 struct NestSettings {
   ExecutableOptions executable;
-  std::string schedule = "none";
+  std::string schedule = "auto";       // ScheduleFunction (schedule.h)
   std::vector<std::string> arguments;  // of all scalar parameters: "n=1000", "alpha=0.5"
   // Elements of tensors: "uniform" (uniform_tensor.h), or "exact", "finite", "all" (ir::Values).
   std::string values = "uniform";

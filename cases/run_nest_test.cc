@@ -23,6 +23,7 @@ func scale(A: f64[n, m] in, B: f64[n, m] out, n: i32, m: i16, factor: f64) {
 NestSettings Settings(const std::string& target) {
   NestSettings settings;
   settings.executable.target = target;
+  settings.schedule = "none";
   settings.arguments = {"n=5", "m=7", "factor=0.3"};
   settings.timing.seconds = 0;
   return settings;
@@ -60,6 +61,25 @@ TEST(RunNestTest, TheInterpreterIsNotComparedWithItself) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->compared_with, "");
   EXPECT_THAT(report->ToText(), HasSubstr("values not compared, since they are"));
+}
+
+TEST(RunNestTest, SchedulesAgreeOnEveryTarget) {
+  constexpr char kProduct[] = R"(
+func product(A: f64[n, n] in, B: f64[n, n] in, C: f64[n, n], n: i32) {
+  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }
+})";
+  for (const char* target : {"cpu", "c", "interp"}) {
+    for (const char* schedule : {"auto", "min", "smart", "max"}) {
+      NestSettings settings = Settings(target);
+      settings.schedule = schedule;
+      settings.arguments = {"n=37"};
+      const absl::StatusOr<NestReport> report = RunText(settings, kProduct);
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_EQ(report->difference, "") << schedule;
+      EXPECT_EQ(report->compared_with, "the interpreter");
+      EXPECT_FALSE(report->notes.empty());
+    }
+  }
 }
 
 // In-place updates are run several times, on the same values each time.

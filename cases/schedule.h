@@ -16,7 +16,10 @@ struct Scheduled {
   std::vector<std::string> notes;  // what was done, for people
 };
 
-// `function` with its loops in the order of `schedule`. "none" leaves it as it is. Errors: there is no such schedule.
+// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "original", "min", "smart" and "max"
+// are strategies of compiler/poly/poly.h; anything else is a file with the text of a schedule (poly::ParseSchedule). Sums of
+// floats change their order only if the function is marked @reassociate. Errors: there is no such strategy or file; a text that
+// is malformed or illegal.
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            const std::string& schedule);
 

@@ -42,6 +42,11 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
+  command->get_option("--schedule")
+      ->description(
+          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir: "
+          "auto (default), "
+          "none, original, min, smart, max, or a file with a schedule's text");
   command->add_option("--function", flags->function, "FILE.nir: which function, if it has several");
   command
       ->add_option("--arg", flags->nest.arguments,
