@@ -122,11 +122,11 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   if (options.strategy == "none") return report;
   absl::StatusOr<Extraction> extraction =
       Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
-  if (absl::IsResourceExhausted(extraction.status())) {
+  // Once isl has spent its operations, any of its functions may fail, for any reason.
+  if (!extraction.ok()) {
     report.remarks.push_back(std::string(extraction.status().message()));
     return report;
   }
-  RETURN_IF_ERROR(extraction.status());
   for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
   if (options.strategy == "text" && extraction->scops.size() != 1) {
     return InvalidInput(
@@ -142,7 +142,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     if (code.ok()) {
       part.changed = report.changed = true;
       replacements.push_back(*code);
-    } else if (absl::IsResourceExhausted(code.status())) {
+    } else if (absl::IsResourceExhausted(code.status()) || options.strategy != "text") {
       part.why_not = std::string(code.status().message());
       part.lines.clear();
       replacements.push_back(ir::Stmt());
