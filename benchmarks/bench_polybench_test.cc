@@ -18,18 +18,18 @@ std::string Error(const PolyBenchSettings& settings) {
 TEST(BenchPolyBenchTest, ImplementationsAgree) {
   PolyBenchSettings settings;
   settings.size = "MINI";
-  settings.filter = "^(gemm|durbin|nussinov|deriche)$";
+  settings.filter = "^(nussinov|deriche)$";
   settings.seconds = 0;
   int rows = 0;
   settings.on_row = [&](int done, int total, const PolyBenchRow& row) {
     EXPECT_EQ(done, ++rows);
-    EXPECT_EQ(total, 4);
+    EXPECT_EQ(total, 2);
     EXPECT_FALSE(row.sizes.empty());
   };
   const absl::StatusOr<PolyBenchResult> result = RunPolyBench(settings);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->ok()) << SummaryText(*result);
-  EXPECT_EQ(rows, 4);
+  EXPECT_EQ(rows, 2);
   for (const PolyBenchRow& row : result->rows) {
     ASSERT_EQ(row.entries.size(), result->implementations.size());
     for (size_t i = 0; i < row.entries.size(); ++i) {

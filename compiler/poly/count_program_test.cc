@@ -94,7 +94,7 @@ func f(B: f32[n, n], A: f32[n, n] in, n: i32) {
     ProgramCountOptions options;
     options.arguments = {{"n", n}};
     options.tile = {5, 3};
-    options.max_operations = 100'000;  // of the symbolic form, which is long
+    options.max_operations = 3'000'000;  // of the symbolic form, which is long
     const std::vector<PartCount> parts = Count(text, options);
     ASSERT_EQ(parts.size(), 1u);
     EXPECT_EQ(parts[0].statements[0].instances.value, instances) << n;

@@ -88,6 +88,12 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
       .sizes = options.tile, .parallel = options.parallel, .vectorize = options.vectorize};
   TileReport tiles;
   const MarkedSchedule marked = Tile(scop, dependences, schedule, tile_options, &tiles);
+  // In the order of the new tree, what is private must still reach the same uses.
+  if (!dependences.private_order.empty() &&
+      !FindViolation(scop, dependences, marked.schedule).empty()) {
+    return absl::UnimplementedError(
+        "tiles would mix the values of a buffer that the part has for itself");
+  }
   report->tile_ms = watch.Lap();
   report->bands = tiles.bands;
   report->tiled_bands = tiles.tiled;
@@ -142,7 +148,8 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     if (code.ok()) {
       part.changed = report.changed = true;
       replacements.push_back(*code);
-    } else if (absl::IsResourceExhausted(code.status()) || options.strategy != "text") {
+    } else if (absl::IsResourceExhausted(code.status()) || absl::IsUnimplemented(code.status()) ||
+               options.strategy != "text") {
       part.why_not = std::string(code.status().message());
       part.lines.clear();
       replacements.push_back(ir::Stmt());

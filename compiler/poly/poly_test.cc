@@ -103,6 +103,13 @@ const std::map<std::string, std::string>& Nests() {
        "  for (j, 0, 3) { t[] = j }\n"
        "  P[0] = t[]\n"
        "}\n"},
+      {"carried_along_the_inner_loop",
+       "func f(A: f32[n, 7], Y: f32[n, 7], n: i32) {\n"
+       "  for (j, 0, 7) {\n"
+       "    allocate b: f32[] b[] = 0.0\n"
+       "    for (i, 0, n) { Y[i, j] = A[i, j] + 0.5 * b[] b[] = Y[i, j] }\n"
+       "  }\n"
+       "}\n"},
       {"let_around_a_loop",
        "func f(A: f32[n], n: i32) {\n"
        "  for (i, 0, n) { let a: f32 = A[i] for (j, 0, 3) { A[i] = a * A[i] } }\n"

@@ -4,6 +4,7 @@
 #include <isl/options.h>
 #include <isl/schedule.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -27,6 +28,25 @@ isl::union_map Tagged(const isl::union_map& pairs, const std::string& array) {
   const isl::union_set tag = isl::set::universe(isl::manage(space)).to_union_set();
   // { S0[i] -> S1[j] } x { x[] -> x[] }
   return pairs.product(tag.identity());
+}
+
+// Whether a value of the buffer lives from one iteration to the next of a loop around both its store and its use. Then
+// the loops around must not swap: iterations of an outer loop, taken in turn, would share one element.
+//
+//   for (j) { b[] = 0.0  for (i) { Y[i, j] = A[i, j] + b[]  b[] = Y[i, j] } }     not for (i) for (j)
+bool LivesAcrossIterations(const Scop& scop, const PrivateOrder& order) {
+  for (const isl::map& map : MapsOf(order.flow)) {
+    const Statement* source = scop.Find(DomainName(map));
+    const Statement* target = scop.Find(RangeName(map));
+    isl_map* same = isl_map_universe(isl_map_get_space(map.get()));
+    for (size_t i = 0; i < std::min(source->iterators.size(), target->iterators.size()); ++i) {
+      if (source->iterators[i] != target->iterators[i]) break;
+      const int at = static_cast<int>(i);
+      same = isl_map_equate(same, isl_dim_in, at, isl_dim_out, at);
+    }
+    if (!map.is_subset(isl::manage(same))) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -56,16 +76,21 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
   isl_options_set_schedule_maximize_band_depth(ctx, 1);
   isl_options_set_schedule_treat_coalescing(ctx, 1);
   const isl::union_map validity = dependences.Validity();
+  isl::union_map order = validity;
   isl::union_map condition = isl::union_map::empty(scop.isl->ctx());
   isl::union_map conditional = condition;
   for (const PrivateOrder& p : dependences.private_order) {
+    if (LivesAcrossIterations(scop, p)) {
+      order = order.unite(p.order);
+      continue;
+    }
     condition = condition.unite(Tagged(p.flow, p.array));
     conditional = conditional.unite(Tagged(p.order, p.array));
   }
   isl::schedule_constraints constraints =
       isl::schedule_constraints::on_domain(scop.Domain())
           .set_context(scop.context)
-          .set_validity(validity)
+          .set_validity(order)
           .set_coincidence(validity.unite(dependences.reduction))
           .set_proximity(dependences.flow.unite(dependences.reduction));
   if (!conditional.is_empty()) {
