@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
@@ -158,7 +159,13 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     }
     report.parts.push_back(std::move(part));
   }
-  if (report.changed) function.body = Replace(*extraction, replacements);
+  if (!report.changed) return report;
+  function.body = Replace(*extraction, replacements);
+  // Whole tiles stand apart already. What is left in the bounds of skewed tiles has so many thresholds that
+  // loop_partition would take a minute for a stencil of twenty lines, and gain nothing.
+  if (function.FindAttribute(kPartitionedAttribute) == nullptr) {
+    function.attributes.push_back({.key = std::string(kPartitionedAttribute), .values = {}});
+  }
   return report;
 }
 
