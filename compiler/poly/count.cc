@@ -69,6 +69,7 @@ class Counter {
   absl::Status Eliminate(Piece piece, int variable);
   absl::Status Finish(Piece piece);
   absl::Status Push(Piece piece);
+  static absl::Status CheckSize(const QuasiPolynomial& sum);
 
   isl_aff* ToAff(const IntegerForm& form, isl_local_space* space) const;
   IslSet ToSet(const Piece& piece) const;
@@ -169,11 +170,17 @@ absl::Status Counter::AddBasicSet(isl_basic_set* set, int sign) {
   return Push(std::move(piece));
 }
 
+absl::Status Counter::CheckSize(const QuasiPolynomial& sum) {
+  if (!sum.IsTooLarge()) return absl::OkStatus();
+  return absl::ResourceExhaustedError("counting makes a polynomial with too many terms");
+}
+
 absl::Status Counter::Push(Piece piece) {
   if (++pieces_ > options_.max_pieces) {
     return absl::ResourceExhaustedError(
         StrCat("counting needs more than ", options_.max_pieces, " partial sums"));
   }
+  RETURN_IF_ERROR(CheckSize(piece.summand));
   work_.push_back(std::move(piece));
   return absl::OkStatus();
 }
@@ -473,7 +480,7 @@ absl::Status Counter::Finish(Piece piece) {
   for (auto& [other, sum] : results_) {
     if (isl_set_plain_is_equal(other.get(), domain.get()) != isl_bool_true) continue;
     sum.Add(piece.summand);
-    return absl::OkStatus();
+    return CheckSize(sum);
   }
   results_.emplace_back(std::move(domain), std::move(piece.summand));
   return absl::OkStatus();
@@ -483,6 +490,7 @@ absl::Status Counter::Run() {
   while (!work_.empty()) {
     Piece piece = std::move(work_.back());
     work_.pop_back();
+    RETURN_IF_ERROR(CheckSize(piece.summand));
     ASSIGN_OR_RETURN(const bool has_points, Simplify(piece));
     if (!has_points) continue;
     const auto equation = std::find_if(

@@ -98,21 +98,32 @@ QuasiPolynomial QuasiPolynomial::Floor(const IntegerForm& form, const Integer& d
   return result;
 }
 
+void QuasiPolynomial::BecomeTooLarge() {
+  is_too_large_ = true;
+  terms_.clear();
+}
+
 void QuasiPolynomial::AddTerm(Monomial monomial, const Rational& coefficient) {
-  if (coefficient == 0) return;
+  if (coefficient == 0 || is_too_large_) return;
   const auto [it, is_new] = terms_.emplace(std::move(monomial), coefficient);
-  if (is_new) return;
+  if (is_new) {
+    if (terms_.size() > kMaxTerms) BecomeTooLarge();
+    return;
+  }
   it->second += coefficient;
   if (it->second == 0) terms_.erase(it);
 }
 
 void QuasiPolynomial::Add(const QuasiPolynomial& other, const Rational& factor) {
+  if (other.is_too_large_) BecomeTooLarge();
   for (const auto& [monomial, coefficient] : other.terms_) AddTerm(monomial, coefficient * factor);
 }
 
 QuasiPolynomial QuasiPolynomial::Times(const QuasiPolynomial& other) const {
   QuasiPolynomial result;
+  if (is_too_large_ || other.is_too_large_) result.BecomeTooLarge();
   for (const auto& [a, a_coefficient] : terms_) {
+    if (result.is_too_large_) break;
     for (const auto& [b, b_coefficient] : other.terms_) {
       Monomial product;
       size_t i = 0, j = 0;
@@ -134,6 +145,7 @@ QuasiPolynomial QuasiPolynomial::Times(const QuasiPolynomial& other) const {
 
 std::vector<QuasiPolynomial> QuasiPolynomial::CoefficientsOf(int variable) const {
   std::vector<QuasiPolynomial> result(1);
+  if (is_too_large_) result[0].BecomeTooLarge();
   for (const auto& [monomial, coefficient] : terms_) {
     Monomial rest;
     size_t power = 0;
@@ -178,7 +190,9 @@ QuasiPolynomial QuasiPolynomial::Substituted(int variable, const IntegerForm& nu
 QuasiPolynomial QuasiPolynomial::Replaced(
     const std::map<int, QuasiPolynomial>& replacements) const {
   QuasiPolynomial result;
+  if (is_too_large_) result.BecomeTooLarge();
   for (const auto& [monomial, coefficient] : terms_) {
+    if (result.is_too_large_) break;
     Monomial kept;
     QuasiPolynomial product(coefficient);
     for (const auto& factor : monomial) {
@@ -188,6 +202,10 @@ QuasiPolynomial QuasiPolynomial::Replaced(
         continue;
       }
       for (int i = 0; i < factor.second; ++i) product = product.Times(it->second);
+    }
+    if (product.is_too_large_) {
+      result.BecomeTooLarge();
+      break;
     }
     if (product.terms_.size() == 1 && product.terms_.begin()->first.empty()) {
       result.AddTerm(std::move(kept), product.terms_.begin()->second);

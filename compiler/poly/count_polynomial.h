@@ -73,8 +73,13 @@ class QuasiPolynomial {
                                FloorTable& floors);
 
   const std::map<Monomial, Rational>& terms() const { return terms_; }
-  bool IsZero() const { return terms_.empty(); }
-  bool operator==(const QuasiPolynomial& other) const { return terms_ == other.terms_; }
+  // Whether this, or a polynomial that it was made from, had more than kMaxTerms terms; then it
+  // means nothing.
+  bool IsTooLarge() const { return is_too_large_; }
+  bool IsZero() const { return terms_.empty() && !is_too_large_; }
+  bool operator==(const QuasiPolynomial& other) const {
+    return is_too_large_ == other.is_too_large_ && terms_ == other.terms_;
+  }
 
   void Add(const QuasiPolynomial& other, const Rational& factor = 1);
   QuasiPolynomial Times(const QuasiPolynomial& other) const;
@@ -91,9 +96,14 @@ class QuasiPolynomial {
   QuasiPolynomial Replaced(const std::map<int, QuasiPolynomial>& replacements) const;
 
  private:
+  // Products of sums grow without end otherwise; a count of that size is of no use.
+  static constexpr size_t kMaxTerms = 5000;
+
   void AddTerm(Monomial monomial, const Rational& coefficient);
+  void BecomeTooLarge();
 
   std::map<Monomial, Rational> terms_;
+  bool is_too_large_ = false;
 };
 
 // The polynomial S with S(n) = 0^k + 1^k + ... + n^k for n >= 0, as coefficients of n^0, n^1, ...
