@@ -44,6 +44,9 @@ class Evaluator {
   size_t points() const { return points_; }
   void Bind(ir::Var var, const std::vector<int64_t>& values);
   const Outcomes& Of(ir::Expr e, Mode mode);
+  // Forgets what it has evaluated, so that the next expression may bind its variables to other values. References
+  // that Of has returned end here.
+  void Forget() { done_.clear(); }
 
  private:
   Outcomes Compute(ir::Expr e, Mode mode);
