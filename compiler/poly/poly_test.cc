@@ -167,6 +167,18 @@ TEST(PolyTest, MatmulIsTiledParallelAndVectorized) {
   EXPECT_THAT(text, HasSubstr("vectorize (c"));
 }
 
+// Loops of whole tiles have constant bounds whatever the sizes are; those of tiles at the border stand apart.
+TEST(PolyTest, WholeTilesHaveConstantBounds) {
+  const std::string text = Scheduled(
+      "func f(A: f32[n, m], n: i32, m: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, m) { A[i, j] = A[i, j] + 1.0 } }\n"
+      "}\n",
+      {.tile = {{4, 8}}});
+  EXPECT_THAT(text, HasSubstr("for (c2: i64, c0 * 4, 4) {\n"));
+  EXPECT_THAT(text, HasSubstr("vectorize (c3: i64, c1 * 8, 8) {\n"));
+  EXPECT_THAT(text, HasSubstr("min("));
+}
+
 TEST(PolyTest, Errors) {
   ir::Function f = Parse(Nests().at("matmul"));
   EXPECT_THAT(std::string(Schedule(f, {.strategy = "best"}).status().message()),
