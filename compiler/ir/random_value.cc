@@ -47,7 +47,7 @@ Format FormatOf(Type type) {
   }
 }
 
-// 1.xxx times 2^exponent with all bits of the mantissa random.
+// A number in [1, 2) with all bits of the mantissa random, times 2^exponent.
 double FullMantissa(const Format& f, int exponent, Bits& bits) {
   const double fraction =
       std::ldexp(static_cast<double>(bits.All() >> (64 - f.mantissa_bits)), -f.mantissa_bits);

@@ -104,8 +104,8 @@ const std::map<std::string, std::string>& Nests() {
        "  P[0] = t[]\n"
        "}\n"},
       {"carried_along_the_inner_loop",
-       "func f(A: f32[n, 7], Y: f32[n, 7], n: i32) {\n"
-       "  for (j, 0, 7) {\n"
+       "func f(A: f32[n, m] in, Y: f32[n, m], n: i32, m: i32) {\n"
+       "  for (j, 0, m) {\n"
        "    allocate b: f32[] b[] = 0.0\n"
        "    for (i, 0, n) { Y[i, j] = A[i, j] + 0.5 * b[] b[] = Y[i, j] }\n"
        "  }\n"
@@ -146,7 +146,7 @@ TEST(PolyTest, EveryStrategyKeepsTheMeaning) {
   for (const auto& [name, text] : Nests()) {
     for (const std::string strategy : {"none", "original", "min", "smart", "max"}) {
       for (const std::vector<int64_t>& tile :
-           {std::vector<int64_t>{}, std::vector<int64_t>{2, 1, 3}}) {
+           {std::vector<int64_t>{}, std::vector<int64_t>{2, 1, 3}, std::vector<int64_t>{4}}) {
         SCOPED_TRACE(StrCat(name, ", ", strategy, ", tile ", tile.size()));
         ScheduleOptions options{.strategy = strategy};
         options.tile.clear();
