@@ -147,6 +147,12 @@ class InstanceWriter : public ir::Mutator {
 
 // ---- loops ----------------------------------------------------------------------------------------
 
+// isl names the loop of schedule dimension 3 "c3".
+int DepthOf(const std::string& loop) {
+  POLYNAO_CHECK(loop.size() > 1 && loop[0] == 'c') << loop;
+  return std::stoi(loop.substr(1));
+}
+
 class AstEmitter {
  public:
   AstEmitter(const Scop& scop, const MarkedSchedule& schedule)
@@ -230,8 +236,9 @@ class AstEmitter {
     const isl::ast_node_for loop = node.as<isl::ast_node_for>();
     const isl::id id = isl::manage(isl_ast_expr_get_id(loop.iterator().get()));
     const std::string name = isl_id_get_name(id.get());
-    // isl names the loop of schedule dimension d "cd".
-    if (mark != nullptr && name != StrCat("c", mark->depth)) mark = nullptr;
+    // A mark of a loop further inside.
+    const LoopMark* below = mark != nullptr && DepthOf(name) < mark->depth ? mark : nullptr;
+    if (mark != nullptr && DepthOf(name) != mark->depth) mark = nullptr;
     const Expr first = Value(loop.init());
     const auto shadowed = names_.find(name);
     const Expr outer = shadowed != names_.end() ? shadowed->second : Expr();
@@ -243,7 +250,7 @@ class AstEmitter {
     Stmt result;
     if (loop.is_degenerate()) {
       names_[name] = first;
-      result = Node(loop.body(), nullptr);
+      result = Node(loop.body(), below);
       innermost_ = nullptr;
     } else {
       const int64_t step =
@@ -257,12 +264,12 @@ class AstEmitter {
       const ir::ForKind kind = mark != nullptr ? mark->kind : ir::ForKind::kSerial;
       if (step == 1) {
         names_[name] = var;
-        const Stmt body = WithCopies(Node(loop.body(), nullptr), copies);
+        const Stmt body = WithCopies(Node(loop.body(), below), copies);
         result = Innermost(c_.For(var, first, Plus(Minus(last, first), 1), body, kind));
       } else {
         // Iteration v is first + v * step. A negative count of iterations divides to one below 1.
         names_[name] = Plus(Times(var, c_.I64(step)), first);
-        const Stmt body = WithCopies(Node(loop.body(), nullptr), copies);
+        const Stmt body = WithCopies(Node(loop.body(), below), copies);
         const Expr steps = Minus(last, first);
         const Expr count = IsConstant(steps) ? c_.I64(ir::FloorDiv(steps.int_value(), step))
                                              : steps / c_.I64(step);
@@ -281,7 +288,7 @@ class AstEmitter {
   // above would name all loops that isl makes of one member.)
   Stmt Innermost(Stmt loop) {
     const LoopMark* mark = std::exchange(innermost_, nullptr);
-    if (mark == nullptr || loop.var().name() != StrCat("c", mark->depth)) return loop;
+    if (mark == nullptr || DepthOf(std::string(loop.var().name())) != mark->depth) return loop;
     Stmt body = loop.body();
     for (ir::Buffer buffer : mark->copies) {
       const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, {}, buffer->scope);

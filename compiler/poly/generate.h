@@ -22,8 +22,7 @@ struct LoopMark {
   std::vector<ir::Buffer> copies;
 };
 
-// A schedule tree in which a mark stands above a band of one member for each loop that is not a plain
-// one.
+// A schedule tree in which a mark stands above the band of each loop that is not a plain one.
 struct MarkedSchedule {
   isl::schedule schedule;
   std::map<std::string, LoopMark> marks;  // by the mark's name

@@ -263,14 +263,13 @@ class Tiler {
     for (size_t level = 0; level < levels; ++level) node = node.parent();
     if (parallel >= 0) {
       const std::vector<ir::Buffer>& needed = *copies[static_cast<size_t>(parallel)];
-      node = MarkFirst(node, needed);
+      node = MarkMember(node, 0, needed);
       StrAppend(&line, levels > 0 ? ", tile loop " : ", loop ", parallel, " parallel");
       for (ir::Buffer buffer : needed) StrAppend(&line, " with its own ", buffer->name);
     } else if (wave_copies) {
       ++report_.wavefronts;
       StrAppend(&line, ", diagonals of tiles 0 and 1 parallel");
-      node = node.as<isl::schedule_node_band>().split(1);
-      node = MarkFirst(node.child(0), *wave_copies).parent();
+      node = MarkMember(node, 1, *wave_copies);
     } else if (wants_parallel) {
       StrAppend(&line, ", none parallel: each carries a dependence");
     }
@@ -347,13 +346,13 @@ class Tiler {
         .parent();
   }
 
-  // The band with its first loop alone and parallel.
-  Node MarkFirst(Node node, const std::vector<ir::Buffer>& copies) {
+  // The band under a mark that makes the loop of one member parallel. The band stays whole: alone, the first
+  // member of diagonal tiles is a sum of floors, and isl needs a second for the bounds of its loop.
+  Node MarkMember(Node node, int member, const std::vector<ir::Buffer>& copies) {
     ++report_.parallel_loops;
-    if (MembersOf(node) > 1) node = node.as<isl::schedule_node_band>().split(1);
-    if (!copies.empty()) node = Whole(node, 0);
+    if (!copies.empty()) node = Whole(node, member);
     const LoopMark mark{.kind = ir::ForKind::kParallel, .depth = 0, .copies = copies};
-    return node.insert_mark(NewMark(mark, DepthOf(node), "parallel"));
+    return node.insert_mark(NewMark(mark, DepthOf(node) + member, "parallel"));
   }
 
   // The band over sums of its members. Must come before anything below is isolated.
