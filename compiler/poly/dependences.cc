@@ -1,9 +1,11 @@
 #include "compiler/poly/dependences.h"
 
+#include <isl/aff.h>
 #include <isl/map.h>
 #include <isl/set.h>
 #include <isl/union_map.h>
 
+#include <map>
 #include <utility>
 
 namespace polynao::poly {
@@ -14,34 +16,40 @@ struct Accesses {
   isl::union_map reads, must_writes, may_writes;  // may includes must
 };
 
-isl::union_map Order(const isl::schedule& schedule, const isl::union_map& sinks,
-                     const isl::union_map& must_sources, const isl::union_map& may_sources,
-                     const isl::union_map& kills) {
+// The sources of each sink: earlier accesses to the same element with no kill and no other must-source in between.
+isl::union_flow Order(const isl::schedule& schedule, const isl::union_map& sinks,
+                      const isl::union_map& must_sources, const isl::union_map& may_sources,
+                      const isl::union_map& kills) {
   return isl::union_access_info(sinks)
       .set_must_source(must_sources)
       .set_may_source(may_sources)
       .set_kill(kills)
       .set_schedule(schedule)
-      .compute_flow()
-      .may_dependence();
+      .compute_flow();
 }
 
-isl::union_map Flow(const isl::schedule& schedule, const Accesses& a) {
+isl::union_flow Flow(const isl::schedule& schedule, const Accesses& a) {
   return Order(schedule, a.reads, a.must_writes, a.may_writes, a.must_writes);
 }
 
-isl::union_map Output(const isl::schedule& schedule, const Accesses& a) {
+isl::union_flow Output(const isl::schedule& schedule, const Accesses& a) {
   return Order(schedule, a.may_writes, a.must_writes, a.may_writes, a.must_writes);
 }
 
-isl::union_map Anti(const isl::schedule& schedule, const Accesses& a) {
+isl::union_flow Anti(const isl::schedule& schedule, const Accesses& a) {
   const isl::union_map none = isl::union_map::empty(schedule.ctx());
   return Order(schedule, a.may_writes, none, a.reads, a.must_writes);
 }
 
-isl::union_map WithArrays(const isl::union_map& accesses, const isl::union_set& arrays,
-                          bool inside) {
-  return inside ? accesses.intersect_range(arrays) : accesses.subtract_range(arrays);
+// { S0[i] -> S1[j] } of { S0[i] -> [S1[j] -> A[x]] }, for each array by its name.
+std::map<std::string, isl::union_map> ByArray(const isl::union_map& order) {
+  std::map<std::string, isl::union_map> pairs;
+  for (const isl::map& map : MapsOf(order)) {
+    const isl::union_map one = map.range_factor_domain().to_union_map();
+    const auto [it, is_new] = pairs.emplace(RangeName(map.range().unwrap()), one);
+    if (!is_new) it->second = it->second.unite(one);
+  }
+  return pairs;
 }
 
 // { A[x] }: the elements of a buffer, and its name; empty if nothing accesses it.
@@ -57,10 +65,10 @@ isl::union_set ArrayOf(const Scop& scop, ir::Buffer buffer, std::string* name) {
   return array;
 }
 
-Accesses Only(const Accesses& all, const isl::union_set& arrays, bool inside) {
-  return {.reads = WithArrays(all.reads, arrays, inside),
-          .must_writes = WithArrays(all.must_writes, arrays, inside),
-          .may_writes = WithArrays(all.may_writes, arrays, inside)};
+Accesses Only(const Accesses& all, const isl::union_set& arrays) {
+  return {.reads = all.reads.intersect_range(arrays),
+          .must_writes = all.must_writes.intersect_range(arrays),
+          .may_writes = all.may_writes.intersect_range(arrays)};
 }
 
 bool IsFree(const Statement& s, const DependenceOptions& options) {
@@ -114,37 +122,37 @@ Dependences ComputeDependences(const Scop& scop, const DependenceOptions& option
                      .private_order = {},
                      .live_in = none,
                      .live_out = none};
+  // isl walks the whole schedule for each of these, whatever the number of buffers.
+  const isl::union_flow all_flow = Flow(scop.schedule, all);
+  const isl::union_map all_output = Output(scop.schedule, all).full_may_dependence();
+  std::map<std::string, isl::union_map> flow = ByArray(all_flow.full_may_dependence());
+  std::map<std::string, isl::union_map> output = ByArray(all_output);
+  std::map<std::string, isl::union_map> anti =
+      ByArray(Anti(scop.schedule, all).full_may_dependence());
+  const auto take = [&](std::map<std::string, isl::union_map>& pairs, const std::string& array) {
+    const auto node = pairs.extract(array);
+    return node.empty() ? none : node.mapped();
+  };
   for (ir::Buffer buffer : scop.private_buffers) {
     std::string name;
     const isl::union_set array = ArrayOf(scop, buffer, &name);
     if (name.empty()) continue;
     private_arrays = private_arrays.unite(array);
-    const Accesses mine = Only(all, array, true);
     result.private_order.push_back(
         {.buffer = buffer,
          .array = name,
-         .flow = Flow(scop.schedule, mine).coalesce(),
-         .order = Anti(scop.schedule, mine).unite(Output(scop.schedule, mine)).coalesce()});
+         .flow = take(flow, name).coalesce(),
+         .order = take(anti, name).unite(take(output, name)).coalesce()});
   }
-  const Accesses shared = Only(all, private_arrays, false);
-  const isl::union_flow flow = isl::union_access_info(shared.reads)
-                                   .set_must_source(shared.must_writes)
-                                   .set_may_source(shared.may_writes)
-                                   .set_schedule(scop.schedule)
-                                   .compute_flow();
-  result.flow = flow.may_dependence();
-  result.live_in = flow.may_no_source().coalesce();
-  result.output = Output(scop.schedule, shared);
-  result.anti = Anti(scop.schedule, shared);
+  for (const auto& [array, pairs] : flow) result.flow = result.flow.unite(pairs);
+  for (const auto& [array, pairs] : anti) result.anti = result.anti.unite(pairs);
+  for (const auto& [array, pairs] : output) result.output = result.output.unite(pairs);
+  result.live_in = all_flow.may_no_source().subtract_range(private_arrays).coalesce();
   // Overwritten for certain: the sources of output dependences that end in a must-write of the same
   // element.
-  const isl::union_map overwritten = isl::union_access_info(shared.must_writes)
-                                         .set_may_source(shared.may_writes)
-                                         .set_schedule(scop.schedule)
-                                         .compute_flow()
-                                         .full_may_dependence()  // { S[i] -> [T[j] -> A[k]] }
-                                         .range_factor_range();  // { S[i] -> A[k] }
-  result.live_out = shared.may_writes.subtract(overwritten).coalesce();
+  const isl::union_map overwritten =
+      all_output.intersect_range(all.must_writes.wrap()).range_factor_range();  // { S[i] -> A[k] }
+  result.live_out = all.may_writes.subtract(overwritten).subtract_range(private_arrays).coalesce();
 
   const isl::union_map updates = PairsOfUpdates(scop, options);
   const auto relax = [&](isl::union_map& pairs) {
@@ -163,13 +171,12 @@ Dependences ComputeDependences(const Scop& scop, const DependenceOptions& option
   return result;
 }
 
-isl::union_map Violated(const isl::union_map& order, const isl::union_map& schedule) {
-  const isl::union_map not_before =
-      isl::manage(isl_union_map_lex_ge_union_map(schedule.copy(), schedule.copy()));
-  return order.intersect(not_before);
-}
-
 namespace {
+
+// The pairs of `order` that `times`, { S0[i] -> [t0, t1, ..] }, does not keep in order.
+isl::union_map Violated(const isl::union_map& order, const isl::multi_union_pw_aff& times) {
+  return isl::manage(isl_union_map_lex_ge_at_multi_union_pw_aff(order.copy(), times.copy()));
+}
 
 // "S1[2, 3]".
 std::string InstanceText(const isl::set& singleton) {
@@ -220,14 +227,16 @@ std::string Describe(const Scop& scop, const isl::union_map& violated, const cha
 
 std::string FindViolation(const Scop& scop, const Dependences& dependences,
                           const isl::schedule& schedule) {
-  const isl::union_map times = schedule.map();
+  const isl::union_map schedule_map = schedule.map();
+  const isl::multi_union_pw_aff times =
+      isl::manage(isl_multi_union_pw_aff_from_union_map(schedule_map.copy()));
   const std::pair<const char*, const isl::union_map*> kinds[] = {
       {"a flow", &dependences.flow},
       {"an anti", &dependences.anti},
       {"an output", &dependences.output}};
   for (const auto& [kind, pairs] : kinds) {
     const isl::union_map violated = Violated(*pairs, times);
-    if (!violated.is_empty()) return Describe(scop, violated, kind, times);
+    if (!violated.is_empty()) return Describe(scop, violated, kind, schedule_map);
   }
   for (const PrivateOrder& p : dependences.private_order) {
     const isl::union_map violated = Violated(p.order, times);
@@ -236,10 +245,10 @@ std::string FindViolation(const Scop& scop, const Dependences& dependences,
     // the same stores reach the same reads.
     std::string name;
     const Accesses mine =
-        Only(AllAccesses(scop, dependences.options), ArrayOf(scop, p.buffer, &name), true);
+        Only(AllAccesses(scop, dependences.options), ArrayOf(scop, p.buffer, &name));
     const isl::union_map flow =
-        Flow(schedule, mine).subtract(PairsOfUpdates(scop, dependences.options));
-    if (!flow.is_subset(p.flow)) return Describe(scop, violated, "an anti or output", times);
+        Flow(schedule, mine).may_dependence().subtract(PairsOfUpdates(scop, dependences.options));
+    if (!flow.is_subset(p.flow)) return Describe(scop, violated, "an anti or output", schedule_map);
   }
   return "";
 }

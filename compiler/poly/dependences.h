@@ -49,9 +49,6 @@ struct Dependences {
 
 Dependences ComputeDependences(const Scop& scop, const DependenceOptions& options = {});
 
-// The pairs of `order` that `schedule`, a union map { S0[i] -> [t0, t1, ..] }, does not keep in order.
-isl::union_map Violated(const isl::union_map& order, const isl::union_map& schedule);
-
 // "" if `schedule` is legal; else one instance of a violated dependence: the kind, both statement
 // instances with their times, the array element, and a value for each parameter.
 std::string FindViolation(const Scop& scop, const Dependences& dependences,
