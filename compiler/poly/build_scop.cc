@@ -77,10 +77,10 @@ ScopBuilder::ScopBuilder(const ir::Function& function, const absl::flat_hash_set
     : function_(function),
       aliases_(aliases),
       remarks_(remarks),
+      max_operations_(max_operations),
       isl_(std::make_shared<IslContext>()),
       affine_(isl_, outer) {
   scop_.isl = isl_;
-  scop_.isl->Allow(max_operations);
   domain_ = affine_.Universe();
   scop_.context = domain_.params();
   scop_.assumed = scop_.context;
@@ -88,6 +88,7 @@ ScopBuilder::ScopBuilder(const ir::Function& function, const absl::flat_hash_set
 
 std::optional<Scop> ScopBuilder::Build(const std::vector<Stmt>& roots,
                                        const std::vector<Expr>& asserts) {
+  scop_.isl->Allow(max_operations_);
   scop_.name = StrCat(function_.name, ", ", ir::PrintFirstLine(roots[0]));
   for (Expr condition : asserts) {
     const std::optional<isl::set> holds = affine_.Truth(condition);

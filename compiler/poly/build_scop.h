@@ -24,7 +24,9 @@ class ScopBuilder {
               const ir::Aliases& aliases, unsigned long max_operations,
               std::vector<Remark>* remarks);
 
-  // Nothing if there is no statement. `asserts`: conditions on outer variables that hold.
+  const IslContext& isl() const { return *isl_; }
+
+  // Nothing if there is no statement. `asserts`: conditions on outer variables that hold. Throws isl::exception.
   std::optional<Scop> Build(const std::vector<ir::Stmt>& roots,
                             const std::vector<ir::Expr>& asserts);
 
@@ -59,6 +61,7 @@ class ScopBuilder {
   const ir::Function& function_;
   const ir::Aliases& aliases_;
   std::vector<Remark>* const remarks_;
+  const unsigned long max_operations_;
   const std::shared_ptr<IslContext> isl_;  // outlives the objects below
   Scop scop_;
   AffineBuilder affine_;

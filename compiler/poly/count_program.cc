@@ -61,7 +61,7 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets) {
   };
   SymbolicCount result;
   scop_.isl->Allow(options_.max_operations);
-  const absl::Status status = Guarded([&]() -> absl::Status {
+  const absl::Status status = Guarded(*scop_.isl, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const IslPwQuasiPolynomial total, sum(context_));
     result.text = ToString(total.get());
     return absl::OkStatus();
@@ -69,7 +69,7 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets) {
   if (!status.ok()) result.text = StrCat("not counted: ", std::string(status.message()));
   if (is_fixed) {
     scop_.isl->Allow(options_.max_operations);
-    (void)Guarded([&]() -> absl::Status {
+    (void)Guarded(*scop_.isl, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const IslPwQuasiPolynomial total, sum(arguments));
       ASSIGN_OR_RETURN(const IslVal value, ValueAt(total.get(), options_.arguments));
       if (isl_val_is_int(value.get()) == isl_bool_true &&
@@ -177,11 +177,14 @@ absl::StatusOr<std::vector<PartCount>> CountProgram(const ir::Function& function
                           "', found '", name, "'");
     }
   }
-  return Guarded([&]() -> absl::StatusOr<std::vector<PartCount>> {
-    std::vector<PartCount> parts;
-    for (const Scop& scop : extraction.scops) parts.push_back(PartCounter(scop, options).Count());
-    return parts;
-  });
+  std::vector<PartCount> parts;
+  for (const Scop& scop : extraction.scops) {
+    ASSIGN_OR_RETURN(PartCount part, Guarded(*scop.isl, [&]() -> absl::StatusOr<PartCount> {
+                       return PartCounter(scop, options).Count();
+                     }));
+    parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 std::string ToString(const std::vector<PartCount>& parts) {

@@ -107,14 +107,14 @@ absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_v
     return InvalidInput("expected one of ", list, ", found '", what, "'");
   }
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
-  return Guarded([&]() -> absl::StatusOr<std::string> {
-    std::string text;
-    if (what == "remarks") {
-      for (const Remark& remark : extraction.remarks) StrAppend(&text, remark.ToString(), "\n");
-      return text;
-    }
-    for (const Scop& scop : extraction.scops) {
-      StrAppend(&text, "part '", scop.name, "':\n");
+  std::string text;
+  if (what == "remarks") {
+    for (const Remark& remark : extraction.remarks) StrAppend(&text, remark.ToString(), "\n");
+    return text;
+  }
+  for (const Scop& scop : extraction.scops) {
+    StrAppend(&text, "part '", scop.name, "':\n");
+    RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
       if (what == "context") text += ContextText(scop);
       if (what == "domain") text += DomainText(scop);
       if (what == "accesses") text += AccessesText(scop);
@@ -122,9 +122,10 @@ absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_v
       if (what == "schedule") text += Lines("order", MapsOf(scop.schedule.map()));
       if (what == "tree") text += Indented(TreeText(scop), "  ");
       if (what == "ast") text += Indented(AstText(scop), "  ");
-    }
-    return text;
-  });
+      return absl::OkStatus();
+    }));
+  }
+  return text;
 }
 
 }  // namespace polynao::poly

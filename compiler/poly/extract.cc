@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/check.h"
+#include "base/status.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -39,8 +40,9 @@ class Finder {
     }
   }
 
-  Extraction Find() {
+  absl::StatusOr<Extraction> Find() {
     result_.skeleton = Walk(function_.body);
+    RETURN_IF_ERROR(status_);
     FindPrivateBuffers();
     return std::move(result_);
   }
@@ -109,10 +111,14 @@ class Finder {
     const Stmt code = context.Seq(run);
     if (!ir::AnyStmt(code, [](Stmt x) { return x.Is(StmtKind::kFor); })) return code;
     ScopBuilder builder(function_, outer_, aliases_, options_.max_operations, &result_.remarks);
-    std::optional<Scop> scop = builder.Build(run, asserts_);
-    if (!scop) return code;
-    scop->place = context.Pragma(kPlace, {}, code);
-    result_.scops.push_back(*std::move(scop));
+    absl::StatusOr<std::optional<Scop>> built = Guarded(
+        builder.isl(),
+        [&]() -> absl::StatusOr<std::optional<Scop>> { return builder.Build(run, asserts_); });
+    status_.Update(built.status());
+    if (!built.ok() || !*built) return code;
+    Scop scop = **std::move(built);
+    scop.place = context.Pragma(kPlace, {}, code);
+    result_.scops.push_back(std::move(scop));
     return result_.scops.back().place;
   }
 
@@ -157,6 +163,7 @@ class Finder {
   absl::flat_hash_set<ir::Var> outer_;
   std::vector<Expr> asserts_;
   Extraction result_;
+  absl::Status status_;
 };
 
 class Replacer : public ir::Mutator {
@@ -187,7 +194,7 @@ std::string Remark::ToString() const {
 }
 
 absl::StatusOr<Extraction> Extract(const ir::Function& function, const ExtractOptions& options) {
-  return Guarded([&]() -> absl::StatusOr<Extraction> { return Finder(function, options).Find(); });
+  return Finder(function, options).Find();
 }
 
 Stmt Replace(const Extraction& extraction, const std::vector<Stmt>& replacements) {

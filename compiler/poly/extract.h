@@ -45,7 +45,7 @@ struct Extraction {
 // passes), allocations and lets that come first (they stay around it). The iterations of `parallel`,
 // `vectorize` and `unroll` loops are taken in order, as the others.
 //
-// An error if isl exceeds its operations.
+// Errors: ResourceExhausted if isl exceeds its operations; Internal for a mistake of ours.
 absl::StatusOr<Extraction> Extract(const ir::Function& function,
                                    const ExtractOptions& options = {});
 

@@ -6,6 +6,7 @@
 #include <isl/set.h>
 #include <isl/space.h>
 #include <isl/union_set.h>
+#include <isl/val.h>
 
 #include "base/check.h"
 
@@ -24,20 +25,18 @@ void IslContext::Allow(unsigned long operations) {
   isl_ctx_set_max_operations(context_, operations);
 }
 
-unsigned long IslContext::operations() const { return isl_ctx_get_max_operations(context_); }
+bool IslContext::IsSpent() const {
+  // isl has no function for this; it counts allocations.
+  isl_val* value = isl_val_zero(context_);
+  isl_val_free(value);
+  return value == nullptr;
+}
 
-absl::Status StatusOf(const isl::exception& error) {
-  if (dynamic_cast<const isl::exception_quota*>(&error) != nullptr) {
+absl::Status StatusOf(const IslContext& isl, const isl::exception& error) {
+  if (isl.IsSpent()) {
     return absl::ResourceExhaustedError("isl needs more operations than it is allowed");
   }
-  // A function of the C interface gives null once the operations are spent, and the next one says so. isl's
-  // scheduler sometimes finds no schedule where there is one ("unable to carry dependences").
-  const std::string what = error.what();
-  if (what.find("NULL") != std::string::npos ||
-      dynamic_cast<const isl::exception_invalid*>(&error) == nullptr) {
-    return absl::ResourceExhaustedError(StrCat("isl stopped: ", what));
-  }
-  return absl::InvalidArgumentError(StrCat("isl: ", std::string(error.what())));
+  return absl::InternalError(StrCat("internal error: isl: ", std::string(error.what())));
 }
 
 std::vector<isl::set> SetsOf(const isl::union_set& set) {

@@ -1,7 +1,7 @@
 // isl inside this folder: who owns its context, what it may spend, and how its errors become a Status.
 //
 // Objects of isl/cpp.h have value semantics and throw isl::exception. No function that other folders call
-// lets one through: they run their work in `Guarded`. Functions that exist in isl's C interface only
+// lets one through: they run their work on a context in `Guarded`. Functions that exist in isl's C interface only
 // are wrapped here, or called as `isl::manage(isl_f(x.copy()))`.
 #ifndef COMPILER_POLY_ISL_TOOLS_H_
 #define COMPILER_POLY_ISL_TOOLS_H_
@@ -35,21 +35,22 @@ class IslContext {
 
   // From here on isl may do `operations` steps (its own count); then it throws. 0: no limit.
   void Allow(unsigned long operations);
-  unsigned long operations() const;
+  // Whether they are done. Every further function of isl fails then, each with an error of its own.
+  bool IsSpent() const;
 
  private:
   isl_ctx* context_;
 };
 
-// `work()`, or an error if isl throws: InvalidArgument for objects that do not fit together, ResourceExhausted
-// where the operations allowed were not enough, or isl gave up by itself.
-absl::Status StatusOf(const isl::exception& error);
+// `work()`, with objects of `isl`, or an error if isl throws: ResourceExhausted if the operations allowed were
+// not enough; else Internal, a mistake in this folder or in isl.
+absl::Status StatusOf(const IslContext& isl, const isl::exception& error);
 template <typename Work>
-auto Guarded(const Work& work) -> decltype(work()) {
+auto Guarded(const IslContext& isl, const Work& work) -> decltype(work()) {
   try {
     return work();
   } catch (const isl::exception& error) {
-    return StatusOf(error);
+    return StatusOf(isl, error);
   }
 }
 

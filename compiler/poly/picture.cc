@@ -419,54 +419,53 @@ std::string TreeHtml(const isl::schedule& schedule) {
 absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
                                          const PictureOptions& options) {
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
-  return Guarded([&]() -> absl::StatusOr<std::string> {
-    const Scop* part = nullptr;
-    const Statement* statement = nullptr;
-    std::string names;
-    for (const Scop& scop : extraction.scops) {
-      for (const Statement& s : scop.statements) {
-        StrAppend(&names, names.empty() ? "" : ", ", s.name);
-        const bool is_wanted =
-            options.statement.empty() ? s.iterators.size() >= 2 : s.name == options.statement;
-        if (statement != nullptr || !is_wanted) continue;
-        part = &scop;
-        statement = &s;
-      }
+  const Scop* part = nullptr;
+  const Statement* statement = nullptr;
+  std::string names;
+  for (const Scop& scop : extraction.scops) {
+    for (const Statement& s : scop.statements) {
+      StrAppend(&names, names.empty() ? "" : ", ", s.name);
+      const bool is_wanted =
+          options.statement.empty() ? s.iterators.size() >= 2 : s.name == options.statement;
+      if (statement != nullptr || !is_wanted) continue;
+      part = &scop;
+      statement = &s;
     }
-    if (statement == nullptr) {
-      return InvalidInput("expected ",
-                          options.statement.empty() ? "a statement in two loops"
-                                                    : StrCat("statement '", options.statement, "'"),
-                          ", found ", names.empty() ? "no static control part" : names);
+  }
+  if (statement == nullptr) {
+    return InvalidInput("expected ",
+                        options.statement.empty() ? "a statement in two loops"
+                                                  : StrCat("statement '", options.statement, "'"),
+                        ", found ", names.empty() ? "no static control part" : names);
+  }
+  for (const Parameter& parameter : part->parameters) {
+    if (!options.arguments.contains(parameter.name)) {
+      return InvalidInput("expected a value for the parameter '", parameter.name, "', found none");
     }
-    for (const Parameter& parameter : part->parameters) {
-      if (!options.arguments.contains(parameter.name)) {
-        return InvalidInput("expected a value for the parameter '", parameter.name,
-                            "', found none");
-      }
+  }
+  for (const auto& [name, value] : options.arguments) {
+    const bool is_known = std::any_of(part->parameters.begin(), part->parameters.end(),
+                                      [&](const Parameter& p) { return p.name == name; });
+    if (!is_known) {
+      return InvalidInput("expected a parameter of '", part->name, "', found '", name, "'");
     }
-    for (const auto& [name, value] : options.arguments) {
-      const bool is_known = std::any_of(part->parameters.begin(), part->parameters.end(),
-                                        [&](const Parameter& p) { return p.name == name; });
-      if (!is_known) {
-        return InvalidInput("expected a parameter of '", part->name, "', found '", name, "'");
-      }
-    }
+  }
+  return Guarded(*part->isl, [&]() -> absl::StatusOr<std::string> {
     return Picture(*part, *statement, options).Draw();
   });
 }
 
 absl::StatusOr<std::string> TreesHtml(const ir::Function& function, const PictureOptions& options) {
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
-  return Guarded([&]() -> absl::StatusOr<std::string> {
-    std::string page = StrCat(
-        "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escaped(function.name),
-        "</title>\n<style>body{font:14px sans-serif;margin:2em;color:#222}"
-        "details,.leaf{margin-left:1.4em;border-left:1px solid #ccd;padding:2px 0 2px 8px}"
-        "summary,.leaf{font-family:monospace;white-space:pre-wrap}.band{color:#2f6db3}"
-        "</style></head><body>\n<h1>Schedule trees of ",
-        Escaped(function.name), "</h1>\n");
-    for (const Scop& scop : extraction.scops) {
+  std::string page =
+      StrCat("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escaped(function.name),
+             "</title>\n<style>body{font:14px sans-serif;margin:2em;color:#222}"
+             "details,.leaf{margin-left:1.4em;border-left:1px solid #ccd;padding:2px 0 2px 8px}"
+             "summary,.leaf{font-family:monospace;white-space:pre-wrap}.band{color:#2f6db3}"
+             "</style></head><body>\n<h1>Schedule trees of ",
+             Escaped(function.name), "</h1>\n");
+  for (const Scop& scop : extraction.scops) {
+    RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
       const Dependences dependences = ComputeDependences(scop);
       ASSIGN_OR_RETURN(const isl::schedule schedule,
                        NewSchedule(scop, dependences, options.schedule));
@@ -474,9 +473,10 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function, const Pictur
                 TreeHtml(scop.schedule), "<h3>after, by ",
                 options.schedule.empty() ? "isl's scheduler" : Escaped(options.schedule), "</h3>\n",
                 TreeHtml(schedule));
-    }
-    return page + "</body></html>\n";
-  });
+      return absl::OkStatus();
+    }));
+  }
+  return page + "</body></html>\n";
 }
 
 }  // namespace polynao::poly

@@ -129,9 +129,10 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   if (options.strategy == "none") return report;
   absl::StatusOr<Extraction> extraction =
       Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
-  // Once isl has spent its operations, any of its functions may fail, for any reason.
   if (!extraction.ok()) {
-    report.remarks.push_back(std::string(extraction.status().message()));
+    const std::string message(extraction.status().message());
+    report.remarks.push_back(message);
+    if (absl::IsInternal(extraction.status())) report.internal_errors.push_back(message);
     return report;
   }
   for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
@@ -144,14 +145,15 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   for (const Scop& scop : extraction->scops) {
     PartReport part{.name = scop.name};
     part.statements = static_cast<int>(scop.statements.size());
-    absl::StatusOr<ir::Stmt> code =
-        Guarded([&]() -> absl::StatusOr<ir::Stmt> { return SchedulePart(scop, options, &part); });
+    absl::StatusOr<ir::Stmt> code = Guarded(*scop.isl, [&]() -> absl::StatusOr<ir::Stmt> {
+      return SchedulePart(scop, options, &part);
+    });
     if (code.ok()) {
       part.changed = report.changed = true;
       replacements.push_back(*code);
-    } else if (absl::IsResourceExhausted(code.status()) || absl::IsUnimplemented(code.status()) ||
-               options.strategy != "text") {
+    } else if (!absl::IsInvalidArgument(code.status())) {
       part.why_not = std::string(code.status().message());
+      if (absl::IsInternal(code.status())) report.internal_errors.push_back(part.why_not);
       part.lines.clear();
       replacements.push_back(ir::Stmt());
     } else {

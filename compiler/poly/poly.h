@@ -60,6 +60,8 @@ struct ScheduleReport {
   bool changed = false;
   std::vector<PartReport> parts;
   std::vector<std::string> remarks;  // what is not affine, where, and what that costs
+  // Mistakes of the scheduler's own, in which the code stays as it is. Tests fail on them.
+  std::vector<std::string> internal_errors;
   // "part 'f, for (i, 0, n) {': 2 statements, smart; 3 loops, tiles of 32 x 32 x 32, ..."
   std::string ToString() const;
 };

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <map>
 #include <string>
 
 #include "base/text.h"
@@ -62,7 +63,25 @@ ScheduleOptions OptionsOf(uint64_t seed) {
 }
 
 struct Tally {
-  int changed = 0, parallel = 0, tiled = 0, gave_up = 0;
+  int programs = 0, changed = 0, parts = 0, parallel = 0, tiled = 0;
+  std::map<std::string, int> not_scheduled;  // parts, by reason
+
+  void Add(const Tally& other) {
+    programs += other.programs;
+    changed += other.changed;
+    parts += other.parts;
+    parallel += other.parallel;
+    tiled += other.tiled;
+    for (const auto& [reason, count] : other.not_scheduled) not_scheduled[reason] += count;
+  }
+  std::string ToString() const {
+    std::string text = StrCat(programs, " programs, ", changed, " changed; ", parts, " parts, ",
+                              parallel, " with a parallel loop, ", tiled, " with tiles\n");
+    for (const auto& [reason, count] : not_scheduled) {
+      StrAppend(&text, "    ", count, " parts not scheduled: ", reason, "\n");
+    }
+    return text;
+  }
 };
 
 // What is wrong; "" if nothing is.
@@ -71,14 +90,17 @@ std::string Try(const ir::Function& before, const ScheduleOptions& options, uint
   ir::Function after = before;
   const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
   if (!report.ok()) return report.status().ToString();
+  if (!report->internal_errors.empty()) return report->internal_errors[0];
   if (report->changed == (after.body == before.body)) return "wrong `changed`";
   if (const absl::Status status = ir::Verify(after); !status.ok()) return status.ToString();
   if (tally != nullptr) {
+    ++tally->programs;
     tally->changed += report->changed;
     for (const PartReport& part : report->parts) {
+      ++tally->parts;
       tally->parallel += part.parallel_loops > 0;
       tally->tiled += part.tiled_bands > 0;
-      tally->gave_up += !part.changed;
+      if (!part.changed) ++tally->not_scheduled[part.why_not];
     }
   }
   bool stops = false;
@@ -93,7 +115,7 @@ std::string Try(const ir::Function& before, const ScheduleOptions& options, uint
 
 TEST(PolyRandomTest, EveryStrategyKeepsTheMeaning) {
   const int64_t cases = FuzzCases(300);
-  Tally tally;
+  std::map<std::string, Tally> tallies;  // by strategy
   const int64_t first = static_cast<int64_t>(FuzzSeed());
   for (int64_t seed = first; seed < first + cases; ++seed) {
     const ir::Function program = RandomAffineProgram(static_cast<uint64_t>(seed),
@@ -105,7 +127,8 @@ TEST(PolyRandomTest, EveryStrategyKeepsTheMeaning) {
                                                       .pragmas = false,
                                                       .several_buffers = seed % 8 != 0});
     const ScheduleOptions options = OptionsOf(static_cast<uint64_t>(seed));
-    const std::string wrong = Try(program, options, static_cast<uint64_t>(seed), &tally);
+    const std::string wrong =
+        Try(program, options, static_cast<uint64_t>(seed), &tallies[options.strategy]);
     if (wrong.empty()) continue;
     const ir::Function smaller = ir::ShrinkProgram(
         program,
@@ -116,9 +139,12 @@ TEST(PolyRandomTest, EveryStrategyKeepsTheMeaning) {
     FAIL() << "seed " << seed << ", " << options.strategy << ":\n"
            << ir::Print(smaller) << Try(smaller, options, static_cast<uint64_t>(seed), nullptr);
   }
-  std::printf(
-      "%d of %d programs changed; parts with a parallel loop %d, with tiles %d, given up %d\n",
-      tally.changed, static_cast<int>(cases), tally.parallel, tally.tiled, tally.gave_up);
+  Tally tally;
+  std::printf("seeds %d to %d\n", static_cast<int>(first), static_cast<int>(first + cases - 1));
+  for (const auto& [strategy, one] : tallies) {
+    std::printf("  %s: %s", strategy.c_str(), one.ToString().c_str());
+    tally.Add(one);
+  }
   EXPECT_GT(tally.changed, cases / 2);
   EXPECT_GT(tally.parallel, cases / 10);
   EXPECT_GT(tally.tiled, cases / 20);

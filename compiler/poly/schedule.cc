@@ -101,7 +101,7 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
 
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
                                             const std::string& text) {
-  return Guarded([&]() -> absl::StatusOr<isl::schedule> {
+  absl::StatusOr<isl::schedule> parsed = Guarded(*scop.isl, [&]() -> absl::StatusOr<isl::schedule> {
     isl_ctx* ctx = scop.isl->get();
     isl::schedule schedule;
     // Domains of statements get the known values of parameters, so that "[n] -> { S0[i] : i < n }" equals
@@ -152,6 +152,11 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
     if (!violation.empty()) return InvalidInput("the schedule violates ", violation);
     return schedule;
   });
+  // Trees and maps that isl reads may still have parts that do not fit together.
+  if (absl::IsInternal(parsed.status())) {
+    return InvalidInput("'", text, "': ", std::string(parsed.status().message()));
+  }
+  return parsed;
 }
 
 }  // namespace polynao::poly

@@ -33,6 +33,7 @@ TEST_P(PolyBenchScheduleTest, KeepsTheMeaning) {
   options.tile = {{4}};
   const absl::StatusOr<poly::ScheduleReport> report = poly::Schedule(after, options);
   ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
   ASSERT_EQ(ir::Verify(after), absl::OkStatus());
   for (const int64_t size : {1, 2, 5, 11}) {
     std::vector<int64_t> sizes;
