@@ -31,6 +31,7 @@ std::string Scheduled(std::string_view text, const ScheduleOptions& options = {}
   const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
   EXPECT_TRUE(report.ok()) << report.status();
   if (!report.ok()) return "";
+  EXPECT_THAT(report->internal_errors, testing::IsEmpty());
   for (const int64_t n : {-3, 0, 1, 2, 4, 5, 13}) {
     ir::MeaningOptions meaning;
     for (const ir::Param& param : before.params) {
@@ -53,6 +54,13 @@ const std::map<std::string, std::string>& Nests() {
        "    C[i, j] = 0.0\n"
        "    for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * B[k, j] }\n"
        "  } }\n"
+       "}\n"},
+      // For these two, isl finds no order that keeps dependent instances close.
+      {"two_trip_counts",
+       "func f(A: i32[48], n: i32) { for (i, 0, max(n, 2)) { A[n + 5] = A[n + 5] + 1 } }\n"},
+      {"remainder",
+       "func f(A: i32[48, 48], n: i32) {\n"
+       "  for (i, 0, n) { for (j, 0, 3) { A[i, (j + i) % 48] = A[j + 6, n] } }\n"
        "}\n"},
       {"triangular",
        "func f(A: i32[n, n], x: i32[n] out, n: i32) {\n"

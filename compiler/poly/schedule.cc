@@ -49,6 +49,18 @@ bool LivesAcrossIterations(const Scop& scop, const PrivateOrder& order) {
   return false;
 }
 
+// Nothing if isl's scheduler gives up.
+std::optional<isl::schedule> Computed(const isl::schedule_constraints& constraints) {
+  try {
+    return constraints.compute_schedule();
+  } catch (const isl::exception& error) {
+    if (std::string_view(error.what()).find("unable to carry dependences") == std::string::npos) {
+      throw;
+    }
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 std::optional<Strategy> ParseStrategy(std::string_view text) {
@@ -91,12 +103,18 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
       isl::schedule_constraints::on_domain(scop.Domain())
           .set_context(scop.context)
           .set_validity(order)
-          .set_coincidence(validity.unite(dependences.reduction))
-          .set_proximity(dependences.flow.unite(dependences.reduction));
+          .set_coincidence(validity.unite(dependences.reduction));
   if (!conditional.is_empty()) {
     constraints = constraints.set_conditional_validity(condition, conditional);
   }
-  return constraints.compute_schedule();
+  // isl finds no order for some constraints, although the original one is legal. It finds one here without the pairs
+  // that are to come close together:
+  //
+  //   for (i, 0, max(n, 2)) { P[n + 5] = P[n + 5] + 1 }
+  std::optional<isl::schedule> schedule =
+      Computed(constraints.set_proximity(dependences.flow.unite(dependences.reduction)));
+  if (!schedule) schedule = Computed(constraints);
+  return schedule.value_or(scop.schedule);
 }
 
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
