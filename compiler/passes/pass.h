@@ -36,6 +36,8 @@ struct PassOption {
   int64_t least, most;   // of the value, both included
   std::string_view doc;  // half a line
   std::function<int64_t(const Target&)> default_value;
+  // Of the values 0, 1, ...; empty: the values are numbers.
+  std::vector<std::string_view> names = {};
 };
 
 struct PassInfo {
@@ -58,6 +60,7 @@ struct OptionField {
   std::variant<bool Options::*, int Options::*> field;
   int64_t least, most;
   std::string_view doc;
+  std::vector<std::string_view> names = {};
 };
 
 template <typename Options>
@@ -72,6 +75,14 @@ OptionField<Options> IntOption(std::string_view name, int Options::* field, int6
   return {name, field, least, most, doc};
 }
 
+// An int that has names for its values 0, 1, ...
+template <typename Options>
+OptionField<Options> ChoiceOption(std::string_view name, int Options::* field,
+                                  std::vector<std::string_view> names, std::string_view doc) {
+  const int64_t most = static_cast<int64_t>(names.size()) - 1;
+  return {name, field, 0, most, doc, std::move(names)};
+}
+
 // Gives `info` options that fill a struct, and a `run` that gets the struct. Defaults are those that
 // `defaults` returns.
 template <typename Options>
@@ -81,16 +92,18 @@ PassInfo WithOptions(PassInfo info, std::vector<OptionField<Options>> fields,
                                                  Options options)) {
   for (const OptionField<Options>& row : fields) {
     const bool is_bool = std::holds_alternative<bool Options::*>(row.field);
-    info.options.push_back({.name = row.name,
-                            .type = is_bool ? PassOption::Type::kBool : PassOption::Type::kInt,
-                            .least = row.least,
-                            .most = row.most,
-                            .doc = row.doc,
-                            .default_value = [field = row.field, defaults](const Target& target) {
-                              const Options options = defaults(target);
-                              return std::visit(
-                                  [&](auto f) { return static_cast<int64_t>(options.*f); }, field);
-                            }});
+    info.options.push_back(
+        {.name = row.name,
+         .type = is_bool ? PassOption::Type::kBool : PassOption::Type::kInt,
+         .least = row.least,
+         .most = row.most,
+         .doc = row.doc,
+         .default_value =
+             [field = row.field, defaults](const Target& target) {
+               const Options options = defaults(target);
+               return std::visit([&](auto f) { return static_cast<int64_t>(options.*f); }, field);
+             },
+         .names = row.names});
   }
   info.run = [fields = std::move(fields), defaults, run](ir::Function& function,
                                                          const PassEnvironment& environment,

@@ -43,11 +43,40 @@ const std::vector<PassInfo>& AllPasses() {
   return *passes;
 }
 
+std::string ValueText(const PassOption& option, int64_t value) {
+  return option.names.empty() ? StrCat(value)
+                              : std::string(option.names[static_cast<size_t>(value)]);
+}
+
+// The value that `text` stands for; nothing if it is none.
+std::optional<int64_t> ParseValue(const PassInfo& pass, std::string_view name,
+                                  const std::string& text) {
+  for (const PassOption& option : pass.options) {
+    if (option.name != name || option.names.empty()) continue;
+    const auto it = std::find(option.names.begin(), option.names.end(), text);
+    if (it == option.names.end()) return std::nullopt;
+    return it - option.names.begin();
+  }
+  int64_t value = 0;
+  return absl::SimpleAtoi(text, &value) ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
 std::string ValuesText(const PassOption& option) {
+  if (!option.names.empty()) {
+    std::string text;
+    for (const std::string_view name : option.names) {
+      StrAppend(&text, text.empty() ? "" : ", ", name);
+    }
+    return text;
+  }
   return option.type == PassOption::Type::kBool
              ? "0 or 1"
              : StrCat("an integer from ", option.least, " to ", option.most);
 }
+
+namespace {
 
 // An error about options of `pass`, with the ones it has.
 template <typename... Args>
@@ -96,9 +125,10 @@ std::string DefaultText(const PassOption& option) {
     if (it == values.end()) it = values.insert(it, {value, ""});
     StrAppend(&it->second, it->second.empty() ? "" : ", ", name);
   }
-  std::string text = StrCat(option.name, "=", values[0].first);
+  std::string text = StrCat(option.name, "=", ValueText(option, values[0].first));
   for (size_t i = 1; i < values.size(); ++i) {
-    StrAppend(&text, i == 1 ? " (" : "; ", values[i].first, " for ", values[i].second);
+    StrAppend(&text, i == 1 ? " (" : "; ", ValueText(option, values[i].first), " for ",
+              values[i].second);
   }
   return values.size() == 1 ? text : text + ")";
 }
@@ -138,11 +168,9 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
         if (key.empty() || at >= text.size() || text[at] != '=') return expected("option=value");
         ++at;
         const std::string text_of_value = word();
-        int64_t value = 0;
-        const bool is_number = absl::SimpleAtoi(text_of_value, &value);
-        RETURN_IF_ERROR(CheckOption(*info, key, is_number ? std::optional(value) : std::nullopt,
-                                    text_of_value));
-        if (!pass.options.emplace(key, value).second) {
+        const std::optional<int64_t> value = ParseValue(*info, key, text_of_value);
+        RETURN_IF_ERROR(CheckOption(*info, key, value, text_of_value));
+        if (!pass.options.emplace(key, *value).second) {
           return OptionError(*info, "option '", key, "' is given twice");
         }
       } while (at < text.size() && (text[at] == ';' || text[at] == ','));

@@ -34,6 +34,9 @@ const PassInfo* FindPass(std::string_view name);
 // "max_pieces=16", "k=2 (1 for cpu, c)": an option with its default, or the defaults of targets.
 std::string DefaultText(const PassOption& option);
 
+// "an integer from 0 to 16", "0 or 1", or the names "original, min, smart".
+std::string ValuesText(const PassOption& option);
+
 // The passes that compile for `target`, in order.
 absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target);
 

@@ -41,6 +41,7 @@ TEST(RegistryTest, ParsesOptions) {
   ASSERT_EQ(passes->size(), 3);
   EXPECT_EQ((*passes)[1].name, "loop_partition");
   EXPECT_EQ((*passes)[1].options, (OptionValues{{"max_pieces", 4}, {"only_in_pragmas", 1}}));
+  EXPECT_EQ((*ParsePasses("schedule(strategy=smart)"))[0].options, (OptionValues{{"strategy", 2}}));
 }
 
 TEST(RegistryTest, ErrorsListWhatThereIs) {
@@ -56,6 +57,9 @@ TEST(RegistryTest, ErrorsListWhatThereIs) {
       {"loop_partition(max_pieces=0)", "expected an integer from 1 to 1000, found '0'" + all},
       {"loop_partition(max_pieces=)", "expected an integer from 1 to 1000, found ''" + all},
       {"loop_partition(max_pieces=99999999999999999999)", "found '99999999999999999999'"},
+      {"schedule(strategy=fast)",
+       "option 'strategy': expected original, min, smart, auto, max, found 'fast'; it has: "
+       "strategy (original, min, smart, auto, max), tile (an integer from 0 to 1024)"},
       {"cse(semantic=2)", "option 'semantic': expected 0 or 1, found '2'; it has: semantic"},
       {"cse(semantic=1;semantic=0)", "option 'semantic' is given twice"},
       {"sync(x=1)", "pass 'sync' has no option 'x'; it has no options"},
@@ -89,6 +93,7 @@ TEST(RegistryTest, PrintsDefaults) {
   }
   EXPECT_EQ(defaults["loop_partition.max_pieces"], "max_pieces=16");
   EXPECT_EQ(defaults["cse.semantic"], "semantic=0");
+  EXPECT_EQ(defaults["schedule.strategy"], "strategy=auto");
   EXPECT_EQ(defaults["licm.unrolled"], "unrolled=0 (4 for cpu, c; 8 for cuda)");
 }
 

@@ -49,8 +49,7 @@ absl::Status List(const std::string& what) {
     for (const PassInfo& pass : Passes()) {
       Row(pass.name, pass.doc);
       for (const PassOption& option : pass.options) {
-        Row("",
-            StrCat(DefaultText(option), ": ", option.doc, ", ", option.least, " to ", option.most));
+        Row("", StrCat(DefaultText(option), ": ", option.doc, ": ", ValuesText(option)));
       }
     }
   } else if (what == "instructions") {
