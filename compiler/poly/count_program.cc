@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
 #include "compiler/ir/type.h"
 #include "compiler/poly/count.h"
+#include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/isl_handle.h"
 #include "compiler/poly/isl_tools.h"
@@ -25,8 +27,9 @@ class PartCounter {
   PartCount Count();
 
  private:
-  // The sum of the sets' numbers of elements, where the context holds.
-  SymbolicCount Sum(const std::vector<isl::set>& sets);
+  // The sum of the sets' numbers of elements less that of `without`, where the context holds.
+  SymbolicCount Sum(const std::vector<isl::set>& sets, const std::vector<isl::set>& without = {});
+  std::vector<FlowCount> CountFlows();
   // { S0[i, j] -> [floor(i/32), floor(j/32)] }.
   isl::map Tiles(const Statement& statement) const;
 
@@ -35,7 +38,8 @@ class PartCounter {
   const isl::set context_;  // { : what is known of the parameters }
 };
 
-SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets) {
+SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets,
+                               const std::vector<isl::set>& without) {
   // What the arguments say: { : n = 10 }.
   isl_set* fixed = context_.copy();
   bool is_fixed = true;
@@ -53,6 +57,11 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets) {
       ASSIGN_OR_RETURN(IslPwQuasiPolynomial count,
                        CountElements(set.intersect_params(known).get()));
       total = IslPwQuasiPolynomial(isl_pw_qpolynomial_add(total.take(), count.take()));
+    }
+    for (const isl::set& set : without) {
+      ASSIGN_OR_RETURN(IslPwQuasiPolynomial count,
+                       CountElements(set.intersect_params(known).get()));
+      total = IslPwQuasiPolynomial(isl_pw_qpolynomial_sub(total.take(), count.take()));
     }
     total = IslPwQuasiPolynomial(
         isl_pw_qpolynomial_coalesce(isl_pw_qpolynomial_gist_params(total.take(), context_.copy())));
@@ -91,6 +100,25 @@ isl::map PartCounter::Tiles(const Statement& statement) const {
     StrAppend(&to, i == 0 ? "" : ", ", "floor(i", i, "/", size, ")");
   }
   return isl::map(scop_.isl->ctx(), StrCat("{ ", statement.name, "[", from, "] -> [", to, "] }"));
+}
+
+std::vector<FlowCount> PartCounter::CountFlows() {
+  std::vector<FlowCount> flows;
+  for (const isl::map& flow : MapsOf(ComputeDependences(scop_).flow)) {
+    FlowCount count{.producer = DomainName(flow), .consumer = RangeName(flow)};
+    if (count.producer == count.consumer) continue;
+    const Statement& consumer = *scop_.Find(count.consumer);
+    // { [tile] -> S0[i, j] }
+    const isl::map needed =
+        flow.reverse().apply_domain(Tiles(consumer).intersect_domain(consumer.domain)).coalesce();
+    count.needed = Sum({needed.wrap()});
+    count.recomputed = Sum({needed.wrap()}, {needed.range().coalesce()});
+    flows.push_back(std::move(count));
+  }
+  std::sort(flows.begin(), flows.end(), [](const FlowCount& a, const FlowCount& b) {
+    return std::tie(a.producer, a.consumer) < std::tie(b.producer, b.consumer);
+  });
+  return flows;
 }
 
 PartCount PartCounter::Count() {
@@ -134,6 +162,7 @@ PartCount PartCounter::Count() {
     count.tile_volume = Sum(sets.tiles);
     part.arrays.push_back(std::move(count));
   }
+  part.flows = CountFlows();
   return part;
 }
 
@@ -209,6 +238,10 @@ std::string ToString(const std::vector<PartCount>& parts) {
         }
         StrAppend(&text, number, " accesses an element\n");
       }
+    }
+    for (const FlowCount& f : part.flows) {
+      StrAppend(&text, "  ", f.producer, " for tiles of ", f.consumer, "\n    needed       ",
+                WithValue(f.needed), "\n    recomputed   ", WithValue(f.recomputed), "\n");
     }
   }
   return text;

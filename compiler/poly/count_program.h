@@ -1,5 +1,6 @@
 // What counting says of a function: how often its statements run, how many elements they touch, how
-// often each is reused, and what crosses a memory's border when tiles run one after the other.
+// often each is reused, what crosses a memory's border when tiles run one after the other, and what overlapped
+// tiles compute again.
 //
 //   for (i, 0, n) for (j, 0, n)          S0: n^2 instances
 //     y[i] = y[i] + A[i, j] * x[j]       A: n^2 accesses to n^2 elements; x: n^2 to n; y: 2n^2 to n
@@ -56,10 +57,21 @@ struct ArrayCount {
   std::optional<double> Reuse() const;
 };
 
+// A statement whose values another one reads, where every tile of the consumer computes for itself what it
+// needs (overlapped tiles). A chain of producers is one such pair after the other.
+struct FlowCount {
+  std::string producer, consumer;
+  // The sum over the consumer's tiles of the producer's instances that the tile needs.
+  SymbolicCount needed = {};
+  // The same less the producer's instances that any tile needs: how many run more than once, each time counted.
+  SymbolicCount recomputed = {};
+};
+
 struct PartCount {
   std::string name;  // of the static control part
   std::vector<StatementCount> statements;
   std::vector<ArrayCount> arrays;
+  std::vector<FlowCount> flows;
 };
 
 // The counts of each static control part of `function`. Errors: a tile size below 1; an argument that

@@ -107,6 +107,67 @@ func f(B: f32[n, n], A: f32[n, n] in, n: i32) {
   }
 }
 
+// Two stages, on a square and on a triangle: the tiles of the second one compute elements of the first one around
+// their borders again.
+TEST(CountProgramTest, OverlappedTilesRecompute) {
+  using Offsets = std::vector<std::pair<int64_t, int64_t>>;
+  struct Case {
+    std::string extent, value;
+    Offsets offsets;
+  };
+  const std::vector<Case> cases = {
+      {"n - 2", "A[i - 1, j] + A[i, j] + A[i, j + 1]", {{-1, 0}, {0, 0}, {0, 1}}},
+      {"i", "A[i, j] + A[i + 1, j]", {{0, 0}, {1, 0}}}};
+  for (const auto& [extent, value, offsets] : cases) {
+    const std::string text = StrCat(
+        "func f(B: f32[n, n], A: f32[n, n], n: i32) {\n"
+        "  for (i, 0, n) { for (j, 0, n) { A[i, j] = 1.0 } }\n"
+        "  for (i, 1, n - 2) { for (j, 1, ",
+        extent, ") { B[i, j] = ", value, " } }\n}");
+    for (const int64_t n : {2, 3, 9, 16}) {
+      std::set<std::pair<int64_t, int64_t>> needed;
+      std::set<std::tuple<int64_t, int64_t, int64_t, int64_t>> by_tile;
+      for (int64_t i = 1; i < n - 1; ++i) {
+        for (int64_t j = 1; j < 1 + (extent == "i" ? i : n - 2); ++j) {
+          for (const auto& [di, dj] : offsets) {
+            needed.insert({i + di, j + dj});
+            by_tile.insert({i / 5, j / 3, i + di, j + dj});
+          }
+        }
+      }
+      ProgramCountOptions options;
+      options.arguments = {{"n", n}};
+      options.tile = {5, 3};
+      const std::vector<PartCount> parts = Count(text, options);
+      ASSERT_EQ(parts[0].flows.size(), 1u);
+      const FlowCount& flow = parts[0].flows[0];
+      EXPECT_EQ(flow.producer + flow.consumer, "S0S1");
+      EXPECT_EQ(flow.needed.value, by_tile.size()) << extent << " " << n;
+      EXPECT_EQ(flow.recomputed.value, by_tile.size() - needed.size()) << extent << " " << n;
+    }
+  }
+}
+
+TEST(CountProgramTest, RecomputationIsSymbolic) {
+  const std::string text = R"(
+func f(B: f32[n], A: f32[n], C: f32[n] in, n: i32) {
+  for (i, 0, n) { A[i] = C[i] + 1.0 }
+  for (i, 0, n - 2) { B[i] = A[i] + A[i + 1] + A[i + 2] }
+}
+)";
+  ProgramCountOptions options;
+  options.tile = {8};
+  const FlowCount flow = Count(text, options)[0].flows[0];
+  EXPECT_EQ(flow.needed.value, std::nullopt);
+  // Two elements for each tile but one.
+  for (const int64_t n : {3, 10, 11, 40}) {
+    options.arguments = {{"n", n}};
+    EXPECT_EQ(Count(text, options)[0].flows[0].recomputed.value, 2 * ((n - 2 + 7) / 8 - 1)) << n;
+  }
+  EXPECT_THAT(flow.recomputed.text, HasSubstr("floor((5 + n)/8)"));
+  EXPECT_THAT(ToString(Count(text, options)), HasSubstr("S0 for tiles of S1\n    needed       "));
+}
+
 TEST(CountProgramTest, WithoutArgumentsCountsAreSymbolic) {
   const std::vector<PartCount> parts = Count(kMatmul);
   EXPECT_EQ(parts[0].statements[0].instances.value, std::nullopt);

@@ -75,15 +75,15 @@ std::string DependencesText(const Scop& scop) {
   return text + Lines("live in", MapsOf(d.live_in)) + Lines("live out", MapsOf(d.live_out));
 }
 
-std::string AstText(const Scop& scop) {
+std::string AstText(const Scop& scop, const isl::schedule& schedule) {
   const isl::ast_build build = isl::ast_build::from_context(scop.context);
-  return build.node_from(scop.schedule).to_C_str();
+  return build.node_from(schedule).to_C_str();
 }
 
-std::string TreeText(const Scop& scop) {
-  isl_printer* printer = isl_printer_to_str(scop.isl->get());
+std::string TreeText(const isl::schedule& schedule) {
+  isl_printer* printer = isl_printer_to_str(schedule.ctx().release());
   printer = isl_printer_set_yaml_style(printer, ISL_YAML_STYLE_BLOCK);
-  printer = isl_printer_print_schedule(printer, scop.schedule.get());
+  printer = isl_printer_print_schedule(printer, schedule.get());
   char* text = isl_printer_get_str(printer);
   const std::string result = text == nullptr ? "" : text;
   std::free(text);
@@ -91,37 +91,80 @@ std::string TreeText(const Scop& scop) {
   return result;
 }
 
+// The tree of Schedule's report. isl writes marks on leaves, but does not read them; they are left out here.
+isl::schedule ReadTree(const Scop& scop, const std::string& text) {
+  std::vector<std::string> lines;
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const size_t mark = line.find("mark: ");
+    const bool is_mark = mark != std::string::npos && line.find_first_not_of(' ') == mark;
+    if (is_mark && text.compare(at, mark + 6, std::string(mark, ' ') + "child:") != 0) {
+      lines.pop_back();  // "child:"
+    } else {
+      lines.push_back(line);
+    }
+  }
+  std::string without;
+  for (const std::string& line : lines) StrAppend(&without, line, "\n");
+  return isl::schedule(scop.isl->ctx(), without);
+}
+
 }  // namespace
 
 const std::vector<std::string_view>& Descriptions() {
-  static const auto* names = new std::vector<std::string_view>{
-      "context", "domain", "accesses", "deps", "schedule", "tree", "ast", "remarks"};
+  static const auto* names =
+      new std::vector<std::string_view>{"context", "domain", "accesses", "deps",   "schedule",
+                                        "tree",    "ast",    "loops",    "report", "remarks"};
   return *names;
 }
 
-absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_view what) {
+absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_view what,
+                                     const ScheduleOptions& options) {
   const std::vector<std::string_view>& names = Descriptions();
   if (std::find(names.begin(), names.end(), what) == names.end()) {
     std::string list;
     for (const std::string_view name : names) StrAppend(&list, list.empty() ? "" : ", ", name);
     return InvalidInput("expected one of ", list, ", found '", what, "'");
   }
+  ir::Function scheduled = function;
+  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options));
+  if (what == "loops") return ir::Print(scheduled);
+  if (what == "report") return report.ToString();
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
   std::string text;
   if (what == "remarks") {
     for (const Remark& remark : extraction.remarks) StrAppend(&text, remark.ToString(), "\n");
     return text;
   }
-  for (const Scop& scop : extraction.scops) {
+  for (size_t i = 0; i < extraction.scops.size(); ++i) {
+    const Scop& scop = extraction.scops[i];
     StrAppend(&text, "part '", scop.name, "':\n");
     RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
       if (what == "context") text += ContextText(scop);
       if (what == "domain") text += DomainText(scop);
       if (what == "accesses") text += AccessesText(scop);
       if (what == "deps") text += DependencesText(scop);
-      if (what == "schedule") text += Lines("order", MapsOf(scop.schedule.map()));
-      if (what == "tree") text += Indented(TreeText(scop), "  ");
-      if (what == "ast") text += Indented(AstText(scop), "  ");
+      const bool is_order = what == "schedule" || what == "tree" || what == "ast";
+      if (!is_order) return absl::OkStatus();
+      isl::schedule schedule = scop.schedule;
+      if (i < report.parts.size()) {
+        const PartReport& part = report.parts[i];
+        if (!part.changed) {
+          StrAppend(&text, "  not scheduled: ", part.why_not, "\n");
+          return absl::OkStatus();
+        }
+        if (what == "tree") {
+          text += Indented(part.tree, "  ");
+          return absl::OkStatus();
+        }
+        schedule = ReadTree(scop, part.tree);
+      }
+      if (what == "schedule") text += Lines("order", MapsOf(schedule.map()));
+      if (what == "tree") text += Indented(TreeText(schedule), "  ");
+      if (what == "ast") text += Indented(AstText(scop, schedule), "  ");
       return absl::OkStatus();
     }));
   }

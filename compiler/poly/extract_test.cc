@@ -228,11 +228,32 @@ TEST(DescribeTest, EveryText) {
   for (const std::string_view what : Descriptions()) {
     const absl::StatusOr<std::string> text = Describe(f, what);
     ASSERT_TRUE(text.ok()) << text.status();
-    if (what != "remarks") EXPECT_THAT(*text, HasSubstr("part 'f, for (i, 0, n) {':")) << what;
+    if (what == "remarks" || what == "report") {
+      EXPECT_EQ(*text, "") << what;
+    } else {
+      EXPECT_THAT(*text, HasSubstr(what == "loops" ? "func f(" : "part 'f, for (i, 0, n) {':"))
+          << what;
+    }
   }
   EXPECT_THAT(*Describe(f, "domain"), HasSubstr("S0[i, j]"));
   EXPECT_THAT(*Describe(f, "ast"), HasSubstr("for (int c0 = "));
   EXPECT_THAT(*Describe(f, "tree"), HasSubstr("schedule: "));
+  // In the order of a strategy, with tiles and without.
+  ScheduleOptions options{.strategy = "smart", .tile = {{8, 4}}};
+  EXPECT_THAT(*Describe(f, "tree", options), HasSubstr("floor("));
+  EXPECT_THAT(*Describe(f, "schedule", options), HasSubstr("S0[i, j] -> ["));
+  EXPECT_THAT(*Describe(f, "ast", options), HasSubstr("// parallel"));
+  EXPECT_THAT(*Describe(f, "loops", options), HasSubstr("(c0: i64"));
+  EXPECT_THAT(*Describe(f, "report", options), HasSubstr("tiles of 8 x 4"));
+  options.tile = {};
+  EXPECT_THAT(*Describe(f, "tree", options), testing::Not(HasSubstr("floor(")));
+  EXPECT_EQ(std::string(Describe(f, "tree", {.strategy = "fast"}).status().message()),
+            "expected a strategy of none, original, min, smart, max, auto, text, found 'fast'");
+  EXPECT_THAT(std::string(Describe(f, "tree",
+                                   {.strategy = "text", .text = "{ S0[i, j] -> [i, j] : i > 3 }"})
+                              .status()
+                              .message()),
+              HasSubstr("the schedule has no time for the instances "));
   EXPECT_THAT(std::string(Describe(f, "picture").status().message()),
               HasSubstr("expected one of context, domain, accesses, deps"));
 }

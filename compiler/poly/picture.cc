@@ -18,6 +18,7 @@
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/isl_tools.h"
+#include "compiler/poly/schedule.h"
 #include "compiler/poly/scop.h"
 
 namespace polynao::poly {
@@ -64,39 +65,20 @@ std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
   return visit.points;
 }
 
-// The new order: the given one, or what isl's scheduler makes.
+// The new order: the given one, or that of a strategy.
 absl::StatusOr<isl::schedule> NewSchedule(const Scop& scop, const Dependences& dependences,
-                                          const std::string& text) {
-  const isl::union_set domain = scop.Domain();
-  if (text.empty()) {
-    const isl::union_map order = dependences.All().unite(dependences.reduction);
-    return isl::schedule_constraints::on_domain(domain)
-        .set_validity(order)
-        .set_coincidence(order)
-        .set_proximity(dependences.flow)
-        .compute_schedule();
+                                          const PictureOptions& options) {
+  if (!options.schedule.empty()) return ParseSchedule(scop, dependences, options.schedule);
+  const std::optional<Strategy> strategy = ParseStrategy(options.strategy);
+  if (!strategy) {
+    return InvalidInput("expected a strategy of none, original, min, smart, max, found '",
+                        options.strategy, "'");
   }
-  isl_union_map* read = isl_union_map_read_from_str(scop.isl->get(), text.c_str());
-  if (read == nullptr) {
-    return InvalidInput("expected a schedule as { S0[i, j] -> [j, i] }, found '", text, "'");
-  }
-  const isl::union_map map = isl::manage(read).intersect_domain(domain);
-  if (!domain.is_subset(map.domain())) {
-    return InvalidInput("expected a schedule for all statements, found none for ",
-                        Text(domain.subtract(map.domain()).universe()));
-  }
-  isl_multi_union_pw_aff* functions = isl_multi_union_pw_aff_from_union_map(map.copy());
-  if (functions == nullptr) {
-    return InvalidInput(
-        "expected a schedule with one time for each instance, as many dimensions for "
-        "each statement, found '",
-        text, "'");
-  }
-  const isl::schedule schedule = isl::manage(isl_schedule_insert_partial_schedule(
-      isl::schedule::from_domain(domain).release(), functions));
-  const std::string violation = FindViolation(scop, dependences, schedule);
-  if (!violation.empty()) return InvalidInput("expected a legal schedule, found ", violation);
-  return schedule;
+  return ComputeSchedule(scop, dependences, *strategy);
+}
+
+std::string NewScheduleName(const PictureOptions& options) {
+  return options.schedule.empty() ? options.strategy : options.schedule;
 }
 
 // Instances at places of a grid.
@@ -293,8 +275,7 @@ absl::Status Picture::AddArrows(const isl::union_map& dependences, bool is_flow)
 
 absl::StatusOr<Panel> Picture::After(const isl::schedule& schedule) const {
   Panel panel;
-  panel.title = options_.schedule.empty() ? "after, by isl's scheduler"
-                                          : StrCat("after, by ", options_.schedule);
+  panel.title = StrCat("after, by ", NewScheduleName(options_));
   std::vector<Coordinates> times(instances_.size());
   for (const isl::map& map : MapsOf(schedule.map())) {
     if (DomainName(map) != statement_.name) continue;
@@ -339,8 +320,7 @@ absl::StatusOr<std::string> Picture::Draw() {
   RETURN_IF_ERROR(AddArrows(dependences.flow, true));
   RETURN_IF_ERROR(
       AddArrows(dependences.anti.unite(dependences.output).unite(dependences.reduction), false));
-  ASSIGN_OR_RETURN(const isl::schedule schedule,
-                   NewSchedule(scop_, dependences, options_.schedule));
+  ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop_, dependences, options_));
   const auto [down, right] = options_.dimensions;
   Panel before;
   before.title = "before";
@@ -467,12 +447,10 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function, const Pictur
   for (const Scop& scop : extraction.scops) {
     RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
       const Dependences dependences = ComputeDependences(scop);
-      ASSIGN_OR_RETURN(const isl::schedule schedule,
-                       NewSchedule(scop, dependences, options.schedule));
+      ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop, dependences, options));
       StrAppend(&page, "<h2>", Escaped(scop.name), "</h2>\n<h3>before</h3>\n",
-                TreeHtml(scop.schedule), "<h3>after, by ",
-                options.schedule.empty() ? "isl's scheduler" : Escaped(options.schedule), "</h3>\n",
-                TreeHtml(schedule));
+                TreeHtml(scop.schedule), "<h3>after, by ", Escaped(NewScheduleName(options)),
+                "</h3>\n", TreeHtml(schedule));
       return absl::OkStatus();
     }));
   }

@@ -18,8 +18,10 @@ struct PictureOptions {
   std::map<std::string, int64_t> arguments;
   std::string statement;                    // "S1"; empty: the first with two loops
   std::pair<int, int> dimensions = {0, 1};  // the loops, by depth: down and to the right
-  // The new order, "{ S0[i, j] -> [i + j, j] }"; empty: what isl's scheduler makes.
-  std::string schedule;
+  // The new order: none, original, min, smart, or max (schedule.h) ...
+  std::string strategy = "smart";
+  // ... or, if not empty, this one, "{ S0[i, j] -> [i + j, j] }" (ParseSchedule).
+  std::string schedule = {};
 };
 
 // An SVG of two panels. On the left, a point for each instance of the statement, by two of its loops;
@@ -32,7 +34,7 @@ absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
                                          const PictureOptions& options);
 
 // A self-contained HTML page with the schedule trees of all parts, before and after. Of `options`,
-// only the schedule counts.
+// only strategy and schedule count.
 absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
                                       const PictureOptions& options = {});
 

@@ -57,11 +57,11 @@ TEST(PictureTest, AGivenScheduleHasToBeLegal) {
   options.schedule = "{ S0[i, j] -> [i - j, j] }";
   svg = Svg(options);
   ASSERT_FALSE(svg.ok());
-  EXPECT_THAT(std::string(svg.status().message()), HasSubstr("expected a legal schedule, found "));
+  EXPECT_THAT(std::string(svg.status().message()), HasSubstr("the schedule violates "));
   EXPECT_THAT(std::string(svg.status().message()), HasSubstr("S0"));
   options.schedule = "{ S1[i] -> [i] }";
   EXPECT_THAT(std::string(Svg(options).status().message()),
-              HasSubstr("expected a schedule for all statements, found none for "));
+              HasSubstr("the schedule has no time for the instances "));
 }
 
 TEST(PictureTest, BadInput) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -32,6 +33,7 @@ struct PolyFlags {
   std::string function;
   std::vector<std::string> args;
   std::string tile = "32";
+  std::string strategy;
   std::string statement;
   std::string loops = "0,1";
   std::string schedule;
@@ -118,7 +120,15 @@ Json CountsJson(const std::vector<poly::PartCount>& parts) {
       if (const auto reuse = a.Reuse()) array["reuse"] = *reuse;
       arrays.push_back(std::move(array));
     }
-    list.push_back({{"name", part.name}, {"statements", statements}, {"arrays", arrays}});
+    Json flows = Json::array();
+    for (const poly::FlowCount& f : part.flows) {
+      flows.push_back({{"producer", f.producer},
+                       {"consumer", f.consumer},
+                       {"needed", CountJson(f.needed)},
+                       {"recomputed", CountJson(f.recomputed)}});
+    }
+    list.push_back(
+        {{"name", part.name}, {"statements", statements}, {"arrays", arrays}, {"flows", flows}});
   }
   return list;
 }
@@ -142,6 +152,15 @@ absl::StatusOr<ir::Function> LoadFunction(const PolyFlags& flags) {
                       flags.function, "'");
 }
 
+// The text of --schedule, or of the file that it names.
+absl::StatusOr<std::string> ScheduleText(const PolyFlags& flags) {
+  if (flags.schedule.empty()) return "";
+  if (!flags.strategy.empty()) return InvalidInput("expected --strategy or --schedule, found both");
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(flags.schedule, error)) return flags.schedule;
+  return ReadFile(flags.schedule);
+}
+
 absl::Status Show(const PolyFlags& flags) {
   std::vector<std::string> known = {"card", "picture", "trees"};
   for (std::string_view name : poly::Descriptions()) known.emplace_back(name);
@@ -158,10 +177,17 @@ absl::Status Show(const PolyFlags& flags) {
     }
   }
   ASSIGN_OR_RETURN(const ir::Function function, LoadFunction(flags));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> tile, ParseNumbers("--tile", flags.tile, 'x'));
+  poly::ScheduleOptions schedule{.strategy = flags.strategy.empty() ? "none" : flags.strategy};
+  ASSIGN_OR_RETURN(schedule.text, ScheduleText(flags));
+  if (!schedule.text.empty()) schedule.strategy = "text";
+  schedule.tile.clear();
+  if (tile != std::vector<int64_t>{0}) schedule.tile = {tile};
   poly::PictureOptions picture;
   ASSIGN_OR_RETURN(picture.arguments, ParseArguments(flags.args));
   picture.statement = flags.statement;
-  picture.schedule = flags.schedule;
+  picture.schedule = schedule.text;
+  if (!flags.strategy.empty()) picture.strategy = flags.strategy;
   ASSIGN_OR_RETURN(const std::vector<int64_t> loops, ParseNumbers("--loops", flags.loops, ','));
   if (loops.size() != 2 || loops[0] == loops[1]) {
     return InvalidInput("--loops: expected two different loops, as 0,1, found '", flags.loops, "'");
@@ -169,7 +195,7 @@ absl::Status Show(const PolyFlags& flags) {
   picture.dimensions = {static_cast<int>(loops[0]), static_cast<int>(loops[1])};
   poly::ProgramCountOptions counts;
   counts.arguments = picture.arguments;
-  ASSIGN_OR_RETURN(counts.tile, ParseNumbers("--tile", flags.tile, 'x'));
+  counts.tile = tile;
 
   std::string text;
   Json json{{"function", function.name}};
@@ -192,7 +218,7 @@ absl::Status Show(const PolyFlags& flags) {
         json["card"] = CountsJson(*parts);
       }
     } else {
-      take(poly::Describe(function, what));
+      take(poly::Describe(function, what, schedule));
     }
     RETURN_IF_ERROR(WithContext(StrCat(flags.file, ": function '", function.name, "'"), status));
     if (!json.contains(what)) json[what] = shown;
@@ -226,20 +252,29 @@ void AddPolyCommand(CLI::App& app, Action& action) {
   command->add_option("FILE", flags->file, "a script FILE.poly, or loop IR FILE.nir");
   command->add_option("--eval", flags->eval, "statements: 'card { S(i) : 0 <= i < n }'");
   command
-      ->add_option("--show", flags->show,
-                   "of FILE.nir: domain, accesses, deps, schedule, tree, ast, context, remarks, "
-                   "card, picture (SVG), trees (HTML)")
+      ->add_option(
+          "--show", flags->show,
+          "of FILE.nir: domain, accesses, deps, schedule, tree, ast, loops, report, context, "
+          "remarks, card, picture (SVG), trees (HTML)")
       ->delimiter(',');
   command->add_option("--function", flags->function, "the function, where the file has several");
   command->add_option("--arg", flags->args, "a parameter's value for card and picture: n=10");
-  command->add_option("--tile", flags->tile, "for card: iterations of a tile along the loops: 32x8")
+  command
+      ->add_option(
+          "--tile", flags->tile,
+          "iterations of a tile along the loops, for card and a new order: 32x8; 0: no tiles")
       ->capture_default_str();
+  command->add_option(
+      "--strategy", flags->strategy,
+      "the order of schedule, tree, ast, loops, report, picture, trees: none, original, "
+      "min, smart, max, auto; default: none, for pictures smart");
   command->add_option("--statement", flags->statement, "for picture: the statement, as S1");
   command->add_option("--loops", flags->loops, "for picture: which loops go down and to the right")
       ->capture_default_str();
-  command->add_option("--schedule", flags->schedule,
-                      "for picture and trees: the new order, '{ S0[i, j] -> [i + j, j] }'; "
-                      "default: isl's scheduler");
+  command->add_option(
+      "--schedule", flags->schedule,
+      "instead of --strategy: an order '{ S0[i, j] -> [i + j, j] }' or a schedule tree, "
+      "or a file that has it");
   command
       ->add_option("--max-operations", flags->max_operations,
                    "what isl may do for a statement of a script; 0: no limit")
