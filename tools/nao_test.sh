@@ -111,6 +111,46 @@ poly_calculates() {
 }
 expect "poly computes with sets and refuses bad ones" pass "" poly_calculates
 
+poly_orders() {
+  printf '%s' 'func f(A: f32[n, n], n: i32) { for (i, 0, n) { for (j, 0, n) { A[i, j] = 1.0 } } }' >"$work/order.nir"
+  printf '%s' '{ S0[i, j] -> [j, i] }' >"$work/order.txt"
+  "$nao" poly "$work/order.nir" --show=report,loops --strategy=smart --tile=8x4 >"$work/order.out" &&
+    grep -q 'tiles of 8 x 4' "$work/order.out" && grep -q 'parallel (c0' "$work/order.out" &&
+    [[ $("$nao" poly "$work/order.nir" --show=schedule --tile=0 --schedule="$work/order.txt") == *'[j, i]'* ]] &&
+    [[ $("$nao" opt "$work/order.nir" --passes='schedule(strategy=original;tile=0)') == *'parallel (c0'* ]] &&
+    fails 'expected a strategy of none, original, .*, found .fast' \
+      "$nao" poly "$work/order.nir" --show=tree --strategy=fast &&
+    fails 'expected --strategy or --schedule, found both' \
+      "$nao" poly "$work/order.nir" --strategy=min --schedule="$work/order.txt"
+}
+expect "poly shows the order of a strategy" pass "" poly_orders
+
+# Each block "```show" of the document is a command and what it prints.
+polyhedral_document() {
+  local line inside='' command='' text='' output shown=0
+  while IFS= read -r line; do
+    if [[ $line == '```show' ]]; then
+      inside=1 command='' text=''
+    elif [[ -z $inside ]]; then
+      continue
+    elif [[ $line == '```' ]]; then
+      output=$(bash -c "$nao ${command#\$ ./nao }" 2>&1 </dev/null)
+      [[ $output == "${text%$'\n'}" ]] || {
+        printf '%s\nprints:\n%s\n' "$command" "$output"
+        return 1
+      }
+      inside='' shown=$((shown + 1))
+    elif [[ -z $command ]]; then
+      command=$line
+    else
+      text+=$line$'\n'
+    fi
+  done <docs/polyhedral.md
+  [[ $shown -ge 10 ]] &&
+    "$nao" poly docs/smooth.nir --show=picture --arg n=9 --arg steps=5 | cmp - docs/smooth.svg
+}
+expect "docs/polyhedral.md shows what poly prints" pass "" polyhedral_document
+
 opt_operator() {
   [[ $("$nao" opt add --shape=100 --stop-after=0) == 'func add'* ]] &&
     [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]
