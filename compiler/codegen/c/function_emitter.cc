@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
@@ -223,6 +224,12 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
   Text min;
   if (s.min().IsConst() || used_.contains(var.node())) {
     ASSIGN_OR_RETURN(min, Operand(s.min(), true));
+    // The loop may store what its first value was loaded from.
+    if (arith::ReadsMemory(s.min())) {
+      const std::string name = NewName(StrCat(var.name(), "_min"));
+      Line(StrCat("const ", ValueType(var.type()), " ", name, " = ", min.text, ";"));
+      min = {name};
+    }
   }
   ASSIGN_OR_RETURN(Text extent, Operand(s.extent(), true));
   // A variable or a constant can stand in the loop's condition: it does not change.

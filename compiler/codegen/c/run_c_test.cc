@@ -129,6 +129,18 @@ TEST_F(RunCTest, LargeAllocationsAndEmptyLoops) {
   }
 }
 
+// The body stores what the first value of the loop was loaded from.
+TEST_F(RunCTest, BoundsAreEvaluatedOnce) {
+  const ir::Function f = Parse(R"(
+      func f(A: i32[4], B: i32[1]) {
+        for (i, B[0] & 3, 4) { B[0] = B[0] + 1  A[i & 3] = i }
+      })");
+  auto compiled = CompiledC::Create({f}, kStrict);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ(Disagreement(f, RandomArguments(f, 1), [&](auto a) { return (*compiled)->Run(0, a); }),
+            "");
+}
+
 TEST_F(RunCTest, SharedSubexpressionsAreEvaluatedOnce) {
   auto context = std::make_shared<ir::Context>();
   ir::Context& c = *context;
