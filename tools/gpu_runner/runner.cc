@@ -76,13 +76,20 @@ struct Runner::Loaded {
     unsigned grid[3];
     unsigned block[3];
     std::vector<void*> parameters;
+    std::vector<size_t> scalars;  // the places of those that each launch gives
+  };
+  struct Launch {
+    size_t kernel;
+    unsigned grid[3];
+    std::vector<int64_t> values;  // of the kernel's scalars
   };
   CuHandle module = nullptr;
   std::vector<CuAddress> addresses;
   std::vector<size_t> sizes;
   std::vector<Kernel> kernels;
-  int launches = 1;           // in a sample
-  std::vector<double> times;  // of one run, in milliseconds
+  std::vector<Launch> launches;  // of one run
+  int runs = 1;                  // in a sample
+  std::vector<double> times;     // of one run, in milliseconds
   Json* line = nullptr;
   bool failed = false;
 };
@@ -153,6 +160,11 @@ Error Runner::Prepare(const Bundle& bundle, Loaded& loaded, Json& line) {
   for (const Json& value : bundle.json["values"]) {
     const std::optional<Type> type = ir::ParseType(value["type"].get<std::string>());
     if (!type) return "bundle.json: no type is named " + value["type"].dump();
+    if (value["kind"] == "scalar") {
+      loaded.addresses.push_back(0);
+      loaded.sizes.push_back(0);
+      continue;
+    }
     int64_t count = 1;
     for (const Json& extent : value["extents"]) count *= extent.get<int64_t>();
     const size_t bytes = static_cast<size_t>(count * ir::ByteSize(*type));
@@ -193,7 +205,11 @@ Error Runner::Prepare(const Bundle& bundle, Loaded& loaded, Json& line) {
       made.block[i] = kernel["block"][i];
     }
     for (const Json& argument : kernel["arguments"]) {
-      made.parameters.push_back(&loaded.addresses[argument.get<size_t>()]);
+      const auto place = argument.get<size_t>();
+      if (bundle.json["values"][place]["kind"] == "scalar") {
+        made.scalars.push_back(made.parameters.size());
+      }
+      made.parameters.push_back(&loaded.addresses[place]);
     }
     int value = 0;
     driver_.FunctionGetAttribute(&value, kFunctionRegisters, made.function);
@@ -203,14 +219,43 @@ Error Runner::Prepare(const Bundle& bundle, Loaded& loaded, Json& line) {
   }
   line["registers"] = registers;
   line["local_bytes"] = local_bytes;
+  if (error = ReadLaunches(bundle.json, loaded); !error.empty()) return error;
+  line["launches"] = loaded.launches.size();
+  return "";
+}
+
+// Without rows, each kernel runs once.
+Error Runner::ReadLaunches(const Json& json, Loaded& loaded) {
+  if (!json.contains("launches")) {
+    for (size_t i = 0; i < loaded.kernels.size(); ++i) {
+      const unsigned* grid = loaded.kernels[i].grid;
+      loaded.launches.push_back({i, {grid[0], grid[1], grid[2]}, {}});
+    }
+    return "";
+  }
+  for (const Json& row : json["launches"]) {
+    Loaded::Launch launch;
+    if (row.size() < 4 || row[0].get<size_t>() >= loaded.kernels.size() ||
+        row.size() != 4 + loaded.kernels[row[0].get<size_t>()].scalars.size()) {
+      return "bundle.json: launches: expected a kernel's number, its grid and its scalars, found " +
+             row.dump();
+    }
+    launch.kernel = row[0];
+    for (int i = 0; i < 3; ++i) launch.grid[i] = row[static_cast<size_t>(i) + 1];
+    for (size_t i = 4; i < row.size(); ++i) launch.values.push_back(row[i].get<int64_t>());
+    loaded.launches.push_back(std::move(launch));
+  }
   return "";
 }
 
 Error Runner::LaunchAll(Loaded& loaded) {
-  for (Loaded::Kernel& k : loaded.kernels) {
+  for (Loaded::Launch& launch : loaded.launches) {
+    Loaded::Kernel& k = loaded.kernels[launch.kernel];
+    // Narrower scalars are the first bytes of an i64.
+    for (size_t i = 0; i < k.scalars.size(); ++i) k.parameters[k.scalars[i]] = &launch.values[i];
     Error error = driver_.Check(
-        driver_.LaunchKernel(k.function, k.grid[0], k.grid[1], k.grid[2], k.block[0], k.block[1],
-                             k.block[2], 0, nullptr, k.parameters.data(), nullptr),
+        driver_.LaunchKernel(k.function, launch.grid[0], launch.grid[1], launch.grid[2], k.block[0],
+                             k.block[1], k.block[2], 0, nullptr, k.parameters.data(), nullptr),
         "cuLaunchKernel");
     if (!error.empty()) return error;
   }
@@ -292,14 +337,14 @@ Error Runner::RunsOfSample(const std::function<Error()>& run, int* runs) {
 Error Runner::Time(std::vector<std::unique_ptr<Loaded>>& group) {
   for (auto& loaded : group) {
     if (loaded->failed) continue;
-    const Error error = RunsOfSample([&] { return LaunchAll(*loaded); }, &loaded->launches);
+    const Error error = RunsOfSample([&] { return LaunchAll(*loaded); }, &loaded->runs);
     if (!error.empty()) return error;
   }
   for (int i = 0; i < options_.samples; ++i) {
     for (auto& loaded : group) {
       if (loaded->failed) continue;
       double ms = 0;
-      const Error error = Sample([&] { return LaunchAll(*loaded); }, loaded->launches, &ms);
+      const Error error = Sample([&] { return LaunchAll(*loaded); }, loaded->runs, &ms);
       if (!error.empty()) return error;
       loaded->times.push_back(ms);
     }
@@ -311,7 +356,7 @@ Json Runner::Compare(const Bundle& bundle, Loaded& loaded) {
   std::vector<CuAddress> addresses;
   for (size_t v = 0; v < loaded.addresses.size(); ++v) {
     const Json& value = bundle.json["values"][v];
-    if (value["kind"] == "workspace") continue;
+    if (value["kind"] == "workspace" || value["kind"] == "scalar") continue;
     addresses.push_back(loaded.addresses[v]);
     if (value["kind"] == "out") driver_.MemsetD8(addresses.back(), 0xff, loaded.sizes[v]);
   }
@@ -341,7 +386,9 @@ Json Runner::Compare(const Bundle& bundle, Loaded& loaded) {
 }
 
 void Runner::Release(Loaded& loaded) {
-  for (CuAddress address : loaded.addresses) driver_.MemFree(address);
+  for (CuAddress address : loaded.addresses) {
+    if (address != 0) driver_.MemFree(address);
+  }
   if (loaded.module != nullptr) driver_.ModuleUnload(loaded.module);
 }
 
@@ -379,7 +426,7 @@ std::vector<Json> Runner::RunGroup(const std::vector<const Bundle*>& group) {
       line["time_us"] = us;
       line["min_us"] = *std::min_element(all[i]->times.begin(), all[i]->times.end()) * 1e3;
       line["samples"] = all[i]->times.size();
-      line["runs_per_sample"] = all[i]->launches;
+      line["runs_per_sample"] = all[i]->runs;
       line["gflops"] = group[i]->json.value("flops", 0.0) / us * 1e-3;
       line["gbytes_per_s"] = group[i]->json.value("bytes", 0.0) / us * 1e-3;
     }

@@ -53,6 +53,7 @@ class Runner {
  private:
   struct Loaded;
   Error Prepare(const Bundle& bundle, Loaded& loaded, Json& line);
+  static Error ReadLaunches(const Json& json, Loaded& loaded);
   Error LaunchAll(Loaded& loaded);
   Error Check(const Bundle& bundle, Loaded& loaded, Json& line);
   Error Time(std::vector<std::unique_ptr<Loaded>>& group);

@@ -187,6 +187,45 @@ TEST_F(RunnerTest, OthersAreComparedWith) {
   EXPECT_EQ(peers.back()["time_us"], 1000);
 }
 
+// The bundle has a row for each launch, with the grid and the host's variables.
+TEST_F(RunnerTest, LaunchesOfALoop) {
+  const auto f = ir::ParseFunction(R"(
+      func f(A: i32[8] in, B: i32[8] out) {
+        thread (t = "threadIdx.x", 8) { B[t] = A[t] }
+        for (k, 0, 5) {
+          thread (x = "blockIdx.x", 8 - k) { B[x + k] = B[x + k] * 2 + k }
+        }
+      })");
+  const auto module = codegen::EmitCuda(*f);
+  ASSERT_TRUE(module.ok()) << module.status();
+  codegen::BundleFacts facts;
+  facts.operator_case = {{"op", "f"}};
+  codegen::BundleReference& reference = facts.reference.emplace();
+  reference.inputs = {ir::RandomTensor(ir::Type::kI32, {8}, 1, ir::Values::kExact)};
+  reference.outputs = reference.inputs;
+  for (int k = 0; k < 5; ++k) {
+    for (int i = k; i < 8; ++i) {
+      reference.outputs[0].SetInt(i, reference.outputs[0].Int(i) * 2 + k);
+    }
+  }
+  const auto files = codegen::MakeBundle(*module, facts);
+  ASSERT_TRUE(files.ok()) << files.status();
+  const std::string folder = ::testing::TempDir() + "/loop";
+  std::filesystem::create_directories(folder);
+  for (const codegen::BundleFile& file : *files) {
+    std::ofstream(folder + "/" + file.name, std::ios::binary) << file.contents;
+  }
+  Json line = Run(folder);
+  EXPECT_EQ(line["ok"], true) << line.dump(1);
+  EXPECT_EQ(line["launches"], 6);
+  Json json = Json::parse(files->back().contents);
+  EXPECT_EQ(json["launches"][2], Json::array({1, 7, 1, 1, 1}));
+  json["launches"][2].push_back(1);
+  std::ofstream(folder + "/bundle.json") << json.dump();
+  line = Run(folder);
+  EXPECT_THAT(line["error"].get<std::string>(), HasSubstr("bundle.json: launches: expected"));
+}
+
 TEST_F(RunnerTest, FailuresAreLinesToo) {
   const std::string folder = Write("failing");
   std::ofstream(folder + "/kernel.cu") << "no CUDA";

@@ -7,8 +7,10 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/codegen/cuda/launches.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/random_value.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/type.h"
 
 namespace polynao::codegen {
@@ -16,13 +18,17 @@ namespace {
 
 using nlohmann::ordered_json;
 
+// A row of launches takes about 30 bytes of text.
+constexpr size_t kMostBundleLaunches = 1'000'000;
+
 absl::StatusOr<std::vector<int64_t>> ConstantExtents(ir::Buffer buffer) {
   std::vector<int64_t> extents;
   for (ir::Expr extent : buffer->extents) {
-    if (!extent.IsConst()) {
+    const absl::StatusOr<int64_t> value = ir::EvaluateInt(extent, {});
+    if (!value.ok()) {
       return InvalidInput("bundle: '", buffer->name, "' has an extent that is not constant");
     }
-    extents.push_back(std::max<int64_t>(0, extent.int_value()));
+    extents.push_back(std::max<int64_t>(0, *value));
   }
   return extents;
 }
@@ -38,6 +44,34 @@ bool IsUniform(const ir::Tensor& tensor, uint64_t seed) {
     if (!same) return false;
   }
   return true;
+}
+
+// Whether each kernel runs once, in order, with a grid of constant extents.
+bool IsPlainSequence(const CudaFunction& function) {
+  if (function.host.size() != function.kernels.size()) return false;
+  for (size_t i = 0; i < function.host.size(); ++i) {
+    if (function.host[i].around || function.host[i].kernel != i) return false;
+    for (ir::Expr extent : function.kernels[i].grid_extents) {
+      if (extent) return false;
+    }
+  }
+  return true;
+}
+
+// One row for each launch: the kernel's number, its grid, the values of its arguments that are scalars.
+absl::StatusOr<ordered_json> LaunchesJson(const CudaFunction& function) {
+  ordered_json rows = ordered_json::array();
+  RETURN_IF_ERROR(ForEachLaunch(function, {}, [&](const CudaLaunch& launch) -> absl::Status {
+    if (rows.size() == kMostBundleLaunches) {
+      return InvalidInput("bundle: '", function.name, "' has more than ", kMostBundleLaunches,
+                          " launches");
+    }
+    ordered_json row = {launch.kernel, launch.grid[0], launch.grid[1], launch.grid[2]};
+    for (int64_t value : launch.host_values) row.push_back(value);
+    rows.push_back(std::move(row));
+    return absl::OkStatus();
+  }));
+  return rows;
 }
 
 ordered_json KernelJson(const CudaKernel& kernel, const std::optional<CudaBinary>& binary) {
@@ -101,6 +135,12 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
   size_t output = 0;
   ordered_json values = ordered_json::array();
   for (const CudaValue& value : function.values) {
+    if (value.kind == CudaValue::Kind::kHostVariable) {
+      values.push_back({{"name", std::string(value.param.name())},
+                        {"type", std::string(ir::TypeName(value.param.var.type()))},
+                        {"kind", "scalar"}});
+      continue;
+    }
     if (!value.param.buffer) {
       return InvalidInput("bundle: '", value.param.name(),
                           "' is a scalar: expected a function of buffers only");
@@ -111,14 +151,15 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
     row["name"] = buffer->name;
     row["type"] = std::string(ir::TypeName(buffer->type));
     row["extents"] = extents;
-    const bool is_input = !value.is_workspace && value.param.access != ir::Access::kOut;
-    const bool is_output = !value.is_workspace && value.param.access != ir::Access::kIn;
-    row["kind"] = value.is_workspace      ? "workspace"
+    const bool is_input = !value.is_workspace() && value.param.access != ir::Access::kOut;
+    const bool is_output = !value.is_workspace() && value.param.access != ir::Access::kIn;
+    row["kind"] = value.is_workspace()    ? "workspace"
                   : is_input && is_output ? "inout"
                   : is_input              ? "in"
                                           : "out";
     if (is_input && facts.reference) {
-      const uint64_t seed = facts.reference->seed + input;
+      const std::vector<uint64_t>& seeds = facts.reference->seeds;
+      const uint64_t seed = input < seeds.size() ? seeds[input] : facts.reference->seed + input;
       if (input >= facts.reference->inputs.size()) {
         return InvalidInput("bundle: no input is given for '", buffer->name, "'");
       }
@@ -149,6 +190,9 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
     kernels.push_back(KernelJson(kernel, facts.binary));
   }
   json["kernels"] = std::move(kernels);
+  if (!IsPlainSequence(function)) {
+    ASSIGN_OR_RETURN(json["launches"], LaunchesJson(function));
+  }
   files.push_back({"kernel.cu", module.source});
   if (facts.binary) {
     files.push_back({"kernel.ptx", facts.binary->ptx});

@@ -24,6 +24,8 @@ struct BundleReference {
   // Input i is RandomTensor(type, shape, seed + i, Values::kExact) or has the uniform values of that seed
   // (random_value.h); otherwise its bytes go into the bundle.
   uint64_t seed = 1;
+  // If not empty, input i has the seed number i of these instead of seed + i.
+  std::vector<uint64_t> seeds = {};
   // The largest error of an element, relative to the largest magnitude among all elements. Integers
   // must agree exactly.
   double tolerance = 1e-5;
@@ -46,7 +48,7 @@ struct BundleFile {
 
 // The files of a bundle: bundle.json, kernel.cu and, with a binary, kernel.ptx and kernel.cubin. An
 // input that no seed generates is in input<i>.bin. Errors: several functions, scalar parameters, extents
-// that are not constant.
+// that are not constant, more than a million launches.
 absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts);
 

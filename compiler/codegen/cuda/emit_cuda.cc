@@ -13,6 +13,7 @@
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/codegen/cuda/lanes.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -28,8 +29,17 @@ using ir::Var;
 // The widest access of a thread.
 constexpr int64_t kMaxWideBytes = 16;
 
-std::string ExtentsText(const Extents& extents) {
-  return StrCat(extents[0], " x ", extents[1], " x ", extents[2]);
+std::string ExtentsText(const Extents& extents, const std::array<ir::Expr, 3>& others = {}) {
+  std::string text;
+  for (size_t i = 0; i < 3; ++i) {
+    StrAppend(&text, i > 0 ? " x " : "");
+    if (others[i]) {
+      StrAppend(&text, ir::Print(others[i]));
+    } else {
+      StrAppend(&text, extents[i]);
+    }
+  }
+  return text;
 }
 
 // The type of `bytes` bytes that one instruction moves.
@@ -51,8 +61,8 @@ class KernelEmitter : public FunctionEmitter {
     CollectUses();
     const std::string parameters = absl::StrJoin(Parameters("* ", "* __restrict__ "), ", ");
     const int64_t threads = kernel_.block[0] * kernel_.block[1] * kernel_.block[2];
-    Line(
-        StrCat("// Grid ", ExtentsText(kernel_.grid), ", block ", ExtentsText(kernel_.block), "."));
+    Line(StrCat("// Grid ", ExtentsText(kernel_.grid, kernel_.grid_extents), ", block ",
+                ExtentsText(kernel_.block), "."));
     Line(StrCat("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", name_, "("));
     indent_ += 2;
     Line(StrCat(parameters, ") {"));
@@ -152,15 +162,15 @@ class KernelEmitter : public FunctionEmitter {
     const int axis = AxisNumber(s.name());
     const bool is_block = IsBlockLoop(s);
     const int64_t all = is_block ? kernel_.grid[axis] : kernel_.block[axis];
+    const bool is_part = s.extent().IsConst() && s.extent().int_value() < all;
     const std::string name = Bind(s.var().node(), s.var().name());
     arith::Analyzer::Scope scope(analyzer_);
     analyzer_.BindLoop(s.var(), s.min(), s.extent());
-    if (used_.contains(s.var().node()) || s.extent().int_value() < all) {
+    if (used_.contains(s.var().node()) || is_part) {
       Line(StrCat("const ", ValueType(s.var().type()), " ", name, " = (", ValueType(s.var().type()),
                   ")", s.name(), ";"));
     }
     const bool outer = std::exchange(bound_[axis], is_block ? bound_[axis] : true);
-    const bool is_part = s.extent().int_value() < all;
     if (is_part) Line(StrCat("if (", name, " < ", s.extent().int_value(), ") {"));
     absl::Status status;
     if (is_part) {
@@ -444,10 +454,15 @@ absl::StatusOr<CudaModule> EmitCuda(absl::Span<const ir::Function> functions) {
       return InvalidInput("two functions of this file would be called '", made.name, "'");
     }
     ASSIGN_OR_RETURN(const KernelPlan plan, PlanKernels(function));
-    for (const ir::Param& param : function.params) made.values.push_back({param, false});
+    using Kind = CudaValue::Kind;
+    made.host = plan.host;
+    for (const ir::Param& param : function.params) {
+      made.values.push_back({param, Kind::kParameter});
+    }
     for (ir::Buffer buffer : plan.workspaces) {
       made.values.push_back(
-          {{.var = {}, .buffer = buffer, .access = ir::Access::kInOut, .scope = ""}, true});
+          {{.var = {}, .buffer = buffer, .access = ir::Access::kInOut, .scope = ""},
+           Kind::kWorkspace});
     }
     StrAppend(&body, "\n// ", SignatureText(function), "\n");
     for (size_t i = 0; i < plan.kernels.size(); ++i) {
@@ -455,14 +470,18 @@ absl::StatusOr<CudaModule> EmitCuda(absl::Span<const ir::Function> functions) {
       CudaKernel& row = made.kernels.emplace_back();
       row.name = StrCat(made.name, "_kernel", plan.kernels.size() > 1 ? StrCat(i) : "");
       row.grid = kernel.grid;
+      row.grid_extents = kernel.grid_extents;
       row.block = kernel.block;
       row.shared_bytes = kernel.shared_bytes;
       for (const ir::Param& param : kernel.function.params) {
         const auto same = [&](const CudaValue& value) {
           return value.param.buffer == param.buffer && value.param.var == param.var;
         };
-        const auto it = std::find_if(made.values.begin(), made.values.end(), same);
-        POLYNAO_CHECK(it != made.values.end()) << param.name();
+        auto it = std::find_if(made.values.begin(), made.values.end(), same);
+        if (it == made.values.end()) {
+          POLYNAO_CHECK(!param.buffer) << param.name();
+          it = made.values.insert(it, {param, Kind::kHostVariable});
+        }
         row.arguments.push_back(static_cast<int>(it - made.values.begin()));
       }
       KernelEmitter emitter(kernel, row.name);

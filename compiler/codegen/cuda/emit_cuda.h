@@ -13,6 +13,7 @@
 #ifndef COMPILER_CODEGEN_CUDA_EMIT_CUDA_H_
 #define COMPILER_CODEGEN_CUDA_EMIT_CUDA_H_
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -25,15 +26,22 @@
 
 namespace polynao::codegen {
 
-// An argument of kernels: a parameter of the function, or a workspace that only its kernels use.
+// An argument of kernels.
 struct CudaValue {
+  enum class Kind {
+    kParameter,     // of the function
+    kWorkspace,     // only kernels use it
+    kHostVariable,  // of a loop around the launch
+  };
   ir::Param param;
-  bool is_workspace = false;
+  Kind kind = Kind::kParameter;
+  bool is_workspace() const { return kind == Kind::kWorkspace; }
 };
 
 struct CudaKernel {
   std::string name;
-  Extents grid = {1, 1, 1};
+  Extents grid = {1, 1, 1};                   // along axes of constant extent
+  std::array<ir::Expr, 3> grid_extents = {};  // the others', else null (kernels.h)
   Extents block = {1, 1, 1};
   int64_t shared_bytes = 0;    // static; the launch requests no dynamic shared memory
   int barriers = 0;            // places with __syncthreads
@@ -41,9 +49,11 @@ struct CudaKernel {
 };
 
 struct CudaFunction {
-  std::string name;                 // as an identifier of C
-  std::vector<CudaValue> values;    // the function's parameters in their order, then workspaces
-  std::vector<CudaKernel> kernels;  // in the order of execution
+  std::string name;  // as an identifier of C
+  std::vector<CudaValue>
+      values;  // the function's parameters in their order, then workspaces, then the host's variables
+  std::vector<CudaKernel> kernels;
+  std::vector<HostStep> host;            // launches them (launches.h)
   std::shared_ptr<ir::Context> context;  // owns what `values` name
 };
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/logic.h"
+#include "compiler/codegen/cuda/split.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
@@ -29,157 +30,6 @@ bool IsAxisLoop(Stmt s, std::string_view axis) {
   return s.Is(StmtKind::kFor) && s.for_kind() == ForKind::kThread && s.name().starts_with(axis) &&
          AxisNumber(s.name()) >= 0;
 }
-
-// Finds the statements that contain, or are, loops of a kind.
-class Finder {
- public:
-  explicit Finder(bool (*is_one)(Stmt)) : is_one_(is_one) {}
-  bool Has(Stmt s) {
-    if (auto it = known_.find(s); it != known_.end()) return it->second;
-    bool found = is_one_(s);
-    for (Stmt child : s.children()) found = Has(child) || found;
-    known_.emplace(s, found);
-    return found;
-  }
-
- private:
-  bool (*is_one_)(Stmt);
-  absl::flat_hash_map<Stmt, bool> known_;
-};
-
-// ---- what runs as a kernel
-
-class Splitter {
- public:
-  explicit Splitter(const ir::Function& function)
-      : function_(function), context_(*function.context), blocks_(IsBlockLoop) {}
-
-  absl::Status Split(Stmt s) {
-    // Outside all blocks, global memory is what it says.
-    if (s.Is(StmtKind::kAllocate) && s.buffer()->scope == "gmem") {
-      workspaces_.push_back(s.buffer());
-      return Split(s.body());
-    }
-    if (!blocks_.Has(s) || IsBlockLoop(s)) {
-      if (!s.IsEmpty()) AddKernel(s);
-      return absl::OkStatus();
-    }
-    switch (s.kind()) {
-      case StmtKind::kSeq:
-        return SplitSeq(s);
-      case StmtKind::kPragma:
-        return Split(s.body());
-      case StmtKind::kAllocate:
-        workspaces_.push_back(s.buffer());
-        return Split(s.body());
-      case StmtKind::kLet:
-      case StmtKind::kIf: {
-        // Each kernel evaluates it again, so it must not depend on memory.
-        const Expr e = s.operands()[0];
-        if (arith::ReadsMemory(e)) {
-          return InvalidInput(function_.name, ": '", ir::PrintFirstLine(s),
-                              "' around loops over blockIdx: expected no read of memory there");
-        }
-        around_.push_back({s, {}});
-        if (s.Is(StmtKind::kLet)) {
-          RETURN_IF_ERROR(Split(s.body()));
-        } else {
-          around_.back().condition = e;
-          RETURN_IF_ERROR(Split(s.then_case()));
-          around_.back().condition = ir::Not(e);
-          RETURN_IF_ERROR(Split(s.else_case()));
-        }
-        around_.pop_back();
-        return absl::OkStatus();
-      }
-      default:
-        return InvalidInput(function_.name, ": '", ir::PrintFirstLine(s),
-                            "' stands around loops over blockIdx: expected sequences, lets and "
-                            "branches only, since kernels run one after the other");
-    }
-  }
-
-  KernelPlan Take() {
-    KernelPlan plan;
-    for (Stmt body : bodies_) {
-      Kernel& kernel = plan.kernels.emplace_back();
-      kernel.function = function_;
-      kernel.function.body = body;
-      kernel.function.params = UsedParams(body);
-    }
-    plan.workspaces = workspaces_;
-    return plan;
-  }
-
- private:
-  struct Around {
-    Stmt stmt;
-    Expr condition;  // of an if
-  };
-
-  absl::Status SplitSeq(Stmt s) {
-    std::vector<Stmt> group;  // of one kernel with one block
-    for (Stmt child : s.children()) {
-      if (!blocks_.Has(child)) {
-        group.push_back(child);
-        continue;
-      }
-      if (!group.empty()) AddKernel(context_.Seq(std::exchange(group, {})));
-      RETURN_IF_ERROR(Split(child));
-    }
-    if (!group.empty()) AddKernel(context_.Seq(group));
-    return absl::OkStatus();
-  }
-
-  void AddKernel(Stmt body) {
-    for (size_t i = around_.size(); i-- > 0;) {
-      if (around_[i].condition) {
-        body = context_.If(around_[i].condition, body);
-      } else if (ir::UsesVar(body, around_[i].stmt.var())) {
-        body = context_.LetStmt(around_[i].stmt.var(), around_[i].stmt.value(), body);
-      }
-    }
-    bodies_.push_back(body);
-  }
-
-  std::vector<ir::Param> UsedParams(Stmt body) const {
-    absl::flat_hash_set<const void*> used;
-    const auto use = [&](Expr e) {
-      if (e.Is(ExprKind::kVar)) used.insert(e.node());
-      if (e.Is(ExprKind::kLoad)) used.insert(e.buffer());
-    };
-    const auto use_extents = [&](Buffer buffer) {
-      for (Expr extent : buffer->extents) ir::ForEachExpr(extent, use);
-    };
-    ir::ForEachExprIn(body, use);
-    ir::ForEachStmt(body, [&](Stmt s) {
-      if (s.Is(StmtKind::kStore)) used.insert(s.buffer().node());
-      if (s.Is(StmtKind::kAllocate)) use_extents(s.buffer());
-      return true;
-    });
-    for (const ir::Param& param : function_.params) {
-      if (param.buffer && used.contains(param.buffer.node())) use_extents(param.buffer);
-    }
-    std::vector<ir::Param> params;
-    for (const ir::Param& param : function_.params) {
-      const void* node = param.buffer ? static_cast<const void*>(param.buffer.node())
-                                      : static_cast<const void*>(param.var.node());
-      if (used.contains(node)) params.push_back(param);
-    }
-    for (Buffer buffer : workspaces_) {
-      if (!used.contains(buffer.node())) continue;
-      params.push_back({.var = {}, .buffer = buffer, .access = ir::Access::kInOut, .scope = ""});
-    }
-    return params;
-  }
-
-  const ir::Function& function_;
-  ir::Context& context_;
-  Finder blocks_;
-  std::vector<Around> around_;
-  std::vector<Stmt> bodies_;
-  std::vector<Buffer> workspaces_;
-};
 
 // ---- what a kernel is
 
@@ -233,8 +83,14 @@ class Planner {
 
   absl::Status FindExtents() {
     absl::Status status;
+    ir::VarMap lets;
     ir::ForEachStmt(kernel_.function.body, [&](Stmt s) {
+      if (s.Is(StmtKind::kLet)) lets.emplace(s.var(), ir::Substitute(s.value(), lets));
       if (!status.ok() || (!IsBlockLoop(s) && !IsThreadLoop(s))) return status.ok();
+      if (IsBlockLoop(s) && !s.extent().IsConst() && s.min().IsInt(0)) {
+        kernel_.grid_extents[AxisNumber(s.name())] = ir::Substitute(s.extent(), lets);
+        return true;
+      }
       if (!s.extent().IsConst() || !s.min().IsInt(0)) {
         status = InvalidInput(Place(), "'", ir::PrintFirstLine(s),
                               "': expected a loop from 0 of constant "
@@ -247,6 +103,9 @@ class Planner {
       return true;
     });
     RETURN_IF_ERROR(status);
+    for (Expr extent : kernel_.grid_extents) {
+      if (extent) RETURN_IF_ERROR(CheckKnownToHost(extent));
+    }
     const auto check = [&](std::string_view what, const Extents& extents, const Extents& limits) {
       for (int i = 0; i < 3; ++i) {
         if (extents[i] <= limits[i]) continue;
@@ -261,6 +120,18 @@ class Planner {
     if (threads <= kMaxBlockThreads) return absl::OkStatus();
     return InvalidInput(Place(), "a block has ", threads, " threads: expected at most ",
                         kMaxBlockThreads);
+  }
+
+  // What the host has are the parameters of the kernel, those that only extents use, and values of lets.
+  absl::Status CheckKnownToHost(Expr extent) const {
+    bool is_known = !arith::ReadsMemory(extent);
+    ir::ForEachStmt(kernel_.function.body, [&](Stmt s) {
+      if (s.Is(StmtKind::kFor)) is_known &= !ir::UsesVar(extent, s.var());
+      return is_known;
+    });
+    if (is_known) return absl::OkStatus();
+    return InvalidInput(Place(), "a loop over blockIdx has the extent '", ir::Print(extent),
+                        "': expected one that does not depend on memory or loops of the kernel");
   }
 
   // ---- structure
@@ -599,17 +470,8 @@ bool IsBlockLoop(Stmt s) { return IsAxisLoop(s, "blockIdx."); }
 bool IsThreadLoop(Stmt s) { return IsAxisLoop(s, "threadIdx."); }
 
 absl::StatusOr<KernelPlan> PlanKernels(const ir::Function& function) {
-  Splitter splitter(function);
-  RETURN_IF_ERROR(splitter.Split(function.body));
-  KernelPlan plan = splitter.Take();
+  ASSIGN_OR_RETURN(KernelPlan plan, SplitIntoKernels(function));
   for (Kernel& kernel : plan.kernels) RETURN_IF_ERROR(Planner(kernel).Plan());
-  for (Buffer buffer : plan.workspaces) {
-    for (Expr extent : buffer->extents) {
-      if (extent.IsConst()) continue;
-      return InvalidInput(function.name, ": allocate ", buffer->name,
-                          " around kernels: expected constant extents");
-    }
-  }
   return plan;
 }
 

@@ -28,9 +28,12 @@ bool IsThreadLoop(ir::Stmt s);
 int AxisNumber(std::string_view thread_axis);
 
 struct Kernel {
-  // Its parameters are those of the whole function and the workspaces that its body uses.
+  // Its parameters are those of the whole function, the workspaces and the variables of the host that its
+  // body uses.
   ir::Function function;
-  Extents grid = {1, 1, 1};
+  Extents grid = {1, 1, 1};  // along axes of constant extent
+  // Extents that the host computes before each launch; null where they are constant.
+  std::array<ir::Expr, 3> grid_extents = {};
   Extents block = {1, 1, 1};
   int64_t shared_bytes = 0;
   // Statements with a barrier before them; all threads of the block reach them.
@@ -40,14 +43,36 @@ struct Kernel {
   absl::flat_hash_map<ir::Buffer, size_t> private_dimensions;
 };
 
+// What the host does: launches kernels, in order, in loops and branches.
+struct HostStep {
+  // A loop, a let, or an if, whose body `steps` is; null: a launch of `kernel`.
+  ir::Stmt around = {};
+  bool otherwise = false;  // the body is the if's else
+  size_t kernel = 0;
+  std::vector<HostStep> steps = {};
+};
+
 struct KernelPlan {
-  std::vector<Kernel> kernels;  // run one after the other
-  // Allocations around kernels, in global memory; alive all the time.
+  std::vector<Kernel> kernels;
+  std::vector<HostStep> host;
+  // Allocations around kernels, in global memory; alive all the time. Their extents are over the scalar parameters
+  // of the function.
   std::vector<ir::Buffer> workspaces;
 };
 
 // Each outermost loop over blockIdx becomes a kernel, and so do the statements between such loops (with
-// one block, and with one thread if they have no loop over threadIdx). Inside a kernel, the outermost
+// one block, and with one thread if they have no loop over threadIdx). Loops, branches and lets around
+// loops over blockIdx are the host's. Extents of loops over blockIdx may depend on the host's variables.
+//
+//   for (k, 0, n) {                                     host: for (k, 0, n) {
+//     A[k] = A[k] / 2.0                                         launch kernel 0 (k), one thread
+//     thread (b = "blockIdx.x", n - k) { .. A[k] .. }   -->     launch kernel 1 (k), n - k blocks
+//   }                                                         }
+//
+// A let or branch that reads memory is evaluated by each kernel inside, unless a kernel inside stores what it
+// reads.
+//
+// Inside a kernel, the outermost
 // loops over threadIdx are thread regions (compiler/passes/thread_regions.h). All threads run the
 // statements around regions, so conditions there must be equal for all threads. Thread 0 runs
 // statements without thread loops.
@@ -56,10 +81,12 @@ struct KernelPlan {
 // memory that it reads or stores, or have read elements that it stores. Paths through loops and branches
 // count too.
 //
-// Errors, naming the place: around blocks, a loop or a branch that depends on memory; statements beside
-// a loop over blockIdx, or in a region beside a loop over threadIdx; extents of grids, blocks and
-// allocations that are not constant or exceed the limits; an allocation of a block that is neither
-// "shared" nor split among threads by its leading dimensions.
+// Errors, naming the place: around blocks, a loop that depends on memory, or a branch or let on memory that
+// is stored inside it; statements beside a loop over blockIdx, or in a region beside a loop over threadIdx;
+// extents of blocks and of allocations in kernels that are not constant; extents of grids that depend on
+// memory or blocks, and of allocations around kernels that depend on more than the parameters; extents beyond
+// the limits; an allocation of a block that is neither "shared" nor split among threads by its leading
+// dimensions.
 absl::StatusOr<KernelPlan> PlanKernels(const ir::Function& function);
 
 }  // namespace polynao::codegen

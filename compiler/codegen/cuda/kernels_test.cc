@@ -1,14 +1,17 @@
 #include "compiler/codegen/cuda/kernels.h"
 
 #include <string>
+#include <vector>
 
 #include "compiler/codegen/codegen_test_util.h"
+#include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace polynao::codegen {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 KernelPlan Plan(std::string_view text) {
@@ -53,6 +56,66 @@ TEST(KernelsTest, OneForEachNestAndWhatIsBetween) {
   EXPECT_EQ(plan.kernels[2].function.params.size(), 3);  // B, C, n
   ASSERT_EQ(plan.workspaces.size(), 1);
   EXPECT_EQ(plan.workspaces[0]->name, "T");
+}
+
+// Loops, branches and lets of integers are the host's, those that read memory the kernels'.
+TEST(KernelsTest, HostLaunchesInLoops) {
+  const KernelPlan plan = Plan(R"(
+      func f(A: f32[n], B: f32[1] in, n: i32) {
+        let half = n / 2
+        for (k, 0, n) {
+          A[k] = A[k] * 0.5
+          if (k < half) {
+            let b = B[0]
+            thread (x = "blockIdx.x", n - k) { A[k + x] = A[k + x] + b }
+          } else {
+            thread (x = "blockIdx.x", 2) { thread (y = "blockIdx.y", half) { A[0] = 1.0 } }
+          }
+        }
+      })");
+  ASSERT_EQ(plan.kernels.size(), 3);
+  const auto names = [&](int kernel) {
+    std::vector<std::string> result;
+    for (const ir::Param& param : plan.kernels[kernel].function.params) {
+      result.emplace_back(param.name());
+    }
+    return result;
+  };
+  EXPECT_THAT(names(0), ElementsAre("A", "n", "k"));
+  EXPECT_THAT(names(1), ElementsAre("A", "B", "n", "k"));
+  EXPECT_EQ(ir::Print(plan.kernels[1].grid_extents[0]), "n - k");
+  EXPECT_EQ(plan.kernels[2].grid, (Extents{2, 1, 1}));
+  EXPECT_EQ(ir::Print(plan.kernels[2].grid_extents[1]), "n / 2");
+  ASSERT_EQ(plan.host.size(), 1);
+  const HostStep& let = plan.host[0];
+  EXPECT_EQ(let.around.kind(), ir::StmtKind::kLet);
+  ASSERT_EQ(let.steps.size(), 1);
+  const HostStep& loop = let.steps[0];
+  EXPECT_EQ(loop.around.kind(), ir::StmtKind::kFor);
+  ASSERT_EQ(loop.steps.size(), 3);
+  EXPECT_EQ(loop.steps[0].kernel, 0);
+  EXPECT_FALSE(loop.steps[1].otherwise);
+  EXPECT_TRUE(loop.steps[2].otherwise);
+  ASSERT_EQ(loop.steps[2].steps.size(), 1);
+  EXPECT_EQ(loop.steps[2].steps[0].kernel, 2);
+}
+
+// One thread alone has global memory for what has no constant size.
+TEST(KernelsTest, AllocationsOfOneThread) {
+  const KernelPlan plan = Plan(R"(
+      func f(A: i32[64], n: i32) {
+        for (k, 0, n) {
+          allocate T: i32[n * 2]
+          allocate U: i32[3]
+          T[k] = k
+          U[0] = T[k]
+          A[k] = U[0]
+        }
+      })");
+  ASSERT_EQ(plan.workspaces.size(), 1);
+  EXPECT_EQ(plan.workspaces[0]->name, "T");
+  EXPECT_THAT(Error("func f(A: i32[64], n: i32) { for (k, 0, n) { allocate T: i32[k] T[0] = k } }"),
+              HasSubstr("expected constant extents inside a kernel"));
 }
 
 TEST(KernelsTest, BarriersOnlyWhereNeeded) {
@@ -109,8 +172,14 @@ TEST(KernelsTest, Errors) {
   const auto error = [](const std::string& body) {
     return Error("func f(A: i32[64], n: i32) { " + body + " }");
   };
-  EXPECT_THAT(error("for (i, 0, 4) { thread (blockIdx.x, 4) { A[blockIdx.x] = i } }"),
-              HasSubstr("f: 'for (i, 0, 4) {' stands around loops over blockIdx"));
+  EXPECT_THAT(error("for (i, 0, A[0]) { thread (blockIdx.x, 4) { A[blockIdx.x] = i } }"),
+              HasSubstr("f: 'for (i, 0, A[0]) {' stands around loops over blockIdx"));
+  EXPECT_THAT(error("for (i, 0, 4) { allocate T: i32[i] thread (blockIdx.x, 4) { T[0] = i } }"),
+              HasSubstr("expected extents that depend on nothing but the parameters"));
+  EXPECT_THAT(error("thread (blockIdx.y, 4) { thread (blockIdx.x, blockIdx.y) { A[0] = 1 } }"),
+              HasSubstr("has the extent 'blockIdx.y': expected one that does not depend on"));
+  EXPECT_THAT(error("thread (blockIdx.x, A[0]) { A[1] = 1 }"),
+              HasSubstr("has the extent 'A[0]': expected one that does not depend on memory"));
   EXPECT_THAT(error("if (A[0] == 1) { thread (blockIdx.x, 4) { A[blockIdx.x] = 1 } }"),
               HasSubstr("expected no read of memory there"));
   EXPECT_THAT(error("thread (blockIdx.x, 4) { A[9] = 1 thread (blockIdx.y, 2) { A[0] = 1 } }"),

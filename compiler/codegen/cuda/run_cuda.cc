@@ -1,64 +1,57 @@
 #include "compiler/codegen/cuda/run_cuda.h"
 
-#include <algorithm>
+#include <cstdlib>
+#include <cstring>
 
 #include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
+#include "compiler/codegen/cuda/launches.h"
 #include "compiler/codegen/cuda/shim_text.h"
 #include "compiler/ir/type.h"
 
 namespace polynao::codegen {
 namespace {
 
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using Workspace = std::unique_ptr<void, Free>;
+
 std::string DimText(const Extents& extents) {
   return StrCat("dim3{", extents[0], ", ", extents[1], ", ", extents[2], "}");
 }
 
-// The host's part of a function: memory for workspaces, and its kernels one after the other.
-std::string EntryText(const CudaFunction& function) {
-  std::string text = StrCat("\nextern \"C\" int32_t ", function.name,
-                            "_entry(void *const *buffers, const int64_t *scalars) {\n"
-                            "  (void)buffers;\n  (void)scalars;\n  bool ok = true;\n");
+// A kernel's launch with `grid`: the addresses of its buffers and the values of its scalars, each in the order
+// of its parameters, scalars as in a RawEntry.
+std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
+  std::string text = StrCat("\nextern \"C\" int32_t ", kernel.name,
+                            "_launch(void *const *buffers, const int64_t *scalars, "
+                            "const int64_t *grid) {\n  (void)buffers;\n  (void)scalars;\n");
   int buffers = 0;
   int scalars = 0;
-  std::vector<std::string> arguments;
-  std::string release;
-  for (size_t i = 0; i < function.values.size(); ++i) {
-    const ir::Param& param = function.values[i].param;
-    if (param.buffer && function.values[i].is_workspace) {
-      int64_t bytes = ir::ByteSize(param.buffer->type);
-      for (ir::Expr extent : param.buffer->extents) {
-        bytes *= std::max<int64_t>(0, extent.int_value());
-      }
-      const std::string name = StrCat("workspace", i);
-      StrAppend(&text, "  void *const ", name, " = malloc(", bytes + 16, ");\n  memset(", name,
-                ", 0xff, ", bytes, ");\n");
-      StrAppend(&release, "  free(", name, ");\n");
-      arguments.push_back(StrCat("(", MemoryType(param.buffer->type), " *)", name));
-    } else if (param.buffer) {
-      arguments.push_back(
-          StrCat("(", MemoryType(param.buffer->type), " *)buffers[", buffers++, "]"));
+  std::string list;
+  for (int argument : kernel.arguments) {
+    const ir::Param& param = function.values[static_cast<size_t>(argument)].param;
+    StrAppend(&list, list.empty() ? "" : ", ");
+    if (param.buffer) {
+      StrAppend(&list, "(", MemoryType(param.buffer->type), " *)buffers[", buffers++, "]");
     } else if (ir::IsFloat(param.var.type())) {
-      const std::string name = StrCat("scalar", i);
+      const std::string name = StrCat("scalar", scalars);
       StrAppend(&text, "  double ", name, ";\n  memcpy(&", name, ", &scalars[", scalars++,
                 "], sizeof ", name, ");\n");
-      arguments.push_back(StrCat("(", ValueType(param.var.type()), ")", name));
+      StrAppend(&list, "(", ValueType(param.var.type()), ")", name);
     } else {
-      arguments.push_back(StrCat("(", ValueType(param.var.type()), ")scalars[", scalars++, "]"));
+      StrAppend(&list, "(", ValueType(param.var.type()), ")scalars[", scalars++, "]");
     }
   }
-  for (const CudaKernel& kernel : function.kernels) {
-    std::string list;
-    for (int argument : kernel.arguments) {
-      StrAppend(&list, list.empty() ? "" : ", ", arguments[argument]);
-    }
-    StrAppend(&text, "  ok = ok && nao_shim::Launch(\"", kernel.name, "\", ", DimText(kernel.grid),
-              ", ", DimText(kernel.block), ", ", kernel.barriers > 0 ? "true" : "false", ", [=] { ",
-              kernel.name, "(", list, "); });\n");
-  }
-  StrAppend(&text, release, "  return ok ? 0 : 1;\n}\n");
+  StrAppend(&text,
+            "  const dim3 blocks = {(unsigned)grid[0], (unsigned)grid[1], (unsigned)grid[2]};\n"
+            "  return nao_shim::Launch(\"",
+            kernel.name, "\", blocks, ", DimText(kernel.block), ", ",
+            kernel.barriers > 0 ? "true" : "false", ", [=] { ", kernel.name, "(", list,
+            "); }) ? 0 : 1;\n}\n");
   return text;
 }
 
@@ -76,7 +69,9 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
       ShimText(),
       absl::StrReplaceAll(result->module_.source, {{"extern \"C\" __global__", "__global__"}}));
   for (const CudaFunction& function : result->module_.functions) {
-    StrAppend(&text, EntryText(function));
+    for (const CudaKernel& kernel : function.kernels) {
+      StrAppend(&text, LaunchText(function, kernel));
+    }
   }
   LoadedCode::Options options;
   ASSIGN_OR_RETURN(options.compiler, FindCCompiler(false));
@@ -92,8 +87,11 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
                    "-w"};
   ASSIGN_OR_RETURN(result->code_, LoadedCode::Create(text, options));
   for (const CudaFunction& function : result->module_.functions) {
-    ASSIGN_OR_RETURN(void* entry, result->code_->Find(StrCat(function.name, "_entry")));
-    result->entries_.push_back(reinterpret_cast<RawEntry>(entry));
+    std::vector<LaunchEntry>& entries = result->entries_.emplace_back();
+    for (const CudaKernel& kernel : function.kernels) {
+      ASSIGN_OR_RETURN(void* entry, result->code_->Find(StrCat(kernel.name, "_launch")));
+      entries.push_back(reinterpret_cast<LaunchEntry>(entry));
+    }
   }
   ASSIGN_OR_RETURN(void* set_order, result->code_->Find("nao_shim_set_order"));
   ASSIGN_OR_RETURN(void* message, result->code_->Find("nao_shim_message"));
@@ -104,10 +102,53 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
 
 absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> arguments,
                               uint64_t order) const {
-  ASSIGN_OR_RETURN(const RawArguments raw, LayOutArguments(functions_[index], arguments));
+  const ir::Function& source = functions_[index];
+  const CudaFunction& function = module_.functions[index];
+  ASSIGN_OR_RETURN(const RawArguments raw, LayOutArguments(source, arguments));
+  // By number of value; those of the host's variables change.
+  std::vector<void*> addresses(function.values.size());
+  std::vector<int64_t> scalars(function.values.size());
+  ir::IntValues integers;
+  std::vector<Workspace> workspaces;
+  size_t buffer = 0;
+  size_t scalar = 0;
+  for (size_t i = 0; i < function.values.size(); ++i) {
+    const CudaValue& value = function.values[i];
+    if (value.is_workspace()) {
+      ASSIGN_OR_RETURN(const int64_t elements, WorkspaceElements(value.param.buffer, integers));
+      const auto bytes = static_cast<size_t>(elements * ir::ByteSize(value.param.buffer->type));
+      Workspace& memory = workspaces.emplace_back(std::malloc(bytes + 16));
+      if (memory == nullptr) {
+        return absl::ResourceExhaustedError(StrCat("no memory for '", value.param.name(), "'"));
+      }
+      std::memset(memory.get(), 0xff, bytes);
+      addresses[i] = memory.get();
+    } else if (value.param.buffer) {
+      addresses[i] = raw.buffers[buffer++];
+    } else if (value.kind == CudaValue::Kind::kParameter) {
+      scalars[i] = raw.scalars[scalar++];
+      if (ir::IsInt(value.param.var.type())) integers[value.param.var] = scalars[i];
+    }
+  }
   set_order_(order);
-  if (entries_[index](raw.buffers.data(), raw.scalars.data()) == 0) return absl::OkStatus();
-  return absl::InternalError(message_());
+  return ForEachLaunch(function, integers, [&](const CudaLaunch& launch) {
+    std::vector<void*> kernel_buffers;
+    std::vector<int64_t> kernel_scalars;
+    size_t host_value = 0;
+    for (int argument : function.kernels[launch.kernel].arguments) {
+      const auto i = static_cast<size_t>(argument);
+      if (function.values[i].param.buffer) {
+        kernel_buffers.push_back(addresses[i]);
+      } else if (function.values[i].kind == CudaValue::Kind::kHostVariable) {
+        kernel_scalars.push_back(launch.host_values[host_value++]);
+      } else {
+        kernel_scalars.push_back(scalars[i]);
+      }
+    }
+    const int32_t failed = entries_[index][launch.kernel](
+        kernel_buffers.data(), kernel_scalars.data(), launch.grid.data());
+    return failed == 0 ? absl::OkStatus() : absl::InternalError(message_());
+  });
 }
 
 }  // namespace polynao::codegen

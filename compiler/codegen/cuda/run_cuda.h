@@ -32,7 +32,7 @@ class ShimmedCuda {
 
   // Runs the kernels of function number `index`. `order` says how threads take turns between barriers
   // (0: by number, 1: backwards, others: drawn from it). Errors: arguments that do not fit
-  // (LayOutArguments), a barrier that not all threads reach.
+  // (LayOutArguments), those of ForEachLaunch, a barrier that not all threads reach.
   absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments,
                    uint64_t order = 0) const;
 
@@ -42,7 +42,9 @@ class ShimmedCuda {
   ShimmedCuda() = default;
   std::vector<ir::Function> functions_;
   CudaModule module_;
-  std::vector<RawEntry> entries_;
+  using LaunchEntry = int32_t (*)(void* const* buffers, const int64_t* scalars,
+                                  const int64_t* grid);
+  std::vector<std::vector<LaunchEntry>> entries_;  // of each function's kernels
   std::unique_ptr<LoadedCode> code_;
   void (*set_order_)(uint64_t) = nullptr;
   const char* (*message_)() = nullptr;

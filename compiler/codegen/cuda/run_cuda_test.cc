@@ -10,6 +10,7 @@
 #include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/differential.h"
 #include "compiler/ir/argument.h"
+#include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
@@ -284,7 +285,7 @@ TEST_F(RunCudaTest, Elementwise) {
       ASSERT_TRUE(module.ok()) << module.status();
       EXPECT_EQ(module->functions[0].kernels.size(), 2);
       EXPECT_EQ(module->functions[0].values.size(), 4);
-      EXPECT_TRUE(module->functions[0].values[3].is_workspace);
+      EXPECT_TRUE(module->functions[0].values[3].is_workspace());
       if (n == 1000 && type == Type::kF32) {
         EXPECT_THAT(module->source, HasSubstr("= *reinterpret_cast<const int4*>(&A["));
       }
@@ -365,6 +366,53 @@ TEST_F(RunCudaTest, DeclaredAliases) {
     ASSERT_TRUE((*compiled)->Run(0, {argument, argument}, order).ok());
     for (int t = 0; t < 64; ++t) ASSERT_EQ(tensor.Int(t), t < 32 ? (63 - t) * 2 : t);
   }
+}
+
+// The host runs loops and branches, and computes grids, scalars and the sizes of workspaces.
+TEST_F(RunCudaTest, HostLoops) {
+  const ir::Function f = Parse(R"(
+      func f(A: i32[64], n: i32, m: i64) {
+        let wide = cast(i64, n) + m
+        allocate T: i32[max(wide % 1000, cast(i64, 0))]
+        thread (x: i64 = "blockIdx.x", wide) { if (x < 1000) { T[x] = cast(i32, x) } }
+        for (k, 1, n - 1) {
+          if (k % 3 == 1) {
+            thread (y = "blockIdx.y", k) {
+              thread (x = "blockIdx.x", n - k) {
+                thread (t = "threadIdx.x", 4) {
+                  if (x * 4 + t < 64 && y == 0) {
+                    A[x * 4 + t] = A[x * 4 + t] * 3 + T[k] + cast(i32, wide)
+                  }
+                }
+              }
+            }
+          } else {
+            thread (t = "threadIdx.x", 64) { A[t] = A[t] - k }
+          }
+        }
+        A[0] = A[0] + n
+      })");
+  auto compiled = ShimmedCuda::Create({f});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  EXPECT_EQ((*compiled)->module().functions[0].kernels.size(), 4);
+  for (const int64_t n : {-3, 0, 1, 2, 7, 16}) {
+    ir::Tensor expected(Type::kI32, {64});
+    for (int i = 0; i < 64; ++i) expected.SetInt(i, i * i);
+    ir::Tensor actual = expected;
+    const ir::Argument scalars[] = {ir::Argument::Int(n), ir::Argument::Int(5)};
+    ASSERT_TRUE(ir::Interpret(f, {ir::Argument::Of(&expected), scalars[0], scalars[1]}).ok());
+    const absl::Status ran =
+        (*compiled)->Run(0, {ir::Argument::Of(&actual), scalars[0], scalars[1]});
+    ASSERT_TRUE(ran.ok()) << ran;
+    EXPECT_EQ(actual.bytes, expected.bytes) << n;
+  }
+  ir::Tensor tensor(Type::kI32, {64});
+  EXPECT_THAT(std::string((*compiled)
+                              ->Run(0, {ir::Argument::Of(&tensor), ir::Argument::Int(70000),
+                                        ir::Argument::Int(int64_t{1} << 40)})
+                              .message()),
+              HasSubstr("f_kernel0: blockIdx.x has extent 1099511697776: expected at most "
+                        "2147483647"));
 }
 
 TEST_F(RunCudaTest, RandomProgramsAgreeWithTheInterpreter) {
