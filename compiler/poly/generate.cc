@@ -75,7 +75,9 @@ Expr Times(Expr a, Expr b) {
 class InstanceWriter : public ir::Mutator {
  public:
   // `values`: i64 expressions for iterators and outer variables.
-  explicit InstanceWriter(const absl::flat_hash_map<ir::Var, Expr>& values) {
+  InstanceWriter(const Statement& statement, const absl::flat_hash_map<ir::Var, Expr>& values,
+                 MarkHandler* handler)
+      : statement_(statement), handler_(handler) {
     for (const auto& [var, value] : values) {
       Expr narrow = value;
       if (var.type() != Type::kI64) {
@@ -103,7 +105,11 @@ class InstanceWriter : public ir::Mutator {
     }
     std::vector<Expr> indices;
     for (Expr index : s.indices()) indices.push_back(Widen(Mutate(index), wide_));
-    return s.context().Store(s.buffer(), indices, Mutate(s.value()));
+    const Expr value = Mutate(s.value());
+    if (handler_ != nullptr) {
+      if (const Stmt store = handler_->Store(statement_, s.buffer(), value)) return store;
+    }
+    return s.context().Store(s.buffer(), indices, value);
   }
 
  private:
@@ -112,11 +118,15 @@ class InstanceWriter : public ir::Mutator {
       const auto it = narrow_.find(e);
       return it != narrow_.end() ? it->second : e;
     }
+    const Expr original = e;
     e = MutateOperands(e);
     ir::Context& c = e.context();
     if (e.Is(ExprKind::kLoad)) {
       std::vector<Expr> indices;
       for (Expr index : e.operands()) indices.push_back(Widen(index, wide_));
+      if (handler_ != nullptr) {
+        if (const Expr load = handler_->Load(statement_, original, indices)) return load;
+      }
       return c.Rebuild(e, indices);
     }
     if (e.Is(ExprKind::kSelect)) {
@@ -140,6 +150,8 @@ class InstanceWriter : public ir::Mutator {
     return c.Binary(e.kind(), a, b);
   }
 
+  const Statement& statement_;
+  MarkHandler* const handler_;
   absl::flat_hash_map<ir::Var, Expr> narrow_;  // of the variable's type
   absl::flat_hash_map<Expr, Expr> wide_;       // i64s of these
   absl::flat_hash_map<Expr, Expr> done_;
@@ -153,10 +165,10 @@ int DepthOf(const std::string& loop) {
   return std::stoi(loop.substr(1));
 }
 
-class AstEmitter {
+class AstEmitter : private MarkPlace {
  public:
-  AstEmitter(const Scop& scop, const MarkedSchedule& schedule)
-      : scop_(scop), schedule_(schedule), c_(scop.place.context()) {}
+  AstEmitter(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler)
+      : scop_(scop), schedule_(schedule), handler_(handler), c_(scop.place.context()) {}
 
   Stmt Emit() {
     isl_ctx* ctx = scop_.isl->get();
@@ -174,7 +186,10 @@ class AstEmitter {
         outer_[p.value.operand(0)] = var;
       }
     }
-    const isl::ast_build build = isl::ast_build::from_context(scop_.context);
+    isl::ast_build build = isl::ast_build::from_context(scop_.context);
+    if (handler_ != nullptr) {
+      build = isl::manage(isl_ast_build_set_after_each_mark(build.copy(), AfterMark, this));
+    }
     const isl::ast_node root = build.node_from(schedule_.schedule);
     std::vector<ir::Buffer> locals;
     for (ir::Buffer buffer : scop_.locals) locals.push_back(PushCopy(buffer));
@@ -218,6 +233,9 @@ class AstEmitter {
         const isl::id id = isl::manage(isl_ast_node_mark_get_id(node.get()));
         const isl::ast_node below = isl::manage(isl_ast_node_mark_get_node(node.get()));
         const auto it = schedule_.marks.find(isl_id_get_name(id.get()));
+        if (handler_ != nullptr && handler_->Handles(isl_id_get_name(id.get()))) {
+          return Handled(node, isl_id_get_name(id.get()), below);
+        }
         if (it == schedule_.marks.end()) return Node(below, mark);
         if (it->second.kind != ir::ForKind::kVectorize) return Node(below, &it->second);
         const Stmt result = Node(below, mark);
@@ -240,6 +258,9 @@ class AstEmitter {
     const LoopMark* below = mark != nullptr && DepthOf(name) < mark->depth ? mark : nullptr;
     if (mark != nullptr && DepthOf(name) != mark->depth) mark = nullptr;
     const Expr first = Value(loop.init());
+    if (const auto it = bound_.find(name); it != bound_.end()) {
+      return AtValue(loop, name, first, it->second);
+    }
     const auto shadowed = names_.find(name);
     const Expr outer = shadowed != names_.end() ? shadowed->second : Expr();
     std::vector<ir::Buffer> copies;
@@ -255,11 +276,7 @@ class AstEmitter {
     } else {
       const int64_t step =
           isl_val_get_num_si(isl::manage(isl_ast_expr_get_val(loop.inc().get())).get());
-      const isl::ast_expr condition = loop.cond();
-      const auto type = isl_ast_expr_op_get_type(condition.get());
-      POLYNAO_CHECK(type == isl_ast_expr_op_le || type == isl_ast_expr_op_lt) << Text(condition);
-      const Expr bound = Value(isl::manage(isl_ast_expr_op_get_arg(condition.get(), 1)));
-      const Expr last = type == isl_ast_expr_op_le ? bound : Plus(bound, -1);
+      const Expr last = LastOf(loop);
       const ir::Var var = c_.NewVar(name, Type::kI64);
       const ir::ForKind kind = mark != nullptr ? mark->kind : ir::ForKind::kSerial;
       if (step == 1) {
@@ -284,6 +301,85 @@ class AstEmitter {
     return result;
   }
 
+  // The body of a loop at the iteration that is bound to `value`, if there is one.
+  Stmt AtValue(const isl::ast_node_for& loop, const std::string& name, Expr first, Expr value) {
+    std::vector<Expr> conditions;
+    if (loop.is_degenerate()) {
+      conditions.push_back(ir::Eq(value, first));
+    } else {
+      const isl::val step = isl::manage(isl_ast_expr_get_val(loop.inc().get()));
+      conditions.push_back(first <= value);
+      conditions.push_back(value <= LastOf(loop));
+      if (!step.is_one()) {
+        const Expr distance = Minus(value, first) % c_.I64(isl_val_get_num_si(step.get()));
+        conditions.push_back(ir::Eq(distance, c_.I64(0)));
+      }
+    }
+    names_[name] = value;
+    Stmt body = Node(loop.body(), nullptr);
+    names_.erase(name);
+    innermost_ = nullptr;
+    for (size_t i = conditions.size(); i-- > 0;) body = c_.If(conditions[i], body);
+    return body;
+  }
+
+  Expr LastOf(const isl::ast_node_for& loop) {
+    const isl::ast_expr condition = loop.cond();
+    const auto type = isl_ast_expr_op_get_type(condition.get());
+    POLYNAO_CHECK(type == isl_ast_expr_op_le || type == isl_ast_expr_op_lt) << Text(condition);
+    const Expr bound = Value(isl::manage(isl_ast_expr_op_get_arg(condition.get(), 1)));
+    return type == isl_ast_expr_op_le ? bound : Plus(bound, -1);
+  }
+
+  // ---- marks of the handler
+
+  // isl calls this for the node it has made of a mark, and goes through null after an error.
+  static isl_ast_node* AfterMark(isl_ast_node* node, isl_ast_build* build, void* user) {
+    AstEmitter& self = *static_cast<AstEmitter*>(user);
+    const isl::id mark = isl::manage(isl_ast_node_mark_get_id(node));
+    const std::string name = isl_id_get_name(mark.get());
+    if (!self.handler_->Handles(name)) return node;
+    try {
+      self.expressions_.push_back(self.handler_->Expressions(name, isl::manage_copy(build)));
+    } catch (const isl::exception&) {
+      isl_ast_node_free(node);
+      return nullptr;
+    }
+    const std::string number = StrCat(self.expressions_.size() - 1);
+    isl_id* annotation = isl_id_alloc(isl_ast_node_get_ctx(node), number.c_str(), nullptr);
+    return isl_ast_node_set_annotation(node, annotation);
+  }
+
+  Stmt Handled(const isl::ast_node& node, const std::string& name, const isl::ast_node& below) {
+    const isl::id annotation = isl::manage(isl_ast_node_get_annotation(node.get()));
+    const size_t number = std::stoul(isl_id_get_name(annotation.get()));
+    const isl::ast_node* outer = std::exchange(below_, &below);
+    const Stmt result = handler_->Write(name, expressions_[number], *this);
+    below_ = outer;
+    return result;
+  }
+
+  ir::Context& context() override { return c_; }
+  Expr Wide(Expr e) override { return Widen(e, outer_); }
+  void Bind(const std::string& name, Expr value) override {
+    const bool is_loop = name.size() > 1 && name[0] == 'c' && name[1] >= '0' && name[1] <= '9';
+    auto& map = is_loop ? bound_ : names_;
+    if (value) {
+      map[name] = value;
+    } else {
+      map.erase(name);
+    }
+  }
+  bool IsLeftOut(const std::string& loop) override { return !names_.contains(loop); }
+  Stmt Below(const std::vector<ir::Buffer>& copies) override {
+    const isl::ast_node* below = below_;
+    std::vector<ir::Buffer> made;
+    for (ir::Buffer buffer : copies) made.push_back(PushCopy(buffer));
+    const Stmt result = WithCopies(Node(*below, nullptr), made);
+    below_ = below;
+    return result;
+  }
+
   // The loop just made, as a vector if a mark below it says that the innermost loop is one. (A mark
   // above would name all loops that isl makes of one member.)
   Stmt Innermost(Stmt loop) {
@@ -292,8 +388,7 @@ class AstEmitter {
     Stmt body = loop.body();
     for (ir::Buffer buffer : mark->copies) {
       const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, {}, buffer->scope);
-      const ir::Buffer now = Current(buffer) ? Current(buffer) : buffer;
-      body = c_.Allocate(copy, ir::Substitute(body, {}, {{now, copy}}));
+      body = c_.Allocate(copy, ir::Substitute(body, {}, {{Current(buffer), copy}}));
     }
     const bool is_plain = loop.for_kind() == ir::ForKind::kSerial;
     return c_.For(loop.var(), loop.min(), loop.extent(), body,
@@ -310,15 +405,16 @@ class AstEmitter {
                                          : ir::Max(wide, c_.I64(0)));
     }
     const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, extents, buffer->scope);
-    saved_.emplace_back(buffer, Current(buffer));
+    saved_.emplace_back(buffer, Copy(buffer));
     buffers_[buffer] = copy;
     return copy;
   }
 
-  ir::Buffer Current(ir::Buffer buffer) const {
+  ir::Buffer Copy(ir::Buffer buffer) const {
     const auto it = buffers_.find(buffer);
     return it != buffers_.end() ? it->second : ir::Buffer();
   }
+  ir::Buffer Current(ir::Buffer buffer) override { return Copy(buffer) ? Copy(buffer) : buffer; }
 
   // `body` in the scope of the innermost copies, which end. What it does not use is not allocated.
   Stmt WithCopies(Stmt body, const std::vector<ir::Buffer>& copies) {
@@ -354,12 +450,12 @@ class AstEmitter {
       values[statement->iterators[i]] =
           Value(isl::manage(isl_ast_expr_op_get_arg(call.get(), static_cast<int>(i) + 1)));
     }
-    const Stmt code = InstanceWriter(values).Mutate(statement->code);
+    const Stmt code = InstanceWriter(*statement, values, handler_).Mutate(statement->code);
     return ir::CloneWithFreshBindings(ir::Substitute(code, {}, buffers_));
   }
 
   // An integer (i64) or a condition of isl's.
-  Expr Value(const isl::ast_expr& e) {
+  Expr Value(const isl::ast_expr& e) override {
     switch (isl_ast_expr_get_type(e.get())) {
       case isl_ast_expr_int:
         return c_.I64(isl_val_get_num_si(isl::manage(isl_ast_expr_get_val(e.get())).get()));
@@ -443,18 +539,22 @@ class AstEmitter {
 
   const Scop& scop_;
   const MarkedSchedule& schedule_;
+  MarkHandler* const handler_;
   ir::Context& c_;
   absl::flat_hash_map<std::string, Expr> names_;  // parameters and loop variables of isl's
   absl::flat_hash_map<ir::Var, Expr> outer_;      // i64s of outer variables
   ir::BufferMap buffers_;                         // copies of private buffers
   std::vector<std::pair<ir::Buffer, ir::Buffer>> saved_;
-  const LoopMark* innermost_ = nullptr;  // met since the innermost loop began
+  const LoopMark* innermost_ = nullptr;                  // met since the innermost loop began
+  std::vector<std::vector<isl::ast_expr>> expressions_;  // of the handler's marks, by annotation
+  absl::flat_hash_map<std::string, Expr> bound_;         // loops that the handler has bound
+  const isl::ast_node* below_ = nullptr;                 // the mark that is being written
 };
 
 }  // namespace
 
-Stmt Generate(const Scop& scop, const MarkedSchedule& schedule) {
-  return AstEmitter(scop, schedule).Emit();
+Stmt Generate(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler) {
+  return AstEmitter(scop, schedule, handler).Emit();
 }
 
 }  // namespace polynao::poly

@@ -28,6 +28,44 @@ struct MarkedSchedule {
   std::map<std::string, LoopMark> marks;  // by the mark's name
 };
 
+// What a MarkHandler may use where it writes the statement of a mark.
+class MarkPlace {
+ public:
+  virtual ~MarkPlace() = default;
+  virtual ir::Context& context() = 0;
+  // An integer (i64) or a condition that MarkHandler::Expressions has made.
+  virtual ir::Expr Value(const isl::ast_expr& e) = 0;
+  // An i64 over variables outside of the part.
+  virtual ir::Expr Wide(ir::Expr e) = 0;
+  // What stands for a buffer of the part here.
+  virtual ir::Buffer Current(ir::Buffer buffer) = 0;
+  // From now on `name`, a parameter of such expressions, or a loop ("c3"), is `value`; null: no longer. The
+  // loop then is no loop: what is in its body is done if its bounds hold `value`.
+  virtual void Bind(const std::string& name, ir::Expr value) = 0;
+  // Whether the loop "c3" stands around here, or is bound, but isl has left it out because it has one iteration.
+  virtual bool IsLeftOut(const std::string& loop) = 0;
+  // What is below the mark, with new buffers for `copies`, which live there.
+  virtual ir::Stmt Below(const std::vector<ir::Buffer>& copies = {}) = 0;
+};
+
+// Writes marks that are no LoopMarks in a way of its own, and accesses below them.
+class MarkHandler {
+ public:
+  virtual ~MarkHandler() = default;
+  // Called while isl makes the code at the mark: the expressions over the loops around that Write needs. May throw
+  // isl::exception.
+  virtual std::vector<isl::ast_expr> Expressions(const std::string& mark,
+                                                 const isl::ast_build& build) = 0;
+  virtual bool Handles(const std::string& mark) const = 0;
+  virtual ir::Stmt Write(const std::string& mark, const std::vector<isl::ast_expr>& expressions,
+                         MarkPlace& place) = 0;
+  // What a statement loads, or stores `value` to, instead of the element of an access at `indices` (i64).
+  // `load` is the load in the statement's code. Null: the access stays.
+  virtual ir::Expr Load(const Statement& statement, ir::Expr load,
+                        const std::vector<ir::Expr>& indices) = 0;
+  virtual ir::Stmt Store(const Statement& statement, ir::Buffer buffer, ir::Expr value) = 0;
+};
+
 // Loops that run the instances of `scop` in the order of `schedule`. Their variables, and all
 // arithmetic on them, are i64: parameters are at most 2^40 (Scop::assumed), so that nothing overflows.
 // `/` and `%` of loop IR round down, as isl's quotients and remainders do.
@@ -36,7 +74,7 @@ struct MarkedSchedule {
 //   if (what the part assumes of its parameters) { new loops } else { the original code }
 //
 // The test is left out where it always holds. Throws isl::exception.
-ir::Stmt Generate(const Scop& scop, const MarkedSchedule& schedule);
+ir::Stmt Generate(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler = nullptr);
 
 }  // namespace polynao::poly
 

@@ -77,14 +77,15 @@ std::string_view StrategyName(Strategy strategy) {
   return "?";
 }
 
-isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy) {
+isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
+                              bool outer_coincidence) {
   if (strategy == Strategy::kNone || strategy == Strategy::kOriginal) return scop.schedule;
   isl_ctx* ctx = scop.isl->get();
   const bool is_max = strategy == Strategy::kMax;
   isl_options_set_schedule_serialize_sccs(ctx, strategy == Strategy::kMin);
   isl_options_set_schedule_whole_component(ctx, is_max);
   isl_options_set_schedule_maximize_coincidence(ctx, !is_max);
-  isl_options_set_schedule_outer_coincidence(ctx, 0);
+  isl_options_set_schedule_outer_coincidence(ctx, outer_coincidence);
   isl_options_set_schedule_maximize_band_depth(ctx, 1);
   isl_options_set_schedule_treat_coalescing(ctx, 1);
   const isl::union_map validity = dependences.Validity();

@@ -25,8 +25,11 @@ std::optional<Strategy> ParseStrategy(std::string_view text);
 std::string_view StrategyName(Strategy strategy);
 
 // A legal schedule tree of `scop`. Members of a permutable band may be swapped and tiled; coincident
-// ones carry no dependence but those of private buffers. Throws isl::exception.
-isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy);
+// ones carry no dependence but those of private buffers. With `outer_coincidence` each band begins with a
+// coincident member where that is possible: a time loop alone around the loops over space, not all skewed in one
+// band. Throws isl::exception.
+isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
+                              bool outer_coincidence = false);
 
 // A schedule in isl's text form: a tree ("domain: ... child: ..."), or a map
 // "[n] -> { S0[i, j] -> [0, i, j]; S1[i] -> [1, i, 0] }". An error for text that isl does not read,

@@ -1,0 +1,200 @@
+#include "compiler/poly/gpu.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/extract.h"
+#include "compiler/poly/gpu_emit.h"
+#include "compiler/poly/gpu_map.h"
+#include "compiler/poly/schedule.h"
+
+namespace polynao::poly {
+
+namespace {
+
+constexpr int64_t kMaxBlockThreads = 1024;
+
+absl::Status CheckOptions(const GpuOptions& options) {
+  if (options.strategy != "auto" && options.strategy != "text" &&
+      !ParseStrategy(options.strategy)) {
+    return InvalidInput(
+        "expected a strategy of none, original, min, smart, max, auto, text, found '",
+        options.strategy, "'");
+  }
+  for (size_t n = 0; n < options.block.size(); ++n) {
+    int64_t threads = 1;
+    bool is_valid = options.block[n].size() == n + 1;
+    for (const int64_t size : options.block[n]) {
+      is_valid &= size > 0 && size <= kMaxBlockThreads;
+      threads = is_valid ? threads * size : 0;
+    }
+    if (!is_valid || threads > kMaxBlockThreads) {
+      return InvalidInput("expected sizes of a block of at most ", kMaxBlockThreads,
+                          " threads along ", n + 1, n == 0 ? " axis" : " axes");
+    }
+  }
+  if (options.serial_tile < 1 || options.serial_tiles < 1) {
+    return InvalidInput("expected tiles of 1 iteration or more, found ",
+                        std::min(options.serial_tile, options.serial_tiles));
+  }
+  return absl::OkStatus();
+}
+
+// Why a kernel cannot start at a part: something around it that the host does not compute. "" if it can.
+class Surroundings {
+ public:
+  explicit Surroundings(const ir::Function& function) {
+    for (const ir::Param& param : function.params) {
+      if (param.var && ir::IsInt(param.var.type())) known_.insert(param.var);
+    }
+  }
+
+  // The walk from the body of a function to the places of parts.
+  void Walk(ir::Stmt s, const std::string& obstacle) {
+    std::string here = obstacle;
+    const auto blocks = [&](bool is_obstacle) {
+      if (is_obstacle && here.empty()) here = StrCat("it stands in '", ir::PrintFirstLine(s), "'");
+    };
+    switch (s.kind()) {
+      case ir::StmtKind::kFor:
+        blocks(s.for_kind() == ir::ForKind::kThread || !IsOfHost(s.min()) || !IsOfHost(s.extent()));
+        break;
+      case ir::StmtKind::kIf:
+        blocks(!IsOfHost(s.cond()));
+        break;
+      case ir::StmtKind::kLet:
+        // Kernels evaluate what the host does not, if they see the same memory. Bounds need integers.
+        blocks(ReadsMemory(s.value()));
+        break;
+      case ir::StmtKind::kAllocate:
+        // Kernels have one memory for all iterations of the host's loops.
+        for (ir::Expr extent : s.buffer()->extents) blocks(!IsFixed(extent));
+        break;
+      default:
+        break;
+    }
+    obstacles_.emplace(s, here);
+    for (ir::Stmt child : s.children()) Walk(child, here);
+  }
+
+  std::string Obstacle(const Scop& scop) const {
+    const auto it = obstacles_.find(scop.place);
+    if (it != obstacles_.end() && !it->second.empty()) return it->second;
+    for (ir::Buffer local : scop.locals) {
+      for (ir::Expr extent : local->extents) {
+        if (!IsFixed(extent)) return StrCat("the size of '", local->name, "' varies");
+      }
+    }
+    return "";
+  }
+
+ private:
+  static bool ReadsMemory(ir::Expr e) {
+    bool reads = false;
+    ir::ForEachExpr(e, [&](ir::Expr x) { reads |= x.Is(ir::ExprKind::kLoad); });
+    return reads;
+  }
+  // Scalars, loops and lets, without memory; integers that do not wrap.
+  static bool IsOfHost(ir::Expr e) {
+    bool is = true;
+    ir::ForEachExpr(e, [&](ir::Expr x) {
+      const bool is_leaf = x.Is(ir::ExprKind::kVar) || x.Is(ir::ExprKind::kIntImm);
+      is &= ir::IsInt(x.type()) &&
+            (is_leaf || ir::IsIndexable(x.type()) || x.type() == ir::Type::kI1) &&
+            !x.Is(ir::ExprKind::kLoad) && !x.Is(ir::ExprKind::kCall) &&
+            !x.Is(ir::ExprKind::kAddress) && !x.Is(ir::ExprKind::kLet);
+    });
+    return is;
+  }
+  bool IsFixed(ir::Expr e) const {
+    bool is = IsOfHost(e);
+    ir::ForEachExpr(e, [&](ir::Expr x) {
+      if (x.Is(ir::ExprKind::kVar)) is &= known_.contains(x);
+    });
+    return is;
+  }
+
+  absl::flat_hash_set<ir::Var> known_;
+  absl::flat_hash_map<ir::Stmt, std::string> obstacles_;
+};
+
+absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, PartReport* report) {
+  scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
+  const Dependences dependences =
+      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
+  isl::schedule schedule;
+  if (options.strategy == "text") {
+    ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
+  } else {
+    const Strategy strategy =
+        options.strategy == "auto" ? Strategy::kSmart : *ParseStrategy(options.strategy);
+    schedule = ComputeSchedule(scop, dependences, strategy, /*outer_coincidence=*/true);
+  }
+  const GpuMapping mapping = MapToGpu(scop, dependences, schedule, options);
+  if (mapping.kernels == 0) return absl::UnimplementedError("no loop is parallel");
+  if (!dependences.private_order.empty() &&
+      !FindViolation(scop, dependences, mapping.schedule).empty()) {
+    return absl::UnimplementedError(
+        "tiles would mix the values of a buffer that the part has for itself");
+  }
+  report->parallel_loops = mapping.kernels;
+  report->wavefronts = mapping.wavefronts;
+  report->lines = mapping.lines;
+  return GenerateForGpu(scop, mapping);
+}
+
+}  // namespace
+
+absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuOptions& options) {
+  RETURN_IF_ERROR(CheckOptions(options));
+  ScheduleReport report;
+  if (options.strategy == "none") return report;
+  absl::StatusOr<Extraction> extraction =
+      Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
+  if (!extraction.ok()) {
+    report.remarks.push_back(std::string(extraction.status().message()));
+    return report;
+  }
+  for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
+  if (options.strategy == "text" && extraction->scops.size() != 1) {
+    return InvalidInput(
+        "expected a function with one static control part for a schedule's text, found ",
+        extraction->scops.size());
+  }
+  Surroundings surroundings(function);
+  surroundings.Walk(extraction->skeleton, "");
+  std::vector<ir::Stmt> replacements;
+  for (const Scop& scop : extraction->scops) {
+    PartReport part{.name = scop.name};
+    part.statements = static_cast<int>(scop.statements.size());
+    const absl::StatusOr<ir::Stmt> code = Guarded(*scop.isl, [&]() -> absl::StatusOr<ir::Stmt> {
+      const std::string obstacle = surroundings.Obstacle(scop);
+      if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
+      return MapPart(scop, options, &part);
+    });
+    replacements.push_back(code.ok() ? *code : ir::Stmt());
+    if (code.ok()) {
+      part.changed = report.changed = true;
+    } else if (options.strategy == "text" && !absl::IsResourceExhausted(code.status()) &&
+               !absl::IsUnimplemented(code.status())) {
+      return WithContext(StrCat("part '", scop.name, "'"), code.status());
+    } else {
+      part.why_not = std::string(code.status().message());
+      part.lines.clear();
+    }
+    report.parts.push_back(std::move(part));
+  }
+  if (report.changed) function.body = Replace(*extraction, replacements);
+  return report;
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,29 @@
+// Writes the marks of a GPU mapping as loops over blockIdx and threadIdx, copies to shared memory, and registers.
+#ifndef COMPILER_POLY_GPU_EMIT_H_
+#define COMPILER_POLY_GPU_EMIT_H_
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/gpu_map.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+// The code of a mapped part. Throws isl::exception.
+//
+//   thread (by = "blockIdx.y", ..) { thread (bx = "blockIdx.x", ..) {
+//     allocate C.own: f64[8, 32] @local
+//     thread (ty, 8) { thread (tx, 32) { if (inside) { C.own[ty, tx] = C[by * 8 + ty, bx * 32 + tx] } } }
+//     for (kt, ..) {
+//       allocate A.shared: f64[8, 32] @shared
+//       thread (ty, 8) { thread (tx, 32) { A.shared[ty, tx] = A[by * 8 + ty, kt * 32 + tx] } }
+//       thread (ty, 8) { thread (tx, 32) { for (k, ..) { C.own[ty, tx] = C.own[ty, tx] + A.shared[ty, k] .. } } }
+//     }
+//     thread (ty, 8) { thread (tx, 32) { if (inside) { C[by * 8 + ty, bx * 32 + tx] = C.own[ty, tx] } } }
+//   } }
+//
+// The code generator puts barriers between loops over threads.
+ir::Stmt GenerateForGpu(const Scop& scop, const GpuMapping& mapping);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_GPU_EMIT_H_

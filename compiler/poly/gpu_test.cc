@@ -1,0 +1,212 @@
+#include "compiler/poly/gpu.h"
+
+#include <string>
+
+#include "base/text.h"
+#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/ir/same_meaning.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::poly {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Mapped {
+  std::string report;
+  std::string text;  // of loop IR
+  codegen::CudaFunction function;
+  std::string cuda;
+};
+
+// `program` as CUDA. The mapped function means the same, also with blocks so small that there are several.
+Mapped Map(const std::string& program, const GpuOptions& options = {}) {
+  Mapped result;
+  const ir::Function before = *ir::ParseFunction(program);
+  ir::Function after = before;
+  GpuOptions small = options;
+  small.block = {{{3}, {3, 2}, {2, 1, 2}}};
+  small.serial_tile = small.serial_tiles = 2;
+  for (const GpuOptions& o : {small, options}) {
+    after = before;
+    const auto report = ScheduleForGpu(after, o);
+    EXPECT_TRUE(report.ok()) << report.status();
+    result.report = report->ToString();
+    EXPECT_EQ(ir::Verify(after), absl::OkStatus());
+    EXPECT_EQ(ir::CompareMeaning(before, after, 1), "") << result.report;
+  }
+  result.text = ir::Print(after);
+  const Target target{.name = "cuda"};
+  EXPECT_EQ(RunPasses(after, *PipelineFor(target), target, {}), absl::OkStatus());
+  const auto module = codegen::EmitCuda(after);
+  EXPECT_TRUE(module.ok()) << module.status() << result.text;
+  if (module.ok()) {
+    result.function = module->functions[0];
+    result.cuda = module->source;
+  }
+  return result;
+}
+
+const char kProduct[] = R"(
+    func gemm(C: f64[n, m], A: f64[n, l] in, B: f64[l, m] in, n: i32, m: i32, l: i32) {
+      for (i, 0, n) { for (j, 0, m) { for (k, 0, l) {
+        C[i, j] = C[i, j] + A[i, k] * B[k, j]
+      } } }
+    })";
+
+TEST(GpuTest, Product) {
+  const Mapped m = Map(kProduct);
+  EXPECT_THAT(m.report, HasSubstr("2 loops parallel: blocks of 8 x 32 threads, 1 serial, in tiles, "
+                                  "shared A[8 x 32] B[32 x 32] = 10240 bytes, C in a register\n"));
+  EXPECT_THAT(m.text, HasSubstr("allocate C.own: f64[i64(8), i64(32)] @local"));
+  EXPECT_THAT(m.text, HasSubstr("C.own[ty, tx] = C.own[ty, tx] + A.shared["));
+  ASSERT_EQ(m.function.kernels.size(), 1);
+  const codegen::CudaKernel& kernel = m.function.kernels[0];
+  EXPECT_EQ(kernel.block, (codegen::Extents{32, 8, 1}));
+  EXPECT_EQ(kernel.shared_bytes, 10240);
+  // Before and behind the copies of each tile; one more before C is stored.
+  EXPECT_EQ(kernel.barriers, 3);
+  EXPECT_THAT(m.cuda, HasSubstr("double C_own[1];"));
+  EXPECT_THAT(m.cuda, HasSubstr("C_own[0] = C_own[0] + A_shared["));
+}
+
+TEST(GpuTest, WithoutCopies) {
+  const Mapped m = Map(kProduct, {.shared_bytes = 0});
+  EXPECT_THAT(m.report, HasSubstr("2 loops parallel: blocks of 8 x 32 threads, 1 serial\n"));
+  EXPECT_EQ(m.function.kernels[0].barriers, 0);
+  // A's box does not fit.
+  EXPECT_THAT(Map(kProduct, {.shared_bytes = 8192}).report,
+              HasSubstr("shared A[8 x 32] = 2048 bytes"));
+  EXPECT_THAT(Map(kProduct, {.registers = false}).report, Not(HasSubstr("register")));
+}
+
+// The host steps through time; each block copies its elements and their neighbours.
+TEST(GpuTest, Stencil) {
+  const Mapped m = Map(R"(
+      func jacobi(A: f32[n, n], B: f32[n, n], steps: i32, n: i32) {
+        for (t, 0, steps) {
+          for (i, 1, n - 2) { for (j, 1, n - 2) {
+            B[i, j] = A[i, j] + A[i, j - 1] + A[i, j + 1] + A[i + 1, j] + A[i - 1, j]
+          } }
+          for (i, 1, n - 2) { for (j, 1, n - 2) { A[i, j] = B[i, j] } }
+        }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("blocks of 8 x 32 threads, shared A[10 x 34] = 1360 bytes, in 1 "
+                                  "loop of the host\n"));
+  // What is read once, by neighbours in a row, is not copied.
+  EXPECT_THAT(m.report, HasSubstr("blocks of 8 x 32 threads, in 1 loop of the host\n"));
+  EXPECT_EQ(m.function.kernels.size(), 2);
+}
+
+TEST(GpuTest, CopiesOnlyWhereTheyHelp) {
+  EXPECT_THAT(
+      Map("func f(Y: f64[n], X: f64[n] in, n: i32) { for (i, 0, n) { Y[i] = X[i] } }").report,
+      HasSubstr("1 loop parallel: blocks of 128 threads\n"));
+  // Each thread reads its own X[i] again and again, and a row of A of its own: rows go through shared memory.
+  EXPECT_THAT(Map(R"(
+      func f(Y: f32[n], A: f32[n, m] in, X: f32[n] in, n: i32, m: i32) {
+        for (i, 0, n) { for (j, 0, m) { Y[i] = Y[i] + A[i, j] * X[i] } }
+      })")
+                  .report,
+              HasSubstr("blocks of 128 threads, 1 serial, in tiles, shared A[128 x 32] = 16896 "
+                        "bytes, Y in a register\n"));
+  // A transposed matrix is read once, but across rows. A longer row keeps threads out of each other's banks.
+  EXPECT_THAT(Map(R"(
+      func f(B: f32[n, m], A: f32[m, n] in, n: i32, m: i32) {
+        for (i, 0, n) { for (j, 0, m) { B[i, j] = A[j, i] } }
+      })")
+                  .text,
+              HasSubstr("A.shared: f32[i64(32), i64(9)] @shared"));
+  // What the kernel stores is not copied: another block may have stored it.
+  EXPECT_THAT(Map(R"(
+      func f(A: f32[n, n], n: i32) {
+        for (k, 0, n) { for (i, 0, n) { for (j, 0, n) {
+          A[i, j] = max(A[i, j], A[i, k] + A[k, j])
+        } } }
+      })")
+                  .report,
+              Not(HasSubstr("shared")));
+}
+
+TEST(GpuTest, OrderIsKept) {
+  // Each element waits for the one before.
+  const Mapped chain = Map(R"(
+      func f(A: f32[n], n: i32) { for (i, 1, n - 1) { A[i] = A[i - 1] * 0.5 } })");
+  EXPECT_THAT(chain.report, HasSubstr("not scheduled: no loop is parallel"));
+  EXPECT_EQ(chain.function.kernels[0].block, (codegen::Extents{1, 1, 1}));
+  // Neighbours above and on the left: only diagonals are parallel.
+  const Mapped grid = Map(R"(
+      func f(A: f32[n, n], n: i32) {
+        for (i, 1, n - 1) { for (j, 1, n - 1) { A[i, j] = A[i - 1, j] + A[i, j - 1] } }
+      })");
+  EXPECT_THAT(grid.report,
+              HasSubstr("1 loop parallel: blocks of 128 threads, in 1 loop of the host"));
+  EXPECT_THAT(Map(R"(
+      func f(A: f32[n, n], n: i32) {
+        for (i, 1, n - 1) { for (j, 1, n - 1) { A[i, j] = A[i - 1, j] + A[i, j - 1] } }
+      })",
+                  {.strategy = "original"})
+                  .report,
+              HasSubstr("no loop is parallel"));
+}
+
+// A cell that every iteration stores first becomes each thread's own.
+TEST(GpuTest, PrivateCells) {
+  const Mapped m = Map(R"(
+      func f(A: f32[n, m] in, Y: f32[n], n: i32, m: i32) {
+        for (i, 0, n) {
+          allocate s: f32[]
+          s[] = 0.0
+          for (j, 0, m) { s[] = s[] + A[i, j] * A[i, j] }
+          Y[i] = sqrt(s[])
+        }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("1 loop parallel: blocks of 128 threads, s of each thread\n"));
+  EXPECT_THAT(m.cuda, HasSubstr("float s[1];"));
+}
+
+// Bounds of the grid are those of the whole triangle, and blocks outside of it do nothing.
+TEST(GpuTest, Triangle) {
+  const Mapped m = Map(R"(
+      func f(C: i32[n, n], A: i32[n, l] in, n: i32, l: i32) {
+        for (i, 0, n) { for (j, 0, i + 1) { for (k, 0, l) {
+          C[i, j] = C[i, j] + A[i, k] * A[j, k]
+        } } }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("shared A["));
+  EXPECT_THAT(m.report, HasSubstr("C in a register"));
+  ASSERT_EQ(m.function.kernels.size(), 1);
+  EXPECT_THAT(ir::Print(m.function.kernels[0].grid_extents[0]), Not(HasSubstr("by")));
+}
+
+// What only a kernel can evaluate does not stand around grids.
+TEST(GpuTest, ValuesOfMemoryAround) {
+  const Mapped m = Map(R"(
+      func f(A: f32[64], L: i32[4], n: i32) {
+        let s = A[5]
+        let first = min(max(L[0], 0), 8)
+        for (i, 0, 8) { A[i + first] = s }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("not scheduled: it stands in 'let "));
+}
+
+TEST(GpuTest, Errors) {
+  ir::Function f = *ir::ParseFunction(kProduct);
+  const auto error = [&](const GpuOptions& options) {
+    return std::string(ScheduleForGpu(f, options).status().message());
+  };
+  EXPECT_THAT(error({.strategy = "best"}), HasSubstr("expected a strategy of none, original"));
+  EXPECT_THAT(error({.block = {{{128}, {64, 32}, {1, 1, 1}}}}),
+              HasSubstr("expected sizes of a block of at most 1024 threads along 2 axes"));
+  EXPECT_THAT(error({.block = {{{128}, {64}, {1, 1, 1}}}}), HasSubstr("along 2 axes"));
+  EXPECT_THAT(error({.serial_tile = 0}), HasSubstr("expected tiles of 1 iteration or more"));
+}
+
+}  // namespace
+}  // namespace polynao::poly

@@ -1,0 +1,198 @@
+#include "compiler/poly/local_copies.h"
+
+#include <isl/aff.h>
+#include <isl/fixed_box.h>
+#include <isl/map.h>
+#include <isl/set.h>
+#include <isl/union_map.h>
+#include <isl/val.h>
+
+#include <map>
+#include <utility>
+
+#include "base/text.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// More pieces than this in the functions that give an element are not worth their code.
+constexpr int kMaxElementPieces = 2;
+// A box never has as many elements.
+constexpr int64_t kMaxElements = int64_t{1} << 30;
+
+// The affine accesses at a place, by array. Arrays with others are left out.
+struct ArrayAccesses {
+  std::vector<Reference> references;
+  bool is_affine = true;
+  bool is_stored = false;
+};
+
+std::map<std::string, ArrayAccesses> AccessesAt(const Scop& scop, const Place& place) {
+  std::map<std::string, ArrayAccesses> arrays;
+  for (const isl::set& domain : SetsOf(place.domain)) {
+    const Statement* statement = scop.Find(TupleName(domain));
+    for (size_t i = 0; i < statement->accesses.size(); ++i) {
+      const Access& access = statement->accesses[i];
+      ArrayAccesses& array = arrays[RangeName(access.map)];
+      array.references.push_back({statement, i});
+      array.is_affine &= access.indices.size() == access.buffer->extents.size();
+      array.is_affine &= array.references[0].get().buffer == access.buffer;
+      // The tuple of buffers that may overlap has no dimensions.
+      array.is_affine &= isl_map_dim(access.map.get(), isl_dim_out) ==
+                         static_cast<isl_size>(access.buffer->extents.size());
+      array.is_stored |= access.is_write;
+    }
+  }
+  return arrays;
+}
+
+// { S[i] -> A[i] } of the instances at a place.
+isl::map MapAt(const Reference& reference, const Place& place) {
+  const isl::set domain = place.domain.extract_set(reference.statement->domain.space());
+  return reference.get().map.intersect_domain(domain);
+}
+
+// { [t0, ..] -> A[i] }
+isl::map FootprintOf(const isl::map& accesses, const isl::multi_union_pw_aff& loops) {
+  const isl::union_map times =
+      isl::union_map::from(loops).intersect_domain(accesses.domain().to_union_set());
+  return times.reverse().apply_range(accesses.to_union_map()).as_map();
+}
+
+isl::pw_aff ToPwAff(isl_aff* aff) { return isl::manage(isl_pw_aff_from_aff(aff)); }
+
+// Whether two instances of one iteration of the loops access one element.
+bool IsReused(const std::vector<Reference>& references, const Place& place) {
+  isl::union_map accesses = isl::union_map::empty(place.domain.ctx());
+  for (const Reference& reference : references) {
+    accesses = accesses.unite(MapAt(reference, place).to_union_map());
+  }
+  const isl::union_map times =
+      isl::union_map::from(place.prefix).intersect_domain(accesses.domain());
+  return !times.range_product(accesses).is_injective();
+}
+
+// Joins groups where one box for both is no larger than two.
+void Merge(std::vector<ReferenceGroup>& groups) {
+  for (size_t a = 0; a < groups.size(); ++a) {
+    for (size_t b = a + 1; b < groups.size();) {
+      const isl::map both = groups[a].footprint.unite(groups[b].footprint).coalesce();
+      const std::optional<Box> box = BoxOf(both);
+      if (!box || box->elements() > groups[a].box.elements() + groups[b].box.elements()) {
+        ++b;
+        continue;
+      }
+      groups[a].footprint = both;
+      groups[a].box = *box;
+      for (const Reference& reference : groups[b].references) {
+        groups[a].references.push_back(reference);
+      }
+      groups.erase(groups.begin() + static_cast<std::ptrdiff_t>(b));
+      b = a + 1;
+    }
+  }
+}
+
+}  // namespace
+
+int64_t Box::elements() const {
+  int64_t result = 1;
+  for (const int64_t size : sizes) {
+    if (__builtin_mul_overflow(result, size, &result) || result > kMaxElements) return kMaxElements;
+  }
+  return result;
+}
+
+std::optional<Box> BoxOf(const isl::map& footprint) {
+  isl_fixed_box* hull = isl_map_get_range_simple_fixed_box_hull(footprint.get());
+  std::optional<Box> box;
+  if (isl_fixed_box_is_valid(hull) == isl_bool_true) {
+    box.emplace();
+    const isl::multi_aff first = isl::manage(isl_fixed_box_get_offset(hull));
+    isl_multi_val* sizes = isl_fixed_box_get_size(hull);
+    const int dimensions = static_cast<int>(isl_multi_val_size(sizes));
+    for (int i = 0; i < dimensions; ++i) {
+      box->first.push_back(ToPwAff(isl_multi_aff_get_aff(first.get(), i)));
+      const isl::val size = isl::manage(isl_multi_val_get_val(sizes, i));
+      box->sizes.push_back(isl_val_cmp_si(size.get(), kMaxElements) > 0
+                               ? kMaxElements
+                               : isl_val_get_num_si(size.get()));
+    }
+    isl_multi_val_free(sizes);
+  }
+  isl_fixed_box_free(hull);
+  return box;
+}
+
+std::vector<ReferenceGroup> ReadGroups(const Scop& scop, const Place& place) {
+  std::vector<ReferenceGroup> result;
+  for (const auto& [name, array] : AccessesAt(scop, place)) {
+    if (array.is_stored || !array.is_affine) continue;
+    std::vector<ReferenceGroup> groups;
+    for (const Reference& reference : array.references) {
+      ReferenceGroup group{.buffer = reference.get().buffer, .array = name};
+      group.references = {reference};
+      group.footprint = FootprintOf(MapAt(reference, place), place.prefix);
+      std::optional<Box> box = BoxOf(group.footprint);
+      if (!box) continue;
+      group.box = *std::move(box);
+      groups.push_back(std::move(group));
+    }
+    Merge(groups);
+    for (ReferenceGroup& group : groups) {
+      group.is_reused = IsReused(group.references, place);
+      result.push_back(std::move(group));
+    }
+  }
+  return result;
+}
+
+std::string ThreadParameter(size_t number) { return StrCat("thread.", number); }
+
+std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
+                                    const isl::multi_union_pw_aff& threads) {
+  const isl::multi_union_pw_aff loops = place.prefix.flat_range_product(threads);
+  const unsigned outer = place.prefix.size();
+  const unsigned n = threads.size();
+  // { [t.., p..] -> .. } with p as parameters
+  const auto with_parameters = [&](const isl::map& map) {
+    const auto before = static_cast<unsigned>(isl_map_dim(map.get(), isl_dim_param));
+    isl_map* moved = isl_map_move_dims(map.copy(), isl_dim_param, before, isl_dim_in, outer, n);
+    for (unsigned i = 0; i < n; ++i) {
+      moved = isl_map_set_dim_name(moved, isl_dim_param, before + i, ThreadParameter(i).c_str());
+    }
+    return isl::manage(moved);
+  };
+  std::vector<OwnElement> result;
+  for (const auto& [name, array] : AccessesAt(scop, place)) {
+    if (!array.is_stored || !array.is_affine) continue;
+    OwnElement own{.buffer = array.references[0].get().buffer, .array = name};
+    std::optional<isl::map> all, stored;
+    for (const Reference& reference : array.references) {
+      const isl::map map = MapAt(reference, place);
+      if (map.is_empty()) continue;
+      const isl::map mine = FootprintOf(map, loops);
+      all = all ? all->unite(mine) : mine;
+      own.may_be_outside |= !reference.get().is_must;
+      if (reference.get().is_write) {
+        stored = stored ? stored->unite(mine) : mine;
+      } else {
+        own.is_read = true;
+      }
+    }
+    if (!stored || !all->is_single_valued()) continue;
+    const isl::map element = with_parameters(all->coalesce());
+    const isl::pw_multi_aff function = isl::manage(isl_pw_multi_aff_from_map(element.copy()));
+    if (static_cast<int>(function.n_piece()) > kMaxElementPieces) continue;
+    for (unsigned i = 0; i < own.buffer->extents.size(); ++i) {
+      own.element.push_back(function.at(static_cast<int>(i)));
+    }
+    own.accessed = element.domain();
+    own.stored = with_parameters(stored->coalesce()).domain();
+    result.push_back(std::move(own));
+  }
+  return result;
+}
+
+}  // namespace polynao::poly

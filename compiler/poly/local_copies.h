@@ -1,0 +1,84 @@
+// Copies of parts of arrays in local buffers: which elements a tile of a schedule tree accesses, in which box
+// they are, and which of them belong to one thread alone.
+//
+//   for (it, ..) for (jt, ..) for (kt, ..)      at this place, with tiles of 8 x 32 x 16:
+//     for (i, ..) for (j, ..) for (k, ..)         A[8 it .. 8 it + 7, 16 kt .. 16 kt + 15], each used 32 times
+//       C[i, j] += A[i, k] * B[k, j]              B[16 kt .. 16 kt + 15, 32 jt .. 32 jt + 31], each 8 times
+//                                                 C[i, j] belongs to the thread (i - 8 it, j - 32 jt)
+//
+// Method: Verdoolaege et al., "Polyhedral parallel code generation for CUDA", TACO 2013, section 4: array reference
+// groups, and footprints that fit a box of constant size at an offset that is affine in the loops around.
+#ifndef COMPILER_POLY_LOCAL_COPIES_H_
+#define COMPILER_POLY_LOCAL_COPIES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/band_info.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+// A box of elements: `sizes` of them along each dimension, from `first`, functions on the loops around.
+struct Box {
+  std::vector<isl::pw_aff> first;  // { [t0, t1, ..] -> [f] }
+  std::vector<int64_t> sizes;
+  int64_t elements() const;
+};
+
+// The smallest such box that isl's constraints show: { [t0, ..] -> A[i, j] } is the footprint. Nothing if there is
+// none of constant size.
+std::optional<Box> BoxOf(const isl::map& footprint);
+
+// An access of a statement, by its place among Statement::accesses.
+struct Reference {
+  const Statement* statement;
+  size_t access;
+  const Access& get() const { return statement->accesses[access]; }
+};
+
+// References to one array whose elements at a place lie in one box.
+struct ReferenceGroup {
+  ir::Buffer buffer;
+  std::string array;  // the tuple's name
+  std::vector<Reference> references = {};
+  isl::map footprint = {};  // { [t0, ..] -> A[i, j] }
+  Box box = {};
+  // Some element is accessed by several instances of one iteration of the loops around.
+  bool is_reused = false;
+};
+
+// The groups of the arrays that no instance at `place` stores to, where all accesses are affine. The loops around are
+// `place.prefix`, of which there must be one. References are in one group if the box of both is no larger than both
+// boxes together: A[i - 1] and A[i + 1], but not A[i, k] and A[j, k].
+std::vector<ReferenceGroup> ReadGroups(const Scop& scop, const Place& place);
+
+// Elements of an array that is stored to, where each iteration of the loops around and of `threads` accesses a single
+// one.
+struct OwnElement {
+  ir::Buffer buffer;
+  std::string array;
+  // Functions on the loops around, and on the parameters `thread.0`, `thread.1`, ..., which are the coordinates of
+  // `threads`.
+  std::vector<isl::pw_aff> element = {};
+  isl::set accessed = {};  // the iterations that access it
+  isl::set stored = {};    // those that may store it
+  bool is_read = false;
+  // An access under a condition: the element may be outside of the array where the condition does not hold.
+  bool may_be_outside = false;
+};
+
+// Such arrays among those that instances at `place` store to. What instances access is theirs alone if `threads` and
+// the loops around carry no dependence.
+std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
+                                    const isl::multi_union_pw_aff& threads);
+
+// The name of a parameter of OwnElement.
+std::string ThreadParameter(size_t number);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_LOCAL_COPIES_H_
