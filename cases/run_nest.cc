@@ -272,6 +272,13 @@ absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::s
   return InvalidInput(file, ": --function: expected one of ", names, ", found '", name, "'");
 }
 
+absl::StatusOr<ir::RandomArguments> NestArguments(const ir::Function& function,
+                                                  const NestSettings& settings) {
+  ASSIGN_OR_RETURN(const Scalars scalars, ParseScalars(function, settings.arguments));
+  RETURN_IF_ERROR(CheckMemory(function, IntegersOf(function, scalars)));
+  return MakeArguments(function, scalars, settings);
+}
+
 absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSettings& settings) {
   RETURN_IF_ERROR(ir::Verify(function));
   NestReport report;
@@ -289,7 +296,9 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   RETURN_IF_ERROR(CheckMemory(function, integers));
   ir::Function allowed = function;
   ir::Allow(allowed, settings.executable.float_rules);
-  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFunction(allowed, settings.schedule));
+  ASSIGN_OR_RETURN(const Scheduled scheduled, settings.executable.target == "cuda"
+                                                  ? ScheduleForCuda(allowed, settings.schedule)
+                                                  : ScheduleFunction(allowed, settings.schedule));
   report.schedule_ms = scheduled.milliseconds;
   report.notes = scheduled.notes;
 

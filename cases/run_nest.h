@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "cases/executable.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/random_arguments.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::cases {
@@ -52,6 +53,10 @@ struct NestReport {
 // `file` is the module's.
 absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::string& name,
                                           const std::string& file);
+
+// The arguments that RunNest makes for `function`. Errors: those of RunNest about scalars, values and memory.
+absl::StatusOr<ir::RandomArguments> NestArguments(const ir::Function& function,
+                                                  const NestSettings& settings);
 
 // Values that differ are no error but !ok(). Errors: a scalar parameter without a value, a value for something that is none
 // or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target, schedule or

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "compiler/ir/float_rules.h"
+#include "compiler/poly/gpu.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::cases {
@@ -20,27 +21,36 @@ const std::set<std::string>& Strategies() {
   return strategies;
 }
 
-}  // namespace
+// "auto" and its like, or "text" and what the file has.
+struct Strategy {
+  std::string name;
+  std::string text = {};
+};
 
-absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
-                                           const std::string& schedule) {
-  Scheduled result{.function = function, .notes = {}};
-  if (schedule == "none") return result;
-  const auto start = std::chrono::steady_clock::now();
-  poly::ScheduleOptions options;
-  options.reassociate = ir::FloatRulesOf(function).reassociate;
-  if (Strategies().contains(schedule)) {
-    options.strategy = schedule;
-  } else if (std::filesystem::is_regular_file(schedule)) {
-    options.strategy = "text";
-    ASSIGN_OR_RETURN(options.text, ReadFile(schedule));
-  } else {
+absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
+  if (Strategies().contains(schedule)) return Strategy{schedule};
+  if (!std::filesystem::is_regular_file(schedule)) {
     return InvalidInput(
         "--schedule: expected none, auto, original, min, smart, max, or a file with the text of a "
         "schedule, found '",
         schedule, "'");
   }
-  absl::StatusOr<poly::ScheduleReport> report = poly::Schedule(result.function, options);
+  ASSIGN_OR_RETURN(std::string text, ReadFile(schedule));
+  return Strategy{"text", std::move(text)};
+}
+
+// `options` with the strategy, on a copy of `function`.
+template <typename Options, typename Run>
+absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::string& schedule,
+                                      Options options, const Run& run) {
+  Scheduled result{.function = function, .notes = {}};
+  if (schedule == "none") return result;
+  const auto start = std::chrono::steady_clock::now();
+  options.reassociate = ir::FloatRulesOf(function).reassociate;
+  ASSIGN_OR_RETURN(Strategy strategy, StrategyOf(schedule));
+  options.strategy = std::move(strategy.name);
+  options.text = std::move(strategy.text);
+  absl::StatusOr<poly::ScheduleReport> report = run(result.function, options);
   if (!report.ok()) return WithContext(StrCat("--schedule=", schedule), report.status());
   for (absl::string_view line : absl::StrSplit(report->ToString(), '\n', absl::SkipEmpty())) {
     result.notes.emplace_back(line);
@@ -48,6 +58,23 @@ absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
   result.milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return result;
+}
+
+}  // namespace
+
+absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
+                                           const std::string& schedule) {
+  return RunStrategy(function, schedule, poly::ScheduleOptions(), poly::Schedule);
+}
+
+absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,
+                                          bool copies) {
+  poly::GpuOptions options;
+  if (!copies) {
+    options.shared_bytes = 0;
+    options.registers = false;
+  }
+  return RunStrategy(function, schedule, options, poly::ScheduleForGpu);
 }
 
 }  // namespace polynao::cases

@@ -23,6 +23,10 @@ struct Scheduled {
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            const std::string& schedule);
 
+// The same for CUDA: loops become blocks and threads (compiler/poly/gpu.h), with `copies` in shared memory and registers.
+absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,
+                                          bool copies = true);
+
 }  // namespace polynao::cases
 
 #endif  // CASES_SCHEDULE_H_

@@ -10,6 +10,8 @@
 #include "cases/bundles.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "cases/nest_bundles.h"
+#include "cases/run_nest.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
@@ -19,6 +21,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
+#include "kernels/polybench/polybench.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -34,6 +37,9 @@ struct CompileFlags {
   std::string arch = "sm_90";
   std::vector<std::string> without;
   bool pair = false;
+  // Of FILE.nir and polybench/NAME for CUDA.
+  std::vector<std::string> arguments;
+  std::string size = "LARGE";
 };
 
 using OutputFile = codegen::BundleFile;
@@ -110,11 +116,50 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
   return files;
 }
 
+constexpr std::string_view kPolyBench = "polybench/";
+
+// A function of a .nir file with values for its scalars, or a kernel of PolyBench, scheduled for a GPU.
+absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
+  const std::string& what = flags.what.op;
+  if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
+  cases::NestBundleSettings settings{.arch = flags.arch, .pair = flags.pair};
+  if (!flags.what.schedule.empty()) settings.schedule = flags.what.schedule[0];
+  if (what.starts_with(kPolyBench)) {
+    ASSIGN_OR_RETURN(const kernels::PolyBenchKernel* kernel,
+                     kernels::FindPolyBenchKernel(what.substr(kPolyBench.size())));
+    ASSIGN_OR_RETURN(const size_t size, kernels::FindPolyBenchSize(flags.size));
+    ASSIGN_OR_RETURN(const ir::Function function, kernels::PolyBenchFunction(*kernel));
+    ASSIGN_OR_RETURN(
+        const ir::RandomArguments arguments,
+        kernels::PolyBenchArguments(*kernel, function, kernel->sizes[size], settings.seed));
+    return cases::BuildNestBundles(function, arguments, StrCat(what, " ", flags.size), settings);
+  }
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(what));
+  ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, what));
+  ASSIGN_OR_RETURN(const ir::Function function, cases::FindFunction(module, "", what));
+  cases::NestSettings nest;
+  nest.arguments = flags.arguments;
+  nest.seed = settings.seed;
+  ASSIGN_OR_RETURN(const ir::RandomArguments arguments, cases::NestArguments(function, nest));
+  return cases::BuildNestBundles(function, arguments, function.name, settings);
+}
+
 // All files that the command writes.
 absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
-  if (target.name == "cuda" && !flags.what.op.ends_with(".nir")) return Bundles(flags);
+  const bool is_file = flags.what.op.ends_with(".nir");
+  if (flags.what.op.starts_with(kPolyBench) ||
+      (is_file && (!flags.arguments.empty() || !flags.what.schedule.empty()))) {
+    if (target.name != "cuda") {
+      return InvalidInput(flags.what.op,
+                          ": --arg and --schedule make a bundle, and so do the kernels of "
+                          "PolyBench: expected --target=cuda");
+    }
+    absl::StatusOr<std::vector<OutputFile>> files = NestBundles(flags);
+    return files.ok() ? std::move(files) : WithContext(flags.what.op, files.status());
+  }
+  if (target.name == "cuda" && !is_file) return Bundles(flags);
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   if (target.name == "cuda" && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",
@@ -148,7 +193,8 @@ absl::Status Compile(const CompileFlags& flags) {
 void AddCompileCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* command = app.add_subcommand("compile", "write the code of an operator or a .nir file");
-  command->add_option("WHAT", flags->what.op, "an operator, or FILE.nir")->required();
+  command->add_option("WHAT", flags->what.op, "an operator, FILE.nir, or polybench/NAME")
+      ->required();
   AddCaseOptions(*command, flags->what);
   command
       ->add_option("--target", flags->target,
@@ -157,13 +203,26 @@ void AddCompileCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  command->get_option("--schedule")
+      ->description(
+          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir and "
+          "polybench/NAME for cuda: auto, none, original, min, smart, max, or a file with a "
+          "schedule's text");
+  command
+      ->add_option("--arg", flags->arguments,
+                   "FILE.nir for cuda: the value of a scalar parameter, n=1000")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--size", flags->size, "polybench/NAME: a data set, MINI to EXTRALARGE")
+      ->capture_default_str();
   command->add_flag("--explain", flags->explain,
                     "print why marked loops became no instruction, on stderr");
   command->add_option("--arch", flags->arch, "what nvcc compiles for; none: only CUDA C")
       ->capture_default_str();
   command->add_flag("--pair", flags->pair,
                     "for cuda: two bundles, baseline/ without the passes normalize, licm, hoist_if "
-                    "and cse, and optimised/");
+                    "and cse (a scheduled function: without shared memory and registers), and "
+                    "optimised/");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {

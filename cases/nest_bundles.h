@@ -1,0 +1,38 @@
+// Functions of loop IR as bundles for a GPU machine.
+#ifndef CASES_NEST_BUNDLES_H_
+#define CASES_NEST_BUNDLES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/codegen/cuda/bundle.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/random_arguments.h"
+
+namespace polynao::cases {
+
+struct NestBundleSettings {
+  std::string schedule = "auto";  // ScheduleForCuda (schedule.h)
+  std::string arch = "none";      // for which nvcc compiles, if there is one
+  // Two bundles: baseline/, the same grids of blocks and threads without shared memory and registers, and optimised/.
+  bool pair = false;
+  // Tensor number i among the arguments has the uniform values of seed * 1000 + i, or values of its own, which go into
+  // the bundle.
+  uint64_t seed = 1;
+};
+
+// `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the buffers.
+absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
+                                         const ir::RandomArguments& arguments);
+
+// Bundles of `function` on `arguments`, which `title` describes. The values to check against are those that code for this
+// CPU computes without a schedule. Errors: those of ScheduleForCuda, of the back ends and of MakeBundle.
+absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
+    const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
+    const NestBundleSettings& settings);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_NEST_BUNDLES_H_
