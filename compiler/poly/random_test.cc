@@ -114,7 +114,7 @@ std::string Try(const ir::Function& before, const ScheduleOptions& options, uint
 }
 
 TEST(PolyRandomTest, EveryStrategyKeepsTheMeaning) {
-  const int64_t cases = FuzzCases(300);
+  const int64_t cases = FuzzCases(200);
   std::map<std::string, Tally> tallies;  // by strategy
   const int64_t first = static_cast<int64_t>(FuzzSeed());
   for (int64_t seed = first; seed < first + cases; ++seed) {
