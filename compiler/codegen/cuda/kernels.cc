@@ -305,6 +305,7 @@ class Planner {
   bool AreEqual(Expr a, Expr b, absl::Span<const Around> path) {
     arith::Analyzer analyzer(*kernel_.function.context);
     arith::Analyzer::Scope scope(analyzer);
+    for (Expr condition : kernel_.known) analyzer.Assume(condition, true);
     for (const Around& around : path) {
       const Stmt s = around.stmt;
       if (s.Is(StmtKind::kFor)) analyzer.BindLoop(s.var(), s.min(), s.extent());

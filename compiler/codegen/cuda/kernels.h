@@ -36,6 +36,8 @@ struct Kernel {
   std::array<ir::Expr, 3> grid_extents = {};
   Extents block = {1, 1, 1};
   int64_t shared_bytes = 0;
+  // What holds at its launches: conditions of branches of the host.
+  std::vector<ir::Expr> known = {};
   // Statements with a barrier before them; all threads of the block reach them.
   absl::flat_hash_set<ir::Stmt> barrier_before;
   // Allocations of the block of which each thread has its own part, with the number of leading

@@ -164,6 +164,18 @@ TEST(KernelsTest, PrivateDimensions) {
   EXPECT_EQ(
       dimensions(ty + "{ " + tx + "{ if (x < 1) { L[0, y, 0, 1] = 1 } A[y] = L[0, y, x, 1] } }"),
       3);
+  // So may one around the kernel.
+  const KernelPlan plan = Plan(R"(
+      func f(A: i32[64], n: i32) {
+        if (n == 3) {
+          thread (b = "blockIdx.x", 2) {
+            allocate L: i32[4] @local
+            thread (x = "threadIdx.x", 4) { if (x + n == 4) { L[1] = 1 } }
+            thread (x = "threadIdx.x", 4) { if (x == 1) { A[b] = L[x] } }
+          }
+        }
+      })");
+  EXPECT_EQ(plan.kernels.at(0).private_dimensions.begin()->second, 1);
   // Thread 0 alone.
   EXPECT_EQ(dimensions("L[0, 1, 2, 1] = 3 A[0] = L[0, 1, 2, 1] " + tx + "{ A[x] = 1 }"), 1);
 }

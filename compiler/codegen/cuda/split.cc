@@ -66,11 +66,12 @@ class Splitter {
 
   KernelPlan Take(std::vector<HostStep> host) {
     KernelPlan plan;
-    for (Stmt body : bodies_) {
+    for (size_t i = 0; i < bodies_.size(); ++i) {
       Kernel& kernel = plan.kernels.emplace_back();
       kernel.function = function_;
-      kernel.function.body = body;
-      kernel.function.params = UsedParams(body);
+      kernel.function.body = bodies_[i];
+      kernel.function.params = UsedParams(bodies_[i]);
+      kernel.known = known_[i];
     }
     plan.workspaces = workspaces_;
     plan.host = std::move(host);
@@ -80,7 +81,8 @@ class Splitter {
  private:
   struct Around {
     Stmt stmt;
-    Expr condition;  // of an if that kernels evaluate
+    Expr condition = {};  // of an if that kernels evaluate
+    Expr known = {};      // what an if of the host says
   };
 
   bool IsOnHost(Stmt s) { return blocks_.Has(s) && !IsBlockLoop(s); }
@@ -150,8 +152,9 @@ class Splitter {
 
   absl::StatusOr<std::vector<HostStep>> SplitOnHost(Stmt s) {
     std::vector<HostStep> steps;
-    around_.push_back({s, {}});
+    around_.push_back({s});
     for (size_t i = 0; i < s.children().size(); ++i) {
+      if (s.Is(StmtKind::kIf)) around_.back().known = i == 0 ? s.cond() : ir::Not(s.cond());
       ASSIGN_OR_RETURN(std::vector<HostStep> body, Split(s.children()[i]));
       if (body.empty()) continue;
       steps.push_back({.around = s, .otherwise = i > 0, .kernel = 0, .steps = std::move(body)});
@@ -178,7 +181,7 @@ class Splitter {
                           "' around loops over blockIdx: expected no read of memory there that "
                           "is stored inside");
     }
-    around_.push_back({s, {}});
+    around_.push_back({s});
     if (s.Is(StmtKind::kLet)) {
       of_kernels_.insert(s.var());
       ASSIGN_OR_RETURN(std::vector<HostStep> steps, Split(s.body()));
@@ -239,6 +242,10 @@ class Splitter {
         host_vars_.push_back(s.var());
       }
     }
+    std::vector<Expr>& known = known_.emplace_back();
+    for (const Around& around : around_) {
+      if (around.known) known.push_back(around.known);
+    }
     bodies_.push_back(body);
     return bodies_.size() - 1;
   }
@@ -290,6 +297,7 @@ class Splitter {
   Finder threads_;
   std::vector<Around> around_;
   std::vector<Stmt> bodies_;
+  std::vector<std::vector<Expr>> known_;  // at each of them
   std::vector<ir::Var> host_vars_;
   absl::flat_hash_set<ir::Var> of_kernels_;  // lets that the host has no value of
   std::vector<Buffer> workspaces_;
