@@ -57,7 +57,8 @@ absl::StatusOr<cases::Executable> MakeOurs(const Case& c, const std::string& sch
                                            PolyBenchEntry& entry) {
   ir::Function function = c.function;
   ir::Allow(function, {.contract = true, .reassociate = true, .reciprocal = true});
-  ASSIGN_OR_RETURN(const cases::Scheduled scheduled, cases::ScheduleFunction(function, schedule));
+  ASSIGN_OR_RETURN(const cases::Scheduled scheduled,
+                   cases::ScheduleFunction(function, schedule, threads));
   entry.schedule_ms = scheduled.milliseconds;
   entry.notes = scheduled.notes;
   ASSIGN_OR_RETURN(

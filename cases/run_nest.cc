@@ -296,9 +296,10 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   RETURN_IF_ERROR(CheckMemory(function, integers));
   ir::Function allowed = function;
   ir::Allow(allowed, settings.executable.float_rules);
-  ASSIGN_OR_RETURN(const Scheduled scheduled, settings.executable.target == "cuda"
-                                                  ? ScheduleForCuda(allowed, settings.schedule)
-                                                  : ScheduleFunction(allowed, settings.schedule));
+  ASSIGN_OR_RETURN(const Scheduled scheduled,
+                   settings.executable.target == "cuda"
+                       ? ScheduleForCuda(allowed, settings.schedule)
+                       : ScheduleFunction(allowed, settings.schedule, settings.executable.threads));
   report.schedule_ms = scheduled.milliseconds;
   report.notes = scheduled.notes;
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_split.h"
@@ -63,8 +64,11 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
 }  // namespace
 
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
-                                           const std::string& schedule) {
-  return RunStrategy(function, schedule, poly::ScheduleOptions(), poly::Schedule);
+                                           const std::string& schedule, int threads) {
+  if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
+  poly::ScheduleOptions options;
+  options.machine = poly::HostMachine(threads);
+  return RunStrategy(function, schedule, options, poly::Schedule);
 }
 
 absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,

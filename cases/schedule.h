@@ -18,10 +18,11 @@ struct Scheduled {
 
 // `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "original", "min", "smart" and "max"
 // are strategies of compiler/poly/poly.h; anything else is a file with the text of a schedule (poly::ParseSchedule). Sums of
-// floats change their order only if the function is marked @reassociate. Errors: there is no such strategy or file; a text that
+// floats change their order only if the function is marked @reassociate. "auto" is for this machine and so many threads (0: as many
+// as it runs at once). Errors: there is no such strategy or file; a text that
 // is malformed or illegal.
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
-                                           const std::string& schedule);
+                                           const std::string& schedule, int threads = 0);
 
 // The same for CUDA: loops become blocks and threads (compiler/poly/gpu.h), with `copies` in shared memory and registers.
 absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,

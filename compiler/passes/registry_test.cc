@@ -93,7 +93,7 @@ TEST(RegistryTest, PrintsDefaults) {
   }
   EXPECT_EQ(defaults["loop_partition.max_pieces"], "max_pieces=16");
   EXPECT_EQ(defaults["cse.semantic"], "semantic=0");
-  EXPECT_EQ(defaults["schedule.strategy"], "strategy=auto");
+  EXPECT_EQ(defaults["schedule.strategy"], "strategy=smart");
   EXPECT_EQ(defaults["licm.unrolled"], "unrolled=0 (4 for cpu, c; 8 for cuda)");
 }
 

@@ -9,6 +9,8 @@
 
 #include <utility>
 
+#include "compiler/poly/tree.h"
+
 namespace polynao::poly {
 
 namespace {
@@ -19,10 +21,6 @@ constexpr double kUnitCost = 0.25;
 constexpr double kReverseCost = 0.4;
 constexpr double kOtherReadCost = 1.5;
 constexpr double kOtherWriteCost = 3;
-
-isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f) {
-  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(f.copy()));
-}
 
 // Whether isl keeps the statements that use a private buffer in one loop over `member`. It gives
 // statements loops of their own, one after the other, if no iteration of the later one comes before one of the

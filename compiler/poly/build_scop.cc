@@ -282,7 +282,7 @@ ScopBuilder::Tree ScopBuilder::Leaf(Stmt code, bool is_opaque) {
   statement.is_opaque = is_opaque || !guards_.empty();
   for (Expr guard : guards_) AddLoads(guard, false, &statement);
   AddAccesses(code, guards_.empty(), &statement);
-  if (!statement.is_opaque) statement.reduction = FindReduction(code);
+  if (!statement.is_opaque) statement.reduction = FindReduction(code, statement);
   for (size_t i = guards_.size(); i-- > 0;) code = code.context().If(guards_[i], code);
   statement.code = code;
   const isl::schedule tree = isl::schedule::from_domain(statement.domain.to_union_set());
@@ -386,7 +386,17 @@ void ScopBuilder::AddAccess(Buffer buffer, absl::Span<const Expr> indices, bool 
   statement->accesses.push_back(std::move(access));
 }
 
-std::optional<Reduction> ScopBuilder::FindReduction(Stmt store) const {
+namespace {
+
+bool Contains(Expr e, Expr part) {
+  bool found = false;
+  ir::ForEachExpr(e, [&](Expr x) { found = found || x == part; });
+  return found;
+}
+
+}  // namespace
+
+std::optional<Reduction> ScopBuilder::FindReduction(Stmt store, const Statement& statement) const {
   const Buffer buffer = store.buffer();
   if (aliases_.Group(buffer)) return std::nullopt;
   const Expr self = store.context().Load(buffer, store.indices());
@@ -419,13 +429,27 @@ std::optional<Reduction> ScopBuilder::FindReduction(Stmt store) const {
         rest.kind() == op || (is_sum && (rest.Is(ExprKind::kAdd) || rest.Is(ExprKind::kSub)));
     if (!same) return std::nullopt;
     const Expr a = rest.operand(0), b = rest.operand(1);
-    if (LoadsFrom(a, buffer) && !LoadsFrom(b, buffer)) {
+    const bool in_a = Contains(a, self), in_b = Contains(b, self);
+    if (in_a && !in_b) {
       rest = a;
-    } else if (!LoadsFrom(a, buffer) && LoadsFrom(b, buffer) && !rest.Is(ExprKind::kSub)) {
+    } else if (!in_a && in_b && !rest.Is(ExprKind::kSub)) {
       rest = b;
     } else {
       return std::nullopt;
     }
+  }
+  // What else is read of the buffer is never the element that the instance updates: x[i] -= L[i, j] * x[j], where j < i.
+  std::optional<isl::map> updated;
+  for (const Access& access : statement.accesses) {
+    if (access.is_write) updated = access.map.intersect_domain(statement.domain);
+  }
+  for (const Access& access : statement.accesses) {
+    if (access.is_write || access.buffer != buffer) continue;
+    if (access.indices.size() == store.indices().size() &&
+        std::equal(access.indices.begin(), access.indices.end(), store.indices().begin())) {
+      continue;
+    }
+    if (!access.map.intersect(*updated).is_empty()) return std::nullopt;
   }
   return Reduction{
       .buffer = buffer, .op = is_sum ? ExprKind::kAdd : op, .is_exact = ir::IsInt(type)};

@@ -53,7 +53,7 @@ class ScopBuilder {
                  Statement* statement);
   isl::map IndexMap(ir::Expr index, ir::Expr extent, bool* is_exact);
   std::string ArrayName(ir::Buffer buffer);
-  std::optional<Reduction> FindReduction(ir::Stmt store) const;
+  std::optional<Reduction> FindReduction(ir::Stmt store, const Statement& statement) const;
   // Whether a store in `s` may change what `e` loads.
   bool Stores(ir::Stmt s, ir::Expr e) const;
   void Say(ir::Stmt place, std::string_view effect);

@@ -91,12 +91,16 @@ Accesses AllAccesses(const Scop& scop, const DependenceOptions& options) {
           .may_writes = scop.MayWrites().intersect_params(context)};
 }
 
+// { S[i] -> S[j] } that update one element. They read no other one that the other instance stores (FindReduction).
 isl::union_map PairsOfUpdates(const Scop& scop, const DependenceOptions& options) {
   isl::union_map pairs = isl::union_map::empty(scop.isl->ctx());
   for (const Statement& s : scop.statements) {
     if (!IsFree(s, options)) continue;
-    const isl::union_set domain = s.domain.to_union_set();
-    pairs = pairs.unite(isl::union_map::from_domain_and_range(domain, domain));
+    for (const Access& access : s.accesses) {
+      if (!access.is_write) continue;
+      const isl::map updated = access.map.intersect_domain(s.domain);
+      pairs = pairs.unite(updated.apply_range(updated.reverse()).to_union_map());
+    }
   }
   return pairs;
 }

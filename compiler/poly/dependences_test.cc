@@ -147,5 +147,24 @@ TEST(DependencesTest, FindsAnInstanceOfAViolation) {
                             "[0-9]+"));
 }
 
+// An update may read other elements of what it updates: those are dependences, and the updates still may swap.
+TEST(DependencesTest, AnUpdateThatReadsOtherElements) {
+  const Found f = Find(
+      "func f(x: i32[n], L: i32[n, n] in, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, i) { x[i] = x[i] - L[i, j] * x[j] } }\n"
+      "}\n");
+  ASSERT_TRUE(f.scop().statements[0].reduction.has_value());
+  EXPECT_EQ(Differs(f.scop(), f.dependences.flow,
+                    "[n] -> { S0[i, j] -> S0[i1, j1 = i] : 0 <= j < i < i1 < n }"),
+            "");
+  EXPECT_FALSE(f.dependences.reduction.is_empty());
+  // Here the other element may be the same one.
+  const Found g = Find(
+      "func f(x: i32[n], n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, i + 1) { x[i] = x[i] + x[j] } }\n"
+      "}\n");
+  EXPECT_FALSE(g.scop().statements[0].reduction.has_value());
+}
+
 }  // namespace
 }  // namespace polynao::poly

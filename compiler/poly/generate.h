@@ -19,7 +19,13 @@ struct LoopMark {
   // loop that follows the mark is another one.
   int depth = 0;
   // Private buffers that each iteration gets a copy of.
-  std::vector<ir::Buffer> copies;
+  std::vector<ir::Buffer> copies = {};
+  // Of an innermost loop over x[f] = x[f] op e, where f is the same in all iterations and e reads other elements: x[f] is
+  // in a local variable meanwhile.
+  bool accumulates = false;
+  // Of a loop around a tile of registers: the iterations of the loops inside, outermost first, which are unrolled but for the
+  // last, a vector. They stand a second time for tiles that are not whole.
+  std::vector<int64_t> tile = {};
 };
 
 // A schedule tree in which a mark stands above the band of each loop that is not a plain one.

@@ -11,7 +11,10 @@
 #include "base/status.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
+#include "compiler/passes/promote.h"
+#include "compiler/poly/auto.h"
 #include "compiler/poly/dependences.h"
+#include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/generate.h"
 #include "compiler/poly/schedule.h"
@@ -68,6 +71,22 @@ absl::Status CheckOptions(const ScheduleOptions& options) {
   return absl::OkStatus();
 }
 
+// The cheapest of the orders that the scheduler finds, arranged for the machine.
+AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
+                      const ScheduleOptions& options, std::string* name) {
+  Machine machine = options.machine;
+  if (!options.parallel) machine.cores = 1;
+  std::optional<AutoSchedule> best;
+  for (const Strategy strategy : {Strategy::kSmart, Strategy::kOriginal}) {
+    AutoSchedule arranged =
+        Arrange(scop, dependences, ComputeSchedule(scop, dependences, strategy), machine);
+    if (best && arranged.cycles >= best->cycles) continue;
+    *name = std::string(StrategyName(strategy));
+    best = std::move(arranged);
+  }
+  return *std::move(best);
+}
+
 // The new code of one part.
 absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& options,
                                       PartReport* report) {
@@ -76,19 +95,27 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
   const Dependences dependences =
       ComputeDependences(scop, {.reassociate_floats = options.reassociate});
   report->dependences_ms = watch.Lap();
-  isl::schedule schedule;
-  if (options.strategy == "text") {
-    ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
-  } else {
-    const Strategy strategy =
-        options.strategy == "auto" ? Strategy::kSmart : *ParseStrategy(options.strategy);
-    schedule = ComputeSchedule(scop, dependences, strategy);
-  }
-  report->schedule_ms = watch.Lap();
-  const TileOptions tile_options{
-      .sizes = options.tile, .parallel = options.parallel, .vectorize = options.vectorize};
+  MarkedSchedule marked;
   TileReport tiles;
-  const MarkedSchedule marked = Tile(scop, dependences, schedule, tile_options, &tiles);
+  if (options.strategy == "auto") {
+    std::string name;
+    AutoSchedule arranged = Cheapest(scop, dependences, options, &name);
+    marked = std::move(arranged.marked);
+    tiles = std::move(arranged.report);
+    report->has_register_tiles = arranged.has_register_tiles;
+    report->schedule_ms = watch.Lap();
+  } else {
+    isl::schedule schedule;
+    if (options.strategy == "text") {
+      ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
+    } else {
+      schedule = ComputeSchedule(scop, dependences, *ParseStrategy(options.strategy));
+    }
+    report->schedule_ms = watch.Lap();
+    const TileOptions tile_options{
+        .sizes = options.tile, .parallel = options.parallel, .vectorize = options.vectorize};
+    marked = Tile(scop, dependences, schedule, tile_options, &tiles);
+  }
   // In the order of the new tree, what is private must still reach the same uses.
   if (!dependences.private_order.empty() &&
       !FindViolation(scop, dependences, marked.schedule).empty()) {
@@ -127,12 +154,15 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   RETURN_IF_ERROR(CheckOptions(options));
   ScheduleReport report;
   if (options.strategy == "none") return report;
+  const ir::Stmt original = function.body;
+  if (options.strategy == "auto") ExpandScalars(function);
   absl::StatusOr<Extraction> extraction =
       Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
   if (!extraction.ok()) {
     const std::string message(extraction.status().message());
     report.remarks.push_back(message);
     if (absl::IsInternal(extraction.status())) report.internal_errors.push_back(message);
+    function.body = original;
     return report;
   }
   for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
@@ -161,8 +191,16 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     }
     report.parts.push_back(std::move(part));
   }
-  if (!report.changed) return report;
+  if (!report.changed) {
+    function.body = original;
+    return report;
+  }
   function.body = Replace(*extraction, replacements);
+  for (const PartReport& part : report.parts) {
+    if (!part.has_register_tiles) continue;
+    RETURN_IF_ERROR(Promote(function).status());
+    break;
+  }
   // Whole tiles stand apart already. What is left in the bounds of skewed tiles has so many thresholds that
   // loop_partition would take a minute for a stencil of twenty lines, and gain nothing.
   if (function.FindAttribute(kPartitionedAttribute) == nullptr) {
@@ -177,7 +215,7 @@ namespace {
 
 // The pass's options: numbers, as the command line has them.
 struct PassOptions {
-  int strategy = 3;  // in the order of kStrategies
+  int strategy = 2;  // in the order of kStrategies
   int tile = 32;
   bool parallel = true;
   bool vectorize = true;
@@ -196,7 +234,7 @@ PassInfo SchedulePass() {
        .second_run_changes = "tiles are loops that can be tiled again"},
       {ChoiceOption("strategy", &PassOptions::strategy,
                     {std::begin(kStrategies), std::end(kStrategies)},
-                    "which loops share statements"),
+                    "which loops share statements; auto also chooses tiles, by a cost model"),
        IntOption("tile", &PassOptions::tile, 0, 1024,
                  "iterations of a tile along each loop; 0: none"),
        BoolOption("parallel", &PassOptions::parallel,

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/poly/machine.h"
 
 namespace polynao {
 
@@ -20,18 +21,13 @@ struct PassInfo;
 
 namespace poly {
 
-struct Machine {
-  int cores = 2;
-  int vector_bytes = 32;
-  int64_t cache_bytes = 256 * 1024;  // of one core: L2
-};
-
 struct ScheduleOptions {
-  // "none", "original", "min", "smart", "max" (schedule.h), "auto", or "text": the order in `text`.
+  // "none", "original", "min", "smart", "max" (schedule.h), "text": the order in `text`; or "auto": what the cost
+  // model finds fastest on `machine`, tiles included (auto.h).
   std::string strategy = "auto";
   // isl's text of a schedule (ParseSchedule), for functions with one part.
   std::string text = {};
-  // Sizes of tiles, one vector per level, outermost first; the last size of a level counts for all
+  // Other strategies' sizes of tiles, one vector per level, outermost first; the last size of a level counts for all
   // further loops. Empty: no tiles.
   std::vector<std::vector<int64_t>> tile = {{32}};
   bool parallel = true;
@@ -49,6 +45,7 @@ struct PartReport {
   std::string why_not = {};  // if it is not
   int statements = 0, bands = 0, tiled_bands = 0;
   int parallel_loops = 0, vector_loops = 0, wavefronts = 0;
+  bool has_register_tiles = false;
   // CPU time of the steps, in milliseconds.
   double dependences_ms = 0, schedule_ms = 0, tile_ms = 0, generate_ms = 0;
   std::vector<std::string> lines =

@@ -1,4 +1,5 @@
 #include "compiler/poly/poly.h"
+#include "compiler/poly/machine_for_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -169,8 +170,44 @@ TEST(PolyTest, EveryStrategyKeepsTheMeaning) {
   }
 }
 
+TEST(PolyTest, AutoKeepsTheMeaning) {
+  for (const auto& [name, text] : Nests()) {
+    for (const int registers : {4, 8, 16}) {
+      SCOPED_TRACE(StrCat(name, ", ", registers, " registers"));
+      const std::string result =
+          Scheduled(text, {.reassociate = registers == 8, .machine = SmallMachine(registers)});
+      if (testing::Test::HasFailure()) {
+        std::cerr << result;
+        return;
+      }
+    }
+  }
+}
+
+// Tiles for the caches, and of those for the registers, which stay there over the loop over k.
+TEST(PolyTest, AutoKeepsTilesOfMatmulInRegisters) {
+  const std::string text = Scheduled(Nests().at("matmul"), {.machine = SmallMachine(16)});
+  EXPECT_THAT(text, HasSubstr("parallel (c0"));
+  EXPECT_THAT(text, HasSubstr("C.tile"));
+  EXPECT_THAT(text, HasSubstr("unroll (c"));
+  EXPECT_THAT(text, HasSubstr("in registers over loop"));
+}
+
+// What a loop adds up is in a local variable, although the loop reads other elements of the same array.
+TEST(PolyTest, AutoAddsUpInALocalVariable) {
+  const std::string text = Scheduled(
+      "func f(x: f64[n], L: f64[n, n] in, n: i32) {\n"
+      "  for (i, 0, n) {\n"
+      "    for (j, 0, i) { x[i] = x[i] - L[i, j] * x[j] }\n"
+      "    x[i] = x[i] / L[i, i]\n"
+      "  }\n"
+      "}\n",
+      {});
+  EXPECT_THAT(text, HasSubstr("x.sum[] = x.sum[] - L[c"));
+}
+
 TEST(PolyTest, MatmulIsTiledParallelAndVectorized) {
-  const std::string text = Scheduled(Nests().at("matmul"), {.tile = {{4}}});
+  const std::string text = Scheduled(Nests().at("matmul"), {.strategy = "smart", .tile = {{4}}});
   EXPECT_THAT(text, HasSubstr("parallel (c0"));
   EXPECT_THAT(text, HasSubstr("vectorize (c"));
 }
@@ -181,9 +218,9 @@ TEST(PolyTest, WholeTilesHaveConstantBounds) {
       "func f(A: f32[n, m], n: i32, m: i32) {\n"
       "  for (i, 0, n) { for (j, 0, m) { A[i, j] = A[i, j] + 1.0 } }\n"
       "}\n",
-      {.tile = {{4, 8}}});
-  EXPECT_THAT(text, HasSubstr("for (c2: i64, c0 * 4, 4) {\n"));
-  EXPECT_THAT(text, HasSubstr("vectorize (c3: i64, c1 * 8, 8) {\n"));
+      {.strategy = "smart", .tile = {{4, 8}}});
+  EXPECT_THAT(text, HasSubstr("for (c2: i64, 0, 4) {\n"));
+  EXPECT_THAT(text, HasSubstr("vectorize (c3: i64, 0, 8) {\n"));
   EXPECT_THAT(text, HasSubstr("min("));
 }
 

@@ -17,6 +17,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
+#include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "testing/fuzz.h"
 
@@ -39,12 +40,13 @@ class Backwards : public ir::Mutator {
   }
 };
 
-const char* const kStrategies[] = {"original", "min", "smart", "max"};
+const char* const kStrategies[] = {"original", "min", "smart", "max", "auto"};
 
 ScheduleOptions OptionsOf(uint64_t seed) {
   ScheduleOptions options;
-  options.strategy = kStrategies[seed % 4];
-  switch (seed / 4 % 4) {
+  options.strategy = kStrategies[seed % 5];
+  options.machine = SmallMachine(seed % 2 == 0 ? 8 : 4);
+  switch (seed / 5 % 4) {
     case 0:
       options.tile = {};
       break;

@@ -32,7 +32,7 @@ struct Access {
   std::vector<ir::Expr> indices;
 };
 
-// x[f] = x[f] op e, where e does not read x: instances that update one element may run in any order, as
+// x[f] = x[f] op e, where e reads no element of x that the same instance updates: instances that update one element may run in any order, as
 // far as `op` is associative and commutative in x's type.
 struct Reduction {
   ir::Buffer buffer;

@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 #include "compiler/poly/band_info.h"
+#include "compiler/poly/tree.h"
 
 namespace polynao::poly {
 
@@ -31,27 +32,12 @@ constexpr int64_t kVectorChunk = 1024;
 // Full tiles in more convex pieces than this are not told apart: each piece is a copy of the code.
 constexpr unsigned kMaxFullPieces = 2;
 
-bool IsBand(const Node& node) { return node.isa<isl::schedule_node_band>(); }
-
-bool HasBandBelow(const Node& node) {
-  for (unsigned i = 0; i < node.n_children(); ++i) {
-    const Node child = node.child(static_cast<int>(i));
-    if (IsBand(child) || HasBandBelow(child)) return true;
-  }
-  return false;
-}
-
 isl::multi_union_pw_aff ScheduleOf(const Node& node) {
   return node.as<isl::schedule_node_band>().partial_schedule();
 }
 
 int MembersOf(const Node& node) {
   return static_cast<int>(node.as<isl::schedule_node_band>().n_member());
-}
-
-// How many schedule dimensions are around the node.
-int DepthOf(const Node& node) {
-  return static_cast<int>(isl_schedule_node_get_schedule_depth(node.get()));
 }
 
 isl::multi_val Sizes(const Node& band, const std::vector<int64_t>& sizes) {

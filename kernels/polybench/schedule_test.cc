@@ -8,6 +8,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/verify.h"
+#include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "gtest/gtest.h"
 #include "kernels/polybench/polybench.h"
@@ -22,7 +23,7 @@ absl::Status Interpret(const ir::Function& function, const ir::RandomArguments& 
   return ir::Interpret(function, arguments.arguments());
 }
 
-// With tiles of 4, so that small sizes have whole tiles and parts of tiles.
+// With tiles of 4, or those that fit into a tiny cache, so that small sizes have whole tiles and parts of tiles.
 TEST_P(PolyBenchScheduleTest, KeepsTheMeaning) {
   const auto& [strategy, name] = GetParam();
   const PolyBenchKernel& kernel = **FindPolyBenchKernel(name);
@@ -31,11 +32,14 @@ TEST_P(PolyBenchScheduleTest, KeepsTheMeaning) {
   poly::ScheduleOptions options;
   options.strategy = strategy;
   options.tile = {{4}};
+  options.machine = poly::SmallMachine();
   const absl::StatusOr<poly::ScheduleReport> report = poly::Schedule(after, options);
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
   ASSERT_EQ(ir::Verify(after), absl::OkStatus());
-  for (const int64_t size : {1, 2, 5, 11}) {
+  std::vector<int64_t> all_sizes = {1, 2, 5, 11};
+  if (strategy == "auto") all_sizes.push_back(18);
+  for (const int64_t size : all_sizes) {
     std::vector<int64_t> sizes;
     const size_t count = kernel.parameters.size();
     for (size_t i = 0; i < count; ++i) sizes.push_back(size + 2 * (count - 1 - i));
@@ -62,7 +66,8 @@ std::string TestName(const testing::TestParamInfo<Parameter>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PolyBenchScheduleTest,
-                         testing::Combine(testing::Values("original", "min", "smart", "max"),
+                         testing::Combine(testing::Values("original", "min", "smart", "max",
+                                                          "auto"),
                                           testing::ValuesIn(KernelNames())),
                          TestName);
 

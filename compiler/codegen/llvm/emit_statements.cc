@@ -28,6 +28,8 @@ namespace {
 // stack allocations together stay within the second limit.
 constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
+// A loop of so many iterations, or a multiple, is a number of whole vectors.
+constexpr int64_t kVectorIterations = 8;
 constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
 
 }  // namespace
@@ -228,21 +230,28 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
 }
 
 llvm::MDNode* Emitter::LoopHints(Stmt s) {
-  const char* hint = nullptr;
-  llvm::Metadata* value = nullptr;
+  const auto row = [&](const char* hint, std::vector<llvm::Metadata*> values) -> llvm::Metadata* {
+    values.insert(values.begin(), llvm::MDString::get(context_, hint));
+    return llvm::MDNode::get(context_, values);
+  };
+  std::vector<llvm::Metadata*> rows = {nullptr};
+  const bool is_constant = s.extent().Is(ExprKind::kIntImm);
   if (s.for_kind() == ForKind::kVectorize) {
-    hint = "llvm.loop.vectorize.enable";
-    value = llvm::ConstantAsMetadata::get(b_.getTrue());
+    rows.push_back(
+        row("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
+    if (is_constant && s.extent().int_value() % kVectorIterations == 0) {
+      // Short loops would be unrolled before they are vectorized, and their statements put together to vectors again, in
+      // several times the time.
+      rows.push_back(row("llvm.loop.unroll.disable", {}));
+      rows.push_back(row("llvm.loop.vectorize.followup_all", {row("llvm.loop.unroll.full", {})}));
+    }
   } else if (s.for_kind() == ForKind::kUnroll) {
-    hint = s.extent().Is(ExprKind::kIntImm) ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable";
+    rows.push_back(row(is_constant ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable", {}));
   } else {
     return nullptr;
   }
-  std::vector<llvm::Metadata*> row = {llvm::MDString::get(context_, hint)};
-  if (value != nullptr) row.push_back(value);
   // A loop's metadata is a distinct node whose first operand is itself.
-  llvm::MDNode* node =
-      llvm::MDNode::getDistinct(context_, {nullptr, llvm::MDNode::get(context_, row)});
+  llvm::MDNode* node = llvm::MDNode::getDistinct(context_, rows);
   node->replaceOperandWith(0, node);
   return node;
 }

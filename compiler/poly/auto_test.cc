@@ -1,0 +1,207 @@
+#include "compiler/poly/auto.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "compiler/ir/text.h"
+#include "compiler/passes/affine_program_for_test.h"
+#include "compiler/poly/cost_model.h"
+#include "compiler/poly/expand.h"
+#include "compiler/poly/extract.h"
+#include "compiler/poly/loop_model.h"
+#include "compiler/poly/schedule.h"
+#include "compiler/poly/tree.h"
+
+namespace polynao::poly {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kMatmul[] =
+    "func f(C: f64[n, n], A: f64[n, n] in, B: f64[n, n] in, n: i32) {\n"
+    "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+    "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+    "}\n";
+
+// The first innermost band of a function's only part, in its original order as one band.
+struct Band {
+  explicit Band(const std::string& text, int64_t assumed = 1000)
+      : function(*ir::ParseFunction(text)),
+        extraction(*Extract(function, {})),
+        scop(extraction.scops.at(0)),
+        dependences(ComputeDependences(scop)) {
+    isl::schedule_node node = ComputeSchedule(scop, dependences, Strategy::kSmart).root();
+    while (!IsBand(node) || HasBandBelow(node)) node = node.child(0);
+    band = node.as<isl::schedule_node_band>().partial_schedule();
+    model = ModelOf(scop, PlaceOf(node), *band, assumed);
+  }
+
+  ir::Function function;
+  Extraction extraction;
+  const Scop& scop;
+  Dependences dependences;
+  std::optional<isl::multi_union_pw_aff> band;
+  LoopModel model;
+};
+
+const LinearAccess& AccessOf(const StatementModel& s, const std::string& name) {
+  for (const LinearAccess& a : s.accesses) {
+    if (a.buffer->name == name) return a;
+  }
+  ADD_FAILURE() << name;
+  return s.accesses.front();
+}
+
+// isl keeps the loops of this nest in some order; here the member that steps a given index.
+int MemberOf(const LinearAccess& access, size_t dimension) {
+  for (size_t m = 0; m < access.steps[dimension].size(); ++m) {
+    if (access.steps[dimension][m] != 0) return static_cast<int>(m);
+  }
+  return -1;
+}
+
+TEST(LoopModelTest, StepsOfMatmul) {
+  const Band f(kMatmul);
+  ASSERT_EQ(f.model.statements.size(), 1u);
+  const StatementModel& s = f.model.statements[0];
+  EXPECT_THAT(s.extents, ElementsAre(1000, 1000, 1000));
+  ASSERT_EQ(s.accesses.size(), 3u);  // C, which is read and stored, A, and B
+  const LinearAccess& c = AccessOf(s, "C");
+  EXPECT_TRUE(c.is_read && c.is_write);
+  const int i = MemberOf(c, 0), j = MemberOf(c, 1), k = MemberOf(AccessOf(s, "A"), 1);
+  EXPECT_EQ(c.StrideAlong(i), Stride::kOther);
+  EXPECT_EQ(c.StrideAlong(j), Stride::kOne);
+  EXPECT_EQ(c.StrideAlong(k), Stride::kNone);
+  EXPECT_EQ(AccessOf(s, "B").StrideAlong(k), Stride::kOther);
+  EXPECT_EQ(AccessOf(s, "A").StrideAlong(j), Stride::kNone);
+}
+
+// In skewed loops one step of a member moves several iterators, and a part of its range has iterations.
+TEST(LoopModelTest, SkewedLoops) {
+  const Band f(
+      "func f(A: f64[n], B: f64[n], n: i32, t: i32) {\n"
+      "  for (s, 0, t) {\n"
+      "    for (i, 1, n - 2) { B[i] = A[i - 1] + A[i + 1] }\n"
+      "    for (i, 1, n - 2) { A[i] = B[i - 1] + B[i + 1] }\n"
+      "  }\n"
+      "}\n");
+  ASSERT_EQ(f.model.statements.size(), 2u);
+  for (const StatementModel& s : f.model.statements) {
+    EXPECT_LE(s.extents[0], 1000);
+    EXPECT_EQ(s.extents[1], 998);
+    for (const LinearAccess& a : s.accesses) EXPECT_THAT(a.steps, ElementsAre(ElementsAre(-2, 1)));
+  }
+}
+
+TEST(CostModelTest, MatmulGetsATileOfRegisters) {
+  const Band f(kMatmul);
+  const StatementModel& s = f.model.statements[0];
+  const int j = MemberOf(AccessOf(s, "C"), 1), k = MemberOf(AccessOf(s, "A"), 1);
+  std::vector<Carried> carried(3, Carried::kNothing);
+  carried[static_cast<size_t>(k)] = Carried::kOrder;
+  Machine machine;  // 16 registers of 4 doubles
+  const PointPlan plan = PlanPoints(s, {0, 1, 2}, carried, machine);
+  EXPECT_EQ(plan.order.back(), j);
+  EXPECT_EQ(plan.serial, k);
+  ASSERT_EQ(plan.jam.size(), 3u);
+  int64_t elements = 1;
+  for (const int64_t n : plan.jam) elements *= n;
+  EXPECT_GE(elements, 4 * 4);
+  EXPECT_LE(elements, 16 * 4);
+  EXPECT_LT(plan.cycles, 0.3);
+  // Nothing can be a vector: no tile.
+  EXPECT_TRUE(
+      PlanPoints(s, {0, 1, 2}, std::vector<Carried>(3, Carried::kOrder), machine).jam.empty());
+}
+
+TEST(CostModelTest, TilesFitIntoTheCacheAndCutParallelLoops) {
+  const Band f(kMatmul);
+  const StatementModel& s = f.model.statements[0];
+  const int i = MemberOf(AccessOf(s, "C"), 0), j = MemberOf(AccessOf(s, "C"), 1);
+  for (const int64_t kib : {64, 256, 1024, 4096}) {
+    Machine machine;
+    machine.cache_bytes = kib * 1024;
+    const TileQuery query{.members = {0, 1, 2},
+                          .multiples = {4, 4, 4},
+                          .may_be_one = {false, false, false},
+                          .innermost = j,
+                          .row_cycles = 12,
+                          .serial = -1,
+                          .serial_cycles = 0,
+                          .jam = {},
+                          .far_cycles = 0,
+                          .parallel = i,
+                          .is_wave = false};
+    const TilePlan plan = PlanTiles(f.model, query, machine);
+    ASSERT_EQ(plan.sizes.size(), 3u);
+    double bytes = 0;
+    for (const LinearAccess& a : s.accesses) {
+      double elements = 1;
+      for (const std::vector<int64_t>& row : a.steps) {
+        for (size_t m = 0; m < row.size(); ++m) {
+          if (row[m] != 0) elements *= static_cast<double>(std::min<int64_t>(plan.sizes[m], 1000));
+        }
+      }
+      bytes += 8 * elements;
+    }
+    EXPECT_LE(bytes, static_cast<double>(machine.cache_bytes)) << kib;
+    EXPECT_LE(plan.sizes[static_cast<size_t>(i)], 128) << kib;
+    for (const int64_t size : plan.sizes) EXPECT_EQ(size % 4, 0);
+  }
+}
+
+std::string Expanded(const std::string& text) {
+  ir::Function f = *ir::ParseFunction(text);
+  const ir::Function before = f;
+  ExpandScalars(f);
+  bool stops = false;
+  EXPECT_EQ(CompareMeaningOnRandomArguments(before, f, 1, &stops), "");
+  return ir::Print(f);
+}
+
+TEST(ExpandTest, AScalarForEachIteration) {
+  const std::string text = Expanded(
+      "func f(A: i32[n, n] in, C: i32[n, n], n: i32) {\n"
+      "  allocate w: i32[]\n"
+      "  for (i, 0, n) { for (j, 0, i) {\n"
+      "    w[] = 0\n"
+      "    for (k, 0, n) { w[] = w[] + A[j, k] }\n"
+      "    C[i, j] = w[]\n"
+      "  } }\n"
+      "}\n");
+  // `i` iterations, but extents have no loop variables: at most n.
+  EXPECT_THAT(text, HasSubstr("allocate w: i32[max(0 + cast(i64, n) - 1, 0)]"));
+  EXPECT_THAT(text, HasSubstr("w[j] = w[j] + A[j, k]"));
+}
+
+TEST(ExpandTest, ValuesThatLiveAcrossIterationsStay) {
+  const std::string text = Expanded(
+      "func f(A: i32[n] in, C: i32[n], n: i32) {\n"
+      "  allocate w: i32[]\n"
+      "  w[] = 1\n"
+      "  C[0] = 2\n"
+      "  for (i, 0, n) { w[] = w[] + A[i] for (j, 0, n) { C[j] = C[j] + w[] } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("allocate w: i32[]\n"));
+  EXPECT_THAT(text, Not(HasSubstr("w[i]")));
+}
+
+TEST(ExpandTest, BranchesThatMayNotStore) {
+  const std::string text = Expanded(
+      "func f(A: i32[n] in, C: i32[n], n: i32) {\n"
+      "  allocate w: i32[]\n"
+      "  w[] = 7\n"
+      "  for (i, 0, n) {\n"
+      "    if (0 < A[i]) { w[] = A[i] }\n"
+      "    for (j, 0, n) { C[j] = C[j] + w[] }\n"
+      "  }\n"
+      "}\n");
+  EXPECT_THAT(text, Not(HasSubstr("w[i]")));
+}
+
+}  // namespace
+}  // namespace polynao::poly

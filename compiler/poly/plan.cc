@@ -1,0 +1,376 @@
+#include "compiler/poly/plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "compiler/poly/loop_model.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// Diagonals of tiles start with few of them.
+constexpr double kWaveEfficiency = 0.8;
+
+Plan Make(Plan::Kind kind) {
+  Plan plan;
+  plan.kind = kind;
+  return plan;
+}
+
+// The plan of one leaf band.
+class Planner {
+ public:
+  Planner(const Scop& scop, const Dependences& dependences, const Machine& machine,
+          const Place& place, const isl::multi_union_pw_aff& band)
+      : scop_(scop), dependences_(dependences), machine_(machine), place_(place), band_(band) {
+    model_ = ModelOf(scop, place, band, machine.assumed_extent);
+  }
+
+  // Of all of the band. Inside of a parallel loop all cores are busy already.
+  Plan Run(bool is_inside_parallel) {
+    Names all;
+    for (const Statement& s : scop_.statements) {
+      if (model_.Find(s.name) != nullptr) all.push_back(s.name);
+    }
+    std::vector<int> members(band_.size());
+    for (size_t i = 0; i < members.size(); ++i) members[i] = static_cast<int>(i);
+    std::vector<int> around;
+    for (int m = model_.members; m < model_.all; ++m) around.push_back(m);
+    return Leaf(all, members, around, is_inside_parallel);
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+
+  // The place of some of the statements, inside of loops over the members `around`.
+  Place At(const Names& names, const std::vector<int>& around) const {
+    Place place = place_;
+    for (const int m : around) {
+      if (m < model_.members) place = Inside(place, band_.at(m));
+    }
+    if (names.size() < model_.statements.size()) {
+      std::optional<isl::union_set> domain;
+      for (const std::string& name : names) {
+        const isl::union_set one =
+            place_.domain.extract_set(scop_.Find(name)->domain.space()).to_union_set();
+        domain = domain ? domain->unite(one) : one;
+      }
+      place.domain = *domain;
+    }
+    return place;
+  }
+
+  // The statements of `names`, with one iteration along the members that are around.
+  LoopModel ModelFor(const Names& names, const std::vector<int>& around) const {
+    LoopModel model = model_;
+    model.statements.clear();
+    for (const std::string& name : names) model.statements.push_back(*model_.Find(name));
+    for (const int m : around) {
+      model.around *= static_cast<double>(model.Extent(m));
+      for (StatementModel& s : model.statements) s.extents[static_cast<size_t>(m)] = 1;
+    }
+    return model;
+  }
+
+  // Strongly connected groups of statements, each before those that wait for it.
+  const std::vector<Names>& GroupsOf(const Names& names, std::vector<int> around) {
+    std::sort(around.begin(), around.end());
+    const auto [it, is_new] = groups_.try_emplace({names, around});
+    if (is_new) it->second = FindGroups(names, around);
+    return it->second;
+  }
+
+  std::vector<Names> FindGroups(const Names& names, const std::vector<int>& around) const {
+    const size_t n = names.size();
+    std::vector<std::vector<bool>> reaches(n, std::vector<bool>(n, false));
+    const auto index = [&](const std::string& name) {
+      return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    };
+    if (n > 1) {
+      for (const isl::map& map : MapsOf(Active(dependences_.All(), At(names, around)))) {
+        if (!map.is_empty()) reaches[index(DomainName(map))][index(RangeName(map))] = true;
+      }
+    }
+    for (size_t k = 0; k < n; ++k) {
+      for (size_t i = 0; i < n; ++i) {
+        for (size_t j = 0; j < n; ++j)
+          reaches[i][j] = reaches[i][j] || (reaches[i][k] && reaches[k][j]);
+      }
+    }
+    std::vector<Names> groups;
+    std::vector<bool> done(n, false);
+    while (std::find(done.begin(), done.end(), false) != done.end()) {
+      for (size_t i = 0; i < n; ++i) {
+        if (done[i]) continue;
+        bool ready = true;
+        for (size_t j = 0; j < n; ++j) ready &= done[j] || !reaches[j][i] || reaches[i][j];
+        if (!ready) continue;
+        Names group;
+        for (size_t j = 0; j < n; ++j) {
+          if (j != i && !(reaches[i][j] && reaches[j][i])) continue;
+          group.push_back(names[j]);
+          done[j] = true;
+        }
+        groups.push_back(group);
+        break;
+      }
+    }
+    return groups;
+  }
+
+  std::vector<int> Others(int member) const {
+    std::vector<int> others;
+    for (int m = 0; m < model_.members; ++m) {
+      if (m != member) others.push_back(m);
+    }
+    return others;
+  }
+
+  struct Innermost {
+    Carried carried = Carried::kOrder;
+    std::vector<ir::Buffer> copies;
+  };
+
+  // What stands between the iterations of the member where it is innermost.
+  const Innermost& InnermostOf(const Names& names, int member) {
+    const auto [it, is_new] = innermost_.try_emplace({names, member});
+    if (is_new) it->second = FindInnermost(names, member);
+    return it->second;
+  }
+
+  Innermost FindInnermost(const Names& names, int member) const {
+    const Place inside = At(names, Others(member));
+    const std::optional<std::vector<ir::Buffer>> copies =
+        CopiesForParallel(dependences_, inside, band_.at(member));
+    if (copies) {
+      for (ir::Buffer buffer : *copies) {
+        if (!buffer->extents.empty()) return {};
+      }
+      return {.carried = Carried::kNothing, .copies = *copies};
+    }
+    if (dependences_.reduction.is_empty()) return {};
+    Dependences without = dependences_;
+    without.reduction = isl::union_map::empty(scop_.isl->ctx());
+    const auto relaxed = CopiesForParallel(without, inside, band_.at(member));
+    if (relaxed && relaxed->empty()) return {.carried = Carried::kReduction, .copies = {}};
+    return {};
+  }
+
+  // The loops inside of a tile.
+  Plan Points(const Names& names, const std::vector<int>& members, const std::vector<int>& around) {
+    const std::vector<Names> groups = GroupsOf(names, around);
+    if (groups.size() > 1) {
+      Plan plan = Make(Plan::Kind::kSequence);
+      plan.groups = groups;
+      for (const Names& group : groups) {
+        plan.children.push_back(Points(group, members, around));
+        plan.cycles += plan.children.back().cycles;
+      }
+      return plan;
+    }
+    if (names.size() == 1 || members.size() <= 1) return Innermosts(names, members);
+    // The members may swap; so any of them may be the serial one.
+    std::optional<Plan> best;
+    for (const int m : members) {
+      if (!AnyMoves(names, m)) continue;
+      Plan inside = Points(names, Without(members, m), With(around, m));
+      if (best && inside.cycles >= best->cycles) continue;
+      best = Make(Plan::Kind::kSerial);
+      best->serial = m;
+      best->cycles = inside.cycles;
+      best->children = {std::move(inside)};
+    }
+    return best ? *best : Innermosts(names, members);
+  }
+
+  bool AnyMoves(const Names& names, int member) const {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& name) { return model_.Find(name)->Moves(member); });
+  }
+
+  static std::vector<int> Without(std::vector<int> members, int member) {
+    members.erase(std::find(members.begin(), members.end(), member));
+    return members;
+  }
+  static std::vector<int> With(std::vector<int> members, int member) {
+    members.push_back(member);
+    return members;
+  }
+
+  Plan Innermosts(const Names& names, const std::vector<int>& members) {
+    Plan plan = Make(Plan::Kind::kPoints);
+    std::vector<Carried> carried(static_cast<size_t>(model_.all), Carried::kOrder);
+    std::vector<Innermost> innermost(carried.size());
+    for (const int m : members) {
+      const auto at = static_cast<size_t>(m);
+      if (!AnyMoves(names, m)) continue;
+      innermost[at] = InnermostOf(names, m);
+      carried[at] = innermost[at].carried;
+    }
+    const StatementModel* most = nullptr;
+    for (const std::string& name : names) {
+      const StatementModel* s = model_.Find(name);
+      const PointPlan points = PlanPoints(*s, members, carried, machine_);
+      plan.cycles += points.cycles * s->Instances() * model_.around;
+      if (most != nullptr && s->Instances() <= most->Instances()) continue;
+      most = s;
+      plan.points = points;
+    }
+    if (names.size() > 1) {
+      plan.points.jam.clear();
+    }
+    if (!plan.points.order.empty()) {
+      const Innermost& last = innermost[static_cast<size_t>(plan.points.order.back())];
+      plan.is_vector = last.carried == Carried::kNothing && most->Moves(plan.points.order.back());
+      plan.copies = last.copies;
+      if (!plan.is_vector) plan.copies.clear();
+      plan.accumulates = !plan.is_vector && names.size() == 1 && most->statement->reduction &&
+                         WritesStay(*most, plan.points.order.back());
+    }
+    return plan;
+  }
+
+  // The point plan that takes longest.
+  static const Plan* Longest(const Plan& plan) {
+    if (plan.children.empty()) return &plan;
+    const Plan* longest = nullptr;
+    for (const Plan& child : plan.children) {
+      const Plan* candidate = Longest(child);
+      if (longest == nullptr || candidate->cycles > longest->cycles) longest = candidate;
+    }
+    return longest;
+  }
+
+  static void MultiplesOf(const Plan& plan, std::vector<int64_t>& multiples) {
+    for (const Plan& child : plan.children) MultiplesOf(child, multiples);
+    for (size_t m = 0; m < plan.points.jam.size(); ++m)
+      multiples[m] = std::max(multiples[m], plan.points.jam[m]);
+  }
+
+  static void InnermostMembers(const Plan& plan, std::vector<bool>& innermost) {
+    for (const Plan& child : plan.children) InnermostMembers(child, innermost);
+    if (plan.children.empty() && !plan.points.order.empty())
+      innermost[static_cast<size_t>(plan.points.order.back())] = true;
+    if (plan.points.serial >= 0) innermost[static_cast<size_t>(plan.points.serial)] = true;
+  }
+
+  Plan TileWith(const Names& names, const std::vector<int>& around, const Plan& points,
+                const std::vector<int>& members, int parallel, std::vector<ir::Buffer> copies,
+                bool is_wave, bool is_inside_parallel) {
+    const LoopModel model = ModelFor(names, around);
+    TileQuery query;
+    query.members = members;
+    query.multiples.assign(static_cast<size_t>(model.all), 1);
+    query.parallel = parallel;
+    query.is_wave = is_wave;
+    MultiplesOf(points, query.multiples);
+    std::vector<bool> innermost(static_cast<size_t>(model.all), false);
+    InnermostMembers(points, innermost);
+    for (const bool is : innermost) query.may_be_one.push_back(!is);
+    const Plan* longest = Longest(points);
+    if (!longest->points.order.empty()) {
+      query.innermost = longest->points.order.back();
+      query.row_cycles = longest->points.row_cycles;
+      query.serial = longest->points.serial;
+      query.serial_cycles = longest->points.serial_cycles;
+      query.jam = longest->points.jam;
+      query.far_cycles = longest->points.far_cycles;
+    }
+    Plan plan{.kind = Plan::Kind::kTile,
+              .children = {points},
+              .tiles = {},
+              .copies = std::move(copies),
+              .groups = {},
+              .points = {}};
+    plan.parallel = parallel;
+    plan.is_wave = is_wave;
+    plan.tiles = PlanTiles(model, query, machine_);
+    if (plan.tiles.sizes.empty()) {
+      plan.cycles = kNever;
+      return plan;
+    }
+    const std::optional<double> fitting = BytesIfItFits(ModelFor(names, {}), around, machine_);
+    const double memory = fitting.value_or(plan.tiles.bytes) * machine_.cycles_per_byte;
+    double cycles = points.cycles + model.around * (memory + plan.tiles.other_cycles);
+    if (is_wave) {
+      double diagonals = 0;
+      for (size_t i = 0; i < 2; ++i) {
+        const auto m = static_cast<size_t>(members[i]);
+        diagonals += static_cast<double>(model.Extent(members[i])) /
+                     static_cast<double>(plan.tiles.sizes[m]);
+      }
+      cycles = cycles / (machine_.cores * kWaveEfficiency) +
+               model.around * diagonals * machine_.parallel_cycles;
+    } else if (parallel >= 0) {
+      cycles = cycles / machine_.cores + model.around * machine_.parallel_cycles;
+    } else if (is_inside_parallel) {
+      cycles /= machine_.cores;
+    }
+    plan.cycles = cycles;
+    return plan;
+  }
+
+  Plan Leaf(const Names& names, const std::vector<int>& members, const std::vector<int>& around,
+            bool is_inside_parallel) {
+    const LoopModel model = ModelFor(names, around);
+    const Plan points = Points(names, members, around);
+    Plan best = TileWith(names, around, points, members, -1, {}, false, is_inside_parallel);
+    const auto consider = [&](Plan plan) {
+      if (plan.cycles < best.cycles) best = std::move(plan);
+    };
+    const Place place = At(names, around);
+    bool has_parallel = false;
+    if (!is_inside_parallel && machine_.cores > 1) {
+      for (const int m : members) {
+        if (model.Extent(m) == 1) continue;
+        const auto copies = CopiesForParallel(dependences_, place, band_.at(m));
+        if (!copies) continue;
+        has_parallel = true;
+        consider(TileWith(names, around, points, members, m, *copies, false, false));
+      }
+      if (!has_parallel && members.size() > 1)
+        consider(TileWith(names, around, points, members, -1, {}, true, false));
+    }
+    const std::vector<Names> groups = GroupsOf(names, around);
+    if (groups.size() > 1) {
+      Plan plan = Make(Plan::Kind::kSequence);
+      plan.groups = groups;
+      for (const Names& group : groups) {
+        plan.children.push_back(Leaf(group, members, around, is_inside_parallel));
+        plan.cycles += plan.children.back().cycles;
+      }
+      consider(std::move(plan));
+    } else if (members.size() > 1 && (names.size() > 1 || !has_parallel)) {
+      // As the scheduler has it, the outermost loop that carries most.
+      const int m = members[0];
+      Plan plan = Make(Plan::Kind::kSerial);
+      plan.serial = m;
+      plan.children = {Leaf(names, Without(members, m), With(around, m), is_inside_parallel)};
+      plan.cycles = plan.children[0].cycles;
+      consider(std::move(plan));
+    }
+    return best;
+  }
+
+  const Scop& scop_;
+  const Dependences& dependences_;
+  const Machine& machine_;
+  const Place place_;
+  const isl::multi_union_pw_aff band_;
+  LoopModel model_;
+  std::map<std::pair<Names, std::vector<int>>, std::vector<Names>> groups_;
+  std::map<std::pair<Names, int>, Innermost> innermost_;
+};
+
+}  // namespace
+
+Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
+              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel) {
+  return Planner(scop, dependences, machine, place, band).Run(is_inside_parallel);
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,53 @@
+// Which loops an innermost band should have, by the cost model.
+#ifndef COMPILER_POLY_PLAN_H_
+#define COMPILER_POLY_PLAN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/band_info.h"
+#include "compiler/poly/cost_model.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/machine.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+using Names = std::vector<std::string>;  // of statements, in the order of the program
+
+// How the loops of an innermost band run. Members are numbered as in the band.
+struct Plan {
+  enum class Kind : uint8_t {
+    kTile,      // loops over tiles around children[0]
+    kSequence,  // groups of statements, each with a child of its own, one after the other
+    kSerial,    // a loop over one member around children[0]
+    kPoints,    // the other members' loops over iterations
+  };
+  Kind kind = Kind::kPoints;
+  double cycles = 0;  // of all executions of these loops
+  std::vector<Plan> children;
+  // kTile
+  TilePlan tiles;
+  int parallel = -1;
+  bool is_wave = false;
+  std::vector<ir::Buffer> copies;  // of the parallel loop; in kPoints, of the vector loop
+  // kSequence
+  std::vector<Names> groups;
+  // kSerial
+  int serial = -1;
+  // kPoints
+  PointPlan points;
+  bool is_vector = false;
+  bool accumulates = false;  // one element over the innermost loop
+};
+
+// The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. Throws
+// isl::exception.
+Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
+              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_PLAN_H_
