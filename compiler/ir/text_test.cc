@@ -431,5 +431,19 @@ TEST(VisitTest, UnchangedTreesComeBackAsTheSameNode) {
   EXPECT_EQ(Substitute(f.body, {{unused, f.context->I32(1)}}), f.body);
 }
 
+TEST(VisitTest, ExtentsOfAllocationsAreSubstituted) {
+  const Function f = MustParse(R"(
+func f(A: i32[n], n: i32) {
+  allocate t: i32[n + 1]
+  t[n] = 3
+  A[0] = t[n]
+}
+)");
+  const Var n = f.params[1].var;
+  const Stmt five = Substitute(f.body, {{n, f.context->I32(5)}});
+  EXPECT_EQ(Print(five), "allocate t: i32[5 + 1]\nt[5] = 3\nA[0] = t[5]\n");
+  EXPECT_EQ(f.body.buffer()->extents[0], n + 1);
+}
+
 }  // namespace
 }  // namespace polynao::ir

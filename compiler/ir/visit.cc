@@ -180,11 +180,12 @@ class Substituter {
     return fresh;
   }
 
+  // A buffer that is allocated keeps its identity unless its extents change.
   Buffer BindBuffer(Buffer buffer) {
-    if (!fresh_bindings_) return buffer;
     Context& out = target_ ? *target_ : *buffer->context;
     std::vector<Expr> extents;
     for (Expr e : buffer->extents) extents.push_back(Replace(e));
+    if (!fresh_bindings_ && extents == buffer->extents) return buffer;
     Buffer fresh = out.NewBuffer(buffer->name, buffer->type, std::move(extents), buffer->scope);
     buffers_[buffer] = fresh;
     done_.clear();
