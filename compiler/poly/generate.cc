@@ -14,6 +14,8 @@
 #include "base/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/affine.h"
+#include "compiler/poly/ast_value.h"
+#include "compiler/poly/instance.h"
 
 namespace polynao::poly {
 
@@ -24,138 +26,6 @@ using ir::StmtKind;
 using ir::Type;
 
 namespace {
-
-// ---- small arithmetic -----------------------------------------------------------------------------
-
-bool IsConstant(Expr e) { return e.Is(ExprKind::kIntImm); }
-
-// a + b of i64, with constants added up: (x + 3) + -4 is x - 1.
-Expr Plus(Expr a, int64_t b) {
-  ir::Context& c = a.context();
-  if (IsConstant(a)) return c.I64(a.int_value() + b);
-  if (a.Is(ExprKind::kAdd) && IsConstant(a.operand(1))) {
-    return Plus(a.operand(0), a.operand(1).int_value() + b);
-  }
-  if (a.Is(ExprKind::kSub) && IsConstant(a.operand(1))) {
-    return Plus(a.operand(0), b - a.operand(1).int_value());
-  }
-  if (b == 0) return a;
-  return b > 0 ? a + c.I64(b) : a - c.I64(-b);
-}
-
-Expr Plus(Expr a, Expr b) {
-  if (IsConstant(b)) return Plus(a, b.int_value());
-  if (IsConstant(a)) return Plus(b, a.int_value());
-  return a + b;
-}
-
-Expr Minus(Expr a, Expr b) {
-  if (IsConstant(b)) return Plus(a, -b.int_value());
-  if (a == b) return a.context().I64(0);
-  // (b + x) - b
-  if (a.Is(ExprKind::kAdd) && a.operand(0) == b) return a.operand(1);
-  if (a.Is(ExprKind::kAdd) && a.operand(1) == b) return a.operand(0);
-  if (a.Is(ExprKind::kAdd) && IsConstant(a.operand(1))) {
-    return Plus(Minus(a.operand(0), b), a.operand(1).int_value());
-  }
-  return a - b;
-}
-
-Expr Times(Expr a, Expr b) {
-  if (IsConstant(a)) std::swap(a, b);
-  if (!IsConstant(b)) return a * b;
-  if (IsConstant(a)) return a.context().I64(a.int_value() * b.int_value());
-  return b.IsInt(1) ? a : a * b;
-}
-
-// ---- statements -----------------------------------------------------------------------------------
-
-// A statement over new iterators. Indices become i64 sums of the new loops' variables, so that back ends
-// see their strides; elsewhere an iterator has its own type.
-class InstanceWriter : public ir::Mutator {
- public:
-  // `values`: i64 expressions for iterators and outer variables.
-  InstanceWriter(const Statement& statement, const absl::flat_hash_map<ir::Var, Expr>& values,
-                 MarkHandler* handler)
-      : statement_(statement), handler_(handler) {
-    for (const auto& [var, value] : values) {
-      Expr narrow = value;
-      if (var.type() != Type::kI64) {
-        narrow = IsConstant(value) ? value.context().Int(var.type(), value.int_value())
-                                   : value.context().Cast(var.type(), value);
-      }
-      narrow_[var] = narrow;
-      wide_[narrow] = value;
-    }
-  }
-
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override {
-    if (const auto it = done_.find(e); it != done_.end()) return it->second;
-    const Expr result = Rewrite(e);
-    done_.emplace(e, result);
-    return result;
-  }
-
-  Stmt Mutate(Stmt s) override {
-    if (!s.Is(StmtKind::kStore)) {
-      s = MutateChildren(s);
-      if (!s.Is(StmtKind::kIf)) return s;
-      return s.context().If(WidenCondition(s.cond()), s.then_case(), s.else_case());
-    }
-    std::vector<Expr> indices;
-    for (Expr index : s.indices()) indices.push_back(Widen(Mutate(index), wide_));
-    const Expr value = Mutate(s.value());
-    if (handler_ != nullptr) {
-      if (const Stmt store = handler_->Store(statement_, s.buffer(), value)) return store;
-    }
-    return s.context().Store(s.buffer(), indices, value);
-  }
-
- private:
-  Expr Rewrite(Expr e) {
-    if (e.Is(ExprKind::kVar)) {
-      const auto it = narrow_.find(e);
-      return it != narrow_.end() ? it->second : e;
-    }
-    const Expr original = e;
-    e = MutateOperands(e);
-    ir::Context& c = e.context();
-    if (e.Is(ExprKind::kLoad)) {
-      std::vector<Expr> indices;
-      for (Expr index : e.operands()) indices.push_back(Widen(index, wide_));
-      if (handler_ != nullptr) {
-        if (const Expr load = handler_->Load(statement_, original, indices)) return load;
-      }
-      return c.Rebuild(e, indices);
-    }
-    if (e.Is(ExprKind::kSelect)) {
-      return c.Select(WidenCondition(e.operand(0)), e.operand(1), e.operand(2));
-    }
-    return e;
-  }
-
-  // The arithmetic of i32 and i64 in a condition does not wrap.
-  Expr WidenCondition(Expr e) {
-    ir::Context& c = e.context();
-    if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) {
-      return c.Binary(e.kind(), WidenCondition(e.operand(0)), WidenCondition(e.operand(1)));
-    }
-    if (e.Is(ExprKind::kNot)) return c.Not(WidenCondition(e.operand(0)));
-    if (!ir::IsComparison(e.kind()) || !ir::IsIndexable(e.operand(0).type())) return e;
-    const Expr a = Widen(e.operand(0), wide_), b = Widen(e.operand(1), wide_);
-    // Only if that makes the comparison one of loop variables.
-    const auto is_cast = [](Expr x) { return x.Is(ExprKind::kCast); };
-    if (is_cast(a) && is_cast(b)) return e;
-    return c.Binary(e.kind(), a, b);
-  }
-
-  const Statement& statement_;
-  MarkHandler* const handler_;
-  absl::flat_hash_map<ir::Var, Expr> narrow_;  // of the variable's type
-  absl::flat_hash_map<Expr, Expr> wide_;       // i64s of these
-  absl::flat_hash_map<Expr, Expr> done_;
-};
 
 class Replaced : public ir::Mutator {
  public:
@@ -527,100 +397,19 @@ class AstEmitter : private MarkPlace {
       values[statement->iterators[i]] =
           Value(isl::manage(isl_ast_expr_op_get_arg(call.get(), static_cast<int>(i) + 1)));
     }
-    const Stmt code = InstanceWriter(*statement, values, handler_).Mutate(statement->code);
+    const Stmt code = InstanceCode(*statement, values, handler_);
     return ir::CloneWithFreshBindings(ir::Substitute(code, {}, buffers_));
   }
 
-  // An integer (i64) or a condition of isl's.
-  Expr Value(const isl::ast_expr& e) override {
-    switch (isl_ast_expr_get_type(e.get())) {
-      case isl_ast_expr_int:
-        return c_.I64(isl_val_get_num_si(isl::manage(isl_ast_expr_get_val(e.get())).get()));
-      case isl_ast_expr_id: {
-        const isl::id id = isl::manage(isl_ast_expr_get_id(e.get()));
-        const auto it = names_.find(isl_id_get_name(id.get()));
-        POLYNAO_CHECK(it != names_.end()) << Text(e);
-        return it->second;
-      }
-      case isl_ast_expr_op:
-        return Operation(e);
-      case isl_ast_expr_error:
-        break;
-    }
-    POLYNAO_UNREACHABLE(Text(e));
-  }
-
-  Expr Operation(const isl::ast_expr& e) {
-    std::vector<Expr> args;
-    for (int i = 0; i < isl_ast_expr_op_get_n_arg(e.get()); ++i) {
-      args.push_back(Value(isl::manage(isl_ast_expr_op_get_arg(e.get(), i))));
-    }
-    const auto fold = [&](ExprKind kind) {
-      Expr result = args[0];
-      for (size_t i = 1; i < args.size(); ++i)
-        result = c_.Binary(kind, result, Condition(kind, args[i]));
-      return result;
-    };
-    switch (isl_ast_expr_op_get_type(e.get())) {
-      case isl_ast_expr_op_and:
-      case isl_ast_expr_op_and_then:
-        args[0] = Condition(ExprKind::kAnd, args[0]);
-        return fold(ExprKind::kAnd);
-      case isl_ast_expr_op_or:
-      case isl_ast_expr_op_or_else:
-        args[0] = Condition(ExprKind::kOr, args[0]);
-        return fold(ExprKind::kOr);
-      case isl_ast_expr_op_max:
-        return fold(ExprKind::kMax);
-      case isl_ast_expr_op_min:
-        return fold(ExprKind::kMin);
-      case isl_ast_expr_op_minus:
-        return IsConstant(args[0]) ? c_.I64(-args[0].int_value()) : c_.I64(0) - args[0];
-      case isl_ast_expr_op_add:
-        return Plus(args[0], args[1]);
-      case isl_ast_expr_op_sub:
-        return Minus(args[0], args[1]);
-      case isl_ast_expr_op_mul:
-        return Times(args[0], args[1]);
-      // Exact quotients, and those of numbers that are not negative, are floors as well.
-      case isl_ast_expr_op_div:
-      case isl_ast_expr_op_fdiv_q:
-      case isl_ast_expr_op_pdiv_q:
-        return args[0] / args[1];
-      case isl_ast_expr_op_pdiv_r:
-      case isl_ast_expr_op_zdiv_r:
-        return args[0] % args[1];
-      case isl_ast_expr_op_cond:
-      case isl_ast_expr_op_select:
-        return c_.Select(Condition(ExprKind::kAnd, args[0]), args[1], args[2]);
-      case isl_ast_expr_op_eq:
-        return ir::Eq(args[0], args[1]);
-      case isl_ast_expr_op_le:
-        return args[0] <= args[1];
-      case isl_ast_expr_op_lt:
-        return args[0] < args[1];
-      case isl_ast_expr_op_ge:
-        return args[0] >= args[1];
-      case isl_ast_expr_op_gt:
-        return args[0] > args[1];
-      default:
-        POLYNAO_UNREACHABLE(Text(e));
-    }
-  }
-
-  // isl writes 1 for true.
-  Expr Condition(ExprKind kind, Expr e) {
-    const bool is_logic = kind == ExprKind::kAnd || kind == ExprKind::kOr;
-    return is_logic && e.type() == Type::kI64 && IsConstant(e) ? c_.Bool(e.int_value() != 0) : e;
-  }
+  Expr Value(const isl::ast_expr& e) override { return AstValue(e, names_, c_); }
 
   const Scop& scop_;
   const MarkedSchedule& schedule_;
   MarkHandler* const handler_;
   ir::Context& c_;
-  absl::flat_hash_map<std::string, Expr> names_;  // parameters and loop variables of isl's
-  absl::flat_hash_map<ir::Var, Expr> outer_;      // i64s of outer variables
-  ir::BufferMap buffers_;                         // copies of private buffers
+  AstNames names_;                            // parameters and loop variables of isl's
+  absl::flat_hash_map<ir::Var, Expr> outer_;  // i64s of outer variables
+  ir::BufferMap buffers_;                     // copies of private buffers
   std::vector<std::pair<ir::Buffer, ir::Buffer>> saved_;
   const LoopMark* innermost_ = nullptr;                  // met since the innermost loop began
   std::vector<std::vector<isl::ast_expr>> expressions_;  // of the handler's marks, by annotation
