@@ -27,14 +27,17 @@ double ToleranceOf(ir::Type type) {
   return 3e-2;
 }
 
-// As the pipeline for CUDA makes it, in kernels.
+// As the pipeline for CUDA makes it, in kernels. The scheduler sees the function with symbolic sizes: its linear programs take
+// minutes where constraints have large constants.
 absl::StatusOr<codegen::CudaModule> CompileVariant(const ir::Function& function,
+                                                   const ir::RandomArguments& arguments,
                                                    const std::string& schedule, bool copies) {
-  ASSIGN_OR_RETURN(Scheduled scheduled, ScheduleForCuda(function, schedule, copies));
+  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleForCuda(function, schedule, copies));
+  ASSIGN_OR_RETURN(ir::Function constant, WithScalars(scheduled.function, arguments));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("cuda", nullptr));
   ASSIGN_OR_RETURN(const std::vector<PassSpec> passes, PipelineFor(target));
-  RETURN_IF_ERROR(RunPasses(scheduled.function, passes, target, {.verify = false}));
-  return codegen::EmitCuda(scheduled.function);
+  RETURN_IF_ERROR(RunPasses(constant, passes, target, {.verify = false}));
+  return codegen::EmitCuda(constant);
 }
 
 }  // namespace
@@ -80,7 +83,6 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
 absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings) {
-  ASSIGN_OR_RETURN(const ir::Function constant, WithScalars(function, arguments));
   codegen::BundleFacts facts;
   facts.operator_case["op"] = title;
   facts.operator_case["schedule"] = settings.schedule;
@@ -118,7 +120,7 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
   std::vector<codegen::BundleFile> files;
   for (const auto& [folder, copies] : variants) {
     ASSIGN_OR_RETURN(const codegen::CudaModule module,
-                     CompileVariant(constant, settings.schedule, copies));
+                     CompileVariant(function, arguments, settings.schedule, copies));
     facts.operator_case["copies"] = copies;
     if (settings.arch != "none" && codegen::FindNvcc().ok()) {
       ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, settings.arch));

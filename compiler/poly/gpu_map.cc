@@ -414,12 +414,19 @@ class Mapper {
   // Whether each thread reads a single element: its compiler keeps that in a register.
   bool IsOwn(const ReferenceGroup& group, const Place& place) const {
     const isl::multi_union_pw_aff loops = place.prefix.flat_range_product(kernel_->points);
-    isl::union_map accesses = isl::union_map::empty(scop_.isl->ctx());
+    // Two references at a time, since isl is slow on unions of ten.
+    std::vector<isl::union_map> elements;  // { [t0, ..] -> A[a] }
     for (const Reference& reference : group.references) {
-      accesses = accesses.unite(reference.get().map.to_union_map().intersect_domain(place.domain));
+      const isl::union_map accesses =
+          reference.get().map.to_union_map().intersect_domain(place.domain);
+      const isl::union_map times = isl::union_map::from(loops).intersect_domain(accesses.domain());
+      elements.push_back(times.reverse().apply_range(accesses));
+      if (!elements.back().is_single_valued()) return false;
+      for (size_t i = 0; i + 1 < elements.size(); ++i) {
+        if (!elements[i].unite(elements.back()).is_single_valued()) return false;
+      }
     }
-    const isl::union_map times = isl::union_map::from(loops).intersect_domain(accesses.domain());
-    return times.reverse().apply_range(accesses).is_single_valued();
+    return true;
   }
 
   std::vector<OwnElement> Own(const Place& place) const {

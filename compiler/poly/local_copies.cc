@@ -62,15 +62,21 @@ isl::map FootprintOf(const isl::map& accesses, const isl::multi_union_pw_aff& lo
 
 isl::pw_aff ToPwAff(isl_aff* aff) { return isl::manage(isl_pw_aff_from_aff(aff)); }
 
-// Whether two instances of one iteration of the loops access one element.
+// Whether two instances of one iteration of the loops access one element. Two references at a time: mostly the first two
+// show it, and isl is slow on unions of ten.
 bool IsReused(const std::vector<Reference>& references, const Place& place) {
-  isl::union_map accesses = isl::union_map::empty(place.domain.ctx());
+  std::vector<isl::union_map> elements;  // { S[i] -> [[t0, ..] -> A[a]] }
   for (const Reference& reference : references) {
-    accesses = accesses.unite(MapAt(reference, place).to_union_map());
+    const isl::union_map accesses = MapAt(reference, place).to_union_map();
+    const isl::union_map times =
+        isl::union_map::from(place.prefix).intersect_domain(accesses.domain());
+    elements.push_back(times.range_product(accesses));
+    if (!elements.back().is_injective()) return true;
+    for (size_t i = 0; i + 1 < elements.size(); ++i) {
+      if (!elements[i].unite(elements.back()).is_injective()) return true;
+    }
   }
-  const isl::union_map times =
-      isl::union_map::from(place.prefix).intersect_domain(accesses.domain());
-  return !times.range_product(accesses).is_injective();
+  return false;
 }
 
 // Joins groups where one box for both is no larger than two.
