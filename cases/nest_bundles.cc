@@ -12,9 +12,11 @@
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/ir/shapes.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "compiler/passes/facts.h"
 #include "compiler/passes/registry.h"
 
 namespace polynao::cases {
@@ -55,6 +57,13 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
                                         : c.Int(var.type(), value.int_value);
     if (ir::IsInt(var.type())) integers[var] = value.int_value;
   }
+  for (ir::Expr fact : ParameterFacts(function)) {
+    const absl::StatusOr<int64_t> holds = ir::EvaluateInt(fact, integers);
+    if (holds.ok() && *holds == 0) {
+      return InvalidInput("function '", function.name, "': '@assert(", ir::Print(fact),
+                          ")' does not hold for these scalars");
+    }
+  }
   ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, integers));
   ir::Function result = function;
   result.params.clear();
@@ -83,6 +92,8 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
 absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings) {
+  // Before anything runs on arguments that the function does not allow.
+  RETURN_IF_ERROR(WithScalars(function, arguments).status());
   codegen::BundleFacts facts;
   facts.operator_case["op"] = title;
   facts.operator_case["schedule"] = settings.schedule;

@@ -24,11 +24,12 @@ struct NestBundleSettings {
 };
 
 // `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the buffers.
+// Errors: an @assert that these scalars break, an extent of a parameter that cannot be evaluated.
 absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
                                          const ir::RandomArguments& arguments);
 
 // Bundles of `function` on `arguments`, which `title` describes. The values to check against are those that code for this
-// CPU computes without a schedule. Errors: those of ScheduleForCuda, of the back ends and of MakeBundle.
+// CPU computes without a schedule. Errors: those of WithScalars, of ScheduleForCuda, of the back ends and of MakeBundle.
 absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings);

@@ -52,6 +52,30 @@ bundle_and_shim() {
 }
 expect "target cuda writes bundles and runs by the shim" pass "" bundle_and_shim
 
+bundles_of_nests() {
+  "$nao" compile polybench/gemver --size=MINI --target=cuda --arch=none --pair -o "$work/gemver" >"$work/gemver.txt" &&
+    [[ $(grep -c 'bundle.json$' "$work/gemver.txt") -eq 2 ]] &&
+    ! grep -q __syncthreads "$work/gemver/baseline/kernel.cu" &&
+    grep -q __syncthreads "$work/gemver/optimised/kernel.cu" &&
+    printf '%s' 'func f(A: f32[n], n: i32, c: f32) { for (i, 0, n) { A[i] = A[i] * c } }' >"$work/nest.nir" &&
+    "$nao" compile "$work/nest.nir" --arg n=300 --arg c=1.5 --schedule=smart --target=cuda --arch=none \
+      -o "$work/nest" >/dev/null &&
+    grep -q '"schedule": "smart"' "$work/nest/bundle.json" && grep -q '"n": 300' "$work/nest/bundle.json" &&
+    grep -q '__launch_bounds__(128)' "$work/nest/kernel.cu"
+}
+expect "bundles of PolyBench's kernels and of FILE.nir with values" pass "" bundles_of_nests
+expect "a bundle without a value" pass "" fails "parameter 'c: f32' has no value: expected --arg c=NUMBER" \
+  "$nao" compile "$work/nest.nir" --arg n=300 --target=cuda -o "$work/none"
+expect "a bundle of an unknown schedule" pass "" fails "expected none, auto, .*, found 'best'" \
+  "$nao" compile "$work/nest.nir" --arg n=3 --arg c=1 --schedule=best --target=cuda -o "$work/none"
+expect "a bundle of an unknown kernel" pass "" fails "no kernel .*'gemmm'|'gemmm'.*there are" \
+  "$nao" compile polybench/gemmm --target=cuda -o "$work/none"
+expect "a bundle of an unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" \
+  "$nao" compile polybench/gemm --size=BIG --target=cuda -o "$work/none"
+expect "a kernel of PolyBench for another target" pass "" fails "polybench/gemm: .*expected --target=cuda" \
+  "$nao" compile polybench/gemm --target=cpu -o "$work/none"
+expect "no bundle is left by errors" pass "" test ! -e "$work/none"
+
 cat >"$work/scale.nir" <<'NIR'
 func scale(A: f64[n] in, B: f64[n], n: i32, factor: f64) { for (i, 0, n) { B[i] = B[i] + A[i] * factor } }
 func clear(A: f64[n] out, n: i32) { for (i, 0, n) { A[i] = 0.0 } }
