@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/name_filter.h"
@@ -109,7 +110,25 @@ std::string Baseline(const PolyBenchResult& result) {
       if (implementation.name == name && implementation.missing.empty()) return name;
     }
   }
-  return "nao-none";
+  std::string first;
+  for (const PolyBenchImplementation& implementation : result.implementations) {
+    if (implementation.name == "nao-none") return "nao-none";
+    if (first.empty() && implementation.missing.empty()) first = implementation.name;
+  }
+  return first;
+}
+
+// Puts `row` to the place of its kernel.
+PolyBenchRow& Insert(PolyBenchRow row, std::vector<PolyBenchRow>& rows) {
+  const auto place = [](const std::string& name) {
+    const absl::Span<const PolyBenchKernel> kernels = kernels::PolyBenchKernels();
+    return std::find_if(kernels.begin(), kernels.end(),
+                        [&](const PolyBenchKernel& kernel) { return kernel.name == name; });
+  };
+  const auto after = std::find_if(rows.begin(), rows.end(), [&](const PolyBenchRow& other) {
+    return place(row.kernel) < place(other.kernel);
+  });
+  return *rows.insert(after, std::move(row));
 }
 
 }  // namespace
@@ -137,8 +156,7 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
   result.machine = ProcessorName();
   result.date = Date();
   result.commit = Commit();
-  std::vector<Peer> peers;
-  if (settings.peers) peers = FindPeers(settings.threads);
+  ASSIGN_OR_RETURN(const std::vector<Peer> peers, FindPeers(settings.peers, settings.threads));
   for (const Peer& peer : peers) {
     result.implementations.push_back({peer.name, peer.command, peer.threads, peer.missing});
   }
@@ -151,7 +169,23 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
          settings.threads, ""});
   }
   result.baseline = Baseline(result);
+  double seconds_before = 0;
+  if (settings.known) {
+    RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
+    result.date = settings.known->date;
+    seconds_before = settings.known->wall_seconds;
+    for (const PolyBenchRow& row : settings.known->rows) Insert(row, result.rows);
+    std::erase_if(chosen, [&](const PolyBenchKernel* kernel) {
+      return std::any_of(result.rows.begin(), result.rows.end(),
+                         [&](const PolyBenchRow& row) { return row.kernel == kernel->name; });
+    });
+  }
+  const auto take_time = [&] {
+    result.wall_seconds =
+        seconds_before + std::chrono::duration<double>(Clock::now() - start).count();
+  };
 
+  int done = 0;
   for (const PolyBenchKernel* kernel : chosen) {
     ASSIGN_OR_RETURN(const Case c, MakeCase(*kernel, size, settings.seed));
     PolyBenchRow row{.kernel = std::string(kernel->name), .sizes = {}, .entries = {}};
@@ -173,13 +207,12 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
       entry.implementation = "nao-" + schedule;
       Measure(c, MakeOurs(c, schedule, settings.threads, entry), settings, expected, entry);
     }
-    result.rows.push_back(std::move(row));
-    if (settings.on_row) {
-      settings.on_row(static_cast<int>(result.rows.size()), static_cast<int>(chosen.size()),
-                      result.rows.back());
-    }
+    const PolyBenchRow& placed = Insert(std::move(row), result.rows);
+    take_time();
+    if (settings.on_row) settings.on_row(++done, static_cast<int>(chosen.size()), placed);
+    if (settings.save) RETURN_IF_ERROR(settings.save(result));
   }
-  result.wall_seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  take_time();
   return result;
 }
 

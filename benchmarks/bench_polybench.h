@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/polybench_result.h"
 
 namespace polynao::benchmarks {
@@ -24,18 +27,23 @@ struct PolyBenchSettings {
   int threads = 2;  // of parallel loops: this compiler's, and Polly's
   // The schedules of this compiler (cases::ScheduleFunction); each is an implementation "nao-NAME".
   std::vector<std::string> schedules = {"none", "auto"};
-  bool peers = true;  // whether other compilers are run
+  std::vector<std::string> peers = PeerNames();  // the other compilers
   // Runs of one program go on for so long, and a run that takes longer than `most_seconds` is the only one.
   double seconds = 0.5;
   double most_seconds = 6;
+  // A result of the same run (CheckSameRun), whose rows become rows of the result; these kernels do not run.
+  std::optional<PolyBenchResult> known = {};
   // Called for each kernel that has run.
   std::function<void(int done, int total, const PolyBenchRow& row)> on_row = {};
+  // Called after each kernel with all rows until then. An error ends the run.
+  std::function<absl::Status(const PolyBenchResult& so_far)> save = {};
 };
 
 // For each kernel that passes the filter: the same inputs for all implementations, one after the other, in this process.
 // Float operations may be contracted and reassociated by all of them. Values are compared with those of the first
 // implementation that runs. An implementation that cannot be compiled or run is an entry with an error or a reason.
-// Errors: an unknown size or schedule, a malformed filter, one that no kernel passes.
+// Rows stand in the order of the kernels. Errors: an unknown size, schedule or peer, a malformed filter, one that no kernel
+// passes, `known` of another run.
 absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings);
 
 }  // namespace polynao::benchmarks

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
-#include <type_traits>
 
 #include "absl/strings/str_format.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "benchmarks/json_reader.h"
 
 namespace polynao::benchmarks {
 
@@ -221,43 +221,8 @@ Json CodeJson(const std::optional<LicmCode>& c) {
           {"spill_bytes", c->spill_bytes}};
 }
 
-// Members of an object; remembers the first one that is not as expected.
-class Reader {
- public:
-  Reader(const Json& json, absl::Status& status) : json_(json), status_(status) {}
-
-  template <typename T>
-  void Read(const std::string& key, T& value) {
-    const auto member = json_.find(key);
-    const bool fits = member != json_.end() && (std::is_same_v<T, std::string> ? member->is_string()
-                                                : std::is_same_v<T, bool> ? member->is_boolean()
-                                                                          : member->is_number());
-    if (fits) {
-      value = member->get<T>();
-    } else if (status_.ok()) {
-      status_ = InvalidInput("'", key, "': expected ",
-                             std::is_same_v<T, std::string> ? "a text"
-                             : std::is_same_v<T, bool>      ? "true or false"
-                                                            : "a number",
-                             ", found ", member == json_.end() ? "none" : member->dump());
-    }
-  }
-
-  // The object `key`, or an empty one.
-  Json Object(const std::string& key) {
-    const auto member = json_.find(key);
-    if (member != json_.end() && member->is_object()) return *member;
-    if (status_.ok()) status_ = InvalidInput("'", key, "': expected an object");
-    return Json::object();
-  }
-
- private:
-  const Json& json_;
-  absl::Status& status_;
-};
-
 void ReadCounts(const Json& json, ir::Counts& counts, absl::Status& status) {
-  Reader reader(json, status);
+  JsonReader reader(json, status);
   const std::vector<std::pair<std::string, int64_t>> names = ir::CountRows(counts);
   POLYNAO_CHECK(names.size() == std::size(kCounts)) << names.size();
   for (size_t i = 0; i < names.size(); ++i) reader.Read(names[i].first, counts.*kCounts[i]);
@@ -266,7 +231,7 @@ void ReadCounts(const Json& json, ir::Counts& counts, absl::Status& status) {
 void ReadCode(const Json& json, std::optional<LicmCode>& code, absl::Status& status) {
   if (json.is_null()) return;
   LicmCode& c = code.emplace();
-  Reader reader(json, status);
+  JsonReader reader(json, status);
   reader.Read("executed", c.executed);
   reader.Read("executed_integer", c.executed_integer);
   reader.Read("exact_execution", c.exact_execution);
@@ -320,7 +285,7 @@ absl::StatusOr<LicmRow> RowFromJson(const Json& json) {
   if (!json.is_object()) return InvalidInput("expected an object, found ", json.dump());
   LicmRow row;
   absl::Status status;
-  Reader reader(json, status);
+  JsonReader reader(json, status);
   reader.Read("op", row.op);
   reader.Read("id", row.id);
   reader.Read("shape", row.shape);
@@ -350,7 +315,7 @@ absl::StatusOr<LicmRow> RowFromJson(const Json& json) {
   reader.Read("exact_counts", row.exact_counts);
   reader.Read("nodes", row.nodes);
   const Json passes = reader.Object("pass_ms");
-  Reader times(passes, status);
+  JsonReader times(passes, status);
   for (const auto& [pass, ms] : passes.items())
     times.Read(pass, row.pass_ms.emplace_back(pass, 0).second);
   RETURN_IF_ERROR(status);

@@ -1,5 +1,6 @@
 #include "benchmarks/peers.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -50,12 +51,31 @@ Peer MakePeer(const std::string& name, const std::string& compiler, int threads,
 
 }  // namespace
 
-std::vector<Peer> FindPeers(int threads) {
-  return {MakePeer("gcc", "gcc", 1, {}), MakePeer("clang", "clang-19", 1, {}),
-          MakePeer("polly", "clang-19", 1, {"-mllvm", "-polly"}),
-          MakePeer("polly-parallel", "clang-19", threads,
-                   {"-mllvm", "-polly", "-mllvm", "-polly-parallel", "-mllvm",
-                    StrCat("-polly-num-threads=", threads), "-lgomp"})};
+const std::vector<std::string>& PeerNames() {
+  static const auto* names =
+      new std::vector<std::string>{"gcc", "clang", "polly", "polly-parallel"};
+  return *names;
+}
+
+absl::StatusOr<std::vector<Peer>> FindPeers(const std::vector<std::string>& names, int threads) {
+  const auto has = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  for (const std::string& name : names) {
+    if (has(PeerNames(), name)) continue;
+    return absl::NotFoundError(StrCat("no compiler to compare with is named '", name,
+                                      "': expected ", absl::StrJoin(PeerNames(), ", ")));
+  }
+  std::vector<Peer> peers;
+  if (has(names, "gcc")) peers.push_back(MakePeer("gcc", "gcc", 1, {}));
+  if (has(names, "clang")) peers.push_back(MakePeer("clang", "clang-19", 1, {}));
+  if (has(names, "polly")) peers.push_back(MakePeer("polly", "clang-19", 1, {"-mllvm", "-polly"}));
+  if (has(names, "polly-parallel")) {
+    peers.push_back(MakePeer("polly-parallel", "clang-19", threads,
+                             {"-mllvm", "-polly", "-mllvm", "-polly-parallel", "-mllvm",
+                              StrCat("-polly-num-threads=", threads), "-lgomp"}));
+  }
+  return peers;
 }
 
 absl::StatusOr<cases::Executable> MakePeerExecutable(const Peer& peer, const std::string& text,

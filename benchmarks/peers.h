@@ -19,9 +19,12 @@ struct Peer {
   codegen::LoadedCode::Options options;
 };
 
-// All peers, also those that are missing: gcc and clang at -O3 -march=native -ffast-math, and clang with Polly, on one
-// thread and on `threads`. Each compiles and loads a small loop first.
-std::vector<Peer> FindPeers(int threads);
+// gcc and clang at -O3 -march=native -ffast-math, and clang with Polly, on one thread and, as polly-parallel, on several.
+const std::vector<std::string>& PeerNames();  // "gcc", "clang", ...
+
+// These peers in the order of PeerNames, also those that are missing. Each compiles and loads a small loop first.
+// polly-parallel runs on `threads`. Errors: NotFound, a name that is none of PeerNames.
+absl::StatusOr<std::vector<Peer>> FindPeers(const std::vector<std::string>& names, int threads);
 
 // Compiles `text`, a file of plain_c.h, and loads its function `name`.
 absl::StatusOr<cases::Executable> MakePeerExecutable(const Peer& peer, const std::string& text,

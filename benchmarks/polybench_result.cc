@@ -5,12 +5,20 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/html.h"
+#include "benchmarks/json_reader.h"
 #include "benchmarks/page.h"
 
 namespace polynao::benchmarks {
+
+using Json = nlohmann::ordered_json;
+
 namespace {
+
+constexpr char kFailed[] = "FAILED: ";
+constexpr char kDiffer[] = "VALUES DIFFER: ";
 
 constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
                                    "#9a6fb0", "#2f6db3", "#4d9a63"};
@@ -21,8 +29,8 @@ std::string SizesText(const PolyBenchRow& row) {
 
 // What stands in the place of a time.
 std::string Reason(const PolyBenchEntry& entry) {
-  if (!entry.error.empty()) return "FAILED: " + entry.error;
-  if (!entry.difference.empty()) return "VALUES DIFFER: " + entry.difference;
+  if (!entry.error.empty()) return kFailed + entry.error;
+  if (!entry.difference.empty()) return kDiffer + entry.difference;
   return entry.skipped;
 }
 
@@ -35,8 +43,8 @@ std::string SpeedupText(const PolyBenchRow& row, const std::string& implementati
   return entry->error.empty() ? "DIFFERS" : "FAILED";
 }
 
-nlohmann::ordered_json EntryJson(const PolyBenchEntry& entry) {
-  nlohmann::ordered_json json;
+Json EntryJson(const PolyBenchEntry& entry) {
+  Json json;
   json["implementation"] = entry.implementation;
   json["state"] = entry.ran()              ? "agrees"
                   : !entry.skipped.empty() ? "skipped"
@@ -53,6 +61,63 @@ nlohmann::ordered_json EntryJson(const PolyBenchEntry& entry) {
   json["schedule_ms"] = entry.schedule_ms;
   if (!entry.notes.empty()) json["notes"] = entry.notes;
   return json;
+}
+
+PolyBenchEntry EntryFromJson(const Json& json, absl::Status& status) {
+  PolyBenchEntry entry;
+  JsonReader reader(json, status);
+  reader.Read("implementation", entry.implementation);
+  std::string state;
+  reader.Read("state", state);
+  if (state != "agrees") {
+    std::string reason;
+    absl::Status no_reason;
+    JsonReader(json, no_reason).Read("reason", reason);
+    if (state == "skipped" && !reason.empty()) {
+      entry.skipped = reason;
+    } else if (state == "failed" && reason.starts_with(kFailed)) {
+      entry.error = reason.substr(std::size(kFailed) - 1);
+    } else if (state == "differs" && reason.starts_with(kDiffer)) {
+      entry.difference = reason.substr(std::size(kDiffer) - 1);
+    } else if (status.ok()) {
+      status = InvalidInput("expected an entry, found ", json.dump());
+    }
+    return entry;
+  }
+  reader.Read("time_ns", entry.time_ns);
+  reader.Read("least_ns", entry.least_ns);
+  reader.Read("runs", entry.runs);
+  reader.Read("compile_ms", entry.compile_ms);
+  reader.Read("schedule_ms", entry.schedule_ms);
+  if (reader.Has("notes")) {
+    for (const Json& note : reader.List("notes")) {
+      entry.notes.push_back(note.is_string() ? note.get<std::string>() : note.dump());
+    }
+  }
+  return entry;
+}
+
+PolyBenchRow RowFromJson(const Json& json, absl::Status& status) {
+  PolyBenchRow row;
+  JsonReader reader(json, status);
+  reader.Read("kernel", row.kernel);
+  const Json sizes = reader.Object("sizes");
+  JsonReader values(sizes, status);
+  for (const auto& [name, value] : sizes.items()) {
+    values.Read(name, row.sizes.emplace_back(name, 0).second);
+  }
+  for (const Json& entry : reader.List("entries")) {
+    row.entries.push_back(EntryFromJson(entry, status));
+  }
+  return row;
+}
+
+// "gcc -O3 (1 thread), nao-auto (2 threads)".
+std::string ImplementationsText(const std::vector<PolyBenchImplementation>& implementations) {
+  return absl::StrJoin(implementations, ", ", [](std::string* text, const auto& i) {
+    StrAppend(text, i.name, " (", i.command, ", ", i.threads, " thread", i.threads == 1 ? "" : "s",
+              i.missing.empty() ? "" : ", " + i.missing, ")");
+  });
 }
 
 }  // namespace
@@ -96,8 +161,8 @@ std::pair<double, int> PolyBenchResult::GeometricMean(const std::string& impleme
   return {count == 0 ? 1 : std::exp(logarithms / count), count};
 }
 
-nlohmann::ordered_json ToJson(const PolyBenchResult& result) {
-  nlohmann::ordered_json json;
+Json ToJson(const PolyBenchResult& result) {
+  Json json;
   json["suite"] = "polybench";
   json["size"] = result.size;
   json["machine"] = result.machine;
@@ -108,29 +173,29 @@ nlohmann::ordered_json ToJson(const PolyBenchResult& result) {
   json["wall_seconds"] = result.wall_seconds;
   json["ok"] = result.ok();
   json["baseline"] = result.baseline;
-  json["implementations"] = nlohmann::ordered_json::array();
+  json["implementations"] = Json::array();
   for (const PolyBenchImplementation& implementation : result.implementations) {
-    nlohmann::ordered_json entry = {{"name", implementation.name},
-                                    {"command", implementation.command},
-                                    {"threads", implementation.threads}};
+    Json entry = {{"name", implementation.name},
+                  {"command", implementation.command},
+                  {"threads", implementation.threads}};
     if (!implementation.missing.empty()) entry["missing"] = implementation.missing;
     json["implementations"].push_back(entry);
   }
-  json["rows"] = nlohmann::ordered_json::array();
+  json["rows"] = Json::array();
   for (const PolyBenchRow& row : result.rows) {
-    nlohmann::ordered_json entry;
+    Json entry;
     entry["kernel"] = row.kernel;
     for (const auto& [name, value] : row.sizes) entry["sizes"][name] = value;
-    entry["entries"] = nlohmann::ordered_json::array();
+    entry["entries"] = Json::array();
     for (const PolyBenchEntry& e : row.entries) {
-      nlohmann::ordered_json one = EntryJson(e);
+      Json one = EntryJson(e);
       const std::optional<double> speedup = row.Speedup(e.implementation, result.baseline);
       if (speedup) one["speedup"] = *speedup;
       entry["entries"].push_back(one);
     }
     json["rows"].push_back(entry);
   }
-  json["summary"] = nlohmann::ordered_json::array();
+  json["summary"] = Json::array();
   for (const PolyBenchImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     if (kernels == 0) continue;
@@ -138,6 +203,48 @@ nlohmann::ordered_json ToJson(const PolyBenchResult& result) {
         {{"implementation", implementation.name}, {"geomean", mean}, {"kernels", kernels}});
   }
   return json;
+}
+
+absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const Json& json) {
+  if (!json.is_object() || json.value("suite", Json()) != "polybench") {
+    return InvalidInput("expected a result of polybench, found ", json.dump().substr(0, 60));
+  }
+  PolyBenchResult result;
+  absl::Status status;
+  JsonReader reader(json, status);
+  reader.Read("size", result.size);
+  reader.Read("machine", result.machine);
+  reader.Read("date", result.date);
+  reader.Read("commit", result.commit);
+  reader.Read("filter", result.filter);
+  reader.Read("seed", result.seed);
+  reader.Read("wall_seconds", result.wall_seconds);
+  reader.Read("baseline", result.baseline);
+  for (const Json& one : reader.List("implementations")) {
+    PolyBenchImplementation& implementation = result.implementations.emplace_back();
+    JsonReader members(one, status);
+    members.Read("name", implementation.name);
+    members.Read("command", implementation.command);
+    members.Read("threads", implementation.threads);
+    if (members.Has("missing")) members.Read("missing", implementation.missing);
+  }
+  for (const Json& row : reader.List("rows")) result.rows.push_back(RowFromJson(row, status));
+  RETURN_IF_ERROR(status);
+  return result;
+}
+
+absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& now) {
+  const auto check = [](std::string_view what, const auto& expected, const auto& found) {
+    if (expected == found) return absl::OkStatus();
+    return InvalidInput("expected rows of ", what, " '", expected, "', found '", found, "'");
+  };
+  RETURN_IF_ERROR(check("size", now.size, known.size));
+  RETURN_IF_ERROR(check("seed", now.seed, known.seed));
+  RETURN_IF_ERROR(check("machine", now.machine, known.machine));
+  RETURN_IF_ERROR(check("commit", now.commit, known.commit));
+  if (now.implementations == known.implementations) return absl::OkStatus();
+  return check("implementations", ImplementationsText(now.implementations),
+               ImplementationsText(known.implementations));
 }
 
 std::string RowsText(const PolyBenchResult& result) {

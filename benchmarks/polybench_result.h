@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
@@ -45,6 +47,8 @@ struct PolyBenchImplementation {
   std::string command;  // what it is: "gcc -O3 -march=native -ffast-math"
   int threads = 1;
   std::string missing;  // why it is not there; "" if it is
+
+  bool operator==(const PolyBenchImplementation&) const = default;
 };
 
 struct PolyBenchResult {
@@ -53,7 +57,7 @@ struct PolyBenchResult {
   uint64_t seed = 1;
   double wall_seconds = 0;
   std::vector<PolyBenchImplementation> implementations;
-  // The first implementation that is not missing, in the order gcc, clang, nao-none: speed-ups are over it.
+  // The first implementation that is not missing, in the order gcc, clang, nao-none, any other: speed-ups are over it.
   std::string baseline;
   std::vector<PolyBenchRow> rows;
 
@@ -65,6 +69,11 @@ struct PolyBenchResult {
 
 // {suite, size, machine, date, commit, filter, seed, wall_seconds, ok, baseline, implementations, rows, summary}.
 nlohmann::ordered_json ToJson(const PolyBenchResult& result);
+// What ToJson was made of. Errors: another object.
+absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const nlohmann::ordered_json& json);
+// Whether rows of the two results may stand in one: the same machine, commit, size, seed and implementations. The error names
+// the first that differs.
+absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& now);
 // For a terminal: speed-ups by kernel, their geometric means, what was skipped and why.
 std::string RowsText(const PolyBenchResult& result);
 std::string SummaryText(const PolyBenchResult& result);

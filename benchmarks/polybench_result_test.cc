@@ -76,6 +76,71 @@ TEST(PolyBenchResultTest, JsonHasRowsAndSummary) {
   EXPECT_EQ(json["implementations"][1]["missing"], "clang-19 is not installed");
 }
 
+TEST(PolyBenchResultTest, JsonIsReadBack) {
+  PolyBenchResult result = Result();
+  result.date = "2026-11-22T09:47:02Z";
+  result.commit = "abc";
+  result.filter = "^(gemm|lu)$";
+  result.seed = 7;
+  result.wall_seconds = 1.5;
+  result.rows[0].entries[0].notes = {"2 loops", "said \"no\""};
+  result.rows[0].entries[0].least_ns = 0.1;
+  result.rows[0].entries[0].compile_ms = 3;
+  result.rows[0].entries[0].schedule_ms = 1;
+  result.rows[0].entries[2].error = "no such thing";
+  result.rows[1].entries[2].difference = "C: element 3 is 1, expected 2";
+  const absl::StatusOr<PolyBenchResult> back = PolyBenchFromJson(ToJson(result));
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(ToJson(*back), ToJson(result));
+  EXPECT_EQ(back->rows[0].entries[2].error, "no such thing");
+  EXPECT_TRUE(CheckSameRun(*back, result).ok());
+}
+
+TEST(PolyBenchResultTest, WrongJson) {
+  const auto error = [](const nlohmann::ordered_json& json) {
+    return std::string(PolyBenchFromJson(json).status().message());
+  };
+  const nlohmann::ordered_json good = ToJson(Result());
+  EXPECT_EQ(error(nlohmann::ordered_json::array()), "expected a result of polybench, found []");
+  EXPECT_EQ(error({{"suite", "licm511"}}),
+            "expected a result of polybench, found {\"suite\":\"licm511\"}");
+  nlohmann::ordered_json json = good;
+  json["seed"] = "one";
+  EXPECT_EQ(error(json), "'seed': expected a number, found \"one\"");
+  json = good;
+  json["rows"][0]["entries"][0]["state"] = "fine";
+  EXPECT_THAT(error(json), HasSubstr("expected an entry, found {\"implementation\":\"gcc\""));
+  json = good;
+  json["rows"][0]["entries"][0] = 5;
+  EXPECT_EQ(error(json), "'implementation': expected a text, found none");
+  json = good;
+  json["rows"][1] = 5;
+  EXPECT_EQ(error(json), "'kernel': expected a text, found none");
+  json = good;
+  json.erase("rows");
+  EXPECT_EQ(error(json), "'rows': expected a list");
+}
+
+TEST(PolyBenchResultTest, RowsOfOtherRunsAreRefused) {
+  const auto error = [](auto change) {
+    PolyBenchResult known = Result();
+    change(known);
+    return std::string(CheckSameRun(known, Result()).message());
+  };
+  EXPECT_EQ(error([](PolyBenchResult& r) { r.filter = "gemm", r.date = "then"; }), "");
+  EXPECT_EQ(error([](PolyBenchResult& r) { r.size = "LARGE"; }),
+            "expected rows of size 'MINI', found 'LARGE'");
+  EXPECT_EQ(error([](PolyBenchResult& r) { r.seed = 2; }), "expected rows of seed '1', found '2'");
+  EXPECT_EQ(error([](PolyBenchResult& r) { r.machine = "a phone"; }),
+            "expected rows of machine 'a machine', found 'a phone'");
+  EXPECT_EQ(error([](PolyBenchResult& r) { r.commit = "abc"; }),
+            "expected rows of commit '', found 'abc'");
+  EXPECT_THAT(error([](PolyBenchResult& r) { r.implementations[2].threads = 1; }),
+              HasSubstr("nao-auto (this compiler, 2 threads)', found 'gcc (gcc -O3, 1 thread), "
+                        "polly (clang-19 -mllvm -polly, 1 thread, clang-19 is not installed), "
+                        "nao-auto (this compiler, 1 thread)'"));
+}
+
 TEST(PolyBenchResultTest, PageShowsEveryKernel) {
   const std::string html = PageHtml(Result());
   EXPECT_THAT(html, HasSubstr(">gemm</td>"));

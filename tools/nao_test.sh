@@ -210,6 +210,21 @@ bench_polybench() {
     grep -q '<svg' "$work/p.html" && grep -q '^polybench MINI' "$work/p.txt"
 }
 expect "bench polybench writes rows and a page" pass "" bench_polybench
+bench_polybench_resume() {
+  local run=("$nao" bench polybench --size=MINI --peers=none --schedule=none "--json=$work/r.json" --resume)
+  "${run[@]}" --filter=trisolv >"$work/r.txt" 2>"$work/err" &&
+    "${run[@]}" --filter='trisolv|atax' --html="$work/r.html" >"$work/r.txt" 2>"$work/err" &&
+    [[ $(grep -c '"kernel": ' "$work/r.json") == 2 ]] && grep -q '^trisolv' "$work/r.txt" &&
+    grep -q '>atax<' "$work/r.html"
+}
+expect "bench polybench goes on where it stopped" pass "" bench_polybench_resume
+expect "bench polybench does not mix runs" pass "" fails "expected rows of seed '2', found '1'" \
+  "$nao" bench polybench --size=MINI --no-peers --schedule=none --json="$work/r.json" --resume --seed=2
+expect "bench polybench resumes a file" pass "" fails "and --json=FILE to go on with" \
+  "$nao" bench polybench --resume
+expect "unknown peer" pass "" fails "is named 'icc': expected gcc, clang, polly, polly-parallel" \
+  "$nao" bench polybench --peers=gcc,icc
+expect "peers and none" pass "" fails "is named 'none'" "$nao" bench polybench --peers=none,gcc
 expect "unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" "$nao" bench polybench --size=BIG
 expect "bench polybench has no machine" pass "" fails "expected no --without" \
   "$nao" bench polybench --set core.nmem_kib=4

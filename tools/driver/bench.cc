@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -16,9 +17,11 @@
 #include "benchmarks/licm_result.h"
 #include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
+#include "benchmarks/peers.h"
 #include "benchmarks/polybench_result.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
+#include "nlohmann/json.hpp"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -32,7 +35,11 @@ struct BenchFlags {
   double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
   benchmarks::PolyBenchSettings polybench;
-  std::string resume;
+  std::vector<std::string> peers = benchmarks::PeerNames();
+  bool no_peers = false;
+  std::string resume;  // "": without a file
+  const CLI::Option* resume_option = nullptr;
+  bool resumes() const { return resume_option->count() > 0; }
   std::string json;
   std::string html;
 };
@@ -78,7 +85,10 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   settings.filter = flags.settings.filter;
   settings.seconds_per_case = flags.seconds;
   std::optional<benchmarks::LicmRowsFile> file;
-  if (!flags.resume.empty()) {
+  if (flags.resumes()) {
+    if (flags.resume.empty()) {
+      return InvalidInput("bench ", benchmarks::kLicmSuite, ": expected --resume=FILE");
+    }
     ASSIGN_OR_RETURN(file,
                      benchmarks::LicmRowsFile::Open(flags.resume, benchmarks::LicmRun(settings)));
     settings.known = file->rows();
@@ -111,21 +121,52 @@ void PrintPolyBenchProgress(int done, int total, const benchmarks::PolyBenchRow&
   std::fprintf(stderr, "\n");
 }
 
+absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::PolyBenchResult& result) {
+  if (!flags.json.empty()) {
+    // A compiler's message need not be UTF-8.
+    const std::string text = benchmarks::ToJson(result).dump(
+        2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace);
+    RETURN_IF_ERROR(WriteFile(flags.json, text + "\n"));
+  }
+  if (!flags.html.empty()) return WriteFile(flags.html, benchmarks::PageHtml(result));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<benchmarks::PolyBenchResult> ReadPolyBench(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return InvalidInput(path, ": expected JSON");
+  absl::StatusOr<benchmarks::PolyBenchResult> result = benchmarks::PolyBenchFromJson(json);
+  if (!result.ok()) return WithContext(path, result.status());
+  return result;
+}
+
 absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
-  if (!flags.settings.without.empty() || !flags.settings.overrides.empty() ||
-      !flags.resume.empty() || flags.jobs || flags.target != "cpu") {
+  if (!flags.settings.without.empty() || !flags.settings.overrides.empty() || flags.jobs ||
+      flags.target != "cpu") {
     return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
-                        ": expected no --without, --set, --resume, --jobs and --target");
+                        ": expected no --without, --set, --jobs and --target");
   }
   flags.polybench.filter = flags.settings.filter;
   flags.polybench.seed = flags.settings.seed;
+  if (flags.no_peers || flags.peers == std::vector<std::string>{"none"}) flags.peers.clear();
+  flags.polybench.peers = flags.peers;
+  if (flags.resumes()) {
+    if (!flags.resume.empty() || flags.json.empty()) {
+      return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
+                          ": expected --resume without a file, and --json=FILE to go on with");
+    }
+    if (std::filesystem::exists(flags.json)) {
+      ASSIGN_OR_RETURN(flags.polybench.known, ReadPolyBench(flags.json));
+    }
+  }
   if (isatty(STDERR_FILENO) != 0) flags.polybench.on_row = PrintPolyBenchProgress;
+  flags.polybench.save = [&](const benchmarks::PolyBenchResult& so_far) {
+    return SavePolyBench(flags, so_far);
+  };
   ASSIGN_OR_RETURN(const benchmarks::PolyBenchResult result,
                    benchmarks::RunPolyBench(flags.polybench));
-  if (!flags.json.empty()) {
-    RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
-  }
-  if (!flags.html.empty()) RETURN_IF_ERROR(WriteFile(flags.html, benchmarks::PageHtml(result)));
+  RETURN_IF_ERROR(SavePolyBench(flags, result));
   std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
   return result.ok();
 }
@@ -133,9 +174,9 @@ absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
-  if (!flags.resume.empty()) {
+  if (flags.resumes()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
-                        benchmarks::kLicmSuite, " has");
+                        benchmarks::kLicmSuite, " and ", benchmarks::kPolyBenchSuite, " have");
   }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
@@ -188,16 +229,33 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->take_all()
       ->capture_default_str();
-  command->add_flag("!--no-peers", flags->polybench.peers, "polybench: run no other compilers");
+  CLI::Option* peers =
+      command
+          ->add_option("--peers", flags->peers,
+                       "polybench: the compilers to compare with, or none (--peers=gcc,polly)")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->capture_default_str();
+  command->add_flag("--no-peers", flags->no_peers, "polybench: the same as --peers=none")
+      ->excludes(peers);
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
-  command->add_option("--resume", flags->resume,
-                      "licm511: a file of rows: what it has is not run again, what runs is added");
-  command->add_option("--json", flags->json, "write rows and summary as one JSON object");
-  command->add_option("--html", flags->html, "write a page with charts");
+  flags->resume_option =
+      command
+          ->add_option(
+              "--resume", flags->resume,
+              "go on with a stopped run; polybench: kernels that the file of --json has do "
+              "not run again; "
+              "licm511: a file of rows, to which each case that runs is added")
+          ->type_name("[FILE]")
+          ->expected(0, 1);
+  command->add_option("--json", flags->json,
+                      "write rows and summary as one JSON object; polybench: after each kernel");
+  command->add_option("--html", flags->html,
+                      "write a page with charts; polybench: after each kernel");
   command->callback([&action, flags] {
     action = [flags] {
       const absl::StatusOr<bool> ok = Bench(*flags);
