@@ -73,6 +73,7 @@ ir::Function ProgramOf(uint64_t seed) {
 
 struct Tally {
   int changed = 0, kernels = 0, shared = 0, registers = 0, wavefronts = 0, host = 0;
+  int barriers = 0, needed = 0;  // without which a run computes other values
 };
 
 // What is wrong in loop IR; "" if nothing is. `after` gets the mapped function.
@@ -108,7 +109,17 @@ struct Batch {
   std::vector<ir::Function> before, lowered;
   std::vector<uint64_t> seeds;
 
-  void Check() {
+  bool IsNeeded(const codegen::ShimmedCuda& compiled, size_t i, size_t barrier) const {
+    for (const uint64_t order : {0, 1}) {
+      const auto arguments = ir::RandomArguments::Draw(before[i], seeds[i] + order, {});
+      const std::string difference = ir::Disagreement(
+          before[i], *arguments, [&](auto a) { return compiled.Run(i, a, order, barrier); });
+      if (!difference.empty()) return true;
+    }
+    return false;
+  }
+
+  void Check(Tally* tally) {
     auto compiled = codegen::ShimmedCuda::Create(lowered, 0);
     ASSERT_TRUE(compiled.ok()) << compiled.status() << ir::Print(before[0]);
     for (size_t i = 0; i < before.size(); ++i) {
@@ -120,6 +131,10 @@ struct Batch {
                   "")
             << "seed " << seeds[i] << ", order " << order << "\n"
             << ir::Print(lowered[i]);
+      }
+      for (size_t barrier = 0; barrier < (*compiled)->BarrierCount(i); ++barrier) {
+        ++tally->barriers;
+        tally->needed += IsNeeded(**compiled, i, barrier);
       }
     }
     *this = Batch();
@@ -157,20 +172,21 @@ TEST(GpuRandomTest, EveryStrategyKeepsTheMeaning) {
     batch.before.push_back(program);
     batch.lowered.push_back(after);
     batch.seeds.push_back(seed);
-    if (batch.before.size() == kBatch) batch.Check();
+    if (batch.before.size() == kBatch) batch.Check(&tally);
     if (HasFatalFailure()) return;
   }
-  if (!batch.before.empty()) batch.Check();
+  if (!batch.before.empty()) batch.Check(&tally);
   std::printf(
       "%d of %d programs changed: %d kernels, %d programs with shared memory, %d with registers, "
-      "%d with loops of the host, %d diagonals\n",
+      "%d with loops of the host, %d diagonals; %d of %d barriers needed\n",
       tally.changed, static_cast<int>(cases), tally.kernels, tally.shared, tally.registers,
-      tally.host, tally.wavefronts);
+      tally.host, tally.wavefronts, tally.needed, tally.barriers);
   EXPECT_GT(tally.changed, cases / 5);
   EXPECT_GT(tally.shared, cases / 50);
   EXPECT_GT(tally.registers, cases / 150);
   EXPECT_GT(tally.host, cases / 100);
   EXPECT_GT(tally.wavefronts, 0);
+  EXPECT_GT(tally.needed, 0);
 }
 
 }  // namespace

@@ -3,7 +3,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
@@ -55,6 +58,17 @@ std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
   return text;
 }
 
+// The lines of a text, from 1, with a barrier.
+std::vector<int> BarrierLines(const std::string& text) {
+  std::vector<int> lines;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (absl::EndsWith(line, " __syncthreads();")) lines.push_back(number);
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string ShimText() { return std::string(kShimText); }
@@ -68,11 +82,17 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
   std::string text = StrCat(
       ShimText(),
       absl::StrReplaceAll(result->module_.source, {{"extern \"C\" __global__", "__global__"}}));
+  std::vector<int> lines = BarrierLines(text);
+  auto line = lines.begin();
   for (const CudaFunction& function : result->module_.functions) {
+    std::vector<int>& own = result->barrier_lines_.emplace_back();
     for (const CudaKernel& kernel : function.kernels) {
+      own.insert(own.end(), line, line + kernel.barriers);
+      line += kernel.barriers;
       StrAppend(&text, LaunchText(function, kernel));
     }
   }
+  POLYNAO_CHECK(line == lines.end());
   LoadedCode::Options options;
   ASSIGN_OR_RETURN(options.compiler, FindCCompiler(false));
   options.suffix = ".cc";
@@ -94,14 +114,16 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
     }
   }
   ASSIGN_OR_RETURN(void* set_order, result->code_->Find("nao_shim_set_order"));
+  ASSIGN_OR_RETURN(void* leave_out, result->code_->Find("nao_shim_leave_out"));
   ASSIGN_OR_RETURN(void* message, result->code_->Find("nao_shim_message"));
   result->set_order_ = reinterpret_cast<void (*)(uint64_t)>(set_order);
+  result->leave_out_ = reinterpret_cast<void (*)(int)>(leave_out);
   result->message_ = reinterpret_cast<const char* (*)()>(message);
   return result;
 }
 
 absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> arguments,
-                              uint64_t order) const {
+                              uint64_t order, std::optional<size_t> left_out_barrier) const {
   const ir::Function& source = functions_[index];
   const CudaFunction& function = module_.functions[index];
   ASSIGN_OR_RETURN(const RawArguments raw, LayOutArguments(source, arguments));
@@ -131,6 +153,7 @@ absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> argum
     }
   }
   set_order_(order);
+  leave_out_(left_out_barrier ? barrier_lines_[index].at(*left_out_barrier) : 0);
   return ForEachLaunch(function, integers, [&](const CudaLaunch& launch) {
     std::vector<void*> kernel_buffers;
     std::vector<int64_t> kernel_scalars;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,13 @@ class ShimmedCuda {
 
   // Runs the kernels of function number `index`. `order` says how threads take turns between barriers
   // (0: by number, 1: backwards, others: drawn from it). Errors: arguments that do not fit
-  // (LayOutArguments), those of ForEachLaunch, a barrier that not all threads reach.
-  absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments,
-                   uint64_t order = 0) const;
+  // (LayOutArguments), those of ForEachLaunch, a barrier that not all threads reach. Threads do not wait at the
+  // barrier number `left_out_barrier` of the function, in the order of its text: for tests that a barrier is needed.
+  absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments, uint64_t order = 0,
+                   std::optional<size_t> left_out_barrier = {}) const;
+
+  // How many barriers the text of function number `index` has.
+  size_t BarrierCount(size_t index) const { return barrier_lines_[index].size(); }
 
   const CudaModule& module() const { return module_; }
 
@@ -45,8 +50,10 @@ class ShimmedCuda {
   using LaunchEntry = int32_t (*)(void* const* buffers, const int64_t* scalars,
                                   const int64_t* grid);
   std::vector<std::vector<LaunchEntry>> entries_;  // of each function's kernels
+  std::vector<std::vector<int>> barrier_lines_;    // of each function
   std::unique_ptr<LoadedCode> code_;
   void (*set_order_)(uint64_t) = nullptr;
+  void (*leave_out_)(int) = nullptr;
   const char* (*message_)() = nullptr;
 };
 

@@ -3,8 +3,8 @@
 //
 // What it does beyond running: shared memory holds NaNs when a block starts; threads run from barrier
 // to barrier in an order that the caller chooses, so that what is missing a barrier is seen; a
-// barrier that not all threads of a block reach, or at different places, stops the kernel with an
-// error. It counts no time and models no machine. One kernel at a time in a process.
+// barrier can be left out, to see that it is needed; a barrier that not all threads of a block reach,
+// or at different places, stops the kernel with an error. It counts no time and models no machine. One kernel at a time in a process.
 //
 // Compiled with -std=c++17 or later and -fno-strict-aliasing; needs nothing of the C++ library.
 #ifndef COMPILER_CODEGEN_CUDA_SHIM_H_
@@ -84,8 +84,11 @@ static void* kernel_arguments;
 static char message[200];
 // 0: threads run in the order of their numbers; 1: in reverse; others: in orders drawn from it.
 static uint64_t order;
+// The line of the barrier that threads pass without waiting; 0: none.
+static int left_out_line;
 
 static inline void Barrier(int line) {
+  if (line == left_out_line) return;
   current->waits_at = line;
   if (_setjmp(current->state) == 0) _longjmp(scheduler, 1);
 }
@@ -206,8 +209,9 @@ bool Launch(const char* name, dim3 grid, dim3 block, bool has_barriers, Kernel c
 
 }  // namespace nao_shim
 
-// How threads are to be ordered from now on, and what stopped the last kernel.
+// How threads are to be ordered and which barrier is left out from now on, and what stopped the last kernel.
 extern "C" void nao_shim_set_order(uint64_t order) { nao_shim::order = order; }
+extern "C" void nao_shim_leave_out(int line) { nao_shim::left_out_line = line; }
 extern "C" const char* nao_shim_message() { return nao_shim::message; }
 
 #endif  // COMPILER_CODEGEN_CUDA_SHIM_H_
