@@ -18,7 +18,8 @@ th, td { padding: 3px 9px; border-bottom: 1px solid #e3e7ec; text-align: left; }
 th { color: #4a5464; font-weight: 600; } td.n, th.n { text-align: right;
   font-variant-numeric: tabular-nums; }
 .bad { color: #b3261e; font-weight: 600; } .good { color: #1f7a3d; } .off { color: #8a93a0; }
-svg { width: 100%; height: auto; } details { margin-top: 24px; }
+svg { width: 100%; height: auto; } pre { overflow-x: auto; font-size: 12px; }
+details { margin-top: 24px; }
 summary { cursor: pointer; font-size: 18px; font-weight: 600; }
 )css";
 

@@ -6,8 +6,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
+#include "benchmarks/bar_chart.h"
 #include "benchmarks/html.h"
-#include "benchmarks/page.h"
 
 namespace polynao::benchmarks {
 namespace {

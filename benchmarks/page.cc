@@ -1,12 +1,12 @@
 #include "benchmarks/page.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
+#include "benchmarks/bar_chart.h"
 #include "benchmarks/html.h"
 
 namespace polynao::benchmarks {
@@ -252,113 +252,6 @@ std::string MachineHtml(const SuiteResult& result) {
 }
 
 }  // namespace
-
-std::string BarChartSvg(const BarChart& chart) {
-  constexpr double kWidth = 1000;
-  constexpr double kTop = 30;
-  constexpr double kHeight = 200;  // of the plot
-  const double count = static_cast<double>(std::max<size_t>(chart.groups.size(), 1));
-  // Labels that do not fit side by side are turned.
-  size_t longest = 0;
-  for (const std::string& label : chart.groups) longest = std::max(longest, label.size());
-  const double room = (kWidth - 50) / count;
-  const bool turned = static_cast<double>(longest) * 6.2 > room;
-  const double plot_left = turned ? PlotLeft(chart.groups, room) : PlotLeft({}, room);
-  const double group = (kWidth - plot_left - 10) / count;
-  const double bottom = turned ? 18 + static_cast<double>(longest) * 4.2 : 26;
-
-  double largest = chart.line.value_or(0);
-  for (const BarChart::Series& series : chart.series) {
-    for (const std::optional<double>& value : series.values) {
-      largest = std::max(largest, value.value_or(0));
-    }
-  }
-  if (largest <= 0) largest = 1;
-  // Four to eight grid lines at 1, 2 or 5 times a power of ten.
-  double step = std::pow(10, std::floor(std::log10(largest)) - 1);
-  for (const double factor : {2.0, 2.5, 2.0, 2.0, 2.5}) {
-    if (largest / step <= 8) break;
-    step *= factor;
-  }
-  // Above the highest bar there is room for its number.
-  const double top_value = largest * 1.1;
-  const auto y_of = [&](double value) { return kTop + kHeight * (1 - value / top_value); };
-
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %g %g\" font-family=\"system-ui, "
-      "sans-serif\" font-size=\"11\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-      kWidth, kTop + kHeight + bottom);
-  for (int i = 0; step * i <= top_value; ++i) {
-    const double y = y_of(step * i);
-    absl::StrAppendFormat(&svg,
-                          "<path d=\"M%g %.1fH%g\" stroke=\"#e3e7ec\"/><text x=\"%g\" y=\"%.1f\" "
-                          "text-anchor=\"end\" fill=\"#4a5464\">%g</text>\n",
-                          plot_left, y, kWidth - 10, plot_left - 5, y + 4, step * i);
-  }
-  const double bar = group * 0.8 / static_cast<double>(std::max<size_t>(chart.series.size(), 1));
-  std::string numbers;
-  for (size_t g = 0; g < chart.groups.size(); ++g) {
-    const double left = plot_left + group * (static_cast<double>(g) + 0.1);
-    const double middle = plot_left + group * (static_cast<double>(g) + 0.5);
-    bool any = false;
-    for (size_t s = 0; s < chart.series.size(); ++s) {
-      const BarChart::Series& series = chart.series[s];
-      if (g >= series.values.size() || !series.values[g]) continue;
-      any = true;
-      const double value = *series.values[g];
-      const double x = left + bar * static_cast<double>(s);
-      const double y = y_of(value);
-      absl::StrAppendFormat(
-          &svg,
-          "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill=\"%s\"><title>%s, %s: "
-          "%.3f</title></rect>\n",
-          x, y, bar * 0.94, kTop + kHeight - y, series.color, Escape(chart.groups[g]),
-          Escape(series.name), value);
-      if (series.show_values) {
-        // Last, and on a white outline of itself, so that no line crosses the number.
-        for (const char* style : {"stroke=\"#fff\" stroke-width=\"3\"", "fill=\"#1d2430\""}) {
-          absl::StrAppendFormat(&numbers,
-                                "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
-                                "font-size=\"10\" %s>%.2f</text>\n",
-                                x + bar * 0.47, y - 3, style, value);
-        }
-      }
-    }
-    if (!any) {
-      absl::StrAppendFormat(&svg,
-                            "<text transform=\"translate(%.1f %g) rotate(-90)\" fill=\"#8a93a0\" "
-                            "font-style=\"italic\">no value</text>\n",
-                            middle + 4, kTop + kHeight - 8);
-    }
-    if (turned) {
-      absl::StrAppendFormat(
-          &svg,
-          "<text transform=\"translate(%.1f %g) rotate(-40)\" text-anchor=\"end\" "
-          "fill=\"#1d2430\">%s</text>\n",
-          middle + 4, kTop + kHeight + 14, Escape(chart.groups[g]));
-    } else {
-      absl::StrAppendFormat(
-          &svg, "<text x=\"%.1f\" y=\"%g\" text-anchor=\"middle\" fill=\"#1d2430\">%s</text>\n",
-          middle, kTop + kHeight + 16, Escape(chart.groups[g]));
-    }
-  }
-  if (chart.line) {
-    absl::StrAppendFormat(&svg,
-                          "<path d=\"M%g %.1fH%g\" stroke=\"#1d2430\" stroke-dasharray=\"4 3\"/>\n",
-                          plot_left, y_of(*chart.line), kWidth - 10);
-  }
-  absl::StrAppendFormat(&svg, "<path d=\"M%g %gH%g\" stroke=\"#1d2430\"/>\n", plot_left,
-                        kTop + kHeight, kWidth - 10);
-  double x = plot_left;
-  for (const BarChart::Series& series : chart.series) {
-    absl::StrAppendFormat(&svg,
-                          "<rect x=\"%.1f\" y=\"6\" width=\"11\" height=\"11\" fill=\"%s\"/><text "
-                          "x=\"%.1f\" y=\"16\" fill=\"#1d2430\">%s</text>\n",
-                          x, series.color, x + 16, Escape(series.name));
-    x += 36 + 6.4 * static_cast<double>(series.name.size());
-  }
-  return svg + numbers + "</svg>\n";
-}
 
 std::string PageHtml(const SuiteResult& result) {
   std::string html = StrCat(PageHead(StrCat(result.suite.name, " on ", result.machine.name)), "<p>",

@@ -7,9 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "benchmarks/html.h"
 #include "benchmarks/json_reader.h"
-#include "benchmarks/page.h"
 
 namespace polynao::benchmarks {
 
@@ -19,13 +17,6 @@ namespace {
 
 constexpr char kFailed[] = "FAILED: ";
 constexpr char kDiffer[] = "VALUES DIFFER: ";
-
-constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
-                                   "#9a6fb0", "#2f6db3", "#4d9a63"};
-
-std::string SizesText(const PolyBenchRow& row) {
-  return absl::StrJoin(row.sizes, " ", absl::PairFormatter("="));
-}
 
 // What stands in the place of a time.
 std::string Reason(const PolyBenchEntry& entry) {
@@ -294,59 +285,6 @@ std::string SummaryText(const PolyBenchResult& result) {
     }
   }
   return text;
-}
-
-std::string PageHtml(const PolyBenchResult& result) {
-  BarChart kernels, means;
-  kernels.line = means.line = 1.0;
-  size_t color = 0;
-  means.groups = {"geometric mean"};
-  for (const PolyBenchRow& row : result.rows) kernels.groups.push_back(row.kernel);
-  for (const PolyBenchImplementation& implementation : result.implementations) {
-    const std::string fill = kColors[color++ % std::size(kColors)];
-    const auto [mean, count] = result.GeometricMean(implementation.name);
-    if (count == 0 || implementation.name == result.baseline) continue;
-    BarChart::Series series{.name = implementation.name, .color = fill, .values = {}};
-    for (const PolyBenchRow& row : result.rows) {
-      series.values.push_back(row.Speedup(implementation.name, result.baseline));
-    }
-    kernels.series.push_back(series);
-    series.values = {mean};
-    series.show_values = true;
-    means.series.push_back(series);
-  }
-  std::string html = StrCat(
-      PageHead("polybench: the 30 kernels of PolyBench/C 4.2"), "<p>", Escape(result.size), "; ",
-      Escape(result.machine), "; ", Escape(result.date),
-      result.commit.empty() ? "" : StrCat("; commit ", Escape(result.commit)), ".</p>\n<pre>",
-      Escape(SummaryText(result)), "</pre>\n<h2>Speed-up over ", Escape(result.baseline), "</h2>\n",
-      BarChartSvg(kernels), "<h2>Geometric means</h2>\n", BarChartSvg(means));
-  StrAppend(&html, "<h2>Times</h2>\n<table>\n");
-  std::vector<std::string> heads = {"kernel", "sizes"};
-  for (const PolyBenchImplementation& implementation : result.implementations) {
-    heads.push_back(implementation.name + " ms");
-    if (implementation.name.starts_with("nao-")) heads.push_back("compile ms");
-  }
-  html += Heads(heads, 2);
-  for (const PolyBenchRow& row : result.rows) {
-    StrAppend(&html, "<tr>", Cell(row.kernel), Cell(SizesText(row)));
-    for (const PolyBenchImplementation& implementation : result.implementations) {
-      const PolyBenchEntry* entry = row.Find(implementation.name);
-      const bool ran = entry != nullptr && entry->ran();
-      const bool bad = entry != nullptr && !ran && entry->skipped.empty();
-      StrAppend(&html, Cell(ran   ? absl::StrFormat("%.3f", entry->time_ns / 1e6)
-                            : bad ? SpeedupText(row, implementation.name, result.baseline)
-                                  : "-",
-                            true,
-                            bad   ? "bad"
-                            : ran ? ""
-                                  : "off"));
-      if (!implementation.name.starts_with("nao-")) continue;
-      StrAppend(&html, Cell(ran ? absl::StrFormat("%.1f", entry->compile_ms) : "-", true));
-    }
-    StrAppend(&html, "</tr>\n");
-  }
-  return html + "</table>\n</body></html>\n";
 }
 
 }  // namespace polynao::benchmarks

@@ -77,8 +77,6 @@ absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& n
 // For a terminal: speed-ups by kernel, their geometric means, what was skipped and why.
 std::string RowsText(const PolyBenchResult& result);
 std::string SummaryText(const PolyBenchResult& result);
-// One self-contained page.
-std::string PageHtml(const PolyBenchResult& result);
 
 }  // namespace polynao::benchmarks
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "benchmarks/polybench_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -146,6 +147,9 @@ TEST(PolyBenchResultTest, PageShowsEveryKernel) {
   EXPECT_THAT(html, HasSubstr(">gemm</td>"));
   EXPECT_THAT(html, HasSubstr("<svg"));
   EXPECT_THAT(html, Not(HasSubstr("FAILED")));
+  EXPECT_THAT(html, HasSubstr("missing: clang-19 is not installed"));
+  EXPECT_THAT(html, Not(HasSubstr(">polly</text>")));  // no bar, no legend
+  EXPECT_THAT(html, HasSubstr(">4.000</td>"));         // the mean of 8 and 2
 }
 
 TEST(PolyBenchResultTest, NothingRunIsNoSuccess) {

@@ -217,6 +217,13 @@ bench_polybench_resume() {
     [[ $(grep -c '"kernel": ' "$work/r.json") == 2 ]] && grep -q '^trisolv' "$work/r.txt" &&
     grep -q '>atax<' "$work/r.html"
 }
+bench_polybench_from() {
+  rm -f "$work/p2.html"
+  "$nao" bench polybench --from="$work/p.json" --html="$work/p2.html" >"$work/p2.txt" 2>"$work/err" &&
+    cmp "$work/p.txt" "$work/p2.txt" && cmp "$work/p.html" "$work/p2.html"
+}
+expect "bench polybench shows a result again" pass "" bench_polybench_from
+expect "bench polybench shows only results" pass "" fails "expected JSON" "$nao" bench polybench --from="$work/p.html"
 expect "bench polybench goes on where it stopped" pass "" bench_polybench_resume
 expect "bench polybench does not mix runs" pass "" fails "expected rows of seed '2', found '1'" \
   "$nao" bench polybench --size=MINI --no-peers --schedule=none --json="$work/r.json" --resume --seed=2

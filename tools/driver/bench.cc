@@ -18,6 +18,7 @@
 #include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
 #include "benchmarks/peers.h"
+#include "benchmarks/polybench_page.h"
 #include "benchmarks/polybench_result.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
@@ -35,6 +36,7 @@ struct BenchFlags {
   double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
   benchmarks::PolyBenchSettings polybench;
+  std::string from;
   std::vector<std::string> peers = benchmarks::PeerNames();
   bool no_peers = false;
   std::string resume;  // "": without a file
@@ -147,6 +149,13 @@ absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
     return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
                         ": expected no --without, --set, --jobs and --target");
   }
+  if (!flags.from.empty()) {
+    if (flags.resumes()) return InvalidInput("expected --from or --resume, found both");
+    ASSIGN_OR_RETURN(const benchmarks::PolyBenchResult result, ReadPolyBench(flags.from));
+    RETURN_IF_ERROR(SavePolyBench(flags, result));
+    std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
+    return true;
+  }
   flags.polybench.filter = flags.settings.filter;
   flags.polybench.seed = flags.settings.seed;
   if (flags.no_peers || flags.peers == std::vector<std::string>{"none"}) flags.peers.clear();
@@ -173,6 +182,10 @@ absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
 
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
+  if (!flags.from.empty()) {
+    return InvalidInput("bench ", flags.suite, ": expected no --from, which ",
+                        benchmarks::kPolyBenchSuite, " has");
+  }
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (flags.resumes()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
@@ -252,6 +265,9 @@ void AddBenchCommand(CLI::App& app, Action& action) {
               "licm511: a file of rows, to which each case that runs is added")
           ->type_name("[FILE]")
           ->expected(0, 1);
+  command->add_option(
+      "--from", flags->from,
+      "polybench: run nothing, show this file that --json has written (with --html as a page)");
   command->add_option("--json", flags->json,
                       "write rows and summary as one JSON object; polybench: after each kernel");
   command->add_option("--html", flags->html,

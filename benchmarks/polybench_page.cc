@@ -1,0 +1,145 @@
+#include "benchmarks/polybench_page.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/text.h"
+#include "benchmarks/bar_chart.h"
+#include "benchmarks/html.h"
+
+namespace polynao::benchmarks {
+namespace {
+
+constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
+                                   "#9a6fb0", "#2f6db3", "#4d9a63"};
+
+bool IsOurs(const std::string& implementation) { return implementation.starts_with("nao-"); }
+
+std::string HeadHtml(const PolyBenchResult& result) {
+  std::vector<std::string> facts = {result.size, result.machine, result.date};
+  if (!result.commit.empty()) facts.push_back("commit " + result.commit);
+  facts.push_back(StrCat("seed ", result.seed));
+  if (!result.filter.empty()) facts.push_back("only kernels with " + result.filter);
+  facts.push_back(absl::StrFormat("%.0f s", result.wall_seconds));
+  return StrCat(PageHead("polybench: the 30 kernels of PolyBench/C 4.2"), "<p>",
+                Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
+}
+
+std::string ImplementationsHtml(const PolyBenchResult& result) {
+  std::string html = "<table>\n";
+  html += Heads({"implementation", "command", "threads", "kernels", "geometric mean"}, 2);
+  for (const PolyBenchImplementation& implementation : result.implementations) {
+    const auto [mean, kernels] = result.GeometricMean(implementation.name);
+    StrAppend(&html, "<tr>", Cell(implementation.name), Cell(implementation.command));
+    if (!implementation.missing.empty()) {
+      StrAppend(&html, "<td colspan=\"3\" class=\"off\">missing: ", Escape(implementation.missing),
+                "</td></tr>\n");
+      continue;
+    }
+    StrAppend(&html, Cell(StrCat(implementation.threads), true), Cell(StrCat(kernels), true),
+              Cell(kernels == 0 ? "-" : absl::StrFormat("%.3f", mean), true), "</tr>\n");
+  }
+  return html + "</table>\n";
+}
+
+std::string SpeedupsHtml(const PolyBenchResult& result) {
+  BarChart chart;
+  chart.line = 1.0;
+  chart.is_logarithmic = true;
+  for (const PolyBenchRow& row : result.rows) chart.groups.push_back(row.kernel);
+  chart.groups.emplace_back("geometric mean");
+  size_t color = 0;
+  for (const PolyBenchImplementation& implementation : result.implementations) {
+    const std::string fill = kColors[color++ % std::size(kColors)];
+    const auto [mean, kernels] = result.GeometricMean(implementation.name);
+    if (kernels == 0 || implementation.name == result.baseline) continue;
+    BarChart::Series series{.name = implementation.name, .color = fill, .values = {}};
+    for (const PolyBenchRow& row : result.rows) {
+      series.values.push_back(row.Speedup(implementation.name, result.baseline));
+    }
+    series.values.emplace_back(mean);
+    chart.series.push_back(std::move(series));
+  }
+  return StrCat(
+      "<h2>Speed-up over ", Escape(result.baseline), "</h2>\n<p>Time of ", Escape(result.baseline),
+      " / time of the implementation, on a logarithmic axis. Bars that go down are slower.</p>\n",
+      BarChartSvg(chart));
+}
+
+// What was not measured because it is wrong.
+std::string FailuresHtml(const PolyBenchResult& result) {
+  std::string html;
+  for (const PolyBenchRow& row : result.rows) {
+    for (const PolyBenchEntry& entry : row.entries) {
+      if (entry.error.empty() && entry.difference.empty()) continue;
+      StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
+                Cell(entry.error.empty() ? "values differ" : "failed", false, "bad"),
+                Cell(entry.error.empty() ? entry.difference : entry.error), "</tr>\n");
+    }
+  }
+  if (html.empty()) return "<p>All values agree.</p>\n";
+  return StrCat("<h2>Without a time</h2>\n<table>\n",
+                Heads({"kernel", "implementation", "", "why"}, 4), html, "</table>\n");
+}
+
+std::string TimesHtml(const PolyBenchResult& result) {
+  std::vector<std::string> heads = {"kernel", "sizes"};
+  for (const PolyBenchImplementation& implementation : result.implementations) {
+    if (!implementation.missing.empty()) continue;
+    heads.push_back(implementation.name);
+    if (IsOurs(implementation.name)) heads.push_back("compile");
+  }
+  std::string html = StrCat("<h2>Times in ms</h2>\n<table>\n", Heads(heads, 2));
+  for (const PolyBenchRow& row : result.rows) {
+    StrAppend(&html, "<tr>", Cell(row.kernel),
+              Cell(absl::StrJoin(row.sizes, " ", absl::PairFormatter("="))));
+    std::optional<double> least;
+    for (const PolyBenchEntry& entry : row.entries) {
+      if (entry.ran()) least = std::min(entry.time_ns, least.value_or(entry.time_ns));
+    }
+    for (const PolyBenchImplementation& implementation : result.implementations) {
+      if (!implementation.missing.empty()) continue;
+      const PolyBenchEntry* entry = row.Find(implementation.name);
+      const bool ran = entry != nullptr && entry->ran();
+      if (ran) {
+        html += Cell(absl::StrFormat("%.3f", entry->time_ns / 1e6), true,
+                     entry->time_ns == least ? "good" : "");
+      } else if (entry == nullptr || !entry->skipped.empty()) {
+        html += Cell("-", true, "off");
+      } else {
+        html += Cell(entry->error.empty() ? "DIFFERS" : "FAILED", true, "bad");
+      }
+      if (!IsOurs(implementation.name)) continue;
+      html += Cell(ran ? absl::StrFormat("%.0f", entry->compile_ms) : "-", true, "off");
+    }
+    html += "</tr>\n";
+  }
+  return html + "</table>\n";
+}
+
+std::string NotesHtml(const PolyBenchResult& result) {
+  std::string html;
+  for (const PolyBenchRow& row : result.rows) {
+    for (const PolyBenchEntry& entry : row.entries) {
+      if (entry.notes.empty()) continue;
+      StrAppend(&html, "<h3>", Escape(row.kernel), ", ", Escape(entry.implementation),
+                "</h3>\n<pre>", Escape(absl::StrJoin(entry.notes, "\n")), "</pre>\n");
+    }
+  }
+  if (html.empty()) return html;
+  return StrCat("<details><summary>What the schedules did</summary>\n", html, "</details>\n");
+}
+
+}  // namespace
+
+std::string PageHtml(const PolyBenchResult& result) {
+  return StrCat(HeadHtml(result), ImplementationsHtml(result), SpeedupsHtml(result),
+                FailuresHtml(result), TimesHtml(result), NotesHtml(result), "</body></html>\n");
+}
+
+}  // namespace polynao::benchmarks
