@@ -171,6 +171,30 @@ TEST(GpuTest, PrivateCells) {
   EXPECT_THAT(m.cuda, HasSubstr("float s[1];"));
 }
 
+// A loop of one iteration: only thread 1 has an element, and the passes write its number where it stood.
+TEST(GpuTest, RegisterOfOneThread) {
+  const Mapped m = Map(R"(
+      func f(P: i32[8, 8], A: i32[8] in, n: i32) {
+        for (i, 1, 1) {
+          if (A[n % 8] < 5) {
+            for (k, 0, 5) { P[i + 4, i + 5] = P[i + 4, i + 5] + A[(2 * i + 5) % 8] }
+          }
+        }
+      })",
+                       {.strategy = "original"});
+  EXPECT_THAT(m.report, HasSubstr("P in a register"));
+}
+
+// What `cse` binds before the grids, one statement stores.
+TEST(GpuTest, ScalarsBesideGrids) {
+  const Mapped m = Map(R"(
+      func f(S: f32[9], B: f32[n], n: i32) {
+        S[n] = S[n] + S[n] * 0.5
+        for (i, 0, n) { B[i] = B[i] + S[0] }
+      })");
+  EXPECT_EQ(m.function.kernels.size(), 2);
+}
+
 // Bounds of the grid are those of the whole triangle, and blocks outside of it do nothing.
 TEST(GpuTest, Triangle) {
   const Mapped m = Map(R"(

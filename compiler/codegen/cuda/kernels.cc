@@ -279,25 +279,34 @@ class Planner {
 
   // ---- what each thread has for itself
 
-  // The axis whose thread number indexes dimension d in all accesses; -1 for a dimension of one element.
-  std::optional<int> AxisOfDimension(Buffer buffer, size_t d) {
+  // The axis, of those that are not `taken`, whose thread number indexes dimension d in all accesses; -1 for a dimension
+  // of one element.
+  std::optional<int> AxisOfDimension(Buffer buffer, size_t d, const std::array<bool, 3>& taken) {
     const std::vector<Access>& accesses = accesses_.at(buffer);
-    int axis = -1;
-    for (const Access& access : accesses) {
-      for (int i = 0; i < 3 && axis < 0; ++i) {
-        if (access.threads[i] && access.indices[d] == access.threads[i]) axis = i;
-      }
+    const auto all = [&](const auto& has) {
+      return std::all_of(accesses.begin(), accesses.end(), has);
+    };
+    std::vector<int> axes;
+    for (int axis = 0; axis < 3; ++axis) {
+      // Axes that an access names come first; others may be known to have its value.
+      const bool is_named = !all([&](const Access& access) {
+        return !access.threads[axis] || access.indices[d] != access.threads[axis];
+      });
+      if (!taken[axis]) axes.insert(is_named ? axes.begin() : axes.end(), axis);
     }
-    if (axis < 0 && !buffer->extents[d].IsInt(1)) return std::nullopt;
-    for (const Access& access : accesses) {
-      const Expr index = access.indices[d];
-      if (axis < 0 && !index.IsInt(0)) return std::nullopt;
-      if (axis < 0 || index == access.threads[axis]) continue;
-      if (!access.threads[axis] || !AreEqual(index, access.threads[axis], access.path)) {
-        return std::nullopt;
-      }
+    if (buffer->extents[d].IsInt(1) &&
+        all([&](const Access& access) { return access.indices[d].IsInt(0); })) {
+      return -1;
     }
-    return axis;
+    for (const int axis : axes) {
+      const bool is_axis = all([&](const Access& access) {
+        const Expr thread = access.threads[axis];
+        return thread &&
+               (access.indices[d] == thread || AreEqual(access.indices[d], thread, access.path));
+      });
+      if (is_axis) return axis;
+    }
+    return std::nullopt;
   }
 
   // Whether the two have the same value at the end of `path`: 0 is the thread's number under
@@ -324,8 +333,8 @@ class Planner {
       if (!accesses_.contains(buffer)) continue;
       std::array<bool, 3> found = {false, false, false};
       while (dimensions < buffer->extents.size()) {
-        const std::optional<int> axis = AxisOfDimension(buffer, dimensions);
-        if (!axis || (*axis >= 0 && found[*axis])) break;
+        const std::optional<int> axis = AxisOfDimension(buffer, dimensions, found);
+        if (!axis) break;
         if (*axis >= 0) found[*axis] = true;
         ++dimensions;
       }

@@ -71,8 +71,8 @@ struct KernelPlan {
 //     thread (b = "blockIdx.x", n - k) { .. A[k] .. }   -->     launch kernel 1 (k), n - k blocks
 //   }                                                         }
 //
-// A let or branch that reads memory is evaluated by each kernel inside, unless a kernel inside stores what it
-// reads.
+// A let or branch that reads memory is evaluated by each kernel inside. If one stores what it reads, a kernel of one thread
+// evaluates it before and stores the value in a workspace.
 //
 // Inside a kernel, the outermost
 // loops over threadIdx are thread regions (compiler/passes/thread_regions.h). All threads run the
@@ -83,8 +83,7 @@ struct KernelPlan {
 // memory that it reads or stores, or have read elements that it stores. Paths through loops and branches
 // count too.
 //
-// Errors, naming the place: around blocks, a loop that depends on memory, or a branch or let on memory that
-// is stored inside it; statements beside a loop over blockIdx, or in a region beside a loop over threadIdx;
+// Errors, naming the place: around blocks, a loop that depends on memory; statements beside a loop over blockIdx, or in a region beside a loop over threadIdx;
 // extents of blocks and of allocations in kernels that are not constant; extents of grids that depend on
 // memory or blocks, and of allocations around kernels that depend on more than the parameters; extents beyond
 // the limits; an allocation of a block that is neither "shared" nor split among threads by its leading

@@ -415,6 +415,37 @@ TEST_F(RunCudaTest, HostLoops) {
                         "2147483647"));
 }
 
+// Branches and lets around kernels see memory as it was before these kernels store.
+TEST_F(RunCudaTest, HostReadsBeforeKernelsStore) {
+  const ir::Function f = Parse(R"(
+      func f(A: i32[64], n: i32) {
+        for (k, 0, 3) {
+          let x = A[k]
+          let is_small = A[k + 1] < 30
+          let unused = A[5]
+          A[k] = x + 100
+          if (A[k + 2] < 40 || is_small) {
+            thread (b = "blockIdx.x", 8) { thread (t = "threadIdx.x", 8) {
+              A[b * 8 + t] = A[b * 8 + t] * 2 + x
+            } }
+          } else {
+            thread (t = "threadIdx.x", 64) { A[t] = A[t] - 20 + select(is_small, 1, 2) }
+          }
+        }
+      })");
+  auto compiled = ShimmedCuda::Create({f});
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  for (int seed = 0; seed < 20; ++seed) {
+    ir::Tensor tensor(Type::kI32, {64});
+    for (int i = 0; i < 64; ++i) tensor.SetInt(i, (seed * 37 + (i + 3) * i * 11) % 64);
+    ir::Tensor expected = tensor;
+    const ir::Argument n = ir::Argument::Int(5);
+    ASSERT_TRUE(ir::Interpret(f, {ir::Argument::Of(&expected), n}).ok());
+    ASSERT_TRUE((*compiled)->Run(0, {ir::Argument::Of(&tensor), n}).ok());
+    EXPECT_EQ(tensor.bytes, expected.bytes) << seed;
+  }
+}
+
 TEST_F(RunCudaTest, RandomProgramsAgreeWithTheInterpreter) {
   constexpr uint64_t kSeeds = 150;
   std::vector<ir::Function> functions;

@@ -163,23 +163,12 @@ class Splitter {
     return steps;
   }
 
-  // Each kernel inside evaluates `s` again, so what it reads must stay.
+  // Each kernel inside evaluates `s` again, a let or a branch. If one stores what it reads, a kernel evaluates it before.
   absl::StatusOr<std::vector<HostStep>> SplitInKernels(Stmt s) {
     const Expr e = s.operands()[0];
-    bool is_stored = false;
-    ir::ForEachExpr(e, [&](Expr load) {
-      if (!load.Is(ExprKind::kLoad)) return;
-      const Buffer read(load.buffer());
-      const auto group = aliases_.Group(read);
-      is_stored |= ir::AnyStmt(s, [&](Stmt x) {
-        return x.Is(StmtKind::kStore) &&
-               (x.buffer() == read || (group && aliases_.Group(x.buffer()) == group));
-      });
-    });
-    if (is_stored) {
-      return InvalidInput(function_.name, ": '", ir::PrintFirstLine(s),
-                          "' around loops over blockIdx: expected no read of memory there that "
-                          "is stored inside");
+    if (IsStoredIn(s, e)) {
+      if (Stmt narrow = NarrowLets(s)) return Split(narrow);
+      return SplitAfterValue(s);
     }
     around_.push_back({s});
     if (s.Is(StmtKind::kLet)) {
@@ -194,6 +183,70 @@ class Splitter {
     ASSIGN_OR_RETURN(std::vector<HostStep> otherwise, Split(s.else_case()));
     for (HostStep& step : otherwise) steps.push_back(std::move(step));
     around_.pop_back();
+    return steps;
+  }
+
+  // Whether `s` stores to memory that `e` reads.
+  bool IsStoredIn(Stmt s, Expr e) const {
+    bool is_stored = false;
+    ir::ForEachExpr(e, [&](Expr load) {
+      if (!load.Is(ExprKind::kLoad)) return;
+      const Buffer read(load.buffer());
+      const auto group = aliases_.Group(read);
+      is_stored |= ir::AnyStmt(s, [&](Stmt x) {
+        return x.Is(StmtKind::kStore) &&
+               (x.buffer() == read || (group && aliases_.Group(x.buffer()) == group));
+      });
+    });
+    return is_stored;
+  }
+
+  // let x = A[0]                       { let x = A[0]
+  // A[0] = x * x               -->       A[0] = x * x }
+  // thread (blockIdx.x, ..)            thread (blockIdx.x, ..)
+  //
+  // with several lets too, if only statements before the first loop over blocks use them. Otherwise null.
+  Stmt NarrowLets(Stmt s) {
+    std::vector<Stmt> lets;
+    Stmt body = s;
+    for (; body.Is(StmtKind::kLet); body = body.body()) lets.push_back(body);
+    if (lets.empty() || !body.Is(StmtKind::kSeq)) return Stmt();
+    std::vector<Stmt> inside, behind;
+    for (Stmt child : body.children()) {
+      (behind.empty() && !blocks_.Has(child) ? inside : behind).push_back(child);
+    }
+    for (Stmt child : behind) {
+      for (Stmt let : lets) {
+        if (ir::UsesVar(child, let.var())) return Stmt();
+      }
+    }
+    Stmt narrow = context_.Seq(inside);
+    for (size_t i = lets.size(); i-- > 0;) {
+      narrow = context_.LetStmt(lets[i].var(), lets[i].value(), narrow);
+    }
+    behind.insert(behind.begin(), narrow);
+    return context_.Seq(behind);
+  }
+
+  // A kernel of one thread stores the value in a workspace, where others read it.
+  absl::StatusOr<std::vector<HostStep>> SplitAfterValue(Stmt s) {
+    const Expr value = s.operands()[0];
+    const bool is_truth = value.type() == ir::Type::kI1;
+    const Expr var = s.Is(StmtKind::kLet) ? s.var() : context_.NewVar("condition", value.type());
+    const Buffer memory =
+        context_.NewBuffer(StrCat(var.name(), ".value"), is_truth ? ir::Type::kU8 : value.type(),
+                           {context_.I64(1)}, "gmem");
+    workspaces_.push_back(memory);
+    const Expr place = context_.I64(0);
+    const Expr stored = is_truth ? context_.Cast(ir::Type::kU8, value) : value;
+    const Expr load = context_.Load(memory, {place});
+    std::vector<HostStep> steps = {{.kernel = AddKernel(context_.Store(memory, {place}, stored))}};
+    const Stmt body =
+        s.Is(StmtKind::kLet) ? s.body() : context_.If(var, s.then_case(), s.else_case());
+    const Stmt let =
+        context_.LetStmt(var, is_truth ? ir::Ne(load, context_.Int(ir::Type::kU8, 0)) : load, body);
+    ASSIGN_OR_RETURN(std::vector<HostStep> more, SplitInKernels(let));
+    for (HostStep& step : more) steps.push_back(std::move(step));
     return steps;
   }
 
