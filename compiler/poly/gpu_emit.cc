@@ -29,6 +29,8 @@ using ir::Type;
 using Kind = GpuMark::Kind;
 
 std::string LoopName(int depth) { return StrCat("c", depth); }
+// The name, in conditions, of isl's loop number `i` around a place.
+std::string LoopParameter(size_t i) { return StrCat("loop.", i); }
 
 // Functions on and sets of [t0, t1, ..], the loops around, at a place in isl's code. There isl's space has no dimension
 // for a loop that it has left out, and others may be nested.
@@ -48,8 +50,34 @@ class LoopsAround {
                                    : isl_pw_aff_pullback_pw_multi_aff(f.copy(), all_->copy());
     return build_.expr_from(isl::manage(here));
   }
-  isl::ast_expr Condition(const isl::set& set) const {
-    return build_.expr_from(isl::manage(isl_set_preimage_pw_multi_aff(set.copy(), all_->copy())));
+  // isl's loops around, by number: what Condition is over.
+  std::vector<isl::ast_expr> Numbers() const {
+    std::vector<isl::ast_expr> result;
+    isl_local_space* loops = isl_local_space_from_space(space_.copy());
+    for (isl_size i = 0; i < isl_space_dim(space_.get(), isl_dim_set); ++i) {
+      result.push_back(build_.expr_from(isl::manage(isl_pw_aff_var_on_domain(
+          isl_local_space_copy(loops), isl_dim_set, static_cast<unsigned>(i)))));
+    }
+    isl_local_space_free(loops);
+    return result;
+  }
+  // Whether the loops around are in `set`, where `known` holds of the parameters, over names `loop.0`, .. of isl's loops. The
+  // build at hand would leave out what holds wherever there is an instance below, and there may be none.
+  isl::ast_expr Condition(const isl::set& set, const isl::set& known) const {
+    isl_set* here = isl_set_preimage_pw_multi_aff(set.copy(), all_->copy());
+    const auto loops = static_cast<unsigned>(isl_set_dim(here, isl_dim_set));
+    const auto parameters = static_cast<unsigned>(isl_set_dim(here, isl_dim_param));
+    isl_map* moved = isl_map_move_dims(isl_map_from_range(here), isl_dim_param, parameters,
+                                       isl_dim_out, 0, loops);
+    for (unsigned i = 0; i < loops; ++i) {
+      moved = isl_map_set_dim_name(moved, isl_dim_param, parameters + i, LoopParameter(i).c_str());
+    }
+    isl_set* condition = isl_set_coalesce(isl_set_gist_params(isl_map_params(moved), known.copy()));
+    isl_ast_build* free =
+        isl_ast_build_from_context(isl_set_universe(isl_set_get_space(condition)));
+    const isl::ast_expr result = isl::manage(isl_ast_build_expr_from_set(free, condition));
+    isl_ast_build_free(free);
+    return result;
   }
   // The number of loop `i` among all around.
   isl::ast_expr Number(unsigned i) const { return build_.expr_from(all_->at(static_cast<int>(i))); }
@@ -87,9 +115,11 @@ class GpuHandler : public MarkHandler {
         }
         break;
       case Kind::kOwn:
+        result = loops.Numbers();
         for (const OwnElement& own : mark.own) {
-          result.push_back(loops.Condition(own.accessed));
-          result.push_back(loops.Condition(own.stored));
+          const isl::set known = ThreadsOf(mark.shape, own.accessed.ctx());
+          result.push_back(loops.Condition(own.accessed, known));
+          result.push_back(loops.Condition(own.stored, known));
           for (const isl::pw_aff& index : own.element) result.push_back(loops.Value(index));
         }
         break;
@@ -150,6 +180,19 @@ class GpuHandler : public MarkHandler {
     ir::Buffer buffer;
     std::vector<Expr> first;
   };
+
+  // The values of the parameters that are coordinates of threads.
+  static isl::set ThreadsOf(const ThreadShape& shape, isl::ctx ctx) {
+    const auto n = static_cast<unsigned>(shape.sizes.size());
+    isl_set* threads = isl_set_universe(isl_space_params_alloc(ctx.release(), n));
+    for (unsigned i = 0; i < n; ++i) {
+      threads = isl_set_set_dim_name(threads, isl_dim_param, i, ThreadParameter(i).c_str());
+      threads = isl_set_lower_bound_si(threads, isl_dim_param, i, 0);
+      threads =
+          isl_set_upper_bound_si(threads, isl_dim_param, i, static_cast<int>(shape.sizes[i]) - 1);
+    }
+    return isl::manage(threads);
+  }
 
   static Expr Difference(Expr a, Expr b) { return b.IsInt(0) ? a : a - b; }
   static Expr Sum(Expr a, Expr b) { return a.IsInt(0) ? b : b.IsInt(0) ? a : a + b; }
@@ -261,7 +304,10 @@ class GpuHandler : public MarkHandler {
     return OverThreads(mark.shape, c, [&] {
       for (size_t i = 0; i < threads_.size(); ++i) place.Bind(ThreadParameter(i), threads_[i]);
       std::vector<Stmt> moves;
-      size_t next = 0;
+      size_t loops = expressions.size();
+      for (const OwnElement& own : mark.own) loops -= 2 + own.element.size();
+      for (size_t i = 0; i < loops; ++i) place.Bind(LoopParameter(i), place.Value(expressions[i]));
+      size_t next = loops;
       for (size_t i = 0; i < registers.size(); ++i) {
         const OwnElement& own = mark.own[i];
         const Expr accessed = Truth(place.Value(expressions[next]));
@@ -271,7 +317,7 @@ class GpuHandler : public MarkHandler {
         for (size_t d = 0; d < own.element.size(); ++d) {
           indices.push_back(place.Value(expressions[next++]));
         }
-        if (!stores && !own.is_read) continue;
+        if (!stores && !own.is_loaded) continue;
         const ir::Buffer buffer = place.Current(own.buffer);
         Stmt move = stores ? c.Store(buffer, indices, c.Load(registers[i], threads_))
                            : c.Store(registers[i], threads_, c.Load(buffer, indices));
@@ -279,6 +325,7 @@ class GpuHandler : public MarkHandler {
         moves.push_back(c.If(stores ? stored : accessed, move));
       }
       for (size_t i = 0; i < threads_.size(); ++i) place.Bind(ThreadParameter(i), Expr());
+      for (size_t i = 0; i < loops; ++i) place.Bind(LoopParameter(i), Expr());
       return c.Seq(moves);
     });
   }

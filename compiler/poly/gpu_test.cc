@@ -185,6 +185,28 @@ TEST(GpuTest, RegisterOfOneThread) {
   EXPECT_THAT(m.report, HasSubstr("P in a register"));
 }
 
+// A register is stored only where the thread has stored it, or loaded: a branch, or a loop without iterations, may leave it as
+// it was.
+TEST(GpuTest, RegistersThatAreNotStored) {
+  EXPECT_THAT(Map(R"(
+      func f(P: i32[8], A: i32[8] in, n: i32) {
+        for (i, 0, 8) {
+          for (k, 0, n) { if (A[i] < 4) { P[i] = A[k % 8] } }
+        }
+      })",
+                  {.strategy = "original"})
+                  .report,
+              HasSubstr("P in a register"));
+  // With n of 6 and 7 no iteration of j.
+  EXPECT_THAT(Map(R"(
+      func f(A: i32[16] in, B: i32[5], n: i32) {
+        for (i, 0, n) { for (j, 0, 5 - n) { B[i] = A[i + j] } }
+      })",
+                  {.strategy = "original"})
+                  .report,
+              HasSubstr("B in a register"));
+}
+
 // What `cse` binds before the grids, one statement stores.
 TEST(GpuTest, ScalarsBesideGrids) {
   const Mapped m = Map(R"(

@@ -183,9 +183,8 @@ std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
       own.may_be_outside |= !reference.get().is_must;
       if (reference.get().is_write) {
         stored = stored ? stored->unite(mine) : mine;
-      } else {
-        own.is_read = true;
       }
+      own.is_loaded |= !reference.get().is_write || !reference.get().is_must;
     }
     if (!stored || !all->is_single_valued()) continue;
     const isl::map element = with_parameters(all->coalesce());

@@ -66,7 +66,8 @@ struct OwnElement {
   std::vector<isl::pw_aff> element = {};
   isl::set accessed = {};  // the iterations that access it
   isl::set stored = {};    // those that may store it
-  bool is_read = false;
+  // The value from before is needed: an access reads it, or a store may not happen.
+  bool is_loaded = false;
   // An access under a condition: the element may be outside of the array where the condition does not hold.
   bool may_be_outside = false;
 };
