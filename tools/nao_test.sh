@@ -171,7 +171,9 @@ polyhedral_document() {
     fi
   done <docs/polyhedral.md
   [[ $shown -ge 10 ]] &&
-    "$nao" poly docs/smooth.nir --show=picture --arg n=9 --arg steps=5 | cmp - docs/smooth.svg
+    "$nao" poly docs/smooth.nir --show=picture --tile=0 --arg n=9 --arg steps=5 | cmp - docs/smooth.svg &&
+    "$nao" poly docs/smooth.nir --show=picture --tile=4 --arg n=13 --arg steps=8 | cmp - docs/smooth_tiles.svg &&
+    "$nao" poly docs/smooth.nir --show=picture --strategy=auto --arg n=13 --arg steps=8 | grep "after, by auto" >/dev/null
 }
 expect "docs/polyhedral.md shows what poly prints" pass "" polyhedral_document
 

@@ -4,7 +4,6 @@
 #include <isl/schedule.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/check.h"
 #include "base/status.h"
@@ -12,6 +11,7 @@
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/scop.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 
@@ -80,38 +80,6 @@ std::string AstText(const Scop& scop, const isl::schedule& schedule) {
   return build.node_from(schedule).to_C_str();
 }
 
-std::string TreeText(const isl::schedule& schedule) {
-  isl_printer* printer = isl_printer_to_str(schedule.ctx().release());
-  printer = isl_printer_set_yaml_style(printer, ISL_YAML_STYLE_BLOCK);
-  printer = isl_printer_print_schedule(printer, schedule.get());
-  char* text = isl_printer_get_str(printer);
-  const std::string result = text == nullptr ? "" : text;
-  std::free(text);
-  isl_printer_free(printer);
-  return result;
-}
-
-// The tree of Schedule's report. isl writes marks on leaves, but does not read them; they are left out here.
-isl::schedule ReadTree(const Scop& scop, const std::string& text) {
-  std::vector<std::string> lines;
-  size_t at = 0;
-  while (at < text.size()) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    const std::string line = text.substr(at, end - at);
-    at = end + 1;
-    const size_t mark = line.find("mark: ");
-    const bool is_mark = mark != std::string::npos && line.find_first_not_of(' ') == mark;
-    if (is_mark && text.compare(at, mark + 6, std::string(mark, ' ') + "child:") != 0) {
-      lines.pop_back();  // "child:"
-    } else {
-      lines.push_back(line);
-    }
-  }
-  std::string without;
-  for (const std::string& line : lines) StrAppend(&without, line, "\n");
-  return isl::schedule(scop.isl->ctx(), without);
-}
-
 }  // namespace
 
 const std::vector<std::string_view>& Descriptions() {
@@ -160,7 +128,7 @@ absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_v
           text += Indented(part.tree, "  ");
           return absl::OkStatus();
         }
-        schedule = ReadTree(scop, part.tree);
+        schedule = ReadTree(scop.isl->ctx(), part.tree);
       }
       if (what == "schedule") text += Lines("order", MapsOf(schedule.map()));
       if (what == "tree") text += Indented(TreeText(schedule), "  ");

@@ -1,25 +1,31 @@
 #include "compiler/poly/picture.h"
 
+#include <isl/aff.h>
 #include <isl/point.h>
 #include <isl/schedule.h>
 #include <isl/schedule_node.h>
+#include <isl/space.h>
+#include <isl/union_map.h>
 #include <isl/val.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_replace.h"
 #include "base/status.h"
 #include "compiler/poly/dependences.h"
+#include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/isl_tools.h"
-#include "compiler/poly/schedule.h"
+#include "compiler/poly/picture_svg.h"
 #include "compiler/poly/scop.h"
+#include "compiler/poly/tree_page.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 namespace {
@@ -28,10 +34,6 @@ constexpr int kMaxInstances = 2000;
 constexpr int kMaxArrows = 4000;
 
 using Coordinates = std::vector<int64_t>;
-
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
-}
 
 // The elements of a set without parameters; nothing if there are more than `most`.
 std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
@@ -65,131 +67,95 @@ std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
   return visit.points;
 }
 
-// The new order: the given one, or that of a strategy.
-absl::StatusOr<isl::schedule> NewSchedule(const Scop& scop, const Dependences& dependences,
-                                          const PictureOptions& options) {
-  if (!options.schedule.empty()) return ParseSchedule(scop, dependences, options.schedule);
-  const std::optional<Strategy> strategy = ParseStrategy(options.strategy);
-  if (!strategy) {
-    return InvalidInput("expected a strategy of none, original, min, smart, max, found '",
-                        options.strategy, "'");
-  }
-  return ComputeSchedule(scop, dependences, *strategy);
+// The parts of the function. For "auto", scalars have become arrays, as the dependences that it respects are between those.
+absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
+                                      const ScheduleOptions& options) {
+  ir::Function expanded = function;
+  if (options.strategy == "auto") ExpandScalars(expanded);
+  return Extract(expanded);
 }
 
-std::string NewScheduleName(const PictureOptions& options) {
-  return options.schedule.empty() ? options.strategy : options.schedule;
+// The new order of a part, with tiles and marks; for "none" the old one.
+absl::StatusOr<isl::schedule> NewSchedule(const Scop& scop, size_t part,
+                                          const ScheduleReport& report) {
+  if (part >= report.parts.size()) return scop.schedule;
+  if (!report.parts[part].changed) {
+    return InvalidInput("part '", scop.name, "' is not scheduled: ", report.parts[part].why_not);
+  }
+  return ReadTree(scop.isl->ctx(), report.parts[part].tree);
 }
 
-// Instances at places of a grid.
-struct Panel {
-  std::string title, down, right;                   // what the axes are
-  std::vector<std::pair<int64_t, int64_t>> places;  // of each instance: down, right
-  std::vector<double> order;                        // 0 for the first to run, 1 for the last
-};
-
-struct Arrow {
-  size_t from, to;  // instances
-  bool is_flow;
-};
-
-class Svg {
- public:
-  // Draws a panel with its left side at `left`; returns its right side.
-  double Draw(const Panel& panel, const std::vector<Arrow>& arrows, double left);
-  std::string Finish(double width, const std::string& title) const;
-
- private:
-  template <typename... Args>
-  void Add(const char* format, Args... args) {
-    char text[512];
-    std::snprintf(text, sizeof text, format, args...);
-    body_ += text;
-  }
-
-  std::string body_;
-  double height_ = 0;
-};
-
-double Svg::Draw(const Panel& panel, const std::vector<Arrow>& arrows, double left) {
-  constexpr double kTop = 76, kMargin = 44;
-  int64_t down_low = panel.places[0].first, down_high = down_low;
-  int64_t right_low = panel.places[0].second, right_high = right_low;
-  for (const auto& [down, right] : panel.places) {
-    down_low = std::min(down_low, down), down_high = std::max(down_high, down);
-    right_low = std::min(right_low, right), right_high = std::max(right_high, right);
-  }
-  const double span =
-      static_cast<double>(std::max(down_high - down_low, right_high - right_low) + 1);
-  const double cell = std::clamp(420 / span, 2.0, 34.0), radius = std::max(0.8, cell * 0.16);
-  auto x = [&](int64_t right) { return left + kMargin + cell * (right - right_low + 0.5); };
-  auto y = [&](int64_t down) { return kTop + cell * (down - down_low + 0.5); };
-  StrAppend(&body_, "<text class=\"title\" x=\"", left + kMargin, "\" y=\"40\">",
-            Escaped(panel.title), "</text>\n");
-  StrAppend(&body_, "<text x=\"", left + kMargin, "\" y=\"58\">", Escaped(panel.right),
-            " to the right, ", Escaped(panel.down), " down</text>\n");
-  // Numbers along the axes, as many as have room.
-  const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(24 / cell) + (cell < 24));
-  for (int64_t v = right_low; v <= right_high; v += step) {
-    Add("<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%lld</text>\n", x(v),
-        kTop - 3, static_cast<long long>(v));
-  }
-  for (int64_t v = down_low; v <= down_high; v += step) {
-    Add("<text class=\"axis\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%lld</text>\n",
-        left + kMargin - 4, y(v) + 4, static_cast<long long>(v));
-  }
-  for (const Arrow& arrow : arrows) {
-    const auto& [d0, r0] = panel.places[arrow.from];
-    const auto& [d1, r1] = panel.places[arrow.to];
-    const double dx = x(r1) - x(r0), dy = y(d1) - y(d0);
-    const double length = std::sqrt(dx * dx + dy * dy);
-    if (length == 0) continue;
-    // From the rim of a point to the rim of the other.
-    const double ux = dx / length * (radius + 1), uy = dy / length * (radius + 1);
-    Add("<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" "
-        "marker-end=\"url(#%s)\"/>\n",
-        arrow.is_flow ? "flow" : "other", x(r0) + ux, y(d0) + uy, x(r1) - ux, y(d1) - uy,
-        arrow.is_flow ? "flow" : "other");
-  }
-  for (size_t i = 0; i < panel.places.size(); ++i) {
-    const auto& [down, right] = panel.places[i];
-    // From blue to orange.
-    const double t = panel.order[i];
-    Add("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"rgb(%d,%d,%d)\"/>\n", x(right), y(down),
-        radius, static_cast<int>(47 + t * 185), static_cast<int>(109 + t * 40),
-        static_cast<int>(179 - t * 141));
-  }
-  height_ = std::max(height_, y(down_high) + cell / 2 + 20);
-  return std::max(x(right_high) + cell / 2, left + kMargin + 200) + 16;
+std::string NameOf(const ScheduleOptions& options) {
+  return options.strategy == "text" ? options.text : options.strategy;
 }
 
-std::string Svg::Finish(double width, const std::string& title) const {
-  auto marker = [](const char* name, const char* color) {
-    return StrCat(
-        "<marker id=\"", name,
-        "\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"6\" markerHeight=\"6\" "
-        "orient=\"auto\"><path d=\"M0,0 L8,4 L0,8 z\" fill=\"",
-        color, "\"/></marker>");
-  };
-  return StrCat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", static_cast<int>(width), "\" height=\"",
-      static_cast<int>(height_), "\" viewBox=\"0 0 ", static_cast<int>(width), " ",
-      static_cast<int>(height_),
-      "\">\n<style>text{font:12px sans-serif;fill:#333}"
-      ".title{font-weight:bold}.axis{font-size:10px;fill:#777}"
-      ".flow{stroke:#555;stroke-width:1}.other{stroke:#b05050;stroke-width:1;stroke-dasharray:3 2}"
-      "</style>\n<defs>",
-      marker("flow", "#555"), marker("other", "#b05050"),
-      "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-      "<text x=\"44\" y=\"18\">",
-      Escaped(title), "</text>\n", body_, "</svg>\n");
+// A band around a statement in a schedule tree.
+struct Band {
+  int first;  // the first of its dimensions in the flattened schedule
+  isl::multi_union_pw_aff members;
+};
+
+// Outermost first. isl's flattened schedule has a dimension for each member, and one for the place in each sequence.
+std::vector<Band> BandsAround(const isl::schedule& schedule, const std::string& statement) {
+  std::vector<Band> bands;
+  int depth = 0;
+  isl::schedule_node node = isl::manage(isl_schedule_get_root(schedule.get()));
+  while (isl_schedule_node_n_children(node.get()) > 0) {
+    const auto type = isl_schedule_node_get_type(node.get());
+    int child = 0;
+    if (type == isl_schedule_node_band) {
+      bands.push_back(
+          {depth, isl::manage(isl_schedule_node_band_get_partial_schedule(node.get()))});
+      depth += isl_schedule_node_band_n_member(node.get());
+    } else if (type == isl_schedule_node_sequence || type == isl_schedule_node_set) {
+      const int count = isl_schedule_node_n_children(node.get());
+      if (count > 1) ++depth;
+      for (int i = 0; i < count; ++i) {
+        const isl::schedule_node filter = isl::manage(isl_schedule_node_get_child(node.get(), i));
+        for (const isl::set& set :
+             SetsOf(isl::manage(isl_schedule_node_filter_get_filter(filter.get())))) {
+          if (TupleName(set) == statement) child = i;
+        }
+      }
+    }
+    node = isl::manage(isl_schedule_node_get_child(node.get(), child));
+  }
+  return bands;
+}
+
+// "t + i" for a member { S0[t, i] -> [(t + i)] }; "" if it has pieces.
+std::string MemberText(const isl::union_pw_aff& member, const std::string& statement) {
+  const isl::union_map graph = isl::manage(isl_union_map_from_union_pw_aff(member.copy()));
+  for (const isl::map& map : MapsOf(graph)) {
+    if (DomainName(map) != statement) continue;
+    isl_pw_aff* function =
+        isl_union_pw_aff_extract_pw_aff(member.get(), isl_map_get_space(map.get()));
+    const isl::pw_aff pieces = isl::manage(function);
+    if (isl_pw_aff_n_piece(pieces.get()) != 1) return "";
+    // Without the piece's domain.
+    std::string text;
+    isl_pw_aff_foreach_piece(
+        pieces.get(),
+        [](isl_set* domain, isl_aff* value, void* user) {
+          isl_set_free(domain);
+          *static_cast<std::string*>(user) = Text(isl::manage(value));
+          return isl_stat_ok;
+        },
+        &text);
+    const size_t begin = text.rfind(" -> [("), end = text.rfind(")] }");
+    if (begin == std::string::npos || end + 4 != text.size()) return "";
+    return text.substr(begin + 6, end - begin - 6);
+  }
+  return "";
 }
 
 // One statement of a part, and what its picture needs.
 class Picture {
  public:
-  Picture(const Scop& scop, const Statement& statement, const PictureOptions& options)
-      : scop_(scop), statement_(statement), options_(options) {}
+  // `part`: the place of `scop` in the report.
+  Picture(const Scop& scop, size_t part, const Statement& statement, const PictureOptions& options,
+          const ScheduleReport& report)
+      : scop_(scop), part_(part), statement_(statement), options_(options), report_(report) {}
 
   absl::StatusOr<std::string> Draw();
 
@@ -197,12 +163,16 @@ class Picture {
   absl::Status FindInstances();
   // The arrows of these dependences between instances in the picture.
   absl::Status AddArrows(const isl::union_map& dependences, bool is_flow);
-  absl::StatusOr<Panel> After(const isl::schedule& schedule) const;
+  // When each instance runs.
+  absl::StatusOr<std::vector<Coordinates>> Times(const isl::schedule& schedule) const;
+  Panel After(const isl::schedule& schedule, const std::vector<Coordinates>& times) const;
   isl::set At(const isl::set& set) const;
 
   const Scop& scop_;
+  const size_t part_;
   const Statement& statement_;
   const PictureOptions& options_;
+  const ScheduleReport& report_;
   isl::set slice_;  // { S0[i, j] } of the picture
   std::vector<Coordinates> instances_;
   std::vector<Arrow> arrows_;
@@ -273,9 +243,7 @@ absl::Status Picture::AddArrows(const isl::union_map& dependences, bool is_flow)
   return absl::OkStatus();
 }
 
-absl::StatusOr<Panel> Picture::After(const isl::schedule& schedule) const {
-  Panel panel;
-  panel.title = StrCat("after, by ", NewScheduleName(options_));
+absl::StatusOr<std::vector<Coordinates>> Picture::Times(const isl::schedule& schedule) const {
   std::vector<Coordinates> times(instances_.size());
   for (const isl::map& map : MapsOf(schedule.map())) {
     if (DomainName(map) != statement_.name) continue;
@@ -290,16 +258,82 @@ absl::StatusOr<Panel> Picture::After(const isl::schedule& schedule) const {
       times[index].assign(pair.begin() + depth, pair.end());
     }
   }
-  // The members that differ between instances; the first two are the axes.
-  std::vector<size_t> axes;
-  for (size_t d = 0; d < times[0].size() && axes.size() < 2; ++d) {
+  return times;
+}
+
+// The innermost dimension of time that differs between instances, and the next one outwards that tells apart what
+// the first does not: of [floor(t/4), floor(i/4), t, i], the last two.
+std::vector<size_t> AxesOf(const std::vector<Coordinates>& times) {
+  std::vector<size_t> differ;
+  for (size_t d = 0; d < times[0].size(); ++d) {
     const bool differs = std::any_of(times.begin(), times.end(),
                                      [&](const Coordinates& t) { return t[d] != times[0][d]; });
-    if (differs) axes.push_back(d);
+    if (differs) differ.push_back(d);
   }
-  auto value = [&](size_t i, size_t axis) { return axis < axes.size() ? times[i][axes[axis]] : 0; };
-  panel.down = axes.empty() ? "time" : StrCat("time ", axes[0]);
-  panel.right = axes.size() < 2 ? "nothing" : StrCat("time ", axes[1]);
+  if (differ.size() < 2) return differ;
+  const size_t right = differ.back();
+  size_t down = differ[differ.size() - 2], most = 0;
+  for (size_t k = differ.size() - 1; k-- > 0;) {
+    std::set<std::pair<int64_t, int64_t>> places;
+    for (const Coordinates& t : times) places.insert({t[differ[k]], t[right]});
+    if (places.size() <= most) continue;
+    most = places.size();
+    down = differ[k];
+  }
+  return {down, right};
+}
+
+// Levels of tiles: what runs between two steps of the loops of a band whose members are more than the axes. Numbers
+// go with the order of execution.
+std::vector<std::vector<int>> TilesOf(const std::vector<Coordinates>& times,
+                                      const std::vector<size_t>& axes,
+                                      const std::vector<Band>& bands) {
+  std::vector<std::vector<int>> levels;
+  for (const Band& band : bands) {
+    const size_t first = static_cast<size_t>(band.first);
+    size_t end = std::min<size_t>(first + band.members.size(), times[0].size());
+    // The innermost loop over tiles.
+    const auto is_block = [&](size_t d) {
+      return std::find(axes.begin(), axes.end(), d) == axes.end() &&
+             std::any_of(times.begin(), times.end(),
+                         [&](const Coordinates& t) { return t[d] != times[0][d]; });
+    };
+    while (end > first && !is_block(end - 1)) --end;
+    if (end == first) continue;
+    std::map<Coordinates, int> numbers;
+    for (const Coordinates& t : times) numbers[Coordinates(t.begin(), t.begin() + end)] = 0;
+    if (numbers.size() < 2 || numbers.size() == times.size()) continue;
+    int next = 0;
+    for (auto& [prefix, number] : numbers) number = next++;
+    std::vector<int> level;
+    for (const Coordinates& t : times) {
+      level.push_back(numbers[Coordinates(t.begin(), t.begin() + end)]);
+    }
+    if (levels.empty() || level != levels.back()) levels.push_back(std::move(level));
+  }
+  return levels;
+}
+
+Panel Picture::After(const isl::schedule& schedule, const std::vector<Coordinates>& times) const {
+  Panel panel;
+  panel.title = StrCat("after, by ", NameOf(options_.order));
+  const std::vector<size_t> axes = AxesOf(times);
+  const std::vector<Band> bands = BandsAround(schedule, statement_.name);
+  panel.tiles = TilesOf(times, axes, bands);
+  const auto value = [&](size_t i, size_t axis) {
+    return axis < axes.size() ? times[i][axes[axis]] : 0;
+  };
+  const auto name = [&](size_t axis) {
+    std::string text;
+    for (const Band& band : bands) {
+      const int member = static_cast<int>(axis) - band.first;
+      if (member < 0 || member >= static_cast<int>(band.members.size())) continue;
+      text = MemberText(band.members.at(member), statement_.name);
+    }
+    return text.empty() ? StrCat("time ", axis) : text;
+  };
+  panel.down = axes.empty() ? "time" : name(axes[0]);
+  panel.right = axes.size() < 2 ? "nothing" : name(axes[1]);
   std::vector<size_t> order(instances_.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(),
@@ -320,7 +354,7 @@ absl::StatusOr<std::string> Picture::Draw() {
   RETURN_IF_ERROR(AddArrows(dependences.flow, true));
   RETURN_IF_ERROR(
       AddArrows(dependences.anti.unite(dependences.output).unite(dependences.reduction), false));
-  ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop_, dependences, options_));
+  ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop_, part_, report_));
   const auto [down, right] = options_.dimensions;
   Panel before;
   before.title = "before";
@@ -330,75 +364,24 @@ absl::StatusOr<std::string> Picture::Draw() {
     before.places.emplace_back(instances_[i][down], instances_[i][right]);
     before.order.push_back(static_cast<double>(i) / std::max<size_t>(1, instances_.size() - 1));
   }
-  ASSIGN_OR_RETURN(const Panel after, After(schedule));
-  Svg svg;
-  const double middle = svg.Draw(before, arrows_, 0);
-  const double end = svg.Draw(after, arrows_, middle);
-  std::string title = StrCat(scop_.name, "   ", statement_.name);
+  ASSIGN_OR_RETURN(const std::vector<Coordinates> times, Times(schedule));
+  const Panel after = After(schedule, times);
+  before.tiles = after.tiles;
+  std::string title = StrCat(statement_.name, " in '", scop_.name, "'");
   for (const auto& [name, value] : options_.arguments) StrAppend(&title, ", ", name, " = ", value);
-  return svg.Finish(end, title);
-}
-
-// A schedule tree as nested elements that open and close.
-std::string NodeHtml(const isl::schedule_node& node) {
-  std::string head, css;
-  switch (isl_schedule_node_get_type(node.get())) {
-    case isl_schedule_node_band: {
-      css = "band";
-      head = StrCat("band ",
-                    Text(isl::manage(isl_schedule_node_band_get_partial_schedule(node.get()))));
-      const int members = isl_schedule_node_band_n_member(node.get());
-      std::string coincident;
-      for (int i = 0; i < members; ++i) {
-        StrAppend(&coincident, i == 0 ? "" : ", ",
-                  isl_schedule_node_band_member_get_coincident(node.get(), i) == isl_bool_true
-                      ? "parallel"
-                      : "in order");
-      }
-      StrAppend(
-          &head, "  (", coincident,
-          isl_schedule_node_band_get_permutable(node.get()) == isl_bool_true ? "; permutable" : "",
-          ")");
-      break;
-    }
-    case isl_schedule_node_domain:
-      head = StrCat("domain ", Text(isl::manage(isl_schedule_node_domain_get_domain(node.get()))));
-      break;
-    case isl_schedule_node_filter:
-      head = StrCat("filter ", Text(isl::manage(isl_schedule_node_filter_get_filter(node.get()))));
-      break;
-    case isl_schedule_node_sequence:
-      head = "sequence: one after the other";
-      break;
-    case isl_schedule_node_set:
-      head = "set: in any order";
-      break;
-    case isl_schedule_node_leaf:
-      return "";
-    default:
-      head = "node";
+  std::vector<std::string> notes;
+  if (part_ < report_.parts.size()) notes = report_.parts[part_].lines;
+  if (!after.tiles.empty()) {
+    notes.emplace_back("Lines are borders of tiles, the numbers their order on one thread.");
   }
-  std::string children;
-  const int count = isl_schedule_node_n_children(node.get());
-  for (int i = 0; i < count; ++i) {
-    children += NodeHtml(isl::manage(isl_schedule_node_get_child(node.get(), i)));
-  }
-  if (children.empty()) {
-    return StrCat("<div class=\"leaf ", css, "\">", Escaped(head), "</div>\n");
-  }
-  return StrCat("<details open><summary class=\"", css, "\">", Escaped(head), "</summary>\n",
-                children, "</details>\n");
-}
-
-std::string TreeHtml(const isl::schedule& schedule) {
-  return NodeHtml(isl::manage(isl_schedule_get_root(schedule.get())));
+  return PanelsSvg({before, after}, arrows_, title, notes);
 }
 
 }  // namespace
 
 absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
                                          const PictureOptions& options) {
-  ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
+  ASSIGN_OR_RETURN(const Extraction extraction, ExtractFor(function, options.order));
   const Scop* part = nullptr;
   const Statement* statement = nullptr;
   std::string names;
@@ -430,13 +413,19 @@ absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
       return InvalidInput("expected a parameter of '", part->name, "', found '", name, "'");
     }
   }
+  ir::Function scheduled = function;
+  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options.order));
+  const size_t place = static_cast<size_t>(part - extraction.scops.data());
   return Guarded(*part->isl, [&]() -> absl::StatusOr<std::string> {
-    return Picture(*part, *statement, options).Draw();
+    return Picture(*part, place, *statement, options, report).Draw();
   });
 }
 
-absl::StatusOr<std::string> TreesHtml(const ir::Function& function, const PictureOptions& options) {
-  ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
+absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
+                                      const ScheduleOptions& options) {
+  ASSIGN_OR_RETURN(const Extraction extraction, ExtractFor(function, options));
+  ir::Function scheduled = function;
+  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options));
   std::string page =
       StrCat("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escaped(function.name),
              "</title>\n<style>body{font:14px sans-serif;margin:2em;color:#222}"
@@ -444,13 +433,13 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function, const Pictur
              "summary,.leaf{font-family:monospace;white-space:pre-wrap}.band{color:#2f6db3}"
              "</style></head><body>\n<h1>Schedule trees of ",
              Escaped(function.name), "</h1>\n");
-  for (const Scop& scop : extraction.scops) {
+  for (size_t i = 0; i < extraction.scops.size(); ++i) {
+    const Scop& scop = extraction.scops[i];
     RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
-      const Dependences dependences = ComputeDependences(scop);
-      ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop, dependences, options));
+      ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop, i, report));
       StrAppend(&page, "<h2>", Escaped(scop.name), "</h2>\n<h3>before</h3>\n",
-                TreeHtml(scop.schedule), "<h3>after, by ", Escaped(NewScheduleName(options)),
-                "</h3>\n", TreeHtml(schedule));
+                TreeHtml(scop.schedule), "<h3>after, by ", Escaped(NameOf(options)), "</h3>\n",
+                TreeHtml(schedule));
       return absl::OkStatus();
     }));
   }

@@ -50,18 +50,92 @@ TEST(PictureTest, APointForEachInstanceAndAnArrowForEachDependence) {
 
 TEST(PictureTest, AGivenScheduleHasToBeLegal) {
   PictureOptions options = Options(6);
-  options.schedule = "{ S0[i, j] -> [i + j, j] }";
+  options.order.strategy = "text";
+  options.order.text = "{ S0[i, j] -> [i + j, j] }";
   absl::StatusOr<std::string> svg = Svg(options);
   ASSERT_TRUE(svg.ok()) << svg.status();
   EXPECT_THAT(*svg, HasSubstr("after, by { S0[i, j] -&gt; [i + j, j] }"));
-  options.schedule = "{ S0[i, j] -> [i - j, j] }";
+  EXPECT_THAT(*svg, HasSubstr("j to the right, i + j down"));
+  options.order.text = "{ S0[i, j] -> [i - j, j] }";
   svg = Svg(options);
   ASSERT_FALSE(svg.ok());
   EXPECT_THAT(std::string(svg.status().message()), HasSubstr("the schedule violates "));
   EXPECT_THAT(std::string(svg.status().message()), HasSubstr("S0"));
-  options.schedule = "{ S1[i] -> [i] }";
+  options.order.text = "{ S1[i] -> [i] }";
   EXPECT_THAT(std::string(Svg(options).status().message()),
               HasSubstr("the schedule has no time for the instances "));
+}
+
+// 5 x 5 instances in tiles of 2 x 2: nine tiles, five of them at the border.
+TEST(PictureTest, TilesHaveBordersAndNumbers) {
+  PictureOptions options = Options(6);
+  options.order.tile = {{2}};
+  const absl::StatusOr<std::string> svg = Svg(options);
+  ASSERT_TRUE(svg.ok()) << svg.status();
+  EXPECT_EQ(Occurrences(*svg, "<path class=\"tile0\""), 2);
+  EXPECT_EQ(Occurrences(*svg, "<path class=\"tile1\""), 0);
+  EXPECT_EQ(Occurrences(*svg, "<text class=\"number\""), 2 * 9);
+  EXPECT_EQ(Occurrences(*svg, ">8</text>\n"), 2);
+  EXPECT_EQ(Occurrences(*svg, "j to the right, i down"), 2);
+  EXPECT_THAT(*svg, HasSubstr("tiles of 2 x 2, diagonals of tiles 0 and 1 parallel"));
+  // One tile that holds everything has no border worth a line.
+  options.order.tile = {{8}};
+  EXPECT_EQ(Occurrences(*Svg(options), "<path class=\"tile"), 0);
+}
+
+TEST(PictureTest, TwoLevelsOfTiles) {
+  PictureOptions options = Options(9);
+  options.order.tile = {{4}, {2}};
+  const absl::StatusOr<std::string> svg = Svg(options);
+  ASSERT_TRUE(svg.ok()) << svg.status();
+  EXPECT_EQ(Occurrences(*svg, "<path class=\"tile0\""), 2);
+  EXPECT_EQ(Occurrences(*svg, "<path class=\"tile1\""), 2);
+}
+
+constexpr char kProduct[] = R"(
+func product(C: f32[n, n], A: f32[n, n] in, B: f32[n, n] in, n: i32) {
+  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }
+}
+)";
+
+// `auto` keeps tiles of C in registers; k is at its first value.
+TEST(PictureTest, AutoShowsTilesOfRegisters) {
+  PictureOptions options = Options(40);
+  options.order.strategy = "auto";
+  const absl::StatusOr<std::string> svg = Svg(options, kProduct);
+  ASSERT_TRUE(svg.ok()) << svg.status();
+  EXPECT_EQ(Occurrences(*svg, "<circle "), 2 * 40 * 40);
+  EXPECT_EQ(Occurrences(*svg, "<path class=\"tile0\""), 2);
+  EXPECT_THAT(*svg, HasSubstr("after, by auto"));
+  EXPECT_THAT(*svg, HasSubstr("in registers over loop 2"));
+  EXPECT_EQ(Occurrences(*svg, "j to the right, i down"), 2);
+}
+
+// Every third i, and a scalar of each iteration, which `auto` makes an array.
+TEST(PictureTest, StridesAndPrivateScalars) {
+  PictureOptions options = Options(10);
+  options.order.strategy = "auto";
+  const absl::StatusOr<std::string> svg = Svg(options, R"(
+func f(A: f32[n, n], n: i32) {
+  for (i, 0, n) { for (j, 0, n) { if (i % 3 == 1) {
+    allocate t: f32[]
+    t[] = A[i, j]
+    A[i, j] = t[] * t[]
+  } } }
+}
+)");
+  ASSERT_TRUE(svg.ok()) << svg.status();
+  EXPECT_EQ(Occurrences(*svg, "<circle "), 2 * 30);
+  EXPECT_THAT(*svg, HasSubstr(">7</text>"));
+  EXPECT_EQ(Occurrences(*svg, "<text class=\"axis\""), 2 * (3 + 10));
+}
+
+TEST(PictureTest, TreesOfAutoHaveMarks) {
+  const absl::StatusOr<std::string> page =
+      TreesHtml(*ir::ParseFunction(kProduct), {.strategy = "auto"});
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr(">mark parallel"));
+  EXPECT_THAT(*page, HasSubstr("<h3>after, by auto</h3>"));
 }
 
 TEST(PictureTest, BadInput) {
@@ -78,11 +152,14 @@ TEST(PictureTest, BadInput) {
   options.statement = "S7";
   EXPECT_EQ(message(options), "expected statement 'S7', found S0");
   options = Options(6);
+  options.order.strategy = "best";
+  EXPECT_THAT(message(options), HasSubstr("found 'best'"));
+  options = Options(6);
   options.dimensions = {0, 2};
   EXPECT_EQ(message(options), "expected loops 0 to 1 of S0, found 2");
   testing::internal::CaptureStderr();
   options = Options(6);
-  options.schedule = "{ S0[i, ";
+  options.order = {.strategy = "text", .text = "{ S0[i, "};
   EXPECT_THAT(message(options), HasSubstr("schedule"));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

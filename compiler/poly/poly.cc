@@ -1,14 +1,11 @@
 #include "compiler/poly/poly.h"
 
-#include <isl/printer.h>
-#include <isl/schedule.h>
-
-#include <cstdlib>
 #include <ctime>
 #include <optional>
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/ir/visit.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/promote.h"
@@ -19,6 +16,7 @@
 #include "compiler/poly/generate.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/tile.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao {
 namespace poly {
@@ -41,17 +39,6 @@ class Stopwatch {
  private:
   std::clock_t last_ = std::clock();
 };
-
-std::string TreeText(const isl::schedule& schedule) {
-  isl_printer* printer = isl_printer_to_str(schedule.ctx().release());
-  printer = isl_printer_set_yaml_style(printer, ISL_YAML_STYLE_BLOCK);
-  printer = isl_printer_print_schedule(printer, schedule.get());
-  char* text = isl_printer_get_str(printer);
-  const std::string result = text == nullptr ? "" : text;
-  std::free(text);
-  isl_printer_free(printer);
-  return result;
-}
 
 absl::Status CheckOptions(const ScheduleOptions& options) {
   const bool is_known =
@@ -86,6 +73,16 @@ AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
   }
   return *std::move(best);
 }
+
+class WithoutVectors : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  ir::Stmt Mutate(ir::Stmt s) override {
+    s = Mutator::Mutate(s);
+    if (!s.Is(ir::StmtKind::kFor) || s.for_kind() != ir::ForKind::kVectorize) return s;
+    return s.context().For(s.var(), s.min(), s.extent(), s.body(), ir::ForKind::kSerial);
+  }
+};
 
 // The new code of one part.
 absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& options,
@@ -130,7 +127,9 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
   report->wavefronts = tiles.wavefronts;
   report->lines = tiles.lines;
   report->tree = TreeText(marked.schedule);
-  const ir::Stmt code = Generate(scop, marked);
+  ir::Stmt code = Generate(scop, marked);
+  // Tiles of registers end in a vector, as Generate writes them.
+  if (!options.vectorize) code = WithoutVectors().Mutate(code);
   report->generate_ms = watch.Lap();
   return code;
 }

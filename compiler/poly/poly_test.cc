@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
@@ -17,6 +18,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::Not;
 
 ir::Function Parse(std::string_view text) {
   absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
@@ -151,37 +153,60 @@ const std::map<std::string, std::string>& Nests() {
   return *nests;
 }
 
-TEST(PolyTest, EveryStrategyKeepsTheMeaning) {
-  for (const auto& [name, text] : Nests()) {
-    for (const std::string strategy : {"none", "original", "min", "smart", "max"}) {
-      for (const std::vector<int64_t>& tile :
-           {std::vector<int64_t>{}, std::vector<int64_t>{2, 1, 3}, std::vector<int64_t>{4}}) {
-        SCOPED_TRACE(StrCat(name, ", ", strategy, ", tile ", tile.size()));
-        ScheduleOptions options{.strategy = strategy};
-        options.tile.clear();
-        if (!tile.empty()) options.tile = {tile};
-        const std::string result = Scheduled(text, options);
-        if (testing::Test::HasFailure()) {
-          std::cerr << result;
-          return;
-        }
-      }
-    }
-  }
-}
+class NestTest : public testing::TestWithParam<std::string> {};
 
-TEST(PolyTest, AutoKeepsTheMeaning) {
-  for (const auto& [name, text] : Nests()) {
-    for (const int registers : {4, 8, 16}) {
-      SCOPED_TRACE(StrCat(name, ", ", registers, " registers"));
-      const std::string result =
-          Scheduled(text, {.reassociate = registers == 8, .machine = SmallMachine(registers)});
+TEST_P(NestTest, EveryStrategyKeepsTheMeaning) {
+  const std::string& text = Nests().at(GetParam());
+  ir::Function unchanged = Parse(text);
+  const ir::Stmt body = unchanged.body;
+  const absl::StatusOr<ScheduleReport> none = Schedule(unchanged, {.strategy = "none"});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->changed);
+  EXPECT_EQ(unchanged.body, body);
+  for (const std::string strategy : {"original", "min", "smart", "max"}) {
+    for (const std::vector<int64_t>& tile :
+         {std::vector<int64_t>{}, std::vector<int64_t>{2, 1, 3}, std::vector<int64_t>{4}}) {
+      SCOPED_TRACE(StrCat(strategy, ", tile ", tile.size()));
+      ScheduleOptions options{.strategy = strategy};
+      options.tile.clear();
+      if (!tile.empty()) options.tile = {tile};
+      const std::string result = Scheduled(text, options);
       if (testing::Test::HasFailure()) {
         std::cerr << result;
         return;
       }
     }
   }
+}
+
+TEST_P(NestTest, AutoKeepsTheMeaning) {
+  for (const int registers : {4, 8, 16}) {
+    SCOPED_TRACE(StrCat(registers, " registers"));
+    const std::string result =
+        Scheduled(Nests().at(GetParam()),
+                  {.reassociate = registers == 8, .machine = SmallMachine(registers)});
+    if (testing::Test::HasFailure()) {
+      std::cerr << result;
+      return;
+    }
+  }
+}
+
+std::vector<std::string> NestNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : Nests()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Nests, NestTest, testing::ValuesIn(NestNames()),
+                         [](const auto& info) { return info.param; });
+
+// What is asked not to be there.
+TEST(PolyTest, AutoWithoutParallelAndVectorLoops) {
+  const std::string text = Scheduled(
+      Nests().at("matmul"), {.parallel = false, .vectorize = false, .machine = SmallMachine(16)});
+  EXPECT_THAT(text, Not(HasSubstr("parallel (")));
+  EXPECT_THAT(text, Not(HasSubstr("vectorize (")));
 }
 
 // Tiles for the caches, and of those for the registers, which stay there over the loop over k.
@@ -249,6 +274,22 @@ TEST(PolyTest, AScheduleAsText) {
       Nests().at("matmul"),
       {.strategy = "text", .text = "{ S0[i, j] -> [0, i, j, 0]; S1[i, j, k] -> [1, k, i, j] }"});
   EXPECT_THAT(text, HasSubstr("vectorize (c3"));
+}
+
+// The tree of a report, with its marks and options of bands, is a text too: tiles of tiles.
+TEST(PolyTest, TheTreeOfAReportAsText) {
+  const std::string& matmul = Nests().at("matmul");
+  ir::Function f = Parse(matmul);
+  const absl::StatusOr<ScheduleReport> report = Schedule(f, {.strategy = "smart", .tile = {{4}}});
+  ASSERT_TRUE(report.ok()) << report.status();
+  const std::string& tree = report->parts.at(0).tree;
+  ASSERT_THAT(tree, HasSubstr("mark: \"parallel"));
+  ASSERT_THAT(tree, HasSubstr("mark: \"vector"));
+  ASSERT_THAT(tree, HasSubstr("isolate"));
+  const std::string text = Scheduled(matmul, {.strategy = "text", .text = tree, .tile = {{2}}});
+  EXPECT_THAT(text, HasSubstr("tiles of 2 x 2 x 2"));
+  EXPECT_THAT(Scheduled(matmul, {.strategy = "text", .text = tree, .tile = {}, .parallel = false}),
+              Not(HasSubstr("parallel (")));
 }
 
 // Past its operations, a part stays as it is, and the report says so.

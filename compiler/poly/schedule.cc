@@ -3,12 +3,14 @@
 #include <isl/aff.h>
 #include <isl/options.h>
 #include <isl/schedule.h>
+#include <isl/schedule_node.h>
 
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 
@@ -118,6 +120,28 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
   return schedule.value_or(scop.schedule);
 }
 
+namespace {
+
+// Without marks, whose names might be ours, and without options for the code of bands, which cannot be tiled then.
+isl::schedule OnlyTheOrder(const isl::schedule& schedule) {
+  return isl::manage(isl_schedule_map_schedule_node_bottom_up(
+      schedule.copy(),
+      [](isl_schedule_node* node, void*) {
+        switch (isl_schedule_node_get_type(node)) {
+          case isl_schedule_node_mark:
+            return isl_schedule_node_delete(node);
+          case isl_schedule_node_band:
+            return isl_schedule_node_band_set_ast_build_options(
+                node, isl_union_set_empty_ctx(isl_schedule_node_get_ctx(node)));
+          default:
+            return node;
+        }
+      },
+      nullptr));
+}
+
+}  // namespace
+
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
                                             const std::string& text) {
   absl::StatusOr<isl::schedule> parsed = Guarded(*scop.isl, [&]() -> absl::StatusOr<isl::schedule> {
@@ -146,14 +170,14 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
             isl_multi_union_pw_aff_from_union_map(map.copy())));
       }
     } else {
-      isl_schedule* read = isl_schedule_read_from_str(ctx, text.c_str());
+      isl_schedule* read = isl_schedule_read_from_str(ctx, WithoutLeafMarks(text).c_str());
       if (read == nullptr) {
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "
             "found '",
             text, "'");
       }
-      schedule = isl::manage(read);
+      schedule = OnlyTheOrder(isl::manage(read));
       scheduled = schedule.domain();
     }
     const isl::union_set all = scop.Domain().intersect_params(known);

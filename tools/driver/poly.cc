@@ -186,8 +186,8 @@ absl::Status Show(const PolyFlags& flags) {
   poly::PictureOptions picture;
   ASSIGN_OR_RETURN(picture.arguments, ParseArguments(flags.args));
   picture.statement = flags.statement;
-  picture.schedule = schedule.text;
-  if (!flags.strategy.empty()) picture.strategy = flags.strategy;
+  picture.order = schedule;
+  if (flags.strategy.empty() && schedule.text.empty()) picture.order.strategy = "smart";
   ASSIGN_OR_RETURN(const std::vector<int64_t> loops, ParseNumbers("--loops", flags.loops, ','));
   if (loops.size() != 2 || loops[0] == loops[1]) {
     return InvalidInput("--loops: expected two different loops, as 0,1, found '", flags.loops, "'");
@@ -209,7 +209,7 @@ absl::Status Show(const PolyFlags& flags) {
     if (what == "picture") {
       take(poly::InstancesSvg(function, picture));
     } else if (what == "trees") {
-      take(poly::TreesHtml(function, picture));
+      take(poly::TreesHtml(function, picture.order));
     } else if (what == "card") {
       const auto parts = poly::CountProgram(function, counts);
       status = parts.status();
@@ -262,7 +262,8 @@ void AddPolyCommand(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--tile", flags->tile,
-          "iterations of a tile along the loops, for card and a new order: 32x8; 0: no tiles")
+          "iterations of a tile along the loops, for card and a new order: 32x8; 0: no tiles; auto "
+          "chooses its own")
       ->capture_default_str();
   command->add_option(
       "--strategy", flags->strategy,
