@@ -15,6 +15,7 @@
 #include "compiler/poly/extract.h"
 #include "compiler/poly/gpu_emit.h"
 #include "compiler/poly/gpu_map.h"
+#include "compiler/poly/gpu_split.h"
 #include "compiler/poly/schedule.h"
 
 namespace polynao::poly {
@@ -132,12 +133,15 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
   const Dependences dependences =
       ComputeDependences(scop, {.reassociate_floats = options.reassociate});
   isl::schedule schedule;
+  int splits = 0;
   if (options.strategy == "text") {
     ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
   } else {
     const Strategy strategy =
         options.strategy == "auto" ? Strategy::kSmart : *ParseStrategy(options.strategy);
     schedule = ComputeSchedule(scop, dependences, strategy, /*outer_coincidence=*/true);
+    if (strategy != Strategy::kOriginal)
+      schedule = SplitIntoParallel(dependences, schedule, &splits);
   }
   const GpuMapping mapping = MapToGpu(scop, dependences, schedule, options);
   if (mapping.kernels == 0) return absl::UnimplementedError("no loop is parallel");
@@ -149,6 +153,10 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
   report->parallel_loops = mapping.kernels;
   report->wavefronts = mapping.wavefronts;
   report->lines = mapping.lines;
+  if (splits > 0) {
+    report->lines.insert(report->lines.begin(),
+                         "instances split where dependences begin or end, each part parallel");
+  }
   return GenerateForGpu(scop, mapping);
 }
 

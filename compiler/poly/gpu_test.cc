@@ -134,6 +134,33 @@ TEST(GpuTest, CopiesOnlyWhereTheyHelp) {
               Not(HasSubstr("shared")));
 }
 
+// What row and column k of step k store, all others read: nine parts of each step, each parallel.
+TEST(GpuTest, InstancesAreSplit) {
+  const Mapped m = Map(R"(
+      func paths(P: i32[n, n], n: i32) {
+        for (k, 0, n) { for (i, 0, n) { for (j, 0, n) {
+          P[i, j] = min(P[i, j], P[i, k] + P[k, j])
+        } } }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("instances split where dependences begin or end"));
+  EXPECT_THAT(m.report, Not(HasSubstr("2 loops of the host")));
+  EXPECT_EQ(m.function.kernels.size(), 9);
+  // Three parts: before, on and behind the middle, which the others read.
+  const Mapped line = Map(R"(
+      func f(A: f32[n], t: i32, m: i32, n: i32) {
+        for (s, 0, t) { for (i, 0, n) { if (0 <= m && m < n) { A[i] = A[i] + A[m] } } }
+      })");
+  EXPECT_THAT(line.report, HasSubstr("instances split"));
+  EXPECT_EQ(line.function.kernels.size(), 3);
+  // A dependence between neighbours stays in every part.
+  EXPECT_THAT(Map(R"(
+      func f(A: f32[n], t: i32, n: i32) {
+        for (s, 0, t) { for (i, 1, n - 1) { A[i] = A[i - 1] + A[0] } }
+      })")
+                  .report,
+              Not(HasSubstr("split")));
+}
+
 TEST(GpuTest, OrderIsKept) {
   // Each element waits for the one before.
   const Mapped chain = Map(R"(
