@@ -119,6 +119,30 @@ TEST(RunNestTest, AllKindsOfValues) {
             "--values: expected uniform, exact, finite or all, found 'some'");
 }
 
+// The process goes on, on every target.
+TEST(RunNestTest, WhatStopsTheFunctionIsAnError) {
+  for (const char* target : {"cpu", "c", "cuda", "interp"}) {
+    for (const char* schedule : {"none", "auto"}) {
+      NestSettings settings = Settings(target);
+      settings.schedule = schedule;
+      settings.arguments = {"n=5", "k=0"};
+      EXPECT_THAT(std::string(RunText(settings, R"(
+func divides(A: i32[n], n: i32, k: i32) { for (i, 0, n / k) { A[i] = 1 } })")
+                                  .status()
+                                  .message()),
+                  HasSubstr("division by zero"))
+          << target;
+      settings.arguments = {"n=5", "k=50000000"};
+      EXPECT_THAT(std::string(RunText(settings, R"(
+func beyond(A: i32[n], n: i32, k: i32) { for (i, 0, n) { A[i + k] = 1 } })")
+                                  .status()
+                                  .message()),
+                  HasSubstr("50000000"))
+          << target;
+    }
+  }
+}
+
 TEST(RunNestTest, LongFunctionsAreNotInterpreted) {
   NestSettings settings = Settings("cpu");
   settings.arguments = {"n=30000"};

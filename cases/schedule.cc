@@ -30,10 +30,11 @@ struct Strategy {
 
 absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
   if (Strategies().contains(schedule)) return Strategy{schedule};
+  if (schedule.starts_with("{") || schedule.starts_with("[")) return Strategy{"text", schedule};
   if (!std::filesystem::is_regular_file(schedule)) {
     return InvalidInput(
-        "--schedule: expected none, auto, original, min, smart, max, or a file with the text of a "
-        "schedule, found '",
+        "--schedule: expected none, auto, original, min, smart, max, a schedule "
+        "'{ S0[i, j] -> [j, i] }', or a file that has one, found '",
         schedule, "'");
   }
   ASSIGN_OR_RETURN(std::string text, ReadFile(schedule));

@@ -17,7 +17,8 @@ struct Scheduled {
 };
 
 // `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "original", "min", "smart" and "max"
-// are strategies of compiler/poly/poly.h; anything else is a file with the text of a schedule (poly::ParseSchedule). Sums of
+// are strategies of compiler/poly/poly.h; a text that begins with { or [ is a schedule
+// (poly::ParseSchedule), anything else a file with one. Sums of
 // floats change their order only if the function is marked @reassociate. "auto" is for this machine and so many threads (0: as many
 // as it runs at once). Errors: there is no such strategy or file; a text that
 // is malformed or illegal.

@@ -205,6 +205,17 @@ bench_files() {
     grep -q '<svg' "$work/b.html" && grep -q '^tensorize48 on mlu270: [23] rows agree, 0 differ' "$work/b.txt"
 }
 expect "bench writes rows and a page" pass "" bench_files
+# An order of one's own, as a text and as a tree that poly has printed.
+own_order() {
+  printf 'func f(A: f64[n, n], n: i32) { for (i, 0, n) { for (j, 0, n) { A[i, j] = A[i, j] + 1.0 } } }\n' >"$work/own.nir"
+  local run=("$nao" run "$work/own.nir" --arg n=40)
+  "${run[@]}" --schedule='{ S0[i, j] -> [j, i] }' | grep "values agree" >/dev/null &&
+    "${run[@]}" --schedule='[n] -> { S0[i, j] -> [n - i, j] }' | grep "values agree" >/dev/null &&
+    "$nao" poly "$work/own.nir" --show=tree --strategy=smart --tile=8 -o "$work/own.txt" && grep -q mark "$work/own.txt" &&
+    "${run[@]}" --schedule="$work/own.txt" | grep "values agree" >/dev/null &&
+    fails "no time for the instances" "${run[@]}" --schedule='{ S0[i, j] -> [i] : i > 3 }'
+}
+expect "run takes an order as a text and as a tree" pass "" own_order
 bench_polybench() {
   "$nao" bench polybench --size=MINI --filter=trisolv --no-peers --schedule=none --json="$work/p.json" \
     --html="$work/p.html" >"$work/p.txt" 2>"$work/err" &&

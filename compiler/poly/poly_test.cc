@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
@@ -288,6 +290,11 @@ TEST(PolyTest, TheTreeOfAReportAsText) {
   ASSERT_THAT(tree, HasSubstr("isolate"));
   const std::string text = Scheduled(matmul, {.strategy = "text", .text = tree, .tile = {{2}}});
   EXPECT_THAT(text, HasSubstr("tiles of 2 x 2 x 2"));
+  std::string shown = "part 'f, for (i, 0, n) {':\n";
+  for (absl::string_view line : absl::StrSplit(tree, '\n', absl::SkipEmpty())) {
+    StrAppend(&shown, "  ", std::string(line), "\n");
+  }
+  EXPECT_EQ(Scheduled(matmul, {.strategy = "text", .text = shown, .tile = {{2}}}), text);
   EXPECT_THAT(Scheduled(matmul, {.strategy = "text", .text = tree, .tile = {}, .parallel = false}),
               Not(HasSubstr("parallel (")));
 }

@@ -170,7 +170,7 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
             isl_multi_union_pw_aff_from_union_map(map.copy())));
       }
     } else {
-      isl_schedule* read = isl_schedule_read_from_str(ctx, WithoutLeafMarks(text).c_str());
+      isl_schedule* read = isl_schedule_read_from_str(ctx, Readable(text).c_str());
       if (read == nullptr) {
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "

@@ -31,7 +31,7 @@ std::string_view StrategyName(Strategy strategy);
 isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
                               bool outer_coincidence = false);
 
-// A schedule in isl's text form: a tree ("domain: ... child: ..."), also as TreeText writes it, or a map
+// A schedule in isl's text form: a tree ("domain: ... child: ..."), also as `nao poly --show=tree` prints it, or a map
 // "[n] -> { S0[i, j] -> [0, i, j]; S1[i] -> [1, i, 0] }". An error for text that isl does not read,
 // statements that are left out or do not exist, and for an order that is illegal, with an instance of
 // a violated dependence. Marks and options of bands do not count: the order is all that is taken.

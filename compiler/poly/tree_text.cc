@@ -20,13 +20,14 @@ std::string TreeText(const isl::schedule& schedule) {
   return result;
 }
 
-std::string WithoutLeafMarks(const std::string& text) {
+std::string Readable(const std::string& text) {
   std::vector<std::string> lines;
   size_t at = 0;
   while (at < text.size()) {
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     at = end + 1;
+    if (lines.empty() && line.starts_with("part '") && line.ends_with("':")) continue;
     const size_t mark = line.find("mark: ");
     const bool is_mark = mark != std::string::npos && line.find_first_not_of(' ') == mark;
     if (is_mark && text.compare(at, mark + 6, std::string(mark, ' ') + "child:") != 0) {
@@ -41,7 +42,7 @@ std::string WithoutLeafMarks(const std::string& text) {
 }
 
 isl::schedule ReadTree(const isl::ctx& context, const std::string& text) {
-  return isl::schedule(context, WithoutLeafMarks(text));
+  return isl::schedule(context, Readable(text));
 }
 
 }  // namespace polynao::poly

@@ -11,10 +11,11 @@ namespace polynao::poly {
 // isl's text, one node a line.
 std::string TreeText(const isl::schedule& schedule);
 
-// The text without marks on leaves. isl writes these, but does not read them.
-std::string WithoutLeafMarks(const std::string& text);
+// The text without what isl does not read: marks on leaves, although isl writes them; and the line "part '...':" in front
+// (describe.h).
+std::string Readable(const std::string& text);
 
-// The tree of such a text, without marks on leaves, in `context`. Throws isl::exception.
+// The tree of such a text, in `context`. Throws isl::exception.
 isl::schedule ReadTree(const isl::ctx& context, const std::string& text);
 
 }  // namespace polynao::poly
