@@ -16,6 +16,7 @@
 #include "compiler/poly/gpu_emit.h"
 #include "compiler/poly/gpu_map.h"
 #include "compiler/poly/gpu_split.h"
+#include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
 
 namespace polynao::poly {
@@ -164,45 +165,18 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
 
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ScheduleReport report;
-  if (options.strategy == "none") return report;
-  absl::StatusOr<Extraction> extraction =
-      Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
-  if (!extraction.ok()) {
-    report.remarks.push_back(std::string(extraction.status().message()));
-    return report;
-  }
-  for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
-  if (options.strategy == "text" && extraction->scops.size() != 1) {
-    return InvalidInput(
-        "expected a function with one static control part for a schedule's text, found ",
-        extraction->scops.size());
-  }
-  Surroundings surroundings(function);
-  surroundings.Walk(extraction->skeleton, "");
-  std::vector<ir::Stmt> replacements;
-  for (const Scop& scop : extraction->scops) {
-    PartReport part{.name = scop.name};
-    part.statements = static_cast<int>(scop.statements.size());
-    const absl::StatusOr<ir::Stmt> code = Guarded(*scop.isl, [&]() -> absl::StatusOr<ir::Stmt> {
-      const std::string obstacle = surroundings.Obstacle(scop);
-      if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
-      return MapPart(scop, options, &part);
-    });
-    replacements.push_back(code.ok() ? *code : ir::Stmt());
-    if (code.ok()) {
-      part.changed = report.changed = true;
-    } else if (options.strategy == "text" && !absl::IsResourceExhausted(code.status()) &&
-               !absl::IsUnimplemented(code.status())) {
-      return WithContext(StrCat("part '", scop.name, "'"), code.status());
-    } else {
-      part.why_not = std::string(code.status().message());
-      part.lines.clear();
-    }
-    report.parts.push_back(std::move(part));
-  }
-  if (report.changed) function.body = Replace(*extraction, replacements);
-  return report;
+  if (options.strategy == "none") return ScheduleReport();
+  std::optional<Surroundings> surroundings;
+  return ScheduleParts(function, options.strategy, options.max_operations,
+                       [&](const Extraction& extraction, const Scop& scop,
+                           PartReport* part) -> absl::StatusOr<ir::Stmt> {
+                         if (!surroundings) {
+                           surroundings.emplace(function).Walk(extraction.skeleton, "");
+                         }
+                         const std::string obstacle = surroundings->Obstacle(scop);
+                         if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
+                         return MapPart(scop, options, part);
+                       });
 }
 
 }  // namespace polynao::poly

@@ -81,6 +81,7 @@ std::string Try(const ir::Function& before, uint64_t seed, ir::Function* after, 
   *after = before;
   const absl::StatusOr<ScheduleReport> report = ScheduleForGpu(*after, OptionsOf(seed));
   if (!report.ok()) return report.status().ToString();
+  if (!report->internal_errors.empty()) return report->internal_errors[0];
   if (report->changed == (after->body == before.body)) return "wrong `changed`";
   if (const absl::Status status = ir::Verify(*after); !status.ok()) return status.ToString();
   const std::string text = report->ToString();

@@ -14,6 +14,7 @@
 #include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/generate.h"
+#include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/tile.h"
 #include "compiler/poly/tree_text.h"
@@ -151,50 +152,18 @@ std::string ScheduleReport::ToString() const {
 
 absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
-  ScheduleReport report;
-  if (options.strategy == "none") return report;
+  if (options.strategy == "none") return ScheduleReport();
   const ir::Stmt original = function.body;
   if (options.strategy == "auto") ExpandScalars(function);
-  absl::StatusOr<Extraction> extraction =
-      Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
-  if (!extraction.ok()) {
-    const std::string message(extraction.status().message());
-    report.remarks.push_back(message);
-    if (absl::IsInternal(extraction.status())) report.internal_errors.push_back(message);
-    function.body = original;
-    return report;
-  }
-  for (const Remark& remark : extraction->remarks) report.remarks.push_back(remark.ToString());
-  if (options.strategy == "text" && extraction->scops.size() != 1) {
-    return InvalidInput(
-        "expected a function with one static control part for a schedule's text, found ",
-        extraction->scops.size());
-  }
-  std::vector<ir::Stmt> replacements;
-  for (const Scop& scop : extraction->scops) {
-    PartReport part{.name = scop.name};
-    part.statements = static_cast<int>(scop.statements.size());
-    absl::StatusOr<ir::Stmt> code = Guarded(*scop.isl, [&]() -> absl::StatusOr<ir::Stmt> {
-      return SchedulePart(scop, options, &part);
-    });
-    if (code.ok()) {
-      part.changed = report.changed = true;
-      replacements.push_back(*code);
-    } else if (!absl::IsInvalidArgument(code.status())) {
-      part.why_not = std::string(code.status().message());
-      if (absl::IsInternal(code.status())) report.internal_errors.push_back(part.why_not);
-      part.lines.clear();
-      replacements.push_back(ir::Stmt());
-    } else {
-      return WithContext(StrCat("part '", scop.name, "'"), code.status());
-    }
-    report.parts.push_back(std::move(part));
-  }
+  ASSIGN_OR_RETURN(ScheduleReport report,
+                   ScheduleParts(function, options.strategy, options.max_operations,
+                                 [&](const Extraction&, const Scop& scop, PartReport* part) {
+                                   return SchedulePart(scop, options, part);
+                                 }));
   if (!report.changed) {
     function.body = original;
     return report;
   }
-  function.body = Replace(*extraction, replacements);
   for (const PartReport& part : report.parts) {
     if (!part.has_register_tiles) continue;
     RETURN_IF_ERROR(Promote(function).status());
