@@ -7,8 +7,8 @@
 // does something undefined unless `checks` is set. Reading memory that was never stored is never
 // found.
 //
-// Loops: parallel loops run on a pool of threads (nested ones serially); vectorize and unroll are
-// hints to LLVM's passes; loops bound to thread axes run serially.
+// Loops: parallel loops run on a pool of threads (nested ones, and those with little work, serially);
+// vectorize and unroll are hints to LLVM's passes; loops bound to thread axes run serially.
 #ifndef COMPILER_CODEGEN_LLVM_COMPILE_H_
 #define COMPILER_CODEGEN_LLVM_COMPILE_H_
 

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/codegen/loop_work.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
@@ -31,6 +32,9 @@ constexpr int64_t kMaxStack = int64_t{128} << 10;
 // A loop of so many iterations, or a multiple, is a number of whole vectors.
 constexpr int64_t kVectorIterations = 8;
 constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
+// A parallel loop with less to do (LoopWork) runs on the calling thread: to start the others, to move its data to their
+// caches and to wait for them takes about as long.
+constexpr double kParallelWork = 120000;
 
 }  // namespace
 
@@ -262,6 +266,12 @@ absl::Status Emitter::EmitFor(Stmt s) {
   return EmitCountedLoop(s, b_.getInt64(0), extent, min);
 }
 
+absl::StatusOr<Value*> Emitter::EmitThreads(Stmt parallel_loop) {
+  ASSIGN_OR_RETURN(Value * work, EmitAlone(LoopWork(parallel_loop), Want::kValue));
+  Value* is_small = b_.CreateFCmpOLT(work, llvm::ConstantFP::get(work->getType(), kParallelWork));
+  return b_.CreateSelect(is_small, b_.getInt32(1), b_.getInt32(options_.threads));
+}
+
 absl::Status Emitter::EmitParallelFor(Stmt s) {
   ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
   ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
@@ -329,7 +339,8 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
   llvm::FunctionCallee run =
       module_.getOrInsertFunction("polynao_parallel_for", b_.getInt32Ty(), b_.getPtrTy(),
                                   b_.getPtrTy(), b_.getInt64Ty(), b_.getInt32Ty());
-  Value* code = b_.CreateCall(run, {body, closure, extent, b_.getInt32(options_.threads)}, "code");
+  ASSIGN_OR_RETURN(Value * threads, EmitThreads(s));
+  Value* code = b_.CreateCall(run, {body, closure, extent, threads}, "code");
   LeaveIf(b_.CreateICmpNE(code, b_.getInt32(0)), code);
   return absl::OkStatus();
 }

@@ -95,6 +95,8 @@ class Emitter {
   // The loop's body becomes a function of a range of iterations. It gets the values in scope in a
   // structure on the caller's stack; LLVM drops those that it does not use.
   absl::Status EmitParallelFor(ir::Stmt s);
+  // How many threads the loop is given: one if it has little to do.
+  absl::StatusOr<llvm::Value*> EmitThreads(ir::Stmt parallel_loop);
 
   // ---- expressions
 

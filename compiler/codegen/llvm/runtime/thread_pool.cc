@@ -18,29 +18,52 @@ constexpr int32_t kMaxThreads = 256;
 // True on a thread that is inside a parallel loop.
 thread_local bool in_loop = false;
 
+// A thread's own ranges of a loop, in a cache line of their own.
+struct alignas(64) Share {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+
+// A loop that runs. Each thread has the same ranges as in the last loop of that length, whose elements its caches may
+// hold still; when it is done with them, it takes what others have left.
 struct Job {
   PolynaoLoopBody body;
   void* closure;
   int64_t extent;
   int64_t ranges;
-  std::atomic<int64_t> next{0};
+  Share* shares;
+  int32_t threads;
   std::atomic<int32_t> code{0};
 
-  void Work() {
+  void Begin() {
+    for (int32_t t = 0; t < threads; ++t) {
+      shares[t].next.store(ranges * t / threads, std::memory_order_relaxed);
+      shares[t].end = ranges * (t + 1) / threads;
+    }
+  }
+
+  void Work(int32_t thread) {
     in_loop = true;
-    while (code.load(std::memory_order_relaxed) == 0) {
-      const int64_t range = next.fetch_add(1, std::memory_order_relaxed);
-      if (range >= ranges) break;
-      // The first `longer` ranges have one iteration more than the others.
-      const int64_t length = extent / ranges;
-      const int64_t longer = extent % ranges;
-      const int64_t begin = range * length + std::min(range, longer);
-      const int64_t end = begin + length + (range < longer ? 1 : 0);
-      const int32_t result = body(closure, begin, end);
-      int32_t none = 0;
-      if (result != 0) code.compare_exchange_strong(none, result);
+    for (int32_t i = 0; i < threads; ++i) {
+      Share& share = shares[(thread + i) % threads];
+      while (code.load(std::memory_order_relaxed) == 0) {
+        const int64_t range = share.next.fetch_add(1, std::memory_order_relaxed);
+        if (range >= share.end) break;
+        RunRange(range);
+      }
     }
     in_loop = false;
+  }
+
+  void RunRange(int64_t range) {
+    // The first `longer` ranges have one iteration more than the others.
+    const int64_t length = extent / ranges;
+    const int64_t longer = extent % ranges;
+    const int64_t begin = range * length + std::min(range, longer);
+    const int64_t end = begin + length + (range < longer ? 1 : 0);
+    const int32_t result = body(closure, begin, end);
+    int32_t none = 0;
+    if (result != 0) code.compare_exchange_strong(none, result);
   }
 };
 
@@ -73,20 +96,28 @@ class ThreadPool {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Runs `job` on the calling thread and `helpers` others; false if the pool has another job.
-  bool Run(Job& job, size_t helpers) {
+  // Runs `job` on the calling thread and others, job.threads in all; false if the pool has another job.
+  bool Run(Job& job) {
     bool wake = false;
+    const int32_t helpers = job.threads - 1;
     {
       std::lock_guard<std::mutex> lock(mutex_);
       if (job_ != nullptr || working_ > 0) return false;
-      while (threads_.size() < helpers) threads_.emplace_back([this] { Loop(); });
+      while (static_cast<int32_t>(threads_.size()) < helpers) {
+        const auto number = static_cast<int32_t>(threads_.size()) + 1;
+        threads_.emplace_back([this, number] { Loop(number); });
+      }
+      if (shares_.size() < static_cast<size_t>(job.threads))
+        shares_ = std::vector<Share>(static_cast<size_t>(job.threads));
+      job.shares = shares_.data();
+      job.Begin();
       job_ = &job;
       wanted_ = helpers;
       posted_.fetch_add(1, std::memory_order_release);
       wake = sleeping_ > 0;
     }
     if (wake) start_.notify_all();
-    job.Work();
+    job.Work(0);
     {
       std::lock_guard<std::mutex> lock(mutex_);
       // Helpers that have not begun find nothing left to do; do not wait for them.
@@ -100,9 +131,11 @@ class ThreadPool {
   }
 
  private:
-  void Loop() {
+  // Helpers are numbered from 1.
+  void Loop(int32_t number) {
     std::unique_lock<std::mutex> lock(mutex_);
-    const auto has_work = [this] { return stop_ || wanted_ > 0; };
+    int64_t done = 0;
+    const auto has_work = [&] { return stop_ || (number <= wanted_ && posted_ != done); };
     while (true) {
       if (!has_work()) {
         // A program's next loop often comes a few microseconds later.
@@ -115,11 +148,11 @@ class ThreadPool {
         --sleeping_;
       }
       if (stop_) return;
-      --wanted_;
+      done = posted_;
       ++working_;
       Job* job = job_;
       lock.unlock();
-      job->Work();
+      job->Work(number);
       lock.lock();
       if (--working_ == 0) done_.notify_one();
     }
@@ -130,7 +163,8 @@ class ThreadPool {
   std::condition_variable done_;
   std::vector<std::thread> threads_;
   Job* job_ = nullptr;
-  size_t wanted_ = 0;                // helpers that may still join the job
+  std::vector<Share> shares_;        // of the job
+  int32_t wanted_ = 0;               // helpers up to this number may join the job
   size_t sleeping_ = 0;              // helpers that need to be woken
   std::atomic<size_t> working_ = 0;  // helpers in the job; changed under the mutex
   std::atomic<int64_t> posted_ = 0;  // jobs so far; changed under the mutex
@@ -152,8 +186,13 @@ int32_t polynao_parallel_for(PolynaoLoopBody body, void* closure, int64_t extent
   threads =
       static_cast<int32_t>(std::clamp<int64_t>(std::min<int64_t>(threads, extent), 1, kMaxThreads));
   if (threads > 1 && !in_loop) {
-    Job job{body, closure, extent, std::min<int64_t>(extent, threads * kRangesPerThread)};
-    if (Pool().Run(job, static_cast<size_t>(threads) - 1)) return job.code.load();
+    Job job{.body = body,
+            .closure = closure,
+            .extent = extent,
+            .ranges = std::min<int64_t>(extent, int64_t{threads} * kRangesPerThread),
+            .shares = nullptr,
+            .threads = threads};
+    if (Pool().Run(job)) return job.code.load();
   }
   return body(closure, 0, extent);
 }

@@ -65,6 +65,31 @@ TEST(ThreadPoolTest, UsesSeveralThreads) {
   EXPECT_EQ(polynao_parallel_for(wait, &arrived, 2, 2), 0);
 }
 
+TEST(ThreadPoolTest, RangesStayOnTheirThreads) {
+  // Iteration 0 is the calling thread's in each loop, iteration 1 the helper's, as both begin before one ends.
+  struct Loop {
+    std::atomic<int> arrived{0};
+    std::thread::id threads[2];
+  };
+  auto wait = [](void* closure, int64_t begin, int64_t end) -> int32_t {
+    auto& loop = *static_cast<Loop*>(closure);
+    for (int64_t i = begin; i < end; ++i) {
+      loop.threads[i] = std::this_thread::get_id();
+      ++loop.arrived;
+      while (loop.arrived < 2) std::this_thread::yield();
+    }
+    return 0;
+  };
+  std::set<std::thread::id> helpers;
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    Loop loop;
+    ASSERT_EQ(polynao_parallel_for(wait, &loop, 2, 2), 0);
+    EXPECT_EQ(loop.threads[0], std::this_thread::get_id());
+    helpers.insert(loop.threads[1]);
+  }
+  EXPECT_EQ(helpers.size(), 1);
+}
+
 TEST(ThreadPoolTest, NestedLoopsRunOnTheThreadTheyAreIn) {
   struct Shared {
     Visits visits{12};
