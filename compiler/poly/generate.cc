@@ -16,6 +16,7 @@
 #include "compiler/poly/affine.h"
 #include "compiler/poly/ast_value.h"
 #include "compiler/poly/instance.h"
+#include "compiler/poly/register_tile.h"
 
 namespace polynao::poly {
 
@@ -26,16 +27,6 @@ using ir::StmtKind;
 using ir::Type;
 
 namespace {
-
-class Replaced : public ir::Mutator {
- public:
-  Replaced(Expr part, Expr by) : part_(part), by_(by) {}
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override { return e == part_ ? by_ : MutateOperands(e); }
-
- private:
-  Expr part_, by_;
-};
 
 // ---- loops ----------------------------------------------------------------------------------------
 
@@ -182,7 +173,7 @@ class AstEmitter : private MarkPlace {
         result = Innermost(c_.For(var, c_.I64(0), Plus(count, 1), body, kind));
       }
     }
-    if (mark != nullptr && !mark->tile.empty()) result = WithWholeTile(result, mark->tile);
+    if (mark != nullptr && !mark->tile.empty()) result = WithRegisterTile(result, mark->tile);
     if (outer) {
       names_[name] = outer;
     } else {
@@ -275,7 +266,7 @@ class AstEmitter : private MarkPlace {
   Stmt Innermost(Stmt loop) {
     const LoopMark* mark = std::exchange(innermost_, nullptr);
     if (mark == nullptr || DepthOf(std::string(loop.var().name())) != mark->depth) return loop;
-    if (mark->accumulates) return Accumulate(loop);
+    if (mark->accumulates) return WithSum(loop);
     Stmt body = loop.body();
     for (ir::Buffer buffer : mark->copies) {
       const ir::Buffer copy = c_.NewBuffer(buffer->name, buffer->type, {}, buffer->scope);
@@ -284,62 +275,6 @@ class AstEmitter : private MarkPlace {
     const bool is_plain = loop.for_kind() == ir::ForKind::kSerial;
     return c_.For(loop.var(), loop.min(), loop.extent(), body,
                   is_plain ? ir::ForKind::kVectorize : loop.for_kind());
-  }
-
-  // for (k) for (i, a, m) for (j, b, n) body  -->
-  //   if (m == 4 and n == 16) for (k) unroll (i, 0, 4) vectorize (j, 0, 16) body   with a + i and b + j
-  //   else                    for (k) for (i, a, m) vectorize (j, b, n) body
-  //
-  // As it is where the bounds depend on k. (isl can tell whole tiles apart by itself, in four times the code.)
-  Stmt WithWholeTile(Stmt loop, const std::vector<int64_t>& sizes) {
-    if (!loop.Is(StmtKind::kFor)) return loop;
-    Expr is_whole;
-    std::vector<Stmt> inner;
-    Stmt body = loop.body();
-    for (const int64_t size : sizes) {
-      if (!body.Is(StmtKind::kFor)) return loop;
-      inner.push_back(body);
-      for (Expr bound : {body.min(), body.extent()}) {
-        if (ir::UsesVar(bound, loop.var())) return loop;
-        for (Stmt around : inner) {
-          if (ir::UsesVar(bound, around.var())) return loop;
-        }
-      }
-      if (IsConstant(body.extent())) {
-        if (!body.extent().IsInt(size)) return loop;
-      } else {
-        const Expr is_size = ir::Eq(body.extent(), c_.I64(size));
-        is_whole = is_whole ? c_.Binary(ExprKind::kAnd, is_whole, is_size) : is_size;
-      }
-      body = body.body();
-    }
-    for (size_t i = inner.size(); i-- > 0;) {
-      const ir::Var var = c_.NewVar(inner[i].var().name(), Type::kI64);
-      const auto kind = i + 1 == inner.size() ? ir::ForKind::kVectorize : ir::ForKind::kUnroll;
-      body = ir::Substitute(body, {{inner[i].var(), Plus(inner[i].min(), var)}});
-      body = c_.For(var, c_.I64(0), c_.I64(sizes[i]), body, kind);
-    }
-    const Stmt whole = ir::CloneWithFreshBindings(
-        c_.For(loop.var(), loop.min(), loop.extent(), body, loop.for_kind()));
-    return is_whole ? c_.If(is_whole, whole, loop) : whole;
-  }
-
-  //   if (0 < n) { allocate sum: f64[]  sum[] = x[f]  for (k, 0, n) { sum[] = sum[] + e }  x[f] = sum[] }
-  Stmt Accumulate(Stmt loop) {
-    const Stmt store = loop.body();
-    if (!store.Is(StmtKind::kStore)) return loop;
-    for (Expr index : store.indices()) {
-      if (ir::UsesVar(index, loop.var())) return loop;
-    }
-    const ir::Buffer sum =
-        c_.NewBuffer(StrCat(store.buffer()->name, ".sum"), store.buffer()->type, {});
-    const Expr element = c_.Load(store.buffer(), store.indices());
-    const Expr value = Replaced(element, c_.Load(sum, {})).Mutate(store.value());
-    const Stmt body = c_.Store(sum, {}, value);
-    const Stmt steps = c_.Seq({c_.Store(sum, {}, element),
-                               c_.For(loop.var(), loop.min(), loop.extent(), body, loop.for_kind()),
-                               c_.Store(store.buffer(), store.indices(), c_.Load(sum, {}))});
-    return c_.If(c_.I64(0) < loop.extent(), c_.Allocate(sum, steps));
   }
 
   // A new buffer that stands for `buffer` until PopCopies.
