@@ -1,10 +1,7 @@
 #include "compiler/poly/auto.h"
 
 #include <isl/aff.h>
-#include <isl/constraint.h>
 #include <isl/id.h>
-#include <isl/map.h>
-#include <isl/options.h>
 #include <isl/schedule_node.h>
 #include <isl/set.h>
 #include <isl/union_set.h>
@@ -24,9 +21,6 @@ namespace polynao::poly {
 namespace {
 
 using Node = isl::schedule_node;
-// Full tiles in more convex pieces than this are not told apart: each piece is a copy of the code.
-constexpr unsigned kMaxFullPieces = 2;
-
 // floor(f / size)
 isl::union_pw_aff TileOf(const isl::union_pw_aff& f, int64_t size) {
   if (size == 1) return f;
@@ -89,17 +83,21 @@ class Arranger {
       below = Permutable(below.insert_partial_schedule(Members(band, rest)));
     }
     const AutoSchedule before = result_;
+    const Buffers warm_before = std::exchange(warm_, {});
     Line(StrCat("a loop around others",
                 makes_parallel ? StrCat(", parallel", OwnText(*copies)) : ""));
     Node outside = WholeLoop(below, band.at(first));
     if (makes_parallel) outside = MarkParallel(outside, 0, *copies).child(0);
     outside = Visit(outside.child(0), is_parallel || makes_parallel).parent();
     if (makes_parallel) outside = outside.parent();
+    warm_.clear();
     if (!can_sink) return outside;
     AutoSchedule kept = std::exchange(result_, before);
+    warm_ = warm_before;
     Node inside = Visit(Sink(below, band.at(first)), is_parallel);
     if (result_.cycles < kept.cycles) return inside;
     result_ = std::move(kept);
+    warm_.clear();
     return outside;
   }
 
@@ -125,8 +123,10 @@ class Arranger {
   Node VisitLeaf(const Node& node, bool is_parallel) {
     const isl::multi_union_pw_aff band = node.as<isl::schedule_node_band>().partial_schedule();
     const Place place = PlaceOf(node);
-    const Plan plan = MakePlan(scop_, dependences_, machine_, place, band, is_parallel);
+    const Plan plan = MakePlan(scop_, dependences_, machine_, place, band, is_parallel, warm_);
     result_.cycles += plan.cycles;
+    if (plan.warm.empty()) warm_.clear();
+    warm_.insert(plan.warm.begin(), plan.warm.end());
     band_ = band;
     line_ = StrCat(band.size(), band.size() == 1 ? " loop" : " loops");
     std::vector<int> members(band.size());
@@ -373,41 +373,10 @@ class Arranger {
     Node band = node.insert_partial_schedule(*outer);
     // Depths are known now.
     FixDepths(band);
-    bool is_box = false;
-    const std::optional<isl::set> whole = WholeTiles(band, outer_order, inner, jam, &is_box);
-    if (!whole) return band;
-    if (is_box && !DependsOnLast(*whole, PlaceOf(band.child(0)))) {
-      LoopMark mark;
-      for (const int m : inner) mark.tile.push_back(jam[static_cast<size_t>(m)]);
-      const int serial = DepthOf(band) + static_cast<int>(outer_order.size()) - 1;
-      return band.insert_mark(NewMark(mark, serial, "tile"));
-    }
-    return Isolate(band, *whole);
-  }
-
-  // { [tile] -> [i, j] }: whether the ranges of i and j do not depend on each other.
-  static bool IsBox(const isl::map& image) {
-    isl::map product = isl::map::universe(image.space()).intersect_domain(image.domain());
-    const auto n = static_cast<unsigned>(isl_map_dim(image.get(), isl_dim_out));
-    for (unsigned i = 0; i < n; ++i) {
-      isl_map* one = isl_map_project_out(image.copy(), isl_dim_out, i + 1, n - i - 1);
-      one = isl_map_project_out(one, isl_dim_out, 0, i);
-      one = isl_map_insert_dims(isl_map_insert_dims(one, isl_dim_out, 1, n - i - 1), isl_dim_out, 0,
-                                i);
-      product = product.intersect(isl::manage(one));
-    }
-    return product.is_subset(image);
-  }
-
-  // Whether the tiles [around.., serial] in `whole` are not all or none of each serial loop's.
-  static bool DependsOnLast(const isl::set& whole, const Place& inside) {
-    const auto last = static_cast<unsigned>(Dimensions(whole)) - 1;
-    const auto without = [&](const isl::set& set) {
-      return isl::manage(isl_set_project_out(set.copy(), isl_dim_set, last, 1));
-    };
-    const isl::set all = inside.domain.apply(isl::union_map::from(inside.prefix)).as_set();
-    const isl::set some = all.subtract(whole);
-    return !without(some).intersect(without(whole)).is_empty();
+    LoopMark mark;
+    for (const int m : inner) mark.tile.push_back(jam[static_cast<size_t>(m)]);
+    const int serial = DepthOf(band) + static_cast<int>(outer_order.size()) - 1;
+    return band.insert_mark(NewMark(mark, serial, "tile"));
   }
 
   // Sets the depths of the marks below a band.
@@ -424,64 +393,12 @@ class Arranger {
     }
   }
 
-  // { [around, tile.., serial] }: the register tiles that are whole. Nothing if that is not worth telling apart. `is_box`: in
-  // each tile, the range of every loop is the same for all iterations of the others.
-  std::optional<isl::set> WholeTiles(const Node& band, const std::vector<int>& outer,
-                                     const std::vector<int>& inner, const std::vector<int64_t>& jam,
-                                     bool* is_box) {
-    const std::vector<isl::set> domains =
-        SetsOf(isl::manage(isl_schedule_node_get_domain(band.get())));
-    if (domains.size() != 1) return std::nullopt;
-    const Place place = PlaceOf(band);
-    const isl::multi_union_pw_aff own = band.as<isl::schedule_node_band>().partial_schedule();
-    const isl::multi_union_pw_aff all =
-        place.has_prefix ? place.prefix.flat_range_product(own) : own;
-    const unsigned before = place.has_prefix ? place.prefix.size() : 0;
-    isl::multi_union_pw_aff points = Members(*band_, inner);
-    const isl::union_set domain = domains[0].to_union_set();
-    const auto map_of = [&](const isl::multi_union_pw_aff& f) {
-      return isl::union_map::from(f).intersect_domain(domain).as_map();
-    };
-    // { [around, tile.., serial] -> [point..] }
-    const isl::map image = map_of(all).reverse().apply_range(map_of(points));
-    *is_box = IsBox(image);
-    isl_map* box = isl_map_universe(image.space().release());
-    for (size_t i = 0; i < inner.size(); ++i) {
-      const auto position = std::find(outer.begin(), outer.end(), inner[i]) - outer.begin();
-      const int size = static_cast<int>(jam[static_cast<size_t>(inner[i])]);
-      const int tile = static_cast<int>(before) + static_cast<int>(position);
-      isl_local_space* space = isl_local_space_from_space(isl_map_get_space(box));
-      isl_constraint* low = isl_constraint_alloc_inequality(isl_local_space_copy(space));
-      low = isl_constraint_set_coefficient_si(low, isl_dim_out, static_cast<int>(i), 1);
-      low = isl_constraint_set_coefficient_si(low, isl_dim_in, tile, -size);
-      isl_constraint* high = isl_constraint_alloc_inequality(space);
-      high = isl_constraint_set_coefficient_si(high, isl_dim_out, static_cast<int>(i), -1);
-      high = isl_constraint_set_coefficient_si(high, isl_dim_in, tile, size);
-      high = isl_constraint_set_constant_si(high, size - 1);
-      box = isl_map_add_constraint(isl_map_add_constraint(box, low), high);
-    }
-    const isl::set tiles = image.domain().coalesce();
-    const isl::set missing =
-        isl::manage(box).intersect_domain(tiles).subtract(image).domain().coalesce();
-    const isl::set full = tiles.subtract(missing).coalesce();
-    if (full.is_empty() || full.n_basic_set() > kMaxFullPieces) return std::nullopt;
-    return full;
-  }
-
-  // The band with loops of their own for whole tiles, which get constant bounds.
-  static Node Isolate(const Node& band, const isl::set& whole) {
-    const auto before = static_cast<unsigned>(DepthOf(band));
-    isl_map* isolate = isl_map_from_range(whole.copy());
-    isolate = isl_map_move_dims(isolate, isl_dim_in, 0, isl_dim_out, 0, before);
-    isl_set* option = isl_set_set_tuple_name(isl_map_wrap(isolate), "isolate");
-    return band.as<isl::schedule_node_band>().set_ast_build_options(
-        isl::manage(isl_union_set_from_set(option)));
-  }
-
   const Scop& scop_;
   const Dependences& dependences_;
   const Machine& machine_;
   AutoSchedule result_;
+  // Of which the cache holds what the bands before at this iteration of the loops around have touched.
+  Buffers warm_;
   std::optional<isl::multi_union_pw_aff> band_;  // the leaf band at hand
   std::string line_;
 };

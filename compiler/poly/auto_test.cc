@@ -11,12 +11,14 @@
 #include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/loop_model.h"
+#include "compiler/poly/poly.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/tree.h"
 
 namespace polynao::poly {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -97,6 +99,20 @@ TEST(LoopModelTest, SkewedLoops) {
   }
 }
 
+// What an iteration waits for: the shortest way from an element of the stored buffer to the store.
+TEST(LoopModelTest, Chains) {
+  const auto chain = [](const std::string& value) {
+    const Band f("func f(x: f64[n], A: f64[n], n: i32) { for (i, 1, n - 1) { x[i] = " + value +
+                 " } }");
+    return f.model.statements.at(0).chain_cycles;
+  };
+  EXPECT_EQ(chain("A[i] + A[i - 1]"), 0);
+  EXPECT_EQ(chain("x[i - 1] + A[i]"), 4);
+  EXPECT_EQ(chain("A[i] * x[i - 1] + A[i - 1]"), 4);  // a product and a sum are one operation
+  EXPECT_EQ(chain("1.0 / (x[i - 1] + A[i])"), 4 + 13);
+  EXPECT_EQ(chain("(x[i - 1] / A[i] + A[i]) * x[i]"), 4);
+}
+
 TEST(CostModelTest, MatmulGetsATileOfRegisters) {
   const Band f(kMatmul);
   const StatementModel& s = f.model.statements[0];
@@ -128,6 +144,7 @@ TEST(CostModelTest, TilesFitIntoTheCacheAndCutParallelLoops) {
     const TileQuery query{.members = {0, 1, 2},
                           .multiples = {4, 4, 4},
                           .may_be_one = {false, false, false},
+                          .together = true,
                           .innermost = j,
                           .row_cycles = 12,
                           .serial = -1,
@@ -135,7 +152,9 @@ TEST(CostModelTest, TilesFitIntoTheCacheAndCutParallelLoops) {
                           .jam = {},
                           .far_cycles = 0,
                           .parallel = i,
-                          .is_wave = false};
+                          .is_wave = false,
+                          .is_inside_parallel = false,
+                          .point_cycles = 0};
     const TilePlan plan = PlanTiles(f.model, query, machine);
     ASSERT_EQ(plan.sizes.size(), 3u);
     double bytes = 0;
@@ -152,6 +171,57 @@ TEST(CostModelTest, TilesFitIntoTheCacheAndCutParallelLoops) {
     EXPECT_LE(plan.sizes[static_cast<size_t>(i)], 128) << kib;
     for (const int64_t size : plan.sizes) EXPECT_EQ(size % 4, 0);
   }
+}
+
+// What `auto` says of its loops on a machine of two cores.
+std::string Choices(const std::string& text) {
+  ir::Function f = *ir::ParseFunction(text);
+  const absl::StatusOr<ScheduleReport> report = Schedule(f, {.reassociate = true});
+  EXPECT_TRUE(report.ok()) << report.status();
+  return report->ToString();
+}
+
+// Each row divides by what the last one has: 17 cycles for an iteration that waits, so rows side by side are faster,
+// though they are far apart in memory.
+TEST(ChoicesTest, LongChainsRunSideBySide) {
+  const std::string chains =
+      "func f(p: f64[n, n], n: i32) {\n"
+      "  for (i, 0, n) { for (j, 1, n - 1) { p[i, j] = 1.0 / (p[i, j - 1] + 2.0) } }\n"
+      "}\n";
+  EXPECT_THAT(Choices(chains), HasSubstr("loop 0 a vector"));
+  const std::string sums =
+      "func f(p: f64[n, n], n: i32) {\n"
+      "  for (i, 0, n) { for (j, 1, n - 1) { p[i, j] = p[i, j - 1] + 2.0 } }\n"
+      "}\n";
+  EXPECT_THAT(Choices(sums), AllOf(HasSubstr("innermost"), Not(HasSubstr("vector"))));
+}
+
+// What the first loop over a row has brought into the cache is there for the second: one pass over A by one core is
+// less than two by two cores, which share the memory.
+TEST(ChoicesTest, OnePassOverAMatrix) {
+  const std::string text = Choices(
+      "func f(A: f64[n, n] in, x: f64[n] in, y: f64[n], tmp: f64[n] out, n: i32) {\n"
+      "  for (i, 0, n) {\n"
+      "    tmp[i] = 0.0\n"
+      "    for (j, 0, n) { tmp[i] = tmp[i] + A[i, j] * x[j] }\n"
+      "    for (j, 0, n) { y[j] = y[j] + A[i, j] * tmp[i] }\n"
+      "  }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("a loop around others\n"));
+  EXPECT_THAT(text, Not(HasSubstr("parallel")));
+}
+
+// Both statements load A[i, j]: one loop runs both. Where iterations are not the same ones, each has its own.
+TEST(ChoicesTest, StatementsShareALoop) {
+  const auto text = [](const std::string& second) {
+    return "func f(A: f64[n, n] in, r: f64[n] in, p: f64[n] in, q: f64[n], s: f64[n], n: i32) {\n"
+           "  for (i, 0, n) { for (j, 0, n) {\n"
+           "    s[j] = s[j] + r[i] * A[i, j]\n    " +
+           second + "\n  } }\n}\n";
+  };
+  EXPECT_THAT(Choices(text("q[i] = q[i] + A[i, j] * p[j]")), HasSubstr("1 loop, loop 0 innermost"));
+  EXPECT_THAT(Choices(text("if (j < i) { q[i] = q[i] + A[i, j] * p[j] }")),
+              Not(HasSubstr("1 loop, loop 0 innermost")));
 }
 
 std::string Expanded(const std::string& text) {

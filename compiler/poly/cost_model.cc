@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/type.h"
 
 namespace polynao::poly {
@@ -18,10 +19,11 @@ constexpr double kReverse = 0.5;  // for turning a vector round
 constexpr double kLane = 1.5;  // for one element of a vector that is put together from single loads
 constexpr double kPage =
     5;  // for an access to another page than the last one: its address, and its line
-constexpr double kLatency = 4;   // until a result is there
-constexpr double kRow = 12;      // for the start and the remainder of an innermost loop
-constexpr double kTile = 40;     // for a tile's bounds
-constexpr double kLongRow = 64;  // iterations of an innermost loop
+constexpr double kLatency = 4;     // until a result is there
+constexpr double kRow = 12;        // for the start and the end of an innermost loop
+constexpr double kRemainder = 30;  // for what is left of a vector loop in the end
+constexpr double kTile = 40;       // for a tile's bounds
+constexpr double kLongRow = 64;    // iterations of an innermost loop
 constexpr double kLineBytes = 64;
 // Of the cache; the rest is for what is not counted.
 constexpr double kUsable = 0.5;
@@ -33,22 +35,26 @@ double Lanes(const StatementModel& s, const Machine& machine) {
   return std::max(1.0, static_cast<double>(machine.vector_bytes) / bytes);
 }
 
-// Without a register tile, `v` innermost.
-double PlainCycles(const StatementModel& s, int v, Carried carried, const Machine& machine) {
+// Without a register tile, `v` innermost. `loaded`: elements that the iteration has in registers.
+double PlainCycles(const StatementModel& s, int v, Carried carried, const Machine& machine,
+                   absl::flat_hash_set<int>& loaded) {
   const double lanes = carried == Carried::kOrder ? 1 : Lanes(s, machine);
   double memory = 0;
+  absl::flat_hash_set<int> pages;  // groups whose pages are counted
   for (const LinearAccess& a : s.accesses) {
     const Stride stride = a.StrideAlong(v);
     if (stride == Stride::kNone) continue;
+    const bool is_loaded = a.is_linear && !loaded.insert(a.element).second;
     for (const bool is_write : {false, true}) {
-      if (is_write ? !a.is_write : !a.is_read) continue;
-      const double vector = (is_write ? kStore : kLoad) / lanes;
+      if (is_write ? !a.is_write : !a.is_read || is_loaded) continue;
+      const double one = is_write ? kStore : kLoad;
       if (stride == Stride::kOne) {
-        memory += vector;
+        memory += one / lanes;
       } else if (stride == Stride::kMinusOne) {
-        memory += vector + kReverse / lanes;
+        memory += (one + kReverse) / lanes;
       } else {
-        memory += kPage;
+        // The next access of the group is to the same lines, or to those of the next iteration.
+        memory += a.is_linear && !pages.insert(a.group).second ? one : kPage;
       }
     }
   }
@@ -58,9 +64,11 @@ double PlainCycles(const StatementModel& s, int v, Carried carried, const Machin
   const double arithmetic = s.OperationCycles(row) / kLongRow * kOperation / lanes;
   // An iteration waits for the one before.
   return carried == Carried::kOrder
-             ? std::max(memory, arithmetic) + kLatency
+             ? std::max({memory, arithmetic, s.chain_cycles, kLatency})
              : std::max(memory, arithmetic) + 0.25 * std::min(memory, arithmetic);
 }
+
+double RowCycles(Carried carried) { return carried == Carried::kOrder ? kRow : kRow + kRemainder; }
 
 // Cycles of an instance in a register tile, or nothing if it does not fit into the registers.
 struct JamCost {
@@ -89,8 +97,9 @@ std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int6
     loads += different * (is_vector ? kLoad : kLane * lanes);
     if (is_vector && stride != Stride::kNone)
       far += different * (machine.vector_bytes / kFarBytes - kLoad);
-    // Loaded when it is needed, one for each vector of v.
-    most_loaded = std::max(most_loaded, stride == Stride::kNone ? 1.0 : different);
+    // Loaded when it is needed, one for each vector of v; what is used once is an operand in memory.
+    most_loaded =
+        std::max(most_loaded, stride == Stride::kNone || different == count ? 1.0 : different);
   }
   if (held + most_loaded + 1 > machine.vector_registers) return std::nullopt;
   const double arithmetic = s.OperationCycles({vectors.begin(), vectors.end()}) * kOperation;
@@ -181,7 +190,9 @@ struct Volume {
   double footprint = 0, moved = 0;
 };
 
-Volume VolumeOf(const LoopModel& model, const std::vector<int64_t>& sizes, int last) {
+// Of buffers in `warm`, nothing is moved.
+Volume VolumeOf(const LoopModel& model, const std::vector<int64_t>& sizes, int last,
+                const Buffers& warm = {}) {
   Volume v;
   std::vector<bool> seen(static_cast<size_t>(model.groups), false);
   for (const StatementModel& s : model.statements) {
@@ -193,6 +204,7 @@ Volume VolumeOf(const LoopModel& model, const std::vector<int64_t>& sizes, int l
       const bool moves = last >= 0 && s.Moves(last);
       const Touched t = BytesOf(a, clipped, moves ? last : -1);
       v.footprint += t.bytes;
+      if (warm.contains(a.buffer)) continue;
       // What is stored is brought in before and out afterwards.
       const double times = a.is_write ? 2 : 1;
       v.moved += times * std::max(0.0, t.bytes - (last >= 0 ? t.shared : 0));
@@ -201,27 +213,42 @@ Volume VolumeOf(const LoopModel& model, const std::vector<int64_t>& sizes, int l
   return v;
 }
 
-// Bytes that loops without tiles move, in the order `order`. A statement's loops run after those of the one before.
+// Bytes that loops without tiles move, in the order `order`.
 double UntiledBytes(const LoopModel& model, const std::vector<int>& order, double capacity) {
+  std::vector<int64_t> sizes;
+  for (int m = 0; m < model.all; ++m) sizes.push_back(model.Extent(m));
+  double times = 1;
+  Volume volume = VolumeOf(model, sizes, -1);
+  // Whatever inner loops fit into the cache are a tile; outer ones step from one to the next.
+  for (const int m : order) {
+    if (volume.footprint <= capacity) break;
+    const auto at = static_cast<size_t>(m);
+    if (sizes[at] == 1) continue;
+    times *= static_cast<double>(sizes[at]);
+    sizes[at] = 1;
+    volume = VolumeOf(model, sizes, m);
+  }
+  return volume.moved * times;
+}
+
+// The same, where each statement's loops run after those of the one before.
+double UntiledBytesApart(const LoopModel& model, const std::vector<int>& order, double capacity) {
   double bytes = 0;
   for (const StatementModel& s : model.statements) {
     LoopModel one = model;
     one.statements = {s};
-    std::vector<int64_t> sizes = s.extents;
-    double times = 1;
-    Volume volume = VolumeOf(one, sizes, -1);
-    // Whatever inner loops fit into the cache are a tile; outer ones step from one to the next.
-    for (const int m : order) {
-      if (volume.footprint <= capacity) break;
-      if (!s.Moves(m)) continue;
-      const auto at = static_cast<size_t>(m);
-      times *= static_cast<double>(s.extents[at]);
-      sizes[at] = 1;
-      volume = VolumeOf(one, sizes, m);
-    }
-    bytes += volume.moved * times;
+    bytes += UntiledBytes(one, order, capacity);
   }
   return bytes;
+}
+
+// How much faster a * b tiles run, diagonal after diagonal, on `cores`: short diagonals leave some of them idle.
+double SpeedUpOfDiagonals(double a, double b, int cores) {
+  if (a + b > 512) return cores;
+  double steps = 0;
+  for (double d = 0; d < a + b - 1; ++d)
+    steps += std::ceil(std::min({d + 1, a, b, a + b - 1 - d}) / cores);
+  return a * b / steps;
 }
 
 }  // namespace
@@ -240,15 +267,17 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
   for (const int v : members) {
     if (!s.Moves(v)) continue;
     const Carried c = carried[static_cast<size_t>(v)];
-    const double row = kRow / static_cast<double>(s.extents[static_cast<size_t>(v)]);
-    const double cycles = PlainCycles(s, v, c, machine) + row;
+    const double row = RowCycles(c);
+    absl::flat_hash_set<int> loaded;
+    const double cycles = PlainCycles(s, v, c, machine, loaded) +
+                          row / static_cast<double>(s.extents[static_cast<size_t>(v)]);
     if (cycles <= best.cycles) {
       best = {.order = {},
               .jam = {},
               .serial = -1,
               .carried = c,
               .cycles = cycles,
-              .row_cycles = kRow,
+              .row_cycles = row,
               .far_cycles = 0,
               .serial_cycles = 0};
       for (const int m : members) {
@@ -269,8 +298,42 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
   return best;
 }
 
+PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
+                       const std::vector<int>& members, const std::vector<Carried>& carried,
+                       const Machine& machine) {
+  PointPlan best;
+  best.order = members;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (const int v : members) {
+    double extent = 1, cycles = 0;
+    const Carried c = carried[static_cast<size_t>(v)];
+    absl::flat_hash_set<int> loaded;
+    for (const StatementModel* s : statements) {
+      extent = std::max(extent, static_cast<double>(s->extents[static_cast<size_t>(v)]));
+      cycles += PlainCycles(*s, v, c, machine, loaded);
+    }
+    if (extent == 1) continue;
+    cycles += RowCycles(c) / extent;
+    if (cycles > best.cycles) continue;
+    best.order.clear();
+    for (const int m : members) {
+      if (m != v) best.order.push_back(m);
+    }
+    best.order.push_back(v);
+    best.carried = c;
+    best.cycles = cycles;
+    best.row_cycles = RowCycles(c);
+  }
+  if (std::isinf(best.cycles)) {
+    best.cycles = kLatency;
+    for (const StatementModel* s : statements)
+      best.cycles += s->OperationCycles(std::vector<double>(s->extents.size(), 1));
+  }
+  return best;
+}
+
 std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
-                                    const Machine& machine) {
+                                    const Buffers& warm, const Machine& machine) {
   const double capacity = kUsable * static_cast<double>(machine.cache_bytes);
   std::vector<int64_t> sizes(static_cast<size_t>(model.all), kWhole);
   for (const int m : around) sizes[static_cast<size_t>(m)] = 1;
@@ -281,19 +344,22 @@ std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<in
     std::vector<int64_t> more = sizes;
     more[m] = kWhole;
     if (VolumeOf(model, more, -1).footprint > capacity)
-      return VolumeOf(model, sizes, around[i]).moved / runs;
+      return VolumeOf(model, sizes, around[i], warm).moved / runs;
     sizes = more;
     runs *= static_cast<double>(model.Extent(around[i]));
   }
-  return VolumeOf(model, sizes, -1).moved / runs;
+  return VolumeOf(model, sizes, -1, warm).moved / runs;
 }
 
 TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
   const size_t n = static_cast<size_t>(model.all);
   std::vector<int64_t> extents(n, 1);
-  double instances = 0;
+  double instances = 0, all_instances = 0;
   for (size_t m = 0; m < n; ++m) extents[m] = model.Extent(static_cast<int>(m));
-  for (const StatementModel& s : model.statements) instances = std::max(instances, s.Instances());
+  for (const StatementModel& s : model.statements) {
+    instances = std::max(instances, s.Instances());
+    all_instances += s.Instances();
+  }
   TilePlan best;
   double best_cost = std::numeric_limits<double>::infinity();
   std::vector<size_t> choice(query.members.size(), 0);
@@ -320,7 +386,7 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
       // A size that is the whole loop says so; cores need several tiles each, so that none waits long.
       possible = possible && size < extents[m] && size % query.multiples[m] == 0 &&
                  (size > 1 || (must_cut && !query.is_wave && query.may_be_one[m])) &&
-                 (!must_cut || along >= 4 * machine.cores);
+                 (!must_cut || along >= (query.is_wave ? 2 : 4 * machine.cores));
       sizes[m] = size;
       tiles *= along;
     }
@@ -331,12 +397,13 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
         const Volume volume = VolumeOf(model, sizes, tiles > 1 ? last : -1);
         // What does not fit is brought in again for each use: counted as if no element stayed.
         const double excess = volume.footprint > capacity ? volume.footprint / capacity : 1;
-        const double bytes = tiles > 1 ? volume.moved * tiles * excess
-                                       : UntiledBytes(model, untiled_order, capacity);
+        const double bytes = tiles > 1        ? volume.moved * tiles * excess
+                             : query.together ? UntiledBytes(model, untiled_order, capacity)
+                                              : UntiledBytesApart(model, untiled_order, capacity);
         const double row =
             query.innermost < 0
                 ? 0
-                : query.row_cycles * instances /
+                : query.row_cycles * all_instances /
                       static_cast<double>(sizes[static_cast<size_t>(query.innermost)]);
         const double refill =
             query.serial < 0 ? 0
@@ -351,7 +418,23 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
             far = query.far_cycles * instances;
         }
         const double other = row + refill + far + (tiles > 1 ? tiles * kTile : 0);
-        const double cost = bytes * machine.cycles_per_byte + other;
+        double speed_up = 1, starts = 0;
+        if (query.is_wave) {
+          double along[2];
+          for (size_t i = 0; i < 2; ++i) {
+            const auto m = static_cast<size_t>(query.members[i]);
+            along[i] = std::ceil(static_cast<double>(extents[m]) / static_cast<double>(sizes[m]));
+          }
+          speed_up = SpeedUpOfDiagonals(along[0], along[1], machine.cores);
+          starts = along[0] + along[1] - 1;
+        } else if (query.parallel >= 0 || query.is_inside_parallel) {
+          speed_up = machine.cores;
+          starts = query.parallel >= 0 ? 1 : 0;
+        }
+        const double cost =
+            (query.point_cycles + other) / speed_up +
+            bytes * machine.cycles_per_byte / std::min(speed_up, machine.memory_scaling) +
+            starts * machine.parallel_cycles;
         if (cost < best_cost) {
           best_cost = cost;
           best.sizes.assign(n, kWhole);
@@ -363,6 +446,8 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
           best.bytes = bytes;
           best.tiles = tiles;
           best.other_cycles = other;
+          best.speed_up = speed_up;
+          best.starts = starts;
         }
         if (tiles == 1) break;
       }

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/ir.h"
 #include "compiler/poly/loop_model.h"
 #include "compiler/poly/machine.h"
 
@@ -47,6 +49,12 @@ bool WritesStay(const StatementModel& statement, int member);
 PointPlan PlanPoints(const StatementModel& statement, const std::vector<int>& members,
                      const std::vector<Carried>& carried, const Machine& machine);
 
+// The same for statements whose instances run one after the other in each iteration: no register tile; loads that they share count
+// once.
+PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
+                       const std::vector<int>& members, const std::vector<Carried>& carried,
+                       const Machine& machine);
+
 // Sizes of tiles along the members of a band, and what they cost.
 struct TilePlan {
   std::vector<int64_t> sizes;  // by member; kWhole: no loop over tiles
@@ -54,6 +62,8 @@ struct TilePlan {
   double bytes = 0;            // that tiles bring into the cache, all in all
   double tiles = 1;            // how many there are
   double other_cycles = 0;     // for starting tiles and their rows
+  double speed_up = 1;         // by several cores
+  double starts = 0;           // of parallel loops
 };
 inline constexpr int64_t kWhole = int64_t{1} << 40;
 
@@ -63,6 +73,8 @@ struct TileQuery {
   std::vector<int64_t> multiples;
   // Members that are innermost nowhere may have tiles of one iteration: a plain loop around the others.
   std::vector<bool> may_be_one;
+  // One loop runs all statements, or each has its own.
+  bool together = false;
   // The member whose loops are innermost: short tiles along it cost `row_cycles` more often.
   int innermost = -1;
   double row_cycles = 0;
@@ -77,15 +89,21 @@ struct TileQuery {
   // two members do.
   int parallel = -1;
   bool is_wave = false;
+  // Of a parallel loop around: all cores are busy.
+  bool is_inside_parallel = false;
+  double point_cycles = 0;  // of one run inside of the tiles
 };
 
 // The sizes with the least time for bytes and short rows. All kWhole where tiles gain nothing.
 TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine);
 
+using Buffers = absl::flat_hash_set<ir::Buffer>;
+
 // Bytes that one run of a band brings into the cache, if what it touches fits there and stays from one run to the next; nothing if
-// it does not fit. `around`: the loops around it, outermost first.
+// it does not fit. `around`: the loops around it, outermost first. `warm`: what the loops before it have left in the cache, at the
+// same iteration of those.
 std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
-                                    const Machine& machine);
+                                    const Buffers& warm, const Machine& machine);
 
 }  // namespace polynao::poly
 

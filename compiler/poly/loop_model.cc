@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
@@ -20,6 +22,9 @@ namespace {
 // Cycles of operations that a processor does not start each cycle.
 constexpr double kDivisionCycles = 8;
 constexpr double kCallCycles = 20;
+// Until the result of a sum or product, and of a division, is there.
+constexpr double kArithmeticLatency = 4;
+constexpr double kDivisionLatency = 13;
 
 using Row = std::vector<int64_t>;  // coefficients of the iterators
 
@@ -111,59 +116,81 @@ std::optional<Row> StepOf(const std::vector<Row>& rows, size_t one, int iterator
   return step;
 }
 
-// The operations of a statement. `varies` tells along which members a variable, or a loaded element, differs.
+// The arithmetic of a statement's code. `varies` tells along which members a variable, or a loaded element, differs.
 class OperationCounter {
  public:
-  explicit OperationCounter(const std::vector<std::pair<ir::Var, unsigned>>& varies)
+  explicit OperationCounter(const absl::flat_hash_map<ir::Var, unsigned>& varies)
       : varies_(varies) {}
 
-  std::vector<std::pair<double, unsigned>> Count(ir::Stmt code) {
-    ir::AnyStmt(code, [&](ir::Stmt s) {
-      for (ir::Expr e : s.operands()) {
-        if (!s.Is(ir::StmtKind::kStore) || ir::IsFloat(e.type()) || s.value() == e) Visit(e);
+  void Count(ir::Stmt code, StatementModel& s) {
+    ir::AnyStmt(code, [&](ir::Stmt part) {
+      if (part.Is(ir::StmtKind::kStore)) stored_.insert(part.buffer());
+      return false;
+    });
+    ir::AnyStmt(code, [&](ir::Stmt part) {
+      if (part.Is(ir::StmtKind::kStore)) {
+        // Indices cost nothing.
+        s.chain_cycles = std::max(s.chain_cycles, Visit(part.value()).chain.value_or(0));
+      } else {
+        for (ir::Expr e : part.operands()) Visit(e);
       }
       return false;
     });
-    return std::move(operations_);
+    s.operations = std::move(operations_);
   }
 
  private:
-  unsigned Visit(ir::Expr e) {
-    if (e.Is(ir::ExprKind::kVar)) {
-      for (const auto& [var, mask] : varies_) {
-        if (var == e) return mask;
-      }
-      return 0;
-    }
-    if (const auto it = std::find_if(seen_.begin(), seen_.end(),
-                                     [&](const auto& known) { return known.first == e; });
-        it != seen_.end()) {
-      return it->second;
-    }
-    const size_t before = operations_.size();
+  struct Known {
     unsigned mask = 0;
-    for (ir::Expr operand : e.operands()) mask |= Visit(operand);
-    if (e.Is(ir::ExprKind::kLoad)) {
-      operations_.resize(before);  // addresses cost nothing
-    } else if (!e.operands().empty() && !e.Is(ir::ExprKind::kCast)) {
-      double cycles = 1;
-      if (e.Is(ir::ExprKind::kCall)) cycles = kCallCycles;
-      // Counted as one operation with a product, whether or not it may be contracted: loads weigh more then.
-      if ((e.Is(ir::ExprKind::kAdd) || e.Is(ir::ExprKind::kSub)) && !operations_.empty() &&
-          std::any_of(e.operands().begin(), e.operands().end(),
-                      [](ir::Expr operand) { return operand.Is(ir::ExprKind::kMul); })) {
-        cycles = 0;
-      }
-      if (ir::IsFloat(e.type()) && (e.Is(ir::ExprKind::kDiv) || e.Is(ir::ExprKind::kMod)))
-        cycles = kDivisionCycles;
-      operations_.emplace_back(cycles, mask);
-    }
-    seen_.emplace_back(e, mask);
-    return mask;
+    std::optional<double> chain;  // the shortest way from an element that the statement stores
+  };
+
+  Known Visit(ir::Expr e) {
+    if (const auto it = seen_.find(e); it != seen_.end()) return it->second;
+    const Known known = VisitNew(e);
+    seen_.emplace(e, known);
+    return known;
   }
 
-  const std::vector<std::pair<ir::Var, unsigned>>& varies_;
-  std::vector<std::pair<ir::Expr, unsigned>> seen_;
+  Known VisitNew(ir::Expr e) {
+    if (e.Is(ir::ExprKind::kVar)) {
+      const auto it = varies_.find(e);
+      return {.mask = it != varies_.end() ? it->second : 0, .chain = std::nullopt};
+    }
+    const size_t before = operations_.size();
+    Known known;
+    for (ir::Expr operand : e.operands()) {
+      const Known part = Visit(operand);
+      known.mask |= part.mask;
+      if (part.chain) known.chain = std::min(*part.chain, known.chain.value_or(*part.chain));
+    }
+    if (e.Is(ir::ExprKind::kLoad)) {
+      operations_.resize(before);
+      known.chain.reset();
+      if (stored_.contains(ir::Buffer(e.buffer()))) known.chain = 0;
+      return known;
+    }
+    if (e.operands().empty() || e.Is(ir::ExprKind::kCast)) return known;
+    double cycles = 1, latency = kArithmeticLatency;
+    if (e.Is(ir::ExprKind::kCall)) cycles = latency = kCallCycles;
+    // Counted as one operation with a product, whether or not it may be contracted: loads weigh more then.
+    if ((e.Is(ir::ExprKind::kAdd) || e.Is(ir::ExprKind::kSub)) && !operations_.empty() &&
+        std::any_of(e.operands().begin(), e.operands().end(),
+                    [](ir::Expr operand) { return operand.Is(ir::ExprKind::kMul); })) {
+      cycles = latency = 0;
+    }
+    if (ir::IsFloat(e.type()) && (e.Is(ir::ExprKind::kDiv) || e.Is(ir::ExprKind::kMod))) {
+      cycles = kDivisionCycles;
+      latency = kDivisionLatency;
+    }
+    operations_.emplace_back(cycles, known.mask);
+    if (known.chain) *known.chain += latency;
+    return known;
+  }
+
+  const absl::flat_hash_map<ir::Var, unsigned>& varies_;
+  absl::flat_hash_set<ir::Buffer> stored_;
+  absl::flat_hash_map<ir::Expr, Known> seen_;
   std::vector<std::pair<double, unsigned>> operations_;
 };
 
@@ -265,6 +292,7 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
   model.members = static_cast<int>(band.size());
   model.all = model.members + (place.has_prefix ? static_cast<int>(place.prefix.size()) : 0);
   std::vector<std::pair<ir::Buffer, std::vector<std::vector<int64_t>>>> groups;
+  std::vector<std::pair<int, isl::map>> elements;  // group, and access without the statement's name
   for (const isl::set& domain : SetsOf(place.domain)) {
     const Statement* statement = scop.Find(TupleName(domain));
     if (statement == nullptr) continue;
@@ -314,16 +342,16 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
         if (step != 0) extent = std::max<int64_t>(std::min(extent, box[i] / step), 1);
       }
     }
-    std::vector<std::pair<ir::Var, unsigned>> varies;
+    absl::flat_hash_map<ir::Var, unsigned> varies;
     for (size_t i = 0; i < statement->iterators.size(); ++i) {
       unsigned mask = 0;
       for (int m = 0; m < model.all; ++m) {
         const std::optional<Row>& move = moves[static_cast<size_t>(m)];
         if (s.Moves(m) && (!move || (*move)[i] != 0)) mask |= 1U << m;
       }
-      varies.emplace_back(statement->iterators[i], mask);
+      varies[statement->iterators[i]] = mask;
     }
-    s.operations = OperationCounter(varies).Count(statement->code);
+    OperationCounter(varies).Count(statement->code, s);
     std::vector<isl::map> seen;
     for (const Access& access : statement->accesses) {
       bool known = false;
@@ -366,6 +394,12 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
       const auto at = std::find(groups.begin(), groups.end(), key);
       linear.group = static_cast<int>(at - groups.begin());
       if (at == groups.end()) groups.push_back(key);
+      const isl::map nameless = isl::manage(isl_map_reset_tuple_id(access.map.copy(), isl_dim_in));
+      const auto same = std::find_if(elements.begin(), elements.end(), [&](const auto& known) {
+        return known.first == linear.group && IsSameMap(known.second, nameless);
+      });
+      linear.element = static_cast<int>(same - elements.begin());
+      if (same == elements.end()) elements.emplace_back(linear.group, nameless);
       seen.push_back(access.map);
       s.accesses.push_back(std::move(linear));
     }

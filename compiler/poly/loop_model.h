@@ -28,6 +28,8 @@ struct LinearAccess {
   std::vector<std::vector<int64_t>> steps;  // [dimension][member]
   // Accesses with the same number have the same steps, and so share most of what they touch.
   int group = 0;
+  // Accesses with the same number are to the same elements, as far as it is seen from their functions.
+  int element = 0;
 
   Stride StrideAlong(int member) const;
 };
@@ -40,6 +42,9 @@ struct StatementModel {
   // Arithmetic of an instance: how many cycles an operation takes in a scalar pipeline, and the members along which its
   // result differs, one bit each. (alpha * A[i, k] is computed once for all j.)
   std::vector<std::pair<double, unsigned>> operations;
+  // Until what an instance stores is there, counted from an element that an instance before it has stored
+  // and that stays in a register; 0 if it reads none.
+  double chain_cycles = 0;
 
   // Iterations along all members. Where bounds depend on other members, an upper bound.
   double Instances() const;
@@ -50,10 +55,10 @@ struct StatementModel {
 
 struct LoopModel {
   std::vector<StatementModel> statements;
-  int members = 0;    // of the band; then come the loops around it, outermost first
-  int all = 0;        // members and loops around
-  int groups = 0;     // of accesses
-  double around = 1;  // iterations of loops around that are not members
+  int members = 0;  // of the band; then come the loops around it, outermost first
+  int all = 0;      // members and loops around
+  int groups = 0;   // of accesses
+  double runs = 1;  // of these loops
 
   const StatementModel* Find(const std::string& name) const;
   // The most iterations that a statement has along a member.

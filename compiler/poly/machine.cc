@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace polynao::poly {
 
 Machine HostMachine(int cores) {
   Machine machine;
   machine.cores = cores;
+  machine.memory_scaling = std::min(1 + 0.4 * (cores - 1), 8.0);
 #ifdef _SC_LEVEL1_DCACHE_SIZE
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) machine.near_bytes = bytes;
 #endif

@@ -14,6 +14,8 @@ struct Machine {
   int64_t cache_bytes = 1024 * 1024;  // of the next one, which is still one core's: L2
   // Cycles for a byte that comes from beyond that cache.
   double cycles_per_byte = 0.2;
+  // How many times as many all cores together get as one.
+  double memory_scaling = 1.4;
   // Cycles for starting a parallel loop and waiting for its end.
   double parallel_cycles = 6000;
   // Iterations along a dimension whose extent is a parameter.

@@ -13,6 +13,7 @@ inline Machine SmallMachine(int vector_registers = 8) {
           .near_bytes = 512,
           .cache_bytes = 4096,
           .cycles_per_byte = 1,
+          .memory_scaling = 2,
           .parallel_cycles = 1,
           .assumed_extent = 64};
 }

@@ -12,9 +12,6 @@ namespace polynao::poly {
 
 namespace {
 
-// Diagonals of tiles start with few of them.
-constexpr double kWaveEfficiency = 0.8;
-
 Plan Make(Plan::Kind kind) {
   Plan plan;
   plan.kind = kind;
@@ -25,8 +22,13 @@ Plan Make(Plan::Kind kind) {
 class Planner {
  public:
   Planner(const Scop& scop, const Dependences& dependences, const Machine& machine,
-          const Place& place, const isl::multi_union_pw_aff& band)
-      : scop_(scop), dependences_(dependences), machine_(machine), place_(place), band_(band) {
+          const Place& place, const isl::multi_union_pw_aff& band, const Buffers& warm)
+      : scop_(scop),
+        dependences_(dependences),
+        machine_(machine),
+        place_(place),
+        band_(band),
+        warm_(warm) {
     model_ = ModelOf(scop, place, band, machine.assumed_extent);
   }
 
@@ -40,7 +42,13 @@ class Planner {
     for (size_t i = 0; i < members.size(); ++i) members[i] = static_cast<int>(i);
     std::vector<int> around;
     for (int m = model_.members; m < model_.all; ++m) around.push_back(m);
-    return Leaf(all, members, around, is_inside_parallel);
+    Plan plan = Leaf(all, members, around, is_inside_parallel);
+    if (BytesIfItFits(model_, around, warm_, machine_)) {
+      for (const StatementModel& s : model_.statements) {
+        for (const LinearAccess& a : s.accesses) plan.warm.insert(a.buffer);
+      }
+    }
+    return plan;
   }
 
  private:
@@ -70,7 +78,7 @@ class Planner {
     model.statements.clear();
     for (const std::string& name : names) model.statements.push_back(*model_.Find(name));
     for (const int m : around) {
-      model.around *= static_cast<double>(model.Extent(m));
+      model.runs *= static_cast<double>(model.Extent(m));
       for (StatementModel& s : model.statements) s.extents[static_cast<size_t>(m)] = 1;
     }
     return model;
@@ -170,7 +178,10 @@ class Planner {
         plan.children.push_back(Points(group, members, around));
         plan.cycles += plan.children.back().cycles;
       }
-      return plan;
+      if (!HaveSameLoops(names)) return plan;
+      Plan together = Innermosts(names, members);
+      const bool waits = together.points.carried == Carried::kOrder;
+      return waits || plan.cycles <= together.cycles ? plan : together;
     }
     if (names.size() == 1 || members.size() <= 1) return Innermosts(names, members);
     // The members may swap; so any of them may be the serial one.
@@ -185,6 +196,23 @@ class Planner {
       best->children = {std::move(inside)};
     }
     return best ? *best : Innermosts(names, members);
+  }
+
+  // Whether the statements run at the same iterations, so that one loop for all of them needs no conditions.
+  bool HaveSameLoops(const Names& names) {
+    return std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+      return IterationsOf(name).is_equal(IterationsOf(names[0]));
+    });
+  }
+
+  // { [around.., members..] }
+  const isl::set& IterationsOf(const std::string& name) {
+    if (const auto it = iterations_.find(name); it != iterations_.end()) return it->second;
+    const isl::multi_union_pw_aff all =
+        place_.has_prefix ? place_.prefix.flat_range_product(band_) : band_;
+    const isl::union_set domain = At({name}, {}).domain;
+    return iterations_.emplace(name, domain.apply(isl::union_map::from(all)).as_set())
+        .first->second;
   }
 
   bool AnyMoves(const Names& names, int member) const {
@@ -211,18 +239,19 @@ class Planner {
       innermost[at] = InnermostOf(names, m);
       carried[at] = innermost[at].carried;
     }
+    std::vector<const StatementModel*> statements;
     const StatementModel* most = nullptr;
     for (const std::string& name : names) {
-      const StatementModel* s = model_.Find(name);
-      const PointPlan points = PlanPoints(*s, members, carried, machine_);
-      plan.cycles += points.cycles * s->Instances() * model_.around;
-      if (most != nullptr && s->Instances() <= most->Instances()) continue;
-      most = s;
-      plan.points = points;
+      statements.push_back(model_.Find(name));
+      if (most == nullptr || statements.back()->Instances() > most->Instances())
+        most = statements.back();
     }
-    if (names.size() > 1) {
-      plan.points.jam.clear();
+    if (names.size() == 1) {
+      plan.points = PlanPoints(*most, members, carried, machine_);
+    } else {
+      plan.points = PlanTogether(statements, members, carried, machine_);
     }
+    plan.cycles = plan.points.cycles * most->Instances();
     if (!plan.points.order.empty()) {
       const Innermost& last = innermost[static_cast<size_t>(plan.points.order.back())];
       plan.is_vector = last.carried == Carried::kNothing && most->Moves(plan.points.order.back());
@@ -258,20 +287,31 @@ class Planner {
     if (plan.points.serial >= 0) innermost[static_cast<size_t>(plan.points.serial)] = true;
   }
 
-  Plan TileWith(const Names& names, const std::vector<int>& around, const Plan& points,
-                const std::vector<int>& members, int parallel, std::vector<ir::Buffer> copies,
-                bool is_wave, bool is_inside_parallel) {
-    const LoopModel model = ModelFor(names, around);
+  // Loops that are to be planned.
+  struct Level {
+    const std::vector<int>& members;
+    LoopModel model;
+    Plan points;  // the loops inside of a tile
+    std::optional<double>
+        fitting;  // bytes from memory, if what these loops touch fits into the cache
+  };
+
+  Plan TileWith(const Level& level, int parallel, std::vector<ir::Buffer> copies, bool is_wave,
+                bool is_inside_parallel) {
+    const LoopModel& model = level.model;
     TileQuery query;
-    query.members = members;
+    query.members = level.members;
+    query.together = level.points.kind == Plan::Kind::kPoints;
     query.multiples.assign(static_cast<size_t>(model.all), 1);
     query.parallel = parallel;
     query.is_wave = is_wave;
-    MultiplesOf(points, query.multiples);
+    query.is_inside_parallel = is_inside_parallel;
+    query.point_cycles = level.points.cycles / model.runs;
+    MultiplesOf(level.points, query.multiples);
     std::vector<bool> innermost(static_cast<size_t>(model.all), false);
-    InnermostMembers(points, innermost);
+    InnermostMembers(level.points, innermost);
     for (const bool is : innermost) query.may_be_one.push_back(!is);
-    const Plan* longest = Longest(points);
+    const Plan* longest = Longest(level.points);
     if (!longest->points.order.empty()) {
       query.innermost = longest->points.order.back();
       query.row_cycles = longest->points.row_cycles;
@@ -280,12 +320,9 @@ class Planner {
       query.jam = longest->points.jam;
       query.far_cycles = longest->points.far_cycles;
     }
-    Plan plan{.kind = Plan::Kind::kTile,
-              .children = {points},
-              .tiles = {},
-              .copies = std::move(copies),
-              .groups = {},
-              .points = {}};
+    Plan plan = Make(Plan::Kind::kTile);
+    plan.children = {level.points};
+    plan.copies = std::move(copies);
     plan.parallel = parallel;
     plan.is_wave = is_wave;
     plan.tiles = PlanTiles(model, query, machine_);
@@ -293,32 +330,21 @@ class Planner {
       plan.cycles = kNever;
       return plan;
     }
-    const std::optional<double> fitting = BytesIfItFits(ModelFor(names, {}), around, machine_);
-    const double memory = fitting.value_or(plan.tiles.bytes) * machine_.cycles_per_byte;
-    double cycles = points.cycles + model.around * (memory + plan.tiles.other_cycles);
-    if (is_wave) {
-      double diagonals = 0;
-      for (size_t i = 0; i < 2; ++i) {
-        const auto m = static_cast<size_t>(members[i]);
-        diagonals += static_cast<double>(model.Extent(members[i])) /
-                     static_cast<double>(plan.tiles.sizes[m]);
-      }
-      cycles = cycles / (machine_.cores * kWaveEfficiency) +
-               model.around * diagonals * machine_.parallel_cycles;
-    } else if (parallel >= 0) {
-      cycles = cycles / machine_.cores + model.around * machine_.parallel_cycles;
-    } else if (is_inside_parallel) {
-      cycles /= machine_.cores;
-    }
-    plan.cycles = cycles;
+    const double memory = level.fitting.value_or(plan.tiles.bytes) * machine_.cycles_per_byte;
+    const double speed_up = plan.tiles.speed_up, starts = plan.tiles.starts;
+    plan.cycles = (level.points.cycles + model.runs * plan.tiles.other_cycles) / speed_up +
+                  model.runs * (memory / std::min(speed_up, machine_.memory_scaling) +
+                                starts * machine_.parallel_cycles);
     return plan;
   }
 
   Plan Leaf(const Names& names, const std::vector<int>& members, const std::vector<int>& around,
             bool is_inside_parallel) {
-    const LoopModel model = ModelFor(names, around);
-    const Plan points = Points(names, members, around);
-    Plan best = TileWith(names, around, points, members, -1, {}, false, is_inside_parallel);
+    const Level level = {.members = members,
+                         .model = ModelFor(names, around),
+                         .points = Points(names, members, around),
+                         .fitting = BytesIfItFits(ModelFor(names, {}), around, warm_, machine_)};
+    Plan best = TileWith(level, -1, {}, false, is_inside_parallel);
     const auto consider = [&](Plan plan) {
       if (plan.cycles < best.cycles) best = std::move(plan);
     };
@@ -326,14 +352,13 @@ class Planner {
     bool has_parallel = false;
     if (!is_inside_parallel && machine_.cores > 1) {
       for (const int m : members) {
-        if (model.Extent(m) == 1) continue;
+        if (level.model.Extent(m) == 1) continue;
         const auto copies = CopiesForParallel(dependences_, place, band_.at(m));
         if (!copies) continue;
         has_parallel = true;
-        consider(TileWith(names, around, points, members, m, *copies, false, false));
+        consider(TileWith(level, m, *copies, false, false));
       }
-      if (!has_parallel && members.size() > 1)
-        consider(TileWith(names, around, points, members, -1, {}, true, false));
+      if (!has_parallel && members.size() > 1) consider(TileWith(level, -1, {}, true, false));
     }
     const std::vector<Names> groups = GroupsOf(names, around);
     if (groups.size() > 1) {
@@ -361,16 +386,19 @@ class Planner {
   const Machine& machine_;
   const Place place_;
   const isl::multi_union_pw_aff band_;
+  const Buffers& warm_;
   LoopModel model_;
   std::map<std::pair<Names, std::vector<int>>, std::vector<Names>> groups_;
   std::map<std::pair<Names, int>, Innermost> innermost_;
+  std::map<std::string, isl::set> iterations_;
 };
 
 }  // namespace
 
 Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel) {
-  return Planner(scop, dependences, machine, place, band).Run(is_inside_parallel);
+              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel,
+              const Buffers& warm) {
+  return Planner(scop, dependences, machine, place, band, warm).Run(is_inside_parallel);
 }
 
 }  // namespace polynao::poly

@@ -41,12 +41,15 @@ struct Plan {
   PointPlan points;
   bool is_vector = false;
   bool accumulates = false;  // one element over the innermost loop
+  // Of the plan of a whole band: the buffers of which one run leaves in the cache what it has touched.
+  Buffers warm;
 };
 
-// The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. Throws
-// isl::exception.
+// The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. `warm`: the buffers of
+// which the loops before have left in the cache what this band touches. Throws isl::exception.
 Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel);
+              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel,
+              const Buffers& warm);
 
 }  // namespace polynao::poly
 
