@@ -19,11 +19,10 @@ constexpr double kReverse = 0.5;  // for turning a vector round
 constexpr double kLane = 1.5;  // for one element of a vector that is put together from single loads
 constexpr double kPage =
     5;  // for an access to another page than the last one: its address, and its line
-constexpr double kLatency = 4;     // until a result is there
-constexpr double kRow = 12;        // for the start and the end of an innermost loop
-constexpr double kRemainder = 30;  // for what is left of a vector loop in the end
-constexpr double kTile = 40;       // for a tile's bounds
-constexpr double kLongRow = 64;    // iterations of an innermost loop
+constexpr double kLatency = 4;   // until a result is there
+constexpr double kRow = 24;      // for the start and the remainder of an innermost loop
+constexpr double kTile = 40;     // for a tile's bounds
+constexpr double kLongRow = 64;  // iterations of an innermost loop
 constexpr double kLineBytes = 64;
 // Of the cache; the rest is for what is not counted.
 constexpr double kUsable = 0.5;
@@ -67,8 +66,6 @@ double PlainCycles(const StatementModel& s, int v, Carried carried, const Machin
              ? std::max({memory, arithmetic, s.chain_cycles, kLatency})
              : std::max(memory, arithmetic) + 0.25 * std::min(memory, arithmetic);
 }
-
-double RowCycles(Carried carried) { return carried == Carried::kOrder ? kRow : kRow + kRemainder; }
 
 // Cycles of an instance in a register tile, or nothing if it does not fit into the registers.
 struct JamCost {
@@ -267,17 +264,16 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
   for (const int v : members) {
     if (!s.Moves(v)) continue;
     const Carried c = carried[static_cast<size_t>(v)];
-    const double row = RowCycles(c);
     absl::flat_hash_set<int> loaded;
     const double cycles = PlainCycles(s, v, c, machine, loaded) +
-                          row / static_cast<double>(s.extents[static_cast<size_t>(v)]);
+                          kRow / static_cast<double>(s.extents[static_cast<size_t>(v)]);
     if (cycles <= best.cycles) {
       best = {.order = {},
               .jam = {},
               .serial = -1,
               .carried = c,
               .cycles = cycles,
-              .row_cycles = row,
+              .row_cycles = kRow,
               .far_cycles = 0,
               .serial_cycles = 0};
       for (const int m : members) {
@@ -313,7 +309,7 @@ PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
       cycles += PlainCycles(*s, v, c, machine, loaded);
     }
     if (extent == 1) continue;
-    cycles += RowCycles(c) / extent;
+    cycles += kRow / extent;
     if (cycles > best.cycles) continue;
     best.order.clear();
     for (const int m : members) {
@@ -322,7 +318,7 @@ PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
     best.order.push_back(v);
     best.carried = c;
     best.cycles = cycles;
-    best.row_cycles = RowCycles(c);
+    best.row_cycles = kRow;
   }
   if (std::isinf(best.cycles)) {
     best.cycles = kLatency;
@@ -354,12 +350,9 @@ std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<in
 TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
   const size_t n = static_cast<size_t>(model.all);
   std::vector<int64_t> extents(n, 1);
-  double instances = 0, all_instances = 0;
+  double instances = 0;
   for (size_t m = 0; m < n; ++m) extents[m] = model.Extent(static_cast<int>(m));
-  for (const StatementModel& s : model.statements) {
-    instances = std::max(instances, s.Instances());
-    all_instances += s.Instances();
-  }
+  for (const StatementModel& s : model.statements) instances = std::max(instances, s.Instances());
   TilePlan best;
   double best_cost = std::numeric_limits<double>::infinity();
   std::vector<size_t> choice(query.members.size(), 0);
@@ -386,7 +379,7 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
       // A size that is the whole loop says so; cores need several tiles each, so that none waits long.
       possible = possible && size < extents[m] && size % query.multiples[m] == 0 &&
                  (size > 1 || (must_cut && !query.is_wave && query.may_be_one[m])) &&
-                 (!must_cut || along >= (query.is_wave ? 2 : 4 * machine.cores));
+                 (!must_cut || along >= 4 * machine.cores);
       sizes[m] = size;
       tiles *= along;
     }
@@ -400,11 +393,10 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
         const double bytes = tiles > 1        ? volume.moved * tiles * excess
                              : query.together ? UntiledBytes(model, untiled_order, capacity)
                                               : UntiledBytesApart(model, untiled_order, capacity);
-        const double row =
-            query.innermost < 0
-                ? 0
-                : query.row_cycles * all_instances /
-                      static_cast<double>(sizes[static_cast<size_t>(query.innermost)]);
+        double row = 0;
+        for (const TileQuery::Rows& rows : query.rows)
+          row += rows.cycles * rows.instances /
+                 static_cast<double>(sizes[static_cast<size_t>(rows.member)]);
         const double refill =
             query.serial < 0 ? 0
                              : query.serial_cycles * instances /

@@ -75,9 +75,14 @@ struct TileQuery {
   std::vector<bool> may_be_one;
   // One loop runs all statements, or each has its own.
   bool together = false;
-  // The member whose loops are innermost: short tiles along it cost `row_cycles` more often.
-  int innermost = -1;
-  double row_cycles = 0;
+  // Innermost loops: short tiles along their member cost the start of a row more often.
+  struct Rows {
+    int member = -1;
+    double cycles = 0;     // of starting one
+    double instances = 0;  // of the statements inside
+  };
+  std::vector<Rows> rows;
+  int innermost = -1;  // the member of those that take longest
   // The loop around a register tile, which is filled and emptied once for each of its tiles.
   int serial = -1;
   double serial_cycles = 0;

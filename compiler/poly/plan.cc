@@ -280,6 +280,15 @@ class Planner {
       multiples[m] = std::max(multiples[m], plan.points.jam[m]);
   }
 
+  static void RowsOf(const Plan& plan, std::vector<TileQuery::Rows>& rows) {
+    for (const Plan& child : plan.children) RowsOf(child, rows);
+    if (plan.points.row_cycles > 0) {
+      rows.push_back({.member = plan.points.order.back(),
+                      .cycles = plan.points.row_cycles,
+                      .instances = plan.cycles / plan.points.cycles});
+    }
+  }
+
   static void InnermostMembers(const Plan& plan, std::vector<bool>& innermost) {
     for (const Plan& child : plan.children) InnermostMembers(child, innermost);
     if (plan.children.empty() && !plan.points.order.empty())
@@ -311,10 +320,10 @@ class Planner {
     std::vector<bool> innermost(static_cast<size_t>(model.all), false);
     InnermostMembers(level.points, innermost);
     for (const bool is : innermost) query.may_be_one.push_back(!is);
+    RowsOf(level.points, query.rows);
     const Plan* longest = Longest(level.points);
     if (!longest->points.order.empty()) {
       query.innermost = longest->points.order.back();
-      query.row_cycles = longest->points.row_cycles;
       query.serial = longest->points.serial;
       query.serial_cycles = longest->points.serial_cycles;
       query.jam = longest->points.jam;
