@@ -82,7 +82,9 @@ LicmPlaces::LicmPlaces(const ir::Function& function, const Target& target,
       options_(options),
       crowds_(std::move(crowds)),
       effects_(function, target.instructions ? &target.instructions->intrinsics() : nullptr),
-      live_lets_(LiveLets(function.body)) {
+      live_lets_(LiveLets(function.body)),
+      here_(*function.context) {
+  AssumeParameters(function, here_);
   effects_.Writes(function.body);  // of all loops, in one walk
 }
 
@@ -110,7 +112,7 @@ const LicmPlaces::Loop& LicmPlaces::Enter(Stmt s) {
 
 LicmPlaces::Loop LicmPlaces::Leave() {
   plans_.Clear();
-  facts_.pop_back();
+  PopFact();
   Loop loop = std::move(loops_.back());
   loops_.pop_back();
   if (loop.has_no_room) {
@@ -135,30 +137,35 @@ void LicmPlaces::Put(ir::Var var, Expr value, int place) {
 }
 
 bool LicmPlaces::RunsAtLeastOnce(Expr extent) {
-  Analyzer analyzer(context_);
-  AddFacts(facts_.size(), analyzer);
-  return analyzer.Range(extent).min >= 1 || analyzer.CanProve(1 <= extent);
+  while (scopes_.size() < facts_.size()) {
+    scopes_.push_back(std::make_unique<Analyzer::Scope>(here_));
+    AddFact(scopes_.size() - 1, here_);
+  }
+  return here_.Range(extent).min >= 1 || here_.CanProve(1 <= extent);
 }
 
-void LicmPlaces::AddFacts(size_t count, Analyzer& analyzer) const {
-  AssumeParameters(function_, analyzer);
-  for (size_t i = 0; i < count; ++i) {
-    const Stmt s = facts_[i].s;
-    if (s.Is(StmtKind::kFor)) {
-      analyzer.BindLoop(s.var(), s.min(), s.extent());
-    } else if (s.Is(StmtKind::kLet)) {
-      analyzer.BindLet(s.var(), s.value());
-    } else {
-      analyzer.Assume(s.cond(), facts_[i].truth);
-    }
+void LicmPlaces::AddFact(size_t i, Analyzer& analyzer) const {
+  const Stmt s = facts_[i].s;
+  if (s.Is(StmtKind::kFor)) {
+    analyzer.BindLoop(s.var(), s.min(), s.extent());
+  } else if (s.Is(StmtKind::kLet)) {
+    analyzer.BindLet(s.var(), s.value());
+  } else {
+    analyzer.Assume(s.cond(), facts_[i].truth);
   }
+}
+
+void LicmPlaces::PopFact() {
+  facts_.pop_back();
+  if (scopes_.size() > facts_.size()) scopes_.pop_back();
 }
 
 Analyzer& LicmPlaces::FactsAt(int place) {
   Loop& loop = loops_[place];
   if (!loop.analyzer) {
     loop.analyzer = std::make_unique<Analyzer>(context_);
-    AddFacts(loop.facts, *loop.analyzer);
+    AssumeParameters(function_, *loop.analyzer);
+    for (size_t i = 0; i < loop.facts; ++i) AddFact(i, *loop.analyzer);
     for (int p = 0; p <= place; ++p) {
       for (const auto& [var, value] : loops_[p].lifted) loop.analyzer->BindLet(var, value);
     }

@@ -87,7 +87,7 @@ class LicmPlaces {
   void BindAllocation(ir::Buffer buffer);
   // Enters and leaves the body of a let, or a branch of an if.
   void EnterScope(ir::Stmt s, bool truth = true) { facts_.push_back({s, truth}); }
-  void LeaveScope() { facts_.pop_back(); }
+  void LeaveScope() { PopFact(); }
   // `let var = value` stands in front of loop `place`.
   void Put(ir::Var var, ir::Expr value, int place);
 
@@ -140,7 +140,8 @@ class LicmPlaces {
   }
 
   bool RunsAtLeastOnce(ir::Expr extent);
-  void AddFacts(size_t count, arith::Analyzer& analyzer) const;
+  void AddFact(size_t i, arith::Analyzer& analyzer) const;
+  void PopFact();
   // What is known in front of loops_[place].
   arith::Analyzer& FactsAt(int place);
   const Info& InfoOf(ir::Expr e);
@@ -163,6 +164,9 @@ class LicmPlaces {
   Crowds found_crowds_;
   std::vector<Loop> loops_;
   std::vector<Fact> facts_;
+  // Knows the first of them, each in a scope of its own: as many as an extent had around it that asked.
+  arith::Analyzer here_;
+  std::vector<std::unique_ptr<arith::Analyzer::Scope>> scopes_;
   int threads_ = 0;  // thread loops around
   // Where variables and buffers are bound.
   absl::flat_hash_map<const void*, int> places_;
