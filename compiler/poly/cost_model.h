@@ -79,7 +79,7 @@ struct TileQuery {
   struct Rows {
     int member = -1;
     double cycles = 0;     // of starting one
-    double instances = 0;  // of the statements inside
+    double instances = 0;  // of the statements inside, in one run
   };
   std::vector<Rows> rows;
   int innermost = -1;  // the member of those that take longest

@@ -280,12 +280,12 @@ class Planner {
       multiples[m] = std::max(multiples[m], plan.points.jam[m]);
   }
 
-  static void RowsOf(const Plan& plan, std::vector<TileQuery::Rows>& rows) {
-    for (const Plan& child : plan.children) RowsOf(child, rows);
+  static void RowsOf(const Plan& plan, double runs, std::vector<TileQuery::Rows>& rows) {
+    for (const Plan& child : plan.children) RowsOf(child, runs, rows);
     if (plan.points.row_cycles > 0) {
       rows.push_back({.member = plan.points.order.back(),
                       .cycles = plan.points.row_cycles,
-                      .instances = plan.cycles / plan.points.cycles});
+                      .instances = plan.cycles / plan.points.cycles / runs});
     }
   }
 
@@ -320,7 +320,7 @@ class Planner {
     std::vector<bool> innermost(static_cast<size_t>(model.all), false);
     InnermostMembers(level.points, innermost);
     for (const bool is : innermost) query.may_be_one.push_back(!is);
-    RowsOf(level.points, query.rows);
+    RowsOf(level.points, model.runs, query.rows);
     const Plan* longest = Longest(level.points);
     if (!longest->points.order.empty()) {
       query.innermost = longest->points.order.back();
