@@ -2,6 +2,7 @@
 // simulator/configs and simulated, against the interpreter. Without a wait that the compiler has
 // put, the simulator stops.
 
+#include <array>
 #include <random>
 #include <set>
 
@@ -233,13 +234,14 @@ func f(W: f16[6, 256] in, B: f16[6, CL, CO, 256] out) {
 class RandomProgram {
  public:
   // Without `control` there is one statement after the other, and no two nests write the same part:
-  // there each core would meet only itself, but the compiler puts a barrier.
+  // there each core would meet only itself, but the compiler puts a barrier. And no part gets what it has
+  // had before: nothing would show that an instruction came too early or too late.
   RandomProgram(uint64_t seed, bool control) : random_(seed), control_(control) {}
 
   std::string Text() {
     std::string body;
     for (int part = 0; part < 2 * kParts; ++part) {
-      StrAppend(&body, Copy("smem", Part(part), "gmem", Input()));
+      StrAppend(&body, Fetch(part));
     }
     for (int i = 0; i < 10; ++i) StrAppend(&body, Statement(0));
     return StrCat("func f(A: i32[", kInputs * kPart, "] in, B: i32[", outputs_ * kOutput,
@@ -257,9 +259,19 @@ class RandomProgram {
   std::string Part(int part) const {
     return StrCat(part < kParts ? "X[" : "Y[", part % kParts * kPart, "]");
   }
+  // Whether the part may get the contents, which it then has.
+  bool Put(int part, int contents) {
+    contents_[part] = contents;
+    return had_[part].insert(contents).second || control_;
+  }
+  std::string Fetch(int part) {
+    int input = Pick(kInputs);
+    while (!Put(part, input)) input = (input + 1) % kInputs;
+    return Copy("smem", Part(part), "gmem", Input(input));
+  }
   // Some part of A, another one in each iteration and cluster.
-  std::string Input() {
-    std::string index = StrCat("(cid * 3 + ", Pick(kInputs));
+  std::string Input(int input) {
+    std::string index = StrCat("(cid * 3 + ", input);
     for (int loop : loops_) StrAppend(&index, " + b", loop);
     return StrCat("A[", index, ") % ", kInputs, " * ", kPart, "]");
   }
@@ -283,6 +295,7 @@ class RandomProgram {
     if (Pick(2) == 0 && (control_ || written_.insert(other).second)) {
       std::string to = Part(other);
       to.insert(to.size() - 1, StrCat(" + t", names_, " * 16"));
+      Put(other, kInputs + names_);
       StrAppend(&body, Copy("smem", to, "nmem", "L[16]", 16));
     }
     if (Pick(2) == 0) {
@@ -296,9 +309,12 @@ class RandomProgram {
     switch (Pick(control_ && depth < 2 ? 9 : 7)) {
       case 0:
       case 1:
-        return Copy("smem", Part(part), "gmem", Input());
-      case 2:
-        return Copy("smem", Part(part), "smem", Part((part + 1) % (2 * kParts)));
+        return Fetch(part);
+      case 2: {
+        const int from = (part + 1) % (2 * kParts);
+        if (!Put(part, contents_[from])) return Fetch(part);
+        return Copy("smem", Part(part), "smem", Part(from));
+      }
       case 3:
         return Copy("gmem", Output("4"), "smem", Part(part));
       case 7: {
@@ -325,6 +341,9 @@ class RandomProgram {
   int names_ = 0;
   std::vector<int> loops_;
   std::set<int> written_;  // parts, by nests
+  // What each part holds, and has held: a number of an input, or of a nest after those.
+  std::array<int, 2 * kParts> contents_ = {};
+  std::array<std::set<int>, 2 * kParts> had_;
 };
 
 TEST(MemoryCoreTest, RandomPrograms) {
