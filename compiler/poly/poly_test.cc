@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/extract.h"
 
 namespace polynao::poly {
 namespace {
@@ -190,6 +191,26 @@ TEST_P(NestTest, AutoKeepsTheMeaning) {
     if (testing::Test::HasFailure()) {
       std::cerr << result;
       return;
+    }
+  }
+}
+
+// Wherever isl's operations end, a part is scheduled or stays as it is.
+TEST_P(NestTest, OperationsMayEndAnywhere) {
+  const ir::Function before = Parse(Nests().at(GetParam()));
+  for (int64_t most = 10; most < 200'000; most += most / 8 + 1) {
+    SCOPED_TRACE(StrCat(most, " operations"));
+    ExtractOptions extract;
+    extract.max_operations = static_cast<unsigned long>(most);
+    const absl::Status status = Extract(before, extract).status();
+    EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kResourceExhausted) << status;
+    for (const std::string strategy : {"max", "auto"}) {
+      ir::Function after = before;
+      const absl::StatusOr<ScheduleReport> report = Schedule(
+          after, {.strategy = strategy, .machine = SmallMachine(8), .max_operations = most});
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_THAT(report->internal_errors, testing::IsEmpty());
+      EXPECT_EQ(ir::CompareMeaning(before, after, 3, {.runs = 1, .may_stop = true}), "");
     }
   }
 }

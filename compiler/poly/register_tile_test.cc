@@ -89,6 +89,19 @@ TEST(RegisterTileTest, TilesThatAreWholeForSomeIterationsAround) {
   }
 }
 
+// The interpreter names an index that is out of range.
+TEST(RegisterTileTest, IdleLanesReadNothing) {
+  for (int64_t n = 0; n <= 16; ++n) {
+    const ir::Function f = Parse(
+        StrCat("func f(C: f32[2, ", n, "], A: f32[2, 8], B: f32[8, ", n,
+               "], n: i64) { for (p: i64, 0, 8) { for (i: i64, 0, 2) { for (j: i64, 0, n - n + ", n,
+               ") { C[i, j] = C[i, j] + A[i, p] * B[p, j] } } } }"));
+    const ir::Function tiled = Tiled(f, {2, 16});
+    ASSERT_NE(tiled.body, f.body);
+    ASSERT_EQ(ir::CompareMeaning(f, tiled, 1, {.draws = 6, .runs = 1}), "") << n;
+  }
+}
+
 TEST(RegisterTileTest, LoadsOfSelectsStayWhereTheyAre) {
   // A[i, p] and s[p] stand before the vector; what a select guards must not.
   const ir::Function f =
@@ -140,6 +153,13 @@ TEST(RegisterTileTest, Sum) {
   const ir::Function moves =
       Parse("func f(x: f64[8], n: i64) { for (k: i64, 0, min(n, 8)) { x[k] = x[k] + 1.0 } }\n");
   EXPECT_EQ(WithSum(moves.body), moves.body);
+  // An empty loop touches no element, not even one that is not there.
+  const ir::Function empty = Parse(
+      "func f(x: f64[4], n: i64) { for (k: i64, 0, n - n) { x[n - n + 9] = x[n - n + 9] + 1.0 } }");
+  with_sum.body = WithSum(empty.body);
+  ASSERT_NE(with_sum.body, empty.body);
+  with_sum.params = empty.params;
+  EXPECT_EQ(ir::CompareMeaning(empty, with_sum, 1), "");
 }
 
 }  // namespace
