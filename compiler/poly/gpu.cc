@@ -15,9 +15,9 @@
 #include "compiler/poly/extract.h"
 #include "compiler/poly/gpu_emit.h"
 #include "compiler/poly/gpu_map.h"
-#include "compiler/poly/gpu_split.h"
 #include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
+#include "compiler/poly/split.h"
 
 namespace polynao::poly {
 
@@ -155,8 +155,7 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
   report->wavefronts = mapping.wavefronts;
   report->lines = mapping.lines;
   if (splits > 0) {
-    report->lines.insert(report->lines.begin(),
-                         "instances split where dependences begin or end, each part parallel");
+    report->lines.insert(report->lines.begin(), std::string(kSplitLine));
   }
   return GenerateForGpu(scop, mapping);
 }

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/estimate.h"
 
 namespace polynao::poly {
 
@@ -300,6 +301,7 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
     s.statement = statement;
     const int iterators = Dimensions(domain);
     const isl::set sized = AtAssumed(domain, scop.context, assumed);
+    s.count = EstimateCount(sized);
     // Rows that depend on those further out do not move: in [k = j, i, j] the last member has one iteration.
     std::vector<Row> rows;
     bool all_rows = true;

@@ -36,6 +36,8 @@ struct LinearAccess {
 
 struct StatementModel {
   const Statement* statement = nullptr;
+  // About how many instances there are (estimate.h).
+  double count = 0;
   // Iterations along each member; 1 for a member that does not move with the statement.
   std::vector<int64_t> extents;
   std::vector<LinearAccess> accesses;

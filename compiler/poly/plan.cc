@@ -48,10 +48,21 @@ class Planner {
         for (const LinearAccess& a : s.accesses) plan.warm.insert(a.buffer);
       }
     }
+    plan.cycles *= Fill();
     return plan;
   }
 
  private:
+  // The part of the members' boxes that has instances: a third, where i < k and j < k.
+  double Fill() const {
+    double count = 0, boxes = 0;
+    for (const StatementModel& s : model_.statements) {
+      count += s.count;
+      boxes += s.Instances();
+    }
+    return boxes > 0 ? std::min(count / boxes, 1.0) : 1;
+  }
+
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
   // The place of some of the statements, inside of loops over the members `around`.

@@ -16,6 +16,7 @@
 #include "compiler/poly/generate.h"
 #include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
+#include "compiler/poly/split.h"
 #include "compiler/poly/tile.h"
 #include "compiler/poly/tree_text.h"
 
@@ -61,16 +62,24 @@ absl::Status CheckOptions(const ScheduleOptions& options) {
 
 // The cheapest of the orders that the scheduler finds, arranged for the machine.
 AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
-                      const ScheduleOptions& options, std::string* name) {
+                      const ScheduleOptions& options) {
   Machine machine = options.machine;
   if (!options.parallel) machine.cores = 1;
   std::optional<AutoSchedule> best;
-  for (const Strategy strategy : {Strategy::kSmart, Strategy::kOriginal}) {
-    AutoSchedule arranged =
-        Arrange(scop, dependences, ComputeSchedule(scop, dependences, strategy), machine);
-    if (best && arranged.cycles >= best->cycles) continue;
-    *name = std::string(StrategyName(strategy));
-    best = std::move(arranged);
+  const auto consider = [&](const isl::schedule& schedule) {
+    AutoSchedule arranged = Arrange(scop, dependences, schedule, machine);
+    if (!best || arranged.cycles < best->cycles) best = std::move(arranged);
+  };
+  consider(ComputeSchedule(scop, dependences, Strategy::kSmart));
+  const isl::schedule original = ComputeSchedule(scop, dependences, Strategy::kOriginal);
+  consider(original);
+  int splits = 0;
+  const isl::schedule split = SplitIntoParallel(dependences, original, &splits);
+  if (splits > 0) {
+    const double before = best->cycles;
+    consider(split);
+    if (best->cycles < before)
+      best->report.lines.insert(best->report.lines.begin(), std::string(kSplitLine));
   }
   return *std::move(best);
 }
@@ -96,8 +105,7 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
   MarkedSchedule marked;
   TileReport tiles;
   if (options.strategy == "auto") {
-    std::string name;
-    AutoSchedule arranged = Cheapest(scop, dependences, options, &name);
+    AutoSchedule arranged = Cheapest(scop, dependences, options);
     marked = std::move(arranged.marked);
     tiles = std::move(arranged.report);
     report->has_register_tiles = arranged.has_register_tiles;

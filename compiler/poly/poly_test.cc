@@ -15,6 +15,7 @@
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/poly/extract.h"
+#include "compiler/poly/split.h"
 
 namespace polynao::poly {
 namespace {
@@ -146,6 +147,13 @@ const std::map<std::string, std::string>& Nests() {
        "      for (k, i + 1, j - i - 1) { A[i, j] = max(A[i, j], A[i, k] + A[k + 1, j]) } }\n"
        "  }\n"
        "}\n"},
+      // No loop inside of the one over k is parallel, but each of nine parts of its iterations is.
+      {"shortest_paths",
+       "func f(P: i32[n, n], n: i32) {\n"
+       "  for (k, 0, n) { for (i, 0, n) { for (j, 0, n) {\n"
+       "    P[i, j] = min(P[i, j], P[i, k] + P[k, j])\n"
+       "  } } }\n"
+       "}\n"},
       {"empty",
        "func f(A: i32[4], n: i32) { for (i, 3, 0) { A[i] = 1 } for (i, 0, n - n) { A[i] = 2 } }\n"},
       {"extremes",
@@ -252,6 +260,13 @@ TEST(PolyTest, AutoAddsUpInALocalVariable) {
       "}\n",
       {});
   EXPECT_THAT(text, HasSubstr("x.sum[] = x.sum[] - L[c"));
+}
+
+TEST(PolyTest, AutoSplitsWhereDependencesBegin) {
+  const std::string result = Scheduled(Nests().at("shortest_paths"));
+  EXPECT_THAT(result, HasSubstr(std::string(kSplitLine)));
+  EXPECT_THAT(result, HasSubstr("parallel ("));
+  EXPECT_THAT(result, HasSubstr("vectorize ("));
 }
 
 TEST(PolyTest, MatmulIsTiledParallelAndVectorized) {

@@ -8,12 +8,18 @@
 //
 // Method: index set splitting (Griebl, Feautrier, Lengauer: "Index set splitting", IJPP 2000), here along the hyperplanes in
 // which all first or all second instances of a dependence lie.
-#ifndef COMPILER_POLY_GPU_SPLIT_H_
-#define COMPILER_POLY_GPU_SPLIT_H_
+#ifndef COMPILER_POLY_SPLIT_H_
+#define COMPILER_POLY_SPLIT_H_
+
+#include <string_view>
 
 #include "compiler/poly/dependences.h"
 
 namespace polynao::poly {
+
+// Of a report.
+inline constexpr std::string_view kSplitLine =
+    "instances split where dependences begin or end, each part parallel";
 
 // `schedule`, which is legal, with bands replaced that lie inside a loop, belong to one statement and carry dependences:
 // the first instances of { S[k, i, k] -> S[k, i, j] : j > k } have j = k, so that the parts with j < k, j = k and j > k are
@@ -26,4 +32,4 @@ isl::schedule SplitIntoParallel(const Dependences& dependences, const isl::sched
 
 }  // namespace polynao::poly
 
-#endif  // COMPILER_POLY_GPU_SPLIT_H_
+#endif  // COMPILER_POLY_SPLIT_H_

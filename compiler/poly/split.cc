@@ -1,4 +1,4 @@
-#include "compiler/poly/gpu_split.h"
+#include "compiler/poly/split.h"
 
 #include <isl/aff.h>
 #include <isl/constraint.h>
