@@ -1,4 +1,4 @@
-// Buffers as the references of PolyBench see them: A(i, j).
+// Buffers as references see them: A(i, j).
 #ifndef KERNELS_POLYBENCH_VIEW_H_
 #define KERNELS_POLYBENCH_VIEW_H_
 
@@ -34,6 +34,7 @@ class View {
     }
     return data_[offset];
   }
+  int64_t extent(size_t dimension) const { return extents_[dimension]; }
 
  private:
   T* data_;

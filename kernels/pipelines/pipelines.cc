@@ -1,0 +1,105 @@
+#include "kernels/pipelines/pipelines.h"
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/random_value.h"
+#include "compiler/ir/tensor.h"
+#include "compiler/ir/text.h"
+#include "kernels/pipelines/reference.h"
+#include "kernels/pipelines/texts.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ir::Argument;
+
+constexpr int64_t kMostPixels = int64_t{1} << 27;
+
+// `function` called with the views of all arguments.
+template <typename... Views, size_t... kIndices>
+void CallWithViews(void (*function)(Views...), absl::Span<const Argument> arguments,
+                   std::index_sequence<kIndices...>) {
+  POLYNAO_CHECK(arguments.size() == sizeof...(Views)) << arguments.size();
+  function(Views(*arguments[kIndices].tensor)...);
+}
+template <typename... Views>
+std::function<void(absl::Span<const Argument>)> Call(void (*function)(Views...)) {
+  return [function](absl::Span<const Argument> arguments) {
+    CallWithViews(function, arguments, std::index_sequence_for<Views...>());
+  };
+}
+
+std::vector<Pipeline> MakePipelines() {
+  return {
+      {.name = "harris",
+       .doc = "Harris corners: gradients, their products summed over 3x3, det - 0.04 trace^2",
+       .default_rows = 6400,
+       .default_cols = 6400,
+       .least_rows = 5,
+       .least_cols = 5,
+       .text = HarrisText,
+       .reference = Call(HarrisReference)},
+      {.name = "unsharp",
+       .doc = "unsharp mask: blurred along rows and columns, sharpened where that differs",
+       .default_rows = 2048,
+       .default_cols = 2048,
+       .text = UnsharpText,
+       .reference = Call(UnsharpReference)},
+  };
+}
+
+void FillImage(const Pipeline& pipeline, uint64_t seed, ir::Tensor& image) {
+  const int64_t count = image.element_count();
+  for (int64_t i = 0; i < count; ++i) {
+    const uint64_t bits = ir::Splitmix(seed, static_cast<uint64_t>(i)) >> 40;
+    if (ir::IsFloat(image.type)) {
+      image.SetValue(i, static_cast<double>(bits) * 0x1p-24);
+    } else {
+      image.SetInt(i, static_cast<int64_t>(bits) % pipeline.image_levels);
+    }
+  }
+}
+
+}  // namespace
+
+absl::Span<const Pipeline> Pipelines() {
+  static const auto& pipelines = *new std::vector<Pipeline>(MakePipelines());
+  return pipelines;
+}
+
+const Pipeline* FindPipeline(std::string_view name) {
+  for (const Pipeline& pipeline : Pipelines()) {
+    if (pipeline.name == name) return &pipeline;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t rows,
+                                              int64_t cols) {
+  if (rows < pipeline.least_rows || cols < pipeline.least_cols) {
+    return InvalidInput(pipeline.name, ": expected at least ", pipeline.least_rows, "x",
+                        pipeline.least_cols, " pixels, found ", rows, "x", cols);
+  }
+  if (rows > kMostPixels / cols) {
+    return InvalidInput(pipeline.name, ": expected at most ", kMostPixels, " pixels, found ", rows,
+                        "x", cols);
+  }
+  return ir::ParseFunction(pipeline.text(rows, cols), pipeline.name);
+}
+
+absl::StatusOr<ir::RandomArguments> PipelineArguments(const Pipeline& pipeline,
+                                                      const ir::Function& function, uint64_t seed) {
+  ir::RandomArgumentOptions options;
+  options.max_elements = 8 * kMostPixels;
+  ASSIGN_OR_RETURN(ir::RandomArguments result, ir::RandomArguments::Draw(function, seed, options));
+  FillImage(pipeline, seed, *result.arguments()[0].tensor);
+  if (pipeline.fill_tables) pipeline.fill_tables(result.arguments());
+  return result;
+}
+
+}  // namespace polynao::kernels

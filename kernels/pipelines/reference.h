@@ -1,0 +1,17 @@
+// The pipelines by plain loops, stage after stage, in the coordinates and in the order of operations of docs/pipelines.md. They share
+// no code with the .nir texts. Sizes are those of the nominal image (pipelines.h).
+#ifndef KERNELS_PIPELINES_REFERENCE_H_
+#define KERNELS_PIPELINES_REFERENCE_H_
+
+#include <cstddef>
+
+#include "kernels/polybench/view.h"
+
+namespace polynao::kernels {
+
+void HarrisReference(View<float, 2> image, View<float, 2> result);
+void UnsharpReference(View<float, 3> image, View<float, 3> result);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_PIPELINES_REFERENCE_H_
