@@ -34,11 +34,12 @@ void PipelineText::Allocate(std::string_view name, std::string_view type, const 
 }
 
 void PipelineText::Nest(const std::vector<Range>& ranges, std::string_view element,
-                        std::string_view value) {
+                        std::string_view value, std::string_view guard) {
   StrAppend(&body_, "  ");
   for (const Range& r : ranges) {
     StrAppend(&body_, "for (", r.variable, ", ", r.first, ", ", r.end - r.first, ") ");
   }
+  if (!guard.empty()) StrAppend(&body_, "if (", guard, ") ");
   StrAppend(&body_, "{ ", element, " = ", value, " }\n");
 }
 

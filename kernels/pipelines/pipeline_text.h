@@ -26,8 +26,9 @@ class PipelineText {
   void Output(std::string_view name, std::string_view type, const Extents& extents);
 
   void Allocate(std::string_view name, std::string_view type, const Extents& extents);
-  // Loops around `element = value`.
-  void Nest(const std::vector<Range>& ranges, std::string_view element, std::string_view value);
+  // Loops around `element = value`, which runs only where `guard` holds if there is one.
+  void Nest(const std::vector<Range>& ranges, std::string_view element, std::string_view value,
+            std::string_view guard = {});
   // Allocates the buffer, and stores `value` to its element at the loops' variables: Ix[x, y] = value.
   void Stage(std::string_view name, std::string_view type, const Extents& extents,
              const std::vector<Range>& ranges, std::string_view value);

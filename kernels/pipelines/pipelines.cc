@@ -36,6 +36,13 @@ std::function<void(absl::Span<const Argument>)> Call(void (*function)(Views...))
 
 std::vector<Pipeline> MakePipelines() {
   return {
+      {.name = "bilateral_grid",
+       .doc = "bilateral grid: smooths and keeps edges, by a blurred histogram of position and "
+              "brightness",
+       .default_rows = 2560,
+       .default_cols = 1536,
+       .text = BilateralGridText,
+       .reference = Call(BilateralGridReference)},
       {.name = "harris",
        .doc = "Harris corners: gradients, their products summed over 3x3, det - 0.04 trace^2",
        .default_rows = 6400,
@@ -44,6 +51,12 @@ std::vector<Pipeline> MakePipelines() {
        .least_cols = 5,
        .text = HarrisText,
        .reference = Call(HarrisReference)},
+      {.name = "multiscale_interp",
+       .doc = "multiscale interpolation: fills transparent pixels from a pyramid of 10 levels",
+       .default_rows = 2560,
+       .default_cols = 1536,
+       .text = MultiscaleInterpText,
+       .reference = Call(MultiscaleInterpReference)},
       {.name = "unsharp",
        .doc = "unsharp mask: blurred along rows and columns, sharpened where that differs",
        .default_rows = 2048,

@@ -9,7 +9,9 @@
 
 namespace polynao::kernels {
 
+void BilateralGridReference(View<float, 2> image, View<float, 2> result);
 void HarrisReference(View<float, 2> image, View<float, 2> result);
+void MultiscaleInterpReference(View<float, 3> image, View<float, 3> result);
 void UnsharpReference(View<float, 3> image, View<float, 3> result);
 
 }  // namespace polynao::kernels
