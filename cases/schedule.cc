@@ -18,7 +18,7 @@ namespace {
 
 const std::set<std::string>& Strategies() {
   static const auto& strategies =
-      *new std::set<std::string>{"auto", "original", "min", "smart", "max"};
+      *new std::set<std::string>{"auto", "fuse", "overlap", "original", "min", "smart", "max"};
   return strategies;
 }
 
@@ -33,7 +33,7 @@ absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
   if (schedule.starts_with("{") || schedule.starts_with("[")) return Strategy{"text", schedule};
   if (!std::filesystem::is_regular_file(schedule)) {
     return InvalidInput(
-        "--schedule: expected none, auto, original, min, smart, max, a schedule "
+        "--schedule: expected none, auto, fuse, overlap, original, min, smart, max, a schedule "
         "'{ S0[i, j] -> [j, i] }', or a file that has one, found '",
         schedule, "'");
   }

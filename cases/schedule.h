@@ -16,7 +16,7 @@ struct Scheduled {
   std::vector<std::string> notes;  // what was done, for people
 };
 
-// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "original", "min", "smart" and "max"
+// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap", "original", "min", "smart" and "max"
 // are strategies of compiler/poly/poly.h; a text that begins with { or [ is a schedule
 // (poly::ParseSchedule), anything else a file with one. Sums of
 // floats change their order only if the function is marked @reassociate. "auto" is for this machine and so many threads (0: as many

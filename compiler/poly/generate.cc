@@ -46,6 +46,21 @@ class AstEmitter : private MarkPlace {
     isl_options_set_ast_build_detect_min_max(ctx, 1);
     isl_options_set_ast_build_exploit_nested_bounds(ctx, 1);
     isl_options_set_ast_build_atomic_upper_bound(ctx, 1);
+    return WithParameters([this] {
+      isl::ast_build build = isl::ast_build::from_context(scop_.context);
+      if (handler_ != nullptr) {
+        build = isl::manage(isl_ast_build_set_after_each_mark(build.copy(), AfterMark, this));
+      }
+      const isl::ast_node root = build.node_from(schedule_.schedule);
+      std::vector<ir::Buffer> locals;
+      for (ir::Buffer buffer : scop_.locals) locals.push_back(PushCopy(buffer));
+      return WithCopies(Node(root, nullptr), locals);
+    });
+  }
+
+  // `body()`, in the scope of the parameters, if what the part assumes of them holds; else the original code.
+  template <typename Body>
+  Stmt WithParameters(const Body& make_body) {
     std::vector<std::pair<ir::Var, Expr>> lets;
     for (const Parameter& p : scop_.parameters) {
       const ir::Var var = c_.NewVar(p.name, Type::kI64);
@@ -57,14 +72,7 @@ class AstEmitter : private MarkPlace {
         outer_[p.value.operand(0)] = var;
       }
     }
-    isl::ast_build build = isl::ast_build::from_context(scop_.context);
-    if (handler_ != nullptr) {
-      build = isl::manage(isl_ast_build_set_after_each_mark(build.copy(), AfterMark, this));
-    }
-    const isl::ast_node root = build.node_from(schedule_.schedule);
-    std::vector<ir::Buffer> locals;
-    for (ir::Buffer buffer : scop_.locals) locals.push_back(PushCopy(buffer));
-    Stmt body = WithCopies(Node(root, nullptr), locals);
+    Stmt body = make_body();
     if (!scop_.assumed.is_equal(isl::set::universe(scop_.assumed.space()))) {
       const isl::ast_build test = isl::ast_build::from_context(scop_.context);
       body = c_.If(Value(test.expr_from(scop_.assumed)), body, scop_.place.body());
@@ -353,6 +361,11 @@ class AstEmitter : private MarkPlace {
 };
 
 }  // namespace
+
+Stmt WithTest(const Scop& scop, Stmt body) {
+  const MarkedSchedule none;
+  return AstEmitter(scop, none, nullptr).WithParameters([&] { return body; });
+}
 
 Stmt Generate(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler) {
   return AstEmitter(scop, schedule, handler).Emit();

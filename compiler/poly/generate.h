@@ -69,7 +69,8 @@ class MarkHandler {
   // `load` is the load in the statement's code. Null: the access stays.
   virtual ir::Expr Load(const Statement& statement, ir::Expr load,
                         const std::vector<ir::Expr>& indices) = 0;
-  virtual ir::Stmt Store(const Statement& statement, ir::Buffer buffer, ir::Expr value) = 0;
+  virtual ir::Stmt Store(const Statement& statement, ir::Buffer buffer,
+                         const std::vector<ir::Expr>& indices, ir::Expr value) = 0;
 };
 
 // Loops that run the instances of `scop` in the order of `schedule`. Their variables, and all
@@ -81,6 +82,10 @@ class MarkHandler {
 //
 // The test is left out where it always holds. Throws isl::exception.
 ir::Stmt Generate(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler = nullptr);
+
+// `body`, made of several parts of `scop` that each take for granted what it assumes, with the test for that as Generate
+// has it. Throws isl::exception.
+ir::Stmt WithTest(const Scop& scop, ir::Stmt body);
 
 }  // namespace polynao::poly
 

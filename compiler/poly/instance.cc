@@ -50,7 +50,7 @@ class InstanceWriter : public ir::Mutator {
     for (Expr index : s.indices()) indices.push_back(Widen(Mutate(index), wide_));
     const Expr value = Mutate(s.value());
     if (handler_ != nullptr) {
-      if (const Stmt store = handler_->Store(statement_, s.buffer(), value)) return store;
+      if (const Stmt store = handler_->Store(statement_, s.buffer(), indices, value)) return store;
     }
     return s.context().Store(s.buffer(), indices, value);
   }

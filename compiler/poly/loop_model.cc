@@ -195,18 +195,6 @@ class OperationCounter {
   std::vector<std::pair<double, unsigned>> operations_;
 };
 
-// The domain with every parameter that it leaves open at `assumed`.
-isl::set AtAssumed(const isl::set& domain, const isl::set& context, int64_t assumed) {
-  const auto parameters = static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_param));
-  isl_set* fixed = isl_set_intersect_params(domain.copy(), context.copy());
-  const isl::set known = isl::manage(isl_set_copy(fixed));
-  for (unsigned p = 0; p < parameters; ++p) {
-    fixed = isl_set_fix_si(fixed, isl_dim_param, p, static_cast<int>(assumed));
-  }
-  const isl::set result = isl::manage(fixed);
-  return result.is_empty() ? known : result;
-}
-
 int64_t ExtentOf(const isl::set& domain, const isl::pw_aff& f) {
   isl_aff* aff = OnlyPiece(f);
   if (aff == nullptr) return 1;
@@ -242,6 +230,26 @@ std::vector<isl::pw_aff> FunctionsOf(const isl::multi_union_pw_aff& schedule,
 }
 
 }  // namespace
+
+isl::set AtAssumed(const isl::set& domain, const isl::set& context, int64_t assumed) {
+  const auto parameters = static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_param));
+  isl_set* fixed = isl_set_intersect_params(domain.copy(), context.copy());
+  const isl::set known = isl::manage(isl_set_copy(fixed));
+  for (unsigned p = 0; p < parameters; ++p) {
+    fixed = isl_set_fix_si(fixed, isl_dim_param, p, static_cast<int>(assumed));
+  }
+  const isl::set result = isl::manage(fixed);
+  return result.is_empty() ? known : result;
+}
+
+double ArithmeticCycles(const Statement& statement) {
+  const absl::flat_hash_map<ir::Var, unsigned> none;
+  StatementModel model;
+  OperationCounter(none).Count(statement.code, model);
+  double sum = 0;
+  for (const auto& [cycles, mask] : model.operations) sum += cycles;
+  return sum;
+}
 
 Stride LinearAccess::StrideAlong(int member) const {
   if (!is_linear) return Stride::kOther;

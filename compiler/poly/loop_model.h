@@ -72,6 +72,12 @@ struct LoopModel {
 LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
                   int64_t assumed);
 
+// Cycles that the arithmetic of a statement's instance takes in a scalar pipeline; indices and conversions cost nothing.
+double ArithmeticCycles(const Statement& statement);
+
+// The domain with every parameter that it leaves open at `assumed`, if the context allows that.
+isl::set AtAssumed(const isl::set& domain, const isl::set& context, int64_t assumed);
+
 }  // namespace polynao::poly
 
 #endif  // COMPILER_POLY_LOOP_MODEL_H_

@@ -46,7 +46,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->description(
           "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir: "
           "auto (default), "
-          "none, original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }', or a file with "
+          "none, fuse, overlap, original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }', or "
+          "a file with "
           "one");
   command->add_option("--function", flags->function, "FILE.nir: which function, if it has several");
   command

@@ -1,0 +1,356 @@
+#include "compiler/poly/fuse/group_cost.h"
+
+#include <isl/ilp.h>
+#include <isl/set.h>
+#include <isl/val.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+#include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/fuse/stage_loops.h"
+#include "compiler/poly/loop_model.h"
+
+namespace polynao::poly {
+
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using Range = arith::ConstRange;
+
+// Cycles of a load or store in the nearest cache, of a start of an innermost loop, and of an iteration that is left over behind
+// its last vector.
+constexpr double kAccessCycles = 0.5;
+constexpr double kRowCycles = 15;
+// Part of what an access to the second cache costs more, by byte.
+constexpr double kSecondCacheCyclesPerByte = 0.03;
+// Part of a cache that a tile's own arrays may fill.
+constexpr double kFill = 0.6;
+
+int64_t Number(isl_val* value, int64_t otherwise) {
+  const isl::val owner = isl::manage(value);
+  return owner.is_int() ? isl_val_get_num_si(value) : otherwise;
+}
+
+int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count().value_or(1); }
+
+}  // namespace
+
+GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
+                       const std::vector<Stage>& stages, const Machine& machine)
+    : stages_(stages), machine_(machine) {
+  for (const Stage& stage : stages) {
+    StageInfo info;
+    for (const Statement* s : stage.statements) {
+      StatementInfo one{.statement = s, .domain = {}};
+      const isl::set sized = AtAssumed(s->domain, scop.context, machine.assumed_extent);
+      for (size_t i = 0; i < s->iterators.size(); ++i) {
+        const int position = static_cast<int>(i);
+        one.domain[s->iterators[i]] = {
+            .min = Number(isl_set_dim_min_val(sized.copy(), position), 0),
+            .max = Number(isl_set_dim_max_val(sized.copy(), position), machine.assumed_extent)};
+      }
+      one.arithmetic = ArithmeticCycles(*s);
+      one.vector = VectorIterator(dependences, *s);
+      info.statements.push_back(std::move(one));
+    }
+    if (stage.buffers.size() == 1) {
+      info.tileable = TileableDimensions(stage, dependences);
+      info.box.assign(stage.buffers[0]->extents.size(), Range::Nothing());
+      const Box whole = WholeOf(stage.buffers[0]);
+      for (const StatementInfo& s : info.statements) {
+        for (const Access& access : s.statement->accesses) {
+          for (size_t d = 0; access.is_write && d < info.box.size(); ++d) {
+            const Range index = d < access.indices.size() ? RangeOf(access.indices[d], s.domain)
+                                                          : Range::Everything();
+            info.box[d] = Union(info.box[d], Intersect(index, whole[d]));
+          }
+        }
+      }
+      for (const Range& range : info.box) info.extents.push_back(CountOf(range));
+    }
+    info_.push_back(std::move(info));
+  }
+}
+
+bool GroupModel::CanBeRoot(int stage) const {
+  const std::vector<bool>& tileable = info_[At(stage)].tileable;
+  return std::find(tileable.begin(), tileable.end(), true) != tileable.end();
+}
+
+GroupModel::Box GroupModel::WholeOf(ir::Buffer buffer) const {
+  Box box;
+  for (Expr extent : buffer->extents) {
+    const Range range = RangeOf(extent, {});
+    box.push_back({.min = 0, .max = std::max<int64_t>(range.max - 1, 0)});
+  }
+  return box;
+}
+
+// The values that an index may have. Other variables than iterators have the value that is assumed of parameters.
+Range GroupModel::RangeOf(Expr e, const Ranges& ranges) const {
+  const auto of = [&](size_t i) { return RangeOf(e.operand(i), ranges); };
+  switch (e.kind()) {
+    case ExprKind::kIntImm:
+      return Range::Point(e.int_value());
+    case ExprKind::kVar: {
+      const auto it = ranges.find(e);
+      return it != ranges.end() ? it->second : Range::Point(machine_.assumed_extent);
+    }
+    case ExprKind::kCast:
+      return ir::IsInt(e.operand(0).type()) ? of(0) : Range::Everything();
+    case ExprKind::kAdd:
+      return of(0) + of(1);
+    case ExprKind::kSub:
+      return of(0) - of(1);
+    case ExprKind::kMul:
+      return of(0) * of(1);
+    case ExprKind::kDiv:
+      return FloorDiv(of(0), of(1));
+    case ExprKind::kMod:
+      return FloorMod(of(0), of(1));
+    case ExprKind::kMin:
+      return Min(of(0), of(1));
+    case ExprKind::kMax:
+      return Max(of(0), of(1));
+    case ExprKind::kSelect:
+      return Union(of(1), of(2));
+    default:
+      return Range::Everything();
+  }
+}
+
+// The iterations that store elements of the box `stored`: an index i + c or a i + c bounds the iterator i.
+GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffer buffer,
+                                            const Box& stored) const {
+  Ranges result = info.domain;
+  for (const Access& access : info.statement->accesses) {
+    if (!access.is_write || access.buffer != buffer) continue;
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      const Expr index = access.indices[d];
+      ir::Var var;
+      int used = 0;
+      for (const auto& [iterator, range] : info.domain) {
+        if (!ir::UsesVar(index, iterator)) continue;
+        var = iterator;
+        ++used;
+      }
+      if (used != 1) continue;
+      const auto at = [&](int64_t value) {
+        Ranges point = info.domain;
+        point[var] = Range::Point(value);
+        return RangeOf(index, point);
+      };
+      const Range domain = info.domain.at(var);
+      const Range first = at(domain.min), second = at(domain.min + 1), last = at(domain.max);
+      if (!first.IsPoint() || !second.IsPoint() || !last.IsPoint()) continue;
+      const int64_t step = second.min - first.min;
+      if (step <= 0 || last.min != first.min + step * (domain.max - domain.min)) continue;
+      const Range wanted = {
+          .min = domain.min + ir::FloorDiv(stored[d].min - first.min + step - 1, step),
+          .max = domain.min + ir::FloorDiv(stored[d].max - first.min, step)};
+      result[var] = Intersect(result[var], wanted);
+    }
+  }
+  return result;
+}
+
+GroupModel::Tally GroupModel::TileOf(const Group& group) const {
+  Tally tally;
+  // What is needed of the group's own arrays, and read of others.
+  absl::flat_hash_map<ir::Buffer, Box> needed, read;
+  const auto is_own = [&](ir::Buffer buffer) {
+    return std::any_of(group.producers.begin(), group.producers.end(),
+                       [&](int p) { return stages_[At(p)].buffers[0] == buffer; });
+  };
+  const auto bytes_of = [](ir::Buffer buffer, const Box& box) {
+    double bytes = static_cast<double>(ir::ByteSize(buffer->type));
+    for (const Range& range : box) bytes *= static_cast<double>(CountOf(range));
+    return bytes;
+  };
+  const auto visit = [&](int number, const Box& stored, bool is_root) {
+    const ir::Buffer buffer = stages_[At(number)].buffers[0];
+    for (const StatementInfo& s : info_[At(number)].statements) {
+      const Ranges iterators = IteratorsFor(s, buffer, stored);
+      double instances = 1, inner = 1;
+      for (size_t i = 0; i < s.statement->iterators.size(); ++i) {
+        const auto count = static_cast<double>(CountOf(iterators.at(s.statement->iterators[i])));
+        instances *= count;
+        if (static_cast<int>(i) == s.vector) inner = count;
+      }
+      if (instances == 0) continue;
+      tally.instances += instances;
+      const double lanes = s.vector < 0
+                               ? 1
+                               : std::max(1.0, static_cast<double>(machine_.vector_bytes) /
+                                                   static_cast<double>(ir::ByteSize(buffer->type)));
+      double each = s.arithmetic * kAccessCycles / lanes;
+      for (const Access& access : s.statement->accesses) {
+        // Where the innermost loop jumps through an array, each lane has an access of its own.
+        const bool is_along =
+            s.vector >= 0 && !access.indices.empty() &&
+            std::all_of(access.indices.begin(), access.indices.end() - 1, [&](Expr index) {
+              return !ir::UsesVar(index, s.statement->iterators[At(s.vector)]);
+            });
+        each += kAccessCycles / (is_along ? lanes : 1);
+        Box box;
+        const Box whole = WholeOf(access.buffer);
+        for (size_t d = 0; d < whole.size(); ++d) {
+          const Range index = d < access.indices.size() ? RangeOf(access.indices[d], iterators)
+                                                        : Range::Everything();
+          box.push_back(Intersect(index, whole[d]));
+        }
+        if (access.buffer == buffer && !is_root) {
+          tally.local_traffic += instances * static_cast<double>(ir::ByteSize(buffer->type));
+          continue;
+        }
+        auto& boxes = is_own(access.buffer) ? needed : read;
+        const auto [it, is_new] = boxes.emplace(access.buffer, box);
+        for (size_t d = 0; !is_new && d < box.size(); ++d)
+          it->second[d] = Union(it->second[d], box[d]);
+        if (is_own(access.buffer)) {
+          tally.local_traffic += instances * static_cast<double>(ir::ByteSize(access.buffer->type));
+        }
+      }
+      tally.cycles += instances * each + instances / inner * (kRowCycles + lanes / 2 * each);
+    }
+  };
+  const StageInfo& root = info_[At(group.root)];
+  Box tile = root.box;
+  for (size_t d = 0; d < tile.size(); ++d) {
+    const int64_t size = group.sizes[d];
+    if (size == 0 || size >= root.extents[d]) continue;
+    const int64_t middle = root.extents[d] / size / 2;
+    tile[d] = {.min = tile[d].min + middle * size, .max = tile[d].min + (middle + 1) * size - 1};
+  }
+  visit(group.root, tile, true);
+  for (size_t i = group.producers.size(); i-- > 0;) {
+    const int producer = group.producers[i];
+    const ir::Buffer buffer = stages_[At(producer)].buffers[0];
+    const auto it = needed.find(buffer);
+    if (it == needed.end()) continue;
+    const Box stored = it->second;
+    tally.local_bytes += static_cast<int64_t>(bytes_of(buffer, stored));
+    visit(producer, stored, false);
+  }
+  for (const auto& [buffer, box] : read) {
+    const bool is_root = stages_[At(group.root)].buffers[0] == buffer;
+    const double bytes = bytes_of(buffer, box);
+    // A line that is stored is read before.
+    tally.memory_bytes += is_root ? 2 * bytes : bytes;
+  }
+  return tally;
+}
+
+GroupCost GroupModel::CostOf(const Group& group) const {
+  const Tally tile = TileOf(group);
+  GroupCost cost;
+  double tiles = 1, parallel = 1;
+  for (size_t d = 0; d < group.sizes.size(); ++d) {
+    if (group.sizes[d] == 0) continue;
+    const double count = std::ceil(static_cast<double>(info_[At(group.root)].extents[d]) /
+                                   static_cast<double>(group.sizes[d]));
+    // The last tile is smaller.
+    tiles *=
+        static_cast<double>(info_[At(group.root)].extents[d]) / static_cast<double>(group.sizes[d]);
+    if (static_cast<int>(d) == group.parallel) parallel = count;
+  }
+  double instances = 0;
+  const auto add = [&](int number) {
+    for (const StatementInfo& s : info_[At(number)].statements) {
+      double count = 1;
+      for (const auto& [var, range] : s.domain) count *= static_cast<double>(CountOf(range));
+      instances += count;
+    }
+  };
+  add(group.root);
+  for (const int p : group.producers) add(p);
+  cost.redundancy = instances > 0 ? tile.instances * tiles / instances : 1;
+  cost.local_bytes = tile.local_bytes;
+  cost.memory_bytes = tile.memory_bytes * tiles;
+  double cycles = tile.cycles * tiles;
+  const auto local = static_cast<double>(tile.local_bytes);
+  double memory = cost.memory_bytes * machine_.cycles_per_byte;
+  if (local > kFill * static_cast<double>(machine_.cache_bytes)) {
+    memory += tile.local_traffic * tiles * machine_.cycles_per_byte;
+  } else if (local > kFill * static_cast<double>(machine_.near_bytes)) {
+    cycles += tile.local_traffic * tiles * kSecondCacheCyclesPerByte;
+  }
+  const double cores = std::max(1.0, std::min(parallel, static_cast<double>(machine_.cores)));
+  // All wait for the one that has a tile more.
+  const double balance = std::ceil(parallel / cores) * cores / parallel;
+  cost.cycles = cycles / cores * balance + memory / std::min(cores, machine_.memory_scaling);
+  if (cores > 1) cost.cycles += machine_.parallel_cycles;
+  return cost;
+}
+
+// The first dimension with tiles for all cores is parallel, or else the one with most.
+void GroupModel::ChooseParallel(Group& group) const {
+  double most = 0;
+  group.parallel = -1;
+  for (size_t d = 0; d < group.sizes.size() && machine_.cores > 1; ++d) {
+    if (group.sizes[d] == 0) continue;
+    const double tiles =
+        static_cast<double>(Extents(group.root)[d]) / static_cast<double>(group.sizes[d]);
+    if (most >= 4 * machine_.cores || tiles <= most) continue;
+    most = tiles;
+    group.parallel = static_cast<int>(d);
+  }
+}
+
+GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) const {
+  const StageInfo& root = info_[At(group.root)];
+  group.sizes.assign(root.extents.size(), 0);
+  for (size_t d = 0; d < root.extents.size() && d < sizes.size(); ++d) {
+    if (root.tileable[d] && sizes[d] < root.extents[d]) group.sizes[d] = sizes[d];
+  }
+  ChooseParallel(group);
+  return CostOf(group);
+}
+
+GroupCost GroupModel::Best(Group& group) const {
+  const StageInfo& root = info_[At(group.root)];
+  const size_t n = root.extents.size();
+  std::vector<std::vector<int64_t>> candidates(n);
+  for (size_t d = 0; d < n; ++d) {
+    candidates[d].push_back(0);
+    if (!root.tileable[d]) continue;
+    const bool is_last = d + 1 == n;
+    for (int64_t size = is_last ? 64 : 1; size <= (is_last ? 1024 : 256) && size < root.extents[d];
+         size *= 2) {
+      // Small dimensions, as of colours, are taken one by one or whole.
+      if (root.extents[d] <= 8 && size > 1) break;
+      candidates[d].push_back(size);
+    }
+  }
+  GroupCost best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  Group at = group;
+  at.sizes.assign(n, 0);
+  std::vector<size_t> choice(n, 0);
+  while (true) {
+    bool has_tiles = false;
+    for (size_t d = 0; d < n; ++d) {
+      at.sizes[d] = candidates[d][choice[d]];
+      has_tiles |= at.sizes[d] > 0;
+    }
+    if (has_tiles) {
+      ChooseParallel(at);
+      const GroupCost cost = CostOf(at);
+      if (cost.cycles < best.cycles) {
+        best = cost;
+        group = at;
+      }
+    }
+    size_t d = 0;
+    while (d < n && ++choice[d] == candidates[d].size()) choice[d++] = 0;
+    if (d == n) break;
+  }
+  return best;
+}
+
+}  // namespace polynao::poly

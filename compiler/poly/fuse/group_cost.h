@@ -1,0 +1,85 @@
+// What it costs to run stages in the tiles of another.
+#ifndef COMPILER_POLY_FUSE_GROUP_COST_H_
+#define COMPILER_POLY_FUSE_GROUP_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/arith/const_range.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/fuse/group_tree.h"
+#include "compiler/poly/fuse/stages.h"
+#include "compiler/poly/machine.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+struct GroupCost {
+  double cycles = 0;        // of the whole group, all cores at work
+  double redundancy = 1;    // instances that run, by those that exist
+  double memory_bytes = 0;  // to and from memory
+  int64_t local_bytes = 0;  // of a tile's local buffers
+};
+
+// The model. Of a tile in the middle, each stage computes the box of what its readers in the group need (interval arithmetic on
+// indices). Costs, in cycles:
+//
+//   arithmetic, loads and stores of each instance, by the lanes of a vector where the stage's innermost loop is one;
+//   starts and remainders of innermost loops;
+//   memory: what the tile reads of arrays that are not its own, and stores to the root's, by the machine's bandwidth;
+//   its own arrays where they are too large for the nearest cache.
+class GroupModel {
+ public:
+  // All outlive this. Throws isl::exception.
+  GroupModel(const Scop& scop, const Dependences& dependences, const std::vector<Stage>& stages,
+             const Machine& machine);
+
+  bool CanBeRoot(int stage) const;
+  // Elements along each dimension of the stage's array that it stores.
+  const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
+  GroupCost CostOf(const Group& group) const;
+  // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
+  GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
+  // The tile sizes, and the parallel dimension, for which that is least; for a group without producers too.
+  GroupCost Best(Group& group) const;
+
+ private:
+  using Range = arith::ConstRange;
+  using Box = std::vector<Range>;
+  using Ranges = absl::flat_hash_map<ir::Var, Range>;
+
+  struct StatementInfo {
+    const Statement* statement;
+    Ranges domain;  // of its iterators
+    double arithmetic = 0;
+    int vector = -1;  // the iterator of the innermost loop, if that is a vector
+  };
+  struct StageInfo {
+    std::vector<StatementInfo> statements;
+    std::vector<int64_t> extents;
+    Box box;  // all that it stores
+    std::vector<bool> tileable;
+  };
+  // A tile's share of the work.
+  struct Tally {
+    double cycles = 0, instances = 0, memory_bytes = 0;
+    int64_t local_bytes = 0;
+    double local_traffic = 0;  // bytes
+  };
+
+  static size_t At(int i) { return static_cast<size_t>(i); }
+  Box WholeOf(ir::Buffer buffer) const;
+  Range RangeOf(ir::Expr e, const Ranges& ranges) const;
+  Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
+  void ChooseParallel(Group& group) const;
+  Tally TileOf(const Group& group) const;
+
+  const std::vector<Stage>& stages_;
+  const Machine& machine_;
+  std::vector<StageInfo> info_;
+};
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_FUSE_GROUP_COST_H_

@@ -1,0 +1,292 @@
+#include "compiler/poly/fuse/group_tree.h"
+
+#include <isl/aff.h>
+#include <isl/id.h>
+#include <isl/map.h>
+#include <isl/schedule_node.h>
+#include <isl/set.h>
+#include <isl/union_set.h>
+#include <isl/val.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/poly/fuse/stage_loops.h"
+#include "compiler/poly/loops_around.h"
+#include "compiler/poly/tree.h"
+
+namespace polynao::poly {
+
+namespace {
+
+using Node = isl::schedule_node;
+
+constexpr const char* kTileMark = "tile";
+constexpr const char* kParallelMark = "parallel";
+
+const Access& WriteOf(const Statement& statement, ir::Buffer buffer) {
+  const auto it = std::find_if(statement.accesses.begin(), statement.accesses.end(),
+                               [&](const Access& a) { return a.is_write && a.buffer == buffer; });
+  POLYNAO_CHECK(it != statement.accesses.end()) << statement.name;
+  return *it;
+}
+
+// { S[i] -> [f] }: the index of the element that each instance of the stage stores, along dimension `d`. Nothing if it is
+// not affine.
+std::optional<isl::union_pw_aff> IndexAlong(const Stage& stage, size_t d) {
+  std::optional<isl::union_pw_aff> all;
+  for (const Statement* s : stage.statements) {
+    const Access& access = WriteOf(*s, stage.buffers[0]);
+    if (access.indices.size() <= d) return std::nullopt;
+    const isl::pw_multi_aff element =
+        isl::manage(isl_pw_multi_aff_from_map(access.map.intersect_domain(s->domain).release()));
+    const isl::union_pw_aff one =
+        isl::manage(isl_union_pw_aff_from_pw_aff(element.at(static_cast<int>(d)).release()));
+    all = all ? isl::manage(isl_union_pw_aff_union_add(all->copy(), one.copy())) : one;
+  }
+  return all;
+}
+
+isl::union_pw_aff TileOf(const isl::union_pw_aff& index, int64_t size) {
+  isl_val* value = isl_val_int_from_si(index.ctx().release(), size);
+  return isl::manage(isl_union_pw_aff_floor(isl_union_pw_aff_scale_down_val(index.copy(), value)));
+}
+
+// A map that has all of `map` and is simple enough for loops without conditions: producers may compute more than is needed.
+isl::map Simple(const isl::map& map) {
+  isl_basic_map* hull = isl_map_simple_hull(isl_map_coalesce(map.copy()));
+  return isl::manage(isl_map_from_basic_map(isl_basic_map_remove_divs(hull)));
+}
+
+class TreeMaker {
+ public:
+  TreeMaker(const Scop& part, const Dependences& dependences, const std::vector<Stage>& stages,
+            const Group& group)
+      : part_(part), dependences_(dependences), stages_(stages), group_(group) {}
+
+  absl::StatusOr<GroupTree> Make() {
+    const Stage& root = stages_[static_cast<size_t>(group_.root)];
+    const isl::multi_union_pw_aff band = Tiles(root);
+    tile_dimensions_ = static_cast<int>(band.size());
+    tree_.tiles = isl::union_map::from(band).intersect_domain(root.Domain());
+    tree_.tile_mark = kTileMark;
+    RETURN_IF_ERROR(FindFootprints());
+    // Loops of the tiles, then those inside: a tree below which something is grafted takes no more bands.
+    Node node = isl::schedule::from_domain(root.Domain()).root().child(0);
+    node = node.insert_partial_schedule(band);
+    for (unsigned i = 0; i < band.size(); ++i) {
+      node = node.as<isl::schedule_node_band>().member_set_ast_loop_atomic(static_cast<int>(i));
+    }
+    if (group_.parallel >= 0) {
+      tree_.marked.marks[kParallelMark] = {.kind = ir::ForKind::kParallel, .depth = 0};
+      node = node.insert_mark(kParallelMark).child(0);
+    }
+    node = node.child(0).insert_mark(kTileMark).child(0);
+    node = WithStageLoops(node, 0, part_, dependences_, root, tree_.marked.marks);
+    // Each one in front of those that read it.
+    for (size_t i = group_.producers.size(); i-- > 0;) {
+      node = Grafted(node, stages_[static_cast<size_t>(group_.producers[i])]);
+    }
+    tree_.marked.schedule = node.schedule();
+    return std::move(tree_);
+  }
+
+ private:
+  isl::multi_union_pw_aff Tiles(const Stage& root) const {
+    std::vector<size_t> order;
+    if (group_.parallel >= 0) order.push_back(static_cast<size_t>(group_.parallel));
+    for (size_t d = 0; d < group_.sizes.size(); ++d) {
+      if (group_.sizes[d] > 0 && static_cast<int>(d) != group_.parallel) order.push_back(d);
+    }
+    POLYNAO_CHECK(!order.empty());
+    std::optional<isl::multi_union_pw_aff> band;
+    for (const size_t d : order) {
+      const isl::multi_union_pw_aff one = ToMulti(TileOf(*IndexAlong(root, d), group_.sizes[d]));
+      band = band ? band->flat_range_product(one) : one;
+    }
+    return *band;
+  }
+
+  // What each tile needs of the producers: footprints of the reads, then back to the instances that store them.
+  absl::Status FindFootprints() {
+    const isl::union_map from_tile = tree_.tiles.reverse();        // { [t] -> root[i] }
+    isl::union_map needed = from_tile.apply_range(part_.Reads());  // { [t] -> A[a] }
+    for (size_t i = group_.producers.size(); i-- > 0;) {
+      const Stage& stage = stages_[static_cast<size_t>(group_.producers[i])];
+      const ir::Buffer buffer = stage.buffers[0];
+      std::optional<isl::map> stored;
+      for (const Statement* s : stage.statements) {
+        const isl::map write = WriteOf(*s, buffer).map.intersect_domain(s->domain);
+        const isl::union_map all = needed.apply_range(write.reverse().to_union_map());
+        if (all.is_empty()) continue;
+        const isl::map instances = Simple(all.as_map())
+                                       .intersect_range(s->domain)
+                                       .intersect_domain(tree_.tiles.range().as_set());
+        tree_.instances.emplace(std::stoi(s->name.substr(1)), instances);
+        needed = needed.unite(instances.to_union_map().apply_range(
+            part_.Reads().intersect_domain(s->domain.to_union_set())));
+        const isl::map elements = instances.apply_range(write);
+        stored = stored ? stored->unite(elements) : elements;
+      }
+      needed = needed.coalesce();
+      if (!stored) continue;
+      const std::optional<Box> box = BoxOf(stored->coalesce());
+      if (!box) {
+        return absl::FailedPreconditionError(
+            StrCat("what a tile needs of '", buffer->name, "' is in no box of constant size"));
+      }
+      tree_.locals.push_back({.buffer = buffer, .box = *box});
+    }
+    std::reverse(tree_.locals.begin(), tree_.locals.end());
+    return absl::OkStatus();
+  }
+
+  Node Grafted(const Node& node, const Stage& stage) {
+    std::optional<isl::union_map> extension;
+    for (const Statement* s : stage.statements) {
+      const auto it = tree_.instances.find(std::stoi(s->name.substr(1)));
+      if (it == tree_.instances.end()) continue;
+      const isl::union_map one = it->second.to_union_map();
+      extension = extension ? extension->unite(one) : one;
+    }
+    if (!extension) return node;
+    Node graft = isl::manage(isl_schedule_node_from_extension(extension->copy()));
+    graft = WithStageLoops(graft.child(0), tile_dimensions_, part_, dependences_, stage,
+                           tree_.marked.marks);
+    graft = graft.parent();
+    // Grafted in front of the node in whose place a sequence of both comes; later ones in front of its first child.
+    const Node first = has_sequence_ ? node.child(0).child(0) : node;
+    has_sequence_ = true;
+    return first.graft_before(graft).parent().parent();
+  }
+
+  const Scop& part_;
+  const Dependences& dependences_;
+  const std::vector<Stage>& stages_;
+  const Group& group_;
+  int tile_dimensions_ = 0;
+  bool has_sequence_ = false;  // something has been grafted
+  GroupTree tree_;
+};
+
+// Gives each tile its local buffers.
+class LocalHandler : public MarkHandler {
+ public:
+  explicit LocalHandler(const GroupTree& tree) : tree_(tree) {}
+
+  bool Handles(const std::string& mark) const override { return mark == tree_.tile_mark; }
+
+  std::vector<isl::ast_expr> Expressions(const std::string&, const isl::ast_build& build) override {
+    const LoopsAround loops(build, tree_.tiles);
+    std::vector<isl::ast_expr> result;
+    for (const TileLocal& local : tree_.locals) {
+      for (const isl::pw_aff& first : local.box.first) result.push_back(loops.Value(first));
+    }
+    return result;
+  }
+
+  ir::Stmt Write(const std::string&, const std::vector<isl::ast_expr>& expressions,
+                 MarkPlace& place) override {
+    ir::Context& c = place.context();
+    std::vector<std::pair<ir::Var, ir::Expr>> lets;
+    size_t next = 0;
+    for (const TileLocal& local : tree_.locals) {
+      std::vector<ir::Expr> extents;
+      for (const int64_t size : local.box.sizes) extents.push_back(c.I64(size));
+      Local made{.buffer = c.NewBuffer(StrCat(local.buffer->name, ".tile"), local.buffer->type,
+                                       extents, local.buffer->scope),
+                 .first = {}};
+      for (size_t d = 0; d < local.box.first.size(); ++d) {
+        ir::Expr first = place.Value(expressions[next++]);
+        if (!first.Is(ir::ExprKind::kIntImm) && !first.Is(ir::ExprKind::kVar)) {
+          const ir::Var var = c.NewVar(StrCat(local.buffer->name, ".first"), ir::Type::kI64);
+          lets.emplace_back(var, first);
+          first = var;
+        }
+        made.first.push_back(first);
+      }
+      made_[local.buffer] = std::move(made);
+    }
+    ir::Stmt result = place.Below({});
+    for (size_t i = tree_.locals.size(); i-- > 0;) {
+      result = c.Allocate(made_.at(tree_.locals[i].buffer).buffer, result);
+    }
+    for (size_t i = lets.size(); i-- > 0;)
+      result = c.LetStmt(lets[i].first, lets[i].second, result);
+    return result;
+  }
+
+  ir::Expr Load(const Statement&, ir::Expr load, const std::vector<ir::Expr>& indices) override {
+    const auto it = made_.find(ir::Buffer(load.buffer()));
+    if (it == made_.end()) return ir::Expr();
+    return load.context().Load(it->second.buffer, Inside(it->second, indices));
+  }
+
+  ir::Stmt Store(const Statement&, ir::Buffer buffer, const std::vector<ir::Expr>& indices,
+                 ir::Expr value) override {
+    const auto it = made_.find(buffer);
+    if (it == made_.end()) return ir::Stmt();
+    return value.context().Store(it->second.buffer, Inside(it->second, indices), value);
+  }
+
+ private:
+  struct Local {
+    ir::Buffer buffer;
+    std::vector<ir::Expr> first;
+  };
+
+  static std::vector<ir::Expr> Inside(const Local& local, const std::vector<ir::Expr>& indices) {
+    std::vector<ir::Expr> inside;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const ir::Expr first = local.first[d];
+      inside.push_back(first.IsInt(0) ? indices[d] : indices[d] - first);
+    }
+    return inside;
+  }
+
+  const GroupTree& tree_;
+  absl::flat_hash_map<ir::Buffer, Local> made_;
+};
+
+}  // namespace
+
+std::vector<bool> TileableDimensions(const Stage& stage, const Dependences& dependences) {
+  if (stage.buffers.size() != 1) return {};
+  const isl::union_set domain = stage.Domain();
+  const isl::union_map pairs = dependences.All()
+                                   .unite(dependences.reduction)
+                                   .intersect_domain(domain)
+                                   .intersect_range(domain);
+  std::vector<bool> result;
+  for (size_t d = 0; d < stage.buffers[0]->extents.size(); ++d) {
+    const std::optional<isl::union_pw_aff> index = IndexAlong(stage, d);
+    bool is_tileable = index.has_value();
+    if (is_tileable && !pairs.is_empty()) {
+      const isl::union_map at = isl::union_map::from(ToMulti(*index));
+      const isl::union_map moves = pairs.apply_domain(at).apply_range(at);
+      if (!moves.is_empty()) {
+        const isl::set deltas = moves.as_map().deltas();
+        is_tileable = deltas.is_subset(isl::set(deltas.ctx(), "{ [0] }"));
+      }
+    }
+    result.push_back(is_tileable);
+  }
+  return result;
+}
+
+absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const Dependences& dependences,
+                                        const std::vector<Stage>& stages, const Group& group) {
+  return TreeMaker(part, dependences, stages, group).Make();
+}
+
+ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree) {
+  LocalHandler handler(tree);
+  return Generate(part, tree.marked, &handler);
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,296 @@
+#include "compiler/poly/fuse/inline.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/arith/analyzer.h"
+#include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::poly {
+
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// Cycles by the vector, roughly.
+constexpr double kOperation = 0.5, kLoad = 0.5, kStore = 1, kDivision = 4, kCall = 20;
+// So much more may be computed than is saved.
+constexpr double kWorth = 2;
+
+// Where an array is stored.
+struct Definition {
+  Stmt store;
+  std::vector<Stmt> loops;  // inside of the allocation
+  int position = 0;
+  bool is_plain = false;  // nothing but loops between the allocation and the store
+};
+
+// What a function stores and loads, in the order of the program.
+class Uses {
+ public:
+  explicit Uses(Stmt body) { Visit(body); }
+
+  // The only store of an allocated array.
+  const Definition* Find(ir::Buffer buffer) const {
+    const auto it = definitions_.find(buffer);
+    return it != definitions_.end() && it->second.size() == 1 ? &it->second[0] : nullptr;
+  }
+  // Whether the buffer is stored behind a place.
+  bool IsStoredAfter(ir::Buffer buffer, int position) const {
+    const auto it = definitions_.find(buffer);
+    return it != definitions_.end() && it->second.back().position > position;
+  }
+  // Allocated arrays, the last one first.
+  std::vector<ir::Buffer> Arrays() const { return {allocated_.rbegin(), allocated_.rend()}; }
+  // Calls of instructions may do anything.
+  bool has_calls() const { return has_calls_; }
+
+ private:
+  void Visit(Stmt s) {
+    ++position_;
+    switch (s.kind()) {
+      case StmtKind::kFor: {
+        loops_.push_back(s);
+        const bool was_plain =
+            std::exchange(is_plain_, is_plain_ && s.for_kind() == ir::ForKind::kSerial);
+        Visit(s.body());
+        is_plain_ = was_plain;
+        loops_.pop_back();
+        return;
+      }
+      case StmtKind::kAllocate: {
+        allocated_.push_back(s.buffer());
+        depth_[s.buffer()] = loops_.size();
+        const bool was_plain = std::exchange(is_plain_, true);
+        Visit(s.body());
+        is_plain_ = was_plain;
+        return;
+      }
+      case StmtKind::kStore: {
+        Definition definition{
+            .store = s, .loops = {}, .position = position_, .is_plain = is_plain_};
+        if (const auto it = depth_.find(s.buffer()); it != depth_.end()) {
+          definition.loops.assign(loops_.begin() + static_cast<std::ptrdiff_t>(it->second),
+                                  loops_.end());
+        }
+        definitions_[s.buffer()].push_back(std::move(definition));
+        return;
+      }
+      case StmtKind::kIf:
+      case StmtKind::kLet:
+      case StmtKind::kPragma: {
+        const bool was_plain = std::exchange(is_plain_, false);
+        for (Stmt child : s.children()) {
+          if (child) Visit(child);
+        }
+        is_plain_ = was_plain;
+        return;
+      }
+      case StmtKind::kSeq:
+        for (Stmt child : s.children()) Visit(child);
+        return;
+      case StmtKind::kEvaluate:
+        has_calls_ = true;
+        return;
+    }
+  }
+
+  int position_ = 0;
+  bool is_plain_ = true, has_calls_ = false;
+  std::vector<Stmt> loops_;
+  std::vector<ir::Buffer> allocated_;
+  absl::flat_hash_map<ir::Buffer, size_t> depth_;
+  absl::flat_hash_map<ir::Buffer, std::vector<Definition>> definitions_;
+};
+
+struct Work {
+  double operations = 0, loads = 0;
+};
+
+// Of distinct expressions; indices cost nothing.
+void Count(Expr e, absl::flat_hash_set<Expr>& seen, Work& work) {
+  if (!seen.insert(e).second) return;
+  if (e.Is(ExprKind::kLoad)) {
+    work.loads += kLoad;
+    return;
+  }
+  for (Expr operand : e.operands()) Count(operand, seen, work);
+  if (e.operands().empty() || e.Is(ExprKind::kCast)) return;
+  const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+  work.operations += e.Is(ExprKind::kCall) ? kCall : divides ? kDivision : kOperation;
+}
+
+// Iterations of all loops, as far as they are constants.
+double Iterations(const std::vector<Stmt>& loops) {
+  double count = 1;
+  for (Stmt loop : loops) {
+    if (loop.extent().Is(ExprKind::kIntImm))
+      count *= static_cast<double>(std::max<int64_t>(loop.extent().int_value(), 1));
+  }
+  return count;
+}
+
+// t[i + 1, j] in loops over i and j: the index along each dimension is a loop's variable and a constant.
+struct Iterator {
+  Stmt loop;
+  Expr shift;  // null: none
+};
+
+std::optional<std::vector<Iterator>> IteratorsOf(const Definition& definition) {
+  std::vector<Iterator> result;
+  absl::flat_hash_set<Stmt> used;
+  for (Expr index : definition.store.indices()) {
+    Expr var = index, shift;
+    const bool is_sum = index.Is(ExprKind::kAdd) || index.Is(ExprKind::kSub);
+    if (is_sum && index.operand(1).Is(ExprKind::kIntImm)) {
+      var = index.operand(0);
+      shift = index.Is(ExprKind::kAdd)
+                  ? index.operand(1)
+                  : index.context().Int(index.type(), -index.operand(1).int_value());
+    }
+    const auto loop = std::find_if(definition.loops.begin(), definition.loops.end(),
+                                   [&](Stmt l) { return Expr(l.var()) == var; });
+    if (loop == definition.loops.end() || !used.insert(*loop).second) return std::nullopt;
+    result.push_back({.loop = *loop, .shift = shift});
+  }
+  if (used.size() != definition.loops.size()) return std::nullopt;
+  return result;
+}
+
+// Takes the place of all loads of one array.
+class Inliner : public ir::Mutator {
+ public:
+  Inliner(ir::Context& c, const Definition& definition, std::vector<Iterator> iterators)
+      : c_(c), analyzer_(c), definition_(definition), iterators_(std::move(iterators)) {}
+
+  bool is_sound() const { return is_sound_; }
+  // Loads for each element.
+  double reads() const { return reads_ / Iterations(definition_.loops); }
+
+  using Mutator::Mutate;
+  Stmt Mutate(Stmt s) override {
+    switch (s.kind()) {
+      case StmtKind::kFor: {
+        const arith::Analyzer::Scope scope(analyzer_);
+        analyzer_.BindLoop(s.var(), s.min(), s.extent());
+        loops_.push_back(s);
+        s = Mutator::Mutate(s);
+        loops_.pop_back();
+        return s;
+      }
+      case StmtKind::kIf: {
+        const Expr condition = Mutate(s.cond());
+        Stmt then_case, else_case;
+        {
+          const arith::Analyzer::Scope scope(analyzer_);
+          analyzer_.Assume(s.cond());
+          then_case = Mutate(s.then_case());
+        }
+        if (s.else_case()) {
+          const arith::Analyzer::Scope scope(analyzer_);
+          analyzer_.Assume(s.cond(), false);
+          else_case = Mutate(s.else_case());
+        }
+        return c_.If(condition, then_case, else_case);
+      }
+      case StmtKind::kAllocate:
+        if (s.buffer() == definition_.store.buffer()) return Mutate(s.body());
+        return Mutator::Mutate(s);
+      case StmtKind::kStore: {
+        if (s == definition_.store) return c_.Seq({});
+        seen_.clear();
+        return Mutator::Mutate(s);
+      }
+      default:
+        return Mutator::Mutate(s);
+    }
+  }
+
+  Expr Mutate(Expr e) override {
+    e = Mutator::Mutate(e);
+    if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != definition_.store.buffer()) return e;
+    if (seen_.insert(e).second) reads_ += Iterations(loops_);
+    ir::VarMap values;
+    for (size_t d = 0; d < iterators_.size(); ++d) {
+      Expr value = e.operand(d);
+      if (iterators_[d].shift) value = value - c_.Cast(value.type(), iterators_[d].shift);
+      const ir::Var var = iterators_[d].loop.var();
+      values[var] = value.type() == var.type() ? value : c_.Cast(var.type(), value);
+    }
+    for (const Iterator& iterator : iterators_) {
+      const Expr value = values.at(iterator.loop.var());
+      const Expr first = ir::Substitute(iterator.loop.min(), values);
+      const Expr extent = ir::Substitute(iterator.loop.extent(), values);
+      is_sound_ = is_sound_ && analyzer_.CanProve(first <= value) &&
+                  analyzer_.CanProve(value < first + extent);
+    }
+    return is_sound_ ? ir::Substitute(definition_.store.value(), values) : e;
+  }
+
+ private:
+  ir::Context& c_;
+  arith::Analyzer analyzer_;
+  const Definition& definition_;
+  const std::vector<Iterator> iterators_;
+  std::vector<Stmt> loops_;
+  absl::flat_hash_set<Expr> seen_;  // loads of the statement at hand
+  double reads_ = 0;
+  bool is_sound_ = true;
+};
+
+// The function's body without the array, if that is right and pays.
+std::optional<Stmt> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
+  const Definition* definition = uses.Find(buffer);
+  if (definition == nullptr || !definition->is_plain) return std::nullopt;
+  auto iterators = IteratorsOf(*definition);
+  if (!iterators) return std::nullopt;
+  bool stays = true;
+  ir::ForEachExpr(definition->store.value(), [&](Expr e) {
+    if (e.Is(ExprKind::kLoad))
+      stays &= ir::Buffer(e.buffer()) != buffer &&
+               !uses.IsStoredAfter(ir::Buffer(e.buffer()), definition->position);
+    stays &= !e.Is(ExprKind::kAddress);
+  });
+  if (!stays) return std::nullopt;
+  Work work;
+  absl::flat_hash_set<Expr> seen;
+  Count(definition->store.value(), seen, work);
+  Inliner inliner(body.context(), *definition, *std::move(iterators));
+  const Stmt result = inliner.Mutate(body);
+  if (!inliner.is_sound()) return std::nullopt;
+  const double each = work.operations + work.loads, reads = inliner.reads();
+  if (reads > 1 && reads * each > kWorth * (each + kStore + reads * kLoad)) return std::nullopt;
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> InlineStages(ir::Function& function) {
+  std::vector<std::string> names;
+  bool changed = true;
+  absl::flat_hash_set<ir::Buffer> tried;
+  while (changed) {
+    changed = false;
+    const Uses uses(function.body);
+    if (uses.has_calls()) break;
+    for (ir::Buffer buffer : uses.Arrays()) {
+      if (!tried.insert(buffer).second) continue;
+      const std::optional<Stmt> body = Inlined(function.body, uses, buffer);
+      if (!body) continue;
+      function.body = *body;
+      names.emplace_back(buffer->name);
+      changed = true;
+      break;
+    }
+  }
+  return names;
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,151 @@
+#include "compiler/poly/fuse/stage_loops.h"
+
+#include <isl/schedule.h>
+#include <isl/schedule_node.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/tree.h"
+
+namespace polynao::poly {
+
+namespace {
+
+using Node = isl::schedule_node;
+using Statements = std::vector<const Statement*>;
+
+// Pairs of instances of two statements that may not run at once, or not in the other order.
+isl::union_map Between(const Dependences& dependences, const Statement& a, const Statement& b) {
+  return dependences.All()
+      .unite(dependences.reduction)
+      .intersect_domain(a.domain.to_union_set())
+      .intersect_range(b.domain.to_union_set());
+}
+
+// Statements whose loops can be taken apart.
+std::vector<Statements> ComponentsOf(const Dependences& dependences, const Stage& stage) {
+  std::vector<Statements> components;
+  for (const Statement* s : stage.statements) {
+    components.push_back({s});
+    // Each joins all components from the first one on that waits for it.
+    for (size_t i = 0; i + 1 < components.size(); ++i) {
+      const bool waits =
+          std::any_of(components[i].begin(), components[i].end(),
+                      [&](const auto* t) { return !Between(dependences, *s, *t).is_empty(); });
+      if (!waits) continue;
+      for (size_t j = i + 1; j < components.size(); ++j) {
+        components[i].insert(components[i].end(), components[j].begin(), components[j].end());
+      }
+      components.resize(i + 1);
+    }
+  }
+  return components;
+}
+
+isl::union_set DomainOf(const Statements& statements) {
+  std::optional<isl::union_set> domain;
+  for (const Statement* s : statements) {
+    const isl::union_set one = s->domain.to_union_set();
+    domain = domain ? domain->unite(one) : one;
+  }
+  return *domain;
+}
+
+// How well a loop over `var` suits vectors: accesses that move to the next element count for it, those that jump against.
+int VectorScore(const Statement& statement, ir::Var var) {
+  int score = 0;
+  for (const Access& access : statement.accesses) {
+    const int weight = access.is_write ? 2 : 1;
+    if (access.indices.empty()) {
+      if (!access.buffer->extents.empty()) score -= weight;
+      continue;
+    }
+    for (size_t d = 0; d < access.indices.size(); ++d) {
+      if (!ir::UsesVar(access.indices[d], var)) continue;
+      score += d + 1 == access.indices.size() ? weight : -4 * weight;
+    }
+  }
+  return score;
+}
+
+Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, LoopMark>& marks) {
+  const std::string name = StrCat("stage", marks.size());
+  marks[name] = mark;
+  return node.insert_mark(name);
+}
+
+Node WithLoops(Node leaf, int around, const Scop& part, const Dependences& dependences,
+               const Statements& statements, std::map<std::string, LoopMark>& marks) {
+  const isl::union_set domain = DomainOf(statements);
+  if (statements.size() > 1) {
+    const isl::union_map order =
+        isl::manage(isl_schedule_intersect_domain(part.schedule.copy(), domain.copy())).map();
+    return leaf.insert_partial_schedule(
+        isl::manage(isl_multi_union_pw_aff_from_union_map(order.copy())));
+  }
+  const Statement& s = *statements[0];
+  if (s.iterators.empty()) return leaf;
+  const int vector = VectorIterator(dependences, s);
+  std::vector<size_t> order;
+  for (size_t i = 0; i < s.iterators.size(); ++i) {
+    if (static_cast<int>(i) != vector) order.push_back(i);
+  }
+  if (vector >= 0) {
+    order.push_back(static_cast<size_t>(vector));
+    const int depth = around + DepthOf(leaf) + static_cast<int>(order.size()) - 1;
+    leaf = WithMark(leaf, {.kind = ir::ForKind::kVectorize, .depth = depth}, marks);
+  }
+  std::optional<isl::multi_union_pw_aff> band;
+  for (const size_t i : order) {
+    const isl::multi_union_pw_aff one = Coordinate(domain, static_cast<int>(i));
+    band = band ? band->flat_range_product(one) : one;
+  }
+  return leaf.insert_partial_schedule(*band);
+}
+
+}  // namespace
+
+int VectorIterator(const Dependences& dependences, const Statement& s) {
+  if (s.is_opaque) return -1;
+  const isl::union_map self = Between(dependences, s, s);
+  int best = -1;
+  int best_score = 0;
+  for (size_t i = s.iterators.size(); i-- > 0;) {
+    const int score = VectorScore(s, s.iterators[i]);
+    if (score <= best_score) continue;
+    const isl::union_map at =
+        isl::union_map::from(Coordinate(s.domain.to_union_set(), static_cast<int>(i)));
+    const isl::union_map moves = self.apply_domain(at).apply_range(at);
+    if (!moves.is_empty()) {
+      const isl::set deltas = moves.as_map().deltas();
+      if (!deltas.is_subset(isl::set(deltas.ctx(), "{ [0] }"))) continue;
+    }
+    best = static_cast<int>(i);
+    best_score = score;
+  }
+  return best;
+}
+
+Node WithStageLoops(Node leaf, int around, const Scop& part, const Dependences& dependences,
+                    const Stage& stage, std::map<std::string, LoopMark>& marks) {
+  const std::vector<Statements> components = ComponentsOf(dependences, stage);
+  if (components.size() == 1)
+    return WithLoops(leaf, around, part, dependences, components[0], marks);
+  isl_union_set_list* filters =
+      isl_union_set_list_alloc(leaf.ctx().release(), static_cast<int>(components.size()));
+  for (const Statements& statements : components) {
+    filters = isl_union_set_list_add(filters, DomainOf(statements).universe().release());
+  }
+  Node node = isl::manage(isl_schedule_node_insert_sequence(leaf.copy(), filters));
+  for (size_t i = 0; i < components.size(); ++i) {
+    const Node child = node.child(static_cast<int>(i)).child(0);
+    node = WithLoops(child, around, part, dependences, components[i], marks).parent().parent();
+  }
+  return node;
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,40 @@
+// What a static control part computes, one array after the other.
+//
+//   for (i) a[i] = f(x[i])                          stage 0  stores a, reads x
+//   for (i) { b[i] = 0; for (r) b[i] += a[i + r] }  stage 1  stores b (two statements), reads stage 0
+//   for (i) y[i] = b[i] * x[i]                      stage 2  stores y, reads stage 1 and x; y is live behind the part
+#ifndef COMPILER_POLY_FUSE_STAGES_H_
+#define COMPILER_POLY_FUSE_STAGES_H_
+
+#include <set>
+#include <vector>
+
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/scop.h"
+
+namespace polynao::poly {
+
+// Statements that belong together: those that store one array, and those that depend on each other in a circle.
+struct Stage {
+  std::vector<const Statement*> statements;  // in the order of the program
+  std::vector<ir::Buffer> buffers;           // that they store
+  // Stages that must run before, by number: those that this one reads, and all, those whose reads or stores it overwrites
+  // included.
+  std::set<int> reads, after;
+  // It stores one buffer, which nothing outside of the part uses and which has a value wherever it is read, and reads of it only
+  // elements that it updates: a tile of another stage may have its own copy of what it needs.
+  bool is_local = false;
+
+  isl::union_set Domain() const;
+};
+
+// The stages, each behind those in its `after`. Throws isl::exception.
+std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences);
+
+// The statements of some stages as a part of its own, in the order of the whole. Buffers that only they use stay private,
+// and are its locals if they were locals. Nothing is left of what the part assumes: the caller tests that.
+Scop PartOf(const Scop& scop, const std::vector<const Stage*>& stages);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_FUSE_STAGES_H_

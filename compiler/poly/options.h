@@ -1,0 +1,61 @@
+// What a scheduler is asked for, and what it says it has done.
+#ifndef COMPILER_POLY_OPTIONS_H_
+#define COMPILER_POLY_OPTIONS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/poly/machine.h"
+
+namespace polynao::poly {
+
+struct ScheduleOptions {
+  // "none", "original", "min", "smart", "max" (schedule.h), "text": the order in `text`; or "auto": what the cost
+  // model finds fastest on `machine`, tiles included (auto.h).
+  std::string strategy = "auto";
+  // isl's text of a schedule (ParseSchedule), for functions with one part.
+  std::string text = {};
+  // Other strategies' sizes of tiles, one vector per level, outermost first; the last size of a level counts for all
+  // further loops. Empty: no tiles.
+  std::vector<std::vector<int64_t>> tile = {{32}};
+  // For "fuse" and "overlap", instead of what they choose: sizes of tiles along the dimensions of a group's last array, outermost
+  // first (0, or none given: all elements), and whether stages join groups wherever that is legal.
+  std::vector<int64_t> group_tile = {};
+  bool join_all = false;
+  bool parallel = true;
+  bool vectorize = true;
+  // Sums of floats may change their order.
+  bool reassociate = false;
+  Machine machine = {};
+  // isl's count of its own steps for one part. A part that needs more stays as it is. 0: no limit.
+  int64_t max_operations = 10'000'000;
+};
+
+struct PartReport {
+  std::string name = {};
+  bool changed = false;
+  std::string why_not = {};  // if it is not
+  int statements = 0, bands = 0, tiled_bands = 0;
+  int parallel_loops = 0, vector_loops = 0, wavefronts = 0;
+  bool has_register_tiles = false;
+  // CPU time of the steps, in milliseconds.
+  double dependences_ms = 0, schedule_ms = 0, tile_ms = 0, generate_ms = 0;
+  std::vector<std::string> lines =
+      {};                 // one per band: sizes, parallel and vector loops, or why none
+  std::string tree = {};  // the new schedule tree, isl's text
+};
+
+struct ScheduleReport {
+  bool changed = false;
+  std::vector<PartReport> parts;
+  std::vector<std::string> remarks;  // what is not affine, where, and what that costs
+  // Mistakes of the scheduler's own, in which the code stays as it is. Tests fail on them.
+  std::vector<std::string> internal_errors;
+  // "part 'f, for (i, 0, n) {': 2 statements, smart; 3 loops, tiles of 32 x 32 x 32, ..."
+  std::string ToString() const;
+};
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_OPTIONS_H_

@@ -1,0 +1,119 @@
+#include "compiler/poly/schedule_part.h"
+
+#include <ctime>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/status.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/auto.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/generate.h"
+#include "compiler/poly/schedule.h"
+#include "compiler/poly/split.h"
+#include "compiler/poly/tile.h"
+#include "compiler/poly/tree_text.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// CPU time since the last call, in milliseconds.
+class Stopwatch {
+ public:
+  double Lap() {
+    const std::clock_t now = std::clock();
+    const double ms = 1000.0 * static_cast<double>(now - last_) / CLOCKS_PER_SEC;
+    last_ = now;
+    return ms;
+  }
+
+ private:
+  std::clock_t last_ = std::clock();
+};
+
+// The cheapest of the orders that the scheduler finds, arranged for the machine.
+AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
+                      const ScheduleOptions& options) {
+  Machine machine = options.machine;
+  if (!options.parallel) machine.cores = 1;
+  std::optional<AutoSchedule> best;
+  const auto consider = [&](const isl::schedule& schedule) {
+    AutoSchedule arranged = Arrange(scop, dependences, schedule, machine);
+    if (!best || arranged.cycles < best->cycles) best = std::move(arranged);
+  };
+  consider(ComputeSchedule(scop, dependences, Strategy::kSmart));
+  const isl::schedule original = ComputeSchedule(scop, dependences, Strategy::kOriginal);
+  consider(original);
+  int splits = 0;
+  const isl::schedule split = SplitIntoParallel(dependences, original, &splits);
+  if (splits > 0) {
+    const double before = best->cycles;
+    consider(split);
+    if (best->cycles < before)
+      best->report.lines.insert(best->report.lines.begin(), std::string(kSplitLine));
+  }
+  return *std::move(best);
+}
+
+class WithoutVectors : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  ir::Stmt Mutate(ir::Stmt s) override {
+    s = Mutator::Mutate(s);
+    if (!s.Is(ir::StmtKind::kFor) || s.for_kind() != ir::ForKind::kVectorize) return s;
+    return s.context().For(s.var(), s.min(), s.extent(), s.body(), ir::ForKind::kSerial);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& options,
+                                      PartReport* report) {
+  Stopwatch watch;
+  const Dependences dependences =
+      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
+  report->dependences_ms = watch.Lap();
+  MarkedSchedule marked;
+  TileReport tiles;
+  if (options.strategy == "auto") {
+    AutoSchedule arranged = Cheapest(scop, dependences, options);
+    marked = std::move(arranged.marked);
+    tiles = std::move(arranged.report);
+    report->has_register_tiles = arranged.has_register_tiles;
+    report->schedule_ms = watch.Lap();
+  } else {
+    isl::schedule schedule;
+    if (options.strategy == "text") {
+      ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
+    } else {
+      schedule = ComputeSchedule(scop, dependences, *ParseStrategy(options.strategy));
+    }
+    report->schedule_ms = watch.Lap();
+    const TileOptions tile_options{
+        .sizes = options.tile, .parallel = options.parallel, .vectorize = options.vectorize};
+    marked = Tile(scop, dependences, schedule, tile_options, &tiles);
+  }
+  // In the order of the new tree, what is private must still reach the same uses.
+  if (!dependences.private_order.empty() &&
+      !FindViolation(scop, dependences, marked.schedule).empty()) {
+    return absl::UnimplementedError(
+        "tiles would mix the values of a buffer that the part has for itself");
+  }
+  report->tile_ms = watch.Lap();
+  report->bands = tiles.bands;
+  report->tiled_bands = tiles.tiled;
+  report->parallel_loops = tiles.parallel_loops;
+  report->vector_loops = tiles.vector_loops;
+  report->wavefronts = tiles.wavefronts;
+  report->lines = tiles.lines;
+  report->tree = TreeText(marked.schedule);
+  ir::Stmt code = Generate(scop, marked);
+  // Tiles of registers end in a vector, as Generate writes them.
+  if (!options.vectorize) code = WithoutVectors().Mutate(code);
+  report->generate_ms = watch.Lap();
+  return code;
+}
+
+}  // namespace polynao::poly
