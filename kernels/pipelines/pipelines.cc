@@ -11,7 +11,9 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "kernels/pipelines/reference.h"
+#include "kernels/pipelines/tables.h"
 #include "kernels/pipelines/texts.h"
+#include "kernels/polybench/view.h"
 
 namespace polynao::kernels {
 namespace {
@@ -43,6 +45,20 @@ std::vector<Pipeline> MakePipelines() {
        .default_cols = 1536,
        .text = BilateralGridText,
        .reference = Call(BilateralGridReference)},
+      {.name = "camera_pipe",
+       .doc = "camera pipeline: from a Bayer mosaic of 10 bits to a picture of 8 bits",
+       .default_rows = 1968,
+       .default_cols = 2592,
+       .least_rows = 49,
+       .least_cols = 65,
+       .text = CameraPipeText,
+       .image_levels = 1024,
+       .fill_tables =
+           [](absl::Span<const Argument> arguments) {
+             FillCameraTables(View<int32_t, 2>(*arguments[1].tensor),
+                              View<uint8_t, 1>(*arguments[2].tensor));
+           },
+       .reference = Call(CameraPipeReference)},
       {.name = "harris",
        .doc = "Harris corners: gradients, their products summed over 3x3, det - 0.04 trace^2",
        .default_rows = 6400,
@@ -51,6 +67,17 @@ std::vector<Pipeline> MakePipelines() {
        .least_cols = 5,
        .text = HarrisText,
        .reference = Call(HarrisReference)},
+      {.name = "local_laplacian",
+       .doc = "local Laplacian filter: more local contrast, by pyramids for 8 brightnesses",
+       .default_rows = 2560,
+       .default_cols = 1536,
+       .text = LocalLaplacianText,
+       .image_levels = 65536,
+       .fill_tables =
+           [](absl::Span<const Argument> arguments) {
+             FillRemap(View<float, 1>(*arguments[1].tensor));
+           },
+       .reference = Call(LocalLaplacianReference)},
       {.name = "multiscale_interp",
        .doc = "multiscale interpolation: fills transparent pixels from a pyramid of 10 levels",
        .default_rows = 2560,

@@ -1,6 +1,8 @@
 // Every pipeline under the schedulers for CPUs and GPUs stores what its reference does.
+#include <cstdlib>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "base/text.h"
@@ -49,9 +51,27 @@ TEST_P(PipelineStrategyTest, Agrees) {
   EXPECT_EQ(c.Disagreement(actual), "") << report->ToString();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PipelineStrategyTest,
-                         testing::Combine(testing::Values("smart", "auto"),
-                                          testing::ValuesIn(PipelineNames())),
+// isl's scheduler takes minutes for smart on the camera's 24 stages, and auto asks for that too. The local Laplacian has 82
+// stages: more than auto on the CPU takes long, and runs where POLYNAO_RANDOM_CASES asks for more.
+bool IsAffordable(const std::string& strategy, const std::string& pipeline) {
+  if (pipeline == "camera_pipe") return strategy == "min";
+  if (pipeline == "local_laplacian") {
+    return strategy == "auto" || std::getenv("POLYNAO_RANDOM_CASES") != nullptr;
+  }
+  return strategy != "min";
+}
+
+std::vector<Parameter> AffordableStrategies() {
+  std::vector<Parameter> result;
+  for (const std::string& pipeline : PipelineNames()) {
+    for (const char* strategy : {"min", "smart", "auto"}) {
+      if (IsAffordable(strategy, pipeline)) result.emplace_back(strategy, pipeline);
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineStrategyTest, testing::ValuesIn(AffordableStrategies()),
                          [](const auto& info) {
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param));
                          });
@@ -60,6 +80,9 @@ class PipelineGpuTest : public testing::TestWithParam<std::string> {};
 
 // By blocks and threads, which the shim runs.
 TEST_P(PipelineGpuTest, Agrees) {
+  if (!IsAffordable("smart", GetParam())) {
+    GTEST_SKIP() << "isl's scheduler takes long for so many stages";
+  }
   const PipelineCase c = CaseOf(GetParam());
   const Target target{.name = "cuda"};
   PipelineOptions passes;

@@ -8,7 +8,9 @@
 namespace polynao::kernels {
 
 std::string BilateralGridText(int64_t rows, int64_t cols);
+std::string CameraPipeText(int64_t rows, int64_t cols);
 std::string HarrisText(int64_t rows, int64_t cols);
+std::string LocalLaplacianText(int64_t rows, int64_t cols);
 std::string MultiscaleInterpText(int64_t rows, int64_t cols);
 std::string UnsharpText(int64_t rows, int64_t cols);
 
