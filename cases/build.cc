@@ -12,6 +12,7 @@
 #include "compiler/passes/registry.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"
+#include "kernels/pipelines/pipelines.h"
 
 namespace polynao::cases {
 namespace {
@@ -71,6 +72,18 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
       RETURN_IF_ERROR(WithContext(what.op, ir::Verify(function)));
     }
     return module;
+  }
+  if (const kernels::Pipeline* pipeline = kernels::FindPipeline(what.op)) {
+    if (target.name == "diannao") {
+      return InvalidInput(what.op,
+                          ": pipelines are not for the card: expected --target=cpu, c, cuda "
+                          "or interp");
+    }
+    ASSIGN_OR_RETURN(const kernels::PipelineSize size,
+                     kernels::ParsePipelineSize(*pipeline, what.shape));
+    ASSIGN_OR_RETURN(ir::Function function,
+                     kernels::PipelineFunction(*pipeline, size.rows, size.cols));
+    return ir::Module{function.context, {function}};
   }
   if (what.op.find('.') != std::string::npos || std::filesystem::is_regular_file(what.op)) {
     return InvalidInput(what.op, ": expected a file whose name ends in .nir, or an operator");

@@ -194,6 +194,14 @@ nlohmann::ordered_json TimesJson(const std::optional<RunTimes>& times) {
   return {{"median_ns", times->median_ns}, {"least_ns", times->least_ns}, {"runs", times->runs}};
 }
 
+absl::StatusOr<Scheduled> ScheduleFor(const ir::Function& function, const NestSettings& settings) {
+  ir::Function allowed = function;
+  ir::Allow(allowed, settings.executable.float_rules);
+  return settings.executable.target == "cuda"
+             ? ScheduleForCuda(allowed, settings.schedule)
+             : ScheduleFunction(allowed, settings.schedule, settings.executable.threads);
+}
+
 }  // namespace
 
 nlohmann::ordered_json NestReport::ToJson() const {
@@ -294,12 +302,7 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   }
   const ir::IntValues integers = IntegersOf(function, scalars);
   RETURN_IF_ERROR(CheckMemory(function, integers));
-  ir::Function allowed = function;
-  ir::Allow(allowed, settings.executable.float_rules);
-  ASSIGN_OR_RETURN(const Scheduled scheduled,
-                   settings.executable.target == "cuda"
-                       ? ScheduleForCuda(allowed, settings.schedule)
-                       : ScheduleFunction(allowed, settings.schedule, settings.executable.threads));
+  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
   report.schedule_ms = scheduled.milliseconds;
   report.notes = scheduled.notes;
 
@@ -328,6 +331,29 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
     if (!IsExact(function, settings)) report.tolerance = Tolerance(function);
     report.difference = ir::FindDisagreement(function, arguments, expected, report.tolerance);
   }
+  return report;
+}
+
+absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestReference& reference,
+                                   const NestSettings& settings) {
+  RETURN_IF_ERROR(ir::Verify(function));
+  RETURN_IF_ERROR(CheckMemory(function, {}));
+  NestReport report;
+  report.function = function.name;
+  report.settings = settings;
+  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
+  report.schedule_ms = scheduled.milliseconds;
+  report.notes = scheduled.notes;
+  const ir::RandomArguments expected(*reference.arguments);
+  ASSIGN_OR_RETURN(report.compile_ms,
+                   Run(scheduled.function, settings, *reference.arguments, report.times));
+  reference.run(expected.arguments());
+  report.compared_with = reference.name;
+  report.tolerance = IsExact(function, settings)
+                         ? reference.tolerance
+                         : std::max(reference.tolerance, Tolerance(function));
+  report.difference =
+      ir::FindDisagreement(function, *reference.arguments, expected, report.tolerance);
   return report;
 }
 

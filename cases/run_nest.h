@@ -3,13 +3,16 @@
 #define CASES_RUN_NEST_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "cases/executable.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
 #include "nlohmann/json.hpp"
@@ -49,6 +52,15 @@ struct NestReport {
   std::string ToText() const;
 };
 
+// Arguments and expected values of the caller's, for a function without scalar parameters.
+struct NestReference {
+  ir::RandomArguments* arguments;  // at the end they hold what the function has stored
+  std::string name;                // "plain loops": what NestReport::compared_with says
+  std::function<void(absl::Span<const ir::Argument>)> run;
+  // Within which values agree where no rule for floats is relaxed.
+  double tolerance = 0;
+};
+
 // The function of `module` that is called `name`; "" finds the only one. Errors name the functions that there are;
 // `file` is the module's.
 absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::string& name,
@@ -62,6 +74,10 @@ absl::StatusOr<ir::RandomArguments> NestArguments(const ir::Function& function,
 // or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target, schedule or
 // kind of values, and what stops the function.
 absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSettings& settings);
+
+// The same on the reference's arguments, compared with the reference.
+absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestReference& reference,
+                                   const NestSettings& settings);
 
 }  // namespace polynao::cases
 

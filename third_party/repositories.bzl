@@ -87,6 +87,11 @@ def polynao_repositories():
         requires = ["/usr/include/nlohmann/json.hpp"],
     )
     debian_package(
+        name = "debian_png",
+        package = "libpng-dev",
+        requires = ["/usr/include/png.h"],
+    )
+    debian_package(
         name = "debian_systemc",
         package = "libsystemc-dev",
         requires = ["/usr/include/systemc"],

@@ -95,6 +95,24 @@ expect "run FILE.nir without a value" pass "" \
   "$nao" run "$work/scale.nir" --function=scale --arg n=5
 expect "run FILE.nir with an operator's option" pass "" fails "scale.nir: --shape is for an operator" \
   "$nao" run "$work/scale.nir" --function=clear --shape=4
+pipeline_on_a_picture() {
+  "$nao" run unsharp --shape=19x23 --schedule=none --out="$work/noise.png" >/dev/null &&
+    "$nao" run harris --image="$work/noise.png" --schedule=fuse --out="$work/corners.png" --json >"$work/harris.json" &&
+    [[ $(json_field "$work/harris.json" ok) == true ]] &&
+    [[ $(json_field "$work/harris.json" compared_with) == '"plain loops"' ]] &&
+    [[ $(head -c 4 "$work/corners.png") == $'\x89PNG' ]]
+}
+expect "run a pipeline on a picture" pass "" pipeline_on_a_picture
+printf 'P5 2 2 255' >"$work/bad.png"
+expect "run a pipeline on something else" pass "" fails "bad.png: expected a PNG file" \
+  "$nao" run unsharp --image="$work/bad.png" --out="$work/bad_out.png"
+expect "a bad picture leaves no output" pass "" test ! -e "$work/bad_out.png"
+expect "run a pipeline on too few pixels" pass "" fails "camera_pipe: expected at least 49x65 pixels, found 48x65" \
+  "$nao" run camera_pipe --shape=48x65
+expect "compile a pipeline for the card" pass "" fails "harris: pipelines are not for the card" \
+  "$nao" compile harris --shape=64x64 -o "$work/harris"
+expect "run OP with a pipeline's option" pass "" fails "run add: --image is for a pipeline" \
+  "$nao" run add --shape=3 --image="$work/noise.png"
 expect "run OP with a function's option" pass "" fails "run add: --arg is for a FILE.nir" \
   "$nao" run add --shape=4 --arg n=5
 expect "run FILE.nir on the card" pass "" fails "expected a target that runs on this machine" \

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -44,6 +46,7 @@ std::vector<Pipeline> MakePipelines() {
        .default_rows = 2560,
        .default_cols = 1536,
        .text = BilateralGridText,
+       .margin = 24,
        .reference = Call(BilateralGridReference)},
       {.name = "camera_pipe",
        .doc = "camera pipeline: from a Bayer mosaic of 10 bits to a picture of 8 bits",
@@ -53,6 +56,7 @@ std::vector<Pipeline> MakePipelines() {
        .least_cols = 65,
        .text = CameraPipeText,
        .image_levels = 1024,
+       .image_kind = ImageKind::kMosaic,
        .fill_tables =
            [](absl::Span<const Argument> arguments) {
              FillCameraTables(View<int32_t, 2>(*arguments[1].tensor),
@@ -66,6 +70,7 @@ std::vector<Pipeline> MakePipelines() {
        .least_rows = 5,
        .least_cols = 5,
        .text = HarrisText,
+       .is_measure = true,
        .reference = Call(HarrisReference)},
       {.name = "local_laplacian",
        .doc = "local Laplacian filter: more local contrast, by pyramids for 8 brightnesses",
@@ -73,6 +78,8 @@ std::vector<Pipeline> MakePipelines() {
        .default_cols = 1536,
        .text = LocalLaplacianText,
        .image_levels = 65536,
+       .image_kind = ImageKind::kRgb,
+       .margin = 2,
        .fill_tables =
            [](absl::Span<const Argument> arguments) {
              FillRemap(View<float, 1>(*arguments[1].tensor));
@@ -83,12 +90,16 @@ std::vector<Pipeline> MakePipelines() {
        .default_rows = 2560,
        .default_cols = 1536,
        .text = MultiscaleInterpText,
+       .image_kind = ImageKind::kRgba,
+       .margin = 1,
        .reference = Call(MultiscaleInterpReference)},
       {.name = "unsharp",
        .doc = "unsharp mask: blurred along rows and columns, sharpened where that differs",
        .default_rows = 2048,
        .default_cols = 2048,
        .text = UnsharpText,
+       .image_kind = ImageKind::kRgb,
+       .margin = 2,
        .reference = Call(UnsharpReference)},
   };
 }
@@ -117,6 +128,17 @@ const Pipeline* FindPipeline(std::string_view name) {
     if (pipeline.name == name) return &pipeline;
   }
   return nullptr;
+}
+
+absl::StatusOr<PipelineSize> ParsePipelineSize(const Pipeline& pipeline, std::string_view text) {
+  if (text.empty()) return PipelineSize{pipeline.default_rows, pipeline.default_cols};
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(ToAbsl(text), absl::MaxSplits('x', 1));
+  PipelineSize size;
+  if (!absl::SimpleAtoi(parts.first, &size.rows) || !absl::SimpleAtoi(parts.second, &size.cols)) {
+    return InvalidInput(pipeline.name, ": --shape: expected ROWSxCOLS, found '", text, "'");
+  }
+  return size;
 }
 
 absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t rows,

@@ -17,6 +17,10 @@
 
 namespace polynao::kernels {
 
+// What the planes of an input image are. A mosaic has one, with a colour for each pixel: green and red in even rows, blue and green
+// in odd ones.
+enum class ImageKind : uint8_t { kGray, kRgb, kRgba, kMosaic };
+
 // The function's parameters are the input image, tables of constants (or none), and the output, in this order; all are
 // buffers with fixed extents.
 struct Pipeline {
@@ -31,6 +35,11 @@ struct Pipeline {
   std::string (*text)(int64_t rows, int64_t cols) = nullptr;
   // Elements of an integer image are 0 .. image_levels - 1; those of a float image are in [0, 1).
   int64_t image_levels = 0;
+  ImageKind image_kind = ImageKind::kGray;
+  // Pixels that the input has before the nominal image's first one, in each dimension.
+  int64_t margin = 0;
+  // Whether the output is a measure of no fixed range, and not pixels like those of the input.
+  bool is_measure = false;
   // Stores the tables of constants; empty if there are none. Takes the function's arguments.
   std::function<void(absl::Span<const ir::Argument>)> fill_tables = {};
   // Stores the output, by plain loops, from image and tables. Takes the function's arguments.
@@ -44,6 +53,14 @@ absl::Span<const Pipeline> Pipelines();
 
 // Null if no pipeline has that name.
 const Pipeline* FindPipeline(std::string_view name);
+
+struct PipelineSize {
+  int64_t rows;
+  int64_t cols;
+};
+
+// The size in `text`, "1024x768"; the pipeline's default one where the text is empty.
+absl::StatusOr<PipelineSize> ParsePipelineSize(const Pipeline& pipeline, std::string_view text);
 
 // Errors: a size below the least one, or an image of more than 2^27 pixels.
 absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t rows, int64_t cols);

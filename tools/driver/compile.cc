@@ -21,6 +21,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
+#include "kernels/pipelines/pipelines.h"
 #include "kernels/polybench/polybench.h"
 #include "tools/driver/commands.h"
 
@@ -118,7 +119,7 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
 
 constexpr std::string_view kPolyBench = "polybench/";
 
-// A function of a .nir file with values for its scalars, or a kernel of PolyBench, scheduled for a GPU.
+// A function of a .nir file with values for its scalars, a pipeline, or a kernel of PolyBench, scheduled for a GPU.
 absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   const std::string& what = flags.what.op;
   if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
@@ -133,6 +134,16 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
         const ir::RandomArguments arguments,
         kernels::PolyBenchArguments(*kernel, function, kernel->sizes[size], settings.seed));
     return cases::BuildNestBundles(function, arguments, StrCat(what, " ", flags.size), settings);
+  }
+  if (const kernels::Pipeline* pipeline = kernels::FindPipeline(what)) {
+    ASSIGN_OR_RETURN(const kernels::PipelineSize shape,
+                     kernels::ParsePipelineSize(*pipeline, flags.what.shape));
+    ASSIGN_OR_RETURN(const ir::Function function,
+                     kernels::PipelineFunction(*pipeline, shape.rows, shape.cols));
+    ASSIGN_OR_RETURN(const ir::RandomArguments arguments,
+                     kernels::PipelineArguments(*pipeline, function, settings.seed));
+    return cases::BuildNestBundles(function, arguments,
+                                   StrCat(what, " ", shape.rows, "x", shape.cols), settings);
   }
   ASSIGN_OR_RETURN(const std::string text, ReadFile(what));
   ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, what));
@@ -159,7 +170,9 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
     absl::StatusOr<std::vector<OutputFile>> files = NestBundles(flags);
     return files.ok() ? std::move(files) : WithContext(flags.what.op, files.status());
   }
-  if (target.name == "cuda" && !is_file) return Bundles(flags);
+  if (target.name == "cuda" && !is_file) {
+    return kernels::FindPipeline(flags.what.op) != nullptr ? NestBundles(flags) : Bundles(flags);
+  }
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   if (target.name == "cuda" && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",

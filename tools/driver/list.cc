@@ -10,6 +10,7 @@
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
+#include "kernels/pipelines/pipelines.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
 #include "simulator/configs/configs_text.h"
@@ -35,6 +36,11 @@ absl::Status List(const std::string& what) {
         Row("", StrCat("--attr ", a.name, "=", a.default_value, ": ", a.doc,
                        a.words.empty() ? "" : StrCat(" (", absl::StrJoin(a.words, ", "), ")")));
       }
+    }
+    for (const kernels::Pipeline& pipeline : kernels::Pipelines()) {
+      Row(pipeline.name, pipeline.doc);
+      Row("", StrCat("--shape=ROWSxCOLS (", pipeline.default_rows, "x", pipeline.default_cols,
+                     "), not for the card"));
     }
   } else if (what == "cases") {
     for (const kernels::TopiCase& c : kernels::TopiCases()) {

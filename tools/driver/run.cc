@@ -25,11 +25,14 @@ void AddRunCommand(CLI::App& app, Action& action) {
       "run",
       "compile an operator, run it, compare it with its reference; or a function "
       "of yours, and compare it with the interpreter");
-  command->add_option("OP", flags->text.op, "an operator (nao list ops), or FILE.nir")->required();
+  command->add_option("OP", flags->text.op, "an operator or a pipeline (nao list ops), or FILE.nir")
+      ->required();
   CLI::Option* shape = AddCaseOptions(*command, flags->text);
   command
-      ->add_option("--target", flags->settings.target,
-                   "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; FILE.nir: cpu")
+      ->add_option(
+          "--target", flags->settings.target,
+          "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; pipelines and FILE.nir: "
+          "cpu")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
@@ -44,7 +47,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
                     "simulate without checks of hazards and definedness");
   command->get_option("--schedule")
       ->description(
-          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir: "
+          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; pipelines and "
+          "FILE.nir: "
           "auto (default), "
           "none, fuse, overlap, original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }', or "
           "a file with "
@@ -68,6 +72,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
                     "FILE.nir: sums and products of floats may be computed in any order");
   command->add_flag("--reciprocal", flags->nest.executable.float_rules.reciprocal,
                     "FILE.nir: x / y may be computed as x * (1 / y)");
+  command->add_option("--image", flags->image, "a pipeline's input: a PNG file");
+  command->add_option("--out", flags->out, "a pipeline's output: the PNG file to write");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
     flags->has_shape = shape->count() > 0;
@@ -76,12 +82,15 @@ void AddRunCommand(CLI::App& app, Action& action) {
                          "--impl", "--config", "--set", "--trace", "--timeline", "--no-hazards"});
     flags->of_functions = Given(*command, {"--function", "--arg", "--values", "--threads",
                                            "--contract", "--reassociate", "--reciprocal"});
+    flags->of_pipelines = Given(*command, {"--image", "--out"});
     if (command->get_option("--target")->count() > 0) {
       flags->nest.executable.target = flags->settings.target;
     }
     action = [flags] {
-      const absl::StatusOr<bool> ok =
-          flags->text.op.ends_with(".nir") ? RunFile(*flags) : RunOperator(*flags);
+      const kernels::Pipeline* pipeline = kernels::FindPipeline(flags->text.op);
+      const absl::StatusOr<bool> ok = flags->text.op.ends_with(".nir") ? RunFile(*flags)
+                                      : pipeline != nullptr ? RunPipeline(*pipeline, *flags)
+                                                            : RunOperator(*flags);
       return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
     };
   });

@@ -1,4 +1,4 @@
-// The two uses of `nao run`: an operator, and a user's function of loop IR.
+// The uses of `nao run`: an operator, an image pipeline, and a user's function of loop IR.
 #ifndef TOOLS_DRIVER_RUN_H_
 #define TOOLS_DRIVER_RUN_H_
 
@@ -10,6 +10,7 @@
 #include "cases/case_text.h"
 #include "cases/run_case.h"
 #include "cases/run_nest.h"
+#include "kernels/pipelines/pipelines.h"
 
 namespace polynao::driver {
 
@@ -21,16 +22,22 @@ struct RunFlags {
   std::string timeline;
   bool has_shape = false;
   bool json = false;
-  // Of functions alone.
+  // Of functions and pipelines.
   std::string function;
   cases::NestSettings nest;
+  // Of pipelines alone: PNG files.
+  std::string image;
+  std::string out;
   // Options that were given and that only operators, or only functions, have.
   std::vector<std::string> of_operators;
   std::vector<std::string> of_functions;
+  std::vector<std::string> of_pipelines;
 };
 
-// Both print what they found; the value is whether all values agree.
+// They print what they found; the value is whether all values agree.
 absl::StatusOr<bool> RunOperator(RunFlags& flags);  // run_operator.cc
+absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline,
+                                 RunFlags& flags);  // run_pipeline.cc
 absl::StatusOr<bool> RunFile(RunFlags& flags);      // run_nest.cc
 
 }  // namespace polynao::driver

@@ -11,6 +11,9 @@
 namespace polynao::driver {
 
 absl::StatusOr<bool> RunFile(RunFlags& flags) {
+  if (!flags.of_pipelines.empty()) {
+    return InvalidInput("run ", flags.text.op, ": ", flags.of_pipelines[0], " is for a pipeline");
+  }
   const std::string& file = flags.text.op;
   if (!flags.of_operators.empty()) {
     return InvalidInput("run ", file, ": ", flags.of_operators[0],

@@ -56,6 +56,9 @@ absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report)
 }  // namespace
 
 absl::StatusOr<bool> RunOperator(RunFlags& flags) {
+  if (!flags.of_pipelines.empty()) {
+    return InvalidInput("run ", flags.text.op, ": ", flags.of_pipelines[0], " is for a pipeline");
+  }
   if (!flags.of_functions.empty()) {
     return InvalidInput("run ", flags.text.op, ": ", flags.of_functions[0],
                         " is for a FILE.nir: expected an operator's options");

@@ -1,0 +1,40 @@
+#include "cases/run_pipeline.h"
+
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "kernels/pipelines/pipelines.h"
+#include "tools/driver/run.h"
+
+namespace polynao::driver {
+
+absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& flags) {
+  for (const std::string& option : flags.of_operators) {
+    if (option != "--shape") {
+      return InvalidInput("run ", pipeline.name, ": ", option, " is not for a pipeline");
+    }
+  }
+  for (const std::string& option : flags.of_functions) {
+    if (option == "--function" || option == "--arg" || option == "--values") {
+      return InvalidInput("run ", pipeline.name, ": ", option, " is for FILE.nir");
+    }
+  }
+  if (flags.text.schedule.size() > 1) {
+    return InvalidInput("run ", pipeline.name, ": expected one --schedule, found ",
+                        absl::StrJoin(flags.text.schedule, ", "));
+  }
+  cases::PipelineSettings settings{
+      .shape = flags.text.shape, .image = flags.image, .out = flags.out, .nest = flags.nest};
+  if (!flags.text.schedule.empty()) settings.nest.schedule = flags.text.schedule[0];
+  settings.nest.seed = flags.settings.seed;
+  ASSIGN_OR_RETURN(const cases::NestReport report, cases::RunPipeline(pipeline, settings));
+  if (flags.json) {
+    std::cout << report.ToJson().dump(2) << std::endl;
+  } else {
+    std::cout << report.ToText() << std::flush;
+  }
+  return report.ok();
+}
+
+}  // namespace polynao::driver
