@@ -55,7 +55,7 @@ absl::StatusOr<Case> MakeCase(const PolyBenchKernel& kernel, size_t size, uint64
 
 // The kernel compiled by this compiler; what that took goes to `entry`.
 absl::StatusOr<cases::Executable> MakeOurs(const Case& c, const std::string& schedule, int threads,
-                                           PolyBenchEntry& entry) {
+                                           ComparisonEntry& entry) {
   ir::Function function = c.function;
   ir::Allow(function, {.contract = true, .reassociate = true, .reciprocal = true});
   ASSIGN_OR_RETURN(const cases::Scheduled scheduled,
@@ -70,7 +70,7 @@ absl::StatusOr<cases::Executable> MakeOurs(const Case& c, const std::string& sch
 }
 
 absl::StatusOr<cases::Executable> MakePeers(const Case& c, const Peer& peer,
-                                            PolyBenchEntry& entry) {
+                                            ComparisonEntry& entry) {
   ASSIGN_OR_RETURN(const std::string text, PlainC(c.function, c.integers));
   ASSIGN_OR_RETURN(cases::Executable executable, MakePeerExecutable(peer, text, c.function.name));
   entry.compile_ms = executable.compile_ms;
@@ -80,7 +80,7 @@ absl::StatusOr<cases::Executable> MakePeers(const Case& c, const Peer& peer,
 // Times the kernel and compares what it leaves with `expected`, or puts it there if nothing is.
 void Measure(const Case& c, const absl::StatusOr<cases::Executable>& executable,
              const PolyBenchSettings& settings, std::optional<ir::RandomArguments>& expected,
-             PolyBenchEntry& entry) {
+             ComparisonEntry& entry) {
   if (!executable.ok()) {
     entry.error = std::string(executable.status().message());
     return;
@@ -104,14 +104,14 @@ void Measure(const Case& c, const absl::StatusOr<cases::Executable>& executable,
   }
 }
 
-std::string Baseline(const PolyBenchResult& result) {
+std::string Baseline(const Comparison& result) {
   for (const char* name : {"gcc", "clang"}) {
-    for (const PolyBenchImplementation& implementation : result.implementations) {
+    for (const ComparisonImplementation& implementation : result.implementations) {
       if (implementation.name == name && implementation.missing.empty()) return name;
     }
   }
   std::string first;
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     if (implementation.name == "nao-none") return "nao-none";
     if (first.empty() && implementation.missing.empty()) first = implementation.name;
   }
@@ -119,13 +119,13 @@ std::string Baseline(const PolyBenchResult& result) {
 }
 
 // Puts `row` to the place of its kernel.
-PolyBenchRow& Insert(PolyBenchRow row, std::vector<PolyBenchRow>& rows) {
+ComparisonRow& Insert(ComparisonRow row, std::vector<ComparisonRow>& rows) {
   const auto place = [](const std::string& name) {
     const absl::Span<const PolyBenchKernel> kernels = kernels::PolyBenchKernels();
     return std::find_if(kernels.begin(), kernels.end(),
                         [&](const PolyBenchKernel& kernel) { return kernel.name == name; });
   };
-  const auto after = std::find_if(rows.begin(), rows.end(), [&](const PolyBenchRow& other) {
+  const auto after = std::find_if(rows.begin(), rows.end(), [&](const ComparisonRow& other) {
     return place(row.kernel) < place(other.kernel);
   });
   return *rows.insert(after, std::move(row));
@@ -133,7 +133,7 @@ PolyBenchRow& Insert(PolyBenchRow row, std::vector<PolyBenchRow>& rows) {
 
 }  // namespace
 
-absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) {
+absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings) {
   ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
   ASSIGN_OR_RETURN(const size_t size, kernels::FindPolyBenchSize(settings.size));
   if (settings.threads < 1) {
@@ -149,7 +149,7 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
   }
 
   const Clock::time_point start = Clock::now();
-  PolyBenchResult result;
+  Comparison result;
   result.size = settings.size;
   result.filter = settings.filter;
   result.seed = settings.seed;
@@ -174,10 +174,10 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
     RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
     result.date = settings.known->date;
     seconds_before = settings.known->wall_seconds;
-    for (const PolyBenchRow& row : settings.known->rows) Insert(row, result.rows);
+    for (const ComparisonRow& row : settings.known->rows) Insert(row, result.rows);
     std::erase_if(chosen, [&](const PolyBenchKernel* kernel) {
       return std::any_of(result.rows.begin(), result.rows.end(),
-                         [&](const PolyBenchRow& row) { return row.kernel == kernel->name; });
+                         [&](const ComparisonRow& row) { return row.kernel == kernel->name; });
     });
   }
   const auto take_time = [&] {
@@ -188,13 +188,13 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
   int done = 0;
   for (const PolyBenchKernel* kernel : chosen) {
     ASSIGN_OR_RETURN(const Case c, MakeCase(*kernel, size, settings.seed));
-    PolyBenchRow row{.kernel = std::string(kernel->name), .sizes = {}, .entries = {}};
+    ComparisonRow row{.kernel = std::string(kernel->name), .sizes = {}, .entries = {}};
     for (size_t i = 0; i < c.sizes.size(); ++i) {
       row.sizes.emplace_back(kernel->parameters[i], c.sizes[i]);
     }
     std::optional<ir::RandomArguments> expected;
     for (const Peer& peer : peers) {
-      PolyBenchEntry& entry = row.entries.emplace_back();
+      ComparisonEntry& entry = row.entries.emplace_back();
       entry.implementation = peer.name;
       if (!peer.missing.empty()) {
         entry.skipped = peer.missing;
@@ -203,11 +203,11 @@ absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings) 
       Measure(c, MakePeers(c, peer, entry), settings, expected, entry);
     }
     for (const std::string& schedule : settings.schedules) {
-      PolyBenchEntry& entry = row.entries.emplace_back();
+      ComparisonEntry& entry = row.entries.emplace_back();
       entry.implementation = "nao-" + schedule;
       Measure(c, MakeOurs(c, schedule, settings.threads, entry), settings, expected, entry);
     }
-    const PolyBenchRow& placed = Insert(std::move(row), result.rows);
+    const ComparisonRow& placed = Insert(std::move(row), result.rows);
     take_time();
     if (settings.on_row) settings.on_row(++done, static_cast<int>(chosen.size()), placed);
     if (settings.save) RETURN_IF_ERROR(settings.save(result));

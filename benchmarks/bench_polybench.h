@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/comparison.h"
 #include "benchmarks/peers.h"
-#include "benchmarks/polybench_result.h"
 
 namespace polynao::benchmarks {
 
@@ -32,11 +32,11 @@ struct PolyBenchSettings {
   double seconds = 0.5;
   double most_seconds = 6;
   // A result of the same run (CheckSameRun), whose rows become rows of the result; these kernels do not run.
-  std::optional<PolyBenchResult> known = {};
+  std::optional<Comparison> known = {};
   // Called for each kernel that has run.
-  std::function<void(int done, int total, const PolyBenchRow& row)> on_row = {};
+  std::function<void(int done, int total, const ComparisonRow& row)> on_row = {};
   // Called after each kernel with all rows until then. An error ends the run.
-  std::function<absl::Status(const PolyBenchResult& so_far)> save = {};
+  std::function<absl::Status(const Comparison& so_far)> save = {};
 };
 
 // For each kernel that passes the filter: the same inputs for all implementations, one after the other, in this process.
@@ -44,7 +44,7 @@ struct PolyBenchSettings {
 // implementation that runs. An implementation that cannot be compiled or run is an entry with an error or a reason.
 // Rows stand in the order of the kernels. Errors: an unknown size, schedule or peer, a malformed filter, one that no kernel
 // passes, `known` of another run.
-absl::StatusOr<PolyBenchResult> RunPolyBench(const PolyBenchSettings& settings);
+absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings);
 
 }  // namespace polynao::benchmarks
 

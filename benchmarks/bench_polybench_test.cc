@@ -26,19 +26,19 @@ TEST_P(KernelTest, ImplementationsAgree) {
   settings.filter = StrCat("^", GetParam(), "$");
   settings.seconds = 0;
   int rows = 0;
-  settings.on_row = [&](int done, int total, const PolyBenchRow& row) {
+  settings.on_row = [&](int done, int total, const ComparisonRow& row) {
     EXPECT_EQ(done, ++rows);
     EXPECT_EQ(total, 1);
     EXPECT_FALSE(row.sizes.empty());
   };
-  const absl::StatusOr<PolyBenchResult> result = RunPolyBench(settings);
+  const absl::StatusOr<Comparison> result = RunPolyBench(settings);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->ok()) << SummaryText(*result);
   EXPECT_EQ(rows, 1);
-  for (const PolyBenchRow& row : result->rows) {
+  for (const ComparisonRow& row : result->rows) {
     ASSERT_EQ(row.entries.size(), result->implementations.size());
     for (size_t i = 0; i < row.entries.size(); ++i) {
-      const PolyBenchImplementation& implementation = result->implementations[i];
+      const ComparisonImplementation& implementation = result->implementations[i];
       EXPECT_EQ(row.entries[i].implementation, implementation.name);
       EXPECT_EQ(row.entries[i].skipped, implementation.missing);
       if (row.entries[i].ran()) EXPECT_GT(row.entries[i].time_ns, 0);
@@ -58,7 +58,7 @@ TEST(BenchPolyBenchTest, RunsWithoutPeers) {
   settings.filter = "trisolv";
   settings.peers = {};
   settings.seconds = 0;
-  const absl::StatusOr<PolyBenchResult> result = RunPolyBench(settings);
+  const absl::StatusOr<Comparison> result = RunPolyBench(settings);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_TRUE(result->ok());
   EXPECT_EQ(result->baseline, "nao-none");
@@ -73,24 +73,24 @@ TEST(BenchPolyBenchTest, GoesOnWhereItStopped) {
   settings.peers = {};
   settings.schedules = {"none"};
   settings.seconds = 0;
-  absl::StatusOr<PolyBenchResult> first = RunPolyBench(settings);
+  absl::StatusOr<Comparison> first = RunPolyBench(settings);
   ASSERT_TRUE(first.ok()) << first.status();
   first->rows[0].entries[0].time_ns = 12345;
 
   settings.filter = "^(trmm|trisolv|atax)$";
   settings.known = *first;
   std::vector<std::string> ran;
-  settings.on_row = [&](int done, int total, const PolyBenchRow& row) {
+  settings.on_row = [&](int done, int total, const ComparisonRow& row) {
     EXPECT_EQ(total, 2);
     ran.push_back(row.kernel);
     EXPECT_EQ(done, ran.size());
   };
   std::vector<size_t> saved;
-  settings.save = [&](const PolyBenchResult& so_far) {
+  settings.save = [&](const Comparison& so_far) {
     saved.push_back(so_far.rows.size());
     return absl::OkStatus();
   };
-  const absl::StatusOr<PolyBenchResult> all = RunPolyBench(settings);
+  const absl::StatusOr<Comparison> all = RunPolyBench(settings);
   ASSERT_TRUE(all.ok()) << all.status();
   EXPECT_THAT(ran, ElementsAre("atax", "trmm"));
   EXPECT_THAT(saved, ElementsAre(2, 3));
@@ -112,7 +112,7 @@ TEST(BenchPolyBenchTest, GoesOnWhereItStopped) {
   settings.filter = "^(trmm|atax)$";
   settings.on_row = {};
   saved.clear();
-  settings.save = [&](const PolyBenchResult& so_far) {
+  settings.save = [&](const Comparison& so_far) {
     saved.push_back(so_far.rows.size());
     return absl::InternalError("the disk is full");
   };
@@ -127,7 +127,7 @@ TEST(BenchPolyBenchTest, WithoutNoneTheFirstIsTheBaseline) {
   settings.peers = {};
   settings.schedules = {"original"};
   settings.seconds = 0;
-  const absl::StatusOr<PolyBenchResult> result = RunPolyBench(settings);
+  const absl::StatusOr<Comparison> result = RunPolyBench(settings);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->baseline, "nao-original");
 }

@@ -248,7 +248,8 @@ TEST(DescribeTest, EveryText) {
   options.tile = {};
   EXPECT_THAT(*Describe(f, "tree", options), testing::Not(HasSubstr("floor(")));
   EXPECT_EQ(std::string(Describe(f, "tree", {.strategy = "fast"}).status().message()),
-            "expected a strategy of none, original, min, smart, max, auto, fuse, overlap, text, found 'fast'");
+            "expected a strategy of none, original, min, smart, max, auto, fuse, overlap, text, "
+            "found 'fast'");
   EXPECT_THAT(std::string(Describe(f, "tree",
                                    {.strategy = "text", .text = "{ S0[i, j] -> [i, j] : i > 3 }"})
                               .status()

@@ -13,13 +13,13 @@
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
 #include "benchmarks/bench_suite.h"
+#include "benchmarks/comparison.h"
+#include "benchmarks/comparison_page.h"
 #include "benchmarks/licm_page.h"
 #include "benchmarks/licm_result.h"
 #include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
 #include "benchmarks/peers.h"
-#include "benchmarks/polybench_page.h"
-#include "benchmarks/polybench_result.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
 #include "nlohmann/json.hpp"
@@ -110,9 +110,9 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   return result.ok();
 }
 
-void PrintPolyBenchProgress(int done, int total, const benchmarks::PolyBenchRow& row) {
+void PrintPolyBenchProgress(int done, int total, const benchmarks::ComparisonRow& row) {
   std::fprintf(stderr, "[%d/%d] %s:", done, total, row.kernel.c_str());
-  for (const benchmarks::PolyBenchEntry& entry : row.entries) {
+  for (const benchmarks::ComparisonEntry& entry : row.entries) {
     if (entry.ran()) {
       std::fprintf(stderr, " %s %.2f ms,", entry.implementation.c_str(), entry.time_ns / 1e6);
     } else if (entry.skipped.empty()) {
@@ -123,7 +123,7 @@ void PrintPolyBenchProgress(int done, int total, const benchmarks::PolyBenchRow&
   std::fprintf(stderr, "\n");
 }
 
-absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::PolyBenchResult& result) {
+absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::Comparison& result) {
   if (!flags.json.empty()) {
     // A compiler's message need not be UTF-8.
     const std::string text = benchmarks::ToJson(result).dump(
@@ -134,11 +134,11 @@ absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::PolyBenchR
   return absl::OkStatus();
 }
 
-absl::StatusOr<benchmarks::PolyBenchResult> ReadPolyBench(const std::string& path) {
+absl::StatusOr<benchmarks::Comparison> ReadPolyBench(const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return InvalidInput(path, ": expected JSON");
-  absl::StatusOr<benchmarks::PolyBenchResult> result = benchmarks::PolyBenchFromJson(json);
+  absl::StatusOr<benchmarks::Comparison> result = benchmarks::ComparisonFromJson(json);
   if (!result.ok()) return WithContext(path, result.status());
   return result;
 }
@@ -151,7 +151,7 @@ absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
   }
   if (!flags.from.empty()) {
     if (flags.resumes()) return InvalidInput("expected --from or --resume, found both");
-    ASSIGN_OR_RETURN(const benchmarks::PolyBenchResult result, ReadPolyBench(flags.from));
+    ASSIGN_OR_RETURN(const benchmarks::Comparison result, ReadPolyBench(flags.from));
     RETURN_IF_ERROR(SavePolyBench(flags, result));
     std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
     return true;
@@ -170,11 +170,10 @@ absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
     }
   }
   if (isatty(STDERR_FILENO) != 0) flags.polybench.on_row = PrintPolyBenchProgress;
-  flags.polybench.save = [&](const benchmarks::PolyBenchResult& so_far) {
+  flags.polybench.save = [&](const benchmarks::Comparison& so_far) {
     return SavePolyBench(flags, so_far);
   };
-  ASSIGN_OR_RETURN(const benchmarks::PolyBenchResult result,
-                   benchmarks::RunPolyBench(flags.polybench));
+  ASSIGN_OR_RETURN(const benchmarks::Comparison result, benchmarks::RunPolyBench(flags.polybench));
   RETURN_IF_ERROR(SavePolyBench(flags, result));
   std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
   return result.ok();

@@ -1,4 +1,4 @@
-#include "benchmarks/polybench_result.h"
+#include "benchmarks/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -19,22 +19,22 @@ constexpr char kFailed[] = "FAILED: ";
 constexpr char kDiffer[] = "VALUES DIFFER: ";
 
 // What stands in the place of a time.
-std::string Reason(const PolyBenchEntry& entry) {
+std::string Reason(const ComparisonEntry& entry) {
   if (!entry.error.empty()) return kFailed + entry.error;
   if (!entry.difference.empty()) return kDiffer + entry.difference;
   return entry.skipped;
 }
 
-std::string SpeedupText(const PolyBenchRow& row, const std::string& implementation,
+std::string SpeedupText(const ComparisonRow& row, const std::string& implementation,
                         const std::string& baseline) {
   const std::optional<double> speedup = row.Speedup(implementation, baseline);
   if (speedup) return absl::StrFormat("%.2f", *speedup);
-  const PolyBenchEntry* entry = row.Find(implementation);
+  const ComparisonEntry* entry = row.Find(implementation);
   if (entry == nullptr || entry->ran() || !entry->skipped.empty()) return "-";
   return entry->error.empty() ? "DIFFERS" : "FAILED";
 }
 
-Json EntryJson(const PolyBenchEntry& entry) {
+Json EntryJson(const ComparisonEntry& entry) {
   Json json;
   json["implementation"] = entry.implementation;
   json["state"] = entry.ran()              ? "agrees"
@@ -54,8 +54,8 @@ Json EntryJson(const PolyBenchEntry& entry) {
   return json;
 }
 
-PolyBenchEntry EntryFromJson(const Json& json, absl::Status& status) {
-  PolyBenchEntry entry;
+ComparisonEntry EntryFromJson(const Json& json, absl::Status& status) {
+  ComparisonEntry entry;
   JsonReader reader(json, status);
   reader.Read("implementation", entry.implementation);
   std::string state;
@@ -88,8 +88,8 @@ PolyBenchEntry EntryFromJson(const Json& json, absl::Status& status) {
   return entry;
 }
 
-PolyBenchRow RowFromJson(const Json& json, absl::Status& status) {
-  PolyBenchRow row;
+ComparisonRow RowFromJson(const Json& json, absl::Status& status) {
+  ComparisonRow row;
   JsonReader reader(json, status);
   reader.Read("kernel", row.kernel);
   const Json sizes = reader.Object("sizes");
@@ -104,7 +104,7 @@ PolyBenchRow RowFromJson(const Json& json, absl::Status& status) {
 }
 
 // "gcc -O3 (1 thread), nao-auto (2 threads)".
-std::string ImplementationsText(const std::vector<PolyBenchImplementation>& implementations) {
+std::string ImplementationsText(const std::vector<ComparisonImplementation>& implementations) {
   return absl::StrJoin(implementations, ", ", [](std::string* text, const auto& i) {
     StrAppend(text, i.name, " (", i.command, ", ", i.threads, " thread", i.threads == 1 ? "" : "s",
               i.missing.empty() ? "" : ", " + i.missing, ")");
@@ -113,26 +113,26 @@ std::string ImplementationsText(const std::vector<PolyBenchImplementation>& impl
 
 }  // namespace
 
-const PolyBenchEntry* PolyBenchRow::Find(const std::string& implementation) const {
-  for (const PolyBenchEntry& entry : entries) {
+const ComparisonEntry* ComparisonRow::Find(const std::string& implementation) const {
+  for (const ComparisonEntry& entry : entries) {
     if (entry.implementation == implementation) return &entry;
   }
   return nullptr;
 }
 
-std::optional<double> PolyBenchRow::Speedup(const std::string& implementation,
-                                            const std::string& baseline) const {
-  const PolyBenchEntry* ours = Find(implementation);
-  const PolyBenchEntry* other = Find(baseline);
+std::optional<double> ComparisonRow::Speedup(const std::string& implementation,
+                                             const std::string& baseline) const {
+  const ComparisonEntry* ours = Find(implementation);
+  const ComparisonEntry* other = Find(baseline);
   if (ours == nullptr || other == nullptr || !ours->ran() || !other->ran()) return std::nullopt;
   if (ours->time_ns <= 0) return std::nullopt;
   return other->time_ns / ours->time_ns;
 }
 
-bool PolyBenchResult::ok() const {
+bool Comparison::ok() const {
   bool some = false;
-  for (const PolyBenchRow& row : rows) {
-    for (const PolyBenchEntry& entry : row.entries) {
+  for (const ComparisonRow& row : rows) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (!entry.error.empty() || !entry.difference.empty()) return false;
       some |= entry.ran();
     }
@@ -140,10 +140,10 @@ bool PolyBenchResult::ok() const {
   return some;
 }
 
-std::pair<double, int> PolyBenchResult::GeometricMean(const std::string& implementation) const {
+std::pair<double, int> Comparison::GeometricMean(const std::string& implementation) const {
   double logarithms = 0;
   int count = 0;
-  for (const PolyBenchRow& row : rows) {
+  for (const ComparisonRow& row : rows) {
     const std::optional<double> speedup = row.Speedup(implementation, baseline);
     if (!speedup) continue;
     logarithms += std::log(*speedup);
@@ -152,7 +152,7 @@ std::pair<double, int> PolyBenchResult::GeometricMean(const std::string& impleme
   return {count == 0 ? 1 : std::exp(logarithms / count), count};
 }
 
-Json ToJson(const PolyBenchResult& result) {
+Json ToJson(const Comparison& result) {
   Json json;
   json["suite"] = "polybench";
   json["size"] = result.size;
@@ -165,7 +165,7 @@ Json ToJson(const PolyBenchResult& result) {
   json["ok"] = result.ok();
   json["baseline"] = result.baseline;
   json["implementations"] = Json::array();
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     Json entry = {{"name", implementation.name},
                   {"command", implementation.command},
                   {"threads", implementation.threads}};
@@ -173,12 +173,12 @@ Json ToJson(const PolyBenchResult& result) {
     json["implementations"].push_back(entry);
   }
   json["rows"] = Json::array();
-  for (const PolyBenchRow& row : result.rows) {
+  for (const ComparisonRow& row : result.rows) {
     Json entry;
     entry["kernel"] = row.kernel;
     for (const auto& [name, value] : row.sizes) entry["sizes"][name] = value;
     entry["entries"] = Json::array();
-    for (const PolyBenchEntry& e : row.entries) {
+    for (const ComparisonEntry& e : row.entries) {
       Json one = EntryJson(e);
       const std::optional<double> speedup = row.Speedup(e.implementation, result.baseline);
       if (speedup) one["speedup"] = *speedup;
@@ -187,7 +187,7 @@ Json ToJson(const PolyBenchResult& result) {
     json["rows"].push_back(entry);
   }
   json["summary"] = Json::array();
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     if (kernels == 0) continue;
     json["summary"].push_back(
@@ -196,11 +196,11 @@ Json ToJson(const PolyBenchResult& result) {
   return json;
 }
 
-absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const Json& json) {
+absl::StatusOr<Comparison> ComparisonFromJson(const Json& json) {
   if (!json.is_object() || json.value("suite", Json()) != "polybench") {
     return InvalidInput("expected a result of polybench, found ", json.dump().substr(0, 60));
   }
-  PolyBenchResult result;
+  Comparison result;
   absl::Status status;
   JsonReader reader(json, status);
   reader.Read("size", result.size);
@@ -212,7 +212,7 @@ absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const Json& json) {
   reader.Read("wall_seconds", result.wall_seconds);
   reader.Read("baseline", result.baseline);
   for (const Json& one : reader.List("implementations")) {
-    PolyBenchImplementation& implementation = result.implementations.emplace_back();
+    ComparisonImplementation& implementation = result.implementations.emplace_back();
     JsonReader members(one, status);
     members.Read("name", implementation.name);
     members.Read("command", implementation.command);
@@ -224,7 +224,7 @@ absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const Json& json) {
   return result;
 }
 
-absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& now) {
+absl::Status CheckSameRun(const Comparison& known, const Comparison& now) {
   const auto check = [](std::string_view what, const auto& expected, const auto& found) {
     if (expected == found) return absl::OkStatus();
     return InvalidInput("expected rows of ", what, " '", expected, "', found '", found, "'");
@@ -238,23 +238,23 @@ absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& n
                ImplementationsText(known.implementations));
 }
 
-std::string RowsText(const PolyBenchResult& result) {
+std::string RowsText(const Comparison& result) {
   std::string text = absl::StrFormat("%-16s %12s", "kernel", StrCat(result.baseline, " ms"));
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     absl::StrAppendFormat(&text, " %14s", implementation.name);
   }
   StrAppend(&text, "  compile ms\n");
-  for (const PolyBenchRow& row : result.rows) {
-    const PolyBenchEntry* baseline = row.Find(result.baseline);
+  for (const ComparisonRow& row : result.rows) {
+    const ComparisonEntry* baseline = row.Find(result.baseline);
     absl::StrAppendFormat(&text, "%-16s %12s", row.kernel,
                           baseline != nullptr && baseline->ran()
                               ? absl::StrFormat("%.3f", baseline->time_ns / 1e6)
                               : "-");
-    for (const PolyBenchImplementation& implementation : result.implementations) {
+    for (const ComparisonImplementation& implementation : result.implementations) {
       absl::StrAppendFormat(&text, " %14s", SpeedupText(row, implementation.name, result.baseline));
     }
     std::vector<std::string> compile;
-    for (const PolyBenchEntry& entry : row.entries) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (!entry.implementation.starts_with("nao-") || !entry.ran()) continue;
       compile.push_back(absl::StrFormat("%.0f", entry.compile_ms));
     }
@@ -263,10 +263,10 @@ std::string RowsText(const PolyBenchResult& result) {
   return text;
 }
 
-std::string SummaryText(const PolyBenchResult& result) {
+std::string SummaryText(const Comparison& result) {
   std::string text = StrCat("polybench ", result.size, ", ", result.machine, ", ", result.date,
                             "; speed-up over ", result.baseline, ":\n");
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     if (kernels == 0) {
       absl::StrAppendFormat(
@@ -278,8 +278,8 @@ std::string SummaryText(const PolyBenchResult& result) {
                           implementation.name, mean, kernels, implementation.command,
                           implementation.threads, implementation.threads == 1 ? "" : "s");
   }
-  for (const PolyBenchRow& row : result.rows) {
-    for (const PolyBenchEntry& entry : row.entries) {
+  for (const ComparisonRow& row : result.rows) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (entry.error.empty() && entry.difference.empty()) continue;
       StrAppend(&text, row.kernel, ", ", entry.implementation, ": ", Reason(entry), "\n");
     }

@@ -1,8 +1,8 @@
-#include "benchmarks/polybench_result.h"
+#include "benchmarks/comparison.h"
 
 #include <string>
 
-#include "benchmarks/polybench_page.h"
+#include "benchmarks/comparison_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -12,31 +12,31 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-PolyBenchEntry Entry(const std::string& implementation, double ms) {
-  PolyBenchEntry entry;
+ComparisonEntry Entry(const std::string& implementation, double ms) {
+  ComparisonEntry entry;
   entry.implementation = implementation;
   entry.time_ns = ms * 1e6;
   entry.runs = 3;
   return entry;
 }
 
-PolyBenchResult Result() {
-  PolyBenchResult result;
+Comparison Result() {
+  Comparison result;
   result.machine = "a machine";
   result.size = "MINI";
   result.baseline = "gcc";
   result.implementations = {{"gcc", "gcc -O3", 1, ""},
                             {"polly", "clang-19 -mllvm -polly", 1, "clang-19 is not installed"},
                             {"nao-auto", "this compiler", 2, ""}};
-  PolyBenchEntry skipped = Entry("polly", 0);
+  ComparisonEntry skipped = Entry("polly", 0);
   skipped.skipped = "clang-19 is not installed";
   result.rows = {{"gemm", {{"ni", 20}}, {Entry("gcc", 8), skipped, Entry("nao-auto", 1)}},
                  {"lu", {{"n", 40}}, {Entry("gcc", 8), skipped, Entry("nao-auto", 4)}}};
   return result;
 }
 
-TEST(PolyBenchResultTest, SpeedupsAndGeometricMeans) {
-  const PolyBenchResult result = Result();
+TEST(ComparisonTest, SpeedupsAndGeometricMeans) {
+  const Comparison result = Result();
   EXPECT_TRUE(result.ok());
   EXPECT_EQ(result.rows[0].Speedup("nao-auto", "gcc"), 8);
   EXPECT_EQ(result.rows[0].Speedup("polly", "gcc"), std::nullopt);
@@ -49,8 +49,8 @@ TEST(PolyBenchResultTest, SpeedupsAndGeometricMeans) {
 }
 
 // A wrong result has no speed-up, is no success, and is said everywhere.
-TEST(PolyBenchResultTest, ValuesThatDifferDoNotCount) {
-  PolyBenchResult result = Result();
+TEST(ComparisonTest, ValuesThatDifferDoNotCount) {
+  Comparison result = Result();
   result.rows[0].entries[2].difference = "C: element 3 is 1, expected 2";
   EXPECT_FALSE(result.ok());
   EXPECT_DOUBLE_EQ(result.GeometricMean("nao-auto").first, 2);
@@ -64,7 +64,7 @@ TEST(PolyBenchResultTest, ValuesThatDifferDoNotCount) {
   EXPECT_FALSE(json["rows"][0]["entries"][2].contains("speedup"));
 }
 
-TEST(PolyBenchResultTest, JsonHasRowsAndSummary) {
+TEST(ComparisonTest, JsonHasRowsAndSummary) {
   const nlohmann::ordered_json json = ToJson(Result());
   EXPECT_EQ(json["suite"], "polybench");
   EXPECT_EQ(json["rows"].size(), 2);
@@ -77,8 +77,8 @@ TEST(PolyBenchResultTest, JsonHasRowsAndSummary) {
   EXPECT_EQ(json["implementations"][1]["missing"], "clang-19 is not installed");
 }
 
-TEST(PolyBenchResultTest, JsonIsReadBack) {
-  PolyBenchResult result = Result();
+TEST(ComparisonTest, JsonIsReadBack) {
+  Comparison result = Result();
   result.date = "2026-11-22T09:47:02Z";
   result.commit = "abc";
   result.filter = "^(gemm|lu)$";
@@ -90,16 +90,16 @@ TEST(PolyBenchResultTest, JsonIsReadBack) {
   result.rows[0].entries[0].schedule_ms = 1;
   result.rows[0].entries[2].error = "no such thing";
   result.rows[1].entries[2].difference = "C: element 3 is 1, expected 2";
-  const absl::StatusOr<PolyBenchResult> back = PolyBenchFromJson(ToJson(result));
+  const absl::StatusOr<Comparison> back = ComparisonFromJson(ToJson(result));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(ToJson(*back), ToJson(result));
   EXPECT_EQ(back->rows[0].entries[2].error, "no such thing");
   EXPECT_TRUE(CheckSameRun(*back, result).ok());
 }
 
-TEST(PolyBenchResultTest, WrongJson) {
+TEST(ComparisonTest, WrongJson) {
   const auto error = [](const nlohmann::ordered_json& json) {
-    return std::string(PolyBenchFromJson(json).status().message());
+    return std::string(ComparisonFromJson(json).status().message());
   };
   const nlohmann::ordered_json good = ToJson(Result());
   EXPECT_EQ(error(nlohmann::ordered_json::array()), "expected a result of polybench, found []");
@@ -122,27 +122,27 @@ TEST(PolyBenchResultTest, WrongJson) {
   EXPECT_EQ(error(json), "'rows': expected a list");
 }
 
-TEST(PolyBenchResultTest, RowsOfOtherRunsAreRefused) {
+TEST(ComparisonTest, RowsOfOtherRunsAreRefused) {
   const auto error = [](auto change) {
-    PolyBenchResult known = Result();
+    Comparison known = Result();
     change(known);
     return std::string(CheckSameRun(known, Result()).message());
   };
-  EXPECT_EQ(error([](PolyBenchResult& r) { r.filter = "gemm", r.date = "then"; }), "");
-  EXPECT_EQ(error([](PolyBenchResult& r) { r.size = "LARGE"; }),
+  EXPECT_EQ(error([](Comparison& r) { r.filter = "gemm", r.date = "then"; }), "");
+  EXPECT_EQ(error([](Comparison& r) { r.size = "LARGE"; }),
             "expected rows of size 'MINI', found 'LARGE'");
-  EXPECT_EQ(error([](PolyBenchResult& r) { r.seed = 2; }), "expected rows of seed '1', found '2'");
-  EXPECT_EQ(error([](PolyBenchResult& r) { r.machine = "a phone"; }),
+  EXPECT_EQ(error([](Comparison& r) { r.seed = 2; }), "expected rows of seed '1', found '2'");
+  EXPECT_EQ(error([](Comparison& r) { r.machine = "a phone"; }),
             "expected rows of machine 'a machine', found 'a phone'");
-  EXPECT_EQ(error([](PolyBenchResult& r) { r.commit = "abc"; }),
+  EXPECT_EQ(error([](Comparison& r) { r.commit = "abc"; }),
             "expected rows of commit '', found 'abc'");
-  EXPECT_THAT(error([](PolyBenchResult& r) { r.implementations[2].threads = 1; }),
+  EXPECT_THAT(error([](Comparison& r) { r.implementations[2].threads = 1; }),
               HasSubstr("nao-auto (this compiler, 2 threads)', found 'gcc (gcc -O3, 1 thread), "
                         "polly (clang-19 -mllvm -polly, 1 thread, clang-19 is not installed), "
                         "nao-auto (this compiler, 1 thread)'"));
 }
 
-TEST(PolyBenchResultTest, PageShowsEveryKernel) {
+TEST(ComparisonTest, PageShowsEveryKernel) {
   const std::string html = PageHtml(Result());
   EXPECT_THAT(html, HasSubstr(">gemm</td>"));
   EXPECT_THAT(html, HasSubstr("<svg"));
@@ -152,10 +152,10 @@ TEST(PolyBenchResultTest, PageShowsEveryKernel) {
   EXPECT_THAT(html, HasSubstr(">4.000</td>"));         // the mean of 8 and 2
 }
 
-TEST(PolyBenchResultTest, NothingRunIsNoSuccess) {
-  PolyBenchResult result = Result();
-  for (PolyBenchRow& row : result.rows) {
-    for (PolyBenchEntry& entry : row.entries) entry.skipped = "no reason";
+TEST(ComparisonTest, NothingRunIsNoSuccess) {
+  Comparison result = Result();
+  for (ComparisonRow& row : result.rows) {
+    for (ComparisonEntry& entry : row.entries) entry.skipped = "no reason";
   }
   EXPECT_FALSE(result.ok());
 }

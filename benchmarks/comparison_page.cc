@@ -1,4 +1,4 @@
-#include "benchmarks/polybench_page.h"
+#include "benchmarks/comparison_page.h"
 
 #include <algorithm>
 #include <iterator>
@@ -20,7 +20,7 @@ constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
 
 bool IsOurs(const std::string& implementation) { return implementation.starts_with("nao-"); }
 
-std::string HeadHtml(const PolyBenchResult& result) {
+std::string HeadHtml(const Comparison& result) {
   std::vector<std::string> facts = {result.size, result.machine, result.date};
   if (!result.commit.empty()) facts.push_back("commit " + result.commit);
   facts.push_back(StrCat("seed ", result.seed));
@@ -30,10 +30,10 @@ std::string HeadHtml(const PolyBenchResult& result) {
                 Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
 }
 
-std::string ImplementationsHtml(const PolyBenchResult& result) {
+std::string ImplementationsHtml(const Comparison& result) {
   std::string html = "<table>\n";
   html += Heads({"implementation", "command", "threads", "kernels", "geometric mean"}, 2);
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     StrAppend(&html, "<tr>", Cell(implementation.name), Cell(implementation.command));
     if (!implementation.missing.empty()) {
@@ -47,19 +47,19 @@ std::string ImplementationsHtml(const PolyBenchResult& result) {
   return html + "</table>\n";
 }
 
-std::string SpeedupsHtml(const PolyBenchResult& result) {
+std::string SpeedupsHtml(const Comparison& result) {
   BarChart chart;
   chart.line = 1.0;
   chart.is_logarithmic = true;
-  for (const PolyBenchRow& row : result.rows) chart.groups.push_back(row.kernel);
+  for (const ComparisonRow& row : result.rows) chart.groups.push_back(row.kernel);
   chart.groups.emplace_back("geometric mean");
   size_t color = 0;
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     const std::string fill = kColors[color++ % std::size(kColors)];
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     if (kernels == 0 || implementation.name == result.baseline) continue;
     BarChart::Series series{.name = implementation.name, .color = fill, .values = {}};
-    for (const PolyBenchRow& row : result.rows) {
+    for (const ComparisonRow& row : result.rows) {
       series.values.push_back(row.Speedup(implementation.name, result.baseline));
     }
     series.values.emplace_back(mean);
@@ -72,10 +72,10 @@ std::string SpeedupsHtml(const PolyBenchResult& result) {
 }
 
 // What was not measured because it is wrong.
-std::string FailuresHtml(const PolyBenchResult& result) {
+std::string FailuresHtml(const Comparison& result) {
   std::string html;
-  for (const PolyBenchRow& row : result.rows) {
-    for (const PolyBenchEntry& entry : row.entries) {
+  for (const ComparisonRow& row : result.rows) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (entry.error.empty() && entry.difference.empty()) continue;
       StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
                 Cell(entry.error.empty() ? "values differ" : "failed", false, "bad"),
@@ -87,24 +87,24 @@ std::string FailuresHtml(const PolyBenchResult& result) {
                 Heads({"kernel", "implementation", "", "why"}, 4), html, "</table>\n");
 }
 
-std::string TimesHtml(const PolyBenchResult& result) {
+std::string TimesHtml(const Comparison& result) {
   std::vector<std::string> heads = {"kernel", "sizes"};
-  for (const PolyBenchImplementation& implementation : result.implementations) {
+  for (const ComparisonImplementation& implementation : result.implementations) {
     if (!implementation.missing.empty()) continue;
     heads.push_back(implementation.name);
     if (IsOurs(implementation.name)) heads.push_back("compile");
   }
   std::string html = StrCat("<h2>Times in ms</h2>\n<table>\n", Heads(heads, 2));
-  for (const PolyBenchRow& row : result.rows) {
+  for (const ComparisonRow& row : result.rows) {
     StrAppend(&html, "<tr>", Cell(row.kernel),
               Cell(absl::StrJoin(row.sizes, " ", absl::PairFormatter("="))));
     std::optional<double> least;
-    for (const PolyBenchEntry& entry : row.entries) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (entry.ran()) least = std::min(entry.time_ns, least.value_or(entry.time_ns));
     }
-    for (const PolyBenchImplementation& implementation : result.implementations) {
+    for (const ComparisonImplementation& implementation : result.implementations) {
       if (!implementation.missing.empty()) continue;
-      const PolyBenchEntry* entry = row.Find(implementation.name);
+      const ComparisonEntry* entry = row.Find(implementation.name);
       const bool ran = entry != nullptr && entry->ran();
       if (ran) {
         html += Cell(absl::StrFormat("%.3f", entry->time_ns / 1e6), true,
@@ -122,10 +122,10 @@ std::string TimesHtml(const PolyBenchResult& result) {
   return html + "</table>\n";
 }
 
-std::string NotesHtml(const PolyBenchResult& result) {
+std::string NotesHtml(const Comparison& result) {
   std::string html;
-  for (const PolyBenchRow& row : result.rows) {
-    for (const PolyBenchEntry& entry : row.entries) {
+  for (const ComparisonRow& row : result.rows) {
+    for (const ComparisonEntry& entry : row.entries) {
       if (entry.notes.empty()) continue;
       StrAppend(&html, "<h3>", Escape(row.kernel), ", ", Escape(entry.implementation),
                 "</h3>\n<pre>", Escape(absl::StrJoin(entry.notes, "\n")), "</pre>\n");
@@ -137,7 +137,7 @@ std::string NotesHtml(const PolyBenchResult& result) {
 
 }  // namespace
 
-std::string PageHtml(const PolyBenchResult& result) {
+std::string PageHtml(const Comparison& result) {
   return StrCat(HeadHtml(result), ImplementationsHtml(result), SpeedupsHtml(result),
                 FailuresHtml(result), TimesHtml(result), NotesHtml(result), "</body></html>\n");
 }

@@ -1,17 +1,17 @@
 // A result of the suite polybench as a page to look at.
-#ifndef BENCHMARKS_POLYBENCH_PAGE_H_
-#define BENCHMARKS_POLYBENCH_PAGE_H_
+#ifndef BENCHMARKS_COMPARISON_PAGE_H_
+#define BENCHMARKS_COMPARISON_PAGE_H_
 
 #include <string>
 
-#include "benchmarks/polybench_result.h"
+#include "benchmarks/comparison.h"
 
 namespace polynao::benchmarks {
 
 // One self-contained HTML page: the implementations with their geometric means, or why they are missing; a bar for the speed-up
 // of each kernel by each of them, on a logarithmic axis; what failed; all times; what this compiler did to each kernel.
-std::string PageHtml(const PolyBenchResult& result);
+std::string PageHtml(const Comparison& result);
 
 }  // namespace polynao::benchmarks
 
-#endif  // BENCHMARKS_POLYBENCH_PAGE_H_
+#endif  // BENCHMARKS_COMPARISON_PAGE_H_

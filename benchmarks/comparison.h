@@ -1,6 +1,6 @@
-// Results of the suite polybench: times of the 30 kernels, by this compiler and by others.
-#ifndef BENCHMARKS_POLYBENCH_RESULT_H_
-#define BENCHMARKS_POLYBENCH_RESULT_H_
+// Times of kernels by several implementations: results of the suites polybench and fusion.
+#ifndef BENCHMARKS_COMPARISON_H_
+#define BENCHMARKS_COMPARISON_H_
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 namespace polynao::benchmarks {
 
 // One kernel by one implementation.
-struct PolyBenchEntry {
+struct ComparisonEntry {
   std::string implementation;  // "nao-auto", "gcc"
   // At most one of them is not empty; then there is no time.
   std::string skipped;     // the compiler is missing, ...
@@ -31,35 +31,35 @@ struct PolyBenchEntry {
   bool ran() const { return skipped.empty() && error.empty() && difference.empty(); }
 };
 
-struct PolyBenchRow {
+struct ComparisonRow {
   std::string kernel;
   std::vector<std::pair<std::string, int64_t>> sizes;
-  std::vector<PolyBenchEntry> entries;  // in the order of PolyBenchResult::implementations
+  std::vector<ComparisonEntry> entries;  // in the order of Comparison::implementations
 
-  const PolyBenchEntry* Find(const std::string& implementation) const;
+  const ComparisonEntry* Find(const std::string& implementation) const;
   // Time of the `baseline` / time of the implementation; nothing if one of them did not run.
   std::optional<double> Speedup(const std::string& implementation,
                                 const std::string& baseline) const;
 };
 
-struct PolyBenchImplementation {
+struct ComparisonImplementation {
   std::string name;
   std::string command;  // what it is: "gcc -O3 -march=native -ffast-math"
   int threads = 1;
   std::string missing;  // why it is not there; "" if it is
 
-  bool operator==(const PolyBenchImplementation&) const = default;
+  bool operator==(const ComparisonImplementation&) const = default;
 };
 
-struct PolyBenchResult {
+struct Comparison {
   std::string machine, date, commit, filter;
   std::string size;  // "LARGE"
   uint64_t seed = 1;
   double wall_seconds = 0;
-  std::vector<PolyBenchImplementation> implementations;
+  std::vector<ComparisonImplementation> implementations;
   // The first implementation that is not missing, in the order gcc, clang, nao-none, any other: speed-ups are over it.
   std::string baseline;
-  std::vector<PolyBenchRow> rows;
+  std::vector<ComparisonRow> rows;
 
   // Something ran, nothing failed, all values agree.
   bool ok() const;
@@ -68,16 +68,16 @@ struct PolyBenchResult {
 };
 
 // {suite, size, machine, date, commit, filter, seed, wall_seconds, ok, baseline, implementations, rows, summary}.
-nlohmann::ordered_json ToJson(const PolyBenchResult& result);
+nlohmann::ordered_json ToJson(const Comparison& result);
 // What ToJson was made of. Errors: another object.
-absl::StatusOr<PolyBenchResult> PolyBenchFromJson(const nlohmann::ordered_json& json);
+absl::StatusOr<Comparison> ComparisonFromJson(const nlohmann::ordered_json& json);
 // Whether rows of the two results may stand in one: the same machine, commit, size, seed and implementations. The error names
 // the first that differs.
-absl::Status CheckSameRun(const PolyBenchResult& known, const PolyBenchResult& now);
+absl::Status CheckSameRun(const Comparison& known, const Comparison& now);
 // For a terminal: speed-ups by kernel, their geometric means, what was skipped and why.
-std::string RowsText(const PolyBenchResult& result);
-std::string SummaryText(const PolyBenchResult& result);
+std::string RowsText(const Comparison& result);
+std::string SummaryText(const Comparison& result);
 
 }  // namespace polynao::benchmarks
 
-#endif  // BENCHMARKS_POLYBENCH_RESULT_H_
+#endif  // BENCHMARKS_COMPARISON_H_
