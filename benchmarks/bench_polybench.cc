@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "benchmarks/measure.h"
 #include "benchmarks/name_filter.h"
 #include "benchmarks/peers.h"
 #include "benchmarks/plain_c.h"
@@ -53,22 +54,6 @@ absl::StatusOr<Case> MakeCase(const PolyBenchKernel& kernel, size_t size, uint64
               std::move(inputs)};
 }
 
-// The kernel compiled by this compiler; what that took goes to `entry`.
-absl::StatusOr<cases::Executable> MakeOurs(const Case& c, const std::string& schedule, int threads,
-                                           ComparisonEntry& entry) {
-  ir::Function function = c.function;
-  ir::Allow(function, {.contract = true, .reassociate = true, .reciprocal = true});
-  ASSIGN_OR_RETURN(const cases::Scheduled scheduled,
-                   cases::ScheduleFunction(function, schedule, threads));
-  entry.schedule_ms = scheduled.milliseconds;
-  entry.notes = scheduled.notes;
-  ASSIGN_OR_RETURN(
-      cases::Executable executable,
-      cases::MakeExecutable(scheduled.function, {.target = "cpu", .threads = threads}));
-  entry.compile_ms = scheduled.milliseconds + executable.compile_ms;
-  return executable;
-}
-
 absl::StatusOr<cases::Executable> MakePeers(const Case& c, const Peer& peer,
                                             ComparisonEntry& entry) {
   ASSIGN_OR_RETURN(const std::string text, PlainC(c.function, c.integers));
@@ -86,16 +71,11 @@ void Measure(const Case& c, const absl::StatusOr<cases::Executable>& executable,
     return;
   }
   ir::RandomArguments arguments(c.inputs);
-  const absl::StatusOr<cases::RunTimes> times =
-      cases::TimeRuns(*executable, c.function, arguments,
-                      {.seconds = settings.seconds, .most_seconds = settings.most_seconds});
-  if (!times.ok()) {
-    entry.error = std::string(times.status().message());
+  if (!TimeEntry(*executable, c.function,
+                 {.seconds = settings.seconds, .most_seconds = settings.most_seconds}, arguments,
+                 entry)) {
     return;
   }
-  entry.time_ns = times->median_ns;
-  entry.least_ns = times->least_ns;
-  entry.runs = times->runs;
   if (expected) {
     entry.difference = ir::FindDisagreement(c.function, arguments, *expected,
                                             c.kernel.tolerance * kToleranceFactor);
@@ -205,7 +185,8 @@ absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings) {
     for (const std::string& schedule : settings.schedules) {
       ComparisonEntry& entry = row.entries.emplace_back();
       entry.implementation = "nao-" + schedule;
-      Measure(c, MakeOurs(c, schedule, settings.threads, entry), settings, expected, entry);
+      Measure(c, CompileScheduled(c.function, schedule, settings.threads, entry), settings, expected,
+              entry);
     }
     const ComparisonRow& placed = Insert(std::move(row), result.rows);
     take_time();

@@ -50,6 +50,7 @@ Json EntryJson(const ComparisonEntry& entry) {
   json["runs"] = entry.runs;
   json["compile_ms"] = entry.compile_ms;
   json["schedule_ms"] = entry.schedule_ms;
+  for (const auto& [name, value] : entry.figures) json["figures"][name] = value;
   if (!entry.notes.empty()) json["notes"] = entry.notes;
   return json;
 }
@@ -80,6 +81,13 @@ ComparisonEntry EntryFromJson(const Json& json, absl::Status& status) {
   reader.Read("runs", entry.runs);
   reader.Read("compile_ms", entry.compile_ms);
   reader.Read("schedule_ms", entry.schedule_ms);
+  if (reader.Has("figures")) {
+    const Json figures = reader.Object("figures");
+    JsonReader values(figures, status);
+    for (const auto& [name, value] : figures.items()) {
+      values.Read(name, entry.figures.emplace_back(name, 0).second);
+    }
+  }
   if (reader.Has("notes")) {
     for (const Json& note : reader.List("notes")) {
       entry.notes.push_back(note.is_string() ? note.get<std::string>() : note.dump());
@@ -140,11 +148,23 @@ bool Comparison::ok() const {
   return some;
 }
 
+const std::string& Comparison::BaselineOf(const std::string& implementation) const {
+  for (const ComparisonImplementation& one : implementations) {
+    if (one.name == implementation && !one.baseline.empty()) return one.baseline;
+  }
+  return baseline;
+}
+
 std::pair<double, int> Comparison::GeometricMean(const std::string& implementation) const {
+  return GeometricMean(implementation, BaselineOf(implementation));
+}
+
+std::pair<double, int> Comparison::GeometricMean(const std::string& implementation,
+                                                 const std::string& over) const {
   double logarithms = 0;
   int count = 0;
   for (const ComparisonRow& row : rows) {
-    const std::optional<double> speedup = row.Speedup(implementation, baseline);
+    const std::optional<double> speedup = row.Speedup(implementation, over);
     if (!speedup) continue;
     logarithms += std::log(*speedup);
     ++count;
@@ -154,7 +174,7 @@ std::pair<double, int> Comparison::GeometricMean(const std::string& implementati
 
 Json ToJson(const Comparison& result) {
   Json json;
-  json["suite"] = "polybench";
+  json["suite"] = result.suite;
   json["size"] = result.size;
   json["machine"] = result.machine;
   json["date"] = result.date;
@@ -170,6 +190,7 @@ Json ToJson(const Comparison& result) {
                   {"command", implementation.command},
                   {"threads", implementation.threads}};
     if (!implementation.missing.empty()) entry["missing"] = implementation.missing;
+    if (!implementation.baseline.empty()) entry["baseline"] = implementation.baseline;
     json["implementations"].push_back(entry);
   }
   json["rows"] = Json::array();
@@ -180,7 +201,7 @@ Json ToJson(const Comparison& result) {
     entry["entries"] = Json::array();
     for (const ComparisonEntry& e : row.entries) {
       Json one = EntryJson(e);
-      const std::optional<double> speedup = row.Speedup(e.implementation, result.baseline);
+      const std::optional<double> speedup = row.Speedup(e.implementation, result.BaselineOf(e.implementation));
       if (speedup) one["speedup"] = *speedup;
       entry["entries"].push_back(one);
     }
@@ -196,11 +217,12 @@ Json ToJson(const Comparison& result) {
   return json;
 }
 
-absl::StatusOr<Comparison> ComparisonFromJson(const Json& json) {
-  if (!json.is_object() || json.value("suite", Json()) != "polybench") {
-    return InvalidInput("expected a result of polybench, found ", json.dump().substr(0, 60));
+absl::StatusOr<Comparison> ComparisonFromJson(const Json& json, const std::string& suite) {
+  if (!json.is_object() || json.value("suite", Json()) != suite) {
+    return InvalidInput("expected a result of ", suite, ", found ", json.dump().substr(0, 60));
   }
   Comparison result;
+  result.suite = suite;
   absl::Status status;
   JsonReader reader(json, status);
   reader.Read("size", result.size);
@@ -218,6 +240,7 @@ absl::StatusOr<Comparison> ComparisonFromJson(const Json& json) {
     members.Read("command", implementation.command);
     members.Read("threads", implementation.threads);
     if (members.Has("missing")) members.Read("missing", implementation.missing);
+    if (members.Has("baseline")) members.Read("baseline", implementation.baseline);
   }
   for (const Json& row : reader.List("rows")) result.rows.push_back(RowFromJson(row, status));
   RETURN_IF_ERROR(status);
@@ -251,7 +274,7 @@ std::string RowsText(const Comparison& result) {
                               ? absl::StrFormat("%.3f", baseline->time_ns / 1e6)
                               : "-");
     for (const ComparisonImplementation& implementation : result.implementations) {
-      absl::StrAppendFormat(&text, " %14s", SpeedupText(row, implementation.name, result.baseline));
+      absl::StrAppendFormat(&text, " %14s", SpeedupText(row, implementation.name, result.BaselineOf(implementation.name)));
     }
     std::vector<std::string> compile;
     for (const ComparisonEntry& entry : row.entries) {
@@ -264,7 +287,7 @@ std::string RowsText(const Comparison& result) {
 }
 
 std::string SummaryText(const Comparison& result) {
-  std::string text = StrCat("polybench ", result.size, ", ", result.machine, ", ", result.date,
+  std::string text = StrCat(result.suite, " ", result.size, ", ", result.machine, ", ", result.date,
                             "; speed-up over ", result.baseline, ":\n");
   for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);

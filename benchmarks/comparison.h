@@ -26,6 +26,8 @@ struct ComparisonEntry {
   int runs = 0;
   double schedule_ms = 0;  // for this compiler: of the time to compile, what the schedule took
   double compile_ms = 0;   // all
+  // Of this compiler's schedule, by name: "redundancy", "bytes_before", "bytes_after".
+  std::vector<std::pair<std::string, double>> figures = {};
   std::vector<std::string> notes;
 
   bool ran() const { return skipped.empty() && error.empty() && difference.empty(); }
@@ -47,11 +49,14 @@ struct ComparisonImplementation {
   std::string command;  // what it is: "gcc -O3 -march=native -ffast-math"
   int threads = 1;
   std::string missing;  // why it is not there; "" if it is
+  std::string baseline = {};  // whose times its speed-ups are over; "": Comparison::baseline
 
   bool operator==(const ComparisonImplementation&) const = default;
 };
 
 struct Comparison {
+  std::string suite = "polybench";
+  std::string title = "polybench: the 30 kernels of PolyBench/C 4.2";
   std::string machine, date, commit, filter;
   std::string size;  // "LARGE"
   uint64_t seed = 1;
@@ -63,14 +68,20 @@ struct Comparison {
 
   // Something ran, nothing failed, all values agree.
   bool ok() const;
-  // The geometric mean of the speed-ups of the kernels that both ran, and how many these are.
+  // What speed-ups of an implementation are over.
+  const std::string& BaselineOf(const std::string& implementation) const;
+  // The geometric mean of the speed-ups over the baseline, or over another implementation, of the kernels that both ran, and how
+  // many these are.
   std::pair<double, int> GeometricMean(const std::string& implementation) const;
+  std::pair<double, int> GeometricMean(const std::string& implementation,
+                                       const std::string& over) const;
 };
 
 // {suite, size, machine, date, commit, filter, seed, wall_seconds, ok, baseline, implementations, rows, summary}.
 nlohmann::ordered_json ToJson(const Comparison& result);
-// What ToJson was made of. Errors: another object.
-absl::StatusOr<Comparison> ComparisonFromJson(const nlohmann::ordered_json& json);
+// What ToJson was made of. Errors: another object, a result of another suite.
+absl::StatusOr<Comparison> ComparisonFromJson(const nlohmann::ordered_json& json,
+                                              const std::string& suite = "polybench");
 // Whether rows of the two results may stand in one: the same machine, commit, size, seed and implementations. The error names
 // the first that differs.
 absl::Status CheckSameRun(const Comparison& known, const Comparison& now);

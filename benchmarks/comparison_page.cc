@@ -16,7 +16,8 @@ namespace polynao::benchmarks {
 namespace {
 
 constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
-                                   "#9a6fb0", "#2f6db3", "#4d9a63"};
+                                   "#9a6fb0", "#2f6db3", "#4d9a63", "#3a3f47",
+                                   "#b5d0ee", "#7a5230", "#c08bb8", "#86b7a0"};
 
 bool IsOurs(const std::string& implementation) { return implementation.starts_with("nao-"); }
 
@@ -26,7 +27,7 @@ std::string HeadHtml(const Comparison& result) {
   facts.push_back(StrCat("seed ", result.seed));
   if (!result.filter.empty()) facts.push_back("only kernels with " + result.filter);
   facts.push_back(absl::StrFormat("%.0f s", result.wall_seconds));
-  return StrCat(PageHead("polybench: the 30 kernels of PolyBench/C 4.2"), "<p>",
+  return StrCat(PageHead(result.title), "<p>",
                 Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
 }
 
@@ -47,7 +48,8 @@ std::string ImplementationsHtml(const Comparison& result) {
   return html + "</table>\n";
 }
 
-std::string SpeedupsHtml(const Comparison& result) {
+// The speed-ups over one baseline, of the implementations that have it.
+std::string SpeedupsHtml(const Comparison& result, const std::string& baseline) {
   BarChart chart;
   chart.line = 1.0;
   chart.is_logarithmic = true;
@@ -55,18 +57,19 @@ std::string SpeedupsHtml(const Comparison& result) {
   chart.groups.emplace_back("geometric mean");
   size_t color = 0;
   for (const ComparisonImplementation& implementation : result.implementations) {
-    const std::string fill = kColors[color++ % std::size(kColors)];
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
-    if (kernels == 0 || implementation.name == result.baseline) continue;
+    if (kernels == 0 || implementation.name == baseline) continue;
+    if (result.BaselineOf(implementation.name) != baseline) continue;
+    const std::string fill = kColors[color++ % std::size(kColors)];
     BarChart::Series series{.name = implementation.name, .color = fill, .values = {}};
     for (const ComparisonRow& row : result.rows) {
-      series.values.push_back(row.Speedup(implementation.name, result.baseline));
+      series.values.push_back(row.Speedup(implementation.name, baseline));
     }
     series.values.emplace_back(mean);
     chart.series.push_back(std::move(series));
   }
   return StrCat(
-      "<h2>Speed-up over ", Escape(result.baseline), "</h2>\n<p>Time of ", Escape(result.baseline),
+      "<h2>Speed-up over ", Escape(baseline), "</h2>\n<p>Time of ", Escape(baseline),
       " / time of the implementation, on a logarithmic axis. Bars that go down are slower.</p>\n",
       BarChartSvg(chart));
 }
@@ -138,7 +141,16 @@ std::string NotesHtml(const Comparison& result) {
 }  // namespace
 
 std::string PageHtml(const Comparison& result) {
-  return StrCat(HeadHtml(result), ImplementationsHtml(result), SpeedupsHtml(result),
+  std::vector<std::string> baselines = {result.baseline};
+  for (const ComparisonImplementation& implementation : result.implementations) {
+    const std::string& baseline = result.BaselineOf(implementation.name);
+    if (std::find(baselines.begin(), baselines.end(), baseline) == baselines.end()) {
+      baselines.push_back(baseline);
+    }
+  }
+  std::string charts;
+  for (const std::string& baseline : baselines) charts += SpeedupsHtml(result, baseline);
+  return StrCat(HeadHtml(result), ImplementationsHtml(result), charts,
                 FailuresHtml(result), TimesHtml(result), NotesHtml(result), "</body></html>\n");
 }
 

@@ -20,6 +20,7 @@ constexpr char kProbe[] =
     "#include <stdint.h>\n"
     "int32_t probe_entry(void *const *buffers, const int64_t *scalars) {\n"
     "  double *a = buffers[0];\n"
+    "#pragma omp parallel for\n"
     "  for (int64_t i = 0; i < scalars[0]; ++i) a[i] = 2 * a[i];\n"
     "  return 0;\n"
     "}\n";
@@ -76,6 +77,20 @@ absl::StatusOr<std::vector<Peer>> FindPeers(const std::vector<std::string>& name
                               StrCat("-polly-num-threads=", threads), "-lgomp"}));
   }
   return peers;
+}
+
+absl::StatusOr<Peer> FindPeerWithThreads(const std::string& name, int threads) {
+  if (name != "gcc" && name != "clang") {
+    return absl::NotFoundError(StrCat("expected gcc or clang, found '", name, "'"));
+  }
+  const bool gcc = name == "gcc";
+  const std::string compiler = gcc ? "gcc" : "clang-19";
+  if (threads == 1) return MakePeer(name, compiler, 1, {});
+  Peer peer = MakePeer(name, compiler, threads, {"-fopenmp"});
+  if (gcc || peer.missing.empty()) return peer;
+  // Without clang's package for OpenMP: its runtime library alone will do.
+  Peer other = MakePeer(name, compiler, threads, {"-Xclang", "-fopenmp", "-l:libomp.so.5"});
+  return other.missing.empty() ? other : peer;
 }
 
 absl::StatusOr<cases::Executable> MakePeerExecutable(const Peer& peer, const std::string& text,

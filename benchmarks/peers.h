@@ -1,4 +1,4 @@
-// The C compilers that `nao bench polybench` compares with, as far as this machine has them.
+// The C compilers that `nao bench polybench` and `nao bench fusion` compare with, as far as this machine has them.
 #ifndef BENCHMARKS_PEERS_H_
 #define BENCHMARKS_PEERS_H_
 
@@ -25,6 +25,9 @@ const std::vector<std::string>& PeerNames();  // "gcc", "clang", ...
 // These peers in the order of PeerNames, also those that are missing. Each compiles and loads a small loop first.
 // polly-parallel runs on `threads`. Errors: NotFound, a name that is none of PeerNames.
 absl::StatusOr<std::vector<Peer>> FindPeers(const std::vector<std::string>& names, int threads);
+
+// "gcc" or "clang" with those flags, for C whose loops run on `threads` threads (PlainCOptions).
+absl::StatusOr<Peer> FindPeerWithThreads(const std::string& name, int threads);
 
 // Compiles `text`, a file of plain_c.h, and loads its function `name`.
 absl::StatusOr<cases::Executable> MakePeerExecutable(const Peer& peer, const std::string& text,

@@ -1,6 +1,7 @@
 #include "benchmarks/plain_c.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,8 @@ std::string CName(std::string_view name) {
 
 class Writer {
  public:
-  Writer(const ir::Function& function, const ir::IntValues& integers)
-      : function_(function), integers_(integers), analyzer_(*function.context) {}
+  Writer(const ir::Function& function, const ir::IntValues& integers, const PlainCOptions& options)
+      : function_(function), integers_(integers), options_(options), analyzer_(*function.context) {}
 
   absl::StatusOr<std::string> Write() {
     for (const ir::Param& param : function_.params) {
@@ -103,6 +104,12 @@ class Writer {
         return "int";
       case Type::kI8:
         return "int8_t";
+      case Type::kU8:
+        return "uint8_t";
+      case Type::kI16:
+        return "int16_t";
+      case Type::kU16:
+        return "uint16_t";
       case Type::kI32:
         return "int";
       case Type::kI64:
@@ -153,10 +160,11 @@ class Writer {
       if (buffer->extents.empty()) StrAppend(&text, "[restrict 1]");
       return text;
     }
-    stack_bytes_ += bytes;
-    if (stack_bytes_ > kMostStackBytes) return Unsupported("large allocations");
     if (buffer->extents.empty()) StrAppend(&text, "[1]");
-    return text;
+    stack_bytes_ += bytes;
+    if (stack_bytes_ <= kMostStackBytes) return text;
+    stack_bytes_ -= bytes;
+    return StrCat("static ", text);
   }
 
   void Line(int depth, const std::string& text) {
@@ -171,10 +179,16 @@ class Writer {
         ASSIGN_OR_RETURN(const std::string first, Text(Fold(s.min())));
         ASSIGN_OR_RETURN(const std::string end, Text(Fold(s.min() + s.extent())));
         const std::string name = Bind(s.var().node(), s.var().name());
+        const bool outermost = !in_loop_;
+        if (outermost && options_.threads > 1) {
+          Line(depth, StrCat("#pragma omp parallel for num_threads(", options_.threads, ")"));
+        }
+        in_loop_ = true;
         Line(depth, StrCat("for (", type, " ", name, " = ", first, "; ", name, " < ", end, "; ++",
                            name, ") {"));
         RETURN_IF_ERROR(Statement(s.body(), depth + 1));
         Line(depth, "}");
+        if (outermost) in_loop_ = false;
         names_.erase(name);
         return absl::OkStatus();
       }
@@ -273,6 +287,10 @@ class Writer {
 
   absl::StatusOr<std::string> Call(Expr e) {
     const std::string_view name = e.name();
+    if (name == "abs" && ir::IsFloat(e.type())) {
+      ASSIGN_OR_RETURN(const std::string value, Text(e.operand(0)));
+      return StrCat(e.type() == Type::kF32 ? "fabsf(" : "fabs(", value, ")");
+    }
     if (name != "exp" && name != "sqrt" && name != "log" && name != "pow") {
       return Unsupported(StrCat("calls of ", name));
     }
@@ -327,7 +345,7 @@ class Writer {
       default:
         break;
     }
-    if (op == nullptr) return Unsupported(ir::Print(e));
+    if (op == nullptr) return PowerOfTwo(e);
     ASSIGN_OR_RETURN(const std::string a, Text(e.operand(0)));
     ASSIGN_OR_RETURN(const std::string b, Text(e.operand(1)));
     if (e.Is(ExprKind::kMin)) return StrCat("(", b, " < ", a, " ? ", b, " : ", a, ")");
@@ -337,8 +355,26 @@ class Writer {
     return StrCat("(", a, " ", op, " ", b, ")");
   }
 
+  // Integers divided by powers of two, rounded down as in loop IR: shifts and masks do the same for negative ones.
+  absl::StatusOr<std::string> PowerOfTwo(Expr e) {
+    const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+    if (!division && !e.Is(ExprKind::kShiftRight)) return Unsupported(ir::Print(e));
+    ASSIGN_OR_RETURN(const std::string a, Text(e.operand(0)));
+    const Expr b = Fold(e.operand(1));
+    if (!ir::IsInt(e.type()) || !b.Is(ExprKind::kIntImm)) return Unsupported(ir::Print(e));
+    const int64_t value = b.int_value();
+    if (!division) return StrCat("(", a, " >> ", value, ")");
+    if (value <= 0 || !std::has_single_bit(static_cast<uint64_t>(value))) {
+      return Unsupported(ir::Print(e));
+    }
+    if (e.Is(ExprKind::kMod)) return StrCat("(", a, " & ", value - 1, ")");
+    return StrCat("(", a, " >> ", std::countr_zero(static_cast<uint64_t>(value)), ")");
+  }
+
   const ir::Function& function_;
   const ir::IntValues& integers_;
+  const PlainCOptions options_;
+  bool in_loop_ = false;
   arith::Analyzer analyzer_;
   ir::VarMap constants_;
   std::set<std::string> names_;
@@ -349,8 +385,9 @@ class Writer {
 
 }  // namespace
 
-absl::StatusOr<std::string> PlainC(const ir::Function& function, const ir::IntValues& integers) {
-  return Writer(function, integers).Write();
+absl::StatusOr<std::string> PlainC(const ir::Function& function, const ir::IntValues& integers,
+                                   const PlainCOptions& options) {
+  return Writer(function, integers, options).Write();
 }
 
 }  // namespace polynao::benchmarks

@@ -51,14 +51,37 @@ func f(A: f64[n, n + 1], i.x: f32[n] in, n: i32, alpha: f64) {
 TEST(PlainCTest, SaysWhatItDoesNotWrite) {
   EXPECT_THAT(Plain("func f(A: f16[n], n: i32) { A[0] = 1.0 }"),
               HasSubstr("function 'f' has values of f16"));
-  EXPECT_THAT(Plain("func f(A: i32[n], n: i32) { A[0] = A[1] / 2 }"), HasSubstr("A[1] / 2"));
+  EXPECT_THAT(Plain("func f(A: i32[n], n: i32) { A[0] = A[1] / 3 }"), HasSubstr("A[1] / 3"));
+  EXPECT_THAT(Plain("func f(A: i32[n], n: i32) { A[0] = A[1] / A[2] }"), HasSubstr("A[1] / A[2]"));
   EXPECT_THAT(
       Plain("@may_alias(\"A\", \"B\") func f(A: f32[n], B: f32[n], n: i32) { A[0] = B[0] }"),
       HasSubstr("buffers that overlap"));
-  EXPECT_THAT(Plain("func f(A: f32[n], n: i32) { allocate B: f32[n, n] B[0, 0] = A[0] }", 1000),
-              HasSubstr("large allocations"));
   const ir::Function function = *ir::ParseFunction("func f(A: f32[n], n: i32) { A[0] = 1.0 }");
   EXPECT_EQ(PlainC(function, {}).status().message(), "function 'f': 'n' has no value");
+}
+
+TEST(PlainCTest, RoundsDownWhatItDividesByPowersOfTwo) {
+  EXPECT_THAT(Plain("func f(A: i32[n], n: i32) { A[0] = A[1] / 8 + A[2] % 8 + (A[3] >> 8) }"),
+              HasSubstr("A[0] = (((A[1] >> 3) + (A[2] & 7)) + (A[3] >> 8));"));
+}
+
+TEST(PlainCTest, LargeAllocationsAreStatic) {
+  const std::string text =
+      "func f(A: f32[n], n: i32) { allocate B: f32[n, n] { B[0, 0] = A[0] A[1] = B[0, 0] } }";
+  EXPECT_THAT(Plain(text, 1000), HasSubstr("    static float B[1000][1000];\n"));
+  EXPECT_THAT(Plain(text, 10), HasSubstr("    float B[10][10];\n"));
+}
+
+TEST(PlainCTest, OutermostLoopsAreParallel) {
+  const ir::Function function = *ir::ParseFunction(
+      "func f(A: f32[9]) { for (i, 0, 9) { for (j, 0, 2) { A[i] = 1.0 } } for (i, 0, 8) { A[i] = "
+      "2.0 } }");
+  const std::string c = *PlainC(function, {}, {.threads = 2});
+  EXPECT_THAT(c, HasSubstr("  #pragma omp parallel for num_threads(2)\n"
+                           "  for (int i = 0; i < 9; ++i) {\n"
+                           "    for (int j"));
+  EXPECT_THAT(c, HasSubstr("  #pragma omp parallel for num_threads(2)\n"
+                           "  for (int i = 0; i < 8; ++i) {\n"));
 }
 
 // All kernels as one C file compute what their references do.

@@ -10,8 +10,10 @@ Needs the package `halide` (pip install halide==21.0.0) and numpy.
 
 import argparse
 import importlib
+import importlib.metadata
 import json
 import os
+import signal
 import statistics
 import sys
 import time
@@ -32,6 +34,7 @@ def parse_arguments():
     parser.add_argument("--seconds", type=float, default=0.5, help="runs go on for so long, five at least")
     parser.add_argument("--tune", action="append", default=[], metavar="NAME=NUMBER",
                         help="another size of the hand schedule")
+    parser.add_argument("--limit", type=int, default=0, help="seconds after which the program ends itself; 0: never")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--probe", action="store_true", help="only say what Halide this is, for which machine")
     return parser.parse_args()
@@ -71,6 +74,8 @@ def schedule(hl, pipeline, arguments, target):
 
 def main():
     arguments = parse_arguments()
+    if arguments.limit > 0:
+        signal.alarm(arguments.limit)  # ends the process, in the middle of Halide's compiler too
     # Halide reads it when it starts its threads.
     os.environ["HL_NUM_THREADS"] = str(arguments.threads)
     import halide as hl
@@ -78,8 +83,7 @@ def main():
 
     target = hl.get_host_target()
     if arguments.probe:
-        version = importlib.import_module("importlib.metadata").version("halide")
-        print(json.dumps({"version": version, "target": str(target)}))
+        print(json.dumps({"version": importlib.metadata.version("halide"), "target": str(target)}))
         return
     module = importlib.import_module(f"halide_stages.{arguments.pipeline}")
     pipeline = module.make(arguments.rows, arguments.cols)
