@@ -40,7 +40,7 @@ constexpr double kTolerance = 4e-3;
 struct Candidate {
   enum class Kind { kHalide, kNaive, kOurs };
   Kind kind;
-  std::string name;  // "halide-hand", "gcc", "nao-fuse"
+  std::string name;    // "halide-hand", "gcc", "nao-fuse"
   std::string option;  // the schedule, or the strategy
   int threads = 1;
   Peer peer = {};       // kNaive
@@ -73,8 +73,13 @@ absl::StatusOr<Case> MakeCase(const Pipeline& pipeline, const FusionSettings& se
   const bool has_floats =
       std::any_of(function.params.begin(), function.params.end(),
                   [](const ir::Param& param) { return ir::IsFloat(param.buffer->type); });
-  return Case{pipeline,          rows, cols, std::move(function), std::move(inputs),
-              std::move(expected), has_floats ? kTolerance : 0};
+  return Case{pipeline,
+              rows,
+              cols,
+              std::move(function),
+              std::move(inputs),
+              std::move(expected),
+              has_floats ? kTolerance : 0};
 }
 
 bool Contains(const std::vector<std::string>& list, const std::string& name) {
@@ -93,6 +98,14 @@ absl::Status CheckSettings(const FusionSettings& settings) {
   for (const int threads : settings.threads) {
     if (threads < 1) return InvalidInput("--threads: expected 1 or more, found ", threads);
   }
+  for (const std::string& name : settings.pipelines) {
+    if (kernels::FindPipeline(name) == nullptr) {
+      return absl::NotFoundError(
+          StrCat("no pipeline is named '", name, "': expected ",
+                 absl::StrJoin(kernels::Pipelines(), ", ",
+                               [](std::string* text, const Pipeline& p) { *text += p.name; })));
+    }
+  }
   std::vector<std::string> peers = {"halide", "gcc", "clang"};
   for (const std::string& schedule : HalidePeer::Schedules()) peers.push_back("halide-" + schedule);
   for (const std::string& peer : settings.peers) {
@@ -110,8 +123,7 @@ absl::StatusOr<std::vector<Candidate>> MakeCandidates(const FusionSettings& sett
     for (const std::string& schedule : HalidePeer::Schedules()) {
       const std::string name = "halide-" + schedule;
       if (!Contains(settings.peers, "halide") && !Contains(settings.peers, name)) continue;
-      candidates.push_back(
-          {Candidate::Kind::kHalide, name, schedule, threads, {}, no_halide});
+      candidates.push_back({Candidate::Kind::kHalide, name, schedule, threads, {}, no_halide});
     }
     for (const char* compiler : {"gcc", "clang"}) {
       if (!Contains(settings.peers, compiler)) continue;
@@ -121,8 +133,7 @@ absl::StatusOr<std::vector<Candidate>> MakeCandidates(const FusionSettings& sett
           {Candidate::Kind::kNaive, compiler, "", threads, std::move(peer), std::move(missing)});
     }
     for (const std::string& strategy : settings.strategies) {
-      candidates.push_back(
-          {Candidate::Kind::kOurs, "nao-" + strategy, strategy, threads, {}, ""});
+      candidates.push_back({Candidate::Kind::kOurs, "nao-" + strategy, strategy, threads, {}, ""});
     }
   }
   return candidates;
@@ -155,15 +166,14 @@ std::string Command(const Candidate& candidate, const std::string& halide) {
 void TimeHalide(const Case& c, const Candidate& candidate, const HalidePeer& halide,
                 const FusionSettings& settings, ir::RandomArguments& arguments,
                 ComparisonEntry& entry) {
-  const absl::StatusOr<HalideTimes> times =
-      halide.Time({.pipeline = std::string(c.pipeline.name),
-                   .rows = c.rows,
-                   .cols = c.cols,
-                   .schedule = candidate.option,
-                   .threads = candidate.threads,
-                   .seconds = settings.seconds,
-                   .limit_seconds = settings.limit_seconds},
-                  *arguments.arguments().back().tensor);
+  const absl::StatusOr<HalideTimes> times = halide.Time({.pipeline = std::string(c.pipeline.name),
+                                                         .rows = c.rows,
+                                                         .cols = c.cols,
+                                                         .schedule = candidate.option,
+                                                         .threads = candidate.threads,
+                                                         .seconds = settings.seconds,
+                                                         .limit_seconds = settings.limit_seconds},
+                                                        *arguments.arguments().back().tensor);
   if (absl::IsDeadlineExceeded(times.status())) {
     entry.skipped = std::string(times.status().message());
   } else if (!times.ok()) {
@@ -180,8 +190,7 @@ void TimeHalide(const Case& c, const Candidate& candidate, const HalidePeer& hal
 
 absl::StatusOr<cases::Executable> CompileNaive(const Case& c, const Candidate& candidate,
                                                ComparisonEntry& entry) {
-  ASSIGN_OR_RETURN(const std::string text,
-                   PlainC(c.function, {}, {.threads = candidate.threads}));
+  ASSIGN_OR_RETURN(const std::string text, PlainC(c.function, {}, {.threads = candidate.threads}));
   ASSIGN_OR_RETURN(cases::Executable executable,
                    MakePeerExecutable(candidate.peer, text, c.function.name));
   entry.compile_ms = executable.compile_ms;
@@ -225,7 +234,9 @@ absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
   ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
   std::vector<const Pipeline*> chosen;
   for (const Pipeline& pipeline : kernels::Pipelines()) {
-    if (filter.Passes(std::string(pipeline.name))) chosen.push_back(&pipeline);
+    const std::string name(pipeline.name);
+    const bool named = settings.pipelines.empty() || Contains(settings.pipelines, name);
+    if (named && filter.Passes(name)) chosen.push_back(&pipeline);
   }
   if (chosen.empty()) {
     return InvalidInput("--filter='", settings.filter, "': no pipeline is named so; the first is '",
@@ -248,7 +259,7 @@ absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
 
   Comparison result;
   result.suite = kFusionSuite;
-  result.title = "fusion: six image pipelines";
+  result.title = kFusionTitle;
   result.size = settings.rows > 0 ? StrCat(settings.rows, "x", settings.cols) : settings.size;
   result.filter = settings.filter;
   result.seed = settings.seed;
@@ -257,8 +268,8 @@ absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
   result.commit = Commit();
   for (const Candidate& candidate : candidates) {
     if (candidate.kind == Candidate::Kind::kOurs && candidate.threads == settings.threads[0]) {
-      const absl::StatusOr<ir::Function> tiny = kernels::PipelineFunction(
-          *chosen[0], chosen[0]->least_rows, chosen[0]->least_cols);
+      const absl::StatusOr<ir::Function> tiny =
+          kernels::PipelineFunction(*chosen[0], chosen[0]->least_rows, chosen[0]->least_cols);
       RETURN_IF_ERROR(tiny.status());
       RETURN_IF_ERROR(cases::ScheduleFunction(*tiny, candidate.option).status());
     }

@@ -20,8 +20,9 @@ inline constexpr char kFusionSuiteDoc[] =
 struct FusionSettings {
   // Pipelines whose name contains this text, or a match of it as a regular expression; "" is all.
   std::string filter = {};
-  std::string size = "paper";  // the paper's sizes, or "small"
-  int64_t rows = 0, cols = 0;  // instead of these; 0: as `size` says
+  std::vector<std::string> pipelines = {};  // of these only those named; empty: all
+  std::string size = "paper";               // the paper's sizes, or "small"
+  int64_t rows = 0, cols = 0;               // instead of these; 0: as `size` says
   uint64_t seed = 1;
   std::vector<int> threads = {1, 2};
   // Of this compiler (cases::ScheduleFunction); each is an implementation "nao-NAME".
@@ -42,10 +43,10 @@ struct FusionSettings {
   std::function<absl::Status(const Comparison& so_far)> save = {};
 };
 
-// For each pipeline that passes the filter: the same image for all implementations, one after the other, on each number of
+// For each pipeline that passes the filter and is named: the same image for all implementations, one after the other, on each number of
 // threads. Values are compared with the pipeline's reference. Float operations may be contracted and reassociated by all. An
 // implementation that cannot be compiled or run is an entry with an error or a reason. Errors: an unknown size, strategy or
-// peer, a malformed filter, one that no pipeline passes, rows or columns that a pipeline does not take, `known` of another
+// pipeline or peer, a malformed filter, one that no pipeline passes, rows or columns that a pipeline does not take, `known` of another
 // run.
 absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings);
 

@@ -149,6 +149,8 @@ TEST(BenchFusionTest, WrongSettings) {
             "--filter='blur': no pipeline is named so; the first is 'bilateral_grid'");
   EXPECT_EQ(Error({.threads = {0}, .peers = {}}), "--threads: expected 1 or more, found 0");
   EXPECT_THAT(Error({.strategies = {"best"}, .peers = {}}), HasSubstr("found 'best'"));
+  EXPECT_THAT(Error({.pipelines = {"harris", "sharpen"}, .peers = {}}),
+              HasSubstr("no pipeline is named 'sharpen': expected bilateral_grid, camera_pipe"));
   EXPECT_THAT(Error({.peers = {"icc"}}), HasSubstr("named 'icc': expected halide, gcc, clang"));
   EXPECT_THAT(Error({.filter = "harris", .rows = 3, .cols = 3, .peers = {}}),
               HasSubstr("harris: expected at least 5x5 pixels, found 3x3"));

@@ -16,7 +16,6 @@
 #include "cases/executable.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
-#include "compiler/ir/float_rules.h"
 #include "compiler/ir/random_arguments.h"
 #include "compiler/ir/shapes.h"
 #include "kernels/polybench/polybench.h"
@@ -185,8 +184,8 @@ absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings) {
     for (const std::string& schedule : settings.schedules) {
       ComparisonEntry& entry = row.entries.emplace_back();
       entry.implementation = "nao-" + schedule;
-      Measure(c, CompileScheduled(c.function, schedule, settings.threads, entry), settings, expected,
-              entry);
+      Measure(c, CompileScheduled(c.function, schedule, settings.threads, entry), settings,
+              expected, entry);
     }
     const ComparisonRow& placed = Insert(std::move(row), result.rows);
     take_time();

@@ -201,7 +201,8 @@ Json ToJson(const Comparison& result) {
     entry["entries"] = Json::array();
     for (const ComparisonEntry& e : row.entries) {
       Json one = EntryJson(e);
-      const std::optional<double> speedup = row.Speedup(e.implementation, result.BaselineOf(e.implementation));
+      const std::optional<double> speedup =
+          row.Speedup(e.implementation, result.BaselineOf(e.implementation));
       if (speedup) one["speedup"] = *speedup;
       entry["entries"].push_back(one);
     }
@@ -274,7 +275,9 @@ std::string RowsText(const Comparison& result) {
                               ? absl::StrFormat("%.3f", baseline->time_ns / 1e6)
                               : "-");
     for (const ComparisonImplementation& implementation : result.implementations) {
-      absl::StrAppendFormat(&text, " %14s", SpeedupText(row, implementation.name, result.BaselineOf(implementation.name)));
+      absl::StrAppendFormat(
+          &text, " %14s",
+          SpeedupText(row, implementation.name, result.BaselineOf(implementation.name)));
     }
     std::vector<std::string> compile;
     for (const ComparisonEntry& entry : row.entries) {

@@ -48,7 +48,7 @@ struct ComparisonImplementation {
   std::string name;
   std::string command;  // what it is: "gcc -O3 -march=native -ffast-math"
   int threads = 1;
-  std::string missing;  // why it is not there; "" if it is
+  std::string missing;        // why it is not there; "" if it is
   std::string baseline = {};  // whose times its speed-ups are over; "": Comparison::baseline
 
   bool operator==(const ComparisonImplementation&) const = default;

@@ -27,8 +27,7 @@ std::string HeadHtml(const Comparison& result) {
   facts.push_back(StrCat("seed ", result.seed));
   if (!result.filter.empty()) facts.push_back("only kernels with " + result.filter);
   facts.push_back(absl::StrFormat("%.0f s", result.wall_seconds));
-  return StrCat(PageHead(result.title), "<p>",
-                Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
+  return StrCat(PageHead(result.title), "<p>", Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
 }
 
 std::string ImplementationsHtml(const Comparison& result) {
@@ -150,8 +149,8 @@ std::string PageHtml(const Comparison& result) {
   }
   std::string charts;
   for (const std::string& baseline : baselines) charts += SpeedupsHtml(result, baseline);
-  return StrCat(HeadHtml(result), ImplementationsHtml(result), charts,
-                FailuresHtml(result), TimesHtml(result), NotesHtml(result), "</body></html>\n");
+  return StrCat(HeadHtml(result), ImplementationsHtml(result), charts, FailuresHtml(result),
+                TimesHtml(result), NotesHtml(result), "</body></html>\n");
 }
 
 }  // namespace polynao::benchmarks

@@ -112,7 +112,9 @@ absl::StatusOr<Comparison> FusionFromJson(const Json& json) {
   }
   nested["rows"] = std::move(rows);
   RETURN_IF_ERROR(status);
-  return ComparisonFromJson(nested, kFusionSuite);
+  ASSIGN_OR_RETURN(Comparison result, ComparisonFromJson(nested, kFusionSuite));
+  result.title = kFusionTitle;
+  return result;
 }
 
 std::string FusionText(const Comparison& result) {

@@ -12,6 +12,7 @@
 namespace polynao::benchmarks {
 
 inline constexpr char kFusionSuite[] = "fusion";
+inline constexpr char kFusionTitle[] = "fusion: six image pipelines";
 
 // An implementation of the comparison is one with so many threads: "halide-hand/2".
 std::string WithThreads(const std::string& implementation, int threads);

@@ -51,8 +51,7 @@ absl::StatusOr<std::string> FindPython(const std::string& python) {
 }  // namespace
 
 const std::vector<std::string>& HalidePeer::Schedules() {
-  static const auto* schedules =
-      new std::vector<std::string>{"hand", "mullapudi", "adams", "root"};
+  static const auto* schedules = new std::vector<std::string>{"hand", "mullapudi", "adams", "root"};
   return *schedules;
 }
 
@@ -68,7 +67,8 @@ absl::StatusOr<HalidePeer> HalidePeer::Find(const std::string& python) {
   const absl::StatusOr<std::string> output =
       RunProgram({peer.python_, peer.folder_.File("halide_pipelines.py"), "--probe"});
   if (!output.ok()) {
-    return absl::NotFoundError(StrCat(peer.python_, ": ", LastLine(output.status().message())));
+    return absl::NotFoundError(
+        StrCat(peer.python_, ": ", LastLine(std::string(output.status().message()))));
   }
   ASSIGN_OR_RETURN(const Json json, LastObject(*output));
   absl::Status status;
@@ -114,7 +114,7 @@ absl::StatusOr<HalideTimes> HalidePeer::Time(const Run& run, ir::Tensor& output)
       return absl::DeadlineExceededError(
           StrCat("more than ", run.limit_seconds, " s to compile and run"));
     }
-    return absl::InternalError(LastLine(printed.status().message()));
+    return absl::InternalError(LastLine(std::string(printed.status().message())));
   }
   ASSIGN_OR_RETURN(const Json json, LastObject(*printed));
   HalideTimes times;

@@ -266,6 +266,17 @@ expect "peers and none" pass "" fails "is named 'none'" "$nao" bench polybench -
 expect "unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" "$nao" bench polybench --size=BIG
 expect "bench polybench has no machine" pass "" fails "expected no --without" \
   "$nao" bench polybench --set core.nmem_kib=4
+bench_fusion() {
+  local run=("$nao" bench fusion --pipelines=harris,unsharp --rows=20 --cols=30 --peers=none --threads=1
+    --strategies=none,smart "--json=$work/f.json" "--html=$work/f.html")
+  "${run[@]}" >"$work/f.txt" 2>"$work/err" &&
+    grep -q '"implementation": "nao-smart"' "$work/f.json" && grep -q '"ok": true' "$work/f.json" &&
+    grep -q '<svg' "$work/f.html" && grep -q '^harris 20x30' "$work/f.txt" &&
+    "$nao" bench fusion --from="$work/f.json" >"$work/f2.txt" 2>"$work/err" && cmp "$work/f.txt" "$work/f2.txt"
+}
+expect "bench fusion writes rows and a page, and reads them back" pass "" bench_fusion
+expect "unknown pipeline" pass "" fails "no pipeline is named 'blur': expected bilateral_grid, " \
+  "$nao" bench fusion --pipelines=blur
 expect "unknown suite" pass "" fails "no suite is named 'tensorize49'; there are: tensorize48, " \
   "$nao" bench tensorize49
 expect "bad filter" pass "" fails "malformed" "$nao" bench tensorize48 --filter='add(' --json="$work/none.json"

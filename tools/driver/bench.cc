@@ -10,16 +10,17 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "benchmarks/bench_fusion.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
 #include "benchmarks/bench_suite.h"
 #include "benchmarks/comparison.h"
 #include "benchmarks/comparison_page.h"
+#include "benchmarks/fusion_result.h"
 #include "benchmarks/licm_page.h"
 #include "benchmarks/licm_result.h"
 #include "benchmarks/licm_rows.h"
 #include "benchmarks/page.h"
-#include "benchmarks/peers.h"
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
 #include "nlohmann/json.hpp"
@@ -35,9 +36,13 @@ struct BenchFlags {
   std::optional<int> jobs;
   double seconds = benchmarks::LicmBenchSettings().seconds_per_case;
   std::string target = "cpu";
-  benchmarks::PolyBenchSettings polybench;
+  benchmarks::FusionSettings fusion;
+  std::string size;  // "": the suite's own
+  std::vector<int> threads;
+  std::vector<std::string> schedules;
+  std::vector<std::string> pipelines;
   std::string from;
-  std::vector<std::string> peers = benchmarks::PeerNames();
+  std::vector<std::string> peers;
   bool no_peers = false;
   std::string resume;  // "": without a file
   const CLI::Option* resume_option = nullptr;
@@ -110,7 +115,7 @@ absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   return result.ok();
 }
 
-void PrintPolyBenchProgress(int done, int total, const benchmarks::ComparisonRow& row) {
+void PrintComparisonProgress(int done, int total, const benchmarks::ComparisonRow& row) {
   std::fprintf(stderr, "[%d/%d] %s:", done, total, row.kernel.c_str());
   for (const benchmarks::ComparisonEntry& entry : row.entries) {
     if (entry.ran()) {
@@ -123,10 +128,19 @@ void PrintPolyBenchProgress(int done, int total, const benchmarks::ComparisonRow
   std::fprintf(stderr, "\n");
 }
 
-absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::Comparison& result) {
+// How results of a suite of comparisons are written, read and shown.
+struct ComparisonForm {
+  std::string suite;
+  nlohmann::ordered_json (*to_json)(const benchmarks::Comparison&);
+  absl::StatusOr<benchmarks::Comparison> (*from_json)(const nlohmann::ordered_json&);
+  std::string (*text)(const benchmarks::Comparison&);
+};
+
+absl::Status Save(const BenchFlags& flags, const ComparisonForm& form,
+                  const benchmarks::Comparison& result) {
   if (!flags.json.empty()) {
     // A compiler's message need not be UTF-8.
-    const std::string text = benchmarks::ToJson(result).dump(
+    const std::string text = form.to_json(result).dump(
         2, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace);
     RETURN_IF_ERROR(WriteFile(flags.json, text + "\n"));
   }
@@ -134,61 +148,105 @@ absl::Status SavePolyBench(const BenchFlags& flags, const benchmarks::Comparison
   return absl::OkStatus();
 }
 
-absl::StatusOr<benchmarks::Comparison> ReadPolyBench(const std::string& path) {
+absl::StatusOr<benchmarks::Comparison> Read(const ComparisonForm& form, const std::string& path) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
   const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) return InvalidInput(path, ": expected JSON");
-  absl::StatusOr<benchmarks::Comparison> result = benchmarks::ComparisonFromJson(json);
+  absl::StatusOr<benchmarks::Comparison> result = form.from_json(json);
   if (!result.ok()) return WithContext(path, result.status());
   return result;
 }
 
-absl::StatusOr<bool> BenchPolyBench(BenchFlags& flags) {
+// Runs or shows a suite of comparisons: what its settings have in common.
+template <typename Settings, typename Run>
+absl::StatusOr<bool> BenchComparison(const BenchFlags& flags, const ComparisonForm& form,
+                                     Settings settings, const Run& run) {
   if (!flags.settings.without.empty() || !flags.settings.overrides.empty() || flags.jobs ||
       flags.target != "cpu") {
-    return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
+    return InvalidInput("bench ", form.suite,
                         ": expected no --without, --set, --jobs and --target");
   }
   if (!flags.from.empty()) {
     if (flags.resumes()) return InvalidInput("expected --from or --resume, found both");
-    ASSIGN_OR_RETURN(const benchmarks::Comparison result, ReadPolyBench(flags.from));
-    RETURN_IF_ERROR(SavePolyBench(flags, result));
-    std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
+    ASSIGN_OR_RETURN(const benchmarks::Comparison result, Read(form, flags.from));
+    RETURN_IF_ERROR(Save(flags, form, result));
+    std::cout << form.text(result);
     return true;
   }
-  flags.polybench.filter = flags.settings.filter;
-  flags.polybench.seed = flags.settings.seed;
-  if (flags.no_peers || flags.peers == std::vector<std::string>{"none"}) flags.peers.clear();
-  flags.polybench.peers = flags.peers;
+  settings.filter = flags.settings.filter;
+  settings.seed = flags.settings.seed;
+  if (!flags.size.empty()) settings.size = flags.size;
+  if (flags.no_peers || flags.peers == std::vector<std::string>{"none"}) {
+    settings.peers.clear();
+  } else if (!flags.peers.empty()) {
+    settings.peers = flags.peers;
+  }
   if (flags.resumes()) {
     if (!flags.resume.empty() || flags.json.empty()) {
-      return InvalidInput("bench ", benchmarks::kPolyBenchSuite,
+      return InvalidInput("bench ", form.suite,
                           ": expected --resume without a file, and --json=FILE to go on with");
     }
     if (std::filesystem::exists(flags.json)) {
-      ASSIGN_OR_RETURN(flags.polybench.known, ReadPolyBench(flags.json));
+      ASSIGN_OR_RETURN(settings.known, Read(form, flags.json));
     }
   }
-  if (isatty(STDERR_FILENO) != 0) flags.polybench.on_row = PrintPolyBenchProgress;
-  flags.polybench.save = [&](const benchmarks::Comparison& so_far) {
-    return SavePolyBench(flags, so_far);
-  };
-  ASSIGN_OR_RETURN(const benchmarks::Comparison result, benchmarks::RunPolyBench(flags.polybench));
-  RETURN_IF_ERROR(SavePolyBench(flags, result));
-  std::cout << benchmarks::RowsText(result) << "\n" << benchmarks::SummaryText(result);
+  if (isatty(STDERR_FILENO) != 0) settings.on_row = PrintComparisonProgress;
+  settings.save = [&](const benchmarks::Comparison& so_far) { return Save(flags, form, so_far); };
+  ASSIGN_OR_RETURN(const benchmarks::Comparison result, run(settings));
+  RETURN_IF_ERROR(Save(flags, form, result));
+  std::cout << form.text(result);
   return result.ok();
+}
+
+absl::StatusOr<bool> BenchPolyBench(const BenchFlags& flags) {
+  const ComparisonForm form = {
+      .suite = benchmarks::kPolyBenchSuite,
+      .to_json = benchmarks::ToJson,
+      .from_json =
+          [](const nlohmann::ordered_json& json) { return benchmarks::ComparisonFromJson(json); },
+      .text =
+          [](const benchmarks::Comparison& result) {
+            return benchmarks::RowsText(result) + "\n" + benchmarks::SummaryText(result);
+          }};
+  benchmarks::PolyBenchSettings settings;
+  if (flags.fusion.rows != 0 || flags.fusion.cols != 0 || !flags.pipelines.empty()) {
+    return InvalidInput("bench ", form.suite, ": expected no --rows, --cols and --pipelines");
+  }
+  if (flags.threads.size() > 1) {
+    return InvalidInput("bench ", form.suite, " --threads: expected one number, found ",
+                        flags.threads.size());
+  }
+  if (!flags.threads.empty()) settings.threads = flags.threads[0];
+  if (!flags.schedules.empty()) settings.schedules = flags.schedules;
+  return BenchComparison(flags, form, settings, benchmarks::RunPolyBench);
+}
+
+absl::StatusOr<bool> BenchFusion(const BenchFlags& flags) {
+  const ComparisonForm form = {.suite = benchmarks::kFusionSuite,
+                               .to_json = benchmarks::FusionToJson,
+                               .from_json = benchmarks::FusionFromJson,
+                               .text = benchmarks::FusionText};
+  benchmarks::FusionSettings settings = flags.fusion;
+  if (!flags.schedules.empty()) {
+    return InvalidInput("bench ", form.suite, ": expected --strategies, found --schedule");
+  }
+  if (!flags.threads.empty()) settings.threads = flags.threads;
+  settings.pipelines = flags.pipelines;
+  return BenchComparison(flags, form, settings, benchmarks::RunFusion);
 }
 
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
+  if (flags.suite == benchmarks::kFusionSuite) return BenchFusion(flags);
   if (!flags.from.empty()) {
     return InvalidInput("bench ", flags.suite, ": expected no --from, which ",
-                        benchmarks::kPolyBenchSuite, " has");
+                        benchmarks::kPolyBenchSuite, " and ", benchmarks::kFusionSuite, " have");
   }
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (flags.resumes()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
-                        benchmarks::kLicmSuite, " and ", benchmarks::kPolyBenchSuite, " have");
+                        benchmarks::kLicmSuite, ", ", benchmarks::kPolyBenchSuite, " and ",
+                        benchmarks::kFusionSuite, " have");
   }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
@@ -231,25 +289,47 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                    "also compile without these passes: partition,tensorize (may be repeated)")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option("--size", flags->polybench.size, "polybench: a data set, MINI to EXTRALARGE")
-      ->capture_default_str();
-  command->add_option("--threads", flags->polybench.threads, "polybench: of parallel loops")
-      ->capture_default_str();
+  command->add_option(
+      "--size", flags->size,
+      "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
+      "small (default: paper)");
+  command->add_option("--rows", flags->fusion.rows, "fusion: of the image, with --cols");
+  command->add_option("--cols", flags->fusion.cols, "fusion: of the image, with --rows");
   command
-      ->add_option("--schedule", flags->polybench.schedules,
-                   "polybench: schedules of this compiler to run (may be repeated)")
+      ->add_option("--pipelines", flags->pipelines,
+                   "fusion: the pipelines to run (--pipelines=harris,unsharp; default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option("--threads", flags->threads,
+                   "of parallel loops; polybench: a number (default: 2), fusion: some (default: "
+                   "--threads=1,2)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      ->add_option(
+          "--schedule", flags->schedules,
+          "polybench: schedules of this compiler to run (may be repeated; default: none and "
+          "auto)")
       ->allow_extra_args(false)
-      ->take_all()
+      ->take_all();
+  command
+      ->add_option("--strategies", flags->fusion.strategies,
+                   "fusion: schedules of this compiler to run (--strategies=fuse,smart)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->capture_default_str();
+  command->add_option(
+      "--python", flags->fusion.python,
+      "fusion: the Python with halide and numpy (default: $POLYNAO_PYTHON or python3)");
   CLI::Option* peers =
       command
           ->add_option("--peers", flags->peers,
-                       "polybench: the compilers to compare with, or none (--peers=gcc,polly)")
+                       "polybench, fusion: what to compare with, or none (--peers=gcc,polly; "
+                       "--peers=halide,gcc)")
           ->delimiter(',')
-          ->allow_extra_args(false)
-          ->capture_default_str();
-  command->add_flag("--no-peers", flags->no_peers, "polybench: the same as --peers=none")
-      ->excludes(peers);
+          ->allow_extra_args(false);
+  command->add_flag("--no-peers", flags->no_peers, "the same as --peers=none")->excludes(peers);
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,
@@ -259,18 +339,19 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       command
           ->add_option(
               "--resume", flags->resume,
-              "go on with a stopped run; polybench: kernels that the file of --json has do "
+              "go on with a stopped run; polybench, fusion: kernels that the file of --json has do "
               "not run again; "
               "licm511: a file of rows, to which each case that runs is added")
           ->type_name("[FILE]")
           ->expected(0, 1);
+  command->add_option("--from", flags->from,
+                      "polybench, fusion: run nothing, show this file that --json has written "
+                      "(with --html as a page)");
   command->add_option(
-      "--from", flags->from,
-      "polybench: run nothing, show this file that --json has written (with --html as a page)");
-  command->add_option("--json", flags->json,
-                      "write rows and summary as one JSON object; polybench: after each kernel");
+      "--json", flags->json,
+      "write rows and summary as one JSON object; polybench, fusion: after each kernel");
   command->add_option("--html", flags->html,
-                      "write a page with charts; polybench: after each kernel");
+                      "write a page with charts; polybench, fusion: after each kernel");
   command->callback([&action, flags] {
     action = [flags] {
       const absl::StatusOr<bool> ok = Bench(*flags);

@@ -4,8 +4,10 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "benchmarks/bench_fusion.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
+#include "benchmarks/fusion_result.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
@@ -77,6 +79,7 @@ absl::Status List(const std::string& what) {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
     Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
     Row(benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc);
+    Row(benchmarks::kFusionSuite, benchmarks::kFusionSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");
