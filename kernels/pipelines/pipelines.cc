@@ -1,6 +1,8 @@
 #include "kernels/pipelines/pipelines.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -10,8 +12,10 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/random_value.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/type.h"
 #include "kernels/pipelines/reference.h"
 #include "kernels/pipelines/tables.h"
 #include "kernels/pipelines/texts.h"
@@ -22,6 +26,8 @@ namespace {
 
 using ir::Argument;
 
+// The bytes of an output before the run, so that an element that is not stored shows.
+constexpr uint8_t kNotStored = 0xcd;
 constexpr int64_t kMostPixels = int64_t{1} << 27;
 
 // `function` called with the views of all arguments.
@@ -104,15 +110,29 @@ std::vector<Pipeline> MakePipelines() {
   };
 }
 
-void FillImage(const Pipeline& pipeline, uint64_t seed, ir::Tensor& image) {
+// Element i of an image is value(bits), of 24 bits that depend on the seed and on i alone.
+template <typename T, typename Value>
+void FillElements(uint64_t seed, const Value& value, ir::Tensor& image) {
+  T* const elements = reinterpret_cast<T*>(image.bytes.data());
   const int64_t count = image.element_count();
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = ir::Splitmix(seed, static_cast<uint64_t>(i)) >> 40;
-    if (ir::IsFloat(image.type)) {
-      image.SetValue(i, static_cast<double>(bits) * 0x1p-24);
-    } else {
-      image.SetInt(i, static_cast<int64_t>(bits) % pipeline.image_levels);
-    }
+    elements[i] = static_cast<T>(value(ir::Splitmix(seed, static_cast<uint64_t>(i)) >> 40));
+  }
+}
+
+void FillImage(const Pipeline& pipeline, uint64_t seed, ir::Tensor& image) {
+  const uint64_t levels = static_cast<uint64_t>(pipeline.image_levels);
+  const auto integer = [&](uint64_t bits) { return bits % levels; };
+  switch (image.type) {
+    case ir::Type::kF32:
+      return FillElements<float>(
+          seed, [](uint64_t bits) { return static_cast<float>(bits) * 0x1p-24f; }, image);
+    case ir::Type::kI16:
+      return FillElements<int16_t>(seed, integer, image);
+    case ir::Type::kU16:
+      return FillElements<uint16_t>(seed, integer, image);
+    default:
+      POLYNAO_UNREACHABLE("an image of " << ir::TypeName(image.type));
   }
 }
 
@@ -156,9 +176,14 @@ absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t 
 
 absl::StatusOr<ir::RandomArguments> PipelineArguments(const Pipeline& pipeline,
                                                       const ir::Function& function, uint64_t seed) {
-  ir::RandomArgumentOptions options;
-  options.max_elements = 8 * kMostPixels;
-  ASSIGN_OR_RETURN(ir::RandomArguments result, ir::RandomArguments::Draw(function, seed, options));
+  ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, {}));
+  POLYNAO_CHECK(shapes.size() == function.params.size()) << pipeline.name;
+  std::deque<ir::Tensor> tensors;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    tensors.emplace_back(function.params[i].buffer->type, shapes[i]);
+  }
+  std::fill(tensors.back().bytes.begin(), tensors.back().bytes.end(), kNotStored);
+  ir::RandomArguments result(std::move(tensors));
   FillImage(pipeline, seed, *result.arguments()[0].tensor);
   if (pipeline.fill_tables) pipeline.fill_tables(result.arguments());
   return result;

@@ -66,7 +66,7 @@ absl::StatusOr<PipelineSize> ParsePipelineSize(const Pipeline& pipeline, std::st
 absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t rows, int64_t cols);
 
 // Arguments for `function`, which PipelineFunction made: a random image, the same for the same seed, and the tables. The output
-// is random too. Errors: tensors that are too large.
+// has one value everywhere. Errors: an extent that is no number.
 absl::StatusOr<ir::RandomArguments> PipelineArguments(const Pipeline& pipeline,
                                                       const ir::Function& function, uint64_t seed);
 

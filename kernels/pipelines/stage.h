@@ -5,10 +5,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <vector>
 
-#include "base/check.h"
+#include "kernels/polybench/view.h"
 
 namespace polynao::kernels {
 
@@ -26,26 +25,14 @@ class Stage {
 
   template <typename... Index>
   T& operator()(Index... index) {
-    return values_[Offset(index...)];
+    return values_[static_cast<size_t>(CheckedOffset(extents_, index...))];
   }
   template <typename... Index>
   const T& operator()(Index... index) const {
-    return values_[Offset(index...)];
+    return values_[static_cast<size_t>(CheckedOffset(extents_, index...))];
   }
 
  private:
-  template <typename... Index>
-  size_t Offset(Index... index) const {
-    static_assert(sizeof...(Index) == kRank);
-    int64_t offset = 0;
-    size_t dimension = 0;
-    for (const int64_t i : {static_cast<int64_t>(index)...}) {
-      POLYNAO_CHECK(0 <= i && i < extents_[dimension]) << i << " of " << extents_[dimension];
-      offset = offset * extents_[dimension++] + i;
-    }
-    return static_cast<size_t>(offset);
-  }
-
   std::array<int64_t, kRank> extents_;
   std::vector<T> values_;
 };

@@ -11,6 +11,26 @@
 
 namespace polynao::kernels {
 
+[[noreturn]] inline void FailOutOfRange(int64_t index, int64_t extent) {
+  POLYNAO_CHECK(0 <= index && index < extent) << index << " of " << extent;
+  POLYNAO_UNREACHABLE("an index in range");
+}
+
+// The place of an element in row-major order; every index is checked.
+template <size_t kRank, typename... Index>
+int64_t CheckedOffset(const std::array<int64_t, kRank>& extents, Index... index) {
+  static_assert(sizeof...(Index) == kRank);
+  int64_t offset = 0;
+  size_t dimension = 0;
+  const auto add = [&](int64_t i) {
+    const int64_t extent = extents[dimension++];
+    if (i < 0 || i >= extent) FailOutOfRange(i, extent);
+    offset = offset * extent + i;
+  };
+  (add(static_cast<int64_t>(index)), ...);
+  return offset;
+}
+
 // The elements of a tensor of `kRank` dimensions, row-major; every index is checked.
 template <typename T, size_t kRank>
 class View {
@@ -25,14 +45,7 @@ class View {
 
   template <typename... Index>
   T& operator()(Index... index) const {
-    static_assert(sizeof...(Index) == kRank);
-    int64_t offset = 0;
-    size_t dimension = 0;
-    for (const int64_t i : {static_cast<int64_t>(index)...}) {
-      POLYNAO_CHECK(0 <= i && i < extents_[dimension]) << i << " of " << extents_[dimension];
-      offset = offset * extents_[dimension++] + i;
-    }
-    return data_[offset];
+    return data_[CheckedOffset(extents_, index...)];
   }
   int64_t extent(size_t dimension) const { return extents_[dimension]; }
 
