@@ -29,8 +29,7 @@ absl::Status CheckOptions(const GpuOptions& options) {
   if (options.strategy != "auto" && options.strategy != "text" &&
       !ParseStrategy(options.strategy)) {
     return InvalidInput(
-        "expected a strategy of none, original, min, smart, max, auto, fuse, overlap, text, found "
-        "'",
+        "expected a strategy of none, original, min, smart, max, auto, text, found '",
         options.strategy, "'");
   }
   for (size_t n = 0; n < options.block.size(); ++n) {

@@ -26,7 +26,10 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& fl
   }
   cases::PipelineSettings settings{
       .shape = flags.text.shape, .image = flags.image, .out = flags.out, .nest = flags.nest};
-  if (!flags.text.schedule.empty()) settings.nest.schedule = flags.text.schedule[0];
+  // Fusion is not there for GPUs.
+  settings.nest.schedule = !flags.text.schedule.empty()                ? flags.text.schedule[0]
+                           : settings.nest.executable.target == "cuda" ? "min"
+                                                                       : "fuse";
   settings.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const cases::NestReport report, cases::RunPipeline(pipeline, settings));
   if (flags.json) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/codegen/loop_work.h"
+#include "compiler/ir/few_iterations.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
@@ -31,6 +32,8 @@ constexpr int64_t kMaxStackAllocation = int64_t{16} << 10;
 constexpr int64_t kMaxStack = int64_t{128} << 10;
 // A loop of so many iterations, or a multiple, is a number of whole vectors.
 constexpr int64_t kVectorIterations = 8;
+// Longer ones stay loops.
+constexpr int64_t kMostUnrolled = 128;
 constexpr int64_t kHeapAlignment = 64;  // a cache line and the widest vector
 // A parallel loop with less to do (LoopWork) runs on the calling thread: to start the others, to move its data to their
 // caches and to wait for them takes about as long.
@@ -160,8 +163,13 @@ absl::Status Emitter::EmitStmt(Stmt s) {
       return EmitAllocate(s);
     case StmtKind::kStore:
       return EmitStore(s);
-    case StmtKind::kPragma:
-      return EmitStmt(s.body());
+    case StmtKind::kPragma: {
+      const bool had_few = std::exchange(
+          has_few_iterations_, has_few_iterations_ || s.name() == ir::kFewIterationsPragma);
+      const absl::Status status = EmitStmt(s.body());
+      has_few_iterations_ = had_few;
+      return status;
+    }
     case StmtKind::kEvaluate:
       return EmitAlone(s.value(), Want::kValue).status();
     case StmtKind::kSeq:
@@ -239,11 +247,18 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
     return llvm::MDNode::get(context_, values);
   };
   std::vector<llvm::Metadata*> rows = {nullptr};
+  if (has_few_iterations_) {
+    rows.push_back(
+        row("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getFalse())}));
+    rows.push_back(row("llvm.loop.unroll.disable", {}));
+    return LoopNode(rows);
+  }
   const bool is_constant = s.extent().Is(ExprKind::kIntImm);
   if (s.for_kind() == ForKind::kVectorize) {
     rows.push_back(
         row("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
-    if (is_constant && s.extent().int_value() % kVectorIterations == 0) {
+    if (is_constant && s.extent().int_value() % kVectorIterations == 0 &&
+        s.extent().int_value() <= kMostUnrolled) {
       // Short loops would be unrolled before they are vectorized, and their statements put together to vectors again, in
       // several times the time.
       rows.push_back(row("llvm.loop.unroll.disable", {}));
@@ -254,7 +269,11 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
   } else {
     return nullptr;
   }
-  // A loop's metadata is a distinct node whose first operand is itself.
+  return LoopNode(rows);
+}
+
+// A loop's metadata is a distinct node whose first operand is itself.
+llvm::MDNode* Emitter::LoopNode(const std::vector<llvm::Metadata*>& rows) {
   llvm::MDNode* node = llvm::MDNode::getDistinct(context_, rows);
   node->replaceOperandWith(0, node);
   return node;

@@ -91,6 +91,7 @@ class Emitter {
   // for (i64 k = begin; k < end; ++k) { variable = min + k; body }
   absl::Status EmitCountedLoop(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
   llvm::MDNode* LoopHints(ir::Stmt s);
+  llvm::MDNode* LoopNode(const std::vector<llvm::Metadata*>& rows);
   absl::Status EmitFor(ir::Stmt s);
   // The loop's body becomes a function of a range of iterations. It gets the values in scope in a
   // structure on the caller's stack; LLVM drops those that it does not use.
@@ -157,6 +158,7 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitAndOr(ir::Expr e, Want want);
   absl::StatusOr<llvm::Value*> EmitSelect(ir::Expr e, Want want);
 
+  bool has_few_iterations_ = false;  // inside of kFewIterationsPragma
   const ir::Function& function_;
   const ir::Aliases aliases_;
   const EmitOptions& options_;

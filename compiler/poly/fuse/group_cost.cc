@@ -25,15 +25,23 @@ using Range = arith::ConstRange;
 // Cycles of a load or store in the nearest cache, of a start of an innermost loop, and of an iteration that is left over behind
 // its last vector.
 constexpr double kAccessCycles = 0.5;
-constexpr double kRowCycles = 15;
+constexpr double kRowCycles = 20;
 // Part of what an access to the second cache costs more, by byte.
-constexpr double kSecondCacheCyclesPerByte = 0.03;
-// Part of a cache that a tile's own arrays may fill.
-constexpr double kFill = 0.6;
+constexpr double kSecondCacheCyclesPerByte = 0.05;
+// Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
+constexpr double kRunCycles = 40;
+// Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
+constexpr double kNearFill = 0.6, kFill = 0.3;
 
 int64_t Number(isl_val* value, int64_t otherwise) {
   const isl::val owner = isl::manage(value);
   return owner.is_int() ? isl_val_get_num_si(value) : otherwise;
+}
+
+bool Loads(Expr index) {
+  bool loads = false;
+  ir::ForEachExpr(index, [&](Expr e) { loads |= e.Is(ExprKind::kLoad); });
+  return loads;
 }
 
 int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count().value_or(1); }
@@ -46,7 +54,7 @@ GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
   for (const Stage& stage : stages) {
     StageInfo info;
     for (const Statement* s : stage.statements) {
-      StatementInfo one{.statement = s, .domain = {}};
+      StatementInfo one{.statement = s, .uses = UsesOf(*s), .domain = {}};
       const isl::set sized = AtAssumed(s->domain, scop.context, machine.assumed_extent);
       for (size_t i = 0; i < s->iterators.size(); ++i) {
         const int position = static_cast<int>(i);
@@ -63,11 +71,10 @@ GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
       info.box.assign(stage.buffers[0]->extents.size(), Range::Nothing());
       const Box whole = WholeOf(stage.buffers[0]);
       for (const StatementInfo& s : info.statements) {
-        for (const Access& access : s.statement->accesses) {
-          for (size_t d = 0; access.is_write && d < info.box.size(); ++d) {
-            const Range index = d < access.indices.size() ? RangeOf(access.indices[d], s.domain)
-                                                          : Range::Everything();
-            info.box[d] = Union(info.box[d], Intersect(index, whole[d]));
+        for (const Use& use : s.uses) {
+          for (size_t d = 0; use.is_write && d < info.box.size(); ++d) {
+            info.box[d] =
+                Union(info.box[d], Intersect(RangeOf(use.indices[d], s.domain), whole[d]));
           }
         }
       }
@@ -75,6 +82,22 @@ GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
     }
     info_.push_back(std::move(info));
   }
+}
+
+std::vector<GroupModel::Use> GroupModel::UsesOf(const Statement& statement) {
+  std::vector<Use> uses;
+  ir::ForEachStmt(statement.code, [&](ir::Stmt s) {
+    if (!s.Is(ir::StmtKind::kStore)) return true;
+    uses.push_back({.buffer = s.buffer(), .indices = {}, .is_write = true});
+    uses.back().indices.assign(s.indices().begin(), s.indices().end());
+    return true;
+  });
+  ir::ForEachExprIn(statement.code, [&](Expr e) {
+    if (!e.Is(ExprKind::kLoad)) return;
+    uses.push_back({.buffer = ir::Buffer(e.buffer()), .indices = {}, .is_write = false});
+    uses.back().indices.assign(e.operands().begin(), e.operands().end());
+  });
+  return uses;
 }
 
 bool GroupModel::CanBeRoot(int stage) const {
@@ -124,36 +147,35 @@ Range GroupModel::RangeOf(Expr e, const Ranges& ranges) const {
   }
 }
 
-// The iterations that store elements of the box `stored`: an index i + c or a i + c bounds the iterator i.
+// The iterations that store elements of the box `stored`: an index a i + b j + c bounds the iterator i by what is left of it for any j.
 GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffer buffer,
                                             const Box& stored) const {
   Ranges result = info.domain;
-  for (const Access& access : info.statement->accesses) {
-    if (!access.is_write || access.buffer != buffer) continue;
-    for (size_t d = 0; d < access.indices.size(); ++d) {
-      const Expr index = access.indices[d];
-      ir::Var var;
-      int used = 0;
-      for (const auto& [iterator, range] : info.domain) {
-        if (!ir::UsesVar(index, iterator)) continue;
-        var = iterator;
-        ++used;
+  for (const Use& use : info.uses) {
+    if (!use.is_write || use.buffer != buffer) continue;
+    for (size_t d = 0; d < use.indices.size(); ++d) {
+      const Expr index = use.indices[d];
+      for (const auto& [var, domain] : info.domain) {
+        if (!ir::UsesVar(index, var)) continue;
+        // The index with this iterator at a value, and the others anywhere, or at their first ones.
+        const auto at = [&](int64_t value, bool anywhere) {
+          Ranges ranges = info.domain;
+          if (!anywhere) {
+            for (auto& [other, range] : ranges) range = Range::Point(range.min);
+          }
+          ranges[var] = Range::Point(value);
+          return RangeOf(index, ranges);
+        };
+        const Range first = at(domain.min, false), second = at(domain.min + 1, false),
+                    last = at(domain.max, false), base = at(domain.min, true);
+        if (!first.IsPoint() || !second.IsPoint() || !last.IsPoint() || !base.IsBounded()) continue;
+        const int64_t step = second.min - first.min;
+        if (step <= 0 || last.min != first.min + step * (domain.max - domain.min)) continue;
+        const Range wanted = {
+            .min = domain.min + ir::FloorDiv(stored[d].min - base.max + step - 1, step),
+            .max = domain.min + ir::FloorDiv(stored[d].max - base.min, step)};
+        result[var] = Intersect(result[var], wanted);
       }
-      if (used != 1) continue;
-      const auto at = [&](int64_t value) {
-        Ranges point = info.domain;
-        point[var] = Range::Point(value);
-        return RangeOf(index, point);
-      };
-      const Range domain = info.domain.at(var);
-      const Range first = at(domain.min), second = at(domain.min + 1), last = at(domain.max);
-      if (!first.IsPoint() || !second.IsPoint() || !last.IsPoint()) continue;
-      const int64_t step = second.min - first.min;
-      if (step <= 0 || last.min != first.min + step * (domain.max - domain.min)) continue;
-      const Range wanted = {
-          .min = domain.min + ir::FloorDiv(stored[d].min - first.min + step - 1, step),
-          .max = domain.min + ir::FloorDiv(stored[d].max - first.min, step)};
-      result[var] = Intersect(result[var], wanted);
     }
   }
   return result;
@@ -189,32 +211,24 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
                                : std::max(1.0, static_cast<double>(machine_.vector_bytes) /
                                                    static_cast<double>(ir::ByteSize(buffer->type)));
       double each = s.arithmetic * kAccessCycles / lanes;
-      for (const Access& access : s.statement->accesses) {
-        // Where the innermost loop jumps through an array, each lane has an access of its own.
-        const bool is_along =
-            s.vector >= 0 && !access.indices.empty() &&
-            std::all_of(access.indices.begin(), access.indices.end() - 1, [&](Expr index) {
-              return !ir::UsesVar(index, s.statement->iterators[At(s.vector)]);
-            });
+      for (const Use& use : s.uses) {
+        // Where the innermost loop jumps through an array, or the data say where, each lane has an access of its own.
+        const auto jumps = [&](Expr index) {
+          return Loads(index) || ir::UsesVar(index, s.statement->iterators[At(s.vector)]);
+        };
+        const bool is_along = s.vector >= 0 && !use.indices.empty() &&
+                              std::none_of(use.indices.begin(), use.indices.end() - 1, jumps) &&
+                              !Loads(use.indices.back());
         each += kAccessCycles / (is_along ? lanes : 1);
         Box box;
-        const Box whole = WholeOf(access.buffer);
-        for (size_t d = 0; d < whole.size(); ++d) {
-          const Range index = d < access.indices.size() ? RangeOf(access.indices[d], iterators)
-                                                        : Range::Everything();
-          box.push_back(Intersect(index, whole[d]));
-        }
-        if (access.buffer == buffer && !is_root) {
-          tally.local_traffic += instances * static_cast<double>(ir::ByteSize(buffer->type));
-          continue;
-        }
-        auto& boxes = is_own(access.buffer) ? needed : read;
-        const auto [it, is_new] = boxes.emplace(access.buffer, box);
+        const Box whole = WholeOf(use.buffer);
+        for (size_t d = 0; d < whole.size(); ++d)
+          box.push_back(Intersect(RangeOf(use.indices[d], iterators), whole[d]));
+        if (use.buffer == buffer && !is_root) continue;
+        auto& boxes = is_own(use.buffer) ? needed : read;
+        const auto [it, is_new] = boxes.emplace(use.buffer, box);
         for (size_t d = 0; !is_new && d < box.size(); ++d)
           it->second[d] = Union(it->second[d], box[d]);
-        if (is_own(access.buffer)) {
-          tally.local_traffic += instances * static_cast<double>(ir::ByteSize(access.buffer->type));
-        }
       }
       tally.cycles += instances * each + instances / inner * (kRowCycles + lanes / 2 * each);
     }
@@ -242,6 +256,9 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
     const double bytes = bytes_of(buffer, box);
     // A line that is stored is read before.
     tally.memory_bytes += is_root ? 2 * bytes : bytes;
+    double runs = 1;
+    for (size_t d = 0; d + 1 < box.size(); ++d) runs *= static_cast<double>(CountOf(box[d]));
+    tally.cycles += runs * kRunCycles;
   }
   return tally;
 }
@@ -252,11 +269,10 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   double tiles = 1, parallel = 1;
   for (size_t d = 0; d < group.sizes.size(); ++d) {
     if (group.sizes[d] == 0) continue;
-    const double count = std::ceil(static_cast<double>(info_[At(group.root)].extents[d]) /
-                                   static_cast<double>(group.sizes[d]));
     // The last tile is smaller.
-    tiles *=
+    const double count =
         static_cast<double>(info_[At(group.root)].extents[d]) / static_cast<double>(group.sizes[d]);
+    tiles *= count;
     if (static_cast<int>(d) == group.parallel) parallel = count;
   }
   double instances = 0;
@@ -276,13 +292,14 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   const auto local = static_cast<double>(tile.local_bytes);
   double memory = cost.memory_bytes * machine_.cycles_per_byte;
   if (local > kFill * static_cast<double>(machine_.cache_bytes)) {
-    memory += tile.local_traffic * tiles * machine_.cycles_per_byte;
-  } else if (local > kFill * static_cast<double>(machine_.near_bytes)) {
-    cycles += tile.local_traffic * tiles * kSecondCacheCyclesPerByte;
+    memory += 2 * local * tiles * machine_.cycles_per_byte;
+  } else if (local > kNearFill * static_cast<double>(machine_.near_bytes)) {
+    cycles += 2 * local * tiles * kSecondCacheCyclesPerByte;
   }
-  const double cores = std::max(1.0, std::min(parallel, static_cast<double>(machine_.cores)));
+  const double cores =
+      std::max(1.0, std::min(std::ceil(parallel), static_cast<double>(machine_.cores)));
   // All wait for the one that has a tile more.
-  const double balance = std::ceil(parallel / cores) * cores / parallel;
+  const double balance = std::ceil(std::ceil(parallel) / cores) * cores / parallel;
   cost.cycles = cycles / cores * balance + memory / std::min(cores, machine_.memory_scaling);
   if (cores > 1) cost.cycles += machine_.parallel_cycles;
   return cost;

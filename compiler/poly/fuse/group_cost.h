@@ -26,7 +26,7 @@ struct GroupCost {
 // indices). Costs, in cycles:
 //
 //   arithmetic, loads and stores of each instance, by the lanes of a vector where the stage's innermost loop is one;
-//   starts and remainders of innermost loops;
+//   starts and remainders of innermost loops, and of runs of elements that come from memory;
 //   memory: what the tile reads of arrays that are not its own, and stores to the root's, by the machine's bandwidth;
 //   its own arrays where they are too large for the nearest cache.
 class GroupModel {
@@ -49,8 +49,15 @@ class GroupModel {
   using Box = std::vector<Range>;
   using Ranges = absl::flat_hash_map<ir::Var, Range>;
 
+  // A load or store in a statement's code.
+  struct Use {
+    ir::Buffer buffer;
+    std::vector<ir::Expr> indices;
+    bool is_write = false;
+  };
   struct StatementInfo {
     const Statement* statement;
+    std::vector<Use> uses;
     Ranges domain;  // of its iterators
     double arithmetic = 0;
     int vector = -1;  // the iterator of the innermost loop, if that is a vector
@@ -65,12 +72,12 @@ class GroupModel {
   struct Tally {
     double cycles = 0, instances = 0, memory_bytes = 0;
     int64_t local_bytes = 0;
-    double local_traffic = 0;  // bytes
   };
 
   static size_t At(int i) { return static_cast<size_t>(i); }
   Box WholeOf(ir::Buffer buffer) const;
   Range RangeOf(ir::Expr e, const Ranges& ranges) const;
+  static std::vector<Use> UsesOf(const Statement& statement);
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
   Tally TileOf(const Group& group) const;

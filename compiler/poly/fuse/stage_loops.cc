@@ -60,10 +60,8 @@ int VectorScore(const Statement& statement, ir::Var var) {
   int score = 0;
   for (const Access& access : statement.accesses) {
     const int weight = access.is_write ? 2 : 1;
-    if (access.indices.empty()) {
-      if (!access.buffer->extents.empty()) score -= weight;
-      continue;
-    }
+    // Where the data says: an access for each lane in any case.
+    if (access.indices.empty()) continue;
     for (size_t d = 0; d < access.indices.size(); ++d) {
       if (!ir::UsesVar(access.indices[d], var)) continue;
       score += d + 1 == access.indices.size() ? weight : -4 * weight;
