@@ -27,11 +27,11 @@ using Range = arith::ConstRange;
 constexpr double kAccessCycles = 0.5;
 constexpr double kRowCycles = 20;
 // Part of what an access to the second cache costs more, by byte.
-constexpr double kSecondCacheCyclesPerByte = 0.05;
+constexpr double kSecondCacheCyclesPerByte = 0.12;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
-constexpr double kRunCycles = 40;
+constexpr double kRunCycles = 20;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
-constexpr double kNearFill = 0.6, kFill = 0.3;
+constexpr double kNearFill = 0.8, kFill = 0.3;
 
 int64_t Number(isl_val* value, int64_t otherwise) {
   const isl::val owner = isl::manage(value);
