@@ -50,7 +50,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   const ir::Stmt original = function.body;
   std::vector<std::string> inlined;
   if (IsFusion(options.strategy)) inlined = InlineStages(function);
-  if (options.strategy == "auto") ExpandScalars(function);
+  if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(function);
   ASSIGN_OR_RETURN(
       ScheduleReport report,
       ScheduleParts(function, options.strategy, options.max_operations,

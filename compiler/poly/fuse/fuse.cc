@@ -62,6 +62,10 @@ class PartFuser {
     stages_ = StagesOf(scop_, dependences);
     const GroupModel model(scop_, dependences, stages_, options_.machine);
     const std::vector<PlannedGroup> groups = FindGroups(stages_, model, options_);
+    const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
+      return !planned.group.producers.empty();
+    });
+    if (!fuses) return Alone(scop_);
     std::vector<ir::Stmt> code;
     for (const PlannedGroup& planned : groups) {
       ASSIGN_OR_RETURN(const ir::Stmt one, Code(planned, dependences));
@@ -94,6 +98,16 @@ class PartFuser {
       }
       report_.lines.push_back(std::string(tree.status().message()));
     }
+    const size_t first = report_.lines.size();
+    ASSIGN_OR_RETURN(const ir::Stmt code, Alone(part));
+    const std::string name = NamesOf(stages_[static_cast<size_t>(planned.group.root)]);
+    for (size_t i = first; i < report_.lines.size(); ++i)
+      report_.lines[i] = StrCat(name, ": ", report_.lines[i]);
+    return code;
+  }
+
+  // Stages that share no tiles.
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part) {
     ScheduleOptions options = options_;
     options.strategy = "auto";
     PartReport one;
@@ -103,9 +117,7 @@ class PartFuser {
     report_.parallel_loops += one.parallel_loops;
     report_.vector_loops += one.vector_loops;
     report_.has_register_tiles |= one.has_register_tiles;
-    for (const std::string& line : one.lines)
-      report_.lines.push_back(
-          StrCat(NamesOf(stages_[static_cast<size_t>(planned.group.root)]), ": ", line));
+    report_.lines.insert(report_.lines.end(), one.lines.begin(), one.lines.end());
     return code;
   }
 

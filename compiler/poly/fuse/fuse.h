@@ -12,7 +12,8 @@
 namespace polynao::poly {
 
 // "fuse": groups and tile sizes by the cost model (group_cost.h). "overlap": as PolyMage (Mullapudi, Vasista, Bondhugula, ASPLOS 2015)
-// does it: tiles of fixed sizes, and a stage joins a group while little is computed twice.
+// does it: tiles of fixed sizes, and a stage joins a group while little is computed twice. A part without stages that share
+// tiles is scheduled as by "auto".
 bool IsFusion(std::string_view strategy);
 
 // The new code of a part for such a strategy, and its report. Stages that stay alone are scheduled as by "auto". Errors as
