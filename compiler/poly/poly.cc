@@ -10,7 +10,6 @@
 #include "compiler/poly/extract.h"
 #include "compiler/poly/fuse/fuse.h"
 #include "compiler/poly/fuse/inline.h"
-#include "compiler/poly/fuse/inner_parts.h"
 #include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/schedule_part.h"
@@ -66,8 +65,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     function.body = original;
     return report;
   }
-  if (IsFusion(options.strategy))
-    function.body = WithInnerParts(WithoutUnusedBuffers(function.body));
+  if (IsFusion(options.strategy)) function.body = WithoutUnusedBuffers(function.body);
   for (const PartReport& part : report.parts) {
     if (!part.has_register_tiles) continue;
     RETURN_IF_ERROR(Promote(function).status());

@@ -12,6 +12,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/groups.h"
+#include "compiler/poly/fuse/inner_parts.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/schedule_part.h"
 
@@ -94,7 +95,7 @@ class PartFuser {
         ++report_.tiled_bands;
         if (planned.group.parallel >= 0) ++report_.parallel_loops;
         report_.lines.push_back(Line(stages_, planned));
-        return GenerateGroup(part, *tree);
+        return WithInnerParts(GenerateGroup(part, *tree));
       }
       report_.lines.push_back(std::string(tree.status().message()));
     }

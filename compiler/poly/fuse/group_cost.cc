@@ -30,6 +30,8 @@ constexpr double kRowCycles = 20;
 constexpr double kSecondCacheCyclesPerByte = 0.12;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
 constexpr double kRunCycles = 20;
+// Terms of a sum that is no contraction.
+constexpr double kMostTerms = 64;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
 constexpr double kNearFill = 0.8, kFill = 0.3;
 
@@ -103,6 +105,26 @@ std::vector<GroupModel::Use> GroupModel::UsesOf(const Statement& statement) {
 bool GroupModel::CanBeRoot(int stage) const {
   const std::vector<bool>& tileable = info_[At(stage)].tileable;
   return std::find(tileable.begin(), tileable.end(), true) != tileable.end();
+}
+
+bool GroupModel::IsContraction(int stage) const {
+  for (const StatementInfo& s : info_[At(stage)].statements) {
+    if (!s.statement->reduction) continue;
+    double terms = 1;
+    bool is_affine = true;
+    for (const auto& [var, range] : s.domain) {
+      bool moves = false;
+      for (const Use& use : s.uses) {
+        for (Expr index : use.indices) {
+          is_affine &= !Loads(index);
+          moves |= use.is_write && ir::UsesVar(index, var);
+        }
+      }
+      if (!moves) terms *= static_cast<double>(CountOf(range));
+    }
+    if (is_affine && terms > kMostTerms) return true;
+  }
+  return false;
 }
 
 GroupModel::Box GroupModel::WholeOf(ir::Buffer buffer) const {

@@ -36,6 +36,9 @@ class GroupModel {
              const Machine& machine);
 
   bool CanBeRoot(int stage) const;
+  // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group
+  // do not have, save more than fusion does.
+  bool IsContraction(int stage) const;
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
   GroupCost CostOf(const Group& group) const;

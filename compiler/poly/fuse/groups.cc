@@ -47,7 +47,7 @@ class Grouper {
     for (int root = static_cast<int>(stages_.size()) - 1; root >= 0; --root) {
       if (done[At(root)]) continue;
       PlannedGroup planned{.group = {.root = root, .producers = {}, .sizes = {}}, .cost = {}};
-      if (model_.CanBeRoot(root)) {
+      if (model_.CanBeRoot(root) && IsWanted(root)) {
         planned.cost = Cost(planned.group);
         for (int p = root - 1; p >= 0; --p) {
           if (!done[At(p)] && MayJoin(planned.group, p)) Join(planned, p);
@@ -67,10 +67,12 @@ class Grouper {
     return overlap_ ? model_.CostWith(group, OverlapSizes(n)) : model_.Best(group);
   }
 
+  bool IsWanted(int stage) const { return options_.join_all || !model_.IsContraction(stage); }
+
   // All readers are in the group, and nothing that must run before its root overwrites what `stage` reads.
   bool MayJoin(const Group& group, int stage) const {
     const Stage& s = stages_[At(stage)];
-    if (!s.is_local) return false;
+    if (!s.is_local || !IsWanted(stage)) return false;
     bool is_read = false;
     for (int other = stage + 1; other < static_cast<int>(stages_.size()); ++other) {
       const Stage& o = stages_[At(other)];
