@@ -23,6 +23,8 @@ struct ScheduleOptions {
   // first (0, or none given: all elements), and whether stages join groups wherever that is legal.
   std::vector<int64_t> group_tile = {};
   bool join_all = false;
+  // For both: arrays that are cheaper to compute again than to store are computed where they are read.
+  bool inline_stages = true;
   bool parallel = true;
   bool vectorize = true;
   // Sums of floats may change their order.

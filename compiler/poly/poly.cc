@@ -48,7 +48,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   if (options.strategy == "none") return ScheduleReport();
   const ir::Stmt original = function.body;
   std::vector<std::string> inlined;
-  if (IsFusion(options.strategy)) inlined = InlineStages(function);
+  if (IsFusion(options.strategy) && options.inline_stages) inlined = InlineStages(function);
   if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(function);
   ASSIGN_OR_RETURN(
       ScheduleReport report,

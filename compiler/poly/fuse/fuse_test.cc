@@ -126,6 +126,14 @@ const std::map<std::string, std::string>& Pipelines() {
        "  for (i, 0, 20) { a[i] = i }\n"
        "  for (i, 0, 18) { y[i] = b[i] + b[i + 1] * b[i + 2] - a[i] }\n"
        "}\n"},
+      // Read only where a select says that it is stored; and computed where it is read.
+      {"guarded",
+       "func f(a: f32[16] in, y: f32[40] out) {\n"
+       "  allocate b: f32[18]\n"
+       "  for (i, 1, 16) { b[i] = a[i - 1] * 2.0 }\n"
+       "  for (i, 0, 40) { y[i] = select(10 <= i && i < 26, b[i - 9], select(i < 3, b[i + 1], "
+       "0.5)) }\n"
+       "}\n"},
       // Sizes that nobody knows.
       {"symbolic",
        "func f(a: f32[n + 4, m + 4] in, y: f32[n, m] out, n: i32, m: i32) {\n"
@@ -185,6 +193,18 @@ TEST(FuseTest, WhatIsStoredInPlaceOrLiveStays) {
   EXPECT_THAT(result, Not(HasSubstr("with a")));
   // b depends on itself in other elements: computing it twice in place would be wrong.
   EXPECT_THAT(result, Not(HasSubstr("with b")));
+}
+
+TEST(FuseTest, BranchesOfSelectsReadWhatIsStored) {
+  EXPECT_THAT(Fused(Pipelines().at("guarded"), {}), HasSubstr("computed where they are read: b"));
+  // b[0] is not stored. That the first branch does not read it is beyond the proof.
+  const std::string unproved =
+      "func f(a: f32[16] in, y: f32[16] out) {\n"
+      "  allocate b: f32[18]\n"
+      "  for (i, 1, 16) { b[i] = a[i - 1] * 2.0 }\n"
+      "  for (i, 0, 16) { y[i] = select(1 <= i * i, b[i], 0.5) }\n"
+      "}\n";
+  EXPECT_THAT(Fused(unproved, {}), Not(HasSubstr("computed where they are read")));
 }
 
 TEST(FuseTest, WhatChangesInBetweenStays) {

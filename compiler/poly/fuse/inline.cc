@@ -23,6 +23,8 @@ using ir::StmtKind;
 constexpr double kOperation = 0.5, kLoad = 0.5, kStore = 1, kDivision = 4, kCall = 20;
 // So much more may be computed than is saved.
 constexpr double kWorth = 2;
+// In what is put in place of a load.
+constexpr size_t kMaxExpressions = 300;
 
 // Where an array is stored.
 struct Definition {
@@ -176,6 +178,7 @@ class Inliner : public ir::Mutator {
 
   using Mutator::Mutate;
   Stmt Mutate(Stmt s) override {
+    done_.clear();
     switch (s.kind()) {
       case StmtKind::kFor: {
         const arith::Analyzer::Scope scope(analyzer_);
@@ -214,7 +217,29 @@ class Inliner : public ir::Mutator {
   }
 
   Expr Mutate(Expr e) override {
-    e = Mutator::Mutate(e);
+    if (const auto it = done_.find(e); it != done_.end()) return it->second;
+    const Expr result = e.Is(ExprKind::kSelect) ? InBranches(e) : Replaced(Mutator::Mutate(e));
+    done_.emplace(e, result);
+    return result;
+  }
+
+ private:
+  // A branch of a select is computed where its condition holds, or does not.
+  Expr InBranches(Expr e) {
+    const Expr condition = Mutate(e.operand(0));
+    const auto in_branch = [&](size_t i, bool truth) {
+      const arith::Analyzer::Scope scope(analyzer_);
+      analyzer_.Assume(e.operand(0), truth);
+      const auto outside = std::exchange(done_, {});
+      const Expr result = Mutate(e.operand(i));
+      done_ = outside;
+      return result;
+    };
+    const Expr then_value = in_branch(1, true);
+    return c_.Select(condition, then_value, in_branch(2, false));
+  }
+
+  Expr Replaced(Expr e) {
     if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != definition_.store.buffer()) return e;
     if (seen_.insert(e).second) reads_ += Iterations(loops_);
     ir::VarMap values;
@@ -234,13 +259,13 @@ class Inliner : public ir::Mutator {
     return is_sound_ ? ir::Substitute(definition_.store.value(), values) : e;
   }
 
- private:
   ir::Context& c_;
   arith::Analyzer analyzer_;
   const Definition& definition_;
   const std::vector<Iterator> iterators_;
   std::vector<Stmt> loops_;
-  absl::flat_hash_set<Expr> seen_;  // loads of the statement at hand
+  absl::flat_hash_set<Expr> seen_;        // loads of the statement at hand
+  absl::flat_hash_map<Expr, Expr> done_;  // of the branch at hand
   double reads_ = 0;
   bool is_sound_ = true;
 };
@@ -262,6 +287,7 @@ std::optional<Stmt> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
   Work work;
   absl::flat_hash_set<Expr> seen;
   Count(definition->store.value(), seen, work);
+  if (seen.size() > kMaxExpressions) return std::nullopt;
   Inliner inliner(body.context(), *definition, *std::move(iterators));
   const Stmt result = inliner.Mutate(body);
   if (!inliner.is_sound()) return std::nullopt;

@@ -178,6 +178,7 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
     ScheduleOptions options{.strategy = pipeline.Pick(4) == 0 ? "overlap" : "fuse"};
     options.machine = SmallMachine(8);
     options.parallel = pipeline.Pick(4) > 0;
+    options.inline_stages = pipeline.Pick(2) == 0;
     if (pipeline.Pick(5) > 0) {
       options.join_all = true;
       for (int d = 0; d < 2; ++d) options.group_tile.push_back(pipeline.Pick(9));
