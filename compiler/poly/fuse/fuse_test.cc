@@ -134,6 +134,13 @@ const std::map<std::string, std::string>& Pipelines() {
        "  for (i, 0, 40) { y[i] = select(10 <= i && i < 26, b[i - 9], select(i < 3, b[i + 1], "
        "0.5)) }\n"
        "}\n"},
+      // The last stage stores what the first one reads: other tiles would find it changed.
+      {"root_in_place",
+       "func f(a: f32[20]) {\n"
+       "  allocate b: f32[20]\n"
+       "  for (i, 0, 20) { b[i] = a[i] / 3.0 + a[19 - i] * a[i] * 2.0 }\n"
+       "  for (i, 0, 19) { a[i] = b[i] / b[i + 1] }\n"
+       "}\n"},
       // Sizes that nobody knows.
       {"symbolic",
        "func f(a: f32[n + 4, m + 4] in, y: f32[n, m] out, n: i32, m: i32) {\n"

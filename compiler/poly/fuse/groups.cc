@@ -76,11 +76,11 @@ class Grouper {
     bool is_read = false;
     for (int other = stage + 1; other < static_cast<int>(stages_.size()); ++other) {
       const Stage& o = stages_[At(other)];
+      const bool is_early = IsIn(group, other) || reach_[At(group.root)][At(other)];
+      if (o.overwrites.contains(stage) && is_early) return false;
       if (o.reads.contains(stage)) {
         if (!IsIn(group, other)) return false;
         is_read = true;
-      } else if (o.after.contains(stage)) {
-        if (IsIn(group, other) || reach_[At(group.root)][At(other)]) return false;
       }
     }
     return is_read;

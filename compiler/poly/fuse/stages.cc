@@ -119,12 +119,18 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
     }
   }
   // Classes by number, each behind those it waits for.
-  std::vector<std::set<size_t>> before(n), read(n);
+  std::vector<std::set<size_t>> before(n), read(n), overwritten(n);
   for (const auto& [from, to] : all) {
     if (classes.Find(from) != classes.Find(to)) before[classes.Find(to)].insert(classes.Find(from));
   }
   for (const auto& [from, to] : EdgesOf(scop, dependences.flow)) {
     if (classes.Find(from) != classes.Find(to)) read[classes.Find(to)].insert(classes.Find(from));
+  }
+  isl::union_map order = dependences.anti.unite(dependences.output);
+  for (const PrivateOrder& one : dependences.private_order) order = order.unite(one.order);
+  for (const auto& [from, to] : EdgesOf(scop, order)) {
+    if (classes.Find(from) != classes.Find(to))
+      overwritten[classes.Find(to)].insert(classes.Find(from));
   }
   std::map<size_t, int> number;
   std::vector<Stage> stages;
@@ -149,6 +155,7 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
     }
     for (const size_t b : before[*next]) stage.after.insert(number.at(b));
     for (const size_t b : read[*next]) stage.reads.insert(number.at(b));
+    for (const size_t b : overwritten[*next]) stage.overwrites.insert(number.at(b));
     stage.is_local = IsLocal(scop, dependences, stage);
     stages.push_back(std::move(stage));
   }

@@ -21,6 +21,7 @@ struct Stage {
   // Stages that must run before, by number: those that this one reads, and all, those whose reads or stores it overwrites
   // included.
   std::set<int> reads, after;
+  std::set<int> overwrites;  // those of which it overwrites reads or stores
   // It stores one buffer, which nothing outside of the part uses and which has a value wherever it is read, and reads of it only
   // elements that it updates: a tile of another stage may have its own copy of what it needs.
   bool is_local = false;
