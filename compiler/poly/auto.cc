@@ -21,12 +21,6 @@ namespace polynao::poly {
 namespace {
 
 using Node = isl::schedule_node;
-// floor(f / size)
-isl::union_pw_aff TileOf(const isl::union_pw_aff& f, int64_t size) {
-  if (size == 1) return f;
-  isl_val* value = isl_val_int_from_si(f.ctx().release(), size);
-  return isl::manage(isl_union_pw_aff_floor(isl_union_pw_aff_scale_down_val(f.copy(), value)));
-}
 
 class Arranger {
  public:

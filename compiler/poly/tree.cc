@@ -2,6 +2,7 @@
 
 #include <isl/aff.h>
 #include <isl/schedule_node.h>
+#include <isl/val.h>
 
 namespace polynao::poly {
 
@@ -21,6 +22,12 @@ int DepthOf(const isl::schedule_node& node) {
 
 isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f) {
   return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(f.copy()));
+}
+
+isl::union_pw_aff TileOf(const isl::union_pw_aff& f, int64_t size) {
+  if (size == 1) return f;
+  isl_val* value = isl_val_int_from_si(f.ctx().release(), size);
+  return isl::manage(isl_union_pw_aff_floor(isl_union_pw_aff_scale_down_val(f.copy(), value)));
 }
 
 }  // namespace polynao::poly

@@ -2,6 +2,8 @@
 #ifndef COMPILER_POLY_TREE_H_
 #define COMPILER_POLY_TREE_H_
 
+#include <cstdint>
+
 #include "compiler/poly/isl_tools.h"
 
 namespace polynao::poly {
@@ -14,6 +16,9 @@ int DepthOf(const isl::schedule_node& node);
 
 // { S[i] -> [f(i)] }
 isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f);
+
+// { S[i] -> [floor(f(i) / size)] }
+isl::union_pw_aff TileOf(const isl::union_pw_aff& f, int64_t size);
 
 }  // namespace polynao::poly
 

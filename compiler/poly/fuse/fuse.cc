@@ -61,7 +61,7 @@ class PartFuser {
     const Dependences dependences =
         ComputeDependences(scop_, {.reassociate_floats = options_.reassociate});
     stages_ = StagesOf(scop_, dependences);
-    const GroupModel model(scop_, dependences, stages_, options_.machine);
+    const GroupModel model(scop_, stages_, options_.machine);
     const std::vector<PlannedGroup> groups = FindGroups(stages_, model, options_);
     const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
       return !planned.group.producers.empty();
@@ -69,7 +69,7 @@ class PartFuser {
     if (!fuses) return Alone(scop_);
     std::vector<ir::Stmt> code;
     for (const PlannedGroup& planned : groups) {
-      ASSIGN_OR_RETURN(const ir::Stmt one, Code(planned, dependences));
+      ASSIGN_OR_RETURN(const ir::Stmt one, Code(planned));
       code.push_back(one);
     }
     ir::Context& c = scop_.place.context();
@@ -82,14 +82,14 @@ class PartFuser {
   }
 
  private:
-  absl::StatusOr<ir::Stmt> Code(const PlannedGroup& planned, const Dependences& dependences) {
+  absl::StatusOr<ir::Stmt> Code(const PlannedGroup& planned) {
     std::vector<const Stage*> members;
     for (const int p : planned.group.producers) members.push_back(&stages_[static_cast<size_t>(p)]);
     members.push_back(&stages_[static_cast<size_t>(planned.group.root)]);
     const Scop part = PartOf(scop_, members);
     for (ir::Buffer buffer : part.locals) made_locals_.insert(buffer);
     if (!planned.group.producers.empty()) {
-      absl::StatusOr<GroupTree> tree = MakeGroupTree(part, dependences, stages_, planned.group);
+      absl::StatusOr<GroupTree> tree = MakeGroupTree(part, stages_, planned.group);
       if (tree.ok()) {
         ++report_.bands;
         ++report_.tiled_bands;

@@ -50,8 +50,7 @@ int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count()
 
 }  // namespace
 
-GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
-                       const std::vector<Stage>& stages, const Machine& machine)
+GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine)
     : stages_(stages), machine_(machine) {
   for (const Stage& stage : stages) {
     StageInfo info;
@@ -65,11 +64,11 @@ GroupModel::GroupModel(const Scop& scop, const Dependences& dependences,
             .max = Number(isl_set_dim_max_val(sized.copy(), position), machine.assumed_extent)};
       }
       one.arithmetic = ArithmeticCycles(*s);
-      one.vector = VectorIterator(dependences, *s);
+      one.vector = VectorIterator(stage, *s);
       info.statements.push_back(std::move(one));
     }
     if (stage.buffers.size() == 1) {
-      info.tileable = TileableDimensions(stage, dependences);
+      info.tileable = TileableDimensions(stage);
       info.box.assign(stage.buffers[0]->extents.size(), Range::Nothing());
       const Box whole = WholeOf(stage.buffers[0]);
       for (const StatementInfo& s : info.statements) {

@@ -7,7 +7,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/const_range.h"
-#include "compiler/poly/dependences.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/machine.h"
@@ -32,8 +31,7 @@ struct GroupCost {
 class GroupModel {
  public:
   // All outlive this. Throws isl::exception.
-  GroupModel(const Scop& scop, const Dependences& dependences, const std::vector<Stage>& stages,
-             const Machine& machine);
+  GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine);
 
   bool CanBeRoot(int stage) const;
   // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group

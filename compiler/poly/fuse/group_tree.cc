@@ -26,7 +26,7 @@ namespace {
 
 using Node = isl::schedule_node;
 
-constexpr const char* kTileMark = "tile";
+constexpr const char* kTileMark = "tile";  // around what a tile does
 constexpr const char* kParallelMark = "parallel";
 
 const Access& WriteOf(const Statement& statement, ir::Buffer buffer) {
@@ -52,11 +52,6 @@ std::optional<isl::union_pw_aff> IndexAlong(const Stage& stage, size_t d) {
   return all;
 }
 
-isl::union_pw_aff TileOf(const isl::union_pw_aff& index, int64_t size) {
-  isl_val* value = isl_val_int_from_si(index.ctx().release(), size);
-  return isl::manage(isl_union_pw_aff_floor(isl_union_pw_aff_scale_down_val(index.copy(), value)));
-}
-
 // A map that has all of `map` and is simple enough for loops without conditions: producers may compute more than is needed.
 isl::map Simple(const isl::map& map) {
   isl_basic_map* hull = isl_map_simple_hull(isl_map_coalesce(map.copy()));
@@ -65,16 +60,14 @@ isl::map Simple(const isl::map& map) {
 
 class TreeMaker {
  public:
-  TreeMaker(const Scop& part, const Dependences& dependences, const std::vector<Stage>& stages,
-            const Group& group)
-      : part_(part), dependences_(dependences), stages_(stages), group_(group) {}
+  TreeMaker(const Scop& part, const std::vector<Stage>& stages, const Group& group)
+      : part_(part), stages_(stages), group_(group) {}
 
   absl::StatusOr<GroupTree> Make() {
     const Stage& root = stages_[static_cast<size_t>(group_.root)];
     const isl::multi_union_pw_aff band = Tiles(root);
     tile_dimensions_ = static_cast<int>(band.size());
     tree_.tiles = isl::union_map::from(band).intersect_domain(root.Domain());
-    tree_.tile_mark = kTileMark;
     RETURN_IF_ERROR(FindFootprints());
     // Loops of the tiles, then those inside: a tree below which something is grafted takes no more bands.
     Node node = isl::schedule::from_domain(root.Domain()).root().child(0);
@@ -87,7 +80,7 @@ class TreeMaker {
       node = node.insert_mark(kParallelMark).child(0);
     }
     node = node.child(0).insert_mark(kTileMark).child(0);
-    node = WithStageLoops(node, 0, part_, dependences_, root, tree_.marked.marks);
+    node = WithStageLoops(node, 0, part_, root, tree_.marked.marks);
     // Each one in front of those that read it.
     for (size_t i = group_.producers.size(); i-- > 0;) {
       node = Grafted(node, stages_[static_cast<size_t>(group_.producers[i])]);
@@ -114,8 +107,9 @@ class TreeMaker {
 
   // What each tile needs of the producers: footprints of the reads, then back to the instances that store them.
   absl::Status FindFootprints() {
-    const isl::union_map from_tile = tree_.tiles.reverse();        // { [t] -> root[i] }
-    isl::union_map needed = from_tile.apply_range(part_.Reads());  // { [t] -> A[a] }
+    const isl::union_map from_tile = tree_.tiles.reverse();  // { [t] -> root[i] }
+    const isl::union_map reads = part_.Reads();
+    isl::union_map needed = from_tile.apply_range(reads);  // { [t] -> A[a] }
     for (size_t i = group_.producers.size(); i-- > 0;) {
       const Stage& stage = stages_[static_cast<size_t>(group_.producers[i])];
       const ir::Buffer buffer = stage.buffers[0];
@@ -127,9 +121,9 @@ class TreeMaker {
         const isl::map instances = Simple(all.as_map())
                                        .intersect_range(s->domain)
                                        .intersect_domain(tree_.tiles.range().as_set());
-        tree_.instances.emplace(std::stoi(s->name.substr(1)), instances);
-        needed = needed.unite(instances.to_union_map().apply_range(
-            part_.Reads().intersect_domain(s->domain.to_union_set())));
+        tree_.instances.emplace(s->name, instances);
+        needed = needed.unite(
+            instances.to_union_map().apply_range(reads.intersect_domain(s->domain.to_union_set())));
         const isl::map elements = instances.apply_range(write);
         stored = stored ? stored->unite(elements) : elements;
       }
@@ -149,15 +143,14 @@ class TreeMaker {
   Node Grafted(const Node& node, const Stage& stage) {
     std::optional<isl::union_map> extension;
     for (const Statement* s : stage.statements) {
-      const auto it = tree_.instances.find(std::stoi(s->name.substr(1)));
+      const auto it = tree_.instances.find(s->name);
       if (it == tree_.instances.end()) continue;
       const isl::union_map one = it->second.to_union_map();
       extension = extension ? extension->unite(one) : one;
     }
     if (!extension) return node;
     Node graft = isl::manage(isl_schedule_node_from_extension(extension->copy()));
-    graft = WithStageLoops(graft.child(0), tile_dimensions_, part_, dependences_, stage,
-                           tree_.marked.marks);
+    graft = WithStageLoops(graft.child(0), tile_dimensions_, part_, stage, tree_.marked.marks);
     graft = graft.parent();
     // Grafted in front of the node in whose place a sequence of both comes; later ones in front of its first child.
     const Node first = has_sequence_ ? node.child(0).child(0) : node;
@@ -166,7 +159,6 @@ class TreeMaker {
   }
 
   const Scop& part_;
-  const Dependences& dependences_;
   const std::vector<Stage>& stages_;
   const Group& group_;
   int tile_dimensions_ = 0;
@@ -179,7 +171,7 @@ class LocalHandler : public MarkHandler {
  public:
   explicit LocalHandler(const GroupTree& tree) : tree_(tree) {}
 
-  bool Handles(const std::string& mark) const override { return mark == tree_.tile_mark; }
+  bool Handles(const std::string& mark) const override { return mark == kTileMark; }
 
   std::vector<isl::ast_expr> Expressions(const std::string&, const isl::ast_build& build) override {
     const LoopsAround loops(build, tree_.tiles);
@@ -255,20 +247,15 @@ class LocalHandler : public MarkHandler {
 
 }  // namespace
 
-std::vector<bool> TileableDimensions(const Stage& stage, const Dependences& dependences) {
+std::vector<bool> TileableDimensions(const Stage& stage) {
   if (stage.buffers.size() != 1) return {};
-  const isl::union_set domain = stage.Domain();
-  const isl::union_map pairs = dependences.All()
-                                   .unite(dependences.reduction)
-                                   .intersect_domain(domain)
-                                   .intersect_range(domain);
   std::vector<bool> result;
   for (size_t d = 0; d < stage.buffers[0]->extents.size(); ++d) {
     const std::optional<isl::union_pw_aff> index = IndexAlong(stage, d);
     bool is_tileable = index.has_value();
-    if (is_tileable && !pairs.is_empty()) {
+    if (is_tileable && !stage.pairs.is_empty()) {
       const isl::union_map at = isl::union_map::from(ToMulti(*index));
-      const isl::union_map moves = pairs.apply_domain(at).apply_range(at);
+      const isl::union_map moves = stage.pairs.apply_domain(at).apply_range(at);
       if (!moves.is_empty()) {
         const isl::set deltas = moves.as_map().deltas();
         is_tileable = deltas.is_subset(isl::set(deltas.ctx(), "{ [0] }"));
@@ -279,9 +266,9 @@ std::vector<bool> TileableDimensions(const Stage& stage, const Dependences& depe
   return result;
 }
 
-absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const Dependences& dependences,
-                                        const std::vector<Stage>& stages, const Group& group) {
-  return TreeMaker(part, dependences, stages, group).Make();
+absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
+                                        const Group& group) {
+  return TreeMaker(part, stages, group).Make();
 }
 
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree) {

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/poly/dependences.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/generate.h"
 #include "compiler/poly/local_copies.h"
@@ -40,7 +39,7 @@ struct Group {
 
 // The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other. Empty if it stores
 // several arrays. Throws isl::exception.
-std::vector<bool> TileableDimensions(const Stage& stage, const Dependences& dependences);
+std::vector<bool> TileableDimensions(const Stage& stage);
 
 // What a tile has a copy of: elements of `buffer`, in a box at a place that depends on the tile.
 struct TileLocal {
@@ -50,17 +49,15 @@ struct TileLocal {
 
 struct GroupTree {
   MarkedSchedule marked;
-  std::string tile_mark;          // around what a tile does
-  isl::union_map tiles;           // { root[i] -> [t0, t1, ..] }
-  std::vector<TileLocal> locals;  // of the producers, in their order
-  std::map<int, isl::map>
-      instances;  // of each statement of a producer ("S3" is 3): { [t..] -> S3[i] }
+  isl::union_map tiles;                       // { root[i] -> [t0, t1, ..] }
+  std::vector<TileLocal> locals;              // of the producers, in their order
+  std::map<std::string, isl::map> instances;  // of each statement of a producer: { [t..] -> S3[i] }
 };
 
 // The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Errors:
 // FailedPrecondition if the elements that a tile needs of a producer are in no box of constant size. Throws isl::exception.
-absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const Dependences& dependences,
-                                        const std::vector<Stage>& stages, const Group& group);
+absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
+                                        const Group& group);
 
 // The code of the tree: each tile has local buffers for what its producers store. Throws isl::exception.
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree);

@@ -18,16 +18,13 @@ namespace {
 using Node = isl::schedule_node;
 using Statements = std::vector<const Statement*>;
 
-// Pairs of instances of two statements that may not run at once, or not in the other order.
-isl::union_map Between(const Dependences& dependences, const Statement& a, const Statement& b) {
-  return dependences.All()
-      .unite(dependences.reduction)
-      .intersect_domain(a.domain.to_union_set())
+isl::union_map Between(const Stage& stage, const Statement& a, const Statement& b) {
+  return stage.pairs.intersect_domain(a.domain.to_union_set())
       .intersect_range(b.domain.to_union_set());
 }
 
 // Statements whose loops can be taken apart.
-std::vector<Statements> ComponentsOf(const Dependences& dependences, const Stage& stage) {
+std::vector<Statements> ComponentsOf(const Stage& stage) {
   std::vector<Statements> components;
   for (const Statement* s : stage.statements) {
     components.push_back({s});
@@ -35,7 +32,7 @@ std::vector<Statements> ComponentsOf(const Dependences& dependences, const Stage
     for (size_t i = 0; i + 1 < components.size(); ++i) {
       const bool waits =
           std::any_of(components[i].begin(), components[i].end(),
-                      [&](const auto* t) { return !Between(dependences, *s, *t).is_empty(); });
+                      [&](const auto* t) { return !Between(stage, *s, *t).is_empty(); });
       if (!waits) continue;
       for (size_t j = i + 1; j < components.size(); ++j) {
         components[i].insert(components[i].end(), components[j].begin(), components[j].end());
@@ -76,7 +73,7 @@ Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, Loop
   return node.insert_mark(name);
 }
 
-Node WithLoops(Node leaf, int around, const Scop& part, const Dependences& dependences,
+Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
                const Statements& statements, std::map<std::string, LoopMark>& marks) {
   const isl::union_set domain = DomainOf(statements);
   if (statements.size() > 1) {
@@ -87,7 +84,7 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Dependences& depen
   }
   const Statement& s = *statements[0];
   if (s.iterators.empty()) return leaf;
-  const int vector = VectorIterator(dependences, s);
+  const int vector = VectorIterator(stage, s);
   std::vector<size_t> order;
   for (size_t i = 0; i < s.iterators.size(); ++i) {
     if (static_cast<int>(i) != vector) order.push_back(i);
@@ -107,9 +104,9 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Dependences& depen
 
 }  // namespace
 
-int VectorIterator(const Dependences& dependences, const Statement& s) {
+int VectorIterator(const Stage& stage, const Statement& s) {
   if (s.is_opaque) return -1;
-  const isl::union_map self = Between(dependences, s, s);
+  const isl::union_map self = Between(stage, s, s);
   int best = -1;
   int best_score = 0;
   for (size_t i = s.iterators.size(); i-- > 0;) {
@@ -128,11 +125,10 @@ int VectorIterator(const Dependences& dependences, const Statement& s) {
   return best;
 }
 
-Node WithStageLoops(Node leaf, int around, const Scop& part, const Dependences& dependences,
-                    const Stage& stage, std::map<std::string, LoopMark>& marks) {
-  const std::vector<Statements> components = ComponentsOf(dependences, stage);
-  if (components.size() == 1)
-    return WithLoops(leaf, around, part, dependences, components[0], marks);
+Node WithStageLoops(Node leaf, int around, const Scop& part, const Stage& stage,
+                    std::map<std::string, LoopMark>& marks) {
+  const std::vector<Statements> components = ComponentsOf(stage);
+  if (components.size() == 1) return WithLoops(leaf, around, part, stage, components[0], marks);
   isl_union_set_list* filters =
       isl_union_set_list_alloc(leaf.ctx().release(), static_cast<int>(components.size()));
   for (const Statements& statements : components) {
@@ -141,7 +137,7 @@ Node WithStageLoops(Node leaf, int around, const Scop& part, const Dependences& 
   Node node = isl::manage(isl_schedule_node_insert_sequence(leaf.copy(), filters));
   for (size_t i = 0; i < components.size(); ++i) {
     const Node child = node.child(static_cast<int>(i)).child(0);
-    node = WithLoops(child, around, part, dependences, components[i], marks).parent().parent();
+    node = WithLoops(child, around, part, stage, components[i], marks).parent().parent();
   }
   return node;
 }

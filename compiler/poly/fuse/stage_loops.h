@@ -5,7 +5,6 @@
 #include <map>
 #include <string>
 
-#include "compiler/poly/dependences.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/generate.h"
 
@@ -17,11 +16,10 @@ namespace polynao::poly {
 // `around`: schedule dimensions around the leaf's tree, which will be a part of another. Returns the node at the leaf's place.
 // Throws isl::exception.
 isl::schedule_node WithStageLoops(isl::schedule_node leaf, int around, const Scop& part,
-                                  const Dependences& dependences, const Stage& stage,
-                                  std::map<std::string, LoopMark>& marks);
+                                  const Stage& stage, std::map<std::string, LoopMark>& marks);
 
 // The number of the iterator whose loop goes innermost as a vector; -1: none. Throws isl::exception.
-int VectorIterator(const Dependences& dependences, const Statement& statement);
+int VectorIterator(const Stage& stage, const Statement& statement);
 
 }  // namespace polynao::poly
 

@@ -50,10 +50,9 @@ bool Stores(const Statement& statement, ir::Buffer buffer) {
                      [&](const Access& a) { return a.is_write && a.buffer == buffer; });
 }
 
-// Pairs of statements, by their place in the part.
-std::vector<std::pair<size_t, size_t>> EdgesOf(const Scop& scop, const isl::union_map& pairs) {
-  std::map<std::string, size_t> place;
-  for (const Statement& s : scop.statements) place.emplace(s.name, place.size());
+using Places = std::map<std::string, size_t>;  // of statements, by their names
+
+std::vector<std::pair<size_t, size_t>> EdgesOf(const Places& place, const isl::union_map& pairs) {
   std::vector<std::pair<size_t, size_t>> edges;
   for (const isl::map& map : MapsOf(pairs)) {
     if (!map.is_empty()) edges.emplace_back(place.at(DomainName(map)), place.at(RangeName(map)));
@@ -75,14 +74,14 @@ bool UpdatesInPlace(const Stage& stage) {
   return true;
 }
 
-bool IsLocal(const Scop& scop, const Dependences& dependences, const Stage& stage) {
+// `live_in`: the arrays of which something may be read that was there before the part.
+bool IsLocal(const Scop& scop, const std::set<std::string>& live_in, const Stage& stage) {
   if (stage.buffers.size() != 1 || !scop.IsPrivate(stage.buffers[0])) return false;
   if (!UpdatesInPlace(stage)) return false;
-  for (const Statement& s : scop.statements) {
-    for (const Access& access : s.accesses) {
-      if (access.buffer != stage.buffers[0]) continue;
-      const isl::union_set array = access.map.range().to_union_set().universe();
-      if (!dependences.live_in.intersect_range(array).is_empty()) return false;
+  for (const Statement* s : stage.statements) {
+    for (const Access& access : s->accesses) {
+      if (access.buffer == stage.buffers[0] && live_in.contains(RangeName(access.map)))
+        return false;
     }
   }
   return true;
@@ -101,6 +100,8 @@ isl::union_set Stage::Domain() const {
 
 std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
   const size_t n = scop.statements.size();
+  Places place;
+  for (const Statement& s : scop.statements) place.emplace(s.name, place.size());
   Classes classes(n);
   for (size_t i = 0; i < n; ++i) {
     for (const Access& access : scop.statements[i].accesses) {
@@ -109,7 +110,7 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
       }
     }
   }
-  const auto all = EdgesOf(scop, dependences.All());
+  const auto all = EdgesOf(place, dependences.All());
   Reach reach(n, std::vector<bool>(n, false));
   for (const auto& [from, to] : all) reach[classes.Find(from)][classes.Find(to)] = true;
   Close(reach);
@@ -123,14 +124,24 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
   for (const auto& [from, to] : all) {
     if (classes.Find(from) != classes.Find(to)) before[classes.Find(to)].insert(classes.Find(from));
   }
-  for (const auto& [from, to] : EdgesOf(scop, dependences.flow)) {
+  for (const auto& [from, to] : EdgesOf(place, dependences.flow)) {
     if (classes.Find(from) != classes.Find(to)) read[classes.Find(to)].insert(classes.Find(from));
   }
   isl::union_map order = dependences.anti.unite(dependences.output);
   for (const PrivateOrder& one : dependences.private_order) order = order.unite(one.order);
-  for (const auto& [from, to] : EdgesOf(scop, order)) {
+  for (const auto& [from, to] : EdgesOf(place, order)) {
     if (classes.Find(from) != classes.Find(to))
       overwritten[classes.Find(to)].insert(classes.Find(from));
+  }
+  std::set<std::string> live_in;
+  for (const isl::map& map : MapsOf(dependences.live_in)) {
+    if (!map.is_empty()) live_in.insert(RangeName(map));
+  }
+  std::vector<isl::union_map> pairs(n, isl::union_map::empty(scop.isl->ctx()));  // of each class
+  for (const isl::map& map : MapsOf(dependences.All().unite(dependences.reduction))) {
+    const size_t from = classes.Find(place.at(DomainName(map)));
+    if (from == classes.Find(place.at(RangeName(map))))
+      pairs[from] = pairs[from].unite(map.to_union_map());
   }
   std::map<size_t, int> number;
   std::vector<Stage> stages;
@@ -144,6 +155,7 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
     if (!next) break;
     number.emplace(*next, static_cast<int>(stages.size()));
     Stage stage;
+    stage.pairs = pairs[*next];
     for (size_t i = 0; i < n; ++i) {
       if (classes.Find(i) != *next) continue;
       stage.statements.push_back(&scop.statements[i]);
@@ -156,7 +168,7 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
     for (const size_t b : before[*next]) stage.after.insert(number.at(b));
     for (const size_t b : read[*next]) stage.reads.insert(number.at(b));
     for (const size_t b : overwritten[*next]) stage.overwrites.insert(number.at(b));
-    stage.is_local = IsLocal(scop, dependences, stage);
+    stage.is_local = IsLocal(scop, live_in, stage);
     stages.push_back(std::move(stage));
   }
   return stages;

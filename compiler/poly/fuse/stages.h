@@ -25,6 +25,8 @@ struct Stage {
   // It stores one buffer, which nothing outside of the part uses and which has a value wherever it is read, and reads of it only
   // elements that it updates: a tile of another stage may have its own copy of what it needs.
   bool is_local = false;
+  // Its instances that may not run at once, or not in the other order.
+  isl::union_map pairs = {};
 
   isl::union_set Domain() const;
 };
