@@ -20,113 +20,47 @@ namespace polynao::poly {
 
 namespace {
 
-std::string NamesOf(const Stage& stage) {
-  std::string text;
-  for (ir::Buffer buffer : stage.buffers) StrAppend(&text, text.empty() ? "" : "+", buffer->name);
-  return text;
-}
-
-std::string Fixed(double value, int digits) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
-
 // "c in tiles of 32 x 256 (first loop parallel), with a, b; 1.07 times the instances; 12.3 KiB in each tile"
 std::string Line(const std::vector<Stage>& stages, const PlannedGroup& planned) {
   const Group& group = planned.group;
-  std::string sizes, with;
-  for (const int64_t size : group.sizes) {
-    StrAppend(&sizes, sizes.empty() ? "" : " x ", size == 0 ? "all" : StrCat(size));
-  }
-  for (const int p : group.producers) {
-    StrAppend(&with, with.empty() ? "" : ", ", NamesOf(stages[static_cast<size_t>(p)]));
-  }
   return StrCat(
-      NamesOf(stages[static_cast<size_t>(group.root)]), " in tiles of ", sizes,
+      NamesOf(stages[static_cast<size_t>(group.root)]), " in tiles of ", SizesText(group),
       group.parallel >= 0 ? StrCat(", those along dimension ", group.parallel, " parallel") : "",
-      ", with ", with, "; ", Fixed(planned.cost.redundancy, 2), " times the instances; ",
+      GroupText(stages, planned), "; ",
       Fixed(static_cast<double>(planned.cost.local_bytes) / 1024, 1), " KiB in each tile; ",
       Fixed(planned.cost.memory_bytes / 1048576, 1), " MiB to and from memory");
 }
 
-class PartFuser {
+class CpuCode : public StageCode {
  public:
-  PartFuser(const Scop& scop, const ScheduleOptions& options, PartReport* report)
-      : scop_(scop), options_(options), report_(*report) {
-    if (!options.parallel) options_.machine.cores = 1;
+  explicit CpuCode(const ScheduleOptions& options) : options_(options) {}
+
+  absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
+                                 const PlannedGroup& planned, PartReport* report) override {
+    ASSIGN_OR_RETURN(const GroupTree tree, MakeGroupTree(part, stages, planned.group));
+    ++report->bands;
+    ++report->tiled_bands;
+    if (planned.group.parallel >= 0) ++report->parallel_loops;
+    report->lines.push_back(Line(stages, planned));
+    return WithInnerParts(GenerateGroup(part, tree));
   }
 
-  absl::StatusOr<ir::Stmt> Run() {
-    const Dependences dependences =
-        ComputeDependences(scop_, {.reassociate_floats = options_.reassociate});
-    stages_ = StagesOf(scop_, dependences);
-    const GroupModel model(scop_, stages_, options_.machine);
-    const std::vector<PlannedGroup> groups = FindGroups(stages_, model, options_);
-    const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
-      return !planned.group.producers.empty();
-    });
-    if (!fuses) return Alone(scop_);
-    std::vector<ir::Stmt> code;
-    for (const PlannedGroup& planned : groups) {
-      ASSIGN_OR_RETURN(const ir::Stmt one, Code(planned));
-      code.push_back(one);
-    }
-    ir::Context& c = scop_.place.context();
-    ir::Stmt body = c.Seq(code);
-    // Arrays that one group stores and another reads.
-    for (size_t i = scop_.locals.size(); i-- > 0;) {
-      if (!made_locals_.contains(scop_.locals[i])) body = c.Allocate(scop_.locals[i], body);
-    }
-    return ir::CloneWithFreshBindings(WithTest(scop_, body));
-  }
-
- private:
-  absl::StatusOr<ir::Stmt> Code(const PlannedGroup& planned) {
-    std::vector<const Stage*> members;
-    for (const int p : planned.group.producers) members.push_back(&stages_[static_cast<size_t>(p)]);
-    members.push_back(&stages_[static_cast<size_t>(planned.group.root)]);
-    const Scop part = PartOf(scop_, members);
-    for (ir::Buffer buffer : part.locals) made_locals_.insert(buffer);
-    if (!planned.group.producers.empty()) {
-      absl::StatusOr<GroupTree> tree = MakeGroupTree(part, stages_, planned.group);
-      if (tree.ok()) {
-        ++report_.bands;
-        ++report_.tiled_bands;
-        if (planned.group.parallel >= 0) ++report_.parallel_loops;
-        report_.lines.push_back(Line(stages_, planned));
-        return WithInnerParts(GenerateGroup(part, *tree));
-      }
-      report_.lines.push_back(std::string(tree.status().message()));
-    }
-    const size_t first = report_.lines.size();
-    ASSIGN_OR_RETURN(const ir::Stmt code, Alone(part));
-    const std::string name = NamesOf(stages_[static_cast<size_t>(planned.group.root)]);
-    for (size_t i = first; i < report_.lines.size(); ++i)
-      report_.lines[i] = StrCat(name, ": ", report_.lines[i]);
-    return code;
-  }
-
-  // Stages that share no tiles.
-  absl::StatusOr<ir::Stmt> Alone(const Scop& part) {
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
     ScheduleOptions options = options_;
     options.strategy = "auto";
     PartReport one;
     ASSIGN_OR_RETURN(const ir::Stmt code, SchedulePart(part, options, &one));
-    report_.bands += one.bands;
-    report_.tiled_bands += one.tiled_bands;
-    report_.parallel_loops += one.parallel_loops;
-    report_.vector_loops += one.vector_loops;
-    report_.has_register_tiles |= one.has_register_tiles;
-    report_.lines.insert(report_.lines.end(), one.lines.begin(), one.lines.end());
+    report->bands += one.bands;
+    report->tiled_bands += one.tiled_bands;
+    report->parallel_loops += one.parallel_loops;
+    report->vector_loops += one.vector_loops;
+    report->has_register_tiles |= one.has_register_tiles;
+    report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
     return code;
   }
 
-  const Scop& scop_;
-  ScheduleOptions options_;
-  PartReport& report_;
-  std::vector<Stage> stages_;
-  absl::flat_hash_set<ir::Buffer> made_locals_;
+ private:
+  const ScheduleOptions& options_;
 };
 
 // Collects what is used on the way up.
@@ -158,9 +92,84 @@ ir::Stmt WithoutUnusedBuffers(ir::Stmt s) { return UnusedBuffers().Mutate(s); }
 
 bool IsFusion(std::string_view strategy) { return strategy == "fuse" || strategy == "overlap"; }
 
+std::string NamesOf(const Stage& stage) {
+  std::string text;
+  for (ir::Buffer buffer : stage.buffers) StrAppend(&text, text.empty() ? "" : "+", buffer->name);
+  return text;
+}
+
+std::string Fixed(double value, int digits) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*f", digits, value);
+  return text;
+}
+
+std::string SizesText(const Group& group) {
+  std::string text;
+  for (const int64_t size : group.sizes) {
+    StrAppend(&text, text.empty() ? "" : " x ", size == 0 ? "all" : StrCat(size));
+  }
+  return text;
+}
+
+std::string GroupText(const std::vector<Stage>& stages, const PlannedGroup& planned) {
+  std::string with;
+  for (const int p : planned.group.producers) {
+    StrAppend(&with, with.empty() ? "" : ", ", NamesOf(stages[static_cast<size_t>(p)]));
+  }
+  return StrCat(", with ", with, "; ", Fixed(planned.cost.redundancy, 2), " times the instances");
+}
+
+absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
+                                    const std::vector<PlannedGroup>& groups, StageCode& code,
+                                    PartReport* report) {
+  const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
+    return !planned.group.producers.empty();
+  });
+  if (!fuses) return code.Alone(scop, report);
+  std::vector<ir::Stmt> parts;
+  absl::flat_hash_set<ir::Buffer> made_locals;
+  for (const PlannedGroup& planned : groups) {
+    std::vector<const Stage*> members;
+    for (const int p : planned.group.producers) members.push_back(&stages[static_cast<size_t>(p)]);
+    const Stage& root = stages[static_cast<size_t>(planned.group.root)];
+    members.push_back(&root);
+    const Scop part = PartOf(scop, members);
+    for (ir::Buffer buffer : part.locals) made_locals.insert(buffer);
+    if (!planned.group.producers.empty()) {
+      absl::StatusOr<ir::Stmt> one = code.Group(part, stages, planned, report);
+      if (one.ok()) {
+        parts.push_back(*one);
+        continue;
+      }
+      if (!absl::IsFailedPrecondition(one.status())) return one;
+      report->lines.emplace_back(one.status().message());
+    }
+    const size_t first = report->lines.size();
+    ASSIGN_OR_RETURN(const ir::Stmt one, code.Alone(part, report));
+    for (size_t i = first; i < report->lines.size(); ++i)
+      report->lines[i] = StrCat(NamesOf(root), ": ", report->lines[i]);
+    parts.push_back(one);
+  }
+  ir::Context& c = scop.place.context();
+  ir::Stmt body = c.Seq(parts);
+  // Arrays that one group stores and another reads.
+  for (size_t i = scop.locals.size(); i-- > 0;) {
+    if (!made_locals.contains(scop.locals[i])) body = c.Allocate(scop.locals[i], body);
+  }
+  return ir::CloneWithFreshBindings(WithTest(scop, body));
+}
+
 absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& options,
                                   PartReport* report) {
-  return PartFuser(scop, options, report).Run();
+  ScheduleOptions own = options;
+  if (!options.parallel) own.machine.cores = 1;
+  const Dependences dependences =
+      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
+  const std::vector<Stage> stages = StagesOf(scop, dependences);
+  const GroupModel model(scop, stages, own.machine);
+  CpuCode code(own);
+  return FuseStages(scop, stages, FindGroups(stages, model, own), code, report);
 }
 
 }  // namespace polynao::poly

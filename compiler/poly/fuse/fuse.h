@@ -2,10 +2,14 @@
 #ifndef COMPILER_POLY_FUSE_FUSE_H_
 #define COMPILER_POLY_FUSE_FUSE_H_
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/poly/fuse/groups.h"
+#include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/options.h"
 #include "compiler/poly/scop.h"
 
@@ -15,6 +19,30 @@ namespace polynao::poly {
 // does it: tiles of fixed sizes, and a stage joins a group while little is computed twice. A part without stages that share
 // tiles is scheduled as by "auto".
 bool IsFusion(std::string_view strategy);
+
+// The code that a machine runs stages with.
+class StageCode {
+ public:
+  virtual ~StageCode() = default;
+  // Of a group with producers; `part` has its stages alone. After a FailedPrecondition, Alone makes the code of these stages.
+  virtual absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
+                                         const PlannedGroup& planned, PartReport* report) = 0;
+  // Of stages that share no tiles; adds to the report.
+  virtual absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) = 0;
+};
+
+// The code of a part, one group of `groups` after the other.
+absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
+                                    const std::vector<PlannedGroup>& groups, StageCode& code,
+                                    PartReport* report);
+
+// "a, b", and "c+d" for a stage with two buffers.
+std::string NamesOf(const Stage& stage);
+// ", with a, b; 1.07 times the instances": what a tile of the group has.
+std::string GroupText(const std::vector<Stage>& stages, const PlannedGroup& planned);
+// "32 x all"
+std::string SizesText(const Group& group);
+std::string Fixed(double value, int digits);
 
 // The new code of a part for such a strategy, and its report. Stages that stay alone are scheduled as by "auto". Errors as
 // of SchedulePart. Throws isl::exception.

@@ -205,7 +205,8 @@ GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffe
 GroupModel::Tally GroupModel::TileOf(const Group& group) const {
   Tally tally;
   // What is needed of the group's own arrays, and read of others.
-  absl::flat_hash_map<ir::Buffer, Box> needed, read;
+  absl::flat_hash_map<ir::Buffer, Box> needed;
+  absl::flat_hash_map<ir::Buffer, Box>& read = tally.read;
   const auto is_own = [&](ir::Buffer buffer) {
     return std::any_of(group.producers.begin(), group.producers.end(),
                        [&](int p) { return stages_[At(p)].buffers[0] == buffer; });
@@ -227,6 +228,8 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
       }
       if (instances == 0) continue;
       tally.instances += instances;
+      tally.work.push_back(
+          {.stage = number, .statement = &s, .iterators = iterators, .instances = instances});
       const double lanes = s.vector < 0
                                ? 1
                                : std::max(1.0, static_cast<double>(machine_.vector_bytes) /
@@ -269,7 +272,8 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
     const auto it = needed.find(buffer);
     if (it == needed.end()) continue;
     const Box stored = it->second;
-    tally.local_bytes += static_cast<int64_t>(bytes_of(buffer, stored));
+    tally.locals[producer] = static_cast<int64_t>(bytes_of(buffer, stored));
+    tally.local_bytes += tally.locals[producer];
     visit(producer, stored, false);
   }
   for (const auto& [buffer, box] : read) {
@@ -284,18 +288,17 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
   return tally;
 }
 
-GroupCost GroupModel::CostOf(const Group& group) const {
-  const Tally tile = TileOf(group);
-  GroupCost cost;
-  double tiles = 1, parallel = 1;
+double GroupModel::TilesOf(const Group& group) const {
+  double tiles = 1;
   for (size_t d = 0; d < group.sizes.size(); ++d) {
     if (group.sizes[d] == 0) continue;
-    // The last tile is smaller.
-    const double count =
+    tiles *=
         static_cast<double>(info_[At(group.root)].extents[d]) / static_cast<double>(group.sizes[d]);
-    tiles *= count;
-    if (static_cast<int>(d) == group.parallel) parallel = count;
   }
+  return tiles;
+}
+
+double GroupModel::RedundancyOf(const Group& group, const Tally& tile) const {
   double instances = 0;
   const auto add = [&](int number) {
     for (const StatementInfo& s : info_[At(number)].statements) {
@@ -306,7 +309,19 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   };
   add(group.root);
   for (const int p : group.producers) add(p);
-  cost.redundancy = instances > 0 ? tile.instances * tiles / instances : 1;
+  return instances > 0 ? tile.instances * TilesOf(group) / instances : 1;
+}
+
+GroupCost GroupModel::CostOf(const Group& group) const {
+  const Tally tile = TileOf(group);
+  GroupCost cost;
+  const double tiles = TilesOf(group);
+  double parallel = 1;
+  if (group.parallel >= 0) {
+    parallel = static_cast<double>(info_[At(group.root)].extents[At(group.parallel)]) /
+               static_cast<double>(group.sizes[At(group.parallel)]);
+  }
+  cost.redundancy = RedundancyOf(group, tile);
   cost.local_bytes = tile.local_bytes;
   cost.memory_bytes = tile.memory_bytes * tiles;
   double cycles = tile.cycles * tiles;
@@ -350,8 +365,8 @@ GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) 
   return CostOf(group);
 }
 
-GroupCost GroupModel::Best(Group& group) const {
-  const StageInfo& root = info_[At(group.root)];
+std::vector<std::vector<int64_t>> GroupModel::Candidates(int stage) const {
+  const StageInfo& root = info_[At(stage)];
   const size_t n = root.extents.size();
   std::vector<std::vector<int64_t>> candidates(n);
   for (size_t d = 0; d < n; ++d) {
@@ -365,6 +380,12 @@ GroupCost GroupModel::Best(Group& group) const {
       candidates[d].push_back(size);
     }
   }
+  return candidates;
+}
+
+GroupCost GroupModel::Best(Group& group) const {
+  const std::vector<std::vector<int64_t>> candidates = Candidates(group.root);
+  const size_t n = candidates.size();
   GroupCost best;
   best.cycles = std::numeric_limits<double>::infinity();
   Group at = group;

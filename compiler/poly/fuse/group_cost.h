@@ -32,6 +32,7 @@ class GroupModel {
  public:
   // All outlive this. Throws isl::exception.
   GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine);
+  virtual ~GroupModel() = default;
 
   bool CanBeRoot(int stage) const;
   // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group
@@ -39,13 +40,13 @@ class GroupModel {
   bool IsContraction(int stage) const;
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
-  GroupCost CostOf(const Group& group) const;
+  virtual GroupCost CostOf(const Group& group) const;
   // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
   // The tile sizes, and the parallel dimension, for which that is least; for a group without producers too.
   GroupCost Best(Group& group) const;
 
- private:
+ protected:
   using Range = arith::ConstRange;
   using Box = std::vector<Range>;
   using Ranges = absl::flat_hash_map<ir::Var, Range>;
@@ -69,10 +70,21 @@ class GroupModel {
     Box box;  // all that it stores
     std::vector<bool> tileable;
   };
+  // The instances of a statement in a tile.
+  struct Work {
+    int stage;
+    const StatementInfo* statement;
+    Ranges iterators;
+    double instances;
+  };
   // A tile's share of the work.
   struct Tally {
     double cycles = 0, instances = 0, memory_bytes = 0;
     int64_t local_bytes = 0;
+    std::vector<Work> work;                    // from the last statement to the first
+    absl::flat_hash_map<int, int64_t> locals;  // bytes of each producer's array
+    absl::flat_hash_map<ir::Buffer, Box>
+        read;  // what it reads of other arrays, and stores to the root's
   };
 
   static size_t At(int i) { return static_cast<size_t>(i); }
@@ -81,7 +93,12 @@ class GroupModel {
   static std::vector<Use> UsesOf(const Statement& statement);
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
+  // The sizes along each dimension of the root's array that Best tries; 0: all.
+  virtual std::vector<std::vector<int64_t>> Candidates(int root) const;
   Tally TileOf(const Group& group) const;
+  // How many tiles there are, the last ones smaller; instances that run in all, by those that exist.
+  double TilesOf(const Group& group) const;
+  double RedundancyOf(const Group& group, const Tally& tile) const;
 
   const std::vector<Stage>& stages_;
   const Machine& machine_;

@@ -58,10 +58,35 @@ isl::map Simple(const isl::map& map) {
   return isl::manage(isl_map_from_basic_map(isl_basic_map_remove_divs(hull)));
 }
 
+class CpuLoops : public GroupLoops {
+ public:
+  CpuLoops(const Scop& part, const Group& group, std::map<std::string, LoopMark>& marks)
+      : part_(part), group_(group), marks_(marks) {}
+
+  Node BelowTiles(Node band, const isl::union_map&) override {
+    if (group_.parallel < 0) return band.child(0);
+    marks_[kParallelMark] = {.kind = ir::ForKind::kParallel, .depth = 0};
+    return band.insert_mark(kParallelMark).child(0).child(0);
+  }
+  Node StageLoops(Node leaf, int around, const Stage& stage, const isl::union_map&) override {
+    return WithStageLoops(leaf, around, part_, stage, marks_);
+  }
+
+ private:
+  const Scop& part_;
+  const Group& group_;
+  std::map<std::string, LoopMark>& marks_;
+};
+
 class TreeMaker {
  public:
-  TreeMaker(const Scop& part, const std::vector<Stage>& stages, const Group& group)
-      : part_(part), stages_(stages), group_(group) {}
+  TreeMaker(const Scop& part, const std::vector<Stage>& stages, const Group& group,
+            GroupLoops* loops)
+      : part_(part),
+        stages_(stages),
+        group_(group),
+        cpu_(part, group, tree_.marked.marks),
+        loops_(loops != nullptr ? *loops : cpu_) {}
 
   absl::StatusOr<GroupTree> Make() {
     const Stage& root = stages_[static_cast<size_t>(group_.root)];
@@ -75,12 +100,8 @@ class TreeMaker {
     for (unsigned i = 0; i < band.size(); ++i) {
       node = node.as<isl::schedule_node_band>().member_set_ast_loop_atomic(static_cast<int>(i));
     }
-    if (group_.parallel >= 0) {
-      tree_.marked.marks[kParallelMark] = {.kind = ir::ForKind::kParallel, .depth = 0};
-      node = node.insert_mark(kParallelMark).child(0);
-    }
-    node = node.child(0).insert_mark(kTileMark).child(0);
-    node = WithStageLoops(node, 0, part_, root, tree_.marked.marks);
+    node = loops_.BelowTiles(node, tree_.tiles).insert_mark(kTileMark).child(0);
+    node = loops_.StageLoops(node, 0, root, tree_.tiles.reverse());
     // Each one in front of those that read it.
     for (size_t i = group_.producers.size(); i-- > 0;) {
       node = Grafted(node, stages_[static_cast<size_t>(group_.producers[i])]);
@@ -150,8 +171,7 @@ class TreeMaker {
     }
     if (!extension) return node;
     Node graft = isl::manage(isl_schedule_node_from_extension(extension->copy()));
-    graft = WithStageLoops(graft.child(0), tile_dimensions_, part_, stage, tree_.marked.marks);
-    graft = graft.parent();
+    graft = loops_.StageLoops(graft.child(0), tile_dimensions_, stage, *extension).parent();
     // Grafted in front of the node in whose place a sequence of both comes; later ones in front of its first child.
     const Node first = has_sequence_ ? node.child(0).child(0) : node;
     has_sequence_ = true;
@@ -164,85 +184,8 @@ class TreeMaker {
   int tile_dimensions_ = 0;
   bool has_sequence_ = false;  // something has been grafted
   GroupTree tree_;
-};
-
-// Gives each tile its local buffers.
-class LocalHandler : public MarkHandler {
- public:
-  explicit LocalHandler(const GroupTree& tree) : tree_(tree) {}
-
-  bool Handles(const std::string& mark) const override { return mark == kTileMark; }
-
-  std::vector<isl::ast_expr> Expressions(const std::string&, const isl::ast_build& build) override {
-    const LoopsAround loops(build, tree_.tiles);
-    std::vector<isl::ast_expr> result;
-    for (const TileLocal& local : tree_.locals) {
-      for (const isl::pw_aff& first : local.box.first) result.push_back(loops.Value(first));
-    }
-    return result;
-  }
-
-  ir::Stmt Write(const std::string&, const std::vector<isl::ast_expr>& expressions,
-                 MarkPlace& place) override {
-    ir::Context& c = place.context();
-    std::vector<std::pair<ir::Var, ir::Expr>> lets;
-    size_t next = 0;
-    for (const TileLocal& local : tree_.locals) {
-      std::vector<ir::Expr> extents;
-      for (const int64_t size : local.box.sizes) extents.push_back(c.I64(size));
-      Local made{.buffer = c.NewBuffer(StrCat(local.buffer->name, ".tile"), local.buffer->type,
-                                       extents, local.buffer->scope),
-                 .first = {}};
-      for (size_t d = 0; d < local.box.first.size(); ++d) {
-        ir::Expr first = place.Value(expressions[next++]);
-        if (!first.Is(ir::ExprKind::kIntImm) && !first.Is(ir::ExprKind::kVar)) {
-          const ir::Var var = c.NewVar(StrCat(local.buffer->name, ".first"), ir::Type::kI64);
-          lets.emplace_back(var, first);
-          first = var;
-        }
-        made.first.push_back(first);
-      }
-      made_[local.buffer] = std::move(made);
-    }
-    ir::Stmt result = place.Below({});
-    for (size_t i = tree_.locals.size(); i-- > 0;) {
-      result = c.Allocate(made_.at(tree_.locals[i].buffer).buffer, result);
-    }
-    for (size_t i = lets.size(); i-- > 0;)
-      result = c.LetStmt(lets[i].first, lets[i].second, result);
-    return result;
-  }
-
-  ir::Expr Load(const Statement&, ir::Expr load, const std::vector<ir::Expr>& indices) override {
-    const auto it = made_.find(ir::Buffer(load.buffer()));
-    if (it == made_.end()) return ir::Expr();
-    return load.context().Load(it->second.buffer, Inside(it->second, indices));
-  }
-
-  ir::Stmt Store(const Statement&, ir::Buffer buffer, const std::vector<ir::Expr>& indices,
-                 ir::Expr value) override {
-    const auto it = made_.find(buffer);
-    if (it == made_.end()) return ir::Stmt();
-    return value.context().Store(it->second.buffer, Inside(it->second, indices), value);
-  }
-
- private:
-  struct Local {
-    ir::Buffer buffer;
-    std::vector<ir::Expr> first;
-  };
-
-  static std::vector<ir::Expr> Inside(const Local& local, const std::vector<ir::Expr>& indices) {
-    std::vector<ir::Expr> inside;
-    for (size_t d = 0; d < indices.size(); ++d) {
-      const ir::Expr first = local.first[d];
-      inside.push_back(first.IsInt(0) ? indices[d] : indices[d] - first);
-    }
-    return inside;
-  }
-
-  const GroupTree& tree_;
-  absl::flat_hash_map<ir::Buffer, Local> made_;
+  CpuLoops cpu_;
+  GroupLoops& loops_;
 };
 
 }  // namespace
@@ -267,12 +210,104 @@ std::vector<bool> TileableDimensions(const Stage& stage) {
 }
 
 absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
-                                        const Group& group) {
-  return TreeMaker(part, stages, group).Make();
+                                        const Group& group, GroupLoops* loops) {
+  return TreeMaker(part, stages, group, loops).Make();
+}
+
+bool TileHandler::Handles(const std::string& mark) const { return mark == kTileMark; }
+
+std::vector<isl::ast_expr> TileHandler::Expressions(const std::string&,
+                                                    const isl::ast_build& build) {
+  const LoopsAround loops(build, tree_.tiles);
+  std::vector<isl::ast_expr> result;
+  for (const TileLocal& local : tree_.locals) {
+    for (const isl::pw_aff& first : local.box.first) result.push_back(loops.Value(first));
+  }
+  return result;
+}
+
+ir::Stmt TileHandler::Write(const std::string&, const std::vector<isl::ast_expr>& expressions,
+                            MarkPlace& place) {
+  ir::Context& c = place.context();
+  Lets lets;
+  std::vector<ir::Buffer> buffers;
+  size_t next = 0;
+  for (size_t i = 0; i < tree_.locals.size(); ++i) {
+    const TileLocal& local = tree_.locals[i];
+    const size_t n = local.box.first.size();
+    const ir::Buffer buffer = BufferFor(i, c);
+    made_[local.buffer] = {
+        .number = i,
+        .buffer = buffer,
+        .first = Named(expressions, next, n, StrCat(local.buffer->name, ".first"), place, lets)};
+    next += n;
+    if (std::find(buffers.begin(), buffers.end(), buffer) == buffers.end())
+      buffers.push_back(buffer);
+  }
+  ir::Stmt result = place.Below({});
+  for (size_t i = buffers.size(); i-- > 0;) result = c.Allocate(buffers[i], result);
+  return WithLets(lets, result);
+}
+
+ir::Expr TileHandler::Load(const Statement&, ir::Expr load, const std::vector<ir::Expr>& indices) {
+  const auto it = made_.find(ir::Buffer(load.buffer()));
+  if (it == made_.end()) return ir::Expr();
+  return load.context().Load(it->second.buffer, Inside(it->second, indices));
+}
+
+ir::Stmt TileHandler::Store(const Statement&, ir::Buffer buffer,
+                            const std::vector<ir::Expr>& indices, ir::Expr value) {
+  const auto it = made_.find(buffer);
+  if (it == made_.end()) return ir::Stmt();
+  return value.context().Store(it->second.buffer, Inside(it->second, indices), value);
+}
+
+ir::Buffer TileHandler::BufferFor(size_t i, ir::Context& c) {
+  const TileLocal& local = tree_.locals[i];
+  std::vector<ir::Expr> extents;
+  for (const int64_t size : local.box.sizes) extents.push_back(c.I64(size));
+  return c.NewBuffer(StrCat(local.buffer->name, ".tile"), local.buffer->type, extents,
+                     local.buffer->scope);
+}
+
+std::vector<ir::Expr> TileHandler::IndicesFor(size_t, std::vector<ir::Expr> inside) {
+  return inside;
+}
+
+std::vector<ir::Expr> TileHandler::Inside(const Local& local,
+                                          const std::vector<ir::Expr>& indices) {
+  std::vector<ir::Expr> inside;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const ir::Expr first = local.first[d];
+    inside.push_back(first.IsInt(0) ? indices[d] : indices[d] - first);
+  }
+  return IndicesFor(local.number, std::move(inside));
+}
+
+std::vector<ir::Expr> TileHandler::Named(const std::vector<isl::ast_expr>& values, size_t first,
+                                         size_t count, const std::string& name, MarkPlace& place,
+                                         Lets& lets) {
+  std::vector<ir::Expr> result;
+  for (size_t i = first; i < first + count; ++i) {
+    ir::Expr value = place.Value(values[i]);
+    if (!value.Is(ir::ExprKind::kIntImm) && !value.Is(ir::ExprKind::kVar)) {
+      const ir::Var var = place.context().NewVar(name, ir::Type::kI64);
+      lets.emplace_back(var, value);
+      value = var;
+    }
+    result.push_back(value);
+  }
+  return result;
+}
+
+ir::Stmt TileHandler::WithLets(const Lets& lets, ir::Stmt body) {
+  for (size_t i = lets.size(); i-- > 0;)
+    body = body.context().LetStmt(lets[i].first, lets[i].second, body);
+  return body;
 }
 
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree) {
-  LocalHandler handler(tree);
+  TileHandler handler(tree);
   return Generate(part, tree.marked, &handler);
 }
 

@@ -18,8 +18,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/generate.h"
@@ -54,12 +56,68 @@ struct GroupTree {
   std::map<std::string, isl::map> instances;  // of each statement of a producer: { [t..] -> S3[i] }
 };
 
-// The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Errors:
-// FailedPrecondition if the elements that a tile needs of a producer are in no box of constant size. Throws isl::exception.
-absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
-                                        const Group& group);
+// How a machine runs the loops of a group. Both functions get a node of a tree to which nothing is grafted yet, and return one of
+// the new tree. Throw isl::exception.
+class GroupLoops {
+ public:
+  virtual ~GroupLoops() = default;
+  // The leaf below the band over tiles, { root[i] -> [t0, t1, ..] }, which `band` is.
+  virtual isl::schedule_node BelowTiles(isl::schedule_node band, const isl::union_map& tiles) = 0;
+  // The node at the place of `leaf`, which `around` dimensions of other trees are around, with the loops of a stage.
+  // `instances`: { [t0, t1, ..] -> S[i] } of a tile.
+  virtual isl::schedule_node StageLoops(isl::schedule_node leaf, int around, const Stage& stage,
+                                        const isl::union_map& instances) = 0;
+};
 
-// The code of the tree: each tile has local buffers for what its producers store. Throws isl::exception.
+// The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Its producers may be
+// in any order in which each is behind those it reads. The default loops are those for a CPU. Errors: FailedPrecondition if the
+// elements that a tile needs of a producer are in no box of constant size. Throws isl::exception.
+absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
+                                        const Group& group, GroupLoops* loops = nullptr);
+
+// Gives each tile its local buffers: the mark around what a tile does, and the accesses below.
+class TileHandler : public MarkHandler {
+ public:
+  // `tree` outlives this.
+  explicit TileHandler(const GroupTree& tree) : tree_(tree) {}
+
+  bool Handles(const std::string& mark) const override;
+  std::vector<isl::ast_expr> Expressions(const std::string& mark,
+                                         const isl::ast_build& build) override;
+  ir::Stmt Write(const std::string& mark, const std::vector<isl::ast_expr>& expressions,
+                 MarkPlace& place) override;
+  ir::Expr Load(const Statement& statement, ir::Expr load,
+                const std::vector<ir::Expr>& indices) override;
+  ir::Stmt Store(const Statement& statement, ir::Buffer buffer,
+                 const std::vector<ir::Expr>& indices, ir::Expr value) override;
+
+ protected:
+  const GroupTree& tree() const { return tree_; }
+  // Of local number `i` of the tree: the buffer, one for each by default; and the indices in it of the element at `inside` of the
+  // box.
+  virtual ir::Buffer BufferFor(size_t i, ir::Context& c);
+  virtual std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside);
+
+  // A box's places as expressions, each with a name if it is none of its own. Wraps `body` into the lets.
+  using Lets = std::vector<std::pair<ir::Var, ir::Expr>>;
+  static std::vector<ir::Expr> Named(const std::vector<isl::ast_expr>& values, size_t first,
+                                     size_t count, const std::string& name, MarkPlace& place,
+                                     Lets& lets);
+  static ir::Stmt WithLets(const Lets& lets, ir::Stmt body);
+
+ private:
+  struct Local {
+    size_t number;
+    ir::Buffer buffer;
+    std::vector<ir::Expr> first;
+  };
+  std::vector<ir::Expr> Inside(const Local& local, const std::vector<ir::Expr>& indices);
+
+  const GroupTree& tree_;
+  absl::flat_hash_map<ir::Buffer, Local> made_;
+};
+
+// The code of the tree for a CPU: each tile has local buffers for what its producers store. Throws isl::exception.
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree);
 
 }  // namespace polynao::poly

@@ -16,7 +16,6 @@ namespace polynao::poly {
 namespace {
 
 using Node = isl::schedule_node;
-using Statements = std::vector<const Statement*>;
 
 isl::union_map Between(const Stage& stage, const Statement& a, const Statement& b) {
   return stage.pairs.intersect_domain(a.domain.to_union_set())
@@ -24,8 +23,8 @@ isl::union_map Between(const Stage& stage, const Statement& a, const Statement& 
 }
 
 // Statements whose loops can be taken apart.
-std::vector<Statements> ComponentsOf(const Stage& stage) {
-  std::vector<Statements> components;
+std::vector<Component> ComponentsOf(const Stage& stage) {
+  std::vector<Component> components;
   for (const Statement* s : stage.statements) {
     components.push_back({s});
     // Each joins all components from the first one on that waits for it.
@@ -43,7 +42,7 @@ std::vector<Statements> ComponentsOf(const Stage& stage) {
   return components;
 }
 
-isl::union_set DomainOf(const Statements& statements) {
+isl::union_set DomainOf(const Component& statements) {
   std::optional<isl::union_set> domain;
   for (const Statement* s : statements) {
     const isl::union_set one = s->domain.to_union_set();
@@ -74,72 +73,88 @@ Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, Loop
 }
 
 Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
-               const Statements& statements, std::map<std::string, LoopMark>& marks) {
-  const isl::union_set domain = DomainOf(statements);
-  if (statements.size() > 1) {
-    const isl::union_map order =
-        isl::manage(isl_schedule_intersect_domain(part.schedule.copy(), domain.copy())).map();
-    return leaf.insert_partial_schedule(
-        isl::manage(isl_multi_union_pw_aff_from_union_map(order.copy())));
-  }
+               const Component& statements, std::map<std::string, LoopMark>& marks) {
+  const std::optional<isl::multi_union_pw_aff> loops = LoopsOf(part, statements);
+  if (!loops) return leaf;
+  if (statements.size() > 1) return leaf.insert_partial_schedule(*loops);
   const Statement& s = *statements[0];
-  if (s.iterators.empty()) return leaf;
   const int vector = VectorIterator(stage, s);
-  std::vector<size_t> order;
-  for (size_t i = 0; i < s.iterators.size(); ++i) {
-    if (static_cast<int>(i) != vector) order.push_back(i);
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(s.iterators.size()); ++i) {
+    if (i != vector) order.push_back(i);
   }
   if (vector >= 0) {
-    order.push_back(static_cast<size_t>(vector));
+    order.push_back(vector);
     const int depth = around + DepthOf(leaf) + static_cast<int>(order.size()) - 1;
     leaf = WithMark(leaf, {.kind = ir::ForKind::kVectorize, .depth = depth}, marks);
   }
-  std::optional<isl::multi_union_pw_aff> band;
-  for (const size_t i : order) {
-    const isl::multi_union_pw_aff one = Coordinate(domain, static_cast<int>(i));
-    band = band ? band->flat_range_product(one) : one;
-  }
-  return leaf.insert_partial_schedule(*band);
+  return leaf.insert_partial_schedule(Members(*loops, order));
 }
 
 }  // namespace
 
 int VectorIterator(const Stage& stage, const Statement& s) {
   if (s.is_opaque) return -1;
-  const isl::union_map self = Between(stage, s, s);
   int best = -1;
   int best_score = 0;
   for (size_t i = s.iterators.size(); i-- > 0;) {
     const int score = VectorScore(s, s.iterators[i]);
     if (score <= best_score) continue;
-    const isl::union_map at =
-        isl::union_map::from(Coordinate(s.domain.to_union_set(), static_cast<int>(i)));
-    const isl::union_map moves = self.apply_domain(at).apply_range(at);
-    if (!moves.is_empty()) {
-      const isl::set deltas = moves.as_map().deltas();
-      if (!deltas.is_subset(isl::set(deltas.ctx(), "{ [0] }"))) continue;
-    }
+    if (!IsParallel(stage, {&s}, Coordinate(s.domain.to_union_set(), static_cast<int>(i)).at(0)))
+      continue;
     best = static_cast<int>(i);
     best_score = score;
   }
   return best;
 }
 
-Node WithStageLoops(Node leaf, int around, const Scop& part, const Stage& stage,
-                    std::map<std::string, LoopMark>& marks) {
-  const std::vector<Statements> components = ComponentsOf(stage);
-  if (components.size() == 1) return WithLoops(leaf, around, part, stage, components[0], marks);
+bool IsParallel(const Stage& stage, const Component& component, const isl::union_pw_aff& loop) {
+  const isl::union_set domain = DomainOf(component);
+  const isl::union_map at = isl::union_map::from(ToMulti(loop));
+  const isl::union_map pairs = stage.pairs.intersect_domain(domain).intersect_range(domain);
+  const isl::union_map moves = pairs.apply_domain(at).apply_range(at);
+  if (moves.is_empty()) return true;
+  const isl::set deltas = moves.as_map().deltas();
+  return deltas.is_subset(isl::set(deltas.ctx(), "{ [0] }"));
+}
+
+std::optional<isl::multi_union_pw_aff> LoopsOf(const Scop& part, const Component& component) {
+  const isl::union_set domain = DomainOf(component);
+  if (component.size() > 1) {
+    const isl::union_map order =
+        isl::manage(isl_schedule_intersect_domain(part.schedule.copy(), domain.copy())).map();
+    return isl::manage(isl_multi_union_pw_aff_from_union_map(order.copy()));
+  }
+  std::optional<isl::multi_union_pw_aff> loops;
+  for (size_t i = 0; i < component[0]->iterators.size(); ++i) {
+    const isl::multi_union_pw_aff one = Coordinate(domain, static_cast<int>(i));
+    loops = loops ? loops->flat_range_product(one) : one;
+  }
+  return loops;
+}
+
+Node WithComponents(const Node& leaf, const Stage& stage,
+                    const std::function<Node(Node, const Component&)>& loops) {
+  const std::vector<Component> components = ComponentsOf(stage);
+  if (components.size() == 1) return loops(leaf, components[0]);
   isl_union_set_list* filters =
       isl_union_set_list_alloc(leaf.ctx().release(), static_cast<int>(components.size()));
-  for (const Statements& statements : components) {
+  for (const Component& statements : components) {
     filters = isl_union_set_list_add(filters, DomainOf(statements).universe().release());
   }
   Node node = isl::manage(isl_schedule_node_insert_sequence(leaf.copy(), filters));
   for (size_t i = 0; i < components.size(); ++i) {
     const Node child = node.child(static_cast<int>(i)).child(0);
-    node = WithLoops(child, around, part, stage, components[i], marks).parent().parent();
+    node = loops(child, components[i]).parent().parent();
   }
   return node;
+}
+
+Node WithStageLoops(Node leaf, int around, const Scop& part, const Stage& stage,
+                    std::map<std::string, LoopMark>& marks) {
+  return WithComponents(leaf, stage, [&](const Node& at, const Component& component) {
+    return WithLoops(at, around, part, stage, component, marks);
+  });
 }
 
 }  // namespace polynao::poly
