@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/fuse/pipelines_for_test.h"
 #include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
 
@@ -41,133 +41,10 @@ std::string Fused(std::string_view text, ScheduleOptions options) {
   return report->ToString() + ir::Print(after);
 }
 
-const std::map<std::string, std::string>& Pipelines() {
-  static const auto* pipelines = new std::map<std::string, std::string>{
-      // Two passes over rows and columns.
-      {"blur",
-       "func f(a: f32[19, 23] in, y: f32[15, 19] out) {\n"
-       "  allocate b: f32[15, 23]\n"
-       "  for (i, 0, 15) { for (j, 0, 23) {\n"
-       "    b[i, j] = a[i, j] * 1.0 + a[i + 1, j] * 4.0 + a[i + 2, j] * 6.0 + a[i + 3, j] * 4.0 + "
-       "a[i + 4, j]\n"
-       "  } }\n"
-       "  for (i, 0, 15) { for (j, 0, 19) {\n"
-       "    y[i, j] = b[i, j] + b[i, j + 1] * 4.0 + b[i, j + 2] * 6.0 + b[i, j + 3] * 4.0 + b[i, j "
-       "+ 4]\n"
-       "  } }\n"
-       "}\n"},
-      // Half of the elements, and twice as many again.
-      {"pyramid",
-       "func f(a: f32[34, 26] in, y: f32[30, 22] out) {\n"
-       "  allocate d: f32[17, 13]\n"
-       "  allocate e: f32[16, 12]\n"
-       "  for (i, 0, 17) { for (j, 0, 13) {\n"
-       "    d[i, j] = (a[2 * i, 2 * j] + a[2 * i + 1, 2 * j] / 3.0 + a[2 * i, 2 * j + 1]) * 0.5 / "
-       "a[2 * i + 1, 2 * j + 1]\n"
-       "  } }\n"
-       "  for (i, 0, 16) { for (j, 0, 12) { e[i, j] = (d[i, j] + d[i + 1, j + 1] * d[i, j + 1]) / "
-       "d[i + 1, j] / 2.0 } }\n"
-       "  for (i, 0, 30) { for (j, 0, 22) {\n"
-       "    y[i, j] = e[i / 2, j / 2] + e[(i + 1) / 2, (j + 1) / 2] + e[(i + 1) / 2, j / 2] + a[i, "
-       "j]\n"
-       "  } }\n"
-       "}\n"},
-      // Sums, in two statements each.
-      {"sums",
-       "func f(a: i32[14, 20] in, w: i32[3, 3] in, y: i32[10, 16] out) {\n"
-       "  allocate c: i32[12, 18]\n"
-       "  for (i, 0, 12) { for (j, 0, 18) {\n"
-       "    c[i, j] = 0\n"
-       "    for (p, 0, 3) { for (q, 0, 3) { c[i, j] = c[i, j] + a[i + p, j + q] * w[p, q] } }\n"
-       "  } }\n"
-       "  for (i, 0, 10) { for (j, 0, 16) {\n"
-       "    y[i, j] = 0\n"
-       "    for (p, 0, 3) { for (q, 0, 3) { y[i, j] = y[i, j] + c[i + p, j + q] * w[q, p] } }\n"
-       "  } }\n"
-       "}\n"},
-      // A histogram by blocks, spread out again by what is in the image.
-      {"histogram",
-       "func f(a: i32[24, 16] in, y: i32[24, 16] out) {\n"
-       "  allocate h: i32[6, 4, 4]\n"
-       "  for (i, 0, 6) { for (j, 0, 4) { for (z, 0, 4) { h[i, j, z] = 0 } } }\n"
-       "  for (i, 0, 6) { for (j, 0, 4) { for (p, 0, 4) { for (q, 0, 4) {\n"
-       "    h[i, j, (a[i * 4 + p, j * 4 + q] % 4 + 4) % 4] = h[i, j, (a[i * 4 + p, j * 4 + q] % 4 "
-       "+ 4) % 4] + 1\n"
-       "  } } } }\n"
-       "  for (i, 0, 24) { for (j, 0, 16) { y[i, j] = h[i / 4, j / 4, (a[i, j] % 4 + 4) % 4] } }\n"
-       "}\n"},
-      // Read by two others; stored in two pieces, with a border of zeros.
-      {"shared",
-       "func f(a: f32[20, 20] in, y: f32[18, 18] out, z: f32[18, 18] out) {\n"
-       "  allocate b: f32[20, 20]\n"
-       "  allocate c: f32[18, 18]\n"
-       "  for (i, 0, 20) { b[i, 0] = 0.0 b[i, 19] = 0.0 }\n"
-       "  for (i, 0, 20) { for (j, 1, 18) { b[i, j] = a[i, j - 1] / 3.0 + a[i, j + 1] * a[i, j] * "
-       "7.0 } }\n"
-       "  for (i, 0, 18) { for (j, 0, 18) { c[i, j] = b[i, j] / b[i + 2, j + 2] + b[i + 1, j + 1] "
-       "* b[i, j + 2] } }\n"
-       "  for (i, 0, 18) { for (j, 0, 18) { y[i, j] = c[i, j] + b[i + 1, j] } }\n"
-       "  for (i, 0, 18) { for (j, 0, 18) { z[i, j] = c[17 - i, j] } }\n"
-       "}\n"},
-      // Live behind the function, and stored in place: neither may be computed twice.
-      {"in_place",
-       "func f(a: f32[20], y: f32[18] out) {\n"
-       "  allocate b: f32[20]\n"
-       "  for (i, 0, 20) { a[i] = a[i] * 0.5 }\n"
-       "  for (i, 0, 20) { b[i] = a[i] / 3.0 }\n"
-       "  for (i, 0, 19) { b[i] = b[i] + b[i + 1] }\n"
-       "  for (i, 0, 18) { y[i] = b[i] + b[i + 1] * a[i] }\n"
-       "}\n"},
-      // What b is made of changes before b is read.
-      {"overwritten",
-       "func f(a: i32[20], y: i32[18] out) {\n"
-       "  allocate b: i32[20]\n"
-       "  for (i, 0, 20) { b[i] = a[i] * 3 + 1 }\n"
-       "  for (i, 0, 20) { a[i] = i }\n"
-       "  for (i, 0, 18) { y[i] = b[i] + b[i + 1] * b[i + 2] - a[i] }\n"
-       "}\n"},
-      // Read only where a select says that it is stored; and computed where it is read.
-      {"guarded",
-       "func f(a: f32[16] in, y: f32[40] out) {\n"
-       "  allocate b: f32[18]\n"
-       "  for (i, 1, 16) { b[i] = a[i - 1] * 2.0 }\n"
-       "  for (i, 0, 40) { y[i] = select(10 <= i && i < 26, b[i - 9], select(i < 3, b[i + 1], "
-       "0.5)) }\n"
-       "}\n"},
-      // The last stage stores what the first one reads: other tiles would find it changed.
-      {"root_in_place",
-       "func f(a: f32[20]) {\n"
-       "  allocate b: f32[20]\n"
-       "  for (i, 0, 20) { b[i] = a[i] / 3.0 + a[19 - i] * a[i] * 2.0 }\n"
-       "  for (i, 0, 19) { a[i] = b[i] / b[i + 1] }\n"
-       "}\n"},
-      // Sizes that nobody knows.
-      {"symbolic",
-       "func f(a: f32[n + 4, m + 4] in, y: f32[n, m] out, n: i32, m: i32) {\n"
-       "  allocate b: f32[n + 2, m + 2]\n"
-       "  for (i, 0, n + 2) { for (j, 0, m + 2) { b[i, j] = a[i, j] / a[i + 2, j + 2] + a[i, j + "
-       "2] * 3.0 + a[i + 1, j] } }\n"
-       "  for (i, 0, n) { for (j, 0, m) { y[i, j] = b[i, j] / b[i + 2, j] + b[i, j + 2] * b[i + 1, "
-       "j + 1] } }\n"
-       "}\n"},
-      // Each element waits for the one before: no tiles along i.
-      {"recurrence",
-       "func f(a: f32[16, 24] in, y: f32[16, 24] out) {\n"
-       "  allocate b: f32[16, 24]\n"
-       "  for (i, 0, 16) { for (j, 0, 24) {\n"
-       "    b[i, j] = a[i, j] / 3.0 + a[i, 23 - j] * a[15 - i, j] * 2.0 - 1.0\n"
-       "  } }\n"
-       "  for (j, 0, 24) { y[0, j] = b[0, j] }\n"
-       "  for (i, 1, 15) { for (j, 0, 24) { y[i, j] = y[i - 1, j] * 0.5 + b[i, j] } }\n"
-       "}\n"},
-  };
-  return *pipelines;
-}
-
 class FuseTest : public testing::TestWithParam<std::string> {};
 
 TEST_P(FuseTest, AnyTilesKeepTheMeaning) {
-  const std::string& text = Pipelines().at(GetParam());
+  const std::string& text = PipelinesForTest().at(GetParam());
   for (const std::string strategy : {"fuse", "overlap"}) Fused(text, {.strategy = strategy});
   for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{
            {1, 1}, {0, 1}, {2, 3}, {3}, {5, 8}, {7, 0, 1}, {16, 5}, {100, 4}, {100, 100}}) {
@@ -179,7 +56,7 @@ TEST_P(FuseTest, AnyTilesKeepTheMeaning) {
 
 std::vector<std::string> PipelineNames() {
   std::vector<std::string> names;
-  for (const auto& [name, text] : Pipelines()) names.push_back(name);
+  for (const auto& [name, text] : PipelinesForTest()) names.push_back(name);
   return names;
 }
 
@@ -188,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Pipelines, FuseTest, testing::ValuesIn(PipelineNames())
 
 TEST(FuseTest, ProducersRunInTheTilesOfTheirReader) {
   const std::string result =
-      Fused(Pipelines().at("blur"), {.group_tile = {4, 8}, .join_all = true});
+      Fused(PipelinesForTest().at("blur"), {.group_tile = {4, 8}, .join_all = true});
   EXPECT_THAT(result, HasSubstr("y in tiles of 4 x 8, those along dimension 0 parallel, with b; "));
   EXPECT_THAT(result, HasSubstr("allocate b.tile: f32[i64(4), i64(12)]"));
   EXPECT_THAT(result, Not(HasSubstr("allocate b: ")));
@@ -196,14 +73,15 @@ TEST(FuseTest, ProducersRunInTheTilesOfTheirReader) {
 
 TEST(FuseTest, WhatIsStoredInPlaceOrLiveStays) {
   const std::string result =
-      Fused(Pipelines().at("in_place"), {.group_tile = {4}, .join_all = true});
+      Fused(PipelinesForTest().at("in_place"), {.group_tile = {4}, .join_all = true});
   EXPECT_THAT(result, Not(HasSubstr("with a")));
   // b depends on itself in other elements: computing it twice in place would be wrong.
   EXPECT_THAT(result, Not(HasSubstr("with b")));
 }
 
 TEST(FuseTest, BranchesOfSelectsReadWhatIsStored) {
-  EXPECT_THAT(Fused(Pipelines().at("guarded"), {}), HasSubstr("computed where they are read: b"));
+  EXPECT_THAT(Fused(PipelinesForTest().at("guarded"), {}),
+              HasSubstr("computed where they are read: b"));
   // b[0] is not stored. That the first branch does not read it is beyond the proof.
   const std::string unproved =
       "func f(a: f32[16] in, y: f32[16] out) {\n"
@@ -216,7 +94,7 @@ TEST(FuseTest, BranchesOfSelectsReadWhatIsStored) {
 
 TEST(FuseTest, WhatChangesInBetweenStays) {
   const std::string result =
-      Fused(Pipelines().at("overwritten"), {.group_tile = {4}, .join_all = true});
+      Fused(PipelinesForTest().at("overwritten"), {.group_tile = {4}, .join_all = true});
   EXPECT_THAT(result, Not(HasSubstr("with b")));
 }
 
