@@ -12,8 +12,13 @@
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/dependences.h"
+#include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
+#include "compiler/poly/fuse/fuse.h"
+#include "compiler/poly/fuse/inline.h"
+#include "compiler/poly/generate.h"
 #include "compiler/poly/gpu_emit.h"
+#include "compiler/poly/gpu_fuse.h"
 #include "compiler/poly/gpu_map.h"
 #include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
@@ -26,10 +31,10 @@ namespace {
 constexpr int64_t kMaxBlockThreads = 1024;
 
 absl::Status CheckOptions(const GpuOptions& options) {
-  if (options.strategy != "auto" && options.strategy != "text" &&
+  if (options.strategy != "auto" && options.strategy != "text" && options.strategy != "fuse" &&
       !ParseStrategy(options.strategy)) {
     return InvalidInput(
-        "expected a strategy of none, original, min, smart, max, auto, text, found '",
+        "expected a strategy of none, original, min, smart, max, auto, fuse, text, found '",
         options.strategy, "'");
   }
   for (size_t n = 0; n < options.block.size(); ++n) {
@@ -43,6 +48,13 @@ absl::Status CheckOptions(const GpuOptions& options) {
       return InvalidInput("expected sizes of a block of at most ", kMaxBlockThreads,
                           " threads along ", n + 1, n == 0 ? " axis" : " axes");
     }
+  }
+  if (options.group_threads < 0 || options.group_threads > kMaxBlockThreads) {
+    return InvalidInput("expected blocks of at most ", kMaxBlockThreads, " threads, found ",
+                        options.group_threads);
+  }
+  for (const int64_t size : options.group_tile) {
+    if (size < 0) return InvalidInput("expected tile sizes from 0 on, found ", size);
   }
   if (options.serial_tile < 1 || options.serial_tiles < 1) {
     return InvalidInput("expected tiles of 1 iteration or more, found ",
@@ -160,22 +172,66 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
   return GenerateForGpu(scop, mapping);
 }
 
+// Stages outside of groups.
+class MappedCode : public StageCode {
+ public:
+  explicit MappedCode(const GpuOptions& options) : options_(options) {}
+
+  absl::StatusOr<ir::Stmt> Group(const Scop&, const std::vector<Stage>&, const PlannedGroup&,
+                                 PartReport*) override {
+    return absl::FailedPreconditionError("no groups");
+  }
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
+    GpuOptions options = options_;
+    options.strategy = "auto";
+    PartReport one;
+    absl::StatusOr<ir::Stmt> code = MapPart(part, options, &one);
+    if (absl::IsUnimplemented(code.status())) {
+      report->lines.emplace_back(code.status().message());
+      return Generate(part, {.schedule = part.schedule, .marks = {}});
+    }
+    report->parallel_loops += one.parallel_loops;
+    report->wavefronts += one.wavefronts;
+    report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
+    return code;
+  }
+
+ private:
+  const GpuOptions& options_;
+};
+
 }  // namespace
 
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   if (options.strategy == "none") return ScheduleReport();
+  const bool fuses = options.strategy == "fuse";
+  const ir::Stmt original = function.body;
+  std::vector<std::string> inlined;
+  if (fuses && options.inline_stages) inlined = InlineStages(function);
+  if (fuses) ExpandScalars(function);
   std::optional<Surroundings> surroundings;
-  return ScheduleParts(function, options.strategy, options.max_operations,
-                       [&](const Extraction& extraction, const Scop& scop,
-                           PartReport* part) -> absl::StatusOr<ir::Stmt> {
-                         if (!surroundings) {
-                           surroundings.emplace(function).Walk(extraction.skeleton, "");
-                         }
-                         const std::string obstacle = surroundings->Obstacle(scop);
-                         if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
-                         return MapPart(scop, options, part);
-                       });
+  ASSIGN_OR_RETURN(
+      ScheduleReport report,
+      ScheduleParts(function, options.strategy, options.max_operations,
+                    [&](const Extraction& extraction, const Scop& scop,
+                        PartReport* part) -> absl::StatusOr<ir::Stmt> {
+                      if (!surroundings) {
+                        surroundings.emplace(function).Walk(extraction.skeleton, "");
+                      }
+                      const std::string obstacle = surroundings->Obstacle(scop);
+                      if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
+                      if (!fuses) return MapPart(scop, options, part);
+                      scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
+                      MappedCode alone(options);
+                      return FuseForGpu(scop, options, alone, part);
+                    }));
+  std::string names;
+  for (const std::string& name : inlined) StrAppend(&names, names.empty() ? "" : ", ", name);
+  if (!names.empty()) report.remarks.push_back(StrCat("computed where they are read: ", names));
+  if (!report.changed) function.body = original;
+  if (report.changed && fuses) function.body = WithoutUnusedBuffers(function.body);
+  return report;
 }
 
 }  // namespace polynao::poly

@@ -14,12 +14,14 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/poly/gpu_machine.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::poly {
 
 struct GpuOptions {
-  std::string strategy = "auto";  // as in ScheduleOptions
+  // As in ScheduleOptions, without "overlap".
+  std::string strategy = "auto";
   std::string text = {};
   // Threads of a block along x, y, z where one, two or three loops are mapped. At most 1024 in all.
   std::array<std::vector<int64_t>, 3> block = {{{128}, {32, 8}, {32, 4, 2}}};
@@ -31,12 +33,20 @@ struct GpuOptions {
   bool wavefront = true;
   bool reassociate = false;
   int64_t max_operations = 10'000'000;
+  // For "fuse": tiles and groups as in ScheduleOptions, and threads of a block; 0: as the model says.
+  std::vector<int64_t> group_tile = {};
+  bool join_all = false;
+  bool inline_stages = true;
+  int64_t group_threads = 0;
+  GpuMachine machine = {};
 };
 
 // Schedules the parts of `function` for a GPU, as poly::Schedule does for a CPU. The new code has loops over blockIdx and
 // threadIdx in the form that compiler/codegen/cuda/kernels.h expects. Parts that have no parallel loop stay, and so do
 // parts inside of loops or branches that only a kernel can evaluate; the report says why. Errors: those of
 // poly::Schedule, and blocks of more than 1024 threads.
+//
+// "fuse": each group of stages (fuse/fuse.h) is one kernel (gpu_group.h); the others go the way of "auto".
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function,
                                               const GpuOptions& options = {});
 

@@ -398,6 +398,10 @@ class GpuHandler : public MarkHandler {
 
 }  // namespace
 
+std::unique_ptr<MarkHandler> MakeGpuHandler(const GpuMapping& mapping) {
+  return std::make_unique<GpuHandler>(mapping);
+}
+
 ir::Stmt GenerateForGpu(const Scop& scop, const GpuMapping& mapping) {
   GpuHandler handler(mapping);
   return Generate(scop, {.schedule = mapping.schedule, .marks = {}}, &handler);

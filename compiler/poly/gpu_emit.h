@@ -2,11 +2,17 @@
 #ifndef COMPILER_POLY_GPU_EMIT_H_
 #define COMPILER_POLY_GPU_EMIT_H_
 
+#include <memory>
+
 #include "compiler/ir/ir.h"
+#include "compiler/poly/generate.h"
 #include "compiler/poly/gpu_map.h"
 #include "compiler/poly/scop.h"
 
 namespace polynao::poly {
+
+// Writes the marks of `mapping`, which outlives it.
+std::unique_ptr<MarkHandler> MakeGpuHandler(const GpuMapping& mapping);
 
 // The code of a mapped part. Throws isl::exception.
 //

@@ -10,40 +10,20 @@
 #include <vector>
 
 #include "base/text.h"
-#include "compiler/codegen/cuda/run_cuda.h"
 #include "compiler/ir/random_arguments.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
-#include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
 #include "compiler/passes/registry.h"
 #include "compiler/poly/gpu.h"
+#include "compiler/poly/shim_batch_for_test.h"
 #include "compiler/target/target.h"
 #include "testing/fuzz.h"
 
 namespace polynao::poly {
 namespace {
-
-using ir::Stmt;
-
-// Functions of one file of C++.
-constexpr size_t kBatch = 50;
-
-class Backwards : public ir::Mutator {
- public:
-  using Mutator::Mutate;
-  ir::Expr Mutate(ir::Expr e) override { return e; }
-  Stmt Mutate(Stmt s) override {
-    s = Mutator::Mutate(s);
-    if (!s.Is(ir::StmtKind::kFor) || s.for_kind() != ir::ForKind::kThread) return s;
-    ir::Context& c = s.context();
-    const ir::Var var = c.NewVar(s.var().name(), s.var().type());
-    const ir::Expr value = s.extent() - 1 - var;
-    return c.For(var, s.min(), s.extent(), ir::Substitute(s.body(), {{s.var(), value}}));
-  }
-};
 
 const char* const kStrategies[] = {"original", "min", "smart", "max"};
 
@@ -73,7 +53,6 @@ ir::Function ProgramOf(uint64_t seed) {
 
 struct Tally {
   int changed = 0, kernels = 0, shared = 0, registers = 0, wavefronts = 0, host = 0;
-  int barriers = 0, needed = 0;  // without which a run computes other values
 };
 
 // What is wrong in loop IR; "" if nothing is. `after` gets the mapped function.
@@ -105,47 +84,10 @@ std::string Try(const ir::Function& before, uint64_t seed, ir::Function* after, 
   return "";
 }
 
-// Mapped functions as one file of CUDA, with the functions that they came from.
-struct Batch {
-  std::vector<ir::Function> before, lowered;
-  std::vector<uint64_t> seeds;
-
-  bool IsNeeded(const codegen::ShimmedCuda& compiled, size_t i, size_t barrier) const {
-    for (const uint64_t order : {0, 1}) {
-      const auto arguments = ir::RandomArguments::Draw(before[i], seeds[i] + order, {});
-      const std::string difference = ir::Disagreement(
-          before[i], *arguments, [&](auto a) { return compiled.Run(i, a, order, barrier); });
-      if (!difference.empty()) return true;
-    }
-    return false;
-  }
-
-  void Check(Tally* tally) {
-    auto compiled = codegen::ShimmedCuda::Create(lowered, 0);
-    ASSERT_TRUE(compiled.ok()) << compiled.status() << ir::Print(before[0]);
-    for (size_t i = 0; i < before.size(); ++i) {
-      for (const uint64_t order : {0, 1, 12345}) {
-        const auto arguments = ir::RandomArguments::Draw(before[i], seeds[i] + order, {});
-        ASSERT_TRUE(arguments.ok()) << arguments.status();
-        EXPECT_EQ(ir::Disagreement(before[i], *arguments,
-                                   [&](auto a) { return (*compiled)->Run(i, a, order); }),
-                  "")
-            << "seed " << seeds[i] << ", order " << order << "\n"
-            << ir::Print(lowered[i]);
-      }
-      for (size_t barrier = 0; barrier < (*compiled)->BarrierCount(i); ++barrier) {
-        ++tally->barriers;
-        tally->needed += IsNeeded(**compiled, i, barrier);
-      }
-    }
-    *this = Batch();
-  }
-};
-
 TEST(GpuRandomTest, EveryStrategyKeepsTheMeaning) {
   const int64_t cases = FuzzCases(120);
   Tally tally;
-  Batch batch;
+  ShimBatch batch;
   const Target target{.name = "cuda"};
   const auto passes = PipelineFor(target);
   ASSERT_TRUE(passes.ok());
@@ -169,25 +111,21 @@ TEST(GpuRandomTest, EveryStrategyKeepsTheMeaning) {
     PipelineOptions options;
     options.skip = {"flatten"};
     if (seed % 2 == 0) ASSERT_EQ(RunPasses(after, *passes, target, options), absl::OkStatus());
-    after.name += StrCat("_", seed);
-    batch.before.push_back(program);
-    batch.lowered.push_back(after);
-    batch.seeds.push_back(seed);
-    if (batch.before.size() == kBatch) batch.Check(&tally);
+    batch.Add(program, after, seed);
     if (HasFatalFailure()) return;
   }
-  if (!batch.before.empty()) batch.Check(&tally);
+  batch.Check();
   std::printf(
       "%d of %d programs changed: %d kernels, %d programs with shared memory, %d with registers, "
       "%d with loops of the host, %d diagonals; %d of %d barriers needed\n",
       tally.changed, static_cast<int>(cases), tally.kernels, tally.shared, tally.registers,
-      tally.host, tally.wavefronts, tally.needed, tally.barriers);
+      tally.host, tally.wavefronts, batch.needed(), batch.barriers());
   EXPECT_GT(tally.changed, cases / 5);
   EXPECT_GT(tally.shared, cases / 50);
   EXPECT_GT(tally.registers, cases / 150);
   EXPECT_GT(tally.host, cases / 100);
   if (first == 1) EXPECT_GT(tally.wavefronts, 0);  // rare
-  EXPECT_GT(tally.needed, 0);
+  EXPECT_GT(batch.needed(), 0);
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+#include "compiler/poly/gpu_fuse.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/poly/dependences.h"
+#include "compiler/poly/fuse/groups.h"
+#include "compiler/poly/fuse/stages.h"
+#include "compiler/poly/gpu_group.h"
+#include "compiler/poly/gpu_group_cost.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// Halves the longest side of a tile. Whether one was longer than 1.
+bool Halve(Group& group) {
+  const auto longest = std::max_element(group.sizes.begin(), group.sizes.end());
+  if (longest == group.sizes.end() || *longest <= 1) return false;
+  *longest /= 2;
+  return true;
+}
+
+class KernelCode : public StageCode {
+ public:
+  KernelCode(const GpuGroupModel& model, const GpuOptions& options, StageCode& alone)
+      : model_(model), options_(options), alone_(alone) {}
+
+  absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
+                                 const PlannedGroup& planned, PartReport* report) override {
+    PlannedGroup here = planned;
+    while (true) {
+      const int64_t threads = model_.ThreadsOf(here.group);
+      const absl::StatusOr<GpuGroup> group =
+          GenerateGpuGroup(part, stages, here.group,
+                           {.threads = threads,
+                            .shared_bytes = options_.shared_bytes,
+                            .registers = options_.registers});
+      if (group.ok()) {
+        ++report->parallel_loops;
+        report->lines.push_back(Line(stages, here, *group, threads));
+        return group->code;
+      }
+      if (!absl::IsResourceExhausted(group.status())) return group.status();
+      if (!Halve(here.group)) return absl::FailedPreconditionError(group.status().message());
+      here.cost = model_.CostOf(here.group);
+    }
+  }
+
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
+    return alone_.Alone(part, report);
+  }
+
+ private:
+  // "c in tiles of 8 x 64: blocks of 256 threads, with a, b; 1.07 times the instances; 2 phases, 12.3 KiB of shared memory, .."
+  static std::string Line(const std::vector<Stage>& stages, const PlannedGroup& planned,
+                          const GpuGroup& group, int64_t threads) {
+    std::string line = StrCat(
+        NamesOf(stages[static_cast<size_t>(planned.group.root)]), " in tiles of ",
+        SizesText(planned.group), ": blocks of ", threads, " threads", GroupText(stages, planned),
+        "; ", group.phases, group.phases == 1 ? " phase, " : " phases, ",
+        Fixed(static_cast<double>(group.shared_bytes) / 1024, 1), " KiB of shared memory");
+    if (group.registers > 0) StrAppend(&line, ", ", group.registers, " arrays in registers");
+    StrAppend(&line, "; ", Fixed(planned.cost.memory_bytes / 1048576, 1),
+              " MiB to and from global memory");
+    return line;
+  }
+
+  const GpuGroupModel& model_;
+  const GpuOptions& options_;
+  StageCode& alone_;
+};
+
+}  // namespace
+
+absl::StatusOr<ir::Stmt> FuseForGpu(const Scop& scop, const GpuOptions& options, StageCode& alone,
+                                    PartReport* report) {
+  const Dependences dependences =
+      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
+  const std::vector<Stage> stages = StagesOf(scop, dependences);
+  ScheduleOptions groups;
+  groups.strategy = "fuse";
+  groups.group_tile = options.group_tile;
+  groups.join_all = options.join_all;
+  groups.machine.cores = 1;  // blocks are no parallel loop of one dimension
+  const GpuGroupModel model(scop, stages, groups.machine, options.machine, options.shared_bytes,
+                            options.group_threads);
+  KernelCode code(model, options, alone);
+  return FuseStages(scop, stages, FindGroups(stages, model, groups), code, report);
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,165 @@
+// Fused groups as kernels: small pipelines in tiles and blocks of many sizes, against the interpreter.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/ir/same_meaning.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/verify.h"
+#include "compiler/passes/registry.h"
+#include "compiler/poly/fuse/pipelines_for_test.h"
+#include "compiler/poly/gpu.h"
+#include "compiler/poly/shim_batch_for_test.h"
+#include "compiler/target/target.h"
+
+namespace polynao::poly {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+struct Fused {
+  std::string report;
+  std::string text;
+  codegen::CudaFunction function;
+};
+
+Fused Fuse(std::string_view text, GpuOptions options, ShimBatch* batch = nullptr) {
+  static uint64_t number = 0;
+  const absl::StatusOr<ir::Function> before = ir::ParseFunction(text);
+  EXPECT_TRUE(before.ok()) << before.status();
+  ir::Function after = *before;
+  options.strategy = "fuse";
+  const absl::StatusOr<ScheduleReport> report = ScheduleForGpu(after, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return {};
+  EXPECT_THAT(report->internal_errors, testing::IsEmpty());
+  EXPECT_EQ(ir::Verify(after), absl::OkStatus());
+  Fused result{.report = report->ToString(), .text = ir::Print(after), .function = {}};
+  EXPECT_EQ(ir::CompareMeaning(*before, after, 1), "") << result.report << result.text;
+  ir::Function backwards = after;
+  backwards.body = Backwards().Mutate(after.body);
+  EXPECT_EQ(ir::CompareMeaning(*before, backwards, 1), "") << result.report << result.text;
+  const Target target{.name = "cuda"};
+  PipelineOptions passes;
+  passes.skip = {"flatten"};
+  EXPECT_EQ(RunPasses(after, *PipelineFor(target), target, passes), absl::OkStatus());
+  const auto module = codegen::EmitCuda(after);
+  EXPECT_TRUE(module.ok()) << module.status() << result.text;
+  if (module.ok()) result.function = module->functions[0];
+  if (batch != nullptr && report->changed) batch->Add(*before, after, ++number);
+  return result;
+}
+
+class GpuFuseTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(GpuFuseTest, AnyTilesAndBlocksKeepTheMeaning) {
+  const std::string& text = PipelinesForTest().at(GetParam());
+  ShimBatch batch;
+  Fuse(text, {}, &batch);
+  for (const std::vector<int64_t>& tile : std::vector<std::vector<int64_t>>{
+           {1, 1}, {0, 1}, {2, 3}, {3}, {5, 8}, {7, 0, 1}, {16, 5}, {100, 4}, {100, 100}}) {
+    SCOPED_TRACE(StrCat(tile[0], " x ", tile.size() > 1 ? tile[1] : 0));
+    // Mostly with several rounds.
+    const int64_t threads = tile[0] % 2 == 1 ? 7 : 32;
+    Fuse(text, {.group_tile = tile, .join_all = true, .group_threads = threads}, &batch);
+  }
+  batch.Check();
+}
+
+std::vector<std::string> PipelineNames() {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : PipelinesForTest()) names.push_back(name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Pipelines, GpuFuseTest, testing::ValuesIn(PipelineNames()),
+                         [](const auto& info) { return info.param; });
+
+TEST(GpuFuseTest, ATileIsABlock) {
+  const Fused f = Fuse(PipelinesForTest().at("blur"),
+                       {.group_tile = {4, 8}, .join_all = true, .group_threads = 32});
+  EXPECT_THAT(f.report, HasSubstr("y in tiles of 4 x 8: blocks of 32 threads, with b; "));
+  EXPECT_THAT(f.report, HasSubstr("2 phases, 0.2 KiB of shared memory"));
+  EXPECT_THAT(f.text, HasSubstr("allocate b.shared: f32[i64(4), i64(12)] @shared"));
+  ASSERT_EQ(f.function.kernels.size(), 1);
+  const codegen::CudaKernel& kernel = f.function.kernels[0];
+  EXPECT_EQ(kernel.grid, (codegen::Extents{3, 4, 1}));
+  EXPECT_EQ(kernel.block, (codegen::Extents{32, 1, 1}));
+  EXPECT_EQ(kernel.shared_bytes, 4 * 12 * 4);
+  EXPECT_EQ(kernel.barriers, 1);
+}
+
+// Four arrays in turn, of which two live at a time. The two that b is made of are stored without a barrier in between.
+constexpr char kChain[] = R"(
+    func f(a: f32[40] in, y: f32[30] out) {
+      allocate b: f32[38]  allocate b2: f32[38]  allocate c: f32[36]  allocate d: f32[34]
+      for (i, 0, 38) { b[i] = a[i] / 3.0 + a[i + 1] * a[i + 2] }
+      for (i, 0, 38) { b2[i] = a[i] / 5.0 - a[i + 1] * a[i + 2] }
+      for (i, 0, 36) { c[i] = b[i] / b[i + 2] + b2[i + 1] * b2[i] }
+      for (i, 0, 34) { d[i] = c[i] / c[i + 2] + c[i + 1] }
+      for (i, 0, 30) { y[i] = d[i] / d[i + 4] + d[i + 1] }
+    })";
+
+TEST(GpuFuseTest, ArraysThatDoNotLiveTogetherShareMemory) {
+  const Fused f = Fuse(
+      kChain, {.group_tile = {10}, .join_all = true, .inline_stages = false, .group_threads = 32});
+  EXPECT_THAT(f.report, HasSubstr("4 phases"));
+  ASSERT_EQ(f.function.kernels.size(), 1);
+  // b and d, b2, c.
+  EXPECT_EQ(f.function.kernels[0].shared_bytes, 4 * (18 + 17 + 16));
+  EXPECT_EQ(f.function.kernels[0].barriers, 3);
+}
+
+// Each thread reads the elements of b that it has stored.
+constexpr char kOwn[] = R"(
+    func f(a: f32[20, 30] in, y: f32[20, 30] out) {
+      allocate b: f32[20, 30]
+      for (i, 0, 20) { for (j, 0, 30) { b[i, j] = a[i, j] / 3.0 + a[19 - i, j] } }
+      for (i, 0, 20) { for (j, 0, 30) { y[i, j] = b[i, j] / a[i, j] + b[i, j] } }
+    })";
+
+TEST(GpuFuseTest, WhatAThreadReadsOfItselfIsInRegisters) {
+  const GpuOptions options{
+      .group_tile = {4, 16}, .join_all = true, .inline_stages = false, .group_threads = 32};
+  const Fused f = Fuse(kOwn, options);
+  EXPECT_THAT(f.report, HasSubstr("0.0 KiB of shared memory, 1 arrays in registers"));
+  ASSERT_EQ(f.function.kernels.size(), 1);
+  EXPECT_EQ(f.function.kernels[0].barriers, 0);
+  EXPECT_EQ(f.function.kernels[0].shared_bytes, 0);
+  GpuOptions without = options;
+  without.registers = false;
+  EXPECT_EQ(Fuse(kOwn, without).function.kernels[0].barriers, 1);
+}
+
+TEST(GpuFuseTest, TilesThatNeedTooMuchMemoryAreHalved) {
+  const Fused f = Fuse(PipelinesForTest().at("blur"),
+                       {.shared_bytes = 256, .group_tile = {8, 16}, .join_all = true});
+  EXPECT_THAT(f.report, HasSubstr("y in tiles of 4 x 8: "));
+}
+
+TEST(GpuFuseTest, WhatIsStoredInPlaceOrLiveStays) {
+  const Fused f = Fuse(PipelinesForTest().at("in_place"), {.group_tile = {4}, .join_all = true});
+  EXPECT_THAT(f.report, Not(HasSubstr("with a")));
+  EXPECT_THAT(f.report, Not(HasSubstr("with b")));
+}
+
+TEST(GpuFuseTest, Errors) {
+  ir::Function function = *ir::ParseFunction(kChain);
+  const auto error = [&](const GpuOptions& options) {
+    return std::string(ScheduleForGpu(function, options).status().message());
+  };
+  EXPECT_THAT(error({.strategy = "overlap"}), HasSubstr("max, auto, fuse, text, found 'overlap'"));
+  EXPECT_EQ(error({.strategy = "fuse", .group_threads = 2000}),
+            "expected blocks of at most 1024 threads, found 2000");
+  EXPECT_EQ(error({.strategy = "fuse", .group_tile = {8, -1}}),
+            "expected tile sizes from 0 on, found -1");
+}
+
+}  // namespace
+}  // namespace polynao::poly

@@ -1,0 +1,178 @@
+#include "compiler/poly/gpu_group_cost.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "compiler/ir/type.h"
+#include "compiler/poly/fuse/stage_loops.h"
+#include "compiler/poly/gpu_group.h"
+#include "compiler/poly/shared_slots.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// Operations besides its arithmetic: for the place of an instance in the box, and for the address of an access.
+constexpr double kInstanceOperations = 8;
+constexpr double kAccessOperations = 2;
+constexpr int64_t kWarp = 32;
+// A thread never has so many registers that fewer blocks fit, up to so many threads of a block.
+constexpr int64_t kThreadChoices[] = {64, 128, 256, 512};
+// Larger tiles than so many elements have more rounds, and nothing to gain from them.
+constexpr int64_t kMaxTileRow = 256, kMaxTileColumn = 64;
+
+double CountOf(const arith::ConstRange& range) {
+  return range.IsEmpty() ? 0 : static_cast<double>(range.Count().value_or(1));
+}
+
+}  // namespace
+
+GpuGroupModel::GpuGroupModel(const Scop& scop, const std::vector<Stage>& stages,
+                             const Machine& sizes, const GpuMachine& gpu, int64_t shared_bytes,
+                             int64_t threads)
+    : GroupModel(scop, stages, sizes),
+      stages_(stages),
+      gpu_(gpu),
+      shared_bytes_(shared_bytes),
+      threads_(threads) {
+  for (const Stage& stage : stages) {
+    for (const Statement* s : stage.statements) {
+      for (size_t i = 0; i < s->iterators.size(); ++i) {
+        const auto loop = Coordinate(s->domain.to_union_set(), static_cast<int>(i)).at(0);
+        if (IsParallel(stage, {s}, loop)) parallel_[s].push_back(s->iterators[i]);
+      }
+    }
+  }
+}
+
+GpuGroupModel::Block GpuGroupModel::BlockOf(const Group& group) const {
+  Block block{.tile = TileOf(group), .parallel = {}, .phase = {}};
+  block.tiles = std::max(1.0, std::ceil(TilesOf(group)));
+  const std::vector<int> phases = PhasesOf(stages_, group, /*at_end=*/false);
+  const auto phase_of = [&](int stage) {
+    const auto it = std::find(group.producers.begin(), group.producers.end(), stage);
+    return phases[At(static_cast<int>(it - group.producers.begin()))];
+  };
+  block.phases = phases.back() + 1;
+  for (const Work& work : block.tile.work) {
+    double parallel = 1;
+    const auto it = parallel_.find(work.statement->statement);
+    if (it != parallel_.end()) {
+      for (const ir::Var var : it->second) parallel *= CountOf(work.iterators.at(var));
+    }
+    block.parallel.push_back(std::max(1.0, std::min(parallel, work.instances)));
+    block.phase.push_back(phase_of(work.stage));
+  }
+  // Arrays in the order of their phases.
+  std::vector<int> producers = group.producers;
+  std::sort(producers.begin(), producers.end(),
+            [&](int a, int b) { return std::pair(phase_of(a), a) < std::pair(phase_of(b), b); });
+  std::vector<BlockArray> arrays;
+  for (const int p : producers) {
+    const auto it = block.tile.locals.find(p);
+    if (it == block.tile.locals.end()) continue;
+    const ir::Type type = stages_[At(p)].buffers[0]->type;
+    int last = phase_of(p);
+    for (const int q : producers) {
+      if (stages_[At(q)].reads.contains(p)) last = std::max(last, phase_of(q));
+    }
+    if (stages_[At(group.root)].reads.contains(p)) last = phases.back();
+    arrays.push_back({.type = type,
+                      .elements = it->second / ir::ByteSize(type),
+                      .first = phase_of(p),
+                      .last = last});
+  }
+  block.shared_bytes = AssignSlots(arrays).bytes();
+  double sectors = 0;
+  for (const auto& [buffer, box] : block.tile.read) {
+    double rows = 1;
+    for (size_t d = 0; d + 1 < box.size(); ++d) rows *= CountOf(box[d]);
+    const double row =
+        (box.empty() ? 1 : CountOf(box.back())) * static_cast<double>(ir::ByteSize(buffer->type));
+    // A row begins anywhere in a sector.
+    sectors += rows * ((row - 1) / gpu_.sector_bytes + 1);
+  }
+  block.memory_bytes = sectors * gpu_.sector_bytes * block.tiles;
+  return block;
+}
+
+double GpuGroupModel::CyclesWith(const Block& block, int64_t threads) const {
+  double operations = 0, accesses = 0;
+  std::vector<double> waits(At(block.phases), 0);
+  for (size_t i = 0; i < block.tile.work.size(); ++i) {
+    const Work& work = block.tile.work[i];
+    const double rounds = std::ceil(block.parallel[i] / static_cast<double>(threads));
+    const double slots = rounds * static_cast<double>(threads) * work.instances / block.parallel[i];
+    const auto uses = static_cast<double>(work.statement->uses.size());
+    operations += slots * (work.statement->arithmetic + kAccessOperations * uses) +
+                  rounds * static_cast<double>(threads) * kInstanceOperations;
+    accesses += slots * uses;
+    bool is_far = false;
+    for (const Use& use : work.statement->uses)
+      is_far |= !use.is_write && block.tile.read.contains(use.buffer);
+    waits[At(block.phase[i])] += rounds * (is_far ? gpu_.global_latency : gpu_.near_latency);
+  }
+  double latency = gpu_.barrier_cycles * block.phases;
+  for (const double wait : waits) latency += wait;
+  const double busy =
+      std::max(operations / gpu_.operations_per_cycle, accesses / gpu_.accesses_per_cycle);
+  const int64_t by_shared = gpu_.shared_bytes / (block.shared_bytes + gpu_.block_overhead_bytes);
+  const auto resident = static_cast<double>(
+      std::clamp<int64_t>(std::min(gpu_.threads / threads, by_shared), 1, gpu_.blocks));
+  const double each = std::ceil(block.tiles / gpu_.multiprocessors);  // of a multiprocessor
+  const double compute = each * std::max(busy, (busy + latency) / std::min(resident, each));
+  return std::max(compute, block.memory_bytes / gpu_.bytes_per_cycle) + gpu_.launch_cycles;
+}
+
+int64_t GpuGroupModel::BestThreads(const Block& block) const {
+  if (threads_ > 0) return threads_;
+  double most = 1;
+  for (const double parallel : block.parallel) most = std::max(most, parallel);
+  int64_t best = 0;
+  double best_cycles = std::numeric_limits<double>::infinity();
+  for (const int64_t threads : kThreadChoices) {
+    if (best > 0 && static_cast<double>(threads) >= most + kWarp) break;
+    const double cycles = CyclesWith(block, threads);
+    if (cycles >= best_cycles) continue;
+    best = threads;
+    best_cycles = cycles;
+  }
+  return best;
+}
+
+int64_t GpuGroupModel::ThreadsOf(const Group& group) const { return BestThreads(BlockOf(group)); }
+
+GroupCost GpuGroupModel::CostOf(const Group& group) const {
+  const Block block = BlockOf(group);
+  GroupCost cost;
+  cost.redundancy = RedundancyOf(group, block.tile);
+  cost.local_bytes = block.shared_bytes;
+  cost.memory_bytes = block.memory_bytes;
+  cost.cycles = block.shared_bytes > shared_bytes_ ? std::numeric_limits<double>::infinity()
+                                                   : CyclesWith(block, BestThreads(block));
+  return cost;
+}
+
+std::vector<std::vector<int64_t>> GpuGroupModel::Candidates(int stage) const {
+  const std::vector<int64_t>& extents = Extents(stage);
+  const size_t n = extents.size();
+  std::vector<std::vector<int64_t>> candidates(n, {0});
+  size_t axes = 0;
+  for (size_t d = n; d-- > 0;) {
+    // The axes of a grid go along the last dimensions.
+    if (!info_[At(stage)].tileable[d] || axes == 3) continue;
+    ++axes;
+    const bool is_last = d + 1 == n;
+    for (int64_t size = is_last ? 16 : 1;
+         size <= (is_last ? kMaxTileRow : kMaxTileColumn) && size < extents[d]; size *= 2) {
+      // Small dimensions, as of colours, are taken one by one or whole.
+      if (extents[d] <= 8 && size > 1) break;
+      candidates[d].push_back(size);
+    }
+  }
+  return candidates;
+}
+
+}  // namespace polynao::poly
