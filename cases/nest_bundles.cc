@@ -29,17 +29,32 @@ double ToleranceOf(ir::Type type) {
   return 3e-2;
 }
 
+// Of integers that are made of floats: indices into tables, and pixels, may come out one away.
+constexpr double kRoundedTolerance = 1e-3;
+
+bool ComputesFloats(const ir::Function& function) {
+  bool computes = false;
+  ir::ForEachExprIn(function.body, [&](ir::Expr e) { computes |= ir::IsFloat(e.type()); });
+  return computes;
+}
+
+struct Variant {
+  codegen::CudaModule module;
+  std::vector<std::string> notes;  // of the schedule
+};
+
 // As the pipeline for CUDA makes it, in kernels. The scheduler sees the function with symbolic sizes: its linear programs take
 // minutes where constraints have large constants.
-absl::StatusOr<codegen::CudaModule> CompileVariant(const ir::Function& function,
-                                                   const ir::RandomArguments& arguments,
-                                                   const std::string& schedule, bool copies) {
+absl::StatusOr<Variant> CompileVariant(const ir::Function& function,
+                                       const ir::RandomArguments& arguments,
+                                       const std::string& schedule, bool copies) {
   ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleForCuda(function, schedule, copies));
   ASSIGN_OR_RETURN(ir::Function constant, WithScalars(scheduled.function, arguments));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("cuda", nullptr));
   ASSIGN_OR_RETURN(const std::vector<PassSpec> passes, PipelineFor(target));
   RETURN_IF_ERROR(RunPasses(constant, passes, target, {.verify = false}));
-  return codegen::EmitCuda(constant);
+  ASSIGN_OR_RETURN(codegen::CudaModule module, codegen::EmitCuda(constant));
+  return Variant{std::move(module), scheduled.notes};
 }
 
 }  // namespace
@@ -96,13 +111,14 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
   RETURN_IF_ERROR(WithScalars(function, arguments).status());
   codegen::BundleFacts facts;
   facts.operator_case["op"] = title;
-  facts.operator_case["schedule"] = settings.schedule;
   nlohmann::ordered_json scalars = nlohmann::ordered_json::object();
   codegen::BundleReference& reference = facts.reference.emplace();
   ir::RandomArguments computed(arguments);
   ASSIGN_OR_RETURN(const Executable executable, MakeExecutable(function, {.target = "cpu"}));
   RETURN_IF_ERROR(executable.run(computed.arguments()));
   reference.tolerance = 0;
+  if (ComputesFloats(function)) reference.integer_tolerance = kRoundedTolerance;
+  if (settings.pixel_levels) reference.pixels = {settings.seed, *settings.pixel_levels};
   for (size_t i = 0; i < function.params.size(); ++i) {
     const ir::Param& param = function.params[i];
     const ir::Argument& argument = arguments.arguments()[i];
@@ -126,13 +142,19 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     }
   }
   facts.operator_case["scalars"] = std::move(scalars);
-  std::vector<std::pair<std::string, bool>> variants = {{"", true}};
-  if (settings.pair) variants = {{"baseline/", false}, {"optimised/", true}};
+  std::vector<NestVariant> variants = settings.variants;
+  if (variants.empty() && settings.pair) {
+    variants = {{"baseline/", settings.schedule, false}, {"optimised/", settings.schedule, true}};
+  } else if (variants.empty()) {
+    variants = {{"", settings.schedule, true}};
+  }
   std::vector<codegen::BundleFile> files;
-  for (const auto& [folder, copies] : variants) {
-    ASSIGN_OR_RETURN(const codegen::CudaModule module,
-                     CompileVariant(function, arguments, settings.schedule, copies));
+  for (const auto& [folder, schedule, copies] : variants) {
+    ASSIGN_OR_RETURN(const Variant variant, CompileVariant(function, arguments, schedule, copies));
+    const codegen::CudaModule& module = variant.module;
+    facts.operator_case["schedule"] = schedule;
     facts.operator_case["copies"] = copies;
+    facts.operator_case["notes"] = variant.notes;
     if (settings.arch != "none" && codegen::FindNvcc().ok()) {
       ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, settings.arch));
       facts.arch = settings.arch;

@@ -3,6 +3,7 @@
 #define CASES_NEST_BUNDLES_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,14 +14,25 @@
 
 namespace polynao::cases {
 
+// One of several bundles of a function.
+struct NestVariant {
+  std::string folder;  // "optimised/"
+  std::string schedule;
+  bool copies = true;  // as of ScheduleForCuda
+};
+
 struct NestBundleSettings {
   std::string schedule = "auto";  // ScheduleForCuda (schedule.h)
   std::string arch = "none";      // for which nvcc compiles, if there is one
   // Two bundles: baseline/, the same grids of blocks and threads without shared memory and registers, and optimised/.
   bool pair = false;
+  // Instead of `schedule` and `pair`.
+  std::vector<NestVariant> variants = {};
   // Tensor number i among the arguments has the uniform values of seed * 1000 + i, or values of its own, which go into
   // the bundle.
   uint64_t seed = 1;
+  // The levels of an image of random pixels of that seed, which the first argument is (random_pixel.h); 0 for one of floats.
+  std::optional<int64_t> pixel_levels = {};
 };
 
 // `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the buffers.

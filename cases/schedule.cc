@@ -1,11 +1,14 @@
 #include "cases/schedule.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <set>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -15,6 +18,8 @@
 
 namespace polynao::cases {
 namespace {
+
+constexpr int64_t kMostThreads = 1024;  // of a block
 
 const std::set<std::string>& Strategies() {
   static const auto& strategies =
@@ -26,14 +31,35 @@ const std::set<std::string>& Strategies() {
 struct Strategy {
   std::string name;
   std::string text = {};
+  std::vector<int64_t> tile = {};
 };
+
+// The sizes of "8x64".
+absl::StatusOr<std::vector<int64_t>> ParseTile(absl::string_view text) {
+  std::vector<int64_t> sizes;
+  for (absl::string_view part : absl::StrSplit(text, 'x')) {
+    int64_t size = 0;
+    if (!absl::SimpleAtoi(part, &size) || size < 0) {
+      return InvalidInput("--schedule: expected sizes of a tile like fuse:8x64, found '",
+                          std::string(text), "'");
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
 
 absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
   if (Strategies().contains(schedule)) return Strategy{schedule};
+  for (const std::string fusion : {"fuse", "overlap"}) {
+    if (!schedule.starts_with(fusion + ":")) continue;
+    ASSIGN_OR_RETURN(std::vector<int64_t> tile, ParseTile(schedule.substr(fusion.size() + 1)));
+    return Strategy{fusion, "", std::move(tile)};
+  }
   if (schedule.starts_with("{") || schedule.starts_with("[")) return Strategy{"text", schedule};
   if (!std::filesystem::is_regular_file(schedule)) {
     return InvalidInput(
-        "--schedule: expected none, auto, fuse, overlap, original, min, smart, max, a schedule "
+        "--schedule: expected none, auto, fuse, fuse:8x64, overlap, original, min, smart, max, a "
+        "schedule "
         "'{ S0[i, j] -> [j, i] }', or a file that has one, found '",
         schedule, "'");
   }
@@ -52,6 +78,17 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
   ASSIGN_OR_RETURN(Strategy strategy, StrategyOf(schedule));
   options.strategy = std::move(strategy.name);
   options.text = std::move(strategy.text);
+  options.group_tile = std::move(strategy.tile);
+  if constexpr (std::is_same_v<Options, poly::GpuOptions>) {
+    // Along as many dimensions as a block may have threads for, from the last one on.
+    int64_t threads = 1;
+    for (size_t d = options.group_tile.size(); d-- > 0;) {
+      const int64_t size = std::max<int64_t>(options.group_tile[d], 1);
+      if (size > kMostThreads / threads) break;
+      threads *= size;
+    }
+    if (threads > 1) options.group_threads = threads;
+  }
   absl::StatusOr<poly::ScheduleReport> report = run(result.function, options);
   if (!report.ok()) return WithContext(StrCat("--schedule=", schedule), report.status());
   for (absl::string_view line : absl::StrSplit(report->ToString(), '\n', absl::SkipEmpty())) {

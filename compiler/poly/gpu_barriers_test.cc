@@ -28,9 +28,10 @@ constexpr uint64_t kOrders[] = {0, 1, 12345};
 struct Nest {
   std::string name;
   std::string text;
-  std::string report;  // what the mapping says of it
-  size_t barriers;     // in its text
-  std::string needed;  // which of them are
+  std::string report;                    // what the mapping says of it
+  size_t barriers;                       // in its text
+  std::string needed;                    // which of them are
+  std::vector<int64_t> group_tile = {};  // of a pipeline that is fused
 };
 
 void PrintTo(const Nest& nest, std::ostream* stream) { *stream << nest.name; }
@@ -43,8 +44,15 @@ TEST_P(GpuBarriersTest, EachIsNeeded) {
   const ir::Function before = *ir::ParseFunction(GetParam().text);
   ir::Function after = before;
   // Several blocks, tiles and threads along each axis.
-  const auto report = ScheduleForGpu(
-      after, {.block = {{{4}, {3, 2}, {3, 2, 2}}}, .serial_tile = 3, .serial_tiles = 2});
+  const bool fuses = !GetParam().group_tile.empty();
+  const auto report = ScheduleForGpu(after, {.strategy = fuses ? "fuse" : "auto",
+                                             .block = {{{4}, {3, 2}, {3, 2, 2}}},
+                                             .serial_tile = 3,
+                                             .serial_tiles = 2,
+                                             .group_tile = GetParam().group_tile,
+                                             .join_all = true,
+                                             .inline_stages = false,
+                                             .group_threads = 4});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->ToString(), HasSubstr(GetParam().report));
   const Target target{.name = "cuda"};
@@ -115,6 +123,48 @@ const Nest kNests[] = {
           }
         })",
      "shared", 3, "0 1"},
+    // One between two stages of a tile.
+    {"Blur",
+     R"(
+        func f(a: f32[12, 14] in, y: f32[10, 12] out) {
+          allocate b: f32[12, 12]
+          for (i, 0, 12) { for (j, 0, 12) { b[i, j] = a[i, j] + a[i, j + 1] * 2.0 + a[i, j + 2] } }
+          for (i, 0, 10) { for (j, 0, 12) { y[i, j] = b[i, j] + b[i + 1, j] * 2.0 + b[i + 2, j] } }
+        })",
+     "y in tiles of 4 x 5: blocks of 4 threads, with b",
+     1,
+     "0",
+     {4, 5}},
+    // b and b2 at once; d in the place of b.
+    {"Chain",
+     R"(
+        func f(a: f32[40] in, y: f32[30] out) {
+          allocate b: f32[38]  allocate b2: f32[38]  allocate c: f32[36]  allocate d: f32[34]
+          for (i, 0, 38) { b[i] = a[i] + a[i + 1] }
+          for (i, 0, 38) { b2[i] = a[i] * 3.0 - a[i + 2] }
+          for (i, 0, 36) { c[i] = b[i] - b2[i + 2] + b2[i] }
+          for (i, 0, 34) { d[i] = c[i] - c[i + 2] + c[i + 1] }
+          for (i, 0, 30) { y[i] = d[i] + d[i + 3] * 0.5 }
+        })",
+     "with b, b2, c, d; ",
+     3,
+     "0 1 2",
+     {9}},
+    // A sum's first value and its updates are two loops; each thread has the same elements in both, which the generator does not see.
+    {"Histogram",
+     R"(
+        func f(a: i32[16] in, y: i32[16] out) {
+          allocate h: i32[4, 4]
+          for (i, 0, 4) { for (z, 0, 4) { h[i, z] = 0 } }
+          for (i, 0, 4) { for (p, 0, 4) {
+            h[i, (a[4 * i + p] % 4 + 4) % 4] = h[i, (a[4 * i + p] % 4 + 4) % 4] + p + 1
+          } }
+          for (i, 0, 16) { y[i] = h[i / 4, (a[15 - i] % 4 + 4) % 4] }
+        })",
+     "with h; ",
+     2,
+     "0 1",
+     {12}},
 };
 
 INSTANTIATE_TEST_SUITE_P(Nests, GpuBarriersTest, testing::ValuesIn(kNests),

@@ -18,8 +18,8 @@ namespace {
 constexpr double kInstanceOperations = 8;
 constexpr double kAccessOperations = 2;
 constexpr int64_t kWarp = 32;
-// A thread never has so many registers that fewer blocks fit, up to so many threads of a block.
-constexpr int64_t kThreadChoices[] = {64, 128, 256, 512};
+// Of two that cost the same the first one is taken.
+constexpr int64_t kThreadChoices[] = {256, 512, 128, 64};
 // Larger tiles than so many elements have more rounds, and nothing to gain from them.
 constexpr int64_t kMaxTileRow = 256, kMaxTileColumn = 64;
 
@@ -85,16 +85,24 @@ GpuGroupModel::Block GpuGroupModel::BlockOf(const Group& group) const {
                       .last = last});
   }
   block.shared_bytes = AssignSlots(arrays).bytes();
-  double sectors = 0;
   for (const auto& [buffer, box] : block.tile.read) {
-    double rows = 1;
+    const auto size = static_cast<double>(ir::ByteSize(buffer->type));
+    double rows = 1, whole = size;
     for (size_t d = 0; d + 1 < box.size(); ++d) rows *= CountOf(box[d]);
-    const double row =
-        (box.empty() ? 1 : CountOf(box.back())) * static_cast<double>(ir::ByteSize(buffer->type));
-    // A row begins anywhere in a sector.
-    sectors += rows * ((row - 1) / gpu_.sector_bytes + 1);
+    for (const Range& range : WholeOf(buffer)) whole *= CountOf(range);
+    const double row = (box.empty() ? 1 : CountOf(box.back())) * size;
+    // A row begins anywhere in a sector. Where the data say which elements are read, the box is large, and few of it are.
+    double accesses = 0;
+    for (const Work& work : block.tile.work) {
+      for (const Use& use : work.statement->uses) {
+        if (use.buffer == buffer) accesses += work.instances;
+      }
+    }
+    const double sectors = std::min(rows * ((row - 1) / gpu_.sector_bytes + 1), accesses);
+    const double bytes = sectors * gpu_.sector_bytes * block.tiles;
+    block.cache_bytes += bytes;
+    block.memory_bytes += whole > gpu_.cache_bytes / 2 ? bytes : std::min(bytes, whole);
   }
-  block.memory_bytes = sectors * gpu_.sector_bytes * block.tiles;
   return block;
 }
 
@@ -123,7 +131,9 @@ double GpuGroupModel::CyclesWith(const Block& block, int64_t threads) const {
       std::clamp<int64_t>(std::min(gpu_.threads / threads, by_shared), 1, gpu_.blocks));
   const double each = std::ceil(block.tiles / gpu_.multiprocessors);  // of a multiprocessor
   const double compute = each * std::max(busy, (busy + latency) / std::min(resident, each));
-  return std::max(compute, block.memory_bytes / gpu_.bytes_per_cycle) + gpu_.launch_cycles;
+  const double memory = std::max(block.memory_bytes / gpu_.bytes_per_cycle,
+                                 block.cache_bytes / gpu_.cache_bytes_per_cycle);
+  return std::max(compute, memory) + gpu_.launch_cycles;
 }
 
 int64_t GpuGroupModel::BestThreads(const Block& block) const {
@@ -133,7 +143,8 @@ int64_t GpuGroupModel::BestThreads(const Block& block) const {
   int64_t best = 0;
   double best_cycles = std::numeric_limits<double>::infinity();
   for (const int64_t threads : kThreadChoices) {
-    if (best > 0 && static_cast<double>(threads) >= most + kWarp) break;
+    // Threads that never have anything to do.
+    if (threads > kThreadChoices[0] && static_cast<double>(threads) >= most + kWarp) continue;
     const double cycles = CyclesWith(block, threads);
     if (cycles >= best_cycles) continue;
     best = threads;

@@ -17,7 +17,8 @@ namespace polynao::poly {
 //   compute   of a block: rounds * threads * (operations, loads and stores of an instance), by the lanes of a multiprocessor; threads without
 //             an instance in the last round count;
 //   latency   of a block: a barrier for each phase, and in each round what its slowest access waits;
-//   memory    the sectors of global memory that rows of the tile's boxes touch, by the bandwidth of the GPU;
+//   memory    the sectors that rows of the tile's boxes touch, by the bandwidth of the cache; those of arrays that fill more than half of
+//             the cache, and each other array once, by the bandwidth of global memory;
 //   a launch.
 //
 // A multiprocessor runs as many blocks at a time as threads and shared memory allow; they hide each other's latency. All wait for
@@ -45,7 +46,7 @@ class GpuGroupModel : public GroupModel {
     int phases = 1;
     int64_t shared_bytes = 0;
     double tiles = 1;
-    double memory_bytes = 0;
+    double memory_bytes = 0, cache_bytes = 0;  // of all tiles
   };
   Block BlockOf(const Group& group) const;
   double CyclesWith(const Block& block, int64_t threads) const;

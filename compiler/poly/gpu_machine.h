@@ -20,6 +20,8 @@ struct GpuMachine {
   int64_t block_overhead_bytes = 1 << 10;  // of shared memory, besides what a block asks for
   double bytes_per_cycle = 1900;           // of global memory, the whole GPU
   double sector_bytes = 32;                // that global memory delivers at once
+  double cache_bytes = 50 << 20;           // of the cache of all multiprocessors, L2
+  double cache_bytes_per_cycle = 4500;
   // Cycles that a thread waits for global memory, for shared memory and arithmetic, and at a barrier; for a launch.
   double global_latency = 600;
   double near_latency = 40;

@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "compiler/ir/random_value.h"
+#include "compiler/ir/random_pixel.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
@@ -53,6 +53,7 @@ std::vector<Pipeline> MakePipelines() {
        .default_cols = 1536,
        .text = BilateralGridText,
        .margin = 24,
+       .published_gpu_tile = "8x64",
        .reference = Call(BilateralGridReference)},
       {.name = "camera_pipe",
        .doc = "camera pipeline: from a Bayer mosaic of 10 bits to a picture of 8 bits",
@@ -63,6 +64,7 @@ std::vector<Pipeline> MakePipelines() {
        .text = CameraPipeText,
        .image_levels = 1024,
        .image_kind = ImageKind::kMosaic,
+       .published_gpu_tile = "3x16x32",
        .fill_tables =
            [](absl::Span<const Argument> arguments) {
              FillCameraTables(View<int32_t, 2>(*arguments[1].tensor),
@@ -77,6 +79,7 @@ std::vector<Pipeline> MakePipelines() {
        .least_cols = 5,
        .text = HarrisText,
        .is_measure = true,
+       .published_gpu_tile = "16x32",
        .reference = Call(HarrisReference)},
       {.name = "local_laplacian",
        .doc = "local Laplacian filter: more local contrast, by pyramids for 8 brightnesses",
@@ -86,6 +89,7 @@ std::vector<Pipeline> MakePipelines() {
        .image_levels = 65536,
        .image_kind = ImageKind::kRgb,
        .margin = 2,
+       .published_gpu_tile = "3x8x64",
        .fill_tables =
            [](absl::Span<const Argument> arguments) {
              FillRemap(View<float, 1>(*arguments[1].tensor));
@@ -98,6 +102,7 @@ std::vector<Pipeline> MakePipelines() {
        .text = MultiscaleInterpText,
        .image_kind = ImageKind::kRgba,
        .margin = 1,
+       .published_gpu_tile = "3x32x16",
        .reference = Call(MultiscaleInterpReference)},
       {.name = "unsharp",
        .doc = "unsharp mask: blurred along rows and columns, sharpened where that differs",
@@ -106,31 +111,29 @@ std::vector<Pipeline> MakePipelines() {
        .text = UnsharpText,
        .image_kind = ImageKind::kRgb,
        .margin = 2,
+       .published_gpu_tile = "3x8x32",
        .reference = Call(UnsharpReference)},
   };
 }
 
-// Element i of an image is value(bits), of 24 bits that depend on the seed and on i alone.
 template <typename T, typename Value>
-void FillElements(uint64_t seed, const Value& value, ir::Tensor& image) {
+void FillElements(const Value& value, ir::Tensor& image) {
   T* const elements = reinterpret_cast<T*>(image.bytes.data());
   const int64_t count = image.element_count();
   for (int64_t i = 0; i < count; ++i) {
-    elements[i] = static_cast<T>(value(ir::Splitmix(seed, static_cast<uint64_t>(i)) >> 40));
+    elements[i] = static_cast<T>(value(static_cast<uint64_t>(i)));
   }
 }
 
 void FillImage(const Pipeline& pipeline, uint64_t seed, ir::Tensor& image) {
-  const uint64_t levels = static_cast<uint64_t>(pipeline.image_levels);
-  const auto integer = [&](uint64_t bits) { return bits % levels; };
+  const auto integer = [&](uint64_t i) { return ir::PixelInt(pipeline.image_levels, seed, i); };
   switch (image.type) {
     case ir::Type::kF32:
-      return FillElements<float>(
-          seed, [](uint64_t bits) { return static_cast<float>(bits) * 0x1p-24f; }, image);
+      return FillElements<float>([&](uint64_t i) { return ir::PixelFloat(seed, i); }, image);
     case ir::Type::kI16:
-      return FillElements<int16_t>(seed, integer, image);
+      return FillElements<int16_t>(integer, image);
     case ir::Type::kU16:
-      return FillElements<uint16_t>(seed, integer, image);
+      return FillElements<uint16_t>(integer, image);
     default:
       POLYNAO_UNREACHABLE("an image of " << ir::TypeName(image.type));
   }

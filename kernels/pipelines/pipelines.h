@@ -40,6 +40,8 @@ struct Pipeline {
   int64_t margin = 0;
   // Whether the output is a measure of no fixed range, and not pixels like those of the input.
   bool is_measure = false;
+  // The tile of the output for which Zhao and Di (MICRO 2020, table I) publish times on a GPU: "16x32".
+  std::string_view published_gpu_tile = {};
   // Stores the tables of constants; empty if there are none. Takes the function's arguments.
   std::function<void(absl::Span<const ir::Argument>)> fill_tables = {};
   // Stores the output, by plain loops, from image and tables. Takes the function's arguments.

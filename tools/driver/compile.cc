@@ -136,6 +136,15 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
     return cases::BuildNestBundles(function, arguments, StrCat(what, " ", flags.size), settings);
   }
   if (const kernels::Pipeline* pipeline = kernels::FindPipeline(what)) {
+    // Three bundles instead of a pair: stage by stage, and fused, in tiles of our own and in published ones.
+    if (flags.what.schedule.empty()) settings.schedule = "fuse";
+    if (flags.pair) {
+      settings.variants = {
+          {"baseline/", "min"},
+          {"optimised/", settings.schedule},
+          {"published/", StrCat("fuse:", std::string(pipeline->published_gpu_tile))}};
+    }
+    settings.pixel_levels = pipeline->image_levels;
     ASSIGN_OR_RETURN(const kernels::PipelineSize shape,
                      kernels::ParsePipelineSize(*pipeline, flags.what.shape));
     ASSIGN_OR_RETURN(const ir::Function function,
@@ -218,8 +227,9 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->get_option("--schedule")
       ->description(
-          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir and "
-          "polybench/NAME for cuda: auto, none, original, min, smart, max, or a file with a "
+          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir, "
+          "pipelines (default: fuse) and polybench/NAME for cuda: auto, none, fuse, fuse:8x64, "
+          "original, min, smart, max, or a file with a "
           "schedule's text");
   command
       ->add_option("--arg", flags->arguments,
@@ -234,8 +244,9 @@ void AddCompileCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--pair", flags->pair,
                     "for cuda: two bundles, baseline/ without the passes normalize, licm, hoist_if "
-                    "and cse (a scheduled function: without shared memory and registers), and "
-                    "optimised/");
+                    "and cse (a scheduled function: without shared memory and registers; a "
+                    "pipeline: --schedule=min), and optimised/; of a pipeline also published/, "
+                    "fused in the tiles of MICRO 2020");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "compiler/codegen/cuda/bundle_places.h"
+#include "compiler/ir/random_pixel.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/type.h"
 
@@ -34,9 +35,35 @@ double Value(Type type, const void* address) {
                            : static_cast<double>(ir::LoadInt(type, address));
 }
 
-// The values of a seed (random_value.h), by several threads.
-void FillRandom(Type type, bool uniform, uint64_t seed, int64_t count,
-                std::vector<uint8_t>& bytes) {
+// Element number i of a value: a float, and an integer.
+struct Generator {
+  std::function<double(uint64_t)> float_at;
+  std::function<int64_t(uint64_t)> int_at;
+};
+
+// The generator that a value of a bundle names (random_value.h, random_pixel.h); none if it names none.
+std::optional<Generator> GeneratorOf(const Json& value, Type type) {
+  if (value.contains("seed")) {
+    const uint64_t seed = value["seed"];
+    return Generator{[=](uint64_t i) { return ir::RandomFloat(type, seed, i, ir::Values::kExact); },
+                     [=](uint64_t i) { return ir::RandomInt(type, seed, i, ir::Values::kExact); }};
+  }
+  if (value.contains("uniform_seed")) {
+    const uint64_t seed = value["uniform_seed"];
+    return Generator{[=](uint64_t i) { return ir::UniformFloat(seed, i); },
+                     [=](uint64_t i) { return ir::UniformInt(type, seed, i); }};
+  }
+  if (value.contains("pixel_seed")) {
+    const uint64_t seed = value["pixel_seed"];
+    const int64_t levels = std::max<int64_t>(1, value.value("levels", int64_t{1}));
+    return Generator{[=](uint64_t i) { return ir::PixelFloat(seed, i); },
+                     [=](uint64_t i) { return ir::PixelInt(levels, seed, i); }};
+  }
+  return std::nullopt;
+}
+
+// By several threads.
+void FillRandom(Type type, const Generator& generator, int64_t count, std::vector<uint8_t>& bytes) {
   const int64_t size = ir::ByteSize(type);
   bytes.resize(static_cast<size_t>(count * size));
   const auto fill = [&](int64_t begin, int64_t end) {
@@ -44,13 +71,9 @@ void FillRandom(Type type, bool uniform, uint64_t seed, int64_t count,
       uint8_t* address = bytes.data() + i * size;
       const auto place = static_cast<uint64_t>(i);
       if (ir::IsFloat(type)) {
-        ir::StoreFloat(type, address,
-                       uniform ? ir::UniformFloat(seed, place)
-                               : ir::RandomFloat(type, seed, place, ir::Values::kExact));
+        ir::StoreFloat(type, address, generator.float_at(place));
       } else {
-        ir::StoreInt(type, address,
-                     uniform ? ir::UniformInt(type, seed, place)
-                             : ir::RandomInt(type, seed, place, ir::Values::kExact));
+        ir::StoreInt(type, address, generator.int_at(place));
       }
     }
   };
@@ -174,9 +197,8 @@ Error Runner::Prepare(const Bundle& bundle, Loaded& loaded, Json& line) {
     loaded.addresses.push_back(address);
     loaded.sizes.push_back(bytes);
     std::vector<uint8_t> contents;
-    if (value.contains("seed")) FillRandom(*type, false, value["seed"], count, contents);
-    if (value.contains("uniform_seed")) {
-      FillRandom(*type, true, value["uniform_seed"], count, contents);
+    if (const std::optional<Generator> generator = GeneratorOf(value, *type)) {
+      FillRandom(*type, *generator, count, contents);
     }
     if (value.contains("file")) {
       const std::string text = ReadWhole(bundle.path + "/" + value["file"].get<std::string>());
@@ -445,7 +467,7 @@ std::vector<std::vector<std::string>> FindBundles(const std::string& root) {
   std::error_code ignored;
   const auto add = [&](const fs::path& folder) {
     const std::string name = folder.filename().string();
-    const bool paired = name == "baseline" || name == "optimised";
+    const bool paired = name == "baseline" || name == "optimised" || name == "published";
     groups[paired ? folder.parent_path().string() : folder.string()].push_back(folder.string());
   };
   if (fs::exists(fs::path(root) / "bundle.json", ignored)) add(fs::path(root));

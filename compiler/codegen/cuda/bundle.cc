@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compiler/codegen/cuda/bundle_places.h"
 #include "compiler/codegen/cuda/launches.h"
+#include "compiler/ir/random_pixel.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/shapes.h"
@@ -41,6 +42,20 @@ bool IsUniform(const ir::Tensor& tensor, uint64_t seed) {
         ir::IsFloat(tensor.type)
             ? tensor.Float(i) == ir::RoundFloat(tensor.type, ir::UniformFloat(seed, place))
             : tensor.Int(i) == ir::WrapInt(tensor.type, ir::UniformInt(tensor.type, seed, place));
+    if (!same) return false;
+  }
+  return true;
+}
+
+bool IsPixels(const ir::Tensor& tensor, const BundleReference::Pixels& pixels) {
+  if (ir::IsInt(tensor.type) && pixels.levels <= 0) return false;
+  for (int64_t i = 0; i < tensor.element_count(); ++i) {
+    const auto place = static_cast<uint64_t>(i);
+    const bool same =
+        ir::IsFloat(tensor.type)
+            ? tensor.Float(i) == ir::RoundFloat(tensor.type, ir::PixelFloat(pixels.seed, place))
+            : tensor.Int(i) ==
+                  ir::WrapInt(tensor.type, ir::PixelInt(pixels.levels, pixels.seed, place));
     if (!same) return false;
   }
   return true;
@@ -94,13 +109,14 @@ ordered_json KernelJson(const CudaKernel& kernel, const std::optional<CudaBinary
 }
 
 // What an output must be: samples, and sums over runs of elements, by which no run is left out.
-ordered_json CheckJson(const ir::Tensor& expected, double tolerance) {
+ordered_json CheckJson(const ir::Tensor& expected, const BundleReference& reference) {
   const int64_t count = expected.element_count();
   double largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(expected.Value(i)));
   ordered_json json;
   json["largest"] = largest;
-  json["tolerance"] = ir::IsInt(expected.type) ? 0.0 : tolerance * largest;
+  json["tolerance"] =
+      largest * (ir::IsInt(expected.type) ? reference.integer_tolerance : reference.tolerance);
   ordered_json samples = ordered_json::array();
   for (int64_t place : BundleSamples(count)) samples.push_back(expected.Value(place));
   json["samples"] = std::move(samples);
@@ -169,6 +185,10 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
         row["seed"] = seed;
       } else if (IsUniform(tensor, seed)) {
         row["uniform_seed"] = seed;
+      } else if (input == 0 && facts.reference->pixels &&
+                 IsPixels(tensor, *facts.reference->pixels)) {
+        row["pixel_seed"] = facts.reference->pixels->seed;
+        row["levels"] = facts.reference->pixels->levels;
       } else {
         const std::string name = StrCat("input", input, ".bin");
         row["file"] = name;
@@ -180,7 +200,7 @@ absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
       if (output >= facts.reference->outputs.size()) {
         return InvalidInput("bundle: no output is given for '", buffer->name, "'");
       }
-      row["check"] = CheckJson(facts.reference->outputs[output++], facts.reference->tolerance);
+      row["check"] = CheckJson(facts.reference->outputs[output++], *facts.reference);
     }
     values.push_back(std::move(row));
   }

@@ -26,9 +26,16 @@ struct BundleReference {
   uint64_t seed = 1;
   // If not empty, input i has the seed number i of these instead of seed + i.
   std::vector<uint64_t> seeds = {};
-  // The largest error of an element, relative to the largest magnitude among all elements. Integers
-  // must agree exactly.
+  // The image of random pixels (random_pixel.h) that the first input may be, instead.
+  struct Pixels {
+    uint64_t seed = 1;
+    int64_t levels = 0;
+  };
+  std::optional<Pixels> pixels = {};
+  // The largest error of an element, relative to the largest magnitude among all elements; of integers. These must agree exactly,
+  // unless they are rounded floats.
   double tolerance = 1e-5;
+  double integer_tolerance = 0;
 };
 
 struct BundleFacts {

@@ -1,0 +1,83 @@
+// Every pipeline, fused for a GPU, stores what its reference does, bit for bit: in tiles of the model's choice and in published ones,
+// with the threads of a block in three orders; and barriers are needed.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
+#include "compiler/codegen/c/c_compiler.h"
+#include "compiler/codegen/cuda/run_cuda.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/random_arguments.h"
+#include "compiler/passes/registry.h"
+#include "compiler/poly/gpu.h"
+#include "compiler/target/target.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/pipelines/case_for_test.h"
+#include "kernels/pipelines/pipelines.h"
+
+namespace polynao::kernels {
+namespace {
+
+class PipelineGpuFuseTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PipelineGpuFuseTest, Agrees) {
+  const absl::Status found = codegen::FindCCompiler(false).status();
+  if (!found.ok()) GTEST_SKIP() << "SKIPPED: " << found;
+  const Pipeline& pipeline = *FindPipeline(GetParam());
+  // Several of the published tiles, which do not divide it.
+  const PipelineCase c = MakePipelineCase(pipeline, 34, 67);
+  poly::GpuOptions own, published;
+  for (absl::string_view size :
+       absl::StrSplit(absl::string_view(pipeline.published_gpu_tile.data(),
+                                        pipeline.published_gpu_tile.size()),
+                      'x')) {
+    ASSERT_TRUE(absl::SimpleAtoi(size, &published.group_tile.emplace_back()));
+  }
+  published.group_threads = 96;  // so that tiles take rounds
+  const Target target{.name = "cuda"};
+  PipelineOptions passes;
+  passes.skip = {"flatten"};  // the arguments have the shapes of the function as it was
+  std::vector<ir::Function> functions;
+  for (poly::GpuOptions options : {own, published}) {
+    options.strategy = "fuse";
+    ir::Function function = c.function;
+    const auto report = poly::ScheduleForGpu(function, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
+    EXPECT_THAT(report->ToString(), testing::HasSubstr(" in tiles of "));
+    ASSERT_EQ(RunPasses(function, *PipelineFor(target), target, passes), absl::OkStatus());
+    function.name += functions.empty() ? "_own" : "_published";
+    functions.push_back(function);
+  }
+  const auto compiled = codegen::ShimmedCuda::Create(functions, 0);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  const auto disagreement = [&](size_t i, uint64_t order, std::optional<size_t> left_out) {
+    const ir::RandomArguments actual(c.arguments);
+    const absl::Status status = (*compiled)->Run(i, actual.arguments(), order, left_out);
+    return status.ok() ? c.Disagreement(actual) : status.ToString();
+  };
+  size_t barriers = 0, needed = 0;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    for (const uint64_t order : {0, 1, 12345}) EXPECT_EQ(disagreement(i, order, {}), "") << i;
+    for (size_t barrier = 0; barrier < (*compiled)->BarrierCount(i); ++barrier) {
+      ++barriers;
+      needed += !disagreement(i, 0, barrier).empty() || !disagreement(i, 1, barrier).empty();
+    }
+  }
+  std::printf("%zu of %zu barriers needed\n", needed, barriers);
+  EXPECT_GT(barriers, 0);
+  // On the small levels of a pyramid a thread may read just what it has stored.
+  EXPECT_GE(needed * 10, barriers * 9);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineGpuFuseTest, testing::ValuesIn(PipelineNames()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace polynao::kernels
