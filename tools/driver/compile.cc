@@ -11,6 +11,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/nest_bundles.h"
+#include "cases/pipeline_variants.h"
 #include "cases/run_nest.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
@@ -138,12 +139,7 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   if (const kernels::Pipeline* pipeline = kernels::FindPipeline(what)) {
     // Three bundles instead of a pair: stage by stage, and fused, in tiles of our own and in published ones.
     if (flags.what.schedule.empty()) settings.schedule = "fuse";
-    if (flags.pair) {
-      settings.variants = {
-          {"baseline/", "min"},
-          {"optimised/", settings.schedule},
-          {"published/", StrCat("fuse:", std::string(pipeline->published_gpu_tile))}};
-    }
+    if (flags.pair) settings.variants = cases::PipelineVariants(*pipeline, settings.schedule);
     settings.pixel_levels = pipeline->image_levels;
     ASSIGN_OR_RETURN(const kernels::PipelineSize shape,
                      kernels::ParsePipelineSize(*pipeline, flags.what.shape));

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/ir/type.h"
 #include "tools/gpu_runner/runner.h"
 
 namespace polynao::gpu {
@@ -34,6 +35,7 @@ constexpr const char* kUsage =
     "  --compare        also time cuBLAS and cuDNN, where they are, on what they know\n"
     "  --kernels=DIR    and the kernels of DIR, a copy of kernels/cuda\n"
     "  --summary=FILE   print what a file of results says about pairs, run nothing\n"
+    "  --list           print launches, blocks, threads and memory of the bundles, run nothing\n"
     "  --driver=PATH --nvrtc=PATH   libraries (libcuda.so.1, libnvrtc.so)\n"
     "Exit code 0: all values agree. 1: some differ or failed. 2: nothing was run. 3: time is up.\n";
 
@@ -41,6 +43,7 @@ struct Flags {
   RunnerOptions runner;
   std::string results;
   std::string summary;
+  bool list = false;
   double seconds = 1e9;
   std::vector<std::string> roots;
 };
@@ -55,6 +58,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
       flags->results = value;
     } else if (key == "--summary") {
       flags->summary = value;
+    } else if (key == "--list") {
+      flags->list = true;
     } else if (key == "--seconds") {
       flags->seconds = std::atof(value.c_str());
     } else if (key == "--samples") {
@@ -213,11 +218,70 @@ bool Summarize(const std::string& path) {
   return true;
 }
 
+// The bundles, a row each: launches; blocks of all of them; the most threads, and bytes of shared memory, of a block; how much the
+// arrays hold that each launch has as arguments, in MiB: what goes through global memory at least, if caches hold nothing from one
+// launch to the next.
+bool List(const std::vector<std::string>& roots) {
+  std::printf("%-48s %8s %9s %7s %7s %9s\n", "bundle", "launches", "blocks", "threads", "shared",
+              "MiB");
+  bool ok = true;
+  for (const std::string& root : roots) {
+    for (const Group& group : FindBundles(root)) {
+      for (const std::string& path : group) {
+        std::ifstream file(path + "/bundle.json");
+        const Json json = Json::parse(file, nullptr, false);
+        if (!json.is_object() || !json.contains("kernels") || !json.contains("values")) {
+          std::cerr << "gpu_runner: cannot read " << path << "/bundle.json\n";
+          ok = false;
+          continue;
+        }
+        std::vector<double> sizes;
+        for (const Json& value : json["values"]) {
+          const auto type = ir::ParseType(value.value("type", ""));
+          double bytes =
+              type && value.contains("extents") ? static_cast<double>(ir::ByteSize(*type)) : 0;
+          for (const Json& extent : value.value("extents", Json::array()))
+            bytes *= extent.get<double>();
+          sizes.push_back(bytes);
+        }
+        int64_t launches = 0, threads = 0, shared = 0;
+        double blocks = 0, moved = 0;
+        const auto launch = [&](const Json& kernel, double grid) {
+          ++launches;
+          blocks += grid;
+          threads = std::max(threads, kernel["block"][0].get<int64_t>() *
+                                          kernel["block"][1].get<int64_t>() *
+                                          kernel["block"][2].get<int64_t>());
+          shared = std::max(shared, kernel["shared_bytes"].get<int64_t>());
+          for (const Json& argument : kernel["arguments"])
+            moved += sizes.at(argument.get<size_t>());
+        };
+        const auto product = [](const Json& extents, size_t first) {
+          return extents[first].get<double>() * extents[first + 1].get<double>() *
+                 extents[first + 2].get<double>();
+        };
+        if (json.contains("launches")) {
+          for (const Json& row : json["launches"]) {
+            launch(json["kernels"].at(row[0].get<size_t>()), product(row, 1));
+          }
+        } else {
+          for (const Json& kernel : json["kernels"]) launch(kernel, product(kernel["grid"], 0));
+        }
+        std::printf("%-48s %8lld %9.0f %7lld %7lld %9.1f\n", path.c_str(),
+                    static_cast<long long>(launches), blocks, static_cast<long long>(threads),
+                    static_cast<long long>(shared), moved / (1 << 20));
+      }
+    }
+  }
+  return ok;
+}
+
 int Main(int argc, char** argv) {
   const auto start = std::chrono::steady_clock::now();
   Flags flags;
   if (!Parse(argc, argv, &flags)) return 2;
   if (!flags.summary.empty()) return Summarize(flags.summary) ? 0 : 2;
+  if (flags.list) return List(flags.roots) ? 0 : 2;
   std::set<std::string> done;
   if (!flags.results.empty()) {
     std::ifstream file(flags.results);

@@ -75,8 +75,8 @@ class Runner {
   CuHandle end_ = nullptr;
 };
 
-// The directories with bundles in and below `root`, in groups: those named "baseline" and "optimised"
-// beside each other are one, every other is its own. In order of their paths.
+// The directories with bundles in and below `root`, in groups: those named "baseline", "optimised" and "published" beside each
+// other are one, every other is its own. In order of their paths.
 std::vector<std::vector<std::string>> FindBundles(const std::string& root);
 
 }  // namespace polynao::gpu

@@ -125,8 +125,9 @@ TEST_F(RunnerTest, PairsTakeTurns) {
   const std::string a = Write("pair/x/baseline");
   const std::string b = Write("pair/x/optimised");
   const std::string c = Write("pair/y");
+  const std::string d = Write("pair/x/published");
   EXPECT_THAT(FindBundles(::testing::TempDir() + "/pair"),
-              ElementsAre(ElementsAre(a, b), ElementsAre(c)));
+              ElementsAre(ElementsAre(a, b, d), ElementsAre(c)));
   const Bundle first = runner_.Load(a);
   const Bundle second = runner_.Load(b);
   const std::vector<Json> lines = runner_.RunGroup({&first, &second});
