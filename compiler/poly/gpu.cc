@@ -163,13 +163,20 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
     return absl::UnimplementedError(
         "tiles would mix the values of a buffer that the part has for itself");
   }
+  bool keeps_registers = true;
+  const ir::Stmt code = GenerateForGpu(scop, mapping, &keeps_registers);
+  if (!keeps_registers) {
+    GpuOptions without = options;
+    without.registers = false;
+    return MapPart(scop, without, report);
+  }
   report->parallel_loops = mapping.kernels;
   report->wavefronts = mapping.wavefronts;
   report->lines = mapping.lines;
   if (splits > 0) {
     report->lines.insert(report->lines.begin(), std::string(kSplitLine));
   }
-  return GenerateForGpu(scop, mapping);
+  return code;
 }
 
 // Stages outside of groups.

@@ -6,6 +6,7 @@
 #include <isl/set.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,9 @@ class GpuHandler : public MarkHandler {
  public:
   explicit GpuHandler(const GpuMapping& mapping) : mapping_(mapping) {}
 
+  // Whether isl has met each mark of registers once.
+  bool keeps_registers() const { return keeps_registers_; }
+
   bool Handles(const std::string& mark) const override { return mapping_.marks.contains(mark); }
 
   std::vector<isl::ast_expr> Expressions(const std::string& name,
@@ -58,6 +62,7 @@ class GpuHandler : public MarkHandler {
         }
         break;
       case Kind::kOwn:
+        keeps_registers_ = own_marks_.insert(name).second && keeps_registers_;
         result = loops.Numbers();
         for (const OwnElement& own : mark.own) {
           const isl::set known = ThreadsOf(mark.shape, own.accessed.ctx());
@@ -390,6 +395,8 @@ class GpuHandler : public MarkHandler {
   }
 
   const GpuMapping& mapping_;
+  std::set<std::string> own_marks_;  // that isl has met
+  bool keeps_registers_ = true;
   std::vector<Expr> blocks_;
   std::vector<Expr> threads_;
   absl::flat_hash_map<ir::Buffer, ir::Buffer> own_;
@@ -402,9 +409,11 @@ std::unique_ptr<MarkHandler> MakeGpuHandler(const GpuMapping& mapping) {
   return std::make_unique<GpuHandler>(mapping);
 }
 
-ir::Stmt GenerateForGpu(const Scop& scop, const GpuMapping& mapping) {
+ir::Stmt GenerateForGpu(const Scop& scop, const GpuMapping& mapping, bool* keeps_registers) {
   GpuHandler handler(mapping);
-  return Generate(scop, {.schedule = mapping.schedule, .marks = {}}, &handler);
+  const ir::Stmt code = Generate(scop, {.schedule = mapping.schedule, .marks = {}}, &handler);
+  *keeps_registers = handler.keeps_registers();
+  return code;
 }
 
 }  // namespace polynao::poly

@@ -76,6 +76,21 @@ TEST(GpuTest, Product) {
   EXPECT_THAT(m.cuda, HasSubstr("C_own[0] = C_own[0] + A_shared["));
 }
 
+// isl writes the first element of t2 apart from the rest: a piece that stores nothing of t3 must not store its registers either.
+TEST(GpuTest, RegistersInPieces) {
+  const Mapped m = Map(R"(
+      func f(a: f32[15, 1] in, t3: f32[14, 1]) {
+        allocate t1: f32[14, 1]
+        allocate t2: f32[14, 1]
+        for (j, 0, 1) { for (i, 0, 14) { t1[i, j] = 0.0 } }
+        for (i, 0, 14) { for (j, 0, 1) { for (p, 0, 2) { t1[i, j] = t1[i, j] + a[i + p, j] } } }
+        for (i, 0, 1) { for (j, 0, 1) { t2[i, j] = 8.5 } }
+        for (j, 0, 1) { for (i, 1, 13) { t2[i, j] = t1[i - 1, j] * 5.5 } }
+        for (i, 0, 14) { for (j, 0, 1) { t3[i, j] = t2[i, j] * 8.5 - t2[i, j] } }
+      })");
+  EXPECT_THAT(m.report, Not(HasSubstr("in a register")));
+}
+
 TEST(GpuTest, WithoutCopies) {
   const Mapped m = Map(kProduct, {.shared_bytes = 0});
   EXPECT_THAT(m.report, HasSubstr("2 loops parallel: blocks of 8 x 32 threads, 1 serial\n"));
