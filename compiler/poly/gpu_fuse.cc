@@ -29,6 +29,8 @@ class KernelCode : public StageCode {
   KernelCode(const GpuGroupModel& model, const GpuOptions& options, StageCode& alone)
       : model_(model), options_(options), alone_(alone) {}
 
+  bool TilesSingles() const override { return true; }
+
   absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                  const PlannedGroup& planned, PartReport* report) override {
     PlannedGroup here = planned;

@@ -17,7 +17,7 @@ namespace {
 // Operations besides its arithmetic: for the place of an instance in the box, and for the address of an access.
 constexpr double kInstanceOperations = 8;
 constexpr double kAccessOperations = 2;
-constexpr int64_t kWarp = 32;
+constexpr double kWarp = 32;
 // Of two that cost the same the first one is taken.
 constexpr int64_t kThreadChoices[] = {256, 512, 128, 64};
 // Larger tiles than so many elements have more rounds, and nothing to gain from them.
@@ -112,10 +112,12 @@ double GpuGroupModel::CyclesWith(const Block& block, int64_t threads) const {
   for (size_t i = 0; i < block.tile.work.size(); ++i) {
     const Work& work = block.tile.work[i];
     const double rounds = std::ceil(block.parallel[i] / static_cast<double>(threads));
-    const double slots = rounds * static_cast<double>(threads) * work.instances / block.parallel[i];
+    // Warps without an instance do nothing.
+    const double lanes = std::ceil(block.parallel[i] / kWarp) * kWarp;
+    const double slots = lanes * work.instances / block.parallel[i];
     const auto uses = static_cast<double>(work.statement->uses.size());
     operations += slots * (work.statement->arithmetic + kAccessOperations * uses) +
-                  rounds * static_cast<double>(threads) * kInstanceOperations;
+                  lanes * kInstanceOperations;
     accesses += slots * uses;
     bool is_far = false;
     for (const Use& use : work.statement->uses)

@@ -14,8 +14,8 @@ namespace polynao::poly {
 // The model. A tile is a block, of as many threads as are cheapest. Each statement takes as many rounds as the block needs to give each of
 // its instances to a thread; loops that depend on themselves are each thread's own. Costs, in cycles:
 //
-//   compute   of a block: rounds * threads * (operations, loads and stores of an instance), by the lanes of a multiprocessor; threads without
-//             an instance in the last round count;
+//   compute   of a block: operations, loads and stores of all instances, by the lanes of a multiprocessor; in the last warp, threads without
+//             an instance count too;
 //   latency   of a block: a barrier for each phase, and in each round what its slowest access waits;
 //   memory    the sectors that rows of the tile's boxes touch, by the bandwidth of the cache; those of arrays that fill more than half of
 //             the cache, and each other array once, by the bandwidth of global memory;

@@ -117,7 +117,8 @@ std::string GroupText(const std::vector<Stage>& stages, const PlannedGroup& plan
   for (const int p : planned.group.producers) {
     StrAppend(&with, with.empty() ? "" : ", ", NamesOf(stages[static_cast<size_t>(p)]));
   }
-  return StrCat(", with ", with, "; ", Fixed(planned.cost.redundancy, 2), " times the instances");
+  return StrCat(with.empty() ? "" : ", with ", with, "; ", Fixed(planned.cost.redundancy, 2),
+                " times the instances");
 }
 
 absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
@@ -136,7 +137,9 @@ absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& 
     members.push_back(&root);
     const Scop part = PartOf(scop, members);
     for (ir::Buffer buffer : part.locals) made_locals.insert(buffer);
-    if (!planned.group.producers.empty()) {
+    const bool has_tiles = std::any_of(planned.group.sizes.begin(), planned.group.sizes.end(),
+                                       [](int64_t s) { return s > 0; });
+    if (!planned.group.producers.empty() || (has_tiles && code.TilesSingles())) {
       absl::StatusOr<ir::Stmt> one = code.Group(part, stages, planned, report);
       if (one.ok()) {
         parts.push_back(*one);

@@ -24,6 +24,8 @@ bool IsFusion(std::string_view strategy);
 class StageCode {
  public:
   virtual ~StageCode() = default;
+  // Whether Group also makes the code of stages that have tiles to themselves.
+  virtual bool TilesSingles() const { return false; }
   // Of a group with producers; `part` has its stages alone. After a FailedPrecondition, Alone makes the code of these stages.
   virtual absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                          const PlannedGroup& planned, PartReport* report) = 0;

@@ -63,7 +63,12 @@ class Grouper {
  private:
   GroupCost Cost(Group& group) const {
     const size_t n = model_.Extents(group.root).size();
-    if (!options_.group_tile.empty()) return model_.CostWith(group, options_.group_tile);
+    if (!options_.group_tile.empty()) {
+      // An array of fewer dimensions gets the last sizes.
+      const std::vector<int64_t>& tile = options_.group_tile;
+      const size_t from = tile.size() > n ? tile.size() - n : 0;
+      return model_.CostWith(group, {tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end()});
+    }
     return overlap_ ? model_.CostWith(group, OverlapSizes(n)) : model_.Best(group);
   }
 

@@ -16,7 +16,8 @@ struct PlannedGroup {
 
 // Groups in an order that keeps all dependences; each stage is in one. From the last stage to the first: those that are in no group yet
 // become roots, and take in the stages before, of which all readers are in the group, as long as that is cheaper than to
-// run them alone. "overlap": as PolyMage does it (fuse.h). Tile sizes and `join_all` of the options come first.
+// run them alone. "overlap": as PolyMage does it (fuse.h). Tile sizes and `join_all` of the options come first; arrays
+// with fewer dimensions than there are sizes take the last ones.
 std::vector<PlannedGroup> FindGroups(const std::vector<Stage>& stages, const GroupModel& model,
                                      const ScheduleOptions& options);
 
