@@ -149,6 +149,72 @@ TEST(GpuFuseTest, WhatIsStoredInPlaceOrLiveStays) {
   EXPECT_THAT(f.report, Not(HasSubstr("with b")));
 }
 
+// A grid has at most 65535 blocks along y.
+TEST(GpuFuseTest, ManyTiles) {
+  const std::string text = R"(
+      func f(a: i8[70002, 6] in, y: i8[70000, 6] out) {
+        allocate b: i8[70001, 6]
+        for (i, 0, 70001) { for (j, 0, 6) { b[i, j] = a[i, j] * a[i + 1, j] } }
+        for (i, 0, 70000) { for (j, 0, 6) { y[i, j] = b[i, j] + b[i + 1, j] * b[i, j] } }
+      })";
+  const auto report_of = [&](GpuOptions options) {
+    options.strategy = "fuse";
+    options.inline_stages = false;
+    ir::Function function = *ir::ParseFunction(text);
+    const auto report = ScheduleForGpu(function, options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    const Target target{.name = "cuda"};
+    EXPECT_EQ(RunPasses(function, *PipelineFor(target), target, {}), absl::OkStatus());
+    const auto module = codegen::EmitCuda(function);
+    EXPECT_TRUE(module.ok()) << module.status();
+    return report->ToString();
+  };
+  EXPECT_THAT(report_of({.group_tile = {1, 2}, .join_all = true}),
+              HasSubstr("70000 tiles along a dimension that is not the last one to be cut"));
+  EXPECT_THAT(report_of({.group_tile = {2, 2}, .join_all = true}),
+              HasSubstr("y in tiles of 2 x 2: "));
+  EXPECT_THAT(report_of({}), HasSubstr("y in tiles of "));
+}
+
+// What the model weighs: a group saves a trip to memory, and costs work that neighbours do again.
+TEST(GpuFuseTest, GroupsByTheMachine) {
+  const std::string text = R"(
+      func f(a: f32[4096, 4096] in, y: f32[4064, 4064] out) {
+        allocate b: f32[4096, 4064]
+        for (i, 0, 4096) { for (j, 0, 4064) { b[i, j] = a[i, j] / 3.0 + a[i, j + 32] * a[i, j + 1] } }
+        for (i, 0, 4064) { for (j, 0, 4064) { y[i, j] = b[i, j] / b[i + 32, j] } }
+      })";
+  const auto report_of = [&](GpuOptions options) {
+    options.strategy = "fuse";
+    options.inline_stages = false;
+    ir::Function function = *ir::ParseFunction(text);
+    const auto report = ScheduleForGpu(function, options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report->ToString();
+  };
+  GpuOptions slow_memory;
+  slow_memory.machine.bytes_per_cycle = 100;
+  slow_memory.machine.cache_bytes = 1 << 20;
+  EXPECT_THAT(report_of(slow_memory), HasSubstr(", with b; "));
+  GpuOptions slow_arithmetic;
+  slow_arithmetic.machine.operations_per_cycle = 2;
+  slow_arithmetic.machine.bytes_per_cycle = 1e5;
+  slow_arithmetic.machine.cache_bytes_per_cycle = 1e5;
+  EXPECT_THAT(report_of(slow_arithmetic), Not(HasSubstr(", with b; ")));
+  // Tiles whose boxes fit.
+  GpuOptions small_memory = slow_memory;
+  small_memory.shared_bytes = 6 << 10;
+  small_memory.join_all = true;
+  EXPECT_THAT(report_of(small_memory), HasSubstr(", with b; "));
+  // Few, large tiles do not fill many multiprocessors; there are more tiles than these.
+  GpuOptions wide = slow_memory;
+  wide.machine.multiprocessors = 4096;
+  wide.join_all = true;
+  const std::string many = report_of(wide);
+  wide.machine.multiprocessors = 1;
+  EXPECT_NE(many, report_of(wide));
+}
+
 TEST(GpuFuseTest, Errors) {
   ir::Function function = *ir::ParseFunction(kChain);
   const auto error = [&](const GpuOptions& options) {

@@ -36,6 +36,7 @@ using ir::Type;
 using Node = isl::schedule_node;
 
 constexpr size_t kMaxAxes = 3;
+constexpr int64_t kMaxOuterBlocks = 65535;
 // Elements of a producer that a thread keeps.
 constexpr int64_t kMaxOwn = 16;
 
@@ -491,14 +492,35 @@ std::vector<int> PhasesOf(const std::vector<Stage>& stages, const Group& group, 
   return phases;
 }
 
+std::string GridObstacle(const std::vector<int64_t>& tiles) {
+  if (tiles.size() > kMaxAxes) {
+    return StrCat("tiles along ", tiles.size(), " dimensions: a grid of blocks has at most ",
+                  kMaxAxes);
+  }
+  for (size_t i = 0; i + 1 < tiles.size(); ++i) {
+    if (tiles[i] <= kMaxOuterBlocks) continue;
+    return StrCat(
+        tiles[i],
+        " tiles along a dimension that is not the last one to be cut: a grid has at most ",
+        kMaxOuterBlocks, " blocks along y and z");
+  }
+  return "";
+}
+
 absl::StatusOr<GpuGroup> GenerateGpuGroup(const Scop& part, const std::vector<Stage>& stages,
                                           const Group& group, const GpuGroupOptions& options) {
-  const auto axes = static_cast<size_t>(
-      std::count_if(group.sizes.begin(), group.sizes.end(), [](int64_t s) { return s > 0; }));
-  if (axes > kMaxAxes) {
-    return absl::FailedPreconditionError(
-        StrCat("tiles along ", axes, " dimensions: a grid of blocks has at most ", kMaxAxes));
+  std::vector<int64_t> tiles;
+  const ir::Buffer root = stages[At(group.root)].buffers[0];
+  for (size_t d = 0; d < group.sizes.size(); ++d) {
+    if (group.sizes[d] == 0) continue;
+    const Expr extent = root->extents[d];
+    // What is not known fits.
+    tiles.push_back(extent.Is(ir::ExprKind::kIntImm)
+                        ? (extent.int_value() + group.sizes[d] - 1) / group.sizes[d]
+                        : 1);
   }
+  if (const std::string obstacle = GridObstacle(tiles); !obstacle.empty())
+    return absl::FailedPreconditionError(obstacle);
   struct Variant {
     Group group;
     std::unique_ptr<KernelLoops> loops;

@@ -15,6 +15,7 @@
 #define COMPILER_POLY_GPU_GROUP_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +29,9 @@ namespace polynao::poly {
 // The number of each stage's phase: stages of one phase read nothing of each other, so that there is a barrier between phases
 // only. `at_end`: each stage is in the last phase in which it may be, and not in the first one.
 std::vector<int> PhasesOf(const std::vector<Stage>& stages, const Group& group, bool at_end);
+
+// Why a grid cannot have these numbers of tiles, one for each dimension that is cut, outermost first; "" if it can.
+std::string GridObstacle(const std::vector<int64_t>& tiles);
 
 struct GpuGroup {
   ir::Stmt code;
@@ -48,7 +52,7 @@ struct GpuGroupOptions {
 // thread reads only what it has stored itself, in registers.
 //
 // Errors: FailedPrecondition if there is no such box of what a tile needs of a producer, boxes need more shared memory
-// (ResourceExhausted), or the grid would need more than three axes. Throws isl::exception.
+// (ResourceExhausted), or there is no such grid. Throws isl::exception.
 absl::StatusOr<GpuGroup> GenerateGpuGroup(const Scop& part, const std::vector<Stage>& stages,
                                           const Group& group, const GpuGroupOptions& options);
 

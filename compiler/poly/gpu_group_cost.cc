@@ -163,8 +163,14 @@ GroupCost GpuGroupModel::CostOf(const Group& group) const {
   cost.redundancy = RedundancyOf(group, block.tile);
   cost.local_bytes = block.shared_bytes;
   cost.memory_bytes = block.memory_bytes;
-  cost.cycles = block.shared_bytes > shared_bytes_ ? std::numeric_limits<double>::infinity()
-                                                   : CyclesWith(block, BestThreads(block));
+  std::vector<int64_t> counts;
+  for (size_t d = 0; d < group.sizes.size(); ++d) {
+    const int64_t size = group.sizes[d];
+    if (size > 0) counts.push_back((Extents(group.root)[d] + size - 1) / size);
+  }
+  const bool is_possible = block.shared_bytes <= shared_bytes_ && GridObstacle(counts).empty();
+  cost.cycles = !is_possible ? std::numeric_limits<double>::infinity()
+                             : CyclesWith(block, BestThreads(block));
   return cost;
 }
 
