@@ -196,6 +196,31 @@ TEST(NestBundlesTest, ValuesOfTheFunction) {
   EXPECT_EQ(json["values"][0]["check"]["tolerance"], 0);
 }
 
+// The variants of a pipeline: tiles of the sizes that are given, with a thread for each element of the last dimensions.
+TEST(NestBundlesTest, Variants) {
+  const absl::StatusOr<Files> files = Build(
+      R"(
+      func f(a: f32[2, 44, 73] in, y: f32[2, 40, 69] out) {
+        allocate b: f32[2, 40, 73]
+        for (c, 0, 2) { for (i, 0, 40) { for (j, 0, 73) {
+          b[c, i, j] = a[c, i, j] + a[c, i + 1, j] * 4.0 + a[c, i + 2, j] * 6.0 + a[c, i + 4, j]
+        } } }
+        for (c, 0, 2) { for (i, 0, 40) { for (j, 0, 69) {
+          y[c, i, j] = b[c, i, j] + b[c, i, j + 1] * 4.0 + b[c, i, j + 2] * 6.0 + b[c, i, j + 4]
+        } } }
+      })",
+      {}, {.variants = {{"baseline/", "min"}, {"published/", "fuse:2x16x32"}}});
+  ASSERT_TRUE(files.ok()) << files.status();
+  const auto baseline = nlohmann::json::parse(files->at("baseline/bundle.json"));
+  EXPECT_EQ(baseline["case"]["schedule"], "min");
+  EXPECT_EQ(baseline["kernels"].size(), 2);
+  const auto published = nlohmann::json::parse(files->at("published/bundle.json"));
+  EXPECT_EQ(published["case"]["schedule"], "fuse:2x16x32");
+  EXPECT_THAT(published["case"]["notes"].dump(), HasSubstr("y in tiles of all x 16 x 32"));
+  EXPECT_THAT(published["kernels"].back()["grid"], ElementsAre(3, 3, 1));
+  EXPECT_THAT(published["kernels"].back()["block"], ElementsAre(1024, 1, 1));
+}
+
 // The host's loops become launches. A workspace has a constant size.
 TEST(NestBundlesTest, LoopsOfTheHost) {
   const absl::StatusOr<Files> files =
@@ -241,6 +266,10 @@ TEST(NestBundlesTest, SchedulesBeforeSizesAreConstant) {
 
 TEST(NestBundlesTest, Errors) {
   EXPECT_THAT(Error(kProduct, ProductScalars(), {.schedule = "best"}), HasSubstr("found 'best'"));
+  EXPECT_EQ(Error(kProduct, ProductScalars(), {.schedule = "fuse:8xa"}),
+            "--schedule: expected sizes of a tile like fuse:8x64, found '8xa'");
+  EXPECT_THAT(Error(kProduct, ProductScalars(), {.schedule = "overlap:8x64"}),
+              HasSubstr("found 'overlap'"));
   EXPECT_EQ(Error("@assert(1 <= n) func f(A: i32[n], n: i32) { A[0] = 7 / n }",
                   {{"n", Argument::Int(0)}}),
             "function 'f': '@assert(1 <= n)' does not hold for these scalars");
