@@ -178,6 +178,8 @@ class Graph {
   // Indices are i32, from the first tensor of 2^31 or more elements on i64; a graph in which a
   // compute comes before such a tensor must ask for i64 here.
   explicit Graph(std::string_view name, Type index_type = Type::kI32);
+  // For further operations of the graph that has this state.
+  explicit Graph(std::shared_ptr<GraphState> state) : state_(std::move(state)) {}
 
   ir::Context& context() const { return *state_->context; }
   Type index_type() const { return state_->index_type; }

@@ -13,6 +13,7 @@
 #include "kernels/te/matmul.h"
 #include "kernels/te/pool.h"
 #include "kernels/te/reduce.h"
+#include "kernels/te/unscheduled.h"
 #include "kernels/topi/operators.h"
 
 namespace polynao::kernels {
@@ -84,8 +85,8 @@ absl::Status CheckAttributes(const Operator& op, const OperatorCase& c) {
 absl::Span<const Operator> Operators() {
   static const auto* operators = [] {
     auto* all = new std::vector<Operator>(ElementwiseOperators());
-    for (auto more :
-         {ConvolutionOperators, MatmulOperators, PoolOperators, ReduceOperators, TopiOperators}) {
+    for (auto more : {ConvolutionOperators, MatmulOperators, PoolOperators, ReduceOperators,
+                      UnscheduledOperators, FusedLayers, TopiOperators}) {
       for (Operator& op : more()) all->push_back(std::move(op));
     }
     return all;

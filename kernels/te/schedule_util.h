@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/te/card/tile_cost.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
 #include "kernels/te/operators.h"
@@ -47,30 +48,10 @@ absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
 
 // ---- tiles on the card
 
-// Bytes that a buffer of so many elements takes on chip, rounded up to the vector unit's groups.
-int64_t OnChipBytes(int64_t elements, ir::Type type);
+using te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds, te::VectorCycles;
 
-// What a tile needs: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while
-// the other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the
-// tensor unit.
-struct TileNeeds {
-  int64_t nmem_bytes = 0;
-  int64_t moved_bytes = 0;
-  int64_t load_segments = 1, store_segments = 1;
-  double compute_cycles = 0;
-};
 // Segments of rows x columns x channels out of a tensor of `whole` (three extents).
 int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t channels);
-
-// Cycles of one vector instruction on so many bytes of its widest operand.
-double VectorCycles(const isa::Machine& m, int64_t bytes);
-// Cycles of a core's tiles, one after the other in three stages: load, compute, store. A simple model for ranking: a
-// step takes as long as the slower of the units and the core's share of GMEM; between steps the core waits for its
-// queues.
-double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
-
-// Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.
-std::vector<int64_t> Fractions(int64_t n);
 
 // How the cores of a card share an output of rows x columns x channels. Clusters take runs of
 // `cluster_rows` rows; their cores runs of `core_rows` rows of those and of `core_channels` channels,

@@ -1,0 +1,46 @@
+// Schedules for a card, found from a graph that has none.
+//
+//   ASSIGN_OR_RETURN(CardGroup group, CardGroup::Create(y, target));
+//   ASSIGN_OR_RETURN(ir::Function function, group.Build(group.Schedules()[0].choice));
+//
+// README.md says what groups there are and how their tiles are found.
+#ifndef COMPILER_TE_CARD_CARD_GROUP_H_
+#define COMPILER_TE_CARD_CARD_GROUP_H_
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "compiler/te/card/card_schedule.h"
+#include "compiler/te/graph.h"
+
+namespace polynao::te {
+
+// All computes between a graph's inputs and one output, computed tile by tile: inputs are loaded once, the output is
+// stored once, and what lies between stays on chip.
+class CardGroup {
+ public:
+  // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no instruction computes,
+  // a smallest tile that does not fit the memories.
+  static absl::StatusOr<CardGroup> Create(const Tensor& output, const Target& target);
+  ~CardGroup();
+  CardGroup(CardGroup&&) noexcept;
+  CardGroup& operator=(CardGroup&&) noexcept;
+
+  // What may be chosen, the cost model's first choice first; at least one.
+  const std::vector<CardSchedule>& Schedules() const { return schedules_; }
+  // The function under a choice of Schedules().
+  absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+
+ private:
+  struct Parts;
+  CardGroup();
+  std::unique_ptr<Parts> parts_;
+  std::vector<CardSchedule> schedules_;
+};
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_CARD_GROUP_H_

@@ -1,0 +1,311 @@
+// What a tile of a contraction group needs and costs: footprints composed through the access maps, bytes of the
+// memories, cycles.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "base/math.h"
+#include "base/text.h"
+#include "compiler/arith/symbolic_interval.h"
+#include "compiler/te/card/contraction_group.h"
+#include "compiler/te/card/tile_cost.h"
+#include "isa/granularity.h"
+
+namespace polynao::te {
+
+// Extents of what `load` reads while the axes of `reader` run over a part of so
+// many elements.
+Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load) {
+  arith::VarRanges ranges;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    ranges[reader.axes[d]] = {0, std::max<int64_t>(1, extents[d]) - 1};
+  }
+  for (const ReduceAxis& axis : reader.bodies[0].axes) {
+    ranges[axis] = {axis.min, axis.min + std::max<int64_t>(1, axis.extent) - 1};
+  }
+  Shape result;
+  for (Expr index : load.operands()) {
+    const auto interval = arith::IntervalOf(index, ranges, {});
+    result.push_back(interval ? interval->size : INT64_MAX);
+  }
+  return result;
+}
+
+const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows,
+                                                                 int64_t columns) const {
+  const auto [it, is_new] = footprints_.try_emplace({rows, columns});
+  Footprint& f = it->second;
+  if (!is_new) return f;
+  Shape extents = {rows};
+  if (channel() == 2) extents.push_back(columns);
+  extents.push_back(channels());
+  for (const Level& level : levels_) {
+    f.results.push_back(extents);
+    if (level.contracted < 0) break;
+    const Contraction& c = level.contraction;
+    const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
+    Shape of_image = ReadExtents(*c.sums, extents, c.image);
+    for (size_t d = 0; d < of_image.size(); ++d)
+      of_image[d] = std::min(of_image[d], image.shape[d]);
+    f.images.push_back(of_image);
+    extents = of_image;
+    if (c.pad != nullptr)
+      extents = ReadExtents(*c.pad, of_image, c.pad->bodies[0].value.operand(1));
+    for (size_t d = 0; d < extents.size(); ++d)
+      extents[d] = std::min(extents[d], c.source->shape[d]);
+  }
+  return f;
+}
+
+int64_t ContractionGroup::FilterPitch(const Contraction& c) const {
+  return RoundUp(c.filter_elements * ir::ByteSize(c.type), isa::kTensorUnitAlignment);
+}
+
+int64_t ContractionGroup::RowStep(const Tiling& t) const {
+  // Two rows of the output, not cut at the image's ends, read one stride more
+  // than one row.
+  const Contraction& c = levels_[0].contraction;
+  Shape one(output_.rank(), 1), two = one;
+  two[0] = 2;
+  return t.rows * (ReadExtents(*c.sums, two, c.image)[0] - ReadExtents(*c.sums, one, c.image)[0]);
+}
+
+bool ContractionGroup::CanStay(const Tiling& t) const {
+  const Contraction& c = levels_[0].contraction;
+  if (c.pad == nullptr || levels_.size() > 1) return false;
+  const Shape& image = FootprintOf(t.rows, t.columns).images[0];
+  const int64_t row_bytes =
+      ElementCount(image) / std::max<int64_t>(1, image[0]) * ir::ByteSize(c.type);
+  const int64_t step = RowStep(t);
+  return t.columns == t.core_columns && t.rows < t.core_rows && image[0] < c.pad->shape[0] &&
+         step <= image[0] && step * row_bytes % isa::kTensorUnitAlignment == 0 &&
+         image[0] * row_bytes % isa::kTensorUnitAlignment == 0;
+}
+
+ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
+  Needs needs;
+  const Footprint& f = FootprintOf(t.rows, t.columns);
+  for (size_t k = 0; k < levels_.size(); ++k) {
+    const Level& level = levels_[k];
+    const std::vector<Step>& steps = level.steps.list;
+    const int64_t block = k == 0 ? t.block : f.results[k].back();
+    const int64_t lanes = Lanes(block);
+    const int64_t pixels = ElementCount(f.results[k]) / std::max<int64_t>(1, f.results[k].back());
+    const std::vector<int> places = Places(level);
+    std::vector<size_t> room(steps.size());
+    std::map<size_t, int64_t> copies;  // of each place
+    for (size_t i = 0; i < steps.size(); ++i) {
+      room[i] = places[i] >= 0 ? room[places[i]] : i;
+      const bool is_loaded = steps[i].tensor != nullptr && static_cast<int>(i) != level.contracted;
+      int64_t& count = copies[room[i]];
+      count = std::max<int64_t>(count, is_loaded && !IsRow(steps[i]) ? 2 : 1);
+      if (k == 0 && i == level.steps.result) count = std::max(count, t.copies);
+    }
+    for (const auto& [step, count] : copies) {
+      needs.nmem +=
+          count * OnChipBytes((IsRow(steps[step]) ? 1 : pixels) * lanes, steps[step].type);
+    }
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (steps[i].tensor != nullptr) continue;
+      const isa::Instruction* form;
+      for (const Use use : Uses(level, i, form)) {
+        if (use == Use::kSpread) needs.nmem += OnChipBytes(pixels * lanes, steps[i].type);
+      }
+    }
+    if (level.contracted < 0) continue;
+    const Contraction& c = level.contraction;
+    needs.wmem += lanes * FilterPitch(c);
+    needs.smem += (t.pipelined ? 2 : t.shared) * block * c.filter_elements * ir::ByteSize(c.type);
+    // The image: padded, or loaded as it is. A level of its own has made one
+    // that is neither.
+    const bool is_leaf = k + 1 == levels_.size();
+    const bool is_dense = f.images[k].back() % isa::kVectorGroup == 0;
+    if (c.pad == nullptr && !is_leaf && is_dense) continue;
+    Shape image = f.images[k];
+    if (is_leaf && t.ahead > 0) {
+      // Where the order of tiles starts over, rows that they share are loaded
+      // again.
+      const int64_t again = t.rotation > 0 ? std::max<int64_t>(0, image[0] - RowStep(t)) : 0;
+      image[0] += RowStep(t) * (CeilDiv(t.core_rows, t.rows) - 1) + again;
+    }
+    needs.nmem += (is_leaf && t.ahead == 0 ? 2 : 1) * OnChipBytes(ElementCount(image), c.type);
+  }
+  return needs;
+}
+
+double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
+  const Level& level = levels_[k];
+  const int64_t lanes = Lanes(extents.back());
+  const int64_t pixels = ElementCount(extents) / std::max<int64_t>(1, extents.back());
+  double cycles = 0;
+  for (size_t i = 0; i < level.steps.list.size(); ++i) {
+    const Step& step = level.steps.list[i];
+    if (step.tensor != nullptr || IsRow(step)) continue;
+    const isa::Instruction* form;
+    for (const Use use : Uses(level, i, form)) {
+      if (use == Use::kSpread) cycles += instructions_->CopyCycles(step.type, pixels, lanes);
+    }
+    cycles += instructions_->Cycles(*form, pixels, lanes);
+  }
+  return cycles;
+}
+
+double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
+  const isa::Machine& m = machine();
+  const int64_t channels = m.Get("gmem.channels"), interleave = m.Get("gmem.interleave");
+  const double rate = m.gmem_bytes_per_cycle() / static_cast<double>(channels);
+  const int64_t across = CeilDiv(columns(), t.core_columns);
+  const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
+  const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
+  double cycles = 0;
+  std::vector<int64_t> bytes(channels);
+  for (int64_t step = 0; step < tiles; ++step) {
+    std::fill(bytes.begin(), bytes.end(), 0);
+    for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+      const int64_t tile = (step + cluster * t.rotation) % tiles;
+      for (int64_t core = 0; core < m.cores_per_cluster(); ++core) {
+        const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
+                              core / across * t.core_rows + tile / tiles_across * t.rows;
+        const int64_t x = core % across * t.core_columns + tile % tiles_across * t.columns;
+        if (first >= rows() || x >= columns()) continue;
+        for (const Moved& part : moved) {
+          const int64_t clipped = std::min(part.rows, (rows() - first) * part.row_step);
+          for (int64_t row = 0; row < clipped; ++row) {
+            int64_t at = ((first * part.row_step + row) * part.width + x * part.column_step) *
+                         part.pixel_bytes;
+            int64_t left = std::min(part.columns, (columns() - x) * part.column_step) * part.bytes;
+            // A row of a block of channels lies where its pixels are; their
+            // gaps do not matter here.
+            while (left > 0) {
+              const int64_t run = std::min(left, interleave - at % interleave);
+              bytes[at / interleave % channels] += run;
+              at += run;
+              left -= run;
+            }
+          }
+        }
+      }
+    }
+    cycles += static_cast<double>(*std::max_element(bytes.begin(), bytes.end())) / rate;
+  }
+  return cycles;
+}
+
+// A step of the pipeline takes as long as the slowest of the compute queue, the
+// core's IO-DMA and GMEM, which waits out most latencies, since the cores
+// mostly start their copies at the same time. Weights and one tile are loaded
+// before the first step; one tile is computed and stored after the last.
+double ContractionGroup::Cycles(const Tiling& t) const {
+  const isa::Machine& m = machine();
+  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const Footprint& f = FootprintOf(t.rows, t.columns);
+  const double share = m.gmem_bytes_per_cycle() / static_cast<double>(m.cores());
+  const double port = get("io_dma.port_bytes");
+  const double latency = get("gmem.latency") + get("io_dma.burst") / port;
+  const bool has_cache = m.parameters.contains("gmem.cache_kib") && m.Get("gmem.cache_kib") > 0;
+  const double blocks = CeilDiv(t.cluster_channels, t.block);
+  const bool whole_columns = t.columns >= columns();
+  double compute = 0, load = 0, store = 0, waits = 0, filters = 0, first_bytes = 0, last_bytes = 0;
+  std::vector<Moved> moved;
+  const auto segments_at_once = [&](bool is_one, int64_t segments, std::string_view name) {
+    return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / get(name));
+  };
+  // A load or store of a part of a tensor: its bytes on the port, and its
+  // segments' latencies.
+  const auto move = [&](double& queue, double bytes, double segments) {
+    queue += get("io_dma.start") + segments * latency + bytes / port;
+    waits += get("io_dma.start") + segments * latency;
+  };
+  for (size_t k = 0; k < levels_.size(); ++k) {
+    const Level& level = levels_[k];
+    Shape extents = f.results[k];
+    if (k == 0) extents.back() = std::min(t.block, extents.back());
+    const Shape& whole = level.steps.domain;
+    const int64_t lanes = Lanes(extents.back());
+    const int64_t pixels = ElementCount(extents) / std::max<int64_t>(1, extents.back());
+    compute += VectorCyclesOf(k, extents);
+    // Channels of a block are segments of their own.
+    const bool is_part = k == 0 && t.block < channels();
+    const int64_t parts = is_part ? pixels : extents[0];
+    const bool is_one = whole_columns && !is_part;
+    const auto add_moved = [&](Type type) {
+      const int64_t columns = channel() == 2 ? extents[1] : 1;
+      moved.push_back({.rows = extents[0],
+                       .columns = columns,
+                       .row_step = k == 0 ? 1 : std::max<int64_t>(1, RowStep(t) / t.rows),
+                       .column_step = std::max<int64_t>(1, columns / t.columns),
+                       .width = channel() == 2 ? whole[1] : 1,
+                       .pixel_bytes = whole.back() * ir::ByteSize(type),
+                       .bytes = extents.back() * ir::ByteSize(type)});
+    };
+    for (size_t i = 0; i < level.steps.list.size(); ++i) {
+      const Step& step = level.steps.list[i];
+      if (step.tensor == nullptr || static_cast<int>(i) == level.contracted || IsRow(step))
+        continue;
+      const double bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
+      move(load, bytes, segments_at_once(is_one, parts, "io_dma.strided_reads"));
+      add_moved(step.type);
+      first_bytes += bytes;
+    }
+    if (k == 0) {
+      last_bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(output_.type()));
+      move(store, last_bytes, segments_at_once(is_one, parts, "io_dma.strided_writes"));
+      add_moved(output_.type());
+    }
+    if (level.contracted < 0) continue;
+    const Contraction& c = level.contraction;
+    const int64_t element = ir::ByteSize(c.type);
+    const double rate = get(StrCat("tensor.macs_", ir::TypeName(c.type)));
+    compute +=
+        get("tensor.start") + static_cast<double>(pixels * lanes * FilterPitch(c) / element) / rate;
+    filters += static_cast<double>(extents.back() * c.filter_elements * element);
+    const bool is_leaf = k + 1 == levels_.size();
+    const Shape& image = f.images[k];
+    const int64_t image_bytes = ElementCount(image) * element;
+    if (c.pad != nullptr && !(is_leaf && t.ahead > 0)) {
+      compute += get("vector.start") + static_cast<double>(image_bytes) / get("vector.bytes");
+      if (!is_leaf) {
+        compute += instructions_->CopyCycles(c.type, image[0], ElementCount(image) / image[0]);
+      }
+    }
+    if (!is_leaf) continue;
+    // Rows and columns that tiles share come from the cache, if there is one.
+    const int64_t step = std::min(RowStep(t), image[0]);
+    const int64_t rows = has_cache || t.ahead > 0 ? step : image[0];
+    const int64_t row_bytes = image_bytes / std::max<int64_t>(1, image[0]);
+    move(load, static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes),
+         segments_at_once(whole_columns, image[0], "io_dma.strided_reads"));
+    const int64_t columns = channel() == 2 ? image[1] : 1;
+    const Shape& source = c.source->shape;
+    moved.push_back({.rows = rows,
+                     .columns = columns,
+                     .row_step = std::max<int64_t>(1, step / t.rows),
+                     .column_step = std::max<int64_t>(1, columns / t.columns),
+                     .width = channel() == 2 ? source[1] : 1,
+                     .pixel_bytes = source.back() * element,
+                     .bytes = source.back() * element});
+    first_bytes += static_cast<double>(image_bytes);
+  }
+  // Clusters that share rows load other weights, all others the same, which the
+  // cache has then.
+  const double clusters = get("card.clusters"), sharing = static_cast<double>(t.channel_clusters);
+  const double reads = filters * clusters * (t.shared ? 1 : get("cluster.cores"));
+  const double cached = has_cache ? get("gmem.channels") * get("gmem.cache_bytes") : 0;
+  const double weights = std::max(filters * sharing / m.gmem_bytes_per_cycle(),
+                                  reads / (has_cache ? cached : m.gmem_bytes_per_cycle())) +
+                         latency;
+  const double to_core = t.shared ? filters / get("move_dma.port_bytes") : 0;
+  const double sync = get("sync.drain") + get("io_dma.start");
+  const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
+  const double across = static_cast<double>(CeilDiv(t.core_columns, t.columns));
+  const double tiles = static_cast<double>(CeilDiv(t.core_rows, t.rows)) * across;
+  const double steps = std::max({rows_in_tiles * across * compute, tiles * (load + store),
+                                 GmemCycles(t, moved) + tiles * waits});
+  const double body = std::max({to_core, load, first_bytes / share + latency}) + tiles * sync +
+                      steps + compute + std::max(store, last_bytes / share + latency);
+  if (t.pipelined) return weights + (blocks - 1) * std::max(weights, body) + body;
+  return blocks * (weights + body);
+}
+
+}  // namespace polynao::te

@@ -1,0 +1,314 @@
+#include "compiler/te/card/contraction_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "base/math.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/card/tile_cost.h"
+#include "isa/granularity.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::ExprKind;
+
+// The number of loops around the first value of an instruction's sums, and of
+// those inside; zeros if it has none.
+std::pair<size_t, size_t> SumLoops(const isa::Instruction& instruction) {
+  size_t outer = 0, inner = 0;
+  ir::Stmt s = instruction.meaning.body;
+  for (; s.Is(ir::StmtKind::kFor); s = s.body()) ++outer;
+  if (!s.Is(ir::StmtKind::kSeq) || s.children().size() != 2) return {};
+  for (s = s.children()[1]; s.Is(ir::StmtKind::kFor); s = s.body()) ++inner;
+  return {outer, inner};
+}
+
+Expr WithoutCast(Expr e) { return e.Is(ExprKind::kCast) ? e.operand(0) : e; }
+
+// The one load below `e`; none if there are several.
+std::optional<Expr> OnlyLoad(Expr e) {
+  std::vector<Expr> loads;
+  ir::ForEachExpr(e, [&](Expr x) {
+    if (x.Is(ExprKind::kLoad)) loads.push_back(x);
+  });
+  return loads.size() == 1 ? std::optional(loads[0]) : std::nullopt;
+}
+
+// Whether the compute is select(inside, source, constant), the condition of its
+// axes alone.
+bool IsPad(const Operation& operation) {
+  if (operation.kind != Operation::Kind::kCompute || operation.bodies.size() != 1) return false;
+  const Body& body = operation.bodies[0];
+  if (body.reducer || !body.value.Is(ExprKind::kSelect)) return false;
+  bool reads = false;
+  ir::ForEachExpr(body.value.operand(0), [&](Expr e) { reads = reads || e.Is(ExprKind::kLoad); });
+  return !reads && body.value.operand(1).Is(ExprKind::kLoad) && body.value.operand(2).IsConst();
+}
+
+// Whether each element of the compute is that element of another tensor.
+bool IsCopy(const Operation& operation) {
+  const Body& body = operation.bodies[0];
+  return !body.reducer && body.value.Is(ExprKind::kLoad) &&
+         std::equal(operation.axes.begin(), operation.axes.end(), body.value.operands().begin(),
+                    body.value.operands().end());
+}
+
+}  // namespace
+
+absl::StatusOr<ContractionGroup> ContractionGroup::Create(const Tensor& output,
+                                                          const LaneInstructions& instructions,
+                                                          const Target& target) {
+  RETURN_IF_ERROR(output.graph()->status);
+  if (output.rank() != 2 && output.rank() != 3) {
+    return InvalidInput("tensor ", output.name(),
+                        ": expected rows, or rows and columns, of channels, found ", output.rank(),
+                        " dimensions");
+  }
+  ContractionGroup group(output, instructions, target);
+  RETURN_IF_ERROR(group.AddLevel(output));
+  return group;
+}
+
+absl::Status ContractionGroup::AddLevel(const Tensor& result) {
+  Level level;
+  ASSIGN_OR_RETURN(level.steps, CutIntoSteps(result, *instructions_));
+  for (size_t i = 0; i < level.steps.list.size(); ++i) {
+    const Step& step = level.steps.list[i];
+    if (step.tensor == nullptr || step.tensor->kind != Operation::Kind::kCompute) continue;
+    const bool is_whole =
+        std::all_of(step.varies.begin(), step.varies.end(), [](bool v) { return v; });
+    if (level.contracted >= 0 || !is_whole) {
+      return InvalidInput("tensor ", result.name(),
+                          ": expected one convolution or product, of its own "
+                          "shape, found also ",
+                          step.name);
+    }
+    level.contracted = static_cast<int>(i);
+    ASSIGN_OR_RETURN(level.contraction, ReadContraction(*step.tensor));
+  }
+  for (size_t i = 0; i < level.steps.list.size(); ++i) {
+    const isa::Instruction* form;
+    const std::vector<Use> uses = Uses(level, i, form);
+    const auto has = [&uses](Use use) {
+      return std::find(uses.begin(), uses.end(), use) != uses.end();
+    };
+    if (!has(Use::kSpread) || has(Use::kWhole) || IsRow(level.steps.list[i])) continue;
+    if (level.steps.domain.back() % isa::kVectorGroup == 0) continue;
+    return InvalidInput("tensor ", level.steps.list[i].name,
+                        ": expected channels in whole groups of ", isa::kVectorGroup,
+                        ", since all operands of a step are repeated, found ",
+                        level.steps.domain.back());
+  }
+  const Operation* source = level.contraction.source;
+  levels_.push_back(std::move(level));
+  if (source == nullptr || source->kind != Operation::Kind::kCompute) return absl::OkStatus();
+  return AddLevel(Tensor(result.graph(), source));
+}
+
+absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& operation) const {
+  const auto fail = [&](const std::string& what) {
+    return InvalidInput("tensor ", operation.name,
+                        ": expected a sum of products of an image and weights: ", what);
+  };
+  const GraphState& graph = *output_.graph();
+  const Body& body = operation.bodies[0];
+  if (operation.bodies.size() != 1 || body.reducer != Reducer::kSum ||
+      !body.value.Is(ExprKind::kMul)) {
+    return fail("it is no such sum");
+  }
+  Contraction c;
+  c.sums = &operation;
+  for (size_t side : {0, 1}) {
+    const std::optional<Expr> load = OnlyLoad(body.value.operand(side));
+    if (!load || WithoutCast(body.value.operand(side)) != *load)
+      return fail("a factor is no tensor");
+    const Operation* read = graph.producers.at(ir::Buffer(load->buffer())).first;
+    // Weights: the last axis, then the axes of the sum in their order.
+    Axes row = {operation.axes.back()};
+    row.insert(row.end(), body.axes.begin(), body.axes.end());
+    const bool is_row =
+        std::equal(row.begin(), row.end(), load->operands().begin(), load->operands().end());
+    if (is_row && c.weights == nullptr && read->kind != Operation::Kind::kCompute) {
+      c.weights = read;
+    } else {
+      c.image = *load;
+    }
+  }
+  if (c.weights == nullptr || !c.image)
+    return fail("no factor is weights of one row for each channel");
+  c.type = c.image.type();
+  for (const ReduceAxis& axis : body.axes) c.filter_elements *= axis.extent;
+  const Operation* image = graph.producers.at(ir::Buffer(c.image.buffer())).first;
+  c.source = image;
+  if (IsPad(*image)) {
+    c.pad = image;
+    c.source = graph.producers.at(ir::Buffer(image->bodies[0].value.operand(1).buffer())).first;
+  }
+  // What is only a copy of an input is that input.
+  while (c.source->kind == Operation::Kind::kCompute && IsCopy(*c.source)) {
+    c.source = graph.producers.at(ir::Buffer(c.source->bodies[0].value.buffer())).first;
+  }
+  const isa::Instruction* found = nullptr;
+  for (const isa::Instruction& instruction : target_->instructions->instructions()) {
+    if (instruction.unit != isa::Unit::kTensor || instruction.variant[0] != ir::TypeName(c.type))
+      continue;
+    // The channels are two loops of the instruction: groups of lanes, and
+    // lanes.
+    if (SumLoops(instruction) == std::pair(operation.axes.size() + 1, body.axes.size()))
+      found = &instruction;
+  }
+  const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
+  if (found == nullptr || !machine().parameters.contains(rate) || machine().Get(rate) == 0) {
+    return InvalidInput("tensor ", operation.name, " of ", ir::TypeName(c.type), ": ",
+                        machine().name, " has no tensor instruction for it (", rate, " = 0)");
+  }
+  c.family = found->family;
+  return c;
+}
+
+int64_t ContractionGroup::Lanes(int64_t block) { return RoundUp(block, isa::kTensorLanes); }
+
+bool ContractionGroup::IsRow(const Step& step) {
+  return std::none_of(step.varies.begin(), step.varies.end() - 1, [](bool v) { return v; });
+}
+
+std::vector<ContractionGroup::Use> ContractionGroup::Uses(const Level& level, size_t step,
+                                                          const isa::Instruction*& form) const {
+  const Step& s = level.steps.list[step];
+  form = s.instruction;
+  std::vector<Use> uses;
+  for (size_t operand : s.operands) {
+    const bool is_whole = level.steps.list[operand].varies == s.varies;
+    uses.push_back(is_whole ? Use::kWhole : Use::kSpread);
+  }
+  for (const Step::RowForm& row : s.row_forms) {
+    const Step& operand = level.steps.list[s.operands[row.operand]];
+    if (uses[row.operand] != Use::kSpread || !IsRow(operand) || !operand.varies.back()) continue;
+    form = row.instruction;
+    uses[row.operand] = Use::kRow;
+    break;
+  }
+  return uses;
+}
+
+std::vector<int> ContractionGroup::Places(const Level& level) const {
+  const std::vector<Step>& steps = level.steps.list;
+  const std::vector<size_t> last = level.steps.LastReaders();
+  std::vector<int> places(steps.size(), -1);
+  // Of steps that are repeated, or read in another loop than their own, the
+  // last reader is not the last in time.
+  std::vector<bool> is_kept(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const isa::Instruction* form;
+    const std::vector<Use> uses = Uses(level, i, form);
+    for (size_t o = 0; o < uses.size(); ++o) {
+      const size_t operand = steps[i].operands[o];
+      if (uses[o] == Use::kSpread || IsRow(steps[i]) != IsRow(steps[operand]))
+        is_kept[operand] = true;
+    }
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].tensor != nullptr) continue;
+    const isa::Instruction* form;
+    const std::vector<Use> uses = Uses(level, i, form);
+    for (size_t o = 0; o < uses.size(); ++o) {
+      const size_t operand = steps[i].operands[o];
+      const bool is_free = places[i] < 0 && uses[o] == Use::kWhole && last[operand] == i &&
+                           operand != level.steps.result && !is_kept[operand] &&
+                           steps[operand].type == steps[i].type;
+      if (is_free) places[i] = static_cast<int>(operand);
+    }
+  }
+  return places;
+}
+
+std::vector<std::pair<ContractionGroup::Tiling, CardSchedule>> ContractionGroup::Tilings() const {
+  std::vector<std::pair<Tiling, CardSchedule>> tilings;
+  const isa::Machine& m = machine();
+  const int64_t cores = m.cores_per_cluster();
+  least_ = {INT64_MAX, INT64_MAX};
+  const auto consider = [&](const Tiling& t) {
+    const Needs needs = NeedsOf(t);
+    least_ = {std::min(least_.first, needs.nmem), std::min(least_.second, needs.wmem)};
+    if (needs.nmem > m.nmem_bytes() || needs.wmem > m.wmem_bytes() || needs.smem > m.smem_bytes())
+      return;
+    CardSchedule schedule;
+    schedule.cycles = Cycles(t);
+    schedule.choice = {{"ahead", t.ahead},
+                       {"block", t.block},
+                       {"channel_clusters", t.channel_clusters},
+                       {"pipelined", t.pipelined},
+                       {"columns", t.columns},
+                       {"copies", t.copies},
+                       {"core_columns", t.core_columns},
+                       {"rows", t.rows},
+                       {"shared", t.shared}};
+    tilings.emplace_back(t, std::move(schedule));
+  };
+  for (int64_t sharing = 1; sharing <= m.clusters(); ++sharing) {
+    if (m.clusters() % sharing != 0) continue;
+    Tiling t = {.channel_clusters = sharing};
+    t.cluster_rows = CeilDiv(rows(), m.clusters() / sharing);
+    t.cluster_channels = sharing == 1 ? channels() : Lanes(CeilDiv(channels(), sharing));
+    if ((sharing - 1) * t.cluster_channels >= channels() && sharing > 1) continue;
+    for (int64_t across = 1; across <= cores; ++across) {
+      if (cores % across != 0 || (across > 1 && across > columns())) continue;
+      t.core_columns = CeilDiv(columns(), across);
+      t.core_rows = CeilDiv(t.cluster_rows, cores / across);
+      for (int64_t block = Lanes(t.cluster_channels); block > 0; block -= isa::kTensorLanes) {
+        // Blocks of one size, or all channels; a chain has all, since each
+        // block would compute what is before it.
+        t.block = std::min(block, t.cluster_channels);
+        if (t.block < channels() && (levels_.size() > 1 || t.cluster_channels % t.block != 0))
+          continue;
+        for (const auto& [shared, pipelined] :
+             {std::pair(true, false), {false, false}, {true, true}}) {
+          t.shared = shared, t.pipelined = pipelined;
+          if (pipelined && t.block >= t.cluster_channels) continue;
+          for (const int64_t rows : Fractions(t.core_rows)) {
+            t.rows = rows;
+            for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
+              t.columns = CeilDiv(t.core_columns, parts);
+              // Rotating rows and columns of tiles together, or clusters, cores and tiles with different numbers of rows,
+              // gives bounds that the passes cannot take out of the loops.
+              const bool turns = t.columns >= t.core_columns &&
+                                 this->rows() % t.cluster_rows == 0 &&
+                                 t.cluster_rows % t.core_rows == 0 && t.core_rows % t.rows == 0;
+              const int64_t most_turns =
+                  turns ? std::min<int64_t>(CeilDiv(t.core_rows, t.rows) - 1, 3) : 0;
+              const int64_t most = CanStay(t) ? 2 : 0;
+              for (t.ahead = 0; t.ahead <= most; ++t.ahead) {
+                for (t.rotation = 0; t.rotation <= most_turns; ++t.rotation) {
+                  for (t.copies = 2; t.copies <= (t.ahead > 0 ? 3 : 2); ++t.copies) consider(t);
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  std::sort(tilings.begin(), tilings.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.cycles, a.second.choice) < std::tie(b.second.cycles, b.second.choice);
+  });
+  return tilings;
+}
+
+std::vector<CardSchedule> ContractionGroup::Schedules() const {
+  std::vector<CardSchedule> schedules;
+  for (auto& [tiling, schedule] : Tilings()) schedules.push_back(std::move(schedule));
+  return schedules;
+}
+
+std::pair<int64_t, int64_t> ContractionGroup::LeastBytes() const { return least_; }
+
+}  // namespace polynao::te

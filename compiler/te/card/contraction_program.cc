@@ -1,0 +1,331 @@
+// The tensors of a contraction group, one for each instruction, and their
+// schedule under a tiling.
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/pragmas.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/card/contraction_group.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
+#include "isa/granularity.h"
+#include "isa/levels.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::ExprKind;
+
+// `e` with the loads of `buffer` replaced, and variables.
+Expr Rewrite(Expr e, ir::Buffer buffer, const std::function<Expr(const Axes&)>& element,
+             const ir::VarMap& variables) {
+  if (e.Is(ExprKind::kVar)) {
+    const auto it = variables.find(e);
+    return it == variables.end() ? e : it->second;
+  }
+  Axes operands;
+  for (Expr operand : e.operands()) {
+    operands.push_back(Rewrite(operand, buffer, element, variables));
+  }
+  if (e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == buffer) return element(operands);
+  return e.context().Rebuild(e, operands);
+}
+
+}  // namespace
+
+class ContractionGroup::Builder {
+ public:
+  Builder(const ContractionGroup& group, const Tiling& tiling)
+      : group_(group), t_(tiling), graph_(group.output_.graph()), levels_(group.levels_.size()) {}
+
+  absl::StatusOr<ir::Function> Build() {
+    for (size_t k = levels_.size(); k-- > 0;) MakeLevel(k);
+    const size_t result = group_.levels_[0].steps.result;
+    y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(),
+                        [&](const Axes& at) { return Element(0, result, at); });
+    levels_[0].readers[result].push_back(y_);
+    Schedule s(y_);
+    return Program(s);
+  }
+
+ private:
+  struct LevelTensors {
+    std::vector<Tensor> values;  // of the steps, over the dimensions along which they differ
+    std::vector<const isa::Instruction*> forms;
+    std::vector<std::vector<Tensor>> readers;
+    std::vector<std::pair<Tensor, bool>> spreads;  // and whether they are rows
+    Tensor image;                                  // that the contraction reads
+    Tensor pad,
+        dense;  // the same if it is padded, or a copy of results without gaps
+  };
+
+  Expr Zero() const { return graph_.context().Int(graph_.index_type(), 0); }
+
+  // Coordinates along the dimensions of `varies`; at least one.
+  template <typename T>
+  static std::vector<T> Own(const std::vector<bool>& varies, const std::vector<T>& all, T one) {
+    std::vector<T> own;
+    for (size_t d = 0; d < varies.size(); ++d) {
+      if (varies[d]) own.push_back(all[d]);
+    }
+    if (own.empty()) own.push_back(one);
+    return own;
+  }
+  Axes All(const std::vector<bool>& varies, const Axes& own) const {
+    Axes all;
+    size_t next = 0;
+    for (bool has : varies) all.push_back(has ? own[next++] : Zero());
+    return all;
+  }
+
+  // `one`: the index of a tensor of one element.
+  Expr Element(size_t k, size_t i, const Axes& at, Expr one) const {
+    const Step& step = group_.levels_[k].steps.list[i];
+    if (static_cast<int>(i) == group_.levels_[k].contracted) return levels_[k].values[i](at);
+    return levels_[k].values[i](Own(step.varies, at, one));
+  }
+  Expr Element(size_t k, size_t i, const Axes& at) const { return Element(k, i, at, Zero()); }
+
+  void MakeLevel(size_t k) {
+    const Level& level = group_.levels_[k];
+    LevelTensors& tensors = levels_[k];
+    const Shape& domain = level.steps.domain;
+    tensors.forms.resize(level.steps.list.size());
+    tensors.readers.resize(level.steps.list.size());
+    for (size_t i = 0; i < level.steps.list.size(); ++i) {
+      const Step& step = level.steps.list[i];
+      if (static_cast<int>(i) == level.contracted) {
+        tensors.values.push_back(MakeSums(k));
+        continue;
+      }
+      if (step.tensor != nullptr) {
+        const Operation* input =
+            step.tensor->kind == Operation::Kind::kView ? step.tensor->base : step.tensor;
+        tensors.values.push_back(
+            graph_.Reshape(Tensor(graph_.state(), input), Own<int64_t>(step.varies, domain, 1)));
+        continue;
+      }
+      const std::vector<Use> uses = group_.Uses(level, i, tensors.forms[i]);
+      const Shape shape = Own<int64_t>(step.varies, domain, 1);
+      std::vector<Tensor> repeated(uses.size());
+      for (size_t o = 0; o < uses.size(); ++o) {
+        const size_t operand = step.operands[o];
+        if (uses[o] != Use::kSpread) continue;
+        repeated[o] = graph_.Compute(
+            StrCat(step.name, ".", k, ".", i, ".full"), shape,
+            [&](const Axes& own) { return Element(k, operand, All(step.varies, own)); });
+        tensors.spreads.emplace_back(repeated[o], IsRow(step));
+        tensors.readers[operand].push_back(repeated[o]);
+      }
+      tensors.values.push_back(
+          graph_.Compute(StrCat(step.name, ".", k, ".", i), shape, [&](const Axes& own) {
+            const Axes at = All(step.varies, own);
+            const bool is_one =
+                std::find(step.varies.begin(), step.varies.end(), true) == step.varies.end();
+            const Expr one = is_one ? own[0] : Zero();
+            absl::flat_hash_map<Expr, Expr> elements;
+            for (size_t o = 0; o < uses.size(); ++o) {
+              elements[step.elements[o]] =
+                  repeated[o] ? repeated[o](own) : Element(k, step.operands[o], at, one);
+            }
+            return Replace(step.value, elements);
+          }));
+      for (size_t o = 0; o < uses.size(); ++o) {
+        if (!repeated[o]) tensors.readers[step.operands[o]].push_back(tensors.values.back());
+      }
+    }
+  }
+
+  // The contraction of level k, over what level k + 1 has computed.
+  Tensor MakeSums(size_t k) {
+    const Contraction& c = group_.levels_[k].contraction;
+    LevelTensors& tensors = levels_[k];
+    const bool is_leaf = k + 1 == levels_.size();
+    const auto source = [&](const Axes& at) {
+      if (is_leaf) return Tensor(graph_.state(), c.source)(at);
+      return Element(k + 1, group_.levels_[k + 1].steps.result, at);
+    };
+    const auto read_by = [&](const Tensor& reader) {
+      if (!is_leaf) levels_[k + 1].readers[group_.levels_[k + 1].steps.result].push_back(reader);
+    };
+    if (c.pad != nullptr) {
+      const Operation& pad = *c.pad;
+      const ir::Buffer padded(pad.bodies[0].value.operand(1).buffer());
+      tensors.pad = graph_.Compute(pad.name, pad.shape, [&](const Axes& at) {
+        ir::VarMap variables;
+        for (size_t d = 0; d < at.size(); ++d) variables[pad.axes[d]] = at[d];
+        return Rewrite(pad.bodies[0].value, padded, source, variables);
+      });
+      read_by(tensors.pad);
+    } else if (is_leaf) {
+      tensors.image = Tensor(graph_.state(), c.source);
+    } else if (c.source->shape.back() % isa::kVectorGroup != 0) {
+      // Results have whole groups of channels, an image has no gaps.
+      tensors.dense = graph_.Compute(c.source->name + ".dense", c.source->shape, source);
+      read_by(tensors.dense);
+    }
+    const auto image = [&](const Axes& at) {
+      return tensors.pad ? tensors.pad(at) : tensors.dense ? tensors.dense(at) : source(at);
+    };
+    const Body& body = c.sums->bodies[0];
+    const Tensor sums = graph_.Compute(
+        c.sums->name, c.sums->shape,
+        [&](const Axes& at) {
+          ir::VarMap variables;
+          for (size_t d = 0; d < at.size(); ++d) variables[c.sums->axes[d]] = at[d];
+          return Body(*body.reducer,
+                      Rewrite(body.value, ir::Buffer(c.image.buffer()), image, variables),
+                      body.axes);
+        },
+        c.sums->axis_names);
+    if (c.pad == nullptr && !tensors.dense) read_by(sums);
+    return sums;
+  }
+
+  struct Loops {
+    Axis block, tid, tile;
+  };
+  Loops TileOutput(Schedule& s) const {
+    Stage& y = s[y_];
+    const bool has_columns = group_.channel() == 2;
+    Axis cid, cid_channel, row = y.axis(0), channel = y.axis(group_.channel());
+    if (t_.channel_clusters == 1) {
+      std::tie(cid, row) = y.Split(row, t_.cluster_rows);
+    } else if (t_.channel_clusters == group_.machine().clusters()) {
+      std::tie(cid, channel) = y.Split(channel, t_.cluster_channels);
+    } else {
+      std::tie(cid, row) = y.Split(row, t_.cluster_rows);
+      std::tie(cid_channel, channel) = y.Split(channel, t_.cluster_channels);
+    }
+    auto [core_row, core_y] = y.Split(row, t_.core_rows);
+    auto [tile_row, yy] = y.Split(core_y, t_.rows);
+    auto [block, c] = y.Split(channel, t_.block);
+    Loops loops = {block, core_row, tile_row};
+    std::vector<Axis> order = {cid};
+    if (cid_channel) order.push_back(cid_channel);
+    if (has_columns) {
+      auto [core_column, core_x] = y.Split(y.axis(1), t_.core_columns);
+      auto [tile_column, xx] = y.Split(core_x, t_.columns);
+      order.insert(order.end(), {block, core_row, core_column, tile_row, tile_column, yy, xx, c});
+      y.Reorder(order);
+      loops.tid = y.Fuse(core_row, core_column);
+      loops.tile = y.Fuse(tile_row, tile_column);
+    } else {
+      order.insert(order.end(), {block, core_row, tile_row, yy, c});
+      y.Reorder(order);
+    }
+    if (cid_channel) cid = y.Fuse(cid, cid_channel);
+    if (t_.rotation > 0) loops.tile = y.Rotate(loops.tile, cid, t_.rotation);
+    y.Bind(cid, isa::kClusterAxis).Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    return loops;
+  }
+
+  // The memory core loads weights to SMEM, each core copies its part to WMEM.
+  // Then tile by tile: load, pad, convolve, one instruction for each step, and
+  // so on level by level; store.
+  absl::StatusOr<ir::Function> Program(Schedule& s) {
+    std::vector<std::pair<Tensor, Tensor>> weights;  // in smem, or none, and in wmem
+    for (size_t k = 0; k < levels_.size(); ++k) {
+      if (group_.levels_[k].contracted < 0) continue;
+      const Tensor from(graph_.state(), group_.levels_[k].contraction.weights);
+      const Tensor sums = levels_[k].values[group_.levels_[k].contracted];
+      const Tensor shared = t_.shared ? s.CacheRead(from, isa::kSmem, {sums}) : Tensor();
+      weights.emplace_back(shared, s.CacheRead(t_.shared ? shared : from, isa::kWmem, {sums}));
+    }
+    for (size_t k = 0; k < levels_.size(); ++k) {
+      const Level& level = group_.levels_[k];
+      for (size_t i = 0; i < level.steps.list.size(); ++i) {
+        if (level.steps.list[i].tensor == nullptr || static_cast<int>(i) == level.contracted)
+          continue;
+        levels_[k].values[i] = s.CacheRead(levels_[k].values[i], isa::kNmem, levels_[k].readers[i]);
+      }
+      if (levels_[k].image) {
+        levels_[k].image =
+            s.CacheRead(levels_[k].image, isa::kNmem, {levels_[k].values[level.contracted]});
+      }
+    }
+    const Loops loops = TileOutput(s);
+    for (const auto& [shared, near] : weights) {
+      if (shared && t_.pipelined) {
+        s[shared].ComputeAt(s[y_], loops.block).SetScope(isa::kSmem).DoubleBuffer();
+        s[shared].Pragma(s[shared].axis(0), "memcpy");
+      } else if (shared) {
+        auto [loader, filter] =
+            s[shared].SplitParts(s[shared].axis(0), group_.machine().cores_per_cluster());
+        s[shared]
+            .ComputeAt(s[y_], loops.block)
+            .SetScope(isa::kSmem)
+            .Bind(loader, isa::kCoreAxis)
+            .Pragma(filter, "memcpy");
+      }
+      s[near].ComputeAt(s[y_], loops.tid).SetScope(isa::kWmem).Pragma(s[near].axis(0), "memcpy");
+    }
+    for (size_t k = levels_.size(); k-- > 0;) ScheduleLevel(s, k, loops);
+    return Lower(s);
+  }
+
+  void ScheduleLevel(Schedule& s, size_t k, const Loops& loops) {
+    const Level& level = group_.levels_[k];
+    LevelTensors& tensors = levels_[k];
+    const auto compute = [&](const Tensor& tensor, bool is_row, std::string_view instruction) {
+      s[tensor].ComputeAt(s[y_], is_row ? loops.tid : loops.tile).SetScope(isa::kNmem);
+      s[tensor].Pragma(s[tensor].axis(0), instruction);
+    };
+    if (tensors.pad) {
+      compute(tensors.pad, false, pragma::kPad);
+      const bool is_leaf = k + 1 == levels_.size();
+      if (t_.ahead > 0) {
+        s[tensors.pad].StoreAt(loops.tid, t_.ahead);
+      } else if (is_leaf) {
+        s[tensors.pad].DoubleBuffer();
+      }
+    }
+    if (tensors.dense) compute(tensors.dense, false, "memcpy");
+    if (tensors.image) {
+      compute(tensors.image, false, "memcpy");
+      s[tensors.image].DoubleBuffer();
+    }
+    const std::vector<int> places = group_.Places(level);
+    std::vector<bool> is_place(places.size());
+    for (int place : places) {
+      if (place >= 0) is_place[place] = true;
+    }
+    for (const auto& [repeated, is_row] : tensors.spreads) compute(repeated, is_row, "memcpy");
+    for (size_t i = 0; i < tensors.values.size(); ++i) {
+      const Step& step = level.steps.list[i];
+      const bool is_sums = static_cast<int>(i) == level.contracted;
+      const bool is_row = !is_sums && IsRow(step);
+      compute(tensors.values[i], is_row,
+              is_sums                  ? std::string_view(level.contraction.family)
+              : step.tensor != nullptr ? "memcpy"
+                                       : std::string_view(tensors.forms[i]->family));
+      if (places[i] >= 0) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
+      if (is_row || is_place[i]) continue;
+      const bool is_result = k == 0 && i == level.steps.result;
+      if (is_result) s[tensors.values[i]].DoubleBuffer(static_cast<int>(t_.copies));
+      if (!is_result && step.tensor != nullptr && !is_sums) s[tensors.values[i]].DoubleBuffer();
+    }
+  }
+
+  const ContractionGroup& group_;
+  const Tiling t_;
+  Graph graph_;
+  std::vector<LevelTensors> levels_;
+  Tensor y_;
+};
+
+absl::StatusOr<ir::Function> ContractionGroup::Build(const CardChoice& choice) const {
+  for (const auto& [tiling, schedule] : Tilings()) {
+    if (schedule.choice == choice) return Builder(*this, tiling).Build();
+  }
+  return InvalidInput("no such schedule of ", output_.name());
+}
+
+}  // namespace polynao::te

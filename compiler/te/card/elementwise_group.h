@@ -1,0 +1,77 @@
+// Elementwise computes of any number of tensors as one group on a card: each tensor crosses GMEM once, everything
+// between stays in NMEM.
+#ifndef COMPILER_TE_CARD_ELEMENTWISE_GROUP_H_
+#define COMPILER_TE_CARD_ELEMENTWISE_GROUP_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/te/card/card_schedule.h"
+#include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/steps.h"
+#include "compiler/te/graph.h"
+#include "isa/machine.h"
+
+namespace polynao::te {
+
+// How the cores share the output. Neighbouring dimensions along which the same tensors vary count as one. For each index of the
+// dimensions before `split`, a core takes a run of `core` elements of dimension `split`, in tiles of `tile`, which
+// span all later dimensions.
+class ElementwiseGroup {
+ public:
+  // Errors: a tensor that is no input, in other order than the output's dimensions; what CutIntoSteps finds.
+  static absl::StatusOr<ElementwiseGroup> Create(const Tensor& output,
+                                                 const LaneInstructions& instructions,
+                                                 const isa::Machine& machine);
+
+  // The tilings that fit NMEM, the cheapest first; choices `split` and `tile`.
+  std::vector<CardSchedule> Schedules() const;
+  // The function under a choice of Schedules().
+  absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+
+ private:
+  struct Tiling {
+    size_t split = 0;
+    int64_t core = 1, tile = 1;
+  };
+  // How an instruction reads an operand's part of a tile: an element for each of its own, a row for all rows, or a
+  // copy in NMEM that repeats elements.
+  enum class Use : uint8_t { kWhole, kRow, kSpread };
+  class Builder;
+
+  ElementwiseGroup(const Tensor& output, const LaneInstructions& instructions,
+                   const isa::Machine& machine)
+      : output_(output), instructions_(&instructions), machine_(&machine) {}
+
+  void MergeDimensions();
+  // The extent of dimension d in a tile.
+  int64_t TileExtent(const Tiling& t, size_t d) const;
+  // Dimensions along which the step's values differ inside a tile, and how many values these are.
+  std::vector<bool> TileMask(const Tiling& t, size_t step) const;
+  int64_t TileElements(const Tiling& t, const std::vector<bool>& mask) const;
+  // Whether the values are the same in all tiles of a core.
+  bool IsSame(const Tiling& t, size_t step) const;
+  // The operands' uses, and the instruction's form for them.
+  std::vector<Use> Uses(const Tiling& t, size_t step, const isa::Instruction*& form) const;
+  // Whether single elements are repeated along the last dimension so often that it pays to copy them in groups.
+  bool RepeatsElements(const Tiling& t, size_t step, const std::vector<bool>& mask) const;
+  // The operand in whose place the step computes; -1: none.
+  std::vector<int> Places(const Tiling& t) const;
+  // Estimated cycles, and bytes of NMEM.
+  double Cycles(const Tiling& t, int64_t& nmem_bytes) const;
+  std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
+
+  Tensor output_;
+  const LaneInstructions* instructions_;
+  const isa::Machine* machine_;
+  Steps steps_;
+  Shape extents_;                          // merged
+  std::vector<int> merged_;                // of each dimension of the domain; -1: extent 1
+  std::vector<std::vector<bool>> varies_;  // of each step, along merged dimensions
+};
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_ELEMENTWISE_GROUP_H_

@@ -1,0 +1,161 @@
+#include "compiler/te/card/lane_instructions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/math.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "isa/granularity.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+// What the loads and numbers of a pattern stand for in an expression.
+struct Bindings {
+  absl::flat_hash_map<Expr, Expr> values;
+  int size = 0;
+
+  bool Bind(Expr pattern, Expr e) { return values.try_emplace(pattern, e).first->second == e; }
+};
+
+// Numbers that the scalar unit has in a register before the loop.
+bool IsNumber(Expr e) { return e.IsConst() || e.Is(ExprKind::kVar); }
+
+bool SameConstant(Expr a, Expr b) {
+  if (a.Is(ExprKind::kIntImm)) return a.int_value() == b.int_value();
+  // -0.0 is another number than 0.0 here.
+  const double x = a.float_value(), y = b.float_value();
+  return (std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y));
+}
+
+bool Unify(Expr pattern, Expr e, Bindings& bindings) {
+  if (pattern.type() != e.type()) return false;
+  if (pattern.Is(ExprKind::kLoad)) return bindings.Bind(pattern, e);
+  ++bindings.size;
+  if (pattern.Is(ExprKind::kVar)) return IsNumber(e) && bindings.Bind(pattern, e);
+  if (pattern.kind() != e.kind() || pattern.operands().size() != e.operands().size()) return false;
+  if (pattern.IsConst()) return SameConstant(pattern, e);
+  if (pattern.Is(ExprKind::kCall) && pattern.name() != e.name()) return false;
+  for (size_t i = 0; i < pattern.operands().size(); ++i) {
+    if (!Unify(pattern.operand(i), e.operand(i), bindings)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<LaneInstructions::Pattern> LaneInstructions::PatternOf(
+    const isa::Instruction& instruction) {
+  if (instruction.unit != isa::Unit::kVector) return std::nullopt;
+  Pattern pattern = {
+      .instruction = &instruction, .value = {}, .loads = {}, .row = {}, .variables = {}};
+  ir::Stmt s = instruction.meaning.body;
+  for (; s.Is(ir::StmtKind::kFor); s = s.body()) pattern.variables.push_back(s.var());
+  const auto is_at = [](absl::Span<const Expr> indices, absl::Span<const Expr> variables) {
+    return std::equal(indices.begin(), indices.end(), variables.begin(), variables.end());
+  };
+  if (!s.Is(ir::StmtKind::kStore) || !is_at(s.indices(), pattern.variables)) return std::nullopt;
+  pattern.value = s.value();
+  bool is_lanewise = true;
+  for (const ir::Param& param : instruction.meaning.params) {
+    if (!param.buffer) continue;
+    ir::ForEachExpr(pattern.value, [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != param.buffer) return;
+      if (is_at(e.operands(), pattern.variables)) {
+        pattern.loads.push_back(e);
+      } else if (pattern.variables.size() == 2 &&
+                 is_at(e.operands(), absl::MakeSpan(pattern.variables).subspan(1)) &&
+                 !pattern.row) {
+        pattern.row = pattern.loads.size();
+        pattern.loads.push_back(e);
+      } else {
+        is_lanewise = false;
+      }
+    });
+  }
+  if (!is_lanewise) return std::nullopt;
+  return pattern;
+}
+
+LaneInstructions::LaneInstructions(const isa::InstructionSet& instructions,
+                                   const isa::Machine& machine)
+    : instructions_(instructions), machine_(machine) {
+  for (const isa::Instruction& instruction : instructions.instructions()) {
+    std::optional<Pattern> pattern = PatternOf(instruction);
+    if (!pattern || !std::isfinite(Cycles(instruction, 1, isa::kVectorGroup))) continue;
+    if (!pattern->loads.empty()) {
+      patterns_.push_back(*std::move(pattern));
+    } else if (pattern->value.Is(ExprKind::kVar)) {
+      fills_.push_back(&instruction);
+    }
+  }
+}
+
+std::vector<LaneMatch> LaneInstructions::Find(Expr value) const {
+  std::vector<LaneMatch> matches;
+  for (const Pattern& pattern : patterns_) {
+    Bindings bindings;
+    if (!Unify(pattern.value, value, bindings)) continue;
+    LaneMatch match = {.instruction = pattern.instruction,
+                       .row = {},
+                       .size = bindings.size,
+                       .pattern = pattern.value};
+    for (size_t i = 0; i < pattern.loads.size(); ++i) {
+      const Expr operand = bindings.values.at(pattern.loads[i]);
+      const auto it = std::find(match.operands.begin(), match.operands.end(), operand);
+      if (pattern.row == i) match.row = it - match.operands.begin();
+      if (it == match.operands.end()) match.operands.push_back(operand);
+    }
+    matches.push_back(std::move(match));
+  }
+  std::sort(matches.begin(), matches.end(), [](const LaneMatch& a, const LaneMatch& b) {
+    return std::pair(-a.size, a.instruction->index) < std::pair(-b.size, b.instruction->index);
+  });
+  return matches;
+}
+
+const isa::Instruction* LaneInstructions::Fill(ir::Type type) const {
+  for (const isa::Instruction* fill : fills_) {
+    if (fill->meaning.params[0].buffer->type == type) return fill;
+  }
+  return nullptr;
+}
+
+double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t rows,
+                                int64_t count) const {
+  std::vector<int64_t> values(instruction.operands.size());
+  bool has_rows = false;
+  for (size_t i = 0; i < values.size(); ++i) {
+    has_rows = has_rows || instruction.operands[i].name == "rows";
+    if (instruction.operands[i].name == "rows") values[i] = rows;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (instruction.operands[i].name != "count") continue;
+    values[i] = RoundUp(has_rows ? count : rows * count, isa::kVectorGroup);
+  }
+  const absl::StatusOr<int64_t> cycles =
+      instructions_.Cost(instruction, values, machine_.parameters);
+  return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
+}
+
+double LaneInstructions::CopyCycles(ir::Type type, int64_t segments, int64_t count) const {
+  const isa::Instruction* copy =
+      instructions_.Find(StrCat("memcpy.", ir::TypeName(type), ".nmem.nmem.async"));
+  if (copy == nullptr) return HUGE_VAL;
+  std::vector<int64_t> values(copy->operands.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (copy->operands[i].name == "segments") values[i] = segments;
+    if (copy->operands[i].name == "count") values[i] = count;
+  }
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(*copy, values, machine_.parameters);
+  return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
+}
+
+}  // namespace polynao::te

@@ -1,0 +1,66 @@
+// The vector instructions of a table that compute one element of the result from one element of each operand: which
+// of them computes an expression, and at what cost. Found by their meanings; there is no list of operators here.
+#ifndef COMPILER_TE_CARD_LANE_INSTRUCTIONS_H_
+#define COMPILER_TE_CARD_LANE_INSTRUCTIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "isa/instruction_set.h"
+#include "isa/machine.h"
+
+namespace polynao::te {
+
+// An instruction that computes an expression from some of its subexpressions.
+struct LaneMatch {
+  const isa::Instruction* instruction = nullptr;
+  // The subexpressions that it reads from memory, each once, in the order of the instruction's operands.
+  std::vector<ir::Expr> operands = {};
+  // Which of them is the same for all rows of the result (`rhs` of row_add); none if all have an element for each
+  // element of the result.
+  std::optional<size_t> row = {};
+  // How many nodes of the expression the instruction computes.
+  int size = 0;
+  // The element that the meaning stores, over its loads.
+  ir::Expr pattern = {};
+};
+
+class LaneInstructions {
+ public:
+  // Instructions that the machine lacks are left out. Both must outlive this.
+  LaneInstructions(const isa::InstructionSet& instructions, const isa::Machine& machine);
+
+  // All instructions whose result is `value`: the largest first, of equal ones in the table's order. Variables and
+  // constants may be operands that are numbers of the instruction (`value` of muls); every other subexpression may
+  // be one that is read.
+  std::vector<LaneMatch> Find(ir::Expr value) const;
+  // The instruction that stores one value to all elements; null if there is none for the type.
+  const isa::Instruction* Fill(ir::Type type) const;
+
+  // Cycles of the vector unit for `rows` rows of `count` elements, `count` rounded up to whole groups.
+  double Cycles(const isa::Instruction& instruction, int64_t rows, int64_t count) const;
+  // Cycles of a copy inside NMEM.
+  double CopyCycles(ir::Type type, int64_t segments, int64_t count) const;
+
+ private:
+  struct Pattern {
+    const isa::Instruction* instruction;
+    ir::Expr value;                   // of the element that the meaning stores
+    std::vector<ir::Expr> loads;      // in it
+    std::optional<size_t> row;        // which load is of a row
+    std::vector<ir::Expr> variables;  // loops
+  };
+  static std::optional<Pattern> PatternOf(const isa::Instruction& instruction);
+
+  const isa::InstructionSet& instructions_;
+  const isa::Machine& machine_;
+  std::vector<Pattern> patterns_;
+  std::vector<const isa::Instruction*> fills_;
+};
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_LANE_INSTRUCTIONS_H_

@@ -1,0 +1,38 @@
+// What tiles cost on a card: bytes on chip, cycles of copies and of the pipeline of loads, computation and stores.
+#ifndef COMPILER_TE_CARD_TILE_COST_H_
+#define COMPILER_TE_CARD_TILE_COST_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/ir/type.h"
+#include "isa/machine.h"
+
+namespace polynao::te {
+
+// Bytes that a buffer of so many elements takes on chip, rounded up to the vector unit's groups.
+int64_t OnChipBytes(int64_t elements, ir::Type type);
+
+// What a tile needs: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while
+// the other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the
+// tensor unit.
+struct TileNeeds {
+  int64_t nmem_bytes = 0;
+  int64_t moved_bytes = 0;
+  int64_t load_segments = 1, store_segments = 1;
+  double compute_cycles = 0;
+};
+
+// Cycles of one vector instruction on so many bytes of its widest operand.
+double VectorCycles(const isa::Machine& m, int64_t bytes);
+// Cycles of a core's tiles, one after the other in three stages: load, compute, store. A simple model for ranking: a
+// step takes as long as the slower of the units and the core's share of GMEM; between steps the core waits for its
+// queues.
+double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
+
+// Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.
+std::vector<int64_t> Fractions(int64_t n);
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_TILE_COST_H_

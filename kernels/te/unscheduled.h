@@ -1,0 +1,27 @@
+// Operators that are written as tensor expressions only: their schedules are found from the expressions.
+#ifndef KERNELS_TE_UNSCHEDULED_H_
+#define KERNELS_TE_UNSCHEDULED_H_
+
+#include <functional>
+#include <vector>
+
+#include "compiler/te/graph.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::kernels {
+
+// Writes the tensors of a case; the output. Placeholders are the operator's inputs, in order.
+using Express = std::function<te::Tensor(te::Graph&, const OperatorCase&)>;
+
+// Gives `row` what follows from the expressions: `build` and `schedules`. On a card, te::CardGroup fuses all computes;
+// elsewhere all that is elementwise becomes one loop nest, and reductions are computed row by row.
+void ScheduleByExpressions(Operator& row, const Express& express);
+
+// Elementwise graphs: add_relu, add_n, batch_norm, silu, gelu, hard_swish.
+std::vector<Operator> UnscheduledOperators();
+// Convolutions with what follows them: conv2d_bn, conv2d_pair (fused_layers.cc).
+std::vector<Operator> FusedLayers();
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_UNSCHEDULED_H_

@@ -1,0 +1,449 @@
+// Graphs without a schedule, compiled for the card and simulated: all values are those of the interpreter, on random
+// graphs. POLYNAO_RANDOM_CASES=2000 runs more of them, POLYNAO_SEED=7 the same ones again.
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
+#include "base/text.h"
+#include "compiler/codegen/diannao/diannao.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
+#include "compiler/te/card/card_group.h"
+#include "compiler/te/graph.h"
+#include "compiler/te/lower.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "isa/instruction_set.h"
+#include "simulator/simulator.h"
+#include "testing/machine.h"
+
+namespace polynao {
+namespace {
+
+using ir::Expr;
+using ir::Type;
+using te::Axes;
+using te::Graph;
+using te::Shape;
+using te::Tensor;
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  int64_t Pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % (high - low + 1));
+  }
+  bool OneIn(int64_t n) { return Pick(1, n) == 1; }
+  template <typename T>
+  T Of(const std::vector<T>& values) {
+    return values[Pick(0, values.size() - 1)];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Result {
+  std::vector<ir::Tensor> inputs;
+  ir::Tensor output;
+  simulator::RunResult run;
+  ir::Function function;  // after the passes
+};
+
+std::vector<ir::Tensor> Inputs(const Tensor& y, unsigned seed, ir::Values values) {
+  std::vector<ir::Tensor> inputs;
+  for (const te::Operation& operation : y.graph()->operations) {
+    if (operation.kind != te::Operation::Kind::kPlaceholder) continue;
+    inputs.push_back(ir::RandomTensor(operation.outputs[0]->type, operation.shape,
+                                      seed + inputs.size(), values));
+  }
+  return inputs;
+}
+
+// What the graph means: its computes one after the other, interpreted.
+absl::StatusOr<ir::Tensor> Meaning(const Tensor& y, std::vector<ir::Tensor> inputs) {
+  te::Schedule plain(y);
+  absl::StatusOr<ir::Function> function = te::Lower(plain);
+  if (!function.ok()) return function.status();
+  ir::Tensor output(y.type(), y.shape());
+  std::vector<ir::Argument> arguments;
+  for (ir::Tensor& input : inputs) arguments.push_back(ir::Argument::Of(&input));
+  arguments.push_back(ir::Argument::Of(&output));
+  absl::StatusOr<std::unique_ptr<ir::Interpreter>> interpreter = ir::Interpreter::Create(*function);
+  if (!interpreter.ok()) return interpreter.status();
+  const absl::Status status = (*interpreter)->Run(arguments);
+  if (!status.ok()) return status;
+  return output;
+}
+
+// Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it.
+absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size_t choice,
+                              std::vector<ir::Tensor> inputs) {
+  Target target;
+  target.name = "diannao";
+  target.instructions = &isa::DianNao();
+  target.machine = &machine;
+  absl::StatusOr<te::CardGroup> group = te::CardGroup::Create(y, target);
+  if (!group.ok()) return group.status();
+  const auto& schedules = group->Schedules();
+  absl::StatusOr<ir::Function> function =
+      group->Build(schedules[std::min(choice, schedules.size() - 1)].choice);
+  if (!function.ok()) return function.status();
+  absl::Status status = RunPasses(*function, *PipelineFor(target), target);
+  if (!status.ok()) return status;
+  absl::StatusOr<isa::Program> program = GenerateDianNao(*function, target);
+  const auto with_function = [&](const absl::Status& error) {
+    return absl::Status(error.code(), StrCat(error.message(), "\n", ir::Print(*function)));
+  };
+  if (!program.ok()) return with_function(program.status());
+  Result result = {.inputs = inputs,
+                   .output = ir::Tensor(y.type(), y.shape()),
+                   .run = {},
+                   .function = *function};
+  std::vector<simulator::Argument> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    inputs[i].shape = program->params[i].shape;
+    arguments.push_back(simulator::Argument::Of(&inputs[i]));
+  }
+  result.output.shape = program->params.back().shape;
+  arguments.push_back(simulator::Argument::Of(&result.output));
+  simulator::RunOptions options;
+  options.machine = &machine;
+  absl::StatusOr<simulator::RunResult> run =
+      simulator::Run(*target.instructions, *program, arguments, options);
+  if (!run.ok()) return with_function(run.status());
+  result.run = *std::move(run);
+  result.output.shape = y.shape();
+  return result;
+}
+
+// Statements that compute or copy element by element.
+int Stores(const ir::Function& function) {
+  int stores = 0;
+  ir::ForEachStmt(function.body, [&](ir::Stmt s) {
+    stores += s.Is(ir::StmtKind::kStore);
+    return true;
+  });
+  return stores;
+}
+
+// What the compiler may do with a few graphs, but not with many.
+struct Exceptions {
+  int too_large = 0;  // the code generator has too few registers
+  int scalar = 0;     // some nest became no instruction
+};
+
+void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsigned seed,
+               Exceptions& exceptions) {
+  const std::vector<ir::Tensor> inputs = Inputs(y, seed, ir::Values::kAll);
+  const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs);
+  if (absl::StrContains(result.status().message(), "values are live at once")) {
+    ++exceptions.too_large;
+    return;
+  }
+  ASSERT_TRUE(result.ok()) << result.status();
+  const int64_t at = ir::FirstDifference(result->output, *expected);
+  ASSERT_EQ(at, -1) << "element " << at << ": " << result->output.Value(at) << ", expected "
+                    << expected->Value(at) << "\n"
+                    << ir::Print(result->function);
+  exceptions.scalar += Stores(result->function) > 0;
+}
+
+// ---- random elementwise graphs
+
+class RandomGraph {
+ public:
+  RandomGraph(Random& random, Type type) : random_(random), g_("random"), type_(type) {
+    const int64_t rank = random.Pick(0, 4);
+    for (int64_t d = 0; d < rank; ++d)
+      domain_.push_back(random.Of<int64_t>({1, 2, 3, 5, 7, 16, 31, 64, 65, 128}));
+    while (te::ElementCount(domain_) > 20000) domain_.pop_back();
+    if (random.OneIn(40) && !domain_.empty()) domain_[0] = 0;
+    const int64_t inputs = random.Pick(1, 4);
+    for (int64_t i = 0; i < inputs; ++i)
+      tensors_.push_back(g_.Placeholder(StrCat("X", i), InputShape(), type));
+  }
+
+  // Further computes over the domain of `first`.
+  RandomGraph(Random& random, const Graph& g, const Tensor& first)
+      : random_(random), g_(g), type_(first.type()), domain_(first.shape()), tensors_({first}) {
+    const int64_t inputs = random.Pick(0, 2);
+    for (int64_t i = 0; i < inputs; ++i) {
+      // Where channels are no whole groups, a step of which all operands are repeated is an error.
+      const bool is_any = domain_.back() % 64 == 0 && random.OneIn(2);
+      const Shape shape = is_any ? InputShape() : random.OneIn(2) ? Shape{domain_.back()} : domain_;
+      tensors_.push_back(g_.Placeholder(StrCat("R", i, first.name()), shape, type_));
+    }
+  }
+
+  // An expression that reads `first`.
+  Tensor MakeOf(const Tensor& first, const std::string& name, int depth) {
+    return g_.Compute(name, domain_, [&](const Axes& at) {
+      const Expr value = Value(at, depth);
+      return random_.OneIn(2) ? first(at) + value : ir::Max(value * first(at), Load(at));
+    });
+  }
+
+  Tensor Make() {
+    const int64_t computes = random_.Pick(1, 4);
+    for (int64_t i = 0; i + 1 < computes; ++i) {
+      // Of the shape of all, or of some of the last dimensions.
+      const Shape shape(domain_.begin() + (random_.OneIn(3) ? random_.Pick(0, domain_.size()) : 0),
+                        domain_.end());
+      tensors_.push_back(Compute(StrCat("T", i), shape));
+    }
+    return Compute("Y", domain_);
+  }
+  std::string Text() const { return StrCat(ir::TypeName(type_), " ", absl::StrJoin(domain_, "x")); }
+
+ private:
+  Shape InputShape() {
+    Shape shape(domain_.begin() + (random_.OneIn(2) ? random_.Pick(0, domain_.size()) : 0),
+                domain_.end());
+    for (int64_t& extent : shape) {
+      if (random_.OneIn(4)) extent = 1;
+    }
+    return shape;
+  }
+
+  Tensor Compute(const std::string& name, const Shape& shape) {
+    return g_.Compute(name, shape, [&](const Axes& at) { return Value(at, 4); });
+  }
+
+  // An element of a tensor that can be read at `at`, whose dimensions are the last ones of the domain.
+  Expr Load(const Axes& at) {
+    std::vector<Expr> loads;
+    for (const Tensor& t : tensors_) {
+      if (t.rank() > at.size()) continue;
+      Axes own;
+      for (size_t d = 0; d < t.rank(); ++d) {
+        const bool is_one = t.shape()[d] == 1;
+        own.push_back(is_one ? g_.context().Int(g_.index_type(), 0) : at[at.size() - t.rank() + d]);
+      }
+      loads.push_back(t(own));
+    }
+    return loads.empty() ? g_.context().Const(type_, 3) : random_.Of(loads);
+  }
+
+  Expr Value(const Axes& at, int depth) {
+    if (depth == 0 || random_.OneIn(5)) {
+      return random_.OneIn(6) ? g_.context().Const(type_, random_.Pick(-3, 3)) : Load(at);
+    }
+    const Expr a = Value(at, depth - 1);
+    const auto b = [&] { return Value(at, depth - 1); };
+    const bool is_float = ir::IsFloat(type_);
+    // Conditions on integers may not overflow (they count as arithmetic on indices), as random ones do.
+    switch (random_.Pick(0, is_float ? 10 : 5)) {
+      case 0:
+        return a + b();
+      case 1:
+        return a - b();
+      case 2:
+        return a * b();
+      case 3:
+        return ir::Max(a, b());
+      case 4:
+        return ir::Min(a, b());
+      case 5:
+        return ir::Max(a, g_.context().Const(type_, 0));
+      case 6:
+        return te::Select(a < b(), b(), b());
+      case 7:
+        return te::Select(ir::And(a <= b(), ir::Ne(b(), b())), b(), a);
+      case 8:
+        return g_.context().Call(
+            type_, random_.Of<std::string>({"exp", "tanh", "sigmoid", "abs", "sqrt"}), {a});
+      case 9:
+        return a / b();
+      default: {
+        // By way of the other type of floats.
+        const Type other = type_ == Type::kF16 ? Type::kF32 : Type::kF16;
+        return g_.context().Cast(type_, g_.context().Cast(other, a) * 0.25);
+      }
+    }
+  }
+
+  Random& random_;
+  Graph g_;
+  const Type type_;
+  Shape domain_;
+  std::vector<Tensor> tensors_;
+};
+
+TEST(CardGraphsTest, RandomElementwiseGraphs) {
+  const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
+  const char* seed_text = std::getenv("POLYNAO_SEED");
+  const int count = count_text != nullptr ? std::atoi(count_text) : 150;
+  const unsigned first = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
+  Exceptions exceptions;
+  for (int round = 0; round < count; ++round) {
+    const unsigned seed = first + round;
+    SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
+    Random random(seed);
+    const isa::Machine machine =
+        TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 32),
+                               StrCat("card.clusters=", random.Pick(1, 4)),
+                               StrCat("cluster.cores=", random.Pick(1, 4))});
+    RandomGraph graph(random,
+                      random.Of<Type>({Type::kF16, Type::kF32, Type::kI32, Type::kI16, Type::kI8}));
+    const Tensor y = graph.Make();
+    SCOPED_TRACE(graph.Text());
+    MustAgree(y, machine, random.OneIn(2) ? 0 : random.Pick(0, 20), seed, exceptions);
+    if (HasFailure()) return;
+  }
+  EXPECT_LE(exceptions.too_large, 1 + count / 50);
+  EXPECT_EQ(exceptions.scalar, 0);
+}
+
+// A convolution of i8, in f16.
+Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::string& name) {
+  const int64_t kh = random.Pick(1, std::min<int64_t>(3, x.shape()[0]));
+  const int64_t kw = random.Pick(1, std::min<int64_t>(3, x.shape()[1]));
+  const int64_t stride = random.Pick(1, 2);
+  const int64_t pad = random.OneIn(2) ? 0 : random.Pick(1, 2);
+  const int64_t h = x.shape()[0], w = x.shape()[1], ci = x.shape()[2];
+  const int64_t co = random.Of<int64_t>({1, 24, 40, 64, 65, 128, 192});
+  Tensor image = x;
+  if (pad > 0) {
+    image = g.Compute("P" + name, {h + 2 * pad, w + 2 * pad, ci}, [&](Expr i, Expr j, Expr c) {
+      const Expr inside = ir::And(ir::And(pad <= i, i < h + pad), ir::And(pad <= j, j < w + pad));
+      return te::Select(inside, x(i - pad, j - pad, c), 0.0);
+    });
+  }
+  const Tensor f = g.Placeholder("F" + name, {co, kh, kw, ci}, Type::kI8);
+  const te::ReduceAxis r = g.ReduceAxisOf("r", kh), s = g.ReduceAxisOf("s", kw);
+  const te::ReduceAxis k = g.ReduceAxisOf("k", ci);
+  const Shape shape = {(h + 2 * pad - kh) / stride + 1, (w + 2 * pad - kw) / stride + 1, co};
+  const auto wide = [&](Expr e) { return g.context().Cast(Type::kI32, e); };
+  const Tensor sums = g.Compute("S" + name, shape, [&](Expr i, Expr j, Expr c) {
+    return te::ReduceSum(wide(image(i * stride + r, j * stride + s, k)) * wide(f(c, r, s, k)), r, s,
+                         k);
+  });
+  return g.Compute("B" + name, shape, [&](const Axes& at) {
+    return g.context().Cast(Type::kF16, g.context().Cast(Type::kF32, sums(at)) * 0.01);
+  });
+}
+
+// One convolution or two, with elementwise computes behind each.
+TEST(CardGraphsTest, RandomConvolutions) {
+  const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
+  const char* seed_text = std::getenv("POLYNAO_SEED");
+  const int count = count_text != nullptr ? std::atoi(count_text) : 60;
+  const unsigned first = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
+  Exceptions exceptions;
+  for (int round = 0; round < count; ++round) {
+    const unsigned seed = first + round;
+    SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
+    Random random(seed);
+    const isa::Machine machine =
+        TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(3, 8) * 64),
+                               StrCat("card.clusters=", random.Pick(1, 4)),
+                               StrCat("cluster.cores=", random.Of<int64_t>({1, 2, 4}))});
+    Graph g("random");
+    const Tensor x = g.Placeholder(
+        "X", {random.Pick(1, 13), random.Pick(1, 13), random.Of<int64_t>({1, 3, 8, 16, 32, 64})},
+        Type::kI8);
+    const Tensor one = RandomConvolution(random, g, x, "1");
+    RandomGraph steps(random, g, one);
+    Tensor y = steps.MakeOf(one, "Y", static_cast<int>(random.Pick(0, 2)));
+    if (random.OneIn(2)) {
+      const Tensor between = g.Compute(
+          "T", y.shape(), [&](const Axes& at) { return g.context().Cast(Type::kI8, y(at)); });
+      const Tensor two = RandomConvolution(random, g, between, "2");
+      RandomGraph more(random, g, two);
+      y = more.MakeOf(two, "Z", static_cast<int>(random.Pick(0, 2)));
+    }
+    SCOPED_TRACE(absl::StrJoin(x.shape(), "x") + " to " + absl::StrJoin(y.shape(), "x"));
+    MustAgree(y, machine, random.OneIn(2) ? 0 : random.Pick(0, 400), seed, exceptions);
+    if (HasFailure()) return;
+  }
+  EXPECT_LE(exceptions.too_large, 1 + count / 50);
+  EXPECT_LE(exceptions.scalar, 1 + count / 50);
+}
+
+// Chains of any number of tensors cross GMEM once.
+TEST(CardGraphsTest, EachTensorCrossesGmemOnce) {
+  Graph g("sum");
+  std::vector<Tensor> x;
+  for (int i = 0; i < 6; ++i) x.push_back(g.Placeholder(StrCat("X", i), {255, 27, 27}, Type::kF16));
+  const Tensor a =
+      g.Compute("A", {255, 27, 27}, [&](const Axes& at) { return x[0](at) * x[1](at) + x[2](at); });
+  const Tensor b =
+      g.Compute("B", {255, 27, 27}, [&](const Axes& at) { return ir::Max(a(at), x[3](at)) * 0.5; });
+  const Tensor y = g.Compute("Y", {255, 27, 27},
+                             [&](const Axes& at) { return b(at) - a(at) * x[4](at) + x[5](at); });
+  const isa::Machine machine = TestMachine("mlu270");
+  const std::vector<ir::Tensor> inputs = Inputs(y, 1, ir::Values::kAll);
+  const absl::StatusOr<Result> result = OnCard(y, machine, 0, inputs);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const int64_t tensor = 255 * 27 * 27 * 2;
+  const auto& bytes = result->run.path_bytes;
+  EXPECT_EQ(bytes[static_cast<int>(isa::Space::kGmem)][static_cast<int>(isa::Space::kNmem)],
+            6 * tensor);
+  EXPECT_EQ(bytes[static_cast<int>(isa::Space::kNmem)][static_cast<int>(isa::Space::kGmem)],
+            tensor);
+  EXPECT_EQ(ir::FirstDifference(result->output, *Meaning(y, inputs)), -1);
+}
+
+// What varies along the channels only is computed once for each core, not for each tile.
+TEST(CardGraphsTest, RowsAreComputedOnce) {
+  Graph g("norm");
+  const Tensor x = g.Placeholder("X", {700, 128}, Type::kF16);
+  const Tensor gamma = g.Placeholder("G", {128}, Type::kF16);
+  const Tensor variance = g.Placeholder("V", {128}, Type::kF16);
+  const Tensor y = g.Compute("Y", {700, 128}, [&](Expr i, Expr c) {
+    return x(i, c) * (gamma(c) * g.context().Call(Type::kF16, "rsqrt", {variance(c) + 1}));
+  });
+  const isa::Machine machine =
+      TestMachine("mlu270", {"core.nmem_kib=16", "cluster.cores=1", "card.clusters=1"});
+  const std::vector<ir::Tensor> inputs = Inputs(y, 1, ir::Values::kAll);
+  const absl::StatusOr<Result> result = OnCard(y, machine, 0, inputs);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(ir::FirstDifference(result->output, *Meaning(y, inputs)), -1);
+  const std::string text = ir::Print(result->function);
+  const auto count = [&text](const std::string& word) {
+    int found = 0;
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count("rsqrt.f16"), 1) << text;
+  EXPECT_GE(count("row_mul.f16"), 1) << text;
+}
+
+std::string Error(const Tensor& y, const std::vector<std::string>& overrides = {}) {
+  const isa::Machine machine = TestMachine("mlu270", overrides);
+  const absl::StatusOr<Result> result = OnCard(y, machine, 0, Inputs(y, 1, ir::Values::kAll));
+  EXPECT_FALSE(result.ok());
+  return std::string(result.status().message());
+}
+
+TEST(CardGraphsTest, WhatTheCardCannotComputeSaysSo) {
+  Graph g("g");
+  const Tensor x = g.Placeholder("X", {64, 32}, Type::kF16);
+  const Tensor z = g.Placeholder("Z", {64, 32}, Type::kF64);
+  EXPECT_THAT(Error(g.Compute("Y", {64, 32}, [&](const Axes& at) { return z(at) + z(at); })),
+              testing::HasSubstr("tensor Y: the card has no instruction for "));
+  EXPECT_THAT(Error(g.Compute("Y", {32, 64}, [&](Expr i, Expr j) { return x(j, i) + x(j, i); })),
+              testing::HasSubstr("is no elementwise compute"));
+  EXPECT_THAT(Error(g.Compute("Y", {32, 32}, [&](Expr i, Expr j) { return x(i, j) + 1; })),
+              testing::HasSubstr(
+                  "expected that it reads all 64 elements of X along dimension 0, found 32"));
+}
+
+}  // namespace
+}  // namespace polynao
