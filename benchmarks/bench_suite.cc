@@ -27,6 +27,8 @@ struct Implementation {
   bool use_tuned = true;
   bool use_smem = true;
   std::vector<std::string> words = {};  // what is left out, as the row is named
+  // The programs of a sequence; null: the case is one program.
+  std::vector<SuiteProgram> (*programs)(const SuiteCase&) = nullptr;
 };
 
 // "partition,tensorize" -> without-loop_partition,tensorize. Two words name parts of schedules instead of passes:
@@ -86,13 +88,15 @@ absl::StatusOr<std::vector<Row>> SelectRows(const Suite& suite,
   return rows;
 }
 
-absl::StatusOr<cases::CaseReport> RunRowCase(const Row& row, const Implementation& implementation,
+absl::StatusOr<cases::CaseReport> RunProgram(const Row& row, const SuiteProgram& program,
+                                             const Implementation& implementation,
                                              const BenchSettings& settings) {
-  ASSIGN_OR_RETURN(kernels::OperatorCase c, cases::ParseCase({.op = row.suite_case.op,
-                                                              .shape = row.suite_case.shape,
-                                                              .dtype = row.suite_case.dtype}));
+  ASSIGN_OR_RETURN(kernels::OperatorCase c, cases::ParseCase({.op = program.op,
+                                                              .shape = program.shape,
+                                                              .dtype = program.dtype,
+                                                              .attributes = program.attributes}));
   cases::CaseSettings case_settings;
-  case_settings.impl = implementation.impl;
+  case_settings.impl = program.impl;
   case_settings.config = settings.config;
   case_settings.overrides = settings.overrides;
   case_settings.seed = settings.seed;
@@ -103,25 +107,46 @@ absl::StatusOr<cases::CaseReport> RunRowCase(const Row& row, const Implementatio
   return cases::RunCase(c, case_settings);
 }
 
-void RunRow(Row& row, const Implementation& implementation, const BenchSettings& settings) {
-  const absl::StatusOr<cases::CaseReport> report = RunRowCase(row, implementation, settings);
-  if (!report.ok()) {
-    // The configuration has been read, so nothing else can be missing.
-    row.state = absl::IsNotFound(report.status()) ? Row::State::kSkipped : Row::State::kFailed;
-    const std::string message(report.status().message());
-    // The list of all names would be repeated in every row.
-    row.reason = absl::IsNotFound(report.status()) ? message.substr(0, message.find(';')) : message;
-    return;
+void AddBytes(const nlohmann::ordered_json& bytes, nlohmann::ordered_json& sum) {
+  for (const auto& [path, count] : bytes.items()) {
+    sum[path] = (sum.contains(path) ? sum[path].get<int64_t>() : 0) + count.get<int64_t>();
   }
-  row.state = report->ok ? Row::State::kAgrees : Row::State::kDiffers;
-  row.cycles = report->simulated->cycles;
-  row.bound_cycles = report->bound_cycles;
-  row.traffic_bytes =
-      (*kernels::FindOperator(report->operator_case))->work(report->operator_case).gmem_bytes;
-  row.bytes = report->ToJson()["bytes"];
-  row.instructions = report->simulated->instruction_count();
-  row.compile_ms = report->compile_ms;
-  row.simulate_ms = report->simulate_ms;
+}
+
+// All programs of the row, one after the other; bounds, bytes and times are sums.
+void RunRow(Row& row, const Implementation& implementation, const BenchSettings& settings) {
+  const SuiteCase& c = row.suite_case;
+  std::vector<SuiteProgram> programs = {{.op = c.op,
+                                         .shape = c.shape,
+                                         .dtype = c.dtype,
+                                         .attributes = c.attributes,
+                                         .impl = implementation.impl}};
+  if (implementation.programs != nullptr) programs = implementation.programs(c);
+  if (programs.empty()) row.reason = "the case has no such sequence";
+  for (const SuiteProgram& program : programs) {
+    const absl::StatusOr<cases::CaseReport> report =
+        RunProgram(row, program, implementation, settings);
+    if (!report.ok()) {
+      // The configuration has been read, so nothing else can be missing.
+      row.state = absl::IsNotFound(report.status()) ? Row::State::kSkipped : Row::State::kFailed;
+      const std::string message(report.status().message());
+      // The list of all names would be repeated in every row.
+      row.reason =
+          absl::IsNotFound(report.status()) ? message.substr(0, message.find(';')) : message;
+      return;
+    }
+    if (row.state != Row::State::kDiffers) {
+      row.state = report->ok ? Row::State::kAgrees : Row::State::kDiffers;
+    }
+    row.cycles += report->simulated->cycles;
+    row.bound_cycles += report->bound_cycles;
+    row.traffic_bytes +=
+        (*kernels::FindOperator(report->operator_case))->work(report->operator_case).gmem_bytes;
+    AddBytes(report->ToJson()["bytes"], row.bytes);
+    row.instructions += report->simulated->instruction_count();
+    row.compile_ms += report->compile_ms;
+    row.simulate_ms += report->simulate_ms;
+  }
 }
 
 }  // namespace
@@ -135,9 +160,15 @@ absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& se
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &result.machine));
   ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
   std::vector<Implementation> implementations = {
-      {.name = kCompiled, .impl = kCompiled, .without = {}},
-      {.name = "library", .impl = "library", .without = {}},
-      {.name = "expert", .impl = "expert", .without = {}}};
+      {.name = kCompiled, .impl = kCompiled, .without = {}}};
+  for (const Sequence& sequence : suite.sequences) {
+    implementations.push_back(
+        {.name = sequence.name, .impl = kCompiled, .without = {}, .programs = sequence.programs});
+  }
+  if (suite.sequences.empty()) {
+    implementations.push_back({.name = "library", .impl = "library", .without = {}});
+    implementations.push_back({.name = "expert", .impl = "expert", .without = {}});
+  }
   for (const std::string& list : settings.without) {
     ASSIGN_OR_RETURN(Implementation ablation, ParseAblation(list, pipeline));
     implementations.push_back(std::move(ablation));

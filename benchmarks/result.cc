@@ -66,6 +66,8 @@ ordered_json RowJson(const Row& row) {
   json["op"] = row.suite_case.op;
   json["shape"] = row.suite_case.shape;
   json["dtype"] = row.suite_case.dtype;
+  if (!row.suite_case.attributes.empty()) json["attributes"] = row.suite_case.attributes;
+  if (row.suite_case.count != 1) json["count"] = row.suite_case.count;
   json["impl"] = row.impl;
   const bool skipped = row.state == Row::State::kSkipped;
   json["ok"] = skipped ? ordered_json(nullptr) : ordered_json(row.state == Row::State::kAgrees);

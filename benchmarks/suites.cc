@@ -1,5 +1,11 @@
 #include "benchmarks/suites.h"
 
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/check.h"
 #include "base/status.h"
 
 namespace polynao::benchmarks {
@@ -71,7 +77,179 @@ Suite Tensorize(std::string name, std::string doc, std::vector<std::string> bina
   return suite;
 }
 
+// ---- ResNet-50
+
+// A convolution with what follows it: rows and columns of the image, input and output channels, extent of the window,
+// stride, whether another branch is added, whether relu follows, and how often the network has it.
+struct ResidualLayer {
+  const char* op_class;
+  int64_t size, ci, co, window, stride;
+  bool residual, relu;
+  int count;
+};
+constexpr ResidualLayer kResNetLayers[] = {
+    {"stem", 224, 3, 64, 7, 2, false, true, 1},
+    {"stage1", 56, 64, 64, 1, 1, false, true, 1},
+    {"stage1", 56, 64, 64, 3, 1, false, true, 3},
+    {"stage1", 56, 64, 256, 1, 1, false, false, 1},
+    {"stage1", 56, 64, 256, 1, 1, true, true, 3},
+    {"stage1", 56, 256, 64, 1, 1, false, true, 2},
+    {"stage2", 56, 256, 128, 1, 1, false, true, 1},
+    {"stage2", 56, 128, 128, 3, 2, false, true, 1},
+    {"stage2", 56, 256, 512, 1, 2, false, false, 1},
+    {"stage2", 28, 128, 512, 1, 1, true, true, 4},
+    {"stage2", 28, 512, 128, 1, 1, false, true, 3},
+    {"stage2", 28, 128, 128, 3, 1, false, true, 3},
+    {"stage3", 28, 512, 256, 1, 1, false, true, 1},
+    {"stage3", 28, 256, 256, 3, 2, false, true, 1},
+    {"stage3", 28, 512, 1024, 1, 2, false, false, 1},
+    {"stage3", 14, 256, 1024, 1, 1, true, true, 6},
+    {"stage3", 14, 1024, 256, 1, 1, false, true, 5},
+    {"stage3", 14, 256, 256, 3, 1, false, true, 5},
+    {"stage4", 14, 1024, 512, 1, 1, false, true, 1},
+    {"stage4", 14, 512, 512, 3, 2, false, true, 1},
+    {"stage4", 14, 1024, 2048, 1, 2, false, false, 1},
+    {"stage4", 7, 512, 2048, 1, 1, true, true, 3},
+    {"stage4", 7, 2048, 512, 1, 1, false, true, 2},
+    {"stage4", 7, 512, 512, 3, 1, false, true, 2},
+};
+// Pairs that stand one after the other in the network: of `size` x `size` x 4 * channels, 1x1 to so many channels, then 3x3.
+struct ResidualPair {
+  int64_t size, channels;
+  int count;
+};
+// Not those of 7 x 7: the weights of both do not fit WMEM.
+constexpr ResidualPair kResNetPairs[] = {{56, 64, 2}, {28, 128, 3}, {14, 256, 5}};
+
+std::string FilterText(int64_t co, int64_t window, int64_t ci) {
+  return StrCat(co, "x", window, "x", window, "x", ci);
+}
+
+bool HasAttribute(const SuiteCase& c, std::string_view attribute) {
+  return std::find(c.attributes.begin(), c.attributes.end(), attribute) != c.attributes.end();
+}
+
+std::vector<int64_t> Extents(std::string_view shape) {
+  std::vector<int64_t> extents;
+  for (const std::string& text : std::vector<std::string>(absl::StrSplit(ToAbsl(shape), 'x'))) {
+    int64_t extent = 0;
+    POLYNAO_CHECK(absl::SimpleAtoi(text, &extent)) << shape;
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
+// The programs for a layer: its convolution, then one for all that follows, or (`one_by_one`) one for each operator.
+// "group" is the convolution as the same scheduler compiles it, other words are implementations of conv2d.
+std::vector<SuiteProgram> LayerPrograms(const SuiteCase& c, std::string_view convolution,
+                                        bool one_by_one = false) {
+  if (c.op != "conv2d_bn") return {};
+  const std::vector<std::string> shapes = absl::StrSplit(c.shape, ',');
+  const std::vector<int64_t> image = Extents(shapes[0]), filter = Extents(shapes[1]);
+  const int64_t stride = HasAttribute(c, "stride=2") ? 2 : 1;
+  const int64_t size = (image[0] + 2 * ((filter[1] - 1) / 2) - filter[1]) / stride + 1;
+  const std::string out = StrCat(size, "x", size, "x", filter[0]);
+  const bool residual = HasAttribute(c, "residual=1"), relu = !HasAttribute(c, "relu=0");
+  std::vector<SuiteProgram> programs = {{.op = "conv2d",
+                                         .shape = c.shape,
+                                         .dtype = c.dtype,
+                                         .attributes = {StrCat("stride=", stride)},
+                                         .impl = std::string(convolution)}};
+  if (convolution == "group") {
+    programs[0].op = "conv2d_bn";
+    programs[0].impl = "compiled";
+    programs[0].attributes = {StrCat("stride=", stride), "norm=0", "relu=0"};
+  }
+  const auto add = [&](const char* op, const std::string& shape,
+                       std::vector<std::string> attributes = {}) {
+    programs.push_back(
+        {.op = op, .shape = shape, .dtype = "f16", .attributes = std::move(attributes)});
+  };
+  if (!one_by_one) {
+    add("batch_norm", out, {StrCat("residual=", residual ? 1 : 0), StrCat("relu=", relu ? 1 : 0)});
+    return programs;
+  }
+  add("mul", StrCat(out, ",", filter[0]));
+  add("add", StrCat(out, ",", filter[0]));
+  if (residual) add("add", out);
+  if (relu) add("relu", out);
+  return programs;
+}
+
+std::vector<SuiteProgram> PairPrograms(const SuiteCase& c) {
+  const std::vector<std::string> shapes = absl::StrSplit(c.shape, ',');
+  const std::vector<int64_t> image = Extents(shapes[0]), filter = Extents(shapes[1]);
+  const std::string between = StrCat(image[0], "x", image[1], "x", filter[0]);
+  return {{.op = "conv2d_bn",
+           .shape = StrCat(shapes[0], ",", shapes[1]),
+           .dtype = c.dtype,
+           .attributes = {"out=i8"}},
+          {.op = "conv2d_bn", .shape = StrCat(between, ",", shapes[2]), .dtype = c.dtype}};
+}
+
+Suite ResNet50() {
+  Suite suite;
+  suite.name = "resnet50";
+  suite.doc =
+      "convolution, batch normalisation, addition and relu of ResNet-50's 24 layers as groups, and "
+      "4 pairs";
+  for (const char* name : {"stem", "stage1", "stage2", "stage3", "stage4", "pairs"}) {
+    ClassFigures& figures = suite.classes.emplace_back();
+    figures.op_class = name;
+    figures.title = name;
+  }
+  for (const ResidualLayer& layer : kResNetLayers) {
+    SuiteCase c = {.op_class = layer.op_class,
+                   .op = "conv2d_bn",
+                   .shape = StrCat(layer.size, "x", layer.size, "x", layer.ci, ",",
+                                   FilterText(layer.co, layer.window, layer.ci)),
+                   .dtype = "i8",
+                   .attributes = {},
+                   .count = layer.count};
+    if (layer.stride != 1) c.attributes.push_back(StrCat("stride=", layer.stride));
+    if (layer.residual) c.attributes.push_back("residual=1");
+    if (!layer.relu) c.attributes.push_back("relu=0");
+    suite.cases.push_back(std::move(c));
+  }
+  for (const ResidualPair& pair : kResNetPairs) {
+    suite.cases.push_back({.op_class = "pairs",
+                           .op = "conv2d_pair",
+                           .shape = StrCat(pair.size, "x", pair.size, "x", 4 * pair.channels, ",",
+                                           FilterText(pair.channels, 1, 4 * pair.channels), ",",
+                                           FilterText(pair.channels, 3, pair.channels)),
+                           .dtype = "i8",
+                           .attributes = {},
+                           .count = pair.count});
+  }
+  suite.sequences = {
+      {.name = "unfused",
+       .doc = "the convolution by the same scheduler, then one program for all that is "
+              "elementwise; of a pair, both groups",
+       .programs =
+           [](const SuiteCase& c) {
+             return c.op == "conv2d_pair" ? PairPrograms(c) : LayerPrograms(c, "group");
+           }},
+      {.name = "unfused_conv2d",
+       .doc = "the scheduled operator conv2d, then one program for all that is elementwise",
+       .programs = [](const SuiteCase& c) { return LayerPrograms(c, "compiled"); }},
+      {.name = "one_by_one",
+       .doc = "the convolution by the same scheduler, then one program for each operator",
+       .programs = [](const SuiteCase& c) { return LayerPrograms(c, "group", true); }},
+      {.name = "library",
+       .doc = "the library's convolution, then one compiled program for all that is elementwise",
+       .programs = [](const SuiteCase& c) { return LayerPrograms(c, "library"); }},
+      {.name = "expert",
+       .doc = "the expert's convolution, then one compiled program for all that is elementwise",
+       .programs = [](const SuiteCase& c) { return LayerPrograms(c, "expert"); }}};
+  return suite;
+}
+
 }  // namespace
+
+std::string SuiteCase::Name() const {
+  return StrCat(op_class, "/", op, "/", shape, attributes.empty() ? "" : "/",
+                absl::StrJoin(attributes, ","));
+}
 
 absl::Span<const TrafficGoal> TrafficGoals() {
   static constexpr TrafficGoal kGoals[] = {
@@ -86,7 +264,8 @@ absl::Span<const Suite> Suites() {
       Tensorize("tensorize48", "16 convolutions, 16 additions, 16 relus: the 48 cases of the paper",
                 {"add"}),
       Tensorize("tensorize48_all", "tensorize48 with sub and mul on the shapes of add: 80 cases",
-                {"add", "sub", "mul"})};
+                {"add", "sub", "mul"}),
+      ResNet50()};
   return *suites;
 }
 

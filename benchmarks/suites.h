@@ -14,12 +14,28 @@ namespace polynao::benchmarks {
 
 // One case, in the words of the command line: nao run OP --shape=SHAPE --dtype=DTYPE.
 struct SuiteCase {
-  std::string op_class;  // "binary"
-  std::string op;        // "add"
-  std::string shape;     // "255x27x27"; of several tensors "55x55x64,64x3x3x64"
-  std::string dtype;     // "f16"
+  std::string op_class;                      // "binary"
+  std::string op;                            // "add"
+  std::string shape;                         // "255x27x27"; of several tensors "55x55x64,64x3x3x64"
+  std::string dtype;                         // "f16"
+  std::vector<std::string> attributes = {};  // "stride=2"
+  int count = 1;                             // how often the network has it
 
-  std::string Name() const { return op_class + "/" + op + "/" + shape; }
+  // "binary/add/255x27x27", "stage2/conv2d_bn/28x28x128,512x1x1x128/residual=1".
+  std::string Name() const;
+};
+
+// A way to compute a case by several programs, one after the other, each of them in the words of the command line.
+struct SuiteProgram {
+  std::string op, shape, dtype;
+  std::vector<std::string> attributes = {};
+  std::string impl = "compiled";
+};
+struct Sequence {
+  std::string name;  // of the implementation
+  std::string doc;
+  // Empty: the case has no such sequence.
+  std::vector<SuiteProgram> (*programs)(const SuiteCase&);
 };
 
 // Speed-ups of the compiled programs, over all cases of a class.
@@ -46,6 +62,8 @@ struct Suite {
   std::string doc;  // one line
   std::vector<ClassFigures> classes;
   std::vector<SuiteCase> cases;  // by class, in the order of `classes`
+  // What the compiled programs are compared with; empty: the hand-written kernels, library and expert.
+  std::vector<Sequence> sequences = {};
 };
 
 // The efficiency that elementwise cases should reach, by the bytes that must cross GMEM.
@@ -57,7 +75,9 @@ struct TrafficGoal {
 };
 absl::Span<const TrafficGoal> TrafficGoals();
 
-// All suites. `tensorize48` is Table II of "Tensor instruction generation optimization fusing with
+// All suites. `resnet50` has the layers of ResNet-50 (He and others, "Deep residual learning for image recognition";
+// 3x3 convolutions have the strides), an image of 224 x 224, as groups of convolution, batch normalisation, addition
+// and relu; and pairs of a 1x1 and a 3x3 convolution. `tensorize48` is Table II of "Tensor instruction generation optimization fusing with
 // loop partitioning": 16 shapes for each of three classes, 48 cases. The paper names three binary
 // operators (add, sub, mul) for the same 16 shapes and counts 16 cases; here these are the
 // additions, and `tensorize48_all` has sub and mul too, 80 cases.

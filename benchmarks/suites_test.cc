@@ -33,6 +33,31 @@ TEST(SuitesTest, AllHasSubAndMulOnTheShapesOfAdd) {
   EXPECT_EQ(shapes["relu"], shapes["add"]);
 }
 
+// The network has 53 convolutions: the stem, four in the first block of each of the four stages, three in each of the
+// other 12 blocks.
+TEST(SuitesTest, ResNet50HasItsLayers) {
+  const Suite& suite = **FindSuite("resnet50");
+  int layers = 0;
+  for (const SuiteCase& c : suite.cases) layers += c.op == "conv2d_bn" ? c.count : 0;
+  EXPECT_EQ(layers, 1 + 4 * 4 + 12 * 3);
+  const auto programs = [&](size_t sequence, size_t i) {
+    std::vector<std::string> result;
+    for (const SuiteProgram& p : suite.sequences[sequence].programs(suite.cases[i])) {
+      result.push_back(p.op + " " + p.shape);
+    }
+    return result;
+  };
+  using testing::ElementsAre;
+  EXPECT_EQ(suite.cases[4].Name(), "stage1/conv2d_bn/56x56x64,256x1x1x64/residual=1");
+  EXPECT_THAT(programs(0, 4), ElementsAre("conv2d_bn 56x56x64,256x1x1x64", "batch_norm 56x56x256"));
+  EXPECT_THAT(programs(2, 4), ElementsAre("conv2d_bn 56x56x64,256x1x1x64", "mul 56x56x256,256",
+                                          "add 56x56x256,256", "add 56x56x256", "relu 56x56x256"));
+  // A stride halves the image; the stem has 7 x 7 windows with 3 zeros on each side.
+  EXPECT_THAT(programs(1, 0), ElementsAre("conv2d 224x224x3,64x7x7x3", "batch_norm 112x112x64"));
+  EXPECT_THAT(programs(2, 8), ElementsAre("conv2d_bn 56x56x256,512x1x1x256", "mul 28x28x512,512",
+                                          "add 28x28x512,512"));
+}
+
 TEST(SuitesTest, NamesAreUniqueAndClassesKnown) {
   for (const Suite& suite : Suites()) {
     std::set<std::string> names;

@@ -113,6 +113,46 @@ TEST(BenchTest, AblationsLeavePassesOut) {
   EXPECT_GT(ablation.cycles, 2 * result.rows[0].cycles);
 }
 
+// Programs of a sequence run one after the other: their cycles, bounds and bytes are sums.
+TEST(BenchTest, SequencesAreSums) {
+  Suite suite = Small();
+  suite.cases = {{"binary", "add_relu", "63x65", "f16"}};
+  suite.sequences = {{.name = "two", .doc = "add, then relu", .programs = [](const SuiteCase& c) {
+                        return std::vector<SuiteProgram>{
+                            {.op = "add", .shape = c.shape, .dtype = c.dtype},
+                            {.op = "relu", .shape = c.shape, .dtype = c.dtype}};
+                      }}};
+  const absl::StatusOr<SuiteResult> result = RunSuite(suite, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_THAT(Names(*result),
+              ElementsAre("binary/add_relu/63x65/compiled", "binary/add_relu/63x65/two"));
+  const Row& fused = result->rows[0];
+  const Row& two = result->rows[1];
+  EXPECT_TRUE(result->ok());
+  constexpr int64_t kTensor = 63 * 65 * 2;
+  EXPECT_EQ(fused.traffic_bytes, 3 * kTensor);
+  EXPECT_EQ(two.traffic_bytes, 5 * kTensor);
+  EXPECT_EQ(fused.bytes["gmem_nmem"], 2 * kTensor);
+  EXPECT_EQ(two.bytes["gmem_nmem"], 3 * kTensor);
+  EXPECT_EQ(two.bytes["nmem_gmem"], 2 * kTensor);
+  EXPECT_GT(two.cycles, fused.cycles);
+}
+
+// A layer of the network: less traffic than its sequences, and faster than each of them.
+TEST(BenchTest, ALayerOfResNet50) {
+  BenchSettings settings;
+  settings.filter = "56x56x64,256x1x1x64/residual=1/(compiled|unfused|one_by_one)$";
+  const absl::StatusOr<SuiteResult> result = RunSuite(**FindSuite("resnet50"), settings);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_EQ(result->rows.size(), 3);
+  EXPECT_TRUE(result->ok());
+  for (size_t i : {1, 2}) {
+    const Row& row = result->rows[i];
+    EXPECT_GT(row.bound_cycles, 19 * result->rows[0].bound_cycles / 10) << row.Name();
+    EXPECT_GT(row.cycles, 17 * result->rows[0].cycles / 10) << row.Name();
+  }
+}
+
 TEST(BenchTest, WrongSettings) {
   BenchSettings jobs;
   jobs.jobs = 0;

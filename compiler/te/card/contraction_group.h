@@ -23,41 +23,41 @@ namespace polynao::te {
 // A sum of products with weights: for each element of the output a sum over the
 // last axis of an image's window and all axes of one row of weights.
 struct Contraction {
-  const Operation *sums = nullptr;
-  Expr image = {}; // the load of the image in the sum
-  const Operation *weights = nullptr;
-  std::string family; // of the tensor instruction
-  Type type;          // of what is multiplied
+  const Operation* sums = nullptr;
+  Expr image = {};  // the load of the image in the sum
+  const Operation* weights = nullptr;
+  std::string family;  // of the tensor instruction
+  Type type;           // of what is multiplied
   int64_t filter_elements = 1;
 
   // What the image is: a select(inside, source, constant) of `source`, or the
   // source itself.
-  const Operation *pad = nullptr;
-  const Operation *source = nullptr;
+  const Operation* pad = nullptr;
+  const Operation* source = nullptr;
 };
 
 class ContractionGroup {
-public:
+ public:
   // Errors: a compute that is no contraction, padding or elementwise; more than
   // one contraction that an elementwise compute reads; a machine without the
   // tensor instruction.
-  static absl::StatusOr<ContractionGroup>
-  Create(const Tensor &output, const LaneInstructions &instructions,
-         const Target &target);
+  static absl::StatusOr<ContractionGroup> Create(const Tensor& output,
+                                                 const LaneInstructions& instructions,
+                                                 const Target& target);
 
   // The tilings that fit the memories, the cheapest first.
   std::vector<CardSchedule> Schedules() const;
-  absl::StatusOr<ir::Function> Build(const CardChoice &choice) const;
+  absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // Bytes of NMEM and WMEM of the smallest tile.
   std::pair<int64_t, int64_t> LeastBytes() const;
 
-private:
+ private:
   // A tensor of the chain with the elementwise steps that lead to it, and the
   // contraction that these begin with, if any. The first level ends in the
   // output; each further one in the image of the contraction before it.
   struct Level {
     Steps steps;
-    int contracted = -1; // the step that is the contraction
+    int contracted = -1;  // the step that is the contraction
     Contraction contraction = {};
   };
   // How the cores share the output. A cluster takes a run of rows, or a block
@@ -65,10 +65,10 @@ private:
   // `core_columns` columns of them, tile by tile, for `block` channels at a
   // time, whose weights stay in WMEM.
   struct Tiling {
-    int64_t channel_clusters = 1; // that share rows
+    int64_t channel_clusters = 1;  // that share rows
     int64_t cluster_rows = 0, cluster_channels = 0;
     int64_t core_rows = 0, core_columns = 0;
-    int64_t rows = 0, columns = 0; // of a tile
+    int64_t rows = 0, columns = 0;  // of a tile
     int64_t block = 0;
     // How many tiles further on each cluster starts than the one before, so
     // that not all ask the same channel of GMEM.
@@ -77,10 +77,9 @@ private:
     // NMEM, and rows that tiles share come once. 0: each tile's image comes by
     // itself, while the tile before is computed.
     int64_t ahead = 0;
-    int64_t copies = 2;  // of a tile's result
-    bool shared = false; // weights go by way of SMEM
-    bool pipelined =
-        false; // the weights of a block come while the block before is computed
+    int64_t copies = 2;      // of a tile's result
+    bool shared = false;     // weights go by way of SMEM
+    bool pipelined = false;  // the weights of a block come while the block before is computed
   };
   // Extents of what a tile of the output needs of each level's result, and of
   // each contraction's image.
@@ -93,32 +92,29 @@ private:
   enum class Use : uint8_t { kWhole, kRow, kSpread };
   class Builder;
 
-  ContractionGroup(const Tensor &output, const LaneInstructions &instructions,
-                   const Target &target)
+  ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target)
       : output_(output), instructions_(&instructions), target_(&target) {}
 
-  absl::Status AddLevel(const Tensor &result);
-  absl::StatusOr<Contraction> ReadContraction(const Operation &operation) const;
-  const isa::Machine &machine() const { return *target_->machine; }
+  absl::Status AddLevel(const Tensor& result);
+  absl::StatusOr<Contraction> ReadContraction(const Operation& operation) const;
+  const isa::Machine& machine() const { return *target_->machine; }
   size_t channel() const { return output_.rank() - 1; }
   int64_t channels() const { return output_.shape()[channel()]; }
   int64_t rows() const { return output_.shape()[0]; }
   int64_t columns() const { return channel() == 2 ? output_.shape()[1] : 1; }
 
   // Whether the values differ along the channels at most.
-  static bool IsRow(const Step &step);
-  std::vector<Use> Uses(const Level &level, size_t step,
-                        const isa::Instruction *&form) const;
-  std::vector<int> Places(const Level &level) const;
-  const Footprint &FootprintOf(int64_t rows, int64_t columns) const;
-  static Shape ReadExtents(const Operation &reader, const Shape &extents,
-                           Expr load);
-  int64_t FilterPitch(const Contraction &c) const;
+  static bool IsRow(const Step& step);
+  std::vector<Use> Uses(const Level& level, size_t step, const isa::Instruction*& form) const;
+  std::vector<int> Places(const Level& level) const;
+  const Footprint& FootprintOf(int64_t rows, int64_t columns) const;
+  static Shape ReadExtents(const Operation& reader, const Shape& extents, Expr load);
+  int64_t FilterPitch(const Contraction& c) const;
   // Rows of the image by which a tile is further on than the one before, and
   // those that it loads.
-  int64_t RowStep(const Tiling &t) const;
-  bool CanStay(const Tiling &t) const;
-  Needs NeedsOf(const Tiling &t) const;
+  int64_t RowStep(const Tiling& t) const;
+  bool CanStay(const Tiling& t) const;
+  Needs NeedsOf(const Tiling& t) const;
   // A part of a tensor in GMEM that a tile loads or stores: for the pixel (y,
   // x) of the output the bytes from (y * row_step * width + x * column_step) *
   // pixel_bytes on, for `rows` rows.
@@ -127,21 +123,21 @@ private:
   };
   // Cycles for which the busiest channel of GMEM serves all tiles of a block of
   // channels, summed over the steps.
-  double GmemCycles(const Tiling &t, const std::vector<Moved> &moved) const;
-  double Cycles(const Tiling &t) const;
-  double VectorCyclesOf(size_t level, const Shape &extents) const;
+  double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
+  double Cycles(const Tiling& t) const;
+  double VectorCyclesOf(size_t level, const Shape& extents) const;
   std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
   // Lanes of a block of channels.
   static int64_t Lanes(int64_t block);
 
   Tensor output_;
-  const LaneInstructions *instructions_;
-  const Target *target_;
+  const LaneInstructions* instructions_;
+  const Target* target_;
   std::vector<Level> levels_;
   mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;
   mutable std::pair<int64_t, int64_t> least_ = {INT64_MAX, INT64_MAX};
 };
 
-} // namespace polynao::te
+}  // namespace polynao::te
 
-#endif // COMPILER_TE_CARD_CONTRACTION_GROUP_H_
+#endif  // COMPILER_TE_CARD_CONTRACTION_GROUP_H_
