@@ -6,8 +6,10 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/visit.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/fuse/groups.h"
+#include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/gpu_group.h"
 #include "compiler/poly/gpu_group_cost.h"
@@ -24,6 +26,22 @@ bool Halve(Group& group) {
   return true;
 }
 
+// Whether neighbouring threads access elements in different rows. The mapping of single nests copies these to shared memory.
+bool JumpsThroughMemory(const Stage& stage) {
+  for (const Statement* s : stage.statements) {
+    if (s->iterators.empty()) continue;
+    const int vector = VectorIterator(stage, *s);
+    const ir::Var along =
+        vector >= 0 ? s->iterators[static_cast<size_t>(vector)] : s->iterators.back();
+    for (const Access& access : s->accesses) {
+      for (size_t d = 0; d + 1 < access.indices.size(); ++d) {
+        if (ir::UsesVar(access.indices[d], along)) return true;
+      }
+    }
+  }
+  return false;
+}
+
 class KernelCode : public StageCode {
  public:
   KernelCode(const GpuGroupModel& model, const GpuOptions& options, StageCode& alone)
@@ -33,6 +51,11 @@ class KernelCode : public StageCode {
 
   absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                  const PlannedGroup& planned, PartReport* report) override {
+    const Stage& root = stages[static_cast<size_t>(planned.group.root)];
+    if (planned.group.producers.empty() && JumpsThroughMemory(root)) {
+      return absl::FailedPreconditionError(StrCat(
+          NamesOf(root), ": no tile of its own, since its threads would walk along columns"));
+    }
     PlannedGroup here = planned;
     while (true) {
       const int64_t threads = model_.ThreadsOf(here.group);

@@ -176,6 +176,20 @@ TEST(GpuFuseTest, ManyTiles) {
   EXPECT_THAT(report_of({}), HasSubstr("y in tiles of "));
 }
 
+// Threads that read a column copy it to shared memory first.
+TEST(GpuFuseTest, TranspositionsAreCopied) {
+  const Fused f = Fuse(R"(
+      func f(a: f32[64, 48] in, t: f32[48, 64] out, y: f32[44, 60] out) {
+        allocate b: f32[44, 64]
+        for (i, 0, 48) { for (j, 0, 64) { t[i, j] = a[j, i] * 2.0 } }
+        for (i, 0, 44) { for (j, 0, 64) { b[i, j] = t[i, j] + t[i + 2, j] * 4.0 + t[i + 4, j] } }
+        for (i, 0, 44) { for (j, 0, 60) { y[i, j] = b[i, j] + b[i, j + 2] * 4.0 + b[i, j + 4] } }
+      })",
+                       {.group_tile = {8, 16}, .join_all = true, .inline_stages = false});
+  EXPECT_THAT(f.report, HasSubstr("y in tiles of 8 x 16: "));
+  EXPECT_THAT(f.report, HasSubstr("shared a["));
+}
+
 // What the model weighs: a group saves a trip to memory, and costs work that neighbours do again.
 TEST(GpuFuseTest, GroupsByTheMachine) {
   const std::string text = R"(
