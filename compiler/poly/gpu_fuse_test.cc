@@ -137,6 +137,21 @@ TEST(GpuFuseTest, WhatAThreadReadsOfItselfIsInRegisters) {
   EXPECT_EQ(Fuse(kOwn, without).function.kernels[0].barriers, 1);
 }
 
+// All colours are made of the same element, which the thread that stores them keeps.
+TEST(GpuFuseTest, AThreadRunsLoopsOverTheSameElements) {
+  const Fused f = Fuse(
+      R"(
+      func f(a: f32[20, 30] in, w: f32[3] in, y: f32[3, 20, 30] out) {
+        allocate b: f32[20, 30]
+        for (i, 0, 20) { for (j, 0, 30) { b[i, j] = a[i, j] / 3.0 + a[19 - i, j] } }
+        for (c, 0, 3) { for (i, 0, 20) { for (j, 0, 30) { y[c, i, j] = b[i, j] / w[c] } } }
+      })",
+      {.group_tile = {0, 4, 16}, .join_all = true, .inline_stages = false, .group_threads = 32});
+  EXPECT_THAT(f.report, HasSubstr("0.0 KiB of shared memory, 1 arrays in registers"));
+  ASSERT_EQ(f.function.kernels.size(), 1);
+  EXPECT_EQ(f.function.kernels[0].barriers, 0);
+}
+
 TEST(GpuFuseTest, TilesThatNeedTooMuchMemoryAreHalved) {
   const Fused f = Fuse(PipelinesForTest().at("blur"),
                        {.shared_bytes = 256, .group_tile = {8, 16}, .join_all = true});

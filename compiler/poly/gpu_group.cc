@@ -13,10 +13,12 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/gpu_emit.h"
 #include "compiler/poly/gpu_map.h"
@@ -39,6 +41,8 @@ constexpr size_t kMaxAxes = 3;
 constexpr int64_t kMaxOuterBlocks = 65535;
 // Elements of a producer that a thread keeps.
 constexpr int64_t kMaxOwn = 16;
+// Iterations of a loop over the same elements that a thread runs.
+constexpr int64_t kMaxRepetitions = 4;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
@@ -60,7 +64,10 @@ const char* const kInThreads = "in_threads";  // below them
 
 class KernelLoops : public GroupLoops {
  public:
-  explicit KernelLoops(const Scop& part) : part_(part) {}
+  KernelLoops(const Scop& part, const std::vector<Stage>& stages, const Group& group)
+      : part_(part) {
+    for (const int p : group.producers) handed_on_.insert(stages[At(p)].buffers[0]);
+  }
 
   Node BelowTiles(Node band, const isl::union_map& tiles) override {
     const auto n = static_cast<size_t>(band.as<isl::schedule_node_band>().n_member());
@@ -109,7 +116,15 @@ class KernelLoops : public GroupLoops {
     const int n = band ? static_cast<int>(band->size()) : 0;
     const int last = component.size() == 1 ? VectorIterator(stage, *component[0]) : -1;
     for (int i = 0; i < n; ++i) {
-      if (i != last) (Box1(loops, stage, component, *band, i) ? shared : own).push_back(i);
+      if (i == last) continue;
+      if (IsRepetition(component, i, last)) {
+        const std::optional<Box> box = BoxOfLoop(loops, *band, i);
+        if (box && box->sizes[0] <= kMaxRepetitions) {
+          own.push_back(i);
+          continue;
+        }
+      }
+      (Box1(loops, stage, component, *band, i) ? shared : own).push_back(i);
     }
     if (last >= 0) (Box1(loops, stage, component, *band, last) ? shared : own).push_back(last);
     if (last >= 0 && !own.empty()) std::sort(own.begin(), own.end());
@@ -130,12 +145,36 @@ class KernelLoops : public GroupLoops {
     return node;
   }
 
+  // Whether all iterations of loop `i` read the same elements of what the group's stages hand on, and store far from each other: a
+  // thread runs them one after the other and has these elements at hand.
+  bool IsRepetition(const Component& component, int i, int last) const {
+    if (component.size() > 1 || last < 0) return false;
+    const ir::Var var = component[0]->iterators[At(i)];
+    bool reads = false;
+    for (const Access& access : component[0]->accesses) {
+      if (access.is_write && (access.indices.empty() || ir::UsesVar(access.indices.back(), var)))
+        return false;
+      if (access.is_write || !handed_on_.contains(access.buffer)) continue;
+      if (access.indices.empty()) return false;
+      reads = true;
+      for (Expr index : access.indices) {
+        if (ir::UsesVar(index, var)) return false;
+      }
+    }
+    return reads;
+  }
+
+  static std::optional<Box> BoxOfLoop(const ThreadLoops& loops, const isl::multi_union_pw_aff& band,
+                                      int i) {
+    const isl::union_map member = isl::union_map::from(ToMulti(band.at(i)));
+    return BoxOf(loops.instances.apply_range(member).as_map().coalesce());
+  }
+
   // Whether threads may share loop `i`; its box is added.
   static bool Box1(ThreadLoops& loops, const Stage& stage, const Component& component,
                    const isl::multi_union_pw_aff& band, int i) {
     if (!IsParallel(stage, component, band.at(i))) return false;
-    const isl::union_map member = isl::union_map::from(ToMulti(band.at(i)));
-    const std::optional<Box> box = BoxOf(loops.instances.apply_range(member).as_map().coalesce());
+    const std::optional<Box> box = BoxOfLoop(loops, band, i);
     if (!box) return false;
     loops.box.first.push_back(box->first[0]);
     loops.box.sizes.push_back(box->sizes[0]);
@@ -143,6 +182,7 @@ class KernelLoops : public GroupLoops {
   }
 
   const Scop& part_;
+  absl::flat_hash_set<ir::Buffer> handed_on_;  // what producers store
   GpuMapping mapping_;
   std::map<std::string, ThreadLoops> components_;
 };
@@ -538,7 +578,7 @@ absl::StatusOr<GpuGroup> GenerateGpuGroup(const Scop& part, const std::vector<St
     });
     for (size_t i = 0; i < order.size(); ++i) one.group.producers[i] = group.producers[order[i]];
     if (best && best->group.producers == one.group.producers) break;
-    one.loops = std::make_unique<KernelLoops>(part);
+    one.loops = std::make_unique<KernelLoops>(part, stages, group);
     ASSIGN_OR_RETURN(GroupTree tree, MakeGroupTree(part, stages, one.group, one.loops.get()));
     one.tree = std::make_unique<GroupTree>(std::move(tree));
     one.storage =
