@@ -46,7 +46,8 @@ struct GpuOptions {
 // parts inside of loops or branches that only a kernel can evaluate; the report says why. Errors: those of
 // poly::Schedule, and blocks of more than 1024 threads.
 //
-// "fuse": each group of stages (fuse/fuse.h) is one kernel (gpu_group.h); the others go the way of "auto".
+// "fuse": each group of stages (fuse/fuse.h) is one kernel (gpu_group.h), and so is a stage that is alone; those that gpu_fuse.h names
+// go the way of "auto".
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function,
                                               const GpuOptions& options = {});
 

@@ -81,6 +81,26 @@ std::vector<std::string> PipelineNames() {
 INSTANTIATE_TEST_SUITE_P(Pipelines, GpuFuseTest, testing::ValuesIn(PipelineNames()),
                          [](const auto& info) { return info.param; });
 
+TEST(GpuFuseTest, EdgeShapes) {
+  ShimBatch batch;
+  for (const int rows : {0, 1, 7, 8, 9}) {
+    for (const int columns : {0, 1, 16, 17}) {
+      SCOPED_TRACE(StrCat(rows, " x ", columns));
+      const std::string text =
+          StrCat("func f(a: f32[", rows + 2, ", ", columns, "] in, y: f32[", rows, ", ", columns,
+                 "] out) {\n  allocate b: f32[", rows + 1, ", ", columns, "]\n  for (i, 0, ",
+                 rows + 1, ") { for (j, 0, ", columns,
+                 ") { b[i, j] = a[i, j] / 3.0 + a[i + 1, j] } }\n  for (i, 0, ", rows,
+                 ") { for (j, 0, ", columns, ") { y[i, j] = b[i, j] / b[i + 1, j] } }\n}\n");
+      Fuse(text, {.inline_stages = false}, &batch);
+      Fuse(text,
+           {.group_tile = {4, 8}, .join_all = true, .inline_stages = false, .group_threads = 5},
+           &batch);
+    }
+  }
+  batch.Check();
+}
+
 TEST(GpuFuseTest, ATileIsABlock) {
   const Fused f = Fuse(PipelinesForTest().at("blur"),
                        {.group_tile = {4, 8}, .join_all = true, .group_threads = 32});

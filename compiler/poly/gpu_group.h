@@ -26,10 +26,6 @@
 
 namespace polynao::poly {
 
-// The number of each stage's phase: stages of one phase read nothing of each other, so that there is a barrier between phases
-// only. `at_end`: each stage is in the last phase in which it may be, and not in the first one.
-std::vector<int> PhasesOf(const std::vector<Stage>& stages, const Group& group, bool at_end);
-
 // Why a grid cannot have these numbers of tiles, one for each dimension that is cut, outermost first; "" if it can.
 std::string GridObstacle(const std::vector<int64_t>& tiles);
 

@@ -8,6 +8,7 @@
 #include "compiler/ir/type.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/gpu_group.h"
+#include "compiler/poly/gpu_storage.h"
 #include "compiler/poly/shared_slots.h"
 
 namespace polynao::poly {
