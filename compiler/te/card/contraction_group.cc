@@ -204,16 +204,17 @@ std::vector<int> ContractionGroup::Places(const Level& level) const {
   const std::vector<Step>& steps = level.steps.list;
   const std::vector<size_t> last = level.steps.LastReaders();
   std::vector<int> places(steps.size(), -1);
-  // Of steps that are repeated, or read in another loop than their own, the
-  // last reader is not the last in time.
+  // Of steps that are repeated, or read in another loop than their own, the last reader is not the last in time. And
+  // preprocess keeps the guards of a nest that overwrites what a nest before it has read.
   std::vector<bool> is_kept(steps.size());
+  std::vector<int> readers(steps.size());
   for (size_t i = 0; i < steps.size(); ++i) {
     const isa::Instruction* form;
     const std::vector<Use> uses = Uses(level, i, form);
     for (size_t o = 0; o < uses.size(); ++o) {
       const size_t operand = steps[i].operands[o];
-      if (uses[o] == Use::kSpread || IsRow(steps[i]) != IsRow(steps[operand]))
-        is_kept[operand] = true;
+      const bool is_elsewhere = uses[o] == Use::kSpread || IsRow(steps[i]) != IsRow(steps[operand]);
+      if (is_elsewhere || ++readers[operand] > 1) is_kept[operand] = true;
     }
   }
   for (size_t i = 0; i < steps.size(); ++i) {
