@@ -54,7 +54,12 @@ namespace polynao::pragma {
     "an allocation",                                                                              \
     "The buffer begins at this byte of its memory.",                                              \
     "compiler/passes/storage.cc",                                                                 \
-    "compiler/passes/storage.cc")
+    "compiler/passes/storage.cc")                                                                 \
+  X(kFewIterations, "few_iterations", "",                                                         \
+    "loops",                                                                                      \
+    "They mostly have few iterations, and need no vectors and no second copy of their body.",     \
+    "compiler/poly/fuse/inner_parts.cc",                                                          \
+    "compiler/codegen/llvm/emit_statements.cc")
 // clang-format on
 
 #define POLYNAO_PRAGMA_CONSTANT(constant, key, ...) \

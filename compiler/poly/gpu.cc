@@ -188,7 +188,7 @@ class MappedCode : public StageCode {
                                  PartReport*) override {
     return absl::FailedPreconditionError("no groups");
   }
-  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool, PartReport* report) override {
     GpuOptions options = options_;
     options.strategy = "auto";
     PartReport one;

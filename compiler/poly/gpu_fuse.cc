@@ -75,8 +75,8 @@ class KernelCode : public StageCode {
     }
   }
 
-  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
-    return alone_.Alone(part, report);
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool is_all, PartReport* report) override {
+    return alone_.Alone(part, is_all, report);
   }
 
  private:

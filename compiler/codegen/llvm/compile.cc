@@ -94,6 +94,13 @@ struct Target {
            machine->getMCSubtargetInfo()->checkFeatures("+avx512vbmi2");
   }
 
+  // Of the registers that vector loops fill.
+  int64_t VectorBytes(bool wide_vectors) const {
+    if (!machine->getTargetTriple().isX86()) return 16;
+    if (wide_vectors && HasCheapWideVectors()) return 64;
+    return machine->getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
+  }
+
   bool HasNativeHalf() const {
     if (machine->getTargetTriple().isAArch64()) return true;
     const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
@@ -131,6 +138,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
   const EmitOptions emit{.checks = options.checks,
                          .threads = options.threads,
                          .native_half = target.HasNativeHalf(),
+                         .vector_bytes = target.VectorBytes(options.wide_vectors),
                          .float_rules = options.float_rules};
   for (const ir::Function& function : functions) {
     RETURN_IF_ERROR(ir::Verify(function));

@@ -43,8 +43,8 @@ absl::StatusOr<Value*> Emitter::EmitCached(Expr e, Want want) {
 }
 
 Value* Emitter::Widen(Value* value, Type type) {
-  return ir::IsUnsigned(type) ? b_.CreateZExt(value, b_.getInt64Ty())
-                              : b_.CreateSExt(value, b_.getInt64Ty());
+  llvm::Type* wide = ScalarOps::Like(value, b_.getInt64Ty());
+  return ir::IsUnsigned(type) ? b_.CreateZExt(value, wide) : b_.CreateSExt(value, wide);
 }
 
 absl::StatusOr<Value*> Emitter::EmitIndexUncached(Expr e) {
@@ -63,6 +63,7 @@ absl::StatusOr<Value*> Emitter::EmitIndexUncached(Expr e) {
     if (IsBinary(e.kind()) && !ir::IsBitOperation(e.kind())) {
       ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
       ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+      MakeAlike({&a, &b});
       return IntBinary(e, Type::kI64, a, b, /*wraps=*/false);
     }
   }
@@ -74,6 +75,8 @@ absl::StatusOr<Value*> Emitter::EmitConditionUncached(Expr e) {
   if (IsComparison(e.kind()) && IsMathematical(e.operand(0).type())) {
     ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));
     ASSIGN_OR_RETURN(Value * b, EmitIndex(e.operand(1)));
+    MakeAlike({&a, &b});
+    if (IsVector(a)) NarrowIndices(e, &a, &b);
     return ops_.Compare(e.kind(), Type::kI64, a, b);
   }
   if (e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr)) return EmitAndOr(e, Want::kCondition);
@@ -116,7 +119,7 @@ absl::StatusOr<Value*> Emitter::EmitUncached(Expr e) {
       return body;
     }
     case ExprKind::kLoad:
-      return EmitLoad(e);
+      return lanes_ != nullptr ? EmitVectorLoad(e) : EmitLoad(e);
     case ExprKind::kAddress:
       return InvalidInput(function_.name, ": the address of an element of '", e.buffer()->name,
                           "' is an argument of tensor instructions, which the cpu target does not "
@@ -130,6 +133,7 @@ absl::StatusOr<Value*> Emitter::EmitUncached(Expr e) {
   const Type operand_type = e.operand(0).type();
   ASSIGN_OR_RETURN(Value * a, EmitValue(e.operand(0)));
   ASSIGN_OR_RETURN(Value * b, EmitValue(e.operand(1)));
+  MakeAlike({&a, &b});
   if (IsComparison(e.kind())) return ops_.Compare(e.kind(), operand_type, a, b);
   if (ir::IsInt(operand_type)) return IntBinary(e, operand_type, a, b, /*wraps=*/true);
   llvm::IRBuilder<>::FastMathFlagGuard guard(b_);
@@ -171,6 +175,7 @@ absl::StatusOr<Value*> Emitter::EmitCall(Expr e) {
     ASSIGN_OR_RETURN(Value * value, EmitValue(operand));
     arguments.push_back(value);
   }
+  if (arguments.size() == 2) MakeAlike({&arguments[0], &arguments[1]});
   return ops_.Intrinsic(*intrinsic, e.type(), arguments);
 }
 
@@ -214,6 +219,12 @@ absl::StatusOr<Value*> Emitter::Branch(Value* condition, Then emit_then, Else em
     ASSIGN_OR_RETURN(else_value, emit_else());
   }
   BasicBlock* else_end = b_.GetInsertBlock();
+  if (IsVector(then_value) != IsVector(else_value)) {
+    else_value = Splat(else_value);
+    b_.SetInsertPoint(then_end->getTerminator());
+    then_value = Splat(then_value);
+    b_.SetInsertPoint(else_end);
+  }
   b_.CreateBr(join);
   b_.SetInsertPoint(join);
   llvm::PHINode* phi = b_.CreatePHI(then_value->getType(), 2);
@@ -227,8 +238,10 @@ absl::StatusOr<Value*> Emitter::EmitAndOr(Expr e, Want want) {
   ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(0), want));
   const Expr second = e.operand(1);
   Value* decided = b_.getInt1(!is_and);
-  if (IsSpeculatable(second)) {
-    ASSIGN_OR_RETURN(Value * b, EmitCached(second, want));
+  if (IsSpeculatable(second) || IsVector(a)) {
+    ASSIGN_OR_RETURN(Value * b, IsSpeculatable(second) ? EmitCached(second, want)
+                                                       : EmitMasked(a, is_and, second, want));
+    MakeAlike({&a, &b, &decided});
     return is_and ? b_.CreateSelect(a, b, decided) : b_.CreateSelect(a, decided, b);
   }
   auto emit_second = [&] { return EmitCached(second, want); };
@@ -241,9 +254,14 @@ absl::StatusOr<Value*> Emitter::EmitSelect(Expr e, Want want) {
   ASSIGN_OR_RETURN(
       Value * condition,
       EmitCached(e.operand(0), want == Want::kValue ? Want::kValue : Want::kCondition));
-  if (IsSpeculatable(e.operand(1)) && IsSpeculatable(e.operand(2))) {
-    ASSIGN_OR_RETURN(Value * a, EmitCached(e.operand(1), want));
-    ASSIGN_OR_RETURN(Value * b, EmitCached(e.operand(2), want));
+  const bool is_free = IsSpeculatable(e.operand(1)) && IsSpeculatable(e.operand(2));
+  if (is_free || IsVector(condition)) {
+    ASSIGN_OR_RETURN(Value * a, is_free ? EmitCached(e.operand(1), want)
+                                        : EmitMasked(condition, true, e.operand(1), want));
+    ASSIGN_OR_RETURN(Value * b, is_free ? EmitCached(e.operand(2), want)
+                                        : EmitMasked(condition, false, e.operand(2), want));
+    MakeAlike({&a, &b});
+    if (IsVector(condition)) MakeAlike({&condition, &a, &b});
     return b_.CreateSelect(condition, a, b);
   }
   return Branch(

@@ -23,6 +23,8 @@ struct EmitOptions {
   // Whether the target converts between f16 and f32 by itself. If not, the conversions are spelled
   // out in integer operations, so that compiled code needs no support library.
   bool native_half = false;
+  // Of the registers that vector loops fill.
+  int64_t vector_bytes = 16;
   // What is allowed in addition to the function's own attributes.
   ir::FloatRules float_rules = {};
   // Whether the function itself can be called from outside, or only its raw entry.

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/codegen/loop_work.h"
-#include "compiler/ir/few_iterations.h"
+#include "compiler/ir/pragmas.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
@@ -115,10 +115,8 @@ absl::StatusOr<Value*> Emitter::ElementAddress(Buffer buffer, absl::Span<const E
   return b_.CreateInBoundsGEP(ops_.MemoryType(buffer->type), info.base, {offset});
 }
 
-template <typename Access>
-void Emitter::MarkAccess(Buffer buffer, Access* access) {
+void Emitter::MarkAccess(Buffer buffer, llvm::Instruction* access) {
   const BufferInfo& info = buffers_.at(buffer);
-  access->setAlignment(llvm::Align(ir::ByteSize(buffer->type)));
   if (info.alias_scope == nullptr) return;
   access->setMetadata(llvm::LLVMContext::MD_alias_scope, info.alias_scope);
   if (info.noalias->getNumOperands() > 0) {
@@ -131,14 +129,16 @@ absl::Status Emitter::EmitStore(Stmt s) {
   ScopedCache scope(this);
   ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, s.indices()));
   ASSIGN_OR_RETURN(Value * value, EmitValue(s.value()));
-  MarkAccess(buffer, b_.CreateStore(ops_.ToMemory(value, buffer->type), address));
+  MarkAccess(buffer, b_.CreateAlignedStore(ops_.ToMemory(value, buffer->type), address,
+                                           AlignmentOf(buffer)));
   return absl::OkStatus();
 }
 
 absl::StatusOr<Value*> Emitter::EmitLoad(Expr e) {
   const Buffer buffer(e.buffer());
   ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, e.operands()));
-  llvm::LoadInst* load = b_.CreateLoad(ops_.MemoryType(buffer->type), address, buffer->name);
+  llvm::LoadInst* load = b_.CreateAlignedLoad(ops_.MemoryType(buffer->type), address,
+                                              AlignmentOf(buffer), buffer->name);
   MarkAccess(buffer, load);
   return ops_.FromMemory(load, buffer->type);
 }
@@ -162,10 +162,10 @@ absl::Status Emitter::EmitStmt(Stmt s) {
     case StmtKind::kAllocate:
       return EmitAllocate(s);
     case StmtKind::kStore:
-      return EmitStore(s);
+      return lanes_ != nullptr ? EmitVectorStore(s) : EmitStore(s);
     case StmtKind::kPragma: {
-      const bool had_few = std::exchange(
-          has_few_iterations_, has_few_iterations_ || s.name() == ir::kFewIterationsPragma);
+      const bool had_few = std::exchange(has_few_iterations_,
+                                         has_few_iterations_ || s.name() == pragma::kFewIterations);
       const absl::Status status = EmitStmt(s.body());
       has_few_iterations_ = had_few;
       return status;
@@ -199,16 +199,23 @@ absl::StatusOr<Emitter::VarInfo> Emitter::EmitLetValue(Stmt s) {
 
 absl::Status Emitter::EmitIf(Stmt s) {
   ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.cond(), Want::kCondition));
+  if (IsVector(condition)) {
+    RETURN_IF_ERROR(EmitMasked(condition, true, s.then_case()));
+    return s.else_case().IsEmpty() ? absl::OkStatus() : EmitMasked(condition, false, s.else_case());
+  }
+  EmitWaiting();
   BasicBlock* then_block = NewBlock("then");
   BasicBlock* else_block = s.else_case().IsEmpty() ? nullptr : NewBlock("else");
   BasicBlock* join = NewBlock("join");
   b_.CreateCondBr(condition, then_block, else_block != nullptr ? else_block : join);
   b_.SetInsertPoint(then_block);
   RETURN_IF_ERROR(EmitStmt(s.then_case()));
+  EmitWaiting();
   b_.CreateBr(join);
   if (else_block != nullptr) {
     b_.SetInsertPoint(else_block);
     RETURN_IF_ERROR(EmitStmt(s.else_case()));
+    EmitWaiting();
     b_.CreateBr(join);
   }
   b_.SetInsertPoint(join);
@@ -216,6 +223,7 @@ absl::Status Emitter::EmitIf(Stmt s) {
 }
 
 absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* min) {
+  EmitWaiting();
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = NewBlock("loop");
   BasicBlock* done = NewBlock("done");
@@ -231,6 +239,7 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
     arith::Analyzer::Scope scope(analyzer_);
     analyzer_.BindLoop(s.var(), s.min(), s.extent());
     RETURN_IF_ERROR(EmitStmt(s.body()));
+    EmitWaiting();
   }
   vars_.erase(s.var());
   Value* next = b_.CreateNSWAdd(counter, b_.getInt64(1));
@@ -282,6 +291,12 @@ llvm::MDNode* Emitter::LoopNode(const std::vector<llvm::Metadata*>& rows) {
 absl::Status Emitter::EmitFor(Stmt s) {
   ASSIGN_OR_RETURN(Value * min, EmitAlone(s.min(), Want::kIndex));
   ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
+  if (s.for_kind() == ForKind::kVectorize && lanes_ == nullptr && !has_few_iterations_ &&
+      !options_.checks) {
+    if (const std::optional<VectorLoop> loop = FindVectorLoop(s, aliases_, analyzer_)) {
+      return EmitVectorLoop(s, *loop, extent, min);
+    }
+  }
   return EmitCountedLoop(s, b_.getInt64(0), extent, min);
 }
 

@@ -1,9 +1,11 @@
 // The class that turns one function of loop IR into LLVM IR. Its parts: emit_module.cc (the function itself
-// and its checks), emit_statements.cc (statements and memory), emit_expressions.cc.
+// and its checks), emit_statements.cc (statements and memory), emit_expressions.cc, emit_vectors.cc (loops whose
+// iterations run side by side).
 #ifndef COMPILER_CODEGEN_LLVM_EMITTER_H_
 #define COMPILER_CODEGEN_LLVM_EMITTER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/scalar_ops.h"
+#include "compiler/codegen/llvm/vector_loop.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/ir.h"
 #include "llvm/IR/IRBuilder.h"
@@ -39,6 +42,10 @@ class Emitter {
   absl::Status Emit();
 
  private:
+  // How an expression's value is used. An i32 or i64 in an index is computed as an i64 that does not
+  // wrap; a condition compares such integers.
+  enum class Want : uint8_t { kValue, kIndex, kCondition };
+
   // A buffer or variable in scope. It does not change, so that the body of a parallel loop can get a
   // copy.
   struct BufferInfo {
@@ -76,8 +83,10 @@ class Emitter {
   // The address of buffer[indices], row-major.
   absl::StatusOr<llvm::Value*> ElementAddress(ir::Buffer buffer,
                                               absl::Span<const ir::Expr> indices);
-  template <typename Access>
-  void MarkAccess(ir::Buffer buffer, Access* access);
+  static llvm::Align AlignmentOf(ir::Buffer buffer) {
+    return llvm::Align(ir::ByteSize(buffer->type));
+  }
+  void MarkAccess(ir::Buffer buffer, llvm::Instruction* access);
   absl::Status EmitStore(ir::Stmt s);
   absl::StatusOr<llvm::Value*> EmitLoad(ir::Expr e);
 
@@ -99,15 +108,70 @@ class Emitter {
   // How many threads the loop is given: one if it has little to do.
   absl::StatusOr<llvm::Value*> EmitThreads(ir::Stmt parallel_loop);
 
+  // ---- vectors
+
+  // Iterations that run side by side: those of `var` from `first` on, one in each lane.
+  struct Lanes {
+    ir::Var var;
+    unsigned count = 0;
+    llvm::Value* first = nullptr;  // i64
+    llvm::Value* mask = nullptr;   // the lanes that run, if not all do
+  };
+  // Where an access of all lanes goes: to elements from `first` on with steps of `stride`, or, without it, to
+  // `offsets` from `base`.
+  struct Place {
+    llvm::Value* first = nullptr;
+    std::optional<int64_t> stride = std::nullopt;
+    llvm::Value* base = nullptr;
+    llvm::Value* offsets = nullptr;
+    std::vector<arith::LinearForm> indices;
+  };
+
+  // A store with steps, which others may fill the gaps of.
+  struct WaitingStore {
+    ir::Buffer buffer;
+    std::vector<arith::LinearForm> indices;
+    int64_t stride = 0;
+    llvm::Value* first = nullptr;
+    llvm::Value* value = nullptr;
+  };
+
+  absl::Status EmitVectorLoop(ir::Stmt s, const VectorLoop& loop, llvm::Value* extent,
+                              llvm::Value* min);
+  // Iterations from `begin` to `end`, `lanes` at a time, which must be at least so many. If they can run twice, those
+  // of the last vector do; otherwise they are a multiple.
+  absl::Status EmitLanes(ir::Stmt s, unsigned lanes, bool can_run_twice, llvm::Value* begin,
+                         llvm::Value* end, llvm::Value* min);
+  absl::Status EmitScalars(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
+  static bool IsVector(llvm::Value* value) { return value->getType()->isVectorTy(); }
+  llvm::Value* Splat(llvm::Value* value);
+  // Makes all of them vectors if one is.
+  void MakeAlike(std::initializer_list<llvm::Value**> values);
+  bool VariesByLane(ir::Expr e);
+  absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
+  absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
+  absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
+  llvm::Value* LoadRun(ir::Buffer buffer, llvm::Value* first, unsigned offset);
+  llvm::Value* LoadSteps(ir::Buffer buffer, llvm::Value* first, int64_t stride);
+  absl::Status EmitVectorStore(ir::Stmt s);
+  // Emits the stores that wait; those that fill runs of elements together by whole vectors.
+  void EmitWaiting();
+  void EmitWaiting(ir::Buffer buffer);  // if one of them goes there
+  void EmitRun(absl::Span<const WaitingStore> stores);
+  // `mask`: null for all lanes.
+  void EmitScatter(const WaitingStore& store, llvm::Value* mask);
+  absl::Status EmitMasked(llvm::Value* condition, bool truth, ir::Stmt s);
+  absl::StatusOr<llvm::Value*> EmitMasked(llvm::Value* condition, bool truth, ir::Expr e,
+                                          Want want);
+  // The two integers, of 32 bits if their values fit.
+  void NarrowIndices(ir::Expr e, llvm::Value** a, llvm::Value** b);
+
   // ---- expressions
 
   // Types whose arithmetic in indices, bounds and conditions never wraps.
   static bool IsMathematical(ir::Type type) {
     return type == ir::Type::kI32 || type == ir::Type::kI64;
   }
-  // How an expression's value is used. An i32 or i64 in an index is computed as an i64 that does not
-  // wrap; a condition compares such integers.
-  enum class Want : uint8_t { kValue, kIndex, kCondition };
   using CacheKey = std::pair<ir::Expr, Want>;
 
   // Forgets, when it is destroyed, the values cached since its construction: their block may not
@@ -158,7 +222,9 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitAndOr(ir::Expr e, Want want);
   absl::StatusOr<llvm::Value*> EmitSelect(ir::Expr e, Want want);
 
-  bool has_few_iterations_ = false;  // inside of kFewIterationsPragma
+  Lanes* lanes_ = nullptr;             // null outside of vector loops
+  std::vector<WaitingStore> waiting_;  // in the block that is emitted
+  bool has_few_iterations_ = false;    // inside of pragma::kFewIterations
   const ir::Function& function_;
   const ir::Aliases aliases_;
   const EmitOptions& options_;

@@ -1,5 +1,6 @@
 #include "compiler/codegen/llvm/scalar_ops.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -36,14 +37,19 @@ llvm::Type* ScalarOps::MemoryType(Type type) {
   return ValueType(type);
 }
 
+llvm::Type* ScalarOps::Like(Value* value, llvm::Type* element) {
+  auto* vector = llvm::dyn_cast<llvm::VectorType>(value->getType());
+  return vector == nullptr ? element : llvm::VectorType::get(element, vector->getElementCount());
+}
+
 Value* ScalarOps::ToMemory(Value* value, Type type) {
-  if (type == Type::kI1) return b_.CreateZExt(value, b_.getInt8Ty());
+  if (type == Type::kI1) return b_.CreateZExt(value, Like(value, b_.getInt8Ty()));
   if (type != Type::kBF16) return value;
   return b_.CreateTrunc(b_.CreateLShr(Bits32(value), 16), b_.getInt16Ty());
 }
 
 Value* ScalarOps::FromMemory(Value* value, Type type) {
-  if (type == Type::kI1) return b_.CreateICmpNE(value, b_.getInt8(0));
+  if (type == Type::kI1) return b_.CreateIsNotNull(value);
   if (type != Type::kBF16) return value;
   Value* bits = b_.CreateShl(b_.CreateZExt(value, b_.getInt32Ty()), 16);
   return b_.CreateBitCast(bits, b_.getFloatTy());
@@ -106,7 +112,7 @@ Value* ScalarOps::IntBinary(ExprKind kind, Type type, Value* a, Value* b, bool w
 // LLVM leaves shifts by at least the width undefined.
 Value* ScalarOps::Shift(ExprKind kind, Type type, Value* a, Value* b) {
   llvm::Type* t = a->getType();
-  const unsigned width = t->getIntegerBitWidth();
+  const unsigned width = t->getScalarSizeInBits();
   if (kind == ExprKind::kShiftRight && !IsUnsigned(type)) {
     // Shifting by width - 1 leaves only copies of the sign, as every larger count must.
     Value* most = llvm::ConstantInt::get(t, width - 1);
@@ -121,12 +127,14 @@ Value* ScalarOps::Division(ExprKind kind, Type type, Value* a, Value* b) {
   const bool div = kind == ExprKind::kDiv;
   llvm::Type* t = a->getType();
   Value* zero = llvm::ConstantInt::get(t, 0);
-  auto* constant = llvm::dyn_cast<llvm::ConstantInt>(b);
+  auto* same = llvm::dyn_cast<llvm::Constant>(b);
+  if (same != nullptr && t->isVectorTy()) same = same->getSplatValue();
+  auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(same);
   if (type == Type::kI1) return div ? a : zero;  // the divisor is 1
   if (IsUnsigned(type)) return div ? b_.CreateUDiv(a, b) : b_.CreateURem(a, b);
   if (constant != nullptr && constant->getValue().isPowerOf2() && !constant->isNegative()) {
     // Shifting right rounds down, and the low bits are the floor remainder.
-    if (div) return b_.CreateAShr(a, constant->getValue().logBase2());
+    if (div) return b_.CreateAShr(a, llvm::ConstantInt::get(t, constant->getValue().logBase2()));
     return b_.CreateAnd(a, b_.CreateSub(b, llvm::ConstantInt::get(t, 1)));
   }
   // The machine's division traps on the smallest integer by -1, which here wraps.
@@ -222,17 +230,46 @@ Value* ScalarOps::DoubleToFloatRoundedToOdd(Value* d) {
 
 Value* ScalarOps::FloatCast(Value* value, Type from, Type to) {
   if (from == to) return value;
-  if (to == Type::kF64) return b_.CreateFPExt(ToCompute(value, from), b_.getDoubleTy());
+  if (to == Type::kF64) {
+    return b_.CreateFPExt(ToCompute(value, from), Like(value, b_.getDoubleTy()));
+  }
   if (from == Type::kF64) {
-    if (to == Type::kF32) return b_.CreateFPTrunc(value, b_.getFloatTy());
+    if (to == Type::kF32) return b_.CreateFPTrunc(value, Like(value, b_.getFloatTy()));
     return FromCompute(DoubleToFloatRoundedToOdd(value), to);
   }
   return FromCompute(ToCompute(value, from), to);
 }
 
+// LLVM takes saturating conversions of vectors apart.
+Value* ScalarOps::VectorToInt(Value* f, Type to) {
+  const int bits = ir::BitWidth(to);
+  const bool is_unsigned = IsUnsigned(to);
+  const auto power = [&](int exponent) {
+    return llvm::ConstantFP::get(f->getType(), std::ldexp(1.0, exponent));
+  };
+  Value* lowest =
+      is_unsigned ? llvm::ConstantFP::get(f->getType(), 0.0) : b_.CreateFNeg(power(bits - 1));
+  Value* is_high = b_.CreateFCmpOGE(f, power(is_unsigned ? bits : bits - 1));
+  Value* is_low = b_.CreateFCmpULE(f, lowest);  // or NaN
+  Value* in_range = b_.CreateSelect(b_.CreateOr(is_high, is_low), lowest, f);
+  llvm::Type* t = Like(f, b_.getIntNTy(bits));
+  Value* result = nullptr;
+  if (bits < 32) {
+    result = b_.CreateTrunc(b_.CreateFPToSI(in_range, Like(f, b_.getInt32Ty())), t);
+  } else {
+    result = is_unsigned ? b_.CreateFPToUI(in_range, t) : b_.CreateFPToSI(in_range, t);
+  }
+  const llvm::APInt most = is_unsigned
+                               ? llvm::APInt::getMaxValue(static_cast<unsigned>(bits))
+                               : llvm::APInt::getSignedMaxValue(static_cast<unsigned>(bits));
+  result = b_.CreateSelect(is_high, llvm::ConstantInt::get(t, most), result);
+  if (is_unsigned) return result;
+  return b_.CreateSelect(b_.CreateFCmpUNO(f, f), llvm::ConstantInt::get(t, 0), result);
+}
+
 Value* ScalarOps::Cast(Value* value, Type from, Type to) {
   if (from == to) return value;
-  llvm::Type* t = ValueType(to);
+  llvm::Type* t = Like(value, ValueType(to));
   if (to == Type::kI1) {  // NaN gives 0, as to the other integers
     if (ir::IsInt(from)) return b_.CreateIsNotNull(value);
     return b_.CreateFCmpONE(value, llvm::ConstantFP::get(value->getType(), 0.0));
@@ -245,6 +282,7 @@ Value* ScalarOps::Cast(Value* value, Type from, Type to) {
     const llvm::Intrinsic::ID cast =
         IsUnsigned(to) ? llvm::Intrinsic::fptoui_sat : llvm::Intrinsic::fptosi_sat;
     Value* computed = ToCompute(value, from);
+    if (t->isVectorTy()) return VectorToInt(computed, to);
     return b_.CreateIntrinsic(cast, {t, computed->getType()}, {computed});
   }
   if (to == Type::kF16 || to == Type::kBF16) return IntToNarrowFloat(value, from, to);

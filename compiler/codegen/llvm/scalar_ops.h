@@ -1,4 +1,5 @@
-// LLVM IR for single operations on scalars, in the meaning of compiler/ir/ir.h.
+// LLVM IR for single operations on scalars, in the meaning of compiler/ir/ir.h; and on vectors of them, element by
+// element, if no type is f16 or bf16 and no intrinsic is a function of the C library.
 //
 // An f16 value is a `half` whose operations are done in float and rounded. A bf16 value is a float
 // that bf16 holds, rounded by integer operations after each operation: x86 rounds to bf16 with
@@ -25,6 +26,8 @@ class ScalarOps {
   // The type of a value in a register, and of an element in memory.
   llvm::Type* ValueType(ir::Type type);
   llvm::Type* MemoryType(ir::Type type);
+  // A vector of `element` with as many as `value` has, or `element` if that is none.
+  static llvm::Type* Like(llvm::Value* value, llvm::Type* element);
   llvm::Value* ToMemory(llvm::Value* value, ir::Type type);
   llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
 
@@ -54,6 +57,7 @@ class ScalarOps {
   llvm::Value* DoubleToFloatRoundedToOdd(llvm::Value* d);
   llvm::Value* FloatCast(llvm::Value* value, ir::Type from, ir::Type to);
   llvm::Value* IntToNarrowFloat(llvm::Value* value, ir::Type from, ir::Type to);
+  llvm::Value* VectorToInt(llvm::Value* f, ir::Type to);
   llvm::Value* CallLibrary(std::string_view name, absl::Span<llvm::Value* const> arguments);
 
   llvm::IRBuilder<>& b_;

@@ -45,7 +45,7 @@ class CpuCode : public StageCode {
     return WithInnerParts(GenerateGroup(part, tree));
   }
 
-  absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) override {
+  absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool is_all, PartReport* report) override {
     ScheduleOptions options = options_;
     options.strategy = "auto";
     PartReport one;
@@ -56,7 +56,8 @@ class CpuCode : public StageCode {
     report->vector_loops += one.vector_loops;
     report->has_register_tiles |= one.has_register_tiles;
     report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
-    return code;
+    // Tiles of registers tell whole tiles apart by themselves.
+    return is_all || one.has_register_tiles ? code : WithInnerParts(code);
   }
 
  private:
@@ -127,7 +128,7 @@ absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& 
   const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
     return !planned.group.producers.empty();
   });
-  if (!fuses) return code.Alone(scop, report);
+  if (!fuses) return code.Alone(scop, /*is_all=*/true, report);
   std::vector<ir::Stmt> parts;
   absl::flat_hash_set<ir::Buffer> made_locals;
   for (const PlannedGroup& planned : groups) {
@@ -149,7 +150,7 @@ absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& 
       report->lines.emplace_back(one.status().message());
     }
     const size_t first = report->lines.size();
-    ASSIGN_OR_RETURN(const ir::Stmt one, code.Alone(part, report));
+    ASSIGN_OR_RETURN(const ir::Stmt one, code.Alone(part, /*is_all=*/false, report));
     for (size_t i = first; i < report->lines.size(); ++i)
       report->lines[i] = StrCat(NamesOf(root), ": ", report->lines[i]);
     parts.push_back(one);

@@ -29,8 +29,8 @@ class StageCode {
   // Of a group with producers; `part` has its stages alone. After a FailedPrecondition, Alone makes the code of these stages.
   virtual absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                          const PlannedGroup& planned, PartReport* report) = 0;
-  // Of stages that share no tiles; adds to the report.
-  virtual absl::StatusOr<ir::Stmt> Alone(const Scop& part, PartReport* report) = 0;
+  // Of stages that share no tiles; adds to the report. `is_all`: they are all that there are.
+  virtual absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool is_all, PartReport* report) = 0;
 };
 
 // The code of a part, one group of `groups` after the other.

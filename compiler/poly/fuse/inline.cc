@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -20,9 +21,11 @@ using ir::Stmt;
 using ir::StmtKind;
 
 // Cycles by the vector, roughly.
-constexpr double kOperation = 0.5, kLoad = 0.5, kStore = 1, kDivision = 4, kCall = 20;
+constexpr double kOperation = 0.5, kLoad = 0.5, kGather = 12, kStore = 1, kDivision = 4, kCall = 20;
 // So much more may be computed than is saved.
 constexpr double kWorth = 2;
+// A statement that reads few elements may compute them for itself, at so much of what computing all of them costs.
+constexpr double kFew = 0.5;
 // In what is put in place of a load.
 constexpr size_t kMaxExpressions = 300;
 
@@ -112,21 +115,23 @@ class Uses {
   absl::flat_hash_map<ir::Buffer, std::vector<Definition>> definitions_;
 };
 
-struct Work {
-  double operations = 0, loads = 0;
-};
+// Each lane of a vector has an access of its own where the data say where.
+double LoadCost(Expr load) {
+  bool gathers = false;
+  for (Expr index : load.operands())
+    ir::ForEachExpr(index, [&](Expr e) { gathers |= e.Is(ExprKind::kLoad); });
+  return gathers ? kGather : kLoad;
+}
 
-// Of distinct expressions; indices cost nothing.
-void Count(Expr e, absl::flat_hash_set<Expr>& seen, Work& work) {
-  if (!seen.insert(e).second) return;
-  if (e.Is(ExprKind::kLoad)) {
-    work.loads += kLoad;
-    return;
-  }
-  for (Expr operand : e.operands()) Count(operand, seen, work);
-  if (e.operands().empty() || e.Is(ExprKind::kCast)) return;
+// Of expressions that are not in `seen`. Indices cost nothing, besides what they load.
+double CostOf(Expr e, absl::flat_hash_set<Expr>& seen) {
+  if (!seen.insert(e).second) return 0;
+  if (e.Is(ExprKind::kLoad)) return LoadCost(e);
+  double cost = 0;
+  for (Expr operand : e.operands()) cost += CostOf(operand, seen);
+  if (e.operands().empty() || e.Is(ExprKind::kCast)) return cost;
   const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
-  work.operations += e.Is(ExprKind::kCall) ? kCall : divides ? kDivision : kOperation;
+  return cost + (e.Is(ExprKind::kCall) ? kCall : divides ? kDivision : kOperation);
 }
 
 // Iterations of all loops, as far as they are constants.
@@ -166,15 +171,22 @@ std::optional<std::vector<Iterator>> IteratorsOf(const Definition& definition) {
   return result;
 }
 
-// Takes the place of all loads of one array.
+// Takes the place of the loads of one array: of all, or of those of one store, so that the array stays.
 class Inliner : public ir::Mutator {
  public:
-  Inliner(ir::Context& c, const Definition& definition, std::vector<Iterator> iterators)
-      : c_(c), analyzer_(c), definition_(definition), iterators_(std::move(iterators)) {}
+  Inliner(ir::Context& c, const Definition& definition, std::vector<Iterator> iterators,
+          Stmt only = {})
+      : c_(c),
+        analyzer_(c),
+        definition_(definition),
+        iterators_(std::move(iterators)),
+        only_(only) {}
 
   bool is_sound() const { return is_sound_; }
-  // Loads for each element.
-  double reads() const { return reads_ / Iterations(definition_.loops); }
+  // What computing in place costs, and what the loads have cost, for each element of the array.
+  double computed() const { return computed_ / Iterations(definition_.loops); }
+  double loaded() const { return loaded_ / Iterations(definition_.loops); }
+  const std::vector<Stmt>& readers() const { return readers_; }
 
   using Mutator::Mutate;
   Stmt Mutate(Stmt s) override {
@@ -204,12 +216,16 @@ class Inliner : public ir::Mutator {
         return c_.If(condition, then_case, else_case);
       }
       case StmtKind::kAllocate:
-        if (s.buffer() == definition_.store.buffer()) return Mutate(s.body());
+        if (s.buffer() == definition_.store.buffer() && !only_) return Mutate(s.body());
         return Mutator::Mutate(s);
       case StmtKind::kStore: {
+        if (only_ && s != only_) return s;
         if (s == definition_.store) return c_.Seq({});
         seen_.clear();
-        return Mutator::Mutate(s);
+        counted_.clear();
+        const Stmt result = Mutator::Mutate(s);
+        if (!seen_.empty()) readers_.push_back(s);
+        return result;
       }
       default:
         return Mutator::Mutate(s);
@@ -224,6 +240,11 @@ class Inliner : public ir::Mutator {
   }
 
  private:
+  // Whether a <= b. A proof by simplifying keeps loads, which may stop the program; one by ranges does not need them.
+  bool IsInOrder(Expr a, Expr b) {
+    return analyzer_.CanProve(a <= b) || analyzer_.Range(a).max <= analyzer_.Range(b).min;
+  }
+
   // A branch of a select is computed where its condition holds, or does not.
   Expr InBranches(Expr e) {
     const Expr condition = Mutate(e.operand(0));
@@ -241,7 +262,6 @@ class Inliner : public ir::Mutator {
 
   Expr Replaced(Expr e) {
     if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != definition_.store.buffer()) return e;
-    if (seen_.insert(e).second) reads_ += Iterations(loops_);
     ir::VarMap values;
     for (size_t d = 0; d < iterators_.size(); ++d) {
       Expr value = e.operand(d);
@@ -253,10 +273,17 @@ class Inliner : public ir::Mutator {
       const Expr value = values.at(iterator.loop.var());
       const Expr first = ir::Substitute(iterator.loop.min(), values);
       const Expr extent = ir::Substitute(iterator.loop.extent(), values);
-      is_sound_ = is_sound_ && analyzer_.CanProve(first <= value) &&
-                  analyzer_.CanProve(value < first + extent);
+      is_sound_ = is_sound_ && IsInOrder(first, value) &&
+                  IsInOrder(value, first + extent - first.context().Int(first.type(), 1));
     }
-    return is_sound_ ? ir::Substitute(definition_.store.value(), values) : e;
+    const bool is_new = seen_.insert(e).second;
+    if (!is_sound_) return e;
+    const Expr value = ir::Substitute(definition_.store.value(), values);
+    if (is_new) {
+      computed_ += Iterations(loops_) * CostOf(value, counted_);
+      loaded_ += Iterations(loops_) * LoadCost(e);
+    }
+    return value;
   }
 
   ir::Context& c_;
@@ -264,14 +291,23 @@ class Inliner : public ir::Mutator {
   const Definition& definition_;
   const std::vector<Iterator> iterators_;
   std::vector<Stmt> loops_;
+  const Stmt only_;
+  std::vector<Stmt> readers_;
   absl::flat_hash_set<Expr> seen_;        // loads of the statement at hand
+  absl::flat_hash_set<Expr> counted_;     // what takes their place
   absl::flat_hash_map<Expr, Expr> done_;  // of the branch at hand
-  double reads_ = 0;
+  double computed_ = 0, loaded_ = 0;
   bool is_sound_ = true;
 };
 
-// The function's body without the array, if that is right and pays.
-std::optional<Stmt> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
+struct Result {
+  Stmt body;
+  std::string name;
+};
+
+// The function's body without the array, if that is right and pays; or with one statement that computes the few elements
+// that it reads.
+std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
   const Definition* definition = uses.Find(buffer);
   if (definition == nullptr || !definition->is_plain) return std::nullopt;
   auto iterators = IteratorsOf(*definition);
@@ -284,16 +320,23 @@ std::optional<Stmt> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
     stays &= !e.Is(ExprKind::kAddress);
   });
   if (!stays) return std::nullopt;
-  Work work;
   absl::flat_hash_set<Expr> seen;
-  Count(definition->store.value(), seen, work);
+  const double each = CostOf(definition->store.value(), seen);
   if (seen.size() > kMaxExpressions) return std::nullopt;
-  Inliner inliner(body.context(), *definition, *std::move(iterators));
-  const Stmt result = inliner.Mutate(body);
-  if (!inliner.is_sound()) return std::nullopt;
-  const double each = work.operations + work.loads, reads = inliner.reads();
-  if (reads > 1 && reads * each > kWorth * (each + kStore + reads * kLoad)) return std::nullopt;
-  return result;
+  Inliner everywhere(body.context(), *definition, *iterators);
+  const Stmt result = everywhere.Mutate(body);
+  if (everywhere.is_sound() &&
+      everywhere.computed() <= kWorth * (each + kStore + everywhere.loaded())) {
+    return Result{.body = result, .name = buffer->name};
+  }
+  if (everywhere.readers().size() < 2) return std::nullopt;
+  for (Stmt reader : everywhere.readers()) {
+    Inliner here(body.context(), *definition, *iterators, reader);
+    const Stmt partly = here.Mutate(body);
+    if (!here.is_sound() || here.computed() > kFew * each) continue;
+    return Result{.body = partly, .name = StrCat(buffer->name, " in ", reader.buffer()->name)};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -307,11 +350,14 @@ std::vector<std::string> InlineStages(ir::Function& function) {
     const Uses uses(function.body);
     if (uses.has_calls()) break;
     for (ir::Buffer buffer : uses.Arrays()) {
-      if (!tried.insert(buffer).second) continue;
-      const std::optional<Stmt> body = Inlined(function.body, uses, buffer);
-      if (!body) continue;
-      function.body = *body;
-      names.emplace_back(buffer->name);
+      if (tried.contains(buffer)) continue;
+      const std::optional<Result> inlined = Inlined(function.body, uses, buffer);
+      if (!inlined) {
+        tried.insert(buffer);
+        continue;
+      }
+      function.body = inlined->body;
+      names.push_back(inlined->name);
       changed = true;
       break;
     }

@@ -17,8 +17,9 @@ namespace polynao::poly {
 //
 // An array is inlined if one statement in a nest of plain loops stores it, nothing stores what that reads any more, each load is
 // proved to be of an element that is stored, and the work that is done again is at most as much as loads and stores of the
-// array that go (some more, for what it saves in cache). From the last array to the first, so that a chain ends in its last
-// statement. Returns the names of the arrays.
+// array that go (some more, for what it saves in cache). An array that stays, because others read all of it, is still inlined in
+// a statement that reads few of its elements: t[li[i], i], where t[k, i] is stored for eight k. From the last array to the first,
+// so that a chain ends in its last statement. Returns the names of the arrays, "t in y" for one statement.
 std::vector<std::string> InlineStages(ir::Function& function);
 
 }  // namespace polynao::poly

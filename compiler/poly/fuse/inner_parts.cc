@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "compiler/ir/few_iterations.h"
+#include "compiler/ir/pragmas.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
@@ -81,7 +81,7 @@ bool IsSplittable(Stmt s) {
 Stmt Border(Stmt loop, Expr first, Expr end) {
   ir::Context& c = loop.context();
   const Stmt part = c.For(loop.var(), first, end - first, loop.body(), ForKind::kSerial);
-  return c.Pragma(ir::kFewIterationsPragma, {}, ir::CloneWithFreshBindings(part));
+  return c.Pragma(pragma::kFewIterations, {}, ir::CloneWithFreshBindings(part));
 }
 
 // The iterations of `loop` from `first` up to `end`.
@@ -125,24 +125,26 @@ class BorderFinder {
     const Expr a = condition.operand(0), b = condition.operand(1);
     if (a.type() != ir::Type::kI64) return;
     ir::Context& c = a.context();
-    if (IsVariable(b) && IsFixed(a)) {  // a <= v
-      const Expr first = is_less ? a + c.I64(1) : a;
+    // The condition is 0 <= slope v + rest.
+    const Expr difference = is_less ? b - a - c.I64(1) : b - a;
+    const std::optional<int64_t> slope = SlopeOf(difference, var_);
+    const Expr rest = ir::Substitute(difference, {{var_, c.I64(0)}});
+    if (!slope || *slope == 0 || !IsFixed(rest)) return;
+    if (*slope > 0) {
+      const Expr first = (c.I64(*slope - 1) - rest) / c.I64(*slope);
       found_.first = found_.first ? ir::Max(found_.first, first) : first;
-    } else if (IsVariable(a) && IsFixed(b)) {  // v < b
-      const Expr end = is_less ? b : b + c.I64(1);
-      found_.end = found_.end ? ir::Min(found_.end, end) : end;
     } else {
-      return;
+      const Expr end = rest / c.I64(-*slope) + c.I64(1);
+      found_.end = found_.end ? ir::Min(found_.end, end) : end;
     }
     found_.conditions.insert(condition);
   }
 
-  bool IsVariable(Expr e) const { return e == Expr(var_); }
   bool IsFixed(Expr e) const {
     bool is_fixed = true;
     ir::ForEachExpr(e, [&](Expr part) {
-      const bool is_other = part.Is(ExprKind::kVar) && (IsVariable(part) || inside_.contains(part));
-      is_fixed &= !is_other && !part.Is(ExprKind::kLoad) && !part.Is(ExprKind::kCall) &&
+      const bool is_inside = part.Is(ExprKind::kVar) && inside_.contains(part);
+      is_fixed &= !is_inside && !part.Is(ExprKind::kLoad) && !part.Is(ExprKind::kCall) &&
                   !part.Is(ExprKind::kDiv) && !part.Is(ExprKind::kMod);
     });
     return is_fixed;

@@ -1,0 +1,208 @@
+#include "compiler/codegen/llvm/vector_loop.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/intrinsics.h"
+#include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::codegen {
+
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::StmtKind;
+using ir::Type;
+
+bool Uses(const arith::LinearForm& form, const absl::flat_hash_set<ir::Var>& vars) {
+  for (const arith::LinearForm::Term& term : form.terms()) {
+    for (const ir::Var var : ir::FreeVars(term.atom)) {
+      if (vars.contains(var)) return true;
+    }
+  }
+  return false;
+}
+
+class Finder {
+ public:
+  Finder(Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer)
+      : var_(loop.var()), aliases_(aliases), analyzer_(analyzer) {}
+
+  std::optional<VectorLoop> Find(Stmt loop) {
+    arith::Analyzer::Scope scope(analyzer_);
+    analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
+    if (!Visit(loop.body()) || !HasSeparateElements()) return std::nullopt;
+    return result_;
+  }
+
+ private:
+  struct Access {
+    Buffer buffer;
+    bool is_store;
+    std::vector<arith::LinearForm> indices;
+  };
+
+  bool Visit(Stmt s) {
+    switch (s.kind()) {
+      case StmtKind::kSeq:
+        return std::all_of(s.children().begin(), s.children().end(),
+                           [&](Stmt child) { return Visit(child); });
+      case StmtKind::kIf:
+        return Evaluates(s.cond()) && Visit(s.then_case()) &&
+               (s.else_case().IsEmpty() || Visit(s.else_case()));
+      case StmtKind::kPragma:
+        return Visit(s.body());
+      case StmtKind::kLet: {
+        if (!Computes(s.value())) return false;
+        inside_.insert(s.var());
+        for (const ir::Var var : ir::FreeVars(s.value())) {
+          if (varies_.contains(var) || var == var_) varies_.insert(s.var());
+        }
+        // What memory says can differ from lane to lane.
+        ir::ForEachExpr(s.value(), [&](Expr e) {
+          if (e.Is(ExprKind::kLoad)) varies_.insert(s.var());
+        });
+        arith::Analyzer::Scope scope(analyzer_);
+        analyzer_.BindLet(s.var(), s.value());
+        return Visit(s.body());
+      }
+      case StmtKind::kFor: {
+        if (s.for_kind() == ForKind::kParallel || Varies(s.min()) || Varies(s.extent()))
+          return false;
+        if (!Evaluates(s.min()) || !Evaluates(s.extent())) return false;
+        inside_.insert(s.var());
+        arith::Analyzer::Scope scope(analyzer_);
+        analyzer_.BindLoop(s.var(), s.min(), s.extent());
+        return Visit(s.body());
+      }
+      case StmtKind::kStore: {
+        const Buffer buffer = s.buffer();
+        if (!IsType(buffer->type) || aliases_.Group(buffer) || s.indices().empty()) return false;
+        for (Expr index : s.indices()) {
+          if (!Evaluates(index)) return false;
+        }
+        AddAccess(buffer, s.indices(), true);
+        const arith::LinearForm& last = accesses_.back().indices.back();
+        const std::optional<int64_t> slope = SlopeIn(last, var_);
+        if (!slope || *slope == 0 || std::abs(*slope) > kMostStride) return false;
+        for (size_t d = 0; d + 1 < s.indices().size(); ++d) {
+          if (Varies(s.indices()[d])) return false;
+        }
+        return Computes(s.value());
+      }
+      case StmtKind::kAllocate:
+      case StmtKind::kEvaluate:
+        return false;
+    }
+    return false;
+  }
+
+  static bool IsType(Type type) { return type != Type::kF16 && type != Type::kBF16; }
+
+  bool Varies(Expr e) const {
+    const absl::flat_hash_set<ir::Var> vars = ir::FreeVars(e);
+    bool varies = std::any_of(vars.begin(), vars.end(),
+                              [&](ir::Var var) { return var == var_ || varies_.contains(var); });
+    ir::ForEachExpr(e, [&](Expr part) { varies |= part.Is(ExprKind::kLoad); });
+    return varies;
+  }
+
+  // Whether the value has a vector form; `e` is stored or kept, so that its type counts.
+  bool Computes(Expr e) {
+    result_.bytes = std::max<int64_t>(result_.bytes, ir::ByteSize(e.type()));
+    AddBytes(e);
+    return Evaluates(e);
+  }
+
+  // The widest type of what differs from lane to lane, outside of indices and of comparisons of indices.
+  void AddBytes(Expr e) {
+    if (e.Is(ExprKind::kVar) || e.IsConst() || !Varies(e)) return;
+    result_.bytes = std::max<int64_t>(result_.bytes, ir::ByteSize(e.type()));
+    if (e.Is(ExprKind::kLoad)) return;
+    if (ir::IsComparison(e.kind()) && e.operand(0).type() == Type::kI64) return;
+    if (!seen_.insert(e).second) return;
+    for (Expr operand : e.operands()) AddBytes(operand);
+  }
+
+  bool Evaluates(Expr root) {
+    bool can = true;
+    ir::ForEachExpr(root, [&](Expr e) {
+      can &= IsType(e.type()) && !e.Is(ExprKind::kAddress);
+      if (e.Is(ExprKind::kLet)) inside_.insert(e.var()), varies_.insert(e.var());
+      if (e.Is(ExprKind::kCall)) {
+        const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
+        can &= intrinsic != nullptr && intrinsic->accuracy == ir::Accuracy::kExact;
+      }
+      const bool divides = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
+      if (divides && ir::IsInt(e.type())) {
+        can &= e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() != 0;
+      }
+      if (can && e.Is(ExprKind::kLoad)) AddAccess(Buffer(e.buffer()), e.operands(), false);
+    });
+    return can;
+  }
+
+  void AddAccess(Buffer buffer, absl::Span<const Expr> indices, bool is_store) {
+    Access access{.buffer = buffer, .is_store = is_store, .indices = {}};
+    for (Expr index : indices) access.indices.push_back(analyzer_.Form(index));
+    accesses_.push_back(std::move(access));
+  }
+
+  // No two iterations use the same element of what one of them stores.
+  bool HasSeparateElements() {
+    for (const Access& store : accesses_) {
+      if (!store.is_store) continue;
+      for (const Access& other : accesses_) {
+        if (other.buffer != store.buffer) continue;
+        result_.reads_what_it_stores |= !other.is_store;
+        if (!AreSeparate(store, other)) return false;
+      }
+    }
+    return true;
+  }
+
+  // c i + r and c j + r + d are the same only if i == j, for |d| < |c|.
+  bool AreSeparate(const Access& a, const Access& b) const {
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      const std::optional<int64_t> slope = SlopeIn(a.indices[d], var_);
+      if (!slope || *slope == 0 || slope != SlopeIn(b.indices[d], var_)) continue;
+      arith::LinearForm difference = a.indices[d];
+      if (!difference.Add(b.indices[d], -1) || !difference.IsConstant()) continue;
+      if (std::abs(difference.constant()) >= std::abs(*slope)) continue;
+      if (!Uses(a.indices[d], inside_)) return true;
+    }
+    return false;
+  }
+
+  const ir::Var var_;
+  const ir::Aliases& aliases_;
+  arith::Analyzer& analyzer_;
+  VectorLoop result_;
+  std::vector<Access> accesses_;
+  absl::flat_hash_set<ir::Var> inside_;  // bound in the body
+  absl::flat_hash_set<ir::Var> varies_;  // of these, those that may differ from lane to lane
+  absl::flat_hash_set<Expr> seen_;
+};
+
+}  // namespace
+
+std::optional<VectorLoop> FindVectorLoop(Stmt loop, const ir::Aliases& aliases,
+                                         arith::Analyzer& analyzer) {
+  return Finder(loop, aliases, analyzer).Find(loop);
+}
+
+std::optional<int64_t> SlopeIn(const arith::LinearForm& form, ir::Var var) {
+  for (const arith::LinearForm::Term& term : form.terms()) {
+    if (term.atom != var && ir::UsesVar(term.atom, var)) return std::nullopt;
+  }
+  return form.CoefficientOf(var);
+}
+
+}  // namespace polynao::codegen
