@@ -92,6 +92,41 @@ TEST(FuseTest, BranchesOfSelectsReadWhatIsStored) {
   EXPECT_THAT(Fused(unproved, {}), Not(HasSubstr("computed where they are read")));
 }
 
+// t wraps around; an index must not.
+TEST(FuseTest, WhatWrapsAroundStaysOutOfIndicesAndConditions) {
+  for (const char* value : {"a[i, (t[i] % 5 + 5) % 5]", "select(t[i] < 3, 1, 2)"}) {
+    const std::string text =
+        StrCat("func f(a: i32[12, 5] in, y: i32[12] out) {\n  allocate t: i32[12]\n",
+               "  for (i, 0, 12) { t[i] = a[i, 0] + a[i, 1] }\n  for (i, 0, 12) { y[i] = ", value,
+               " }\n}\n");
+    EXPECT_THAT(Fused(text, {}), Not(HasSubstr("computed where they are read")));
+  }
+  const std::string fits =
+      "func f(a: i16[12, 5] in, y: i16[12] out) {\n  allocate t: i32[12]\n"
+      "  for (i, 0, 12) { t[i] = cast(i32, a[i, 0]) + cast(i32, a[i, 1]) }\n"
+      "  for (i, 0, 12) { y[i] = a[i, (t[i] % 5 + 5) % 5] }\n}\n";
+  EXPECT_THAT(Fused(fits, {}), HasSubstr("computed where they are read: t"));
+}
+
+// y reads two of the eight layers of t, and z all of them.
+TEST(FuseTest, FewElementsAreComputedWhereTheyAreRead) {
+  const std::string text =
+      "func f(a: f32[40, 16] in, y: f32[40, 16] out, z: f32[8, 36, 16] out) {\n"
+      "  allocate t: f32[8, 40, 16]\n"
+      "  for (k, 0, 8) { for (i, 0, 40) { for (j, 0, 16) { t[k, i, j] = a[i, j] / 3.0 * cast(f32, "
+      "k) "
+      "} } }\n"
+      "  for (k, 0, 8) { for (i, 0, 36) { for (j, 0, 16) { z[k, i, j] = t[k, i, j] * t[k, i + 1, "
+      "j] + "
+      "t[k, i + 2, j] * t[k, i + 3, j] + t[k, i + 4, j] } } }\n"
+      "  for (i, 0, 40) { for (j, 0, 16) { y[i, j] = t[min(max(cast(i32, a[i, j]), 0), 6), i, j] + "
+      "t[min(max(cast(i32, a[i, j]), 0), 6) + 1, i, j] } }\n"
+      "}\n";
+  const std::string result = Fused(text, {});
+  EXPECT_THAT(result, HasSubstr("computed where they are read: t in y"));
+  EXPECT_THAT(result, HasSubstr("allocate t"));
+}
+
 TEST(FuseTest, WhatChangesInBetweenStays) {
   const std::string result =
       Fused(PipelinesForTest().at("overwritten"), {.group_tile = {4}, .join_all = true});

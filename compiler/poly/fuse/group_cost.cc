@@ -34,6 +34,8 @@ constexpr double kRunCycles = 20;
 constexpr double kMostTerms = 64;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
 constexpr double kNearFill = 0.8, kFill = 0.3;
+// Part of the second cache from which what has been touched is not driven out.
+constexpr double kKept = 0.5;
 
 int64_t Number(isl_val* value, int64_t otherwise) {
   const isl::val owner = isl::manage(value);
@@ -202,6 +204,12 @@ GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffe
   return result;
 }
 
+double GroupModel::BytesOf(ir::Buffer buffer, const Box& box) {
+  auto bytes = static_cast<double>(ir::ByteSize(buffer->type));
+  for (const Range& range : box) bytes *= static_cast<double>(CountOf(range));
+  return bytes;
+}
+
 GroupModel::Tally GroupModel::TileOf(const Group& group) const {
   Tally tally;
   // What is needed of the group's own arrays, and read of others.
@@ -210,11 +218,6 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
   const auto is_own = [&](ir::Buffer buffer) {
     return std::any_of(group.producers.begin(), group.producers.end(),
                        [&](int p) { return stages_[At(p)].buffers[0] == buffer; });
-  };
-  const auto bytes_of = [](ir::Buffer buffer, const Box& box) {
-    double bytes = static_cast<double>(ir::ByteSize(buffer->type));
-    for (const Range& range : box) bytes *= static_cast<double>(CountOf(range));
-    return bytes;
   };
   const auto visit = [&](int number, const Box& stored, bool is_root) {
     const ir::Buffer buffer = stages_[At(number)].buffers[0];
@@ -272,30 +275,50 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
     const auto it = needed.find(buffer);
     if (it == needed.end()) continue;
     const Box stored = it->second;
-    tally.locals[producer] = static_cast<int64_t>(bytes_of(buffer, stored));
+    tally.locals[producer] = static_cast<int64_t>(BytesOf(buffer, stored));
     tally.local_bytes += tally.locals[producer];
     visit(producer, stored, false);
-  }
-  for (const auto& [buffer, box] : read) {
-    const bool is_root = stages_[At(group.root)].buffers[0] == buffer;
-    const double bytes = bytes_of(buffer, box);
-    // A line that is stored is read before.
-    tally.memory_bytes += is_root ? 2 * bytes : bytes;
-    double runs = 1;
-    for (size_t d = 0; d + 1 < box.size(); ++d) runs *= static_cast<double>(CountOf(box[d]));
-    tally.cycles += runs * kRunCycles;
   }
   return tally;
 }
 
+// Tiles along dimension d; the last one is smaller.
+double GroupModel::TilesAlong(const Group& group, size_t d) const {
+  if (group.sizes[d] == 0) return 1;
+  return static_cast<double>(Extents(group.root)[d]) / static_cast<double>(group.sizes[d]);
+}
+
 double GroupModel::TilesOf(const Group& group) const {
   double tiles = 1;
-  for (size_t d = 0; d < group.sizes.size(); ++d) {
-    if (group.sizes[d] == 0) continue;
-    tiles *=
-        static_cast<double>(info_[At(group.root)].extents[d]) / static_cast<double>(group.sizes[d]);
-  }
+  for (size_t d = 0; d < group.sizes.size(); ++d) tiles *= TilesAlong(group, d);
   return tiles;
+}
+
+GroupModel::Traffic GroupModel::TrafficOf(const Group& group, const Tally& tile) const {
+  double tiles = TilesOf(group);
+  // Taken along one dimension after the other, as long as what is touched meanwhile stays in the cache.
+  Group swept = group;
+  Tally sweep = tile;
+  for (size_t d = group.sizes.size(); d-- > 0;) {
+    if (group.sizes[d] == 0) continue;
+    auto bytes = static_cast<double>(tile.local_bytes);
+    for (const auto& [buffer, box] : sweep.read) bytes += BytesOf(buffer, box);
+    if (bytes > kKept * static_cast<double>(machine_.cache_bytes)) break;
+    tiles /= TilesAlong(group, d);
+    swept.sizes[d] = 0;
+    sweep = TileOf(swept);
+  }
+  Traffic traffic;
+  for (const auto& [buffer, box] : sweep.read) {
+    const double bytes = BytesOf(buffer, box) * tiles;
+    // A line that is stored is read before.
+    const bool is_root = stages_[At(group.root)].buffers[0] == buffer;
+    traffic.bytes += is_root ? 2 * bytes : bytes;
+    const Box& of_tile = tile.read.at(buffer);
+    const double row = BytesOf(buffer, of_tile.empty() ? Box{} : Box{of_tile.back()});
+    if (row > 0) traffic.runs += bytes / row;
+  }
+  return traffic;
 }
 
 double GroupModel::RedundancyOf(const Group& group, const Tally& tile) const {
@@ -316,15 +339,12 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   const Tally tile = TileOf(group);
   GroupCost cost;
   const double tiles = TilesOf(group);
-  double parallel = 1;
-  if (group.parallel >= 0) {
-    parallel = static_cast<double>(info_[At(group.root)].extents[At(group.parallel)]) /
-               static_cast<double>(group.sizes[At(group.parallel)]);
-  }
+  const double parallel = group.parallel < 0 ? 1 : TilesAlong(group, At(group.parallel));
   cost.redundancy = RedundancyOf(group, tile);
   cost.local_bytes = tile.local_bytes;
-  cost.memory_bytes = tile.memory_bytes * tiles;
-  double cycles = tile.cycles * tiles;
+  const Traffic traffic = TrafficOf(group, tile);
+  cost.memory_bytes = traffic.bytes;
+  double cycles = tile.cycles * tiles + traffic.runs * kRunCycles;
   const auto local = static_cast<double>(tile.local_bytes);
   double memory = cost.memory_bytes * machine_.cycles_per_byte;
   if (local > kFill * static_cast<double>(machine_.cache_bytes)) {

@@ -26,7 +26,8 @@ struct GroupCost {
 //
 //   arithmetic, loads and stores of each instance, by the lanes of a vector where the stage's innermost loop is one;
 //   starts and remainders of innermost loops, and of runs of elements that come from memory;
-//   memory: what the tile reads of arrays that are not its own, and stores to the root's, by the machine's bandwidth;
+//   memory: what tiles read of arrays that are not their own, and store to the root's, by the machine's bandwidth. Along a
+//   dimension where what the tiles of one step touch fits into the cache, neighbours find there what they share;
 //   its own arrays where they are too large for the nearest cache.
 class GroupModel {
  public:
@@ -79,12 +80,16 @@ class GroupModel {
   };
   // A tile's share of the work.
   struct Tally {
-    double cycles = 0, instances = 0, memory_bytes = 0;
+    double cycles = 0, instances = 0;
     int64_t local_bytes = 0;
     std::vector<Work> work;                    // from the last statement to the first
     absl::flat_hash_map<int, int64_t> locals;  // bytes of each producer's array
     absl::flat_hash_map<ir::Buffer, Box>
         read;  // what it reads of other arrays, and stores to the root's
+  };
+  // Bytes to and from memory of all tiles, and starts of runs of them.
+  struct Traffic {
+    double bytes = 0, runs = 0;
   };
 
   static size_t At(int i) { return static_cast<size_t>(i); }
@@ -96,9 +101,12 @@ class GroupModel {
   // The sizes along each dimension of the root's array that Best tries; 0: all.
   virtual std::vector<std::vector<int64_t>> Candidates(int root) const;
   Tally TileOf(const Group& group) const;
+  static double BytesOf(ir::Buffer buffer, const Box& box);
+  double TilesAlong(const Group& group, size_t d) const;
   // How many tiles there are, the last ones smaller; instances that run in all, by those that exist.
   double TilesOf(const Group& group) const;
   double RedundancyOf(const Group& group, const Tally& tile) const;
+  Traffic TrafficOf(const Group& group, const Tally& tile) const;
 
   const std::vector<Stage>& stages_;
   const Machine& machine_;

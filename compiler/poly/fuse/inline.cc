@@ -1,6 +1,7 @@
 #include "compiler/poly/fuse/inline.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -190,18 +191,19 @@ class Inliner : public ir::Mutator {
 
   using Mutator::Mutate;
   Stmt Mutate(Stmt s) override {
-    done_.clear();
+    Forget();
     switch (s.kind()) {
       case StmtKind::kFor: {
         const arith::Analyzer::Scope scope(analyzer_);
         analyzer_.BindLoop(s.var(), s.min(), s.extent());
+        const Expr min = MutateExact(s.min()), extent = MutateExact(s.extent());
         loops_.push_back(s);
-        s = Mutator::Mutate(s);
+        const Stmt body = Mutate(s.body());
         loops_.pop_back();
-        return s;
+        return c_.For(s.var(), min, extent, body, s.for_kind());
       }
       case StmtKind::kIf: {
-        const Expr condition = Mutate(s.cond());
+        const Expr condition = MutateExact(s.cond());
         Stmt then_case, else_case;
         {
           const arith::Analyzer::Scope scope(analyzer_);
@@ -223,7 +225,9 @@ class Inliner : public ir::Mutator {
         if (s == definition_.store) return c_.Seq({});
         seen_.clear();
         counted_.clear();
-        const Stmt result = Mutator::Mutate(s);
+        std::vector<Expr> indices;
+        for (Expr index : s.indices()) indices.push_back(MutateExact(index));
+        const Stmt result = c_.Store(s.buffer(), indices, Mutate(s.value()));
         if (!seen_.empty()) readers_.push_back(s);
         return result;
       }
@@ -233,13 +237,35 @@ class Inliner : public ir::Mutator {
   }
 
   Expr Mutate(Expr e) override {
-    if (const auto it = done_.find(e); it != done_.end()) return it->second;
-    const Expr result = e.Is(ExprKind::kSelect) ? InBranches(e) : Replaced(Mutator::Mutate(e));
-    done_.emplace(e, result);
+    auto& done = done_[is_exact_ ? 1 : 0];
+    if (const auto it = done.find(e); it != done.end()) return it->second;
+    Expr result = e;
+    if (e.Is(ExprKind::kSelect)) {
+      result = InBranches(e);
+    } else if (e.Is(ExprKind::kLoad)) {
+      std::vector<Expr> indices;
+      for (Expr index : e.operands()) indices.push_back(MutateExact(index));
+      result = Replaced(c_.Load(ir::Buffer(e.buffer()), indices));
+    } else {
+      result = Mutator::Mutate(e);
+    }
+    done_[is_exact_ ? 1 : 0].emplace(e, result);
     return result;
   }
 
  private:
+  void Forget() {
+    for (auto& done : done_) done.clear();
+  }
+
+  // An index, bound or condition, where sums and products must not wrap around as they do in stored values.
+  Expr MutateExact(Expr e) {
+    const bool was_exact = std::exchange(is_exact_, true);
+    const Expr result = Mutate(e);
+    is_exact_ = was_exact;
+    return result;
+  }
+
   // Whether a <= b. A proof by simplifying keeps loads, which may stop the program; one by ranges does not need them.
   bool IsInOrder(Expr a, Expr b) {
     return analyzer_.CanProve(a <= b) || analyzer_.Range(a).max <= analyzer_.Range(b).min;
@@ -247,13 +273,13 @@ class Inliner : public ir::Mutator {
 
   // A branch of a select is computed where its condition holds, or does not.
   Expr InBranches(Expr e) {
-    const Expr condition = Mutate(e.operand(0));
+    const Expr condition = MutateExact(e.operand(0));
     const auto in_branch = [&](size_t i, bool truth) {
       const arith::Analyzer::Scope scope(analyzer_);
       analyzer_.Assume(e.operand(0), truth);
-      const auto outside = std::exchange(done_, {});
+      auto outside = std::exchange(done_, {});
       const Expr result = Mutate(e.operand(i));
-      done_ = outside;
+      done_ = std::move(outside);
       return result;
     };
     const Expr then_value = in_branch(1, true);
@@ -279,6 +305,7 @@ class Inliner : public ir::Mutator {
     const bool is_new = seen_.insert(e).second;
     if (!is_sound_) return e;
     const Expr value = ir::Substitute(definition_.store.value(), values);
+    if (is_exact_ && analyzer_.CanOverflow(value)) is_sound_ = false;
     if (is_new) {
       computed_ += Iterations(loops_) * CostOf(value, counted_);
       loaded_ += Iterations(loops_) * LoadCost(e);
@@ -293,9 +320,11 @@ class Inliner : public ir::Mutator {
   std::vector<Stmt> loops_;
   const Stmt only_;
   std::vector<Stmt> readers_;
-  absl::flat_hash_set<Expr> seen_;        // loads of the statement at hand
-  absl::flat_hash_set<Expr> counted_;     // what takes their place
-  absl::flat_hash_map<Expr, Expr> done_;  // of the branch at hand
+  absl::flat_hash_set<Expr> seen_;     // loads of the statement at hand
+  absl::flat_hash_set<Expr> counted_;  // what takes their place
+  // Of the branch at hand: values, and what stands in indices, bounds and conditions.
+  std::array<absl::flat_hash_map<Expr, Expr>, 2> done_;
+  bool is_exact_ = false;
   double computed_ = 0, loaded_ = 0;
   bool is_sound_ = true;
 };

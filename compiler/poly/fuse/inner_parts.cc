@@ -70,6 +70,10 @@ int64_t PeriodOf(Stmt loop) {
   return period;
 }
 
+bool HasLoops(Stmt loop) {
+  return ir::AnyStmt(loop.body(), [](Stmt s) { return s.Is(StmtKind::kFor); });
+}
+
 bool IsSplittable(Stmt s) {
   if (!s.Is(StmtKind::kFor) || s.var().type() != ir::Type::kI64) return false;
   const Expr extent = s.extent();
@@ -177,6 +181,15 @@ class Splitter : public ir::Mutator {
     const Borders& borders = finder.found();
     if (borders.conditions.empty()) return WithPeriod(s);
     ir::Context& c = s.context();
+    if (HasLoops(s)) {
+      // Its iterations are whole loops, and few differ: one test, and one slow form of them.
+      ir::Expr holds = c.Int(ir::Type::kI1, 1);
+      if (borders.first) holds = ir::And(holds, borders.first <= s.var());
+      if (borders.end) holds = ir::And(holds, s.var() < borders.end);
+      const Stmt fast = Mutate(Holds(borders.conditions).Mutate(s.body()));
+      const Stmt slow = c.Pragma(pragma::kFewIterations, {}, ir::CloneWithFreshBindings(s.body()));
+      return c.For(s.var(), s.min(), s.extent(), c.If(holds, fast, slow), s.for_kind());
+    }
     const ir::Var first = c.NewVar("first", ir::Type::kI64), end = c.NewVar("end", ir::Type::kI64),
                   from = c.NewVar("from", ir::Type::kI64), to = c.NewVar("to", ir::Type::kI64);
     // first <= from <= to <= end, where the loop has iterations.
@@ -192,7 +205,7 @@ class Splitter : public ir::Mutator {
  private:
   // The loops inside are taken apart where most iterations are, and only there.
   Stmt WithPeriod(Stmt loop) {
-    const int64_t period = PeriodOf(loop);
+    const int64_t period = HasLoops(loop) ? 1 : PeriodOf(loop);
     if (period == 1 || SizeOf(loop.body()) * period > kMaxSize) return Mutator::Mutate(loop);
     ir::Context& c = loop.context();
     const Expr by = c.I64(period);
@@ -202,18 +215,6 @@ class Splitter : public ir::Mutator {
       return ir::CloneWithFreshBindings(ir::Substitute(loop.body(), {{loop.var(), value}}));
     };
     const ir::Var k = c.NewVar(loop.var().name(), ir::Type::kI64);
-    if (ir::AnyStmt(loop.body(), [](Stmt s) { return s.Is(StmtKind::kFor); })) {
-      // Tests cost nothing around loops.
-      std::vector<Stmt> body;
-      for (int64_t r = 0; r < period; ++r) {
-        const Expr at = k * by + c.I64(r);
-        body.push_back(c.If(ir::And(first <= at, at < end), Mutate(body_at(at))));
-      }
-      const Expr blocks = (end + c.I64(period - 1)) / by - from;
-      const Stmt all =
-          c.LetStmt(from, first / by, c.For(k, from, blocks, c.Seq(body), loop.for_kind()));
-      return c.LetStmt(first, loop.min(), c.LetStmt(end, first + loop.extent(), all));
-    }
     // Iterations from * period up to to * period, which may both be behind the end.
     std::vector<Stmt> before, body, behind;
     for (int64_t r = 0; r < period; ++r) {

@@ -14,7 +14,9 @@ namespace polynao::poly {
 //   for (y, a, n) { u[y] = select(1 <= y && y < 8, d[y - 1], 0) }
 //   -->  for (y, a, ..) {..}   for (y, max(a, 1), ..) { u[y] = d[y - 1] }   for (y, .., ..) {..}
 //
-// Periods: where the loop's variable is divided by two, three or four, so many iterations are taken together. Quotients then move
+// A loop around others has two forms of its body, and a test in each iteration which one it is.
+//
+// Periods: where an innermost loop's variable is divided by two, three or four, so many iterations are taken together. Quotients then move
 // on by one each time, and remainders are constants.
 //
 //   for (y, a, n) { u[y] = d[y / 2] + d[(y + 1) / 2] }
