@@ -64,7 +64,12 @@ absl::Status Emitter::EmitAllocate(Stmt s) {
   BufferInfo& info = buffers_[buffer];
   Value* bytes = b_.getInt64(ir::ByteSize(buffer->type));
   for (Value* extent : info.extents) {
-    Value* positive = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extent, b_.getInt64(0));
+    // The builder does not fold this for constants.
+    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(extent);
+    Value* positive =
+        constant != nullptr
+            ? b_.getInt64(static_cast<uint64_t>(std::max<int64_t>(constant->getSExtValue(), 0)))
+            : b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, extent, b_.getInt64(0));
     bytes = b_.CreateMul(bytes, positive, "", /*HasNUW=*/true, /*HasNSW=*/true);
   }
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(bytes);
@@ -251,34 +256,36 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
 }
 
 llvm::MDNode* Emitter::LoopHints(Stmt s) {
-  const auto row = [&](const char* hint, std::vector<llvm::Metadata*> values) -> llvm::Metadata* {
-    values.insert(values.begin(), llvm::MDString::get(context_, hint));
-    return llvm::MDNode::get(context_, values);
-  };
   std::vector<llvm::Metadata*> rows = {nullptr};
   if (has_few_iterations_) {
     rows.push_back(
-        row("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getFalse())}));
-    rows.push_back(row("llvm.loop.unroll.disable", {}));
+        LoopHint("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getFalse())}));
+    rows.push_back(LoopHint("llvm.loop.unroll.disable", {}));
     return LoopNode(rows);
   }
   const bool is_constant = s.extent().Is(ExprKind::kIntImm);
   if (s.for_kind() == ForKind::kVectorize) {
     rows.push_back(
-        row("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
+        LoopHint("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
     if (is_constant && s.extent().int_value() % kVectorIterations == 0 &&
         s.extent().int_value() <= kMostUnrolled) {
       // Short loops would be unrolled before they are vectorized, and their statements put together to vectors again, in
       // several times the time.
-      rows.push_back(row("llvm.loop.unroll.disable", {}));
-      rows.push_back(row("llvm.loop.vectorize.followup_all", {row("llvm.loop.unroll.full", {})}));
+      rows.push_back(LoopHint("llvm.loop.unroll.disable", {}));
+      rows.push_back(
+          LoopHint("llvm.loop.vectorize.followup_all", {LoopHint("llvm.loop.unroll.full", {})}));
     }
   } else if (s.for_kind() == ForKind::kUnroll) {
-    rows.push_back(row(is_constant ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable", {}));
+    rows.push_back(LoopHint(is_constant ? "llvm.loop.unroll.full" : "llvm.loop.unroll.enable", {}));
   } else {
     return nullptr;
   }
   return LoopNode(rows);
+}
+
+llvm::Metadata* Emitter::LoopHint(const char* name, std::vector<llvm::Metadata*> values) {
+  values.insert(values.begin(), llvm::MDString::get(context_, name));
+  return llvm::MDNode::get(context_, values);
 }
 
 // A loop's metadata is a distinct node whose first operand is itself.

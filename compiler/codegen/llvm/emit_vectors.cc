@@ -30,7 +30,9 @@ namespace {
 
 // A vector of fewer lanes is not worth its shuffles.
 constexpr unsigned kFewestLanes = 2;
-// So many iterations are emitted without a loop.
+// What machines gather at least.
+constexpr int64_t kWordBytes = 4;
+// So many iterations are emitted without a loop: LLVM then keeps local arrays in registers.
 constexpr int64_t kMostUnrolled = 128;
 
 llvm::FixedVectorType* VectorOf(llvm::Type* element, unsigned lanes) {
@@ -66,16 +68,16 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
   }
   if (lanes < kFewestLanes) return EmitCountedLoop(s, b_.getInt64(0), extent, min);
   BasicBlock* vectors = NewBlock("vectors");
-  BasicBlock* scalars = NewBlock("scalars");
+  BasicBlock* rest = NewBlock("rest");
   BasicBlock* done = NewBlock("done");
   BasicBlock* before = b_.GetInsertBlock();
-  b_.CreateCondBr(b_.CreateICmpSGE(extent, b_.getInt64(lanes)), vectors, scalars);
+  b_.CreateCondBr(b_.CreateICmpSGE(extent, b_.getInt64(lanes)), vectors, rest);
   b_.SetInsertPoint(vectors);
   Value* whole = can_run_twice ? extent : b_.CreateAnd(extent, -static_cast<int64_t>(lanes));
   RETURN_IF_ERROR(EmitLanes(s, lanes, can_run_twice, b_.getInt64(0), whole, min));
   BasicBlock* after = b_.GetInsertBlock();
-  b_.CreateBr(can_run_twice ? done : scalars);
-  b_.SetInsertPoint(scalars);
+  b_.CreateBr(can_run_twice ? done : rest);
+  b_.SetInsertPoint(rest);
   Value* begin = b_.getInt64(0);
   if (!can_run_twice) {
     llvm::PHINode* phi = b_.CreatePHI(b_.getInt64Ty(), 2);
@@ -83,9 +85,29 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
     phi->addIncoming(whole, after);
     begin = phi;
   }
-  RETURN_IF_ERROR(EmitScalars(s, begin, extent, min));
+  // Machines with vectors of 512 bits mask all types, those with 256 bits words.
+  const bool has_masks =
+      options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && loop.bytes >= kWordBytes);
+  RETURN_IF_ERROR(has_masks ? EmitRest(s, lanes, begin, extent, min)
+                            : EmitScalars(s, begin, extent, min));
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitRest(Stmt s, unsigned lanes, Value* begin, Value* end, Value* min) {
+  BasicBlock* some = NewBlock("some");
+  BasicBlock* join = NewBlock("join");
+  b_.CreateCondBr(b_.CreateICmpSLT(begin, end), some, join);
+  b_.SetInsertPoint(some);
+  std::vector<llvm::Constant*> numbers;
+  for (unsigned i = 0; i < lanes; ++i) numbers.push_back(b_.getInt32(i));
+  Value* left = b_.CreateTrunc(b_.CreateSub(end, begin), b_.getInt32Ty());
+  Value* mask =
+      b_.CreateICmpULT(llvm::ConstantVector::get(numbers), b_.CreateVectorSplat(lanes, left));
+  RETURN_IF_ERROR(EmitSideBySide(s, lanes, b_.CreateNSWAdd(min, begin), mask));
+  b_.CreateBr(join);
+  b_.SetInsertPoint(join);
   return absl::OkStatus();
 }
 
@@ -99,31 +121,44 @@ absl::Status Emitter::EmitScalars(Stmt s, Value* begin, Value* end, Value* min) 
 absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Value* begin,
                                 Value* end, Value* min) {
   const std::optional<int64_t> from = ConstantOf(begin), to = ConstantOf(end);
-  const bool is_constant = from && to;
-  const bool is_whole = !can_run_twice || (is_constant && (*to - *from) % lanes == 0);
-  const bool is_one = is_constant && *to - *from <= lanes;
-  BasicBlock* before = b_.GetInsertBlock();
-  llvm::PHINode* counter = nullptr;
-  BasicBlock* loop = nullptr;
-  Value* at = begin;
-  if (!is_one) {
-    loop = NewBlock("lanes");
-    b_.CreateBr(loop);
-    b_.SetInsertPoint(loop);
-    counter = b_.CreatePHI(b_.getInt64Ty(), 2);
-    counter->addIncoming(begin, before);
-    at = counter;
-    if (!is_whole) {
-      Value* last = b_.CreateNSWSub(end, b_.getInt64(lanes));
-      at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, counter, last);
+  if (from && to && *to - *from <= kMostUnrolled) {
+    for (int64_t at = *from; at < *to; at += lanes) {
+      RETURN_IF_ERROR(EmitSideBySide(
+          s, lanes, b_.CreateNSWAdd(min, b_.getInt64(std::min<int64_t>(at, *to - lanes)))));
     }
+    return absl::OkStatus();
   }
-  Lanes side_by_side{.var = s.var(), .count = lanes};
-  side_by_side.first = b_.CreateNSWAdd(min, at);
+  BasicBlock* before = b_.GetInsertBlock();
+  BasicBlock* loop = NewBlock("lanes");
+  b_.CreateBr(loop);
+  b_.SetInsertPoint(loop);
+  llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2);
+  counter->addIncoming(begin, before);
+  Value* at = counter;
+  if (can_run_twice && !(from && to && (*to - *from) % lanes == 0)) {
+    Value* last = b_.CreateNSWSub(end, b_.getInt64(lanes));
+    at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, counter, last);
+  }
+  RETURN_IF_ERROR(EmitSideBySide(s, lanes, b_.CreateNSWAdd(min, at)));
+  Value* next = b_.CreateNSWAdd(counter, b_.getInt64(lanes));
+  counter->addIncoming(next, b_.GetInsertBlock());
+  BasicBlock* done = NewBlock("done");
+  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, done);
+  llvm::Metadata* one = llvm::ConstantAsMetadata::get(b_.getInt32(1));
+  back->setMetadata(llvm::LLVMContext::MD_loop,
+                    LoopNode({nullptr, LoopHint("llvm.loop.isvectorized", {one}),
+                              LoopHint("llvm.loop.unroll.disable", {})}));
+  b_.SetInsertPoint(done);
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* mask) {
+  Lanes side_by_side{.var = s.var(), .count = lanes, .first = first, .mask = mask};
+  side_by_side.is_rest = mask != nullptr;
   std::vector<llvm::Constant*> numbers;
   for (unsigned i = 0; i < lanes; ++i) numbers.push_back(b_.getInt64(i));
-  Value* wide = b_.CreateNSWAdd(b_.CreateVectorSplat(lanes, side_by_side.first),
-                                llvm::ConstantVector::get(numbers));
+  Value* wide =
+      b_.CreateNSWAdd(b_.CreateVectorSplat(lanes, first), llvm::ConstantVector::get(numbers));
   Value* value = b_.CreateTrunc(wide, VectorOf(ops_.ValueType(s.var().type()), lanes));
   vars_[s.var()] = {.value = value, .wide = wide};
   lanes_ = &side_by_side;
@@ -136,24 +171,7 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
   }
   lanes_ = nullptr;
   vars_.erase(s.var());
-  RETURN_IF_ERROR(status);
-  if (is_one) return absl::OkStatus();
-  Value* next = b_.CreateNSWAdd(counter, b_.getInt64(lanes));
-  counter->addIncoming(next, b_.GetInsertBlock());
-  BasicBlock* done = NewBlock("done");
-  llvm::BranchInst* back = b_.CreateCondBr(b_.CreateICmpSLT(next, end), loop, done);
-  const auto row = [&](const char* hint, std::vector<llvm::Metadata*> values) -> llvm::Metadata* {
-    values.insert(values.begin(), llvm::MDString::get(context_, hint));
-    return llvm::MDNode::get(context_, values);
-  };
-  const bool is_short = is_constant && *to - *from <= kMostUnrolled;
-  back->setMetadata(
-      llvm::LLVMContext::MD_loop,
-      LoopNode({nullptr,
-                row("llvm.loop.isvectorized", {llvm::ConstantAsMetadata::get(b_.getInt32(1))}),
-                row(is_short ? "llvm.loop.unroll.full" : "llvm.loop.unroll.disable", {})}));
-  b_.SetInsertPoint(done);
-  return absl::OkStatus();
+  return status;
 }
 
 // ---- values -------------------------------------------------------------------------------------
@@ -188,7 +206,9 @@ absl::StatusOr<Value*> Emitter::EmitMasked(Value* condition, bool truth, Expr e,
   Value* outer = lanes_->mask;
   Value* runs = truth ? condition : b_.CreateNot(condition);
   lanes_->mask = outer == nullptr ? runs : b_.CreateAnd(outer, runs);
+  const bool first_ran = std::exchange(lanes_->first_runs, false);
   absl::StatusOr<Value*> value = EmitCached(e, want);
+  lanes_->first_runs = first_ran;
   lanes_->mask = outer;
   return value;
 }
@@ -198,7 +218,9 @@ absl::Status Emitter::EmitMasked(Value* condition, bool truth, Stmt s) {
   Value* outer = lanes_->mask;
   Value* runs = truth ? condition : b_.CreateNot(condition);
   lanes_->mask = outer == nullptr ? runs : b_.CreateAnd(outer, runs);
+  const bool first_ran = std::exchange(lanes_->first_runs, false);
   const absl::Status status = EmitStmt(s);
+  lanes_->first_runs = first_ran;
   lanes_->mask = outer;
   return status;
 }
@@ -342,12 +364,50 @@ Value* Emitter::LoadSteps(Buffer buffer, Value* first, int64_t stride) {
   return result;
 }
 
+// Whether all lanes may load and store these elements of a local array, whatever their masks: they exist, and no other thread
+// uses them. Under masks LLVM would keep the array in memory.
+bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
+  const BufferInfo& info = buffers_.at(buffer);
+  auto* block = llvm::dyn_cast<llvm::AllocaInst>(info.base);
+  if (block == nullptr || block->getFunction() != current_ || lanes_->is_rest) return false;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const std::optional<int64_t> extent = ConstantOf(info.extents[d]);
+    const arith::ConstRange range = analyzer_.Range(indices[d]);
+    if (!extent || range.min < 0 || range.max >= *extent) return false;
+  }
+  return true;
+}
+
+// Machines gather elements of 32 bits and more. Narrower ones come in words that hold them, which begin early at the array's
+// end; null if it is shorter than a word, or of unknown size.
+Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
+  const int64_t size = ir::ByteSize(buffer->type);
+  if (place.base == nullptr || size >= kWordBytes || options_.vector_bytes < 32) return nullptr;
+  int64_t bytes = size;
+  for (Value* extent : buffers_.at(buffer).extents) {
+    const std::optional<int64_t> constant = ConstantOf(extent);
+    if (!constant || __builtin_mul_overflow(bytes, *constant, &bytes)) return nullptr;
+  }
+  if (bytes < kWordBytes || bytes > std::numeric_limits<int32_t>::max()) return nullptr;
+  llvm::Type* words = VectorOf(b_.getInt32Ty(), lanes_->count);
+  const auto number = [&](int64_t value) { return llvm::ConstantInt::get(words, value); };
+  Value* at = b_.CreateMul(b_.CreateTrunc(place.offsets, words), number(size));
+  Value* begin = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, at, number(bytes - kWordBytes));
+  Value* addresses = b_.CreateGEP(b_.getInt8Ty(), place.base, {begin});
+  llvm::CallInst* load = b_.CreateMaskedGather(words, addresses, llvm::Align(1), mask,
+                                               llvm::Constant::getNullValue(words), buffer->name);
+  MarkAccess(buffer, load);
+  Value* shift = b_.CreateShl(b_.CreateSub(at, begin), number(3));
+  return b_.CreateTrunc(b_.CreateLShr(load, shift),
+                        VectorOf(ops_.MemoryType(buffer->type), lanes_->count));
+}
+
 absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
   const Buffer buffer(e.buffer());
   EmitWaiting(buffer);
   const bool varies = std::any_of(e.operands().begin(), e.operands().end(),
                                   [&](Expr index) { return VariesByLane(index); });
-  if (!varies && lanes_->mask == nullptr) return EmitLoad(e);
+  if (!varies && lanes_->first_runs) return EmitLoad(e);
   ASSIGN_OR_RETURN(const Place place, PlaceOf(buffer, e.operands()));
   llvm::Type* element = ops_.MemoryType(buffer->type);
   llvm::FixedVectorType* type = VectorOf(element, lanes_->count);
@@ -360,6 +420,8 @@ absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
     value = std::abs(stride) == 1 ? LoadRun(buffer, first, 0)
                                   : LoadSteps(buffer, first, std::abs(stride));
     if (stride < 0) value = b_.CreateVectorReverse(value);
+  } else if (place.stride == 1 && IsPrivate(buffer, e.operands())) {
+    value = LoadRun(buffer, place.first, 0);
   } else if (place.stride == 1) {
     llvm::CallInst* load = b_.CreateMaskedLoad(type, place.first, AlignmentOf(buffer), lanes_->mask,
                                                llvm::Constant::getNullValue(type), buffer->name);
@@ -376,8 +438,11 @@ absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
       }
       offsets = llvm::ConstantVector::get(numbers);
     }
-    Value* addresses = b_.CreateGEP(element, base, {offsets});
     Value* mask = lanes_->mask != nullptr ? lanes_->mask : Splat(b_.getTrue());
+    if (Value* narrow = GatherNarrow(buffer, place, mask)) {
+      return ops_.FromMemory(narrow, buffer->type);
+    }
+    Value* addresses = b_.CreateGEP(element, base, {offsets});
     llvm::CallInst* load = b_.CreateMaskedGather(type, addresses, AlignmentOf(buffer), mask,
                                                  llvm::Constant::getNullValue(type), buffer->name);
     MarkAccess(buffer, load);
@@ -396,11 +461,15 @@ absl::Status Emitter::EmitVectorStore(Stmt s) {
   const bool waits = lanes_->mask == nullptr && *place.stride > 1;
   if (!waits) EmitWaiting(buffer);
   if (*place.stride == 1) {
+    Value* mask = lanes_->mask;
+    if (mask != nullptr && IsPrivate(buffer, s.indices())) {
+      value = b_.CreateSelect(mask, value, LoadRun(buffer, place.first, 0));
+      mask = nullptr;
+    }
     llvm::Instruction* store =
-        lanes_->mask == nullptr
-            ? static_cast<llvm::Instruction*>(
-                  b_.CreateAlignedStore(value, place.first, AlignmentOf(buffer)))
-            : b_.CreateMaskedStore(value, place.first, AlignmentOf(buffer), lanes_->mask);
+        mask == nullptr ? static_cast<llvm::Instruction*>(
+                              b_.CreateAlignedStore(value, place.first, AlignmentOf(buffer)))
+                        : b_.CreateMaskedStore(value, place.first, AlignmentOf(buffer), mask);
     MarkAccess(buffer, store);
     return absl::OkStatus();
   }

@@ -100,6 +100,7 @@ class Emitter {
   // for (i64 k = begin; k < end; ++k) { variable = min + k; body }
   absl::Status EmitCountedLoop(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
   llvm::MDNode* LoopHints(ir::Stmt s);
+  llvm::Metadata* LoopHint(const char* name, std::vector<llvm::Metadata*> values);
   llvm::MDNode* LoopNode(const std::vector<llvm::Metadata*>& rows);
   absl::Status EmitFor(ir::Stmt s);
   // The loop's body becomes a function of a range of iterations. It gets the values in scope in a
@@ -116,6 +117,8 @@ class Emitter {
     unsigned count = 0;
     llvm::Value* first = nullptr;  // i64
     llvm::Value* mask = nullptr;   // the lanes that run, if not all do
+    bool first_runs = true;        // whether the first one does for sure
+    bool is_rest = false;          // lanes that do not run may be behind the loop's end
   };
   // Where an access of all lanes goes: to elements from `first` on with steps of `stride`, or, without it, to
   // `offsets` from `base`.
@@ -142,6 +145,12 @@ class Emitter {
   // of the last vector do; otherwise they are a multiple.
   absl::Status EmitLanes(ir::Stmt s, unsigned lanes, bool can_run_twice, llvm::Value* begin,
                          llvm::Value* end, llvm::Value* min);
+  // One iteration in each lane, from the loop variable's value `first` on.
+  absl::Status EmitSideBySide(ir::Stmt s, unsigned lanes, llvm::Value* first,
+                              llvm::Value* mask = nullptr);
+  // Fewer iterations than lanes, under a mask.
+  absl::Status EmitRest(ir::Stmt s, unsigned lanes, llvm::Value* begin, llvm::Value* end,
+                        llvm::Value* min);
   absl::Status EmitScalars(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
   static bool IsVector(llvm::Value* value) { return value->getType()->isVectorTy(); }
   llvm::Value* Splat(llvm::Value* value);
@@ -151,6 +160,8 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
+  bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
+  llvm::Value* GatherNarrow(ir::Buffer buffer, const Place& place, llvm::Value* mask);
   llvm::Value* LoadRun(ir::Buffer buffer, llvm::Value* first, unsigned offset);
   llvm::Value* LoadSteps(ir::Buffer buffer, llvm::Value* first, int64_t stride);
   absl::Status EmitVectorStore(ir::Stmt s);

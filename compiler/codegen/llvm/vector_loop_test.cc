@@ -109,6 +109,7 @@ const std::vector<Body>& Bodies() {
       {"wide and narrow", "D[i] = A[i] W[i] = i * 3"},
       {"bool", "F[i] = A[i] < s && i % 2 == 0"},
       {"of bools", "F[i] = !F[i] || A[i] < s"},
+      {"narrow gather", "D[i] = A[min(max(I[i], 0), 4 * N + 7)]"},
       {"recurrence", "B[i + 1] = B[i] + A[i]", false},
       {"overwritten", "B[i] = B[i + 1]", false},
       {"sum", "B[0] = B[0] + A[i]", false},

@@ -27,7 +27,7 @@ using Range = arith::ConstRange;
 constexpr double kAccessCycles = 0.5;
 constexpr double kRowCycles = 20;
 // Part of what an access to the second cache costs more, by byte.
-constexpr double kSecondCacheCyclesPerByte = 0.12;
+constexpr double kSecondCacheCyclesPerByte = 0.03;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
 constexpr double kRunCycles = 20;
 // Terms of a sum that is no contraction.
