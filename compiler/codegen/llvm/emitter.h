@@ -235,7 +235,7 @@ class Emitter {
 
   Lanes* lanes_ = nullptr;             // null outside of vector loops
   std::vector<WaitingStore> waiting_;  // in the block that is emitted
-  bool has_few_iterations_ = false;    // inside of pragma::kFewIterations
+  bool has_few_iterations_ = false;    // inside of pragma "few_iterations"
   const ir::Function& function_;
   const ir::Aliases aliases_;
   const EmitOptions& options_;
