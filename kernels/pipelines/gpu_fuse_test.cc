@@ -1,5 +1,6 @@
 // Every pipeline, fused for a GPU, stores what its reference does, bit for bit: in tiles of the model's choice and in published ones,
 // with the threads of a block in three orders; and barriers are needed. nvcc compiles the kernels, where it is.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -44,8 +45,8 @@ TEST_P(PipelineGpuFuseTest, Agrees) {
   const absl::Status found = codegen::FindCCompiler(false).status();
   if (!found.ok()) GTEST_SKIP() << "SKIPPED: " << found;
   const Pipeline& pipeline = *FindPipeline(GetParam());
-  // Several of the published tiles, which do not divide it.
-  const PipelineCase c = MakePipelineCase(pipeline, 18, 67);
+  // Several of the published tiles, which do not divide it, and five levels of a pyramid that are not all border.
+  const PipelineCase c = MakePipelineCase(pipeline, 37, 67);
   const Target target{.name = "cuda"};
   PipelineOptions passes;
   passes.skip = {"flatten"};  // the arguments have the shapes of the function as it was
@@ -67,18 +68,24 @@ TEST_P(PipelineGpuFuseTest, Agrees) {
     const absl::Status status = (*compiled)->Run(i, actual.arguments(), order, left_out);
     return status.ok() ? c.Disagreement(actual) : status.ToString();
   };
+  // By number, backwards, drawn.
+  const std::vector<uint64_t> orders = {0, 1, 12345};
   size_t barriers = 0, needed = 0;
   for (size_t i = 0; i < functions.size(); ++i) {
-    for (const uint64_t order : {0, 1, 12345}) EXPECT_EQ(disagreement(i, order, {}), "") << i;
+    for (const uint64_t order : orders) EXPECT_EQ(disagreement(i, order, {}), "") << i;
     for (size_t barrier = 0; i == 1 && barrier < (*compiled)->BarrierCount(i); ++barrier) {
       ++barriers;
-      needed += !disagreement(i, 0, barrier).empty() || !disagreement(i, 1, barrier).empty();
+      const bool is_needed = std::any_of(orders.begin(), orders.end(), [&](uint64_t order) {
+        return !disagreement(i, order, barrier).empty();
+      });
+      if (!is_needed) std::printf("barrier %zu is not\n", barrier);
+      needed += is_needed ? 1 : 0;
     }
   }
   std::printf("%zu of %zu barriers needed\n", needed, barriers);
   EXPECT_GT(barriers, 0);
-  // On the small levels of a pyramid a thread may read just what it has stored.
-  EXPECT_GE(needed * 2, barriers);
+  // The last levels of a pyramid are all border at this size: nothing reads what has been stored there.
+  EXPECT_GE(needed * 3, barriers * 2);
 }
 
 // At the size that times are published for. Threads have registers for what they compute: next to nothing spills.
