@@ -360,9 +360,10 @@ int Counter::ChooseVariable(const Piece& piece) {
       if (coefficient == 0) continue;
       (coefficient > 0 ? lower : upper) += 1;
       if (abs(coefficient) == 1) continue;
-      // A bound c*x >= y makes a floor over y.
+      // A bound c*x >= y makes a floor over y; a long one becomes a variable with bounds of its own.
+      const double floors = abs(coefficient) <= kMaxSplit ? 1 : 4;
       for (const auto& entry : form.coefficients) {
-        if (entry.first != variable && entry.first >= fixed_) new_floors += 1;
+        if (entry.first != variable && entry.first >= fixed_) new_floors += floors;
       }
     }
     const std::set<int> floors = piece.summand.FloorsWith(variable, floors_);

@@ -150,6 +150,17 @@ TEST_F(CountTest, StridesAndDivisionsAreExact) {
   }
 }
 
+// Tiles of more than 60 elements with a halo, at both ends less: which variable goes first decides between a few sums and too many.
+TEST_F(CountTest, LongTilesWithHalos) {
+  EXPECT_EQ(
+      Compare("{ [s, i] : 0 <= s <= 3 and 512s - 3 <= i <= 512s + 510 and 0 <= i < 1540 }", 0, 0),
+      "");
+  EXPECT_EQ(Elements("{ [s, t, k, i, j] : 0 <= s <= 160 and 0 <= t <= 3 and 0 <= k < 8 and "
+                     "16s - 3 <= i <= 16s + 15 and 0 <= i < 2564 and 512t - 3 <= j <= 512t + 510 "
+                     "and 0 <= j < 1540 }"),
+            "{ 37648192 }");
+}
+
 TEST_F(CountTest, MapsHaveACountForEachElement) {
   EXPECT_EQ(Images("[n] -> { S[i] -> A[j] : i <= j < n }"), "[n] -> { S[i] -> (n - i) : i < n }");
   EXPECT_EQ(Images("{ S[i] -> [i, j] : 0 <= j < 3 }"), "{ S[i] -> 3 }");
