@@ -14,6 +14,7 @@ absl::StatusOr<cases::Executable> CompileScheduled(const ir::Function& function,
   ASSIGN_OR_RETURN(const cases::Scheduled scheduled,
                    cases::ScheduleFunction(allowed, schedule, threads));
   entry.schedule_ms = scheduled.milliseconds;
+  entry.figures = scheduled.figures;
   entry.notes = scheduled.notes;
   ASSIGN_OR_RETURN(
       cases::Executable executable,

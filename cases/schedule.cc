@@ -94,8 +94,9 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
   for (absl::string_view line : absl::StrSplit(report->ToString(), '\n', absl::SkipEmpty())) {
     result.notes.emplace_back(line);
   }
-  result.milliseconds =
-      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  result.figures = report->Figures();
+  const std::chrono::duration<double, std::milli> all = std::chrono::steady_clock::now() - start;
+  result.milliseconds = all.count() - report->count_ms;
   return result;
 }
 
@@ -106,6 +107,7 @@ absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
   if (threads == 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   poly::ScheduleOptions options;
   options.machine = poly::HostMachine(threads);
+  options.count = true;
   return RunStrategy(function, schedule, options, poly::Schedule);
 }
 

@@ -3,6 +3,7 @@
 #define CASES_SCHEDULE_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,8 +13,9 @@ namespace polynao::cases {
 
 struct Scheduled {
   ir::Function function;
-  double milliseconds = 0;
+  double milliseconds = 0;         // that it took, without what only the notes and figures need
   std::vector<std::string> notes;  // what was done, for people
+  std::vector<std::pair<std::string, double>> figures = {};  // poly::ScheduleReport::Figures
 };
 
 // `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap", "original", "min", "smart" and "max"

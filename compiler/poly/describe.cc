@@ -10,6 +10,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
+#include "compiler/poly/fuse/fuse.h"
 #include "compiler/poly/scop.h"
 #include "compiler/poly/tree_text.h"
 
@@ -124,6 +125,19 @@ absl::StatusOr<std::string> Describe(const ir::Function& function, std::string_v
           StrAppend(&text, "  not scheduled: ", part.why_not, "\n");
           return absl::OkStatus();
         }
+        for (const GroupReport& group : part.groups) {
+          StrAppend(&text, "  ", TitleOf(group), ":\n");
+          if (what == "tree") text += Indented(group.tree, "    ");
+          if (what == "ast") {
+            text += Indented(AstText(scop, ReadTree(scop.isl->ctx(), group.tree)), "    ");
+          }
+          // The map would be the root's alone.
+          if (what == "schedule" && group.is_tiled)
+            text += "    no map, since tiles run instances more than once; see the tree\n";
+          if (what == "schedule" && !group.is_tiled)
+            text += Lines("order", MapsOf(ReadTree(scop.isl->ctx(), group.tree).map()));
+        }
+        if (!part.groups.empty()) return absl::OkStatus();
         if (what == "tree") {
           text += Indented(part.tree, "  ");
           return absl::OkStatus();

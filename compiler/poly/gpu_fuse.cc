@@ -83,11 +83,12 @@ class KernelCode : public StageCode {
   // "c in tiles of 8 x 64: blocks of 256 threads, with a, b; 1.07 times the instances; 2 phases, 12.3 KiB of shared memory, .."
   static std::string Line(const std::vector<Stage>& stages, const PlannedGroup& planned,
                           const GpuGroup& group, int64_t threads) {
-    std::string line = StrCat(
-        NamesOf(stages[static_cast<size_t>(planned.group.root)]), " in tiles of ",
-        SizesText(planned.group), ": blocks of ", threads, " threads", GroupText(stages, planned),
-        "; ", group.phases, group.phases == 1 ? " phase, " : " phases, ",
-        Fixed(static_cast<double>(group.shared_bytes) / 1024, 1), " KiB of shared memory");
+    std::string line =
+        StrCat(NamesOf(stages[static_cast<size_t>(planned.group.root)]), " in tiles of ",
+               SizesText(planned.group), ": blocks of ", threads, " threads",
+               ProducersText(stages, planned.group), "; ", RedundancyText(planned.cost.redundancy),
+               "; ", group.phases, group.phases == 1 ? " phase, " : " phases, ",
+               Fixed(static_cast<double>(group.shared_bytes) / 1024, 1), " KiB of shared memory");
     if (group.registers > 0) StrAppend(&line, ", ", group.registers, " arrays in registers");
     StrAppend(&line, "; ", Fixed(planned.cost.memory_bytes / 1048576, 1),
               " MiB to and from global memory");

@@ -1,8 +1,66 @@
 #include "compiler/poly/options.h"
 
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_format.h"
 #include "base/text.h"
 
 namespace polynao::poly {
+
+namespace {
+
+// "11 stages in 1 group: 1.04 times the instances; 4218.6 MiB to and from memory stage by stage, 312.3 MiB in groups"
+std::string SummaryOf(const ScheduleReport& report) {
+  if (report.stages_before == 0) return "";
+  std::map<std::string, double> figures;
+  for (const auto& [name, value] : report.Figures()) figures[name] = value;
+  if (figures.empty()) return "";
+  constexpr double kMiB = 1024 * 1024;
+  const double groups = figures["groups"];
+  return absl::StrFormat(
+      "%d stages in %.0f %s: %s; %.1f MiB to and from memory stage by stage, %.1f MiB so",
+      report.stages_before, groups, groups == 1 ? "group" : "groups",
+      figures.contains("redundancy")
+          ? absl::StrFormat("%.4f times the instances (%.4f by the model)", figures["redundancy"],
+                            figures["redundancy_model"])
+          : "instances not counted",
+      figures["bytes_before"] / kMiB, figures["bytes_after"] / kMiB);
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {
+  int groups = 0;
+  InstanceCount all;
+  bool is_counted = true;
+  double expected = 0, bytes = 0;
+  int64_t tile_bytes = 0;
+  for (const PartReport& part : parts) {
+    for (const GroupReport& group : part.groups) {
+      ++groups;
+      bytes += group.memory_bytes;
+      tile_bytes = std::max(tile_bytes, group.local_bytes);
+      is_counted &= group.instances.has_value();
+      if (!group.instances) continue;
+      all.run += group.instances->run;
+      all.exist += group.instances->exist;
+      expected += group.redundancy * static_cast<double>(group.instances->exist);
+    }
+  }
+  if (groups == 0) return {};
+  std::vector<std::pair<std::string, double>> figures;
+  if (stages_before > 0) figures.emplace_back("stages", stages_before);
+  figures.emplace_back("groups", groups);
+  if (is_counted && all.exist > 0) {
+    figures.emplace_back("redundancy", all.Redundancy());
+    figures.emplace_back("redundancy_model", expected / static_cast<double>(all.exist));
+  }
+  if (stages_before > 0) figures.emplace_back("bytes_before", bytes_before);
+  figures.emplace_back("bytes_after", bytes);
+  figures.emplace_back("tile_bytes", static_cast<double>(tile_bytes));
+  return figures;
+}
 
 std::string ScheduleReport::ToString() const {
   std::string text;
@@ -13,6 +71,8 @@ std::string ScheduleReport::ToString() const {
     for (const std::string& line : part.lines) StrAppend(&text, "\n  ", line);
     StrAppend(&text, "\n");
   }
+  if (const std::string summary = SummaryOf(*this); !summary.empty())
+    StrAppend(&text, summary, "\n");
   for (const std::string& remark : remarks) StrAppend(&text, remark, "\n");
   return text;
 }

@@ -3,7 +3,9 @@
 #define COMPILER_POLY_OPTIONS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/poly/machine.h"
@@ -32,6 +34,33 @@ struct ScheduleOptions {
   Machine machine = {};
   // isl's count of its own steps for one part. A part that needs more stays as it is. 0: no limit.
   int64_t max_operations = 10'000'000;
+  // For "fuse" and "overlap": the report has exact numbers of instances, and the bytes that the stages as written move.
+  bool count = false;
+};
+
+// Instances of statements.
+struct InstanceCount {
+  int64_t run = 0;    // that run, as often as they do
+  int64_t exist = 0;  // that the function has
+
+  double Redundancy() const {
+    return exist > 0 ? static_cast<double>(run) / static_cast<double>(exist) : 1;
+  }
+};
+
+// Stages that "fuse" or "overlap" run together: in the tiles of the last one, or as by "auto".
+struct GroupReport {
+  std::string name = {};  // of the arrays that the last stage stores
+  int stages = 0;
+  bool is_tiled = false;
+  // By the cost model.
+  double redundancy = 1;    // instances that run, by those that exist
+  double memory_bytes = 0;  // to and from memory
+  int64_t local_bytes = 0;  // of a tile's local arrays
+  // Exactly, if it was asked for; or why not.
+  std::optional<InstanceCount> instances = {};
+  std::string not_counted = {};
+  std::string tree = {};  // the schedule tree, isl's text
 };
 
 struct PartReport {
@@ -42,10 +71,11 @@ struct PartReport {
   int parallel_loops = 0, vector_loops = 0, wavefronts = 0;
   bool has_register_tiles = false;
   // CPU time of the steps, in milliseconds.
-  double dependences_ms = 0, schedule_ms = 0, tile_ms = 0, generate_ms = 0;
+  double dependences_ms = 0, schedule_ms = 0, tile_ms = 0, generate_ms = 0, count_ms = 0;
   std::vector<std::string> lines =
       {};                 // one per band: sizes, parallel and vector loops, or why none
-  std::string tree = {};  // the new schedule tree, isl's text
+  std::string tree = {};  // the new schedule tree, isl's text; "" if the groups have trees
+  std::vector<GroupReport> groups = {};  // in the order in which they run
 };
 
 struct ScheduleReport {
@@ -54,6 +84,14 @@ struct ScheduleReport {
   std::vector<std::string> remarks;  // what is not affine, where, and what that costs
   // Mistakes of the scheduler's own, in which the code stays as it is. Tests fail on them.
   std::vector<std::string> internal_errors;
+  // If counts were asked for: stages of the function as it was, and the bytes that move to and from memory when each of them runs
+  // alone. What counting took is CPU time, in milliseconds.
+  int stages_before = 0;
+  double bytes_before = 0, count_ms = 0;
+
+  // Of "fuse" and "overlap", for tables: "stages", "groups", "redundancy" (exactly, all groups together; not there if one was not counted),
+  // "redundancy_model", "bytes_before", "bytes_after", "tile_bytes" (local arrays of the largest tile).
+  std::vector<std::pair<std::string, double>> Figures() const;
   // "part 'f, for (i, 0, n) {': 2 statements, smart; 3 loops, tiles of 32 x 32 x 32, ..."
   std::string ToString() const;
 };

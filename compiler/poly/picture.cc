@@ -18,9 +18,12 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/ir/text.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
+#include "compiler/poly/fuse/fuse.h"
+#include "compiler/poly/fuse/inline.h"
 #include "compiler/poly/isl_tools.h"
 #include "compiler/poly/picture_svg.h"
 #include "compiler/poly/scop.h"
@@ -67,12 +70,14 @@ std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
   return visit.points;
 }
 
-// The parts of the function. For "auto", scalars have become arrays, as the dependences that it respects are between those.
+// The parts of the function as the scheduler sees them: for "fuse" and "overlap" without the arrays that are computed where they
+// are read; for these and "auto" with arrays in place of scalars, as the dependences that it respects are between those.
 absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
                                       const ScheduleOptions& options) {
-  ir::Function expanded = function;
-  if (options.strategy == "auto") ExpandScalars(expanded);
-  return Extract(expanded);
+  ir::Function prepared = function;
+  if (IsFusion(options.strategy) && options.inline_stages) InlineStages(prepared);
+  if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(prepared);
+  return Extract(prepared);
 }
 
 // The new order of a part, with tiles and marks; for "none" the old one.
@@ -81,6 +86,12 @@ absl::StatusOr<isl::schedule> NewSchedule(const Scop& scop, size_t part,
   if (part >= report.parts.size()) return scop.schedule;
   if (!report.parts[part].changed) {
     return InvalidInput("part '", scop.name, "' is not scheduled: ", report.parts[part].why_not);
+  }
+  if (!report.parts[part].groups.empty()) {
+    return InvalidInput(
+        "part '", scop.name,
+        "': a picture has one order for all instances; those of fused stages are shown "
+        "as trees");
   }
   return ReadTree(scop.isl->ctx(), report.parts[part].tree);
 }
@@ -421,6 +432,35 @@ absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
   });
 }
 
+namespace {
+
+// "S0   a[i] = b[i] + 1", a line for each statement.
+std::string StatementsHtml(const Scop& scop) {
+  std::string text;
+  for (const Statement& s : scop.statements)
+    StrAppend(&text, Text(s.domain), "\n  ", ir::Print(s.code), "\n");
+  return StrCat("<details><summary>statements</summary><pre>", Escaped(text), "</pre></details>\n");
+}
+
+// The tree of the part, or one for each of its groups of stages.
+absl::StatusOr<std::string> NewTreesHtml(const Scop& scop, size_t i, const ScheduleReport& report) {
+  if (i >= report.parts.size() || report.parts[i].groups.empty()) {
+    ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop, i, report));
+    return TreeHtml(schedule);
+  }
+  std::string html = "<ul>\n";
+  for (const std::string& line : report.parts[i].lines)
+    StrAppend(&html, "<li>", Escaped(line), "</li>\n");
+  html += "</ul>\n";
+  for (const GroupReport& group : report.parts[i].groups) {
+    StrAppend(&html, "<h4>", Escaped(TitleOf(group)), "</h4>\n",
+              TreeHtml(ReadTree(scop.isl->ctx(), group.tree)));
+  }
+  return html;
+}
+
+}  // namespace
+
 absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
                                       const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(const Extraction extraction, ExtractFor(function, options));
@@ -431,15 +471,16 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
              "</title>\n<style>body{font:14px sans-serif;margin:2em;color:#222}"
              "details,.leaf{margin-left:1.4em;border-left:1px solid #ccd;padding:2px 0 2px 8px}"
              "summary,.leaf{font-family:monospace;white-space:pre-wrap}.band{color:#2f6db3}"
+             ".extension{color:#b3572f}pre{white-space:pre-wrap}"
              "</style></head><body>\n<h1>Schedule trees of ",
              Escaped(function.name), "</h1>\n");
   for (size_t i = 0; i < extraction.scops.size(); ++i) {
     const Scop& scop = extraction.scops[i];
     RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
-      ASSIGN_OR_RETURN(const isl::schedule schedule, NewSchedule(scop, i, report));
-      StrAppend(&page, "<h2>", Escaped(scop.name), "</h2>\n<h3>before</h3>\n",
-                TreeHtml(scop.schedule), "<h3>after, by ", Escaped(NameOf(options)), "</h3>\n",
-                TreeHtml(schedule));
+      ASSIGN_OR_RETURN(const std::string after, NewTreesHtml(scop, i, report));
+      StrAppend(&page, "<h2>", Escaped(scop.name), "</h2>\n", StatementsHtml(scop),
+                "<h3>before</h3>\n", TreeHtml(scop.schedule), "<h3>after, by ",
+                Escaped(NameOf(options)), "</h3>\n", after);
       return absl::OkStatus();
     }));
   }

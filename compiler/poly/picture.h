@@ -32,7 +32,8 @@ struct PictureOptions {
 absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
                                          const PictureOptions& options);
 
-// A self-contained HTML page with the schedule trees of all parts, before and after. Errors: as above.
+// A self-contained HTML page with the schedule trees of all parts, before and after; of fused stages one tree for each group, with
+// the extensions that add to a tile what it needs of other stages. Errors: as above.
 absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
                                       const ScheduleOptions& options = {.strategy = "smart",
                                                                         .tile = {}});

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -136,6 +137,50 @@ TEST(PictureTest, TreesOfAutoHaveMarks) {
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_THAT(*page, HasSubstr(">mark parallel"));
   EXPECT_THAT(*page, HasSubstr("<h3>after, by auto</h3>"));
+}
+
+// One tree for each group, with what tiles add. b is read twice, so that it is not computed where it is read.
+TEST(PictureTest, TreesOfFusedStages) {
+  const std::string text = R"(
+func f(a: f32[70] in, y: f32[64] out, z: f32[60] out) {
+  allocate b: f32[66]
+  for (i, 0, 66) { b[i] = a[i] / a[i + 1] / a[i + 2] / 3.0 }
+  for (i, 0, 64) { y[i] = b[i] / b[i + 1] / b[i + 2] }
+  for (i, 0, 60) { z[i] = y[i] / y[i + 4] }
+}
+)";
+  const ScheduleOptions options{.strategy = "fuse", .group_tile = {16}, .join_all = true};
+  const absl::StatusOr<std::string> page = TreesHtml(*ir::ParseFunction(text), options);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_EQ(Occurrences(*page, "<details"), Occurrences(*page, "</details>"));
+  EXPECT_THAT(*page, HasSubstr("<h4>y, 2 stages in tiles</h4>"));
+  EXPECT_THAT(*page, HasSubstr("<h4>z, 1 stage, scheduled as by auto</h4>"));
+  EXPECT_EQ(Occurrences(*page, ">extension, what each tile adds: "), 1);
+  EXPECT_THAT(*page, HasSubstr("<li>y in tiles of 16, those along dimension 0 parallel, with b; "));
+  const absl::StatusOr<std::string> tree = Describe(*ir::ParseFunction(text), "tree", options);
+  ASSERT_TRUE(tree.ok()) << tree.status();
+  EXPECT_THAT(*tree, HasSubstr("extension: "));
+  const absl::StatusOr<std::string> ast = Describe(*ir::ParseFunction(text), "ast", options);
+  ASSERT_TRUE(ast.ok()) << ast.status();
+  EXPECT_THAT(*ast, HasSubstr("// tile"));
+  const absl::StatusOr<std::string> order = Describe(*ir::ParseFunction(text), "schedule", options);
+  ASSERT_TRUE(order.ok()) << order.status();
+  EXPECT_THAT(*order, HasSubstr("no map, since tiles run instances more than once"));
+}
+
+TEST(PictureTest, FusedStagesHaveNoPicture) {
+  PictureOptions options;
+  options.order = {.strategy = "fuse", .group_tile = {4, 4}, .join_all = true};
+  EXPECT_THAT(std::string(Svg(options, R"(
+func f(a: f32[9, 9] in, y: f32[8, 8] out) {
+  allocate b: f32[9, 9]
+  for (i, 0, 9) { for (j, 0, 9) { b[i, j] = a[i, j] / a[j, i] / 3.0 } }
+  for (i, 0, 8) { for (j, 0, 8) { y[i, j] = b[i, j] / b[i + 1, j + 1] } }
+}
+)")
+                              .status()
+                              .message()),
+              HasSubstr("those of fused stages are shown as trees"));
 }
 
 TEST(PictureTest, BadInput) {

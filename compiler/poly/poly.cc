@@ -46,7 +46,7 @@ absl::Status CheckOptions(const ScheduleOptions& options) {
 absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   if (options.strategy == "none") return ScheduleReport();
-  const ir::Stmt original = function.body;
+  const ir::Function original = function;
   std::vector<std::string> inlined;
   if (IsFusion(options.strategy) && options.inline_stages) inlined = InlineStages(function);
   if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(function);
@@ -61,8 +61,10 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   std::string names;
   for (const std::string& name : inlined) StrAppend(&names, names.empty() ? "" : ", ", name);
   if (!names.empty()) report.remarks.push_back(StrCat("computed where they are read: ", names));
+  for (const PartReport& part : report.parts) report.count_ms += part.count_ms;
+  if (options.count && IsFusion(options.strategy)) ReportStagesAlone(original, options, &report);
   if (!report.changed) {
-    function.body = original;
+    function.body = original.body;
     return report;
   }
   if (IsFusion(options.strategy)) function.body = WithoutUnusedBuffers(function.body);
@@ -126,6 +128,7 @@ PassInfo SchedulePass() {
         schedule.vectorize = options.vectorize;
         schedule.max_operations = int64_t{1000} * options.operations;
         schedule.reassociate = options.reassociate;
+        schedule.count = environment.stats != nullptr;
         ASSIGN_OR_RETURN(const poly::ScheduleReport report, poly::Schedule(function, schedule));
         const std::string text = report.ToString();
         if (environment.stats != nullptr && !text.empty()) environment.stats->push_back(text);

@@ -1,6 +1,5 @@
 #include "compiler/poly/schedule_part.h"
 
-#include <ctime>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,26 +11,13 @@
 #include "compiler/poly/generate.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/split.h"
+#include "compiler/poly/stopwatch.h"
 #include "compiler/poly/tile.h"
 #include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 
 namespace {
-
-// CPU time since the last call, in milliseconds.
-class Stopwatch {
- public:
-  double Lap() {
-    const std::clock_t now = std::clock();
-    const double ms = 1000.0 * static_cast<double>(now - last_) / CLOCKS_PER_SEC;
-    last_ = now;
-    return ms;
-  }
-
- private:
-  std::clock_t last_ = std::clock();
-};
 
 // The cheapest of the orders that the scheduler finds, arranged for the machine.
 AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,

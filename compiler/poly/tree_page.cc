@@ -47,6 +47,18 @@ std::string NodeHtml(const isl::schedule_node& node) {
       head = StrCat("mark ", isl_id_get_name(mark.get()));
       break;
     }
+    case isl_schedule_node_extension:
+      css = "extension";
+      head = StrCat("extension, what each tile adds: ",
+                    Text(isl::manage(isl_schedule_node_extension_get_extension(node.get()))));
+      break;
+    case isl_schedule_node_context:
+      head =
+          StrCat("context ", Text(isl::manage(isl_schedule_node_context_get_context(node.get()))));
+      break;
+    case isl_schedule_node_guard:
+      head = StrCat("guard ", Text(isl::manage(isl_schedule_node_guard_get_guard(node.get()))));
+      break;
     case isl_schedule_node_leaf:
       return "";
     default:

@@ -18,6 +18,7 @@
 #include "compiler/poly/count_program.h"
 #include "compiler/poly/describe.h"
 #include "compiler/poly/picture.h"
+#include "kernels/pipelines/pipelines.h"
 #include "nlohmann/json.hpp"
 #include "tools/driver/commands.h"
 
@@ -32,7 +33,9 @@ struct PolyFlags {
   std::vector<std::string> show;
   std::string function;
   std::vector<std::string> args;
+  std::string shape;
   std::string tile = "32";
+  bool has_tile = false;
   std::string strategy;
   std::string statement;
   std::string loops = "0,1";
@@ -134,6 +137,12 @@ Json CountsJson(const std::vector<poly::PartCount>& parts) {
 }
 
 absl::StatusOr<ir::Function> LoadFunction(const PolyFlags& flags) {
+  if (const kernels::Pipeline* pipeline = kernels::FindPipeline(flags.file)) {
+    ASSIGN_OR_RETURN(const kernels::PipelineSize size,
+                     kernels::ParsePipelineSize(*pipeline, flags.shape));
+    return kernels::PipelineFunction(*pipeline, size.rows, size.cols);
+  }
+  if (!flags.shape.empty()) return InvalidInput("--shape is for pipelines");
   ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.file));
   ASSIGN_OR_RETURN(ir::Module module, ir::ParseModule(text, flags.file));
   std::string names;
@@ -183,6 +192,7 @@ absl::Status Show(const PolyFlags& flags) {
   if (!schedule.text.empty()) schedule.strategy = "text";
   schedule.tile.clear();
   if (tile != std::vector<int64_t>{0}) schedule.tile = {tile};
+  if (flags.has_tile) schedule.group_tile = tile;
   poly::PictureOptions picture;
   ASSIGN_OR_RETURN(picture.arguments, ParseArguments(flags.args));
   picture.statement = flags.statement;
@@ -237,8 +247,9 @@ absl::Status Poly(const PolyFlags& flags) {
     if (!flags.show.empty()) return InvalidInput("--show: expected a file FILE.nir");
     return Calculate(flags);
   }
-  if (absl::EndsWith(flags.file, ".nir")) return Show(flags);
-  return InvalidInput("poly: expected FILE.poly or FILE.nir, found '", flags.file, "'");
+  if (absl::EndsWith(flags.file, ".nir") || kernels::FindPipeline(flags.file) != nullptr)
+    return Show(flags);
+  return InvalidInput("poly: expected FILE.poly, FILE.nir or a pipeline, found '", flags.file, "'");
 }
 
 }  // namespace
@@ -249,7 +260,9 @@ void AddPolyCommand(CLI::App& app, Action& action) {
       app.add_subcommand("poly",
                          "compute with integer sets and affine maps; show those of a function "
                          "(docs/polyhedral.md)");
-  command->add_option("FILE", flags->file, "a script FILE.poly, or loop IR FILE.nir");
+  command->add_option("FILE", flags->file,
+                      "a script FILE.poly, loop IR FILE.nir, or a pipeline (nao list ops)");
+  command->add_option("--shape", flags->shape, "of a pipeline: 1024x768");
   command->add_option("--eval", flags->eval, "statements: 'card { S(i) : 0 <= i < n }'");
   command
       ->add_option(
@@ -259,16 +272,15 @@ void AddPolyCommand(CLI::App& app, Action& action) {
       ->delimiter(',');
   command->add_option("--function", flags->function, "the function, where the file has several");
   command->add_option("--arg", flags->args, "a parameter's value for card and picture: n=10");
-  command
-      ->add_option(
-          "--tile", flags->tile,
-          "iterations of a tile along the loops, for card and a new order: 32x8; 0: no tiles; auto "
-          "chooses its own")
-      ->capture_default_str();
+  CLI::Option* tile = command->add_option(
+      "--tile", flags->tile,
+      "iterations of a tile along the loops, for card and a new order: 32x8; 0: no tiles; auto "
+      "chooses its own, and so do fuse and overlap if nothing is given");
+  tile->capture_default_str();
   command->add_option(
       "--strategy", flags->strategy,
       "the order of schedule, tree, ast, loops, report, picture, trees: none, original, "
-      "min, smart, max, auto; default: none, for pictures smart");
+      "min, smart, max, auto, fuse, overlap; default: none, for pictures smart");
   command->add_option("--statement", flags->statement, "for picture: the statement, as S1");
   command->add_option("--loops", flags->loops, "for picture: which loops go down and to the right")
       ->capture_default_str();
@@ -282,7 +294,8 @@ void AddPolyCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_option("-o", flags->output, "file to write instead of stdout");
-  command->callback([&action, flags] {
+  command->callback([&action, flags, tile] {
+    flags->has_tile = tile->count() > 0;
     action = [flags] { return Outcome{.status = Poly(*flags), .values_agree = true}; };
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,39 +11,57 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/extract.h"
+#include "compiler/poly/fuse/group_count.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/inner_parts.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/schedule_part.h"
+#include "compiler/poly/stopwatch.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 
 namespace {
 
-// "c in tiles of 32 x 256 (first loop parallel), with a, b; 1.07 times the instances; 12.3 KiB in each tile"
-std::string Line(const std::vector<Stage>& stages, const PlannedGroup& planned) {
-  const Group& group = planned.group;
-  return StrCat(
-      NamesOf(stages[static_cast<size_t>(group.root)]), " in tiles of ", SizesText(group),
-      group.parallel >= 0 ? StrCat(", those along dimension ", group.parallel, " parallel") : "",
-      GroupText(stages, planned), "; ",
-      Fixed(static_cast<double>(planned.cost.local_bytes) / 1024, 1), " KiB in each tile; ",
-      Fixed(planned.cost.memory_bytes / 1048576, 1), " MiB to and from memory");
+// isl's steps for the count of one group.
+constexpr unsigned long kCountOperations = 3'000'000;
+constexpr double kMiB = 1024 * 1024;
+
+// "1.07 times the instances (1.09 by the model)"
+std::string InstancesText(const GroupReport& group) {
+  const std::string model = RedundancyText(group.redundancy);
+  if (!group.not_counted.empty()) return StrCat(model, " by the model (", group.not_counted, ")");
+  if (!group.instances) return model;
+  const std::string counted = RedundancyText(group.instances->Redundancy());
+  return counted == model ? model
+                          : StrCat(counted, " (", Fixed(group.redundancy, 2), " by the model)");
 }
 
 class CpuCode : public StageCode {
  public:
-  explicit CpuCode(const ScheduleOptions& options) : options_(options) {}
+  // All outlive this.
+  CpuCode(const std::vector<Stage>& stages, const GroupModel& model, const ScheduleOptions& options)
+      : stages_(stages), model_(model), options_(options) {}
 
   absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                  const PlannedGroup& planned, PartReport* report) override {
-    ASSIGN_OR_RETURN(const GroupTree tree, MakeGroupTree(part, stages, planned.group));
+    ASSIGN_OR_RETURN(GroupTree tree, MakeGroupTree(part, stages, planned.group));
     ++report->bands;
     ++report->tiled_bands;
     if (planned.group.parallel >= 0) ++report->parallel_loops;
-    report->lines.push_back(Line(stages, planned));
-    return WithInnerParts(GenerateGroup(part, tree));
+    report->groups.push_back({.name = NamesOf(stages[static_cast<size_t>(planned.group.root)]),
+                              .stages = static_cast<int>(planned.group.producers.size()) + 1,
+                              .is_tiled = true,
+                              .redundancy = planned.cost.redundancy,
+                              .memory_bytes = planned.cost.memory_bytes,
+                              .local_bytes = planned.cost.local_bytes,
+                              .tree = TreeText(tree.marked.schedule)});
+    const ir::Stmt code = WithInnerParts(GenerateGroup(part, tree));
+    made_.push_back({part, std::move(tree), planned.group, report->lines.size()});
+    report->lines.emplace_back();  // Finish has the text
+    return code;
   }
 
   absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool is_all, PartReport* report) override {
@@ -56,12 +75,62 @@ class CpuCode : public StageCode {
     report->vector_loops += one.vector_loops;
     report->has_register_tiles |= one.has_register_tiles;
     report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
+    GroupReport group{.tree = std::move(one.tree)};
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      if (part.Find(stages_[i].statements[0]->name) == nullptr) continue;
+      group.name = NamesOf(stages_[i]);
+      ++group.stages;
+      group.memory_bytes += model_.BytesAlone(static_cast<int>(i));
+    }
+    report->groups.push_back(std::move(group));
+    made_.push_back({part, std::nullopt, {}, 0});
     // Tiles of registers tell whole tiles apart by themselves.
     return is_all || one.has_register_tiles ? code : WithInnerParts(code);
   }
 
+  // Completes the reports, with counts if they are asked for. To be called when no code is made any more: uses up isl's operations.
+  void Finish(PartReport* report) const {
+    Stopwatch watch;
+    for (size_t i = 0; i < made_.size(); ++i) {
+      const Made& made = made_[i];
+      GroupReport& group = report->groups[i];
+      if (options_.count) {
+        const absl::StatusOr<InstanceCount> instances =
+            CountInstances(made.part, made.tree ? &*made.tree : nullptr,
+                           options_.machine.assumed_extent, kCountOperations);
+        if (instances.ok()) {
+          group.instances = *instances;
+        } else {
+          group.not_counted = StrCat("not counted: ", std::string(instances.status().message()));
+        }
+      }
+      if (made.tree) report->lines[made.line] = Line(made.group, group);
+    }
+    report->count_ms = watch.Lap();
+  }
+
  private:
+  struct Made {
+    Scop part;
+    std::optional<GroupTree> tree;
+    poly::Group group;
+    size_t line = 0;  // the report's
+  };
+
+  // "c in tiles of 32 x 256, those along dimension 0 parallel, with a, b; 1.07 times the instances; 12.3 KiB in each tile; .."
+  std::string Line(const poly::Group& group, const GroupReport& report) const {
+    return StrCat(
+        report.name, " in tiles of ", SizesText(group),
+        group.parallel >= 0 ? StrCat(", those along dimension ", group.parallel, " parallel") : "",
+        ProducersText(stages_, group), "; ", InstancesText(report), "; ",
+        Fixed(static_cast<double>(report.local_bytes) / 1024, 1), " KiB in each tile; ",
+        Fixed(report.memory_bytes / kMiB, 1), " MiB to and from memory");
+  }
+
+  const std::vector<Stage>& stages_;
+  const GroupModel& model_;
   const ScheduleOptions& options_;
+  std::vector<Made> made_;  // in the order of the report's groups
 };
 
 // Collects what is used on the way up.
@@ -113,13 +182,21 @@ std::string SizesText(const Group& group) {
   return text;
 }
 
-std::string GroupText(const std::vector<Stage>& stages, const PlannedGroup& planned) {
+std::string ProducersText(const std::vector<Stage>& stages, const Group& group) {
   std::string with;
-  for (const int p : planned.group.producers) {
-    StrAppend(&with, with.empty() ? "" : ", ", NamesOf(stages[static_cast<size_t>(p)]));
+  for (const int p : group.producers) {
+    StrAppend(&with, with.empty() ? ", with " : ", ", NamesOf(stages[static_cast<size_t>(p)]));
   }
-  return StrCat(with.empty() ? "" : ", with ", with, "; ", Fixed(planned.cost.redundancy, 2),
-                " times the instances");
+  return with;
+}
+
+std::string RedundancyText(double redundancy) {
+  return StrCat(Fixed(redundancy, 2), " times the instances");
+}
+
+std::string TitleOf(const GroupReport& group) {
+  return StrCat(group.name, ", ", group.stages, group.stages == 1 ? " stage" : " stages",
+                group.is_tiled ? " in tiles" : ", scheduled as by auto");
 }
 
 absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
@@ -172,8 +249,32 @@ absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& optio
       ComputeDependences(scop, {.reassociate_floats = options.reassociate});
   const std::vector<Stage> stages = StagesOf(scop, dependences);
   const GroupModel model(scop, stages, own.machine);
-  CpuCode code(own);
-  return FuseStages(scop, stages, FindGroups(stages, model, own), code, report);
+  CpuCode code(stages, model, own);
+  ASSIGN_OR_RETURN(const ir::Stmt body,
+                   FuseStages(scop, stages, FindGroups(stages, model, own), code, report));
+  code.Finish(report);
+  return body;
+}
+
+void ReportStagesAlone(const ir::Function& function, const ScheduleOptions& options,
+                       ScheduleReport* report) {
+  Stopwatch watch;
+  const absl::StatusOr<Extraction> extraction =
+      Extract(function, {.max_operations = static_cast<unsigned long>(options.max_operations)});
+  if (!extraction.ok()) return;
+  for (const Scop& scop : extraction->scops) {
+    // A part of which that is not known has no figures.
+    (void)Guarded(*scop.isl, [&]() -> absl::Status {
+      scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
+      const std::vector<Stage> stages = StagesOf(scop, ComputeDependences(scop));
+      const GroupModel model(scop, stages, options.machine);
+      for (size_t i = 0; i < stages.size(); ++i)
+        report->bytes_before += model.BytesAlone(static_cast<int>(i));
+      report->stages_before += static_cast<int>(stages.size());
+      return absl::OkStatus();
+    });
+  }
+  report->count_ms += watch.Lap();
 }
 
 }  // namespace polynao::poly

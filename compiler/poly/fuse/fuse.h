@@ -40,16 +40,26 @@ absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& 
 
 // "a, b", and "c+d" for a stage with two buffers.
 std::string NamesOf(const Stage& stage);
-// ", with a, b; 1.07 times the instances": what a tile of the group has.
-std::string GroupText(const std::vector<Stage>& stages, const PlannedGroup& planned);
+// ", with a, b": what the tiles of the group also compute.
+std::string ProducersText(const std::vector<Stage>& stages, const Group& group);
+// "1.07 times the instances", of the model.
+std::string RedundancyText(double redundancy);
 // "32 x all"
 std::string SizesText(const Group& group);
 std::string Fixed(double value, int digits);
+
+// "y, 3 stages in tiles", "y, 1 stage, scheduled as by auto".
+std::string TitleOf(const GroupReport& group);
 
 // The new code of a part for such a strategy, and its report. Stages that stay alone are scheduled as by "auto". Errors as
 // of SchedulePart. Throws isl::exception.
 absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& options,
                                   PartReport* report);
+
+// Adds to the report how many stages the function has, and the bytes that they move to and from memory if each runs alone, by the model
+// for that machine.
+void ReportStagesAlone(const ir::Function& function, const ScheduleOptions& options,
+                       ScheduleReport* report);
 
 // The statement without allocations of constant size that nothing below them uses.
 ir::Stmt WithoutUnusedBuffers(ir::Stmt s);

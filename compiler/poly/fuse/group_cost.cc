@@ -282,6 +282,29 @@ GroupModel::Tally GroupModel::TileOf(const Group& group) const {
   return tally;
 }
 
+double GroupModel::BytesAlone(int stage) const {
+  struct Touched {
+    Box box;
+    bool is_stored = false;
+  };
+  absl::flat_hash_map<ir::Buffer, Touched> touched;
+  for (const StatementInfo& s : info_[At(stage)].statements) {
+    for (const Use& use : s.uses) {
+      Touched& all = touched[use.buffer];
+      const Box whole = WholeOf(use.buffer);
+      if (all.box.empty()) all.box.assign(whole.size(), Range::Nothing());
+      for (size_t d = 0; d < whole.size(); ++d)
+        all.box[d] = Union(all.box[d], Intersect(RangeOf(use.indices[d], s.domain), whole[d]));
+      all.is_stored |= use.is_write;
+    }
+  }
+  double bytes = 0;
+  // A line that is stored is read before.
+  for (const auto& [buffer, all] : touched)
+    bytes += BytesOf(buffer, all.box) * (all.is_stored ? 2 : 1);
+  return bytes;
+}
+
 // Tiles along dimension d; the last one is smaller.
 double GroupModel::TilesAlong(const Group& group, size_t d) const {
   if (group.sizes[d] == 0) return 1;

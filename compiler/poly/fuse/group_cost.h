@@ -42,6 +42,8 @@ class GroupModel {
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
   virtual GroupCost CostOf(const Group& group) const;
+  // To and from memory, when the stage runs alone: all that it reads of each array, and twice what it stores.
+  double BytesAlone(int stage) const;
   // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
   // The tile sizes, and the parallel dimension, for which that is least; for a group without producers too.
