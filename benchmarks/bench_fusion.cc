@@ -191,6 +191,27 @@ void TimeHalide(const Case& c, const Candidate& candidate, const HalidePeer& hal
   }
 }
 
+// What is known of the schedules that are no fusion: each runs every instance once; "none" and "min" stage by stage, so that they
+// move what the row's fusion says of the stages as written.
+void AddFigures(ComparisonRow& row) {
+  const auto fused = std::find_if(row.entries.begin(), row.entries.end(),
+                                  [](const ComparisonEntry& e) { return !e.figures.empty(); });
+  if (fused == row.entries.end()) return;
+  const std::vector<std::pair<std::string, double>> known = fused->figures;
+  for (ComparisonEntry& entry : row.entries) {
+    const std::string name = SplitThreads(entry.implementation).first;
+    if (!entry.figures.empty() || !entry.ran() || !name.starts_with("nao-")) continue;
+    const bool is_stage_by_stage = name == "nao-none" || name == "nao-min";
+    for (const auto& [figure, value] : known) {
+      if (figure == "stages" || figure == "bytes_before") entry.figures.emplace_back(figure, value);
+      if (figure == "stages" && is_stage_by_stage) entry.figures.emplace_back("groups", value);
+      if (figure == "groups") entry.figures.emplace_back("redundancy", 1);
+      if (figure == "bytes_before" && is_stage_by_stage)
+        entry.figures.emplace_back("bytes_after", value);
+    }
+  }
+}
+
 // "" if the output agrees with the reference's, but for single elements where values are floats.
 std::string FindDifference(const Case& c, const ir::RandomArguments& actual) {
   const std::string difference = ir::FindDisagreement(c.function, actual, c.expected, c.tolerance);
@@ -340,6 +361,7 @@ absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
     for (const Candidate& candidate : candidates) {
       row.entries.push_back(Measure(c, candidate, halide ? &*halide : nullptr, settings));
     }
+    AddFigures(row);
     result.rows.push_back(std::move(row));
     result.wall_seconds =
         seconds_before + std::chrono::duration<double>(Clock::now() - start).count();

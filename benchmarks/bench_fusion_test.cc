@@ -94,6 +94,45 @@ TEST(BenchFusionTest, JsonIsFlatAndReadBack) {
   EXPECT_THAT(page, HasSubstr("Speed-up over nao-none/2"));
 }
 
+double Figure(const ComparisonEntry& entry, const std::string& name) {
+  for (const auto& [figure, value] : entry.figures) {
+    if (figure == name) return value;
+  }
+  ADD_FAILURE() << "no figure " << name << " of " << entry.implementation;
+  return 0;
+}
+
+TEST(BenchFusionTest, FiguresSayWhatFusionSaves) {
+  FusionSettings settings = Small("harris");
+  settings.rows = 90;
+  settings.cols = 110;
+  settings.strategies = {"none", "original", "fuse"};
+  settings.peers = {};
+  settings.threads = {1};
+  const absl::StatusOr<Comparison> result = RunFusion(settings);
+  ASSERT_TRUE(result.ok()) << result.status();
+  const ComparisonRow& row = result->rows[0];
+  const ComparisonEntry &none = *row.Find("nao-none/1"), &fused = *row.Find("nao-fuse/1");
+  EXPECT_EQ(Figure(none, "stages"), 11);
+  EXPECT_EQ(Figure(none, "groups"), 11);
+  EXPECT_EQ(Figure(none, "redundancy"), 1);
+  EXPECT_EQ(Figure(none, "bytes_after"), Figure(none, "bytes_before"));
+  EXPECT_EQ(Figure(fused, "groups"), 1);
+  EXPECT_GE(Figure(fused, "redundancy"), 1);
+  EXPECT_LT(Figure(fused, "redundancy"), 1.5);
+  EXPECT_GT(Figure(fused, "tile_bytes"), 0);
+  // Each of eleven stages stores an array and reads one to three, against the image and the result.
+  EXPECT_EQ(Figure(fused, "bytes_before"), Figure(none, "bytes_before"));
+  EXPECT_LT(Figure(fused, "bytes_after") * 5, Figure(fused, "bytes_before"));
+  EXPECT_EQ(Figure(*row.Find("nao-original/1"), "redundancy"), 1);
+  const nlohmann::ordered_json json = FusionToJson(*result);
+  EXPECT_EQ(json["rows"][2]["figures"]["redundancy"], Figure(fused, "redundancy"));
+  const absl::StatusOr<Comparison> read = FusionFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(FusionToJson(*read).dump(2), json.dump(2));
+  EXPECT_THAT(PageHtml(*read), HasSubstr("What the schedules run"));
+}
+
 // An entry that was skipped is neither right nor wrong.
 TEST(BenchFusionTest, WithoutHalideTheReasonStands) {
   FusionSettings settings = Small("harris");

@@ -1,6 +1,7 @@
 #include "benchmarks/comparison_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <utility>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "benchmarks/bar_chart.h"
 #include "benchmarks/html.h"
@@ -124,6 +126,46 @@ std::string TimesHtml(const Comparison& result) {
   return html + "</table>\n";
 }
 
+// Bytes in MiB, counts without a fraction.
+std::string FigureText(const std::string& name, double value) {
+  if (name.find("bytes") != std::string::npos)
+    return absl::StrFormat("%.2f", value / (1024 * 1024));
+  return value == std::floor(value) ? absl::StrFormat("%.0f", value)
+                                    : absl::StrFormat("%.4f", value);
+}
+
+// What is known of this compiler's schedules.
+std::string FiguresHtml(const Comparison& result) {
+  std::vector<std::string> names;
+  for (const ComparisonRow& row : result.rows) {
+    for (const ComparisonEntry& entry : row.entries) {
+      for (const auto& [name, value] : entry.figures) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      }
+    }
+  }
+  if (names.empty()) return "";
+  std::vector<std::string> heads = {"kernel", "implementation", "time in ms"};
+  for (const std::string& name : names)
+    heads.push_back(absl::StrReplaceAll(name, {{"_", " "}, {"bytes", "MiB"}}));
+  std::string html = StrCat("<h2>What the schedules run</h2>\n<table>\n", Heads(heads, 2));
+  for (const ComparisonRow& row : result.rows) {
+    for (const ComparisonEntry& entry : row.entries) {
+      if (entry.figures.empty()) continue;
+      StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
+                Cell(absl::StrFormat("%.3f", entry.time_ns / 1e6), true));
+      for (const std::string& name : names) {
+        const auto figure = std::find_if(entry.figures.begin(), entry.figures.end(),
+                                         [&](const auto& f) { return f.first == name; });
+        html += figure == entry.figures.end() ? Cell("-", true, "off")
+                                              : Cell(FigureText(name, figure->second), true);
+      }
+      html += "</tr>\n";
+    }
+  }
+  return html + "</table>\n";
+}
+
 std::string NotesHtml(const Comparison& result) {
   std::string html;
   for (const ComparisonRow& row : result.rows) {
@@ -150,7 +192,7 @@ std::string PageHtml(const Comparison& result) {
   std::string charts;
   for (const std::string& baseline : baselines) charts += SpeedupsHtml(result, baseline);
   return StrCat(HeadHtml(result), ImplementationsHtml(result), charts, FailuresHtml(result),
-                TimesHtml(result), NotesHtml(result), "</body></html>\n");
+                TimesHtml(result), FiguresHtml(result), NotesHtml(result), "</body></html>\n");
 }
 
 }  // namespace polynao::benchmarks

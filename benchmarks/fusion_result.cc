@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -140,6 +141,14 @@ std::string FusionText(const Comparison& result) {
                             entry.time_ns / 1e6, speedup ? absl::StrFormat("%.3f", *speedup) : "-",
                             SplitThreads(result.BaselineOf(entry.implementation)).first,
                             entry.compile_ms);
+      std::map<std::string, double> figures(entry.figures.begin(), entry.figures.end());
+      if (figures.contains("bytes_after") && figures.contains("redundancy")) {
+        constexpr double kMiB = 1024 * 1024;
+        absl::StrAppendFormat(&text,
+                              "  %31s%.0f groups, %.4f times the instances, %.1f of %.1f MiB\n", "",
+                              figures["groups"], figures["redundancy"],
+                              figures["bytes_after"] / kMiB, figures["bytes_before"] / kMiB);
+      }
     }
   }
   StrAppend(&text, "\ngeometric means of speed-ups on as many threads:\n");
