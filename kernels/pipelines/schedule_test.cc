@@ -75,6 +75,55 @@ INSTANTIATE_TEST_SUITE_P(All, PipelineStrategyTest, testing::ValuesIn(Affordable
                            return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param));
                          });
 
+// Tiles of a group's last array, from its last dimension on; none: the model's.
+using FusedParameter = std::tuple<std::string, std::vector<int64_t>>;
+class PipelineFuseTest : public testing::TestWithParam<FusedParameter> {};
+
+// Fused, in tiles of one element, such that do not divide the image, and tiles longer than it.
+TEST_P(PipelineFuseTest, Agrees) {
+  const auto& [pipeline, tile] = GetParam();
+  const PipelineCase c = CaseOf(pipeline);
+  ir::Function function = c.function;
+  poly::ScheduleOptions options;
+  options.strategy = "fuse";
+  options.group_tile = tile;
+  options.machine = poly::SmallMachine();
+  options.count = true;
+  const auto report = poly::Schedule(function, options);
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
+  EXPECT_TRUE(report->changed) << report->ToString();
+  for (const poly::GroupReport& group : report->parts[0].groups)
+    EXPECT_TRUE(group.instances.has_value()) << group.name << group.not_counted;
+  ASSERT_EQ(ir::Verify(function), absl::OkStatus());
+  const ir::RandomArguments actual(c.arguments);
+  const auto compiled = codegen::Compile(function);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  ASSERT_EQ((*compiled)->Run(actual.arguments()), absl::OkStatus());
+  EXPECT_EQ(c.Disagreement(actual), "") << report->ToString();
+}
+
+std::vector<FusedParameter> FusedParameters() {
+  std::vector<FusedParameter> result;
+  for (const std::string& pipeline : PipelineNames()) {
+    result.push_back({pipeline, {}});
+    result.push_back({pipeline, {2, 5, 9}});
+    // Of 81 stages the others take as long again.
+    if (pipeline == "local_laplacian") continue;
+    result.push_back({pipeline, {1, 1, 1}});
+    result.push_back({pipeline, {0, 4, 1000}});
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineFuseTest, testing::ValuesIn(FusedParameters()),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param);
+                           for (const int64_t size : std::get<1>(info.param))
+                             StrAppend(&name, "_", size);
+                           return name;
+                         });
+
 class PipelineGpuTest : public testing::TestWithParam<std::string> {};
 
 // By blocks and threads, which the shim runs.

@@ -1,3 +1,15 @@
+// What is easy to get wrong when tiles come before fusion, and the test that would show it:
+//
+//   producers in the order of their readers                  ProducersStandInFrontOfTheirReaders
+//   bands under nodes that take none, as extensions          the same: each stage has loops of its own in a tile
+//   the producers' own loops stay, and run                   ProducersRunInTheTilesOfTheirReader, group_count_test
+//   tiles that do not exist compute what they would need     "triangle", here and in group_count_test
+//   producers that are stored in place, or live on           WhatIsStoredInPlaceOrLiveStays, random_test
+//   pyramids, of which each level needs more of the next     DeepPyramidsAreCut
+//   strides and remainders, for which a box is too much      "strides" and "pyramid", counted in group_count_test
+//   reads where the data say                                 "histogram", FewElementsAreComputedWhereTheyAreRead
+//   isl's limit of operations                                WhatIslDoesNotFinishStays
+//   loops called parallel that are not                       "recurrence", "root_in_place"
 #include "compiler/poly/fuse/fuse.h"
 
 #include <gmock/gmock.h>
@@ -69,6 +81,99 @@ TEST(FuseTest, ProducersRunInTheTilesOfTheirReader) {
   EXPECT_THAT(result, HasSubstr("y in tiles of 4 x 8, those along dimension 0 parallel, with b; "));
   EXPECT_THAT(result, HasSubstr("allocate b.tile: f32[i64(4), i64(12)]"));
   EXPECT_THAT(result, Not(HasSubstr("allocate b: ")));
+}
+
+// A chain of four stages, each with loops of its own in the tile. The texts of filters are those of the sequence, in its order.
+TEST(FuseTest, ProducersStandInFrontOfTheirReaders) {
+  ir::Function function = Parse(
+      "func f(a: f32[40] in, y: f32[37] out) {\n"
+      "  allocate b: f32[40]\n  allocate c: f32[39]\n  allocate d: f32[38]\n"
+      "  for (i, 0, 40) { b[i] = a[i] / 3.0 }\n"
+      "  for (i, 0, 39) { c[i] = b[i] / b[i + 1] }\n"
+      "  for (i, 0, 38) { d[i] = c[i] / c[i + 1] + b[i] }\n"
+      "  for (i, 0, 37) { y[i] = d[i] / d[i + 1] / b[i] }\n}\n");
+  const absl::StatusOr<ScheduleReport> report = Schedule(function, {.strategy = "fuse",
+                                                                    .group_tile = {8},
+                                                                    .join_all = true,
+                                                                    .inline_stages = false,
+                                                                    .machine = SmallMachine(8)});
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->parts[0].groups.size(), 1);
+  const std::string& tree = report->parts[0].groups[0].tree;
+  size_t at = tree.find("extension: ");
+  ASSERT_NE(at, std::string::npos) << tree;
+  EXPECT_EQ(tree.find("extension: ", at + 1), std::string::npos) << tree;
+  for (const char* statement : {"S0", "S1", "S2", "S3"}) {
+    const size_t filter = tree.find(StrCat("filter: \"{ ", statement, "["), at);
+    ASSERT_NE(filter, std::string::npos) << statement << tree;
+    EXPECT_NE(tree.find(StrCat("schedule: \"[{ ", statement, "["), filter), std::string::npos)
+        << tree;
+    at = filter;
+  }
+}
+
+// Down and up again by five levels: a tile of the last one needs a margin of each level, which doubles from level to level.
+TEST(FuseTest, DeepPyramidsAreCut) {
+  constexpr int kLevels = 5;
+  std::string allocations, down, up;
+  const auto size = [](int level) { return (256 >> level) + 2; };
+  for (int l = 1; l <= kLevels; ++l) {
+    const int n = size(l);
+    StrAppend(&allocations, "  allocate d", l, ": f32[", n, ", ", n, "]\n");
+    const std::string from = l == 1 ? "a" : StrCat("d", l - 1);
+    StrAppend(&down, "  for (i, 0, ", n, ") { for (j, 0, ", n, ") { d", l, "[i, j] = ", from,
+              "[max(2 * i - 2, 0), max(2 * j - 2, 0)] / 4.0 + ", from,
+              "[max(2 * i - 3, 0), max(2 * j - 3, 0)] / 3.0 + ", from,
+              "[max(2 * i - 4, 0), max(2 * j - 4, 0)] } }\n");
+  }
+  for (int l = kLevels - 1; l >= 0; --l) {
+    const int n = l == 0 ? 256 : size(l);
+    const std::string u = l == 0 ? "y" : StrCat("u", l);
+    const std::string from = StrCat(l + 1 == kLevels ? "d" : "u", l + 1);
+    if (l > 0) StrAppend(&allocations, "  allocate u", l, ": f32[", n, ", ", n, "]\n");
+    StrAppend(&up, "  for (i, 0, ", n, ") { for (j, 0, ", n, ") { ", u, "[i, j] = ", from,
+              "[i / 2, j / 2] / 3.0 + ", from, "[(i + 1) / 2, (j + 1) / 2] / 5.0 + ",
+              l == 0 ? "a" : StrCat("d", l), "[i, j] } }\n");
+  }
+  const std::string text =
+      StrCat("func f(a: f32[258, 258] in, y: f32[256, 256] out) {\n", allocations, down, up, "}\n");
+  const auto redundancy = [&](ScheduleOptions options) -> double {
+    ir::Function function = Parse(text);
+    options.strategy = "fuse";
+    options.count = true;
+    const absl::StatusOr<ScheduleReport> report = Schedule(function, options);
+    EXPECT_TRUE(report.ok()) << report.status();
+    for (const auto& [name, value] : report->Figures()) {
+      if (name == "redundancy") return value;
+    }
+    ADD_FAILURE() << report->ToString();
+    return 0;
+  };
+  EXPECT_GT(redundancy({.group_tile = {8, 8}, .join_all = true}), 3);
+  for (const int64_t cache : {int64_t{64} << 10, int64_t{1} << 20}) {
+    ScheduleOptions options;
+    options.machine.cache_bytes = cache;
+    EXPECT_LT(redundancy(options), 1.5) << cache;
+  }
+}
+
+// A part that needs more operations than isl may do stays as it is.
+TEST(FuseTest, WhatIslDoesNotFinishStays) {
+  const ir::Function before = Parse(PipelinesForTest().at("pyramid"));
+  int unchanged = 0, changed = 0;
+  for (const int64_t operations : {300, 3'000, 30'000, 100'000, 1'000'000, 10'000'000}) {
+    ir::Function after = before;
+    ScheduleOptions options{.strategy = "fuse", .group_tile = {4, 4}, .join_all = true};
+    options.machine = SmallMachine(8);
+    options.max_operations = operations;
+    const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_THAT(report->internal_errors, testing::IsEmpty()) << operations;
+    ++(report->changed ? changed : unchanged);
+    EXPECT_EQ(ir::CompareMeaning(before, after, 1, {.runs = 1}), "") << operations;
+  }
+  EXPECT_GT(unchanged, 0);
+  EXPECT_GT(changed, 0);
 }
 
 TEST(FuseTest, WhatIsStoredInPlaceOrLiveStays) {

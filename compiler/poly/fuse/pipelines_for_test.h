@@ -38,6 +38,25 @@ inline const std::map<std::string, std::string>& PipelinesForTest() {
        "j]\n"
        "  } }\n"
        "}\n"},
+      // Every second, third and fourth element, and remainders: what a tile needs is no box.
+      {"strides",
+       "func f(a: i32[40, 30] in, y: i32[40, 13] out) {\n"
+       "  allocate b: i32[40, 30]\n"
+       "  allocate c: i32[14, 30]\n"
+       "  for (i, 0, 40) { for (j, 0, 30) { b[i, j] = a[i, j] * a[i, 29 - j] + 1 } }\n"
+       "  for (i, 0, 14) { for (j, 0, 30) { c[i, j] = b[i * 3, j] * b[i * 2, j] } }\n"
+       "  for (i, 0, 40) { for (j, 0, 13) {\n"
+       "    y[i, j] = c[i / 3, 2 * j + i % 2] + c[i / 4, 4 * (j / 2)]\n"
+       "  } }\n"
+       "}\n"},
+      // Above the diagonal there is nothing to compute.
+      {"triangle",
+       "func f(a: f32[17, 17] in, y: f32[16, 16] out) {\n"
+       "  allocate b: f32[17, 17]\n"
+       "  for (i, 0, 16) { for (j, 0, 16) { y[i, j] = 0.0 } }\n"
+       "  for (i, 0, 17) { for (j, 0, 17) { b[i, j] = a[i, j] / a[j, i] / 3.0 } }\n"
+       "  for (i, 0, 16) { for (j, 0, i + 1) { y[i, j] = b[i, j] / b[i + 1, j + 1] } }\n"
+       "}\n"},
       // Sums, in two statements each.
       {"sums",
        "func f(a: i32[14, 20] in, w: i32[3, 3] in, y: i32[10, 16] out) {\n"

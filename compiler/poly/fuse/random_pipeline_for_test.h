@@ -1,4 +1,5 @@
-// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, for tests of schedulers.
+// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, with arrays that several stages read, that live on, and
+// that are updated in place after others have read them; for tests of schedulers.
 #ifndef COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 #define COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 
@@ -21,7 +22,10 @@ class RandomPipeline {
     type_ = Pick(2) == 0 ? "f32" : "i32";
     stages_.push_back({.name = "a", .rows = 1 + Pick(20), .columns = 1 + Pick(20), .reads = 1});
     const int n = 2 + Pick(6);
-    for (int i = 0; i < n; ++i) AddStage();
+    for (int i = 0; i < n; ++i) {
+      AddStage();
+      if (Pick(5) == 0) UpdateInPlace();
+    }
     std::string parameters, allocations;
     for (const Stage& s : stages_) {
       const std::string declared = StrCat(s.name, ": ", type_, "[", s.rows, ", ", s.columns, "]");
@@ -65,6 +69,34 @@ class RandomPipeline {
     const bool swaps = Pick(4) == 0;
     StrAppend(&body_, "  ", swaps ? inner : outer, " { ", swaps ? outer : inner, " { ", statement,
               " } }\n");
+  }
+
+  // Stages before may have read what changes here.
+  void UpdateInPlace() {
+    const Stage other = Source();
+    Stage& s = stages_[static_cast<size_t>(1 + Pick(static_cast<int>(stages_.size()) - 1))];
+    const std::string here = Element(s, "i", "j"), target = here + " = ";
+    switch (Pick(4)) {
+      case 0:  // pointwise
+        Nest(0, s.rows, 0, s.columns,
+             StrCat(target, here, " * ", Number(), " + ",
+                    Element(other, StrCat("min(i, ", other.rows - 1, ")"),
+                            StrCat("min(j, ", other.columns - 1, ")"))));
+        break;
+      case 1:  // from elements that change later
+        Nest(0, s.rows - 1, 0, s.columns,
+             StrCat(target, here, " + ", Element(s, "i + 1", "j"), " * ", Number()));
+        break;
+      case 2:  // from elements that have changed before
+        Nest(0, s.rows, 1, s.columns - 1,
+             StrCat(target, here, " - ", Element(s, "i", "j - 1"), " * ", Number()));
+        break;
+      case 3: {  // in the middle only
+        const int row = Pick(s.rows), column = Pick(s.columns);
+        Nest(row, s.rows - row, column, s.columns - column, StrCat(target, Number()));
+        break;
+      }
+    }
   }
 
   void AddStage() {
