@@ -126,10 +126,15 @@ std::string TimesHtml(const Comparison& result) {
   return html + "</table>\n";
 }
 
-// Bytes in MiB, counts without a fraction.
+// Bytes to and from memory in MiB, those of a tile in KiB, counts without a fraction.
+std::string FigureHead(const std::string& name) {
+  const bool is_tile = name.starts_with("tile");
+  return absl::StrReplaceAll(name, {{"bytes", is_tile ? "KiB" : "MiB"}, {"_", " "}});
+}
+
 std::string FigureText(const std::string& name, double value) {
   if (name.find("bytes") != std::string::npos)
-    return absl::StrFormat("%.2f", value / (1024 * 1024));
+    return absl::StrFormat("%.1f", value / (name.starts_with("tile") ? 1024 : 1024 * 1024));
   return value == std::floor(value) ? absl::StrFormat("%.0f", value)
                                     : absl::StrFormat("%.4f", value);
 }
@@ -145,15 +150,15 @@ std::string FiguresHtml(const Comparison& result) {
     }
   }
   if (names.empty()) return "";
-  std::vector<std::string> heads = {"kernel", "implementation", "time in ms"};
-  for (const std::string& name : names)
-    heads.push_back(absl::StrReplaceAll(name, {{"_", " "}, {"bytes", "MiB"}}));
+  std::vector<std::string> heads = {"kernel", "implementation", "time in ms", "compile in ms"};
+  for (const std::string& name : names) heads.push_back(FigureHead(name));
   std::string html = StrCat("<h2>What the schedules run</h2>\n<table>\n", Heads(heads, 2));
   for (const ComparisonRow& row : result.rows) {
     for (const ComparisonEntry& entry : row.entries) {
       if (entry.figures.empty()) continue;
       StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
-                Cell(absl::StrFormat("%.3f", entry.time_ns / 1e6), true));
+                Cell(absl::StrFormat("%.3f", entry.time_ns / 1e6), true),
+                Cell(absl::StrFormat("%.0f", entry.compile_ms), true));
       for (const std::string& name : names) {
         const auto figure = std::find_if(entry.figures.begin(), entry.figures.end(),
                                          [&](const auto& f) { return f.first == name; });

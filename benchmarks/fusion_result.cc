@@ -144,10 +144,10 @@ std::string FusionText(const Comparison& result) {
       std::map<std::string, double> figures(entry.figures.begin(), entry.figures.end());
       if (figures.contains("bytes_after") && figures.contains("redundancy")) {
         constexpr double kMiB = 1024 * 1024;
-        absl::StrAppendFormat(&text,
-                              "  %31s%.0f groups, %.4f times the instances, %.1f of %.1f MiB\n", "",
-                              figures["groups"], figures["redundancy"],
-                              figures["bytes_after"] / kMiB, figures["bytes_before"] / kMiB);
+        absl::StrAppendFormat(
+            &text, "  %31s%.0f group%s, %.4f times the instances, %.1f of %.1f MiB\n", "",
+            figures["groups"], figures["groups"] == 1 ? "" : "s", figures["redundancy"],
+            figures["bytes_after"] / kMiB, figures["bytes_before"] / kMiB);
       }
     }
   }
