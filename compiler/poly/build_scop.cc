@@ -33,6 +33,8 @@ constexpr unsigned kMaxAssumedPieces = 4;
 // its statements more convex pieces than this, too: the cost of all that follows grows with their products.
 constexpr unsigned kMaxIndexPieces = 4;
 constexpr unsigned kMaxDomainPieces = 8;
+// Of an index that is not affine, so many affine bounds on a side are looked at.
+constexpr size_t kMaxBounds = 4;
 
 bool HasLoop(Stmt s) {
   return ir::AnyStmt(s, [](Stmt x) { return x.Is(StmtKind::kFor); });
@@ -296,6 +298,9 @@ void ScopBuilder::AddAccesses(Stmt s, bool certain, Statement* statement) {
     AddAccess(s.buffer(), s.indices(), true, certain, statement);
   }
   if (s.Is(StmtKind::kAllocate)) inside_.insert(s.buffer());
+  if (s.Is(StmtKind::kLet) && IsExactLet(s.value())) {
+    inside_lets_[s.var()] = ir::Substitute(s.value(), inside_lets_);
+  }
   // A body of a loop or branch may not run.
   const bool stays = s.Is(StmtKind::kSeq) || s.Is(StmtKind::kLet) || s.Is(StmtKind::kAllocate);
   for (Stmt child : s.children()) AddAccesses(child, certain && stays, statement);
@@ -338,7 +343,95 @@ std::string ScopBuilder::ArrayName(Buffer buffer) {
   return unique;
 }
 
-// { [i, j] -> [f(i, j)] }, or to all elements of the dimension.
+namespace {
+
+// Whether every value of `from` is one of `to`.
+bool Holds(Type to, Type from) {
+  return ir::IsIndexable(to) && ir::IsIndexable(from) && ir::LeastInt(to) <= ir::LeastInt(from) &&
+         ir::GreatestInt(from) <= ir::GreatestInt(to);
+}
+
+std::vector<isl::pw_aff> Joined(std::vector<isl::pw_aff> a, const std::vector<isl::pw_aff>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// `f` of each of `a` and each of `b`, those of few cases.
+template <typename F>
+std::vector<isl::pw_aff> Pairs(const std::vector<isl::pw_aff>& a, const std::vector<isl::pw_aff>& b,
+                               const F& f) {
+  std::vector<isl::pw_aff> result;
+  for (const isl::pw_aff& x : a) {
+    for (const isl::pw_aff& y : b) {
+      const isl::pw_aff both = f(x, y);
+      if (both.n_piece() <= kMaxIndexPieces && result.size() < kMaxBounds) result.push_back(both);
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+ScopBuilder::Bounds ScopBuilder::BoundsOf(Expr e) {
+  if (const auto value = affine_.Value(e)) {
+    if (value->n_piece() > kMaxIndexPieces) return {};
+    return {.least = {*value}, .greatest = {*value}};
+  }
+  const auto of = [&](size_t i) { return BoundsOf(e.operand(i)); };
+  const auto sum = [](const isl::pw_aff& x, const isl::pw_aff& y) { return x.add(y); };
+  const auto difference = [](const isl::pw_aff& x, const isl::pw_aff& y) { return x.sub(y); };
+  const bool is_exact = e.type() == Type::kI32 || e.type() == Type::kI64;
+  switch (e.kind()) {
+    case ExprKind::kCast:
+      return Holds(e.type(), e.operand(0).type()) ? of(0) : Bounds();
+    case ExprKind::kMax: {
+      const Bounds a = of(0), b = of(1);
+      const auto greater = [](const isl::pw_aff& x, const isl::pw_aff& y) { return x.max(y); };
+      return {.least = Joined(a.least, b.least),
+              .greatest = Pairs(a.greatest, b.greatest, greater)};
+    }
+    case ExprKind::kMin: {
+      const Bounds a = of(0), b = of(1);
+      const auto less = [](const isl::pw_aff& x, const isl::pw_aff& y) { return x.min(y); };
+      return {.least = Pairs(a.least, b.least, less), .greatest = Joined(a.greatest, b.greatest)};
+    }
+    case ExprKind::kAdd: {
+      if (!is_exact) return {};
+      const Bounds a = of(0), b = of(1);
+      return {.least = Pairs(a.least, b.least, sum),
+              .greatest = Pairs(a.greatest, b.greatest, sum)};
+    }
+    case ExprKind::kSub: {
+      if (!is_exact) return {};
+      const Bounds a = of(0), b = of(1);
+      return {.least = Pairs(a.least, b.greatest, difference),
+              .greatest = Pairs(a.greatest, b.least, difference)};
+    }
+    case ExprKind::kMod: {
+      const Expr by = e.operand(1);
+      if (!by.Is(ExprKind::kIntImm) || by.int_value() <= 0) return {};
+      ir::Context& c = e.context();
+      return {.least = {*affine_.Value(c.I64(0))},
+              .greatest = {*affine_.Value(c.I64(by.int_value() - 1))}};
+    }
+    default:
+      return {};
+  }
+}
+
+bool ScopBuilder::IsExactLet(Expr value) {
+  const isl::set context = scop_.context.intersect(affine_.ParameterRanges());
+  bool is_exact = true;
+  ir::ForEachExpr(value, [&](Expr x) {
+    const bool may_wrap = x.Is(ExprKind::kAdd) || x.Is(ExprKind::kSub) || x.Is(ExprKind::kMul);
+    if (!is_exact || !may_wrap) return;
+    const auto needed = affine_.NeverWraps(x, domain_, context);
+    is_exact = needed && context.is_subset(*needed);
+  });
+  return is_exact;
+}
+
+// { [i, j] -> [f(i, j)] }, or to the elements of the dimension between the index's bounds.
 isl::map ScopBuilder::IndexMap(Expr index, Expr extent, bool* is_exact) {
   const auto value = affine_.Value(index);
   if (value && value->n_piece() <= kMaxIndexPieces) {
@@ -354,6 +447,15 @@ isl::map ScopBuilder::IndexMap(Expr index, Expr extent, bool* is_exact) {
     isl::map below = isl::manage(isl_map_lex_gt(isl_space_set_alloc(scop_.isl->get(), 0, 1)));
     all = all.intersect(end.apply_range(below));
   }
+  const Bounds bounds = BoundsOf(ir::Substitute(index, inside_lets_));
+  const auto limit = [&](const isl::pw_aff& bound, __isl_give isl_map* (*order)(isl_space*)) {
+    const isl::map at = isl::manage(isl_map_from_pw_aff(bound.copy()));
+    // { [b] -> [x] : b <= x }, or b >= x
+    const isl::map beyond = isl::manage(order(isl_space_set_alloc(scop_.isl->get(), 0, 1)));
+    all = all.intersect(at.apply_range(beyond));
+  };
+  for (const isl::pw_aff& least : bounds.least) limit(least, isl_map_lex_le);
+  for (const isl::pw_aff& greatest : bounds.greatest) limit(greatest, isl_map_lex_ge);
   return all;
 }
 

@@ -52,6 +52,13 @@ class ScopBuilder {
   void AddAccess(ir::Buffer buffer, absl::Span<const ir::Expr> indices, bool is_write, bool certain,
                  Statement* statement);
   isl::map IndexMap(ir::Expr index, ir::Expr extent, bool* is_exact);
+  // Affine functions that an integer is never below, and never above, whatever memory holds: max(col[k], i + 1) is at least i + 1.
+  struct Bounds {
+    std::vector<isl::pw_aff> least, greatest;
+  };
+  Bounds BoundsOf(ir::Expr e);
+  // Whether no + - * in the value of a let wraps, so that it has these bounds where the variable stands.
+  bool IsExactLet(ir::Expr value);
   std::string ArrayName(ir::Buffer buffer);
   std::optional<Reduction> FindReduction(ir::Stmt store, const Statement& statement) const;
   // Whether a store in `s` may change what `e` loads.
@@ -70,6 +77,7 @@ class ScopBuilder {
   std::vector<ir::Expr> guards_;  // conditions around that are not affine
   std::vector<std::pair<ir::Buffer, std::string>> array_names_;
   absl::flat_hash_set<ir::Buffer> inside_;  // allocated inside of an opaque statement: its own
+  ir::VarMap inside_lets_;                  // of the opaque statement: what BoundsOf knows of them
 };
 
 }  // namespace polynao::poly

@@ -52,6 +52,48 @@ std::string Differs(const Scop& scop, const isl::union_map& map, const std::stri
              : StrCat("expected ", expected, ", found ", Text(map));
 }
 
+// What is not affine in an index still has affine bounds: the elements between them may be accessed, no others.
+TEST(ExtractTest, BoundsOfIndicesFromMemory) {
+  const auto found = [](const std::string& index, const std::string& bounds) {
+    const Found f = Find(StrCat("func f(A: f64[n], x: i32[n] in, n: i32) {\n  for (i, 0, n) { A[",
+                                index, "] = 0.0 }\n}\n"));
+    return Differs(f.scop(), f.scop().MayWrites(),
+                   StrCat("[n] -> { S0[i] -> A[a] : 0 <= i < n and 0 <= a < n and ", bounds, " }"));
+  };
+  EXPECT_EQ(found("x[i]", "true"), "");
+  EXPECT_EQ(found("max(x[i], i + 1)", "a > i"), "");
+  EXPECT_EQ(found("min(x[i], i)", "a <= i"), "");
+  EXPECT_EQ(found("max(min(x[i], i + 2), i - 2)", "i - 2 <= a <= i + 2"), "");
+  EXPECT_EQ(found("min(max(x[i], i), 5)", "(a >= i or a >= 5) and a <= 5"), "");
+  EXPECT_EQ(found("max(x[i], max(x[n - 1 - i], i))", "a >= i"), "");
+  EXPECT_EQ(found("i + x[i] % 4", "i <= a <= i + 3"), "");
+  EXPECT_EQ(found("i - x[i] % 4", "i - 3 <= a <= i"), "");
+  EXPECT_EQ(found("i - max(x[i], 2)", "a <= i - 2"), "");
+  EXPECT_EQ(found("max(x[i], i) * 2", "true"), "");
+  EXPECT_EQ(found("x[i] % -4", "true"), "");
+}
+
+// Also by way of a let inside of an opaque loop, if no arithmetic in its value wraps.
+TEST(ExtractTest, BoundsOfLetsInOpaqueLoops) {
+  const auto reads = [](const std::string& value) {
+    const Found f =
+        Find(StrCat("func f(A: f64[n], s: i32[n] in, x: i32[n] in, n: i32, m: i32) {\n"
+                    "  for (i, 0, n) { for (k, s[i], 3) { let j: i32 = ",
+                    value, " A[j] = 1.0 } }\n}\n"));
+    return Text(f.scop().MayWrites());
+  };
+  const Found f = Find(
+      "func f(A: f64[n], s: i32[n] in, x: i32[n] in, n: i32) {\n"
+      "  for (i, 0, n) { for (k, s[i], 3) { let j = max(x[k], i + 1) A[j] = 1.0 } }\n}\n");
+  ASSERT_EQ(f.scop().statements.size(), 1u);
+  EXPECT_TRUE(f.scop().statements[0].is_opaque);
+  EXPECT_EQ(Differs(f.scop(), f.scop().MayWrites(), "[n] -> { S0[i] -> A[a] : 0 <= i < a < n }"),
+            "");
+  // i + 1 never wraps, since n is an i32; i + m may.
+  EXPECT_EQ(reads("max(x[k], i + m)"), reads("x[k]"));
+  EXPECT_NE(reads("max(x[k], i + 1)"), reads("x[k]"));
+}
+
 TEST(ExtractTest, TriangularNestOfTwoStatements) {
   const Found f = Find(
       "func f(A: f64[n, n] in, x: f64[n] out, y: f64[n] in, n: i32) {\n"
