@@ -16,6 +16,10 @@ namespace polynao::poly {
 
 namespace {
 
+// Iterations by which a statement may run behind another one in a loop that both share. Without a limit, isl may try the number of all
+// iterations, one after the other, where that is a constant.
+constexpr int kLargestShift = 64;
+
 constexpr std::pair<std::string_view, Strategy> kStrategies[] = {{"none", Strategy::kNone},
                                                                  {"original", Strategy::kOriginal},
                                                                  {"min", Strategy::kMin},
@@ -90,6 +94,7 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
   isl_options_set_schedule_outer_coincidence(ctx, outer_coincidence);
   isl_options_set_schedule_maximize_band_depth(ctx, 1);
   isl_options_set_schedule_treat_coalescing(ctx, 1);
+  isl_options_set_schedule_max_constant_term(ctx, is_max ? -1 : kLargestShift);
   const isl::union_map validity = dependences.Validity();
   isl::union_map order = validity;
   isl::union_map condition = isl::union_map::empty(scop.isl->ctx());
