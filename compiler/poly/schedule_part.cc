@@ -9,6 +9,7 @@
 #include "compiler/poly/auto.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/generate.h"
+#include "compiler/poly/join.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/split.h"
 #include "compiler/poly/stopwatch.h"
@@ -29,9 +30,20 @@ AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
     AutoSchedule arranged = Arrange(scop, dependences, schedule, machine);
     if (!best || arranged.cycles < best->cycles) best = std::move(arranged);
   };
-  consider(ComputeSchedule(scop, dependences, Strategy::kSmart));
+  const isl::schedule smart = ComputeSchedule(scop, dependences, Strategy::kSmart);
+  consider(smart);
   const isl::schedule original = ComputeSchedule(scop, dependences, Strategy::kOriginal);
   consider(original);
+  // The same with fewer outermost loops.
+  for (const isl::schedule* schedule : {&smart, &original}) {
+    int joined = 0;
+    const isl::schedule together = JoinNests(scop, dependences, *schedule, &joined);
+    if (joined == 0) continue;
+    const double before = best->cycles;
+    consider(together);
+    if (best->cycles < before)
+      best->report.lines.insert(best->report.lines.begin(), std::string(kJoinLine));
+  }
   int splits = 0;
   const isl::schedule split = SplitIntoParallel(dependences, original, &splits);
   if (splits > 0) {
