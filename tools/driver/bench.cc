@@ -10,6 +10,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "benchmarks/bench_equake.h"
 #include "benchmarks/bench_fusion.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
@@ -235,18 +236,38 @@ absl::StatusOr<bool> BenchFusion(const BenchFlags& flags) {
   return BenchComparison(flags, form, settings, benchmarks::RunFusion);
 }
 
+absl::StatusOr<bool> BenchEquake(const BenchFlags& flags) {
+  const ComparisonForm form = {.suite = benchmarks::kEquakeSuite,
+                               .to_json = benchmarks::ToJson,
+                               .from_json =
+                                   [](const nlohmann::ordered_json& json) {
+                                     return benchmarks::ComparisonFromJson(
+                                         json, benchmarks::kEquakeSuite);
+                                   },
+                               .text = benchmarks::RowsText};
+  benchmarks::EquakeSettings settings;
+  if (flags.fusion.rows != 0 || flags.fusion.cols != 0 || !flags.pipelines.empty()) {
+    return InvalidInput("bench ", form.suite, ": expected no --rows, --cols and --pipelines");
+  }
+  if (!flags.threads.empty()) settings.threads = flags.threads;
+  if (!flags.schedules.empty()) settings.schedules = flags.schedules;
+  return BenchComparison(flags, form, settings, benchmarks::RunEquakeSuite);
+}
+
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
   if (flags.suite == benchmarks::kFusionSuite) return BenchFusion(flags);
+  if (flags.suite == benchmarks::kEquakeSuite) return BenchEquake(flags);
   if (!flags.from.empty()) {
     return InvalidInput("bench ", flags.suite, ": expected no --from, which ",
-                        benchmarks::kPolyBenchSuite, " and ", benchmarks::kFusionSuite, " have");
+                        benchmarks::kPolyBenchSuite, ", ", benchmarks::kFusionSuite, " and ",
+                        benchmarks::kEquakeSuite, " have");
   }
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (flags.resumes()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
-                        benchmarks::kLicmSuite, ", ", benchmarks::kPolyBenchSuite, " and ",
-                        benchmarks::kFusionSuite, " have");
+                        benchmarks::kLicmSuite, ", ", benchmarks::kPolyBenchSuite, ", ",
+                        benchmarks::kFusionSuite, " and ", benchmarks::kEquakeSuite, " have");
   }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
@@ -292,7 +313,7 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option(
       "--size", flags->size,
       "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
-      "small (default: paper)");
+      "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all)");
   command->add_option("--rows", flags->fusion.rows, "fusion: of the image, with --cols");
   command->add_option("--cols", flags->fusion.cols, "fusion: of the image, with --rows");
   command
@@ -302,15 +323,15 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       ->allow_extra_args(false);
   command
       ->add_option("--threads", flags->threads,
-                   "of parallel loops; polybench: a number (default: 2), fusion: some (default: "
-                   "--threads=1,2)")
+                   "of parallel loops; polybench: a number (default: 2), fusion and equake: some "
+                   "(default: --threads=1,2)")
       ->delimiter(',')
       ->allow_extra_args(false);
   command
-      ->add_option(
-          "--schedule", flags->schedules,
-          "polybench: schedules of this compiler to run (may be repeated; default: none and "
-          "auto)")
+      ->add_option("--schedule", flags->schedules,
+                   "polybench, equake: schedules of this compiler to run (may be repeated; "
+                   "default: none and "
+                   "auto; min, smart, max, fuse and auto)")
       ->allow_extra_args(false)
       ->take_all();
   command
@@ -324,9 +345,10 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       "fusion: the Python with halide and numpy (default: $POLYNAO_PYTHON or python3)");
   CLI::Option* peers =
       command
-          ->add_option("--peers", flags->peers,
-                       "polybench, fusion: what to compare with, or none (--peers=gcc,polly; "
-                       "--peers=halide,gcc)")
+          ->add_option(
+              "--peers", flags->peers,
+              "polybench, fusion, equake: what to compare with, or none (--peers=gcc,polly; "
+              "--peers=halide,gcc)")
           ->delimiter(',')
           ->allow_extra_args(false);
   command->add_flag("--no-peers", flags->no_peers, "the same as --peers=none")->excludes(peers);

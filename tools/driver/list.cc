@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "base/status.h"
+#include "benchmarks/bench_equake.h"
 #include "benchmarks/bench_fusion.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
@@ -12,6 +13,7 @@
 #include "compiler/passes/registry.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
+#include "kernels/equake/equake.h"
 #include "kernels/pipelines/pipelines.h"
 #include "kernels/te/operators.h"
 #include "kernels/topi/cases.h"
@@ -43,6 +45,10 @@ absl::Status List(const std::string& what) {
       Row(pipeline.name, pipeline.doc);
       Row("", StrCat("--shape=ROWSxCOLS (", pipeline.default_rows, "x", pipeline.default_cols,
                      "), not for the card"));
+    }
+    for (const kernels::Equake& equake : kernels::Equakes()) {
+      Row(equake.name, equake.doc);
+      Row("", "--shape=NODES, or test, train, ref (test); not for the card");
     }
   } else if (what == "cases") {
     for (const kernels::TopiCase& c : kernels::TopiCases()) {
@@ -80,6 +86,7 @@ absl::Status List(const std::string& what) {
     Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
     Row(benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc);
     Row(benchmarks::kFusionSuite, benchmarks::kFusionSuiteDoc);
+    Row(benchmarks::kEquakeSuite, benchmarks::kEquakeSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");

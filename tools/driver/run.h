@@ -10,6 +10,7 @@
 #include "cases/case_text.h"
 #include "cases/run_case.h"
 #include "cases/run_nest.h"
+#include "kernels/equake/equake.h"
 #include "kernels/pipelines/pipelines.h"
 
 namespace polynao::driver {
@@ -37,8 +38,9 @@ struct RunFlags {
 // They print what they found; the value is whether all values agree.
 absl::StatusOr<bool> RunOperator(RunFlags& flags);  // run_operator.cc
 absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline,
-                                 RunFlags& flags);  // run_pipeline.cc
-absl::StatusOr<bool> RunFile(RunFlags& flags);      // run_nest.cc
+                                 RunFlags& flags);                               // run_pipeline.cc
+absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags);  // run_equake.cc
+absl::StatusOr<bool> RunFile(RunFlags& flags);                                   // run_nest.cc
 
 }  // namespace polynao::driver
 

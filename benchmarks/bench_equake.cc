@@ -1,0 +1,185 @@
+#include "benchmarks/bench_equake.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "benchmarks/fusion_result.h"
+#include "benchmarks/measure.h"
+#include "benchmarks/name_filter.h"
+#include "benchmarks/peers.h"
+#include "benchmarks/plain_c.h"
+#include "benchmarks/provenance.h"
+#include "cases/executable.h"
+#include "cases/schedule.h"
+#include "compiler/ir/agreement.h"
+#include "compiler/ir/random_arguments.h"
+#include "kernels/equake/equake.h"
+
+namespace polynao::benchmarks {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using kernels::Equake;
+
+// Of the largest value: sums in another order.
+constexpr double kTolerance = 1e-9;
+
+struct Candidate {
+  std::string name;      // "nao-min", "gcc"
+  std::string schedule;  // "": the peer
+  int threads = 1;
+  Peer peer = {};
+};
+
+struct Case {
+  const Equake& equake;
+  std::string name;  // "equake/train"
+  int64_t nodes;
+};
+
+absl::StatusOr<std::vector<Case>> CasesOf(const EquakeSettings& settings) {
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
+  std::vector<Case> cases;
+  for (const Equake& equake : kernels::Equakes()) {
+    std::vector<std::pair<std::string, int64_t>> sizes;
+    if (settings.size == "all") {
+      for (const auto& [name, nodes] : kernels::kEquakeSizes) sizes.emplace_back(name, nodes);
+    } else {
+      ASSIGN_OR_RETURN(const int64_t nodes, kernels::ParseEquakeNodes(equake, settings.size));
+      sizes.emplace_back(settings.size, nodes);
+    }
+    for (const auto& [name, nodes] : sizes) {
+      const std::string row = StrCat(equake.name, "/", name);
+      if (filter.Passes(row)) cases.push_back({equake, row, nodes});
+    }
+  }
+  if (cases.empty()) {
+    return InvalidInput("--filter='", settings.filter, "': no row of ", kEquakeSuite,
+                        " is named so; the first is 'equake/test'");
+  }
+  return cases;
+}
+
+absl::StatusOr<std::vector<Candidate>> CandidatesOf(const EquakeSettings& settings) {
+  std::vector<Candidate> candidates;
+  for (const int threads : settings.threads) {
+    if (threads < 1) return InvalidInput("--threads: expected 1 or more, found ", threads);
+    for (const std::string& schedule : settings.schedules) {
+      candidates.push_back({"nao-" + schedule, schedule, threads});
+    }
+    for (const std::string& name : settings.peers) {
+      if (name != "gcc" && name != "clang") {
+        return absl::NotFoundError(
+            StrCat("no compiler to compare with is named '", name, "': expected gcc, clang"));
+      }
+      ASSIGN_OR_RETURN(Peer peer, FindPeerWithThreads(name, threads));
+      candidates.push_back({name, "", threads, std::move(peer)});
+    }
+  }
+  if (candidates.empty()) return InvalidInput("expected schedules or peers, found none");
+  return candidates;
+}
+
+absl::StatusOr<cases::Executable> Compile(const ir::Function& function, const Candidate& candidate,
+                                          ComparisonEntry& entry) {
+  if (!candidate.schedule.empty())
+    return CompileScheduled(function, candidate.schedule, candidate.threads, entry);
+  ASSIGN_OR_RETURN(const std::string text, PlainC(function, {}, {.threads = candidate.threads}));
+  ASSIGN_OR_RETURN(cases::Executable executable,
+                   MakePeerExecutable(candidate.peer, text, function.name));
+  entry.compile_ms = executable.compile_ms;
+  return executable;
+}
+
+absl::StatusOr<ComparisonRow> RowOf(const Case& c, const std::vector<Candidate>& candidates,
+                                    const EquakeSettings& settings) {
+  ASSIGN_OR_RETURN(const ir::Function function, kernels::EquakeFunction(c.equake, c.nodes));
+  ASSIGN_OR_RETURN(const ir::RandomArguments inputs,
+                   kernels::EquakeArguments(c.equake, function, c.nodes, settings.seed));
+  const ir::RandomArguments expected(inputs);
+  c.equake.reference(expected.arguments());
+  ComparisonRow row{.kernel = c.name, .sizes = {{"nodes", c.nodes}}, .entries = {}};
+  for (const Candidate& candidate : candidates) {
+    ComparisonEntry& entry = row.entries.emplace_back();
+    entry.implementation = WithThreads(candidate.name, candidate.threads);
+    entry.skipped = candidate.peer.missing;
+    if (!entry.skipped.empty()) continue;
+    const absl::StatusOr<cases::Executable> executable = Compile(function, candidate, entry);
+    if (!executable.ok()) {
+      entry.error = std::string(executable.status().message());
+      continue;
+    }
+    ir::RandomArguments arguments(inputs);
+    if (TimeEntry(*executable, function,
+                  {.seconds = settings.seconds, .most_seconds = settings.most_seconds}, arguments,
+                  entry)) {
+      entry.difference = ir::FindDisagreement(function, arguments, expected, kTolerance);
+    }
+  }
+  return row;
+}
+
+}  // namespace
+
+absl::StatusOr<Comparison> RunEquakeSuite(const EquakeSettings& settings) {
+  ASSIGN_OR_RETURN(const std::vector<Case> cases, CasesOf(settings));
+  ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, CandidatesOf(settings));
+  const Clock::time_point start = Clock::now();
+  Comparison result;
+  result.suite = kEquakeSuite;
+  result.title = "equake: a time step of an earthquake simulation";
+  result.size = settings.size;
+  result.filter = settings.filter;
+  result.seed = settings.seed;
+  result.machine = ProcessorName();
+  result.date = Date();
+  result.commit = Commit();
+  const std::string& first = candidates[0].name;
+  for (const Candidate& candidate : candidates) {
+    if (!candidate.schedule.empty()) {
+      ASSIGN_OR_RETURN(const ir::Function tiny, kernels::EquakeFunction(cases[0].equake, 2));
+      RETURN_IF_ERROR(cases::ScheduleFunction(tiny, candidate.schedule).status());
+    }
+    result.implementations.push_back(
+        {WithThreads(candidate.name, candidate.threads),
+         candidate.schedule.empty() ? StrCat(candidate.peer.command, ", as it is written")
+                                    : StrCat("this compiler, --schedule=", candidate.schedule,
+                                             " --contract --reassociate --reciprocal"),
+         candidate.threads, candidate.peer.missing, WithThreads(first, candidate.threads)});
+  }
+  result.baseline = result.implementations[0].name;
+  double seconds_before = 0;
+  if (settings.known) {
+    RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
+    result.date = settings.known->date;
+    seconds_before = settings.known->wall_seconds;
+  }
+  const auto known = [&](const Case& c) -> const ComparisonRow* {
+    if (!settings.known) return nullptr;
+    for (const ComparisonRow& row : settings.known->rows) {
+      if (row.kernel == c.name) return &row;
+    }
+    return nullptr;
+  };
+  const auto total =
+      std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return known(c) == nullptr; });
+  int done = 0;
+  for (const Case& c : cases) {
+    if (const ComparisonRow* row = known(c)) {
+      result.rows.push_back(*row);
+      continue;
+    }
+    ASSIGN_OR_RETURN(ComparisonRow row, RowOf(c, candidates, settings));
+    result.rows.push_back(std::move(row));
+    result.wall_seconds =
+        seconds_before + std::chrono::duration<double>(Clock::now() - start).count();
+    if (settings.on_row) settings.on_row(++done, static_cast<int>(total), result.rows.back());
+    if (settings.save) RETURN_IF_ERROR(settings.save(result));
+  }
+  return result;
+}
+
+}  // namespace polynao::benchmarks

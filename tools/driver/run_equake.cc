@@ -1,0 +1,48 @@
+#include <iostream>
+
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cases/run_nest.h"
+#include "compiler/ir/random_arguments.h"
+#include "kernels/equake/equake.h"
+#include "tools/driver/run.h"
+
+namespace polynao::driver {
+
+absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags) {
+  for (const auto* options : {&flags.of_operators, &flags.of_functions, &flags.of_pipelines}) {
+    for (const std::string& option : *options) {
+      const bool is_known = option == "--shape" || option == "--threads" ||
+                            option == "--contract" || option == "--reassociate" ||
+                            option == "--reciprocal";
+      if (!is_known) return InvalidInput("run ", equake.name, ": ", option, " is not for it");
+    }
+  }
+  if (flags.text.schedule.size() > 1) {
+    return InvalidInput("run ", equake.name, ": expected one --schedule, found ",
+                        absl::StrJoin(flags.text.schedule, ", "));
+  }
+  cases::NestSettings settings = flags.nest;
+  settings.schedule = flags.text.schedule.empty() ? "fuse" : flags.text.schedule[0];
+  settings.seed = flags.settings.seed;
+  ASSIGN_OR_RETURN(const int64_t nodes, kernels::ParseEquakeNodes(equake, flags.text.shape));
+  ASSIGN_OR_RETURN(const ir::Function function, kernels::EquakeFunction(equake, nodes));
+  ASSIGN_OR_RETURN(ir::RandomArguments arguments,
+                   kernels::EquakeArguments(equake, function, nodes, settings.seed));
+  ASSIGN_OR_RETURN(cases::NestReport report, cases::RunNest(function,
+                                                            {.arguments = &arguments,
+                                                             .name = "plain loops",
+                                                             .run = equake.reference,
+                                                             .tolerance = equake.tolerance},
+                                                            settings));
+  report.arguments = {{"nodes", StrCat(nodes)}};
+  if (flags.json) {
+    std::cout << report.ToJson().dump(2) << std::endl;
+  } else {
+    std::cout << report.ToText() << std::flush;
+  }
+  return report.ok();
+}
+
+}  // namespace polynao::driver
