@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
@@ -64,6 +65,9 @@ absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
         schedule, "'");
   }
   ASSIGN_OR_RETURN(std::string text, ReadFile(schedule));
+  // What `nao tune` has found.
+  const std::string stripped(absl::StripAsciiWhitespace(text));
+  if (stripped == "fuse" || stripped.starts_with("fuse:")) return StrategyOf(stripped);
   return Strategy{"text", std::move(text)};
 }
 

@@ -20,7 +20,7 @@ struct Scheduled {
 
 // `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap", "original", "min", "smart" and "max"
 // are strategies of compiler/poly/poly.h; a text that begins with { or [ is a schedule
-// (poly::ParseSchedule), anything else a file with one. "fuse:8x64" and "overlap:8x64" give the tiles of the groups' last arrays,
+// (poly::ParseSchedule), anything else a file with one, or with "fuse:8x64". "fuse:8x64" and "overlap:8x64" give the tiles of the groups' last arrays,
 // outermost dimension first (0: all); arrays of fewer dimensions take the last sizes. Sums of
 // floats change their order only if the function is marked @reassociate. "auto" is for this machine and so many threads (0: as many
 // as it runs at once). Errors: there is no such strategy or file; a text that

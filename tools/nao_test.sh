@@ -167,6 +167,24 @@ poly_orders() {
 }
 expect "poly shows the order of a strategy" pass "" poly_orders
 
+trees_of_a_pipeline() {
+  "$nao" poly unsharp --shape=40x50 --show=trees --strategy=fuse -o "$work/trees.html" &&
+    grep -q '>extension, what each tile adds: ' "$work/trees.html" && grep -q '<h4>result, ' "$work/trees.html" &&
+    fails 'shape is for pipelines' "$nao" poly "$work/order.nir" --shape=40x50 &&
+    "$nao" opt unsharp --shape=40x50 --target=cpu --passes='schedule(strategy=fuse)' --stats -o "$work/fused.nir" 2>"$work/fused.txt" &&
+    grep -q '4 stages in 1 group: .* times the instances' "$work/fused.txt"
+}
+expect "poly and opt show what fuse does to a pipeline" pass "" trees_of_a_pipeline
+
+tune_a_pipeline() {
+  "$nao" tune unsharp --shape=60x70 --threads=1 --top 2 --save "$work/unsharp.tile" --json >"$work/tune.json" &&
+    [[ $(grep -c '"time_ms"' "$work/tune.json") -eq 3 ]] && grep -qE '^fuse(:0x[0-9]+x[0-9]+)?$' "$work/unsharp.tile" &&
+    "$nao" run unsharp --shape=60x70 --schedule="$work/unsharp.tile" | grep -q 'values agree' &&
+    fails 'tune unsharp: --dtype is for operators' "$nao" tune unsharp --dtype=f16 &&
+    fails 'tune relu: --threads is for a pipeline' "$nao" tune relu --shape=9 --threads=2
+}
+expect "tune finds a pipeline's tile, which run takes" pass "" tune_a_pipeline
+
 # Each block "```show" of the document is a command and what it prints.
 polyhedral_document() {
   local line inside='' command='' text='' output shown=0

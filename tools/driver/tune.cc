@@ -16,17 +16,10 @@
 #include "cases/run_case.h"
 #include "kernels/te/tuned.h"
 #include "tools/driver/commands.h"
+#include "tools/driver/tune.h"
 
 namespace polynao::driver {
 namespace {
-
-struct TuneFlags {
-  cases::CaseText text;  // its operator may be a suite
-  cases::CaseSettings settings;
-  int top = 16;
-  bool json = false;
-  std::string save;
-};
 
 struct Trial {
   kernels::RankedSchedule schedule;
@@ -161,6 +154,10 @@ std::string WithLines(std::string_view text, const std::vector<std::string>& lin
 
 absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
+  if (const kernels::Pipeline* pipeline = kernels::FindPipeline(flags.text.op))
+    return TunePipeline(*pipeline, flags);
+  if (flags.threads != 0)
+    return InvalidInput("tune ", flags.text.op, ": --threads is for a pipeline");
   ASSIGN_OR_RETURN(isa::Machine machine,
                    cases::LoadMachine(flags.settings.config, flags.settings.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &machine));
@@ -197,19 +194,26 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
 void AddTuneCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<TuneFlags>();
   CLI::App* command = app.add_subcommand(
-      "tune", "simulate the schedules that an operator may choose from, and compare them");
-  command->add_option("OP", flags->text.op, "an operator (nao list ops), or a suite: all its cases")
+      "tune",
+      "simulate the schedules that an operator may choose from, or time the tiles of a pipeline "
+      "on this machine, and compare them");
+  command
+      ->add_option("OP", flags->text.op,
+                   "an operator or a pipeline (nao list ops), or a suite: all its cases")
       ->required();
   AddCaseOptions(*command, flags->text);
   command->add_option("--top", flags->top, "how many, the cheapest by the cost model first")
       ->capture_default_str();
+  command->add_option("--threads", flags->threads,
+                      "of a pipeline; default: as many as run at once");
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command->add_option("--save", flags->save,
-                      "write the fastest choices as a file like kernels/te/tuned.txt");
+                      "write the fastest choices as a file like kernels/te/tuned.txt; of a "
+                      "pipeline the fastest schedule, for nao run --schedule=FILE");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags] {
     action = [flags] {
