@@ -28,8 +28,8 @@ struct EquakeSettings {
   std::vector<std::string> schedules = {"min", "smart", "max", "fuse", "auto"};
   // "gcc" and "clang": the program as it is written, parallel loops by OpenMP.
   std::vector<std::string> peers = {"gcc", "clang"};
-  // Runs of one program go on for so long, and a run that takes longer than `most_seconds` is the only one.
-  double seconds = 0.5;
+  // Runs of one program go on for so long, in turns with the others', and a run that takes longer than `most_seconds` is the only one.
+  double seconds = 1;
   double most_seconds = 6;
   // A result of the same run (CheckSameRun), whose rows become rows of the result; these do not run.
   std::optional<Comparison> known = {};
