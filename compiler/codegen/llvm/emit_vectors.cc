@@ -152,9 +152,8 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
   return absl::OkStatus();
 }
 
-absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* mask) {
-  Lanes side_by_side{.var = s.var(), .count = lanes, .first = first, .mask = mask};
-  side_by_side.is_rest = mask != nullptr;
+absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* rest) {
+  Lanes side_by_side{.var = s.var(), .count = lanes, .first = first, .rest = rest, .mask = rest};
   std::vector<llvm::Constant*> numbers;
   for (unsigned i = 0; i < lanes; ++i) numbers.push_back(b_.getInt64(i));
   Value* wide =
@@ -201,28 +200,24 @@ void Emitter::NarrowIndices(Expr e, Value** a, Value** b) {
   *b = b_.CreateTrunc(*b, narrow);
 }
 
-absl::StatusOr<Value*> Emitter::EmitMasked(Value* condition, bool truth, Expr e, Want want) {
+// What `emit` makes is for the lanes where the condition is `truth`.
+template <typename Emit>
+auto Emitter::UnderMask(Value* condition, bool truth, Emit emit) {
   ScopedCache scope(this);
   Value* outer = lanes_->mask;
   Value* runs = truth ? condition : b_.CreateNot(condition);
   lanes_->mask = outer == nullptr ? runs : b_.CreateAnd(outer, runs);
-  const bool first_ran = std::exchange(lanes_->first_runs, false);
-  absl::StatusOr<Value*> value = EmitCached(e, want);
-  lanes_->first_runs = first_ran;
+  auto result = emit();
   lanes_->mask = outer;
-  return value;
+  return result;
+}
+
+absl::StatusOr<Value*> Emitter::EmitMasked(Value* condition, bool truth, Expr e, Want want) {
+  return UnderMask(condition, truth, [&] { return EmitCached(e, want); });
 }
 
 absl::Status Emitter::EmitMasked(Value* condition, bool truth, Stmt s) {
-  ScopedCache scope(this);
-  Value* outer = lanes_->mask;
-  Value* runs = truth ? condition : b_.CreateNot(condition);
-  lanes_->mask = outer == nullptr ? runs : b_.CreateAnd(outer, runs);
-  const bool first_ran = std::exchange(lanes_->first_runs, false);
-  const absl::Status status = EmitStmt(s);
-  lanes_->first_runs = first_ran;
-  lanes_->mask = outer;
-  return status;
+  return UnderMask(condition, truth, [&] { return EmitStmt(s); });
 }
 
 // ---- memory -------------------------------------------------------------------------------------
@@ -369,7 +364,7 @@ Value* Emitter::LoadSteps(Buffer buffer, Value* first, int64_t stride) {
 bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
   const BufferInfo& info = buffers_.at(buffer);
   auto* block = llvm::dyn_cast<llvm::AllocaInst>(info.base);
-  if (block == nullptr || block->getFunction() != current_ || lanes_->is_rest) return false;
+  if (block == nullptr || block->getFunction() != current_ || lanes_->rest != nullptr) return false;
   for (size_t d = 0; d < indices.size(); ++d) {
     const std::optional<int64_t> extent = ConstantOf(info.extents[d]);
     const arith::ConstRange range = analyzer_.Range(indices[d]);
@@ -407,7 +402,8 @@ absl::StatusOr<Value*> Emitter::EmitVectorLoad(Expr e) {
   EmitWaiting(buffer);
   const bool varies = std::any_of(e.operands().begin(), e.operands().end(),
                                   [&](Expr index) { return VariesByLane(index); });
-  if (!varies && lanes_->first_runs) return EmitLoad(e);
+  // Outside of conditions the first lane always runs.
+  if (!varies && lanes_->mask == lanes_->rest) return EmitLoad(e);
   ASSIGN_OR_RETURN(const Place place, PlaceOf(buffer, e.operands()));
   llvm::Type* element = ops_.MemoryType(buffer->type);
   llvm::FixedVectorType* type = VectorOf(element, lanes_->count);

@@ -116,9 +116,9 @@ class Emitter {
     ir::Var var;
     unsigned count = 0;
     llvm::Value* first = nullptr;  // i64
-    llvm::Value* mask = nullptr;   // the lanes that run, if not all do
-    bool first_runs = true;        // whether the first one does for sure
-    bool is_rest = false;          // lanes that do not run may be behind the loop's end
+    llvm::Value* rest =
+        nullptr;  // the lanes before the loop's end, if not all are: the first one and others
+    llvm::Value* mask = nullptr;  // the lanes that run, of these, if not all do
   };
   // Where an access of all lanes goes: to elements from `first` on with steps of `stride`, or, without it, to
   // `offsets` from `base`.
@@ -147,7 +147,7 @@ class Emitter {
                          llvm::Value* end, llvm::Value* min);
   // One iteration in each lane, from the loop variable's value `first` on.
   absl::Status EmitSideBySide(ir::Stmt s, unsigned lanes, llvm::Value* first,
-                              llvm::Value* mask = nullptr);
+                              llvm::Value* rest = nullptr);
   // Fewer iterations than lanes, under a mask.
   absl::Status EmitRest(ir::Stmt s, unsigned lanes, llvm::Value* begin, llvm::Value* end,
                         llvm::Value* min);
@@ -171,6 +171,8 @@ class Emitter {
   void EmitRun(absl::Span<const WaitingStore> stores);
   // `mask`: null for all lanes.
   void EmitScatter(const WaitingStore& store, llvm::Value* mask);
+  template <typename Emit>
+  auto UnderMask(llvm::Value* condition, bool truth, Emit emit);
   absl::Status EmitMasked(llvm::Value* condition, bool truth, ir::Stmt s);
   absl::StatusOr<llvm::Value*> EmitMasked(llvm::Value* condition, bool truth, ir::Expr e,
                                           Want want);

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/type.h"
@@ -62,21 +63,15 @@ class Finder {
       case StmtKind::kLet: {
         if (!Computes(s.value())) return false;
         inside_.insert(s.var());
-        for (const ir::Var var : ir::FreeVars(s.value())) {
-          if (varies_.contains(var) || var == var_) varies_.insert(s.var());
-        }
-        // What memory says can differ from lane to lane.
-        ir::ForEachExpr(s.value(), [&](Expr e) {
-          if (e.Is(ExprKind::kLoad)) varies_.insert(s.var());
-        });
+        if (Varies(s.value())) varies_.insert(s.var());
         arith::Analyzer::Scope scope(analyzer_);
         analyzer_.BindLet(s.var(), s.value());
         return Visit(s.body());
       }
       case StmtKind::kFor: {
-        if (s.for_kind() == ForKind::kParallel || Varies(s.min()) || Varies(s.extent()))
-          return false;
+        if (s.for_kind() == ForKind::kParallel) return false;
         if (!Evaluates(s.min()) || !Evaluates(s.extent())) return false;
+        if (Varies(s.min()) || Varies(s.extent())) return false;
         inside_.insert(s.var());
         arith::Analyzer::Scope scope(analyzer_);
         analyzer_.BindLoop(s.var(), s.min(), s.extent());
@@ -106,19 +101,21 @@ class Finder {
 
   static bool IsType(Type type) { return type != Type::kF16 && type != Type::kBF16; }
 
-  bool Varies(Expr e) const {
-    const absl::flat_hash_set<ir::Var> vars = ir::FreeVars(e);
-    bool varies = std::any_of(vars.begin(), vars.end(),
-                              [&](ir::Var var) { return var == var_ || varies_.contains(var); });
-    ir::ForEachExpr(e, [&](Expr part) { varies |= part.Is(ExprKind::kLoad); });
-    return varies;
+  // Whether lanes may differ; what memory says counts as such. Of what Evaluates has seen, which knows the lets inside.
+  bool Varies(Expr e) {
+    const auto [it, is_new] = expressions_that_vary_.emplace(e, false);
+    if (!is_new) return it->second;
+    bool varies = e.Is(ExprKind::kLoad) || e == var_ || varies_.contains(e);
+    for (Expr operand : e.operands()) varies = varies || Varies(operand);
+    return expressions_that_vary_[e] = varies;
   }
 
   // Whether the value has a vector form; `e` is stored or kept, so that its type counts.
   bool Computes(Expr e) {
+    if (!Evaluates(e)) return false;
     result_.bytes = std::max<int64_t>(result_.bytes, ir::ByteSize(e.type()));
     AddBytes(e);
-    return Evaluates(e);
+    return true;
   }
 
   // The widest type of what differs from lane to lane, outside of indices and of comparisons of indices.
@@ -188,6 +185,7 @@ class Finder {
   std::vector<Access> accesses_;
   absl::flat_hash_set<ir::Var> inside_;  // bound in the body
   absl::flat_hash_set<ir::Var> varies_;  // of these, those that may differ from lane to lane
+  absl::flat_hash_map<Expr, bool> expressions_that_vary_;  // answers of Varies
   absl::flat_hash_set<Expr> seen_;
 };
 
