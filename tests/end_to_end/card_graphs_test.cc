@@ -2,6 +2,7 @@
 // graphs. POLYNAO_RANDOM_CASES=2000 runs more of them, POLYNAO_SEED=7 the same ones again.
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -289,16 +290,26 @@ class RandomGraph {
   std::vector<Tensor> tensors_;
 };
 
-TEST(CardGraphsTest, RandomElementwiseGraphs) {
-  const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
+// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
+void ForRandomSeeds(int count,
+                    const std::function<void(Random&, unsigned seed, Exceptions&)>& run) {
+  if (const char* text = std::getenv("POLYNAO_RANDOM_CASES")) count = std::atoi(text);
   const char* seed_text = std::getenv("POLYNAO_SEED");
-  const int count = count_text != nullptr ? std::atoi(count_text) : 150;
   const unsigned first = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
   Exceptions exceptions;
   for (int round = 0; round < count; ++round) {
     const unsigned seed = first + round;
     SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
     Random random(seed);
+    run(random, seed, exceptions);
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_LE(exceptions.too_large, 1 + count / 50);
+  EXPECT_LE(exceptions.scalar, 1 + count / 50);
+}
+
+TEST(CardGraphsTest, RandomElementwiseGraphs) {
+  ForRandomSeeds(150, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 32),
                                StrCat("card.clusters=", random.Pick(1, 4)),
@@ -308,10 +319,7 @@ TEST(CardGraphsTest, RandomElementwiseGraphs) {
     const Tensor y = graph.Make();
     SCOPED_TRACE(graph.Text());
     MustAgree(y, machine, random.OneIn(2) ? 0 : random.Pick(0, 20), seed, exceptions);
-    if (HasFailure()) return;
-  }
-  EXPECT_LE(exceptions.too_large, 1 + count / 50);
-  EXPECT_LE(exceptions.scalar, 1 + count / 50);
+  });
 }
 
 // A convolution of i8, in f16.
@@ -345,15 +353,7 @@ Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::s
 
 // One convolution or two, with elementwise computes behind each.
 TEST(CardGraphsTest, RandomConvolutions) {
-  const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
-  const char* seed_text = std::getenv("POLYNAO_SEED");
-  const int count = count_text != nullptr ? std::atoi(count_text) : 60;
-  const unsigned first = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
-  Exceptions exceptions;
-  for (int round = 0; round < count; ++round) {
-    const unsigned seed = first + round;
-    SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
-    Random random(seed);
+  ForRandomSeeds(60, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(3, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),
@@ -374,10 +374,7 @@ TEST(CardGraphsTest, RandomConvolutions) {
     }
     SCOPED_TRACE(absl::StrJoin(x.shape(), "x") + " to " + absl::StrJoin(y.shape(), "x"));
     MustAgree(y, machine, random.OneIn(2) ? 0 : random.Pick(0, 400), seed, exceptions);
-    if (HasFailure()) return;
-  }
-  EXPECT_LE(exceptions.too_large, 1 + count / 50);
-  EXPECT_LE(exceptions.scalar, 1 + count / 50);
+  });
 }
 
 // Chains of any number of tensors cross GMEM once.
