@@ -12,7 +12,7 @@ namespace polynao::codegen {
 namespace {
 
 // More ranges than threads, so that a thread that is late does not hold up the others.
-constexpr int64_t kRangesPerThread = 4;
+constexpr int64_t kRangesPerThread = 16;
 constexpr int32_t kMaxThreads = 256;
 
 // True on a thread that is inside a parallel loop.
