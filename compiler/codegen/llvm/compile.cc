@@ -139,6 +139,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                          .threads = options.threads,
                          .native_half = target.HasNativeHalf(),
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
+                         .stream_bytes = options.stream_bytes,
                          .float_rules = options.float_rules};
   for (const ir::Function& function : functions) {
     RETURN_IF_ERROR(ir::Verify(function));

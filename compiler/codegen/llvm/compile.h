@@ -39,6 +39,10 @@ struct LlvmOptions {
   // lower their clock for wider ones; this is obeyed on later ones (from Ice Lake and Zen 4 on). Loops of few iterations
   // may lose by it.
   bool wide_vectors = false;
+  // Arguments of at least so many bytes that the function stores and never loads go to memory past the caches (x86-64),
+  // where whole vectors are stored: a cache would first read the line. 0: none do. The default is twice the largest
+  // second-level cache of today's cores; smaller arrays may still be in a cache when the next function reads them.
+  int64_t stream_bytes = int64_t{4} << 20;
   // What float operations may do in all functions, in addition to each function's own attributes.
   ir::FloatRules float_rules = {};
 };

@@ -18,12 +18,16 @@
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/TargetParser/Triple.h"
 
 namespace polynao::codegen {
 
 using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 using ir::Type;
@@ -71,8 +75,9 @@ absl::Status Emitter::Emit() {
   for (const ir::Param& param : function_.params) {
     if (param.buffer) RETURN_IF_ERROR(EmitExtents(param.buffer));
   }
+  FindStreams();
   RETURN_IF_ERROR(EmitStmt(function_.body));
-  b_.CreateRet(b_.getInt32(0));
+  EmitReturn();
   EmitRawEntry();
   return absl::OkStatus();
 }
@@ -102,6 +107,30 @@ void Emitter::MakeAliasScopes() {
     info.alias_scope = llvm::MDNode::get(context_, {scope});
     info.noalias = llvm::MDNode::get(context_, others);
   }
+}
+
+void Emitter::FindStreams() {
+  if (options_.stream_bytes <= 0 || !llvm::Triple(module_.getTargetTriple()).isX86()) return;
+  for (const ir::Param& param : function_.params) {
+    if (!param.buffer || aliases_.Group(param.buffer)) continue;
+    int64_t bytes = ir::ByteSize(param.buffer->type);
+    bool is_known = true;
+    for (Expr extent : param.buffer->extents) {
+      is_known &= extent.Is(ExprKind::kIntImm) &&
+                  !__builtin_mul_overflow(bytes, extent.int_value(), &bytes);
+    }
+    if (is_known && bytes >= options_.stream_bytes) streams_.insert(param.buffer);
+  }
+  ir::ForEachExprIn(function_.body, [&](Expr e) {
+    if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) streams_.erase(Buffer(e.buffer()));
+  });
+}
+
+void Emitter::EmitReturn() {
+  // Otherwise other threads might see what comes next before what went past the caches.
+  if (std::exchange(has_streamed_, false))
+    b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+  b_.CreateRet(b_.getInt32(0));
 }
 
 void Emitter::StartFunction(llvm::Function* f) {

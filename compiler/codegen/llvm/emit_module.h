@@ -25,6 +25,8 @@ struct EmitOptions {
   bool native_half = false;
   // Of the registers that vector loops fill.
   int64_t vector_bytes = 16;
+  // As in LlvmOptions.
+  int64_t stream_bytes = 0;
   // What is allowed in addition to the function's own attributes.
   ir::FloatRules float_rules = {};
   // Whether the function itself can be called from outside, or only its raw entry.

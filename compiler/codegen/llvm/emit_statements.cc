@@ -352,6 +352,7 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
   auto caller_cache = std::exchange(cache_, {});
   auto caller_log = std::exchange(log_, {});
   auto caller_heap = std::exchange(heap_, {});
+  const bool caller_streams = std::exchange(has_streamed_, false);
   in_parallel_ = true;
 
   StartFunction(body);
@@ -362,10 +363,11 @@ absl::Status Emitter::EmitParallelFor(Stmt s) {
     *captured[i] = load;
   }
   const absl::Status status = EmitCountedLoop(s, body->getArg(1), body->getArg(2), min);
-  if (status.ok()) b_.CreateRet(b_.getInt32(0));
+  if (status.ok()) EmitReturn();
 
   in_parallel_ = false;
   heap_ = std::move(caller_heap);
+  has_streamed_ = caller_streams;
   log_ = std::move(caller_log);
   cache_ = std::move(caller_cache);
   stack_used_ = caller_stack;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -62,7 +63,10 @@ class Emitter {
   // ---- functions
 
   void MakeAliasScopes();
+  // Finds the arrays that go past the caches.
+  void FindStreams();
   void StartFunction(llvm::Function* f);
+  void EmitReturn();
   llvm::BasicBlock* NewBlock(const char* name) {
     return llvm::BasicBlock::Create(context_, name, current_);
   }
@@ -116,9 +120,19 @@ class Emitter {
     ir::Var var;
     unsigned count = 0;
     llvm::Value* first = nullptr;  // i64
-    llvm::Value* rest =
-        nullptr;  // the lanes before the loop's end, if not all are: the first one and others
-    llvm::Value* mask = nullptr;  // the lanes that run, of these, if not all do
+    llvm::Value* rest = nullptr;   // those before the loop's end, if not all are; the first one is
+    llvm::Value* mask = nullptr;   // of these, those that run, if not all do
+  };
+  // A vector loop of which stores go past the caches. The second vector begins where that of `store` is aligned, so that
+  // it overlaps with the first one, and the last one with the one before. Of these two the lanes that others store too stay
+  // out of memory: to store to a line that is on its way past the caches costs two accesses to memory.
+  struct Stream {
+    ir::Stmt store;
+    llvm::Value* is_long = nullptr;    // whether the run is long enough
+    llvm::Value* can_align = nullptr;  // and this is its first vector
+    llvm::Value* begin = nullptr;   // i64: the first lane that the vectors before have not stored
+    llvm::Value* end = nullptr;     // i64: the lane behind the last that this one stores
+    llvm::Value* behind = nullptr;  // i64: an aligned vector begins so many lanes earlier
   };
   // Where an access of all lanes goes: to elements from `first` on with steps of `stride`, or, without it, to
   // `offsets` from `base`.
@@ -158,6 +172,8 @@ class Emitter {
   void MakeAlike(std::initializer_list<llvm::Value**> values);
   bool VariesByLane(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
+  // The first store that goes past the caches in each iteration, with steps that can be aligned.
+  ir::Stmt FindStream(ir::Stmt body, ir::Var var, unsigned lanes);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
@@ -169,6 +185,9 @@ class Emitter {
   void EmitWaiting();
   void EmitWaiting(ir::Buffer buffer);  // if one of them goes there
   void EmitRun(absl::Span<const WaitingStore> stores);
+  // Neighbours, of which the first one is element `first` of what the lanes store, each of them `stride`.
+  void StoreRun(ir::Buffer buffer, llvm::Value* value, llvm::Value* address, unsigned first,
+                unsigned stride);
   // `mask`: null for all lanes.
   void EmitScatter(const WaitingStore& store, llvm::Value* mask);
   template <typename Emit>
@@ -235,9 +254,12 @@ class Emitter {
   absl::StatusOr<llvm::Value*> EmitAndOr(ir::Expr e, Want want);
   absl::StatusOr<llvm::Value*> EmitSelect(ir::Expr e, Want want);
 
-  Lanes* lanes_ = nullptr;             // null outside of vector loops
-  std::vector<WaitingStore> waiting_;  // in the block that is emitted
-  bool has_few_iterations_ = false;    // inside of pragma "few_iterations"
+  Lanes* lanes_ = nullptr;                   // null outside of vector loops
+  Stream stream_;                            // of the vector loop that is emitted
+  std::vector<WaitingStore> waiting_;        // in the block that is emitted
+  bool has_few_iterations_ = false;          // inside of pragma "few_iterations"
+  absl::flat_hash_set<ir::Buffer> streams_;  // arrays that go past the caches
+  bool has_streamed_ = false;                // the function that is emitted has such stores
   const ir::Function& function_;
   const ir::Aliases aliases_;
   const EmitOptions& options_;

@@ -161,7 +161,7 @@ Stmt LoopOf(const Function& f) {
 TEST(VectorLoopTest, BodiesAtAllSizes) {
   const auto check = [](const Body& body, const char* type, int64_t n) {
     EXPECT_EQ(Check(FunctionWith(body.code, type, n), static_cast<uint64_t>(n + 2),
-                    {.optimization_level = 1}),
+                    {.optimization_level = 1, .stream_bytes = n % 2 == 0 ? 0 : 1}),
               "")
         << body.name << " of " << type;
   };
@@ -213,6 +213,56 @@ TEST(VectorLoopTest, TheWidestValueCounts) {
   EXPECT_EQ(bytes("B[i] = A[min(max(I[i], 0), 9)]", "i16"), 2);
   EXPECT_EQ(bytes("B[i] = select(i < 3, A[i], s)", "f32"), 4);
   EXPECT_EQ(bytes("W[i] = cast(i64, A[i])", "u8"), 8);
+}
+
+// Rows of all lengths and places past the caches, next to others.
+TEST(VectorLoopTest, RowsPastTheCaches) {
+  for (const char* type : {"f32", "u8", "f64"}) {
+    for (const int64_t cols : {1, 15, 16, 31, 64, 65, 130, 200}) {
+      const std::string text = Replaced(StrCat(R"(
+          func f(A: T[7, N + 3] in, B: T[7, N + 3], P: T[7, 2 * N + 3]) {
+            parallel (r: i64, 0, 7) {
+              vectorize (i: i64, 0, N) { B[r, i + 2] = A[r, i] + A[r, i + 3] }
+              B[r, 0] = A[r, 0]
+              vectorize (i: i64, 0, N) { P[r, i * 2 + 1] = A[r, i] P[r, i * 2 + 2] = A[r, i + 1] }
+            }
+          })"),
+                                        "T", type);
+      const Function f = Parse(Replaced(text, "N", StrCat(cols)));
+      for (const int64_t bytes : {0, 1}) {
+        EXPECT_EQ(Check(f, static_cast<uint64_t>(cols), {.threads = 2, .stream_bytes = bytes}), "")
+            << type << " " << cols << " " << bytes;
+      }
+    }
+  }
+}
+
+// Arrays that are large, have a known size, are never loaded and share no memory.
+TEST(VectorLoopTest, WhatGoesPastTheCaches) {
+#if !defined(__x86_64__)
+  GTEST_SKIP() << "SKIPPED: needs an x86-64 machine";
+#endif
+  const auto streams = [](const std::string& text) {
+    const Function f = Parse(text);
+    const std::string code = *EmitLlvm({f.context, {f}}, LlvmOutput::kIr,
+                                       {.cpu = "sapphirerapids", .wide_vectors = true});
+    const auto has = [&](const char* word) { return code.find(word) != std::string::npos; };
+    EXPECT_EQ(has("!nontemporal"), has("call void @llvm.x86.sse.sfence"));
+    return has("!nontemporal");
+  };
+  const std::string loop = "vectorize (i: i64, 0, 2000000) { B[i] = A[i] }";
+  EXPECT_TRUE(streams(StrCat("func f(A: f32[2000000] in, B: f32[2000000]) { ", loop, " }")));
+  EXPECT_TRUE(
+      streams(StrCat("func f(A: f32[2000000] in, B: f32[2, 2000000]) { parallel (j: i64, 0, 2) { ",
+                     "vectorize (i: i64, 0, 2000000) { B[j, i] = A[i] } } }")));
+  EXPECT_FALSE(streams(
+      "func f(A: f32[200] in, B: f32[200]) { vectorize (i: i64, 0, 200) { B[i] = A[i] } }"));
+  EXPECT_FALSE(
+      streams(StrCat("func f(A: f32[2000000] in, B: f32[2000000]) { ", loop, " B[0] = B[1] }")));
+  EXPECT_FALSE(streams(StrCat(
+      "@may_alias(\"A\", \"B\") func f(A: f32[2000000] in, B: f32[2000000]) { ", loop, " }")));
+  EXPECT_FALSE(streams(
+      "func f(n: i64, A: f32[n] in, B: f32[n]) { vectorize (i: i64, 0, n) { B[i] = A[i] } }"));
 }
 
 // Statements put together from pieces.
@@ -333,7 +383,8 @@ TEST(VectorLoopTest, RandomBodies) {
     arith::Analyzer analyzer(*f.context);
     vectors += FindVectorLoop(LoopOf(f), ir::Aliases(f), analyzer).has_value() ? 1 : 0;
     ASSERT_EQ(
-        Check(f, static_cast<uint64_t>(seed), {.optimization_level = static_cast<int>(seed % 4)}),
+        Check(f, static_cast<uint64_t>(seed),
+              {.optimization_level = static_cast<int>(seed % 4), .stream_bytes = seed / 4 % 2}),
         "")
         << "seed " << seed << "\n"
         << ir::Print(f);
