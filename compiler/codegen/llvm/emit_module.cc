@@ -115,9 +115,10 @@ void Emitter::FindStreams() {
     if (!param.buffer || aliases_.Group(param.buffer)) continue;
     int64_t bytes = ir::ByteSize(param.buffer->type);
     bool is_known = true;
-    for (Expr extent : param.buffer->extents) {
-      is_known &= extent.Is(ExprKind::kIntImm) &&
-                  !__builtin_mul_overflow(bytes, extent.int_value(), &bytes);
+    for (const Value* extent : buffers_.at(param.buffer).extents) {
+      const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(extent);
+      is_known = is_known && constant != nullptr &&
+                 !__builtin_mul_overflow(bytes, constant->getSExtValue(), &bytes);
     }
     if (is_known && bytes >= options_.stream_bytes) streams_.insert(param.buffer);
   }
