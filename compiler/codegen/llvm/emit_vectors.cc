@@ -126,19 +126,19 @@ absl::Status Emitter::EmitScalars(Stmt s, Value* begin, Value* end, Value* min) 
 absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Value* begin,
                                 Value* end, Value* min) {
   const std::optional<int64_t> from = ConstantOf(begin), to = ConstantOf(end);
-  const Stmt stream = can_run_twice ? FindStream(s.body(), s.var(), lanes) : Stmt();
-  if (from && to && *to - *from <= kMostUnrolled && !stream) {
+  Stream stream = can_run_twice ? FindStream(s, lanes) : Stream();
+  const bool streams = static_cast<bool>(stream.store);
+  if (from && to && *to - *from <= kMostUnrolled && !streams) {
     for (int64_t at = *from; at < *to; at += lanes) {
       RETURN_IF_ERROR(EmitSideBySide(
           s, lanes, b_.CreateNSWAdd(min, b_.getInt64(std::min<int64_t>(at, *to - lanes)))));
     }
     return absl::OkStatus();
   }
-  Value* is_long = nullptr;
-  if (stream) {
+  if (streams) {
     const int64_t bytes = std::min(kFewestStreamed, options_.stream_bytes);
-    const int64_t fewest = bytes / ir::ByteSize(stream.buffer()->type);
-    is_long = b_.CreateICmpSGE(b_.CreateNSWSub(end, begin), b_.getInt64(fewest));
+    const int64_t fewest = bytes / ir::ByteSize(stream.store.buffer()->type);
+    stream.is_long = b_.CreateICmpSGE(b_.CreateNSWSub(end, begin), b_.getInt64(fewest));
   }
   BasicBlock* before = b_.GetInsertBlock();
   BasicBlock* loop = NewBlock("lanes");
@@ -147,19 +147,18 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
   llvm::PHINode* counter = b_.CreatePHI(b_.getInt64Ty(), 2);
   counter->addIncoming(begin, before);
   Value* at = counter;
-  if (can_run_twice && (stream || !(from && to && (*to - *from) % lanes == 0))) {
+  if (can_run_twice && (streams || !(from && to && (*to - *from) % lanes == 0))) {
     Value* last = b_.CreateNSWSub(end, b_.getInt64(lanes));
     at = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, counter, last);
   }
-  if (stream) {
-    stream_ = {.store = stream,
-               .is_long = is_long,
-               .can_align = b_.CreateAnd(b_.CreateICmpEQ(counter, begin), is_long),
-               .begin = b_.CreateNSWSub(counter, at)};
+  if (streams) {
+    stream.can_align = b_.CreateAnd(b_.CreateICmpEQ(counter, begin), stream.is_long);
+    stream.begin = b_.CreateNSWSub(counter, at);
+    stream_ = std::move(stream);
   }
   RETURN_IF_ERROR(EmitSideBySide(s, lanes, b_.CreateNSWAdd(min, at)));
   Value* next = b_.CreateNSWAdd(counter, b_.getInt64(lanes));
-  if (stream) next = b_.CreateNSWSub(next, stream_.behind);
+  if (streams) next = b_.CreateNSWSub(next, stream_.behind);
   stream_ = {};
   counter->addIncoming(next, b_.GetInsertBlock());
   BasicBlock* done = NewBlock("done");
@@ -172,28 +171,36 @@ absl::Status Emitter::EmitLanes(Stmt s, unsigned lanes, bool can_run_twice, Valu
   return absl::OkStatus();
 }
 
-Stmt Emitter::FindStream(Stmt body, ir::Var var, unsigned lanes) {
-  switch (body.kind()) {
-    case StmtKind::kStore: {
-      const int64_t size = ir::ByteSize(body.buffer()->type);
-      const bool has_masks =
-          options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && size >= kWordBytes);
-      if (!streams_.contains(body.buffer()) || !has_masks || size * lanes < kNarrowestStreamed)
-        return Stmt();
-      const auto stride = SlopeIn(analyzer_.Form(body.indices().back()), var);
-      return stride && (*stride == 1 || *stride == 2 || *stride == 4) ? body : Stmt();
-    }
-    case StmtKind::kLet:
-    case StmtKind::kPragma:
-      return FindStream(body.body(), var, lanes);
-    case StmtKind::kSeq:
-      for (Stmt child : body.children()) {
-        if (const Stmt found = FindStream(child, var, lanes)) return found;
-      }
-      return Stmt();
-    default:
-      return Stmt();
+Emitter::Stream Emitter::FindStream(Stmt loop, unsigned lanes) {
+  // Each iteration runs these once.
+  std::vector<Stmt> always, left = {loop.body()};
+  while (!left.empty()) {
+    const Stmt s = left.back();
+    left.pop_back();
+    if (s.Is(StmtKind::kStore)) always.push_back(s);
+    if (s.Is(StmtKind::kLet) || s.Is(StmtKind::kPragma)) left.push_back(s.body());
+    if (s.Is(StmtKind::kSeq)) left.insert(left.end(), s.children().rbegin(), s.children().rend());
   }
+  absl::flat_hash_map<Buffer, int64_t> stores;
+  ir::ForEachStmt(loop.body(), [&](Stmt s) {
+    if (s.Is(StmtKind::kStore)) ++stores[s.buffer()];
+    return true;
+  });
+  Stream stream;
+  for (const Stmt s : always) {
+    const int64_t size = ir::ByteSize(s.buffer()->type);
+    const bool has_masks =
+        options_.vector_bytes >= 64 || (options_.vector_bytes >= 32 && size >= kWordBytes);
+    if (!streams_.contains(s.buffer()) || !has_masks || size * lanes < kNarrowestStreamed) continue;
+    const std::optional<int64_t> stride = SlopeIn(analyzer_.Form(s.indices().back()), loop.var());
+    const bool can_align = stride && (*stride == 1 || *stride == 2 || *stride == 4);
+    const int64_t count = std::count_if(always.begin(), always.end(),
+                                        [&](Stmt t) { return t.buffer() == s.buffer(); });
+    if (!can_align || count != *stride || count != stores[s.buffer()]) continue;
+    stream.buffers.insert(s.buffer());
+    if (!stream.store) stream.store = s;
+  }
+  return stream;
 }
 
 absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value* rest) {
@@ -620,7 +627,7 @@ void Emitter::EmitRun(absl::Span<const WaitingStore> stores) {
 
 void Emitter::StoreRun(Buffer buffer, Value* value, Value* address, unsigned first,
                        unsigned stride) {
-  if (!streams_.contains(buffer) || stream_.end == nullptr) {
+  if (!stream_.buffers.contains(buffer) || stream_.end == nullptr) {
     MarkAccess(buffer, b_.CreateAlignedStore(value, address, AlignmentOf(buffer)));
     return;
   }

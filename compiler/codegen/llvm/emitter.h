@@ -128,8 +128,9 @@ class Emitter {
   // out of memory: to store to a line that is on its way past the caches costs two accesses to memory.
   struct Stream {
     ir::Stmt store;
-    llvm::Value* is_long = nullptr;    // whether the run is long enough
-    llvm::Value* can_align = nullptr;  // and this is its first vector
+    absl::flat_hash_set<ir::Buffer> buffers;  // of which no element is stored twice in an iteration
+    llvm::Value* is_long = nullptr;           // whether the run is long enough
+    llvm::Value* can_align = nullptr;         // and this is its first vector
     llvm::Value* begin = nullptr;   // i64: the first lane that the vectors before have not stored
     llvm::Value* end = nullptr;     // i64: the lane behind the last that this one stores
     llvm::Value* behind = nullptr;  // i64: an aligned vector begins so many lanes earlier
@@ -172,8 +173,7 @@ class Emitter {
   void MakeAlike(std::initializer_list<llvm::Value**> values);
   bool VariesByLane(ir::Expr e);
   absl::StatusOr<llvm::Value*> EmitFirst(const arith::LinearForm& form);
-  // The first store that goes past the caches in each iteration, with steps that can be aligned.
-  ir::Stmt FindStream(ir::Stmt body, ir::Var var, unsigned lanes);
+  Stream FindStream(ir::Stmt loop, unsigned lanes);
   absl::StatusOr<Place> PlaceOf(ir::Buffer buffer, absl::Span<const ir::Expr> indices);
   absl::StatusOr<llvm::Value*> EmitVectorLoad(ir::Expr e);
   bool IsPrivate(ir::Buffer buffer, absl::Span<const ir::Expr> indices);

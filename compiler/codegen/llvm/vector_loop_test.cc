@@ -105,6 +105,7 @@ const std::vector<Body>& Bodies() {
       {"two arrays", "B[i] = A[i] D[i] = B[i] + s"},
       {"some in front of a loop",
        "B[i * 2] = A[i] if (A[i] < s) { for (k: i64, 0, 2) { D[i] = s } }"},
+      {"over some", "if (A[i] < s) { B[i * 2] = s } B[i * 2] = A[i] B[i * 2 + 1] = s"},
       {"some, over others", "B[i * 2] = A[i] if (A[i] < s) { B[i * 2] = s }"},
       {"wide and narrow", "D[i] = A[i] W[i] = i * 3"},
       {"bool", "F[i] = A[i] < s && i % 2 == 0"},

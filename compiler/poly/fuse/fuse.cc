@@ -47,7 +47,13 @@ class CpuCode : public StageCode {
 
   absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                  const PlannedGroup& planned, PartReport* report) override {
-    ASSIGN_OR_RETURN(GroupTree tree, MakeGroupTree(part, stages, planned.group));
+    absl::StatusOr<GroupTree> tree = MakeGroupTree(part, stages, planned.group);
+    if (absl::IsFailedPrecondition(tree.status()) && planned.group.slides >= 0) {
+      PlannedGroup still = planned;
+      still.group.slides = -1;
+      return Group(part, stages, still, report);
+    }
+    RETURN_IF_ERROR(tree.status());
     ++report->bands;
     ++report->tiled_bands;
     if (planned.group.parallel >= 0) ++report->parallel_loops;
@@ -57,9 +63,9 @@ class CpuCode : public StageCode {
                               .redundancy = planned.cost.redundancy,
                               .memory_bytes = planned.cost.memory_bytes,
                               .local_bytes = planned.cost.local_bytes,
-                              .tree = TreeText(tree.marked.schedule)});
-    const ir::Stmt code = WithInnerParts(GenerateGroup(part, tree));
-    made_.push_back({part, std::move(tree), planned.group, report->lines.size()});
+                              .tree = TreeText(tree->marked.schedule)});
+    const ir::Stmt code = WithInnerParts(GenerateGroup(part, *tree));
+    made_.push_back({part, *std::move(tree), planned.group, report->lines.size()});
     report->lines.emplace_back();  // Finish has the text
     return code;
   }
@@ -122,6 +128,7 @@ class CpuCode : public StageCode {
     return StrCat(
         report.name, " in tiles of ", SizesText(group),
         group.parallel >= 0 ? StrCat(", those along dimension ", group.parallel, " parallel") : "",
+        group.slides >= 0 ? StrCat(", row by row along dimension ", group.slides) : "",
         ProducersText(stages_, group), "; ", InstancesText(report), "; ",
         Fixed(static_cast<double>(report.local_bytes) / 1024, 1), " KiB in each tile; ",
         Fixed(report.memory_bytes / kMiB, 1), " MiB to and from memory");

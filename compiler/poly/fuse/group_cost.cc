@@ -30,6 +30,9 @@ constexpr double kRowCycles = 20;
 constexpr double kSecondCacheCyclesPerByte = 0.03;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
 constexpr double kRunCycles = 20;
+// To find out what a row needs of a producer beyond the rows before, and rows for which that is done at least.
+constexpr double kStageCycles = 10;
+constexpr int64_t kFewestRows = 8;
 // Terms of a sum that is no contraction.
 constexpr double kMostTerms = 64;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
@@ -211,6 +214,17 @@ double GroupModel::BytesOf(ir::Buffer buffer, const Box& box) {
 }
 
 GroupModel::Tally GroupModel::TileOf(const Group& group) const {
+  Tally tile = WholeTileOf(group);
+  if (group.slides < 0) return tile;
+  Group row = group;
+  row.sizes[At(group.slides)] = 1;
+  Tally window = WholeTileOf(row);
+  tile.local_bytes = window.local_bytes;
+  tile.locals = std::move(window.locals);
+  return tile;
+}
+
+GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
   Tally tally;
   // What is needed of the group's own arrays, and read of others.
   absl::flat_hash_map<ir::Buffer, Box> needed;
@@ -368,6 +382,11 @@ GroupCost GroupModel::CostOf(const Group& group) const {
   const Traffic traffic = TrafficOf(group, tile);
   cost.memory_bytes = traffic.bytes;
   double cycles = tile.cycles * tiles + traffic.runs * kRunCycles;
+  if (group.slides >= 0) {
+    cycles += kStageCycles * static_cast<double>(group.producers.size()) * tiles /
+              TilesAlong(group, At(group.slides)) *
+              static_cast<double>(Extents(group.root)[At(group.slides)]);
+  }
   const auto local = static_cast<double>(tile.local_bytes);
   double memory = cost.memory_bytes * machine_.cycles_per_byte;
   if (local > kFill * static_cast<double>(machine_.cache_bytes)) {
@@ -396,6 +415,21 @@ void GroupModel::ChooseParallel(Group& group) const {
     most = tiles;
     group.parallel = static_cast<int>(d);
   }
+}
+
+GroupCost GroupModel::Slide(Group& group, GroupCost cost) const {
+  const StageInfo& root = info_[At(group.root)];
+  for (size_t d = 0; d + 1 < root.extents.size() && !group.producers.empty(); ++d) {
+    const int64_t rows = group.sizes[d] == 0 ? root.extents[d] : group.sizes[d];
+    if (!root.tileable[d] || rows < kFewestRows) continue;
+    Group slid = group;
+    slid.slides = static_cast<int>(d);
+    const GroupCost with = CostOf(slid);
+    if (with.cycles >= cost.cycles) continue;
+    cost = with;
+    group = slid;
+  }
+  return cost;
 }
 
 GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) const {
@@ -441,8 +475,9 @@ GroupCost GroupModel::Best(Group& group) const {
       has_tiles |= at.sizes[d] > 0;
     }
     if (has_tiles) {
+      at.slides = -1;
       ChooseParallel(at);
-      const GroupCost cost = CostOf(at);
+      const GroupCost cost = Slide(at, CostOf(at));
       if (cost.cycles < best.cycles) {
         best = cost;
         group = at;

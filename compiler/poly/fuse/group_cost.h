@@ -46,8 +46,11 @@ class GroupModel {
   double BytesAlone(int stage) const;
   // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
-  // The tile sizes, and the parallel dimension, for which that is least; for a group without producers too.
+  // The tile sizes, the parallel dimension and the one along which windows slide, for which that is least; for a group without
+  // producers too.
   GroupCost Best(Group& group) const;
+  // The cost with windows that slide along the best dimension, if less than `cost`, that without; the group gets it.
+  GroupCost Slide(Group& group, GroupCost cost) const;
 
  protected:
   using Range = arith::ConstRange;
@@ -102,7 +105,9 @@ class GroupModel {
   void ChooseParallel(Group& group) const;
   // The sizes along each dimension of the root's array that Best tries; 0: all.
   virtual std::vector<std::vector<int64_t>> Candidates(int root) const;
+  // Of a tile in the middle, whose arrays are windows if they slide.
   Tally TileOf(const Group& group) const;
+  Tally WholeTileOf(const Group& group) const;
   static double BytesOf(ir::Buffer buffer, const Box& box);
   double TilesAlong(const Group& group, size_t d) const;
   // How many tiles there are, the last ones smaller; instances that run in all, by those that exist.

@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/poly/fuse/slide.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/loops_around.h"
 #include "compiler/poly/tree.h"
@@ -91,8 +92,17 @@ class TreeMaker {
   absl::StatusOr<GroupTree> Make() {
     const Stage& root = stages_[static_cast<size_t>(group_.root)];
     const isl::multi_union_pw_aff band = Tiles(root);
-    tile_dimensions_ = static_cast<int>(band.size());
     tree_.tiles = isl::union_map::from(band).intersect_domain(root.Domain());
+    tree_.rows = tree_.tiles;
+    dimensions_ = static_cast<int>(band.size());
+    std::optional<isl::multi_union_pw_aff> rows;
+    if (group_.slides >= 0) {
+      rows = ToMulti(*IndexAlong(root, static_cast<size_t>(group_.slides)));
+      tree_.rows =
+          isl::union_map::from(band.flat_range_product(*rows)).intersect_domain(root.Domain());
+      ++dimensions_;
+      before_ = RowsBefore(tree_.rows.range().as_set());
+    }
     RETURN_IF_ERROR(FindFootprints());
     // Loops of the tiles, then those inside: a tree below which something is grafted takes no more bands.
     Node node = isl::schedule::from_domain(root.Domain()).root().child(0);
@@ -101,7 +111,11 @@ class TreeMaker {
       node = node.as<isl::schedule_node_band>().member_set_ast_loop_atomic(static_cast<int>(i));
     }
     node = loops_.BelowTiles(node, tree_.tiles).insert_mark(kTileMark).child(0);
-    node = loops_.StageLoops(node, 0, root, tree_.tiles.reverse());
+    if (rows) {
+      node = node.insert_partial_schedule(*rows);
+      node = node.as<isl::schedule_node_band>().member_set_ast_loop_atomic(0).child(0);
+    }
+    node = loops_.StageLoops(node, 0, root, tree_.rows.reverse());
     // Each one in front of those that read it.
     for (size_t i = group_.producers.size(); i-- > 0;) {
       node = Grafted(node, stages_[static_cast<size_t>(group_.producers[i])]);
@@ -128,28 +142,39 @@ class TreeMaker {
 
   // What each tile needs of the producers: footprints of the reads, then back to the instances that store them.
   absl::Status FindFootprints() {
-    const isl::union_map from_tile = tree_.tiles.reverse();  // { [t] -> root[i] }
     const isl::union_map reads = part_.Reads();
-    isl::union_map needed = from_tile.apply_range(reads);  // { [t] -> A[a] }
+    isl::union_map needed = tree_.rows.reverse().apply_range(reads);  // { [t] -> A[a] }
+    const isl::set tiles = tree_.rows.range().as_set();
     for (size_t i = group_.producers.size(); i-- > 0;) {
       const Stage& stage = stages_[static_cast<size_t>(group_.producers[i])];
       const ir::Buffer buffer = stage.buffers[0];
-      std::optional<isl::map> stored;
+      std::optional<isl::map> stored, stored_first;
       for (const Statement* s : stage.statements) {
         const isl::map write = WriteOf(*s, buffer).map.intersect_domain(s->domain);
         const isl::union_map all = needed.apply_range(write.reverse().to_union_map());
         if (all.is_empty()) continue;
-        const isl::map instances = Simple(all.as_map())
-                                       .intersect_range(s->domain)
-                                       .intersect_domain(tree_.tiles.range().as_set());
+        const isl::map window =
+            Simple(all.as_map()).intersect_range(s->domain).intersect_domain(tiles);
+        const isl::map instances = before_ ? NewIn(window, *before_) : window;
         tree_.instances.emplace(s->name, instances);
         needed = needed.unite(
             instances.to_union_map().apply_range(reads.intersect_domain(s->domain.to_union_set())));
-        const isl::map elements = instances.apply_range(write);
+        const isl::map elements = window.apply_range(write);
         stored = stored ? stored->unite(elements) : elements;
+        if (!before_) continue;
+        // An element's first value and its updates belong to one row.
+        const isl::map first = instances.apply_range(write);
+        if (stored_first && !first.is_equal(*stored_first)) return NoWindow(buffer);
+        stored_first = first;
       }
       needed = needed.coalesce();
       if (!stored) continue;
+      if (before_) {
+        const std::optional<SlidingBox> box = SlidingBoxOf(stored->coalesce(), *before_);
+        if (!box) return NoWindow(buffer);
+        tree_.locals.push_back({.buffer = buffer, .box = box->box, .slides = box->slides});
+        continue;
+      }
       const std::optional<Box> box = BoxOf(stored->coalesce());
       if (!box) {
         return absl::FailedPreconditionError(
@@ -159,6 +184,11 @@ class TreeMaker {
     }
     std::reverse(tree_.locals.begin(), tree_.locals.end());
     return absl::OkStatus();
+  }
+
+  static absl::Status NoWindow(ir::Buffer buffer) {
+    return absl::FailedPreconditionError(
+        StrCat("what the rows of a tile need of '", buffer->name, "' is in no window that slides"));
   }
 
   Node Grafted(const Node& node, const Stage& stage) {
@@ -171,7 +201,7 @@ class TreeMaker {
     }
     if (!extension) return node;
     Node graft = isl::manage(isl_schedule_node_from_extension(extension->copy()));
-    graft = loops_.StageLoops(graft.child(0), tile_dimensions_, stage, *extension).parent();
+    graft = loops_.StageLoops(graft.child(0), dimensions_, stage, *extension).parent();
     // Grafted in front of the node in whose place a sequence of both comes; later ones in front of its first child.
     const Node first = has_sequence_ ? node.child(0).child(0) : node;
     has_sequence_ = true;
@@ -181,8 +211,9 @@ class TreeMaker {
   const Scop& part_;
   const std::vector<Stage>& stages_;
   const Group& group_;
-  int tile_dimensions_ = 0;
-  bool has_sequence_ = false;  // something has been grafted
+  int dimensions_ = 0;              // of the loops around a tile's or row's instances
+  std::optional<isl::map> before_;  // RowsBefore
+  bool has_sequence_ = false;       // something has been grafted
   GroupTree tree_;
   CpuLoops cpu_;
   GroupLoops& loops_;
@@ -239,7 +270,9 @@ ir::Stmt TileHandler::Write(const std::string&, const std::vector<isl::ast_expr>
     made_[local.buffer] = {
         .number = i,
         .buffer = buffer,
-        .first = Named(expressions, next, n, StrCat(local.buffer->name, ".first"), place, lets)};
+        .first = Named(expressions, next, n, StrCat(local.buffer->name, ".first"), place, lets),
+        .slides = local.slides,
+        .window = local.slides < 0 ? 0 : local.box.sizes[static_cast<size_t>(local.slides)]};
     next += n;
     if (std::find(buffers.begin(), buffers.end(), buffer) == buffers.end())
       buffers.push_back(buffer);
@@ -279,7 +312,11 @@ std::vector<ir::Expr> TileHandler::Inside(const Local& local,
   std::vector<ir::Expr> inside;
   for (size_t d = 0; d < indices.size(); ++d) {
     const ir::Expr first = local.first[d];
-    inside.push_back(first.IsInt(0) ? indices[d] : indices[d] - first);
+    if (static_cast<int>(d) == local.slides) {
+      inside.push_back(indices[d] % local.window);
+    } else {
+      inside.push_back(first.IsInt(0) ? indices[d] : indices[d] - first);
+    }
   }
   return IndicesFor(local.number, std::move(inside));
 }

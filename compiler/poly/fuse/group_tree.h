@@ -37,6 +37,8 @@ struct Group {
   std::vector<int64_t> sizes;
   // The dimension of which the tiles run in parallel, outermost; -1: none.
   int parallel = -1;
+  // The dimension along which a tile runs row by row, with windows of the producers that slide (slide.h); -1: none.
+  int slides = -1;
 };
 
 // The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other. Empty if it stores
@@ -47,13 +49,16 @@ std::vector<bool> TileableDimensions(const Stage& stage);
 struct TileLocal {
   ir::Buffer buffer;
   Box box;
+  int slides = -1;  // SlidingBox::slides
 };
 
 struct GroupTree {
   MarkedSchedule marked;
-  isl::union_map tiles;                       // { root[i] -> [t0, t1, ..] }
-  std::vector<TileLocal> locals;              // of the producers, in their order
-  std::map<std::string, isl::map> instances;  // of each statement of a producer: { [t..] -> S3[i] }
+  isl::union_map tiles;  // { root[i] -> [t0, t1, ..] }
+  isl::union_map rows;   // { root[i] -> [t0, t1, .., x] } if windows slide, or else the tiles
+  std::vector<TileLocal> locals;  // of the producers, in their order
+  std::map<std::string, isl::map>
+      instances;  // of each statement of a producer: { [t.., x] -> S3[i] }, as in `rows`
 };
 
 // How a machine runs the loops of a group. Both functions get a node of a tree to which nothing is grafted yet, and return one of
@@ -71,7 +76,7 @@ class GroupLoops {
 
 // The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Its producers may be
 // in any order in which each is behind those it reads. The default loops are those for a CPU. Errors: FailedPrecondition if the
-// elements that a tile needs of a producer are in no box of constant size. Throws isl::exception.
+// elements that a tile, or a row of it, needs of a producer are in no box of constant size, or windows do not slide along. Throws isl::exception.
 absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
                                         const Group& group, GroupLoops* loops = nullptr);
 
@@ -110,6 +115,8 @@ class TileHandler : public MarkHandler {
     size_t number;
     ir::Buffer buffer;
     std::vector<ir::Expr> first;
+    int slides;
+    int64_t window;  // elements along that dimension
   };
   std::vector<ir::Expr> Inside(const Local& local, const std::vector<ir::Expr>& indices);
 

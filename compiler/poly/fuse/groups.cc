@@ -67,7 +67,9 @@ class Grouper {
       // An array of fewer dimensions gets the last sizes.
       const std::vector<int64_t>& tile = options_.group_tile;
       const size_t from = tile.size() > n ? tile.size() - n : 0;
-      return model_.CostWith(group, {tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end()});
+      const GroupCost cost =
+          model_.CostWith(group, {tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end()});
+      return model_.Slide(group, cost);
     }
     return overlap_ ? model_.CostWith(group, OverlapSizes(n)) : model_.Best(group);
   }
