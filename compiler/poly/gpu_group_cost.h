@@ -35,6 +35,7 @@ class GpuGroupModel : public GroupModel {
   int64_t ThreadsOf(const Group& group) const;
 
  protected:
+  bool HasRows() const override { return false; }
   std::vector<std::vector<int64_t>> Candidates(int root) const override;
 
  private:

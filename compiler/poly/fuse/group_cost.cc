@@ -28,6 +28,9 @@ constexpr double kAccessCycles = 0.5;
 constexpr double kRowCycles = 20;
 // Part of what an access to the second cache costs more, by byte.
 constexpr double kSecondCacheCyclesPerByte = 0.03;
+// What the code generator stores past the caches (codegen/llvm/compile.h): bytes of a row and of an array, at least; and the
+// bytes that the two ends of such a row, which do not fill a line, take as long as.
+constexpr double kStreamedRow = 4096, kStreamedArray = 4 << 20, kRowEndBytes = 3072;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
 constexpr double kRunCycles = 20;
 // To find out what a row needs of a producer beyond the rows before, and rows for which that is done at least.
@@ -293,6 +296,7 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
     tally.local_bytes += tally.locals[producer];
     visit(producer, stored, false);
   }
+  tally.passed_bytes = tally.local_bytes;
   return tally;
 }
 
@@ -348,11 +352,13 @@ GroupModel::Traffic GroupModel::TrafficOf(const Group& group, const Tally& tile)
   Traffic traffic;
   for (const auto& [buffer, box] : sweep.read) {
     const double bytes = BytesOf(buffer, box) * tiles;
-    // A line that is stored is read before.
-    const bool is_root = stages_[At(group.root)].buffers[0] == buffer;
-    traffic.bytes += is_root ? 2 * bytes : bytes;
     const Box& of_tile = tile.read.at(buffer);
     const double row = BytesOf(buffer, of_tile.empty() ? Box{} : Box{of_tile.back()});
+    // A line that is stored is read before, but for long rows of large results.
+    const bool is_past = row >= kStreamedRow && BytesOf(buffer, WholeOf(buffer)) >= kStreamedArray;
+    traffic.bytes += bytes;
+    if (stages_[At(group.root)].buffers[0] == buffer)
+      traffic.bytes += is_past ? bytes / row * kRowEndBytes : bytes;
     if (row > 0) traffic.runs += bytes / row;
   }
   return traffic;
@@ -388,11 +394,12 @@ GroupCost GroupModel::CostOf(const Group& group) const {
               static_cast<double>(Extents(group.root)[At(group.slides)]);
   }
   const auto local = static_cast<double>(tile.local_bytes);
+  const auto passed = static_cast<double>(tile.passed_bytes);
   double memory = cost.memory_bytes * machine_.cycles_per_byte;
   if (local > kFill * static_cast<double>(machine_.cache_bytes)) {
-    memory += 2 * local * tiles * machine_.cycles_per_byte;
+    memory += 2 * passed * tiles * machine_.cycles_per_byte;
   } else if (local > kNearFill * static_cast<double>(machine_.near_bytes)) {
-    cycles += 2 * local * tiles * kSecondCacheCyclesPerByte;
+    cycles += 2 * passed * tiles * kSecondCacheCyclesPerByte;
   }
   const double cores =
       std::max(1.0, std::min(std::ceil(parallel), static_cast<double>(machine_.cores)));
@@ -419,7 +426,8 @@ void GroupModel::ChooseParallel(Group& group) const {
 
 GroupCost GroupModel::Slide(Group& group, GroupCost cost) const {
   const StageInfo& root = info_[At(group.root)];
-  for (size_t d = 0; d + 1 < root.extents.size() && !group.producers.empty(); ++d) {
+  if (!HasRows() || group.producers.empty()) return cost;
+  for (size_t d = 0; d + 1 < root.extents.size(); ++d) {
     const int64_t rows = group.sizes[d] == 0 ? root.extents[d] : group.sizes[d];
     if (!root.tileable[d] || rows < kFewestRows) continue;
     Group slid = group;

@@ -87,7 +87,8 @@ class GroupModel {
   struct Tally {
     double cycles = 0, instances = 0;
     int64_t local_bytes = 0;
-    std::vector<Work> work;                    // from the last statement to the first
+    int64_t passed_bytes = 0;  // of what its producers store in all, of which windows hold a part
+    std::vector<Work> work;    // from the last statement to the first
     absl::flat_hash_map<int, int64_t> locals;  // bytes of each producer's array
     absl::flat_hash_map<ir::Buffer, Box>
         read;  // what it reads of other arrays, and stores to the root's
@@ -103,6 +104,8 @@ class GroupModel {
   static std::vector<Use> UsesOf(const Statement& statement);
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
+  // Whether a tile can run row by row.
+  virtual bool HasRows() const { return true; }
   // The sizes along each dimension of the root's array that Best tries; 0: all.
   virtual std::vector<std::vector<int64_t>> Candidates(int root) const;
   // Of a tile in the middle, whose arrays are windows if they slide.
