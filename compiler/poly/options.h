@@ -12,6 +12,9 @@
 
 namespace polynao::poly {
 
+// Whether tiles run row by row (fuse/slide.h): where the cost model finds that faster, nowhere, or wherever there are rows.
+enum class Windows : uint8_t { kByCost, kNone, kAll };
+
 struct ScheduleOptions {
   // "none", "original", "min", "smart", "max" (schedule.h), "text": the order in `text`; or "auto": what the cost
   // model finds fastest on `machine`, tiles included (auto.h).
@@ -25,6 +28,7 @@ struct ScheduleOptions {
   // first (0, or none given: all elements), and whether stages join groups wherever that is legal.
   std::vector<int64_t> group_tile = {};
   bool join_all = false;
+  Windows windows = Windows::kByCost;
   // For both: arrays that are cheaper to compute again than to store are computed where they are read.
   bool inline_stages = true;
   bool parallel = true;

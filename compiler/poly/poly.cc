@@ -93,8 +93,10 @@ struct PassOptions {
   bool vectorize = true;
   bool reassociate = false;
   int operations = 10'000;
+  int windows = 0;  // in the order of kWindows
 };
 
+constexpr const char* kWindows[] = {"model", "none", "all"};
 constexpr const char* kStrategies[] = {"original", "min",  "smart",  "auto",
                                        "max",      "fuse", "overlap"};
 
@@ -116,7 +118,9 @@ PassInfo SchedulePass() {
        IntOption("operations", &PassOptions::operations, 0, 1'000'000,
                  "what isl may do for one part, in thousands of its steps; 0: no limit"),
        BoolOption("reassociate", &PassOptions::reassociate,
-                  "sums of floats may change their order")},
+                  "sums of floats may change their order"),
+       ChoiceOption("windows", &PassOptions::windows, {std::begin(kWindows), std::end(kWindows)},
+                    "which tiles of fuse run row by row and keep windows that slide")},
       FixedDefaults,
       [](ir::Function& function, const PassEnvironment& environment,
          PassOptions options) -> absl::StatusOr<bool> {
@@ -128,6 +132,7 @@ PassInfo SchedulePass() {
         schedule.vectorize = options.vectorize;
         schedule.max_operations = int64_t{1000} * options.operations;
         schedule.reassociate = options.reassociate;
+        schedule.windows = static_cast<poly::Windows>(options.windows);
         schedule.count = environment.stats != nullptr;
         ASSIGN_OR_RETURN(const poly::ScheduleReport report, poly::Schedule(function, schedule));
         const std::string text = report.ToString();

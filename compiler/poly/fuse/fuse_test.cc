@@ -22,6 +22,7 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/pipelines_for_test.h"
 #include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
@@ -63,6 +64,7 @@ TEST_P(FuseTest, AnyTilesKeepTheMeaning) {
     SCOPED_TRACE(StrCat(tile[0], " x ", tile.size() > 1 ? tile[1] : 0));
     Fused(text, {.group_tile = tile, .join_all = true});
     Fused(text, {.group_tile = tile, .join_all = true, .parallel = false});
+    Fused(text, {.group_tile = tile, .join_all = true, .windows = Windows::kAll});
   }
 }
 
@@ -81,6 +83,38 @@ TEST(FuseTest, ProducersRunInTheTilesOfTheirReader) {
   EXPECT_THAT(result, HasSubstr("y in tiles of 4 x 8, those along dimension 0 parallel, with b; "));
   EXPECT_THAT(result, HasSubstr("allocate b.tile: f32[i64(4), i64(12)]"));
   EXPECT_THAT(result, Not(HasSubstr("allocate b: ")));
+}
+
+// The rows of a tile share what they need: three tiles of 16, 16 and 8 rows compute two more rows each.
+TEST(FuseTest, WindowsSlideAlongTiles) {
+  const std::string text =
+      "func f(a: f32[42, 9] in, y: f32[40, 9] out) {\n  allocate b: f32[42, 9]\n"
+      "  for (i, 0, 42) { for (j, 0, 9) { b[i, j] = a[i, j] / 3.0 } }\n"
+      "  for (i, 0, 40) { for (j, 0, 9) { y[i, j] = b[i, j] / b[i + 1, j] + b[i + 2, j] } }\n}\n";
+  ScheduleOptions options = {.group_tile = {16, 0}, .join_all = true, .windows = Windows::kAll};
+  options.inline_stages = false;
+  const std::string result = Fused(text, options);
+  EXPECT_THAT(result, HasSubstr("row by row along dimension 0, with b; "));
+  EXPECT_THAT(result, HasSubstr("allocate b.tile: f32[i64(4), i64(9)]"));
+  options.strategy = "fuse";
+  options.machine = SmallMachine(8);
+  ir::Function function = Parse(text);
+  ASSERT_TRUE(Schedule(function, options).ok());
+  EXPECT_EQ(StoreCounter::Count(function, 1).at("b"), (40 + 3 * 2) * 9);
+}
+
+// A window that moves back would put new rows in the place of those that are still read.
+TEST(FuseTest, WindowsThatMoveBackDoNotSlide) {
+  ScheduleOptions options = {.group_tile = {16, 0}, .join_all = true, .windows = Windows::kAll};
+  options.inline_stages = false;
+  const std::string result = Fused(
+      "func f(a: f32[42, 9] in, y: f32[40, 9] out) {\n  allocate b: f32[42, 9]\n"
+      "  for (i, 0, 42) { for (j, 0, 9) { b[i, j] = a[i, j] / 3.0 } }\n"
+      "  for (i, 0, 40) { for (j, 0, 9) { y[i, j] = b[41 - i, j] / b[40 - i, j] } }\n}\n",
+      options);
+  EXPECT_THAT(result, Not(HasSubstr("row by row")));
+  EXPECT_THAT(result,
+              HasSubstr("in tiles of 16 x all, those along dimension 0 parallel, with b; "));
 }
 
 // A chain of four stages, each with loops of its own in the tile. The texts of filters are those of the sequence, in its order.

@@ -73,6 +73,17 @@ GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const
       }
       one.arithmetic = ArithmeticCycles(*s);
       one.vector = VectorIterator(stage, *s);
+      for (Use& use : one.uses) {
+        use.whole = WholeOf(use.buffer);
+        // Where the innermost loop jumps through an array, or the data say where, each lane has an access of its own.
+        const auto jumps = [&](Expr index) {
+          return Loads(index) || ir::UsesVar(index, s->iterators[At(one.vector)]);
+        };
+        use.is_along = one.vector >= 0 && !use.indices.empty() &&
+                       std::none_of(use.indices.begin(), use.indices.end() - 1, jumps) &&
+                       !Loads(use.indices.back());
+        if (use.is_write) use.slopes = SlopesOf(use, one.domain);
+      }
       info.statements.push_back(std::move(one));
     }
     if (stage.buffers.size() == 1) {
@@ -176,35 +187,45 @@ Range GroupModel::RangeOf(Expr e, const Ranges& ranges) const {
   }
 }
 
-// The iterations that store elements of the box `stored`: an index a i + b j + c bounds the iterator i by what is left of it for any j.
+// An index a i + b j + c: the iterator i has the step a, and its base is b j + c for any j.
+std::vector<GroupModel::Slope> GroupModel::SlopesOf(const Use& store, const Ranges& domain) const {
+  std::vector<Slope> slopes;
+  for (size_t d = 0; d < store.indices.size(); ++d) {
+    const Expr index = store.indices[d];
+    for (const auto& [var, range] : domain) {
+      if (!ir::UsesVar(index, var)) continue;
+      // The index with this iterator at a value, and the others anywhere, or at their first ones.
+      const auto at = [&](int64_t value, bool anywhere) {
+        Ranges ranges = domain;
+        if (!anywhere) {
+          for (auto& [other, its] : ranges) its = Range::Point(its.min);
+        }
+        ranges[var] = Range::Point(value);
+        return RangeOf(index, ranges);
+      };
+      const Range first = at(range.min, false), second = at(range.min + 1, false),
+                  last = at(range.max, false), base = at(range.min, true);
+      if (!first.IsPoint() || !second.IsPoint() || !last.IsPoint() || !base.IsBounded()) continue;
+      const int64_t step = second.min - first.min;
+      if (step <= 0 || last.min != first.min + step * (range.max - range.min)) continue;
+      slopes.push_back({.iterator = var, .d = d, .step = step, .base = base});
+    }
+  }
+  return slopes;
+}
+
+// The iterations that store elements of the box `stored`: an index bounds an iterator by what is left of it for any of the others.
 GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffer buffer,
                                             const Box& stored) const {
   Ranges result = info.domain;
   for (const Use& use : info.uses) {
     if (!use.is_write || use.buffer != buffer) continue;
-    for (size_t d = 0; d < use.indices.size(); ++d) {
-      const Expr index = use.indices[d];
-      for (const auto& [var, domain] : info.domain) {
-        if (!ir::UsesVar(index, var)) continue;
-        // The index with this iterator at a value, and the others anywhere, or at their first ones.
-        const auto at = [&](int64_t value, bool anywhere) {
-          Ranges ranges = info.domain;
-          if (!anywhere) {
-            for (auto& [other, range] : ranges) range = Range::Point(range.min);
-          }
-          ranges[var] = Range::Point(value);
-          return RangeOf(index, ranges);
-        };
-        const Range first = at(domain.min, false), second = at(domain.min + 1, false),
-                    last = at(domain.max, false), base = at(domain.min, true);
-        if (!first.IsPoint() || !second.IsPoint() || !last.IsPoint() || !base.IsBounded()) continue;
-        const int64_t step = second.min - first.min;
-        if (step <= 0 || last.min != first.min + step * (domain.max - domain.min)) continue;
-        const Range wanted = {
-            .min = domain.min + ir::FloorDiv(stored[d].min - base.max + step - 1, step),
-            .max = domain.min + ir::FloorDiv(stored[d].max - base.min, step)};
-        result[var] = Intersect(result[var], wanted);
-      }
+    for (const Slope& slope : use.slopes) {
+      const int64_t first = info.domain.at(slope.iterator).min, step = slope.step;
+      const Range wanted = {
+          .min = first + ir::FloorDiv(stored[slope.d].min - slope.base.max + step - 1, step),
+          .max = first + ir::FloorDiv(stored[slope.d].max - slope.base.min, step)};
+      result[slope.iterator] = Intersect(result[slope.iterator], wanted);
     }
   }
   return result;
@@ -256,19 +277,11 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
                                                    static_cast<double>(ir::ByteSize(buffer->type)));
       double each = s.arithmetic * kAccessCycles / lanes;
       for (const Use& use : s.uses) {
-        // Where the innermost loop jumps through an array, or the data say where, each lane has an access of its own.
-        const auto jumps = [&](Expr index) {
-          return Loads(index) || ir::UsesVar(index, s.statement->iterators[At(s.vector)]);
-        };
-        const bool is_along = s.vector >= 0 && !use.indices.empty() &&
-                              std::none_of(use.indices.begin(), use.indices.end() - 1, jumps) &&
-                              !Loads(use.indices.back());
-        each += kAccessCycles / (is_along ? lanes : 1);
-        Box box;
-        const Box whole = WholeOf(use.buffer);
-        for (size_t d = 0; d < whole.size(); ++d)
-          box.push_back(Intersect(RangeOf(use.indices[d], iterators), whole[d]));
+        each += kAccessCycles / (use.is_along ? lanes : 1);
         if (use.buffer == buffer && !is_root) continue;
+        Box box;
+        for (size_t d = 0; d < use.whole.size(); ++d)
+          box.push_back(Intersect(RangeOf(use.indices[d], iterators), use.whole[d]));
         auto& boxes = is_own(use.buffer) ? needed : read;
         const auto [it, is_new] = boxes.emplace(use.buffer, box);
         for (size_t d = 0; !is_new && d < box.size(); ++d)
@@ -424,16 +437,18 @@ void GroupModel::ChooseParallel(Group& group) const {
   }
 }
 
-GroupCost GroupModel::Slide(Group& group, GroupCost cost) const {
+GroupCost GroupModel::Slide(Group& group, GroupCost cost, Windows windows) const {
   const StageInfo& root = info_[At(group.root)];
-  if (!HasRows() || group.producers.empty()) return cost;
+  if (!HasRows() || windows == Windows::kNone || group.producers.empty()) return cost;
+  bool must = windows == Windows::kAll;
   for (size_t d = 0; d + 1 < root.extents.size(); ++d) {
     const int64_t rows = group.sizes[d] == 0 ? root.extents[d] : group.sizes[d];
-    if (!root.tileable[d] || rows < kFewestRows) continue;
+    if (!root.tileable[d] || rows < (must ? 2 : kFewestRows)) continue;
     Group slid = group;
     slid.slides = static_cast<int>(d);
     const GroupCost with = CostOf(slid);
-    if (with.cycles >= cost.cycles) continue;
+    if (with.cycles >= cost.cycles && !must) continue;
+    must = false;
     cost = with;
     group = slid;
   }
@@ -442,6 +457,7 @@ GroupCost GroupModel::Slide(Group& group, GroupCost cost) const {
 
 GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) const {
   const StageInfo& root = info_[At(group.root)];
+  group.slides = -1;
   group.sizes.assign(root.extents.size(), 0);
   for (size_t d = 0; d < root.extents.size() && d < sizes.size(); ++d) {
     if (root.tileable[d] && sizes[d] < root.extents[d]) group.sizes[d] = sizes[d];
@@ -468,7 +484,7 @@ std::vector<std::vector<int64_t>> GroupModel::Candidates(int stage) const {
   return candidates;
 }
 
-GroupCost GroupModel::Best(Group& group) const {
+GroupCost GroupModel::Best(Group& group, Windows windows) const {
   const std::vector<std::vector<int64_t>> candidates = Candidates(group.root);
   const size_t n = candidates.size();
   GroupCost best;
@@ -485,7 +501,7 @@ GroupCost GroupModel::Best(Group& group) const {
     if (has_tiles) {
       at.slides = -1;
       ChooseParallel(at);
-      const GroupCost cost = Slide(at, CostOf(at));
+      const GroupCost cost = Slide(at, CostOf(at), windows);
       if (cost.cycles < best.cycles) {
         best = cost;
         group = at;

@@ -10,6 +10,7 @@
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/machine.h"
+#include "compiler/poly/options.h"
 #include "compiler/poly/scop.h"
 
 namespace polynao::poly {
@@ -48,20 +49,30 @@ class GroupModel {
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
   // The tile sizes, the parallel dimension and the one along which windows slide, for which that is least; for a group without
   // producers too.
-  GroupCost Best(Group& group) const;
-  // The cost with windows that slide along the best dimension, if less than `cost`, that without; the group gets it.
-  GroupCost Slide(Group& group, GroupCost cost) const;
+  GroupCost Best(Group& group, Windows windows = Windows::kByCost) const;
+  // The cost with windows that slide along the best dimension, if less than `cost`, that without, or in any case; the group gets it.
+  GroupCost Slide(Group& group, GroupCost cost, Windows windows) const;
 
  protected:
   using Range = arith::ConstRange;
   using Box = std::vector<Range>;
   using Ranges = absl::flat_hash_map<ir::Var, Range>;
 
+  // Index `d` is step * iterator + rest, with `base` where the iterator is at its first value.
+  struct Slope {
+    ir::Var iterator;
+    size_t d;
+    int64_t step;
+    Range base;
+  };
   // A load or store in a statement's code.
   struct Use {
     ir::Buffer buffer;
     std::vector<ir::Expr> indices;
     bool is_write = false;
+    Box whole = {};                  // the array's elements
+    bool is_along = false;           // the innermost loop goes along it
+    std::vector<Slope> slopes = {};  // of a store
   };
   struct StatementInfo {
     const Statement* statement;
@@ -102,6 +113,7 @@ class GroupModel {
   Box WholeOf(ir::Buffer buffer) const;
   Range RangeOf(ir::Expr e, const Ranges& ranges) const;
   static std::vector<Use> UsesOf(const Statement& statement);
+  std::vector<Slope> SlopesOf(const Use& store, const Ranges& domain) const;
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
   // Whether a tile can run row by row.

@@ -69,9 +69,10 @@ class Grouper {
       const size_t from = tile.size() > n ? tile.size() - n : 0;
       const GroupCost cost =
           model_.CostWith(group, {tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end()});
-      return model_.Slide(group, cost);
+      return model_.Slide(group, cost, options_.windows);
     }
-    return overlap_ ? model_.CostWith(group, OverlapSizes(n)) : model_.Best(group);
+    return overlap_ ? model_.CostWith(group, OverlapSizes(n))
+                    : model_.Best(group, options_.windows);
   }
 
   bool IsWanted(int stage) const { return options_.join_all || !model_.IsContraction(stage); }

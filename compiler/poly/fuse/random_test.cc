@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iostream>
 #include <string>
 
@@ -25,6 +26,7 @@ bool CompareCounts(const ir::Function& before, const ir::Function& after,
     return false;
   InstanceCount all;
   for (const PartReport& part : report.parts) {
+    if (!part.changed) return false;
     for (const GroupReport& group : part.groups) {
       EXPECT_TRUE(group.instances.has_value()) << group.not_counted;
       if (!group.instances) return false;
@@ -48,7 +50,7 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
   const uint64_t first = FuzzSeed();
   const auto count = static_cast<uint64_t>(FuzzCases(200));
   std::cout << "seeds " << first << " to " << first + count - 1 << "\n";
-  int fused = 0, counted = 0;
+  int fused = 0, counted = 0, slid = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     RandomPipeline pipeline(seed);
     const std::string text = pipeline.Text();
@@ -57,6 +59,8 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
     ASSERT_TRUE(before.ok()) << before.status();
     ScheduleOptions options{.strategy = pipeline.Pick(4) == 0 ? "overlap" : "fuse"};
     options.machine = SmallMachine(8);
+    options.windows =
+        static_cast<Windows>(std::min(pipeline.Pick(4), 2));  // mostly wherever there are rows
     options.parallel = pipeline.Pick(4) > 0;
     options.inline_stages = pipeline.Pick(2) == 0;
     if (pipeline.Pick(5) > 0) {
@@ -69,6 +73,7 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
     const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
     ASSERT_TRUE(report.ok()) << report.status();
     ASSERT_TRUE(report->internal_errors.empty()) << report->ToString();
+    slid += report->ToString().find("row by row") != std::string::npos ? 1 : 0;
     fused += report->ToString().find(", with ") != std::string::npos ? 1 : 0;
     ASSERT_EQ(ir::CompareMeaning(*before, after, seed, {.runs = 1}), "")
         << report->ToString() << ir::Print(after);
@@ -76,6 +81,8 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
   }
   std::cout << counted << " programs store as often as counted\n";
   std::cout << fused << " of " << count << " programs have a group of stages\n";
+  std::cout << slid << " have windows that slide\n";
+  EXPECT_GT(slid * 15, static_cast<int>(count));
   EXPECT_GT(fused * 3, static_cast<int>(count));
 }
 
