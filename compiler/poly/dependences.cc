@@ -28,6 +28,13 @@ isl::union_flow Order(const isl::schedule& schedule, const isl::union_map& sinks
       .compute_flow();
 }
 
+// { S0[i] -> [S1[j] -> A[x]] }: all sources of each sink that run before it.
+isl::union_map AllBefore(const isl::schedule& schedule, const isl::union_map& sinks,
+                         const isl::union_map& sources) {
+  const isl::union_map none = isl::union_map::empty(schedule.ctx());
+  return Order(schedule, sinks, none, sources, none).full_may_dependence();
+}
+
 isl::union_flow Flow(const isl::schedule& schedule, const Accesses& a) {
   return Order(schedule, a.reads, a.must_writes, a.may_writes, a.must_writes);
 }
@@ -69,6 +76,19 @@ Accesses Only(const Accesses& all, const isl::union_set& arrays) {
   return {.reads = all.reads.intersect_range(arrays),
           .must_writes = all.must_writes.intersect_range(arrays),
           .may_writes = all.may_writes.intersect_range(arrays)};
+}
+
+// Arrays of which no element is stored twice: each read has its one source, and isl need not look for the last one, for which it
+// takes most of its time.
+isl::union_set StoredOnce(const Accesses& all) {
+  isl::union_set once = isl::union_set::empty(all.reads.ctx());
+  all.may_writes.range().foreach_set([&](const isl::set& elements) {
+    const isl::union_set array = elements.to_union_set().universe();
+    const Accesses its = Only(all, array);
+    if (its.must_writes.is_injective() && its.may_writes.is_subset(its.must_writes))
+      once = once.unite(array);
+  });
+  return once;
 }
 
 bool IsFree(const Statement& s, const DependenceOptions& options) {
@@ -127,12 +147,21 @@ Dependences ComputeDependences(const Scop& scop, const DependenceOptions& option
                      .live_in = none,
                      .live_out = none};
   // isl walks the whole schedule for each of these, whatever the number of buffers.
-  const isl::union_flow all_flow = Flow(scop.schedule, all);
-  const isl::union_map all_output = Output(scop.schedule, all).full_may_dependence();
-  std::map<std::string, isl::union_map> flow = ByArray(all_flow.full_may_dependence());
+  const isl::union_set stored_once = StoredOnce(all);
+  const Accesses once = Only(all, stored_once);
+  const Accesses others = {.reads = all.reads.subtract_range(stored_once),
+                           .must_writes = all.must_writes.subtract_range(stored_once),
+                           .may_writes = all.may_writes.subtract_range(stored_once)};
+  const isl::union_flow last_flow = Flow(scop.schedule, others);
+  const isl::union_map once_flow = AllBefore(scop.schedule, once.reads, once.may_writes);
+  const isl::union_map all_output = Output(scop.schedule, others).full_may_dependence();
+  std::map<std::string, isl::union_map> flow =
+      ByArray(last_flow.full_may_dependence().unite(once_flow));
   std::map<std::string, isl::union_map> output = ByArray(all_output);
   std::map<std::string, isl::union_map> anti =
-      ByArray(Anti(scop.schedule, all).full_may_dependence());
+      ByArray(Anti(scop.schedule, others)
+                  .full_may_dependence()
+                  .unite(AllBefore(scop.schedule, once.may_writes, once.reads)));
   const auto take = [&](std::map<std::string, isl::union_map>& pairs, const std::string& array) {
     const auto node = pairs.extract(array);
     return node.empty() ? none : node.mapped();
@@ -151,7 +180,10 @@ Dependences ComputeDependences(const Scop& scop, const DependenceOptions& option
   for (const auto& [array, pairs] : flow) result.flow = result.flow.unite(pairs);
   for (const auto& [array, pairs] : anti) result.anti = result.anti.unite(pairs);
   for (const auto& [array, pairs] : output) result.output = result.output.unite(pairs);
-  result.live_in = all_flow.may_no_source().subtract_range(private_arrays).coalesce();
+  result.live_in = last_flow.may_no_source()
+                       .unite(once.reads.subtract(once_flow.range().unwrap()))
+                       .subtract_range(private_arrays)
+                       .coalesce();
   // Overwritten for certain: the sources of output dependences that end in a must-write of the same
   // element.
   const isl::union_map overwritten =
