@@ -34,6 +34,25 @@ bool IsCommutative(ExprKind kind) {
          kind == ExprKind::kNe;
 }
 
+// The value with an operator of this kind at the top, where another one means the same: x - c and x + -c, integers 0 - x and
+// x * -1. Simplification keeps the shorter one, whatever the instruction. Otherwise the value itself.
+Expr WithKind(ExprKind kind, Expr value) {
+  const ir::Type type = value.type();
+  ir::Context& c = value.context();
+  const auto negated = [&](Expr number) {
+    if (ir::IsFloat(type)) return c.Float(type, -number.float_value());
+    return c.Int(type, static_cast<int64_t>(0 - static_cast<uint64_t>(number.int_value())));
+  };
+  if (value.Is(ExprKind::kAdd) && kind == ExprKind::kSub && value.operand(1).IsConst())
+    return value.operand(0) - negated(value.operand(1));
+  if (value.Is(ExprKind::kSub) && kind == ExprKind::kAdd && value.operand(1).IsConst())
+    return value.operand(0) + negated(value.operand(1));
+  if (value.Is(ExprKind::kSub) && kind == ExprKind::kMul && ir::IsInt(type) &&
+      value.operand(0).IsInt(0))
+    return value.operand(1) * negated(c.Int(type, 1));
+  return value;
+}
+
 // The number of the pattern's loops behind number j that stand for loops of the nest.
 int Assigned(const TensorAttempt& a, int j) {
   int assigned = 0;
@@ -68,12 +87,17 @@ std::vector<TensorMatcher::Candidate> TensorMatcher::MakeCandidates(
 
 std::optional<TensorMatch> TensorMatcher::Best(const TensorNest& nest, std::string_view key) {
   std::optional<TensorMatch> best;
-  for (Candidate& candidate : candidates_) {
-    if (!Allows(key, *candidate.instruction)) continue;
-    const TensorPattern* pattern = PatternFor(candidate, nest);
-    if (pattern == nullptr) continue;
-    std::optional<TensorMatch> match = TryPattern(nest, *pattern);
-    if (match && (!best || match->Rank() < best->Rank())) best = std::move(match);
+  // The value as it is written, then in other ways.
+  for (const bool rewrites : {false, true}) {
+    rewrites_ = rewrites;
+    for (Candidate& candidate : candidates_) {
+      if (!Allows(key, *candidate.instruction)) continue;
+      const TensorPattern* pattern = PatternFor(candidate, nest);
+      if (pattern == nullptr) continue;
+      std::optional<TensorMatch> match = TryPattern(nest, *pattern);
+      if (match && (!best || match->Rank() < best->Rank())) best = std::move(match);
+    }
+    if (best) break;
   }
   return best;
 }
@@ -81,7 +105,8 @@ std::optional<TensorMatch> TensorMatcher::Best(const TensorNest& nest, std::stri
 // The candidate's pattern, if a look at the store shows that it may match the nest; else null.
 const TensorPattern* TensorMatcher::PatternFor(Candidate& candidate, const TensorNest& nest) {
   const isa::Instruction& instruction = *candidate.instruction;
-  const Expr value = nest.store.value();
+  const Expr value =
+      rewrites_ ? WithKind(candidate.value_kind, nest.store.value()) : nest.store.value();
   if (candidate.store_buffer->type != nest.target.buffer->type ||
       candidate.store_buffer->scope != nest.target.buffer->scope) {
     // Worth a message only where no other instruction comes closer.
@@ -214,7 +239,9 @@ bool TensorMatcher::Differs(const TensorAttempt& a, int progress, Expr pattern, 
 bool TensorMatcher::MatchValues(TensorAttempt& a, TensorBinding binding,
                                 std::vector<std::pair<Expr, Expr>> pairs, int progress) {
   while (!pairs.empty()) {
-    const auto [pattern, value] = pairs.back();
+    const Expr pattern = pairs.back().first;
+    const Expr value =
+        rewrites_ ? WithKind(pattern.kind(), pairs.back().second) : pairs.back().second;
     pairs.pop_back();
     ++progress;
     if (pattern.type() != value.type()) {

@@ -65,6 +65,7 @@ class TensorMatcher {
   ClosestPattern closest_;
   TensorConditions conditions_;
   bool structure_differs_ = false;
+  bool rewrites_ = false;  // values may get other operators that mean the same
 };
 
 }  // namespace polynao

@@ -186,6 +186,21 @@ TEST(TensorizeTest, CommutativeOperandsMatchInEitherOrder) {
   EXPECT_THAT(text, HasSubstr("subs.f16(&X[0], &X[0], f16(1.0), 64)"));
 }
 
+// x - -1, x * -1 and x + -2.0 are shorter in another way.
+TEST(TensorizeTest, ValuesThatSimplificationHasShortened) {
+  const std::string text = After(
+      "func f(A: i32[64] in, C: i32[64] out, B: f16[64] in, D: f16[64] out) {"
+      " allocate X: i32[64] @nmem allocate Y: f16[64] @nmem"
+      " for (i, 0, 64) { X[i] = A[i] } for (i, 0, 64) { Y[i] = B[i] }"
+      " pragma \"subs\" { for (i, 0, 64) { X[i] = X[i] + 1 } }"
+      " pragma \"muls\" { for (i, 0, 64) { X[i] = 0 - X[i] } }"
+      " pragma \"adds\" { for (i, 0, 64) { Y[i] = Y[i] - 2.0 } }"
+      " for (i, 0, 64) { C[i] = X[i] } for (i, 0, 64) { D[i] = Y[i] } }");
+  EXPECT_THAT(text, HasSubstr("subs.i32(&X[0], &X[0], i32(-1), 64)"));
+  EXPECT_THAT(text, HasSubstr("muls.i32(&X[0], &X[0], i32(-1), 64)"));
+  EXPECT_THAT(text, HasSubstr("adds.f16(&Y[0], &Y[0], f16(-2.0), 64)"));
+}
+
 TEST(TensorizeTest, SubtractionKeepsItsOrder) {
   EXPECT_THAT(After("func f(A: f32[64] in, B: f32[64] in, C: f32[64] out) {"
                     " allocate X: f32[64] @nmem allocate Y: f32[64] @nmem"

@@ -165,7 +165,8 @@ void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsi
   if (Stores(result->function) > 0) {
     ++exceptions.scalar;
     std::cout << "scalar code in the program of POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed
-              << "\n";
+              << "\n"
+              << ir::Print(result->function);
   }
 }
 
@@ -290,8 +291,9 @@ class RandomGraph {
   std::vector<Tensor> tensors_;
 };
 
-// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
-void ForRandomSeeds(int count,
+// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails. At most
+// `most_scalar` of 50 programs may have a nest that becomes no instruction.
+void ForRandomSeeds(int count, int most_scalar,
                     const std::function<void(Random&, unsigned seed, Exceptions&)>& run) {
   if (const char* text = std::getenv("POLYNAO_RANDOM_CASES")) count = std::atoi(text);
   const char* seed_text = std::getenv("POLYNAO_SEED");
@@ -305,11 +307,11 @@ void ForRandomSeeds(int count,
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_LE(exceptions.too_large, 1 + count / 50);
-  EXPECT_LE(exceptions.scalar, 1 + count / 50);
+  EXPECT_LE(exceptions.scalar, most_scalar * (1 + count / 50));
 }
 
 TEST(CardGraphsTest, RandomElementwiseGraphs) {
-  ForRandomSeeds(150, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(150, /*most_scalar=*/0, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(2, 8) * 32),
                                StrCat("card.clusters=", random.Pick(1, 4)),
@@ -353,7 +355,7 @@ Tensor RandomConvolution(Random& random, Graph& g, const Tensor& x, const std::s
 
 // One convolution or two, with elementwise computes behind each.
 TEST(CardGraphsTest, RandomConvolutions) {
-  ForRandomSeeds(60, [](Random& random, unsigned seed, Exceptions& exceptions) {
+  ForRandomSeeds(60, /*most_scalar=*/1, [](Random& random, unsigned seed, Exceptions& exceptions) {
     const isa::Machine machine =
         TestMachine("mlu270", {StrCat("core.nmem_kib=", random.Pick(3, 8) * 64),
                                StrCat("card.clusters=", random.Pick(1, 4)),
