@@ -104,6 +104,7 @@ struct OptionExample {
   int64_t value;
   std::string target;
   std::string program;
+  OptionValues others = {};  // that it needs
 };
 
 const std::map<std::string, OptionExample>& OptionExamples() {
@@ -146,6 +147,14 @@ const std::map<std::string, OptionExample>& OptionExamples() {
        {1, "cpu",
         "func f(A: f32[64, 64] in, B: f32[1]) { for (i, 0, 64) { for (j, 0, 64) {"
         " B[0] = B[0] + A[j, i] } } }"}},
+      {"schedule.windows",
+       {1,
+        "cpu",
+        "func f(a: f32[302, 302] in, y: f32[300, 300]) { allocate b: f32[302, 302]"
+        " for (i, 0, 302) { for (j, 0, 302) { b[i, j] = a[i, j] / (a[i, j] * a[i, j] + 3.0) } }"
+        " for (i, 0, 300) { for (j, 0, 300) {"
+        " y[i, j] = b[i, j] / b[i + 1, j + 1] + b[i + 2, j + 2] } } }",
+        {{"strategy", 5}}}},
       {"flatten.keep_private",
        {1, "cuda",
         "func f(A: i32[8]) { thread (x = \"threadIdx.x\", 8) { allocate L: i32[1, 2] @local"
@@ -167,10 +176,14 @@ TEST(RegistryTest, EachOptionChangesAResult) {
       const int64_t value = option.default_value(target);
       EXPECT_LE(option.least, value);
       EXPECT_LE(value, option.most);
-      const std::string without = After(example.program, {{pass_name, {}}}, target);
-      EXPECT_EQ(After(example.program, {{pass_name, {{option_name, value}}}}, target), without);
-      EXPECT_NE(After(example.program, {{pass_name, {{option_name, example.value}}}}, target),
-                without);
+      const auto with = [&](int64_t to) {
+        OptionValues values = example.others;
+        values[option_name] = to;
+        return After(example.program, {{pass_name, values}}, target);
+      };
+      const std::string without = After(example.program, {{pass_name, example.others}}, target);
+      EXPECT_EQ(with(value), without);
+      EXPECT_NE(with(example.value), without);
       ++options;
     }
   }
