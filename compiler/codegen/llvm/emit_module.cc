@@ -113,14 +113,7 @@ void Emitter::FindStreams() {
   if (options_.stream_bytes <= 0 || !llvm::Triple(module_.getTargetTriple()).isX86()) return;
   for (const ir::Param& param : function_.params) {
     if (!param.buffer || aliases_.Group(param.buffer)) continue;
-    int64_t bytes = ir::ByteSize(param.buffer->type);
-    bool is_known = true;
-    for (const Value* extent : buffers_.at(param.buffer).extents) {
-      const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(extent);
-      is_known = is_known && constant != nullptr &&
-                 !__builtin_mul_overflow(bytes, constant->getSExtValue(), &bytes);
-    }
-    if (is_known && bytes >= options_.stream_bytes) streams_.insert(param.buffer);
+    if (BytesOf(param.buffer).value_or(0) >= options_.stream_bytes) streams_.insert(param.buffer);
   }
   ir::ForEachExprIn(function_.body, [&](Expr e) {
     if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) streams_.erase(Buffer(e.buffer()));

@@ -54,6 +54,16 @@ absl::Status Emitter::EmitExtents(Buffer buffer) {
   return absl::OkStatus();
 }
 
+std::optional<int64_t> Emitter::BytesOf(Buffer buffer) const {
+  int64_t bytes = ir::ByteSize(buffer->type);
+  for (Value* extent : buffers_.at(buffer).extents) {
+    const std::optional<int64_t> constant = ConstantOf(extent);
+    if (!constant || __builtin_mul_overflow(bytes, std::max<int64_t>(*constant, 0), &bytes))
+      return std::nullopt;
+  }
+  return bytes;
+}
+
 void Emitter::EmitFree(Value* block) {
   b_.CreateCall(module_.getOrInsertFunction("free", b_.getVoidTy(), b_.getPtrTy()), {block});
 }

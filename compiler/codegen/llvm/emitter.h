@@ -1,6 +1,6 @@
 // The class that turns one function of loop IR into LLVM IR. Its parts: emit_module.cc (the function itself
 // and its checks), emit_statements.cc (statements and memory), emit_expressions.cc, emit_vectors.cc (loops whose
-// iterations run side by side).
+// iterations run side by side) and emit_vector_memory.cc (their loads and stores).
 #ifndef COMPILER_CODEGEN_LLVM_EMITTER_H_
 #define COMPILER_CODEGEN_LLVM_EMITTER_H_
 
@@ -90,6 +90,13 @@ class Emitter {
   static llvm::Align AlignmentOf(ir::Buffer buffer) {
     return llvm::Align(ir::ByteSize(buffer->type));
   }
+  static std::optional<int64_t> ConstantOf(llvm::Value* value) {
+    auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value);
+    if (constant == nullptr) return std::nullopt;
+    return constant->getSExtValue();
+  }
+  // Of the array, if its extents are constants.
+  std::optional<int64_t> BytesOf(ir::Buffer buffer) const;
   void MarkAccess(ir::Buffer buffer, llvm::Instruction* access);
   absl::Status EmitStore(ir::Stmt s);
   absl::StatusOr<llvm::Value*> EmitLoad(ir::Expr e);
@@ -167,6 +174,11 @@ class Emitter {
   absl::Status EmitRest(ir::Stmt s, unsigned lanes, llvm::Value* begin, llvm::Value* end,
                         llvm::Value* min);
   absl::Status EmitScalars(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
+  // What machines gather at least.
+  static constexpr int64_t kWordBytes = 4;
+  static llvm::FixedVectorType* VectorOf(llvm::Type* element, unsigned lanes) {
+    return llvm::FixedVectorType::get(element, lanes);
+  }
   static bool IsVector(llvm::Value* value) { return value->getType()->isVectorTy(); }
   llvm::Value* Splat(llvm::Value* value);
   // Makes all of them vectors if one is.
