@@ -35,27 +35,35 @@ bool IsAffordable(const std::string& pipeline) {
   return pipeline != "camera_pipe";
 }
 
+// Schedules the case and compares it with its reference; the report of its first part.
+poly::PartReport Agrees(const PipelineCase& c, const poly::ScheduleOptions& options) {
+  ir::Function function = c.function;
+  const auto report = poly::Schedule(function, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  if (!report.ok()) return {};
+  EXPECT_TRUE(report->internal_errors.empty()) << report->ToString();
+  EXPECT_TRUE(report->changed) << report->ToString();
+  EXPECT_EQ(ir::Verify(function), absl::OkStatus());
+  const ir::RandomArguments actual(c.arguments);
+  const auto compiled = codegen::Compile(function);
+  EXPECT_TRUE(compiled.ok()) << compiled.status();
+  if (!compiled.ok()) return {};
+  EXPECT_EQ((*compiled)->Run(actual.arguments()), absl::OkStatus());
+  EXPECT_EQ(c.Disagreement(actual), "") << report->ToString();
+  return report->parts.empty() ? poly::PartReport() : report->parts[0];
+}
+
 using Parameter = std::tuple<std::string, std::string>;  // strategy, pipeline
 class PipelineStrategyTest : public testing::TestWithParam<Parameter> {};
 
 TEST_P(PipelineStrategyTest, Agrees) {
   const auto& [strategy, pipeline] = GetParam();
   const PipelineCase c = CaseOf(pipeline);
-  ir::Function function = c.function;
   poly::ScheduleOptions options;
   options.strategy = strategy;
   options.tile = {{8}};
   options.machine = poly::SmallMachine();
-  const auto report = poly::Schedule(function, options);
-  ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
-  EXPECT_TRUE(report->changed) << report->ToString();
-  ASSERT_EQ(ir::Verify(function), absl::OkStatus());
-  const ir::RandomArguments actual(c.arguments);
-  const auto compiled = codegen::Compile(function);
-  ASSERT_TRUE(compiled.ok()) << compiled.status();
-  ASSERT_EQ((*compiled)->Run(actual.arguments()), absl::OkStatus());
-  EXPECT_EQ(c.Disagreement(actual), "") << report->ToString();
+  Agrees(c, options);
 }
 
 std::vector<Parameter> AffordableStrategies() {
@@ -83,24 +91,14 @@ class PipelineFuseTest : public testing::TestWithParam<FusedParameter> {};
 TEST_P(PipelineFuseTest, Agrees) {
   const auto& [pipeline, tile] = GetParam();
   const PipelineCase c = CaseOf(pipeline);
-  ir::Function function = c.function;
   poly::ScheduleOptions options;
   options.strategy = "fuse";
   options.group_tile = tile;
   options.machine = poly::SmallMachine();
   options.count = true;
-  const auto report = poly::Schedule(function, options);
-  ASSERT_TRUE(report.ok()) << report.status();
-  ASSERT_TRUE(report->internal_errors.empty()) << report->internal_errors[0];
-  EXPECT_TRUE(report->changed) << report->ToString();
-  for (const poly::GroupReport& group : report->parts[0].groups)
+  const poly::PartReport report = Agrees(c, options);
+  for (const poly::GroupReport& group : report.groups)
     EXPECT_TRUE(group.instances.has_value()) << group.name << group.not_counted;
-  ASSERT_EQ(ir::Verify(function), absl::OkStatus());
-  const ir::RandomArguments actual(c.arguments);
-  const auto compiled = codegen::Compile(function);
-  ASSERT_TRUE(compiled.ok()) << compiled.status();
-  ASSERT_EQ((*compiled)->Run(actual.arguments()), absl::OkStatus());
-  EXPECT_EQ(c.Disagreement(actual), "") << report->ToString();
 }
 
 std::vector<FusedParameter> FusedParameters() {
