@@ -94,7 +94,8 @@ absl::StatusOr<cases::CaseReport> RunProgram(const Row& row, const SuiteProgram&
   ASSIGN_OR_RETURN(kernels::OperatorCase c, cases::ParseCase({.op = program.op,
                                                               .shape = program.shape,
                                                               .dtype = program.dtype,
-                                                              .attributes = program.attributes}));
+                                                              .attributes = program.attributes,
+                                                              .schedule = program.schedule}));
   cases::CaseSettings case_settings;
   case_settings.impl = program.impl;
   case_settings.config = settings.config;

@@ -187,6 +187,54 @@ std::vector<SuiteProgram> PairPrograms(const SuiteCase& c) {
           {.op = "conv2d_bn", .shape = StrCat(between, ",", shapes[2]), .dtype = c.dtype}};
 }
 
+// The layers as cases of `op`.
+void AddLayers(const char* op, Suite& suite) {
+  for (const ResidualLayer& layer : kResNetLayers) {
+    SuiteCase c = {.op_class = layer.op_class,
+                   .op = op,
+                   .shape = StrCat(layer.size, "x", layer.size, "x", layer.ci, ",",
+                                   FilterText(layer.co, layer.window, layer.ci)),
+                   .dtype = "i8",
+                   .attributes = {},
+                   .count = layer.count};
+    if (layer.stride != 1) c.attributes.push_back(StrCat("stride=", layer.stride));
+    if (layer.residual) c.attributes.push_back("residual=1");
+    if (!layer.relu) c.attributes.push_back("relu=0");
+    suite.cases.push_back(std::move(c));
+  }
+}
+
+Suite ResNet50Training() {
+  Suite suite;
+  suite.name = "resnet50_train";
+  suite.doc =
+      "convolution, batch normalisation with its statistics, addition and relu of ResNet-50's 24 "
+      "layers";
+  for (const char* name : {"stem", "stage1", "stage2", "stage3", "stage4"}) {
+    ClassFigures& figures = suite.classes.emplace_back();
+    figures.op_class = name;
+    figures.title = name;
+  }
+  AddLayers("conv2d_batch_norm", suite);
+  suite.sequences = {
+      {.name = "apart",
+       .doc = "the convolution, a pass over its result for the statistics, one that normalises",
+       .programs = [](const SuiteCase& c) -> std::vector<SuiteProgram> {
+         return {{.op = c.op,
+                  .shape = c.shape,
+                  .dtype = c.dtype,
+                  .attributes = c.attributes,
+                  .schedule = {"sums_along=0"}}};
+       }},
+      {.name = "inference",
+       .doc = "the layer with known statistics, as one group: what the statistics cost",
+       .programs = [](const SuiteCase& c) -> std::vector<SuiteProgram> {
+         return {
+             {.op = "conv2d_bn", .shape = c.shape, .dtype = c.dtype, .attributes = c.attributes}};
+       }}};
+  return suite;
+}
+
 Suite ResNet50() {
   Suite suite;
   suite.name = "resnet50";
@@ -198,19 +246,7 @@ Suite ResNet50() {
     figures.op_class = name;
     figures.title = name;
   }
-  for (const ResidualLayer& layer : kResNetLayers) {
-    SuiteCase c = {.op_class = layer.op_class,
-                   .op = "conv2d_bn",
-                   .shape = StrCat(layer.size, "x", layer.size, "x", layer.ci, ",",
-                                   FilterText(layer.co, layer.window, layer.ci)),
-                   .dtype = "i8",
-                   .attributes = {},
-                   .count = layer.count};
-    if (layer.stride != 1) c.attributes.push_back(StrCat("stride=", layer.stride));
-    if (layer.residual) c.attributes.push_back("residual=1");
-    if (!layer.relu) c.attributes.push_back("relu=0");
-    suite.cases.push_back(std::move(c));
-  }
+  AddLayers("conv2d_bn", suite);
   for (const ResidualPair& pair : kResNetPairs) {
     suite.cases.push_back({.op_class = "pairs",
                            .op = "conv2d_pair",
@@ -265,7 +301,7 @@ absl::Span<const Suite> Suites() {
                 {"add"}),
       Tensorize("tensorize48_all", "tensorize48 with sub and mul on the shapes of add: 80 cases",
                 {"add", "sub", "mul"}),
-      ResNet50()};
+      ResNet50(), ResNet50Training()};
   return *suites;
 }
 

@@ -53,6 +53,7 @@ std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,
   size_t next = 0;
   for (size_t i = 0; i < built.program.params.size(); ++i) {
     const isa::ProgramParam& param = built.program.params[i];
+    if (param.is_temporary) continue;
     if (!param.is_tensor) {
       arguments.push_back(simulator::Argument::Scalar(built.scalars[i]));
       continue;

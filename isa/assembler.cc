@@ -271,7 +271,8 @@ class Assembler {
       ASSIGN_OR_RETURN(program_.name, AnyName("the program's name"));
       return absl::OkStatus();
     }
-    if (directive.text == ".tensor") return Tensor();
+    if (directive.text == ".tensor") return Tensor(/*is_temporary=*/false);
+    if (directive.text == ".temporary") return Tensor(/*is_temporary=*/true);
     if (directive.text == ".scalar") {
       ProgramParam param;
       param.is_tensor = false;
@@ -290,15 +291,17 @@ class Assembler {
       ASSIGN_OR_RETURN(aliases_[name], Register());
       return absl::OkStatus();
     }
-    return ErrorAt(directive, "expected .program, .tensor, .scalar, .equ or .reg, found '",
+    return ErrorAt(directive,
+                   "expected .program, .tensor, .scalar, .temporary, .equ or .reg, found '",
                    directive.text, "'");
   }
 
-  absl::Status Tensor() {
+  absl::Status Tensor(bool is_temporary) {
     ProgramParam param;
+    param.is_temporary = is_temporary;
     ASSIGN_OR_RETURN(param.name, AnyName("the parameter's name"));
     ASSIGN_OR_RETURN(param.type, TypeWord());
-    if (token_.kind == Kind::kWord && token_.text == "any") {
+    if (!is_temporary && token_.kind == Kind::kWord && token_.text == "any") {
       param.any_shape = true;
       RETURN_IF_ERROR(Next());
     } else if (token_.Is('[')) {
@@ -312,7 +315,12 @@ class Assembler {
       }
       RETURN_IF_ERROR(Next());
     } else {
-      return Expected("a shape such as [4, 5], or any");
+      return Expected(is_temporary ? "a shape such as [4, 5]" : "a shape such as [4, 5], or any");
+    }
+    if (is_temporary) {
+      param.access = ir::Access::kOut;
+      program_.params.push_back(std::move(param));
+      return absl::OkStatus();
     }
     bool found = false;
     for (const ir::Access access : {ir::Access::kIn, ir::Access::kOut, ir::Access::kInOut}) {
@@ -509,14 +517,18 @@ std::string DisassembleWord(const InstructionSet& set, const Program& program, i
 absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program& program) {
   std::string text = StrCat(".program ", NameText(program.name), "\n");
   for (const ProgramParam& param : program.params) {
-    StrAppend(&text, param.is_tensor ? ".tensor " : ".scalar ", NameText(param.name), " ",
-              TypeName(param.type));
+    StrAppend(&text,
+              param.is_temporary ? ".temporary "
+              : param.is_tensor  ? ".tensor "
+                                 : ".scalar ",
+              NameText(param.name), " ", TypeName(param.type));
     if (param.is_tensor) {
       StrAppend(&text, param.any_shape ? " any" : " [");
       for (size_t d = 0; d < param.shape.size(); ++d) {
         StrAppend(&text, d == 0 ? "" : ", ", param.shape[d]);
       }
-      StrAppend(&text, param.any_shape ? " " : "] ", AccessName(param.access));
+      StrAppend(&text, param.any_shape ? "" : "]");
+      if (!param.is_temporary) StrAppend(&text, " ", AccessName(param.access));
     }
     text += '\n';
   }

@@ -126,7 +126,7 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".tensor x f16 [-4] in", "at least 0, found -4"},
       {".tensor x f16 any", "expected in, out or inout, found the end of the line"},
       {".program a\n.program b", "t.nasm:2:1: a second .program"},
-      {".data 5", "expected .program, .tensor, .scalar, .equ or .reg, found '.data'"},
+      {".data 5", "expected .program, .tensor, .scalar, .temporary, .equ or .reg, found '.data'"},
       {".program \"abc", "a string that no quote ends"},
       {".program \"a\\x9\"", "two hexadecimal digits"},
       {"halt !", "a character that means nothing: '!'"},

@@ -11,7 +11,7 @@ namespace {
 // Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what
 // follows; then name, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -95,11 +95,13 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   ASSIGN_OR_RETURN(const uint8_t type, reader.TakeBelow<uint8_t>(ir::kTypeCount, "a type"));
   ASSIGN_OR_RETURN(const uint8_t access, reader.TakeBelow<uint8_t>(3, "an access"));
   ASSIGN_OR_RETURN(const uint8_t any_shape, reader.TakeBelow<uint8_t>(2, "a flag"));
+  ASSIGN_OR_RETURN(const uint8_t is_temporary, reader.TakeBelow<uint8_t>(2, "a flag"));
   ASSIGN_OR_RETURN(const size_t rank, reader.TakeCount<uint32_t>(sizeof(int64_t), "extents"));
   param.is_tensor = is_tensor != 0;
   param.type = static_cast<ir::Type>(type);
   param.access = static_cast<ir::Access>(access);
   param.any_shape = any_shape != 0;
+  param.is_temporary = is_temporary != 0;
   for (size_t d = 0; d < rank; ++d) {
     ASSIGN_OR_RETURN(const int64_t extent, reader.Take<int64_t>("an extent"));
     if (extent < 0) return reader.Error("expected an extent of at least 0, found ", extent);
@@ -108,6 +110,10 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   const bool has_shape = rank > 0 || param.any_shape;
   if ((!param.is_tensor && has_shape) || (param.any_shape && rank > 0)) {
     return reader.Error("parameter '", param.name, "' has a shape that contradicts its kind");
+  }
+  if (param.is_temporary &&
+      (!param.is_tensor || param.any_shape || param.access != ir::Access::kOut)) {
+    return reader.Error("temporary '", param.name, "' is no tensor of a shape that is written");
   }
   if (!param.is_tensor && param.access != ir::Access::kIn) {
     return reader.Error("parameter '", param.name, "' is a scalar, which a program cannot write");
@@ -127,6 +133,7 @@ std::string Serialize(const Program& program) {
     Put(&body, static_cast<uint8_t>(param.type));
     Put(&body, static_cast<uint8_t>(param.access));
     Put(&body, static_cast<uint8_t>(param.any_shape));
+    Put(&body, static_cast<uint8_t>(param.is_temporary));
     Put(&body, static_cast<uint32_t>(param.shape.size()));
     for (const int64_t extent : param.shape) Put(&body, extent);
   }

@@ -39,6 +39,9 @@ struct ProgramParam {
   std::vector<int64_t> shape = {};
   bool any_shape = false;
   ir::Access access = ir::Access::kIn;
+  // A tensor for the program alone, undefined when it starts: GMEM has room for it while the program runs, and the caller
+  // passes no argument. Temporaries have a shape, are `out`, and come after all other parameters.
+  bool is_temporary = false;
   bool operator==(const ProgramParam&) const = default;
 };
 
@@ -64,6 +67,7 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
 //   .program add
 //   .tensor x f16 any in
 //   .scalar n i64
+//   .temporary t f32 [16, 64]
 //   start:
 //     arg r1, 8            # address of x
 //     beq r1, r2, start

@@ -20,6 +20,8 @@ Program Example() {
   program.params.push_back({.name = "x", .shape = {4, 5}});
   program.params.push_back({.name = "y", .any_shape = true, .access = ir::Access::kOut});
   program.params.push_back({.name = "n", .is_tensor = false, .type = ir::Type::kI64});
+  program.params.push_back(
+      {.name = "t", .shape = {16, 64}, .access = ir::Access::kOut, .is_temporary = true});
   program.code = {{1, 2}, {3, ~uint64_t{0}}, {5, 6}};
   program.labels = {{0, "start"}, {3, "end"}};
   return program;
@@ -58,8 +60,8 @@ TEST(Program, EveryFlippedBitIsAnError) {
     EXPECT_THAT(ErrorOf(damaged), HasSubstr("p.bin: byte ")) << "bit " << bit;
   }
   std::string newer = bytes;
-  newer[4] = 2;
-  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 1, found version 2"));
+  newer[4] = 3;
+  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 2, found version 3"));
   std::string damaged = bytes;
   damaged.back() ^= 1;
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
@@ -75,7 +77,7 @@ TEST(Program, AScalarIsNotWritten) {
 
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
-  std::string bytes("NAOP\1\0\0\0", 8);
+  std::string bytes("NAOP\2\0\0\0", 8);
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : body) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   for (const uint64_t value : {uint64_t{24 + body.size()}, hash}) {

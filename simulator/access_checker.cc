@@ -340,6 +340,7 @@ std::vector<std::pair<std::string, int64_t>> AccessChecker::Unwritten() const {
   std::vector<std::pair<std::string, int64_t>> result;
   if (!options_.hazards) return result;
   for (const GmemRegion& region : gmem_) {
+    if (region.is_temporary) continue;
     const int64_t end = region.begin + region.size;
     int64_t missing = 0;
     for (int64_t at = region.begin;;) {

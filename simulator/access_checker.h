@@ -25,6 +25,7 @@ struct GmemRegion {
   int64_t begin = 0;
   int64_t size = 0;
   ir::Access access = ir::Access::kInOut;
+  bool is_temporary = false;  // of the program: nobody reads it afterwards
 };
 
 // Hazards.  Queues run in parallel and keep their order inside. Two accesses that share a byte, one

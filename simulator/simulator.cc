@@ -1,5 +1,6 @@
 #include "simulator/simulator.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 
@@ -57,22 +58,34 @@ struct Layout {
 
 absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argument>& arguments,
                              const isa::Machine& machine) {
-  if (arguments.size() != program.params.size()) {
-    return InvalidInput("program ", program.name, " has ", program.params.size(),
-                        " parameters; there are ", arguments.size(), " arguments");
+  const size_t wanted =
+      std::count_if(program.params.begin(), program.params.end(),
+                    [](const isa::ProgramParam& param) { return !param.is_temporary; });
+  if (arguments.size() != wanted) {
+    return InvalidInput("program ", program.name, " has ", wanted, " parameters; there are ",
+                        arguments.size(), " arguments");
   }
   Layout layout;
   int64_t next = kFirstAddress;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  for (size_t i = 0; i < program.params.size(); ++i) {
     const isa::ProgramParam& param = program.params[i];
-    RETURN_IF_ERROR(CheckArgument(param, arguments[i]));
-    if (!param.is_tensor) {
-      layout.params.push_back(arguments[i].value);
-      continue;
+    if (param.is_temporary != (i >= wanted)) {
+      return InvalidInput("program ", program.name, ": parameter ", param.name,
+                          " follows a temporary");
     }
-    const int64_t size = static_cast<int64_t>(arguments[i].tensor->bytes.size());
+    int64_t size = ir::ByteSize(param.type);
+    if (param.is_temporary) {
+      for (int64_t extent : param.shape) size *= extent;
+    } else {
+      RETURN_IF_ERROR(CheckArgument(param, arguments[i]));
+      if (!param.is_tensor) {
+        layout.params.push_back(arguments[i].value);
+        continue;
+      }
+      size = static_cast<int64_t>(arguments[i].tensor->bytes.size());
+    }
     layout.params.push_back(next);
-    layout.regions.push_back({param.name, next, size, param.access});
+    layout.regions.push_back({param.name, next, size, param.access, param.is_temporary});
     // At least one byte lies between tensors, so that an access beyond a tensor's end is an error.
     next = RoundUp(next + size + 1, isa::kTensorAlignment);
   }

@@ -45,7 +45,7 @@ struct RunOptions {
   bool in_this_process = false;
 };
 
-// Runs `program` with `arguments`, one for each of its parameters, on all cores of the card.
+// Runs `program` with `arguments`, one for each of its parameters that is no temporary, on all cores of the card.
 // Tensors that the program writes hold the result; on an error no tensor changes. The same program,
 // machine and arguments give the same result, every time. May be called from several threads.
 //

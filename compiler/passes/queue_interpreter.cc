@@ -117,9 +117,9 @@ absl::StatusOr<Layout> PlaceAllocations(Stmt body) {
     const Buffer buffer = s.buffer();
     const std::optional<isa::Space> space = isa::ParseSpace(buffer->scope);
     const int64_t bytes = ConstantBytes(buffer);
-    if (!IsOnChip(buffer->scope) || !space || bytes < 0) {
+    if ((!IsOnChip(buffer->scope) && !CoreRoles::IsTemporary(s)) || !space || bytes < 0) {
       status = InvalidInput("'", buffer->name, "' is allocated in '", buffer->scope,
-                            "': expected an allocation of constant size in nmem, smem or wmem");
+                            "': expected an allocation of constant size in a memory of the card");
     } else if (auto it = addresses.find(buffer); it != addresses.end()) {
       layout.Put(buffer, *space, it->second, bytes);
     } else {

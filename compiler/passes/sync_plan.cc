@@ -37,8 +37,11 @@ class Planner {
     const RunsOn runs_on = has_core_loop ? RunsOn::kCluster : RunsOn::kCore;
     SyncState state;
     const bool has_thread_loop = has_core_loop || roles_.Uses(isa::Level::kCluster);
-    if (body.Is(StmtKind::kSeq) && has_thread_loop) {
-      WalkNests(body, runs_on, state);
+    Stmt top = body;
+    int64_t at = 0;
+    for (; CoreRoles::IsTemporary(top); top = top.body()) ++at;
+    if (top.Is(StmtKind::kSeq) && has_thread_loop) {
+      WalkNests(top, at, runs_on, state);
     } else {
       Walk(body, 0, state, runs_on);
     }
@@ -86,9 +89,9 @@ class Planner {
 
   // Nests of thread loops one after another, which run on the same cores but not in step: barriers of
   // the card between them, where one may access GMEM that another writes.
-  void WalkNests(Stmt body, RunsOn runs_on, SyncState& state) {
+  void WalkNests(Stmt body, int64_t number, RunsOn runs_on, SyncState& state) {
     Accesses since_barrier;
-    ForEachChild(body, 0, [&](Stmt child, int64_t at) {
+    ForEachChild(body, number, [&](Stmt child, int64_t at) {
       const Instruction* const called = footprints_.Of(child).instruction;
       if (called != nullptr && called->barrier == Instruction::Barrier::kGlobal) since_barrier = {};
       const Accesses gmem = footprints_.Below(child, Footprints::IsGmem);

@@ -4,6 +4,7 @@
 
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
+#include "isa/levels.h"
 
 namespace polynao {
 
@@ -64,7 +65,18 @@ std::vector<Stmt> CoreRoles::BarriersOfMemoryCore(Stmt core_loop) const {
   return barriers;
 }
 
+bool CoreRoles::IsTemporary(Stmt s) {
+  return s.Is(StmtKind::kAllocate) && s.buffer()->scope == isa::kGmem;
+}
+
+std::vector<ir::Buffer> CoreRoles::Temporaries(Stmt body) {
+  std::vector<ir::Buffer> buffers;
+  for (; IsTemporary(body); body = body.body()) buffers.push_back(body.buffer());
+  return buffers;
+}
+
 std::vector<Stmt> CoreRoles::TopStatements(Stmt body) {
+  while (IsTemporary(body)) body = body.body();
   if (!body.Is(StmtKind::kSeq)) return {body};
   return {body.children().begin(), body.children().end()};
 }

@@ -67,8 +67,11 @@ class CoreRoles {
   // every core meets exactly once; it cannot follow the cores into other barriers.
   std::vector<ir::Stmt> BarriersOfMemoryCore(ir::Stmt core_loop) const;
 
-  // The statements at the top of a function with this body.
+  // The statements at the top of a function with this body: below allocations in GMEM.
   static std::vector<ir::Stmt> TopStatements(ir::Stmt body);
+  // The buffers of these allocations, which live as long as the program runs.
+  static std::vector<ir::Buffer> Temporaries(ir::Stmt body);
+  static bool IsTemporary(ir::Stmt s);
 
  private:
   void Mark(ir::Stmt s);

@@ -136,6 +136,12 @@ Layer MakeLayer(const OperatorCase& c, int64_t h, int64_t w, size_t operand, int
   return k;
 }
 
+// Of the image what at least one window reads.
+int64_t ReadImageBytes(const Layer& k) {
+  const int64_t skipped = k.kh < k.stride ? k.stride / k.kh : 1;
+  return k.h * k.w * k.ci * ir::ByteSize(k.in) / (skipped * skipped);
+}
+
 double ScaleOf(const Operator& op, const OperatorCase& c) {
   const std::vector<double> list = AttributeList(op, c, "scale");
   return AttributeWord(op, c, "scale") == "auto" || list.empty() ? (ir::IsInt(c.dtype) ? 0x1p-6 : 1)
@@ -200,10 +206,8 @@ Operator ConvolutionBatchNorm() {
   row.work = [layer](const OperatorCase& c) {
     const Layer k = layer(c);
     isa::Work work = k.Work();
-    // Of the image what at least one window reads.
-    const int64_t skipped = k.kh < k.stride ? k.stride / k.kh : 1;
     work.gmem_bytes =
-        k.h * k.w * k.ci * ir::ByteSize(k.in) / (skipped * skipped) + k.FilterBytes() +
+        ReadImageBytes(k) + k.FilterBytes() +
         k.outputs() * (ir::ByteSize(k.out) + (k.residual ? ir::ByteSize(Type::kF16) : 0));
     return work;
   };
@@ -214,6 +218,141 @@ Operator ConvolutionBatchNorm() {
   ScheduleByExpressions(row, [layer](Graph& g, const OperatorCase& c) {
     const Layer k = layer(c);
     return Express(g, k, g.Placeholder("X", {k.h, k.w, k.ci}, k.in), "");
+  });
+  return row;
+}
+
+// ---- conv2d_batch_norm
+
+// How the variance is written: mean(x * x) - mean(x)^2, or mean((x - mean(x))^2), which needs the mean first.
+enum class Variance : uint8_t { kMoments, kDeviations };
+constexpr double kEpsilon = 1e-5;
+
+// "Batch normalization" (Ioffe, Szegedy 2015), algorithm 1, of the convolution in f16; statistics in f32.
+Tensor ExpressBatchNorm(Graph& g, const Layer& k, Variance variance, const Tensor& x) {
+  Layer plain = k;
+  plain.norm = plain.residual = plain.relu = false;
+  const Tensor t = Express(g, plain, x, "");
+  const Tensor gamma = g.Placeholder("GAMMA", {k.co}, Type::kF16);
+  const Tensor beta = g.Placeholder("BETA", {k.co}, Type::kF16);
+  const Tensor other =
+      k.residual ? g.Placeholder("R", {k.ho(), k.wo(), k.co}, Type::kF16) : Tensor();
+  const auto wide = [](Expr e) { return To(Type::kF32, e); };
+  const auto sum_of = [&](const char* name, const std::function<Expr(Expr value, Expr c)>& value) {
+    const te::ReduceAxis y = g.ReduceAxisOf("y", k.ho()), column = g.ReduceAxisOf("x", k.wo());
+    return g.Compute(name, {k.co}, [&](Expr c) {
+      return te::ReduceSum(value(wide(t(y, column, c)), c), y, column);
+    });
+  };
+  const double share = 1.0 / static_cast<double>(k.ho() * k.wo());
+  const Tensor sum = sum_of("SUM", [](Expr value, Expr) { return value; });
+  const Tensor mean = g.Compute("MEAN", {k.co}, [&](Expr c) { return sum(c) * share; });
+  const bool has_moments = variance == Variance::kMoments;
+  const Tensor squares = sum_of("SQUARES", [&](Expr value, Expr c) {
+    const Expr from = has_moments ? value : value - mean(c);
+    return from * from;
+  });
+  const Tensor factor = g.Compute("FACTOR", {k.co}, [&](Expr c) {
+    Expr v = squares(c) * share;
+    if (has_moments) v = ir::Max(v - mean(c) * mean(c), ir::ConstantLike(v, 0));
+    return wide(gamma(c)) * g.context().Call(Type::kF32, "rsqrt", {v + kEpsilon});
+  });
+  const Tensor offset =
+      g.Compute("OFFSET", {k.co}, [&](Expr c) { return wide(beta(c)) - mean(c) * factor(c); });
+  return g.Compute("Y", t.shape(), [&](Expr y, Expr column, Expr c) {
+    Expr value = To(Type::kF16, wide(t(y, column, c)) * factor(c) + offset(c));
+    if (other) value = value + other(y, column, c);
+    return k.relu ? ir::Max(value, ir::ConstantLike(value, 0)) : value;
+  });
+}
+
+// In f64 from the convolution's f16 on.
+ir::Tensor BatchNormReference(const Layer& k, absl::Span<const ir::Tensor> in) {
+  Layer plain = k;
+  plain.norm = plain.residual = plain.relu = false;
+  const ir::Tensor t = Reference(plain, in[0], in.subspan(1, 1));
+  ir::Tensor y(Type::kF16, t.shape);
+  const int64_t pixels = k.ho() * k.wo();
+  for (int64_t c = 0; c < k.co; ++c) {
+    double sum = 0, squares = 0;
+    for (int64_t p = 0; p < pixels; ++p) sum += t.Float(p * k.co + c);
+    const double mean = sum / static_cast<double>(pixels);
+    for (int64_t p = 0; p < pixels; ++p) squares += std::pow(t.Float(p * k.co + c) - mean, 2);
+    const double factor =
+        in[2].Float(c) / std::sqrt(squares / static_cast<double>(pixels) + kEpsilon);
+    for (int64_t at = c; at < t.element_count(); at += k.co) {
+      double value = (t.Float(at) - mean) * factor + in[3].Float(c);
+      if (k.residual) value += in[4].Float(at);
+      y.SetValue(at, k.relu ? std::max(value, 0.0) : value);
+    }
+  }
+  return y;
+}
+
+Operator ConvolutionBatchStatistics() {
+  Operator row;
+  row.name = "conv2d_batch_norm";
+  row.doc =
+      "T = f16(scale * (X convolved with F)); Y = (T - mean) / sqrt(variance + 1e-5) * GAMMA + "
+      "BETA, mean and "
+      "variance of each channel over all pixels of T; + R; the larger of that and 0";
+  row.shapes = {"image (H, W, CI)", "filters (CO, KH, KW, CI)"};
+  row.attributes = {{"stride", "1", "distance between windows"},
+                    {"pad", "same", "zeros on each side; same: as many as half a window"},
+                    {"scale", "auto", "factor of the sums; auto: 1/64 of integers, 1 of floats"},
+                    {"residual", "0", "1: a further input R (HO, WO, CO) of f16 is added"},
+                    {"relu", "1", "1: values below 0 become 0"},
+                    {"variance",
+                     "moments",
+                     "moments: mean(T * T) - mean(T)^2; deviations: mean((T - mean(T))^2)",
+                     {"moments", "deviations"}}};
+  // Sums of f32 in another order, differences of moments, and roundings to f16 in the reference's place.
+  row.tolerance_of_largest = 2e-3;
+  const auto op = std::make_shared<Operator>(row);
+  const auto layer = [op](const OperatorCase& c) {
+    Layer k = MakeLayer(c, c.shape[0], c.shape[1], 0, *AttributeInt(*op, c, "stride"),
+                        AttributeInt(*op, c, "pad"));
+    k.scale = ScaleOf(*op, c);
+    k.residual = AttributeInt(*op, c, "residual") != 0;
+    k.relu = AttributeInt(*op, c, "relu") != 0;
+    return k;
+  };
+  row.check = [op, layer](const OperatorCase& c) {
+    RETURN_IF_ERROR(CheckType(c, {Type::kI8, Type::kI16, Type::kF16, Type::kF32}));
+    RETURN_IF_ERROR(CheckShapes(c, {3, 4}));
+    RETURN_IF_ERROR(CheckNumber(*op, c, "stride", 1));
+    for (const char* name : {"residual", "relu"}) RETURN_IF_ERROR(CheckNumber(*op, c, name, 0, 1));
+    if (AttributeWord(*op, c, "pad") != "same") RETURN_IF_ERROR(CheckNumber(*op, c, "pad", 0));
+    return CheckLayer(c, layer(c), c.shape[2]);
+  };
+  row.tensors = [layer](const OperatorCase& c) {
+    const Layer k = layer(c);
+    std::vector<TensorSpec> specs = {{"X", c.dtype, c.shape},
+                                     {"F", k.in, {k.co, k.kh, k.kw, k.ci}},
+                                     {"GAMMA", Type::kF16, {k.co}},
+                                     {"BETA", Type::kF16, {k.co}}};
+    if (k.residual) specs.push_back({"R", Type::kF16, {k.ho(), k.wo(), k.co}});
+    specs.push_back({"Y", Type::kF16, {k.ho(), k.wo(), k.co}});
+    return specs;
+  };
+  row.work = [layer](const OperatorCase& c) {
+    const Layer k = layer(c);
+    isa::Work work = k.Work();
+    // Scaled to f16; widened, summed, squared, summed; normalised by two steps, and narrowed.
+    work.vector_elements = k.outputs() * (1 + 4 + 3 + k.residual + k.relu);
+    work.gmem_bytes = ReadImageBytes(k) + k.FilterBytes() +
+                      k.outputs() * ir::ByteSize(Type::kF16) * (k.residual ? 2 : 1);
+    return work;
+  };
+  row.reference = [layer](const OperatorCase& c, absl::Span<const ir::Tensor> in,
+                          absl::Span<ir::Tensor> out) {
+    out[0] = BatchNormReference(layer(c), in);
+  };
+  ScheduleByExpressions(row, [op, layer](Graph& g, const OperatorCase& c) {
+    const Layer k = layer(c);
+    const bool has_moments = AttributeWord(*op, c, "variance") == "moments";
+    return ExpressBatchNorm(g, k, has_moments ? Variance::kMoments : Variance::kDeviations,
+                            g.Placeholder("X", {k.h, k.w, k.ci}, k.in));
   });
   return row;
 }
@@ -279,6 +418,8 @@ Operator ConvolutionPair() {
 
 }  // namespace
 
-std::vector<Operator> FusedLayers() { return {ConvolutionBatchNorm(), ConvolutionPair()}; }
+std::vector<Operator> FusedLayers() {
+  return {ConvolutionBatchNorm(), ConvolutionBatchStatistics(), ConvolutionPair()};
+}
 
 }  // namespace polynao::kernels

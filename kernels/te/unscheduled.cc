@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "compiler/te/card/card_group.h"
+#include "compiler/te/card/card_program.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
@@ -60,7 +60,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
 // A name that no function of C's library has.
 std::string FunctionName(const OperatorCase& c) { return StrCat(c.op, "_graph"); }
 
-absl::StatusOr<std::vector<te::CardSchedule>> Allowed(const te::CardGroup& group,
+absl::StatusOr<std::vector<te::CardSchedule>> Allowed(const te::CardProgram& group,
                                                       const OperatorCase& c) {
   std::vector<te::CardSchedule> allowed;
   for (const te::CardSchedule& schedule : group.Schedules()) {
@@ -71,10 +71,10 @@ absl::StatusOr<std::vector<te::CardSchedule>> Allowed(const te::CardGroup& group
                       "; the first that fits is ", ChoiceText(group.Schedules()[0].choice));
 }
 
-absl::StatusOr<te::CardGroup> GroupOf(const Express& express, const OperatorCase& c,
-                                      const Target& target) {
+absl::StatusOr<te::CardProgram> GroupOf(const Express& express, const OperatorCase& c,
+                                        const Target& target) {
   Graph g(FunctionName(c));
-  absl::StatusOr<te::CardGroup> group = te::CardGroup::Create(express(g, c), target);
+  absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(express(g, c), target);
   if (group.ok()) return group;
   return WithContext(StrCat("operator ", c.op), group.status());
 }
@@ -88,13 +88,13 @@ void ScheduleByExpressions(Operator& row, const Express& express) {
       Graph g(FunctionName(c));
       return OnProcessor(express(g, c), target);
     }
-    ASSIGN_OR_RETURN(const te::CardGroup group, GroupOf(express, c, target));
+    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, c, target));
     ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> allowed, Allowed(group, c));
     return group.Build(Choose(allowed, TunedFor(c, *target.machine)).choice);
   };
   row.schedules = [express](const OperatorCase& c,
                             const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const te::CardGroup group, GroupOf(express, c, target));
+    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, c, target));
     ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> allowed, Allowed(group, c));
     return Ranked(allowed);
   };

@@ -13,13 +13,13 @@ namespace polynao::kernels {
 // Writes the tensors of a case; the output. Placeholders are the operator's inputs, in order.
 using Express = std::function<te::Tensor(te::Graph&, const OperatorCase&)>;
 
-// Gives `row` what follows from the expressions: `build` and `schedules`. On a card, te::CardGroup fuses all computes;
+// Gives `row` what follows from the expressions: `build` and `schedules`. On a card, te::CardProgram fuses what it can;
 // elsewhere all that is elementwise becomes one loop nest, and reductions are computed row by row.
 void ScheduleByExpressions(Operator& row, const Express& express);
 
 // Elementwise graphs: add_relu, add_n, batch_norm, silu, gelu, hard_swish.
 std::vector<Operator> UnscheduledOperators();
-// Convolutions with what follows them: conv2d_bn, conv2d_pair (fused_layers.cc).
+// Convolutions with what follows them: conv2d_bn, conv2d_batch_norm, conv2d_pair (fused_layers.cc).
 std::vector<Operator> FusedLayers();
 
 }  // namespace polynao::kernels

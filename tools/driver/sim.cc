@@ -59,6 +59,7 @@ absl::Status Sim(const SimFlags& flags) {
   tensors.reserve(program.params.size());
   std::vector<simulator::Argument> arguments;
   for (const isa::ProgramParam& param : program.params) {
+    if (param.is_temporary) continue;
     auto it = values.find(param.name);
     if (!param.is_tensor) {
       int64_t value = 0;

@@ -11,7 +11,8 @@ namespace polynao {
 
 // The program of `function`, which has been through the passes of PipelineFor(diannao): flat
 // buffers, tensor instructions as calls, addresses from storage, syncs. All other statements run on
-// the scalar unit. The parameters of the program are those of the function, in order.
+// the scalar unit. The parameters of the program are those of the function, in order,
+// then a temporary for each allocation in gmem around the whole body.
 //
 // A loop over the thread axis "cid" runs on the clusters, one over "tid" on the cores of a cluster:
 // of n units, number v % n runs iteration v. If the function has no loop over an axis, only unit

@@ -39,6 +39,15 @@ class Generator : private ScalarCode {
     for (size_t i = 0; i < function_.params.size(); ++i) {
       RETURN_IF_ERROR(Parameter(function_.params[i], i, program));
     }
+    for (Buffer buffer : CoreRoles::Temporaries(function_.body)) {
+      const ir::Param param = {
+          .var = {}, .buffer = buffer, .access = ir::Access::kOut, .scope = ""};
+      RETURN_IF_ERROR(Parameter(param, program.params.size(), program));
+      program.params.back().is_temporary = true;
+      if (program.params.back().any_shape) {
+        return InvalidInput("'", buffer->name, "' in gmem: its size is not constant");
+      }
+    }
     for (Stmt s : CoreRoles::TopStatements(function_.body)) {
       if (IsBarrier(s, target_)) {
         RETURN_IF_ERROR(Instruction(s));
@@ -193,7 +202,8 @@ class Generator : private ScalarCode {
       case StmtKind::kAllocate:
         if (!addresses_.contains(s.buffer())) {
           return InvalidInput("'", s.buffer()->name, "' is allocated in '", s.buffer()->scope,
-                              "': a DianNao card allocates in nmem, smem and wmem, after storage");
+                              "': a DianNao card allocates in nmem, smem and wmem, after storage, "
+                              "and in gmem around the whole function");
         }
         return Statement(s.body());
       case StmtKind::kLet: {

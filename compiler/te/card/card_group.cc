@@ -5,12 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/schedule.h"
 
 namespace polynao::te {
 
@@ -24,12 +26,16 @@ struct CardGroup::Parts {
 
 namespace {
 
+// Whether the output, or a compute that it needs, is a reduction.
 bool HasReduction(const Tensor& output) {
-  return std::any_of(output.graph()->operations.begin(), output.graph()->operations.end(),
-                     [](const Operation& operation) {
-                       return operation.kind == Operation::Kind::kCompute &&
-                              operation.bodies[0].reducer;
-                     });
+  const GraphState& graph = *output.graph();
+  absl::flat_hash_set<const Operation*> needed = {output.operation()};
+  for (auto it = graph.operations.rbegin(); it != graph.operations.rend(); ++it) {
+    if (!needed.contains(&*it) || it->kind != Operation::Kind::kCompute) continue;
+    if (it->bodies[0].reducer) return true;
+    for (const Operation* read : ReadOperations(graph, it->bodies)) needed.insert(read);
+  }
+  return false;
 }
 
 }  // namespace
@@ -39,7 +45,8 @@ CardGroup::~CardGroup() = default;
 CardGroup::CardGroup(CardGroup&&) noexcept = default;
 CardGroup& CardGroup::operator=(CardGroup&&) noexcept = default;
 
-absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& target) {
+absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& target,
+                                            const TileExtras& extras) {
   POLYNAO_CHECK(target.machine != nullptr && target.instructions != nullptr) << target.name;
   CardGroup group;
   group.parts_ = std::make_unique<Parts>(target);
@@ -48,13 +55,13 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
   std::string needed;
   if (HasReduction(output)) {
     ASSIGN_OR_RETURN(parts.contraction,
-                     ContractionGroup::Create(output, parts.instructions, target));
+                     ContractionGroup::Create(output, parts.instructions, target, extras));
     group.schedules_ = parts.contraction->Schedules();
     const auto [nmem, wmem] = parts.contraction->LeastBytes();
     needed = StrCat(": ", nmem, " bytes of nmem and ", wmem, " of wmem");
   } else {
     ASSIGN_OR_RETURN(parts.elementwise,
-                     ElementwiseGroup::Create(output, parts.instructions, machine));
+                     ElementwiseGroup::Create(output, parts.instructions, machine, extras));
     group.schedules_ = parts.elementwise->Schedules();
   }
   if (!group.schedules_.empty()) return group;

@@ -24,7 +24,8 @@ class CardGroup {
  public:
   // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no instruction computes,
   // a smallest tile that does not fit the memories.
-  static absl::StatusOr<CardGroup> Create(const Tensor& output, const Target& target);
+  static absl::StatusOr<CardGroup> Create(const Tensor& output, const Target& target,
+                                          const TileExtras& extras = {});
   ~CardGroup();
   CardGroup(CardGroup&&) noexcept;
   CardGroup& operator=(CardGroup&&) noexcept;

@@ -7,6 +7,9 @@
 #include <map>
 #include <string>
 
+#include "compiler/te/card/tile_cost.h"
+#include "isa/machine.h"
+
 namespace polynao::te {
 
 // Sizes and orders by name: {"tile", 4096}.
@@ -15,6 +18,20 @@ using CardChoice = std::map<std::string, int64_t, std::less<>>;
 struct CardSchedule {
   CardChoice choice;
   double cycles = 0;  // by the cost model, which ranks schedules and predicts no cycles
+};
+
+// What a group does with each tile besides: column sums (column_sums.h).
+struct TileExtras {
+  int sums = 0;           // of f32; each has a tile of them
+  int values = 0;         // that are computed for them, a tile each
+  bool is_stored = true;  // the group's own output
+
+  bool any() const { return sums > 0; }
+  // Cycles in which a core adds the rows of its tiles of sums.
+  double RowCycles(const isa::Machine& m, int64_t pixels, int64_t channels) const {
+    return static_cast<double>(sums * pixels) *
+           VectorCycles(m, channels * ir::ByteSize(ir::Type::kF32));
+  }
 };
 
 }  // namespace polynao::te

@@ -102,6 +102,11 @@ ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
       count = std::max<int64_t>(count, is_loaded && !IsRow(steps[i]) ? 2 : 1);
       if (k == 0 && i == level.steps.result) count = std::max(count, t.copies);
     }
+    if (k == 0) {
+      const int tiles = extras_.sums + extras_.values;
+      needs.nmem += tiles * OnChipBytes(pixels * lanes, Type::kF32) +
+                    extras_.sums * OnChipBytes(lanes, Type::kF32);
+    }
     for (const auto& [step, count] : copies) {
       needs.nmem +=
           count * OnChipBytes((IsRow(steps[step]) ? 1 : pixels) * lanes, steps[step].type);
@@ -147,6 +152,10 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
       if (use == Use::kSpread) cycles += instructions_->CopyCycles(step.type, pixels, lanes);
     }
     cycles += instructions_->Cycles(*form, pixels, lanes);
+  }
+  if (k == 0) {
+    cycles += (extras_.sums + extras_.values) *
+              VectorCycles(machine(), pixels * lanes * ir::ByteSize(Type::kF32));
   }
   return cycles;
 }
@@ -303,7 +312,8 @@ double ContractionGroup::Cycles(const Tiling& t) const {
   const double steps = std::max({rows_in_tiles * across * compute, tiles * (load + store),
                                  GmemCycles(t, moved) + tiles * waits});
   const double body = std::max({to_core, load, first_bytes / share + latency}) + tiles * sync +
-                      steps + compute + std::max(store, last_bytes / share + latency);
+                      steps + compute + std::max(store, last_bytes / share + latency) +
+                      extras_.RowCycles(m, ElementCount(f.results[0]) / channels(), t.block);
   if (t.pipelined) return weights + (blocks - 1) * std::max(weights, body) + body;
   return blocks * (weights + body);
 }

@@ -66,14 +66,15 @@ bool IsCopy(const Operation& operation) {
 
 absl::StatusOr<ContractionGroup> ContractionGroup::Create(const Tensor& output,
                                                           const LaneInstructions& instructions,
-                                                          const Target& target) {
+                                                          const Target& target,
+                                                          const TileExtras& extras) {
   RETURN_IF_ERROR(output.graph()->status);
   if (output.rank() != 2 && output.rank() != 3) {
     return InvalidInput("tensor ", output.name(),
                         ": expected rows, or rows and columns, of channels, found ", output.rank(),
                         " dimensions");
   }
-  ContractionGroup group(output, instructions, target);
+  ContractionGroup group(output, instructions, target, extras);
   RETURN_IF_ERROR(group.AddLevel(output));
   return group;
 }

@@ -43,7 +43,7 @@ class ContractionGroup {
   // tensor instruction.
   static absl::StatusOr<ContractionGroup> Create(const Tensor& output,
                                                  const LaneInstructions& instructions,
-                                                 const Target& target);
+                                                 const Target& target, const TileExtras& extras);
 
   // The tilings that fit the memories, the cheapest first.
   std::vector<CardSchedule> Schedules() const;
@@ -92,8 +92,9 @@ class ContractionGroup {
   enum class Use : uint8_t { kWhole, kRow, kSpread };
   class Builder;
 
-  ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target)
-      : output_(output), instructions_(&instructions), target_(&target) {}
+  ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target,
+                   const TileExtras& extras)
+      : output_(output), instructions_(&instructions), target_(&target), extras_(extras) {}
 
   absl::Status AddLevel(const Tensor& result);
   absl::StatusOr<Contraction> ReadContraction(const Operation& operation) const;
@@ -133,6 +134,7 @@ class ContractionGroup {
   Tensor output_;
   const LaneInstructions* instructions_;
   const Target* target_;
+  TileExtras extras_;
   std::vector<Level> levels_;
   mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;
   mutable std::pair<int64_t, int64_t> least_ = {INT64_MAX, INT64_MAX};

@@ -22,8 +22,9 @@ namespace polynao::te {
 
 absl::StatusOr<ElementwiseGroup> ElementwiseGroup::Create(const Tensor& output,
                                                           const LaneInstructions& instructions,
-                                                          const isa::Machine& machine) {
-  ElementwiseGroup group(output, instructions, machine);
+                                                          const isa::Machine& machine,
+                                                          const TileExtras& extras) {
+  ElementwiseGroup group(output, instructions, machine, extras);
   ASSIGN_OR_RETURN(group.steps_, CutIntoSteps(output, instructions));
   for (const Step& step : group.steps_.list) {
     if (step.tensor == nullptr || step.tensor->kind != Operation::Kind::kCompute) continue;
@@ -43,8 +44,11 @@ void ElementwiseGroup::MergeDimensions() {
   merged_.assign(rank, -1);
   std::optional<size_t> last;
   for (size_t d = 0; d < rank; ++d) {
-    if (steps_.domain[d] == 1) continue;
-    if (last && vary_alike(*last, d)) {
+    // Column sums need a dimension of channels, and one of pixels.
+    const bool is_column = extras_.any() && d + 1 == rank;
+    if (steps_.domain[d] == 1 && !is_column) continue;
+    if (is_column && extents_.empty()) extents_.push_back(1);
+    if (last && vary_alike(*last, d) && !is_column) {
       extents_.back() *= steps_.domain[d];
     } else {
       extents_.push_back(steps_.domain[d]);
@@ -193,7 +197,17 @@ double ElementwiseGroup::Cycles(const Tiling& t, int64_t& nmem_bytes) const {
   std::vector<bool> all(extents_.size());
   for (size_t d = 0; d < all.size(); ++d) all[d] = TileExtent(t, d) > 1;
   if (whole != all) spread(steps_.result, all);
-  needs.moved_bytes += TileElements(t, all) * ir::ByteSize(output_.type());
+  const int64_t elements = TileElements(t, all);
+  if (extras_.is_stored) needs.moved_bytes += elements * ir::ByteSize(output_.type());
+  if (extras_.any()) {
+    const int tiles = extras_.sums + extras_.values;
+    const int64_t pixels = elements / extents_.back();
+    nmem_bytes +=
+        tiles * OnChipBytes(pixels * RoundUp(extents_.back(), isa::kVectorGroup), Type::kF32) +
+        extras_.sums * OnChipBytes(extents_.back(), Type::kF32);
+    needs.compute_cycles += tiles * VectorCycles(*machine_, elements * ir::ByteSize(Type::kF32));
+    once += extras_.RowCycles(*machine_, pixels, extents_.back());
+  }
   int64_t outer = 1;
   for (size_t d = 0; d < t.split; ++d) outer *= extents_[d];
   return once + PipelinedCycles(*machine_, outer * (t.core / t.tile), needs);
@@ -201,7 +215,7 @@ double ElementwiseGroup::Cycles(const Tiling& t, int64_t& nmem_bytes) const {
 
 std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup::Tilings() const {
   std::vector<std::pair<Tiling, CardSchedule>> tilings;
-  for (size_t split = 0; split < extents_.size(); ++split) {
+  for (size_t split = 0; split < (extras_.any() ? 1 : extents_.size()); ++split) {
     const int64_t extent = extents_[split];
     const int64_t run = std::max<int64_t>(1, CeilDiv(extent, machine_->cores()));
     // Single elements fill whole groups of the vector unit.

@@ -24,7 +24,8 @@ class ElementwiseGroup {
   // Errors: a tensor that is no input, in other order than the output's dimensions; what CutIntoSteps finds.
   static absl::StatusOr<ElementwiseGroup> Create(const Tensor& output,
                                                  const LaneInstructions& instructions,
-                                                 const isa::Machine& machine);
+                                                 const isa::Machine& machine,
+                                                 const TileExtras& extras);
 
   // The tilings that fit NMEM, the cheapest first; choices `split` and `tile`.
   std::vector<CardSchedule> Schedules() const;
@@ -42,8 +43,8 @@ class ElementwiseGroup {
   class Builder;
 
   ElementwiseGroup(const Tensor& output, const LaneInstructions& instructions,
-                   const isa::Machine& machine)
-      : output_(output), instructions_(&instructions), machine_(&machine) {}
+                   const isa::Machine& machine, const TileExtras& extras)
+      : output_(output), instructions_(&instructions), machine_(&machine), extras_(extras) {}
 
   void MergeDimensions();
   // The extent of dimension d in a tile.
@@ -66,6 +67,7 @@ class ElementwiseGroup {
   Tensor output_;
   const LaneInstructions* instructions_;
   const isa::Machine* machine_;
+  TileExtras extras_;
   Steps steps_;
   Shape extents_;                          // merged
   std::vector<int> merged_;                // of each dimension of the domain; -1: extent 1

@@ -1,0 +1,438 @@
+#include "compiler/te/card/card_program.h"
+
+#include <algorithm>
+#include <deque>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/check.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/card/column_sums.h"
+#include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/steps.h"
+#include "compiler/te/schedule.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::Buffer;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+using Operations = absl::flat_hash_set<const Operation*>;
+
+// The accesses of parameters, which have another shape in the whole function, or none but a row of elements.
+class Rename : public ir::Mutator {
+ public:
+  explicit Rename(const absl::flat_hash_map<Buffer, Buffer>& to) : to_(to) {}
+
+  Expr Mutate(Expr e) override {
+    e = MutateOperands(e);
+    const bool reads = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress);
+    const auto it = reads ? to_.find(Buffer(e.buffer())) : to_.end();
+    if (it == to_.end()) return e;
+    const std::vector<Expr> at = At(it->first, it->second, e.operands());
+    return e.Is(ExprKind::kLoad) ? e.context().Load(it->second, at)
+                                 : e.context().Address(it->second, at);
+  }
+  Stmt Mutate(Stmt s) override {
+    s = MutateChildren(s);
+    const auto it = s.Is(StmtKind::kStore) ? to_.find(s.buffer()) : to_.end();
+    if (it == to_.end()) return s;
+    return s.context().Store(it->second, At(it->first, it->second, s.indices()), s.value());
+  }
+
+ private:
+  static std::vector<Expr> At(Buffer from, Buffer to, absl::Span<const Expr> indices) {
+    std::vector<Expr> at(indices.begin(), indices.end());
+    if (from->extents.size() == to->extents.size() &&
+        std::equal(from->extents.begin(), from->extents.end(), to->extents.begin())) {
+      return at;
+    }
+    POLYNAO_CHECK(to->extents.size() == 1) << to->name;
+    Expr position = at.empty() ? to->context->Int(to->extents[0].type(), 0) : at[0];
+    for (size_t d = 1; d < at.size(); ++d) position = position * from->extents[d] + at[d];
+    return {position};
+  }
+
+  const absl::flat_hash_map<Buffer, Buffer>& to_;
+};
+
+bool IsSum(const Operation& operation) {
+  return operation.kind == Operation::Kind::kCompute && operation.bodies[0].reducer.has_value();
+}
+
+// A part of a graph as a graph of its own, in the same context: `output` and what it needs up to the operations that are
+// stored, which are placeholders there.
+struct Part {
+  std::shared_ptr<GraphState> graph;
+  std::vector<const Operation*>
+      inputs;  // in the whole graph, in the order of the part's placeholders
+  absl::flat_hash_map<const Operation*, const Operation*> own;  // of the whole graph's operations
+
+  Part(const GraphState& whole, const Operation* output, const Operations& stored) {
+    Operations needed = {output};
+    for (auto it = whole.operations.rbegin(); it != whole.operations.rend(); ++it) {
+      if (!needed.contains(&*it)) continue;
+      if (it->kind == Operation::Kind::kView) needed.insert(it->base);
+      if (it->kind != Operation::Kind::kCompute) continue;
+      if (stored.contains(&*it) && &*it != output) continue;
+      for (const Operation* read : ReadOperations(whole, it->bodies)) needed.insert(read);
+    }
+    graph = std::make_shared<GraphState>();
+    graph->name = whole.name;
+    graph->context = whole.context;
+    graph->index_type = whole.index_type;
+    graph->status = whole.status;
+    graph->scalars = whole.scalars;
+    for (const Operation& operation : whole.operations) {
+      if (!needed.contains(&operation)) continue;
+      graph->operations.push_back(operation);
+      Operation& copy = graph->operations.back();
+      if (copy.base != nullptr) copy.base = own.at(copy.base);
+      if (stored.contains(&operation) && &operation != output) {
+        copy.kind = Operation::Kind::kPlaceholder;
+        copy.axes.clear();
+        copy.bodies.clear();
+      }
+      if (copy.kind == Operation::Kind::kPlaceholder) inputs.push_back(&operation);
+      own[&operation] = &copy;
+      for (size_t i = 0; i < copy.outputs.size(); ++i) {
+        graph->producers[copy.outputs[i]] = {&copy, i};
+      }
+    }
+  }
+
+  Tensor Of(const Operation* operation) const { return Tensor(graph, own.at(operation)); }
+};
+
+// The elements that a column sum adds, as a compute over all its axes.
+Tensor Elements(const std::shared_ptr<GraphState>& graph, const Operation& sum) {
+  const Body& body = sum.bodies[0];
+  Shape shape;
+  for (const ReduceAxis& axis : body.axes) shape.push_back(axis.extent);
+  shape.push_back(sum.shape[0]);
+  Axes axes(body.axes.begin(), body.axes.end());
+  axes.push_back(sum.axes[0]);
+  Graph g(graph);
+  return g.Compute(StrCat(sum.name, ".elements"), shape, [&](const Axes& at) {
+    ir::VarMap variables;
+    for (size_t d = 0; d < at.size(); ++d) variables[axes[d]] = at[d];
+    return ir::Substitute(body.value, variables);
+  });
+}
+
+// Puts groups one after the other.
+class Writer {
+ public:
+  Writer(const Tensor& output, const Target& target, bool sums_along)
+      : output_(output),
+        target_(target),
+        sums_along_(sums_along),
+        whole_(*output.graph()),
+        c_(*whole_.context),
+        instructions_(*target.instructions, *target.machine) {}
+
+  absl::StatusOr<ir::Function> Run() {
+    FindStored();
+    const Operation* const result = output_.operation();
+    for (const Operation& operation : whole_.operations) {
+      if (!stored_.contains(&operation)) continue;
+      if (IsColumnSum(operation)) {
+        if (!is_taken_.contains(&operation)) {
+          RETURN_IF_ERROR(AddGroup(nullptr, {&operation}));
+        }
+        continue;
+      }
+      const std::vector<const Operation*> sums = SumsOf(operation);
+      if (sums_along_ || sums.empty()) {
+        RETURN_IF_ERROR(AddGroup(&operation, sums));
+      } else {
+        RETURN_IF_ERROR(AddGroup(&operation, {}));
+        RETURN_IF_ERROR(AddCopyGroup(operation, sums));
+      }
+    }
+    if (!stored_.contains(result)) RETURN_IF_ERROR(AddGroup(result, {}));
+    return Whole();
+  }
+
+  double cycles() const { return cycles_; }
+
+ private:
+  struct Slot {
+    const Operation* operation;  // null: partial sums
+    Type type;
+    std::string name;
+    std::vector<Shape> shapes = {};
+    Buffer buffer = {};
+  };
+  struct Piece {
+    ir::Function function;
+    std::vector<size_t> slots;  // of its parameters
+  };
+
+  // All sums over pixels, and the ends of contractions' groups.
+  void FindStored() {
+    absl::flat_hash_map<const Operation*, std::vector<const Operation*>> readers;
+    Operations live = {output_.operation()};
+    for (auto it = whole_.operations.rbegin(); it != whole_.operations.rend(); ++it) {
+      if (!live.contains(&*it) || it->kind != Operation::Kind::kCompute) continue;
+      for (const Operation* read : ReadOperations(whole_, it->bodies)) {
+        live.insert(read);
+        readers[read].push_back(&*it);
+      }
+    }
+    for (const Operation& operation : whole_.operations) {
+      if (!live.contains(&operation) || !IsSum(operation)) continue;
+      if (IsColumnSum(operation)) {
+        stored_.insert(&operation);
+        continue;
+      }
+      // To the last elementwise compute before several read it, or a sum does.
+      const Operation* end = &operation;
+      while (readers[end].size() == 1 && IsElementwise(*readers[end][0]) &&
+             readers[end][0]->shape == end->shape && !ReadsColumnSum(*readers[end][0])) {
+        end = readers[end][0];
+      }
+      const auto& last = readers[end];
+      // A contraction that another one reads is in its group.
+      const bool is_inner = last.size() == 1 && !IsColumnSum(*last[0]) && !ReadsColumnSum(*last[0]);
+      if (!is_inner) stored_.insert(end);
+    }
+  }
+
+  // Whether a column sum is below the compute and above all that is stored.
+  bool ReadsColumnSum(const Operation& operation) const {
+    if (operation.kind != Operation::Kind::kCompute) return false;
+    for (const Operation* read : ReadOperations(whole_, operation.bodies)) {
+      if (IsColumnSum(*read)) return true;
+      if (!IsSum(*read) && ReadsColumnSum(*read)) return true;
+    }
+    return false;
+  }
+
+  // The steps of the sum's elements if they are of `source` alone.
+  std::optional<Steps> StepsOver(const Operation& sum, const Operation& source) const {
+    const Part part(whole_, &sum, stored_);
+    if (part.inputs.size() != 1 || part.inputs[0] != &source) return std::nullopt;
+    absl::StatusOr<Steps> steps =
+        CutIntoSteps(Elements(part.graph, *part.own.at(&sum)), instructions_);
+    if (!steps.ok() || steps->domain != source.shape) return std::nullopt;
+    for (const Step& step : steps->list) {
+      if (!std::all_of(step.varies.begin(), step.varies.end(), [](bool v) { return v; })) {
+        return std::nullopt;
+      }
+    }
+    return *std::move(steps);
+  }
+
+  std::vector<const Operation*> SumsOf(const Operation& source) {
+    std::vector<const Operation*> sums;
+    for (const Operation* operation : stored_) {
+      if (IsColumnSum(*operation) && StepsOver(*operation, source)) sums.push_back(operation);
+    }
+    std::sort(sums.begin(), sums.end(), [](const Operation* a, const Operation* b) {
+      return a->outputs[0]->id < b->outputs[0]->id;
+    });
+    return sums;
+  }
+
+  size_t SlotOf(const Operation* operation) {
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].operation == operation) return i;
+    }
+    slots_.push_back({operation, operation->outputs[0]->type, operation->name});
+    return slots_.size() - 1;
+  }
+
+  void AddPiece(ir::Function function, std::vector<size_t> slots) {
+    POLYNAO_CHECK(function.params.size() == slots.size()) << function.name;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      Shape shape;
+      for (Expr extent : function.params[i].buffer->extents) shape.push_back(extent.int_value());
+      std::vector<Shape>& shapes = slots_[slots[i]].shapes;
+      if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) shapes.push_back(shape);
+    }
+    pieces_.push_back({std::move(function), std::move(slots)});
+  }
+
+  // The group that ends in `end`, and sums of its elements; without `end`, of one sum's elements.
+  absl::Status AddGroup(const Operation* end, const std::vector<const Operation*>& sums) {
+    const Part part(whole_, end != nullptr ? end : sums[0], stored_);
+    std::vector<ColumnSum> along;
+    Tensor base;
+    if (end != nullptr) {
+      base = part.Of(end);
+      for (const Operation* sum : sums) along.push_back({sum->name, *StepsOver(*sum, *end)});
+    } else {
+      base = Elements(part.graph, *part.own.at(sums[0]));
+      along.push_back(OfItself(sums[0]->name, base));
+    }
+    return AddGroup(part, end, base, sums, along);
+  }
+
+  // The sums of a stored tensor, in a pass over it.
+  absl::Status AddCopyGroup(const Operation& source, const std::vector<const Operation*>& sums) {
+    const Part part(whole_, sums[0], stored_);
+    Graph g(part.graph);
+    const Tensor from = part.Of(&source);
+    const Tensor base =
+        g.Compute(source.name + ".again", source.shape, [&](const Axes& at) { return from(at); });
+    std::vector<ColumnSum> along;
+    for (const Operation* sum : sums) along.push_back({sum->name, *StepsOver(*sum, source)});
+    return AddGroup(part, nullptr, base, sums, along);
+  }
+
+  static ColumnSum OfItself(const std::string& name, const Tensor& tensor) {
+    Step step = {.name = name,
+                 .type = tensor.type(),
+                 .varies = std::vector<bool>(tensor.rank(), true),
+                 .tensor = tensor.operation()};
+    return {name, {.domain = tensor.shape(), .list = {step}}};
+  }
+
+  absl::Status AddGroup(const Part& part, const Operation* end, const Tensor& base,
+                        const std::vector<const Operation*>& sums,
+                        const std::vector<ColumnSum>& along) {
+    TileExtras extras = {.sums = static_cast<int>(sums.size()), .is_stored = end != nullptr};
+    for (const ColumnSum& sum : along) {
+      extras.values +=
+          static_cast<int>(std::count_if(sum.steps.list.begin(), sum.steps.list.end(),
+                                         [](const Step& step) { return step.tensor == nullptr; }));
+    }
+    ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras));
+    const CardSchedule& schedule = group.Schedules()[0];
+    cycles_ += schedule.cycles;
+    ASSIGN_OR_RETURN(ir::Function function, group.Build(schedule.choice));
+    std::vector<size_t> slots;
+    for (const Operation* input : part.inputs) slots.push_back(SlotOf(input));
+    if (end != nullptr) slots.push_back(SlotOf(end));
+    if (!sums.empty()) {
+      const auto shared = schedule.choice.find("channel_clusters");
+      RETURN_IF_ERROR(AddColumnSums(function, along, end != nullptr,
+                                    shared == schedule.choice.end() ? 1 : shared->second));
+    }
+    const size_t first = slots_.size();
+    for (const Operation* sum : sums) {
+      slots.push_back(slots_.size());
+      slots_.push_back({nullptr, Type::kF32, sum->name + ".parts"});
+    }
+    AddPiece(std::move(function), slots);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      is_taken_.insert(sums[i]);
+      RETURN_IF_ERROR(AddPartsOf(*sums[i], first + i));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddPartsOf(const Operation& sum, size_t slot) {
+    auto graph = std::make_shared<GraphState>();
+    graph->name = whole_.name;
+    graph->context = whole_.context;
+    graph->index_type = whole_.index_type;
+    Graph g(graph);
+    const Tensor partial =
+        g.Placeholder(slots_[slot].name, slots_[slot].shapes[0], slots_[slot].type);
+    ASSIGN_OR_RETURN(ir::Function function, AddParts(g, partial, target_));
+    const size_t of_sum = SlotOf(&sum);
+    AddPiece(std::move(function), {slot, of_sum});
+    return absl::OkStatus();
+  }
+
+  // Parameters are the graph's, temporaries all other slots.
+  ir::Function Whole() {
+    ir::Function function;
+    function.name = whole_.name;
+    function.context = whole_.context;
+    const auto declare = [&](Slot& slot) {
+      Shape shape = slot.shapes.empty() ? slot.operation->shape : slot.shapes[0];
+      if (slot.shapes.size() > 1) shape = {ElementCount(shape)};
+      std::vector<Expr> extents;
+      for (int64_t extent : shape) extents.push_back(c_.Int(whole_.index_type, extent));
+      slot.buffer = c_.NewBuffer(slot.name, slot.type, extents);
+    };
+    for (const Operation& operation : whole_.operations) {
+      if (operation.kind != Operation::Kind::kPlaceholder) continue;
+      Slot& slot = slots_[SlotOf(&operation)];
+      declare(slot);
+      function.params.push_back(
+          {.var = {}, .buffer = slot.buffer, .access = ir::Access::kIn, .scope = ""});
+    }
+    Slot& result = slots_[SlotOf(output_.operation())];
+    declare(result);
+    function.params.push_back(
+        {.var = {}, .buffer = result.buffer, .access = ir::Access::kOut, .scope = ""});
+    std::vector<Buffer> temporaries;
+    for (Slot& slot : slots_) {
+      if (slot.buffer) continue;
+      declare(slot);
+      temporaries.push_back(slot.buffer);
+    }
+    std::vector<Stmt> stmts;
+    for (const Piece& piece : pieces_) {
+      absl::flat_hash_map<Buffer, Buffer> to;
+      for (size_t i = 0; i < piece.slots.size(); ++i) {
+        to[piece.function.params[i].buffer] = slots_[piece.slots[i]].buffer;
+      }
+      stmts.push_back(Rename(to).Mutate(piece.function.body));
+    }
+    function.body = c_.Seq(stmts);
+    for (auto it = temporaries.rbegin(); it != temporaries.rend(); ++it) {
+      function.body = c_.Allocate(*it, function.body);
+    }
+    return function;
+  }
+
+  const Tensor output_;
+  const Target& target_;
+  const bool sums_along_;
+  const GraphState& whole_;
+  ir::Context& c_;
+  const LaneInstructions instructions_;
+  Operations stored_, is_taken_;
+  std::deque<Slot> slots_;
+  std::vector<Piece> pieces_;
+  double cycles_ = 0;
+};
+
+bool HasColumnSum(const GraphState& graph) {
+  return std::any_of(graph.operations.begin(), graph.operations.end(), IsColumnSum);
+}
+
+}  // namespace
+
+absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target) {
+  CardProgram program;
+  program.target_ = &target;
+  program.output_ = output;
+  if (!output.graph()->status.ok() || !HasColumnSum(*output.graph())) {
+    ASSIGN_OR_RETURN(program.group_, CardGroup::Create(output, target));
+    program.schedules_ = program.group_->Schedules();
+    return program;
+  }
+  for (const bool along : {true, false}) {
+    Writer writer(output, target, along);
+    const absl::StatusOr<ir::Function> function = writer.Run();
+    if (!function.ok()) {
+      if (!along && program.schedules_.empty()) return function.status();
+      continue;
+    }
+    program.schedules_.push_back({.choice = {{"sums_along", along}}, .cycles = writer.cycles()});
+  }
+  std::sort(program.schedules_.begin(), program.schedules_.end(),
+            [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
+  return program;
+}
+
+absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {
+  if (group_) return group_->Build(choice);
+  const auto along = choice.find("sums_along");
+  if (along == choice.end()) return InvalidInput("no such schedule of ", output_.name());
+  return Writer(output_, *target_, along->second != 0).Run();
+}
+
+}  // namespace polynao::te

@@ -1,0 +1,45 @@
+// One program for a card of any graph of groups.
+//
+//   ASSIGN_OR_RETURN(CardProgram program, CardProgram::Create(y, target));
+//   ASSIGN_OR_RETURN(ir::Function function, program.Build(program.Schedules()[0].choice));
+#ifndef COMPILER_TE_CARD_CARD_PROGRAM_H_
+#define COMPILER_TE_CARD_CARD_PROGRAM_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
+#include "compiler/te/card/card_group.h"
+#include "compiler/te/card/card_schedule.h"
+#include "compiler/te/graph.h"
+
+namespace polynao::te {
+
+// A graph that is one group (CardGroup) is that group. A graph with column sums (column_sums.h) is a sequence of groups in one
+// function, with what later groups read in GMEM between: the sums, and the results of contractions that sums or several groups
+// read. `sync` puts barriers of the card between the groups. What is elementwise between belongs to the groups that read it.
+class CardProgram {
+ public:
+  // Errors: those of CardGroup::Create.
+  static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target);
+
+  // The choices of the group, if it is one. Else `sums_along`: 1 takes the sums that read only what a contraction's group
+  // computes in that group's pass, 0 in a pass of their own; the groups have their cost models' first choices.
+  const std::vector<CardSchedule>& Schedules() const { return schedules_; }
+  absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+
+ private:
+  CardProgram() = default;
+
+  const Target* target_ = nullptr;
+  Tensor output_;
+  std::optional<CardGroup> group_;  // of the whole graph, if it is one
+  std::vector<CardSchedule> schedules_;
+};
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_CARD_PROGRAM_H_
