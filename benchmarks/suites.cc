@@ -118,8 +118,8 @@ struct ResidualPair {
   int64_t size, channels;
   int count;
 };
-// Not those of 7 x 7: the weights of both do not fit WMEM.
-constexpr ResidualPair kResNetPairs[] = {{56, 64, 2}, {28, 128, 3}, {14, 256, 5}};
+// The weights of the last one do not fit WMEM together.
+constexpr ResidualPair kResNetPairs[] = {{56, 64, 2}, {28, 128, 3}, {14, 256, 5}, {7, 512, 2}};
 
 std::string FilterText(int64_t co, int64_t window, int64_t ci) {
   return StrCat(co, "x", window, "x", window, "x", ci);

@@ -90,6 +90,9 @@ absl::StatusOr<ir::Tensor> Meaning(const Tensor& y, std::vector<ir::Tensor> inpu
   return output;
 }
 
+// Stands for the cheapest schedule that makes a group of each contraction.
+constexpr size_t kCutChoice = -1;
+
 // Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it.
 absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size_t choice,
                               std::vector<ir::Tensor> inputs) {
@@ -100,8 +103,16 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
   absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(y, target);
   if (!group.ok()) return group.status();
   const auto& schedules = group->Schedules();
-  absl::StatusOr<ir::Function> function =
-      group->Build(schedules[std::min(choice, schedules.size() - 1)].choice);
+  size_t at = std::min(choice, schedules.size() - 1);
+  if (choice == kCutChoice) {
+    const auto is_cut = [](const te::CardSchedule& schedule) {
+      const auto cut = schedule.choice.find("cut");
+      return cut != schedule.choice.end() && cut->second == 1;
+    };
+    at = std::find_if(schedules.begin(), schedules.end(), is_cut) - schedules.begin();
+    if (at == schedules.size()) at = 0;
+  }
+  absl::StatusOr<ir::Function> function = group->Build(schedules[at].choice);
   if (!function.ok()) return function.status();
   absl::Status status = RunPasses(*function, *PipelineFor(target), target);
   if (!status.ok()) return status;
@@ -375,8 +386,49 @@ TEST(CardGraphsTest, RandomConvolutions) {
       y = more.MakeOf(two, "Z", static_cast<int>(random.Pick(0, 2)));
     }
     SCOPED_TRACE(absl::StrJoin(x.shape(), "x") + " to " + absl::StrJoin(y.shape(), "x"));
-    MustAgree(y, machine, random.OneIn(2) ? 0 : random.Pick(0, 400), seed, exceptions);
+    const size_t choice = random.OneIn(2) ? 0 : random.OneIn(3) ? kCutChoice : random.Pick(0, 400);
+    MustAgree(y, machine, choice, seed, exceptions);
   });
+}
+
+// A pair of convolutions is one group where that saves time. Where the filters of both do not fit WMEM, or each of many
+// cores would copy them for a few pixels, each is a group of its own.
+TEST(CardGraphsTest, PairsAreFusedWhereItPays) {
+  const auto is_cut = [](int64_t size, int64_t channels, const isa::Machine& machine) {
+    Graph g("pair");
+    const auto convolve = [&](const Tensor& x, const std::string& name, int64_t window) {
+      const int64_t ci = x.shape()[2], pad = window / 2;
+      const Tensor padded =
+          g.Compute("P" + name, {size + 2 * pad, size + 2 * pad, ci}, [&](Expr i, Expr j, Expr c) {
+            const Expr rows = ir::And(pad <= i, i < size + pad);
+            return te::Select(ir::And(rows, ir::And(pad <= j, j < size + pad)),
+                              x(i - pad, j - pad, c), 0.0);
+          });
+      const Tensor f = g.Placeholder("F" + name, {channels, window, window, ci}, Type::kI8);
+      const te::ReduceAxis r = g.ReduceAxisOf("r", window), s = g.ReduceAxisOf("s", window);
+      const te::ReduceAxis k = g.ReduceAxisOf("k", ci);
+      const auto wide = [&](Expr e) { return g.context().Cast(Type::kI32, e); };
+      const Tensor sums =
+          g.Compute("S" + name, {size, size, channels}, [&](Expr i, Expr j, Expr c) {
+            return te::ReduceSum(wide(padded(i + r, j + s, k)) * wide(f(c, r, s, k)), r, s, k);
+          });
+      return g.Compute("Y" + name, sums.shape(), [&](const Axes& at) {
+        return g.context().Cast(Type::kI8, g.context().Cast(Type::kF32, sums(at)) * 0.01);
+      });
+    };
+    const Tensor x = g.Placeholder("X", {size, size, 4 * channels}, Type::kI8);
+    const Tensor y = convolve(convolve(x, "1", 1), "2", 3);
+    Target target;
+    target.name = "diannao";
+    target.instructions = &isa::DianNao();
+    target.machine = &machine;
+    const absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(y, target);
+    EXPECT_TRUE(program.ok()) << program.status();
+    return program.ok() && program->Schedules()[0].choice.at("cut") == 1;
+  };
+  EXPECT_FALSE(is_cut(56, 64, TestMachine("mlu270")));
+  EXPECT_TRUE(is_cut(14, 256, TestMachine("mlu270")));
+  EXPECT_TRUE(is_cut(56, 64, TestMachine("mlu270", {"core.wmem_kib=40"})));
 }
 
 // A number that is an integer from -8 to 8, so that sums in any order are the same.
@@ -406,6 +458,11 @@ TEST(CardGraphsTest, RandomColumnSums) {
           "X", {random.Pick(1, 13), random.Pick(1, 13), random.Of<int64_t>({1, 3, 16, 64})},
           Type::kI8);
       t = RandomConvolution(random, g, x, "1");
+      if (random.OneIn(4)) {
+        const Tensor between = g.Compute(
+            "T", t.shape(), [&](const Axes& at) { return g.context().Cast(Type::kI8, t(at)); });
+        t = RandomConvolution(random, g, between, "2");
+      }
     }
     const int64_t channels = t.shape()[2];
     const auto sum_of = [&](const std::string& name, const std::function<Expr(Expr, Expr)>& f) {
@@ -433,7 +490,7 @@ TEST(CardGraphsTest, RandomColumnSums) {
     SCOPED_TRACE(absl::StrJoin(t.shape(), "x") + StrCat(" sums ", sums.size()));
     // Where channels are no whole groups, rows of sums have scalar code.
     Exceptions with_parts;
-    MustAgree(y, machine, random.Pick(0, 1), seed, channels % 64 == 0 ? exceptions : with_parts);
+    MustAgree(y, machine, random.Pick(0, 3), seed, channels % 64 == 0 ? exceptions : with_parts);
   });
 }
 

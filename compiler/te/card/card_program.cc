@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -126,13 +127,18 @@ Tensor Elements(const std::shared_ptr<GraphState>& graph, const Operation& sum) 
   });
 }
 
+// Names of choices.
+constexpr char kAlong[] = "sums_along", kCut[] = "cut";
+
 // Puts groups one after the other.
 class Writer {
  public:
-  Writer(const Tensor& output, const Target& target, bool sums_along)
+  // `is_cut`: contractions that another one reads are groups of their own.
+  Writer(const Tensor& output, const Target& target, bool sums_along, bool is_cut)
       : output_(output),
         target_(target),
         sums_along_(sums_along),
+        is_cut_(is_cut),
         whole_(*output.graph()),
         c_(*whole_.context),
         instructions_(*target.instructions, *target.machine) {}
@@ -201,7 +207,7 @@ class Writer {
       const auto& last = readers[end];
       // A contraction that another one reads is in its group.
       const bool is_inner = last.size() == 1 && !IsColumnSum(*last[0]) && !ReadsColumnSum(*last[0]);
-      if (!is_inner) stored_.insert(end);
+      if (!is_inner || is_cut_) stored_.insert(end);
     }
   }
 
@@ -306,7 +312,7 @@ class Writer {
     }
     ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras));
     const CardSchedule& schedule = group.Schedules()[0];
-    cycles_ += schedule.cycles;
+    cycles_ += schedule.cycles + BarrierCycles();
     ASSIGN_OR_RETURN(ir::Function function, group.Build(schedule.choice));
     std::vector<size_t> slots;
     for (const Operation* input : part.inputs) slots.push_back(SlotOf(input));
@@ -327,6 +333,12 @@ class Writer {
       RETURN_IF_ERROR(AddPartsOf(*sums[i], first + i));
     }
     return absl::OkStatus();
+  }
+
+  // Of the barrier behind a group.
+  double BarrierCycles() const {
+    return static_cast<double>(target_.machine->Get("sync.drain") +
+                               target_.machine->Get("sync.global"));
   }
 
   absl::Status AddPartsOf(const Operation& sum, size_t slot) {
@@ -389,7 +401,7 @@ class Writer {
 
   const Tensor output_;
   const Target& target_;
-  const bool sums_along_;
+  const bool sums_along_, is_cut_;
   const GraphState& whole_;
   ir::Context& c_;
   const LaneInstructions instructions_;
@@ -399,40 +411,63 @@ class Writer {
   double cycles_ = 0;
 };
 
-bool HasColumnSum(const GraphState& graph) {
-  return std::any_of(graph.operations.begin(), graph.operations.end(), IsColumnSum);
-}
-
 }  // namespace
 
 absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target) {
   CardProgram program;
   program.target_ = &target;
   program.output_ = output;
-  if (!output.graph()->status.ok() || !HasColumnSum(*output.graph())) {
-    ASSIGN_OR_RETURN(program.group_, CardGroup::Create(output, target));
-    program.schedules_ = program.group_->Schedules();
-    return program;
-  }
-  for (const bool along : {true, false}) {
-    Writer writer(output, target, along);
-    const absl::StatusOr<ir::Function> function = writer.Run();
-    if (!function.ok()) {
-      if (!along && program.schedules_.empty()) return function.status();
-      continue;
+  const GraphState& graph = *output.graph();
+  RETURN_IF_ERROR(graph.status);
+  const bool has_sums = std::any_of(graph.operations.begin(), graph.operations.end(), IsColumnSum);
+  const int64_t contractions = std::count_if(
+      graph.operations.begin(), graph.operations.end(),
+      [](const Operation& operation) { return IsSum(operation) && !IsColumnSum(operation); });
+  absl::Status error;
+  if (!has_sums) {
+    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
+    if (contractions < 2) RETURN_IF_ERROR(group.status());
+    error = group.status();
+    if (group.ok()) {
+      program.schedules_ = group->Schedules();
+      program.group_ = *std::move(group);
     }
-    program.schedules_.push_back({.choice = {{"sums_along", along}}, .cycles = writer.cycles()});
+    if (contractions < 2) return program;
+    for (CardSchedule& schedule : program.schedules_) schedule.choice[kCut] = 0;
   }
-  std::sort(program.schedules_.begin(), program.schedules_.end(),
-            [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
+  // A cut group computes nothing twice, but its result crosses GMEM.
+  for (const bool is_cut : {false, true}) {
+    for (const bool along : {true, false}) {
+      if ((is_cut && contractions < 2) || (!has_sums && (!is_cut || !along))) continue;
+      Writer writer(output, target, along, is_cut);
+      const absl::StatusOr<ir::Function> function = writer.Run();
+      if (!function.ok()) {
+        if (error.ok()) error = function.status();
+        continue;
+      }
+      CardSchedule schedule = {.choice = {}, .cycles = writer.cycles()};
+      if (has_sums) schedule.choice[kAlong] = along;
+      if (contractions > 1) schedule.choice[kCut] = is_cut;
+      program.schedules_.push_back(std::move(schedule));
+    }
+  }
+  if (program.schedules_.empty()) return error;
+  std::sort(program.schedules_.begin(), program.schedules_.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+  });
   return program;
 }
 
 absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {
-  if (group_) return group_->Build(choice);
-  const auto along = choice.find("sums_along");
-  if (along == choice.end()) return InvalidInput("no such schedule of ", output_.name());
-  return Writer(output_, *target_, along->second != 0).Run();
+  const auto along = choice.find(kAlong), cut = choice.find(kCut);
+  const bool is_cut = cut != choice.end() && cut->second != 0;
+  if (group_ && !is_cut) {
+    CardChoice of_group = choice;
+    of_group.erase(kCut);
+    return group_->Build(of_group);
+  }
+  if (along == choice.end() && !is_cut) return InvalidInput("no such schedule of ", output_.name());
+  return Writer(output_, *target_, along == choice.end() || along->second != 0, is_cut).Run();
 }
 
 }  // namespace polynao::te
