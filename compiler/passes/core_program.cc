@@ -27,7 +27,13 @@ class Projection {
     for (Stmt s : CoreRoles::TopStatements(body)) {
       if (!is_idle || IsBarrier(s, target_)) top.push_back(Walk(s, RunsOn::kCore));
     }
-    return c_.Seq(top);
+    Stmt result = c_.Seq(top);
+    if (result.IsEmpty()) return result;
+    const std::vector<ir::Buffer> temporaries = CoreRoles::Temporaries(body);
+    for (auto it = temporaries.rbegin(); it != temporaries.rend(); ++it) {
+      result = c_.Allocate(*it, result);
+    }
+    return result;
   }
 
  private:

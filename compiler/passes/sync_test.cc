@@ -134,6 +134,12 @@ TEST(SyncTest, ThreadNestsThatShareTensorsMeetAtABarrier) {
   };
   EXPECT_THAT(from("A"), HasSubstr("barrier.global()"));
   EXPECT_THAT(from("B"), Not(HasSubstr("barrier.global()")));
+  // The same by way of a temporary.
+  EXPECT_THAT(Synced("func f(B: f16[4], C: f16[4]) { allocate A: f16[4]"
+                     " thread (cid, 2) { thread (tid, 2) { A[cid * 2 + tid] = B[cid] } }"
+                     " thread (c2 = \"cid\", 2) { thread (t2 = \"tid\", 2) {"
+                     " C[c2 * 2 + t2] = A[t2] } } }"),
+              HasSubstr("barrier.global()"));
 }
 
 TEST(SyncTest, HalvesOfABufferAreApart) {
