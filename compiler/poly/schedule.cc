@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "base/status.h"
 #include "compiler/poly/tree_text.h"
 
@@ -55,16 +56,24 @@ bool LivesAcrossIterations(const Scop& scop, const PrivateOrder& order) {
   return false;
 }
 
-// Nothing if isl's scheduler gives up.
-std::optional<isl::schedule> Computed(const isl::schedule_constraints& constraints) {
+// A part of the operations that each search for an order may have. The integer programs of some orders have no end that
+// anyone waits for: 10 s for two stages of an image pipeline, with all the operations of a part.
+constexpr unsigned long kSearches = 10;
+
+// Nothing if isl's scheduler gives up, or needs more operations than a search may have.
+std::optional<isl::schedule> Computed(const Scop& scop,
+                                      const isl::schedule_constraints& constraints) {
+  const unsigned long all = isl_ctx_get_max_operations(scop.isl->get());
+  scop.isl->Allow((all + kSearches - 1) / kSearches);
+  std::optional<isl::schedule> schedule;
   try {
-    return constraints.compute_schedule();
+    schedule = constraints.compute_schedule();
   } catch (const isl::exception& error) {
-    if (std::string_view(error.what()).find("unable to carry dependences") == std::string::npos) {
+    if (!scop.isl->IsSpent() && !absl::StrContains(error.what(), "unable to carry dependences"))
       throw;
-    }
-    return std::nullopt;
   }
+  scop.isl->Allow(all);
+  return schedule;
 }
 
 }  // namespace
@@ -84,7 +93,7 @@ std::string_view StrategyName(Strategy strategy) {
 }
 
 isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
-                              bool outer_coincidence) {
+                              bool outer_coincidence, bool* is_original) {
   if (strategy == Strategy::kNone || strategy == Strategy::kOriginal) return scop.schedule;
   isl_ctx* ctx = scop.isl->get();
   const bool is_max = strategy == Strategy::kMax;
@@ -120,8 +129,9 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
   //
   //   for (i, 0, max(n, 2)) { P[n + 5] = P[n + 5] + 1 }
   std::optional<isl::schedule> schedule =
-      Computed(constraints.set_proximity(dependences.flow.unite(dependences.reduction)));
-  if (!schedule) schedule = Computed(constraints);
+      Computed(scop, constraints.set_proximity(dependences.flow.unite(dependences.reduction)));
+  if (!schedule) schedule = Computed(scop, constraints);
+  if (is_original != nullptr) *is_original = !schedule.has_value();
   return schedule.value_or(scop.schedule);
 }
 

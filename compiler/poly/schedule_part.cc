@@ -20,6 +20,8 @@ namespace polynao::poly {
 
 namespace {
 
+constexpr std::string_view kNoOrderLine = "isl's scheduler found no order: the original one";
+
 // The cheapest of the orders that the scheduler finds, arranged for the machine.
 AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
                       const ScheduleOptions& options) {
@@ -75,6 +77,7 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
   report->dependences_ms = watch.Lap();
   MarkedSchedule marked;
   TileReport tiles;
+  bool is_original = false;
   if (options.strategy == "auto") {
     AutoSchedule arranged = Cheapest(scop, dependences, options);
     marked = std::move(arranged.marked);
@@ -86,7 +89,8 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
     if (options.strategy == "text") {
       ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
     } else {
-      schedule = ComputeSchedule(scop, dependences, *ParseStrategy(options.strategy));
+      schedule = ComputeSchedule(scop, dependences, *ParseStrategy(options.strategy),
+                                 /*outer_coincidence=*/false, &is_original);
     }
     report->schedule_ms = watch.Lap();
     const TileOptions tile_options{
@@ -106,6 +110,7 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
   report->vector_loops = tiles.vector_loops;
   report->wavefronts = tiles.wavefronts;
   report->lines = tiles.lines;
+  if (is_original) report->lines.insert(report->lines.begin(), std::string(kNoOrderLine));
   report->tree = TreeText(marked.schedule);
   ir::Stmt code = Generate(scop, marked);
   // Tiles of registers end in a vector, as Generate writes them.
