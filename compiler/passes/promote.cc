@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
+#include "compiler/arith/analyzer.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -26,8 +27,9 @@ using ir::Var;
 
 // All accesses to one buffer in a loop.
 struct Accesses {
-  std::vector<Expr> indices;  // of the first one
-  bool same_indices = true;
+  std::vector<Expr> indices;  // of the first store; of the first load if there is none
+  bool same_indices = true;   // of all
+  bool is_stored = false;
   // A store that every iteration of the loop executes for all values of the inner loops around it.
   bool stores_all = false;
 };
@@ -48,28 +50,32 @@ class Body {
   bool IsLocal(Buffer buffer) const { return local_.contains(buffer); }
 
  private:
-  void Add(Buffer buffer, absl::Span<const Expr> indices, bool stores_all) {
+  void Add(Buffer buffer, absl::Span<const Expr> indices, bool is_store, bool always) {
     const auto [it, is_new] = accesses_.try_emplace(buffer);
     Accesses& a = it->second;
     if (is_new) {
       a.indices.assign(indices.begin(), indices.end());
       order_.push_back(buffer);
     }
-    a.same_indices = a.same_indices && absl::Span<const Expr>(a.indices) == indices;
-    a.stores_all = a.stores_all || stores_all;
+    const bool is_same = absl::Span<const Expr>(a.indices) == indices;
+    a.same_indices = a.same_indices && is_same;
+    if (!is_store) return;
+    if (!a.is_stored) a.indices.assign(indices.begin(), indices.end());
+    a.is_stored = true;
+    a.stores_all = a.stores_all || always;
   }
 
   void Visit(Stmt s, bool always) {
     for (Expr e : s.operands()) {
       ir::ForEachExpr(e, [&](Expr part) {
-        if (part.Is(ExprKind::kLoad)) Add(Buffer(part.buffer()), part.operands(), false);
+        if (part.Is(ExprKind::kLoad)) Add(Buffer(part.buffer()), part.operands(), false, always);
         if (part.Is(ExprKind::kAddress)) plain_ = false;
         if (part.Is(ExprKind::kLet)) bound_.insert(part.var());
       });
     }
     switch (s.kind()) {
       case StmtKind::kStore:
-        Add(s.buffer(), s.indices(), always);
+        Add(s.buffer(), s.indices(), true, always);
         return;
       case StmtKind::kEvaluate:
         plain_ = false;
@@ -106,6 +112,103 @@ class Body {
   std::vector<Stmt> fixed_loops_;
   absl::flat_hash_set<Var> bound_;
   absl::flat_hash_set<Buffer> local_;
+};
+
+// Whether the loop stores no element of the buffer but those at `indices`, and loads from other places only what these
+// never are: rows above, when it updates row c2 by all rows k < c2.
+//
+//   for (k, k0, min(c2 - k0, 8)) { for (j, 0, 32) { A[c2, j] = A[c2, j] - A[c2, k] * A[k, j] } }
+class OtherPlaces {
+ public:
+  // `lanes`: the loops inside whose variables the indices have; they have no other variable of the body.
+  OtherPlaces(ir::Context& context, Buffer buffer, absl::Span<const Expr> indices,
+              absl::Span<const Stmt> lanes)
+      : buffer_(buffer), indices_(indices), analyzer_(context) {
+    // The elements of all iterations, whichever one loads.
+    ir::VarMap fresh;
+    for (Stmt lane : lanes) {
+      const Var var = context.NewVar(lane.var().name(), lane.var().type());
+      analyzer_.BindLoop(var, lane.min(), lane.extent());
+      fresh.emplace(lane.var(), var);
+    }
+    for (Expr index : indices) stored_.push_back(ir::Substitute(index, fresh));
+  }
+
+  bool NeverMeet(Stmt loop) {
+    arith::Analyzer::Scope scope(analyzer_);
+    Bind(loop);
+    return Visit(loop.body());
+  }
+
+ private:
+  bool Visit(Stmt s) {
+    arith::Analyzer::Scope scope(analyzer_);
+    bool separate = true;
+    for (Expr e : s.operands()) {
+      ir::ForEachExpr(e, [&](Expr part) {
+        if (part.Is(ExprKind::kLoad) && Buffer(part.buffer()) == buffer_)
+          separate = separate && IsElsewhere(part.operands());
+      });
+    }
+    if (s.Is(StmtKind::kStore) && s.buffer() == buffer_)
+      separate = separate && s.indices() == indices_;
+    if (s.Is(StmtKind::kLet)) analyzer_.BindLet(s.var(), s.value());
+    if (s.Is(StmtKind::kFor)) Bind(s);
+    for (Stmt child : s.children()) separate = separate && Visit(child);
+    return separate;
+  }
+
+  void Bind(Stmt loop) {
+    analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
+    AssumeBelow(loop.var(), analyzer_.Simplify(loop.min() + loop.extent()), 0);
+  }
+
+  // var < end + offset. Of min(a, b) that is two facts.
+  void AssumeBelow(Var var, Expr end, int64_t offset) {
+    ir::Context& c = end.context();
+    if (end.Is(ExprKind::kMin)) {
+      AssumeBelow(var, end.operand(0), offset);
+      AssumeBelow(var, end.operand(1), offset);
+    } else if (end.Is(ExprKind::kAdd) && end.operand(1).Is(ExprKind::kIntImm)) {
+      AssumeBelow(var, end.operand(0), offset + end.operand(1).int_value());
+    } else {
+      analyzer_.Assume(var < end + c.Int(end.type(), offset));
+    }
+  }
+
+  bool IsElsewhere(absl::Span<const Expr> load) {
+    if (load == indices_) return true;
+    for (size_t d = 0; d < load.size(); ++d) {
+      if (load[d].type() != stored_[d].type()) continue;
+      if (IsLess(load[d], stored_[d]) || IsLess(stored_[d], load[d])) return true;
+    }
+    return false;
+  }
+
+  // a < b, also if a < c, where b is a sum with max(c, d).
+  bool IsLess(Expr a, Expr b) {
+    if (analyzer_.CanProve(a < b)) return true;
+    const std::vector<Expr> bounds = LowerBounds(b);
+    return std::any_of(bounds.begin(), bounds.end(),
+                       [&](Expr bound) { return analyzer_.CanProve(a < bound); });
+  }
+
+  // { c + e, d + e } of max(c, d) + e.
+  static std::vector<Expr> LowerBounds(Expr e) {
+    if (e.Is(ExprKind::kMax)) return {e.operand(0), e.operand(1)};
+    if (!e.Is(ExprKind::kAdd)) return {};
+    for (const int side : {0, 1}) {
+      std::vector<Expr> bounds = LowerBounds(e.operand(side));
+      for (Expr& bound : bounds) bound = bound + e.operand(1 - side);
+      if (!bounds.empty()) return bounds;
+    }
+    return {};
+  }
+
+  const Buffer buffer_;
+  const absl::Span<const Expr> indices_;
+  std::vector<Expr> stored_;  // the indices
+  arith::Analyzer analyzer_;
 };
 
 // By how much an index grows with a variable, if that is a constant; index arithmetic does not wrap.
@@ -159,9 +262,9 @@ struct Tile {
   Buffer local;
 };
 
-std::optional<Tile> FindTile(const Body& body, Buffer buffer) {
+std::optional<Tile> FindTile(const Body& body, Stmt around, Buffer buffer) {
   const Accesses& accesses = body.accesses(buffer);
-  if (!accesses.same_indices || !accesses.stores_all || body.IsLocal(buffer)) return std::nullopt;
+  if (!accesses.stores_all || body.IsLocal(buffer)) return std::nullopt;
   Tile tile = {.buffer = buffer, .indices = accesses.indices, .loops = {}, .local = {}};
   absl::flat_hash_set<Var> free;
   for (Expr index : tile.indices) {
@@ -204,10 +307,15 @@ std::optional<Tile> FindTile(const Body& body, Buffer buffer) {
   if (has_constant_extents) {
     int64_t bytes = ir::ByteSize(buffer->type);
     for (Expr extent : buffer->extents) {
-      if (__builtin_mul_overflow(bytes, extent.int_value(), &bytes)) return tile;
+      // Past all that a register tile has.
+      if (__builtin_mul_overflow(bytes, extent.int_value(), &bytes)) bytes = tile.bytes + 1;
+      if (bytes > tile.bytes) break;
     }
     if (bytes <= tile.bytes) return std::nullopt;
   }
+  if (accesses.same_indices) return tile;
+  OtherPlaces others(around.context(), buffer, tile.indices, tile.loops);
+  if (!others.NeverMeet(around)) return std::nullopt;
   return tile;
 }
 
@@ -221,7 +329,8 @@ class UseLocal : public ir::Mutator {
   Expr Mutate(Expr e) override {
     if (e.Is(ExprKind::kLoad)) {
       const auto it = tiles_.find(Buffer(e.buffer()));
-      if (it != tiles_.end()) return e.context().Load(it->second->local, Places(*it->second));
+      if (it != tiles_.end() && e.operands() == absl::Span<const Expr>(it->second->indices))
+        return e.context().Load(it->second->local, Places(*it->second));
     }
     return ir::Mutator::Mutate(e);
   }
@@ -269,7 +378,7 @@ class Promoter {
     int64_t room = options_.max_bytes;
     for (Buffer buffer : body.buffers()) {
       if (aliases_.Group(buffer)) continue;
-      std::optional<Tile> tile = FindTile(body, buffer);
+      std::optional<Tile> tile = FindTile(body, loop, buffer);
       if (!tile || tile->bytes > room) continue;
       room -= tile->bytes;
       std::vector<Expr> extents;

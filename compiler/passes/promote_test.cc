@@ -81,6 +81,27 @@ TEST(PromoteTest, OutermostLoop) {
       HasSubstr("for (k, 0, 4) {\n        allocate C.tile: f32[4]\n        if (0 < n) {\n"));
 }
 
+// Other elements of the buffer, which no iteration stores: rows k < n, in the elimination of row n by them.
+TEST(PromoteTest, ElementsThatAreNeverStored) {
+  EXPECT_THAT(After("for (k, 0, min(n, 5)) { vectorize (j, 0, 8) {\n"
+                    "  C[n, j + 5] = C[n, j + 5] - C[n, k] * C[k, j]\n"
+                    "} }\n"),
+              HasSubstr("C.tile[j] = C.tile[j] - C[n, k] * C[k, j]"));
+  EXPECT_THAT(After("for (k, 0, 4) { unroll (i, 0, 4) {\n"
+                    "  C[n, i] = C[n, i] + C[n + k + 1, 0]\n"
+                    "} }\n"),
+              HasSubstr("C.tile[i] = C.tile[i] + C[n + k + 1, 0]"));
+  for (
+      const char* body : {
+          // A row that is stored, an element that is stored, by the same statement and by another one.
+          "for (k, 0, min(n, 3) + 1) { unroll (i, 0, 4) { C[n, i] = C[n, i] + C[k, i + 1] } }",
+          "for (k, 0, 4) { unroll (i, 0, 4) { C[n, i] = C[n, i] + C[n, k + 3] } }",
+          "for (k, 0, 4) { unroll (i, 0, 4) { C[4, i] = C[4, i] + C[3, i] C[3, k] = 1.0 } }",
+      }) {
+    EXPECT_THAT(After(body), Not(HasSubstr(".tile"))) << body;
+  }
+}
+
 TEST(PromoteTest, OthersStay) {
   for (
       const char* body : {
@@ -133,6 +154,7 @@ std::string RandomNest(std::mt19937_64& random) {
     if (pick(3) == 0) absl::StrAppend(&sum, " * ", 1 + pick(3));
     if (pick(3) == 0) absl::StrAppend(&sum, " + v", pick(loops));
     if (pick(4) == 0) absl::StrAppend(&sum, " + ", pick(4));
+    if (pick(6) == 0) absl::StrAppend(&sum, " + 12");
     return sum;
   };
   const auto element = [&](char buffer) {

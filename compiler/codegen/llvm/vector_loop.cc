@@ -47,7 +47,8 @@ class Finder {
   struct Access {
     Buffer buffer;
     bool is_store;
-    std::vector<arith::LinearForm> indices;
+    std::vector<Expr> places;
+    std::vector<arith::LinearForm> indices;  // the forms of `places`
   };
 
   bool Visit(Stmt s) {
@@ -147,7 +148,10 @@ class Finder {
   }
 
   void AddAccess(Buffer buffer, absl::Span<const Expr> indices, bool is_store) {
-    Access access{.buffer = buffer, .is_store = is_store, .indices = {}};
+    Access access{.buffer = buffer,
+                  .is_store = is_store,
+                  .places = {indices.begin(), indices.end()},
+                  .indices = {}};
     for (Expr index : indices) access.indices.push_back(analyzer_.Form(index));
     accesses_.push_back(std::move(access));
   }
@@ -166,7 +170,7 @@ class Finder {
   }
 
   // c i + r and c j + r + d are the same only if i == j, for |d| < |c|.
-  bool AreSeparate(const Access& a, const Access& b) const {
+  bool AreSeparate(const Access& a, const Access& b) {
     for (size_t d = 0; d < a.indices.size(); ++d) {
       const std::optional<int64_t> slope = SlopeIn(a.indices[d], var_);
       if (!slope || *slope == 0 || slope != SlopeIn(b.indices[d], var_)) continue;
@@ -175,7 +179,21 @@ class Finder {
       if (std::abs(difference.constant()) >= std::abs(*slope)) continue;
       if (!Uses(a.indices[d], inside_)) return true;
     }
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      if (NeverMeet(a, b, d)) return true;
+    }
     return false;
+  }
+
+  // Whether the indices of dimension d differ, whichever iterations a and b are of: those of A[r, i] and A[r, k], k < i, in the elimination
+  // of row r by row k.
+  bool NeverMeet(const Access& a, const Access& b, size_t d) {
+    if (Uses(a.indices[d], inside_) || Uses(b.indices[d], inside_)) return false;
+    if (Uses(a.indices[d], {var_}) && Uses(b.indices[d], {var_})) return false;
+    ir::Context& c = var_.context();
+    const Expr x = c.Cast(Type::kI64, a.places[d]);
+    const Expr y = c.Cast(Type::kI64, b.places[d]);
+    return analyzer_.CanProve(x < y) || analyzer_.CanProve(y < x);
   }
 
   const ir::Var var_;
