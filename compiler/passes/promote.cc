@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/order.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -136,7 +137,7 @@ class OtherPlaces {
 
   bool NeverMeet(Stmt loop) {
     arith::Analyzer::Scope scope(analyzer_);
-    Bind(loop);
+    arith::BindLoopWithParts(analyzer_, loop);
     return Visit(loop.body());
   }
 
@@ -153,56 +154,20 @@ class OtherPlaces {
     if (s.Is(StmtKind::kStore) && s.buffer() == buffer_)
       separate = separate && s.indices() == indices_;
     if (s.Is(StmtKind::kLet)) analyzer_.BindLet(s.var(), s.value());
-    if (s.Is(StmtKind::kFor)) Bind(s);
+    if (s.Is(StmtKind::kFor)) arith::BindLoopWithParts(analyzer_, s);
     for (Stmt child : s.children()) separate = separate && Visit(child);
     return separate;
-  }
-
-  void Bind(Stmt loop) {
-    analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
-    AssumeBelow(loop.var(), analyzer_.Simplify(loop.min() + loop.extent()), 0);
-  }
-
-  // var < end + offset. Of min(a, b) that is two facts.
-  void AssumeBelow(Var var, Expr end, int64_t offset) {
-    ir::Context& c = end.context();
-    if (end.Is(ExprKind::kMin)) {
-      AssumeBelow(var, end.operand(0), offset);
-      AssumeBelow(var, end.operand(1), offset);
-    } else if (end.Is(ExprKind::kAdd) && end.operand(1).Is(ExprKind::kIntImm)) {
-      AssumeBelow(var, end.operand(0), offset + end.operand(1).int_value());
-    } else {
-      analyzer_.Assume(var < end + c.Int(end.type(), offset));
-    }
   }
 
   bool IsElsewhere(absl::Span<const Expr> load) {
     if (load == indices_) return true;
     for (size_t d = 0; d < load.size(); ++d) {
       if (load[d].type() != stored_[d].type()) continue;
-      if (IsLess(load[d], stored_[d]) || IsLess(stored_[d], load[d])) return true;
+      if (arith::IsLess(analyzer_, load[d], stored_[d]) ||
+          arith::IsLess(analyzer_, stored_[d], load[d]))
+        return true;
     }
     return false;
-  }
-
-  // a < b, also if a < c, where b is a sum with max(c, d).
-  bool IsLess(Expr a, Expr b) {
-    if (analyzer_.CanProve(a < b)) return true;
-    const std::vector<Expr> bounds = LowerBounds(b);
-    return std::any_of(bounds.begin(), bounds.end(),
-                       [&](Expr bound) { return analyzer_.CanProve(a < bound); });
-  }
-
-  // { c + e, d + e } of max(c, d) + e.
-  static std::vector<Expr> LowerBounds(Expr e) {
-    if (e.Is(ExprKind::kMax)) return {e.operand(0), e.operand(1)};
-    if (!e.Is(ExprKind::kAdd)) return {};
-    for (const int side : {0, 1}) {
-      std::vector<Expr> bounds = LowerBounds(e.operand(side));
-      for (Expr& bound : bounds) bound = bound + e.operand(1 - side);
-      if (!bounds.empty()) return bounds;
-    }
-    return {};
   }
 
   const Buffer buffer_;

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/order.h"
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/codegen/loop_work.h"
 #include "compiler/ir/pragmas.h"
@@ -252,7 +253,7 @@ absl::Status Emitter::EmitCountedLoop(Stmt s, Value* begin, Value* end, Value* m
                     .wide = wide};
   {
     arith::Analyzer::Scope scope(analyzer_);
-    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    arith::BindLoopWithParts(analyzer_, s);
     RETURN_IF_ERROR(EmitStmt(s.body()));
     EmitWaiting();
   }

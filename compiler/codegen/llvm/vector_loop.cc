@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "compiler/arith/order.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -38,7 +39,7 @@ class Finder {
 
   std::optional<VectorLoop> Find(Stmt loop) {
     arith::Analyzer::Scope scope(analyzer_);
-    analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
+    arith::BindLoopWithParts(analyzer_, loop);
     if (!Visit(loop.body()) || !HasSeparateElements()) return std::nullopt;
     return result_;
   }
@@ -75,7 +76,7 @@ class Finder {
         if (Varies(s.min()) || Varies(s.extent())) return false;
         inside_.insert(s.var());
         arith::Analyzer::Scope scope(analyzer_);
-        analyzer_.BindLoop(s.var(), s.min(), s.extent());
+        arith::BindLoopWithParts(analyzer_, s);
         return Visit(s.body());
       }
       case StmtKind::kStore: {
@@ -193,7 +194,7 @@ class Finder {
     ir::Context& c = var_.context();
     const Expr x = c.Cast(Type::kI64, a.places[d]);
     const Expr y = c.Cast(Type::kI64, b.places[d]);
-    return analyzer_.CanProve(x < y) || analyzer_.CanProve(y < x);
+    return arith::IsLess(analyzer_, x, y) || arith::IsLess(analyzer_, y, x);
   }
 
   const ir::Var var_;
