@@ -63,9 +63,12 @@ done:
 
 TEST(Assembler, DisassemblesToTextThatReadsBack) {
   Program program = MustAssemble(
-      ".program p\n.tensor a.b bf16 [] out\nloop:\n  addi r1, r2, -9223372036854775808\n"
+      ".program p\n.tensor a.b bf16 [] out\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
+      "-9223372036854775808\n"
       "  bne r1, r63, loop\n  jump 7\nend:\n");
   program.params[0].name = "odd name \"\\\n\xff";
+  ASSERT_EQ(program.params.size(), 2u);
+  EXPECT_TRUE(program.params[1].is_temporary);
   const auto text = Disassemble(DianNao(), program);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(MustAssemble(*text), program) << *text;
@@ -124,6 +127,8 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".tensor x f16 in", "expected a shape such as [4, 5], or any, found 'in'"},
       {".tensor x f16 [4 5] in", "expected ',', found '5'"},
       {".tensor x f16 [-4] in", "at least 0, found -4"},
+      {".temporary x f16 any", "expected a shape such as [4, 5], found 'any'"},
+      {".temporary x f16 [4] out", "expected the end of the line, found 'out'"},
       {".tensor x f16 any", "expected in, out or inout, found the end of the line"},
       {".program a\n.program b", "t.nasm:2:1: a second .program"},
       {".data 5", "expected .program, .tensor, .scalar, .temporary, .equ or .reg, found '.data'"},

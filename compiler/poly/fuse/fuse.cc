@@ -248,6 +248,15 @@ absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& 
   return ir::CloneWithFreshBindings(WithTest(scop, body));
 }
 
+// A loop whose iterations, and what they read, the data decide: the rows of a sparse matrix. The model of groups does not
+// know what one instance of such a statement costs.
+bool HasLoopsOfTheData(const Scop& scop) {
+  return std::any_of(scop.statements.begin(), scop.statements.end(), [](const Statement& s) {
+    return s.is_opaque &&
+           ir::AnyStmt(s.code, [](ir::Stmt part) { return part.Is(ir::StmtKind::kFor); });
+  });
+}
+
 absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& options,
                                   PartReport* report) {
   ScheduleOptions own = options;
@@ -257,8 +266,9 @@ absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& optio
   const std::vector<Stage> stages = StagesOf(scop, dependences);
   const GroupModel model(scop, stages, own.machine);
   CpuCode code(stages, model, own);
-  ASSIGN_OR_RETURN(const ir::Stmt body,
-                   FuseStages(scop, stages, FindGroups(stages, model, own), code, report));
+  std::vector<PlannedGroup> groups;
+  if (!HasLoopsOfTheData(scop)) groups = FindGroups(stages, model, own);
+  ASSIGN_OR_RETURN(const ir::Stmt body, FuseStages(scop, stages, groups, code, report));
   code.Finish(report);
   return body;
 }

@@ -192,6 +192,24 @@ TEST(FuseTest, DeepPyramidsAreCut) {
 }
 
 // A part that needs more operations than isl may do stays as it is.
+// Rows of a sparse matrix: nobody knows what one costs, so that the part has the schedule of auto.
+TEST(FuseTest, LoopsOfTheDataAreLeftToAuto) {
+  const std::string text = R"(
+      func f(first: i32[65] in, a: f32[999] in, x: f32[64] in, y: f32[64]) {
+        allocate sum: f32[64]
+        for (i, 0, 64) { sum[i] = x[i] * 2.0 }
+        for (i, 0, 64) {
+          for (k, max(first[i], 0), min(max(first[i + 1], 0), 999) - max(first[i], 0)) {
+            sum[i] = sum[i] + a[k]
+          }
+        }
+        for (i, 0, 64) { y[i] = sum[i] + x[i] }
+      })";
+  const std::string fused = Fused(text, {.group_tile = {8}, .join_all = true});
+  EXPECT_THAT(fused, Not(HasSubstr(", with ")));
+  EXPECT_THAT(fused, HasSubstr("1 loop, tiles of 8, tile loop 0 parallel"));
+}
+
 TEST(FuseTest, WhatIslDoesNotFinishStays) {
   const ir::Function before = Parse(PipelinesForTest().at("pyramid"));
   int unchanged = 0, changed = 0;
