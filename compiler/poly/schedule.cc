@@ -169,9 +169,13 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
     const bool is_map = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
                         text.find("domain") == std::string::npos;
     isl::union_set scheduled;
+    // isl gives null for what it cannot read, and past its operations: then manage throws.
+    const auto is_unreadable = [&](const void* read) {
+      return read == nullptr && !scop.isl->IsSpent();
+    };
     if (is_map) {
       isl_union_map* read = isl_union_map_read_from_str(ctx, text.c_str());
-      if (read == nullptr) {
+      if (is_unreadable(read)) {
         return InvalidInput("expected a schedule { S0[i] -> [t0, ..]; .. }, found '", text, "'");
       }
       const isl::union_map map = isl::manage(read).intersect_domain(scop.Domain());
@@ -186,7 +190,7 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
       }
     } else {
       isl_schedule* read = isl_schedule_read_from_str(ctx, Readable(text).c_str());
-      if (read == nullptr) {
+      if (is_unreadable(read)) {
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "
             "found '",
