@@ -1,33 +1,19 @@
 #include "isa/machine.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
-#define TOML_EXCEPTIONS 0
-// toml++ 3.3 asserts that the key of a table header begins with a letter before it looks: "[&&x]" would abort.
-// Without assertions its next branch returns the error.
-#define TOML_ASSERT(condition) static_cast<void>(0)
-#include "toml++/toml.h"
 
 namespace polynao::isa {
 namespace {
 
-struct Schema {
-  const char* name;
-  const char* unit;
-  int64_t min;
-  int64_t max;
-  const char* meaning;
-};
-
 constexpr int64_t kMaxCycles = 1'000'000;
 
 // Every parameter a machine file states, in the order of the documentation.
-constexpr Schema kSchema[] = {
+constexpr ParameterRow kSchema[] = {
     {"card.clusters", "", 1, 64, "clusters"},
     {"card.clock_mhz", "MHz", 1, 100'000, "clock; only turns cycles into time"},
     {"card.launch", "cycles", 0, 1'000'000'000, "host's launch cost, reported apart"},
@@ -78,106 +64,6 @@ constexpr Schema kSchema[] = {
     {"sync.cluster", "cycles", 0, kMaxCycles, "from the last arrival at a cluster barrier"},
     {"sync.global", "cycles", 0, kMaxCycles, "from the last arrival at a global barrier"},
 };
-
-const Schema* FindSchema(std::string_view name) {
-  for (const Schema& schema : kSchema) {
-    if (name == schema.name) return &schema;
-  }
-  return nullptr;
-}
-
-absl::Status CheckRange(const Schema& schema, std::string_view place, int64_t value) {
-  if (value >= schema.min && value <= schema.max) return absl::OkStatus();
-  return InvalidInput(
-      std::string(place), ": ", schema.name, " is ", value, "; allowed are ", schema.min, " to ",
-      schema.max, schema.unit[0] ? absl::StrCat(" ", schema.unit) : "", " (", schema.meaning, ")");
-}
-
-struct File {
-  std::string name;
-  std::vector<MachineParameter> parameters;  // in file order
-  std::vector<int64_t> lines;
-};
-
-absl::Status ReadParameter(std::string_view file, const std::string& name, const toml::node& node,
-                           File& result) {
-  const std::string place = absl::StrCat(std::string(file), ":", node.source().begin.line);
-  const Schema* schema = FindSchema(name);
-  if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
-  const toml::table* row = node.as_table();
-  const toml::node* value = row != nullptr ? row->get("value") : nullptr;
-  const toml::node* source = row != nullptr ? row->get("source") : nullptr;
-  if (value == nullptr || source == nullptr || row->size() != 2 || !value->is_integer() ||
-      !source->is_string()) {
-    return InvalidInput(place, ": ", name,
-                        " must be { value = INTEGER, source = \"KIND: REFERENCE\" }");
-  }
-  MachineParameter parameter{name, schema->unit, schema->meaning, value->as_integer()->get(),
-                             source->as_string()->get()};
-  bool tagged = false;
-  for (std::string_view kind : {"sourced: ", "derived: ", "assumed: "}) {
-    tagged |= parameter.source.size() > kind.size() && parameter.source.starts_with(kind);
-  }
-  if (!tagged) {
-    return InvalidInput(place, ": the source of ", name,
-                        " must be \"sourced: ...\", \"derived: ...\" or \"assumed: ...\", not \"",
-                        parameter.source, "\"");
-  }
-  RETURN_IF_ERROR(CheckRange(*schema, place, parameter.value));
-  result.parameters.push_back(std::move(parameter));
-  result.lines.push_back(node.source().begin.line);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<File> ReadFile(std::string_view text, std::string_view file) {
-  toml::parse_result parsed = toml::parse(text, file);
-  if (!parsed) {
-    return InvalidInput(std::string(file), ":", parsed.error().source().begin.line, ": ",
-                        std::string(parsed.error().description()));
-  }
-  const toml::table& root = parsed.table();
-  File result;
-  struct Located {
-    int64_t line;
-    std::string name;
-    const toml::node* node;
-  };
-  std::vector<Located> nodes;
-  for (const auto& [key, node] : root) {
-    const std::string group(key.str());
-    if (group == "name" && node.is_string()) {
-      result.name = node.as_string()->get();
-      continue;
-    }
-    const toml::table* table = node.as_table();
-    if (table == nullptr) {
-      return InvalidInput(std::string(file), ":", node.source().begin.line, ": ", group,
-                          " is neither the name nor a group of parameters");
-    }
-    for (const auto& [inner, parameter] : *table) {
-      nodes.push_back({static_cast<int64_t>(parameter.source().begin.line),
-                       absl::StrCat(group, ".", std::string(inner.str())), &parameter});
-    }
-  }
-  if (result.name.empty()) {
-    return InvalidInput(std::string(file), ": expected a line: name = \"...\"");
-  }
-  std::sort(nodes.begin(), nodes.end(), [](const Located& a, const Located& b) {
-    return std::tie(a.line, a.name) < std::tie(b.line, b.name);
-  });
-  for (const Located& located : nodes) {
-    RETURN_IF_ERROR(ReadParameter(file, located.name, *located.node, result));
-  }
-  for (const Schema& schema : kSchema) {
-    const auto stated = std::find_if(result.parameters.begin(), result.parameters.end(),
-                                     [&](const auto& p) { return p.name == schema.name; });
-    if (stated == result.parameters.end()) {
-      return InvalidInput(std::string(file), ": ", schema.name, " is missing (", schema.meaning,
-                          ")");
-    }
-  }
-  return result;
-}
 
 // Relations between parameters.
 absl::Status CheckConsistent(const Machine& m, std::string_view place) {
@@ -230,7 +116,7 @@ int64_t Machine::Get(std::string_view dotted_name) const {
 
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(const File parsed, ReadFile(toml_text, file));
+  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, kSchema));
   Machine machine;
   machine.name = parsed.name;
   for (const MachineParameter& parameter : parsed.parameters) {
@@ -245,7 +131,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
     }
     const std::string name = override.substr(0, equals);
     const std::string place = absl::StrCat("override \"", override, "\"");
-    const Schema* schema = FindSchema(name);
+    const ParameterRow* schema = FindParameter(kSchema, name);
     if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
     RETURN_IF_ERROR(CheckRange(*schema, place, value));
     machine.parameters[name] = value;
@@ -256,7 +142,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
 
 absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
                                                              std::string_view file) {
-  ASSIGN_OR_RETURN(File parsed, ReadFile(toml_text, file));
+  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, kSchema));
   return std::move(parsed.parameters);
 }
 

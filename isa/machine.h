@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/type.h"
 #include "isa/levels.h"
+#include "isa/parameter_file.h"
 
 namespace polynao::isa {
 
@@ -69,15 +70,6 @@ struct Work {
 // max over GMEM, tensor units and vector units of work / peak rate of the whole card, rounded up.
 // No latency, no start-up cost. Errors: a type for which the machine has no rate.
 absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work);
-
-// One parameter as a machine file states it.
-struct MachineParameter {
-  std::string name;
-  std::string unit;
-  std::string meaning;
-  int64_t value = 0;
-  std::string source;  // "sourced", "derived" or "assumed", then the reference
-};
 
 // Parses a machine file and applies overrides ("core.nmem_kib=256"). A file states its name and
 // every parameter, each with its source:
