@@ -1,0 +1,164 @@
+// One DRAM channel and its controller, event-driven and exact to the clock. README.md states the rules so that
+// they can be checked: naive_channel.h steps through every clock by them.
+#ifndef SIMULATOR_DRAM_CHANNEL_H_
+#define SIMULATOR_DRAM_CHANNEL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator/dram/address_map.h"
+#include "simulator/dram/request.h"
+#include "simulator/dram/timing.h"
+
+namespace polynao::simulator {
+
+// Use: Push requests, Run, read completions(), and again. Time only goes forward: a request must not arrive in a
+// clock that has been run.
+class DramChannel {
+ public:
+  // `timing` must be valid (ValidateDram, and AddressMap::Make for its map).
+  explicit DramChannel(const DramTiming& timing);
+
+  // `request` waits at the end of the inbox, and is seen from its clock on.
+  void Push(const DramRequest& request);
+
+  // Runs all clocks before `until`. Completions are appended to completions().
+  void Run(int64_t until) { RunTo<false>(until); }
+  // The same, but returns as soon as the inbox is empty. Then clock() is the clock in which the last burst
+  // entered a queue; a request pushed now may be seen in that clock.
+  void RunUntilEntered(int64_t until) { RunTo<true>(until); }
+
+  // All clocks before this one have been run.
+  int64_t clock() const { return now_; }
+  bool inbox_empty() const { return inbox_first_ == inbox_.size(); }
+  // Nothing waits, neither in the inbox nor in a queue.
+  bool idle() const { return inbox_empty() && queues_[0].count + queues_[1].count == 0; }
+
+  // In the order in which the time of each became known. Cleared by the caller.
+  std::vector<DramCompletion>& completions() { return completions_; }
+  const DramCounters& counters() const { return counters_; }
+  // Appends each command to `trace`, which outlives this.
+  void set_trace(std::vector<DramCommand>* trace) { trace_ = trace; }
+
+ private:
+  static constexpr int kMaxEntries = 64;
+  static constexpr int kMaxBanks = static_cast<int>(kMaxDramBanks);
+  static constexpr int8_t kNone = -1;
+  static constexpr int32_t kClosed = -1;
+
+  // A burst that waits, linked by age with the others of its queue and with those of its bank, and with the
+  // bursts of its bank that are in the open row.
+  struct Entry {
+    int64_t sequence = 0;
+    int64_t burst = 0;
+    int32_t row = 0;
+    int32_t column = 0;
+    int32_t request = 0;
+    int8_t bank = 0;
+    int8_t newer = kNone, older = kNone;
+    int8_t bank_newer = kNone, bank_older = kNone;
+    int8_t next_hit = kNone;
+    bool activated = false;   // an ACT was issued for it
+    bool precharged = false;  // a PRE was issued for it
+  };
+  struct List {
+    int8_t first = kNone, last = kNone;
+  };
+  // The bursts of one direction.
+  struct Queue {
+    std::array<Entry, kMaxEntries> entries;
+    std::array<List, kMaxBanks> banks;  // all bursts of the bank
+    std::array<List, kMaxBanks> hits;   // those in its open row
+    // The bank's next command: its kind, and class, age and bank as the low bits of a key.
+    std::array<uint8_t, kMaxBanks> kind{};
+    std::array<uint64_t, kMaxBanks> key{};
+    uint64_t pending = 0;  // banks with bursts
+    uint64_t free = 0;     // entries
+    List age;
+    int count = 0;
+    int64_t overtaken = 0;  // bursts that overtook the oldest one
+  };
+  struct Waiting {
+    int64_t first;  // burst
+    int64_t clock;
+    int32_t bursts;  // that have not entered
+    int32_t request;
+    bool is_write;
+  };
+  struct Pending {
+    int64_t id;
+    int32_t bursts;  // whose end is not known
+  };
+  // Kinds of commands in the order of ready_.
+  enum Kind : uint8_t { kRead, kWrite, kActivate, kPrecharge, kKinds };
+
+  template <bool stop_when_entered>
+  void RunTo(int64_t until);
+  void Enter();
+  void AddEntry(Queue& queue, const Waiting& waiting, int64_t burst, const DramPlace& place);
+  bool IsQueuedWrite(int64_t burst, const DramPlace& place) const;
+  void ChooseDirection();
+  uint64_t Best(uint64_t banks) const;
+  uint64_t BestWhileStarving(uint64_t banks) const;
+  // The earliest refresh command of the ranks that are due, and their banks.
+  struct Refresh {
+    int64_t clock;
+    int rank;
+    uint64_t banks;
+  };
+  Refresh NextRefresh() const;
+  void IssueRefresh(int64_t clock, int rank);
+  void Issue(int64_t clock, int bank);
+  void IssueColumn(int64_t clock, Queue& queue, int8_t index);
+  void IssueActivate(int64_t clock, Queue& queue, int8_t index);
+  void IssuePrecharge(int64_t clock, Queue& queue, int8_t index);
+  void Close(int64_t clock, int bank);
+  void Remove(Queue& queue, int8_t index);
+  void SetCandidate(Queue& queue, int bank);
+  void Finish(int32_t request, int64_t clock);
+  void Trace(int64_t clock, DramCommand::Kind kind, int bank, int32_t row, int32_t column);
+  bool starving(const Queue& queue) const {
+    return queue.overtaken >= timing_.starvation && queue.count > 0;
+  }
+  uint64_t BanksOf(int64_t rank) const { return rank_banks_ << (rank * timing_.banks_per_rank()); }
+
+  const DramTiming timing_;
+  const AddressMap map_;
+  const int burst_shift_;
+  const int bank_shift_;  // bank number -> group number
+  const int group_count_, groups_per_rank_;
+  const uint64_t rank_banks_;  // of rank 0
+
+  int64_t now_ = 0;
+  int64_t next_sequence_ = 0;
+  std::array<Queue, 2> queues_;  // reads, writes
+  bool writing_ = false;
+  std::array<uint8_t, 256> written_low_bits_{};  // waiting writes by the low bits of their burst
+  std::vector<Waiting> inbox_;
+  size_t inbox_first_ = 0;
+  std::vector<Pending> requests_;
+  std::vector<int32_t> free_requests_;
+
+  // The first clock for each kind of command, as far as the bank and as far as its group is concerned.
+  std::array<std::array<int64_t, kMaxBanks>, kKinds> ready_{};
+  std::array<std::array<int64_t, kMaxBanks>, kKinds> group_ready_{};
+  std::array<int32_t, kMaxBanks> open_row_;
+  uint64_t open_ = 0;  // banks
+  struct Rank {
+    std::array<int64_t, 4> activates;  // the last four
+    int oldest = 0;
+    int64_t due = 0;  // of the next refresh
+  };
+  std::array<Rank, 8> ranks_;
+  int64_t next_due_ = 0;  // of all ranks
+
+  std::vector<DramCompletion> completions_;
+  DramCounters counters_;
+  std::vector<DramCommand>* trace_ = nullptr;
+};
+
+}  // namespace polynao::simulator
+
+#endif  // SIMULATOR_DRAM_CHANNEL_H_
