@@ -1,13 +1,14 @@
 #include "compiler/poly/gpu_fuse.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/dependences.h"
+#include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/fuse/stages.h"
@@ -104,18 +105,20 @@ class KernelCode : public StageCode {
 
 absl::StatusOr<ir::Stmt> FuseForGpu(const Scop& scop, const GpuOptions& options, StageCode& alone,
                                     PartReport* report) {
-  const Dependences dependences =
-      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
-  const std::vector<Stage> stages = StagesOf(scop, dependences);
   ScheduleOptions groups;
+  groups.reassociate = options.reassociate;
   groups.strategy = "fuse";
   groups.group_tile = options.group_tile;
   groups.join_all = options.join_all;
   groups.machine.cores = 1;  // blocks are no parallel loop of one dimension
-  const GpuGroupModel model(scop, stages, groups.machine, options.machine, options.shared_bytes,
-                            options.group_threads);
+  const std::unique_ptr<Grouping> grouping =
+      GroupStages(scop, groups, [&](const Scop& part, const std::vector<Stage>& stages) {
+        return std::make_unique<GpuGroupModel>(part, stages, groups.machine, options.machine,
+                                               options.shared_bytes, options.group_threads);
+      });
+  const auto& model = static_cast<const GpuGroupModel&>(*grouping->model);
   KernelCode code(model, options, alone);
-  return FuseStages(scop, stages, FindGroups(stages, model, groups), code, report);
+  return FuseStages(*grouping, code, report);
 }
 
 }  // namespace polynao::poly

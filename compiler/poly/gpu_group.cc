@@ -95,7 +95,7 @@ class KernelHandler : public TileHandler {
       for (const int64_t size : storage.sizes) extents.push_back(c.I64(size));
       return c.NewBuffer(StrCat(local.buffer->name, ".own"), local.buffer->type, extents, "local");
     }
-    const SharedSlot& slot = slots_.slots[At(storage.slot)];
+    const Slot& slot = slots_.slots[At(storage.slot)];
     ir::Buffer& buffer = slot_buffers_[At(storage.slot)];
     if (buffer) return buffer;
     std::vector<Expr> extents;
@@ -214,7 +214,7 @@ class KernelHandler : public TileHandler {
   const std::unique_ptr<MarkHandler> blocks_;
   const int64_t threads_;
   const std::vector<Storage>& storage_;
-  const SharedSlots& slots_;
+  const Slots& slots_;
   std::vector<ir::Buffer> slot_buffers_;
   std::map<std::string, std::vector<Expr>> firsts_;  // of each component's box
   // At the place that is being written.
@@ -242,14 +242,16 @@ std::string GridObstacle(const std::vector<int64_t>& tiles) {
 absl::StatusOr<GpuGroup> GenerateGpuGroup(const Scop& part, const std::vector<Stage>& stages,
                                           const Group& group, const GpuGroupOptions& options) {
   std::vector<int64_t> tiles;
-  const ir::Buffer root = stages[At(group.root)].buffers[0];
   for (size_t d = 0; d < group.sizes.size(); ++d) {
     if (group.sizes[d] == 0) continue;
-    const Expr extent = root->extents[d];
     // What is not known fits.
-    tiles.push_back(extent.Is(ir::ExprKind::kIntImm)
-                        ? (extent.int_value() + group.sizes[d] - 1) / group.sizes[d]
-                        : 1);
+    int64_t most = 1;
+    for (ir::Buffer root : stages[At(group.root)].buffers) {
+      const Expr extent = root->extents[d];
+      if (!extent.Is(ir::ExprKind::kIntImm)) continue;
+      most = std::max(most, (extent.int_value() + group.sizes[d] - 1) / group.sizes[d]);
+    }
+    tiles.push_back(most);
   }
   if (const std::string obstacle = GridObstacle(tiles); !obstacle.empty())
     return absl::FailedPreconditionError(obstacle);

@@ -9,7 +9,7 @@
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/gpu_group.h"
 #include "compiler/poly/gpu_storage.h"
-#include "compiler/poly/shared_slots.h"
+#include "compiler/poly/slots.h"
 
 namespace polynao::poly {
 
@@ -70,7 +70,7 @@ GpuGroupModel::Block GpuGroupModel::BlockOf(const Group& group) const {
   std::vector<int> producers = group.producers;
   std::sort(producers.begin(), producers.end(),
             [&](int a, int b) { return std::pair(phase_of(a), a) < std::pair(phase_of(b), b); });
-  std::vector<BlockArray> arrays;
+  std::vector<LivingArray> arrays;
   for (const int p : producers) {
     const auto it = block.tile.locals.find(p);
     if (it == block.tile.locals.end()) continue;

@@ -40,7 +40,7 @@ class StoragePlanner {
       }
       phase_of[s] = phase;
     }
-    std::vector<BlockArray> arrays;
+    std::vector<LivingArray> arrays;
     std::vector<size_t> locals;
     for (size_t i = 0; i < tree_.locals.size(); ++i) {
       if (storage_[i].is_own) continue;
@@ -55,7 +55,7 @@ class StoragePlanner {
                         .last = last});
       locals.push_back(i);
     }
-    SharedSlots slots = AssignSlots(arrays);
+    Slots slots = AssignSlots(arrays);
     for (size_t i = 0; i < locals.size(); ++i) storage_[locals[i]].slot = slots.slot_of[i];
     return {.arrays = std::move(storage_), .slots = std::move(slots), .phases = phase + 1};
   }

@@ -8,7 +8,7 @@
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/gpu_kernel_loops.h"
-#include "compiler/poly/shared_slots.h"
+#include "compiler/poly/slots.h"
 
 namespace polynao::poly {
 
@@ -23,7 +23,7 @@ struct Storage {
 
 struct StoragePlan {
   std::vector<Storage> arrays;  // of GroupTree::locals
-  SharedSlots slots;
+  Slots slots;
   int phases = 1;
 };
 

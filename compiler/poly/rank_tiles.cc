@@ -1,17 +1,17 @@
 #include "compiler/poly/rank_tiles.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
-#include "compiler/poly/dependences.h"
 #include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
+#include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/inline.h"
-#include "compiler/poly/fuse/stages.h"
 
 namespace polynao::poly {
 
@@ -21,14 +21,14 @@ constexpr int64_t kLeast = 8, kMost = 512;
 
 // Adds what the groups of a part cost with each tile. Whether a stage shares tiles with another one in any of them.
 bool AddPart(const Scop& scop, ScheduleOptions options, std::vector<RankedTile>& tiles) {
-  const Dependences dependences =
-      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
-  const std::vector<Stage> stages = StagesOf(scop, dependences);
-  const GroupModel model(scop, stages, options.machine);
+  const std::unique_ptr<Grouping> grouping =
+      GroupStages(scop, options, [&](const Scop& part, const std::vector<Stage>& stages) {
+        return std::make_unique<GroupModel>(part, stages, options.machine);
+      });
   bool fuses = false;
   for (RankedTile& tile : tiles) {
     options.group_tile = tile.sizes;
-    for (const PlannedGroup& planned : FindGroups(stages, model, options)) {
+    for (const PlannedGroup& planned : FindGroups(grouping->stages, *grouping->model, options)) {
       tile.cycles += planned.cost.cycles;
       fuses |= !planned.group.producers.empty();
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "compiler/poly/extract.h"
 #include "compiler/poly/fuse/group_count.h"
 #include "compiler/poly/fuse/group_tree.h"
+#include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/inner_parts.h"
 #include "compiler/poly/fuse/stages.h"
@@ -206,9 +208,10 @@ std::string TitleOf(const GroupReport& group) {
                 group.is_tiled ? " in tiles" : ", scheduled as by auto");
 }
 
-absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
-                                    const std::vector<PlannedGroup>& groups, StageCode& code,
-                                    PartReport* report) {
+absl::StatusOr<ir::Stmt> FuseStages(const Grouping& grouping, StageCode& code, PartReport* report) {
+  const Scop& scop = grouping.scop;
+  const std::vector<Stage>& stages = grouping.stages;
+  const std::vector<PlannedGroup>& groups = grouping.groups;
   const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
     return !planned.group.producers.empty();
   });
@@ -261,14 +264,13 @@ absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& optio
                                   PartReport* report) {
   ScheduleOptions own = options;
   if (!options.parallel) own.machine.cores = 1;
-  const Dependences dependences =
-      ComputeDependences(scop, {.reassociate_floats = options.reassociate});
-  const std::vector<Stage> stages = StagesOf(scop, dependences);
-  const GroupModel model(scop, stages, own.machine);
-  CpuCode code(stages, model, own);
-  std::vector<PlannedGroup> groups;
-  if (!HasLoopsOfTheData(scop)) groups = FindGroups(stages, model, own);
-  ASSIGN_OR_RETURN(const ir::Stmt body, FuseStages(scop, stages, groups, code, report));
+  const std::unique_ptr<Grouping> grouping =
+      GroupStages(scop, own, [&](const Scop& part, const std::vector<Stage>& stages) {
+        return std::make_unique<GroupModel>(part, stages, own.machine);
+      });
+  if (HasLoopsOfTheData(scop)) grouping->groups.clear();
+  CpuCode code(grouping->stages, *grouping->model, own);
+  ASSIGN_OR_RETURN(const ir::Stmt body, FuseStages(*grouping, code, report));
   code.Finish(report);
   return body;
 }

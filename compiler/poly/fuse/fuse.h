@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/options.h"
@@ -33,10 +34,8 @@ class StageCode {
   virtual absl::StatusOr<ir::Stmt> Alone(const Scop& part, bool is_all, PartReport* report) = 0;
 };
 
-// The code of a part, one group of `groups` after the other.
-absl::StatusOr<ir::Stmt> FuseStages(const Scop& scop, const std::vector<Stage>& stages,
-                                    const std::vector<PlannedGroup>& groups, StageCode& code,
-                                    PartReport* report);
+// The code of a part, one group after the other.
+absl::StatusOr<ir::Stmt> FuseStages(const Grouping& grouping, StageCode& code, PartReport* report);
 
 // "a, b", and "c+d" for a stage with two buffers.
 std::string NamesOf(const Stage& stage);

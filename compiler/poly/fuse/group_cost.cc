@@ -5,14 +5,17 @@
 #include <isl/val.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <limits>
 #include <optional>
 
+#include "base/check.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/loop_model.h"
+#include "compiler/poly/slots.h"
 
 namespace polynao::poly {
 
@@ -54,6 +57,10 @@ bool Loads(Expr index) {
   return loads;
 }
 
+bool Stores(const Stage& stage, ir::Buffer buffer) {
+  return std::find(stage.buffers.begin(), stage.buffers.end(), buffer) != stage.buffers.end();
+}
+
 int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count().value_or(1); }
 
 }  // namespace
@@ -86,15 +93,14 @@ GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const
       }
       info.statements.push_back(std::move(one));
     }
-    if (stage.buffers.size() == 1) {
+    if (HaveOneRank(stage.buffers)) {
       info.tileable = TileableDimensions(stage);
       info.box.assign(stage.buffers[0]->extents.size(), Range::Nothing());
-      const Box whole = WholeOf(stage.buffers[0]);
       for (const StatementInfo& s : info.statements) {
         for (const Use& use : s.uses) {
           for (size_t d = 0; use.is_write && d < info.box.size(); ++d) {
             info.box[d] =
-                Union(info.box[d], Intersect(RangeOf(use.indices[d], s.domain), whole[d]));
+                Union(info.box[d], Intersect(RangeOf(use.indices[d], s.domain), use.whole[d]));
           }
         }
       }
@@ -118,6 +124,14 @@ std::vector<GroupModel::Use> GroupModel::UsesOf(const Statement& statement) {
     uses.back().indices.assign(e.operands().begin(), e.operands().end());
   });
   return uses;
+}
+
+// The array that it stores first.
+ir::Buffer GroupModel::StoredBy(const StatementInfo& info) {
+  const auto it =
+      std::find_if(info.uses.begin(), info.uses.end(), [](const Use& use) { return use.is_write; });
+  POLYNAO_CHECK(it != info.uses.end()) << info.statement->name;
+  return it->buffer;
 }
 
 bool GroupModel::CanBeRoot(int stage) const {
@@ -258,8 +272,8 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
                        [&](int p) { return stages_[At(p)].buffers[0] == buffer; });
   };
   const auto visit = [&](int number, const Box& stored, bool is_root) {
-    const ir::Buffer buffer = stages_[At(number)].buffers[0];
     for (const StatementInfo& s : info_[At(number)].statements) {
+      const ir::Buffer buffer = StoredBy(s);
       const Ranges iterators = IteratorsFor(s, buffer, stored);
       double instances = 1, inner = 1;
       for (size_t i = 0; i < s.statement->iterators.size(); ++i) {
@@ -310,7 +324,25 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
     visit(producer, stored, false);
   }
   tally.passed_bytes = tally.local_bytes;
+  tally.local_bytes = PackedBytes(group, tally);
   return tally;
+}
+
+// Of its own arrays, where those that do not live at the same time share memory. Windows stay from row to row; a tile that
+// slides has all of them at once.
+int64_t GroupModel::PackedBytes(const Group& group, const Tally& tile) const {
+  std::vector<LivingArray> arrays;
+  for (const int p : group.producers) {
+    const auto it = tile.locals.find(p);
+    if (it == tile.locals.end()) continue;
+    const ir::Type type = stages_[At(p)].buffers[0]->type;
+    const Lifetime life = LifetimeOf(stages_, group, p);
+    arrays.push_back({.type = type,
+                      .elements = it->second / ir::ByteSize(type),
+                      .first = group.slides >= 0 ? 0 : life.first,
+                      .last = group.slides >= 0 ? INT_MAX : life.last});
+  }
+  return AssignSlots(arrays).bytes();
 }
 
 double GroupModel::BytesAlone(int stage) const {
@@ -370,7 +402,7 @@ GroupModel::Traffic GroupModel::TrafficOf(const Group& group, const Tally& tile)
     // A line that is stored is read before, but for long rows of large results.
     const bool is_past = row >= kStreamedRow && BytesOf(buffer, WholeOf(buffer)) >= kStreamedArray;
     traffic.bytes += bytes;
-    if (stages_[At(group.root)].buffers[0] == buffer)
+    if (Stores(stages_[At(group.root)], buffer))
       traffic.bytes += is_past ? bytes / row * kRowEndBytes : bytes;
     if (row > 0) traffic.runs += bytes / row;
   }

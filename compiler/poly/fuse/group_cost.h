@@ -124,6 +124,8 @@ class GroupModel {
   Tally TileOf(const Group& group) const;
   Tally WholeTileOf(const Group& group) const;
   static double BytesOf(ir::Buffer buffer, const Box& box);
+  static ir::Buffer StoredBy(const StatementInfo& info);
+  int64_t PackedBytes(const Group& group, const Tally& tile) const;
   double TilesAlong(const Group& group, size_t d) const;
   // How many tiles there are, the last ones smaller; instances that run in all, by those that exist.
   double TilesOf(const Group& group) const;

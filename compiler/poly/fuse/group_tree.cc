@@ -9,6 +9,7 @@
 #include <isl/val.h>
 
 #include <algorithm>
+#include <climits>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "compiler/poly/fuse/slide.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/loops_around.h"
+#include "compiler/poly/slots.h"
 #include "compiler/poly/tree.h"
 
 namespace polynao::poly {
@@ -30,9 +32,10 @@ using Node = isl::schedule_node;
 constexpr const char* kTileMark = "tile";  // around what a tile does
 constexpr const char* kParallelMark = "parallel";
 
-const Access& WriteOf(const Statement& statement, ir::Buffer buffer) {
+// Its first store.
+const Access& WriteOf(const Statement& statement) {
   const auto it = std::find_if(statement.accesses.begin(), statement.accesses.end(),
-                               [&](const Access& a) { return a.is_write && a.buffer == buffer; });
+                               [](const Access& a) { return a.is_write; });
   POLYNAO_CHECK(it != statement.accesses.end()) << statement.name;
   return *it;
 }
@@ -42,7 +45,7 @@ const Access& WriteOf(const Statement& statement, ir::Buffer buffer) {
 std::optional<isl::union_pw_aff> IndexAlong(const Stage& stage, size_t d) {
   std::optional<isl::union_pw_aff> all;
   for (const Statement* s : stage.statements) {
-    const Access& access = WriteOf(*s, stage.buffers[0]);
+    const Access& access = WriteOf(*s);
     if (access.indices.size() <= d) return std::nullopt;
     const isl::pw_multi_aff element =
         isl::manage(isl_pw_multi_aff_from_map(access.map.intersect_domain(s->domain).release()));
@@ -149,13 +152,15 @@ class TreeMaker {
       const Stage& stage = stages_[static_cast<size_t>(group_.producers[i])];
       const ir::Buffer buffer = stage.buffers[0];
       std::optional<isl::map> stored, stored_first;
+      bool is_all_new = true;  // each row stores all that it reads
       for (const Statement* s : stage.statements) {
-        const isl::map write = WriteOf(*s, buffer).map.intersect_domain(s->domain);
+        const isl::map write = WriteOf(*s).map.intersect_domain(s->domain);
         const isl::union_map all = needed.apply_range(write.reverse().to_union_map());
         if (all.is_empty()) continue;
         const isl::map window =
             Simple(all.as_map()).intersect_range(s->domain).intersect_domain(tiles);
         const isl::map instances = before_ ? NewIn(window, *before_) : window;
+        if (before_) is_all_new = is_all_new && instances.is_equal(window);
         tree_.instances.emplace(s->name, instances);
         needed = needed.unite(
             instances.to_union_map().apply_range(reads.intersect_domain(s->domain.to_union_set())));
@@ -172,7 +177,13 @@ class TreeMaker {
       if (before_) {
         const std::optional<SlidingBox> box = SlidingBoxOf(stored->coalesce(), *before_);
         if (!box) return NoWindow(buffer);
-        tree_.locals.push_back({.buffer = buffer, .box = box->box, .slides = box->slides});
+        tree_.locals.push_back(
+            {.buffer = buffer,
+             .box = box->box,
+             .slides = box->slides,
+             .life = !is_all_new
+                         ? Lifetime{.first = 0, .last = static_cast<int>(group_.producers.size())}
+                         : LifetimeOf(stages_, group_, group_.producers[i])});
         continue;
       }
       const std::optional<Box> box = BoxOf(stored->coalesce());
@@ -180,7 +191,9 @@ class TreeMaker {
         return absl::FailedPreconditionError(
             StrCat("what a tile needs of '", buffer->name, "' is in no box of constant size"));
       }
-      tree_.locals.push_back({.buffer = buffer, .box = *box});
+      tree_.locals.push_back({.buffer = buffer,
+                              .box = *box,
+                              .life = LifetimeOf(stages_, group_, group_.producers[i])});
     }
     std::reverse(tree_.locals.begin(), tree_.locals.end());
     return absl::OkStatus();
@@ -221,9 +234,26 @@ class TreeMaker {
 
 }  // namespace
 
+bool HaveOneRank(const std::vector<ir::Buffer>& buffers) {
+  return std::all_of(buffers.begin(), buffers.end(), [&](ir::Buffer buffer) {
+    return buffer->extents.size() == buffers[0]->extents.size();
+  });
+}
+
+Lifetime LifetimeOf(const std::vector<Stage>& stages, const Group& group, int producer) {
+  Lifetime life;
+  for (size_t i = 0; i <= group.producers.size(); ++i) {
+    const int stage = i < group.producers.size() ? group.producers[i] : group.root;
+    const int place = static_cast<int>(i);
+    if (stage == producer) life = {.first = place, .last = place};
+    if (stages[static_cast<size_t>(stage)].reads.contains(producer)) life.last = place;
+  }
+  return life;
+}
+
 std::vector<bool> TileableDimensions(const Stage& stage) {
-  if (stage.buffers.size() != 1) return {};
   std::vector<bool> result;
+  if (!HaveOneRank(stage.buffers)) return result;
   for (size_t d = 0; d < stage.buffers[0]->extents.size(); ++d) {
     const std::optional<isl::union_pw_aff> index = IndexAlong(stage, d);
     bool is_tileable = index.has_value();
@@ -343,8 +373,57 @@ ir::Stmt TileHandler::WithLets(const Lets& lets, ir::Stmt body) {
   return body;
 }
 
+namespace {
+
+// Arrays of a tile that share memory lie in it row after row, from its first element on.
+class PackedTiles : public TileHandler {
+ public:
+  explicit PackedTiles(const GroupTree& tree) : TileHandler(tree) {
+    std::vector<LivingArray> arrays;
+    for (const TileLocal& local : tree.locals) {
+      // A single element stays by itself.
+      const bool is_array = !local.box.sizes.empty();
+      arrays.push_back({.type = local.buffer->type,
+                        .elements = local.box.elements(),
+                        .first = is_array ? local.life.first : 0,
+                        .last = is_array ? local.life.last : INT_MAX});
+    }
+    slots_ = AssignSlots(arrays);
+  }
+
+ protected:
+  ir::Buffer BufferFor(size_t i, ir::Context& c) override {
+    const auto number = static_cast<size_t>(slots_.slot_of[i]);
+    const Slot& slot = slots_.slots[number];
+    if (slot.arrays == 1) return TileHandler::BufferFor(i, c);
+    // The first of its arrays comes first.
+    if (i == 0) shared_.clear();
+    const auto it = shared_.find(number);
+    if (it != shared_.end()) return it->second;
+    const ir::Buffer first = tree().locals[i].buffer;
+    const ir::Buffer buffer =
+        c.NewBuffer(StrCat(first->name, ".tile"), slot.type, {c.I64(slot.elements)}, first->scope);
+    shared_.emplace(number, buffer);
+    return buffer;
+  }
+
+  std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside) override {
+    if (slots_.slots[static_cast<size_t>(slots_.slot_of[i])].arrays == 1) return inside;
+    const Box& box = tree().locals[i].box;
+    ir::Expr index = inside[0];
+    for (size_t d = 1; d < inside.size(); ++d) index = index * box.sizes[d] + inside[d];
+    return {index};
+  }
+
+ private:
+  Slots slots_;
+  absl::flat_hash_map<size_t, ir::Buffer> shared_;  // of the tile that is written
+};
+
+}  // namespace
+
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree) {
-  TileHandler handler(tree);
+  PackedTiles handler(tree);
   return Generate(part, tree.marked, &handler);
 }
 

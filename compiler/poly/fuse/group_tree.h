@@ -41,15 +41,27 @@ struct Group {
   int slides = -1;
 };
 
-// The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other. Empty if it stores
-// several arrays. Throws isl::exception.
+// Whether arrays have equally many dimensions.
+bool HaveOneRank(const std::vector<ir::Buffer>& buffers);
+
+// The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other; of several arrays,
+// which have elements of one index in one tile. Empty if these have different numbers of dimensions. Throws isl::exception.
 std::vector<bool> TileableDimensions(const Stage& stage);
+
+// The places, in the order of a group's stages, of the one that stores an array and of the last one that reads it.
+struct Lifetime {
+  int first = 0, last = 0;
+};
+
+// Of the array of `producer`, one of `group`.
+Lifetime LifetimeOf(const std::vector<Stage>& stages, const Group& group, int producer);
 
 // What a tile has a copy of: elements of `buffer`, in a box at a place that depends on the tile.
 struct TileLocal {
   ir::Buffer buffer;
   Box box;
   int slides = -1;  // SlidingBox::slides
+  Lifetime life;    // if windows slide and rows after read it, from the first stage to the last
 };
 
 struct GroupTree {
@@ -98,8 +110,8 @@ class TileHandler : public MarkHandler {
 
  protected:
   const GroupTree& tree() const { return tree_; }
-  // Of local number `i` of the tree: the buffer, one for each by default; and the indices in it of the element at `inside` of the
-  // box.
+  // Of local number `i` of the tree: the buffer, one for each by default, which several may have in common; and the indices in it of the
+  // element at `inside` of the box.
   virtual ir::Buffer BufferFor(size_t i, ir::Context& c);
   virtual std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside);
 
@@ -124,7 +136,8 @@ class TileHandler : public MarkHandler {
   absl::flat_hash_map<ir::Buffer, Local> made_;
 };
 
-// The code of the tree for a CPU: each tile has local buffers for what its producers store. Throws isl::exception.
+// The code of the tree for a CPU: each tile has local buffers for what its producers store. Those that do not live at the same time share
+// memory. Throws isl::exception.
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree);
 
 }  // namespace polynao::poly

@@ -1,5 +1,5 @@
-// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, with arrays that several stages read, that live on, and
-// that are updated in place after others have read them; for tests of schedulers.
+// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, with arrays that several stages read, each the same or a
+// part of its own, that live on, and that are updated in place after others have read them; for tests of schedulers.
 #ifndef COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 #define COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 
@@ -107,7 +107,7 @@ class RandomPipeline {
     const auto add = [&](const std::string& value) {
       Nest(0, s.rows, 0, s.columns, StrCat(target, value));
     };
-    switch (Pick(8)) {
+    switch (Pick(10)) {
       case 0:
       case 1: {  // a stencil
         const int height = Pick(std::min(4, s.rows)), width = Pick(std::min(4, s.columns));
@@ -181,6 +181,35 @@ class RandomPipeline {
           add(StrCat(Element(source, "j", "i"), " + ", Number()));
         }
         break;
+      case 8: {  // one of two that live on and read the same
+        s.is_live = true;
+        s.columns -= std::min(1, s.columns - 1);
+        add(StrCat(Element(source, "i", "j"), " + ", Number()));
+        Stage twin = s;
+        twin.name = StrCat("t", stages_.size() + 1);
+        Nest(0, s.rows, 0, s.columns,
+             StrCat(twin.name,
+                    "[i, j] = ", Element(source, "i", StrCat("j + ", source.columns - s.columns)),
+                    " * ", Element(source, "i", "j")));
+        stages_.push_back(s);
+        s = twin;
+        break;
+      }
+      case 9: {  // one of two that live on and read a part each
+        if (s.rows < 2) return;
+        Stage first = s;
+        first.is_live = s.is_live = true;
+        first.rows = 1 + Pick(s.rows - 1);
+        s.rows -= first.rows;
+        Nest(0, first.rows, 0, s.columns,
+             StrCat(target, Element(source, "i", "j"), " * ", Number()));
+        stages_.push_back(first);
+        s.name = StrCat("t", stages_.size());
+        Nest(0, s.rows, 0, s.columns,
+             StrCat(s.name, "[i, j] = ", Element(source, StrCat("i + ", first.rows), "j"), " - ",
+                    Number()));
+        break;
+      }
     }
     stages_.push_back(s);
   }

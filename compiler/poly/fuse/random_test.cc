@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <regex>
 #include <string>
 
 #include "compiler/ir/same_meaning.h"
@@ -50,7 +51,7 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
   const uint64_t first = FuzzSeed();
   const auto count = static_cast<uint64_t>(FuzzCases(200));
   std::cout << "seeds " << first << " to " << first + count - 1 << "\n";
-  int fused = 0, counted = 0, slid = 0;
+  int fused = 0, counted = 0, slid = 0, joined = 0, split = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     RandomPipeline pipeline(seed);
     const std::string text = pipeline.Text();
@@ -74,6 +75,9 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
     ASSERT_TRUE(report.ok()) << report.status();
     ASSERT_TRUE(report->internal_errors.empty()) << report->ToString();
     slid += report->ToString().find("row by row") != std::string::npos ? 1 : 0;
+    joined +=
+        std::regex_search(report->ToString(), std::regex("t[0-9]+\\+t[0-9]+.* in tiles")) ? 1 : 0;
+    split += std::regex_search(report->ToString(), std::regex("t[0-9]+\\.[01]")) ? 1 : 0;
     fused += report->ToString().find(", with ") != std::string::npos ? 1 : 0;
     ASSERT_EQ(ir::CompareMeaning(*before, after, seed, {.runs = 1}), "")
         << report->ToString() << ir::Print(after);
@@ -82,6 +86,7 @@ TEST(FuseRandomTest, FusedPipelinesMeanTheSame) {
   std::cout << counted << " programs store as often as counted\n";
   std::cout << fused << " of " << count << " programs have a group of stages\n";
   std::cout << slid << " have windows that slide\n";
+  std::cout << joined << " have roots that share tiles, " << split << " an array that is split\n";
   EXPECT_GT(slid * 15, static_cast<int>(count));
   EXPECT_GT(fused * 3, static_cast<int>(count));
 }

@@ -2,6 +2,8 @@
 
 #include <isl/schedule.h>
 #include <isl/schedule_node.h>
+#include <isl/set.h>
+#include <isl/val.h>
 
 #include <algorithm>
 #include <optional>
@@ -16,6 +18,9 @@ namespace polynao::poly {
 namespace {
 
 using Node = isl::schedule_node;
+
+// Terms of a sum whose loops are unrolled.
+constexpr int64_t kMostTerms = 32;
 
 isl::union_map Between(const Stage& stage, const Statement& a, const Statement& b) {
   return stage.pairs.intersect_domain(a.domain.to_union_set())
@@ -72,6 +77,43 @@ Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, Loop
   return node.insert_mark(name);
 }
 
+// The iterators of a sum of few terms that number the terms, if the number is the same for each element: 3 * 3 in
+//   c[i, j] = c[i, j] + a[i + p, j + q] * w[p, q]
+// Their loops go inside of those over elements then, and are unrolled, so that each element stays in a register. Empty otherwise.
+std::vector<int> FewTerms(const Stage& stage, const Statement& s) {
+  if (!s.reduction) return {};
+  const auto is_element = [&](ir::Var var) {
+    return std::any_of(s.accesses.begin(), s.accesses.end(), [&](const Access& access) {
+      return access.is_write &&
+             (access.indices.empty() ||
+              std::any_of(access.indices.begin(), access.indices.end(),
+                          [&](ir::Expr index) { return ir::UsesVar(index, var); }));
+    });
+  };
+  std::vector<int> terms;
+  isl::set box = s.domain;  // any numbers of terms with each element
+  int64_t count = 1;
+  for (size_t i = 0; i < s.iterators.size(); ++i) {
+    const int position = static_cast<int>(i);
+    if (is_element(s.iterators[i])) {
+      const isl::union_set domain = s.domain.to_union_set();
+      if (!IsParallel(stage, {&s}, Coordinate(domain, position).at(0))) return {};
+      continue;
+    }
+    const isl::val least = isl::manage(isl_set_dim_min_val(s.domain.copy(), position));
+    const isl::val most = isl::manage(isl_set_dim_max_val(s.domain.copy(), position));
+    if (!least.is_int() || !most.is_int()) return {};
+    const int64_t extent = isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1;
+    if (extent > kMostTerms || (count *= extent) > kMostTerms) return {};
+    isl_set* any = isl_set_eliminate(box.copy(), isl_dim_set, static_cast<unsigned>(i), 1);
+    any = isl_set_lower_bound_val(any, isl_dim_set, static_cast<unsigned>(i), least.copy());
+    any = isl_set_upper_bound_val(any, isl_dim_set, static_cast<unsigned>(i), most.copy());
+    box = isl::manage(any);
+    terms.push_back(position);
+  }
+  return box.is_equal(s.domain) ? terms : std::vector<int>{};
+}
+
 Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
                const Component& statements, std::map<std::string, LoopMark>& marks) {
   const std::optional<isl::multi_union_pw_aff> loops = LoopsOf(part, statements);
@@ -79,9 +121,20 @@ Node WithLoops(Node leaf, int around, const Scop& part, const Stage& stage,
   if (statements.size() > 1) return leaf.insert_partial_schedule(*loops);
   const Statement& s = *statements[0];
   const int vector = VectorIterator(stage, s);
+  std::vector<int> terms;
+  if (vector >= 0) terms = FewTerms(stage, s);
+  const auto is_term = [&](int i) {
+    return std::find(terms.begin(), terms.end(), i) != terms.end();
+  };
+  if (is_term(vector)) terms.clear();
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(s.iterators.size()); ++i) {
-    if (i != vector) order.push_back(i);
+    if (i != vector && !is_term(i)) order.push_back(i);
+  }
+  for (size_t k = terms.size(); k-- > 0;) {
+    const int depth = around + DepthOf(leaf) + static_cast<int>(order.size() + 1 + k);
+    leaf = leaf.insert_partial_schedule(Members(*loops, {terms[k]}));
+    leaf = WithMark(leaf, {.kind = ir::ForKind::kUnroll, .depth = depth}, marks);
   }
   if (vector >= 0) {
     order.push_back(vector);

@@ -98,7 +98,8 @@ isl::union_set Stage::Domain() const {
   return *domain;
 }
 
-std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
+std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
+                            const JoinedBuffers& joined) {
   const size_t n = scop.statements.size();
   Places place;
   for (const Statement& s : scop.statements) place.emplace(s.name, place.size());
@@ -108,6 +109,17 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences) {
       for (size_t j = i + 1; access.is_write && j < n; ++j) {
         if (Stores(scop.statements[j], access.buffer)) classes.Join(i, j);
       }
+    }
+  }
+  for (const std::vector<ir::Buffer>& buffers : joined) {
+    std::optional<size_t> first;
+    for (size_t i = 0; i < n; ++i) {
+      const bool is_one = std::any_of(buffers.begin(), buffers.end(), [&](ir::Buffer buffer) {
+        return Stores(scop.statements[i], buffer);
+      });
+      if (!is_one) continue;
+      if (first) classes.Join(*first, i);
+      if (!first) first = i;
     }
   }
   const auto all = EdgesOf(place, dependences.All());

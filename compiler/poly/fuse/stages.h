@@ -14,7 +14,8 @@
 
 namespace polynao::poly {
 
-// Statements that belong together: those that store one array, and those that depend on each other in a circle.
+// Statements that belong together: those that store one array, those that depend on each other in a circle, and those that are
+// joined to run in the same tiles.
 struct Stage {
   std::vector<const Statement*> statements;  // in the order of the program
   std::vector<ir::Buffer> buffers;           // that they store
@@ -31,8 +32,12 @@ struct Stage {
   isl::union_set Domain() const;
 };
 
+// Buffers whose stages are one.
+using JoinedBuffers = std::vector<std::vector<ir::Buffer>>;
+
 // The stages, each behind those in its `after`. Throws isl::exception.
-std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences);
+std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
+                            const JoinedBuffers& joined = {});
 
 // The statements of some stages as a part of its own, in the order of the whole. Buffers that only they use stay private,
 // and are its locals if they were locals. Nothing is left of what the part assumes: the caller tests that.

@@ -1,4 +1,4 @@
-#include "compiler/poly/shared_slots.h"
+#include "compiler/poly/slots.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@ namespace {
 using ir::Type;
 using testing::ElementsAre;
 
-TEST(SharedSlotsTest, ArraysOfOneTypeFollowEachOther) {
-  const SharedSlots slots = AssignSlots({
+TEST(SlotsTest, ArraysOfOneTypeFollowEachOther) {
+  const Slots slots = AssignSlots({
       {.type = Type::kF32, .elements = 10, .first = 0, .last = 1},
       {.type = Type::kF32, .elements = 8, .first = 1, .last = 2},  // the first one is still read
       {.type = Type::kI32, .elements = 9, .first = 2, .last = 3},  // of another type
@@ -28,8 +28,8 @@ TEST(SharedSlotsTest, ArraysOfOneTypeFollowEachOther) {
   EXPECT_EQ(slots.bytes(), 4 * (12 + 8 + 9));
 }
 
-TEST(SharedSlotsTest, TheClosestSize) {
-  const SharedSlots slots = AssignSlots({
+TEST(SlotsTest, TheClosestSize) {
+  const Slots slots = AssignSlots({
       {.type = Type::kF32, .elements = 100, .first = 0, .last = 0},
       {.type = Type::kF32, .elements = 10, .first = 0, .last = 0},
       {.type = Type::kF32, .elements = 12, .first = 1, .last = 1},
@@ -37,15 +37,15 @@ TEST(SharedSlotsTest, TheClosestSize) {
   EXPECT_THAT(slots.slot_of, ElementsAre(0, 1, 1));
 }
 
-TEST(SharedSlotsTest, MoreBytesThanThereAre) {
+TEST(SlotsTest, MoreBytesThanThereAre) {
   EXPECT_EQ(AssignSlots({{.type = Type::kF64, .elements = INT64_MAX / 2}}).bytes(), INT64_MAX);
 }
 
-TEST(SharedSlotsTest, NoTwoThatLiveAtOnce) {
+TEST(SlotsTest, NoTwoThatLiveAtOnce) {
   std::mt19937_64 random(1);
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
   for (int program = 0; program < 200; ++program) {
-    std::vector<BlockArray> arrays;
+    std::vector<LivingArray> arrays;
     int phase = 0;
     for (int i = 0; i < 20; ++i) {
       phase += pick(3) == 0;
@@ -54,9 +54,9 @@ TEST(SharedSlotsTest, NoTwoThatLiveAtOnce) {
                         .first = phase,
                         .last = phase + pick(4)});
     }
-    const SharedSlots slots = AssignSlots(arrays);
+    const Slots slots = AssignSlots(arrays);
     for (size_t a = 0; a < arrays.size(); ++a) {
-      const SharedSlot& slot = slots.slots[static_cast<size_t>(slots.slot_of[a])];
+      const Slot& slot = slots.slots[static_cast<size_t>(slots.slot_of[a])];
       EXPECT_EQ(slot.type, arrays[a].type);
       EXPECT_GE(slot.elements, arrays[a].elements);
       for (size_t b = 0; b < a; ++b) {

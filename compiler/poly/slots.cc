@@ -1,13 +1,13 @@
-#include "compiler/poly/shared_slots.h"
+#include "compiler/poly/slots.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 namespace polynao::poly {
 
-int64_t SharedSlots::bytes() const {
+int64_t Slots::bytes() const {
   int64_t sum = 0;
-  for (const SharedSlot& slot : slots) {
+  for (const Slot& slot : slots) {
     int64_t bytes = ir::ByteSize(slot.type);
     if (__builtin_mul_overflow(bytes, slot.elements, &bytes) ||
         __builtin_add_overflow(sum, bytes, &sum)) {
@@ -17,10 +17,10 @@ int64_t SharedSlots::bytes() const {
   return sum;
 }
 
-SharedSlots AssignSlots(const std::vector<BlockArray>& arrays) {
-  SharedSlots result;
+Slots AssignSlots(const std::vector<LivingArray>& arrays) {
+  Slots result;
   std::vector<int> last;  // the phase in which each slot is read for the last time
-  for (const BlockArray& array : arrays) {
+  for (const LivingArray& array : arrays) {
     int best = -1;
     int64_t best_distance = 0;
     for (size_t s = 0; s < result.slots.size(); ++s) {
@@ -35,7 +35,7 @@ SharedSlots AssignSlots(const std::vector<BlockArray>& arrays) {
       result.slots.push_back({.type = array.type});
       last.push_back(0);
     }
-    SharedSlot& slot = result.slots[static_cast<size_t>(best)];
+    Slot& slot = result.slots[static_cast<size_t>(best)];
     slot.elements = std::max(slot.elements, array.elements);
     ++slot.arrays;
     last[static_cast<size_t>(best)] = array.last;
