@@ -21,6 +21,8 @@ class Timer {
     POLYNAO_CHECK(delay >= 0) << "notified at " << cycle << " in cycle " << Now();
     event_.notify(sc_core::sc_time::from_value(static_cast<uint64_t>(delay)));
   }
+  // Forgets what was notified and has not triggered yet.
+  void Cancel() { event_.cancel(); }
   const sc_core::sc_event& event() const { return event_; }
 
  private:

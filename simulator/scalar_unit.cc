@@ -86,6 +86,7 @@ void ScalarUnit::OnProgress(isa::Queue queue) {
       if (queue != wait_queue_ || !wiring_.queues[static_cast<size_t>(queue)]->idle()) return;
       context_.checker->Drain(id_, queue);
       EndWait(report_.completion_wait, Slice::Kind::kWait, Now());
+      ++pc_;
       wake_.NotifyAt(Now());
       return;
     case State::kDrain:
@@ -116,6 +117,9 @@ void ScalarUnit::EndWait(int64_t& counter, Slice::Kind kind, int64_t time) {
                   .end = time});
   state_ = State::kRunning;
   scalar_from_ = time;
+  // A wake-up that was meant for the wait would let the unit go on before its time: another instruction of the queue
+  // may have started in the very cycle in which a full queue's wait ends.
+  wake_.Cancel();
 }
 
 void ScalarUnit::CloseScalarSlice(int64_t time) {
@@ -359,7 +363,6 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
   if (instruction.waits) {
     wait_queue_ = instruction.queue;
     Wait(State::kCompletion);
-    ++pc_;
     return false;
   }
   ++pc_;

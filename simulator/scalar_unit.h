@@ -98,7 +98,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   State state_ = State::kRunning;
   int64_t wait_from_ = 0;
   isa::Queue wait_queue_ = isa::Queue::kNone;
-  int64_t scalar_from_ = -1;  // start of the scalar code since the last wait, for traces
+  int64_t scalar_from_ = 0;  // start of the scalar code since the last wait, for traces
   absl::Status status_;
   Values values_;
   std::vector<int64_t> written_;

@@ -206,5 +206,50 @@ TEST(Barrier, DrainsTheCoresOwnQueues) {
   EXPECT_EQ(CoreOf(result, 0, 4).barrier_wait, 1 + 116 + 32);
 }
 
+// Instructions of one cycle each leave the queue one after another, the second of them in the cycle in which the wait for the
+// first place ends.
+TEST(ScalarUnit, ScalarCodeTakesItsTimeBehindAFullQueue) {
+  const isa::Machine machine = TestMachine("unit", {"vector.start=0"});
+  // The first fill takes 100 cycles from 19 on. Of the next ones, issued every 5 cycles, four fit into the queue; the
+  // fifth of nine is issued in cycle 120.
+  EXPECT_EQ(Cycles(machine, R"(
+    li r5, 6400
+    fill.i8 r0, r0, r5
+    li r30, 9
+  again:
+    fill.i8 r0, r0, r0
+    sub r30, r30, r1
+    bne r30, r0, again
+)"),
+            120 - kPrologue + 5 * 5);
+}
+
+TEST(ScalarUnit, TraceBeginsInCycle0AndNamesTheInstructionThatIsWaitedFor) {
+  ir::Tensor x(ir::Type::kI8, {64});
+  RunOptions options;
+  options.trace.enabled = true;
+  const auto result = RunProgram(TestMachine("unit"),
+                                 OnCore0(".tensor x i8 any in",
+                                         "  arg r5, 8\n  li r6, 64\n"
+                                         "  memcpy.i8.nmem.gmem r0, r5, r6, r1, r0, r0\n"),
+                                 {Argument::Of(&x)}, options);
+  ASSERT_TRUE(result.ok()) << result.status();
+  constexpr int32_t kCopy = 10;  // its pc: behind the prologue and two more instructions
+  std::vector<Slice> slices;
+  for (const Slice& slice : result->slices) {
+    if (slice.core == 0) slices.push_back(slice);
+  }
+  using Kind = Slice::Kind;
+  const int64_t issue = kPrologue + 4, end = result->end_cycle - kHalt;
+  const auto scalar = [](Kind kind, int32_t pc, int64_t begin, int64_t end) {
+    return Slice{.kind = kind, .pc = pc, .begin = begin, .end = end};
+  };
+  EXPECT_THAT(slices,
+              testing::UnorderedElementsAre(
+                  scalar(Kind::kScalar, kCopy, 0, issue), scalar(Kind::kWait, kCopy, issue, end),
+                  Slice{.unit = isa::Unit::kIoDma, .pc = kCopy, .begin = issue + 1, .end = end},
+                  scalar(Kind::kScalar, kCopy + 1, end, end + kHalt)));
+}
+
 }  // namespace
 }  // namespace polynao::simulator
