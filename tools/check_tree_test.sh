@@ -54,6 +54,9 @@ broken KernelsIncludeCases 'point the other way' kernels/a.cc '#include "cases/a
 broken CasesIncludeTools 'point the other way' cases/a.cc '#include "tools/a.h"\n'
 broken BenchmarksIncludeTools 'point the other way' benchmarks/a.cc '#include "tools/driver/a.h"\n'
 broken BaseIncludesCompiler 'base depends on nothing' base/a.cc '#include "compiler/ir/a.h"\n'
+broken ClockedIncludesEventDriven 'the clocked model shares nothing' simulator/reference/a.h '#include "simulator/report.h"\n'
+broken ClockedIncludesSystemC 'the clocked model shares nothing' simulator/reference/a.cc '#include <systemc>\n'
+broken EventDrivenIncludesClocked 'the event-driven model shares nothing' simulator/core.cc '#include "simulator/reference/card.h"\n'
 broken PragmaUseNotListed 'no writer or reader of "pad"' simulator/core.cc 'auto key = pragma::kPad;\n'
 broken PragmaFileWithoutUse 'core.cc does not use pragma::kEnd' compiler/ir/pragmas.h \
   ' X(kEnd, "end", "", "a nest", "It ends.", "simulator/core.cc", "")\n'

@@ -1,0 +1,343 @@
+#include "simulator/reference/card.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status.h"
+#include "simulator/reference/issue.h"
+#include "simulator/reference/transfer.h"
+
+namespace polynao::simulator::reference {
+namespace {
+
+// ---- the card in cycle 0
+
+// Byte addresses of tensors in GMEM: in the order of parameters, at multiples of isa::kTensorAlignment with a byte or more between.
+constexpr int64_t kFirstTensor = 1 << 20;
+
+absl::StatusOr<std::vector<int64_t>> ParameterValues(const isa::Program& program,
+                                                     const std::vector<Argument>& arguments) {
+  std::vector<int64_t> values;
+  int64_t next = kFirstTensor;
+  size_t used = 0;
+  for (const isa::ProgramParam& param : program.params) {
+    Argument argument;
+    if (param.is_temporary) {
+      argument.bytes = ir::ByteSize(param.type);
+      for (int64_t extent : param.shape) argument.bytes *= extent;
+    } else if (used < arguments.size()) {
+      argument = arguments[used++];
+    } else {
+      return InvalidInput("program ", program.name, ": expected an argument for ", param.name,
+                          ", found ", arguments.size(), " arguments");
+    }
+    values.push_back(param.is_tensor ? next : argument.value);
+    if (!param.is_tensor) continue;
+    const int64_t end = next + argument.bytes + 1;
+    next = (end + isa::kTensorAlignment - 1) / isa::kTensorAlignment * isa::kTensorAlignment;
+  }
+  if (used < arguments.size()) {
+    return InvalidInput("program ", program.name, ": expected ", used, " arguments, found ",
+                        arguments.size());
+  }
+  return values;
+}
+
+Core MakeCore(const Parameters& p, const isa::Machine& machine, int64_t cluster, int64_t number,
+              const std::vector<int64_t>& values) {
+  Core core;
+  core.cluster = cluster;
+  core.core = number;
+  core.index = cluster * p.cores_and_memory_core() + number;
+  core.is_memory_core = number == p.cores;
+  core.args = {number,
+               cluster,
+               p.cores,
+               p.clusters,
+               core.is_memory_core ? 1 : 0,
+               machine.nmem_bytes(),
+               machine.smem_bytes(),
+               machine.wmem_bytes()};
+  core.args.insert(core.args.end(), values.begin(), values.end());
+  core.counts.cluster = cluster;
+  core.counts.core = number;
+  core.counts.is_memory_core = core.is_memory_core;
+  return core;
+}
+
+void AddCluster(Card& card, const isa::Machine& machine, int64_t cluster,
+                const std::vector<int64_t>& values) {
+  const Parameters& p = card.parameters;
+  const std::string prefix = absl::StrCat("cluster", cluster);
+  const int64_t members = p.cores_and_memory_core();
+  // Two requesters for each channel: its data and its cache's; two for each core: its IO-DMA and its scalar unit.
+  card.links_down.push_back(
+      MakeServer(prefix + ".link.down", 2 * p.gmem.channels, p.link_bytes * 1000));
+  card.links_up.push_back(MakeServer(prefix + ".link.up", 2 * members, p.link_bytes * 1000));
+  card.smem.push_back(MakeServer(prefix + ".smem", 4 * members, p.smem_bytes * 1000));
+  for (int64_t i = 0; i < members; ++i) {
+    card.cores.push_back(MakeCore(p, machine, cluster, i, values));
+    const bool is_memory_core = card.cores.back().is_memory_core;
+    const std::string name =
+        is_memory_core ? prefix + ".memory_core" : absl::StrCat(prefix, ".core", i);
+    const int64_t io_rate =
+        1000 * (is_memory_core ? p.io_dma.memory_core_port_bytes : p.io_dma.port_bytes);
+    card.io_in.push_back(MakeServer(name + ".io.in", 1, io_rate));
+    card.io_out.push_back(MakeServer(name + ".io.out", 1, io_rate));
+    card.move.push_back(MakeServer(name + ".move", 1, 1000 * p.move_dma.port_bytes));
+  }
+}
+
+// ---- 1. services that end
+
+// A burst has passed all servers on its way.
+void Return(Card& card, const Burst& burst) {
+  Core& core = card.cores[static_cast<size_t>(burst.core)];
+  switch (burst.sender) {
+    case Sender::kIoDma:
+      Complete(core.io_dma, burst);
+      return;
+    case Sender::kMoveDma:
+      Complete(core.move_dma, burst);
+      return;
+    case Sender::kScalar:
+      core.access_done = true;
+      core.free_at = card.cycle + burst.return_delay;
+      return;
+  }
+}
+
+Server& ServerAt(Card& card, const Place& place) {
+  const size_t index = static_cast<size_t>(place.index);
+  switch (place.kind) {
+    case Place::Kind::kChannel:
+      return card.channels[index].memory;
+    case Place::Kind::kLinkDown:
+      return card.links_down[index];
+    case Place::Kind::kLinkUp:
+      return card.links_up[index];
+    case Place::Kind::kSmem:
+      return card.smem[index];
+    case Place::Kind::kIoIn:
+      return card.io_in[index];
+    case Place::Kind::kIoOut:
+      return card.io_out[index];
+    case Place::Kind::kMove:
+      break;
+  }
+  return card.move[index];
+}
+
+// A burst sets out for its next stop, or home.
+void Travel(Card& card, const Burst& burst) {
+  if (burst.arrived()) return Return(card, burst);
+  const Stop& stop = burst.next_stop();
+  Enter(ServerAt(card, stop.place), burst, card.cycle + stop.delay);
+}
+
+void EndServices(Card& card) {
+  for (GmemChannel& channel : card.channels) {
+    Finish(channel, [&](const Burst& burst) { Travel(card, burst); });
+  }
+  for (auto* servers :
+       {&card.links_down, &card.links_up, &card.smem, &card.io_in, &card.io_out, &card.move}) {
+    for (Server& server : *servers) {
+      if (const std::optional<Burst> burst = Finish(server)) Travel(card, *burst);
+    }
+  }
+}
+
+// ---- 2. queues and their units
+
+bool UnitIsDone(const Card& card, const Core& core, const Queue& queue) {
+  if (card.cycle < queue.started + queue.current.cost) return false;
+  switch (queue.current.instruction->queue) {
+    case isa::Queue::kIo:
+      return core.io_dma.all_sent() && core.io_dma.in_flight == 0;
+    case isa::Queue::kMove:
+      return core.move_dma.all_sent() && core.move_dma.in_flight == 0;
+    case isa::Queue::kCompute:
+    case isa::Queue::kNone:
+      break;
+  }
+  return true;
+}
+
+void CompleteInstruction(Card& card, Core& core, Queue& queue) {
+  const isa::Instruction& instruction = *queue.current.instruction;
+  UnitCounts& counts = core.counts.units[static_cast<size_t>(instruction.unit)];
+  ++counts.instructions;
+  counts.busy += card.cycle - queue.started;
+  queue.active = false;
+  const Sides sides = SidesOf(queue.current);
+  const bool moves_bytes =
+      sides.from != nullptr && sides.to != nullptr && instruction.queue != isa::Queue::kCompute;
+  bool is_store = false;
+  if (moves_bytes) {
+    card.report
+        .path_bytes[static_cast<int>(sides.from->space)][static_cast<int>(sides.to->space)] +=
+        sides.to->byte_count();
+    is_store = sides.to->space == isa::Space::kGmem;
+  }
+  if (is_store) card.last_gmem_write = card.cycle;
+  Record(card, {core.index, instruction.unit, Span::Kind::kExecute, is_store, queue.current.pc,
+                queue.started, card.cycle});
+}
+
+void RunQueue(Card& card, Core& core, Queue& queue) {
+  if (queue.active && UnitIsDone(card, core, queue)) CompleteInstruction(card, core, queue);
+  if (queue.active || queue.waiting.empty()) return;
+  if (queue.waiting.front().ready > card.cycle) return;
+  queue.current = queue.waiting.front();
+  queue.waiting.pop_front();
+  queue.active = true;
+  queue.started = card.cycle;
+  if (queue.current.instruction->queue == isa::Queue::kIo) {
+    Load(card.parameters, core, Sender::kIoDma, card.cycle);
+  } else if (queue.current.instruction->queue == isa::Queue::kMove) {
+    Load(card.parameters, core, Sender::kMoveDma, card.cycle);
+  }
+}
+
+// ---- 3. cores
+
+absl::Status RunCores(Card& card) {
+  // A barrier that opens lets cores go on that have had their turn.
+  for (bool any = true; any;) {
+    any = false;
+    for (Core& core : card.cores) {
+      while (true) {
+        const int64_t pc = core.pc;
+        const absl::StatusOr<bool> acted = Act(card, core);
+        if (!acted.ok()) {
+          return WithContext(absl::StrCat(core.Name(), " pc ", pc, " cycle ", card.cycle),
+                             acted.status());
+        }
+        if (!*acted) break;
+        any = true;
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- 4. and 5. bursts
+
+void SendBursts(Card& card) {
+  for (Core& core : card.cores) {
+    for (const Sender sender : {Sender::kIoDma, Sender::kMoveDma}) {
+      const auto burst = Send(card.parameters, core, sender, card.cycle);
+      if (burst) Travel(card, *burst);
+    }
+  }
+}
+
+void BeginServices(Card& card) {
+  for (GmemChannel& channel : card.channels) {
+    const int64_t bytes = Take(channel, card.cycle);
+    if (bytes == 0) continue;
+    const size_t bucket = static_cast<size_t>(card.cycle / Report::kGmemBucket);
+    if (bucket >= card.report.gmem_buckets.size()) card.report.gmem_buckets.resize(bucket + 1);
+    card.report.gmem_buckets[bucket] += bytes;
+  }
+  for (auto* servers :
+       {&card.links_down, &card.links_up, &card.smem, &card.io_in, &card.io_out, &card.move}) {
+    for (Server& server : *servers) Take(server, card.cycle);
+  }
+}
+
+// ---- the end
+
+// Some core waits at a barrier, and no core can arrive there any more.
+bool IsStuck(const Card& card) {
+  bool any_waits = false;
+  for (const Core& core : card.cores) {
+    const bool waits = core.state == Core::State::kBarrier;
+    if ((!waits && core.state != Core::State::kHalted) || !core.idle()) return false;
+    any_waits |= waits;
+  }
+  return any_waits;
+}
+
+Report Finished(Card& card) {
+  Report& report = card.report;
+  report.end_cycle = card.cycle;
+  report.cycles = card.last_gmem_write >= 0 ? card.last_gmem_write : report.end_cycle;
+  report.launch_cycles = card.parameters.launch;
+  for (const Core& core : card.cores) report.cores.push_back(core.counts);
+  for (const GmemChannel& channel : card.channels) {
+    report.ports.push_back(channel.memory.counts);
+    if (channel.lines_allowed > 0) report.ports.push_back(channel.slice_port.counts);
+    report.gmem_read += channel.read;
+    report.gmem_read_moved += channel.read_moved;
+    report.gmem_read_cached += channel.read_cached;
+    report.gmem_written += channel.written;
+    report.gmem_written_moved += channel.written_moved;
+  }
+  const size_t members = static_cast<size_t>(card.parameters.cores_and_memory_core());
+  for (size_t cluster = 0; cluster < card.smem.size(); ++cluster) {
+    report.ports.push_back(card.links_down[cluster].counts);
+    report.ports.push_back(card.links_up[cluster].counts);
+    report.ports.push_back(card.smem[cluster].counts);
+    for (size_t core = cluster * members; core < (cluster + 1) * members; ++core) {
+      report.ports.push_back(card.io_in[core].counts);
+      report.ports.push_back(card.io_out[core].counts);
+      report.ports.push_back(card.move[core].counts);
+    }
+  }
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program& program,
+                              const std::vector<Argument>& arguments, const isa::Machine& machine) {
+  Card card(set, machine);
+  for (const isa::Word& word : program.code) {
+    auto decoded = set.Decode(word);
+    card.code.push_back(decoded.ok() ? std::optional(*std::move(decoded)) : std::nullopt);
+  }
+  ASSIGN_OR_RETURN(card.cost_parameters, set.ResolveParameters(machine.parameters));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> values, ParameterValues(program, arguments));
+  const Parameters& p = card.parameters;
+  for (int64_t i = 0; i < p.gmem.channels; ++i) {
+    card.channels.push_back(MakeGmemChannel(p, i, 2 * p.clusters * p.cores_and_memory_core()));
+  }
+  for (int64_t i = 0; i < p.clusters; ++i) AddCluster(card, machine, i, values);
+  card.at_cluster_barrier.assign(static_cast<size_t>(p.clusters), 0);
+  return card;
+}
+
+absl::Status Step(Card& card) {
+  EndServices(card);
+  for (Core& core : card.cores) {
+    for (Queue& queue : core.queues) RunQueue(card, core, queue);
+  }
+  RETURN_IF_ERROR(RunCores(card));
+  SendBursts(card);
+  BeginServices(card);
+  return absl::OkStatus();
+}
+
+bool IsDone(const Card& card) {
+  return std::all_of(card.cores.begin(), card.cores.end(), [&](const Core& core) {
+    return core.state == Core::State::kHalted && core.free_at <= card.cycle && core.idle();
+  });
+}
+
+absl::StatusOr<Report> Run(const isa::InstructionSet& set, const isa::Program& program,
+                           const std::vector<Argument>& arguments, const isa::Machine& machine,
+                           int64_t max_cycles) {
+  ASSIGN_OR_RETURN(Card card, MakeCard(set, program, arguments, machine));
+  for (; card.cycle <= max_cycles; ++card.cycle) {
+    RETURN_IF_ERROR(Step(card));
+    if (IsDone(card)) return Finished(card);
+    if (IsStuck(card)) {
+      return InvalidInput("deadlock in cycle ", card.cycle, ": cores wait at barriers for others");
+    }
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("the program runs for more than ", max_cycles, " cycles"));
+}
+
+}  // namespace polynao::simulator::reference

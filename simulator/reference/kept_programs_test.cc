@@ -1,0 +1,89 @@
+// Programs on which the two models once differed, shrunk by random_programs_test, with what was wrong.
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler/ir/tensor.h"
+#include "gtest/gtest.h"
+#include "simulator/reference/testing/compare.h"
+#include "simulator/testing.h"
+
+namespace polynao::simulator::reference {
+namespace {
+
+// Core 0 of the tiny machine runs `body` on a tensor whose address is in r7; r0 is 0.
+Comparison OnCore0(const std::vector<std::string>& overrides, const std::string& body) {
+  const isa::Machine machine = TestMachine("unit", overrides);
+  const isa::Program program =
+      simulator::OnCore0(".tensor x i8 any inout", absl::StrCat("  arg r7, 8\n", body));
+  ir::Tensor x(ir::Type::kI8, {1 << 17});
+  return Compare(machine, program, {simulator::Argument::Of(&x)});
+}
+
+// The event-driven simulator was wrong. In the cycle in which a full queue's wait ended, the next instruction started too, since
+// instructions took one cycle each; the wake-up for it stayed pending and let the core issue again in the cycle after, whatever
+// scalar code lay between.
+TEST(KeptProgramsTest, OneCycleInstructionsBehindAFullQueue) {
+  const Comparison c = OnCore0({"vector.start=0"}, R"(
+    li r10, 512
+    fill.i8 r0, r0, r10      # long enough for the queue to fill up
+    fill.i8 r0, r0, r10
+    fill.i8 r0, r0, r10
+    li r30, 9
+  again:
+    fill.i8 r0, r0, r0       # nothing to do: one cycle
+    addi r30, r30, -1
+    bne r30, r0, again
+)");
+  EXPECT_EQ(c.difference, "");
+  EXPECT_GT(CoreOf(c.result, 0, 0).queue_full[0], 0);
+}
+
+// The page was not precise: runs that touch where the outer loop goes on are segments of their own.
+TEST(KeptProgramsTest, RunsThatTouchBetweenPlanes) {
+  const Comparison c = OnCore0({}, R"(
+    li r12, 62
+    li r13, 8
+    li r14, 62
+    li r15, 66
+    li r16, 2
+    li r17, 62
+    li r18, 524              # 7 * 66 + 62
+    memcpy3d.i32.nmem.gmem.async r0, r7, r12, r13, r14, r15, r16, r17, r18
+)");
+  EXPECT_EQ(c.difference, "");
+}
+
+// The page was not precise: a line of the cache has one time at which its latest fetch has arrived, also for granules that came
+// earlier.
+TEST(KeptProgramsTest, AGranuleWaitsForItsLinesLatestFetch) {
+  const Comparison c = OnCore0({"gmem.interleave=1280", "gmem.cache_kib=1"}, R"(
+    addi r11, r7, 5344
+    li r12, 59
+    li r13, 5
+    li r14, 59
+    li r15, 118
+    li r16, 1
+    li r30, 2
+  again:
+    memcpy3d.f32.smem.gmem r0, r11, r12, r13, r14, r15, r16, r0, r0
+    addi r11, r11, 1592
+    addi r30, r30, -1
+    bne r30, r0, again
+)");
+  EXPECT_EQ(c.difference, "");
+  EXPECT_GT(c.result.gmem_read_cached, 0);
+}
+
+// The trace was wrong: scalar code began in cycle -1, and the wait for a copy had the pc of the instruction behind the copy.
+TEST(KeptProgramsTest, ACopyThatWaits) {
+  const Comparison c = OnCore0({}, R"(
+    li r10, 100
+    memcpy.i8.nmem.gmem r0, r7, r10, r1, r0, r0
+)");
+  EXPECT_EQ(c.difference, "");
+}
+
+}  // namespace
+}  // namespace polynao::simulator::reference

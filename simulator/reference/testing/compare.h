@@ -1,0 +1,31 @@
+// Runs a program on the event-driven simulator and on the clocked model and compares all that they report.
+#ifndef SIMULATOR_REFERENCE_TESTING_COMPARE_H_
+#define SIMULATOR_REFERENCE_TESTING_COMPARE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "isa/machine.h"
+#include "isa/program.h"
+#include "simulator/simulator.h"
+
+namespace polynao::simulator::reference {
+
+struct Comparison {
+  // Empty if both models agree: cycles, every counter, every port, and the begin and end of every instruction and wait; or
+  // the kind of error that stopped both. Else a line for each difference, up to some number.
+  std::string difference;
+  absl::Status error;  // that stopped the event-driven simulator
+  RunResult result;    // of the event-driven simulator, if it is not stopped
+};
+
+// Hazards are not checked: they change no cycle.
+Comparison Compare(const isa::Machine& machine, const isa::Program& program,
+                   const std::vector<simulator::Argument>& arguments,
+                   int64_t max_cycles = int64_t{10'000'000'000});
+
+}  // namespace polynao::simulator::reference
+
+#endif  // SIMULATOR_REFERENCE_TESTING_COMPARE_H_

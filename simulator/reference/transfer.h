@@ -1,0 +1,38 @@
+// Transfers: their segments, the bursts that a DMA engine cuts them into, and the ways of bursts through the card.
+#ifndef SIMULATOR_REFERENCE_TRANSFER_H_
+#define SIMULATOR_REFERENCE_TRANSFER_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "isa/instruction_set.h"
+#include "simulator/reference/burst.h"
+#include "simulator/reference/core.h"
+#include "simulator/reference/parameters.h"
+
+namespace polynao::simulator::reference {
+
+// Loads `core`'s IO-DMA or Move-DMA with the transfer in its queue's unit, which starts in this cycle.
+void Load(const Parameters& parameters, Core& core, Sender sender, int64_t cycle);
+
+// The burst that the engine sends in this cycle, if it sends one.
+std::optional<Burst> Send(const Parameters& parameters, Core& core, Sender sender, int64_t cycle);
+
+// One of the engine's bursts has completed.
+void Complete(Engine& engine, const Burst& burst);
+
+// The burst of a scalar access to SMEM or GMEM, which sets out `delay` cycles before it reaches the first server.
+Burst ScalarBurst(const Parameters& parameters, const Core& core, const isa::ByteRanges& access,
+                  int64_t delay);
+
+// The memories that a transfer reads and writes; none if it moves no byte.
+struct Sides {
+  const isa::ByteRanges* from = nullptr;
+  const isa::ByteRanges* to = nullptr;
+};
+Sides SidesOf(const Issued& issued);
+
+}  // namespace polynao::simulator::reference
+
+#endif  // SIMULATOR_REFERENCE_TRANSFER_H_
