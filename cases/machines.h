@@ -15,6 +15,9 @@ namespace polynao::cases {
 absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
                                          const std::vector<std::string>& overrides);
 
+// Its parameters with their sources, in the order of the file.
+absl::StatusOr<std::vector<isa::MachineParameter>> LoadParameters(const std::string& config);
+
 // The target of that name; accelerators point to `machine`, which must outlive it.
 absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
 

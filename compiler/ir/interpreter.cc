@@ -16,6 +16,9 @@
 namespace polynao::ir {
 namespace {
 
+// Elements of one allocation: a function that asks for more does so by mistake, or as a random one in a test.
+constexpr int64_t kMaxAllocated = int64_t{1} << 26;
+
 double RoundTo(Type type, double value) {
   if (type == Type::kF32) return static_cast<float>(value);
   if (type == Type::kF64) return value;
@@ -351,7 +354,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
           }
           if (__builtin_mul_overflow(count, s[extent].i, &count)) TRAP("allocation overflows");
         }
-        if (count > (int64_t{1} << 34)) TRAP(StrCat("allocation of ", count, " elements"));
+        if (count > kMaxAllocated) TRAP(StrCat("allocation of ", count, " elements"));
         memory.count = count;
         if (device != nullptr) {
           absl::StatusOr<uint8_t*> data = device->Allocate(*buffers[op->b]);

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "benchmarks/bench_equake.h"
 #include "benchmarks/bench_fusion.h"
+#include "benchmarks/bench_ladder.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
 #include "benchmarks/bench_suite.h"
@@ -48,6 +49,8 @@ struct BenchFlags {
   std::string resume;  // "": without a file
   const CLI::Option* resume_option = nullptr;
   bool resumes() const { return resume_option->count() > 0; }
+  int64_t columns = 0;
+  bool sensitivity = false;
   std::string json;
   std::string html;
 };
@@ -254,6 +257,30 @@ absl::StatusOr<bool> BenchEquake(const BenchFlags& flags) {
   return BenchComparison(flags, form, settings, benchmarks::RunEquakeSuite);
 }
 
+absl::StatusOr<bool> BenchLadder(const BenchFlags& flags) {
+  if (!flags.settings.without.empty() || !flags.settings.filter.empty() || flags.jobs ||
+      !flags.html.empty() || flags.resumes()) {
+    return InvalidInput("bench ", benchmarks::kLadderSuite,
+                        ": expected no --without, --filter, --jobs, --html and --resume");
+  }
+  benchmarks::LadderSettings settings{.config = flags.settings.config,
+                                      .overrides = flags.settings.overrides,
+                                      .columns = flags.columns,
+                                      .sensitivity = flags.sensitivity};
+  if (isatty(STDERR_FILENO) != 0) {
+    settings.on_row = [](const benchmarks::LadderRow& row) {
+      std::fprintf(stderr, "step %s %s: %.2f ms%s%s\n", row.step.c_str(), row.change.c_str(),
+                   row.simulated_ms, row.error.empty() ? "" : ", FAILED: ", row.error.c_str());
+    };
+  }
+  ASSIGN_OR_RETURN(const benchmarks::LadderResult result, benchmarks::RunLadder(settings));
+  if (!flags.json.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
+  }
+  std::cout << benchmarks::LadderText(result);
+  return result.ok();
+}
+
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
   if (flags.suite == benchmarks::kFusionSuite) return BenchFusion(flags);
@@ -264,6 +291,11 @@ absl::StatusOr<bool> Bench(BenchFlags& flags) {
                         benchmarks::kEquakeSuite, " have");
   }
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
+  if (flags.suite == benchmarks::kLadderSuite) return BenchLadder(flags);
+  if (flags.sensitivity || flags.columns != 0) {
+    return InvalidInput("bench ", flags.suite, ": expected no --sensitivity and --columns, which ",
+                        benchmarks::kLadderSuite, " has");
+  }
   if (flags.resumes()) {
     return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
                         benchmarks::kLicmSuite, ", ", benchmarks::kPolyBenchSuite, ", ",
@@ -357,6 +389,10 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
+  command->add_option("--columns", flags->columns,
+                      "ladder: columns to run, of the 327680 that times are for (default: all)");
+  command->add_flag("--sensitivity", flags->sensitivity,
+                    "ladder: also with each assumed parameter halved and doubled");
   flags->resume_option =
       command
           ->add_option(

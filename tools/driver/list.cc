@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "benchmarks/bench_equake.h"
 #include "benchmarks/bench_fusion.h"
+#include "benchmarks/bench_ladder.h"
 #include "benchmarks/bench_licm.h"
 #include "benchmarks/bench_polybench.h"
 #include "benchmarks/fusion_result.h"
@@ -87,6 +88,7 @@ absl::Status List(const std::string& what) {
     Row(benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc);
     Row(benchmarks::kFusionSuite, benchmarks::kFusionSuiteDoc);
     Row(benchmarks::kEquakeSuite, benchmarks::kEquakeSuiteDoc);
+    Row(benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc);
   } else {
     return InvalidInput(
         "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");

@@ -196,7 +196,10 @@ class RandomPipeline {
         break;
       }
       case 9: {  // one of two that live on and read a part each
-        if (s.rows < 2) return;
+        if (s.rows < 2) {
+          add(StrCat(Element(source, "i", "j"), " * ", Number()));
+          break;
+        }
         Stage first = s;
         first.is_live = s.is_live = true;
         first.rows = 1 + Pick(s.rows - 1);
