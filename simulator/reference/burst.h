@@ -15,7 +15,7 @@ struct Place {
 
 // One server on a burst's way.
 struct Stop {
-  Place place;
+  Place place = {};
   int64_t requester = 0;  // as whom it queues there
   int64_t bytes = 0;      // that the server moves for it
   int64_t delay = 0;      // cycles from where it was before until it arrives

@@ -142,7 +142,16 @@ void CompareSlices(const RunResult& event, const RunResult& clocked, Lines& line
   lines.Compare("slices", event.slices.size(), clocked.slices.size());
 }
 
-std::string Difference(RunResult event, RunResult clocked) {
+// The kind of an error: its code, and whether it is a deadlock.
+std::pair<absl::StatusCode, bool> KindOf(const absl::Status& status) {
+  return {status.code(), std::string(status.message()).find("deadlock") != std::string::npos};
+}
+
+}  // namespace
+
+std::string Difference(const RunResult& event_driven, const Report& report) {
+  RunResult event = event_driven;
+  RunResult clocked = Translate(report, event);
   SortSlices(event);
   SortSlices(clocked);
   if (event == clocked) return "";
@@ -174,13 +183,6 @@ std::string Difference(RunResult event, RunResult clocked) {
   return lines.text();
 }
 
-// The kind of an error: its code, and whether it is a deadlock.
-std::pair<absl::StatusCode, bool> KindOf(const absl::Status& status) {
-  return {status.code(), std::string(status.message()).find("deadlock") != std::string::npos};
-}
-
-}  // namespace
-
 Comparison Compare(const isa::Machine& machine, const isa::Program& program,
                    const std::vector<simulator::Argument>& arguments, int64_t max_cycles) {
   std::vector<Argument> sizes;
@@ -201,7 +203,7 @@ Comparison Compare(const isa::Machine& machine, const isa::Program& program,
   auto event = simulator::Run(isa::DianNao(), program, arguments, options);
   Comparison comparison;
   if (event.ok() && clocked.ok()) {
-    comparison.difference = Difference(*event, Translate(*clocked, *event));
+    comparison.difference = Difference(*event, *clocked);
     comparison.result = *std::move(event);
     return comparison;
   }

@@ -9,6 +9,8 @@
 #include "absl/status/status.h"
 #include "isa/machine.h"
 #include "isa/program.h"
+#include "simulator/reference/report.h"
+#include "simulator/report.h"
 #include "simulator/simulator.h"
 
 namespace polynao::simulator::reference {
@@ -20,6 +22,9 @@ struct Comparison {
   absl::Status error;  // that stopped the event-driven simulator
   RunResult result;    // of the event-driven simulator, if it is not stopped
 };
+
+// A line for each difference between the two reports, up to some number; empty if they are equal.
+std::string Difference(const RunResult& event, const Report& clocked);
 
 // Hazards are not checked: they change no cycle.
 Comparison Compare(const isa::Machine& machine, const isa::Program& program,

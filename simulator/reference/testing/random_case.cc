@@ -26,7 +26,7 @@ class MachineMaker {
     Maybe("scalar.issue", random_.From(1, 3));
     Maybe("scalar.simple", random_.From(1, 4));
     Maybe("scalar.nmem", random_.From(1, 25));
-    Maybe("vector.start", random_.From(0, 20));
+    Maybe("vector.start", random_.OneOf({0, 0, 1, 7, 20}));
     Maybe("vector.bytes", random_.OneOf({16, 50, 128, 4096}));
     Maybe("tensor.start", random_.From(0, 80));
     Maybe("tensor.macs_i8", random_.OneOf({64, 100, 1024, 65536}));
@@ -53,10 +53,16 @@ class MachineMaker {
   void Maybe(const char* name, int64_t value) {
     if (random_.Below(2) == 0) Set(name, value);
   }
+  // Some granules, but not so few bytes that a transfer takes forever.
+  int64_t BurstOf(int64_t granule, std::initializer_list<int64_t> counts) {
+    int64_t burst = granule * random_.OneOf(counts);
+    while (burst < 24) burst += granule;
+    return burst;
+  }
   void Gmem() {
     const int64_t channels = random_.From(1, 5);
-    const int64_t granule = random_.OneOf({8, 16, 32, 40, 64, 64, 96});
-    const int64_t burst = granule * random_.OneOf({1, 2, 3, 4, 8, 16});
+    const int64_t granule = random_.OneOf({1, 4, 8, 12, 16, 32, 40, 64, 64, 96});
+    const int64_t burst = BurstOf(granule, {1, 2, 3, 4, 8, 16});
     Set("gmem.channels", channels);
     Set("gmem.granule", granule);
     Set("io_dma.burst", burst);
@@ -71,9 +77,9 @@ class MachineMaker {
     Maybe("gmem.cache_latency", random_.From(0, 300));
   }
   void Smem() {
-    const int64_t granule = random_.OneOf({8, 24, 64, 128});
+    const int64_t granule = random_.OneOf({1, 8, 24, 64, 100, 128});
     Set("smem.granule", granule);
-    Set("smem.burst", granule * random_.OneOf({1, 2, 4, 16}));
+    Set("smem.burst", BurstOf(granule, {1, 2, 4, 16}));
     Maybe("smem.bytes", random_.OneOf({5, 16, 64, 256}));
     Maybe("smem.latency", random_.OneOf({0, 1, 20, 70}));
   }

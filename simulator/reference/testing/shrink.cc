@@ -21,6 +21,7 @@ class Shrinker {
       changed_ = false;
       RemoveCores();
       MoveCores();
+      UseOneCore();
       RemovePhases();
       RemoveOps();
       SimplifyMachine();
@@ -38,6 +39,23 @@ class Shrinker {
     case_ = candidate;
     changed_ = true;
     return true;
+  }
+
+  static bool MakesOne(const std::string& override) {
+    return override == "card.clusters=1" || override == "cluster.cores=1";
+  }
+
+  // One cluster of one core, if that is enough: the program is then much shorter.
+  void UseOneCore() {
+    for (const char* one : {"card.clusters=1", "cluster.cores=1"}) {
+      if (std::count(case_.overrides.begin(), case_.overrides.end(), one) > 0) continue;
+      RandomCase candidate = case_;
+      const std::string name = std::string(one).substr(0, std::string(one).find('=') + 1);
+      std::erase_if(candidate.overrides,
+                    [&](const std::string& text) { return text.starts_with(name); });
+      candidate.overrides.push_back(one);
+      Try(candidate);
+    }
   }
 
   void RemoveCores() {
@@ -112,6 +130,7 @@ class Shrinker {
       Try(candidate);
     }
     for (size_t i = case_.overrides.size(); i-- > 0;) {
+      if (MakesOne(case_.overrides[i])) continue;
       RandomCase candidate = case_;
       candidate.overrides.erase(candidate.overrides.begin() + static_cast<std::ptrdiff_t>(i));
       if (Try(candidate)) continue;
@@ -124,15 +143,6 @@ class Shrinker {
         candidate.overrides[i] = absl::StrCat(text.substr(0, equals + 1), smaller);
         if (Try(candidate)) break;
       }
-    }
-    for (const char* one : {"card.clusters=1", "cluster.cores=1"}) {
-      bool is_there = false;
-      const std::string name = std::string(one).substr(0, std::string(one).find('='));
-      for (const std::string& text : case_.overrides) is_there |= text.starts_with(name + "=");
-      if (is_there) continue;
-      RandomCase candidate = case_;
-      candidate.overrides.push_back(one);
-      Try(candidate);
     }
   }
 
