@@ -178,11 +178,13 @@ GroupCost GpuGroupModel::CostOf(const Group& group) const {
 std::vector<std::vector<int64_t>> GpuGroupModel::Candidates(int stage) const {
   const std::vector<int64_t>& extents = Extents(stage);
   const size_t n = extents.size();
-  std::vector<std::vector<int64_t>> candidates(n, {0});
+  std::vector<std::vector<int64_t>> candidates(n);
   size_t axes = 0;
   for (size_t d = n; d-- > 0;) {
+    const bool is_tileable = info_[At(stage)].tileable[d];
+    if (!is_tileable || HasConstantExtent(stage, d)) candidates[d].push_back(0);
     // The axes of a grid go along the last dimensions.
-    if (!info_[At(stage)].tileable[d] || axes == 3) continue;
+    if (!is_tileable || axes == 3) continue;
     ++axes;
     const bool is_last = d + 1 == n;
     for (int64_t size = is_last ? 16 : 1;
@@ -191,6 +193,9 @@ std::vector<std::vector<int64_t>> GpuGroupModel::Candidates(int stage) const {
       if (extents[d] <= 8 && size > 1) break;
       candidates[d].push_back(size);
     }
+  }
+  for (std::vector<int64_t>& sizes : candidates) {
+    if (sizes.empty()) sizes.push_back(0);
   }
   return candidates;
 }

@@ -498,12 +498,18 @@ GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) 
   return CostOf(group);
 }
 
+bool GroupModel::HasConstantExtent(int stage, size_t d) const {
+  const std::vector<ir::Buffer>& buffers = stages_[At(stage)].buffers;
+  return std::all_of(buffers.begin(), buffers.end(),
+                     [&](ir::Buffer buffer) { return buffer->extents[d].Is(ExprKind::kIntImm); });
+}
+
 std::vector<std::vector<int64_t>> GroupModel::Candidates(int stage) const {
   const StageInfo& root = info_[At(stage)];
   const size_t n = root.extents.size();
   std::vector<std::vector<int64_t>> candidates(n);
   for (size_t d = 0; d < n; ++d) {
-    candidates[d].push_back(0);
+    if (!root.tileable[d] || HasConstantExtent(stage, d)) candidates[d].push_back(0);
     if (!root.tileable[d]) continue;
     const bool is_last = d + 1 == n;
     for (int64_t size = is_last ? 64 : 1; size <= (is_last ? 1024 : 256) && size < root.extents[d];
@@ -512,6 +518,7 @@ std::vector<std::vector<int64_t>> GroupModel::Candidates(int stage) const {
       if (root.extents[d] <= 8 && size > 1) break;
       candidates[d].push_back(size);
     }
+    if (candidates[d].empty()) candidates[d].push_back(0);
   }
   return candidates;
 }

@@ -118,6 +118,8 @@ class GroupModel {
   void ChooseParallel(Group& group) const;
   // Whether a tile can run row by row.
   virtual bool HasRows() const { return true; }
+  // Whether a tile can have all elements along a dimension of the root's array: what it needs of others is in boxes of constant size.
+  bool HasConstantExtent(int stage, size_t d) const;
   // The sizes along each dimension of the root's array that Best tries; 0: all.
   virtual std::vector<std::vector<int64_t>> Candidates(int root) const;
   // Of a tile in the middle, whose arrays are windows if they slide.

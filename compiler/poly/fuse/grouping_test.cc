@@ -83,6 +83,24 @@ TEST(GroupingTest, TheModelJoinsRootsOfLargeArrays) {
   EXPECT_THAT(report->ToString(), HasSubstr("y+z in tiles of "));
 }
 
+// Where nobody knows how many columns there are, tiles have a number of their own: a box of all columns has no constant size.
+TEST(GroupingTest, TilesOfUnknownExtents) {
+  const absl::StatusOr<ir::Function> before = ir::ParseFunction(
+      "func f(a: f32[n, m] in, y: f32[n, m], n: i32, m: i32) {\n  allocate b: f32[n, m]\n"
+      "  for (i, 0, n) { for (j, 0, m) { b[i, j] = a[i, j] / 3.0 } }\n"
+      "  for (i, 0, n) { for (j, 0, m) { y[i, j] = b[i, min(j + 1, m - 1)] / b[max(i - 1, 0), j] } "
+      "}\n}\n");
+  ASSERT_TRUE(before.ok()) << before.status();
+  for (const bool inline_stages : {false, true}) {
+    ir::Function after = *before;
+    const absl::StatusOr<ScheduleReport> report =
+        Schedule(after, {.strategy = "fuse", .inline_stages = inline_stages});
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(ir::CompareMeaning(*before, after, 1), "") << report->ToString();
+    if (!inline_stages) EXPECT_THAT(report->ToString(), HasSubstr("with b; "));
+  }
+}
+
 TEST(GroupingTest, ThreeRootsAndWindows) {
   const std::string text = StrCat(
       "func f(a: i32[20, 9] in, x: i32[17, 9], y: i32[17, 9] out, z: i32[17, 9] out) {\n"
