@@ -157,6 +157,8 @@ absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
   for (const kernels::LadderStep& step : kernels::LadderSteps())
     add(result.sensitivity, part.Run(step, machine));
   for (const isa::MachineParameter& parameter : parameters) {
+    // Names have no half, and dram.* counts for machines with DRAM only.
+    if (!machine.parameters.contains(parameter.name)) continue;
     if (!parameter.source.starts_with("assumed")) continue;
     const int64_t value = machine.Get(parameter.name);
     for (const int64_t other : {value / 2, value * 2}) {
@@ -190,6 +192,7 @@ nlohmann::ordered_json ToJson(const LadderResult& result) {
   json["machine"]["name"] = result.machine.name;
   for (const auto& [name, value] : result.machine.parameters)
     json["machine"]["parameters"][name] = value;
+  for (const auto& [name, text] : result.machine.texts) json["machine"]["parameters"][name] = text;
   json["rows"] = nlohmann::ordered_json::array();
   for (const LadderRow& row : result.rows) json["rows"].push_back(RowJson(row));
   json["order_agrees"] = result.ok() && OrderAgrees(result.rows);

@@ -142,6 +142,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["counters"] = counters;
     json["config"] = machine->name;
     json["machine"] = machine->parameters;
+    for (const auto& [name, text] : machine->texts) json["machine"][name] = text;
   }
   return json;
 }

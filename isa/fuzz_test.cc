@@ -81,7 +81,7 @@ TEST(Fuzz, MachineOverrides) {
   const std::string text = ReadAll("simulator/configs/mlu270.toml");
   FuzzTarget target;
   target.corpus = {"core.nmem_kib=256", "gmem.cache_kib=0", "io_dma.burst=1024",
-                   "tensor.macs_f16=1"};
+                   "tensor.macs_f16=1", "gmem.dram=flat",   "gmem.cache_reads=0"};
   target.parse = [&](const std::string& input) {
     return ParseMachine(text, "m.toml", {input}).status();
   };

@@ -1,11 +1,13 @@
 #include "isa/machine.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "isa/dram_presets.h"
 
 namespace polynao::isa {
 namespace {
@@ -31,6 +33,8 @@ constexpr ParameterRow kSchema[] = {
     {"gmem.interleave", "B", 64, 1 << 24, "consecutive bytes on one channel"},
     {"gmem.granule", "B", 1, 4096, "smallest access"},
     {"gmem.latency", "cycles", 0, kMaxCycles, "between channel and cluster link"},
+    {"gmem.dram", "", 0, 0, "\"flat\", or the preset of its channels", true},
+    {"gmem.cache_reads", "", 0, 1, "loads look into the last-level cache"},
     {"gmem.cache_kib", "KiB", 0, 1 << 20, "last-level cache, of all channels together; 0: none"},
     {"gmem.cache_bytes", "B/cycle", 1, 1 << 16, "rate of one channel's slice of the cache"},
     {"gmem.cache_latency", "cycles", 0, kMaxCycles, "between cache and cluster link"},
@@ -65,6 +69,54 @@ constexpr ParameterRow kSchema[] = {
     {"sync.global", "cycles", 0, kMaxCycles, "from the last arrival at a global barrier"},
 };
 
+// What a machine file may state: kSchema, and dram.* if it wants.
+absl::Span<const ParameterRow> FileRows() {
+  static const auto* rows = [] {
+    auto* result = new std::vector<ParameterRow>(std::begin(kSchema), std::end(kSchema));
+    for (ParameterRow row : DramRows()) {
+      row.is_optional = true;
+      result->push_back(row);
+    }
+    return result;
+  }();
+  return *rows;
+}
+
+// The DRAM's data bus moves what a channel is said to move, and its rows hold GMEM.
+absl::Status CheckDram(const Machine& m, std::string_view place) {
+  const auto megabytes = [](int64_t a, int64_t b, int64_t c) {
+    return static_cast<__int128>(a) * b * c;
+  };
+  const int64_t rate = m.Get("gmem.channel_bytes_per_kilocycle");
+  const auto channel = megabytes(rate, m.Get("card.clock_mhz"), 8);
+  const auto dram =
+      megabytes(m.Get("dram.clock_mhz"), m.Get("dram.beats_per_clock"), m.Get("dram.bus_bits")) *
+      1000;
+  if (channel != dram) {
+    return InvalidInput(
+        std::string(place), ": gmem.channel_bytes_per_kilocycle (", rate, ") at card.clock_mhz (",
+        m.Get("card.clock_mhz"), ") must be the rate of gmem.dram: dram.clock_mhz (",
+        m.Get("dram.clock_mhz"), ") x dram.beats_per_clock (", m.Get("dram.beats_per_clock"),
+        ") x dram.bus_bits (", m.Get("dram.bus_bits"), ") / 8, ",
+        static_cast<int64_t>(dram / 8 / 1000), " MB/s");
+  }
+  const __int128 capacity =
+      megabytes(m.Get("dram.ranks"), m.Get("dram.bank_groups"), m.Get("dram.banks")) *
+      m.Get("dram.rows") * m.Get("dram.row_bytes") * m.Get("gmem.channels");
+  if ((static_cast<__int128>(m.Get("gmem.mib")) << 20) > capacity) {
+    return InvalidInput(std::string(place), ": gmem.mib (", m.Get("gmem.mib"),
+                        ") must be at most what the DRAM of gmem.channels (",
+                        m.Get("gmem.channels"), ") holds, ", static_cast<int64_t>(capacity >> 20),
+                        " MiB");
+  }
+  if (m.caches_reads()) {
+    return InvalidInput(std::string(place),
+                        ": loads cannot look into a cache before DRAM: with gmem.dram (",
+                        m.GetText("gmem.dram"), ") gmem.cache_reads or gmem.cache_kib must be 0");
+  }
+  return absl::OkStatus();
+}
+
 // Relations between parameters.
 absl::Status CheckConsistent(const Machine& m, std::string_view place) {
   const auto smaller = [&](const char* a, const char* b) -> absl::Status {
@@ -97,7 +149,64 @@ absl::Status CheckConsistent(const Machine& m, std::string_view place) {
                           m.Get("gmem.granule"), ")");
     }
   }
-  return absl::OkStatus();
+  return m.has_dram() ? CheckDram(m, place) : absl::OkStatus();
+}
+
+// A value that replaces a file's.
+struct Override {
+  const ParameterRow* row;
+  std::string place;
+  int64_t value;
+  std::string text;
+};
+
+absl::StatusOr<Override> ParseOverride(const std::string& override) {
+  const size_t equals = override.find('=');
+  Override result{nullptr, absl::StrCat("override \"", override, "\""), 0, ""};
+  const std::string name = override.substr(0, equals);
+  result.row = FindParameter(FileRows(), name);
+  const bool is_text = result.row != nullptr && result.row->is_text;
+  if (equals != std::string::npos) result.text = override.substr(equals + 1);
+  if (equals == std::string::npos || (!is_text && !absl::SimpleAtoi(result.text, &result.value))) {
+    return InvalidInput(result.place, ": expected NAME=", is_text ? "TEXT" : "INTEGER");
+  }
+  if (result.row == nullptr) return InvalidInput(result.place, ": there is no parameter ", name);
+  if (!is_text) RETURN_IF_ERROR(CheckRange(*result.row, result.place, result.value));
+  return result;
+}
+
+bool IsOfDram(std::string_view name) { return name.starts_with("dram."); }
+
+void SetParameter(Machine& machine, const MachineParameter& parameter, bool is_text) {
+  if (is_text) {
+    machine.texts[parameter.name] = parameter.text;
+  } else {
+    machine.parameters[parameter.name] = parameter.value;
+  }
+}
+
+// The machine of a file with another gmem.dram than it states, if `dram` is not empty.
+absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view place,
+                                const std::string& dram) {
+  Machine machine;
+  machine.name = file.name;
+  for (const MachineParameter& parameter : file.parameters) {
+    if (IsOfDram(parameter.name)) continue;
+    SetParameter(machine, parameter, FindParameter(FileRows(), parameter.name)->is_text);
+  }
+  if (!dram.empty()) machine.texts["gmem.dram"] = dram;
+  if (!machine.has_dram()) return machine;
+  absl::StatusOr<ParameterFile> preset = ReadDramPreset(machine.GetText("gmem.dram"));
+  if (!preset.ok()) {
+    return WithContext(absl::StrCat(std::string(place), ": gmem.dram"), preset.status());
+  }
+  for (const ParameterFile* source : {static_cast<const ParameterFile*>(&*preset), &file}) {
+    for (const MachineParameter& parameter : source->parameters) {
+      if (!IsOfDram(parameter.name)) continue;
+      SetParameter(machine, parameter, FindParameter(FileRows(), parameter.name)->is_text);
+    }
+  }
+  return machine;
 }
 
 // ceil(work / (rate / per)).
@@ -114,35 +223,56 @@ int64_t Machine::Get(std::string_view dotted_name) const {
   return found->second;
 }
 
+const std::string& Machine::GetText(std::string_view dotted_name) const {
+  const auto found = texts.find(dotted_name);
+  POLYNAO_CHECK(found != texts.end()) << "no machine parameter " << dotted_name;
+  return found->second;
+}
+
+bool Machine::has_dram() const {
+  const auto found = texts.find("gmem.dram");
+  return found != texts.end() && found->second != "flat";
+}
+
+bool Machine::caches_reads() const {
+  // Machines that tests make up may lack parameters.
+  const auto kib = parameters.find("gmem.cache_kib");
+  const auto reads = parameters.find("gmem.cache_reads");
+  return kib != parameters.end() && kib->second > 0 &&
+         (reads == parameters.end() || reads->second > 0);
+}
+
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, kSchema));
-  Machine machine;
-  machine.name = parsed.name;
-  for (const MachineParameter& parameter : parsed.parameters) {
-    machine.parameters[parameter.name] = parameter.value;
-  }
+  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));
+  ASSIGN_OR_RETURN(Machine machine, Resolve(parsed, file, ""));
   RETURN_IF_ERROR(CheckConsistent(machine, file));
+  if (overrides.empty()) return machine;
+  std::vector<Override> values;
   for (const std::string& override : overrides) {
-    const size_t equals = override.find('=');
-    int64_t value = 0;
-    if (equals == std::string::npos || !absl::SimpleAtoi(override.substr(equals + 1), &value)) {
-      return InvalidInput("override \"", override, "\": expected NAME=INTEGER");
-    }
-    const std::string name = override.substr(0, equals);
-    const std::string place = absl::StrCat("override \"", override, "\"");
-    const ParameterRow* schema = FindParameter(kSchema, name);
-    if (schema == nullptr) return InvalidInput(place, ": there is no parameter ", name);
-    RETURN_IF_ERROR(CheckRange(*schema, place, value));
-    machine.parameters[name] = value;
+    ASSIGN_OR_RETURN(Override value, ParseOverride(override));
+    values.push_back(std::move(value));
+    if (std::string_view(values.back().row->name) != "gmem.dram") continue;
+    ASSIGN_OR_RETURN(machine, Resolve(parsed, values.back().place, values.back().text));
   }
-  if (!overrides.empty()) RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
+  for (const Override& value : values) {
+    const std::string name = value.row->name;
+    if (IsOfDram(name) && !machine.has_dram()) {
+      return InvalidInput(value.place, ": gmem.dram is \"flat\", so there is no ", name);
+    }
+    if (value.row->is_text) {
+      machine.texts[name] = value.text;
+    } else {
+      machine.parameters[name] = value.value;
+    }
+  }
+  RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
   return machine;
 }
 
 absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
                                                              std::string_view file) {
-  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, kSchema));
+  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));
   return std::move(parsed.parameters);
 }
 

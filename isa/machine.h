@@ -26,8 +26,15 @@ struct Machine {
   std::string name;  // "mlu270"
   // Every parameter by dotted name, resolved (overrides applied), for results and @cost.
   MachineParameters parameters;
+  // The parameters that are text: gmem.dram, and dram.map if that is not "flat".
+  std::map<std::string, std::string, std::less<>> texts;
 
   int64_t Get(std::string_view dotted_name) const;  // the parameter must exist
+  const std::string& GetText(std::string_view dotted_name) const;
+  // GMEM has channels of DRAM, with the parameters dram.*, not of a flat rate.
+  bool has_dram() const;
+  // Loads find in the last-level cache what was loaded before.
+  bool caches_reads() const;
   double clock_ghz() const { return static_cast<double>(Get("card.clock_mhz")) / 1000; }
 
   int64_t clusters() const { return Get("card.clusters"); }
@@ -78,8 +85,12 @@ absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work);
 //   [core]
 //   nmem_kib = { value = 512, source = "sourced: mlu-ops v0.4.0 build.sh" }
 //
+// gmem.dram names a preset of DRAM channels (dram_presets.h), whose parameters dram.* become the machine's;
+// those that the file states under [dram] replace the preset's, and overrides replace both. "flat": none.
+//
 // Errors name file and line, the parameter, what is allowed and what came; contradictions too (NMEM
-// not larger than what is reserved, a DMA burst larger than the channel interleave, ...).
+// not larger than what is reserved, a DMA burst larger than the channel interleave, DRAM whose rate is not
+// that of the channel, ...).
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides = {});
 

@@ -116,6 +116,78 @@ TEST(Machine, ErrorsNameContradictionsAndBadOverrides) {
   ExpectError(good, "smem.burst (96) must be a multiple of smem.granule (64)", {"smem.burst=96"});
 }
 
+TEST(Machine, DramComesFromItsPresetThenTheFileThenOverrides) {
+  const std::vector<std::string> ddr4 = {"gmem.dram=ddr4_3200", "gmem.cache_reads=0"};
+  const auto flat = ParseMachine(Config("mlu270"), "m.toml");
+  ASSERT_TRUE(flat.ok());
+  EXPECT_FALSE(flat->has_dram());
+  EXPECT_FALSE(flat->parameters.contains("dram.trcd"));
+  const auto preset = ParseMachine(Config("mlu270"), "m.toml", ddr4);
+  ASSERT_TRUE(preset.ok()) << preset.status();
+  EXPECT_TRUE(preset->has_dram());
+  EXPECT_EQ(preset->Get("dram.trcd"), 22);
+  EXPECT_EQ(preset->GetText("dram.map"), "row bank column bank_group");
+  const std::string own = Config("mlu270") +
+                          "\n[dram]\ntrcd = { value = 25, source = \"assumed: slower\" }\n"
+                          "trp = { value = 26, source = \"assumed: slower\" }\n";
+  EXPECT_FALSE(ParseMachine(own, "m.toml")->parameters.contains("dram.trcd"));
+  std::vector<std::string> overrides = ddr4;
+  overrides.push_back("dram.trp=27");
+  overrides.push_back("dram.map=row bank_group bank column");
+  const auto changed = ParseMachine(own, "m.toml", overrides);
+  ASSERT_TRUE(changed.ok()) << changed.status();
+  EXPECT_EQ(changed->Get("dram.trcd"), 25);
+  EXPECT_EQ(changed->Get("dram.trp"), 27);
+  EXPECT_EQ(changed->GetText("dram.map"), "row bank_group bank column");
+  // The cards' channels have the rates of these presets.
+  EXPECT_TRUE(
+      ParseMachine(Config("mlu290"), "m.toml", {"gmem.dram=hbm2", "gmem.cache_reads=0"}).ok());
+  EXPECT_TRUE(
+      ParseMachine(Config("mlu370"), "m.toml", {"gmem.dram=lpddr5", "gmem.cache_reads=0"}).ok());
+}
+
+TEST(Machine, DramErrors) {
+  const std::string good = Config("mlu270");
+  ExpectError(good,
+              "override \"gmem.dram=ddr5\": gmem.dram: there is no DRAM preset \"ddr5\"; there are "
+              "ddr4_3200",
+              {"gmem.dram=ddr5"});
+  ExpectError(Replace(good, "dram = { value = \"flat\"", "dram = { value = \"x\""),
+              "m.toml: gmem.dram: there is no DRAM preset \"x\"");
+  ExpectError(Replace(good, "dram = { value = \"flat\"", "dram = { value = 1"),
+              "gmem.dram must be { value = \"TEXT\"");
+  ExpectError(good, "override \"dram.trcd=30\": gmem.dram is \"flat\", so there is no dram.trcd",
+              {"dram.trcd=30"});
+  ExpectError(good, "override \"gmem.dram\": expected NAME=TEXT", {"gmem.dram"});
+  ExpectError(good,
+              "overrides: loads cannot look into a cache before DRAM: with gmem.dram (ddr4_3200) "
+              "gmem.cache_reads or gmem.cache_kib must be 0",
+              {"gmem.dram=ddr4_3200"});
+  const std::vector<std::string> ddr4 = {"gmem.dram=ddr4_3200", "gmem.cache_kib=0"};
+  const auto with = [&](const std::string& override) {
+    std::vector<std::string> overrides = ddr4;
+    overrides.push_back(override);
+    return overrides;
+  };
+  ExpectError(
+      good,
+      "overrides: gmem.channel_bytes_per_kilocycle (30000) at card.clock_mhz (1000) must be "
+      "the rate of gmem.dram: dram.clock_mhz (1600) x dram.beats_per_clock (2) x "
+      "dram.bus_bits (64) / 8, 25600 MB/s",
+      with("gmem.channel_bytes_per_kilocycle=30000"));
+  ExpectError(good, "must be the rate of gmem.dram", with("dram.bus_bits=32"));
+  ExpectError(
+      good, "gmem.mib (40000) must be at most what the DRAM of gmem.channels (4) holds, 32768 MiB",
+      with("gmem.mib=40000"));
+  ExpectError(good, "dram.trcd is 0; allowed are 1 to 2048 clocks", with("dram.trcd=0"));
+}
+
+TEST(Machine, LoadsLookIntoTheCacheWhereTheFileSaysSo) {
+  EXPECT_TRUE(ParseMachine(Config("mlu270"), "m.toml")->caches_reads());
+  EXPECT_FALSE(ParseMachine(Config("mlu270"), "m.toml", {"gmem.cache_reads=0"})->caches_reads());
+  EXPECT_FALSE(ParseMachine(Config("mlu270"), "m.toml", {"gmem.cache_kib=0"})->caches_reads());
+}
+
 TEST(Bound, IsTheSlowestResource) {
   const auto machine = ParseMachine(Config("mlu270"), "m.toml");
   ASSERT_TRUE(machine.ok());

@@ -69,17 +69,22 @@ void Card::Report() {
   RunResult& result = *context_.result;
   result.end_cycle = context_.last_activity;
   result.cycles = context_.last_gmem_write >= 0 ? context_.last_gmem_write : result.end_cycle;
-  const auto add = [&](const std::string& name, Rate rate, const PortUse& use) {
-    // Conservation: whatever the arbitration does, no port moves more than its width.
-    POLYNAO_CHECK(use.moved * kKilocycle <= rate * use.busy && use.busy <= result.end_cycle)
+  const auto add = [&](const std::string& name, Rate rate, const PortUse& use,
+                       bool is_dram = false) {
+    // Conservation: whatever the arbitration does, no port moves more than its width. (DRAM has write queues, and
+    // checks itself.)
+    POLYNAO_CHECK((is_dram || use.moved * kKilocycle <= rate * use.busy) &&
+                  use.busy <= result.end_cycle)
         << name << ": " << use.moved << " bytes in " << use.busy << " of " << result.end_cycle
         << " cycles";
     result.ports.push_back({name, rate, use.bursts, use.payload, use.moved, use.busy});
   };
   int64_t moved = 0;
   for (int c = 0; c < gmem_.channel_count(); ++c) {
-    const GmemChannel& channel = gmem_.channel(c);
-    add(absl::StrCat("gmem.channel", c), channel.rate(), channel.use());
+    GmemChannel& channel = gmem_.channel(c);
+    const std::optional<DramCounters> dram = channel.Dram(result.end_cycle);
+    if (dram) result.dram.push_back(*dram);
+    add(absl::StrCat("gmem.channel", c), channel.rate(), channel.use(), dram.has_value());
     moved += channel.use().moved;
     if (!gmem_.has_cache()) continue;
     add(absl::StrCat("gmem.cache", c), channel.cache().rate(), channel.cache().use());

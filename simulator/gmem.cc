@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "simulator/dram_gmem.h"
+
 namespace polynao::simulator {
 
 GmemChannel::GmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters)
@@ -13,8 +15,12 @@ GmemChannel::GmemChannel(sc_core::sc_module_name name, const isa::Machine& machi
   // A DMA burst lies in one line, and so does a scalar access, which is aligned.
   const int64_t line = machine.Get("io_dma.burst");
   const int64_t lines = machine.Get("gmem.cache_kib") * 1024 / machine.Get("gmem.channels") / line;
-  if (lines > 0) slice_.emplace(lines, line, machine.Get("gmem.granule"));
+  if (lines > 0 && machine.caches_reads()) {
+    slice_.emplace(lines, line, machine.Get("gmem.granule"));
+  }
 }
+
+std::optional<DramCounters> GmemChannel::Dram(int64_t) { return std::nullopt; }
 
 bool GmemChannel::Divert(Burst& burst, int64_t bytes) {
   if (!slice_) return false;
@@ -38,12 +44,16 @@ Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* d
       granule_(machine.Get("gmem.granule")),
       latency_(machine.Get("gmem.latency")),
       cache_latency_(machine.Get("gmem.cache_latency")),
-      has_cache_(machine.Get("gmem.cache_kib") > 0) {
+      has_cache_(machine.caches_reads()) {
   const int requesters =
       static_cast<int>(2 * machine.clusters() * (machine.cores_per_cluster() + 1));
   for (int64_t i = 0; i < machine.Get("gmem.channels"); ++i) {
-    channels_.push_back(std::make_unique<GmemChannel>(("channel" + std::to_string(i)).c_str(),
-                                                      machine, requesters));
+    const std::string name = "channel" + std::to_string(i);
+    if (machine.has_dram()) {
+      channels_.push_back(std::make_unique<DramGmemChannel>(name.c_str(), machine, requesters));
+    } else {
+      channels_.push_back(std::make_unique<GmemChannel>(name.c_str(), machine, requesters));
+    }
   }
 }
 

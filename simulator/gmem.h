@@ -10,6 +10,7 @@
 
 #include "isa/machine.h"
 #include "simulator/cache_slice.h"
+#include "simulator/dram/request.h"
 #include "simulator/server.h"
 
 namespace polynao::simulator {
@@ -20,11 +21,15 @@ namespace polynao::simulator {
 // service on, but a reader waits until it has arrived: with gmem.latency behind the
 // channel, gmem.latency - gmem.cache_latency of which lie before the slice. A write drops what it
 // touches: the cache never holds what GMEM does not.
+//
+// A channel of DRAM is a DramGmemChannel (dram_gmem.h).
 class GmemChannel : public Server {
  public:
   GmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters);
 
   const Port& cache() const { return cache_; }
+  // What the DRAM did in the first `cycles` cycles; none for a flat channel.
+  virtual std::optional<DramCounters> Dram(int64_t cycles);
 
  protected:
   bool Divert(Burst& burst, int64_t bytes) override;

@@ -114,6 +114,7 @@ void Fields(Archive& archive, Result& result) {
   archive(result.gmem_read_cached);
   archive(result.gmem_written);
   archive(result.gmem_written_moved);
+  archive(result.dram);
   archive(result.unwritten);
   archive(result.slices);
   archive(result.slices_complete);
@@ -178,6 +179,24 @@ std::vector<std::pair<std::string, int64_t>> RunResult::Rows() const {
   rows.push_back({"wait.sync", sync});
   rows.push_back({"wait.barrier", barrier});
   rows.push_back({"wait.completion", completion});
+  const std::pair<const char*, int64_t DramCounters::*> counters[] = {
+      {"dram.activates", &DramCounters::activates},
+      {"dram.precharges", &DramCounters::precharges},
+      {"dram.precharge_alls", &DramCounters::precharge_alls},
+      {"dram.reads", &DramCounters::reads},
+      {"dram.writes", &DramCounters::writes},
+      {"dram.refreshes", &DramCounters::refreshes},
+      {"dram.hits", &DramCounters::hits},
+      {"dram.misses", &DramCounters::misses},
+      {"dram.conflicts", &DramCounters::conflicts},
+      {"dram.forwarded", &DramCounters::forwarded},
+      {"dram.drains", &DramCounters::drains}};
+  for (const auto& [name, counter] : counters) {
+    if (dram.empty()) break;
+    int64_t sum = 0;
+    for (const DramCounters& channel : dram) sum += channel.*counter;
+    rows.push_back({name, sum});
+  }
   for (const auto& [tensor, bytes] : unwritten) {
     rows.push_back({absl::StrCat("unwritten.", tensor), bytes});
   }

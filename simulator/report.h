@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "isa/instruction_set.h"
+#include "simulator/dram/request.h"
 
 namespace polynao::simulator {
 
@@ -91,6 +92,8 @@ struct RunResult {
   int64_t gmem_read_cached = 0;
   int64_t gmem_written = 0;
   int64_t gmem_written_moved = 0;
+  // Commands of each GMEM channel until end_cycle; empty if they are flat.
+  std::vector<DramCounters> dram;
   // Bytes of output tensors that nothing wrote, by tensor; only if hazards are checked.
   std::vector<std::pair<std::string, int64_t>> unwritten;
 

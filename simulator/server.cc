@@ -22,10 +22,41 @@ void Server::Push(int requester, Burst& burst, int64_t bytes, int64_t time) {
       << name() << ": requester " << requester << " at " << time << " after " << queue.back().time;
   queue.push_back({&burst, bytes, time});
   ++waiting_;
-  if (queue.size() == 1) wake_.NotifyAt(std::max(time, free_at_));
+  if (queue.size() == 1) Announce(time);
 }
 
+void Server::Announce(int64_t time) { wake_.NotifyAt(std::max(time, free_at_)); }
+
 bool Server::Divert(Burst&, int64_t) { return false; }
+
+std::optional<Server::Request> Server::Take(int64_t time, int64_t& earliest) {
+  earliest = std::numeric_limits<int64_t>::max();
+  const size_t requesters = requests_.size();
+  size_t r = next_;
+  for (size_t passed = 0; passed < requesters; ++passed, ++r) {
+    if (r == requesters) r = 0;
+    std::deque<Request>& queue = requests_[r];
+    if (queue.empty()) continue;
+    const Request request = queue.front();
+    if (request.time > time) {
+      earliest = std::min(earliest, request.time);
+      continue;
+    }
+    queue.pop_front();
+    --waiting_;
+    next_ = r + 1 == requesters ? 0 : r + 1;
+    return request;
+  }
+  return std::nullopt;
+}
+
+void Server::Use(int64_t start, int64_t end, const Request& request) {
+  ++use_.bursts;
+  use_.payload += request.burst->payload;
+  use_.moved += request.bytes;
+  use_.busy += end - start;
+  if (observer_) observer_(start, end, *request.burst);
+}
 
 void Server::Arbitrate() {
   const int64_t now = Now();
@@ -34,36 +65,14 @@ void Server::Arbitrate() {
     wake_.NotifyAt(free_at_);
     return;
   }
-  int64_t earliest = std::numeric_limits<int64_t>::max();
-  const int requesters = static_cast<int>(requests_.size());
-  int passed = 0;  // requesters in a row that have nothing
-  for (size_t r = next_; passed < requesters; ++passed, ++r) {
-    if (r == requests_.size()) r = 0;
-    std::deque<Request>& queue = requests_[r];
-    if (queue.empty()) continue;
-    const Request request = queue.front();
-    if (request.time > now) {
-      earliest = std::min(earliest, request.time);
-      continue;
-    }
-    queue.pop_front();
-    --waiting_;
-    next_ = r + 1;
-    if (next_ == requests_.size()) next_ = 0;
-    if (Divert(*request.burst, request.bytes)) {
-      passed = -1;
-      continue;
-    }
-    const int64_t service = ServiceCycles(request.bytes, rate_);
-    free_at_ = now + service;
-    ++use_.bursts;
-    use_.payload += request.burst->payload;
-    use_.moved += request.bytes;
-    use_.busy += service;
-    if (observer_) observer_(now, free_at_, *request.burst);
+  int64_t earliest = 0;
+  while (const std::optional<Request> request = Take(now, earliest)) {
+    if (Divert(*request->burst, request->bytes)) continue;
+    free_at_ = now + ServiceCycles(request->bytes, rate_);
+    Use(now, free_at_, *request);
     if (waiting_ > 0) wake_.NotifyAt(free_at_);
     // This call comes last, since it may push to this server or recycle the burst.
-    request.burst->owner->Advance(*request.burst, free_at_);
+    request->burst->owner->Advance(*request->burst, free_at_);
     return;
   }
   if (waiting_ > 0) wake_.NotifyAt(earliest);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -42,6 +43,7 @@ struct PortUse {
 class Server : public sc_core::sc_module {
  public:
   Server(sc_core::sc_module_name name, int requesters, Rate rate);
+  ~Server() override = default;
 
   // `burst` arrives in cycle `time` > Now(); for one requester arrivals must not go back in time.
   // It takes `bytes` of the rate. When it is served, its owner's Advance is called, with the cycle
@@ -60,14 +62,26 @@ class Server : public sc_core::sc_module {
   // it goes another way instead and takes no time here: then this has called its owner's Advance.
   virtual bool Divert(Burst& burst, int64_t bytes);
 
- private:
   struct Request {
     Burst* burst;
     int64_t bytes;
     int64_t time;
   };
-  void Arbitrate();
+  // Runs whenever wake() triggers.
+  virtual void Arbitrate();
+  // Called when a requester that had none got a burst that arrives in cycle `time`.
+  virtual void Announce(int64_t time);
 
+  // Takes the first burst of the next requester, round-robin, of which one has arrived by cycle `time`. None: then
+  // `earliest` is the cycle of the next arrival, if any burst waits.
+  std::optional<Request> Take(int64_t time, int64_t& earliest);
+  bool any_waiting() const { return waiting_ > 0; }
+  Timer& wake() { return wake_; }
+  // Counts and observes a burst.
+  void Use(int64_t start, int64_t end, const Request& request);
+  void set_busy(int64_t cycles) { use_.busy = cycles; }
+
+ private:
   const Rate rate_;
   std::vector<std::deque<Request>> requests_;
   int waiting_ = 0;  // requests in all queues

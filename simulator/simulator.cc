@@ -12,6 +12,7 @@
 #include "simulator/access_checker.h"
 #include "simulator/card.h"
 #include "simulator/context.h"
+#include "simulator/dram/preset.h"
 #include "simulator/isolated.h"
 #include "simulator/pages.h"
 
@@ -143,6 +144,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
 absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const RunOptions& options) {
   POLYNAO_CHECK(options.machine != nullptr);
+  if (options.machine->has_dram()) RETURN_IF_ERROR(DramOf(*options.machine).status());
   ASSIGN_OR_RETURN(const Layout layout, Place(program, arguments, *options.machine));
   Pages gmem(layout.end, Pages::Sharing::kWithChildren);
   if (!gmem.ok()) return absl::ResourceExhaustedError("no memory for GMEM");

@@ -72,7 +72,7 @@ int64_t ShareChannels(const ConvCase& k, const ConvShares& s, const isa::Machine
 double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine& machine,
                       int64_t tile_rows) {
   const auto get = [&](std::string_view name) { return Parameter(machine, name); };
-  const bool cached = get("gmem.cache_kib") > 0;
+  const bool cached = machine.caches_reads();
   const double gmem = machine.gmem_bytes_per_cycle();
   const double port = get("io_dma.port_bytes"), link = get("cluster.link_bytes");
   const double latency = get("gmem.latency") + get("io_dma.start");

@@ -225,10 +225,7 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
-  bool HasCache() const {
-    const auto it = m_.parameters.find("gmem.cache_kib");
-    return it != m_.parameters.end() && it->second > 0;
-  }
+  bool HasCache() const { return m_.caches_reads(); }
   double Macs() const { return Get(StrCat("tensor.macs_", ir::TypeName(k_.end.in))); }
 
   const Conv& k_;

@@ -36,6 +36,8 @@ class DramChannel {
   // Nothing waits, neither in the inbox nor in a queue.
   bool idle() const { return inbox_empty() && queues_[0].count + queues_[1].count == 0; }
 
+  int64_t waiting_writes() const { return queues_[1].count; }
+
   // In the order in which the time of each became known. Cleared by the caller.
   std::vector<DramCompletion>& completions() { return completions_; }
   const DramCounters& counters() const { return counters_; }

@@ -21,6 +21,13 @@ class NaiveChannel {
   // Runs clocks until `until`, one by one.
   void Run(int64_t until);
 
+  // Does what step 1 of clock `t`, the next one to run, does with what has been pushed so far. True if the inbox
+  // is empty then.
+  bool EnterEarly(int64_t t) {
+    Enter(t);
+    return jobs_seen_ == inbox_.size();
+  }
+
   const std::vector<DramCompletion>& completions() const { return completions_; }
   const std::vector<DramCommand>& trace() const { return trace_; }
   const DramCounters& counters() const { return counters_; }

@@ -3,17 +3,11 @@
 #include "absl/strings/numbers.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "isa/dram_presets.h"
 #include "simulator/dram/address_map.h"
 
 namespace polynao::simulator {
 namespace {
-
-constexpr isa::ParameterRow kRows[] = {
-#define POLYNAO_DRAM_ROW(name, min, max, unit, meaning) {"dram." #name, unit, min, max, meaning},
-    POLYNAO_DRAM_PARAMETERS(POLYNAO_DRAM_ROW)
-#undef POLYNAO_DRAM_ROW
-        {"dram.map", "", 0, 0, "fields of an address", true},
-};
 
 int64_t& Field(DramTiming& timing, std::string_view name) {
   for (const DramField& field : DramFields()) {
@@ -27,7 +21,7 @@ absl::Status Apply(const std::string& override, DramTiming& timing) {
   const size_t equals = override.find('=');
   if (equals == std::string::npos) return InvalidInput(place, ": expected NAME=VALUE");
   const std::string name = override.substr(0, equals), value = override.substr(equals + 1);
-  const isa::ParameterRow* row = isa::FindParameter(kRows, StrCat("dram.", name));
+  const isa::ParameterRow* row = isa::FindParameter(isa::DramRows(), StrCat("dram.", name));
   if (row == nullptr) return InvalidInput(place, ": there is no parameter dram.", name);
   if (row->is_text) {
     timing.map = value;
@@ -46,7 +40,8 @@ absl::Status Apply(const std::string& override, DramTiming& timing) {
 
 absl::StatusOr<DramTiming> ParseDram(std::string_view text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(const isa::ParameterFile parsed, isa::ReadParameterFile(text, file, kRows));
+  ASSIGN_OR_RETURN(const isa::ParameterFile parsed,
+                   isa::ReadParameterFile(text, file, isa::DramRows()));
   DramTiming timing;
   for (const isa::MachineParameter& parameter : parsed.parameters) {
     if (parameter.name == "dram.map") {
@@ -67,12 +62,23 @@ absl::StatusOr<DramTiming> ParseDram(std::string_view text, std::string_view fil
 
 absl::StatusOr<DramTiming> DramPreset(std::string_view name,
                                       const std::vector<std::string>& overrides) {
-  std::string names;
-  for (const DramPresetText& preset : DramPresetTexts()) {
+  RETURN_IF_ERROR(isa::ReadDramPreset(name).status());
+  for (const isa::DramPresetText& preset : isa::DramPresetTexts()) {
     if (preset.name == name) return ParseDram(preset.text, StrCat(name, ".toml"), overrides);
-    StrAppend(&names, names.empty() ? "" : ", ", preset.name);
   }
-  return InvalidInput("there is no DRAM preset \"", name, "\"; there are ", names);
+  POLYNAO_UNREACHABLE(name);
+}
+
+absl::StatusOr<DramTiming> DramOf(const isa::Machine& machine) {
+  DramTiming timing;
+  for (const DramField& field : DramFields()) {
+    timing.*field.field = machine.Get(StrCat("dram.", field.name));
+  }
+  timing.map = machine.GetText("dram.map");
+  const std::string place = StrCat("machine ", machine.name);
+  RETURN_IF_ERROR(ValidateDram(timing, place));
+  RETURN_IF_ERROR(AddressMap::Make(timing, place).status());
+  return timing;
 }
 
 }  // namespace polynao::simulator

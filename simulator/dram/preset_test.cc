@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "isa/dram_presets.h"
 
 namespace polynao::simulator {
 namespace {
@@ -9,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 std::string Text(const std::string& name) {
-  for (const DramPresetText& preset : DramPresetTexts()) {
+  for (const isa::DramPresetText& preset : isa::DramPresetTexts()) {
     if (preset.name == name) return std::string(preset.text);
   }
   ADD_FAILURE() << name;
@@ -21,7 +22,7 @@ TEST(DramPreset, HaveTheRatesAndSizesThatTheyAreSoldWith) {
     const char* name;
     int64_t megabytes_per_second, gibibytes;
   } kPresets[] = {{"ddr4_3200", 25'600, 8}, {"lpddr5", 25'600, 4}, {"hbm2", 38'400, 1}};
-  EXPECT_EQ(DramPresetTexts().size(), std::size(kPresets));
+  EXPECT_EQ(isa::DramPresetTexts().size(), std::size(kPresets));
   for (const auto& preset : kPresets) {
     const auto timing = DramPreset(preset.name);
     ASSERT_TRUE(timing.ok()) << timing.status();

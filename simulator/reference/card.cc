@@ -292,6 +292,10 @@ Report Finished(Card& card) {
 
 absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const isa::Machine& machine) {
+  if (machine.has_dram()) {
+    return InvalidInput("machine ", machine.name, " has gmem.dram ", machine.GetText("gmem.dram"),
+                        "; this model has flat channels only");
+  }
   Card card(set, machine);
   for (const isa::Word& word : program.code) {
     auto decoded = set.Decode(word);

@@ -25,7 +25,7 @@ struct Parameters {
     gmem.interleave = m.Get("gmem.interleave");
     gmem.granule = m.Get("gmem.granule");
     gmem.latency = m.Get("gmem.latency");
-    gmem.cache_kib = m.Get("gmem.cache_kib");
+    gmem.cache_kib = m.caches_reads() ? m.Get("gmem.cache_kib") : 0;
     gmem.cache_bytes = m.Get("gmem.cache_bytes");
     gmem.cache_latency = m.Get("gmem.cache_latency");
     gmem.line = m.Get("io_dma.burst");

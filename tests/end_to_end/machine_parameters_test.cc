@@ -82,7 +82,7 @@ int64_t BarrierCycles(const std::vector<std::string>& overrides) {
 // Values to try for a parameter, those near its own first.
 std::vector<int64_t> OtherValues(const std::string& name, int64_t value) {
   if (name == "gmem.mib") return {1};
-  if (name == "gmem.cache_kib") return {0};
+  if (name == "gmem.cache_kib" || name == "gmem.cache_reads") return {0};
   if (name == "core.nmem_reserved_kib") return {508};
   if (name == "cluster.smem_reserved_kib") return {2047};
   if (name == "cluster.smem_kib") return {1};

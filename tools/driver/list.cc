@@ -12,6 +12,7 @@
 #include "benchmarks/fusion_result.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
+#include "isa/dram_presets.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "kernels/equake/equake.h"
@@ -26,6 +27,14 @@ namespace {
 
 void Row(std::string_view name, std::string_view text, int width = 24) {
   std::cout << std::left << std::setw(width) << name << " " << text << "\n";
+}
+
+void ListRows(const std::vector<isa::MachineParameter>& parameters) {
+  for (const isa::MachineParameter& p : parameters) {
+    const std::string value = p.text.empty() ? StrCat(p.value) : StrCat("\"", p.text, "\"");
+    Row(StrCat("  ", p.name),
+        StrCat(value, p.unit.empty() ? "" : StrCat(" ", p.unit), "  (", p.source, ")"), 40);
+  }
 }
 
 absl::Status List(const std::string& what) {
@@ -77,10 +86,12 @@ absl::Status List(const std::string& what) {
       ASSIGN_OR_RETURN(std::vector<isa::MachineParameter> parameters,
                        isa::ListParameters(config.text, config.name));
       std::cout << config.name << "\n";
-      for (const isa::MachineParameter& p : parameters) {
-        Row(StrCat("  ", p.name),
-            StrCat(p.value, p.unit.empty() ? "" : StrCat(" ", p.unit), "  (", p.source, ")"), 40);
-      }
+      ListRows(parameters);
+    }
+    for (const isa::DramPresetText& preset : isa::DramPresetTexts()) {
+      ASSIGN_OR_RETURN(const isa::ParameterFile file, isa::ReadDramPreset(preset.name));
+      std::cout << "gmem.dram=" << preset.name << "\n";
+      ListRows(file.parameters);
     }
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);

@@ -212,7 +212,7 @@ double ContractionGroup::Cycles(const Tiling& t) const {
   const double share = m.gmem_bytes_per_cycle() / static_cast<double>(m.cores());
   const double port = get("io_dma.port_bytes");
   const double latency = get("gmem.latency") + get("io_dma.burst") / port;
-  const bool has_cache = m.parameters.contains("gmem.cache_kib") && m.Get("gmem.cache_kib") > 0;
+  const bool has_cache = m.caches_reads();
   const double blocks = CeilDiv(t.cluster_channels, t.block);
   const bool whole_columns = t.columns >= columns();
   double compute = 0, load = 0, store = 0, waits = 0, filters = 0, first_bytes = 0, last_bytes = 0;

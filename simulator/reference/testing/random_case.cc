@@ -73,6 +73,7 @@ class MachineMaker {
     // At least a line for each channel; often only a few, so that lines make room for others.
     const int64_t least = (channels * burst + 1023) / 1024;
     Set("gmem.cache_kib", random_.Below(3) == 0 ? 0 : least * random_.OneOf({1, 1, 2, 8, 64}));
+    Set("gmem.cache_reads", random_.Below(8) == 0 ? 0 : 1);
     Maybe("gmem.cache_bytes", random_.OneOf({2, 16, 31, 128}));
     Maybe("gmem.cache_latency", random_.From(0, 300));
   }
