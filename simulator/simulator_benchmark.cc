@@ -4,6 +4,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include <string>
+#include <vector>
+
 #include "base/check.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
@@ -14,9 +17,11 @@ namespace polynao::simulator {
 namespace {
 
 // out = x + y over 16 M elements, all 16 cores, tiles of range(0) elements; range(1): check
-// hazards.
+// hazards; range(2): GMEM is DDR4, not flat.
 void BM_StreamingAdd(benchmark::State& state) {
-  const isa::Machine machine = TestMachine("mlu270");
+  std::vector<std::string> overrides;
+  if (state.range(2) != 0) overrides = {"gmem.dram=ddr4_3200", "gmem.cache_reads=0"};
+  const isa::Machine machine = TestMachine("mlu270", overrides);
   const isa::Program program = StreamingAdd(state.range(0));
   const int64_t n = 16 << 20;
   ir::Tensor x = ir::RandomTensor(ir::Type::kF16, {n}, 1, ir::Values::kExact);
@@ -37,11 +42,13 @@ void BM_StreamingAdd(benchmark::State& state) {
   state.counters["cycles"] = static_cast<double>(cycles) / static_cast<double>(state.iterations());
 }
 BENCHMARK(BM_StreamingAdd)
-    ->ArgNames({"tile", "hazards"})
-    ->Args({16384, 1})
-    ->Args({16384, 0})
-    ->Args({4096, 1})
-    ->Args({1024, 1})
+    ->ArgNames({"tile", "hazards", "dram"})
+    ->Args({16384, 1, 0})
+    ->Args({16384, 0, 0})
+    ->Args({4096, 1, 0})
+    ->Args({1024, 1, 0})
+    ->Args({16384, 0, 1})
+    ->Args({1024, 1, 1})
     ->UseRealTime()
     ->Unit(benchmark::kMillisecond);
 

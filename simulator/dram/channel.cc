@@ -9,18 +9,10 @@
 namespace polynao::simulator {
 namespace {
 
-// A candidate command as a number, the better one less: clocks from now (16 bits), 1 for ACT and PRE,
-// 0 for RD and WR (1 bit), age (40 bits), bank (7 bits).
-constexpr int kWaitShift = 48;
-constexpr uint64_t kRowCommand = uint64_t{1} << 47;
-constexpr int kAgeShift = 7;
-constexpr uint64_t kAgeMask = (uint64_t{1} << 40) - 1;
-constexpr uint64_t kBankMask = (1 << kAgeShift) - 1;
 constexpr uint64_t kNothing = std::numeric_limits<uint64_t>::max();
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
 int Log2(int64_t size) { return std::countr_zero(static_cast<uint64_t>(size)); }
-void Raise(int64_t& ready, int64_t clock) { ready = std::max(ready, clock); }
 
 AddressMap MakeMap(const DramTiming& timing) {
   absl::StatusOr<AddressMap> map = AddressMap::Make(timing, "DramChannel");
@@ -185,24 +177,6 @@ void DramChannel::AddEntry(Queue& queue, const Waiting& waiting, int64_t burst,
   }
 }
 
-void DramChannel::SetCandidate(Queue& queue, int bank) {
-  const size_t b = static_cast<size_t>(bank);
-  const uint64_t bit = uint64_t{1} << bank;
-  if (queue.banks[b].first == kNone) {
-    queue.pending &= ~bit;
-    return;
-  }
-  queue.pending |= bit;
-  const bool is_column = queue.hits[b].first != kNone;
-  const int8_t index = is_column ? queue.hits[b].first : queue.banks[b].first;
-  queue.kind[b] = is_column                 ? (&queue == &queues_[1] ? kWrite : kRead)
-                  : open_row_[b] == kClosed ? kActivate
-                                            : kPrecharge;
-  const uint64_t age =
-      static_cast<uint64_t>(queue.entries[static_cast<size_t>(index)].sequence) & kAgeMask;
-  queue.key[b] = (is_column ? 0 : kRowCommand) | age << kAgeShift | b;
-}
-
 // Idempotent, so it does not matter that it does not run in clocks in which nothing happens.
 void DramChannel::ChooseDirection() {
   const int reads = queues_[0].count;
@@ -264,7 +238,7 @@ DramChannel::Refresh DramChannel::NextRefresh() const {
     const Kind kind = is_open ? kPrecharge : kActivate;
     int64_t clock = now_;
     for (uint64_t left = is_open ? open_ & banks : banks; left != 0; left &= left - 1) {
-      Raise(clock, ready_[kind][static_cast<size_t>(std::countr_zero(left))]);
+      clock = std::max(clock, ready_[kind][static_cast<size_t>(std::countr_zero(left))]);
     }
     if (clock < result.clock) {
       result.clock = clock;
@@ -272,203 +246,6 @@ DramChannel::Refresh DramChannel::NextRefresh() const {
     }
   }
   return result;
-}
-
-void DramChannel::IssueRefresh(int64_t clock, int r) {
-  Rank& rank = ranks_[static_cast<size_t>(r)];
-  const uint64_t banks = BanksOf(r);
-  const int first = std::countr_zero(banks);
-  if ((open_ & banks) != 0) {
-    ++counters_.precharge_alls;
-    Trace(clock, DramCommand::Kind::kPrechargeAll, first, -1, 0);
-    for (uint64_t left = open_ & banks; left != 0; left &= left - 1) {
-      Close(clock, std::countr_zero(left));
-    }
-    return;
-  }
-  ++counters_.refreshes;
-  Trace(clock, DramCommand::Kind::kRefresh, first, -1, 0);
-  for (uint64_t left = banks; left != 0; left &= left - 1) {
-    Raise(ready_[kActivate][static_cast<size_t>(std::countr_zero(left))], clock + timing_.trfc);
-  }
-  rank.due += timing_.trefi;
-  next_due_ = kNever;
-  for (int64_t i = 0; i < timing_.ranks; ++i) {
-    next_due_ = std::min(next_due_, ranks_[static_cast<size_t>(i)].due);
-  }
-}
-
-void DramChannel::Issue(int64_t clock, int bank) {
-  Queue& queue = queues_[writing_];
-  const size_t b = static_cast<size_t>(bank);
-  uint8_t kind = queue.kind[b];
-  int8_t index = kind <= kWrite ? queue.hits[b].first : queue.banks[b].first;
-  if (kind <= kWrite && starving(queue)) {
-    const int8_t oldest = queue.age.first;
-    const Entry& entry = queue.entries[static_cast<size_t>(oldest)];
-    if (entry.bank == bank && open_row_[b] != entry.row) {
-      kind = kPrecharge;
-      index = oldest;
-    }
-  }
-  switch (kind) {
-    case kActivate:
-      return IssueActivate(clock, queue, index);
-    case kPrecharge:
-      return IssuePrecharge(clock, queue, index);
-    default:
-      return IssueColumn(clock, queue, index);
-  }
-}
-
-void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
-  const DramTiming& t = timing_;
-  const Entry& entry = queue.entries[static_cast<size_t>(index)];
-  const size_t bank = static_cast<size_t>(entry.bank);
-  const int own = entry.bank >> bank_shift_;
-  const int rank_first = own / groups_per_rank_ * groups_per_rank_;
-  const int64_t b = t.burst_clocks();
-  // After this command, the same and the other direction may follow in the same rank, in another bank
-  // group (short) or not (long), and in another rank.
-  int64_t same_short = clock + t.tccd_s, same_long = clock + t.tccd_l;
-  int64_t same_rank_switch = clock + b + t.rank_switch;
-  int64_t other_short, other_long, other_rank_switch;
-  Kind same, other;
-  if (writing_) {
-    same = kWrite, other = kRead;
-    other_short = clock + t.cwl + b + t.twtr_s;
-    other_long = clock + t.cwl + b + t.twtr_l;
-    other_rank_switch = clock + t.cwl + b + t.rank_switch - t.cl;
-    Raise(ready_[kPrecharge][bank], clock + t.cwl + b + t.twr);
-    ++counters_.writes;
-    --written_low_bits_[entry.burst & 255];
-  } else {
-    same = kRead, other = kWrite;
-    other_short = other_long = clock + t.cl + b + t.turnaround - t.cwl;
-    other_rank_switch = clock + t.cl + b + std::max(t.turnaround, t.rank_switch) - t.cwl;
-    Raise(ready_[kPrecharge][bank], clock + t.trtp);
-    ++counters_.reads;
-  }
-  auto& same_ready = group_ready_[same];
-  auto& other_ready = group_ready_[other];
-  if (t.ranks == 1) {
-    for (int g = 0; g < group_count_; ++g) {
-      Raise(same_ready[static_cast<size_t>(g)], same_short);
-      Raise(other_ready[static_cast<size_t>(g)], other_short);
-    }
-  } else {
-    for (int g = 0; g < group_count_; ++g) {
-      const bool is_own_rank = g >= rank_first && g < rank_first + groups_per_rank_;
-      Raise(same_ready[static_cast<size_t>(g)], is_own_rank ? same_short : same_rank_switch);
-      Raise(other_ready[static_cast<size_t>(g)], is_own_rank ? other_short : other_rank_switch);
-    }
-  }
-  Raise(same_ready[static_cast<size_t>(own)], same_long);
-  Raise(other_ready[static_cast<size_t>(own)], other_long);
-
-  ++(entry.precharged ? counters_.conflicts : entry.activated ? counters_.misses : counters_.hits);
-  if (trace_ != nullptr) {
-    Trace(clock, writing_ ? DramCommand::Kind::kWrite : DramCommand::Kind::kRead, entry.bank,
-          entry.row, entry.column);
-  }
-  if (!writing_) {
-    Finish(entry.request, clock + t.cl + b);
-  } else if (!t.posted) {
-    Finish(entry.request, clock + t.cwl + b);
-  }
-  // The oldest burst of the open row.
-  List& hits = queue.hits[bank];
-  hits.first = entry.next_hit;
-  if (hits.first == kNone) hits.last = kNone;
-  Remove(queue, index);
-  SetCandidate(queue, static_cast<int>(bank));
-}
-
-void DramChannel::Remove(Queue& queue, int8_t index) {
-  auto& entries = queue.entries;
-  const Entry& entry = entries[static_cast<size_t>(index)];
-  if (queue.age.first == index) {
-    queue.overtaken = 0;
-  } else {
-    ++queue.overtaken;
-  }
-  const auto at = [&](int8_t i) -> Entry& { return entries[static_cast<size_t>(i)]; };
-  (entry.older == kNone ? queue.age.first : at(entry.older).newer) = entry.newer;
-  (entry.newer == kNone ? queue.age.last : at(entry.newer).older) = entry.older;
-  List& list = queue.banks[static_cast<size_t>(entry.bank)];
-  (entry.bank_older == kNone ? list.first : at(entry.bank_older).bank_newer) = entry.bank_newer;
-  (entry.bank_newer == kNone ? list.last : at(entry.bank_newer).bank_older) = entry.bank_older;
-  queue.free |= uint64_t{1} << index;
-  --queue.count;
-}
-
-void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
-  const DramTiming& t = timing_;
-  Entry& entry = queue.entries[static_cast<size_t>(index)];
-  entry.activated = true;
-  const size_t bank = static_cast<size_t>(entry.bank);
-  const int own = entry.bank >> bank_shift_;
-  ++counters_.activates;
-  Trace(clock, DramCommand::Kind::kActivate, entry.bank, entry.row, 0);
-  open_ |= uint64_t{1} << bank;
-  open_row_[bank] = entry.row;
-  Raise(ready_[kRead][bank], clock + t.trcd);
-  Raise(ready_[kWrite][bank], clock + t.trcd);
-  Raise(ready_[kPrecharge][bank], clock + t.tras);
-  Raise(ready_[kActivate][bank], clock + t.trc);
-  Rank& rank = ranks_[static_cast<size_t>(own / groups_per_rank_)];
-  rank.activates[static_cast<size_t>(rank.oldest)] = clock;
-  rank.oldest = (rank.oldest + 1) % 4;
-  const int64_t window = rank.activates[static_cast<size_t>(rank.oldest)] + t.tfaw;
-  const int first = own / groups_per_rank_ * groups_per_rank_;
-  for (int g = first; g < first + groups_per_rank_; ++g) {
-    Raise(group_ready_[kActivate][static_cast<size_t>(g)],
-          std::max(window, clock + (g == own ? t.trrd_l : t.trrd_s)));
-  }
-  for (Queue& q : queues_) {
-    List& hits = q.hits[bank];
-    for (int8_t i = q.banks[bank].first; i != kNone;) {
-      Entry& candidate = q.entries[static_cast<size_t>(i)];
-      if (candidate.row == open_row_[bank]) {
-        (hits.last == kNone ? hits.first : q.entries[static_cast<size_t>(hits.last)].next_hit) = i;
-        hits.last = i;
-        candidate.next_hit = kNone;
-      }
-      i = candidate.bank_newer;
-    }
-    SetCandidate(q, static_cast<int>(bank));
-  }
-}
-
-void DramChannel::IssuePrecharge(int64_t clock, Queue& queue, int8_t index) {
-  Entry& entry = queue.entries[static_cast<size_t>(index)];
-  entry.precharged = true;
-  ++counters_.precharges;
-  Trace(clock, DramCommand::Kind::kPrecharge, entry.bank, -1, 0);
-  Close(clock, entry.bank);
-}
-
-void DramChannel::Close(int64_t clock, int bank) {
-  const size_t b = static_cast<size_t>(bank);
-  open_ &= ~(uint64_t{1} << bank);
-  open_row_[b] = kClosed;
-  Raise(ready_[kActivate][b], clock + timing_.trp);
-  for (Queue& queue : queues_) {
-    queue.hits[b] = List();
-    SetCandidate(queue, bank);
-  }
-}
-
-void DramChannel::Finish(int32_t request, int64_t clock) {
-  Pending& pending = requests_[static_cast<size_t>(request)];
-  if (--pending.bursts > 0) return;
-  completions_.push_back({pending.id, clock});
-  free_requests_.push_back(request);
-}
-
-void DramChannel::Trace(int64_t clock, DramCommand::Kind kind, int bank, int32_t row,
-                        int32_t column) {
-  if (trace_ != nullptr) trace_->push_back({clock, kind, bank, row, column});
 }
 
 }  // namespace polynao::simulator

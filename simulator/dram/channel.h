@@ -93,6 +93,13 @@ class DramChannel {
     int64_t id;
     int32_t bursts;  // whose end is not known
   };
+  // A candidate command as a number, the better one less: clocks from now (16 bits), 1 for ACT and PRE, 0 for RD
+  // and WR (1 bit), age (40 bits), bank (7 bits).
+  static constexpr int kWaitShift = 48;
+  static constexpr uint64_t kRowCommand = uint64_t{1} << 47;
+  static constexpr int kAgeShift = 7;
+  static constexpr uint64_t kAgeMask = (uint64_t{1} << 40) - 1;
+  static constexpr uint64_t kBankMask = (1 << kAgeShift) - 1;
   // Kinds of commands in the order of ready_.
   enum Kind : uint8_t { kRead, kWrite, kActivate, kPrecharge, kKinds };
 
