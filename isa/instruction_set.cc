@@ -14,6 +14,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "isa/actions.h"
 #include "isa/footprint.h"
 #include "isa/instruction_row.h"
 #include "isa/instructions_text.h"
@@ -87,6 +88,7 @@ struct InstructionSet::Prepared {
   std::vector<IntExpression> constraints;
   IntExpression cost;
   FootprintPlan footprint;
+  ActionPlan actions;
   // Pairs (written, other) of operands in one memory, and whether they may coincide.
   struct Overlap {
     int written, other;
@@ -214,6 +216,7 @@ absl::Status InstructionSet::Prepare(const Instruction& instruction) {
   prepared->cost = *std::move(cost);
 
   ASSIGN_OR_RETURN(prepared->footprint, FootprintPlan::Create(instruction, resolver));
+  ASSIGN_OR_RETURN(prepared->actions, ActionPlan::Create(instruction, resolver));
   for (size_t w = 0; w < instruction.operands.size(); ++w) {
     const Operand& written = instruction.operands[w];
     for (size_t o = 0; o < instruction.operands.size(); ++o) {
@@ -415,6 +418,11 @@ std::vector<ByteRanges> InstructionSet::Footprint(const Instruction& instruction
   std::vector<ByteRanges> ranges;
   prepared_[instruction.index]->footprint.Append({.operands = values.data()}, &ranges);
   return ranges;
+}
+
+void InstructionSet::CountActions(const Instruction& instruction, OperandValues values,
+                                  ActionCounts* counts) const {
+  prepared_[instruction.index]->actions.Count({.operands = values.data()}, counts);
 }
 
 std::optional<std::vector<Flow>> InstructionSet::Flows(const Instruction& instruction,

@@ -47,6 +47,7 @@ enum class Unit : uint8_t {
   kMoveDma,  // copies between SMEM and NMEM, WMEM, SMEM           (move queue)
   kControl,  // sync and barriers; waits in no queue
 };
+inline constexpr int kUnitCount = 6;
 std::string_view UnitName(Unit unit);
 
 // The in-order queues of a core.
@@ -120,6 +121,7 @@ struct Flow {
 };
 
 struct Instruction;
+struct ActionCounts;  // isa/actions.h
 
 struct Constraint {
   ir::Expr condition;  // i1
@@ -209,6 +211,10 @@ class InstructionSet {
   // loops over loaded values, memory of its own, indices that are not affine.
   std::optional<std::vector<Flow>> Flows(const Instruction& instruction,
                                          OperandValues values) const;
+
+  // Adds what the instruction does with these operands, as far as energy depends on it.
+  void CountActions(const Instruction& instruction, OperandValues values,
+                    ActionCounts* counts) const;
 
   // How an instruction sees its memories and registers while it executes.
   struct Machine {

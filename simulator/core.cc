@@ -86,6 +86,7 @@ void Core::OnComplete(const Issued& issued, int64_t start) {
     return;
   }
   if (instruction.waits) scalar_->WriteRegisters(issued.pc, written_);
+  context_.set.CountActions(instruction, issued.values, &context_.result->actions);
 
   const int64_t now = Now();
   UnitReport& unit = report_.units[static_cast<size_t>(instruction.unit)];

@@ -115,6 +115,7 @@ void Fields(Archive& archive, Result& result) {
   archive(result.gmem_written);
   archive(result.gmem_written_moved);
   archive(result.dram);
+  archive(result.actions);
   archive(result.unwritten);
   archive(result.slices);
   archive(result.slices_complete);
@@ -196,6 +197,9 @@ std::vector<std::pair<std::string, int64_t>> RunResult::Rows() const {
     int64_t sum = 0;
     for (const DramCounters& channel : dram) sum += channel.*counter;
     rows.push_back({name, sum});
+  }
+  for (const auto& [name, value] : actions.Rows()) {
+    rows.push_back({absl::StrCat("actions.", name), value});
   }
   for (const auto& [tensor, bytes] : unwritten) {
     rows.push_back({absl::StrCat("unwritten.", tensor), bytes});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "isa/actions.h"
 #include "isa/instruction_set.h"
 #include "simulator/dram/request.h"
 
@@ -21,7 +22,7 @@ struct UnitReport {
   bool operator==(const UnitReport&) const = default;
 };
 
-inline constexpr int kUnitCount = 6;
+using isa::kUnitCount;
 
 // One core. All times are cycles.
 struct CoreReport {
@@ -94,6 +95,8 @@ struct RunResult {
   int64_t gmem_written_moved = 0;
   // Commands of each GMEM channel until end_cycle; empty if they are flat.
   std::vector<DramCounters> dram;
+  // What energy is computed from (docs/energy.md).
+  isa::ActionCounts actions;
   // Bytes of output tensors that nothing wrote, by tensor; only if hazards are checked.
   std::vector<std::pair<std::string, int64_t>> unwritten;
 

@@ -327,6 +327,8 @@ void ScalarUnit::FinishAccess() {
     context_.last_gmem_write = std::max(context_.last_gmem_write, Now());
   }
   const isa::Instruction& instruction = *context_.code[static_cast<size_t>(pc_)]->instruction;
+  // Other scalar code touches registers alone; the instructions are counted.
+  context_.set.CountActions(instruction, values_, &context_.result->actions);
   if (ExecuteScalar(instruction, wait_from_, Now())) RunFrom(Now());
 }
 

@@ -120,6 +120,7 @@ absl::Status EndAccess(Card& card, Core& core) {
     }
   }
   RETURN_IF_ERROR(ExecuteScalar(*card.set, decoded, operands, core));
+  card.set->CountActions(*decoded.instruction, operands, &card.report.actions);
   ++CountsOf(core, isa::Unit::kScalar).instructions;
   CountsOf(core, isa::Unit::kScalar).busy += card.cycle - core.wait_from;
   core.state = State::kRunning;
@@ -151,6 +152,7 @@ absl::Status IssueToQueue(Card& card, Core& core, const isa::Instruction& instru
   issued.ready = card.cycle + card.parameters.scalar_issue;
   issued.ranges = card.set->Footprint(instruction, operands);
   queue.waiting.push_back(std::move(issued));
+  card.set->CountActions(instruction, operands, &card.report.actions);
   CountsOf(core, isa::Unit::kScalar).busy += card.parameters.scalar_issue;
   core.free_at = card.cycle + card.parameters.scalar_issue;
   if (instruction.waits) {

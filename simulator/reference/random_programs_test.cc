@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler/ir/tensor.h"
 #include "gtest/gtest.h"
+#include "isa/actions.h"
 #include "isa/program.h"
 #include "simulator/reference/testing/compare.h"
 #include "simulator/reference/testing/random_case.h"
@@ -53,6 +54,7 @@ TEST(RandomProgramsTest, BothModelsReportTheSame) {
   const uint64_t first = FuzzSeed();
   int64_t deadlocks = 0, too_long = 0;
   std::map<std::string, int64_t> sums;
+  isa::ActionCounts actions;
   for (int64_t i = 0; i < count; ++i) {
     const uint64_t seed = first + static_cast<uint64_t>(i);
     const RandomCase c = MakeRandomCase(seed);
@@ -69,6 +71,7 @@ TEST(RandomProgramsTest, BothModelsReportTheSame) {
           << "POLYNAO_SEED=" << seed << ": " << comparison.error;
     }
     for (const auto& [name, value] : comparison.result.Rows()) sums[name] += value;
+    actions.Add(comparison.result.actions);
   }
   std::cout << count << " programs, " << sums["instructions"] << " instructions, "
             << sums["end_cycle"] << " cycles; " << deadlocks << " deadlocks, " << too_long
@@ -76,7 +79,9 @@ TEST(RandomProgramsTest, BothModelsReportTheSame) {
   if (count < 100) return;
   EXPECT_LT((deadlocks + too_long) * 20, count);
   // Everything that can be counted happens.
+  std::erase_if(sums, [](const auto& row) { return row.first.starts_with("actions."); });
   EXPECT_EQ(sums.size(), 9 + 9 + 12 + 6);
+  EXPECT_GT(actions.Rows().size(), 20u);
   for (const auto& [name, sum] : sums) {
     // Syncs and barriers wait instead.
     if (name != "control.busy") EXPECT_GT(sum, 0) << name;

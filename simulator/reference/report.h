@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "isa/actions.h"
 #include "isa/instruction_set.h"
 
 namespace polynao::simulator::reference {
@@ -62,6 +63,7 @@ struct Report {
   int64_t gmem_read_cached = 0;
   int64_t gmem_written = 0;
   int64_t gmem_written_moved = 0;
+  isa::ActionCounts actions;  // of what was issued
   std::vector<Span> spans;
   // Bytes that channels began to move in cycles i * kGmemBucket to (i + 1) * kGmemBucket - 1.
   static constexpr int64_t kGmemBucket = 256;
