@@ -17,6 +17,8 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
+#include "simulator/energy/energy_json.h"
+#include "simulator/energy/table.h"
 
 namespace polynao::cases {
 namespace {
@@ -143,6 +145,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["config"] = machine->name;
     json["machine"] = machine->parameters;
     for (const auto& [name, text] : machine->texts) json["machine"][name] = text;
+    if (energy) simulator::AddEnergy(*energy, json);
   }
   return json;
 }
@@ -159,6 +162,17 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
                         " is a program of the tensor ISA: expected "
                         "--target=diannao, found --target=",
                         settings.target);
+  }
+
+  std::optional<simulator::EnergyTable> energy_table;
+  if (!settings.energy.empty()) {
+    if (settings.target != "diannao") {
+      return InvalidInput(
+          "--energy is of a simulated card: expected --target=diannao, found --target=",
+          settings.target);
+    }
+    ASSIGN_OR_RETURN(energy_table,
+                     simulator::LoadEnergyTable(settings.energy, machine.GetText("gmem.dram")));
   }
 
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
@@ -189,6 +203,10 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     report.simulate_ms = MillisecondsSince(simulate_start);
     ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
     report.machine = machine;
+    if (energy_table) {
+      ASSIGN_OR_RETURN(report.energy,
+                       simulator::EnergyOf(*report.simulated, machine, *energy_table));
+    }
   } else {
     // Times are those of ordinary values: CPUs take many times as long for subnormal ones.
     const auto time = [&](const auto& run) -> absl::StatusOr<double> {

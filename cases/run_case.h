@@ -11,6 +11,7 @@
 #include "isa/machine.h"
 #include "kernels/te/operators.h"
 #include "nlohmann/json.hpp"
+#include "simulator/energy/energy.h"
 #include "simulator/report.h"
 #include "simulator/simulator.h"
 
@@ -24,6 +25,8 @@ struct CaseSettings {
   uint64_t seed = 1;
   simulator::TraceOptions trace;
   bool check_hazards = true;
+  // An energy table (simulator/energy/table.h); empty: none. For diannao alone.
+  std::string energy;
   // Passes that the compiler leaves out, by name.
   std::vector<std::string> without;
 };
@@ -42,6 +45,7 @@ struct CaseReport {
   std::optional<isa::Machine> machine;
   std::optional<simulator::RunResult> simulated;
   double simulate_ms = 0;
+  std::optional<simulator::EnergyReport> energy;  // if a table was asked for
   // CPU and C: median of several runs. CUDA has none: the shim executes, it does not measure.
   std::optional<double> time_ns;
   bool by_shim = false;

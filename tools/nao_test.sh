@@ -41,6 +41,23 @@ compile_and_simulate() {
 }
 expect "compile, disasm, asm and sim agree" pass "" compile_and_simulate
 
+energy_of_runs() {
+  "$nao" run matmul --shape=8x64,64x64 --dtype=i16 --target=diannao --config=diannao --energy=65nm --json >"$work/energy.json" &&
+    [[ $(json_field "$work/energy.json" ok) == true ]] &&
+    grep -q '"energy_delay_pj_s"' "$work/energy.json" &&
+    grep -q '"tensor.mac_i16_fj"' "$work/energy.json" &&
+    "$nao" sim "$work/add/add.bin" --energy=16nm,hbm2 >"$work/energy.txt" &&
+    grep -q 'table 16nm,hbm2' "$work/energy.txt"
+}
+expect "run and sim report energy" pass "" energy_of_runs
+
+expect "energy by an unknown table" pass "" fails "no energy table is named 'fast'; there are: 28nm, 45nm, 65nm" \
+  "$nao" run add --shape=64 --target=diannao --energy=fast
+expect "energy of a CPU" pass "" fails "expected --target=diannao, found --target=cpu" \
+  "$nao" run add --shape=64 --target=cpu --energy=65nm
+expect "energy of another DRAM preset" pass "" fails "no DRAM is named 'ddr9'" \
+  "$nao" sim "$work/add/add.bin" --energy=65nm,ddr9
+
 # A bundle is written without nvcc as well; the shim needs a C compiler, which the c target needs too.
 bundle_and_shim() {
   "$nao" compile add --shape=63x65 --dtype=f32 --target=cuda --arch=none -o "$work/bundle" >/dev/null &&
@@ -320,7 +337,7 @@ expect "negative extent" pass "" fails "found '-3'" "$nao" run add --shape=4x-3
 expect "unknown type" pass "" fails "dtype 'f12': expected" "$nao" run add --shape=4 --dtype=f12
 expect "type that the card lacks" pass "" fails "the card has no instruction add.f64" \
   "$nao" run add --shape=4 --dtype=f64
-expect "unknown config" pass "" fails "no config is named 'mlu1'; there are: mlu270" \
+expect "unknown config" pass "" fails "no config is named 'mlu1'; there are: cambricon, dadiannao, diannao, mlu270" \
   "$nao" run add --shape=4 --config=mlu1
 expect "unknown parameter" pass "" fails "core.nmem_kb" "$nao" run add --shape=4 --set core.nmem_kb=1
 expect "contradicting config" pass "" fails "interleave|burst" \

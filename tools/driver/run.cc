@@ -45,6 +45,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
+  command->add_option("--energy", flags->settings.energy,
+                      "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
+                      ".toml file; then the DRAM: 28nm,hbm2");
   command->get_option("--schedule")
       ->description(
           "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; pipelines "
@@ -75,9 +78,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
     flags->has_shape = shape->count() > 0;
-    flags->of_operators =
-        Given(*command, {"--shape", "--dtype", "--scalar", "--attr", "--case", "--untuned",
-                         "--impl", "--config", "--set", "--trace", "--timeline", "--no-hazards"});
+    flags->of_operators = Given(
+        *command, {"--shape", "--dtype", "--scalar", "--attr", "--case", "--untuned", "--impl",
+                   "--config", "--set", "--trace", "--timeline", "--no-hazards", "--energy"});
     flags->of_functions = Given(*command, {"--function", "--arg", "--values", "--threads",
                                            "--contract", "--reassociate", "--reciprocal"});
     flags->of_pipelines = Given(*command, {"--image", "--out"});

@@ -7,6 +7,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "simulator/energy/energy_json.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
 #include "tools/driver/run.h"
@@ -31,6 +32,7 @@ void PrintReport(const cases::CaseReport& report) {
     }
     std::printf("  compiled in %.2f ms, simulated in %.2f ms\n", report.compile_ms,
                 report.simulate_ms);
+    if (report.energy) std::printf("%s", simulator::EnergyText(*report.energy).c_str());
   } else if (report.by_shim) {
     std::printf(
         "  executed on this CPU, by the shim of CUDA's execution model, in %.2f ms (no time of "

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "base/files.h"
@@ -11,6 +12,8 @@
 #include "compiler/ir/tensor.h"
 #include "isa/program.h"
 #include "nlohmann/json.hpp"
+#include "simulator/energy/energy_json.h"
+#include "simulator/energy/table.h"
 #include "simulator/simulator.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
@@ -28,6 +31,7 @@ struct SimFlags {
   bool no_hazards = false;
   std::string trace;
   std::string timeline;
+  std::string energy;
   bool json = false;
 };
 
@@ -47,6 +51,10 @@ absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
 
 absl::Status Sim(const SimFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+  std::optional<simulator::EnergyTable> table;
+  if (!flags.energy.empty()) {
+    ASSIGN_OR_RETURN(table, simulator::LoadEnergyTable(flags.energy, machine.GetText("gmem.dram")));
+  }
   ASSIGN_OR_RETURN(std::string contents, ReadFile(flags.file));
   isa::Program program;
   if (flags.file.ends_with(".nasm")) {
@@ -98,6 +106,10 @@ absl::Status Sim(const SimFlags& flags) {
   options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
   ASSIGN_OR_RETURN(simulator::RunResult result,
                    simulator::Run(isa::DianNao(), program, arguments, options));
+  std::optional<simulator::EnergyReport> energy;
+  if (table) {
+    ASSIGN_OR_RETURN(energy, simulator::EnergyOf(result, machine, *table));
+  }
   if (!flags.trace.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(result)));
   }
@@ -115,11 +127,13 @@ absl::Status Sim(const SimFlags& flags) {
     json["launch_cycles"] = result.launch_cycles;
     json["instructions"] = result.instruction_count();
     json["machine"] = machine.parameters;
+    if (energy) simulator::AddEnergy(*energy, json);
     std::cout << json.dump(2) << std::endl;
   } else {
     for (const auto& [name, value] : result.Rows()) {
       if (value != 0) std::printf("%-40s %lld\n", name.c_str(), static_cast<long long>(value));
     }
+    if (energy) std::printf("%s", simulator::EnergyText(*energy).c_str());
   }
   return absl::OkStatus();
 }
@@ -137,6 +151,9 @@ void AddSimCommand(CLI::App& app, Action& action) {
   command->add_option("--seed", flags->seed, "of the inputs")->capture_default_str();
   command->add_option("--trace", flags->trace, "write a Chrome/Perfetto trace (JSON)");
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
+  command->add_option("--energy", flags->energy,
+                      "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
+                      ".toml file; then the DRAM: 28nm,hbm2");
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
   command->add_flag("--json", flags->json, "print one JSON object");
