@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cases/machines.h"
@@ -24,11 +24,7 @@ using kernels::kLadderSide;
 // The part of the columns that sensitivity runs have.
 constexpr int64_t kSensitivityPart = 20;
 
-std::string Fixed(double value, int digits) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", digits, value);
-  return text;
-}
+std::string Fixed(double value, int digits) { return absl::StrFormat("%.*f", digits, value); }
 
 std::string Padded(std::string text, size_t width, bool is_number = true) {
   if (text.size() >= width) return text;

@@ -27,12 +27,6 @@ constexpr int kMostAttempts = 8;
 
 size_t At(int i) { return static_cast<size_t>(i); }
 
-std::vector<int> Members(const Group& group) {
-  std::vector<int> members = group.producers;
-  members.push_back(group.root);
-  return members;
-}
-
 // A stage with a group of its own that stages of several other groups read.
 struct Shared {
   int stage = 0;
@@ -45,7 +39,7 @@ std::vector<Shared> SharedIn(const Grouping& grouping) {
     Shared shared{.stage = planned.group.root, .groups = {}};
     if (!grouping.stages[At(shared.stage)].is_local) continue;
     for (size_t g = 0; g < grouping.groups.size(); ++g) {
-      const std::vector<int> members = Members(grouping.groups[g].group);
+      const std::vector<int> members = MembersOf(grouping.groups[g].group);
       if (std::any_of(members.begin(), members.end(),
                       [&](int m) { return grouping.stages[At(m)].reads.contains(shared.stage); })) {
         shared.groups.push_back(g);
@@ -114,7 +108,7 @@ std::optional<std::vector<std::vector<const Statement*>>> DisjointReaders(const 
   std::optional<isl::union_set> all;
   for (const size_t g : shared.groups) {
     std::vector<const Statement*> mine;
-    for (const int m : Members(grouping.groups[g].group)) {
+    for (const int m : MembersOf(grouping.groups[g].group)) {
       for (const Statement* s : grouping.stages[At(m)].statements) {
         if (std::any_of(s->accesses.begin(), s->accesses.end(), [&](const Access& access) {
               return !access.is_write && access.buffer == buffer;

@@ -140,7 +140,7 @@ class Grouper {
       if (!next) {
         std::vector<PlannedGroup> alone;
         for (const PlannedGroup& planned : groups) {
-          for (const int s : Members(planned.group))
+          for (const int s : MembersOf(planned.group))
             alone.push_back({.group = {.root = s, .producers = {}, .sizes = {}}, .cost = {}});
         }
         std::sort(alone.begin(), alone.end(), [](const PlannedGroup& a, const PlannedGroup& b) {
@@ -155,12 +155,6 @@ class Grouper {
     return order;
   }
 
-  static std::vector<int> Members(const Group& group) {
-    std::vector<int> members = group.producers;
-    members.push_back(group.root);
-    return members;
-  }
-
   const std::vector<Stage>& stages_;
   const GroupModel& model_;
   const ScheduleOptions& options_;
@@ -169,6 +163,12 @@ class Grouper {
 };
 
 }  // namespace
+
+std::vector<int> MembersOf(const Group& group) {
+  std::vector<int> members = group.producers;
+  members.push_back(group.root);
+  return members;
+}
 
 std::vector<PlannedGroup> FindGroups(const std::vector<Stage>& stages, const GroupModel& model,
                                      const ScheduleOptions& options) {

@@ -14,6 +14,9 @@ struct PlannedGroup {
   GroupCost cost;
 };
 
+// The stages of a group, its root last.
+std::vector<int> MembersOf(const Group& group);
+
 // Groups in an order that keeps all dependences; each stage is in one. From the last stage to the first: those that are in no group yet
 // become roots, and take in the stages before, of which all readers are in the group, as long as that is cheaper than to
 // run them alone. "overlap": as PolyMage does it (fuse.h). Tile sizes and `join_all` of the options come first; arrays
