@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -32,6 +33,7 @@ constexpr int64_t kMostInterpretedOperations = 300'000'000;
 constexpr int64_t kMostCountedSteps = 20'000'000;
 // Inputs, expected values, results, the copies that are timed, and as much again for the rest of the machine.
 constexpr double kCopiesOfTensors = 8;
+constexpr char kNotAsked[] = "since --no-check was given";
 
 // ---- arguments ----------------------------------------------------------------------------------
 
@@ -213,7 +215,9 @@ nlohmann::ordered_json NestReport::ToJson() const {
   json["schedule"] = settings.schedule;
   json["seed"] = settings.seed;
   json["values"] = settings.values;
-  json["ok"] = ok();
+  json["ok"] = nullptr;
+  if (settings.check_values) json["ok"] = ok();
+  json["values_checked"] = !compared_with.empty();
   json["compared_with"] = nullptr;
   if (!compared_with.empty()) json["compared_with"] = compared_with;
   if (compared_with.empty()) json["not_compared_because"] = not_compared_because;
@@ -307,17 +311,20 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   report.notes = scheduled.notes;
 
   ASSIGN_OR_RETURN(ir::RandomArguments arguments, MakeArguments(function, scalars, settings));
-  ir::RandomArguments expected(arguments);
+  std::optional<ir::RandomArguments> expected;
   const bool is_interpreted = settings.executable.target == "interp" && settings.schedule == "none";
-  const bool takes_long = TakesLongToInterpret(function, integers);
-  if (!is_interpreted && !takes_long) {
+  const bool takes_long = settings.check_values && TakesLongToInterpret(function, integers);
+  if (settings.check_values) expected.emplace(arguments);
+  if (settings.check_values && !is_interpreted && !takes_long) {
     // First, as it stops at what would end this process: an index beyond its buffer, a division by zero.
     report.compared_with = "the interpreter";
     ASSIGN_OR_RETURN(const Executable interpreter, MakeExecutable(function, {.target = "interp"}));
-    RETURN_IF_ERROR(interpreter.run(expected.arguments()));
+    RETURN_IF_ERROR(interpreter.run(expected->arguments()));
   }
   ASSIGN_OR_RETURN(report.compile_ms, Run(scheduled.function, settings, arguments, report.times));
-  if (is_interpreted) {
+  if (!settings.check_values) {
+    report.not_compared_because = kNotAsked;
+  } else if (is_interpreted) {
     report.not_compared_because = "since they are the interpreter's own";
   } else if (!takes_long) {
     // Done above.
@@ -325,11 +332,11 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
     report.not_compared_because = "since the interpreter would take too long";
   } else {
     report.compared_with = StrCat("--schedule=none on ", settings.executable.target);
-    RETURN_IF_ERROR(Run(function, settings, expected, report.unscheduled_times).status());
+    RETURN_IF_ERROR(Run(function, settings, *expected, report.unscheduled_times).status());
   }
   if (!report.compared_with.empty()) {
     if (!IsExact(function, settings)) report.tolerance = Tolerance(function);
-    report.difference = ir::FindDisagreement(function, arguments, expected, report.tolerance);
+    report.difference = ir::FindDisagreement(function, arguments, *expected, report.tolerance);
   }
   return report;
 }
@@ -344,16 +351,21 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestRefer
   ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
   report.schedule_ms = scheduled.milliseconds;
   report.notes = scheduled.notes;
-  const ir::RandomArguments expected(*reference.arguments);
+  std::optional<ir::RandomArguments> expected;
+  if (settings.check_values) expected.emplace(*reference.arguments);
   ASSIGN_OR_RETURN(report.compile_ms,
                    Run(scheduled.function, settings, *reference.arguments, report.times));
-  reference.run(expected.arguments());
+  if (!settings.check_values) {
+    report.not_compared_because = kNotAsked;
+    return report;
+  }
+  reference.run(expected->arguments());
   report.compared_with = reference.name;
   report.tolerance = IsExact(function, settings)
                          ? reference.tolerance
                          : std::max(reference.tolerance, Tolerance(function));
   report.difference =
-      ir::FindDisagreement(function, *reference.arguments, expected, report.tolerance);
+      ir::FindDisagreement(function, *reference.arguments, *expected, report.tolerance);
   return report;
 }
 

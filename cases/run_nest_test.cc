@@ -12,6 +12,7 @@ namespace polynao::cases {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kScale[] = R"(
 func scale(A: f64[n, m] in, B: f64[n, m] out, n: i32, m: i16, factor: f64) {
@@ -53,6 +54,44 @@ TEST(RunNestTest, AgreesWithTheInterpreterOnEveryTarget) {
     EXPECT_EQ(json["ok"], true);
     EXPECT_EQ(json["arguments"]["m"], "7");
     EXPECT_THAT(report->ToText(), HasSubstr("n=5 m=7 factor=0.3: values agree"));
+  }
+}
+
+TEST(RunNestTest, ValuesAreNotCheckedIfNobodyAsks) {
+  NestSettings settings = Settings("interp");
+  settings.check_values = false;
+  const absl::StatusOr<NestReport> report = RunText(settings);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->compared_with, "");
+  EXPECT_THAT(report->ToText(), HasSubstr("values not compared, since --no-check was given"));
+  EXPECT_THAT(report->ToText(), Not(HasSubstr("agree")));
+  const nlohmann::ordered_json json = report->ToJson();
+  EXPECT_TRUE(json["ok"].is_null());
+  EXPECT_EQ(json["values_checked"], false);
+  EXPECT_EQ(json["not_compared_because"], "since --no-check was given");
+}
+
+TEST(RunNestTest, TheReferenceOfACallerDoesNotRunIfNobodyAsks) {
+  const absl::StatusOr<ir::Function> function =
+      ir::ParseFunction("func f(A: f32[8] in, B: f32[8] out) { for (i, 0, 8) { B[i] = A[i] } }");
+  ASSERT_TRUE(function.ok()) << function.status();
+  NestSettings settings = Settings("interp");
+  settings.arguments = {};
+  for (const bool check : {true, false}) {
+    absl::StatusOr<ir::RandomArguments> arguments = NestArguments(*function, settings);
+    ASSERT_TRUE(arguments.ok()) << arguments.status();
+    int runs = 0;  // it stores nothing, so that values differ where they are compared
+    settings.check_values = check;
+    const absl::StatusOr<NestReport> report =
+        RunNest(*function,
+                {.arguments = &*arguments,
+                 .name = "nothing",
+                 .run = [&](absl::Span<const ir::Argument>) { ++runs; }},
+                settings);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(runs, check ? 1 : 0);
+    EXPECT_EQ(report->ok(), !check);
+    EXPECT_EQ(report->compared_with, check ? "nothing" : "");
   }
 }
 

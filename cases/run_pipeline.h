@@ -14,7 +14,7 @@ struct PipelineSettings {
   // "1024x768" of the nominal image; empty: the image's size, or the pipeline's default.
   std::string shape;
   std::string image;  // a PNG file, instead of random pixels
-  std::string out;    // the output, as a PNG file; written if all values agree
+  std::string out;    // the output, as a PNG file; written unless values differ
   NestSettings nest;  // without arguments and values
 };
 

@@ -31,6 +31,18 @@ run_json() {
 }
 expect "run --json prints one object and exits 0" pass "" run_json
 
+run_unchecked() {
+  "$nao" run add --shape=255x27 --no-check >"$work/unchecked.txt" &&
+    grep -q 'values not checked' "$work/unchecked.txt" && ! grep -q agree "$work/unchecked.txt" &&
+    "$nao" run add --shape=255x27 --no-check --json >"$work/unchecked.json" &&
+    [[ $(json_field "$work/unchecked.json" ok) == null ]] &&
+    [[ $(json_field "$work/unchecked.json" values_checked) == false ]] &&
+    "$nao" run harris --shape=40x50 --target=interp --schedule=none --no-check >"$work/unchecked.txt" &&
+    grep -q 'values not compared, since --no-check' "$work/unchecked.txt" &&
+    ! grep -q agree "$work/unchecked.txt"
+}
+expect "run --no-check says that values were not checked" pass "" run_unchecked
+
 compile_and_simulate() {
   "$nao" compile add --shape=63x65 -o "$work/add" >/dev/null &&
     "$nao" disasm "$work/add/add.bin" -o "$work/add/again.nasm" &&

@@ -304,6 +304,25 @@ TEST(OperatorsTest, TheSameRunGivesTheSameCycles) {
   EXPECT_EQ(*a.simulated, *b.simulated);
 }
 
+TEST(OperatorsTest, ValuesAreNotCheckedIfNobodyAsks) {
+  const kernels::OperatorCase c = {.op = "mul", .shape = {127, 27}, .dtype = ir::Type::kF32};
+  for (const char* target : {"diannao", "cpu", "interp"}) {
+    CaseSettings settings;
+    settings.target = target;
+    const CaseReport checked = MustRun(c, settings);
+    settings.check_values = false;
+    const CaseReport unchecked = MustRun(c, settings);
+    EXPECT_EQ(checked.simulated, unchecked.simulated);
+    EXPECT_EQ(checked.ToJson()["ok"], true);
+    EXPECT_EQ(checked.ToJson()["values_checked"], true);
+    const nlohmann::ordered_json json = unchecked.ToJson();
+    EXPECT_TRUE(json["ok"].is_null());
+    EXPECT_EQ(json["values_checked"], false);
+    EXPECT_TRUE(json["max_abs_error"].is_null());
+    EXPECT_TRUE(json["max_rel_error"].is_null());
+  }
+}
+
 TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   const auto error = [](kernels::OperatorCase c, CaseSettings s) {
     const absl::StatusOr<CaseReport> report = RunCase(c, s);

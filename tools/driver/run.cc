@@ -45,6 +45,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
+  command->add_flag(
+      "--no-check", flags->no_check,
+      "compute no reference and compare no values: the report says that they were not checked");
   command->add_option("--energy", flags->settings.energy,
                       "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
                       ".toml file; then the DRAM: 28nm,hbm2");

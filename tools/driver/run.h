@@ -19,6 +19,7 @@ struct RunFlags {
   cases::CaseText text;  // its op may be FILE.nir
   cases::CaseSettings settings;
   bool no_hazards = false;
+  bool no_check = false;
   std::string trace;
   std::string timeline;
   bool has_shape = false;
@@ -35,7 +36,7 @@ struct RunFlags {
   std::vector<std::string> of_pipelines;
 };
 
-// They print what they found; the value is whether all values agree.
+// They print what they found; the value is whether no value is known to differ.
 absl::StatusOr<bool> RunOperator(RunFlags& flags);  // run_operator.cc
 absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline,
                                  RunFlags& flags);                               // run_pipeline.cc

@@ -25,6 +25,7 @@ absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags) {
   }
   cases::NestSettings settings = flags.nest;
   settings.schedule = flags.text.schedule.empty() ? "fuse" : flags.text.schedule[0];
+  settings.check_values = !flags.no_check;
   settings.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const int64_t nodes, kernels::ParseEquakeNodes(equake, flags.text.shape));
   ASSIGN_OR_RETURN(const ir::Function function, kernels::EquakeFunction(equake, nodes));

@@ -24,6 +24,7 @@ absl::StatusOr<bool> RunFile(RunFlags& flags) {
                         absl::StrJoin(flags.text.schedule, ", "));
   }
   if (!flags.text.schedule.empty()) flags.nest.schedule = flags.text.schedule[0];
+  flags.nest.check_values = !flags.no_check;
   flags.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, file));

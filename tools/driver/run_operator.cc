@@ -15,13 +15,18 @@
 namespace polynao::driver {
 namespace {
 
+std::string ValuesText(const cases::CaseReport& report) {
+  if (!report.settings.check_values) return "values not checked";
+  if (report.ok) return "values agree";
+  return StrCat("VALUES DIFFER, by up to ", report.max_abs_error);
+}
+
 void PrintReport(const cases::CaseReport& report) {
   std::printf("%s %s %s on %s (%s): %s\n", report.operator_case.op.c_str(),
               kernels::ShapesText(report.operator_case).c_str(),
               std::string(ir::TypeName(report.operator_case.dtype)).c_str(),
               report.settings.target.c_str(), report.settings.impl.c_str(),
-              report.ok ? "values agree"
-                        : StrCat("VALUES DIFFER, by up to ", report.max_abs_error).c_str());
+              ValuesText(report).c_str());
   if (report.simulated) {
     std::printf("  cycles %lld, bound %lld, efficiency %.3f, instructions %lld\n",
                 static_cast<long long>(report.simulated->cycles),
@@ -81,6 +86,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   }
   flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
   flags.settings.check_hazards = !flags.no_hazards;
+  flags.settings.check_values = !flags.no_check;
   bool ok = true;
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
   for (const kernels::OperatorCase& c : cases) {
@@ -99,7 +105,8 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   if (flags.text.table_case) {
     json = {{"op", cases[0].op},
             {"case", *flags.text.table_case},
-            {"ok", ok},
+            {"ok", flags.no_check ? nlohmann::ordered_json() : nlohmann::ordered_json(ok)},
+            {"values_checked", !flags.no_check},
             {"functions", functions}};
   }
   std::cout << json.dump(2) << std::endl;

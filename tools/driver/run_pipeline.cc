@@ -27,6 +27,7 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& fl
   cases::PipelineSettings settings{
       .shape = flags.text.shape, .image = flags.image, .out = flags.out, .nest = flags.nest};
   settings.nest.schedule = !flags.text.schedule.empty() ? flags.text.schedule[0] : "fuse";
+  settings.nest.check_values = !flags.no_check;
   settings.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const cases::NestReport report, cases::RunPipeline(pipeline, settings));
   if (flags.json) {
