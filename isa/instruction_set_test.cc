@@ -251,6 +251,8 @@ TEST(Cost, FollowsTheTable) {
   machine["tensor.start"] = 64;
   machine["tensor.macs_i8"] = 4096;
   machine["tensor.macs_f16"] = 0;
+  machine["tensor.read_bytes"] = 256;
+  machine["tensor.write_bytes"] = 256;
   const auto cost = [&](std::string_view mnemonic, std::vector<int64_t> values) {
     const auto cycles = DianNao().Cost(Get(mnemonic), values, machine);
     return cycles.ok() ? *cycles : -1;
@@ -263,6 +265,15 @@ TEST(Cost, FollowsTheTable) {
   // 2 x 3 positions, 64 channels, k = 3 * 3 * 5 = 45 padded to 64.
   const std::vector<int64_t> conv = {0, 0, 0, 2, 3, 64, 5, 3, 3, 5, 1, 1, 1, 1, 64, 64};
   EXPECT_EQ(cost("conv.i8", conv), 64 + 2 * 3 * 64 * 64 / 4096);
+  // 10 rows, 128 columns, k = 64: 4096 products a cycle; for each row and 64 columns 64 bytes of input, 256 of sums.
+  const std::vector<int64_t> matmul = {0, 0, 0, 10, 128, 64, 64, 128};
+  EXPECT_EQ(cost("matmul.i8", matmul), 64 + 20);
+  EXPECT_EQ(cost("matmul_acc.i8", matmul), 64 + 20 * (64 + 256) / 256);
+  machine["tensor.write_bytes"] = 100;
+  EXPECT_EQ(cost("matmul.i8", matmul), 64 + (20 * 256 + 99) / 100);
+  machine["tensor.read_bytes"] = 10;
+  EXPECT_EQ(cost("matmul.i8", matmul), 64 + 20 * 64 / 10);
+  EXPECT_EQ(cost("conv_acc.i8", conv), 64 + (6 * (64 + 256) + 9) / 10);
   const auto missing = DianNao().Cost(Get("conv.f16"), conv, machine);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("tensor.macs_f16 is 0"));
   machine.erase("vector.start");

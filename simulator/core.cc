@@ -21,8 +21,10 @@ Core::Core(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId
       report_(report),
       report_index_(report_index),
       is_memory_core_(id.core == context.machine.cores_per_cluster()),
-      io_queue_("io_queue", isa::Queue::kIo, context.machine.Get("core.queue_depth"), *this),
-      move_queue_("move_queue", isa::Queue::kMove, context.machine.Get("core.queue_depth"), *this),
+      io_queue_("io_queue", isa::Queue::kIo, context.machine.Get("core.queue_depth"),
+                context.machine.Get("io_dma.transfers"), *this),
+      move_queue_("move_queue", isa::Queue::kMove, context.machine.Get("core.queue_depth"),
+                  context.machine.Get("move_dma.transfers"), *this),
       io_dma_("io", context.machine, io_queue_, id.core, CardCore(context.machine, id),
               is_memory_core_, *surroundings.gmem, *surroundings.link, *surroundings.smem),
       move_dma_("move", context.machine, move_queue_, id.core, *surroundings.smem) {
@@ -31,9 +33,8 @@ Core::Core(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId
     nmem_ = std::make_unique<Nmem>("nmem", context.machine.nmem_bytes());
     wmem_ = std::make_unique<Wmem>("wmem", context.machine.wmem_bytes());
     compute_queue_ = std::make_unique<InstructionQueue>(
-        "compute_queue", isa::Queue::kCompute, context.machine.Get("core.queue_depth"), *this);
-    vector_ = std::make_unique<VectorUnit>("vector", *compute_queue_);
-    tensor_ = std::make_unique<TensorUnit>("tensor", *compute_queue_);
+        "compute_queue", isa::Queue::kCompute, context.machine.Get("core.queue_depth"), 1, *this);
+    MakeComputeUnits();
   }
   const auto connect = [&](isa::Space space, uint8_t* data, int64_t size) {
     wiring.machine.memory[static_cast<int>(space)] = data;
@@ -52,6 +53,22 @@ Core::Core(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId
   wiring.link = surroundings.link;
   wiring.smem = surroundings.smem;
   scalar_ = std::make_unique<ScalarUnit>("scalar", context, id, wiring, report, report_index);
+}
+
+void Core::MakeComputeUnits() {
+  std::vector<PortSharing*> of_vector, of_tensor;
+  const auto share = [&](isa::Space memory, PortSharing* sharing) {
+    io_dma_.Share(memory, sharing);
+    move_dma_.Share(memory, sharing);
+    of_tensor.push_back(sharing);
+  };
+  if (context_.machine.Get("core.nmem_ports") == 1) {
+    share(isa::Space::kNmem, &nmem_sharing_);
+    of_vector.push_back(&nmem_sharing_);
+  }
+  if (context_.machine.Get("core.wmem_ports") == 1) share(isa::Space::kWmem, &wmem_sharing_);
+  vector_ = std::make_unique<ComputeUnit>("vector", *compute_queue_, of_vector);
+  tensor_ = std::make_unique<ComputeUnit>("tensor", *compute_queue_, of_tensor);
 }
 
 ExecutionUnit& Core::UnitOf(const isa::Instruction& instruction) {
@@ -76,7 +93,7 @@ bool Core::idle() const {
          move_queue_.idle();
 }
 
-void Core::OnComplete(const Issued& issued, int64_t start) {
+void Core::OnComplete(const Issued& issued, int64_t start, int64_t first) {
   const isa::Instruction& instruction = *issued.instruction;
   written_.assign(issued.values.size(), 0);
   const absl::Status status = context_.set.Execute(instruction, issued.values, scalar_->machine(),
@@ -85,13 +102,13 @@ void Core::OnComplete(const Issued& issued, int64_t start) {
     context_.Fail(id_, issued.pc, status);
     return;
   }
-  if (instruction.waits) scalar_->WriteRegisters(issued.pc, written_);
+  if (instruction.waits) scalar_->WriteRegisters(issued.pc, written_, Now());
   context_.set.CountActions(instruction, issued.values, &context_.result->actions);
 
   const int64_t now = Now();
   UnitReport& unit = report_.units[static_cast<size_t>(instruction.unit)];
   ++unit.instructions;
-  unit.busy += now - start;
+  unit.busy += now - first;
   context_.last_activity = std::max(context_.last_activity, now);
   Slice slice{.core = report_index_,
               .unit = instruction.unit,

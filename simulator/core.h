@@ -8,14 +8,14 @@
 #include <systemc>
 #include <vector>
 
+#include "simulator/compute_unit.h"
 #include "simulator/context.h"
 #include "simulator/io_dma.h"
 #include "simulator/memory.h"
 #include "simulator/move_dma.h"
+#include "simulator/port_sharing.h"
 #include "simulator/queue.h"
 #include "simulator/scalar_unit.h"
-#include "simulator/tensor_unit.h"
-#include "simulator/vector_unit.h"
 
 namespace polynao::simulator {
 
@@ -32,7 +32,7 @@ class Core : public sc_core::sc_module, public QueueListener {
        const Surroundings& surroundings, CoreReport& report, int32_t report_index);
 
   ExecutionUnit& UnitOf(const isa::Instruction& instruction) override;
-  void OnComplete(const Issued& issued, int64_t start) override;
+  void OnComplete(const Issued& issued, int64_t start, int64_t first) override;
   void OnProgress(isa::Queue queue) override { scalar_->OnProgress(queue); }
 
   const ScalarUnit& scalar() const { return *scalar_; }
@@ -43,6 +43,8 @@ class Core : public sc_core::sc_module, public QueueListener {
  private:
   // Adds a completed copy to the path it took.
   void CountTransfer(const Issued& issued, Slice& slice);
+  // The vector unit and the tensor unit, and what they share with DMAs.
+  void MakeComputeUnits();
 
   Context& context_;
   const AccessChecker::CoreId id_;
@@ -54,8 +56,10 @@ class Core : public sc_core::sc_module, public QueueListener {
   std::unique_ptr<InstructionQueue> compute_queue_;
   InstructionQueue io_queue_;
   InstructionQueue move_queue_;
-  std::unique_ptr<VectorUnit> vector_;
-  std::unique_ptr<TensorUnit> tensor_;
+  PortSharing nmem_sharing_;
+  PortSharing wmem_sharing_;
+  std::unique_ptr<ComputeUnit> vector_;
+  std::unique_ptr<ComputeUnit> tensor_;
   IoDma io_dma_;
   MoveDma move_dma_;
   std::unique_ptr<ScalarUnit> scalar_;

@@ -46,7 +46,7 @@ Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* d
       cache_latency_(machine.Get("gmem.cache_latency")),
       has_cache_(machine.caches_reads()) {
   const int requesters =
-      static_cast<int>(2 * machine.clusters() * (machine.cores_per_cluster() + 1));
+      static_cast<int>(kRequesters * machine.clusters() * (machine.cores_per_cluster() + 1));
   for (int64_t i = 0; i < machine.Get("gmem.channels"); ++i) {
     const std::string name = "channel" + std::to_string(i);
     if (machine.has_dram()) {

@@ -61,9 +61,12 @@ class Gmem : public sc_core::sc_module {
     return burst.is_cached ? cache_latency_ : latency_;
   }
 
-  // Channel requesters: two for each core of the card, its IO-DMA and its scalar unit.
-  static int DmaRequester(int card_core) { return 2 * card_core; }
-  static int ScalarRequester(int card_core) { return 2 * card_core + 1; }
+  // Channel requesters: three for each core of the card, its IO-DMA's loads and stores and its scalar unit.
+  static int DmaRequester(int card_core, bool is_store) {
+    return kRequesters * card_core + (is_store ? 1 : 0);
+  }
+  static int ScalarRequester(int card_core) { return kRequesters * card_core + 2; }
+  static constexpr int kRequesters = 3;
 
   // Bytes that a channel moves for [address, address + size): whole granules; a store first reads
   // each granule that it covers in part (read-modify-write).

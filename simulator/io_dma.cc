@@ -15,11 +15,10 @@ Rate PortRate(const isa::Machine& machine, bool is_memory_core) {
 IoDma::IoDma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQueue& queue,
              int core, int card_core, bool is_memory_core, Gmem& gmem, ClusterLink& link,
              Smem& smem)
-    : Dma(name, queue, machine.Get("io_dma.outstanding")),
+    : Dma(name, machine, queue, machine.Get("io_dma.outstanding")),
       core_(core),
-      channel_requester_(Gmem::DmaRequester(card_core)),
+      card_core_(card_core),
       burst_(machine.Get("io_dma.burst")),
-      outstanding_(machine.Get("io_dma.outstanding")),
       strided_reads_(machine.Get("io_dma.strided_reads")),
       strided_writes_(machine.Get("io_dma.strided_writes")),
       gmem_(gmem),
@@ -28,39 +27,41 @@ IoDma::IoDma(sc_core::sc_module_name name, const isa::Machine& machine, Instruct
       in_(PortRate(machine, is_memory_core)),
       out_(PortRate(machine, is_memory_core)) {}
 
-Dma::Limits IoDma::Prepare(const Issued& issued, std::vector<const isa::ByteRanges*>& segments) {
-  is_store_ = false;
-  touches_smem_ = false;
+std::vector<const isa::ByteRanges*> IoDma::SegmentsOf(const Issued& issued,
+                                                      const DmaTransfer&) const {
+  std::vector<const isa::ByteRanges*> segments;
   for (const isa::ByteRanges& ranges : issued.ranges) {
-    if (ranges.space == isa::Space::kGmem) {
-      is_store_ |= ranges.is_write;
-      segments.push_back(&ranges);
-    }
-    touches_smem_ |= ranges.space == isa::Space::kSmem;
+    if (ranges.space == isa::Space::kGmem) segments.push_back(&ranges);
   }
-  return {burst_, outstanding_, is_store_ ? strided_writes_ : strided_reads_};
+  return segments;
+}
+
+DmaTransfer::Limits IoDma::LimitsOf(const DmaTransfer& transfer) const {
+  return {burst_, transfer.is_store() ? strided_writes_ : strided_reads_};
+}
+
+void IoDma::PushToChannel(Burst& burst, int64_t time) {
+  gmem_.channel(gmem_.ChannelOf(burst.address))
+      .Push(Gmem::DmaRequester(card_core_, burst.is_write), burst, burst.moved, time);
 }
 
 void IoDma::Inject(Burst& burst, int64_t time) {
-  burst.is_write = is_store_;
+  burst.is_write = burst.transfer->is_store();
   burst.is_cached = false;
-  burst.moved = gmem_.MovedBytes(burst.address, burst.payload, is_store_);
+  burst.moved = gmem_.MovedBytes(burst.address, burst.payload, burst.is_write);
   gmem_.Count(burst);
-  if (is_store_) {
-    if (touches_smem_) {
-      smem_.Push(core_, Smem::Use::kIo, burst, smem_.MovedBytes(0, burst.payload), time + 1);
-    } else {
-      PassPortUp(burst, time);
-    }
+  if (!burst.is_write) {
+    PushToChannel(burst, time + 1);
+  } else if (burst.transfer->touches(isa::Space::kSmem)) {
+    smem_.Push(core_, Smem::Use::kIoRead, burst, smem_.MovedBytes(0, burst.payload), time + 1);
   } else {
-    gmem_.channel(gmem_.ChannelOf(burst.address))
-        .Push(channel_requester_, burst, burst.moved, time + 1);
+    PassPortUp(burst, time);
   }
 }
 
 void IoDma::Advance(Burst& burst, int64_t time) {
   ++burst.stage;
-  is_store_ ? AdvanceStore(burst, time) : AdvanceLoad(burst, time);
+  burst.is_write ? AdvanceStore(burst, time) : AdvanceLoad(burst, time);
 }
 
 void IoDma::AdvanceLoad(Burst& burst, int64_t time) {
@@ -70,9 +71,9 @@ void IoDma::AdvanceLoad(Burst& burst, int64_t time) {
                       burst, burst.payload, time + gmem_.LatencyOf(burst));
       return;
     case 2: {  // has left the link
-      const int64_t passed = in_.Pass(burst, burst.payload, time);
-      if (touches_smem_) {
-        smem_.Push(core_, Smem::Use::kIo, burst, smem_.MovedBytes(0, burst.payload), passed);
+      const int64_t passed = Pass(in_, burst, time);
+      if (burst.transfer->touches(isa::Space::kSmem)) {
+        smem_.Push(core_, Smem::Use::kIoWrite, burst, smem_.MovedBytes(0, burst.payload), passed);
       } else {
         Complete(burst, passed);
       }
@@ -84,23 +85,25 @@ void IoDma::AdvanceLoad(Burst& burst, int64_t time) {
 }
 
 void IoDma::PassPortUp(Burst& burst, int64_t time) {
-  link_.up.Push(ClusterLink::DmaRequester(core_), burst, burst.payload,
-                out_.Pass(burst, burst.payload, time));
+  link_.up.Push(ClusterLink::DmaRequester(core_), burst, burst.payload, Pass(out_, burst, time));
 }
 
 void IoDma::AdvanceStore(Burst& burst, int64_t time) {
-  const int stage = burst.stage - (touches_smem_ ? 1 : 0);
+  const int stage = burst.stage - (burst.transfer->touches(isa::Space::kSmem) ? 1 : 0);
   switch (stage) {
     case 0:  // has left SMEM
       PassPortUp(burst, time);
       return;
     case 1:  // has left the link
-      gmem_.channel(gmem_.ChannelOf(burst.address))
-          .Push(channel_requester_, burst, burst.moved, time + gmem_.LatencyOf(burst));
+      PushToChannel(burst, time + gmem_.LatencyOf(burst));
       return;
     default:  // is in GMEM
       Complete(burst, time);
   }
+}
+
+void IoDma::OnSegmentDone(const DmaTransfer& transfer, int64_t time) {
+  if (transfer.is_store()) link_.up.ReleaseAt(time);
 }
 
 }  // namespace polynao::simulator

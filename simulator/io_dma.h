@@ -30,18 +30,21 @@ class IoDma : public Dma {
   void Advance(Burst& burst, int64_t time) override;
 
  protected:
-  Limits Prepare(const Issued& issued, std::vector<const isa::ByteRanges*>& segments) override;
+  std::vector<const isa::ByteRanges*> SegmentsOf(const Issued& issued,
+                                                 const DmaTransfer& transfer) const override;
+  DmaTransfer::Limits LimitsOf(const DmaTransfer& transfer) const override;
   void Inject(Burst& burst, int64_t time) override;
+  void OnSegmentDone(const DmaTransfer& transfer, int64_t time) override;
 
  private:
   void AdvanceLoad(Burst& burst, int64_t time);
   void AdvanceStore(Burst& burst, int64_t time);
+  void PushToChannel(Burst& burst, int64_t time);
   void PassPortUp(Burst& burst, int64_t time);
 
   const int core_;
-  const int channel_requester_;
+  const int card_core_;
   const int64_t burst_;
-  const int64_t outstanding_;
   const int64_t strided_reads_;
   const int64_t strided_writes_;
   Gmem& gmem_;
@@ -49,8 +52,6 @@ class IoDma : public Dma {
   Smem& smem_;
   Port in_;
   Port out_;
-  bool is_store_ = false;  // of the transfer in progress
-  bool touches_smem_ = false;
 };
 
 }  // namespace polynao::simulator

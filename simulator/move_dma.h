@@ -13,9 +13,9 @@
 
 namespace polynao::simulator {
 
-// The segments of a transfer are its runs in SMEM; where both sides are in SMEM, or none, those
-// that it reads. A burst passes SMEM's port, the latency, the core's port, or the other way round;
-// from SMEM to SMEM it passes SMEM's port twice, between NMEM and WMEM only the core's.
+// The segments of a transfer are its runs in SMEM; where both sides are in SMEM, those that it reads. A burst
+// passes SMEM's port, the latency, the core's port, or the other way round; from SMEM to SMEM it passes SMEM's port
+// twice.
 class MoveDma : public Dma {
  public:
   MoveDma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQueue& queue,
@@ -25,18 +25,17 @@ class MoveDma : public Dma {
   void Advance(Burst& burst, int64_t time) override;
 
  protected:
-  Limits Prepare(const Issued& issued, std::vector<const isa::ByteRanges*>& segments) override;
+  std::vector<const isa::ByteRanges*> SegmentsOf(const Issued& issued,
+                                                 const DmaTransfer& transfer) const override;
+  DmaTransfer::Limits LimitsOf(const DmaTransfer& transfer) const override;
   void Inject(Burst& burst, int64_t time) override;
 
  private:
   const int core_;
   const int64_t latency_;
-  const int64_t burst_;
-  const int64_t outstanding_;
+  const DmaTransfer::Limits limits_;
   Smem& smem_;
   Port port_;
-  bool reads_smem_ = false;  // of the transfer in progress
-  bool writes_smem_ = false;
 };
 
 }  // namespace polynao::simulator

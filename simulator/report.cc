@@ -171,15 +171,17 @@ std::vector<std::pair<std::string, int64_t>> RunResult::Rows() const {
     rows.push_back(
         {absl::StrCat("wait.queue_full.", std::string(isa::QueueName(isa::Queue(q)))), sum});
   }
-  int64_t sync = 0, barrier = 0, completion = 0;
+  int64_t sync = 0, barrier = 0, completion = 0, dependent = 0;
   for (const CoreReport& core : cores) {
     sync += core.sync_wait;
     barrier += core.barrier_wait;
     completion += core.completion_wait;
+    dependent += core.dependent_wait;
   }
   rows.push_back({"wait.sync", sync});
   rows.push_back({"wait.barrier", barrier});
   rows.push_back({"wait.completion", completion});
+  rows.push_back({"wait.dependent", dependent});
   const std::pair<const char*, int64_t DramCounters::*> counters[] = {
       {"dram.activates", &DramCounters::activates},
       {"dram.precharges", &DramCounters::precharges},

@@ -18,7 +18,7 @@ namespace polynao::simulator {
 // One execution unit of a core.
 struct UnitReport {
   int64_t instructions = 0;
-  int64_t busy = 0;  // cycles from the start of an instruction to its completion
+  int64_t busy = 0;  // cycles in which at least one instruction is in it
   bool operator==(const UnitReport&) const = default;
 };
 
@@ -35,6 +35,7 @@ struct CoreReport {
   int64_t sync_wait = 0;                               // for queues to drain
   int64_t barrier_wait = 0;                            // from arrival to release
   int64_t completion_wait = 0;  // for an instruction that waits for its own completion
+  int64_t dependent_wait = 0;   // for registers that the instructions before write
   int64_t halted_at = 0;
   bool operator==(const CoreReport&) const = default;
 };

@@ -30,7 +30,8 @@ ScalarUnit::ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChe
       id_(id),
       wiring_(wiring),
       report_(report),
-      report_index_(report_index) {
+      report_index_(report_index),
+      dependent_(context.machine.Get("scalar.dependent")) {
   const isa::Machine& machine = context.machine;
   args_.resize(isa::kFirstParam);
   args_[isa::kCoreId] = id.core;
@@ -171,11 +172,22 @@ absl::Status ScalarUnit::Resolve(const isa::InstructionSet::Decoded& decoded) {
   return context_.set.CheckConstraints(instruction, values_);
 }
 
-void ScalarUnit::WriteRegisters(int64_t pc, absl::Span<const int64_t> written) {
+int64_t ScalarUnit::ReadableFrom(const isa::InstructionSet::Decoded& decoded) const {
+  int64_t from = 0;
+  for (size_t i = 0; i < decoded.instruction->operands.size(); ++i) {
+    const isa::OperandKind kind = decoded.instruction->operands[i].kind;
+    if (kind != isa::OperandKind::kValue && kind != isa::OperandKind::kAddress) continue;
+    from = std::max(from, readable_[static_cast<size_t>(decoded.fields[i])]);
+  }
+  return from;
+}
+
+void ScalarUnit::WriteRegisters(int64_t pc, absl::Span<const int64_t> written, int64_t time) {
   const isa::InstructionSet::Decoded& decoded = *context_.code[static_cast<size_t>(pc)];
   for (size_t i = 0; i < written.size(); ++i) {
     if (decoded.instruction->operands[i].kind == isa::OperandKind::kWritten) {
       registers_[static_cast<size_t>(decoded.fields[i])] = written[i];
+      readable_[static_cast<size_t>(decoded.fields[i])] = time + dependent_;
     }
   }
 }
@@ -190,6 +202,13 @@ void ScalarUnit::RunFrom(int64_t time) {
     const auto& decoded = context_.code[static_cast<size_t>(pc_)];
     if (!decoded) return Fail(InvalidInput("the word is no instruction"), time);
     const isa::Instruction& instruction = *decoded->instruction;
+    if (dependent_ > 0) {
+      const int64_t readable = ReadableFrom(*decoded);
+      if (readable > time) {
+        report_.dependent_wait += readable - time;
+        time = readable;
+      }
+    }
     const bool seen_by_others =
         instruction.unit != isa::Unit::kScalar || TouchesMemory(instruction);
     if ((seen_by_others || steps >= kQuantum) && time > Now()) {
@@ -240,7 +259,7 @@ bool ScalarUnit::ExecuteScalar(const isa::Instruction& instruction, int64_t begi
     Fail(status, begin);
     return false;
   }
-  WriteRegisters(pc_, written_);
+  WriteRegisters(pc_, written_, end);
   ++report(isa::Unit::kScalar).instructions;
   report(isa::Unit::kScalar).busy += end - begin;
   if (next_pc_ < 0) {

@@ -43,8 +43,8 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
 
   // From the core: something happened in a queue.
   void OnProgress(isa::Queue queue);
-  // Sets the registers that the instruction at `pc` writes.
-  void WriteRegisters(int64_t pc, absl::Span<const int64_t> written);
+  // Sets the registers that the instruction at `pc`, which ends in cycle `time`, writes.
+  void WriteRegisters(int64_t pc, absl::Span<const int64_t> written, int64_t time);
   void OnRelease(int64_t time) override;
   void Advance(Burst& burst, int64_t time) override;
 
@@ -83,6 +83,8 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   // The wait ends in cycle `time`; the unit runs on from then.
   void EndWait(int64_t& counter, Slice::Kind kind, int64_t time);
   absl::Status Resolve(const isa::InstructionSet::Decoded& decoded);
+  // The cycle from which on all registers that the instruction reads can be read.
+  int64_t ReadableFrom(const isa::InstructionSet::Decoded& decoded) const;
   void CloseScalarSlice(int64_t time);
   UnitReport& report(isa::Unit unit) { return report_.units[static_cast<size_t>(unit)]; }
 
@@ -93,6 +95,8 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   const int32_t report_index_;
   std::vector<int64_t> args_;
   std::array<int64_t, isa::kRegisterCount> registers_{};
+  const int64_t dependent_;  // cycles from the end of an instruction until its result can be read
+  std::array<int64_t, isa::kRegisterCount> readable_{};  // cycles
   int64_t pc_ = 0;
   int64_t next_pc_ = 0;
   State state_ = State::kRunning;

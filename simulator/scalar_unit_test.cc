@@ -44,6 +44,24 @@ TEST(ScalarUnit, LongScalarCodeTakesTheSameWhetherItRunsAheadOrNot) {
             2 + 10000 * 4);
 }
 
+TEST(ScalarUnit, ResultsCanBeReadLater) {
+  const isa::Machine machine = TestMachine("mlu270", {"scalar.dependent=3"});
+  const int64_t around = Cycles(machine, "");
+  const auto cycles = [&](const char* body) { return Cycles(machine, body) - around; };
+  EXPECT_EQ(cycles("  li r5, 7\n  add r6, r5, r1\n"), 2 + 3 + 2);
+  // What does not read it does not wait; two cycles of another instruction are part of the three.
+  EXPECT_EQ(cycles("  li r5, 7\n  li r6, 8\n"), 4);
+  EXPECT_EQ(cycles("  li r5, 7\n  li r6, 8\n  add r7, r5, r1\n"), 2 + 2 + 1 + 2);
+  // Branches, addresses and operands of what is issued read registers too; so does an access after an access.
+  EXPECT_EQ(cycles("  li r5, 7\n  beq r5, r0, next\nnext:\n"), 2 + 3 + 2);
+  EXPECT_EQ(cycles("  li r5, 64\n  store.i32.nmem r5, r1\n"), 2 + 3 + 20);
+  EXPECT_EQ(cycles("  store.i32.nmem r0, r1\n  load.i32.nmem r5, r0\n  add r6, r5, r1\n"),
+            20 + 20 + 3 + 2);
+  EXPECT_EQ(cycles("  li r5, 64\n  fill.i8 r0, r0, r5\n"), 2 + 3 + 1);
+  const RunResult result = RunOn(machine, OnCore0("", "  li r5, 7\n  add r6, r5, r1\n"));
+  EXPECT_GE(CoreOf(result, 0, 0).dependent_wait, 3);
+}
+
 TEST(ScalarUnit, AccessToNmem) {
   const isa::Machine machine = TestMachine("mlu270");
   EXPECT_EQ(Cycles(machine, "  store.i32.nmem r0, r1\n"), 20);

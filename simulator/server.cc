@@ -28,6 +28,7 @@ void Server::Push(int requester, Burst& burst, int64_t bytes, int64_t time) {
 void Server::Announce(int64_t time) { wake_.NotifyAt(std::max(time, free_at_)); }
 
 bool Server::Divert(Burst&, int64_t) { return false; }
+bool Server::Admits(const Burst&, int64_t, int64_t&) { return true; }
 
 std::optional<Server::Request> Server::Take(int64_t time, int64_t& earliest) {
   earliest = std::numeric_limits<int64_t>::max();
@@ -42,6 +43,7 @@ std::optional<Server::Request> Server::Take(int64_t time, int64_t& earliest) {
       earliest = std::min(earliest, request.time);
       continue;
     }
+    if (!Admits(*request.burst, time, earliest)) continue;
     queue.pop_front();
     --waiting_;
     next_ = r + 1 == requesters ? 0 : r + 1;
@@ -75,7 +77,7 @@ void Server::Arbitrate() {
     request->burst->owner->Advance(*request->burst, free_at_);
     return;
   }
-  if (waiting_ > 0) wake_.NotifyAt(earliest);
+  if (earliest != std::numeric_limits<int64_t>::max()) wake_.NotifyAt(earliest);
 }
 
 }  // namespace polynao::simulator

@@ -2,6 +2,7 @@
 #ifndef SIMULATOR_SERVER_H_
 #define SIMULATOR_SERVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -61,6 +62,9 @@ class Server : public sc_core::sc_module {
   // Called with each burst whose turn it is, in the cycle in which its service would start. True if
   // it goes another way instead and takes no time here: then this has called its owner's Advance.
   virtual bool Divert(Burst& burst, int64_t bytes);
+  // Whether the first burst of a requester, which has arrived by cycle `time`, may have its turn. If not, `earliest` becomes at most
+  // the next cycle in which that may be otherwise, as far as it is known.
+  virtual bool Admits(const Burst& burst, int64_t time, int64_t& earliest);
 
   struct Request {
     Burst* burst;
@@ -96,10 +100,10 @@ class Server : public sc_core::sc_module {
 class Port {
  public:
   explicit Port(Rate rate) : rate_(rate) {}
-  // A burst of `bytes` that arrives in cycle `time` has passed in the cycle that is returned.
-  int64_t Pass(const Burst& burst, int64_t bytes, int64_t time) {
+  // A burst of `bytes` that arrives in cycle `time` has passed in the cycle that is returned. It takes at least `least` cycles.
+  int64_t Pass(const Burst& burst, int64_t bytes, int64_t time, int64_t least = 1) {
     const int64_t start = time > free_at_ ? time : free_at_;
-    const int64_t service = ServiceCycles(bytes, rate_);
+    const int64_t service = std::max(least, ServiceCycles(bytes, rate_));
     free_at_ = start + service;
     ++use_.bursts;
     use_.payload += burst.payload;

@@ -18,9 +18,9 @@ class Smem : public Memory {
         port_("port", static_cast<int>((machine.cores_per_cluster() + 1) * kUses),
               machine.Get("smem.bytes") * kKilocycle) {}
 
-  // Who asks: a core's IO-DMA, its Move-DMA for what it reads and for what it writes, its scalar
+  // Who asks: a core's IO-DMA for what it reads and for what it writes, its Move-DMA likewise, its scalar
   // unit.
-  enum class Use { kIo, kMoveRead, kMoveWrite, kScalar };
+  enum class Use { kIoRead, kIoWrite, kMoveRead, kMoveWrite, kScalar };
 
   // Bytes that the port moves for [address, address + size): whole granules.
   int64_t MovedBytes(int64_t address, int64_t size) const {
@@ -33,7 +33,7 @@ class Smem : public Memory {
   const Server& port() const { return port_; }
 
  private:
-  static constexpr int kUses = 4;
+  static constexpr int kUses = 5;
   const int64_t granule_;
   Server port_;
 };

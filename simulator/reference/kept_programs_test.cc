@@ -14,7 +14,9 @@ namespace {
 
 // Core 0 of the tiny machine runs `body` on a tensor whose address is in r7; r0 is 0.
 Comparison OnCore0(const std::vector<std::string>& overrides, const std::string& body) {
-  const isa::Machine machine = TestMachine("unit", overrides);
+  std::vector<std::string> all = overrides;
+  all.push_back("core.nmem_line=0");
+  const isa::Machine machine = TestMachine("unit", all);
   const isa::Program program =
       simulator::OnCore0(".tensor x i8 any inout", absl::StrCat("  arg r7, 8\n", body));
   ir::Tensor x(ir::Type::kI8, {1 << 17});

@@ -72,7 +72,7 @@ std::vector<Case> Smallest(const std::vector<Case>& cases, int64_t count) {
 }
 
 TEST(ClockedSuiteTest, BothModelsReportTheSame) {
-  const auto machine = cases::LoadMachine("mlu270", {});
+  const auto machine = cases::LoadMachine("mlu270", {"core.nmem_line=0"});
   ASSERT_TRUE(machine.ok()) << machine.status();
   const auto target = cases::MakeTarget("diannao", &*machine);
   ASSERT_TRUE(target.ok()) << target.status();

@@ -22,6 +22,7 @@ class MachineMaker {
     }
     Maybe("cluster.link_bytes", random_.OneOf({3, 7, 16, 33, 64, 200}));
     Maybe("core.queue_depth", random_.OneOf({1, 1, 2, 3, 5, 24}));
+    Set("core.nmem_line", 0);
     Gmem();
     Maybe("scalar.issue", random_.From(1, 3));
     Maybe("scalar.simple", random_.From(1, 4));
