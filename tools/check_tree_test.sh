@@ -56,6 +56,8 @@ broken BenchmarksIncludeTools 'point the other way' benchmarks/a.cc '#include "t
 broken BaseIncludesCompiler 'base depends on nothing' base/a.cc '#include "compiler/ir/a.h"\n'
 broken ClockedIncludesEventDriven 'the clocked model shares nothing' simulator/reference/a.h '#include "simulator/report.h"\n'
 broken ClockedIncludesSystemC 'the clocked model shares nothing' simulator/reference/a.cc '#include <systemc>\n'
+broken ClockedIncludesEventDrivenDram 'the clocked model shares nothing' simulator/reference/a.cc '#include "simulator/dram/channel.h"\n'
+broken PlainDramIncludesEventDriven 'the plain DRAM channel shares nothing' simulator/dram/naive_channel.cc '#include "simulator/dram/channel.h"\n'
 broken EventDrivenIncludesClocked 'the event-driven model shares nothing' simulator/core.cc '#include "simulator/reference/card.h"\n'
 broken PragmaUseNotListed 'no writer or reader of "pad"' simulator/core.cc 'auto key = pragma::kPad;\n'
 broken PragmaFileWithoutUse 'core.cc does not use pragma::kEnd' compiler/ir/pragmas.h \

@@ -151,6 +151,7 @@ bool NaiveChannel::StepColumn(int64_t t, std::vector<Burst>& queue) {
 }
 
 void NaiveChannel::StepRow(int64_t t, std::vector<Burst>& queue) {
+  if (queue.empty()) return;
   const bool starving = IsStarving(queue);
   std::vector<bool> seen(banks_.size(), false);
   for (size_t i = 0; i < queue.size(); ++i) {

@@ -1,5 +1,6 @@
 // A DRAM channel that steps through every clock, written from README.md as directly as possible. Slow, and shares
-// nothing with DramChannel but the requests and the address map: tests compare the two.
+// nothing with DramChannel but the requests and the address map: tests compare the two. The clocked card (simulator/reference)
+// has it as its controller.
 #ifndef SIMULATOR_DRAM_NAIVE_CHANNEL_H_
 #define SIMULATOR_DRAM_NAIVE_CHANNEL_H_
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
+#include "simulator/dram/preset.h"
 #include "simulator/reference/issue.h"
 #include "simulator/reference/transfer.h"
 
@@ -70,11 +71,11 @@ void AddCluster(Card& card, const isa::Machine& machine, int64_t cluster,
   const Parameters& p = card.parameters;
   const std::string prefix = absl::StrCat("cluster", cluster);
   const int64_t members = p.cores_and_memory_core();
-  // Two requesters for each channel: its data and its cache's; two for each core: its IO-DMA and its scalar unit.
+  // Two requesters for each channel: its data and its cache's; two for each core upwards: its IO-DMA and its scalar unit.
   card.links_down.push_back(
       MakeServer(prefix + ".link.down", 2 * p.gmem.channels, p.link_bytes * 1000));
   card.links_up.push_back(MakeServer(prefix + ".link.up", 2 * members, p.link_bytes * 1000));
-  card.smem.push_back(MakeServer(prefix + ".smem", 4 * members, p.smem_bytes * 1000));
+  card.smem.push_back(MakeServer(prefix + ".smem", kSmemRequesters * members, p.smem_bytes * 1000));
   for (int64_t i = 0; i < members; ++i) {
     card.cores.push_back(MakeCore(p, machine, cluster, i, values));
     const bool is_memory_core = card.cores.back().is_memory_core;
@@ -107,37 +108,16 @@ void Return(Card& card, const Burst& burst) {
   }
 }
 
-Server& ServerAt(Card& card, const Place& place) {
-  const size_t index = static_cast<size_t>(place.index);
-  switch (place.kind) {
-    case Place::Kind::kChannel:
-      return card.channels[index].memory;
-    case Place::Kind::kLinkDown:
-      return card.links_down[index];
-    case Place::Kind::kLinkUp:
-      return card.links_up[index];
-    case Place::Kind::kSmem:
-      return card.smem[index];
-    case Place::Kind::kIoIn:
-      return card.io_in[index];
-    case Place::Kind::kIoOut:
-      return card.io_out[index];
-    case Place::Kind::kMove:
-      break;
-  }
-  return card.move[index];
-}
-
 // A burst sets out for its next stop, or home.
 void Travel(Card& card, const Burst& burst) {
   if (burst.arrived()) return Return(card, burst);
-  const Stop& stop = burst.next_stop();
-  Enter(ServerAt(card, stop.place), burst, card.cycle + stop.delay);
+  SetOut(card, burst);
 }
 
 void EndServices(Card& card) {
-  for (GmemChannel& channel : card.channels) {
-    Finish(channel, [&](const Burst& burst) { Travel(card, burst); });
+  for (Channel& channel : card.channels) {
+    const auto finish = [&](auto& c) { return Finish(c, card.cycle); };
+    for (const Burst& burst : std::visit(finish, channel)) Travel(card, burst);
   }
   for (auto* servers :
        {&card.links_down, &card.links_up, &card.smem, &card.io_in, &card.io_out, &card.move}) {
@@ -233,8 +213,8 @@ void SendBursts(Card& card) {
 }
 
 void BeginServices(Card& card) {
-  for (GmemChannel& channel : card.channels) {
-    const int64_t bytes = Take(channel, card.cycle);
+  for (Channel& channel : card.channels) {
+    const int64_t bytes = std::visit([&](auto& c) { return Take(c, card.cycle); }, channel);
     if (bytes == 0) continue;
     const size_t bucket = static_cast<size_t>(card.cycle / Report::kGmemBucket);
     if (bucket >= card.report.gmem_buckets.size()) card.report.gmem_buckets.resize(bucket + 1);
@@ -259,20 +239,30 @@ bool IsStuck(const Card& card) {
   return any_waits;
 }
 
+void ReportChannel(GmemChannel& channel, Report& report) {
+  report.ports.push_back(channel.memory.counts);
+  if (channel.lines_allowed > 0) report.ports.push_back(channel.slice_port.counts);
+}
+
+void ReportChannel(DramChannel& channel, Report& report) {
+  report.dram.push_back(Close(channel, report.end_cycle));
+  report.ports.push_back(channel.queues.counts);
+}
+
 Report Finished(Card& card) {
   Report& report = card.report;
   report.end_cycle = card.cycle;
   report.cycles = card.last_gmem_write >= 0 ? card.last_gmem_write : report.end_cycle;
   report.launch_cycles = card.parameters.launch;
   for (const Core& core : card.cores) report.cores.push_back(core.counts);
-  for (const GmemChannel& channel : card.channels) {
-    report.ports.push_back(channel.memory.counts);
-    if (channel.lines_allowed > 0) report.ports.push_back(channel.slice_port.counts);
-    report.gmem_read += channel.read;
-    report.gmem_read_moved += channel.read_moved;
-    report.gmem_read_cached += channel.read_cached;
-    report.gmem_written += channel.written;
-    report.gmem_written_moved += channel.written_moved;
+  for (Channel& channel : card.channels) {
+    std::visit([&](auto& c) { ReportChannel(c, report); }, channel);
+    const GmemCounts& counts = std::visit([](auto& c) -> GmemCounts& { return c.counts; }, channel);
+    report.gmem_read += counts.read;
+    report.gmem_read_moved += counts.read_moved;
+    report.gmem_read_cached += counts.read_cached;
+    report.gmem_written += counts.written;
+    report.gmem_written_moved += counts.written_moved;
   }
   const size_t members = static_cast<size_t>(card.parameters.cores_and_memory_core());
   for (size_t cluster = 0; cluster < card.smem.size(); ++cluster) {
@@ -292,10 +282,6 @@ Report Finished(Card& card) {
 
 absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const isa::Machine& machine) {
-  if (machine.has_dram()) {
-    return InvalidInput("machine ", machine.name, " has gmem.dram ", machine.GetText("gmem.dram"),
-                        "; this model has flat channels only");
-  }
   Card card(set, machine);
   for (const isa::Word& word : program.code) {
     auto decoded = set.Decode(word);
@@ -304,12 +290,42 @@ absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program
   ASSIGN_OR_RETURN(card.cost_parameters, set.ResolveParameters(machine.parameters));
   ASSIGN_OR_RETURN(const std::vector<int64_t> values, ParameterValues(program, arguments));
   const Parameters& p = card.parameters;
-  for (int64_t i = 0; i < p.gmem.channels; ++i) {
-    card.channels.push_back(MakeGmemChannel(p, i, 2 * p.clusters * p.cores_and_memory_core()));
+  const int64_t requesters = kChannelRequesters * p.clusters * p.cores_and_memory_core();
+  if (machine.has_dram()) {
+    ASSIGN_OR_RETURN(const DramTiming timing, DramOf(machine));
+    for (int64_t i = 0; i < p.gmem.channels; ++i) {
+      card.channels.emplace_back(MakeDramChannel(p, timing, i, requesters));
+    }
+  } else {
+    for (int64_t i = 0; i < p.gmem.channels; ++i) {
+      card.channels.emplace_back(MakeGmemChannel(p, i, requesters));
+    }
   }
   for (int64_t i = 0; i < p.clusters; ++i) AddCluster(card, machine, i, values);
   card.at_cluster_barrier.assign(static_cast<size_t>(p.clusters), 0);
   return card;
+}
+
+void SetOut(Card& card, const Burst& burst) {
+  const Stop& stop = burst.next_stop();
+  const size_t index = static_cast<size_t>(stop.place.index);
+  const auto enter = [&](auto& place) { Enter(place, burst, card.cycle + stop.delay); };
+  switch (stop.place.kind) {
+    case Place::Kind::kChannel:
+      return std::visit(enter, card.channels[index]);
+    case Place::Kind::kLinkDown:
+      return enter(card.links_down[index]);
+    case Place::Kind::kLinkUp:
+      return enter(card.links_up[index]);
+    case Place::Kind::kSmem:
+      return enter(card.smem[index]);
+    case Place::Kind::kIoIn:
+      return enter(card.io_in[index]);
+    case Place::Kind::kIoOut:
+      return enter(card.io_out[index]);
+    case Place::Kind::kMove:
+      return enter(card.move[index]);
+  }
 }
 
 absl::Status Step(Card& card) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,7 @@
 #include "isa/program.h"
 #include "simulator/reference/burst.h"
 #include "simulator/reference/core.h"
+#include "simulator/reference/dram_channel.h"
 #include "simulator/reference/gmem_channel.h"
 #include "simulator/reference/parameters.h"
 #include "simulator/reference/report.h"
@@ -31,6 +33,9 @@ struct Argument {
   int64_t value = 0;
 };
 
+// What gmem.dram says.
+using Channel = std::variant<GmemChannel, DramChannel>;
+
 struct Card {
   Card(const isa::InstructionSet& instructions, const isa::Machine& machine)
       : set(&instructions), parameters(machine) {}
@@ -42,7 +47,7 @@ struct Card {
 
   int64_t cycle = 0;
   std::vector<Core> cores;  // cluster by cluster, the memory core last in each
-  std::vector<GmemChannel> channels;
+  std::vector<Channel> channels;
   std::vector<Server> links_down, links_up, smem;  // by cluster
   std::vector<Server> io_in, io_out, move;         // by core
 
@@ -54,9 +59,13 @@ struct Card {
   Report report;
 };
 
-// The card in cycle 0. Errors: parameters of @cost rows that the machine lacks; arguments that do not fit the program.
+// The card in cycle 0. Errors: parameters of @cost rows that the machine lacks; DRAM that no channel can
+// have; arguments that do not fit the program.
 absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const isa::Machine& machine);
+
+// The burst sets out for its next stop in this cycle.
+void SetOut(Card& card, const Burst& burst);
 
 // The cycle `card.cycle`, in phases; the caller then advances it. What a phase does cannot be seen by an earlier one before the next cycle.
 //

@@ -1,6 +1,7 @@
 #include "simulator/reference/gmem_channel.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,7 +51,7 @@ bool Look(GmemChannel& channel, const Burst& burst) {
 void Divert(GmemChannel& channel, Burst burst, int64_t cycle) {
   Stop& slice = burst.way[burst.passed];
   slice.requester = 0;
-  channel.read_cached += slice.bytes;
+  channel.counts.read_cached += slice.bytes;
   Stop& link = burst.way[burst.passed + 1];
   link.requester += 1;
   link.delay = channel.gmem.cache_latency;
@@ -85,6 +86,14 @@ void Enter(GmemChannel& channel, const Burst& burst, int64_t arrival) {
   Enter(channel.memory, burst, arrival);
 }
 
+std::vector<Burst> Finish(GmemChannel& channel, int64_t) {
+  std::vector<Burst> done;
+  for (Server* server : {&channel.memory, &channel.slice_port}) {
+    if (const std::optional<Burst> burst = Finish(*server)) done.push_back(*burst);
+  }
+  return done;
+}
+
 int64_t Take(GmemChannel& channel, int64_t cycle) {
   while (channel.memory.free()) {
     const std::optional<Burst> burst = TakeTurn(channel.memory, cycle);
@@ -92,16 +101,16 @@ int64_t Take(GmemChannel& channel, int64_t cycle) {
     const int64_t bytes = burst->next_stop().bytes;
     const bool has_cache = channel.lines_allowed > 0;
     if (burst->writes_gmem) {
-      channel.written += burst->payload;
-      channel.written_moved += bytes;
+      channel.counts.written += burst->payload;
+      channel.counts.written_moved += bytes;
       if (has_cache) Drop(channel, *burst);
     } else {
-      channel.read += burst->payload;
+      channel.counts.read += burst->payload;
       if (has_cache && Look(channel, *burst)) {
         Divert(channel, *burst, cycle);
         continue;
       }
-      channel.read_moved += bytes;
+      channel.counts.read_moved += bytes;
     }
     Serve(channel.memory, *burst);
     if (has_cache && !burst->writes_gmem) Fetch(channel, *burst, cycle);

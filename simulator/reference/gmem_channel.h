@@ -1,14 +1,15 @@
-// A flat GMEM channel (one rate, whatever the addresses) with its slice of the last-level cache. A channel of another kind
-// stands beside this file and offers the same four functions.
+// A flat GMEM channel (one rate, whatever the addresses) with its slice of the last-level cache. A channel of DRAM
+// (dram_channel.h) stands beside it and offers the same functions.
 #ifndef SIMULATOR_REFERENCE_GMEM_CHANNEL_H_
 #define SIMULATOR_REFERENCE_GMEM_CHANNEL_H_
 
 #include <cstdint>
 #include <list>
-#include <optional>
 #include <set>
+#include <vector>
 
 #include "simulator/reference/burst.h"
+#include "simulator/reference/gmem_counts.h"
 #include "simulator/reference/parameters.h"
 #include "simulator/reference/server.h"
 
@@ -27,22 +28,16 @@ struct GmemChannel {
   int64_t lines_allowed = 0;  // 0: no cache
   std::list<Line> lines;      // the one used last comes first
 
-  // Bytes of the bursts whose turn has come.
-  int64_t read = 0, read_moved = 0, read_cached = 0;
-  int64_t written = 0, written_moved = 0;
+  GmemCounts counts;
 };
 
 GmemChannel MakeGmemChannel(const Parameters& parameters, int64_t index, int64_t requesters);
 
 void Enter(GmemChannel& channel, const Burst& burst, int64_t arrival);
 
-// The end of a cycle of service: calls `leave` with each burst that leaves the channel or the slice. The rest of a burst's way
-// says how long it takes from there.
-template <typename Leave>
-void Finish(GmemChannel& channel, const Leave& leave) {
-  if (const std::optional<Burst> burst = Finish(channel.memory)) leave(*burst);
-  if (const std::optional<Burst> burst = Finish(channel.slice_port)) leave(*burst);
-}
+// The end of a cycle of service, in `cycle`: the bursts that leave the channel or the slice. The rest of a burst's way says how
+// long it takes from there.
+std::vector<Burst> Finish(GmemChannel& channel, int64_t cycle);
 
 // If the channel is free, it begins to serve a burst; until it finds one that the slice does not serve. Returns the bytes
 // that it begins to move.

@@ -30,11 +30,11 @@ class GmemChannelTest : public testing::Test {
     Enter(channel_, burst, cycle_);
     for (const int64_t first = cycle_;; ++cycle_) {
       int64_t left = -1;
-      Finish(channel_, [&](const Burst& b) {
+      for (const Burst& b : Finish(channel_, cycle_)) {
         left = cycle_ - first;
         came_from_cache_ = b.next_stop().requester == 1;
         EXPECT_EQ(b.next_stop().delay, came_from_cache_ ? 30 : 100);
-      });
+      }
       if (left >= 0) return left;
       Take(channel_, cycle_);
     }
@@ -57,8 +57,8 @@ TEST_F(GmemChannelTest, TheSliceServesWhatWasRead) {
   cycle_ += 1000;
   EXPECT_EQ(Cycles(0, 256), 8);
   EXPECT_TRUE(came_from_cache_);
-  EXPECT_EQ(channel_.read_cached, 256);
-  EXPECT_EQ(channel_.read_moved, 256);
+  EXPECT_EQ(channel_.counts.read_cached, 256);
+  EXPECT_EQ(channel_.counts.read_moved, 256);
 }
 
 TEST_F(GmemChannelTest, AReadWaitsUntilTheDataHasCome) {

@@ -76,17 +76,7 @@ absl::Status BeginAccess(Card& card, Core& core, const isa::Instruction& instruc
     core.free_at = card.cycle + cost;
     return absl::OkStatus();
   }
-  const Burst burst = ScalarBurst(card.parameters, core, access, cost);
-  const Stop& first = burst.next_stop();
-  const int64_t arrival = card.cycle + first.delay;
-  const size_t index = static_cast<size_t>(first.place.index);
-  if (first.place.kind == Place::Kind::kSmem) {
-    Enter(card.smem[index], burst, arrival);
-  } else if (first.place.kind == Place::Kind::kLinkUp) {
-    Enter(card.links_up[index], burst, arrival);
-  } else {
-    Enter(card.channels[index], burst, arrival);
-  }
+  SetOut(card, ScalarBurst(card.parameters, core, access, cost));
   return absl::OkStatus();
 }
 

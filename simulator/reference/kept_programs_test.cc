@@ -87,5 +87,50 @@ TEST(KeptProgramsTest, ACopyThatWaits) {
   EXPECT_EQ(c.difference, "");
 }
 
+// The page was silent, and the event-driven simulator counted what the DRAM does after the run, too: the store is complete, but
+// of its sixteen writes six are done when the last core halts.
+TEST(KeptProgramsTest, WritesThatAreLeftInTheQueueAreNotCounted) {
+  const Comparison c =
+      OnCore0({"gmem.dram=lpddr5", "gmem.cache_reads=0", "card.clock_mhz=2000",
+               "gmem.channel_bytes_per_kilocycle=2000", "dram.clock_mhz=1000", "dram.bus_bits=16",
+               "dram.beats_per_clock=2", "dram.burst_length=2"},
+              R"(
+    li r12, 1
+    memcpy.f16.gmem.smem.async r7, r0, r12, r12, r0, r0
+)");
+  EXPECT_EQ(c.difference, "");
+  ASSERT_EQ(c.result.dram.size(), 2u);
+  EXPECT_LT(c.result.dram[0].writes, 16);
+}
+
+// The event-driven simulator was wrong: with an idle DRAM and nothing but a store that had just got its granules, it slept until
+// a turn that it did not know, a number that overflowed; with an odd ratio of the clocks it came back too late or not at all.
+TEST(KeptProgramsTest, AStoreWhoseGranulesHaveComeWakesTheChannel) {
+  const Comparison c =
+      OnCore0({"gmem.dram=lpddr5", "gmem.cache_reads=0", "card.clock_mhz=500",
+               "gmem.channel_bytes_per_kilocycle=124416", "dram.clock_mhz=972", "dram.bus_bits=128",
+               "dram.beats_per_clock=4", "dram.burst_length=4", "cluster.link_bytes=1"},
+              R"(
+    li r12, 16
+    li r13, 2
+    li r14, 54
+    memcpy.f32.gmem.smem r7, r0, r12, r13, r14, r0
+)");
+  EXPECT_EQ(c.difference, "");
+}
+
+// The clocked model was wrong: it had one requester for a core's IO-DMA, which after a load's turn at SMEM's port let the scalar
+// unit go before a store.
+TEST(KeptProgramsTest, LoadsAndStoresTakeTurnsOfTheirOwn) {
+  const Comparison c = OnCore0({"scalar.simple=1"}, R"(
+    li r12, 1
+    memcpy.i8.gmem.smem r7, r0, r12, r12, r0, r0
+    memcpy.i64.smem.gmem.async r0, r7, r12, r12, r0, r0
+    load.i32.gmem r41, r7
+    load.i8.smem r41, r0
+)");
+  EXPECT_EQ(c.difference, "");
+}
+
 }  // namespace
 }  // namespace polynao::simulator::reference

@@ -12,6 +12,7 @@ struct Parameters {
   explicit Parameters(const isa::Machine& m)
       : clusters(m.clusters()),
         cores(m.cores_per_cluster()),
+        clock_mhz(m.Get("card.clock_mhz")),
         launch(m.Get("card.launch")),
         link_bytes(m.Get("cluster.link_bytes")),
         queue_depth(m.Get("core.queue_depth")),
@@ -42,6 +43,7 @@ struct Parameters {
   int64_t clusters;
   int64_t cores;  // of a cluster, without the memory core
   int64_t cores_and_memory_core() const { return cores + 1; }
+  int64_t clock_mhz;
   int64_t launch;
   int64_t link_bytes;
   int64_t queue_depth;

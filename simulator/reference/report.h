@@ -9,6 +9,7 @@
 
 #include "isa/actions.h"
 #include "isa/instruction_set.h"
+#include "simulator/dram/request.h"
 
 namespace polynao::simulator::reference {
 
@@ -63,7 +64,8 @@ struct Report {
   int64_t gmem_read_cached = 0;
   int64_t gmem_written = 0;
   int64_t gmem_written_moved = 0;
-  isa::ActionCounts actions;  // of what was issued
+  std::vector<DramCounters> dram;  // by channel; empty where channels are flat
+  isa::ActionCounts actions;       // of what was issued
   std::vector<Span> spans;
   // Bytes that channels began to move in cycles i * kGmemBucket to (i + 1) * kGmemBucket - 1.
   static constexpr int64_t kGmemBucket = 256;

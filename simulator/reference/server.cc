@@ -42,13 +42,16 @@ std::optional<Burst> TakeTurn(Server& server, int64_t cycle) {
   return std::nullopt;
 }
 
-void Serve(Server& server, const Burst& burst) {
-  const int64_t bytes = burst.next_stop().bytes;
-  server.serving = burst;
-  server.left = bytes * 1000;
+void Count(Server& server, const Burst& burst) {
   ++server.counts.bursts;
   server.counts.payload += burst.payload;
-  server.counts.moved += bytes;
+  server.counts.moved += burst.next_stop().bytes;
+}
+
+void Serve(Server& server, const Burst& burst) {
+  server.serving = burst;
+  server.left = burst.next_stop().bytes * 1000;
+  Count(server, burst);
 }
 
 void Take(Server& server, int64_t cycle) {

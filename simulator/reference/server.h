@@ -40,6 +40,9 @@ std::optional<Burst> Finish(Server& server);
 // Takes the burst whose turn it is out of its queue: none if no burst has arrived.
 std::optional<Burst> TakeTurn(Server& server, int64_t cycle);
 
+// Counts `burst` and its bytes.
+void Count(Server& server, const Burst& burst);
+
 // Begins the service of `burst` in this cycle.
 void Serve(Server& server, const Burst& burst);
 

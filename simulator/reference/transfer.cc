@@ -9,8 +9,11 @@ namespace {
 
 using Kind = Place::Kind;
 
-// Who asks for SMEM's port, of each core.
-enum SmemRequester { kIo, kMoveRead, kMoveWrite, kScalarAccess, kSmemRequesters };
+// Who asks for SMEM's port, of each core, in the order of their turns; and for a channel.
+enum SmemRequester { kIoRead, kIoWrite, kMoveRead, kMoveWrite, kScalarAccess };
+static_assert(kScalarAccess + 1 == kSmemRequesters);
+enum ChannelRequester { kLoads, kStores, kScalarUnit };
+static_assert(kScalarUnit + 1 == kChannelRequesters);
 
 int64_t SmemBytes(const Parameters& p, int64_t address, int64_t size) {
   const int64_t first = address / p.smem_granule;
@@ -19,8 +22,11 @@ int64_t SmemBytes(const Parameters& p, int64_t address, int64_t size) {
 }
 
 Stop Channel(const Parameters& p, const Core& core, const Burst& burst, int64_t delay) {
+  const ChannelRequester requester = burst.sender == Sender::kScalar ? kScalarUnit
+                                     : burst.writes_gmem             ? kStores
+                                                                     : kLoads;
   return {{Kind::kChannel, burst.address / p.gmem.interleave % p.gmem.channels},
-          2 * core.index + (burst.sender == Sender::kScalar ? 1 : 0),
+          kChannelRequesters * core.index + requester,
           GmemBytes(p.gmem, burst.address, burst.payload, burst.writes_gmem),
           delay};
 }
@@ -53,7 +59,7 @@ void AddIoWay(const Parameters& p, const Core& core, bool touches_smem, Burst& b
   // The port counts SMEM's granules as if each burst began at one.
   const int64_t smem_bytes = SmemBytes(p, 0, burst.payload);
   if (burst.writes_gmem) {
-    if (touches_smem) burst.Add(Smem(core, kIo, smem_bytes, kRequest));
+    if (touches_smem) burst.Add(Smem(core, kIoRead, smem_bytes, kRequest));
     burst.Add(Port(Kind::kIoOut, core, burst, 0));
     burst.Add(LinkUp(core, burst, 0));
     burst.Add(Channel(p, core, burst, p.gmem.latency));
@@ -61,7 +67,7 @@ void AddIoWay(const Parameters& p, const Core& core, bool touches_smem, Burst& b
     burst.Add(Channel(p, core, burst, kRequest));
     burst.Add(LinkDown(p, core, burst));
     burst.Add(Port(Kind::kIoIn, core, burst, 0));
-    if (touches_smem) burst.Add(Smem(core, kIo, smem_bytes, 0));
+    if (touches_smem) burst.Add(Smem(core, kIoWrite, smem_bytes, 0));
   }
 }
 

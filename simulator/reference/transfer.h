@@ -13,6 +13,10 @@
 
 namespace polynao::simulator::reference {
 
+// Of each core: who asks for SMEM's port, and for a channel.
+inline constexpr int64_t kSmemRequesters = 5;
+inline constexpr int64_t kChannelRequesters = 3;
+
 // Loads `core`'s IO-DMA or Move-DMA with the transfer in its queue's unit, which starts in this cycle.
 void Load(const Parameters& parameters, Core& core, Sender sender, int64_t cycle);
 

@@ -84,6 +84,7 @@ RunResult Translate(const Report& report, const RunResult& names) {
   result.gmem_read_cached = report.gmem_read_cached;
   result.gmem_written = report.gmem_written;
   result.gmem_written_moved = report.gmem_written_moved;
+  result.dram = report.dram;
   result.actions = report.actions;
   for (const Span& span : report.spans) {
     result.slices.push_back({.core = static_cast<int32_t>(span.core),

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "simulator/reference/testing/random_dram.h"
 #include "simulator/reference/testing/random_op.h"
 
 namespace polynao::simulator::reference {
@@ -69,8 +70,13 @@ class MachineMaker {
     Set("io_dma.burst", burst);
     Set("gmem.interleave",
         burst * std::max<int64_t>(random_.OneOf({1, 2, 5, 16}), (63 + burst) / burst));
-    Maybe("gmem.channel_bytes_per_kilocycle", random_.From(2'000, 60'000));
     Maybe("gmem.latency", random_.From(0, 300));
+    if (random_.Below(3) == 0) {
+      const std::vector<std::string> dram = RandomDramOverrides(random_);
+      overrides_.insert(overrides_.end(), dram.begin(), dram.end());
+      return;
+    }
+    Maybe("gmem.channel_bytes_per_kilocycle", random_.From(2'000, 60'000));
     // At least a line for each channel; often only a few, so that lines make room for others.
     const int64_t least = (channels * burst + 1023) / 1024;
     Set("gmem.cache_kib", random_.Below(3) == 0 ? 0 : least * random_.OneOf({1, 1, 2, 8, 64}));
