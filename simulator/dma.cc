@@ -86,7 +86,12 @@ void Dma::Run() {
   Send();
   while (!transfers_.empty()) {
     const DmaTransfer& first = *transfers_.front();
-    if (!first.all_sent() || first.in_flight > 0 || now < first.send_from) break;
+    if (!first.all_sent() || first.in_flight > 0) break;
+    if (now < first.send_from) {
+      // An empty one, whose own wake-up gave way to that of a transfer before it.
+      wake_.NotifyAt(first.send_from);
+      break;
+    }
     unused_transfers_.push_back(std::move(transfers_.front()));
     transfers_.pop_front();
     queue_.Complete();  // may start another transfer here

@@ -18,6 +18,7 @@ struct Stop {
   Place place = {};
   int64_t requester = 0;  // as whom it queues there
   int64_t bytes = 0;      // that the server moves for it
+  int64_t lines = 0;      // of the core's memory that it touches, one a cycle
   int64_t delay = 0;      // cycles from where it was before until it arrives
 };
 
@@ -26,10 +27,14 @@ enum class Sender { kIoDma, kMoveDma, kScalar };
 struct Burst {
   int64_t core = 0;  // in the card
   Sender sender = Sender::kScalar;
-  int64_t segment = 0;  // of the transfer
-  int64_t address = 0;  // in the memory whose runs are the transfer's segments
-  int64_t payload = 0;  // bytes
+  int64_t transfer = 0;        // its number among those of the core's queue
+  int64_t segment = 0;         // of the transfer
+  bool opens_segment = false;  // the first burst of a segment that is stored to GMEM
+  int64_t address = 0;         // in the memory whose runs are the transfer's segments
+  int64_t payload = 0;         // bytes
   bool writes_gmem = false;
+  bool touches_nmem = false, touches_wmem = false;
+  int64_t lines = 0;  // of the core's memory
   Stop way[4];
   int stops = 0;             // on the way
   int passed = 0;            // of them

@@ -75,6 +75,7 @@ void AddCluster(Card& card, const isa::Machine& machine, int64_t cluster,
   card.links_down.push_back(
       MakeServer(prefix + ".link.down", 2 * p.gmem.channels, p.link_bytes * 1000));
   card.links_up.push_back(MakeServer(prefix + ".link.up", 2 * members, p.link_bytes * 1000));
+  card.links_up.back().segments_allowed = p.store_segments;
   card.smem.push_back(MakeServer(prefix + ".smem", kSmemRequesters * members, p.smem_bytes * 1000));
   for (int64_t i = 0; i < members; ++i) {
     card.cores.push_back(MakeCore(p, machine, cluster, i, values));
@@ -96,10 +97,12 @@ void Return(Card& card, const Burst& burst) {
   Core& core = card.cores[static_cast<size_t>(burst.core)];
   switch (burst.sender) {
     case Sender::kIoDma:
-      Complete(core.io_dma, burst);
+      if (Complete(core, burst) && burst.writes_gmem && card.parameters.store_segments > 0) {
+        --card.links_up[static_cast<size_t>(core.cluster)].segments_in_flight;
+      }
       return;
     case Sender::kMoveDma:
-      Complete(core.move_dma, burst);
+      Complete(core, burst);
       return;
     case Sender::kScalar:
       core.access_done = true;
@@ -129,54 +132,66 @@ void EndServices(Card& card) {
 
 // ---- 2. queues and their units
 
-bool UnitIsDone(const Card& card, const Core& core, const Queue& queue) {
-  if (card.cycle < queue.started + queue.current.cost) return false;
-  switch (queue.current.instruction->queue) {
-    case isa::Queue::kIo:
-      return core.io_dma.all_sent() && core.io_dma.in_flight == 0;
-    case isa::Queue::kMove:
-      return core.move_dma.all_sent() && core.move_dma.in_flight == 0;
-    case isa::Queue::kCompute:
-    case isa::Queue::kNone:
-      break;
-  }
-  return true;
+bool IsDma(isa::Queue queue) { return queue == isa::Queue::kIo || queue == isa::Queue::kMove; }
+
+bool UnitIsDone(const Card& card, const Running& running) {
+  if (card.cycle < running.started + running.issued.cost + running.stolen) return false;
+  if (!IsDma(running.issued.instruction->queue)) return true;
+  return running.transfer.all_sent() && running.transfer.in_flight == 0;
 }
 
+// The oldest instruction of the queue's unit is complete.
 void CompleteInstruction(Card& card, Core& core, Queue& queue) {
-  const isa::Instruction& instruction = *queue.current.instruction;
+  const Running& running = queue.running.front();
+  const isa::Instruction& instruction = *running.issued.instruction;
   UnitCounts& counts = core.counts.units[static_cast<size_t>(instruction.unit)];
   ++counts.instructions;
-  counts.busy += card.cycle - queue.started;
-  queue.active = false;
-  const Sides sides = SidesOf(queue.current);
-  const bool moves_bytes =
-      sides.from != nullptr && sides.to != nullptr && instruction.queue != isa::Queue::kCompute;
+  counts.busy += card.cycle - std::max(running.started, queue.last_completion);
+  const Sides sides = SidesOf(running.issued);
   bool is_store = false;
-  if (moves_bytes) {
+  if (sides.from != nullptr && sides.to != nullptr && IsDma(instruction.queue)) {
     card.report
         .path_bytes[static_cast<int>(sides.from->space)][static_cast<int>(sides.to->space)] +=
         sides.to->byte_count();
     is_store = sides.to->space == isa::Space::kGmem;
   }
   if (is_store) card.last_gmem_write = card.cycle;
-  Record(card, {core.index, instruction.unit, Span::Kind::kExecute, is_store, queue.current.pc,
-                queue.started, card.cycle});
+  Record(card, {core.index, instruction.unit, Span::Kind::kExecute, is_store, running.issued.pc,
+                running.started, card.cycle});
+  queue.running.pop_front();
+  queue.last_completion = card.cycle;
+}
+
+// Whether the next instruction of a queue may start beside those in its unit.
+bool MayStart(const Card& card, const Queue& queue) {
+  const Issued& next = queue.waiting.front();
+  if (next.ready > card.cycle) return false;
+  const isa::Queue kind = next.instruction->queue;
+  const int64_t allowed = kind == isa::Queue::kIo     ? card.parameters.io_dma.transfers
+                          : kind == isa::Queue::kMove ? card.parameters.move_dma.transfers
+                                                      : 1;
+  return static_cast<int64_t>(queue.running.size()) < allowed &&
+         std::none_of(
+             queue.running.begin(), queue.running.end(),
+             [&](const Running& running) { return Hinders(running.issued, next); });
 }
 
 void RunQueue(Card& card, Core& core, Queue& queue) {
-  if (queue.active && UnitIsDone(card, core, queue)) CompleteInstruction(card, core, queue);
-  if (queue.active || queue.waiting.empty()) return;
-  if (queue.waiting.front().ready > card.cycle) return;
-  queue.current = queue.waiting.front();
-  queue.waiting.pop_front();
-  queue.active = true;
-  queue.started = card.cycle;
-  if (queue.current.instruction->queue == isa::Queue::kIo) {
-    Load(card.parameters, core, Sender::kIoDma, card.cycle);
-  } else if (queue.current.instruction->queue == isa::Queue::kMove) {
-    Load(card.parameters, core, Sender::kMoveDma, card.cycle);
+  while (!queue.running.empty() && UnitIsDone(card, queue.running.front())) {
+    CompleteInstruction(card, core, queue);
   }
+  // At most one starts in a cycle.
+  if (queue.waiting.empty() || !MayStart(card, queue)) return;
+  Running& running = queue.running.emplace_back();
+  running.issued = queue.waiting.front();
+  queue.waiting.pop_front();
+  running.started = card.cycle;
+  running.number = queue.starts++;
+  queue.last_start = card.cycle;
+  const isa::Queue kind = running.issued.instruction->queue;
+  if (!IsDma(kind)) return;
+  const Sender sender = kind == isa::Queue::kIo ? Sender::kIoDma : Sender::kMoveDma;
+  running.transfer = MakeTransfer(card.parameters, running.issued, sender, card.cycle);
 }
 
 // ---- 3. cores
@@ -223,6 +238,25 @@ void BeginServices(Card& card) {
   for (auto* servers :
        {&card.links_down, &card.links_up, &card.smem, &card.io_in, &card.io_out, &card.move}) {
     for (Server& server : *servers) Take(server, card.cycle);
+  }
+}
+
+// In this cycle, DMAs take a memory's one port from what computes.
+void StealPorts(Card& card) {
+  const Parameters& p = card.parameters;
+  if (p.nmem_ports > 1 && p.wmem_ports > 1) return;
+  for (Core& core : card.cores) {
+    Queue& queue = core.queue(isa::Queue::kCompute);
+    if (queue.running.empty()) continue;
+    Running& running = queue.running.front();
+    const isa::Unit unit = running.issued.instruction->unit;
+    const bool uses_wmem = unit == isa::Unit::kTensor;
+    const size_t index = static_cast<size_t>(core.index);
+    for (const Server* port : {&card.io_in[index], &card.io_out[index], &card.move[index]}) {
+      if (!port->serving) continue;
+      if (p.nmem_ports == 1 && port->serving->touches_nmem) ++running.stolen;
+      if (p.wmem_ports == 1 && uses_wmem && port->serving->touches_wmem) ++running.stolen;
+    }
   }
 }
 
@@ -336,6 +370,7 @@ absl::Status Step(Card& card) {
   RETURN_IF_ERROR(RunCores(card));
   SendBursts(card);
   BeginServices(card);
+  StealPorts(card);
   return absl::OkStatus();
 }
 

@@ -73,7 +73,8 @@ void SetOut(Card& card, const Burst& burst);
 //  2. Units whose instruction is done complete it; queues start what is ready.
 //  3. Cores issue, and open barriers, until none can go on in this cycle.
 //  4. DMA engines send at most one burst each.
-//  5. Free servers begin to serve a burst that has arrived.
+//  5. Free servers begin to serve a burst that has arrived. What they serve takes cycles from instructions that compute, where
+//     both use a memory with one port.
 //
 // Errors: what is wrong with the program, with core and pc.
 absl::Status Step(Card& card);

@@ -75,6 +75,73 @@ TEST(CardTest, AccessesOfTheScalarUnitTakeTheWayThere) {
   EXPECT_EQ(cycles("store.i32.gmem r7, r1"), 226);
 }
 
+TEST(CardTest, APortTouchesALineOfNmemInACycle) {
+  // 256 runs of two bytes each, 128 bytes apart.
+  EXPECT_EQ(Busy(TestMachine("mlu270"),
+                 "  li r10, 2\n  li r11, 256\n  li r12, 128\n"
+                 "  memcpy.i8.nmem.gmem r0, r7, r10, r11, r12, r10\n",
+                 isa::Unit::kIoDma),
+            32 + 1 + 20 + 200 + 4 + 256);
+}
+
+TEST(CardTest, TransfersSideBySide) {
+  const auto two_loads = [](const char* transfers) {
+    return Busy(TestMachine("mlu270", {absl::StrCat("io_dma.transfers=", transfers)}),
+                "  li r10, 512\n  li r11, 1024\n  addi r12, r7, 16384\n"
+                "  memcpy.i8.nmem.gmem.async r0, r7, r10, r1, r0, r0\n"
+                "  memcpy.i8.nmem.gmem.async r11, r12, r10, r1, r0, r0\n",
+                isa::Unit::kIoDma);
+  };
+  EXPECT_EQ(two_loads("1"), 2 * 265);
+  EXPECT_EQ(two_loads("2"), 273);
+}
+
+TEST(CardTest, AMemoryWithOnePort) {
+  const auto matmul = [](const char* override) {
+    return Busy(TestMachine("mlu270", {override}),
+                "  li r10, 4096\n  li r11, 1024\n  li r12, 64\n  li r13, 128\n  li r14, 262144\n"
+                "  memcpy.i8.wmem.gmem.async r0, r7, r10, r1, r0, r0\n"
+                "  matmul.i8 r0, r14, r0, r11, r12, r12, r12, r13\n",
+                isa::Unit::kTensor);
+  };
+  EXPECT_EQ(matmul("core.nmem_ports=1"), 1088);
+  EXPECT_EQ(matmul("core.wmem_ports=1"), 1088 + 4096 / 64);
+}
+
+TEST(CardTest, RegistersCanBeReadLater) {
+  const auto wait = [](const char* body) {
+    const auto report = OnCore0(TestMachine("unit", {"scalar.dependent=5"}), body);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? report->cores[0].dependent_wait : -1;
+  };
+  const int64_t before = wait("");
+  EXPECT_EQ(wait("  li r5, 7\n  add r6, r5, r1\n"), before + 5);
+  EXPECT_EQ(wait("  li r5, 7\n  li r8, 7\n  add r6, r5, r1\n"), before + 3);
+  EXPECT_EQ(wait("  load.i32.smem r5, r0\n  store.i32.smem r0, r5\n"), before + 5);
+}
+
+TEST(CardTest, SegmentsOfStoresOfACluster) {
+  // Both in a channel of their own; the second one's segment goes past the link when the first one has completed.
+  const auto end = [](int64_t segments) {
+    const auto program = isa::Assemble(
+        isa::DianNao(),
+        ".program test\n.tensor x i8 any inout\n  arg r2, 0\n  arg r3, 1\n  arg r7, 8\n"
+        "  li r1, 1\n  li r4, 1\n  li r10, 512\n  muli r5, r2, 16384\n  add r7, r7, r5\n"
+        "  bne r3, r0, end\n  blt r4, r2, end\n"
+        "  memcpy.i8.gmem.nmem r7, r0, r10, r1, r0, r0\nend:\n  halt\n",
+        "test.nasm");
+    EXPECT_TRUE(program.ok()) << program.status();
+    const auto report = reference::Run(
+        isa::DianNao(), *program, {{.bytes = 1 << 16}},
+        TestMachine("mlu270", {absl::StrCat("cluster.store_segments=", segments)}), 100'000);
+    EXPECT_TRUE(report.ok()) << report.status();
+    return report.ok() ? report->cycles : -1;
+  };
+  const int64_t one = 4 + 200 + 20;
+  EXPECT_EQ(end(1) - end(0), one - 4);
+  EXPECT_EQ(end(2), end(0));
+}
+
 TEST(CardTest, RefusesWhatMemoryDecides) {
   const isa::Machine machine = TestMachine("unit");
   const auto error = [&](const char* body) {

@@ -77,9 +77,20 @@ absl::StatusOr<std::vector<int64_t>> ReadOperands(const isa::InstructionSet& set
   return values;
 }
 
+int64_t ReadableFrom(const isa::InstructionSet::Decoded& decoded, const Core& core) {
+  int64_t cycle = 0;
+  const auto& operands = decoded.instruction->operands;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!IsRegister(operands[i])) continue;
+    cycle = std::max(cycle, core.readable_from[static_cast<size_t>(decoded.fields[i])]);
+  }
+  return cycle;
+}
+
 absl::Status ExecuteScalar(const isa::InstructionSet& set,
                            const isa::InstructionSet::Decoded& decoded,
-                           const std::vector<int64_t>& operands, Core& core) {
+                           const std::vector<int64_t>& operands, int64_t readable_from,
+                           Core& core) {
   const isa::Instruction& instruction = *decoded.instruction;
   const bool is_unknown = AccessesMemory(instruction) || AnyUnknown(decoded, core);
   int64_t next_pc = core.pc + 1;
@@ -95,6 +106,7 @@ absl::Status ExecuteScalar(const isa::InstructionSet& set,
     const size_t r = static_cast<size_t>(decoded.fields[i]);
     core.registers[r] = written[i];
     core.unknown[r] = is_unknown;
+    core.readable_from[r] = readable_from;
   }
   core.pc = next_pc;
   return absl::OkStatus();

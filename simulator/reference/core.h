@@ -24,17 +24,8 @@ struct Issued {
   std::vector<isa::ByteRanges> ranges;
 };
 
-struct Queue {
-  std::deque<Issued> waiting;
-  bool active = false;
-  Issued current;        // in its unit, if active
-  int64_t started = -1;  // the cycle in which the last instruction started
-
-  bool empty() const { return waiting.empty() && !active; }
-};
-
-// A DMA engine and the transfer in it.
-struct Engine {
+// What a DMA engine does for one instruction.
+struct Transfer {
   // A run of consecutive bytes, and how many of its bursts are in flight.
   struct Segment {
     int64_t begin = 0;
@@ -49,8 +40,30 @@ struct Engine {
   // Segments of which some burst has been sent and not all have completed.
   int64_t segments_in_flight = 0;
   int64_t segments_allowed = 0;
+  // The runs in the core's own memory, if lines count there, and how far the bursts that were sent reach.
+  std::vector<Segment> core_runs;
+  size_t core_run = 0;
+  int64_t core_sent = 0;  // bytes of it
 
   bool all_sent() const { return segment == segments.size(); }
+};
+
+// An instruction in its unit.
+struct Running {
+  Issued issued;
+  int64_t started = 0;  // cycle
+  int64_t number = 0;   // among those that the queue has started
+  int64_t stolen = 0;   // cycles in which DMAs used a memory's one port
+  Transfer transfer;    // of a DMA engine
+};
+
+struct Queue {
+  std::deque<Issued> waiting;
+  std::deque<Running> running;  // in the order of their starts
+  int64_t starts = 0;
+  int64_t last_start = -1, last_completion = -1;  // cycles
+
+  bool empty() const { return waiting.empty() && running.empty(); }
 };
 
 struct Core {
@@ -72,6 +85,7 @@ struct Core {
   std::array<int64_t, isa::kRegisterCount> registers{};
   // Nobody computes what memory holds, so a register that was loaded, or computed from one, has no value.
   std::array<bool, isa::kRegisterCount> unknown{};
+  std::array<int64_t, isa::kRegisterCount> readable_from{};  // cycles
   std::vector<int64_t> args;
 
   State state = State::kRunning;
@@ -83,8 +97,6 @@ struct Core {
   int64_t scalar_code_from = 0;  // the end of the last wait
 
   std::array<Queue, isa::kQueueCount> queues;
-  Engine io_dma;
-  Engine move_dma;
   CoreCounts counts;
 
   Queue& queue(isa::Queue q) { return queues[static_cast<size_t>(q)]; }
@@ -99,10 +111,14 @@ absl::StatusOr<std::vector<int64_t>> ReadOperands(const isa::InstructionSet& set
                                                   const isa::InstructionSet::Decoded& decoded,
                                                   const Core& core);
 
-// Executes a scalar instruction: registers and pc. A load from memory makes its register unknown.
+// The cycle from which all registers can be read that the instruction reads.
+int64_t ReadableFrom(const isa::InstructionSet::Decoded& decoded, const Core& core);
+
+// Executes a scalar instruction: registers, which can be read from cycle `readable_from` on, and pc. A load from memory makes its
+// register unknown.
 absl::Status ExecuteScalar(const isa::InstructionSet& set,
                            const isa::InstructionSet::Decoded& decoded,
-                           const std::vector<int64_t>& operands, Core& core);
+                           const std::vector<int64_t>& operands, int64_t readable_from, Core& core);
 
 // Whether the instruction accesses memory.
 bool AccessesMemory(const isa::Instruction& instruction);

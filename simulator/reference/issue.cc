@@ -88,10 +88,11 @@ absl::Status IssueScalar(Card& card, Core& core, const isa::InstructionSet::Deco
     return BeginAccess(card, core, *decoded.instruction, operands, cost);
   }
   const int64_t pc = core.pc;
-  RETURN_IF_ERROR(ExecuteScalar(*card.set, decoded, operands, core));
+  core.free_at = card.cycle + cost;
+  RETURN_IF_ERROR(ExecuteScalar(*card.set, decoded, operands,
+                                core.free_at + card.parameters.scalar_dependent, core));
   ++CountsOf(core, isa::Unit::kScalar).instructions;
   CountsOf(core, isa::Unit::kScalar).busy += cost;
-  core.free_at = card.cycle + cost;
   if (core.pc < 0) {
     RecordScalar(card, core, Span::Kind::kScalarCode, pc, core.scalar_code_from, core.free_at);
     core.state = State::kHalted;
@@ -109,7 +110,8 @@ absl::Status EndAccess(Card& card, Core& core) {
       card.last_gmem_write = card.cycle;
     }
   }
-  RETURN_IF_ERROR(ExecuteScalar(*card.set, decoded, operands, core));
+  RETURN_IF_ERROR(ExecuteScalar(*card.set, decoded, operands,
+                                card.cycle + card.parameters.scalar_dependent, core));
   card.set->CountActions(*decoded.instruction, operands, &card.report.actions);
   ++CountsOf(core, isa::Unit::kScalar).instructions;
   CountsOf(core, isa::Unit::kScalar).busy += card.cycle - core.wait_from;
@@ -120,7 +122,7 @@ absl::Status EndAccess(Card& card, Core& core) {
 
 // A place is free from the cycle after its instruction has started.
 bool HasRoom(const Card& card, const Queue& queue) {
-  const bool started_now = queue.started == card.cycle;
+  const bool started_now = queue.last_start == card.cycle;
   return static_cast<int64_t>(queue.waiting.size()) + (started_now ? 1 : 0) <
          card.parameters.queue_depth;
 }
@@ -162,6 +164,11 @@ absl::Status Issue(Card& card, Core& core) {
     return InvalidInput("expected an instruction, found a word that is none");
   }
   const isa::InstructionSet::Decoded& decoded = At(card, core.pc);
+  if (const int64_t readable = ReadableFrom(decoded, core); readable > card.cycle) {
+    core.counts.dependent_wait += readable - card.cycle;
+    core.free_at = readable;
+    return absl::OkStatus();
+  }
   ASSIGN_OR_RETURN(const std::vector<int64_t> operands, ReadOperands(*card.set, decoded, core));
   switch (decoded.instruction->unit) {
     case isa::Unit::kScalar:

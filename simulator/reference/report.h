@@ -27,6 +27,7 @@ struct CoreCounts {
   int64_t sync_wait = 0;
   int64_t barrier_wait = 0;
   int64_t completion_wait = 0;
+  int64_t dependent_wait = 0;
   int64_t halted_at = 0;
 };
 

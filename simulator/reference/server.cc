@@ -19,7 +19,8 @@ std::optional<Burst> Finish(Server& server) {
   if (!server.serving) return std::nullopt;
   ++server.counts.busy;
   server.left -= server.counts.rate;
-  if (server.left > 0) return std::nullopt;
+  --server.lines_left;
+  if (server.left > 0 || server.lines_left > 0) return std::nullopt;
   Burst burst = *server.serving;
   server.serving.reset();
   ++burst.passed;
@@ -34,6 +35,10 @@ std::optional<Burst> TakeTurn(Server& server, int64_t cycle) {
     auto& queue = server.waiting[static_cast<size_t>(requester)];
     if (queue.empty() || queue.front().arrival > cycle) continue;
     const Burst burst = queue.front().burst;
+    if (burst.opens_segment && server.segments_allowed > 0) {
+      if (server.segments_in_flight == server.segments_allowed) continue;
+      ++server.segments_in_flight;
+    }
     queue.pop_front();
     --server.waiting_count;
     server.turn = (requester + 1) % requesters;
@@ -51,6 +56,7 @@ void Count(Server& server, const Burst& burst) {
 void Serve(Server& server, const Burst& burst) {
   server.serving = burst;
   server.left = burst.next_stop().bytes * 1000;
+  server.lines_left = burst.next_stop().lines;
   Count(server, burst);
 }
 

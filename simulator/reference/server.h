@@ -23,7 +23,11 @@ struct Server {
   int64_t waiting_count = 0;
   int64_t turn = 0;  // the requester that is asked first
   std::optional<Burst> serving;
-  int64_t left = 0;  // of the burst in service, in thousandths of a byte
+  int64_t left = 0;        // of the burst in service, in thousandths of a byte
+  int64_t lines_left = 0;  // the same, lines of the core's memory
+  // Of a link upwards: segments of stores whose first burst has had its turn and whose last one has not completed.
+  int64_t segments_in_flight = 0;
+  int64_t segments_allowed = 0;  // 0: any number
 
   bool free() const { return !serving; }
 };
@@ -37,7 +41,8 @@ void Enter(Server& server, const Burst& burst, int64_t arrival);
 // The end of a cycle of service: the burst whose service is over, if it is. The burst has passed this stop.
 std::optional<Burst> Finish(Server& server);
 
-// Takes the burst whose turn it is out of its queue: none if no burst has arrived.
+// Takes the burst whose turn it is out of its queue: none if no burst has arrived. A burst that opens a segment has no turn while as
+// many as allowed are in flight.
 std::optional<Burst> TakeTurn(Server& server, int64_t cycle);
 
 // Counts `burst` and its bytes.

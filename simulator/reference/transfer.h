@@ -17,14 +17,19 @@ namespace polynao::simulator::reference {
 inline constexpr int64_t kSmemRequesters = 5;
 inline constexpr int64_t kChannelRequesters = 3;
 
-// Loads `core`'s IO-DMA or Move-DMA with the transfer in its queue's unit, which starts in this cycle.
-void Load(const Parameters& parameters, Core& core, Sender sender, int64_t cycle);
+// The transfer of an instruction that starts in `cycle` in the IO-DMA or the Move-DMA.
+Transfer MakeTransfer(const Parameters& parameters, const Issued& issued, Sender sender,
+                      int64_t cycle);
 
-// The burst that the engine sends in this cycle, if it sends one.
+// Whether two transfers of one engine cannot be in it at the same time: one writes where the other reads or writes, from the lowest
+// to the highest byte; or they go in the same direction on different ways.
+bool Hinders(const Issued& a, const Issued& b);
+
+// The burst that the engine sends in this cycle, if it sends one: of the first transfer that has not sent all.
 std::optional<Burst> Send(const Parameters& parameters, Core& core, Sender sender, int64_t cycle);
 
-// One of the engine's bursts has completed.
-void Complete(Engine& engine, const Burst& burst);
+// One of an engine's bursts has completed. Whether its segment has, too.
+bool Complete(Core& core, const Burst& burst);
 
 // The burst of a scalar access to SMEM or GMEM, which sets out `delay` cycles before it reaches the first server.
 Burst ScalarBurst(const Parameters& parameters, const Core& core, const isa::ByteRanges& access,

@@ -100,12 +100,10 @@ void CompareCases(const std::vector<std::string>& overrides, int64_t count) {
             << " cycles; no difference\n";
 }
 
-TEST(ClockedSuiteTest, BothModelsReportTheSame) {
-  CompareCases({"core.nmem_line=0"}, FuzzCases(3));
-}
+TEST(ClockedSuiteTest, BothModelsReportTheSame) { CompareCases({}, FuzzCases(3)); }
 
 TEST(ClockedSuiteTest, BothModelsReportTheSameWithDram) {
-  CompareCases({"gmem.dram=ddr4_3200", "gmem.cache_reads=0", "core.nmem_line=0"}, FuzzCases(2));
+  CompareCases({"gmem.dram=ddr4_3200", "gmem.cache_reads=0"}, FuzzCases(2));
 }
 
 }  // namespace

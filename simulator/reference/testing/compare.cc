@@ -67,6 +67,7 @@ RunResult Translate(const Report& report, const RunResult& names) {
     core.sync_wait = from.sync_wait;
     core.barrier_wait = from.barrier_wait;
     core.completion_wait = from.completion_wait;
+    core.dependent_wait = from.dependent_wait;
     core.halted_at = from.halted_at;
     result.cores.push_back(core);
   }

@@ -51,6 +51,7 @@ TEST(CompareTest, EveryFieldCounts) {
       [](Report& r) { ++r.cores[0].sync_wait; },
       [](Report& r) { ++r.cores[0].barrier_wait; },
       [](Report& r) { ++r.cores[0].completion_wait; },
+      [](Report& r) { ++r.cores[0].dependent_wait; },
       [](Report& r) { ++r.cores[0].halted_at; },
       [](Report& r) { r.cores[0].is_memory_core = true; },
       [](Report& r) { r.cores.pop_back(); },

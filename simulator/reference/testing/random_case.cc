@@ -23,7 +23,13 @@ class MachineMaker {
     }
     Maybe("cluster.link_bytes", random_.OneOf({3, 7, 16, 33, 64, 200}));
     Maybe("core.queue_depth", random_.OneOf({1, 1, 2, 3, 5, 24}));
-    Set("core.nmem_line", 0);
+    Maybe("cluster.store_segments", random_.From(0, 4));
+    Maybe("core.nmem_line", random_.OneOf({0, 0, 1, 8, 24, 32, 128, 1000}));
+    Maybe("core.nmem_ports", random_.From(1, 2));
+    Maybe("core.wmem_ports", random_.From(1, 2));
+    Maybe("scalar.dependent", random_.OneOf({0, 1, 2, 5, 30}));
+    Maybe("io_dma.transfers", random_.OneOf({1, 2, 3, 8}));
+    Maybe("move_dma.transfers", random_.OneOf({1, 2, 3, 8}));
     Gmem();
     Maybe("scalar.issue", random_.From(1, 3));
     Maybe("scalar.simple", random_.From(1, 4));
