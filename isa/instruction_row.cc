@@ -51,17 +51,23 @@ class RowReader {
   RowReader(const TableVariant& row, std::string_view file) : row_(row), file_(file) {}
 
   absl::StatusOr<Instruction> Read(std::shared_ptr<ir::Context> context) {
+    ASSIGN_OR_RETURN(ir::Function meaning, ir::ParseFunction(row_.text, file_, std::move(context)));
+    return Read(std::move(meaning), /*is_verified=*/false);
+  }
+
+  absl::StatusOr<Instruction> Read(ir::Function meaning, bool is_verified) {
     instruction_.family = row_.family;
     instruction_.variant = row_.values;
     instruction_.mnemonic = row_.family;
     for (const std::string& value : row_.values) StrAppend(&instruction_.mnemonic, ".", value);
-    ASSIGN_OR_RETURN(instruction_.meaning, ir::ParseFunction(row_.text, file_, std::move(context)));
+    instruction_.meaning = std::move(meaning);
     instruction_.meaning.name = instruction_.mnemonic;
     instruction_.variant_code = static_cast<uint8_t>(row_.code);
     RETURN_IF_ERROR(ReadAttributes());
     RETURN_IF_ERROR(ReadOperands());
-    if (const absl::Status status = ir::Verify(instruction_.meaning); !status.ok()) {
-      return Error(status.message());
+    if (!is_verified) {
+      const absl::Status status = ir::Verify(instruction_.meaning);
+      if (!status.ok()) return Error(status.message());
     }
     instruction_.lanewise = IsLanewise();
     return std::move(instruction_);
@@ -289,6 +295,10 @@ class RowReader {
 absl::StatusOr<Instruction> ReadRow(const TableVariant& row, std::string_view file,
                                     std::shared_ptr<ir::Context> context) {
   return RowReader(row, file).Read(std::move(context));
+}
+
+absl::StatusOr<Instruction> ReadParsedRow(const ParsedVariant& variant, std::string_view file) {
+  return RowReader(variant.row, file).Read(variant.meaning, /*is_verified=*/true);
 }
 
 }  // namespace polynao::isa

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 #include "isa/instruction_set.h"
+#include "isa/packed_table.h"
 #include "isa/table.h"
 
 namespace polynao::isa {
@@ -34,6 +35,9 @@ inline constexpr std::string_view kQueueNames[] = {"compute", "io", "move", "non
 // what the row lacks or contradicts.
 absl::StatusOr<Instruction> ReadRow(const TableVariant& row, std::string_view file,
                                     std::shared_ptr<ir::Context> context);
+
+// The same for a variant that has been parsed and verified.
+absl::StatusOr<Instruction> ReadParsedRow(const ParsedVariant& variant, std::string_view file);
 
 }  // namespace polynao::isa
 

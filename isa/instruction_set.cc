@@ -17,8 +17,9 @@
 #include "isa/actions.h"
 #include "isa/footprint.h"
 #include "isa/instruction_row.h"
-#include "isa/instructions_text.h"
 #include "isa/native.h"
+#include "isa/packed_instructions.h"
+#include "isa/packed_table.h"
 #include "isa/table.h"
 
 namespace polynao::isa {
@@ -105,41 +106,106 @@ struct InstructionSet::Prepared {
   std::unique_ptr<ir::Interpreter> interpreter;
 };
 
-InstructionSet::InstructionSet() = default;
-InstructionSet::~InstructionSet() = default;
+InstructionSet::InstructionSet() { by_code_.assign(kCodes, -1); }
+
+InstructionSet::~InstructionSet() {
+  for (const std::atomic<Prepared*>& prepared : prepared_) delete prepared.load();
+}
 
 absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::Load(
     const std::vector<std::pair<std::string, std::string>>& files_and_texts) {
   auto set = std::unique_ptr<InstructionSet>(new InstructionSet());
-  set->by_code_.assign(kCodes, -1);
   const auto context = std::make_shared<ir::Context>();
-  // The row of each opcode: two rows must not share one.
   std::map<int, std::string> opcode_places;
   for (const auto& [file, text] : files_and_texts) {
     ASSIGN_OR_RETURN(const std::vector<TableVariant> rows, ExpandTable(text, file));
     for (const TableVariant& row : rows) {
       ASSIGN_OR_RETURN(Instruction instruction, ReadRow(row, file, context));
       const std::string place = StrCat(file, ":", row.line);
-      const auto [other, is_new] = opcode_places.try_emplace(instruction.opcode, place);
-      if (!is_new && other->second != place) {
-        return InvalidInput(place, ": ", instruction.mnemonic, ": opcode ", instruction.opcode,
-                            " is that of the row at ", other->second);
+      RETURN_IF_ERROR(set->Add(std::move(instruction), place, &opcode_places));
+      // Here and not on first use, so that errors have their place.
+      const Instruction& added = set->instructions_.back();
+      absl::StatusOr<std::unique_ptr<Prepared>> prepared = set->Prepare(added);
+      if (!prepared.ok()) {
+        return WithContext(StrCat(place, ": ", added.mnemonic), prepared.status());
       }
-      instruction.index = static_cast<int>(set->instructions_.size());
-      if (!set->by_mnemonic_.try_emplace(instruction.mnemonic, instruction.index).second) {
-        return InvalidInput(place, ": two instructions are named ", instruction.mnemonic);
-      }
-      set->by_code_[instruction.opcode << kVariantBits | instruction.variant_code] =
-          instruction.index;
-      if (const absl::Status status = set->Prepare(instruction); !status.ok()) {
-        return WithContext(StrCat(place, ": ", instruction.mnemonic), status);
-      }
-      set->instructions_.push_back(std::move(instruction));
+      set->prepared_.back() = prepared->release();
     }
   }
-  RETURN_IF_ERROR(set->CheckForms(opcode_places));
-  set->intrinsics_ = std::make_unique<MeaningsByMnemonic>(*set);
+  RETURN_IF_ERROR(set->Finish(opcode_places));
   return set;
+}
+
+absl::StatusOr<std::unique_ptr<InstructionSet>> InstructionSet::LoadPacked(std::string_view bytes,
+                                                                           std::string_view file) {
+  auto set = std::unique_ptr<InstructionSet>(new InstructionSet());
+  std::map<int, std::string> opcode_places;
+  const std::vector<ParsedVariant> variants = UnpackTable(bytes, std::make_shared<ir::Context>());
+  set->instructions_.reserve(variants.size());
+  for (const ParsedVariant& variant : variants) {
+    ASSIGN_OR_RETURN(Instruction instruction, ReadParsedRow(variant, file));
+    RETURN_IF_ERROR(
+        set->Add(std::move(instruction), StrCat(file, ":", variant.row.line), &opcode_places));
+  }
+  RETURN_IF_ERROR(set->Finish(opcode_places));
+  return set;
+}
+
+absl::Status InstructionSet::Add(Instruction instruction, const std::string& place,
+                                 std::map<int, std::string>* opcode_places) {
+  // The row of each opcode: two rows must not share one.
+  const auto [other, is_new] = opcode_places->try_emplace(instruction.opcode, place);
+  if (!is_new && other->second != place) {
+    return InvalidInput(place, ": ", instruction.mnemonic, ": opcode ", instruction.opcode,
+                        " is that of the row at ", other->second);
+  }
+  instruction.index = static_cast<int>(instructions_.size());
+  if (!by_mnemonic_.try_emplace(instruction.mnemonic, instruction.index).second) {
+    return InvalidInput(place, ": two instructions are named ", instruction.mnemonic);
+  }
+  by_code_[instruction.opcode << kVariantBits | instruction.variant_code] = instruction.index;
+  AddParameterNames(instruction);
+  instructions_.push_back(std::move(instruction));
+  prepared_.emplace_back(nullptr);
+  return absl::OkStatus();
+}
+
+absl::Status InstructionSet::Finish(const std::map<int, std::string>& opcode_places) {
+  RETURN_IF_ERROR(CheckForms(opcode_places));
+  intrinsics_ = std::make_unique<MeaningsByMnemonic>(*this);
+  return absl::OkStatus();
+}
+
+// In a cost, any name that is no operand is a parameter of the machine.
+void InstructionSet::AddParameterNames(const Instruction& instruction) {
+  const auto is_operand = [&](Expr var) {
+    return std::any_of(instruction.operands.begin(), instruction.operands.end(),
+                       [&](const Operand& operand) {
+                         return instruction.meaning.params[operand.param].var == var;
+                       });
+  };
+  // Costs are small trees.
+  const auto visit = [&](const auto& self, Expr e) -> void {
+    for (Expr operand : e.operands()) self(self, operand);
+    if (!e.Is(ExprKind::kVar) || is_operand(e)) return;
+    if (std::find(parameter_names_.begin(), parameter_names_.end(), e.name()) ==
+        parameter_names_.end()) {
+      parameter_names_.emplace_back(e.name());
+    }
+  };
+  visit(visit, instruction.cost);
+}
+
+InstructionSet::Prepared& InstructionSet::PreparedOf(const Instruction& instruction) const {
+  std::atomic<Prepared*>& slot = prepared_[instruction.index];
+  if (Prepared* prepared = slot.load(std::memory_order_acquire)) return *prepared;
+  const std::lock_guard<std::mutex> lock(prepare_mutex_);
+  if (Prepared* prepared = slot.load(std::memory_order_relaxed)) return *prepared;
+  absl::StatusOr<std::unique_ptr<Prepared>> made = Prepare(instruction);
+  POLYNAO_CHECK(made.ok()) << instruction.mnemonic << ": " << made.status().message();
+  Prepared* prepared = made->release();
+  slot.store(prepared, std::memory_order_release);
+  return *prepared;
 }
 
 absl::Status InstructionSet::CheckForms(const std::map<int, std::string>& places) const {
@@ -157,7 +223,8 @@ absl::Status InstructionSet::CheckForms(const std::map<int, std::string>& places
   return absl::OkStatus();
 }
 
-absl::Status InstructionSet::Prepare(const Instruction& instruction) {
+absl::StatusOr<std::unique_ptr<InstructionSet::Prepared>> InstructionSet::Prepare(
+    const Instruction& instruction) const {
   auto prepared = std::make_unique<Prepared>();
   const std::vector<ir::Param>& params = instruction.meaning.params;
   absl::flat_hash_map<Expr, int> operand_of_var;
@@ -201,15 +268,14 @@ absl::Status InstructionSet::Prepare(const Instruction& instruction) {
     prepared->constraints.push_back(*std::move(compiled));
   }
 
-  // In a cost, any other name is a parameter of the machine.
+  // AddParameterNames has found the others.
   IntExpression::Resolver with_machine = resolver;
   with_machine.variable = [&](Expr var) -> absl::StatusOr<Source> {
     const absl::StatusOr<Source> operand = resolver.variable(var);
     if (operand.ok()) return operand;
     const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), var.name());
-    const int index = static_cast<int>(it - parameter_names_.begin());
-    if (it == parameter_names_.end()) parameter_names_.push_back(std::string(var.name()));
-    return Source{Source::Kind::kParameter, index};
+    if (it == parameter_names_.end()) return operand.status();
+    return Source{Source::Kind::kParameter, static_cast<int>(it - parameter_names_.begin())};
   };
   absl::StatusOr<IntExpression> cost = IntExpression::Compile(instruction.cost, with_machine);
   if (!cost.ok()) return WithContext("@cost", cost.status());
@@ -243,8 +309,7 @@ absl::Status InstructionSet::Prepare(const Instruction& instruction) {
     ASSIGN_OR_RETURN(prepared->arg_extent,
                      IntExpression::Compile(FlatIndex(args, args->extents), resolver));
   }
-  prepared_.push_back(std::move(prepared));
-  return absl::OkStatus();
+  return prepared;
 }
 
 const Instruction* InstructionSet::Find(std::string_view mnemonic) const {
@@ -351,7 +416,7 @@ std::string Explain(const Instruction& instruction, Expr condition, OperandValue
 
 absl::Status InstructionSet::CheckConstraints(const Instruction& instruction,
                                               OperandValues values) const {
-  const Prepared& prepared = *prepared_[instruction.index];
+  const Prepared& prepared = PreparedOf(instruction);
   const IntInputs inputs{.operands = values.data()};
   for (size_t c = 0; c < prepared.constraints.size(); ++c) {
     int64_t holds = 0;
@@ -396,7 +461,7 @@ absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, Ope
       << parameters.size() << " parameters, expected those of ResolveParameters";
   int64_t cycles = 0;
   const IntInputs inputs{.operands = values.data(), .parameters = parameters.data()};
-  if (prepared_[instruction.index]->cost.Evaluate(inputs, &cycles)) return cycles;
+  if (PreparedOf(instruction).cost.Evaluate(inputs, &cycles)) return cycles;
   std::string zeros;
   ir::ForEachExpr(instruction.cost, [&](Expr e) {
     const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), e.name());
@@ -416,24 +481,24 @@ absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, Ope
 std::vector<ByteRanges> InstructionSet::Footprint(const Instruction& instruction,
                                                   OperandValues values) const {
   std::vector<ByteRanges> ranges;
-  prepared_[instruction.index]->footprint.Append({.operands = values.data()}, &ranges);
+  PreparedOf(instruction).footprint.Append({.operands = values.data()}, &ranges);
   return ranges;
 }
 
 void InstructionSet::CountActions(const Instruction& instruction, OperandValues values,
                                   ActionCounts* counts) const {
-  prepared_[instruction.index]->actions.Count({.operands = values.data()}, counts);
+  PreparedOf(instruction).actions.Count({.operands = values.data()}, counts);
 }
 
 std::optional<std::vector<Flow>> InstructionSet::Flows(const Instruction& instruction,
                                                        OperandValues values) const {
-  return prepared_[instruction.index]->footprint.Flows({.operands = values.data()});
+  return PreparedOf(instruction).footprint.Flows({.operands = values.data()});
 }
 
 absl::Status InstructionSet::FillBuffers(const Instruction& instruction, OperandValues values,
                                          const Machine& machine, absl::Span<int64_t> written,
                                          uint8_t** buffers) const {
-  const Prepared& prepared = *prepared_[instruction.index];
+  const Prepared& prepared = PreparedOf(instruction);
   for (size_t o = 0; o < instruction.operands.size(); ++o) {
     const Operand& operand = instruction.operands[o];
     if (operand.kind == OperandKind::kWritten) {
@@ -465,7 +530,7 @@ absl::Status InstructionSet::FillBuffers(const Instruction& instruction, Operand
 
 absl::Status InstructionSet::Execute(const Instruction& instruction, OperandValues values,
                                      const Machine& machine, absl::Span<int64_t> written) const {
-  const Prepared& prepared = *prepared_[instruction.index];
+  const Prepared& prepared = PreparedOf(instruction);
   if (prepared.native != nullptr) {
     uint8_t* buffers[kMaxParams];
     RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
@@ -478,7 +543,7 @@ absl::Status InstructionSet::Execute(const Instruction& instruction, OperandValu
 
 absl::Status InstructionSet::Interpret(const Instruction& instruction, OperandValues values,
                                        const Machine& machine, absl::Span<int64_t> written) const {
-  Prepared& prepared = *prepared_[instruction.index];
+  Prepared& prepared = PreparedOf(instruction);
   uint8_t* buffers[kMaxParams] = {};
   RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
   const std::vector<ir::Param>& params = instruction.meaning.params;
@@ -502,14 +567,14 @@ absl::Status InstructionSet::Interpret(const Instruction& instruction, OperandVa
 }
 
 bool InstructionSet::HasNativeRoutine(const Instruction& instruction) const {
-  return prepared_[instruction.index]->native != nullptr;
+  return PreparedOf(instruction).native != nullptr;
 }
 
 const ir::Intrinsics& InstructionSet::intrinsics() const { return *intrinsics_; }
 
 const InstructionSet& DianNao() {
   static const InstructionSet* const set = [] {
-    auto loaded = InstructionSet::Load({{"isa/instructions.nir", std::string(InstructionsText())}});
+    auto loaded = InstructionSet::LoadPacked(PackedInstructions(), "isa/instructions.nir");
     POLYNAO_CHECK(loaded.ok()) << loaded.status().message();
     return loaded->release();
   }();

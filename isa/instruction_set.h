@@ -18,9 +18,12 @@
 #ifndef ISA_INSTRUCTION_SET_H_
 #define ISA_INSTRUCTION_SET_H_
 
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -166,6 +169,11 @@ class InstructionSet {
   static absl::StatusOr<std::unique_ptr<InstructionSet>> Load(
       const std::vector<std::pair<std::string, std::string>>& files_and_texts);
 
+  // The same of a table that PackTable (isa/packed_table.h) has parsed; `file` names it in errors. What else belongs to an
+  // instruction, such as its footprint and native routine, is made when it is first asked for.
+  static absl::StatusOr<std::unique_ptr<InstructionSet>> LoadPacked(std::string_view bytes,
+                                                                    std::string_view file);
+
   absl::Span<const Instruction> instructions() const { return instructions_; }
   // Null if there is none.
   const Instruction* Find(std::string_view mnemonic) const;
@@ -241,7 +249,14 @@ class InstructionSet {
  private:
   InstructionSet();
   struct Prepared;  // compiled costs, constraints, footprints, interpreters; one per instruction
-  absl::Status Prepare(const Instruction& instruction);
+  // Of a row read from `place`: file and line.
+  absl::Status Add(Instruction instruction, const std::string& place,
+                   std::map<int, std::string>* opcode_places);
+  absl::Status Finish(const std::map<int, std::string>& opcode_places);
+  void AddParameterNames(const Instruction& instruction);
+  absl::StatusOr<std::unique_ptr<Prepared>> Prepare(const Instruction& instruction) const;
+  // Made on first use; any thread may ask.
+  Prepared& PreparedOf(const Instruction& instruction) const;
   // Each @form names a family. `places`: file and line of the row of each opcode.
   absl::Status CheckForms(const std::map<int, std::string>& places) const;
   // The first byte of each buffer parameter of the meaning.
@@ -249,7 +264,9 @@ class InstructionSet {
                            const Machine& machine, absl::Span<int64_t> written,
                            uint8_t** buffers) const;
   std::vector<Instruction> instructions_;
-  std::vector<std::unique_ptr<Prepared>> prepared_;
+  mutable std::deque<std::atomic<Prepared*>> prepared_;  // null: not made yet
+  // Held while one is made: the meanings' context is for one thread at a time.
+  mutable std::mutex prepare_mutex_;
   absl::flat_hash_map<std::string, int> by_mnemonic_;
   std::vector<int> by_code_;
   std::vector<std::string> parameter_names_;

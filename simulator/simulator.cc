@@ -154,6 +154,11 @@ absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program
     std::memcpy(gmem.data() + layout.regions[region++].begin, argument.tensor->bytes.data(),
                 argument.tensor->bytes.size());
   }
+  // Here, since the set makes routines under a lock, which another thread may hold while this one forks.
+  for (const isa::Word& word : program.code) {
+    const auto decoded = set.Decode(word);
+    if (decoded.ok()) set.HasNativeRoutine(*decoded->instruction);
+  }
   const auto simulate = [&] { return Simulate(set, program, layout, gmem.data(), options); };
   const absl::StatusOr<std::string> bytes =
       options.in_this_process ? simulate() : RunIsolated(simulate);

@@ -57,6 +57,7 @@ cc_library(
 
     # Shared libraries by glob, for a package whose set of libraries changes between Debian releases.
     libraries = []
+    archives = []
     prefix = repository_ctx.attr.library_prefix
     if prefix:
         for folder in _LIBRARY_FOLDERS:
@@ -67,9 +68,18 @@ cc_library(
                 name = file.basename
                 if name.startswith("lib" + prefix) and name.endswith(".so") and "test" not in name and "mock" not in name:
                     libraries.append("-l" + name[len("lib"):-len(".so")])
+                    archives.append("-l:" + name[:-len(".so")] + ".a")
         if not libraries:
             fail("\n\n  Debian package '%s' installed no lib%s*.so where they were looked for.\n" % (package, prefix))
-    repository_ctx.file("libraries.bzl", "LIBRARIES = %r\n" % sorted(libraries))
+    if repository_ctx.attr.archives_command:
+        found = repository_ctx.execute(repository_ctx.attr.archives_command)
+        if found.return_code != 0:
+            fail("\n\n  %s: %s\n" % (" ".join(repository_ctx.attr.archives_command), found.stderr))
+        archives = found.stdout.strip().split(" ")
+    repository_ctx.file(
+        "libraries.bzl",
+        "LIBRARIES = %r\nARCHIVES = %r\n" % (sorted(libraries), archives),
+    )
 
 debian_package = repository_rule(
     implementation = _debian_package_impl,
@@ -79,7 +89,8 @@ debian_package = repository_rule(
         "package": attr.string(mandatory = True),
         "requires": attr.string_list(doc = "Files that show the package is installed."),
         "include_dir": attr.string(doc = "Headers outside the compiler's own search path."),
-        "library_prefix": attr.string(doc = "Lists lib<prefix>*.so in @name//:libraries.bzl."),
+        "library_prefix": attr.string(doc = "Lists lib<prefix>*.so in @name//:libraries.bzl, and the archives beside them as ARCHIVES."),
+        "archives_command": attr.string_list(doc = "Prints the linker options for ARCHIVES instead."),
         "static_library": attr.string(doc = "lib<name>.a, which :package links."),
     },
 )

@@ -80,6 +80,8 @@ def polynao_repositories():
         name = "debian_llvm",
         package = "llvm-19-dev",
         include_dir = "/usr/lib/llvm-19/include",
+        # What compiler/codegen/llvm uses.
+        archives_command = ["/usr/lib/llvm-19/bin/llvm-config", "--link-static", "--libs", "orcjit", "native", "passes"],
     )
     debian_package(
         name = "debian_nlohmann_json",

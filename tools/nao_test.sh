@@ -31,6 +31,13 @@ run_json() {
 }
 expect "run --json prints one object and exits 0" pass "" run_json
 
+# libLLVM.so alone takes 15 ms to load.
+links_archives() {
+  local libraries
+  libraries=$(ldd "$nao") && [[ $libraries == *libsystemc* && $libraries != *libLLVM* && $libraries != *libabsl* ]]
+}
+expect "starts without LLVM's shared library" pass "" links_archives
+
 run_unchecked() {
   "$nao" run add --shape=255x27 --no-check >"$work/unchecked.txt" &&
     grep -q 'values not checked' "$work/unchecked.txt" && ! grep -q agree "$work/unchecked.txt" &&
