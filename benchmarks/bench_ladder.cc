@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
+#include "isa/dram_presets.h"
 #include "kernels/ladder/ladder.h"
 #include "simulator/simulator.h"
 
@@ -68,7 +69,11 @@ class Ladder {
   absl::StatusOr<int64_t> Cycles(const kernels::LadderStep& step, const isa::Machine& machine) {
     ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
     ASSIGN_OR_RETURN(const isa::Program program, kernels::LadderProgram(step.name, target));
-    ir::Tensor c(ir::Type::kF16, {kLadderSide, columns_});
+    // Rows as far apart as in the whole product, whatever part of it is computed: DRAM sees the difference. (Of a few
+    // columns, which measure nothing, the tensor would take most of the time.)
+    const bool is_measured = columns_ >= kLadderColumns / kSensitivityPart / 2;
+    const int64_t row = is_measured ? std::max(columns_, kLadderColumns) : columns_;
+    ir::Tensor c(ir::Type::kF16, {kLadderSide, row});
     simulator::RunOptions options;
     options.machine = &machine;
     ASSIGN_OR_RETURN(
@@ -76,6 +81,7 @@ class Ladder {
         simulator::Run(isa::DianNao(), program,
                        {simulator::Argument::Of(&a_), simulator::Argument::Of(&b_),
                         simulator::Argument::Of(&c), simulator::Argument::Scalar(columns_),
+                        simulator::Argument::Scalar(row),
                         simulator::Argument::Scalar(std::bit_cast<int32_t>(1.0F / 256))},
                        options));
     return result.cycles;
@@ -106,6 +112,31 @@ bool OrderAgrees(const std::vector<LadderRow>& rows) {
       return false;
   }
   return true;
+}
+
+// What a sensitivity run tries instead: half and double; the other position of a switch.
+std::vector<int64_t> OtherValues(int64_t value) {
+  if (value == 0) return {1};
+  if (value == 1) return {0, 2};
+  return {value / 2, value * 2};
+}
+
+// The parameters of the machine's file, and of the preset of its DRAM those that the file does not state.
+absl::StatusOr<std::vector<isa::MachineParameter>> ParametersOf(const std::string& config,
+                                                                const isa::Machine& machine) {
+  ASSIGN_OR_RETURN(std::vector<isa::MachineParameter> parameters, cases::LoadParameters(config));
+  if (!machine.has_dram()) return parameters;
+  ASSIGN_OR_RETURN(const isa::ParameterFile preset,
+                   isa::ReadDramPreset(machine.GetText("gmem.dram")));
+  const size_t stated = parameters.size();
+  for (const isa::MachineParameter& parameter : preset.parameters) {
+    const auto end = parameters.begin() + static_cast<std::ptrdiff_t>(stated);
+    if (std::none_of(parameters.begin(), end,
+                     [&](const auto& other) { return other.name == parameter.name; })) {
+      parameters.push_back(parameter);
+    }
+  }
+  return parameters;
 }
 
 nlohmann::ordered_json RowJson(const LadderRow& row) {
@@ -145,7 +176,7 @@ absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
     add(result.rows, ladder.Run(step, machine));
   if (!settings.sensitivity) return result;
   ASSIGN_OR_RETURN(const std::vector<isa::MachineParameter> parameters,
-                   cases::LoadParameters(settings.config));
+                   ParametersOf(settings.config, machine));
   const int64_t columns =
       settings.columns > 0 ? settings.columns : Rounded(kLadderColumns / kSensitivityPart, machine);
   Ladder part(columns);
@@ -157,8 +188,7 @@ absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
     if (!machine.parameters.contains(parameter.name)) continue;
     if (!parameter.source.starts_with("assumed")) continue;
     const int64_t value = machine.Get(parameter.name);
-    for (const int64_t other : {value / 2, value * 2}) {
-      if (other == value) continue;
+    for (const int64_t other : OtherValues(value)) {
       const std::string change = StrCat(parameter.name, "=", other);
       std::vector<std::string> overrides = settings.overrides;
       overrides.push_back(change);

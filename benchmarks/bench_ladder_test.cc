@@ -30,8 +30,10 @@ TEST(BenchLadderTest, RowsHavePublishedAndSimulatedTimes) {
 }
 
 TEST(BenchLadderTest, SensitivityChangesEachAssumedParameter) {
-  const auto result = RunLadder(
-      {.overrides = {"card.clusters=1", "cluster.cores=1"}, .columns = 256, .sensitivity = true});
+  const auto result =
+      RunLadder({.overrides = {"card.clusters=1", "cluster.cores=1", "gmem.dram=flat"},
+                 .columns = 256,
+                 .sensitivity = true});
   ASSERT_TRUE(result.ok()) << result.status();
   std::set<std::string> changes;
   for (const LadderRow& row : result->sensitivity) changes.insert(row.change);

@@ -141,6 +141,7 @@ void RunRow(Row& row, const Implementation& implementation, const BenchSettings&
     }
     row.cycles += report->simulated->cycles;
     row.bound_cycles += report->bound_cycles;
+    row.dram_bound_cycles += report->dram_bound_cycles;
     row.traffic_bytes +=
         (*kernels::FindOperator(report->operator_case))->work(report->operator_case).gmem_bytes;
     AddBytes(report->ToJson()["bytes"], row.bytes);

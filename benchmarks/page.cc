@@ -219,7 +219,7 @@ std::string SummaryHtml(const SuiteResult& result) {
 std::string RowsHtml(const SuiteResult& result) {
   std::string html = "<h2>Rows</h2>\n<table>\n";
   html += Heads({"class", "op", "shape", "dtype", "implementation", "values", "cycles", "bound",
-                 "efficiency", "instructions", "compile ms", "simulate ms"},
+                 "DRAM's bound", "efficiency", "instructions", "compile ms", "simulate ms"},
                 6);
   for (const Row& row : result.rows) {
     const SuiteCase& c = row.suite_case;
@@ -229,13 +229,14 @@ std::string RowsHtml(const SuiteResult& result) {
       const bool agrees = row.state == Row::State::kAgrees;
       StrAppend(&html, Cell(agrees ? "agree" : "DIFFER", false, agrees ? "good" : "bad"),
                 Cell(StrCat(row.cycles), true), Cell(StrCat(row.bound_cycles), true),
+                Cell(StrCat(row.dram_bound_cycles), true),
                 Cell(absl::StrFormat("%.3f", row.efficiency()), true),
                 Cell(StrCat(row.instructions), true),
                 Cell(absl::StrFormat("%.2f", row.compile_ms), true),
                 Cell(absl::StrFormat("%.0f", row.simulate_ms), true), "</tr>\n");
     } else {
       const bool skipped = row.state == Row::State::kSkipped;
-      StrAppend(&html, "<td colspan=\"7\" class=\"", skipped ? "off" : "bad", "\">",
+      StrAppend(&html, "<td colspan=\"8\" class=\"", skipped ? "off" : "bad", "\">",
                 skipped ? "skipped: " : "failed: ", Escape(row.reason), "</td></tr>\n");
     }
   }

@@ -80,6 +80,8 @@ ordered_json RowJson(const Row& row) {
   };
   json["cycles"] = if_ran(row.cycles);
   json["bound_cycles"] = if_ran(row.bound_cycles);
+  json["dram_bound_cycles"] = nullptr;
+  if (row.dram_bound_cycles > 0) json["dram_bound_cycles"] = row.dram_bound_cycles;
   json["efficiency"] = if_ran(row.efficiency());
   json["traffic_bytes"] = if_ran(row.traffic_bytes);
   json["bytes"] = if_ran(row.bytes);
@@ -145,7 +147,9 @@ int ImplementationWidth(const SuiteResult& result) {
 }  // namespace
 
 double Row::efficiency() const {
-  return cycles == 0 ? 0 : static_cast<double>(bound_cycles) / static_cast<double>(cycles);
+  if (cycles == 0) return 0;
+  return static_cast<double>(std::max(bound_cycles, dram_bound_cycles)) /
+         static_cast<double>(cycles);
 }
 
 const Statistic* ClassSummary::Speedup(const std::string& against) const {
@@ -242,13 +246,14 @@ ordered_json ToJson(const SuiteResult& result) {
 
 std::string RowsText(const SuiteResult& result) {
   const int impl_width = ImplementationWidth(result);
-  std::string text = absl::StrFormat("%-44s %-*s %10s %10s %6s %8s  %s\n", "case", impl_width,
-                                     "impl", "cycles", "bound", "eff.", "instr.", "values");
+  std::string text =
+      absl::StrFormat("%-44s %-*s %10s %10s %10s %6s %8s  %s\n", "case", impl_width, "impl",
+                      "cycles", "bound", "DRAM's", "eff.", "instr.", "values");
   for (const Row& row : result.rows) {
     absl::StrAppendFormat(&text, "%-44s %-*s ", row.suite_case.Name(), impl_width, row.impl);
     if (row.ran()) {
-      absl::StrAppendFormat(&text, "%10d %10d %6.3f %8d  %s\n", row.cycles, row.bound_cycles,
-                            row.efficiency(), row.instructions,
+      absl::StrAppendFormat(&text, "%10d %10d %10d %6.3f %8d  %s\n", row.cycles, row.bound_cycles,
+                            row.dram_bound_cycles, row.efficiency(), row.instructions,
                             row.state == Row::State::kAgrees ? "agree" : "DIFFER");
     } else {
       absl::StrAppendFormat(&text, "%s: %s\n",

@@ -33,6 +33,7 @@ struct Row {
   // Only for rows that ran. The host's times depend on its other work.
   int64_t cycles = 0;
   int64_t bound_cycles = 0;
+  int64_t dram_bound_cycles = 0;                                    // 0: GMEM is no DRAM
   int64_t traffic_bytes = 0;                                        // that must cross GMEM
   nlohmann::ordered_json bytes = nlohmann::ordered_json::object();  // by path, as `nao run`
   int64_t instructions = 0;
@@ -40,7 +41,7 @@ struct Row {
   double simulate_ms = 0;
 
   bool ran() const { return state == State::kAgrees || state == State::kDiffers; }
-  double efficiency() const;  // bound_cycles / cycles; 0 without cycles
+  double efficiency() const;  // the larger bound / cycles; 0 without cycles
   // "binary/add/255x27x27/library": what --filter looks at.
   std::string Name() const { return suite_case.Name() + "/" + impl; }
 };

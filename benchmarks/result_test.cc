@@ -168,8 +168,8 @@ TEST(ResultTest, JsonSchema) {
                                       "wall_seconds", "ok", "rows", "summary"));
   EXPECT_THAT(Keys(json["rows"][0]),
               ElementsAre("case", "class", "op", "shape", "dtype", "impl", "ok", "skipped", "error",
-                          "cycles", "bound_cycles", "efficiency", "traffic_bytes", "bytes",
-                          "instructions", "compile_ms", "simulate_ms"));
+                          "cycles", "bound_cycles", "dram_bound_cycles", "efficiency",
+                          "traffic_bytes", "bytes", "instructions", "compile_ms", "simulate_ms"));
   EXPECT_THAT(Keys(json["summary"]),
               ElementsAre("rows", "skip_reasons", "classes", "efficiency_by_traffic", "lines"));
   EXPECT_EQ(json["suite"], "made_up");

@@ -17,6 +17,8 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
+#include "simulator/dram/bound.h"
+#include "simulator/dram/preset.h"
 #include "simulator/energy/energy_json.h"
 #include "simulator/energy/table.h"
 
@@ -88,7 +90,8 @@ absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::s
 
 double CaseReport::efficiency() const {
   if (!simulated || simulated->cycles == 0) return 0;
-  return static_cast<double>(bound_cycles) / static_cast<double>(simulated->cycles);
+  return static_cast<double>(std::max(bound_cycles, dram_bound_cycles)) /
+         static_cast<double>(simulated->cycles);
 }
 
 nlohmann::ordered_json CaseReport::ToJson() const {
@@ -116,6 +119,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["cycles"] = nullptr;
   json["time_ns"] = nullptr;
   json["bound_cycles"] = nullptr;
+  json["dram_bound_cycles"] = nullptr;
   json["efficiency"] = nullptr;
   json["bytes"] = nullptr;
   json["instructions"] = nullptr;
@@ -131,6 +135,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["time_ns"] = static_cast<double>(simulated->cycles) / machine->clock_ghz();
     json["launch_cycles"] = simulated->launch_cycles;
     json["bound_cycles"] = bound_cycles;
+    if (machine->has_dram()) json["dram_bound_cycles"] = dram_bound_cycles;
     json["efficiency"] = efficiency();
     nlohmann::ordered_json bytes = nlohmann::ordered_json::object();
     for (int from = 0; from < isa::kSpaceCount; ++from) {
@@ -211,6 +216,16 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
                      simulator::Run(*target.instructions, built->program, arguments, options));
     report.simulate_ms = MillisecondsSince(simulate_start);
     ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
+    if (machine.has_dram()) {
+      int64_t written = 0;
+      for (size_t i = inputs; i < tensors.size(); ++i) {
+        written += static_cast<int64_t>(tensors[i].bytes.size());
+      }
+      ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
+      report.dram_bound_cycles = simulator::DramBoundCycles(
+          timing, machine.Get("card.clock_mhz"), machine.Get("gmem.channels"),
+          op->work(c).gmem_bytes - written, written);
+    }
     report.machine = machine;
     if (energy_table) {
       ASSIGN_OR_RETURN(report.energy,

@@ -42,6 +42,8 @@ struct CaseReport {
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
+  // What DRAM needs for the bytes of bound_cycles, in the best order, with refreshes (simulator/dram/bound.h); 0 if GMEM is no DRAM.
+  int64_t dram_bound_cycles = 0;
   // What the host did before the program started, which is not in its cycles; empty: nothing.
   std::string host_step;
   double compile_ms = 0;
@@ -54,7 +56,7 @@ struct CaseReport {
   std::optional<double> time_ns;
   bool by_shim = false;
 
-  double efficiency() const;  // bound_cycles / cycles; 0 if nothing was simulated
+  double efficiency() const;  // the larger bound / cycles; 0 if nothing was simulated
   // The object that `nao run --json` prints.
   nlohmann::ordered_json ToJson() const;
 };

@@ -258,6 +258,21 @@ bool Machine::caches_reads() const {
          (reads == parameters.end() || reads->second > 0);
 }
 
+double Machine::gmem_bytes_per_cycle() const {
+  const double rate =
+      static_cast<double>(Get("gmem.channels") * Get("gmem.channel_bytes_per_kilocycle")) / 1000;
+  if (!has_dram() || Get("dram.trefi") == 0) return rate;
+  return rate *
+         (1 - static_cast<double>(Get("dram.trfc")) / static_cast<double>(Get("dram.trefi")));
+}
+
+double Machine::store_segments_per_core() const {
+  const double own = static_cast<double>(Get("io_dma.strided_writes"));
+  const int64_t of_cluster = Get("cluster.store_segments");
+  if (of_cluster == 0) return own;
+  return std::min(own, static_cast<double>(of_cluster) / static_cast<double>(cores_per_cluster()));
+}
+
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));

@@ -58,11 +58,10 @@ struct Machine {
            : on_chip == Space::kNmem ? nmem_bytes()
                                      : wmem_bytes();
   }
-  // Bytes a cycle of all GMEM channels together.
-  double gmem_bytes_per_cycle() const {
-    return static_cast<double>(Get("gmem.channels") * Get("gmem.channel_bytes_per_kilocycle")) /
-           1000;
-  }
+  // Bytes a cycle of all GMEM channels together; of DRAM, what refreshes leave.
+  double gmem_bytes_per_cycle() const;
+  // Segments of stores in flight of each core, if all cores of a cluster store.
+  double store_segments_per_core() const;
 };
 
 // What a task needs at least, for BoundCycles.

@@ -33,8 +33,8 @@ int64_t ProductCycles(const isa::Machine& machine, const std::string& memory) {
 
 TEST(ComputeUnit, TheTensorUnitWaitsForPortsThatItShares) {
   const auto machine = [](const char* nmem, const char* wmem) {
-    return TestMachine(
-        "mlu270", {std::string("core.nmem_ports=") + nmem, std::string("core.wmem_ports=") + wmem});
+    return FlatMachine(
+        {std::string("core.nmem_ports=") + nmem, std::string("core.wmem_ports=") + wmem});
   };
   // 64 bytes of 4096 pass the port in a cycle.
   EXPECT_EQ(ProductCycles(machine("2", "2"), "wmem"), kProduct);
@@ -46,7 +46,7 @@ TEST(ComputeUnit, TheTensorUnitWaitsForPortsThatItShares) {
 
 // An addition of 64 f16 elements takes 17 cycles. A load of 512 bytes has its port in the last 8 of its 265 cycles.
 TEST(ComputeUnit, OnlyCyclesOfBothCount) {
-  const isa::Machine machine = TestMachine("mlu270", {"core.nmem_ports=1"});
+  const isa::Machine machine = FlatMachine({"core.nmem_ports=1"});
   // The addition starts `wait` cycles before the load's port; waiting takes cycles of scalar code.
   const auto cycles = [&](int64_t scalars) {
     std::string body =

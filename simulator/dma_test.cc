@@ -34,7 +34,7 @@ int64_t ScatterCycles(const isa::Machine& machine, int64_t to, int64_t piece, in
 }
 
 TEST(Dma, APortTouchesALineACycle) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   constexpr int64_t kBefore = 32 + 1 + 20 + 200 + 4;  // the port
   EXPECT_EQ(ScatterCycles(machine, 0, 512, 512), kBefore + 8);
   // Off the lines' boundaries: one more.
@@ -43,12 +43,12 @@ TEST(Dma, APortTouchesALineACycle) {
   EXPECT_EQ(ScatterCycles(machine, 0, 2, 4), kBefore + 256);     // 16 of them in each line
   EXPECT_EQ(ScatterCycles(machine, 63, 2, 128), kBefore + 512);  // each across a boundary
   EXPECT_EQ(ScatterCycles(machine, 0, 64, 128), kBefore + 8);
-  EXPECT_EQ(ScatterCycles(TestMachine("mlu270", {"core.nmem_line=0"}), 63, 2, 128), kBefore + 8);
-  EXPECT_EQ(ScatterCycles(TestMachine("mlu270", {"core.nmem_line=32"}), 0, 512, 512), kBefore + 16);
+  EXPECT_EQ(ScatterCycles(FlatMachine({"core.nmem_line=0"}), 63, 2, 128), kBefore + 8);
+  EXPECT_EQ(ScatterCycles(FlatMachine({"core.nmem_line=32"}), 0, 512, 512), kBefore + 16);
 }
 
 TEST(Dma, AMoveTouchesALineACycleToo) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const RunResult result = RunBody(machine,
                                    "  li r11, 2\n  li r12, 128\n  li r13, 64\n  li r14, 256\n"
                                    "  fill.i8 r0, r0, r14\n  sync\n"
@@ -70,9 +70,9 @@ int64_t TwoLoads(const isa::Machine& machine, int64_t second, std::string_view m
 }
 
 TEST(Dma, TransfersSideBySide) {
-  const isa::Machine one = TestMachine("mlu270");
+  const isa::Machine one = FlatMachine();
   EXPECT_EQ(TwoLoads(one, 512), 2 * 265);
-  const isa::Machine two = TestMachine("mlu270", {"io_dma.transfers=2"});
+  const isa::Machine two = FlatMachine({"io_dma.transfers=2"});
   // The second starts a cycle later, and waits at the port for the first one's 8 cycles.
   EXPECT_EQ(TwoLoads(two, 512), 265 + 8);
   // The same bytes are written: one after the other.
@@ -86,7 +86,7 @@ TEST(Dma, TransfersSideBySide) {
 TEST(Dma, ALoadBesideAStore) {
   const auto cycles = [](std::string_view transfers, int64_t load_from) {
     const isa::Machine machine =
-        TestMachine("mlu270", {absl::StrCat("io_dma.transfers=", std::string(transfers))});
+        FlatMachine({absl::StrCat("io_dma.transfers=", std::string(transfers))});
     return Busy(
         RunBody(machine, absl::StrCat("  arg r10, 8\n  addi r14, r10, ", load_from,
                                       "\n  li r11, 512\n  li r15, 512\n"
@@ -105,7 +105,7 @@ TEST(Dma, ALoadBesideAStore) {
 
 TEST(Dma, TransfersCompleteInOrder) {
   // The second transfer is empty, and done before the first one; both count as one stretch of time.
-  const isa::Machine machine = TestMachine("mlu270", {"io_dma.transfers=2"});
+  const isa::Machine machine = FlatMachine({"io_dma.transfers=2"});
   const RunResult result = RunBody(machine,
                                    "  arg r10, 8\n  li r11, 512\n"
                                    "  memcpy.i8.nmem.gmem.async r0, r10, r11, r1, r0, r0\n"
@@ -117,8 +117,7 @@ TEST(Dma, TransfersCompleteInOrder) {
 TEST(Dma, SegmentsOfStoresOfACluster) {
   // Four cores store 512 bytes each, to four channels, and take turns at the link: 4 cycles.
   const auto ends = [](int64_t segments) {
-    const isa::Machine machine =
-        TestMachine("mlu270", {absl::StrCat("cluster.store_segments=", segments)});
+    const isa::Machine machine = FlatMachine({absl::StrCat("cluster.store_segments=", segments)});
     const RunResult result =
         RunOn(machine, OnCores(1, 4, ".tensor x i8 any inout",
                                absl::StrCat("  arg r10, 8\n  li r11, 512\n  muli r14, r2, ", kChunk,
@@ -141,7 +140,7 @@ TEST(Dma, SegmentsOfStoresOfACluster) {
 
 TEST(Dma, OneLongStoreIsOneSegment) {
   const auto cycles = [](int64_t segments) {
-    return Busy(RunBody(TestMachine("mlu270", {absl::StrCat("cluster.store_segments=", segments)}),
+    return Busy(RunBody(FlatMachine({absl::StrCat("cluster.store_segments=", segments)}),
                         "  arg r10, 8\n  li r11, 16384\n  fill.i8 r0, r0, r11\n  sync\n"
                         "  memcpy.i8.gmem.nmem r10, r0, r11, r1, r0, r0\n"),
                 isa::Unit::kIoDma);

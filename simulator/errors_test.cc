@@ -34,7 +34,7 @@ absl::StatusOr<RunResult> RunWithDefaults(const isa::Machine& machine, const isa
 
 std::string ErrorOf(const isa::Program& program, std::string_view machine = "mlu270",
                     RunOptions options = {}) {
-  const auto result = RunWithDefaults(TestMachine(machine), program, options);
+  const auto result = RunWithDefaults(TestMachine(std::string(machine)), program, options);
   return result.ok() ? "no error" : std::string(result.status().message());
 }
 
@@ -135,7 +135,7 @@ TEST(Errors, Deadlock) {
 TEST(Errors, MaxCycles) {
   RunOptions options;
   options.max_cycles = 1000;
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const isa::Program endless = TestProgram("loop:\n  jump loop\n");
   const auto result = RunWithDefaults(machine, endless, options);
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDeadlineExceeded);

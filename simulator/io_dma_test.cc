@@ -50,7 +50,7 @@ int64_t StoreCycles(const isa::Machine& machine, int64_t count, int64_t segments
 }
 
 TEST(IoDma, ContiguousLoadFromOneChannel) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // start + request + channel, burst by burst + latency + link + port of the last burst
   EXPECT_EQ(LoadCycles(machine, 512), 32 + 1 + 20 + 200 + 4 + 8);
   for (int64_t bursts : {2, 3, 17, 32}) {
@@ -66,50 +66,50 @@ TEST(IoDma, ContiguousLoadFromOneChannel) {
 }
 
 TEST(IoDma, NothingToCopyTakesTheStart) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(LoadCycles(machine, 0), 32);
   EXPECT_EQ(LoadCycles(machine, 512, 0), 32);
 }
 
 TEST(IoDma, LongLoadRunsAtThePortsRateOrTheChannels) {
   // 64 outstanding bursts cover two channels and more: between two channels' rate and the port's.
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const int64_t bytes = 384 << 10;
   const int64_t cycles = LoadCycles(machine, bytes);
   EXPECT_GE(cycles, bytes / 64);
   EXPECT_LE(cycles, 32 + 300 + bytes * 10 / 512);
   // With one burst outstanding, one round trip each.
-  const isa::Machine serial = TestMachine("mlu270", {"io_dma.outstanding=1"});
+  const isa::Machine serial = FlatMachine({"io_dma.outstanding=1"});
   EXPECT_EQ(LoadCycles(serial, 512 * 10), 32 + 10 * (1 + 20 + 200 + 4 + 8));
 }
 
 TEST(IoDma, StridedLoadHasFourSegmentsInFlight) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // 64-byte segments on one channel: four leave one cycle apart, the channel serves them 3 apart,
   // and each next one leaves when one has come back, after 206 cycles.
   for (int64_t rounds : {1, 2, 5}) {
     EXPECT_EQ(LoadCycles(machine, 64, 4 * rounds, 128),
               32 + rounds * (1 + 3 + 200 + 1 + 1) + 3 * 3);
   }
-  const isa::Machine one = TestMachine("mlu270", {"io_dma.strided_reads=1"});
+  const isa::Machine one = FlatMachine({"io_dma.strided_reads=1"});
   EXPECT_EQ(LoadCycles(one, 64, 7, 128), 32 + 7 * (1 + 3 + 200 + 1 + 1));
 }
 
 TEST(IoDma, RunsThatTouchAreOneSegment) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(LoadCycles(machine, 64, 16, 64), LoadCycles(machine, 1024));
   EXPECT_GT(LoadCycles(machine, 64, 16, 65), LoadCycles(machine, 1024));
 }
 
 TEST(IoDma, ContiguousStore) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   for (int64_t bursts : {1, 2, 32}) {
     EXPECT_EQ(StoreCycles(machine, 512 * bursts), 32 + 8 + 4 + 200 + 20 * bursts) << bursts;
   }
 }
 
 TEST(IoDma, StoreOfPartOfAGranuleReadsItFirst) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(StoreCycles(machine, 64), 32 + 1 + 1 + 200 + 3);
   EXPECT_EQ(StoreCycles(machine, 2), 32 + 1 + 1 + 200 + 5);              // 64 read, 64 written
   EXPECT_EQ(StoreCycles(machine, 64, 1, 0, 32), 32 + 1 + 1 + 200 + 10);  // two granules, both twice
@@ -117,7 +117,7 @@ TEST(IoDma, StoreOfPartOfAGranuleReadsItFirst) {
 }
 
 TEST(IoDma, StridedStoreHasOneSegmentInFlight) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // The step-3 ladder of the GEMM tutorial: 512-byte segments, 0.22 to 0.26 us each.
   for (int64_t segments : {2, 3, 50}) {
     EXPECT_EQ(StoreCycles(machine, 512, segments, 1024), 32 + segments * (8 + 4 + 200 + 20));
@@ -125,7 +125,7 @@ TEST(IoDma, StridedStoreHasOneSegmentInFlight) {
 }
 
 TEST(IoDma, CoresShareAChannelInTurn) {
-  const isa::Machine machine = TestMachine("mlu270", {"gmem.cache_kib=0"});
+  const isa::Machine machine = FlatMachine({"gmem.cache_kib=0"});
   for (int cores : {2, 3, 4}) {
     for (int clusters : {1, 2, 4}) {
       // All cores request one burst from the same channel in the same cycle: the last one waits for
@@ -145,7 +145,7 @@ TEST(IoDma, CoresShareAChannelInTurn) {
 
 TEST(IoDma, CoresOfAClusterShareItsLink) {
   // A link slower than the channels: one burst takes 64 cycles on it.
-  const isa::Machine machine = TestMachine("mlu270", {"cluster.link_bytes=8"});
+  const isa::Machine machine = FlatMachine({"cluster.link_bytes=8"});
   // Each core uses a channel of its own.
   const std::string own = absl::StrCat("  arg r10, 8\n  muli r14, r2, ", kChunk,
                                        "\n  add r10, r10, r14\n  li r11, 512\n"
@@ -166,7 +166,7 @@ TEST(IoDma, CoresOfAClusterShareItsLink) {
 }
 
 TEST(IoDma, LoadIntoSmemPassesItsPort) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const RunResult result = RunOn(machine, OnCore0(kParams, Copy(false, 512, 1, 0, 0, "smem")));
   EXPECT_EQ(Busy(result, isa::Unit::kIoDma), 32 + 1 + 20 + 200 + 4 + 8 + 2);
   EXPECT_EQ(PortOf(result, "cluster0.smem").moved, 512);
@@ -192,7 +192,7 @@ int64_t LastCycles(const isa::Machine& machine, const std::vector<std::string>& 
 }
 
 TEST(IoDma, LoadFromTheCache) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const auto again = [&](int64_t count, int64_t offset = 0) {
     const std::string copy = Copy(false, count, 1, 0, offset);
     return LastCycles(machine, {copy, copy});
@@ -207,16 +207,16 @@ TEST(IoDma, LoadFromTheCache) {
     EXPECT_EQ(again(512 * bursts), 32 + 1 + 4 + 100 + 4 + 8 * bursts) << bursts;
   }
   // A slow cache: burst by burst.
-  const isa::Machine slow = TestMachine("mlu270", {"gmem.cache_bytes=32", "gmem.cache_latency=7"});
+  const isa::Machine slow = FlatMachine({"gmem.cache_bytes=32", "gmem.cache_latency=7"});
   const std::string copy = Copy(false, 512 * 5);
   EXPECT_EQ(LastCycles(slow, {copy, copy}), 32 + 1 + 5 * 16 + 7 + 4 + 8);
   // Without one: from the channel.
-  const isa::Machine none = TestMachine("mlu270", {"gmem.cache_kib=0"});
+  const isa::Machine none = FlatMachine({"gmem.cache_kib=0"});
   EXPECT_EQ(LastCycles(none, {copy, copy}), LoadCycles(none, 512 * 5));
 }
 
 TEST(IoDma, TheCacheHoldsWhatWasReadAndNotWrittenSince) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const int64_t hit = 32 + 1 + 4 + 100 + 4 + 8;
   const int64_t miss = 32 + 1 + 20 + 200 + 4 + 8;
   const std::string load = Copy(false, 512);
@@ -229,7 +229,7 @@ TEST(IoDma, TheCacheHoldsWhatWasReadAndNotWrittenSince) {
   // The cache does not keep what a store writes.
   EXPECT_EQ(LastCycles(machine, {Copy(true, 512), load}), miss);
   // A channel's slice has two lines; the one used longest ago makes room.
-  const isa::Machine small = TestMachine("mlu270", {"gmem.cache_kib=4"});
+  const isa::Machine small = FlatMachine({"gmem.cache_kib=4"});
   const std::string second = Copy(false, 512, 1, 0, 512), third = Copy(false, 512, 1, 0, 1024);
   EXPECT_EQ(LastCycles(small, {load, second, load}), hit);
   EXPECT_EQ(LastCycles(small, {load, second, third, load}), miss);
@@ -239,7 +239,7 @@ TEST(IoDma, TheCacheHoldsWhatWasReadAndNotWrittenSince) {
 }
 
 TEST(IoDma, CoresThatLoadTheSameBytesPayTheChannelOnce) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const RunResult result = RunOn(machine, OnCores(4, 4, kParams, Copy(false, 512)));
   std::vector<int64_t> times, expected;
   for (int cluster = 0; cluster < 4; ++cluster) {
@@ -265,7 +265,7 @@ TEST(IoDma, CoresThatLoadTheSameBytesPayTheChannelOnce) {
 }
 
 TEST(IoDma, CountsWhatGranulesWaste) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const RunResult result = RunOn(machine, OnCore0(kParams, Copy(false, 2, 10, 128)));
   EXPECT_EQ(result.gmem_read, 20);
   EXPECT_EQ(result.gmem_read_moved, 640);

@@ -35,7 +35,7 @@ int64_t Cycles(const isa::Machine& machine, std::string_view copy, int64_t count
 }
 
 TEST(MoveDma, FromSmem) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // start + request + SMEM + latency + the port, which is the bottleneck
   for (const char* copy : {"memcpy.i8.nmem.smem r0, r0, r11, r12, r11, r13",
                            "memcpy.i8.wmem.smem r0, r0, r11, r12, r11, r13"}) {
@@ -48,7 +48,7 @@ TEST(MoveDma, FromSmem) {
 }
 
 TEST(MoveDma, ToSmem) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const char* copy = "memcpy.i8.smem.nmem r0, r0, r11, r12, r13, r11";
   for (int64_t bursts : {1, 2, 10}) {
     EXPECT_EQ(Cycles(machine, copy, 1024 * bursts), 32 + 16 * bursts + 40 + 4);
@@ -56,13 +56,13 @@ TEST(MoveDma, ToSmem) {
 }
 
 TEST(MoveDma, FromSmemToSmemPassesThePortTwice) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const std::string copy = "li r15, 262144\n  memcpy.i8.smem.smem r15, r0, r11, r12, r13, r11";
   EXPECT_EQ(Cycles(machine, copy, 1024), 32 + 1 + 4 + 40 + 4);
 }
 
 TEST(MoveDma, SegmentsMoveWholeGranules) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const char* copy = "memcpy.i8.nmem.smem r0, r0, r11, r12, r11, r13";
   const RunResult result = RunOn(machine, OnCore0("", Prepared(2, 10, 128) + "  " + copy + "\n"));
   EXPECT_EQ(PortOf(result, "cluster0.smem").moved, 131072 + 640);
@@ -73,7 +73,7 @@ TEST(MoveDma, SegmentsMoveWholeGranules) {
 
 TEST(MoveDma, CoresOfAClusterShareSmem) {
   // An SMEM that takes 64 cycles a burst.
-  const isa::Machine machine = TestMachine("mlu270", {"smem.bytes=16"});
+  const isa::Machine machine = FlatMachine({"smem.bytes=16"});
   const std::string fill =
       "  muli r14, r2, 1024\n  li r11, 1024\n  fill.i8 r0, r0, r11\n  sync\n"
       "  memcpy.i8.smem.nmem r14, r0, r11, r1, r0, r0\n";

@@ -29,7 +29,7 @@ int64_t Cycles(const isa::Machine& machine, std::string_view body) {
 }
 
 TEST(ScalarUnit, InstructionsTakeTheirCost) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(Cycles(machine, ""), 0);
   EXPECT_EQ(Cycles(machine, "  li r5, 7\n"), 2);
   EXPECT_EQ(Cycles(machine, "  div r5, r1, r1\n"), 16);
@@ -39,13 +39,13 @@ TEST(ScalarUnit, InstructionsTakeTheirCost) {
 
 TEST(ScalarUnit, LongScalarCodeTakesTheSameWhetherItRunsAheadOrNot) {
   // More instructions than the unit runs ahead.
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(Cycles(machine, "  li r5, 10000\nloop:\n  sub r5, r5, r1\n  bne r5, r0, loop\n"),
             2 + 10000 * 4);
 }
 
 TEST(ScalarUnit, ResultsCanBeReadLater) {
-  const isa::Machine machine = TestMachine("mlu270", {"scalar.dependent=3"});
+  const isa::Machine machine = FlatMachine({"scalar.dependent=3"});
   const int64_t around = Cycles(machine, "");
   const auto cycles = [&](const char* body) { return Cycles(machine, body) - around; };
   EXPECT_EQ(cycles("  li r5, 7\n  add r6, r5, r1\n"), 2 + 3 + 2);
@@ -63,13 +63,13 @@ TEST(ScalarUnit, ResultsCanBeReadLater) {
 }
 
 TEST(ScalarUnit, AccessToNmem) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(Cycles(machine, "  store.i32.nmem r0, r1\n"), 20);
   EXPECT_EQ(Cycles(machine, "  store.i32.nmem r0, r1\n  load.i32.nmem r5, r0\n"), 40);
 }
 
 TEST(ScalarUnit, AccessToSmemAndGmemTakesTheWayThere) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(Cycles(machine, "  store.i32.smem r0, r1\n"), 20 + 40 + 1);
   EXPECT_EQ(Cycles(machine, "  store.i32.smem r0, r1\n  load.i32.smem r5, r0\n"),
             2 * (20 + 40 + 1));
@@ -102,7 +102,7 @@ TEST(ScalarUnit, AccessToSmemAndGmemTakesTheWayThere) {
 }
 
 TEST(ScalarUnit, IssueTakesOneCycle) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const RunResult result = RunOn(machine, OnCore0("", "  li r5, 64\n  fill.f16 r0, r0, r5\n"));
   EXPECT_EQ(CoreOf(result, 0, 0).halted_at, kPrologue + 2 + 1 + kHalt);
   // 16 to start, one 128-byte row.
@@ -111,7 +111,7 @@ TEST(ScalarUnit, IssueTakesOneCycle) {
 }
 
 TEST(ScalarUnit, SyncWaitsForTheQueuesItNames) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   EXPECT_EQ(Cycles(machine, "  sync\n"), 8);
   const std::string fill = "  li r5, 6400\n  fill.f16 r0, r0, r5\n";
   EXPECT_EQ(Cycles(machine, fill + "  sync\n"), 2 + 1 + (16 + 100) + 8);
@@ -127,7 +127,7 @@ TEST(ScalarUnit, SyncWaitsForTheQueuesItNames) {
 }
 
 TEST(ScalarUnit, AWaitingInstructionHoldsUpIssue) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const std::string start = "  li r5, 1024\n  fill.i8 r0, r0, r5\n  sync\n";
   const int64_t before = Cycles(machine, start);
   const int64_t copy = 32 + 16 + 40 + 4;
@@ -155,7 +155,7 @@ TEST(ScalarUnit, AFullQueueHoldsUpIssue) {
 }
 
 TEST(ScalarUnit, QueuesRunInParallel) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const std::string start = "  li r5, 65536\n  fill.i8 r0, r0, r5\n  sync\n";
   const std::string move = "  memcpy.i8.smem.nmem.async r0, r0, r5, r1, r0, r0\n";
   const std::string fill = "  fill.i8 r5, r0, r5\n";
@@ -167,7 +167,7 @@ TEST(ScalarUnit, QueuesRunInParallel) {
 }
 
 TEST(ScalarUnit, TensorAndVectorUnitShareAQueue) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // 64 x 64 filters of 64 bytes; one row of 64 bytes times all of them: 1 x 64 x 64 MACs = 1 cycle.
   const std::string body =
       "  li r5, 4096\n  fill.i8 r0, r0, r5\n  memcpy.i8.wmem.nmem.async r0, r0, r5, r1, r0, r0\n"
@@ -180,7 +180,7 @@ TEST(ScalarUnit, TensorAndVectorUnitShareAQueue) {
 }
 
 TEST(Barrier, OpensAfterTheLastArrival) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   // Core i of each cluster counts to 100 i before it arrives; the memory core is the fifth.
   const isa::Program program = TestProgram(R"(
     li r0, 0
@@ -206,7 +206,7 @@ TEST(Barrier, OpensAfterTheLastArrival) {
 }
 
 TEST(Barrier, DrainsTheCoresOwnQueues) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const isa::Program program = TestProgram(R"(
     li r0, 0
     li r5, 6400

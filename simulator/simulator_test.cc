@@ -54,13 +54,13 @@ TEST(Simulator, AddsOnAllCores) {
 }
 
 TEST(Simulator, NothingToDo) {
-  const RunResult result = RunAdd(TestMachine("mlu270"), 0, 64).result;
+  const RunResult result = RunAdd(FlatMachine(), 0, 64).result;
   EXPECT_EQ(result.gmem_read, 0);
   EXPECT_GT(result.cycles, 0);
 }
 
 TEST(Simulator, StreamingComesCloseToThePeak) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const int64_t n = 4 << 20;
   const RunResult result = RunAdd(machine, n, 16384).result;
   const int64_t bound = isa::BoundCycles(machine, {.gmem_bytes = 6 * n}).value();
@@ -69,7 +69,7 @@ TEST(Simulator, StreamingComesCloseToThePeak) {
 
 TEST(Simulator, NoPortMovesMoreThanItsWidth) {
   // Each run checks this too; here the counters show it, with all 16 cores and odd sizes.
-  const RunResult result = RunAdd(TestMachine("mlu270"), 1000003, 1088).result;
+  const RunResult result = RunAdd(FlatMachine(), 1000003, 1088).result;
   int64_t moved = 0;
   for (const PortReport& port : result.ports) {
     EXPECT_LE(port.moved * 1000, port.rate * port.busy) << port.name;

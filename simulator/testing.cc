@@ -1,23 +1,10 @@
 #include "simulator/testing.h"
 
-#include <fstream>
-#include <sstream>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
 
 namespace polynao::simulator {
-
-isa::Machine TestMachine(std::string_view name, const std::vector<std::string>& overrides) {
-  const std::string path = absl::StrCat("simulator/configs/", std::string(name), ".toml");
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  auto machine = isa::ParseMachine(text.str(), path, overrides);
-  POLYNAO_CHECK(machine.ok()) << machine.status();
-  return *std::move(machine);
-}
 
 isa::Program TestProgram(std::string_view text) {
   auto program = isa::Assemble(isa::DianNao(), text, "test.nasm");

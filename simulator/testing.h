@@ -10,11 +10,9 @@
 #include "isa/machine.h"
 #include "isa/program.h"
 #include "simulator/simulator.h"
+#include "testing/machine.h"
 
 namespace polynao::simulator {
-
-// The machine of simulator/configs/NAME.toml, with overrides.
-isa::Machine TestMachine(std::string_view name, const std::vector<std::string>& overrides = {});
 
 // Assembles with the built-in instruction set; the text must be right.
 isa::Program TestProgram(std::string_view text);

@@ -65,7 +65,7 @@ energy_of_runs() {
     [[ $(json_field "$work/energy.json" ok) == true ]] &&
     grep -q '"energy_delay_pj_s"' "$work/energy.json" &&
     grep -q '"tensor.mac_i16_fj"' "$work/energy.json" &&
-    "$nao" sim "$work/add/add.bin" --energy=16nm,hbm2 >"$work/energy.txt" &&
+    "$nao" sim "$work/add/add.bin" --set gmem.dram=flat --energy=16nm,hbm2 >"$work/energy.txt" &&
     grep -q 'table 16nm,hbm2' "$work/energy.txt"
 }
 expect "run and sim report energy" pass "" energy_of_runs
@@ -75,7 +75,7 @@ expect "energy by an unknown table" pass "" fails "no energy table is named 'fas
 expect "energy of a CPU" pass "" fails "expected --target=diannao, found --target=cpu" \
   "$nao" run add --shape=64 --target=cpu --energy=65nm
 expect "energy of another DRAM preset" pass "" fails "no DRAM is named 'ddr9'" \
-  "$nao" sim "$work/add/add.bin" --energy=65nm,ddr9
+  "$nao" sim "$work/add/add.bin" --set gmem.dram=flat --energy=65nm,ddr9
 
 # A bundle is written without nvcc as well; the shim needs a C compiler, which the c target needs too.
 bundle_and_shim() {

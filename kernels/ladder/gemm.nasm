@@ -1,6 +1,6 @@
 # C = scale * (A times B transposed): the steps of the GEMM tutorial for MLU270 (CambriconECO/BANGC_Gemm_Tutorial, its
 # files 04 to 07), instruction by instruction as its plans go. A (256, 256) and B (columns, 256) are i8, sums i32,
-# C (256, columns) f16. The loader replaces $STEP, $CORES (cores that compute), $FETCH (how 256 columns of B come to
+# C (256, columns) f16, a part of rows of `row`. The loader replaces $STEP, $CORES (cores that compute), $FETCH (how 256 columns of B come to
 # NMEM), $STORE (how the result leaves), $MEMORY_CORE and $ROUND_ENDS.
 #
 # A round is 256 columns on each core that computes: B to NMEM, put into the order of the 64 banks there, one
@@ -10,6 +10,7 @@
 .tensor B i8 any in
 .tensor C f16 any out
 .scalar columns i64
+.scalar row i64                 # elements from a row of C to the next
 .scalar scale i64               # bit pattern of an f32
 
 .equ SIDE 256                   # rows of A, elements of a row, columns of a round
@@ -52,6 +53,7 @@
 .reg pitch r29                  # bytes of a row of C
 .reg group r30                  # elements of 64 columns
 .reg cluster_block r31          # bytes of B for all cores of a cluster
+.reg stride r32                 # elements from a row of C to the next
 
   li zero, 0
   li one, 1
@@ -70,7 +72,8 @@
   arg b, 9
   arg c, 10
   arg columns, 11
-  arg scale, 12
+  arg stride, 12
+  arg scale, 13
   arg tid, 0
   arg t, 1
   arg cores, 2
@@ -81,7 +84,7 @@
   muli step, side, $CORES
   mul step_b, step, side
   muli step_c, step, 2
-  muli pitch, columns, 2
+  muli pitch, stride, 2
   bge tid, cores, memory_core
   add core, core, tid
   li t, $CORES

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFromGmem = "  memcpy.i8.nmem.gmem raw, b, block, one, zero, zero\n";
 constexpr std::string_view kStridedStore =
-    "  memcpy.f16.gmem.nmem c, result, side, side, columns, side\n";
+    "  memcpy.f16.gmem.nmem c, result, side, side, stride, side\n";
 constexpr std::string_view kRowByRow =
     "  mov from, result\n"
     "  mov to, c\n"

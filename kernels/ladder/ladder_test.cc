@@ -44,25 +44,34 @@ class LadderTest : public testing::TestWithParam<std::string> {};
 // Two rounds on each core of cards of one and of several clusters.
 TEST_P(LadderTest, ComputesTheProduct) {
   for (const auto& [clusters, cores] : {std::pair{1, 1}, {1, 2}, {2, 4}}) {
+    // Rows of C are part of longer ones.
+    const int64_t beyond = 64 * cores;
     const isa::Machine machine = TestMachine("mlu270", {"card.clusters=" + std::to_string(clusters),
                                                         "cluster.cores=" + std::to_string(cores)});
     const int64_t columns = 2 * kLadderSide * clusters * cores;
     ir::Tensor a = ir::RandomTensor(ir::Type::kI8, {kLadderSide, kLadderSide}, 1);
     ir::Tensor b = ir::RandomTensor(ir::Type::kI8, {columns, kLadderSide}, 2);
-    ir::Tensor c(ir::Type::kF16, {kLadderSide, columns});
+    ir::Tensor c(ir::Type::kF16, {kLadderSide, columns + beyond});
     const float scale = 1.0F / 256;
     const auto program = LadderProgram(GetParam(), Card(machine));
     ASSERT_TRUE(program.ok()) << program.status();
     simulator::RunOptions options;
     options.machine = &machine;
-    const auto result =
-        simulator::Run(isa::DianNao(), *program,
-                       {simulator::Argument::Of(&a), simulator::Argument::Of(&b),
-                        simulator::Argument::Of(&c), simulator::Argument::Scalar(columns),
-                        simulator::Argument::Scalar(std::bit_cast<int32_t>(scale))},
-                       options);
+    const auto result = simulator::Run(
+        isa::DianNao(), *program,
+        {simulator::Argument::Of(&a), simulator::Argument::Of(&b), simulator::Argument::Of(&c),
+         simulator::Argument::Scalar(columns), simulator::Argument::Scalar(columns + beyond),
+         simulator::Argument::Scalar(std::bit_cast<int32_t>(scale))},
+        options);
     ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_EQ(c.bytes, Product(a, b, scale).bytes) << clusters << " x " << cores;
+    const ir::Tensor product = Product(a, b, scale);
+    for (int64_t i = 0; i < kLadderSide; ++i) {
+      for (int64_t j = 0; j < columns + beyond; ++j) {
+        const double expected = j < columns ? product.Value(i * columns + j) : 0;
+        ASSERT_EQ(c.Value(i * (columns + beyond) + j), expected)
+            << clusters << " x " << cores << ": " << i << ", " << j;
+      }
+    }
     EXPECT_EQ(result->gmem_written, 2 * kLadderSide * columns);
   }
 }

@@ -91,17 +91,16 @@ double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine
     return static_cast<double>(n * columns * channels * 2);
   };
   // A copy of several segments waits for each few of them.
-  const auto waits = [&](int64_t segments, std::string_view in_flight) {
-    const double rounds =
-        segments == 1 ? 1 : std::ceil(static_cast<double>(segments) / get(in_flight));
+  const auto waits = [&](int64_t segments, double in_flight) {
+    const double rounds = segments == 1 ? 1 : std::ceil(static_cast<double>(segments) / in_flight);
     return get("io_dma.start") + rounds * burst_latency;
   };
   const auto load_waits = [&](int64_t n) {
-    return waits(columns == k.wo ? 1 : k.ImageRows(n), "io_dma.strided_reads");
+    return waits(columns == k.wo ? 1 : k.ImageRows(n), get("io_dma.strided_reads"));
   };
   const auto store_waits = [&](int64_t n) {
     const int64_t segments = channels < k.co ? n * columns : columns < k.wo ? n : 1;
-    return waits(segments, "io_dma.strided_writes");
+    return waits(segments, machine.store_segments_per_core());
   };
   const auto load = [&](int64_t n) { return load_waits(n) + image_bytes(n) / port; };
   const auto store = [&](int64_t n) { return store_waits(n) + result_bytes(n) / port; };

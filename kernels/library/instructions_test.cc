@@ -33,6 +33,8 @@ struct Exception {
 constexpr std::string_view kOneSync =
     "a step waits for its load, store and computation at once, which one sync of all queues does";
 constexpr std::string_view kLoops = "loops and conditions are arranged so that others do";
+constexpr std::string_view kRotates =
+    "rotates the tiles of clusters, for which the expert's kernel is";
 constexpr Exception kExceptions[] = {
     {"conv2d", "library", "fill.i8", "the host puts the zeros around the image"},
     {"conv2d", "library", "fill.i16", "the host puts the zeros around the image"},
@@ -45,10 +47,14 @@ constexpr Exception kExceptions[] = {
     {"elementwise", "library", "sync.io", kOneSync},
     {"elementwise", "expert", "sync", "no step waits for more than one queue"},
     {"conv2d", "library", "max", kLoops},
-    {"conv2d", "library", "shr", "rotates the tiles of clusters, for which the expert's kernel is"},
+    {"conv2d", "library", "shr", kRotates},
+    {"conv2d", "library", "seq", kLoops},
+    {"conv2d", "expert", "seq", kLoops},
     {"conv2d", "library", "sle", kLoops},
     {"conv2d", "library", "slt", kLoops},
     {"conv2d", "expert", "sle", kLoops},
+    {"elementwise", "library", "and", kRotates},
+    {"elementwise", "library", "shr", kRotates},
     {"elementwise", "library", "slt", kLoops},
     {"elementwise", "library", "beq", kLoops},
     {"elementwise", "library", "jump", kLoops},

@@ -173,7 +173,7 @@ class CostModel {
     const bool whole_rows = t.columns >= k_.wo() && t.block >= k_.co;
     const double latency = Get("gmem.latency") + Get("io_dma.burst") / port;
     const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), Get("io_dma.strided_reads"));
-    const double stores = rounds(whole_rows, t.rows, Get("io_dma.strided_writes"));
+    const double stores = rounds(whole_rows, t.rows, m_.store_segments_per_core());
     const int64_t load_rows = t.ahead > 0 ? t.rows * k_.stride : ImageRows(t);
     const double load = Get("io_dma.start") + loads * latency +
                         static_cast<double>(load_rows * ImageColumns(t) * k_.ci * bytes_) / port;
@@ -191,7 +191,9 @@ class CostModel {
     const double result = t.rows * out_row / gmem_share;
     // Filters: from GMEM to SMEM (or to each core by itself), then to WMEM, while the first images are loaded.
     const double filters = static_cast<double>(SmemBytes(t));
-    const double from = (t.shared ? 1 : cores) * filters / m_.gmem_bytes_per_cycle() + latency;
+    const double sharing = HasCache() ? cores : cores / Get("card.clusters");
+    const double from =
+        cores / (t.shared ? sharing : 1) * filters / m_.gmem_bytes_per_cycle() + latency;
     const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
     const double sync = Get("sync.drain") + Get("io_dma.start");
     // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.

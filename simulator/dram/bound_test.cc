@@ -45,8 +45,8 @@ TEST(DramBound, AddsUp) {
   // 16 reads: trcd is not in the bound, nor is a refresh.
   EXPECT_EQ(DramBound(t, 1024, 0).clocks, 15 * 4 + 22 + 4);
   EXPECT_EQ(DramBound(t, 0, 0).clocks, 0);
-  EXPECT_EQ(DramBound(t, 0, 2048).clocks, 0);  // in the queue
-  EXPECT_EQ(DramBound(t, 0, 2048 + 64).clocks, 16 + 4);
+  EXPECT_EQ(DramBound(t, 0, 4096).clocks, 0);  // in the queue
+  EXPECT_EQ(DramBound(t, 0, 4096 + 64).clocks, 16 + 4);
   const DramTiming one_group =
       TestDram("ddr4_3200", {"bank_groups=1", "banks=16", "map=row bank column", "posted=0"});
   EXPECT_EQ(DramBound(one_group, 1024, 0).clocks, 15 * 8 + 22 + 4);

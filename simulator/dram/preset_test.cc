@@ -83,9 +83,9 @@ TEST(DramPreset, ErrorsNamePlaceExpectationAndFinding) {
   expect_error(good, "overrides: dram.rows must be a power of two, not 5", {"rows=5"});
   expect_error(good, "dram.tccd_s (3) must be at least the clocks of a burst (4)", {"tccd_s=3"});
   expect_error(good, "dram.tccd_l (8) must be at least dram.tccd_s (9)", {"tccd_s=9"});
-  expect_error(good, "dram.write_low (24) must be less than dram.write_high (24)",
-               {"write_low=24"});
-  expect_error(good, "dram.write_queue (20) must be at least dram.write_high (24)",
+  expect_error(good, "dram.write_low (54) must be less than dram.write_high (54)",
+               {"write_low=54"});
+  expect_error(good, "dram.write_queue (20) must be at least dram.write_high (54)",
                {"write_queue=20"});
   expect_error(good, "dram.trefi (1000) must be at least twice", {"trefi=1000"});
   expect_error(good, "a channel has at most 64 banks", {"ranks=8"});

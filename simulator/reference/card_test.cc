@@ -34,7 +34,7 @@ int64_t Busy(const isa::Machine& machine, const std::string& body, isa::Unit uni
 }
 
 TEST(CardTest, ATransferTakesTheCyclesOfItsClosedForm) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const auto load = [&](int bytes) {
     return Busy(
         machine,
@@ -53,7 +53,7 @@ TEST(CardTest, ATransferTakesTheCyclesOfItsClosedForm) {
 }
 
 TEST(CardTest, QueuesAndSyncsTakeTheCyclesOfTheirClosedForms) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const auto report =
       OnCore0(machine, "  li r10, 64\n  fill.f16 r0, r0, r10\n  fill.f16 r0, r0, r10\n  sync\n");
   ASSERT_TRUE(report.ok()) << report.status();
@@ -64,7 +64,7 @@ TEST(CardTest, QueuesAndSyncsTakeTheCyclesOfTheirClosedForms) {
 }
 
 TEST(CardTest, AccessesOfTheScalarUnitTakeTheWayThere) {
-  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Machine machine = FlatMachine();
   const auto cycles = [&](const char* instruction) {
     const int64_t none = Busy(machine, "", isa::Unit::kScalar);
     return Busy(machine, absl::StrCat("  ", instruction, "\n"), isa::Unit::kScalar) - none;
@@ -77,7 +77,7 @@ TEST(CardTest, AccessesOfTheScalarUnitTakeTheWayThere) {
 
 TEST(CardTest, APortTouchesALineOfNmemInACycle) {
   // 256 runs of two bytes each, 128 bytes apart.
-  EXPECT_EQ(Busy(TestMachine("mlu270"),
+  EXPECT_EQ(Busy(FlatMachine(),
                  "  li r10, 2\n  li r11, 256\n  li r12, 128\n"
                  "  memcpy.i8.nmem.gmem r0, r7, r10, r11, r12, r10\n",
                  isa::Unit::kIoDma),
@@ -86,7 +86,7 @@ TEST(CardTest, APortTouchesALineOfNmemInACycle) {
 
 TEST(CardTest, TransfersSideBySide) {
   const auto two_loads = [](const char* transfers) {
-    return Busy(TestMachine("mlu270", {absl::StrCat("io_dma.transfers=", transfers)}),
+    return Busy(FlatMachine({absl::StrCat("io_dma.transfers=", transfers)}),
                 "  li r10, 512\n  li r11, 1024\n  addi r12, r7, 16384\n"
                 "  memcpy.i8.nmem.gmem.async r0, r7, r10, r1, r0, r0\n"
                 "  memcpy.i8.nmem.gmem.async r11, r12, r10, r1, r0, r0\n",
@@ -98,7 +98,7 @@ TEST(CardTest, TransfersSideBySide) {
 
 TEST(CardTest, AMemoryWithOnePort) {
   const auto matmul = [](const char* override) {
-    return Busy(TestMachine("mlu270", {override}),
+    return Busy(FlatMachine({override}),
                 "  li r10, 4096\n  li r11, 1024\n  li r12, 64\n  li r13, 128\n  li r14, 262144\n"
                 "  memcpy.i8.wmem.gmem.async r0, r7, r10, r1, r0, r0\n"
                 "  matmul.i8 r0, r14, r0, r11, r12, r12, r12, r13\n",
@@ -131,9 +131,9 @@ TEST(CardTest, SegmentsOfStoresOfACluster) {
         "  memcpy.i8.gmem.nmem r7, r0, r10, r1, r0, r0\nend:\n  halt\n",
         "test.nasm");
     EXPECT_TRUE(program.ok()) << program.status();
-    const auto report = reference::Run(
-        isa::DianNao(), *program, {{.bytes = 1 << 16}},
-        TestMachine("mlu270", {absl::StrCat("cluster.store_segments=", segments)}), 100'000);
+    const auto report =
+        reference::Run(isa::DianNao(), *program, {{.bytes = 1 << 16}},
+                       FlatMachine({absl::StrCat("cluster.store_segments=", segments)}), 100'000);
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? report->cycles : -1;
   };

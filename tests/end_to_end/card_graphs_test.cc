@@ -426,9 +426,9 @@ TEST(CardGraphsTest, PairsAreFusedWhereItPays) {
     EXPECT_TRUE(program.ok()) << program.status();
     return program.ok() && program->Schedules()[0].choice.at("cut") == 1;
   };
-  EXPECT_FALSE(is_cut(56, 64, TestMachine("mlu270")));
-  EXPECT_TRUE(is_cut(14, 256, TestMachine("mlu270")));
-  EXPECT_TRUE(is_cut(56, 64, TestMachine("mlu270", {"core.wmem_kib=40"})));
+  EXPECT_FALSE(is_cut(56, 64, FlatMachine()));
+  EXPECT_TRUE(is_cut(14, 256, FlatMachine()));
+  EXPECT_TRUE(is_cut(56, 64, FlatMachine({"core.wmem_kib=40"})));
 }
 
 // A number that is an integer from -8 to 8, so that sums in any order are the same.

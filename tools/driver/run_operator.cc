@@ -28,9 +28,11 @@ void PrintReport(const cases::CaseReport& report) {
               report.settings.target.c_str(), report.settings.impl.c_str(),
               ValuesText(report).c_str());
   if (report.simulated) {
-    std::printf("  cycles %lld, bound %lld, efficiency %.3f, instructions %lld\n",
+    const std::string dram =
+        report.machine->has_dram() ? StrCat(", bound of DRAM ", report.dram_bound_cycles) : "";
+    std::printf("  cycles %lld, bound %lld%s, efficiency %.3f, instructions %lld\n",
                 static_cast<long long>(report.simulated->cycles),
-                static_cast<long long>(report.bound_cycles), report.efficiency(),
+                static_cast<long long>(report.bound_cycles), dram.c_str(), report.efficiency(),
                 static_cast<long long>(report.simulated->instruction_count()));
     if (!report.host_step.empty()) {
       std::printf("  before it, not in the cycles, the host %s\n", report.host_step.c_str());

@@ -104,6 +104,7 @@ nlohmann::ordered_json ToJson(const Search& search) {
                               {"ok", trial.report.ok},
                               {"cycles", trial.report.simulated->cycles},
                               {"bound_cycles", trial.report.bound_cycles},
+                              {"dram_bound_cycles", trial.report.dram_bound_cycles},
                               {"efficiency", trial.report.efficiency()}});
   }
   return json;

@@ -217,9 +217,10 @@ double ContractionGroup::Cycles(const Tiling& t) const {
   const bool whole_columns = t.columns >= columns();
   double compute = 0, load = 0, store = 0, waits = 0, filters = 0, first_bytes = 0, last_bytes = 0;
   std::vector<Moved> moved;
-  const auto segments_at_once = [&](bool is_one, int64_t segments, std::string_view name) {
-    return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / get(name));
+  const auto rounds = [&](bool is_one, int64_t segments, double at_once) {
+    return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
   };
+  const double strided_reads = get("io_dma.strided_reads");
   // A load or store of a part of a tensor: its bytes on the port, and its
   // segments' latencies.
   const auto move = [&](double& queue, double bytes, double segments) {
@@ -253,13 +254,13 @@ double ContractionGroup::Cycles(const Tiling& t) const {
       if (step.tensor == nullptr || static_cast<int>(i) == level.contracted || IsRow(step))
         continue;
       const double bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
-      move(load, bytes, segments_at_once(is_one, parts, "io_dma.strided_reads"));
+      move(load, bytes, rounds(is_one, parts, strided_reads));
       add_moved(step.type);
       first_bytes += bytes;
     }
     if (k == 0) {
       last_bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(output_.type()));
-      move(store, last_bytes, segments_at_once(is_one, parts, "io_dma.strided_writes"));
+      move(store, last_bytes, rounds(is_one, parts, m.store_segments_per_core()));
       add_moved(output_.type());
     }
     if (level.contracted < 0) continue;
@@ -284,7 +285,7 @@ double ContractionGroup::Cycles(const Tiling& t) const {
     const int64_t rows = has_cache || t.ahead > 0 ? step : image[0];
     const int64_t row_bytes = image_bytes / std::max<int64_t>(1, image[0]);
     move(load, static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes),
-         segments_at_once(whole_columns, image[0], "io_dma.strided_reads"));
+         rounds(whole_columns, image[0], strided_reads));
     const int64_t columns = channel() == 2 ? image[1] : 1;
     const Shape& source = c.source->shape;
     moved.push_back({.rows = rows,

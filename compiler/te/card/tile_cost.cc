@@ -1,7 +1,6 @@
 #include "compiler/te/card/tile_cost.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/math.h"
 #include "compiler/target/target.h"
@@ -21,14 +20,13 @@ double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& ne
   const double share = std::min(m.gmem_bytes_per_cycle() / static_cast<double>(m.cores()),
                                 static_cast<double>(m.Get("io_dma.port_bytes")));
   // Of strided copies only a few segments are under way at a time.
-  const auto waits = [&m](int64_t segments, std::string_view outstanding) {
-    return segments <= 1 ? 0
-                         : static_cast<double>(segments * m.Get("gmem.latency")) /
-                               static_cast<double>(m.Get(outstanding));
+  const auto waits = [&m](int64_t segments, double at_once) {
+    return segments <= 1 ? 0 : static_cast<double>(segments * m.Get("gmem.latency")) / at_once;
   };
-  const double move = std::max(static_cast<double>(needs.moved_bytes) / share,
-                               waits(needs.load_segments, "io_dma.strided_reads") +
-                                   waits(needs.store_segments, "io_dma.strided_writes"));
+  const double move =
+      std::max(static_cast<double>(needs.moved_bytes) / share,
+               waits(needs.load_segments, static_cast<double>(m.Get("io_dma.strided_reads"))) +
+                   waits(needs.store_segments, m.store_segments_per_core()));
   const double wait =
       static_cast<double>(m.Get("sync.drain") + 2 * m.Get("io_dma.start") + m.Get("gmem.latency"));
   const double step = std::max(needs.compute_cycles, move) + wait;

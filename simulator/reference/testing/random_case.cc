@@ -82,6 +82,7 @@ class MachineMaker {
       overrides_.insert(overrides_.end(), dram.begin(), dram.end());
       return;
     }
+    overrides_.push_back("gmem.dram=flat");
     Maybe("gmem.channel_bytes_per_kilocycle", random_.From(2'000, 60'000));
     // At least a line for each channel; often only a few, so that lines make room for others.
     const int64_t least = (channels * burst + 1023) / 1024;
