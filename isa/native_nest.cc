@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "isa/native_blocks.h"
+#include "isa/native_grid.h"
 #include "isa/native_plan.h"
 #include "isa/simd.h"
 
@@ -43,7 +45,7 @@ class NestRoutine : public NativeRoutine {
     }
     for (const Node& node : plan_.roots) {
       // Registers may ask for 2^62 rows of nothing.
-      if (!IsEmpty(node, state)) Execute(node, state);
+      if (!IsEmpty(node, state) && !RunAsGrid(node, state)) Execute(node, state);
     }
     return true;
   }
@@ -100,6 +102,54 @@ class NestRoutine : public NativeRoutine {
     return state.extent[node.loop] <= 0 ||
            std::all_of(node.children.begin(), node.children.end(),
                        [&](const Node& child) { return IsEmpty(child, state); });
+  }
+
+  // Runs loops around a sum of products at once, where they have that form: all in one chain, or with a store of 0 before the
+  // chain of the sum.
+  bool RunAsGrid(const Node& root, const State& state) const {
+    std::vector<int> loops;
+    const Node* at = &root;
+    while (!at->is_chain && at->loop >= 0 && at->children.size() == 1) {
+      loops.push_back(at->loop);
+      at = &at->children[0];
+    }
+    const Node* sum = at;
+    const Leaf* zero = nullptr;
+    if (!at->is_chain && at->loop >= 0 && at->children.size() == 2 && at->children[0].is_chain) {
+      loops.push_back(at->loop);
+      zero = &plan_.leaves[plan_.chains[at->children[0].chain].leaf];
+      if (!plan_.chains[at->children[0].chain].loops.empty() || !IsZero(*zero)) return false;
+      sum = &at->children[1];
+    }
+    if (!sum->is_chain) return false;
+    const Chain& chain = plan_.chains[sum->chain];
+    const Leaf& leaf = plan_.leaves[chain.leaf];
+    if (leaf.kind != Leaf::Kind::kDot) return false;
+    if (zero != nullptr && (zero->type != leaf.type || state.at[zero->dst] != state.at[leaf.dst])) {
+      return false;
+    }
+    std::vector<GridLoop> grid_loops;
+    for (const std::vector<int>* list : {&std::as_const(loops), &chain.loops}) {
+      for (const int loop : *list) {
+        const int64_t* stride = state.stride[loop];
+        const bool stores_zero = zero != nullptr && list == &loops;
+        if (stores_zero && stride[zero->dst] != stride[leaf.dst]) return false;
+        // What is stored before the sum must be all that the sum adds to.
+        if (zero != nullptr && !stores_zero && stride[leaf.dst] != 0) return false;
+        grid_loops.push_back(
+            {state.extent[loop], stride[leaf.a], stride[leaf.b], stride[leaf.dst]});
+      }
+    }
+    const std::optional<Grid> grid =
+        FindGrid(grid_loops, ByteSize(leaf.factor), /*adds=*/zero == nullptr);
+    if (!grid) return false;
+    return RunDotGrid(grid->grid, state.at[grid->is_swapped ? leaf.b : leaf.a],
+                      state.at[grid->is_swapped ? leaf.a : leaf.b], state.at[leaf.dst]);
+  }
+
+  static bool IsZero(const Leaf& leaf) {
+    return leaf.kind == Leaf::Kind::kFill && leaf.steps[0].op == BlockOp::kBroadcastConst &&
+           leaf.steps[0].constant == 0;
   }
 
   void Execute(const Node& node, State& state) const {

@@ -1,6 +1,7 @@
 // What the native routines take and what they must leave to the interpreter. That they agree with
 // it on the built-in table is tested in instruction_set_test.
 #include "isa/instruction_set.h"
+#include "isa/simd_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,17 @@ constexpr Case kCases[] = {
     {"(d: i32[1] @nmem, a: i16[n] @smem in, b: i16[n] @wmem in, n: i64) { for (i: i64, 0, n) { "
      "d[0] = d[0] + i32(a[i]) * i32(b[i]) } }",
      true},
+    // Grids of windows and lanes: a product of matrices, a convolution; the second one adds.
+    {"(d: i32[n, 48] @nmem out, a: i8[n, m] @smem in, b: i8[48, m] @wmem in, n: i64, m: i64) { "
+     "for (i: i64, 0, n) { for (l: i64, 0, 48) { d[i, l] = 0 for (k: i64, 0, m) { "
+     "d[i, l] = d[i, l] + i32(a[i, k]) * i32(b[l, k]) } } } }",
+     true},
+    {"(d: i32[m, 2, 80] @nmem, a: i16[m + 2, 5, 3] @smem in, b: i16[80, 45] @wmem in, n: i64, "
+     "m: i64) { for (i: i64, 0, m) { for (j: i64, 0, 2) { for (l: i64, 0, 80) { "
+     "for (r: i64, 0, 3) { for (s: i64, 0, 3) { for (k: i64, 0, 3) { "
+     "d[i, j, l] = d[i, j, l] + i32(b[l, (r * 3 + s) * 3 + k]) * i32(a[i + r, j + s, k]) } } } } } "
+     "} }",
+     true},
     // A value of the iteration before.
     {"(d: i32[n + 1] @nmem, s: i32[n] @smem in, n: i64) { for (i: i64, 0, n) { "
      "d[i + 1] = d[i] + s[i] } }",
@@ -90,64 +102,69 @@ constexpr Case kCases[] = {
 };
 
 TEST(Native, TakesWhatItCanAndAgreesWithTheInterpreter) {
-  std::mt19937_64 random(kSeed);
-  SCOPED_TRACE(StrCat("seed ", kSeed));
-  for (const Case& test : kCases) {
-    const auto set = LoadOne(test.function);
-    const Instruction& op = set->instructions()[0];
-    EXPECT_EQ(set->HasNativeRoutine(op), test.native) << test.function;
-    for (int64_t n : {0, 1, 2, 5, 19, 300}) {
-      for (int64_t m : {0, 1, 3, 17}) {
-        std::vector<int64_t> values;
-        for (const Operand& operand : op.operands) {
-          values.push_back(operand.kind == OperandKind::kAddress ? 64
-                           : operand.name == "n"                 ? n
-                                                                 : m);
-        }
-        // A row's first element is read even if it has none.
-        if (m == 0 && StrCat(test.function).find("s[i, 0]") != std::string::npos) continue;
-        int64_t end = 0;
-        for (const ByteRanges& range : set->Footprint(op, values)) end = std::max(end, range.end());
-        if (end > kBytes) continue;
-        TestMachine machine(kBytes);
-        FillOperands(*set, op, values, &machine, random);
-        TestMachine other = machine;
-        std::vector<int64_t> written(values.size());
-        const absl::Status native =
-            set->Execute(op, values, machine.View(), absl::MakeSpan(written));
-        const absl::Status meaning =
-            set->Interpret(op, values, other.View(), absl::MakeSpan(written));
-        ASSERT_EQ(native, meaning) << test.function;
-        UnifyNans(*set, op, values, &machine);
-        UnifyNans(*set, op, values, &other);
-        for (int s = 0; s < kSpaceCount; ++s) {
-          ASSERT_TRUE(machine.memory[s] == other.memory[s])
-              << test.function << " n = " << n << " m = " << m;
+  AtEachSimdLevel([] {
+    std::mt19937_64 random(kSeed);
+    SCOPED_TRACE(StrCat("seed ", kSeed));
+    for (const Case& test : kCases) {
+      const auto set = LoadOne(test.function);
+      const Instruction& op = set->instructions()[0];
+      EXPECT_EQ(set->HasNativeRoutine(op), test.native) << test.function;
+      for (int64_t n : {0, 1, 2, 5, 19, 300}) {
+        for (int64_t m : {0, 1, 3, 17}) {
+          std::vector<int64_t> values;
+          for (const Operand& operand : op.operands) {
+            values.push_back(operand.kind == OperandKind::kAddress ? 64
+                             : operand.name == "n"                 ? n
+                                                                   : m);
+          }
+          // A row's first element is read even if it has none.
+          if (m == 0 && StrCat(test.function).find("s[i, 0]") != std::string::npos) continue;
+          int64_t end = 0;
+          for (const ByteRanges& range : set->Footprint(op, values))
+            end = std::max(end, range.end());
+          if (end > kBytes) continue;
+          TestMachine machine(kBytes);
+          FillOperands(*set, op, values, &machine, random);
+          TestMachine other = machine;
+          std::vector<int64_t> written(values.size());
+          const absl::Status native =
+              set->Execute(op, values, machine.View(), absl::MakeSpan(written));
+          const absl::Status meaning =
+              set->Interpret(op, values, other.View(), absl::MakeSpan(written));
+          ASSERT_EQ(native, meaning) << test.function;
+          UnifyNans(*set, op, values, &machine);
+          UnifyNans(*set, op, values, &other);
+          for (int s = 0; s < kSpaceCount; ++s) {
+            ASSERT_TRUE(machine.memory[s] == other.memory[s])
+                << test.function << " n = " << n << " m = " << m;
+          }
         }
       }
     }
-  }
+  });
 }
 
 TEST(Native, RunsInPlace) {
-  const auto set = LoadOne(
-      "(d: f16[n] @nmem out, a: f16[n] @nmem in, b: f16[n] @nmem in, n: i64) { "
-      "for (i: i64, 0, n) { d[i] = a[i] - b[i] * a[i] } }");
-  const Instruction& op = set->instructions()[0];
-  std::mt19937_64 random(kSeed);
-  for (const std::vector<int64_t>& values :
-       {std::vector<int64_t>{0, 0, 2048, 1000}, {0, 2048, 0, 1000}, {0, 0, 0, 1000}}) {
-    ASSERT_TRUE(set->CheckConstraints(op, values).ok());
-    TestMachine machine(kBytes);
-    FillOperands(*set, op, values, &machine, random);
-    TestMachine other = machine;
-    std::vector<int64_t> written(values.size());
-    ASSERT_TRUE(set->Execute(op, values, machine.View(), absl::MakeSpan(written)).ok());
-    ASSERT_TRUE(set->Interpret(op, values, other.View(), absl::MakeSpan(written)).ok());
-    UnifyNans(*set, op, values, &machine);
-    UnifyNans(*set, op, values, &other);
-    EXPECT_TRUE(machine.memory[int(Space::kNmem)] == other.memory[int(Space::kNmem)]);
-  }
+  AtEachSimdLevel([] {
+    const auto set = LoadOne(
+        "(d: f16[n] @nmem out, a: f16[n] @nmem in, b: f16[n] @nmem in, n: i64) { "
+        "for (i: i64, 0, n) { d[i] = a[i] - b[i] * a[i] } }");
+    const Instruction& op = set->instructions()[0];
+    std::mt19937_64 random(kSeed);
+    for (const std::vector<int64_t>& values :
+         {std::vector<int64_t>{0, 0, 2048, 1000}, {0, 2048, 0, 1000}, {0, 0, 0, 1000}}) {
+      ASSERT_TRUE(set->CheckConstraints(op, values).ok());
+      TestMachine machine(kBytes);
+      FillOperands(*set, op, values, &machine, random);
+      TestMachine other = machine;
+      std::vector<int64_t> written(values.size());
+      ASSERT_TRUE(set->Execute(op, values, machine.View(), absl::MakeSpan(written)).ok());
+      ASSERT_TRUE(set->Interpret(op, values, other.View(), absl::MakeSpan(written)).ok());
+      UnifyNans(*set, op, values, &machine);
+      UnifyNans(*set, op, values, &other);
+      EXPECT_TRUE(machine.memory[int(Space::kNmem)] == other.memory[int(Space::kNmem)]);
+    }
+  });
 }
 
 TEST(Native, ZeroDivisorsAreTheInterpretersErrors) {

@@ -1,7 +1,14 @@
 #include "isa/simd.h"
 
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 
+#include "base/check.h"
 #include "compiler/ir/type.h"
 
 #if defined(__x86_64__)
@@ -158,7 +165,7 @@ POLYNAO_AVX2 int32_t DotI16Avx2(const uint8_t* a, const uint8_t* b, const DotRow
   return static_cast<int32_t>(static_cast<uint32_t>(SumLanes(sum)) + rest);
 }
 
-#define POLYNAO_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
+#define POLYNAO_AVX512 __attribute__((target("avx512f,avx512bw")))
 
 // The first `left` of a vector's elements. Masked loads at the end of a row: a short row is one step.
 template <typename Mask>
@@ -167,10 +174,65 @@ Mask First(int64_t left) {
   return left >= kBits ? ~Mask{0} : static_cast<Mask>((Mask{1} << left) - 1);
 }
 
-POLYNAO_VNNI int32_t SumLanes(__m512i lanes) {
+POLYNAO_AVX512 void HalfToFloatAvx512(const uint8_t* halves, float* floats, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = First<__mmask16>(n - i);
+    const __m512i half = _mm512_maskz_loadu_epi16(mask, halves + 2 * i);
+    _mm512_mask_storeu_ps(floats + i, mask, _mm512_cvtph_ps(_mm512_castsi512_si256(half)));
+  }
+}
+
+POLYNAO_AVX512 void FloatToHalfAvx512(const float* floats, uint8_t* halves, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = First<__mmask16>(n - i);
+    const __m256i half = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, floats + i), kNearest);
+    _mm512_mask_storeu_epi16(halves + 2 * i, mask, _mm512_castsi256_si512(half));
+  }
+}
+
+POLYNAO_AVX512 void RoundToHalfAvx512(float* floats, int64_t n) {
+  for (int64_t i = 0; i < n; i += 16) {
+    const __mmask16 mask = First<__mmask16>(n - i);
+    const __m256i half = _mm512_cvtps_ph(_mm512_maskz_loadu_ps(mask, floats + i), kNearest);
+    _mm512_mask_storeu_ps(floats + i, mask, _mm512_cvtph_ps(half));
+  }
+}
+
+POLYNAO_AVX512 int32_t SumLanes(__m512i lanes) {
   return SumLanes(
       _mm256_add_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1)));
 }
+
+POLYNAO_AVX512 int32_t DotI8Avx512(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  __m512i sum = _mm512_setzero_si512();
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    for (int64_t i = 0; i < shape.n; i += 32) {
+      // Masked loads of 64 bytes, of which the lower half is used.
+      const __mmask64 mask = First<__mmask32>(shape.n - i);
+      const __m512i x = _mm512_maskz_loadu_epi8(mask, a + i);
+      const __m512i y = _mm512_maskz_loadu_epi8(mask, b + i);
+      sum =
+          _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_cvtepi8_epi16(_mm512_castsi512_si256(x)),
+                                                  _mm512_cvtepi8_epi16(_mm512_castsi512_si256(y))));
+    }
+  }
+  return SumLanes(sum);
+}
+
+POLYNAO_AVX512 int32_t DotI16Avx512(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
+  __m512i sum = _mm512_setzero_si512();
+  for (int64_t r = 0; r < shape.rows; ++r, a += shape.a_stride, b += shape.b_stride) {
+    for (int64_t i = 0; i < shape.n; i += 32) {
+      const __mmask32 mask = First<__mmask32>(shape.n - i);
+      // As in DotI16Avx2, the pair that overflows wraps as the sum does.
+      sum = _mm512_add_epi32(sum, _mm512_madd_epi16(_mm512_maskz_loadu_epi16(mask, a + 2 * i),
+                                                    _mm512_maskz_loadu_epi16(mask, b + 2 * i)));
+    }
+  }
+  return SumLanes(sum);
+}
+
+#define POLYNAO_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
 
 POLYNAO_VNNI int32_t DotI8Vnni(const uint8_t* a, const uint8_t* b, const DotRows& shape) {
   // The instruction multiplies unsigned by signed: (a + 128) * b; 128 * b is subtracted afterwards.
@@ -202,38 +264,68 @@ POLYNAO_VNNI int32_t DotI16Vnni(const uint8_t* a, const uint8_t* b, const DotRow
   return SumLanes(sum);
 }
 
-Routines Choose() {
-  Routines routines;
+SimdLevel FindHostLevel() {
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("f16c")) {
-    routines.half_to_float = HalfToFloatF16c;
-    routines.float_to_half = FloatToHalfF16c;
-    routines.round_to_half = RoundToHalfF16c;
-    routines.sum_to_half = SumToHalfF16c;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("f16c")) {
+    return SimdLevel::kPortable;
   }
-  if (__builtin_cpu_supports("avx2")) {
-    routines.dot_i8 = DotI8Avx2;
-    routines.dot_i16 = DotI16Avx2;
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw")) {
+    return SimdLevel::kAvx2;
   }
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vnni")) {
-    routines.dot_i8 = DotI8Vnni;
-    routines.dot_i16 = DotI16Vnni;
-  }
-  return routines;
+  return __builtin_cpu_supports("avx512vnni") ? SimdLevel::kAvx512Vnni : SimdLevel::kAvx512;
 }
+
+constexpr Routines kRoutines[] = {
+    {},
+    {HalfToFloatF16c, FloatToHalfF16c, RoundToHalfF16c, SumToHalfF16c, DotI8Avx2, DotI16Avx2},
+    // A sum rounds after each element, one after the other: wider vectors have nothing to add.
+    {HalfToFloatAvx512, FloatToHalfAvx512, RoundToHalfAvx512, SumToHalfF16c, DotI8Avx512,
+     DotI16Avx512},
+    {HalfToFloatAvx512, FloatToHalfAvx512, RoundToHalfAvx512, SumToHalfF16c, DotI8Vnni, DotI16Vnni},
+};
 
 #else
 
-Routines Choose() { return {}; }
+SimdLevel FindHostLevel() { return SimdLevel::kPortable; }
+constexpr Routines kRoutines[std::size(kSimdLevels)] = {};
 
 #endif
 
-const Routines& Best() {
-  static const Routines routines = Choose();
-  return routines;
+constexpr std::string_view kNames[] = {"portable", "avx2", "avx512", "avx512_vnni"};
+
+SimdLevel FirstLevel() {
+  const char* wanted = std::getenv("POLYNAO_SIMD");
+  if (wanted == nullptr || *wanted == '\0') return HostSimdLevel();
+  for (const SimdLevel level : kSimdLevels) {
+    if (SimdLevelName(level) == wanted) return std::min(level, HostSimdLevel());
+  }
+  std::fprintf(stderr, "POLYNAO_SIMD: expected portable, avx2, avx512 or avx512_vnni, found '%s'\n",
+               wanted);
+  std::exit(1);
 }
 
+std::atomic<SimdLevel>& Level() {
+  static std::atomic<SimdLevel> level = FirstLevel();
+  return level;
+}
+
+const Routines& Best() { return kRoutines[static_cast<size_t>(CurrentSimdLevel())]; }
+
 }  // namespace
+
+std::string_view SimdLevelName(SimdLevel level) { return kNames[static_cast<size_t>(level)]; }
+
+SimdLevel HostSimdLevel() {
+  static const SimdLevel level = FindHostLevel();
+  return level;
+}
+
+SimdLevel CurrentSimdLevel() { return Level().load(std::memory_order_relaxed); }
+
+void SetSimdLevel(SimdLevel level) {
+  POLYNAO_CHECK(level <= HostSimdLevel()) << SimdLevelName(level);
+  Level().store(level, std::memory_order_relaxed);
+}
 
 void HalfToFloat(const uint8_t* halves, float* floats, int64_t n) {
   Best().half_to_float(halves, floats, n);

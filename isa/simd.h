@@ -1,11 +1,30 @@
-// Block operations that the native routines spend their time in. Each uses what the CPU has (F16C,
-// AVX2, AVX512 VNNI; asked at run time) and gives the same bits as its portable form.
+// Block operations that the native routines spend their time in. Each uses what the CPU has (asked at run time) and gives the
+// same bits as its portable form.
 #ifndef ISA_SIMD_H_
 #define ISA_SIMD_H_
 
 #include <cstdint>
+#include <string_view>
 
 namespace polynao::isa {
+
+// The CPU's vector extensions, as far as routines differ: each level has all of the ones before it.
+enum class SimdLevel : uint8_t {
+  kPortable,
+  kAvx2,        // with F16C
+  kAvx512,      // F, BW
+  kAvx512Vnni,  // and VNNI
+};
+inline constexpr SimdLevel kSimdLevels[] = {SimdLevel::kPortable, SimdLevel::kAvx2,
+                                            SimdLevel::kAvx512, SimdLevel::kAvx512Vnni};
+// "portable", "avx2", "avx512", "avx512_vnni"
+std::string_view SimdLevelName(SimdLevel level);
+// The highest level of this CPU.
+SimdLevel HostSimdLevel();
+// The level in use: the host's, or a lower one that the environment asks for: POLYNAO_SIMD=avx2. Stops if that names no level.
+SimdLevel CurrentSimdLevel();
+// For tests, while no other thread executes. Stops if the host lacks the level.
+void SetSimdLevel(SimdLevel level);
 
 // Conversions of n elements; addresses need no alignment. NaNs stay NaNs.
 void HalfToFloat(const uint8_t* halves, float* floats, int64_t n);

@@ -1,0 +1,32 @@
+// Nests of loops around a sum of products as grids of windows and lanes (isa/dot_grid.h).
+#ifndef ISA_NATIVE_GRID_H_
+#define ISA_NATIVE_GRID_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/types/span.h"
+#include "isa/dot_grid.h"
+
+namespace polynao::isa::native {
+
+// A loop around dst += a * b: its iterations, and the bytes that one moves each address.
+struct GridLoop {
+  int64_t count;
+  int64_t a_stride, b_stride, dst_stride;
+};
+
+struct Grid {
+  DotGrid grid;
+  // The grid's first operand is b.
+  bool is_swapped = false;
+};
+
+// The grid of a nest, outermost loop first, over elements of `element_bytes` (1: i8, 2: i16) and results in i32. None if a loop
+// moves all three addresses, if the summed elements do not form rows, or if two iterations that belong to different sums
+// may store to one result.
+std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, int64_t element_bytes, bool adds);
+
+}  // namespace polynao::isa::native
+
+#endif  // ISA_NATIVE_GRID_H_
