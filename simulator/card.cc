@@ -19,9 +19,12 @@ Card::Card(sc_core::sc_module_name name, Context& context, uint8_t* gmem, int64_
     clusters_.push_back(std::make_unique<Cluster>(("cluster" + std::to_string(i)).c_str(), context,
                                                   i, gmem_, barrier_));
   }
+  for (int c = 0; context.profile != nullptr && c < gmem_.channel_count(); ++c) {
+    gmem_.channel(c).Observe(context.profile, c);
+  }
   if (context.trace_end <= context.trace_begin) return;
   for (int c = 0; c < gmem_.channel_count(); ++c) {
-    gmem_.channel(c).set_observer([&context](int64_t start, int64_t, const Burst& burst) {
+    gmem_.channel(c).add_observer([&context](int64_t start, int64_t, const Burst& burst) {
       if (start < context.trace_begin || start >= context.trace_end) return;
       const size_t bucket =
           static_cast<size_t>((start - context.trace_begin) / context.result->gmem_bucket);
@@ -84,12 +87,15 @@ void Card::Report() {
     GmemChannel& channel = gmem_.channel(c);
     const std::optional<DramCounters> dram = channel.Dram(result.end_cycle);
     if (dram) result.dram.push_back(*dram);
+    const auto banks = channel.DramBanks();
+    result.dram_banks.insert(result.dram_banks.end(), banks.begin(), banks.end());
     add(absl::StrCat("gmem.channel", c), channel.rate(), channel.use(), dram.has_value());
     moved += channel.use().moved;
     if (!gmem_.has_cache()) continue;
     add(absl::StrCat("gmem.cache", c), channel.cache().rate(), channel.cache().use());
     result.gmem_read_cached += channel.cache().use().moved;
   }
+  if (context_.profile != nullptr) context_.profile->Report(result);
   result.gmem_read = gmem_.read().payload;
   result.gmem_read_moved = gmem_.read().moved - result.gmem_read_cached;
   result.gmem_written = gmem_.written().payload;

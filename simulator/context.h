@@ -15,6 +15,7 @@
 #include "isa/machine.h"
 #include "isa/program.h"
 #include "simulator/access_checker.h"
+#include "simulator/profile.h"
 #include "simulator/report.h"
 
 namespace polynao::simulator {
@@ -48,6 +49,8 @@ struct Context {
   int64_t trace_begin = 0;
   int64_t trace_end = -1;
   int64_t trace_limit = 0;
+
+  RunProfile* profile = nullptr;  // if one was asked for
 
   int64_t last_gmem_write = -1;
   int64_t last_activity = 0;

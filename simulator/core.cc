@@ -26,7 +26,8 @@ Core::Core(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId
       move_queue_("move_queue", isa::Queue::kMove, context.machine.Get("core.queue_depth"),
                   context.machine.Get("move_dma.transfers"), *this),
       io_dma_("io", context.machine, io_queue_, id.core, CardCore(context.machine, id),
-              is_memory_core_, *surroundings.gmem, *surroundings.link, *surroundings.smem),
+              is_memory_core_, *surroundings.gmem, *surroundings.link, *surroundings.smem,
+              context.profile),
       move_dma_("move", context.machine, move_queue_, id.core, *surroundings.smem) {
   ScalarUnit::Wiring wiring;
   if (!is_memory_core_) {
@@ -110,6 +111,7 @@ void Core::OnComplete(const Issued& issued, int64_t start, int64_t first) {
   ++unit.instructions;
   unit.busy += now - first;
   context_.last_activity = std::max(context_.last_activity, now);
+  Profile(issued, -1);
   Slice slice{.core = report_index_,
               .unit = instruction.unit,
               .kind = Slice::Kind::kExecute,
@@ -118,6 +120,19 @@ void Core::OnComplete(const Issued& issued, int64_t start, int64_t first) {
               .end = now};
   if (instruction.queue != isa::Queue::kCompute) CountTransfer(issued, slice);
   context_.Trace(slice);
+}
+
+void Core::Profile(const Issued& issued, int delta) {
+  if (context_.profile == nullptr) return;
+  CycleClasses::Activity activity = CycleClasses::kComputing;
+  if (issued.instruction->queue == isa::Queue::kMove) activity = CycleClasses::kMoving;
+  if (issued.instruction->queue == isa::Queue::kIo) {
+    const bool is_store = std::any_of(
+        issued.ranges.begin(), issued.ranges.end(),
+        [](const auto& ranges) { return ranges.is_write && ranges.space == isa::Space::kGmem; });
+    activity = is_store ? CycleClasses::kStoring : CycleClasses::kLoading;
+  }
+  context_.profile->Change(report_index_, activity, delta, Now());
 }
 
 void Core::CountTransfer(const Issued& issued, Slice& slice) {

@@ -32,6 +32,7 @@ class Core : public sc_core::sc_module, public QueueListener {
        const Surroundings& surroundings, CoreReport& report, int32_t report_index);
 
   ExecutionUnit& UnitOf(const isa::Instruction& instruction) override;
+  void OnStart(const Issued& issued) override { Profile(issued, 1); }
   void OnComplete(const Issued& issued, int64_t start, int64_t first) override;
   void OnProgress(isa::Queue queue) override { scalar_->OnProgress(queue); }
 
@@ -41,6 +42,8 @@ class Core : public sc_core::sc_module, public QueueListener {
   bool idle() const;
 
  private:
+  // Tells the profile, if there is one, that an instruction starts (delta 1) or has completed (-1).
+  void Profile(const Issued& issued, int delta);
   // Adds a completed copy to the path it took.
   void CountTransfer(const Issued& issued, Slice& slice);
   // The vector unit and the tensor unit, and what they share with DMAs.

@@ -145,6 +145,10 @@ void DramGmemChannel::RunDram(int64_t clock, bool until_entered) {
   } else {
     dram_.Run(clock);
   }
+  if (profile_ != nullptr) {
+    profile_->AddCommands(channel_, commands_, dram_.clock());
+    commands_.clear();
+  }
   // By index: an owner may push to this channel.
   for (size_t i = 0; i < dram_.completions().size(); ++i) Settle(dram_.completions()[i]);
   dram_.completions().clear();
@@ -163,6 +167,12 @@ void DramGmemChannel::Settle(const DramCompletion& completion) {
   Burst& burst = *jobs_[job].burst;
   free_jobs_.push_back(job);
   burst.owner->Advance(burst, cycle);
+}
+
+void DramGmemChannel::Observe(RunProfile* profile, int channel) {
+  profile_ = profile;
+  channel_ = channel;
+  dram_.set_trace(&commands_);
 }
 
 std::optional<DramCounters> DramGmemChannel::Dram(int64_t cycles) {

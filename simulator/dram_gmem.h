@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <queue>
+#include <span>
 #include <systemc>
 #include <vector>
 
@@ -28,6 +29,8 @@ class DramGmemChannel : public GmemChannel {
   DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters);
 
   std::optional<DramCounters> Dram(int64_t cycles) override;
+  std::span<const DramBankCounters> DramBanks() const override { return dram_.bank_counters(); }
+  void Observe(RunProfile* profile, int channel) override;
 
  protected:
   void Arbitrate() override;
@@ -72,6 +75,9 @@ class DramGmemChannel : public GmemChannel {
   std::priority_queue<Merged> merged_;
   int64_t merges_ = 0;  // for Merged::order
   int merging_ = 0;     // stores whose granules are being read
+  RunProfile* profile_ = nullptr;
+  int channel_ = 0;                    // for the profile
+  std::vector<DramCommand> commands_;  // that the profile was not told yet
 };
 
 }  // namespace polynao::simulator

@@ -22,6 +22,12 @@ GmemChannel::GmemChannel(sc_core::sc_module_name name, const isa::Machine& machi
 
 std::optional<DramCounters> GmemChannel::Dram(int64_t) { return std::nullopt; }
 
+void GmemChannel::Observe(RunProfile* profile, int channel) {
+  add_observer([profile, channel](int64_t start, int64_t, const Burst& burst) {
+    profile->AddBytes(channel, start, burst.moved);
+  });
+}
+
 bool GmemChannel::Divert(Burst& burst, int64_t bytes) {
   if (!slice_) return false;
   if (burst.is_write) {

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <systemc>
 #include <vector>
 
 #include "isa/machine.h"
 #include "simulator/cache_slice.h"
 #include "simulator/dram/request.h"
+#include "simulator/profile.h"
 #include "simulator/server.h"
 
 namespace polynao::simulator {
@@ -30,6 +32,10 @@ class GmemChannel : public Server {
   const Port& cache() const { return cache_; }
   // What the DRAM did in the first `cycles` cycles; none for a flat channel.
   virtual std::optional<DramCounters> Dram(int64_t cycles);
+  // By bank, up to where Dram has counted.
+  virtual std::span<const DramBankCounters> DramBanks() const { return {}; }
+  // From now on tells `profile`, which outlives this, what the channel does.
+  virtual void Observe(RunProfile* profile, int channel);
 
  protected:
   bool Divert(Burst& burst, int64_t bytes) override;

@@ -14,7 +14,7 @@ Rate PortRate(const isa::Machine& machine, bool is_memory_core) {
 
 IoDma::IoDma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQueue& queue,
              int core, int card_core, bool is_memory_core, Gmem& gmem, ClusterLink& link,
-             Smem& smem)
+             Smem& smem, RunProfile* profile)
     : Dma(name, machine, queue, machine.Get("io_dma.outstanding")),
       core_(core),
       card_core_(card_core),
@@ -24,6 +24,7 @@ IoDma::IoDma(sc_core::sc_module_name name, const isa::Machine& machine, Instruct
       gmem_(gmem),
       link_(link),
       smem_(smem),
+      profile_(profile),
       in_(PortRate(machine, is_memory_core)),
       out_(PortRate(machine, is_memory_core)) {}
 
@@ -40,7 +41,13 @@ DmaTransfer::Limits IoDma::LimitsOf(const DmaTransfer& transfer) const {
   return {burst_, transfer.is_store() ? strided_writes_ : strided_reads_};
 }
 
+void IoDma::Profile(const Burst& burst, int delta, int64_t time) {
+  if (profile_ == nullptr) return;
+  profile_->ChangeBursts(card_core_, gmem_.ChannelOf(burst.address), delta, time);
+}
+
 void IoDma::PushToChannel(Burst& burst, int64_t time) {
+  Profile(burst, 1, time);
   gmem_.channel(gmem_.ChannelOf(burst.address))
       .Push(Gmem::DmaRequester(card_core_, burst.is_write), burst, burst.moved, time);
 }
@@ -67,6 +74,7 @@ void IoDma::Advance(Burst& burst, int64_t time) {
 void IoDma::AdvanceLoad(Burst& burst, int64_t time) {
   switch (burst.stage) {
     case 1:  // has left the channel or the cache
+      Profile(burst, -1, time);
       link_.down.Push(ClusterLink::DownRequester(gmem_.ChannelOf(burst.address), burst.is_cached),
                       burst, burst.payload, time + gmem_.LatencyOf(burst));
       return;
@@ -98,6 +106,7 @@ void IoDma::AdvanceStore(Burst& burst, int64_t time) {
       PushToChannel(burst, time + gmem_.LatencyOf(burst));
       return;
     default:  // is in GMEM
+      Profile(burst, -1, time);
       Complete(burst, time);
   }
 }

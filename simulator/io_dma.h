@@ -20,9 +20,10 @@ namespace polynao::simulator {
 // them in reverse.
 class IoDma : public Dma {
  public:
-  // `core` counts in the cluster, `card_core` in the card.
+  // `core` counts in the cluster, `card_core` in the card. `profile` may be null.
   IoDma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQueue& queue,
-        int core, int card_core, bool is_memory_core, Gmem& gmem, ClusterLink& link, Smem& smem);
+        int core, int card_core, bool is_memory_core, Gmem& gmem, ClusterLink& link, Smem& smem,
+        RunProfile* profile);
 
   const Port& in() const { return in_; }
   const Port& out() const { return out_; }
@@ -40,6 +41,8 @@ class IoDma : public Dma {
   void AdvanceLoad(Burst& burst, int64_t time);
   void AdvanceStore(Burst& burst, int64_t time);
   void PushToChannel(Burst& burst, int64_t time);
+  // Tells the profile that a burst will be in its channel from cycle `time` on (delta 1), or no more (-1).
+  void Profile(const Burst& burst, int delta, int64_t time);
   void PassPortUp(Burst& burst, int64_t time);
 
   const int core_;
@@ -50,6 +53,7 @@ class IoDma : public Dma {
   Gmem& gmem_;
   ClusterLink& link_;
   Smem& smem_;
+  RunProfile* const profile_;
   Port in_;
   Port out_;
 };

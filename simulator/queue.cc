@@ -75,6 +75,7 @@ void InstructionQueue::Dispatch() {
   waiting_.pop_front();
   last_start_ = Now();
   const Issued& issued = active_.back().issued;
+  listener_.OnStart(issued);
   listener_.UnitOf(*issued.instruction).Start(issued);
   listener_.OnProgress(queue_);
   if (!waiting_.empty() && static_cast<int64_t>(active_.size()) < transfers_) {

@@ -25,6 +25,8 @@ class QueueListener {
  public:
   virtual ~QueueListener() = default;
   virtual ExecutionUnit& UnitOf(const isa::Instruction& instruction) = 0;
+  // The unit starts the instruction in the current cycle.
+  virtual void OnStart(const Issued& issued) = 0;
   // The instruction has just completed: its values are to take effect. It had been the first one of its queue since `first`.
   virtual void OnComplete(const Issued& issued, int64_t start, int64_t first) = 0;
   // Called after an instruction left the queue for its unit, and after one completed.

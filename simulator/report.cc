@@ -115,8 +115,12 @@ void Fields(Archive& archive, Result& result) {
   archive(result.gmem_written);
   archive(result.gmem_written_moved);
   archive(result.dram);
+  archive(result.dram_banks);
   archive(result.actions);
   archive(result.unwritten);
+  archive(result.activity.bucket);
+  archive(result.activity.bytes);
+  archive(result.activity.activates);
   archive(result.slices);
   archive(result.slices_complete);
   archive(result.instructions);
@@ -125,6 +129,28 @@ void Fields(Archive& archive, Result& result) {
 }
 
 }  // namespace
+
+std::string_view CycleClassName(CycleClass cycle_class) {
+  switch (cycle_class) {
+    case CycleClass::kCompute:
+      return "compute";
+    case CycleClass::kDramRows:
+      return "dram_rows";
+    case CycleClass::kLoad:
+      return "load";
+    case CycleClass::kStore:
+      return "store";
+    case CycleClass::kMove:
+      return "move";
+    case CycleClass::kBarrier:
+      return "barrier";
+    case CycleClass::kScalar:
+      return "scalar";
+    case CycleClass::kIdle:
+      return "idle";
+  }
+  return "";
+}
 
 int64_t RunResult::instruction_count() const {
   int64_t count = 0;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,21 @@ struct UnitReport {
 
 using isa::kUnitCount;
 
+// What a cycle of a core went into: the first of these that is true of it. docs/timing.md states when each one is.
+enum class CycleClass : uint8_t {
+  kCompute,
+  kDramRows,
+  kLoad,
+  kStore,
+  kMove,
+  kBarrier,
+  kScalar,
+  kIdle,
+};
+inline constexpr int kCycleClassCount = 8;
+// "compute", "dram_rows", ...
+std::string_view CycleClassName(CycleClass cycle_class);
+
 // One core. All times are cycles.
 struct CoreReport {
   int cluster = 0;
@@ -37,6 +53,8 @@ struct CoreReport {
   int64_t completion_wait = 0;  // for an instruction that waits for its own completion
   int64_t dependent_wait = 0;   // for registers that the instructions before write
   int64_t halted_at = 0;
+  // Of the cycles of the run, by CycleClass; they sum to RunResult::cycles. Only with a profile.
+  std::array<int64_t, kCycleClassCount> classes{};
   bool operator==(const CoreReport&) const = default;
 };
 
@@ -71,6 +89,16 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
+// What each GMEM channel did over time, up to end_cycle. Only with a profile.
+struct Activity {
+  int64_t bucket = 0;  // cycles of each of the buckets; there are at most 400
+  // By row, then by bucket. Of DRAM a row is a bank, channel by channel; else it is a channel. Bytes are those of RD and WR, or
+  // what flat channels move.
+  std::vector<std::vector<int64_t>> bytes;
+  std::vector<std::vector<int64_t>> activates;  // ACT; no rows if channels are flat
+  bool operator==(const Activity&) const = default;
+};
+
 // Bytes that instructions moved from one memory to another, by [from][to].
 using PathBytes = std::array<std::array<int64_t, isa::kSpaceCount>, isa::kSpaceCount>;
 
@@ -96,10 +124,13 @@ struct RunResult {
   int64_t gmem_written_moved = 0;
   // Commands of each GMEM channel until end_cycle; empty if they are flat.
   std::vector<DramCounters> dram;
+  // The same by bank: those of channel 0, then those of channel 1, ...
+  std::vector<DramBankCounters> dram_banks;
   // What energy is computed from (docs/energy.md).
   isa::ActionCounts actions;
   // Bytes of output tensors that nothing wrote, by tensor; only if hazards are checked.
   std::vector<std::pair<std::string, int64_t>> unwritten;
+  Activity activity;
 
   // The trace, if one was asked for.
   std::vector<Slice> slices;

@@ -22,6 +22,9 @@ RunResult Example() {
   result.path_bytes[0][2] = 99;
   result.ports = {{"a", 1, 2, 3, 4, 5}, {"b", 6, 7, 8, 9, 10}};
   result.unwritten = {{"out", 4}};
+  result.cores[1].classes = {1, 2, 3, 4};
+  result.dram_banks = {{.activates = 5}, {.conflicts = 6}};
+  result.activity = {.bucket = 8, .bytes = {{1, 2}, {3}}, .activates = {{4}}};
   result.slices = {{.core = 1, .unit = isa::Unit::kIoDma, .pc = 3, .begin = 4, .end = 5}};
   result.instructions = {"li r0, 1", "halt"};
   result.gmem_bucket = 16;

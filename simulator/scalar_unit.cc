@@ -118,6 +118,7 @@ void ScalarUnit::EndWait(int64_t& counter, Slice::Kind kind, int64_t time) {
                   .end = time});
   state_ = State::kRunning;
   scalar_from_ = time;
+  Profile(std::nullopt, time);
   // A wake-up that was meant for the wait would let the unit go on before its time: another instruction of the queue
   // may have started in the very cycle in which a full queue's wait ends.
   wake_.Cancel();
@@ -137,6 +138,14 @@ void ScalarUnit::Wait(State state) {
   CloseScalarSlice(Now());
   state_ = state;
   wait_from_ = Now();
+  Profile(state == State::kBarrier ? CycleClasses::kAtBarrier : CycleClasses::kWaiting, Now());
+}
+
+void ScalarUnit::Profile(std::optional<CycleClasses::Activity> activity, int64_t time) {
+  if (context_.profile == nullptr) return;
+  if (profiled_) context_.profile->Change(report_index_, *profiled_, -1, time);
+  if (activity) context_.profile->Change(report_index_, *activity, 1, time);
+  profiled_ = activity;
 }
 
 void ScalarUnit::Fail(const absl::Status& status, int64_t time) {
@@ -148,6 +157,7 @@ void ScalarUnit::Fail(const absl::Status& status, int64_t time) {
 void ScalarUnit::Halt(int64_t time) {
   CloseScalarSlice(time);
   state_ = State::kHalted;
+  Profile(CycleClasses::kHalted, time);
   report_.halted_at = time;
   context_.last_activity = std::max(context_.last_activity, time);
 }

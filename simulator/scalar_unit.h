@@ -82,6 +82,8 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   void Wait(State state);
   // The wait ends in cycle `time`; the unit runs on from then.
   void EndWait(int64_t& counter, Slice::Kind kind, int64_t time);
+  // Tells the profile, if there is one, what the core does from cycle `time` on; none: scalar code.
+  void Profile(std::optional<CycleClasses::Activity> activity, int64_t time);
   absl::Status Resolve(const isa::InstructionSet::Decoded& decoded);
   // The cycle from which on all registers that the instruction reads can be read.
   int64_t ReadableFrom(const isa::InstructionSet::Decoded& decoded) const;
@@ -109,6 +111,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   Burst access_;  // the scalar access under way
   bool access_is_store_ = false;
   isa::Space access_space_ = isa::Space::kNmem;
+  std::optional<CycleClasses::Activity> profiled_;  // what the profile was told last
   Timer wake_;
 };
 

@@ -57,7 +57,7 @@ void Server::Use(int64_t start, int64_t end, const Request& request) {
   use_.payload += request.burst->payload;
   use_.moved += request.bytes;
   use_.busy += end - start;
-  if (observer_) observer_(start, end, *request.burst);
+  for (const Observer& observer : observers_) observer(start, end, *request.burst);
 }
 
 void Server::Arbitrate() {

@@ -56,7 +56,7 @@ class Server : public sc_core::sc_module {
 
   // Called with (start, end, burst) of each service; for traces.
   using Observer = std::function<void(int64_t start, int64_t end, const Burst& burst)>;
-  void set_observer(Observer observer) { observer_ = std::move(observer); }
+  void add_observer(Observer observer) { observers_.push_back(std::move(observer)); }
 
  protected:
   // Called with each burst whose turn it is, in the cycle in which its service would start. True if
@@ -93,7 +93,7 @@ class Server : public sc_core::sc_module {
   int64_t free_at_ = 0;
   PortUse use_;
   Timer wake_;
-  Observer observer_;
+  std::vector<Observer> observers_;
 };
 
 // A port that only one requester uses, in order: the same, without an event.

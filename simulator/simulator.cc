@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "simulator/dram/preset.h"
 #include "simulator/isolated.h"
 #include "simulator/pages.h"
+#include "simulator/profile.h"
 
 namespace polynao::simulator {
 namespace {
@@ -132,6 +134,11 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
     for (size_t pc = 0; pc < program.code.size(); ++pc) {
       result.instructions.push_back(isa::DisassembleWord(set, program, static_cast<int64_t>(pc)));
     }
+  }
+  std::optional<RunProfile> profile;
+  if (options.profile) {
+    profile.emplace(machine, context.last_gmem_write);
+    context.profile = &*profile;
   }
   Card card("card", context, gmem, layout.end);
   RETURN_IF_ERROR(card.Simulate(options.max_cycles));

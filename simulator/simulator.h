@@ -40,6 +40,8 @@ struct RunOptions {
   bool check_hazards = true;
   int64_t max_cycles = int64_t{10'000'000'000};
   TraceOptions trace;
+  // Fill in CoreReport::classes and RunResult::activity.
+  bool profile = false;
   // Runs in this process instead of a child; for debuggers and profilers. It is then the last run
   // of this process and of its children.
   bool in_this_process = false;

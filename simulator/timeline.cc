@@ -202,7 +202,8 @@ class Drawing {
     if (result_.gmem_buckets.empty() || result_.gmem_bucket <= 0) return;
     int64_t rate = 0;
     for (const PortReport& port : result_.ports) {
-      if (port.name.starts_with("gmem.")) rate += port.rate;
+      // The curve shows what channels move; what the cache serves instead is not in it.
+      if (port.name.starts_with("gmem.channel")) rate += port.rate;
     }
     const double peak = std::max(1.0, static_cast<double>(rate) / 1000);
     const int base = y_ + kCurveHeight;

@@ -50,6 +50,12 @@ TEST(Timeline, HasARowForEachUnitThatDidSomething) {
   EXPECT_THAT(svg, HasSubstr("25.6"));
 }
 
+TEST(Timeline, TheCurveEndsAtThePeakOfTheChannels) {
+  RunResult result = Example();
+  result.ports.push_back({"gmem.cache0", 128000, 0, 0, 0, 0});
+  EXPECT_THAT(TimelineSvg(result), HasSubstr(">25.6<"));
+}
+
 TEST(Timeline, LeavesOutACoreThatHaltedAtOnce) {
   RunResult result = Example();
   result.slices[1].begin = result.slices[1].end - 10;

@@ -43,6 +43,20 @@ DramChannel::DramChannel(const DramTiming& timing)
   next_due_ = ranks_[0].due;
 }
 
+DramCounters DramChannel::counters() const {
+  DramCounters sums = counters_;
+  for (const DramBankCounters& bank : bank_counters()) {
+    sums.activates += bank.activates;
+    sums.precharges += bank.precharges;
+    sums.reads += bank.reads;
+    sums.writes += bank.writes;
+    sums.hits += bank.hits;
+    sums.misses += bank.misses;
+    sums.conflicts += bank.conflicts;
+  }
+  return sums;
+}
+
 void DramChannel::Push(const DramRequest& request) {
   POLYNAO_CHECK(request.clock >= now_ && request.bytes > 0 && request.address >= 0)
       << request.bytes << " bytes at " << request.address << " in clock " << request.clock

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "simulator/dram/address_map.h"
@@ -40,7 +41,10 @@ class DramChannel {
 
   // In the order in which the time of each became known. Cleared by the caller.
   std::vector<DramCompletion>& completions() { return completions_; }
-  const DramCounters& counters() const { return counters_; }
+  DramCounters counters() const;
+  std::span<const DramBankCounters> bank_counters() const {
+    return {bank_counters_.data(), static_cast<size_t>(timing_.bank_count())};
+  }
   // Appends each command to `trace`, which outlives this.
   void set_trace(std::vector<DramCommand>* trace) { trace_ = trace; }
 
@@ -164,7 +168,8 @@ class DramChannel {
   int64_t next_due_ = 0;  // of all ranks
 
   std::vector<DramCompletion> completions_;
-  DramCounters counters_;
+  DramCounters counters_;  // those that no bank has; the others are sums over banks
+  std::array<DramBankCounters, kMaxBanks> bank_counters_{};
   std::vector<DramCommand>* trace_ = nullptr;
 };
 

@@ -40,6 +40,7 @@ void DramChannel::IssueRefresh(int64_t clock, int r) {
     ++counters_.precharge_alls;
     Trace(clock, DramCommand::Kind::kPrechargeAll, first, -1, 0);
     for (uint64_t left = open_ & banks; left != 0; left &= left - 1) {
+      ++bank_counters_[static_cast<size_t>(std::countr_zero(left))].precharge_alls;
       Close(clock, std::countr_zero(left));
     }
     return;
@@ -47,7 +48,9 @@ void DramChannel::IssueRefresh(int64_t clock, int r) {
   ++counters_.refreshes;
   Trace(clock, DramCommand::Kind::kRefresh, first, -1, 0);
   for (uint64_t left = banks; left != 0; left &= left - 1) {
-    Raise(ready_[kActivate][static_cast<size_t>(std::countr_zero(left))], clock + timing_.trfc);
+    const size_t bank = static_cast<size_t>(std::countr_zero(left));
+    ++bank_counters_[bank].refreshes;
+    Raise(ready_[kActivate][bank], clock + timing_.trfc);
   }
   rank.due += timing_.trefi;
   next_due_ = kNever;
@@ -92,20 +95,21 @@ void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
   int64_t same_rank_switch = clock + b + t.rank_switch;
   int64_t other_short, other_long, other_rank_switch;
   Kind same, other;
+  DramBankCounters& counters = bank_counters_[bank];
   if (writing_) {
     same = kWrite, other = kRead;
     other_short = clock + t.cwl + b + t.twtr_s;
     other_long = clock + t.cwl + b + t.twtr_l;
     other_rank_switch = clock + t.cwl + b + t.rank_switch - t.cl;
     Raise(ready_[kPrecharge][bank], clock + t.cwl + b + t.twr);
-    ++counters_.writes;
+    ++counters.writes;
     --written_low_bits_[entry.burst & 255];
   } else {
     same = kRead, other = kWrite;
     other_short = other_long = clock + t.cl + b + t.turnaround - t.cwl;
     other_rank_switch = clock + t.cl + b + std::max(t.turnaround, t.rank_switch) - t.cwl;
     Raise(ready_[kPrecharge][bank], clock + t.trtp);
-    ++counters_.reads;
+    ++counters.reads;
   }
   auto& same_ready = group_ready_[same];
   auto& other_ready = group_ready_[other];
@@ -124,7 +128,7 @@ void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
   Raise(same_ready[static_cast<size_t>(own)], same_long);
   Raise(other_ready[static_cast<size_t>(own)], other_long);
 
-  ++(entry.precharged ? counters_.conflicts : entry.activated ? counters_.misses : counters_.hits);
+  ++(entry.precharged ? counters.conflicts : entry.activated ? counters.misses : counters.hits);
   if (trace_ != nullptr) {
     Trace(clock, writing_ ? DramCommand::Kind::kWrite : DramCommand::Kind::kRead, entry.bank,
           entry.row, entry.column);
@@ -166,7 +170,7 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
   entry.activated = true;
   const size_t bank = static_cast<size_t>(entry.bank);
   const int own = entry.bank >> bank_shift_;
-  ++counters_.activates;
+  ++bank_counters_[bank].activates;
   Trace(clock, DramCommand::Kind::kActivate, entry.bank, entry.row, 0);
   open_ |= uint64_t{1} << bank;
   open_row_[bank] = entry.row;
@@ -201,7 +205,7 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
 void DramChannel::IssuePrecharge(int64_t clock, Queue& queue, int8_t index) {
   Entry& entry = queue.entries[static_cast<size_t>(index)];
   entry.precharged = true;
-  ++counters_.precharges;
+  ++bank_counters_[static_cast<size_t>(entry.bank)].precharges;
   Trace(clock, DramCommand::Kind::kPrecharge, entry.bank, -1, 0);
   Close(clock, entry.bank);
 }

@@ -19,6 +19,8 @@ class ClockRatio {
   int64_t ClockOf(int64_t cycle) const { return (cycle * clocks_ + cycles_ - 1) / cycles_; }
   // The first cycle that begins when clock `clock` does, or later.
   int64_t CycleOf(int64_t clock) const { return (clock * cycles_ + clocks_ - 1) / clocks_; }
+  // The cycle in which clock `clock` begins.
+  int64_t CycleDuring(int64_t clock) const { return clock * cycles_ / clocks_; }
 
  private:
   int64_t cycles_, clocks_;  // that take the same time, least such numbers

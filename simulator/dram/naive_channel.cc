@@ -9,7 +9,8 @@ NaiveChannel::NaiveChannel(const DramTiming& timing)
       map_(AddressMap::Make(timing, "NaiveChannel").value()),
       banks_(static_cast<size_t>(timing.bank_count())),
       activates_(static_cast<size_t>(timing.ranks)),
-      due_(static_cast<size_t>(timing.ranks)) {
+      due_(static_cast<size_t>(timing.ranks)),
+      bank_counters_(static_cast<size_t>(timing.bank_count())) {
   for (int64_t r = 0; r < t_.ranks; ++r) due_[r] = t_.trefi * (r + 1) / t_.ranks;
 }
 
@@ -97,13 +98,17 @@ bool NaiveChannel::StepRefresh(int64_t t) {
         if (banks_[b].row < 0) continue;
         banks_[b].row = -1;
         banks_[b].pre = t;
+        ++bank_counters_[b].precharge_alls;
       }
       ++counters_.precharge_alls;
       Note(t, Kind::kPrechargeAll, first, -1, 0);
       return true;
     }
     if (!any_open && may_activate) {
-      for (int64_t b = first; b < last; ++b) banks_[b].ref = t;
+      for (int64_t b = first; b < last; ++b) {
+        banks_[b].ref = t;
+        ++bank_counters_[b].refreshes;
+      }
       due_[rank] += t_.trefi;
       ++counters_.refreshes;
       Note(t, Kind::kRefresh, first, -1, 0);
@@ -132,6 +137,11 @@ bool NaiveChannel::StepColumn(int64_t t, std::vector<Burst>& queue) {
     }
     if (IsDue(b, t) || !IsAllowed(writing_ ? Kind::kWrite : Kind::kRead, b, t)) continue;
     (writing_ ? bank.wr : bank.rd) = t;
+    DramBankCounters& counters = bank_counters_[b];
+    ++(writing_ ? counters.writes : counters.reads);
+    ++(burst.was_precharged  ? counters.conflicts
+       : burst.was_activated ? counters.misses
+                             : counters.hits);
     ++(writing_ ? counters_.writes : counters_.reads);
     ++(burst.was_precharged  ? counters_.conflicts
        : burst.was_activated ? counters_.misses
@@ -168,6 +178,7 @@ void NaiveChannel::StepRow(int64_t t, std::vector<Burst>& queue) {
       activates_[RankOf(b)].push_back(t);
       burst.was_activated = true;
       ++counters_.activates;
+      ++bank_counters_[b].activates;
       Note(t, Kind::kActivate, b, bank.row, 0);
       return;
     }
@@ -180,6 +191,7 @@ void NaiveChannel::StepRow(int64_t t, std::vector<Burst>& queue) {
     bank.pre = t;
     burst.was_precharged = true;
     ++counters_.precharges;
+    ++bank_counters_[b].precharges;
     Note(t, Kind::kPrecharge, b, -1, 0);
     return;
   }

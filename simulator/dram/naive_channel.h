@@ -32,6 +32,7 @@ class NaiveChannel {
   const std::vector<DramCompletion>& completions() const { return completions_; }
   const std::vector<DramCommand>& trace() const { return trace_; }
   const DramCounters& counters() const { return counters_; }
+  const std::vector<DramBankCounters>& bank_counters() const { return bank_counters_; }
 
  private:
   struct Job {
@@ -81,6 +82,7 @@ class NaiveChannel {
   std::vector<DramCompletion> completions_;
   std::vector<DramCommand> trace_;
   DramCounters counters_;
+  std::vector<DramBankCounters> bank_counters_;
 };
 
 }  // namespace polynao::simulator

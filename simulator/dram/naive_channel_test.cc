@@ -62,6 +62,7 @@ TEST(NaiveChannelTest, AgreesWithTheEventDrivenChannelOnRandomTraffic) {
     ASSERT_EQ(Sorted(channel.completions()), Sorted(naive.completions()));
     DramCounters expected = naive.counters();
     ASSERT_EQ(channel.counters(), expected);
+    ASSERT_TRUE(std::ranges::equal(channel.bank_counters(), naive.bank_counters()));
     total.hits += expected.hits;
     total.misses += expected.misses;
     total.conflicts += expected.conflicts;

@@ -49,6 +49,21 @@ struct DramCounters {
   bool operator==(const DramCounters&) const = default;
 };
 
+// Of one bank. Sums over a channel's banks are those of its DramCounters, but for commands to a whole rank: each of its
+// banks counts them.
+struct DramBankCounters {
+  int64_t activates = 0;
+  int64_t precharges = 0;
+  int64_t precharge_alls = 0;  // that found a row of the bank open
+  int64_t reads = 0;
+  int64_t writes = 0;
+  int64_t refreshes = 0;
+  int64_t hits = 0;
+  int64_t misses = 0;
+  int64_t conflicts = 0;
+  bool operator==(const DramBankCounters&) const = default;
+};
+
 }  // namespace polynao::simulator
 
 #endif  // SIMULATOR_DRAM_REQUEST_H_

@@ -280,6 +280,8 @@ void ReportChannel(GmemChannel& channel, Report& report) {
 
 void ReportChannel(DramChannel& channel, Report& report) {
   report.dram.push_back(Close(channel, report.end_cycle));
+  const auto& banks = channel.controller.bank_counters();
+  report.dram_banks.insert(report.dram_banks.end(), banks.begin(), banks.end());
   report.ports.push_back(channel.queues.counts);
 }
 

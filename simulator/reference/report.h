@@ -65,8 +65,9 @@ struct Report {
   int64_t gmem_read_cached = 0;
   int64_t gmem_written = 0;
   int64_t gmem_written_moved = 0;
-  std::vector<DramCounters> dram;  // by channel; empty where channels are flat
-  isa::ActionCounts actions;       // of what was issued
+  std::vector<DramCounters> dram;            // by channel; empty where channels are flat
+  std::vector<DramBankCounters> dram_banks;  // of the channels' banks, channel by channel
+  isa::ActionCounts actions;                 // of what was issued
   std::vector<Span> spans;
   // Bytes that channels began to move in cycles i * kGmemBucket to (i + 1) * kGmemBucket - 1.
   static constexpr int64_t kGmemBucket = 256;

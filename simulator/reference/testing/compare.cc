@@ -86,6 +86,7 @@ RunResult Translate(const Report& report, const RunResult& names) {
   result.gmem_written = report.gmem_written;
   result.gmem_written_moved = report.gmem_written_moved;
   result.dram = report.dram;
+  result.dram_banks = report.dram_banks;
   result.actions = report.actions;
   for (const Span& span : report.spans) {
     result.slices.push_back({.core = static_cast<int32_t>(span.core),
@@ -181,6 +182,7 @@ std::string Difference(const RunResult& event_driven, const Report& report) {
     if (event.cores[i] == clocked.cores[i]) continue;
     lines.Add(absl::StrCat("counters of core ", i, " of the card"));
   }
+  if (event.dram_banks != clocked.dram_banks) lines.Add("commands by bank");
   if (event.gmem_buckets != clocked.gmem_buckets) lines.Add("GMEM bytes by time");
   if (lines.text().empty()) lines.Add("reports differ");
   return lines.text();
