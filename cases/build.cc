@@ -104,18 +104,24 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                                           const std::string& impl,
                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-  if (impl == "library") return kernels::FindLibraryKernel(c, target);
-  if (impl == "expert") {
-    return kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
-      return MeasureCycles(kernel, op->tensors(c), target);
-    });
+  BuiltProgram built;
+  if (impl == "library" || impl == "expert") {
+    // Hand-written kernels are texts with the machine's numbers put in.
+    if (impl == "library") {
+      ASSIGN_OR_RETURN(built, kernels::FindLibraryKernel(c, target));
+    } else {
+      ASSIGN_OR_RETURN(built, kernels::FindExpertKernel(c, target, [&](const BuiltProgram& kernel) {
+                         return MeasureCycles(kernel, op->tensors(c), target);
+                       }));
+    }
+    built.program.machine = isa::CompiledFor(*target.machine);
+    return built;
   }
   if (impl != "compiled") {
     return InvalidInput("no implementation is named '", impl,
                         "'; there are: compiled, library, expert");
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
-  BuiltProgram built;
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.scalars.assign(built.program.params.size(), 0);
   return built;

@@ -2,6 +2,7 @@
 
 #include "base/status.h"
 #include "cases/build.h"
+#include "cases/case_json.h"
 #include "cases/machines.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
@@ -26,11 +27,7 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
     modules.push_back(std::move(module));
   }
   codegen::BundleFacts facts;
-  facts.operator_case["op"] = c.op;
-  facts.operator_case["shape"] = c.shape;
-  facts.operator_case["operand_shapes"] = c.operands;
-  facts.operator_case["dtype"] = std::string(ir::TypeName(c.dtype));
-  facts.operator_case["attributes"] = c.attributes;
+  facts.operator_case = CaseJson(c);
   if (op->work) {
     const isa::Work work = op->work(c);
     facts.flops = 2.0 * static_cast<double>(work.macs) + static_cast<double>(work.vector_elements);

@@ -271,6 +271,19 @@ class Assembler {
       ASSIGN_OR_RETURN(program_.name, AnyName("the program's name"));
       return absl::OkStatus();
     }
+    if (directive.text == ".machine") {
+      const Token token = token_;
+      ASSIGN_OR_RETURN(const std::string text, AnyName("\"name=value\" of a machine's parameter"));
+      const size_t equals = text.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return ErrorAt(token, "expected \"name=value\" of a machine's parameter, found ",
+                       Quote(text));
+      }
+      const bool is_new =
+          program_.machine.try_emplace(text.substr(0, equals), text.substr(equals + 1)).second;
+      if (!is_new && !encode_) return ErrorAt(token, "a second ", text.substr(0, equals));
+      return absl::OkStatus();
+    }
     if (directive.text == ".tensor") return Tensor(/*is_temporary=*/false);
     if (directive.text == ".temporary") return Tensor(/*is_temporary=*/true);
     if (directive.text == ".scalar") {
@@ -291,9 +304,10 @@ class Assembler {
       ASSIGN_OR_RETURN(aliases_[name], Register());
       return absl::OkStatus();
     }
-    return ErrorAt(directive,
-                   "expected .program, .tensor, .scalar, .temporary, .equ or .reg, found '",
-                   directive.text, "'");
+    return ErrorAt(
+        directive,
+        "expected .program, .machine, .tensor, .scalar, .temporary, .equ or .reg, found '",
+        directive.text, "'");
   }
 
   absl::Status Tensor(bool is_temporary) {
@@ -516,6 +530,9 @@ std::string DisassembleWord(const InstructionSet& set, const Program& program, i
 
 absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program& program) {
   std::string text = StrCat(".program ", NameText(program.name), "\n");
+  for (const auto& [name, value] : program.machine) {
+    StrAppend(&text, ".machine ", Quote(StrCat(name, "=", value)), "\n");
+  }
   for (const ProgramParam& param : program.params) {
     StrAppend(&text,
               param.is_temporary ? ".temporary "

@@ -10,7 +10,9 @@
 namespace polynao::isa {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr uint64_t kSeed = 20240609;
 
@@ -63,10 +65,12 @@ done:
 
 TEST(Assembler, DisassemblesToTextThatReadsBack) {
   Program program = MustAssemble(
-      ".program p\n.tensor a.b bf16 [] out\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
+      ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=\"\n.tensor a.b bf16 [] "
+      "out\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
       "-9223372036854775808\n"
       "  bne r1, r63, loop\n  jump 7\nend:\n");
   program.params[0].name = "odd name \"\\\n\xff";
+  EXPECT_THAT(program.machine, ElementsAre(Pair("core.nmem_kib", "512"), Pair("gmem.dram", "")));
   ASSERT_EQ(program.params.size(), 2u);
   EXPECT_TRUE(program.params[1].is_temporary);
   const auto text = Disassemble(DianNao(), program);
@@ -131,7 +135,10 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".temporary x f16 [4] out", "expected the end of the line, found 'out'"},
       {".tensor x f16 any", "expected in, out or inout, found the end of the line"},
       {".program a\n.program b", "t.nasm:2:1: a second .program"},
-      {".data 5", "expected .program, .tensor, .scalar, .temporary, .equ or .reg, found '.data'"},
+      {".machine nmem", "expected \"name=value\" of a machine's parameter, found \"nmem\""},
+      {".machine \"a=1\"\n.machine \"a=2\"", "a second a"},
+      {".data 5",
+       "expected .program, .machine, .tensor, .scalar, .temporary, .equ or .reg, found '.data'"},
       {".program \"abc", "a string that no quote ends"},
       {".program \"a\\x9\"", "two hexadecimal digits"},
       {"halt !", "a character that means nothing: '!'"},

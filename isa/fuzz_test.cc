@@ -26,6 +26,8 @@ std::string ReadAll(const std::string& path) {
 // All forms that a line of assembly can have.
 constexpr char kAssembly[] = R"(
 .program add                  # adds
+.machine "core.nmem_kib=512"
+.machine "gmem.dram=flat"
 .tensor x f16 any in
 .tensor y f32 [4, 5] inout    // other comments
 .tensor "odd name\n" i8 [] out

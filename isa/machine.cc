@@ -13,6 +13,7 @@ namespace polynao::isa {
 namespace {
 
 constexpr int64_t kMaxCycles = 1'000'000;
+constexpr int64_t kLargestType = 8;  // bytes
 
 // Every parameter a machine file states, in the order of the documentation.
 constexpr ParameterRow kSchema[] = {
@@ -85,6 +86,51 @@ constexpr ParameterRow kSchema[] = {
     {"sync.global", "cycles", 0, kMaxCycles, "from the last arrival at a global barrier"},
 };
 
+// In alphabetical order.
+constexpr std::string_view kReadByCompiler[] = {
+    "card.clusters",
+    "cluster.cores",
+    "cluster.link_bytes",
+    "cluster.smem_kib",
+    "cluster.smem_reserved_kib",
+    "cluster.store_segments",
+    "core.nmem_kib",
+    "core.nmem_reserved_kib",
+    "core.wmem_kib",
+    "dram.trefi",
+    "dram.trfc",
+    "gmem.cache_bytes",
+    "gmem.cache_kib",
+    "gmem.cache_reads",
+    "gmem.channel_bytes_per_kilocycle",
+    "gmem.channels",
+    "gmem.dram",
+    "gmem.granule",
+    "gmem.interleave",
+    "gmem.latency",
+    "io_dma.burst",
+    "io_dma.port_bytes",
+    "io_dma.start",
+    "io_dma.strided_reads",
+    "io_dma.strided_writes",
+    "move_dma.port_bytes",
+    "move_dma.start",
+    "sync.drain",
+    "sync.global",
+    "tensor.macs_f16",
+    "tensor.macs_f32",
+    "tensor.macs_i16",
+    "tensor.macs_i8",
+    "tensor.read_bytes",
+    "tensor.start",
+    "tensor.write_bytes",
+    "vector.bytes",
+    "vector.slow",
+    "vector.start",
+};
+
+thread_local ParameterReads* parameter_reads = nullptr;
+
 // What a machine file may state: kSchema, and dram.* if it wants.
 absl::Span<const ParameterRow> FileRows() {
   static const auto* rows = [] {
@@ -147,6 +193,10 @@ absl::Status CheckConsistent(const Machine& m, std::string_view place) {
   };
   RETURN_IF_ERROR(smaller("core.nmem_reserved_kib", "core.nmem_kib"));
   RETURN_IF_ERROR(smaller("cluster.smem_reserved_kib", "cluster.smem_kib"));
+  if (m.Get("io_dma.burst") % kLargestType != 0) {
+    return InvalidInput(std::string(place), ": io_dma.burst (", m.Get("io_dma.burst"),
+                        ") must be a multiple of ", kLargestType, ", the size of the largest type");
+  }
   RETURN_IF_ERROR(divides("gmem.granule", "io_dma.burst"));
   RETURN_IF_ERROR(divides("io_dma.burst", "gmem.interleave"));
   RETURN_IF_ERROR(divides("smem.granule", "smem.burst"));
@@ -233,29 +283,39 @@ int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
 
 }  // namespace
 
-int64_t Machine::Get(std::string_view dotted_name) const {
+ParameterReads::ParameterReads() : outer_(parameter_reads) { parameter_reads = this; }
+ParameterReads::~ParameterReads() { parameter_reads = outer_; }
+
+const int64_t* Machine::Find(std::string_view dotted_name) const {
+  if (parameter_reads != nullptr) parameter_reads->names_.emplace(dotted_name);
   const auto found = parameters.find(dotted_name);
-  POLYNAO_CHECK(found != parameters.end()) << "no machine parameter " << dotted_name;
-  return found->second;
+  return found == parameters.end() ? nullptr : &found->second;
+}
+
+int64_t Machine::Get(std::string_view dotted_name) const {
+  const int64_t* found = Find(dotted_name);
+  POLYNAO_CHECK(found != nullptr) << "no machine parameter " << dotted_name;
+  return *found;
 }
 
 const std::string& Machine::GetText(std::string_view dotted_name) const {
+  if (parameter_reads != nullptr) parameter_reads->names_.emplace(dotted_name);
   const auto found = texts.find(dotted_name);
   POLYNAO_CHECK(found != texts.end()) << "no machine parameter " << dotted_name;
   return found->second;
 }
 
 bool Machine::has_dram() const {
+  if (parameter_reads != nullptr) parameter_reads->names_.emplace("gmem.dram");
   const auto found = texts.find("gmem.dram");
   return found != texts.end() && found->second != "flat";
 }
 
 bool Machine::caches_reads() const {
   // Machines that tests make up may lack parameters.
-  const auto kib = parameters.find("gmem.cache_kib");
-  const auto reads = parameters.find("gmem.cache_reads");
-  return kib != parameters.end() && kib->second > 0 &&
-         (reads == parameters.end() || reads->second > 0);
+  const int64_t* kib = Find("gmem.cache_kib");
+  const int64_t* reads = Find("gmem.cache_reads");
+  return kib != nullptr && *kib > 0 && (reads == nullptr || *reads > 0);
 }
 
 double Machine::gmem_bytes_per_cycle() const {
@@ -307,18 +367,35 @@ absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view to
   return std::move(parsed.parameters);
 }
 
+bool IsReadByCompiler(std::string_view dotted_name) {
+  return std::binary_search(std::begin(kReadByCompiler), std::end(kReadByCompiler), dotted_name);
+}
+
+std::map<std::string, std::string> CompiledFor(const Machine& machine) {
+  std::map<std::string, std::string> values;
+  for (const std::string_view name : kReadByCompiler) {
+    // dram.* are parameters of machines with DRAM alone; machines that tests make up may lack others.
+    const auto number = machine.parameters.find(name);
+    const auto text = machine.texts.find(name);
+    if (number != machine.parameters.end())
+      values[std::string(name)] = absl::StrCat(number->second);
+    if (text != machine.texts.end()) values[std::string(name)] = text->second;
+  }
+  return values;
+}
+
 absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work) {
   int64_t bound =
       CeilDiv(work.gmem_bytes,
               machine.Get("gmem.channels") * machine.Get("gmem.channel_bytes_per_kilocycle"), 1000);
   if (work.macs > 0) {
     const std::string name = absl::StrCat("tensor.macs_", std::string(ir::TypeName(work.mac_type)));
-    const auto rate = machine.parameters.find(name);
-    if (rate == machine.parameters.end() || rate->second == 0) {
+    const int64_t* rate = machine.Find(name);
+    if (rate == nullptr || *rate == 0) {
       return InvalidInput("machine ", machine.name, " has no tensor unit for ",
                           std::string(ir::TypeName(work.mac_type)));
     }
-    bound = std::max(bound, CeilDiv(work.macs, rate->second * machine.cores()));
+    bound = std::max(bound, CeilDiv(work.macs, *rate * machine.cores()));
   }
   if (work.vector_elements > 0) {
     const int64_t bytes = work.vector_elements * ir::ByteSize(work.vector_type);

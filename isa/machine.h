@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ struct Machine {
   std::map<std::string, std::string, std::less<>> texts;
 
   int64_t Get(std::string_view dotted_name) const;  // the parameter must exist
+  // Null if there is no such parameter.
+  const int64_t* Find(std::string_view dotted_name) const;
   const std::string& GetText(std::string_view dotted_name) const;
   // GMEM has channels of DRAM, with the parameters dram.*, not of a flat rate.
   bool has_dram() const;
@@ -62,6 +65,28 @@ struct Machine {
   double gmem_bytes_per_cycle() const;
   // Segments of stores in flight of each core, if all cores of a cluster store.
   double store_segments_per_core() const;
+};
+
+// Whether the compiler reads the parameter, for schedules or for code: a machine that differs from another in other parameters alone
+// gets the same programs. A test compares this with the parameters that ParameterReads sees.
+bool IsReadByCompiler(std::string_view dotted_name);
+
+// What a compiled program depends on: these parameters and their values, as text.
+std::map<std::string, std::string> CompiledFor(const Machine& machine);
+
+// Notes the names of the parameters that the current thread gets from machines while this object lives; for tests.
+class ParameterReads {
+ public:
+  ParameterReads();
+  ~ParameterReads();
+  ParameterReads(const ParameterReads&) = delete;
+  ParameterReads& operator=(const ParameterReads&) = delete;
+  const std::set<std::string, std::less<>>& names() const { return names_; }
+
+ private:
+  friend struct Machine;
+  std::set<std::string, std::less<>> names_;
+  ParameterReads* outer_;
 };
 
 // What a task needs at least, for BoundCycles.

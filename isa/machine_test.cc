@@ -119,6 +119,8 @@ TEST(Machine, ErrorsNameContradictionsAndBadOverrides) {
               {"core.nmem_reserved_kib=32"});
   ExpectError(good, "cluster.smem_reserved_kib (64) must be less",
               {"cluster.smem_reserved_kib=64"});
+  ExpectError(good, "io_dma.burst (4) must be a multiple of 8, the size of the largest type",
+              {"io_dma.burst=4", "gmem.granule=4"});
   ExpectError(good, "gmem.interleave (1024) must be a multiple of io_dma.burst (2048)",
               {"io_dma.burst=2048"});
   ExpectError(good, "io_dma.burst (96) must be a multiple of gmem.granule (64)",

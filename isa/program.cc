@@ -9,9 +9,9 @@ namespace polynao::isa {
 namespace {
 
 // Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what
-// follows; then name, parameters, code and labels. A string is a u32 length and its bytes.
+// follows; then name, parameters of the machine, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -126,6 +126,11 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
 std::string Serialize(const Program& program) {
   std::string body;
   PutString(&body, program.name);
+  Put(&body, static_cast<uint32_t>(program.machine.size()));
+  for (const auto& [name, value] : program.machine) {
+    PutString(&body, name);
+    PutString(&body, value);
+  }
   Put(&body, static_cast<uint32_t>(program.params.size()));
   for (const ProgramParam& param : program.params) {
     PutString(&body, param.name);
@@ -180,6 +185,15 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
   // The checksum says nothing about who wrote the file, so the rest is checked as well.
   Program program;
   ASSIGN_OR_RETURN(program.name, reader.TakeString("bytes of the program's name"));
+  ASSIGN_OR_RETURN(const size_t values, reader.TakeCount<uint32_t>(8, "parameters of the machine"));
+  for (size_t v = 0; v < values; ++v) {
+    ASSIGN_OR_RETURN(const std::string name, reader.TakeString("bytes of a parameter's name"));
+    if (!program.machine.empty() && name <= program.machine.rbegin()->first) {
+      return reader.Error("expected a parameter after ", program.machine.rbegin()->first,
+                          ", found ", name);
+    }
+    ASSIGN_OR_RETURN(program.machine[name], reader.TakeString("bytes of a parameter's value"));
+  }
   ASSIGN_OR_RETURN(const size_t params, reader.TakeCount<uint32_t>(12, "parameters"));
   for (size_t p = 0; p < params; ++p) {
     ASSIGN_OR_RETURN(ProgramParam param, TakeParam(reader));

@@ -47,6 +47,9 @@ struct ProgramParam {
 
 struct Program {
   std::string name;
+  // The parameters of the machine that it was made for and their values, as CompiledFor (machine.h) has them; empty for a
+  // program that asks with `arg` for what it needs to know and serves every machine.
+  std::map<std::string, std::string> machine = {};
   std::vector<ProgramParam> params;
   std::vector<Word> code;
   // Names of places in the code, for listings and error messages.
@@ -65,6 +68,7 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
 // Text to program and back (isa/README.md has the syntax):
 //
 //   .program add
+//   .machine "core.nmem_kib=512"
 //   .tensor x f16 any in
 //   .scalar n i64
 //   .temporary t f32 [16, 64]

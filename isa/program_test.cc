@@ -17,6 +17,7 @@ constexpr uint64_t kSeed = 20240608;
 Program Example() {
   Program program;
   program.name = "scale";
+  program.machine = {{"core.nmem_kib", "512"}, {"gmem.dram", "flat"}};
   program.params.push_back({.name = "x", .shape = {4, 5}});
   program.params.push_back({.name = "y", .any_shape = true, .access = ir::Access::kOut});
   program.params.push_back({.name = "n", .is_tensor = false, .type = ir::Type::kI64});
@@ -60,8 +61,8 @@ TEST(Program, EveryFlippedBitIsAnError) {
     EXPECT_THAT(ErrorOf(damaged), HasSubstr("p.bin: byte ")) << "bit " << bit;
   }
   std::string newer = bytes;
-  newer[4] = 3;
-  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 2, found version 3"));
+  newer[4] = 4;
+  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 3, found version 4"));
   std::string damaged = bytes;
   damaged.back() ^= 1;
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
@@ -77,7 +78,7 @@ TEST(Program, AScalarIsNotWritten) {
 
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
-  std::string bytes("NAOP\2\0\0\0", 8);
+  std::string bytes("NAOP\3\0\0\0", 8);
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : body) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   for (const uint64_t value : {uint64_t{24 + body.size()}, hash}) {

@@ -48,6 +48,18 @@ TEST(Errors, SayWhereAndWhen) {
                     HasSubstr("rhs != 0")));
 }
 
+TEST(Errors, AProgramOfAnotherMachine) {
+  const isa::Program program = TestProgram(
+      ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=ddr4_3200\"\nhalt\n");
+  EXPECT_EQ(ErrorOf(program), "no error");
+  EXPECT_EQ(
+      ErrorOf(program, "mlu370"),
+      "program p was compiled for another machine, of core.nmem_kib = 512: found 768 in mlu370");
+  RunOptions options;
+  options.any_machine = true;
+  EXPECT_EQ(ErrorOf(program, "mlu370", options), "no error");
+}
+
 TEST(Errors, Constraints) {
   EXPECT_THAT(ErrorOfCore0("  li r5, 65\n  fill.f16 r0, r0, r5\n"),
               AllOf(HasSubstr("pc 9"), HasSubstr("count % 64 == 0"), HasSubstr("65")));

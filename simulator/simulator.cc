@@ -59,6 +59,18 @@ struct Layout {
   int64_t end = 0;
 };
 
+// The machine has the values that the program was compiled for.
+absl::Status CheckMachine(const isa::Program& program, const isa::Machine& machine) {
+  std::map<std::string, std::string> values = isa::CompiledFor(machine);
+  for (const auto& [name, value] : program.machine) {
+    const std::string found = values.contains(name) ? values[name] : "none";
+    if (found == value) continue;
+    return InvalidInput("program ", program.name, " was compiled for another machine, of ", name,
+                        " = ", value, ": found ", found, " in ", machine.name);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argument>& arguments,
                              const isa::Machine& machine) {
   const size_t wanted =
@@ -151,6 +163,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
 absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const RunOptions& options) {
   POLYNAO_CHECK(options.machine != nullptr);
+  if (!options.any_machine) RETURN_IF_ERROR(CheckMachine(program, *options.machine));
   if (options.machine->has_dram()) RETURN_IF_ERROR(DramOf(*options.machine).status());
   ASSIGN_OR_RETURN(const Layout layout, Place(program, arguments, *options.machine));
   Pages gmem(layout.end, Pages::Sharing::kWithChildren);

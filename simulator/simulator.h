@@ -36,6 +36,8 @@ struct TraceOptions {
 
 struct RunOptions {
   const isa::Machine* machine = nullptr;  // must be set
+  // Runs programs that were compiled for another machine (isa::Program::machine) as well.
+  bool any_machine = false;
   // Hazards that no sync orders, and reads of memory never written, are errors (access_checker.h).
   bool check_hazards = true;
   int64_t max_cycles = int64_t{10'000'000'000};
@@ -51,7 +53,7 @@ struct RunOptions {
 // Tensors that the program writes hold the result; on an error no tensor changes. The same program,
 // machine and arguments give the same result, every time. May be called from several threads.
 //
-// Errors: arguments that do not fit the parameters. Everything that goes wrong in the program, with
+// Errors: arguments that do not fit the parameters; a program compiled for another machine. Everything that goes wrong in the program, with
 // cluster, core, pc, instruction and cycle: a word that is no instruction, a pc outside of the
 // program, a constraint of an instruction, an address outside of its memory or tensor, a unit or
 // memory that the core does not have, a hazard, a read of memory never written, a deadlock.

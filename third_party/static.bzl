@@ -7,6 +7,14 @@ load("@debian_llvm//:libraries.bzl", LLVM = "ARCHIVES")
 # these have needs of their own.
 _ABSL = [archive for archive in ABSL if "flags" not in archive and "random" not in archive]
 
+# Abseil alone as archives, for programs without LLVM.
+STATIC_ABSL_LINKOPTS = [
+    "-no-pie",
+    "-Wl,-z,lazy",
+    "-Wl,--as-needed",
+    "-Wl,--start-group",
+] + _ABSL + ["-Wl,--end-group"]
+
 # LLVM and Abseil as archives. libLLVM.so has 341,000 addresses to relocate, which takes 15 ms at each start; code at
 # fixed addresses has none. Stands before the libraries' own options, which name shared libraries: by then nothing
 # needs them. For programs that run often, since it adds 50 MB to each: tests link shared libraries.

@@ -65,7 +65,7 @@ energy_of_runs() {
     [[ $(json_field "$work/energy.json" ok) == true ]] &&
     grep -q '"energy_delay_pj_s"' "$work/energy.json" &&
     grep -q '"tensor.mac_i16_fj"' "$work/energy.json" &&
-    "$nao" sim "$work/add/add.bin" --set gmem.dram=flat --energy=16nm,hbm2 >"$work/energy.txt" &&
+    "$nao" sim "$work/add/add.bin" --any-machine --set gmem.dram=flat --energy=16nm,hbm2 >"$work/energy.txt" &&
     grep -q 'table 16nm,hbm2' "$work/energy.txt"
 }
 expect "run and sim report energy" pass "" energy_of_runs
@@ -75,7 +75,62 @@ expect "energy by an unknown table" pass "" fails "no energy table is named 'fas
 expect "energy of a CPU" pass "" fails "expected --target=diannao, found --target=cpu" \
   "$nao" run add --shape=64 --target=cpu --energy=65nm
 expect "energy of another DRAM preset" pass "" fails "no DRAM is named 'ddr9'" \
-  "$nao" sim "$work/add/add.bin" --set gmem.dram=flat --energy=65nm,ddr9
+  "$nao" sim "$work/add/add.bin" --any-machine --set gmem.dram=flat --energy=65nm,ddr9
+
+# Programs with what they were made from, compared with each other.
+"$nao" compile relu --shape=1000 --dtype=f16 --name=c -o "$work/pair" >/dev/null
+"$nao" compile relu --shape=1000 --dtype=f16 --impl=library --name=l -o "$work/pair" >/dev/null
+"$nao" compile relu --shape=1001 --dtype=f16 --name=other -o "$work/pair" >/dev/null
+expect "compare agrees" pass "library" "$nao" compare "$work/pair/c.json" --with "$work/pair/l.json" --reference
+expect "compare with a limit of cycles" fail "cycles: expected at most 5, found" \
+  "$nao" compare "$work/pair/c.json" --max-cycles=5
+expect "compare with a limit of speed" fail "speed-up of the compiled program: expected 100, found" \
+  "$nao" compare "$work/pair/c.json" --with "$work/pair/l.json" --min-speedup=100
+expect "compare with another computation" pass "" fails "expected a program for relu 1000 f16, found relu 1001 f16" \
+  "$nao" compare "$work/pair/c.json" --with "$work/pair/other.json"
+expect "compare with nothing" pass "" fails "expected something to compare with" "$nao" compare "$work/pair/c.json"
+expect "compare on another machine" pass "" fails "was compiled for another machine, of core.nmem_kib = 512: found 256" \
+  "$nao" compare "$work/pair/c.json" --reference --set core.nmem_kib=256
+expect "sim on another machine" pass "" fails "was compiled for another machine" \
+  "$nao" sim "$work/pair/c.bin" --set core.nmem_kib=256
+gpu_line() {  # gpu_line OP ERROR OK
+  echo '{"bundle": "b", "case": {"op": "'"$1"'", "shape": [1000], "operand_shapes": [], "dtype": "f16",' \
+    '"attributes": {}}, "ok": '"$3"', "max_error": '"$2"', "time_us": 1.5}' >"$work/gpu.jsonl"
+}
+gpu_line relu 0 true
+expect "compare with a GPU's results" pass "gpu" "$nao" compare "$work/pair/c.json" --gpu-results "$work/gpu.jsonl"
+gpu_line relu 0.5 true
+expect "compare with a GPU's values" fail "values of the GPU: expected an error of at most 0.1, found 0.5" \
+  "$nao" compare "$work/pair/c.json" --gpu-results "$work/gpu.jsonl" --max-error=0.1
+gpu_line exp 0 true
+expect "compare with results of another program" pass "" fails "expected results of relu 1000 f16, found exp 1000 f16" \
+  "$nao" compare "$work/pair/c.json" --gpu-results "$work/gpu.jsonl"
+record_error() {
+  "$nao" compile conv2d --shape=8x8x64,64x3x3x64 --dtype=i8 --set core.nmem_kib=1 --name=e --record-error -o "$work/pair" >/dev/null &&
+    [[ ! -s $work/pair/e.bin ]] && grep -q 'smallest tile needs' "$work/pair/e.json" &&
+    fails "there is no program: operator conv2d" "$nao" compare "$work/pair/e.json" --reference
+}
+expect "an error of compilation is recorded" pass "" record_error
+expect "compile by hand needs a name" pass "" fails "expected --name for a hand-written program" \
+  "$nao" compile relu --shape=10 --impl=library -o "$work/pair"
+
+# Sweeps.
+sweeps_are_the_same() {
+  local axes=(--axis core.nmem_kib=1,256 --axis gmem.channels=2,4)
+  "$nao" sweep conv2d --shape=14x14x64,64x3x3x64 --dtype=i8 "${axes[@]}" --energy=28nm --jobs=1 --out="$work/s1" >/dev/null &&
+    "$nao" sweep conv2d --shape=14x14x64,64x3x3x64 --dtype=i8 "${axes[@]}" --energy=28nm --jobs=2 --out="$work/s2" >/dev/null &&
+    cmp "$work/s1/sweep.csv" "$work/s2/sweep.csv" && cmp "$work/s1/sweep.json" "$work/s2/sweep.json" &&
+    cmp "$work/s1/sweep.html" "$work/s2/sweep.html" &&
+    [[ $(wc -l <"$work/s1/sweep.csv") == 5 && $(grep -c 'smallest tile needs' "$work/s1/sweep.csv") == 2 ]]
+}
+expect "sweeps do not depend on jobs" pass "" sweeps_are_the_same
+expect "an axis that does not exist" pass "" fails "names like it: core.nmem_kib" \
+  "$nao" sweep relu --shape=100 --axis core.nmem_kb=1 --out="$work/s3"
+no_feasible_point() {
+  fails "no point of the sweep is feasible" "$nao" sweep conv2d --shape=8x8x64,64x3x3x64 --dtype=i8 --axis core.nmem_kib=1 --out="$work/s3" &&
+    [[ ! -e $work/s3 ]]
+}
+expect "a sweep without a feasible point" pass "" no_feasible_point
 
 # A bundle is written without nvcc as well; the shim needs a C compiler, which the c target needs too.
 bundle_and_shim() {

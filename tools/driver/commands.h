@@ -32,6 +32,8 @@ void AddDisasmCommand(CLI::App& app, Action& action);
 void AddDemoCommand(CLI::App& app, Action& action);
 void AddBenchCommand(CLI::App& app, Action& action);
 void AddPolyCommand(CLI::App& app, Action& action);
+void AddCompareCommand(CLI::App& app, Action& action);
+void AddSweepCommand(CLI::App& app, Action& action);
 void AddTuneCommand(CLI::App& app, Action& action);
 
 // The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.

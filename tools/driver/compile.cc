@@ -12,6 +12,7 @@
 #include "cases/machines.h"
 #include "cases/nest_bundles.h"
 #include "cases/pipeline_variants.h"
+#include "cases/program_file.h"
 #include "cases/run_nest.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
@@ -42,6 +43,11 @@ struct CompileFlags {
   // Of FILE.nir and polybench/NAME for CUDA.
   std::vector<std::string> arguments;
   std::string size = "LARGE";
+  // Of the card.
+  std::string impl = "compiled";
+  std::string assembly;  // a .nasm file that computes the operator
+  std::string name;      // of the files, with NAME.json
+  bool record_error = false;
 };
 
 using OutputFile = codegen::BundleFile;
@@ -160,8 +166,124 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   return cases::BuildNestBundles(function, arguments, function.name, settings);
 }
 
+// A program of the card that is no function's: hand-written for an operator's case, or the user's own assembly.
+absl::StatusOr<cases::BuiltProgram> HandWritten(const CompileFlags& flags, const Target& target,
+                                                const cases::ProgramFile& made) {
+  cases::BuiltProgram built;
+  if (made.impl != "assembly") {
+    return cases::BuildProgram(*made.operator_case, target, made.impl);
+  }
+  const std::string& path = flags.assembly.empty() ? flags.what.op : flags.assembly;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  ASSIGN_OR_RETURN(built.program, isa::Assemble(*target.instructions, text, path));
+  built.scalars.assign(built.program.params.size(), 0);
+  return built;
+}
+
+// The card's program with NAME.json. Errors say why there is none.
+absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
+                                                     const Target& target,
+                                                     cases::ProgramFile& made) {
+  std::vector<OutputFile> files;
+  cases::BuiltProgram built;
+  if (made.impl == "compiled") {
+    ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
+    if (module.functions.size() != 1) {
+      return InvalidInput(flags.what.op, ": --name is for one function, found ",
+                          module.functions.size());
+    }
+    ASSIGN_OR_RETURN(files, Generate(module.functions[0], target, flags));
+    for (OutputFile& file : files) {
+      const std::string suffix = file.name.substr(file.name.rfind('.'));
+      file.name = StrCat(flags.name, suffix);
+      if (suffix == ".bin") {
+        ASSIGN_OR_RETURN(built.program, isa::Deserialize(file.contents, file.name));
+      }
+    }
+    built.scalars.assign(built.program.params.size(), 0);
+  } else {
+    ASSIGN_OR_RETURN(built, HandWritten(flags, target, made));
+    ASSIGN_OR_RETURN(std::string text, isa::Disassemble(*target.instructions, built.program));
+    files.push_back({StrCat(flags.name, ".bin"), isa::Serialize(built.program)});
+    files.push_back({StrCat(flags.name, ".nasm"), std::move(text)});
+  }
+  if (made.operator_case) {
+    ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(*made.operator_case));
+    const std::vector<kernels::TensorSpec> specs = op->tensors(*made.operator_case);
+    size_t tensors = 0;
+    for (const isa::ProgramParam& param : built.program.params) {
+      tensors += param.is_tensor && !param.is_temporary;
+    }
+    if (tensors != specs.size()) {
+      return InvalidInput(built.program.name, ": expected ", specs.size(),
+                          " tensors, those of operator ", op->name, ", found ", tensors);
+    }
+    made.arguments = cases::ArgumentsOf(built, specs);
+  }
+  for (const std::string& argument : flags.arguments) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos) {
+      return InvalidInput("--arg: expected name=value, found '", argument, "'");
+    }
+    made.arguments[argument.substr(0, equals)] = argument.substr(equals + 1);
+  }
+  return files;
+}
+
+// The files of --name; with --record-error those that say why there is no program.
+absl::StatusOr<std::vector<OutputFile>> NamedFiles(const CompileFlags& flags) {
+  cases::ProgramFile made = {.name = flags.name, .impl = flags.impl};
+  const bool is_assembly = flags.what.op.ends_with(".nasm") || !flags.assembly.empty();
+  if (is_assembly) made.impl = "assembly";
+  const bool is_operator = !flags.what.op.ends_with(".nir") && !flags.what.op.ends_with(".nasm");
+  absl::StatusOr<std::vector<OutputFile>> files = [&]() -> absl::StatusOr<std::vector<OutputFile>> {
+    ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+    ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+    if (is_operator) {
+      ASSIGN_OR_RETURN(made.operator_case, cases::ParseCase(flags.what, target));
+    } else if (!is_assembly && made.impl != "compiled") {
+      return InvalidInput(flags.what.op, ": expected an operator for --impl=", made.impl);
+    }
+    return NamedProgram(flags, target, made);
+  }();
+  if (files.ok()) {
+    files->push_back({StrCat(flags.name, ".json"), cases::ProgramFileText(made)});
+  } else if (flags.record_error) {
+    made.error = std::string(files.status().message());
+    const bool has_function = made.impl == "compiled";
+    std::vector<OutputFile> failed = {{StrCat(flags.name, ".bin"), ""},
+                                      {StrCat(flags.name, ".nasm"), ""}};
+    if (has_function) failed.push_back({StrCat(flags.name, ".nir"), ""});
+    failed.push_back({StrCat(flags.name, ".json"), cases::ProgramFileText(made)});
+    return failed;
+  }
+  return files;
+}
+
+absl::Status CheckNameFlags(const CompileFlags& flags) {
+  if (flags.target != "diannao" &&
+      (flags.impl != "compiled" || !flags.assembly.empty() || flags.record_error)) {
+    return InvalidInput(
+        "--impl, --asm and --record-error are of the card's programs: expected --target=diannao, "
+        "found --target=",
+        flags.target);
+  }
+  if (flags.name.empty() && (flags.impl != "compiled" || !flags.assembly.empty() ||
+                             flags.record_error || flags.what.op.ends_with(".nasm"))) {
+    return InvalidInput(
+        "compile: expected --name for a hand-written program (--impl, --asm, FILE.nasm) and for "
+        "--record-error");
+  }
+  if (flags.name.find('/') != std::string::npos) {
+    return InvalidInput("--name: expected a file's name without '/', found '", flags.name, "'");
+  }
+  return absl::OkStatus();
+}
+
 // All files that the command writes.
 absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
+  RETURN_IF_ERROR(CheckNameFlags(flags));
+  if (!flags.name.empty() && flags.target == "diannao") return NamedFiles(flags);
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
   const bool is_file = flags.what.op.ends_with(".nir");
@@ -179,14 +301,19 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
     return kernels::FindPipeline(flags.what.op) != nullptr ? NestBundles(flags) : Bundles(flags);
   }
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
-  if (target.name == "cuda" && module.functions.size() != 1) {
-    return InvalidInput(flags.what.op, ": a bundle is made of one function, found ",
-                        module.functions.size());
+  if ((target.name == "cuda" || !flags.name.empty()) && module.functions.size() != 1) {
+    return InvalidInput(flags.what.op, ": ", target.name == "cuda" ? "a bundle" : "--name",
+                        " is for one function, found ", module.functions.size());
   }
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
     ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target, flags));
-    for (OutputFile& file : made) files.push_back(std::move(file));
+    for (OutputFile& file : made) {
+      if (!flags.name.empty() && target.name != "cuda") {
+        file.name = StrCat(flags.name, file.name.substr(file.name.rfind('.')));
+      }
+      files.push_back(std::move(file));
+    }
   }
   return files;
 }
@@ -211,7 +338,7 @@ absl::Status Compile(const CompileFlags& flags) {
 void AddCompileCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<CompileFlags>();
   CLI::App* command = app.add_subcommand("compile", "write the code of an operator or a .nir file");
-  command->add_option("WHAT", flags->what.op, "an operator, FILE.nir, or polybench/NAME")
+  command->add_option("WHAT", flags->what.op, "an operator, FILE.nir, FILE.nasm, or polybench/NAME")
       ->required();
   AddCaseOptions(*command, flags->what);
   command
@@ -228,8 +355,10 @@ void AddCompileCommand(CLI::App& app, Action& action) {
           "original, min, smart, max, or a file with a "
           "schedule's text");
   command
-      ->add_option("--arg", flags->arguments,
-                   "FILE.nir for cuda: the value of a scalar parameter, n=1000")
+      ->add_option(
+          "--arg", flags->arguments,
+          "FILE.nir for cuda: the value of a scalar parameter, n=1000; with --name also the "
+          "shape of a tensor that the program leaves open, x=5x7")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--size", flags->size, "polybench/NAME: a data set, MINI to EXTRALARGE")
@@ -243,6 +372,16 @@ void AddCompileCommand(CLI::App& app, Action& action) {
                     "and cse (a scheduled function: without shared memory and registers; a "
                     "pipeline: --schedule=min), and optimised/; of a pipeline also published/, "
                     "fused in the tiles of MICRO 2020");
+  command
+      ->add_option("--impl", flags->impl, "for the card: compiled, library or expert (with --name)")
+      ->capture_default_str();
+  command->add_option("--asm", flags->assembly,
+                      "for the card: a .nasm file that computes the operator (with --name)");
+  command->add_option("--name", flags->name,
+                      "name the files NAME.bin, NAME.nasm, ... and write NAME.json, which says "
+                      "what they were made from");
+  command->add_flag("--record-error", flags->record_error,
+                    "if there is no program, write an empty one, and NAME.json with the reason");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {

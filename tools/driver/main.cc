@@ -20,6 +20,8 @@ int Main(int argc, char** argv) {
   AddOptCommand(app, action);
   AddPolyCommand(app, action);
   AddSimCommand(app, action);
+  AddCompareCommand(app, action);
+  AddSweepCommand(app, action);
   AddAsmCommand(app, action);
   AddDisasmCommand(app, action);
   AddListCommand(app, action);

@@ -47,6 +47,7 @@ absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const
     return InvalidInput("target '", target.name, "' is no DianNao card");
   }
   isa::Program program;
+  program.machine = isa::CompiledFor(*target.machine);
   ASSIGN_OR_RETURN(Code code, diannao::Generate(function, target, program));
   diannao::NumberValues(code);
   diannao::RemoveDeadCode(code);

@@ -64,7 +64,8 @@ class MachineMaker {
   // Some granules, but not so few bytes that a transfer takes forever.
   int64_t BurstOf(int64_t granule, std::initializer_list<int64_t> counts) {
     int64_t burst = granule * random_.OneOf(counts);
-    while (burst < 24) burst += granule;
+    // At least three granules of 8 bytes, and a multiple of the largest type.
+    while (burst < 24 || burst % 8 != 0) burst += granule;
     return burst;
   }
   void Gmem() {

@@ -1,0 +1,53 @@
+// What a sweep's table says: sums over programs, Pareto fronts, sensitivities, the best points.
+#ifndef SWEEP_ANALYSIS_H_
+#define SWEEP_ANALYSIS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sweep/table.h"
+
+namespace polynao::sweep {
+
+using MetricValues = std::map<std::string, double, std::less<>>;
+
+// A point with its programs together.
+struct PointSum {
+  int64_t point = 0;
+  std::string error = {};  // "conv1: why"; of the first program that is infeasible
+  // Sums over the programs; what belongs to the machine stands for itself.
+  MetricValues metrics = {};
+};
+
+// One for each point of a table that has all its rows, in their order.
+std::vector<PointSum> SumPoints(const Table& table);
+
+// The points of which no other is at most as large in both metrics and smaller in one, in the order of `a`, then of their
+// numbers. Of points that are equal in both all stay. Points without one of the metrics are none. O(n log n).
+std::vector<int64_t> ParetoFront(const std::vector<PointSum>& sums, std::string_view a,
+                                 std::string_view b);
+
+struct Sensitivity {
+  std::string axis;
+  // For each value of the axis: the geometric mean over all combinations of the other axes of the metric there / the metric at the
+  // axis's first value, where both points are feasible; nothing where there is no such pair.
+  std::vector<std::optional<double>> relative;
+  // The largest of them / the smallest; 1 if there are none.
+  double effect = 1;
+};
+
+// Of all axes, the largest effect first; those of one effect in the order of the axes.
+std::vector<Sensitivity> Sensitivities(const Table& table, const std::vector<PointSum>& sums,
+                                       std::string_view metric);
+
+// The point with the least product of these metrics, the first of several; nothing if no point has all of them.
+std::optional<int64_t> BestPoint(const std::vector<PointSum>& sums,
+                                 const std::vector<std::string>& metrics);
+
+}  // namespace polynao::sweep
+
+#endif  // SWEEP_ANALYSIS_H_

@@ -1,0 +1,43 @@
+// One program at one point of a sweep, simulated.
+#ifndef SWEEP_MEASURE_H_
+#define SWEEP_MEASURE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cases/program_file.h"
+#include "isa/machine.h"
+#include "isa/program.h"
+#include "simulator/energy/table.h"
+#include "sweep/table.h"
+
+namespace polynao::sweep {
+
+// What all points of a sweep have in common.
+struct Setting {
+  std::string config = "mlu270";  // a machine's name, or the path of its file
+  std::vector<std::string> base;  // overrides
+  std::string energy;             // an energy table, or empty
+};
+
+// The table of a sweep without rows, checked: the machine exists, and so do the axes and the energy table.
+absl::StatusOr<Table> EmptyTable(const Setting& setting, const std::vector<Axis>& axes,
+                                 const std::vector<std::string>& programs);
+
+// A program of a point, or why there is none.
+struct Candidate {
+  std::optional<kernels::OperatorCase> operator_case;  // for its bounds
+  std::map<std::string, std::string> arguments;        // cases::ProgramFile::arguments
+  isa::Program program;
+  std::string error;
+};
+
+// The row of `candidate` at a point: metrics of a run on zeros, since values change no cycle, or the error of the point's machine, of
+// the candidate or of the simulation.
+Row Measure(const Setting& setting, const std::vector<Axis>& axes, const Point& point,
+            const Candidate& candidate);
+
+}  // namespace polynao::sweep
+
+#endif  // SWEEP_MEASURE_H_

@@ -1,0 +1,103 @@
+#include "sweep/run.h"
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "base/status.h"
+#include "base/text.h"
+#include "cases/build.h"
+#include "cases/machines.h"
+
+namespace polynao::sweep {
+namespace {
+
+absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machine) {
+  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+  kernels::OperatorCase c = entry.operator_case;
+  // A schedule found by a search is known for some machines only; points beside them would be at a disadvantage.
+  c.use_tuned = false;
+  ASSIGN_OR_RETURN(const cases::BuiltProgram built, cases::BuildProgram(c, target, entry.impl));
+  ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
+  Candidate candidate;
+  candidate.operator_case = c;
+  candidate.arguments = cases::ArgumentsOf(built, op->tensors(c));
+  candidate.program = built.program;
+  return candidate;
+}
+
+// Programs by what they were compiled for. Two threads that need one at the same time both compile it.
+class Compiled {
+ public:
+  std::shared_ptr<const Candidate> Get(const Entry& entry, const isa::Machine& machine) {
+    std::string key = StrCat(entry.name, "\n");
+    const auto add = [&](const std::string& name, const auto& value) {
+      StrAppend(&key, name, "=", value, "\n");
+    };
+    if (entry.impl == "expert") {
+      for (const auto& [name, value] : machine.parameters) add(name, value);
+    }
+    for (const auto& [name, value] : isa::CompiledFor(machine)) add(name, value);
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+    }
+    auto made = std::make_shared<Candidate>();
+    absl::StatusOr<Candidate> candidate = Compile(entry, machine);
+    if (candidate.ok()) {
+      *made = *std::move(candidate);
+    } else {
+      made->error = std::string(candidate.status().message());
+    }
+    const std::lock_guard lock(mutex_);
+    return programs_.emplace(key, std::move(made)).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Candidate>> programs_;
+};
+
+}  // namespace
+
+absl::StatusOr<Table> RunSweep(const Setting& setting, const std::vector<Axis>& axes,
+                               const std::vector<Entry>& entries, int jobs,
+                               const std::function<void(size_t done, size_t total)>& on_row) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) names.push_back(entry.name);
+  ASSIGN_OR_RETURN(Table table, EmptyTable(setting, axes, names));
+  const std::vector<Point> points = table.points();
+  table.rows.resize(points.size() * entries.size());
+  Compiled compiled;
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  size_t done = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < table.rows.size(); i = next++) {
+      const size_t p = i / entries.size();
+      const Entry& entry = entries[i % entries.size()];
+      std::vector<std::string> overrides = setting.base;
+      for (std::string& override : Overrides(axes, points[p])) {
+        overrides.push_back(std::move(override));
+      }
+      const absl::StatusOr<isa::Machine> machine = cases::LoadMachine(setting.config, overrides);
+      // Measure says what is wrong with a machine.
+      Row row = Measure(setting, axes, points[p],
+                        machine.ok() ? *compiled.Get(entry, *machine) : Candidate());
+      row.point = static_cast<int64_t>(p);
+      row.program = entry.name;
+      table.rows[i] = std::move(row);
+      if (!on_row) continue;
+      const std::lock_guard lock(mutex);
+      on_row(++done, table.rows.size());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  RETURN_IF_ERROR(CheckFeasible(table));
+  return table;
+}
+
+}  // namespace polynao::sweep

@@ -1,0 +1,29 @@
+// The sweep of `nao sweep`: compiles for each point and simulates, several points at a time.
+#ifndef SWEEP_RUN_H_
+#define SWEEP_RUN_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sweep/measure.h"
+
+namespace polynao::sweep {
+
+// A program of the sweep before it is compiled.
+struct Entry {
+  std::string name;
+  kernels::OperatorCase operator_case;
+  std::string impl = "compiled";
+};
+
+// The whole table. Each program is compiled for each point, by the cost model's schedule, but once only for points that agree in what the
+// compiler reads (isa::CompiledFor; `expert`, which tries plans on the simulator, for each). `on_row` is called after each row, from
+// one thread at a time. The number of jobs changes nothing. Errors: those of EmptyTable; no point is feasible.
+absl::StatusOr<Table> RunSweep(const Setting& setting, const std::vector<Axis>& axes,
+                               const std::vector<Entry>& entries, int jobs,
+                               const std::function<void(size_t done, size_t total)>& on_row = {});
+
+}  // namespace polynao::sweep
+
+#endif  // SWEEP_RUN_H_

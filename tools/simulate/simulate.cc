@@ -1,0 +1,196 @@
+#include "tools/simulate/simulate.h"
+
+#include <cstdio>
+#include <iostream>
+#include <map>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "base/files.h"
+#include "base/status.h"
+#include "cases/machines.h"
+#include "compiler/ir/random_tensor.h"
+#include "compiler/ir/tensor.h"
+#include "isa/program.h"
+#include "kernels/te/operator.h"
+#include "nlohmann/json.hpp"
+#include "simulator/energy/energy_json.h"
+#include "simulator/energy/table.h"
+#include "simulator/simulator.h"
+#include "simulator/timeline.h"
+#include "simulator/trace.h"
+
+namespace polynao::simulate {
+namespace {
+
+// "n=100" by name.
+absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
+    const std::vector<std::string>& arguments) {
+  std::map<std::string, std::string> values;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos) {
+      return InvalidInput("--arg: expected name=value, found '", argument, "'");
+    }
+    values[argument.substr(0, equals)] = argument.substr(equals + 1);
+  }
+  return values;
+}
+
+// What --made-from and --arg say; --arg counts if both do.
+absl::StatusOr<std::map<std::string, std::string>> ArgumentsOf(const Flags& flags) {
+  ASSIGN_OR_RETURN(auto values, ParseArguments(flags.arguments));
+  if (flags.made_from.empty()) return values;
+  ASSIGN_OR_RETURN(const std::string text, ReadFile(flags.made_from));
+  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("arguments") || !json["arguments"].is_object()) {
+    return InvalidInput(flags.made_from,
+                        ": expected an object with 'arguments', as nao compile --name writes it");
+  }
+  if (json.contains("error") && json["error"].is_string()) {
+    return InvalidInput(flags.made_from,
+                        ": there is no program: ", json["error"].get<std::string>());
+  }
+  for (const auto& [name, value] : json["arguments"].items()) {
+    if (!value.is_string()) {
+      return InvalidInput(flags.made_from, ": argument '", name, "': expected a text, found ",
+                          value.dump());
+    }
+    values.emplace(name, value.get<std::string>());
+  }
+  return values;
+}
+
+nlohmann::json ResultJson(const Flags& flags, const isa::Program& program,
+                          const isa::Machine& machine, const simulator::RunResult& result,
+                          const std::optional<simulator::EnergyReport>& energy) {
+  nlohmann::json json;
+  json["program"] = program.name;
+  json["config"] = machine.name;
+  json["seed"] = flags.seed;
+  for (const auto& [name, value] : result.Rows()) json["counters"][name] = value;
+  json["cycles"] = result.cycles;
+  json["launch_cycles"] = result.launch_cycles;
+  json["instructions"] = result.instruction_count();
+  json["machine"] = machine.parameters;
+  for (const auto& [name, text] : machine.texts) json["machine"][name] = text;
+  if (energy) {
+    nlohmann::ordered_json with_energy;
+    simulator::AddEnergy(*energy, with_energy);
+    for (const auto& [name, value] : with_energy.items()) json[name] = nlohmann::json(value);
+  }
+  return json;
+}
+
+}  // namespace
+
+absl::Status Simulate(const Flags& flags) {
+  ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+  std::optional<simulator::EnergyTable> table;
+  if (!flags.energy.empty()) {
+    ASSIGN_OR_RETURN(table, simulator::LoadEnergyTable(flags.energy, machine.GetText("gmem.dram")));
+  }
+  ASSIGN_OR_RETURN(std::string contents, ReadFile(flags.file));
+  isa::Program program;
+  if (flags.file.ends_with(".nasm")) {
+    ASSIGN_OR_RETURN(program, isa::Assemble(isa::DianNao(), contents, flags.file));
+  } else {
+    ASSIGN_OR_RETURN(program, isa::Deserialize(contents, flags.file));
+  }
+  ASSIGN_OR_RETURN(auto values, ArgumentsOf(flags));
+  std::vector<ir::Tensor> tensors;
+  tensors.reserve(program.params.size());
+  std::vector<simulator::Argument> arguments;
+  for (const isa::ProgramParam& param : program.params) {
+    if (param.is_temporary) continue;
+    auto it = values.find(param.name);
+    if (!param.is_tensor) {
+      int64_t value = 0;
+      if (it == values.end()) {
+        return InvalidInput(flags.file, ": parameter '", param.name, "' needs a value: --arg ",
+                            param.name, "=...");
+      }
+      if (!absl::SimpleAtoi(it->second, &value)) {
+        return InvalidInput("--arg ", param.name, ": expected an integer, found '", it->second,
+                            "'");
+      }
+      arguments.push_back(simulator::Argument::Scalar(value));
+    } else {
+      std::vector<int64_t> shape = param.shape;
+      if (param.any_shape) {
+        if (it == values.end()) {
+          return InvalidInput(flags.file, ": tensor '", param.name, "' needs a shape: --arg ",
+                              param.name, "=5x7");
+        }
+        ASSIGN_OR_RETURN(shape, kernels::ParseShape(it->second));
+      }
+      tensors.push_back(param.access == ir::Access::kOut
+                            ? ir::Tensor(param.type, shape)
+                            : ir::RandomTensor(param.type, shape, flags.seed + arguments.size(),
+                                               ir::Values::kAll));
+      arguments.push_back(simulator::Argument::Of(&tensors.back()));
+    }
+    if (it != values.end()) values.erase(it);
+  }
+  if (!values.empty()) {
+    return InvalidInput(flags.file, ": the program has no parameter '", values.begin()->first, "'");
+  }
+  simulator::RunOptions options;
+  options.machine = &machine;
+  options.check_hazards = !flags.no_hazards;
+  options.any_machine = flags.any_machine;
+  options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  ASSIGN_OR_RETURN(simulator::RunResult result,
+                   simulator::Run(isa::DianNao(), program, arguments, options));
+  std::optional<simulator::EnergyReport> energy;
+  if (table) {
+    ASSIGN_OR_RETURN(energy, simulator::EnergyOf(result, machine, *table));
+  }
+  if (flags.json || !flags.output.empty()) {
+    std::string text = ResultJson(flags, program, machine, result, energy).dump(2) + "\n";
+    if (!flags.output.empty()) {
+      RETURN_IF_ERROR(WriteFile(flags.output, text));
+    } else {
+      std::cout << text;
+    }
+  }
+  if (!flags.trace.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(result)));
+  }
+  if (!flags.timeline.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.timeline, flags.timeline.ends_with(".html")
+                                                  ? simulator::TimelineHtml(result)
+                                                  : simulator::TimelineSvg(result)));
+  }
+  if (!flags.json && flags.output.empty()) {
+    for (const auto& [name, value] : result.Rows()) {
+      if (value != 0) std::printf("%-40s %lld\n", name.c_str(), static_cast<long long>(value));
+    }
+    if (energy) std::printf("%s", simulator::EnergyText(*energy).c_str());
+  }
+  return absl::OkStatus();
+}
+
+void AddOptions(CLI::App& command, Flags& flags) {
+  command.add_option("PROGRAM", flags.file, "a program, or assembly in a .nasm file")->required();
+  command.add_option("--arg", flags.arguments,
+                     "name=value of a scalar, name=5x7 of a tensor of any shape");
+  command.add_option("--made-from", flags.made_from,
+                     "NAME.json of nao compile --name, which knows scalars and shapes");
+  command.add_option("--config", flags.config, "the machine")->capture_default_str();
+  command.add_option("--set", flags.overrides, "machine parameters: core.nmem_kib=256 ...");
+  command.add_option("--seed", flags.seed, "of the inputs")->capture_default_str();
+  command.add_option("--trace", flags.trace, "write a Chrome/Perfetto trace (JSON)");
+  command.add_option("--timeline", flags.timeline, "write a picture (.svg or .html)");
+  command.add_option("--energy", flags.energy,
+                     "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
+                     ".toml file; then the DRAM: 28nm,hbm2");
+  command.add_flag("--no-hazards", flags.no_hazards,
+                   "simulate without checks of hazards and definedness");
+  command.add_flag("--any-machine", flags.any_machine,
+                   "run a program that was compiled for another machine as well");
+  command.add_flag("--json", flags.json, "print one JSON object");
+  command.add_option("-o", flags.output, "write the JSON object to this file instead");
+}
+
+}  // namespace polynao::simulate

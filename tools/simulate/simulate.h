@@ -1,0 +1,39 @@
+// Simulates one program on random inputs: `nao sim`, and nao_sim, a small program without a compiler in it that starts quickly.
+#ifndef TOOLS_SIMULATE_SIMULATE_H_
+#define TOOLS_SIMULATE_SIMULATE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/status.h"
+
+namespace polynao::simulate {
+
+struct Flags {
+  std::string file;
+  std::string config = "mlu270";
+  std::vector<std::string> overrides;
+  std::vector<std::string> arguments;  // "n=100", "A=5x7"
+  std::string made_from;               // NAME.json, which has arguments
+  uint64_t seed = 1;
+  bool any_machine = false;
+  bool no_hazards = false;
+  std::string trace;
+  std::string timeline;
+  std::string energy;
+  bool json = false;
+  std::string output;  // where the JSON goes; empty: stdout
+};
+
+// Adds PROGRAM and all options.
+void AddOptions(CLI::App& command, Flags& flags);
+
+// Simulates and prints or writes what the flags ask for. The JSON is canonical: sorted keys, no times of this machine, no paths,
+// so that it is the same wherever it is made. Errors: what is wrong with files, flags or the program; nothing is written then.
+absl::Status Simulate(const Flags& flags);
+
+}  // namespace polynao::simulate
+
+#endif  // TOOLS_SIMULATE_SIMULATE_H_
