@@ -21,6 +21,7 @@
 #include "simulator/dram/preset.h"
 #include "simulator/energy/energy_json.h"
 #include "simulator/energy/table.h"
+#include "simulator/page/run_json.h"
 
 namespace polynao::cases {
 namespace {
@@ -150,9 +151,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["bytes"] = bytes;
     json["instructions"] = simulated->instruction_count();
     json["simulate_ms"] = simulate_ms;
-    nlohmann::ordered_json counters = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : simulated->Rows()) counters[name] = value;
-    json["counters"] = counters;
+    simulator::AddRun(*simulated, *machine, json);
     json["config"] = machine->name;
     json["machine"] = machine->parameters;
     for (const auto& [name, text] : machine->texts) json["machine"][name] = text;
@@ -209,8 +208,10 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     report.host_step = built->host_step;
     if (built->prepare) tensors[0] = built->prepare(tensors[0]);
     const std::vector<simulator::Argument> arguments = ProgramArguments(*built, tensors);
-    const simulator::RunOptions options = {
-        .machine = &machine, .check_hazards = settings.check_hazards, .trace = settings.trace};
+    const simulator::RunOptions options = {.machine = &machine,
+                                           .check_hazards = settings.check_hazards,
+                                           .trace = settings.trace,
+                                           .profile = settings.profile};
     const Clock::time_point simulate_start = Clock::now();
     ASSIGN_OR_RETURN(report.simulated,
                      simulator::Run(*target.instructions, built->program, arguments, options));

@@ -24,6 +24,8 @@ struct CaseSettings {
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
   uint64_t seed = 1;
   simulator::TraceOptions trace;
+  // What a page shows beyond counters (simulator/profile.h).
+  bool profile = false;
   bool check_hazards = true;
   // Compute the reference and compare all values with it. For large convolutions on the card this is most of the time.
   bool check_values = true;

@@ -114,6 +114,19 @@ expect "an error of compilation is recorded" pass "" record_error
 expect "compile by hand needs a name" pass "" fails "expected --name for a hand-written program" \
   "$nao" compile relu --shape=10 --impl=library -o "$work/pair"
 
+# A run's page holds what --json prints.
+report_of_runs() {
+  "$nao" sim "$work/pair/c.bin" --json --report="$work/page.html" >"$work/page.json" &&
+    grep -q '<script type="application/json" id="data">' "$work/page.html" &&
+    grep -q "\"cycles\":$(json_field "$work/page.json" cycles)," "$work/page.html" &&
+    "$nao" run relu --shape=1000 --target=diannao --report="$work/page2.html" >/dev/null && grep -q 'relu 1000 f16 on mlu270' "$work/page2.html"
+}
+expect "run and sim write pages" pass "" report_of_runs
+expect "a page of a CPU" pass "" fails "show a simulated card: expected --target=diannao, found --target=cpu" \
+  "$nao" run relu --shape=10 --target=cpu --report="$work/r3.html"
+expect "a page that can not be written" pass "" fails "can not be written" \
+  "$nao" run relu --shape=10 --target=diannao --report=/nonexistent/r.html
+
 # Sweeps.
 sweeps_are_the_same() {
   local axes=(--axis core.nmem_kib=1,256 --axis gmem.channels=2,4)
@@ -353,9 +366,9 @@ expect "bench polybench writes rows and a page" pass "" bench_polybench
 bench_polybench_resume() {
   local run=("$nao" bench polybench --size=MINI --peers=none --schedule=none "--json=$work/r.json" --resume)
   "${run[@]}" --filter=trisolv >"$work/r.txt" 2>"$work/err" &&
-    "${run[@]}" --filter='trisolv|atax' --html="$work/r.html" >"$work/r.txt" 2>"$work/err" &&
+    "${run[@]}" --filter='trisolv|atax' --html="$work/page.html" >"$work/r.txt" 2>"$work/err" &&
     [[ $(grep -c '"kernel": ' "$work/r.json") == 2 ]] && grep -q '^trisolv' "$work/r.txt" &&
-    grep -q '>atax<' "$work/r.html"
+    grep -q '>atax<' "$work/page.html"
 }
 bench_polybench_from() {
   rm -f "$work/p2.html"

@@ -43,6 +43,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command->add_option("--trace", flags->trace, "write a Chrome/Perfetto trace (JSON)");
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");
+  command->add_option("--report", flags->report,
+                      "write a page: roofline, what each core's cycles went into, channels and "
+                      "banks over time, timeline, all counters");
   command->add_flag("--no-hazards", flags->no_hazards,
                     "simulate without checks of hazards and definedness");
   command->add_flag(
@@ -81,9 +84,9 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
     flags->has_shape = shape->count() > 0;
-    flags->of_operators = Given(
-        *command, {"--shape", "--dtype", "--scalar", "--attr", "--case", "--untuned", "--impl",
-                   "--config", "--set", "--trace", "--timeline", "--no-hazards", "--energy"});
+    flags->of_operators = Given(*command, {"--shape", "--dtype", "--scalar", "--attr", "--case",
+                                           "--untuned", "--impl", "--config", "--set", "--trace",
+                                           "--timeline", "--report", "--no-hazards", "--energy"});
     flags->of_functions = Given(*command, {"--function", "--arg", "--values", "--threads",
                                            "--contract", "--reassociate", "--reciprocal"});
     flags->of_pipelines = Given(*command, {"--image", "--out"});

@@ -22,6 +22,7 @@ struct RunFlags {
   bool no_check = false;
   std::string trace;
   std::string timeline;
+  std::string report;
   bool has_shape = false;
   bool json = false;
   // Of functions and pipelines.

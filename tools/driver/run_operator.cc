@@ -8,6 +8,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "simulator/energy/energy_json.h"
+#include "simulator/page/report_page.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
 #include "tools/driver/run.h"
@@ -59,6 +60,14 @@ absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report)
     RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
                                                    : simulator::TimelineSvg(*report.simulated)));
   }
+  if (!flags.report.empty()) {
+    const kernels::OperatorCase& c = report.operator_case;
+    const std::string title = StrCat(c.op, " ", kernels::ShapesText(c), " ", ir::TypeName(c.dtype),
+                                     " on ", report.machine->name, " (", report.settings.impl, ")");
+    RETURN_IF_ERROR(WriteFile(flags.report,
+                              simulator::ReportPage(title, report.ToJson(),
+                                                    {simulator::TimelineSvg(*report.simulated)})));
+  }
   return absl::OkStatus();
 }
 
@@ -80,13 +89,16 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   ASSIGN_OR_RETURN(const Target target, cases::MakeTarget(flags.settings.target, &machine));
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
                    cases::ParseCases(flags.text, target));
-  if (flags.settings.target != "diannao" && (!flags.trace.empty() || !flags.timeline.empty())) {
+  if (flags.settings.target != "diannao" &&
+      (!flags.trace.empty() || !flags.timeline.empty() || !flags.report.empty())) {
     return InvalidInput(
-        "--trace and --timeline show a simulated card: expected --target=diannao, "
+        "--trace, --timeline and --report show a simulated card: expected --target=diannao, "
         "found --target=",
         flags.settings.target);
   }
-  flags.settings.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  flags.settings.profile = !flags.report.empty();
+  flags.settings.trace.enabled =
+      !flags.trace.empty() || !flags.timeline.empty() || flags.settings.profile;
   flags.settings.check_hazards = !flags.no_hazards;
   flags.settings.check_values = !flags.no_check;
   bool ok = true;

@@ -16,6 +16,8 @@
 #include "nlohmann/json.hpp"
 #include "simulator/energy/energy_json.h"
 #include "simulator/energy/table.h"
+#include "simulator/page/report_page.h"
+#include "simulator/page/run_json.h"
 #include "simulator/simulator.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
@@ -68,7 +70,9 @@ nlohmann::json ResultJson(const Flags& flags, const isa::Program& program,
   json["program"] = program.name;
   json["config"] = machine.name;
   json["seed"] = flags.seed;
-  for (const auto& [name, value] : result.Rows()) json["counters"][name] = value;
+  nlohmann::ordered_json run;
+  simulator::AddRun(result, machine, run);
+  for (const auto& [name, value] : run.items()) json[name] = nlohmann::json(value);
   json["cycles"] = result.cycles;
   json["launch_cycles"] = result.launch_cycles;
   json["instructions"] = result.instruction_count();
@@ -139,7 +143,8 @@ absl::Status Simulate(const Flags& flags) {
   options.machine = &machine;
   options.check_hazards = !flags.no_hazards;
   options.any_machine = flags.any_machine;
-  options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty();
+  options.profile = !flags.report.empty();
+  options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty() || options.profile;
   ASSIGN_OR_RETURN(simulator::RunResult result,
                    simulator::Run(isa::DianNao(), program, arguments, options));
   std::optional<simulator::EnergyReport> energy;
@@ -162,6 +167,12 @@ absl::Status Simulate(const Flags& flags) {
                                                   ? simulator::TimelineHtml(result)
                                                   : simulator::TimelineSvg(result)));
   }
+  if (!flags.report.empty()) {
+    const nlohmann::ordered_json data = ResultJson(flags, program, machine, result, energy);
+    RETURN_IF_ERROR(
+        WriteFile(flags.report, simulator::ReportPage(StrCat(program.name, " on ", machine.name),
+                                                      data, {simulator::TimelineSvg(result)})));
+  }
   if (!flags.json && flags.output.empty()) {
     for (const auto& [name, value] : result.Rows()) {
       if (value != 0) std::printf("%-40s %lld\n", name.c_str(), static_cast<long long>(value));
@@ -182,6 +193,9 @@ void AddOptions(CLI::App& command, Flags& flags) {
   command.add_option("--seed", flags.seed, "of the inputs")->capture_default_str();
   command.add_option("--trace", flags.trace, "write a Chrome/Perfetto trace (JSON)");
   command.add_option("--timeline", flags.timeline, "write a picture (.svg or .html)");
+  command.add_option("--report", flags.report,
+                     "write a page: roofline, what each core's cycles went into, channels and "
+                     "banks over time, timeline, all counters");
   command.add_option("--energy", flags.energy,
                      "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
                      ".toml file; then the DRAM: 28nm,hbm2");

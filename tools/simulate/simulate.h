@@ -22,6 +22,7 @@ struct Flags {
   bool no_hazards = false;
   std::string trace;
   std::string timeline;
+  std::string report;
   std::string energy;
   bool json = false;
   std::string output;  // where the JSON goes; empty: stdout
