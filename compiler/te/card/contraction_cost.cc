@@ -162,7 +162,9 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
   const isa::Machine& m = machine();
+  // Parameters are found by name, which takes longer than a step of the loops below.
   const int64_t channels = m.Get("gmem.channels"), interleave = m.Get("gmem.interleave");
+  const int64_t clusters = m.clusters(), cores = m.cores_per_cluster();
   const double rate = m.gmem_bytes_per_cycle() / static_cast<double>(channels);
   const int64_t across = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
@@ -171,9 +173,9 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
   std::vector<int64_t> bytes(channels);
   for (int64_t step = 0; step < tiles; ++step) {
     std::fill(bytes.begin(), bytes.end(), 0);
-    for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+    for (int64_t cluster = 0; cluster < clusters; ++cluster) {
       const int64_t tile = (step + cluster * t.rotation) % tiles;
-      for (int64_t core = 0; core < m.cores_per_cluster(); ++core) {
+      for (int64_t core = 0; core < cores; ++core) {
         const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
                               core / across * t.core_rows + tile / tiles_across * t.rows;
         const int64_t x = core % across * t.core_columns + tile % tiles_across * t.columns;
