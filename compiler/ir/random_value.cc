@@ -1,5 +1,6 @@
 #include "compiler/ir/random_value.h"
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -8,6 +9,13 @@
 
 namespace polynao::ir {
 namespace {
+
+// std::ldexp, which is a large part of the time that random tensors take. A product with a power of two is rounded as
+// ldexp rounds.
+double Scaled(double value, int exponent) {
+  if (exponent < -1022 || exponent > 1023) return std::ldexp(value, exponent);
+  return value * std::bit_cast<double>(static_cast<uint64_t>(exponent + 1023) << 52);
+}
 
 // Hands out parts of a few random words.
 class Bits {
@@ -50,14 +58,14 @@ Format FormatOf(Type type) {
 // A number in [1, 2) with all bits of the mantissa random, times 2^exponent.
 double FullMantissa(const Format& f, int exponent, Bits& bits) {
   const double fraction =
-      std::ldexp(static_cast<double>(bits.All() >> (64 - f.mantissa_bits)), -f.mantissa_bits);
-  return std::ldexp(1 + fraction, exponent);
+      Scaled(static_cast<double>(bits.All() >> (64 - f.mantissa_bits)), -f.mantissa_bits);
+  return Scaled(1 + fraction, exponent);
 }
 
 // An edge that neither overflows nor poisons a sum.
 double FiniteEdge(const Format& f, Bits& bits) {
-  const double least_normal = std::ldexp(1.0, f.min_exponent);
-  const double least = std::ldexp(1.0, f.min_exponent - f.mantissa_bits);
+  const double least_normal = Scaled(1.0, f.min_exponent);
+  const double least = Scaled(1.0, f.min_exponent - f.mantissa_bits);
   switch (bits.Below(8)) {
     case 0:
     case 1:
@@ -75,8 +83,8 @@ double FiniteEdge(const Format& f, Bits& bits) {
     default: {
       // A power of two that is still one after a few products, or a neighbour of it.
       const int range = f.max_exponent < 20 ? 4 : 20;
-      const double power = std::ldexp(1.0, static_cast<int>(bits.Below(2 * range + 1)) - range);
-      const double step = std::ldexp(power, -f.mantissa_bits);
+      const double power = Scaled(1.0, static_cast<int>(bits.Below(2 * range + 1)) - range);
+      const double step = Scaled(power, -f.mantissa_bits);
       const uint64_t side = bits.Below(3);
       return side == 0 ? power : side == 1 ? power + step : power - step / 2;
     }
@@ -85,7 +93,7 @@ double FiniteEdge(const Format& f, Bits& bits) {
 
 // A value that ends up in every sum that it is part of, or any bit pattern.
 double WildFloat(Type type, const Format& f, Bits& bits) {
-  const double greatest = std::ldexp(2 - std::ldexp(1.0, -f.mantissa_bits), f.max_exponent);
+  const double greatest = Scaled(2 - Scaled(1.0, -f.mantissa_bits), f.max_exponent);
   switch (bits.Below(6)) {
     case 0:
       return std::numeric_limits<double>::quiet_NaN();
@@ -94,10 +102,10 @@ double WildFloat(Type type, const Format& f, Bits& bits) {
     case 2:
       return greatest;
     case 3:
-      return std::ldexp(1.5, f.max_exponent);  // two of them overflow
+      return Scaled(1.5, f.max_exponent);  // two of them overflow
     case 4: {
       // The ends of the integer types, where conversions saturate.
-      const double end = std::ldexp(1.0, 7 + 8 * static_cast<int>(bits.Below(8)));
+      const double end = Scaled(1.0, 7 + 8 * static_cast<int>(bits.Below(8)));
       return RoundFloat(type, end);
     }
     default: {

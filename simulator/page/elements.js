@@ -73,3 +73,27 @@ function niceStep(least) {
   const power = Math.pow(10, Math.floor(Math.log10(Math.max(least, 1))));
   return [1, 2, 5, 10].map((f) => f * power).find((step) => step >= least);
 }
+
+// Places for labels that lie neither on one another nor on points, as far as there are any. A letter is taken as 6.5 wide.
+class Labels {
+  constructor(left, top, right, bottom) {
+    this.frame = [left, top, right, bottom];
+    this.taken = [];
+  }
+  block(x, y, radius) {
+    this.taken.push([x - radius, y - radius, x + radius, y + radius]);
+  }
+  // The label at the first of `places`, [x, y, anchor], that is free, else at the first one.
+  place(label, places) {
+    const box = ([x, y, anchor]) => {
+      const length = 6.5 * label.length, from = anchor === "end" ? x - length : x;
+      return [from, y - 11, from + length, y + 3];
+    };
+    const meets = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+    const is_free = (a) => a[0] >= this.frame[0] && a[1] >= this.frame[1] && a[2] <= this.frame[2] &&
+      a[3] <= this.frame[3] && !this.taken.some((b) => meets(a, b));
+    const chosen = places.find((place) => is_free(box(place))) || places[0];
+    this.taken.push(box(chosen));
+    return svg("text", {x: chosen[0], y: chosen[1], "text-anchor": chosen[2]}, label);
+  }
+}

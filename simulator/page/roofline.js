@@ -25,7 +25,7 @@ function roofline(run) {
 }
 
 function drawRoofline(memory, peaks, points) {
-  const width = 860, height = 400, left = 64, right = 16, top = 16, bottom = 44;
+  const width = 860, height = 400, left = 64, right = 28, top = 16, bottom = 44;
   const bandwidth = memory[0].bytes_per_cycle;
   const least_bandwidth = memory[memory.length - 1].bytes_per_cycle;
   const ridges = peaks.map((row) => row.peak_per_cycle / bandwidth);
@@ -36,7 +36,7 @@ function drawRoofline(memory, peaks, points) {
   const y0 = Math.floor(Math.log10(low)), y1 = Math.ceil(Math.log10(Math.max(...ys) * 1.5));
   const x = (value) => left + (Math.log10(value) - x0) / (x1 - x0) * (width - left - right);
   const y = (value) => height - bottom - (Math.log10(value) - y0) / (y1 - y0) * (height - top - bottom);
-  const parts = [];
+  const parts = [], labels = new Labels(left, top, width - right, height - bottom);
   const line = (ax, ay, bx, by, color, dash) => parts.push(svg("line",
     {x1: x(ax), y1: y(ay), x2: x(bx), y2: y(by), stroke: color, "stroke-width": 1.6, "stroke-dasharray": dash}));
   const decade = (e) => (e >= 0 && e < 5 ? text(Math.pow(10, e)) : e < 0 && e > -4 ? String(Number(Math.pow(10, e).toFixed(4))) : "1e" + e);
@@ -70,17 +70,20 @@ function drawRoofline(memory, peaks, points) {
   });
   peaks.forEach((row) => {
     line(row.peak_per_cycle / bandwidth, row.peak_per_cycle, Math.pow(10, x1), row.peak_per_cycle, "var(--compute)");
-    parts.push(svg("text", {x: width - right - 4, y: y(row.peak_per_cycle) - 6, "text-anchor": "end"},
-      `${row.name}: ${text(row.peak_per_cycle)} operations a cycle`));
+    const label = `${row.name}: ${text(row.peak_per_cycle)} operations a cycle`;
+    parts.push(labels.place(label, [[width - right - 4, y(row.peak_per_cycle) - 6, "end"],
+      [width - right - 4, y(row.peak_per_cycle) + 15, "end"]]));
   });
+  // All points first, so that no label lies on one.
+  points.forEach((row) => labels.block(x(row.operations_per_byte), y(row.operations_per_cycle), 7));
   points.forEach((row) => {
     const at = [x(row.operations_per_byte), y(row.operations_per_cycle)];
-    const is_left = at[0] < width * 0.6;
     parts.push(svg("circle", {cx: at[0], cy: at[1], r: 5, fill: "var(--store)", stroke: "var(--ink)"},
       svg("title", {}, `${row.name}: ${text(row.operations_per_cycle)} operations a cycle, ` +
         `${text(row.operations_per_byte)} a byte`)));
-    parts.push(svg("text", {x: at[0] + (is_left ? 10 : -10), y: at[1] + 14,
-      "text-anchor": is_left ? "start" : "end"}, `this run, ${row.name}: ${text(row.operations_per_cycle)}`));
+    const beside = [14, -8, 28, -22, 42, -36, 56].flatMap((dy) =>
+      [[at[0] + 10, at[1] + dy, "start"], [at[0] - 10, at[1] + dy, "end"]]);
+    parts.push(labels.place(`this run, ${row.name}: ${text(row.operations_per_cycle)}`, beside));
   });
   return svg("svg", {class: "chart roofline", width, height, viewBox: `0 0 ${width} ${height}`}, parts);
 }

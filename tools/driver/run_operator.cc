@@ -1,6 +1,8 @@
 #include <cstdio>
 #include <iostream>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "base/status.h"
@@ -60,15 +62,15 @@ absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report)
     RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
                                                    : simulator::TimelineSvg(*report.simulated)));
   }
-  if (!flags.report.empty()) {
-    const kernels::OperatorCase& c = report.operator_case;
-    const std::string title = StrCat(c.op, " ", kernels::ShapesText(c), " ", ir::TypeName(c.dtype),
-                                     " on ", report.machine->name, " (", report.settings.impl, ")");
-    RETURN_IF_ERROR(WriteFile(flags.report,
-                              simulator::ReportPage(title, report.ToJson(),
-                                                    {simulator::TimelineSvg(*report.simulated)})));
-  }
   return absl::OkStatus();
+}
+
+std::string PageTitle(const RunFlags& flags, const cases::CaseReport& report) {
+  const kernels::OperatorCase& c = report.operator_case;
+  const std::string what = flags.text.table_case ? StrCat("case ", *flags.text.table_case)
+                                                 : StrCat(kernels::ShapesText(c), " ",
+                                                          std::string(ir::TypeName(c.dtype)));
+  return StrCat(c.op, " ", what, " on ", report.machine->name, " (", report.settings.impl, ")");
 }
 
 }  // namespace
@@ -96,6 +98,11 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
         "found --target=",
         flags.settings.target);
   }
+  if (cases.size() > 1 && (!flags.trace.empty() || !flags.timeline.empty())) {
+    return InvalidInput(
+        "run ", flags.text.op, ": --trace and --timeline show one program, and case ",
+        *flags.text.table_case, " has ", cases.size(), ": expected --report, which shows all");
+  }
   flags.settings.profile = !flags.report.empty();
   flags.settings.trace.enabled =
       !flags.trace.empty() || !flags.timeline.empty() || flags.settings.profile;
@@ -103,17 +110,20 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   flags.settings.check_values = !flags.no_check;
   bool ok = true;
   nlohmann::ordered_json functions = nlohmann::ordered_json::array();
+  std::string title;
+  std::vector<std::string> timelines;  // for the page
+  std::vector<cases::CaseReport> reports;
   for (const kernels::OperatorCase& c : cases) {
-    ASSIGN_OR_RETURN(const cases::CaseReport report, cases::RunCase(c, flags.settings));
+    ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(c, flags.settings));
     RETURN_IF_ERROR(WriteTraces(flags, report));
-    if (flags.json) {
-      functions.push_back(report.ToJson());
-    } else {
-      PrintReport(report);
+    functions.push_back(report.ToJson());
+    if (!flags.report.empty()) {
+      title = PageTitle(flags, report);
+      timelines.push_back(simulator::TimelineSvg(*report.simulated));
     }
     ok = ok && report.ok;
+    reports.push_back(std::move(report));
   }
-  if (!flags.json) return ok;
   // A case of the table is one object, whose functions have one each.
   nlohmann::ordered_json json = functions[0];
   if (flags.text.table_case) {
@@ -123,7 +133,14 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
             {"values_checked", !flags.no_check},
             {"functions", functions}};
   }
-  std::cout << json.dump(2) << std::endl;
+  if (!flags.report.empty()) {
+    RETURN_IF_ERROR(WriteFile(flags.report, simulator::ReportPage(title, json, timelines)));
+  }
+  if (flags.json) {
+    std::cout << json.dump(2) << std::endl;
+  } else {
+    for (const cases::CaseReport& report : reports) PrintReport(report);
+  }
   return ok;
 }
 
