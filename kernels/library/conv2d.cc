@@ -152,7 +152,8 @@ absl::StatusOr<HandWrittenKernel> LibraryConv2d(const ConvCase& k, const Target&
                     plan.rows,
                     plan.columns,
                     plan.block,
-                    shares.by_smem ? 1 : 0};
+                    shares.by_smem ? 1 : 0,
+                    shares.clusters()};
   if (k.pad_h > 0 || k.pad_w > 0) {
     kernel.host_step = "puts zeros around the image";
     kernel.prepare = [k](const ir::Tensor& image) { return Padded(image, k.pad_h, k.pad_w); };

@@ -44,6 +44,7 @@
 .scalar tile_columns i64
 .scalar block i64               # output channels at a time: share_channels, or a multiple of LANES
 .scalar by_smem i64
+.scalar clusters i64            # that have a share
 
 .equ LANES 64
 .equ ALIGN 128
@@ -119,6 +120,8 @@
 # My place in the grids: rows first_row to end_row - 1, columns and channels likewise.
   arg co, 13
   arg t, 1
+  arg u, 33
+  bge t, u, done
   arg u, 22
   mod channels, t, u
   div t, t, u

@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "isa/granularity.h"
+#include "kernels/te/card_choice.h"
 
 namespace polynao::kernels {
 namespace {
@@ -77,8 +78,9 @@ double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine
   const double port = get("io_dma.port_bytes"), link = get("cluster.link_bytes");
   const double latency = get("gmem.latency") + get("io_dma.start");
   const double burst_latency = get("gmem.latency") + get("io_dma.burst") * (1 / port + 1 / link);
-  const auto cores = static_cast<double>(machine.cores());
+  const auto clusters = static_cast<double>(s.clusters());
   const auto cluster_cores = static_cast<double>(machine.cores_per_cluster());
+  const double cores = clusters * cluster_cores;
   const int64_t rows = ShareRows(k, s), columns = ShareColumns(k, s);
   const int64_t channels = ShareChannels(k, s, machine);
   tile_rows = std::min(tile_rows, rows);
@@ -108,7 +110,7 @@ double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine
   // Bytes that GMEM moves for all cores.
   const auto filters = static_cast<double>(channels * k.filter_elements() * k.bytes);  // a core's
   const auto all_filters = static_cast<double>(k.co * k.filter_elements() * k.bytes);
-  const double filter_copies = s.by_smem ? static_cast<double>(machine.clusters()) : cores;
+  const double filter_copies = s.by_smem ? clusters : cores;
   const double gmem_filters = cached ? all_filters : filter_copies * filters;
   const double image = image_bytes(rows);
   const double all_image = cores * image;
@@ -144,9 +146,13 @@ double EstimateCycles(const ConvCase& k, const ConvShares& s, const isa::Machine
 std::vector<ConvShares> AllShares(const ConvCase& k, const isa::Machine& machine,
                                   int64_t tile_rows) {
   std::vector<std::pair<double, ConvShares>> all;
-  for (const auto& [rows, columns, channels] : Grids(machine.clusters())) {
-    for (const auto& [core_rows, core_columns, core_channels] :
-         Grids(machine.cores_per_cluster())) {
+  std::vector<std::array<int64_t, 3>> cluster_grids;
+  for (int64_t clusters : ClusterCounts(machine)) {
+    for (const auto& grid : Grids(clusters)) cluster_grids.push_back(grid);
+  }
+  const std::vector<std::array<int64_t, 3>> core_grids = Grids(machine.cores_per_cluster());
+  for (const auto& [rows, columns, channels] : cluster_grids) {
+    for (const auto& [core_rows, core_columns, core_channels] : core_grids) {
       for (const bool by_smem : {true, false}) {
         if (by_smem && core_channels > 1) continue;
         const ConvShares s = {.cluster_rows = rows,

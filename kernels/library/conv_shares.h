@@ -13,8 +13,8 @@
 
 namespace polynao::kernels {
 
-// The clusters form a grid over the rows, columns and channels of the output. The cores of a cluster form a
-// grid over the cluster's part of it.
+// The clusters form a grid over the rows, columns and channels of the output; clusters beyond it have nothing to do.
+// The cores of a cluster form a grid over the cluster's part of it.
 struct ConvShares {
   int64_t cluster_rows = 1, cluster_columns = 1, cluster_channels = 1;
   int64_t core_rows = 1, core_columns = 1, core_channels = 1;
@@ -22,6 +22,7 @@ struct ConvShares {
   // each core loads its own.
   bool by_smem = false;
 
+  int64_t clusters() const { return cluster_rows * cluster_columns * cluster_channels; }
   int64_t grid_rows() const { return cluster_rows * core_rows; }
   int64_t grid_columns() const { return cluster_columns * core_columns; }
   int64_t grid_channels() const { return cluster_channels * core_channels; }
@@ -49,7 +50,8 @@ absl::StatusOr<HandWrittenKernel> LibraryConv2d(const ConvCase& k, const Target&
 absl::StatusOr<HandWrittenKernel> ExpertConv2d(const ConvCase& k, const Target& target,
                                                const ConvShares& shares);
 
-// All ways to share: the extents of each grid are divisors of the number of clusters or of a cluster's cores.
+// All ways to share: the extents of each grid are divisors of the number of clusters, of half as many and so on, or of a
+// cluster's cores.
 // The one that takes fewest cycles by the estimate comes first.
 std::vector<ConvShares> AllShares(const ConvCase& k, const isa::Machine& machine,
                                   int64_t tile_rows);

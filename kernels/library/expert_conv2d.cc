@@ -152,6 +152,7 @@ std::string Layout::Numbers() const {
       {"OUT_LINE_BYTES", k_.wo * k_.co * 2},
       // Shares.
       {"CORES", machine_.cores_per_cluster()},
+      {"CLUSTERS", shares_.clusters()},  // that have a share
       {"CLUSTER_COLUMNS", shares_.cluster_columns},
       {"CLUSTER_CHANNELS", shares_.cluster_channels},
       {"CORE_ROWS", shares_.core_rows},

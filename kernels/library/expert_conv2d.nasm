@@ -99,6 +99,10 @@ $NUMBERS
   li channels, BLOCK
   li f_base, 0
 
+  arg t, 1
+  li u, CLUSTERS
+  bge t, u, done
+
 # My share of the channels. Cores of a cluster that wait for one another at barriers have the same.
   li t, GRID_CHANNELS
   beq t, one, channels_known

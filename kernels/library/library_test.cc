@@ -269,7 +269,7 @@ TEST(Conv2dTest, FiltersComeOnce) {
     ASSERT_TRUE(result.ok()) << result.status();
     const auto gmem = static_cast<int>(isa::Space::kGmem),
                smem = static_cast<int>(isa::Space::kSmem);
-    EXPECT_EQ(result->path_bytes[gmem][smem], 4 * 64 * 3 * 3 * 64) << expert;
+    EXPECT_EQ(result->path_bytes[gmem][smem], shares.clusters() * 64 * 3 * 3 * 64) << expert;
   }
 }
 

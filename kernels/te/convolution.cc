@@ -125,12 +125,35 @@ struct Tiling {
   ScheduleChoice choice = {};
 };
 
+// How many cores start their copies at the same time. Chosen on 40 convolutions on 16 and 32 cores.
+constexpr double kCoresInStep = 4;
+
 // What a tiling costs: a simple model that ranks tilings and predicts no cycles. A step of the pipeline takes as
 // long as the slowest of the tensor unit, the vector unit, the core's IO-DMA and the core's share of GMEM. Filters
 // and one tile are loaded before the first step; one tile is stored after the last.
 class CostModel {
  public:
-  CostModel(const Conv& k, const isa::Machine& m) : k_(k), m_(m), bytes_(ir::ByteSize(k.end.in)) {}
+  CostModel(const Conv& k, const isa::Machine& m)
+      : k_(k),
+        m_(m),
+        bytes_(ir::ByteSize(k.end.in)),
+        gmem_(std::min(m.gmem_bytes_per_cycle(),
+                       Get("cluster.link_bytes") * static_cast<double>(m.clusters()))),
+        latency_(Get("gmem.latency") + Get("io_dma.burst") / Get("io_dma.port_bytes")),
+        io_start_(Get("io_dma.start")),
+        io_port_(Get("io_dma.port_bytes")),
+        strided_reads_(Get("io_dma.strided_reads")),
+        store_segments_(m.store_segments_per_core()),
+        filters_port_(Get("io_dma.memory_core_port_bytes")),
+        to_core_(std::max(1 / Get("move_dma.port_bytes"),
+                          static_cast<double>(m.cores_per_cluster()) / Get("smem.bytes"))),
+        tensor_start_(Get("tensor.start")),
+        macs_(Get(StrCat("tensor.macs_", ir::TypeName(k.end.in)))),
+        vector_bytes_(Get("vector.bytes")),
+        sync_(Get("sync.drain") + Get("io_dma.start")),
+        cores_(static_cast<double>(m.cores())),
+        clusters_(static_cast<double>(m.clusters())),
+        has_cache_(m.caches_reads()) {}
 
   // Bytes of one core's NMEM: the core's image, or images of tiles twice (one is computed while the
   // next one comes), sums, each step's type once, the output twice.
@@ -156,14 +179,12 @@ class CostModel {
   double Cycles(const Tiling& t) const {
     const double tiles = CeilDiv(t.core_rows, t.rows) * CeilDiv(t.core_columns, t.columns);
     const double blocks = CeilDiv(k_.co, t.block);
-    const double cores = static_cast<double>(m_.cores());
-    const double gmem_share = m_.gmem_bytes_per_cycle() / cores;
-    const double port = Get("io_dma.port_bytes");
+    const double gmem_share = gmem_ / cores_;
     // Compute queue.
     const double pixels = static_cast<double>(t.rows * t.columns * Lanes(t));
-    const double compute = Get("tensor.start") + pixels * FilterPitch() / bytes_ / Macs() +
+    const double compute = tensor_start_ + pixels * FilterPitch() / bytes_ / macs_ +
                            k_.end.Cycles(m_, t.rows * t.columns * Lanes(t)) +
-                           (t.ahead > 0 ? 0 : ImageBytes(t) / Get("vector.bytes"));
+                           (t.ahead > 0 ? 0 : ImageBytes(t) / vector_bytes_);
     // IO queue: rows of an image, rows of the output.
     const double out_row = static_cast<double>(t.columns * t.block * ir::ByteSize(k_.end.out));
     // A few segments are in flight at a time, and each takes GMEM's latency; whole rows are one segment.
@@ -171,33 +192,35 @@ class CostModel {
       return whole ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
     };
     const bool whole_rows = t.columns >= k_.wo() && t.block >= k_.co;
-    const double latency = Get("gmem.latency") + Get("io_dma.burst") / port;
-    const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), Get("io_dma.strided_reads"));
-    const double stores = rounds(whole_rows, t.rows, m_.store_segments_per_core());
+    const double loads = rounds(t.columns >= k_.wo(), ImageRows(t), strided_reads_);
+    const double stores = rounds(whole_rows, t.rows, store_segments_);
     const int64_t load_rows = t.ahead > 0 ? t.rows * k_.stride : ImageRows(t);
-    const double load = Get("io_dma.start") + loads * latency +
-                        static_cast<double>(load_rows * ImageColumns(t) * k_.ci * bytes_) / port;
-    const double store = Get("io_dma.start") + stores * latency + t.rows * out_row / port;
+    const double load =
+        io_start_ + loads * latency_ +
+        static_cast<double>(load_rows * ImageColumns(t) * k_.ci * bytes_) / io_port_;
+    const double store = io_start_ + stores * latency_ + t.rows * out_row / io_port_;
     // GMEM: the bytes that all cores move in a step. Rows that tiles share come from the cache, if there is one; the
     // first tile of each core shares none of its rows.
-    const double columns = HasCache() ? std::min(t.columns * k_.stride, ImageColumns(t))
+    const double columns = has_cache_ ? std::min(t.columns * k_.stride, ImageColumns(t))
                                       : static_cast<double>(ImageColumns(t));
     const double first_rows =
         static_cast<double>(ImageRows(t) + std::max<int64_t>(0, t.ahead - 1) * t.rows * k_.stride);
     const double first_image = first_rows * columns * k_.ci * bytes_ / gmem_share;
-    const double rows = HasCache() || t.ahead > 0 ? std::min(t.rows * k_.stride, ImageRows(t))
+    const double rows = has_cache_ || t.ahead > 0 ? std::min(t.rows * k_.stride, ImageRows(t))
                                                   : static_cast<double>(ImageRows(t));
     const double image = rows * columns * k_.ci * bytes_ / gmem_share;
     const double result = t.rows * out_row / gmem_share;
     // Filters: from GMEM to SMEM (or to each core by itself), then to WMEM, while the first images are loaded.
     const double filters = static_cast<double>(SmemBytes(t));
-    const double sharing = HasCache() ? cores : cores / Get("card.clusters");
-    const double from =
-        cores / (t.shared ? sharing : 1) * filters / m_.gmem_bytes_per_cycle() + latency;
-    const double to = t.shared ? filters / Get("move_dma.port_bytes") : 0;
-    const double sync = Get("sync.drain") + Get("io_dma.start");
-    // Cores mostly start their copies at the same time, so that GMEM waits out most latencies.
-    const double waits = 2 * Get("io_dma.start") + (loads + stores) * latency;
+    const double sharing = has_cache_ ? cores_ : cores_ / clusters_;
+    const double from = std::max(cores_ / (t.shared ? sharing : 1) * filters / gmem_,
+                                 filters / (t.shared ? filters_port_ : io_port_)) +
+                        latency_;
+    const double to = t.shared ? filters * to_core_ : 0;
+    // Cores that start their copies at the same time leave GMEM to wait out the latencies. The more cores there are, the
+    // more they drift apart.
+    const double waits =
+        std::min(1.0, kCoresInStep / cores_) * (2 * io_start_ + (loads + stores) * latency_);
     const double busy = image + result + waits;
     // In a core's last tile, rows beyond the end of the output cost nothing; columns beyond the end are computed but
     // not copied.
@@ -207,8 +230,8 @@ class CostModel {
         rows_in_tiles * static_cast<double>(t.core_columns) / static_cast<double>(t.columns);
     const double steps_time = std::max(
         {computed * compute, tiles * (load + store), full * busy + (tiles - full) * waits});
-    return blocks * (from + std::max({to, load, first_image + latency}) + tiles * sync +
-                     steps_time + std::max(store, result + latency));
+    return blocks * (from + std::max({to, load, first_image + latency_}) + tiles * sync_ +
+                     steps_time + std::max(store, result + latency_));
   }
 
   int64_t ImageRows(const Tiling& t) const { return k_.InputRows(t.rows); }
@@ -227,12 +250,15 @@ class CostModel {
 
  private:
   double Get(std::string_view name) const { return static_cast<double>(m_.Get(name)); }
-  bool HasCache() const { return m_.caches_reads(); }
-  double Macs() const { return Get(StrCat("tensor.macs_", ir::TypeName(k_.end.in))); }
 
   const Conv& k_;
   const isa::Machine& m_;
   const int64_t bytes_;
+  // The machine's parameters: to find them by name would take longer than to compute with them.
+  const double gmem_, latency_, io_start_, io_port_, strided_reads_, store_segments_;
+  const double filters_port_, to_core_;  // the latter in cycles for a byte
+  const double tensor_start_, macs_, vector_bytes_, sync_, cores_, clusters_;
+  const bool has_cache_;
 };
 
 // How unevenly GMEM's channels are loaded if each cluster starts `t.rotation` tiles further on than the previous
@@ -244,10 +270,11 @@ int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   const int64_t channels = m.Get("gmem.channels");
   const int64_t interleave = m.Get("gmem.interleave");
+  const int64_t clusters = m.clusters();
   int64_t crowding = 0;
   for (int64_t step = 0; step < tiles; ++step) {
     std::vector<int64_t> rows(channels);
-    for (int64_t cluster = 0; cluster < m.clusters(); ++cluster) {
+    for (int64_t cluster = 0; cluster < clusters; ++cluster) {
       for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
         const int64_t tile = (step + cluster * t.rotation) % tiles / tiles_across;
         const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
@@ -290,16 +317,19 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   std::vector<Tiling> tilings;
   int64_t least_nmem = INT64_MAX, least_wmem = INT64_MAX;
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
-  for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
-    if (m.cores_per_cluster() % across != 0) continue;
-    Tiling t = {.cluster_rows = cluster_rows, .cores = m.cores_per_cluster()};
+  const int64_t cores = m.cores_per_cluster();
+  const int64_t nmem_bytes = m.nmem_bytes(), wmem_bytes = m.wmem_bytes();
+  const int64_t smem_bytes = m.smem_bytes();
+  for (int64_t across = 1; across <= cores; ++across) {
+    if (cores % across != 0) continue;
+    Tiling t = {.cluster_rows = cluster_rows, .cores = cores};
     t.core_columns = CeilDiv(k.wo(), across);
-    t.core_rows = CeilDiv(cluster_rows, m.cores_per_cluster() / across);
+    t.core_rows = CeilDiv(cluster_rows, cores / across);
     for (int64_t block = RoundUp(k.co, isa::kTensorLanes); block > 0; block -= isa::kTensorLanes) {
       t.block = std::min(block, k.co);
       for (const bool shared : {true, false}) {
         t.shared = shared;
-        if (shared && cost.SmemBytes(t) > m.smem_bytes()) continue;
+        if (shared && cost.SmemBytes(t) > smem_bytes) continue;
         for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
           for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
             t.columns = CeilDiv(t.core_columns, parts);
@@ -312,7 +342,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
               const int64_t wmem = cost.WmemBytes(order);
               least_nmem = std::min(least_nmem, nmem);
               least_wmem = std::min(least_wmem, wmem);
-              if (nmem > m.nmem_bytes() || wmem > m.wmem_bytes() || !Agrees(order.choice, wanted)) {
+              if (nmem > nmem_bytes || wmem > wmem_bytes || !Agrees(order.choice, wanted)) {
                 continue;
               }
               order.cycles = cost.Cycles(order);
@@ -323,10 +353,10 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
       }
     }
   }
-  if (least_nmem > m.nmem_bytes() || least_wmem > m.wmem_bytes()) {
+  if (least_nmem > nmem_bytes || least_wmem > wmem_bytes) {
     return absl::ResourceExhaustedError(StrCat(
         "operator conv2d: its smallest tile needs ", least_nmem, " bytes of nmem, which has ",
-        m.nmem_bytes(), ", and ", least_wmem, " bytes of wmem, which has ", m.wmem_bytes()));
+        nmem_bytes, ", and ", least_wmem, " bytes of wmem, which has ", wmem_bytes));
   }
   if (tilings.empty()) {
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
@@ -456,7 +486,7 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, c.schedule));
-  return OnCard(s, t, Choose(tilings, TunedFor(c, *target.machine)));
+  return OnCard(s, t, tilings[0]);
 }
 
 // How many of `extent` rows (or columns) of the image are read by at least one window.

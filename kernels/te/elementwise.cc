@@ -74,10 +74,11 @@ struct Tiling {
   ScheduleChoice choice = {};
 };
 
-// What a tiling costs, for ranking. All cores share GMEM. It is always busy except before the first tile has
+// What a tiling costs, for ranking. All cores share GMEM, which moves all bytes. It is always busy except before the first tile has
 // arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their queues
 // between two tiles.
-double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::Machine& m) {
+double Cycles(const Elementwise& op, const Tiling& t, int64_t n, int64_t bytes,
+              const isa::Machine& m) {
   const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
   const double tile_bytes = static_cast<double>(t.tile * bytes);
@@ -85,7 +86,10 @@ double Cycles(const Elementwise& op, const Tiling& t, int64_t bytes, const isa::
                          (get("vector.start") + tile_bytes / get("vector.bytes"));
   const double copies = static_cast<double>(op.inputs.size()) + 1;
   const double wait = copies * get("io_dma.start") + get("sync.drain");
-  return compute + tiles * wait;
+  const double moved = copies * static_cast<double>(n * bytes) /
+                       std::min(m.gmem_bytes_per_cycle(),
+                                get("cluster.link_bytes") * static_cast<double>(m.clusters()));
+  return moved + compute + tiles * wait;
 }
 
 // All tilings of a case that agree with its schedule, the cost model's first choice first.
@@ -116,7 +120,7 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
       const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
       if (tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
       t.is_plain = rotate == 0 && is_equal;
-      t.cycles = Cycles(op, t, bytes, m);
+      t.cycles = Cycles(op, t, n, bytes, m);
       if (Agrees(t.choice, k.schedule)) tilings.push_back(t);
     }
   }
@@ -131,7 +135,7 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
 absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
                                     const isa::Machine& m) {
   const std::vector<Tiling> tilings = Tilings(op, k, m);
-  if (!tilings.empty()) return Choose(tilings, TunedFor(k, m));
+  if (!tilings.empty()) return tilings[0];
   return InvalidInput("operator ", k.op, ": no schedule that fits has ", ChoiceText(k.schedule),
                       " (there are rotate, tile)");
 }

@@ -312,7 +312,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
     }
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, m));
-  const GridTiling& tiling = Choose(tilings, TunedFor(c, m));
+  const GridTiling& tiling = tilings[0];
   if (k.is_depthwise()) return Depthwise(k, tiling);
   const int64_t filters = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
   return Groups(k, tiling, filters <= m.smem_bytes());

@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/te/card_choice.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/elementwise.h"
 #include "kernels/te/matmul.h"
@@ -84,10 +85,13 @@ absl::Status CheckAttributes(const Operator& op, const OperatorCase& c) {
 
 absl::Span<const Operator> Operators() {
   static const auto* operators = [] {
-    auto* all = new std::vector<Operator>(ElementwiseOperators());
-    for (auto more : {ConvolutionOperators, MatmulOperators, PoolOperators, ReduceOperators,
-                      UnscheduledOperators, FusedLayers, TopiOperators}) {
-      for (Operator& op : more()) all->push_back(std::move(op));
+    auto* all = new std::vector<Operator>;
+    for (auto more : {ElementwiseOperators, ConvolutionOperators, MatmulOperators, PoolOperators,
+                      ReduceOperators, UnscheduledOperators, FusedLayers, TopiOperators}) {
+      for (Operator& op : more()) {
+        if (op.schedules) ChooseOnCard(op);
+        all->push_back(std::move(op));
+      }
     }
     return all;
   }();

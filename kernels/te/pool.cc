@@ -216,7 +216,7 @@ absl::StatusOr<ir::Function> Build(const Pool& k, const OperatorCase& c, const T
   if (target.machine == nullptr) return OnProcessor(s, t, k, target);
   RETURN_IF_ERROR(CheckInstructions(c, target, {StrCat(k.combine(), ".", ir::TypeName(k.sum))}));
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
-  return OnCard(s, t, k, Choose(tilings, TunedFor(c, *target.machine)));
+  return OnCard(s, t, k, tilings[0]);
 }
 
 absl::Status Check(const Operator& op, const OperatorCase& c) {
@@ -334,7 +334,7 @@ absl::StatusOr<ir::Function> Build(const Pad& k, const OperatorCase& c, const Ta
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
   const Tensor padded = s.CacheWrite(y, isa::kNmem);
-  const GridTiling& tiling = Choose(tilings, TunedFor(c, *target.machine));
+  const GridTiling& tiling = tilings[0];
   s[padded].ComputeAt(s[y], TileGrid(s, y, tiling).tile).SetScope(isa::kNmem).DoubleBuffer();
   s[padded].Pragma(s[padded].axis(0), pragma::kPad);
   return Lower(s);

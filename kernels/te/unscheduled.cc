@@ -90,7 +90,7 @@ void ScheduleByExpressions(Operator& row, const Express& express) {
     }
     ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, c, target));
     ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> allowed, Allowed(group, c));
-    return group.Build(Choose(allowed, TunedFor(c, *target.machine)).choice);
+    return group.Build(allowed[0].choice);
   };
   row.schedules = [express](const OperatorCase& c,
                             const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {

@@ -40,9 +40,9 @@ std::vector<Program> Programs() {
   }
   // Element by element on the scalar unit.
   programs.push_back({{.op = "add", .shape = {7}, .dtype = Type::kI16}, "compiled", {"tensorize"}});
-  // Tiles of some columns: strided copies.
+  // Tiles of some columns and rows: strided copies.
   conv = {.op = "conv2d", .shape = {56, 56, 64}, .operands = {{64, 3, 3, 64}}, .dtype = Type::kI8};
-  conv.schedule = {{"columns", 28}};
+  conv.schedule = {{"columns", 28}, {"rows", 4}};
   programs.push_back({conv, "compiled"});
   // Two MiB, so that GMEM can be too small.
   programs.push_back(

@@ -101,6 +101,7 @@ nlohmann::ordered_json ToJson(const Search& search) {
   for (const Trial& trial : search.trials) {
     json["trials"].push_back({{"schedule", trial.schedule.choice},
                               {"rank_by_model", trial.rank},
+                              {"modelled_cycles", trial.schedule.cycles},
                               {"ok", trial.report.ok},
                               {"cycles", trial.report.simulated->cycles},
                               {"bound_cycles", trial.report.bound_cycles},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <string_view>
 
 #include "base/math.h"
@@ -13,6 +14,30 @@
 #include "isa/granularity.h"
 
 namespace polynao::te {
+
+ContractionGroup::Rates::Rates(const isa::Machine& m) {
+  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  clusters = m.clusters();
+  cores = m.cores_per_cluster();
+  channels = m.Get("gmem.channels");
+  interleave = m.Get("gmem.interleave");
+  has_cache = m.caches_reads();
+  gmem = m.gmem_bytes_per_cycle();
+  links = get("cluster.link_bytes") * get("card.clusters");
+  io_port = get("io_dma.port_bytes");
+  memory_core_port = get("io_dma.memory_core_port_bytes");
+  latency = get("gmem.latency") + get("io_dma.burst") / io_port;
+  io_start = get("io_dma.start");
+  strided_reads = get("io_dma.strided_reads");
+  store_segments = m.store_segments_per_core();
+  move_port = get("move_dma.port_bytes");
+  smem = get("smem.bytes");
+  vector_start = get("vector.start");
+  vector_bytes = get("vector.bytes");
+  tensor_start = get("tensor.start");
+  drain = get("sync.drain");
+  cached = has_cache ? get("gmem.channels") * get("gmem.cache_bytes") : 0;
+}
 
 // Extents of what `load` reads while the axes of `reader` run over a part of so
 // many elements.
@@ -65,10 +90,13 @@ int64_t ContractionGroup::FilterPitch(const Contraction& c) const {
 int64_t ContractionGroup::RowStep(const Tiling& t) const {
   // Two rows of the output, not cut at the image's ends, read one stride more
   // than one row.
-  const Contraction& c = levels_[0].contraction;
-  Shape one(output_.rank(), 1), two = one;
-  two[0] = 2;
-  return t.rows * (ReadExtents(*c.sums, two, c.image)[0] - ReadExtents(*c.sums, one, c.image)[0]);
+  if (step_of_a_row_ < 0) {
+    const Contraction& c = levels_[0].contraction;
+    Shape one(output_.rank(), 1), two = one;
+    two[0] = 2;
+    step_of_a_row_ = ReadExtents(*c.sums, two, c.image)[0] - ReadExtents(*c.sums, one, c.image)[0];
+  }
+  return t.rows * step_of_a_row_;
 }
 
 bool ContractionGroup::CanStay(const Tiling& t) const {
@@ -140,6 +168,8 @@ ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
 }
 
 double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
+  const auto [it, is_new] = vector_cycles_.try_emplace({k, extents});
+  if (!is_new) return it->second;
   const Level& level = levels_[k];
   const int64_t lanes = Lanes(extents.back());
   const int64_t pixels = ElementCount(extents) / std::max<int64_t>(1, extents.back());
@@ -157,25 +187,22 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
     cycles += (extras_.sums + extras_.values) *
               VectorCycles(machine(), pixels * lanes * ir::ByteSize(Type::kF32));
   }
+  it->second = cycles;
   return cycles;
 }
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
-  const isa::Machine& m = machine();
-  // Parameters are found by name, which takes longer than a step of the loops below.
-  const int64_t channels = m.Get("gmem.channels"), interleave = m.Get("gmem.interleave");
-  const int64_t clusters = m.clusters(), cores = m.cores_per_cluster();
-  const double rate = m.gmem_bytes_per_cycle() / static_cast<double>(channels);
+  const double rate = rates_.gmem / static_cast<double>(rates_.channels);
   const int64_t across = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   double cycles = 0;
-  std::vector<int64_t> bytes(channels);
+  std::vector<int64_t> bytes(rates_.channels);
   for (int64_t step = 0; step < tiles; ++step) {
     std::fill(bytes.begin(), bytes.end(), 0);
-    for (int64_t cluster = 0; cluster < clusters; ++cluster) {
+    for (int64_t cluster = 0; cluster < rates_.clusters; ++cluster) {
       const int64_t tile = (step + cluster * t.rotation) % tiles;
-      for (int64_t core = 0; core < cores; ++core) {
+      for (int64_t core = 0; core < rates_.cores; ++core) {
         const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
                               core / across * t.core_rows + tile / tiles_across * t.rows;
         const int64_t x = core % across * t.core_columns + tile % tiles_across * t.columns;
@@ -189,8 +216,8 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
             // A row of a block of channels lies where its pixels are; their
             // gaps do not matter here.
             while (left > 0) {
-              const int64_t run = std::min(left, interleave - at % interleave);
-              bytes[at / interleave % channels] += run;
+              const int64_t run = std::min(left, rates_.interleave - at % rates_.interleave);
+              bytes[at / rates_.interleave % rates_.channels] += run;
               at += run;
               left -= run;
             }
@@ -198,23 +225,26 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
         }
       }
     }
-    cycles += static_cast<double>(*std::max_element(bytes.begin(), bytes.end())) / rate;
+    const int64_t all = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
+    cycles += std::max(static_cast<double>(*std::max_element(bytes.begin(), bytes.end())) / rate,
+                       static_cast<double>(all) / rates_.links);
   }
   return cycles;
 }
 
+// How many cores start their copies at the same time; of more cores some drift apart. Chosen on 40 convolutions on 16
+// and 32 cores.
+constexpr double kCoresInStep = 16;
+
 // A step of the pipeline takes as long as the slowest of the compute queue, the
-// core's IO-DMA and GMEM, which waits out most latencies, since the cores
+// core's IO-DMA and GMEM, which waits out latencies, since the cores
 // mostly start their copies at the same time. Weights and one tile are loaded
 // before the first step; one tile is computed and stored after the last.
 double ContractionGroup::Cycles(const Tiling& t) const {
-  const isa::Machine& m = machine();
-  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const Rates& r = rates_;
   const Footprint& f = FootprintOf(t.rows, t.columns);
-  const double share = m.gmem_bytes_per_cycle() / static_cast<double>(m.cores());
-  const double port = get("io_dma.port_bytes");
-  const double latency = get("gmem.latency") + get("io_dma.burst") / port;
-  const bool has_cache = m.caches_reads();
+  const double all_cores = static_cast<double>(r.clusters * r.cores);
+  const double share = std::min(r.gmem, r.links) / all_cores;
   const double blocks = CeilDiv(t.cluster_channels, t.block);
   const bool whole_columns = t.columns >= columns();
   double compute = 0, load = 0, store = 0, waits = 0, filters = 0, first_bytes = 0, last_bytes = 0;
@@ -222,12 +252,11 @@ double ContractionGroup::Cycles(const Tiling& t) const {
   const auto rounds = [&](bool is_one, int64_t segments, double at_once) {
     return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
   };
-  const double strided_reads = get("io_dma.strided_reads");
   // A load or store of a part of a tensor: its bytes on the port, and its
   // segments' latencies.
   const auto move = [&](double& queue, double bytes, double segments) {
-    queue += get("io_dma.start") + segments * latency + bytes / port;
-    waits += get("io_dma.start") + segments * latency;
+    queue += r.io_start + segments * r.latency + bytes / r.io_port;
+    waits += r.io_start + segments * r.latency;
   };
   for (size_t k = 0; k < levels_.size(); ++k) {
     const Level& level = levels_[k];
@@ -256,27 +285,26 @@ double ContractionGroup::Cycles(const Tiling& t) const {
       if (step.tensor == nullptr || static_cast<int>(i) == level.contracted || IsRow(step))
         continue;
       const double bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
-      move(load, bytes, rounds(is_one, parts, strided_reads));
+      move(load, bytes, rounds(is_one, parts, r.strided_reads));
       add_moved(step.type);
       first_bytes += bytes;
     }
     if (k == 0) {
       last_bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(output_.type()));
-      move(store, last_bytes, rounds(is_one, parts, m.store_segments_per_core()));
+      move(store, last_bytes, rounds(is_one, parts, r.store_segments));
       add_moved(output_.type());
     }
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
     const int64_t element = ir::ByteSize(c.type);
-    const double rate = get(StrCat("tensor.macs_", ir::TypeName(c.type)));
-    compute +=
-        get("tensor.start") + static_cast<double>(pixels * lanes * FilterPitch(c) / element) / rate;
+    compute += r.tensor_start +
+               static_cast<double>(pixels * lanes * FilterPitch(c) / element) / c.macs_per_cycle;
     filters += static_cast<double>(extents.back() * c.filter_elements * element);
     const bool is_leaf = k + 1 == levels_.size();
     const Shape& image = f.images[k];
     const int64_t image_bytes = ElementCount(image) * element;
     if (c.pad != nullptr && !(is_leaf && t.ahead > 0)) {
-      compute += get("vector.start") + static_cast<double>(image_bytes) / get("vector.bytes");
+      compute += r.vector_start + static_cast<double>(image_bytes) / r.vector_bytes;
       if (!is_leaf) {
         compute += instructions_->CopyCycles(c.type, image[0], ElementCount(image) / image[0]);
       }
@@ -284,10 +312,10 @@ double ContractionGroup::Cycles(const Tiling& t) const {
     if (!is_leaf) continue;
     // Rows and columns that tiles share come from the cache, if there is one.
     const int64_t step = std::min(RowStep(t), image[0]);
-    const int64_t rows = has_cache || t.ahead > 0 ? step : image[0];
+    const int64_t rows = r.has_cache || t.ahead > 0 ? step : image[0];
     const int64_t row_bytes = image_bytes / std::max<int64_t>(1, image[0]);
     move(load, static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes),
-         rounds(whole_columns, image[0], strided_reads));
+         rounds(whole_columns, image[0], r.strided_reads));
     const int64_t columns = channel() == 2 ? image[1] : 1;
     const Shape& source = c.source->shape;
     moved.push_back({.rows = rows,
@@ -301,22 +329,26 @@ double ContractionGroup::Cycles(const Tiling& t) const {
   }
   // Clusters that share rows load other weights, all others the same, which the
   // cache has then.
-  const double clusters = get("card.clusters"), sharing = static_cast<double>(t.channel_clusters);
-  const double reads = filters * clusters * (t.shared ? 1 : get("cluster.cores"));
-  const double cached = has_cache ? get("gmem.channels") * get("gmem.cache_bytes") : 0;
-  const double weights = std::max(filters * sharing / m.gmem_bytes_per_cycle(),
-                                  reads / (has_cache ? cached : m.gmem_bytes_per_cycle())) +
-                         latency;
-  const double to_core = t.shared ? filters / get("move_dma.port_bytes") : 0;
-  const double sync = get("sync.drain") + get("io_dma.start");
+  const double cores = static_cast<double>(r.cores);
+  const double reads = filters * (t.shared ? 1 : cores);  // of a cluster
+  const double weights =
+      std::max({filters * static_cast<double>(t.channel_clusters) / r.gmem,
+                reads * static_cast<double>(r.clusters) / (r.has_cache ? r.cached : r.gmem),
+                reads * static_cast<double>(r.clusters) / r.links,
+                filters / (t.shared ? r.memory_core_port : r.io_port)}) +
+      r.latency;
+  const double to_core = t.shared ? filters * std::max(1 / r.move_port, cores / r.smem) : 0;
+  const double sync = r.drain + r.io_start;
   const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
   const double across = static_cast<double>(CeilDiv(t.core_columns, t.columns));
   const double tiles = static_cast<double>(CeilDiv(t.core_rows, t.rows)) * across;
+  const double together = std::min(1.0, kCoresInStep / all_cores);
   const double steps = std::max({rows_in_tiles * across * compute, tiles * (load + store),
-                                 GmemCycles(t, moved) + tiles * waits});
-  const double body = std::max({to_core, load, first_bytes / share + latency}) + tiles * sync +
-                      steps + compute + std::max(store, last_bytes / share + latency) +
-                      extras_.RowCycles(m, ElementCount(f.results[0]) / channels(), t.block);
+                                 GmemCycles(t, moved) + tiles * together * waits});
+  const double body =
+      std::max({to_core, load, first_bytes / share + r.latency}) + tiles * sync + steps + compute +
+      std::max(store, last_bytes / share + r.latency) +
+      extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block);
   if (t.pipelined) return weights + (blocks - 1) * std::max(weights, body) + body;
   return blocks * (weights + body);
 }

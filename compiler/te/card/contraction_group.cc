@@ -173,6 +173,7 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
                         machine().name, " has no tensor instruction for it (", rate, " = 0)");
   }
   c.family = found->family;
+  c.macs_per_cycle = static_cast<double>(machine().Get(rate));
   return c;
 }
 

@@ -29,6 +29,7 @@ struct Contraction {
   std::string family;  // of the tensor instruction
   Type type;           // of what is multiplied
   int64_t filter_elements = 1;
+  double macs_per_cycle = 0;  // of a core
 
   // What the image is: a select(inside, source, constant) of `source`, or the
   // source itself.
@@ -90,11 +91,26 @@ class ContractionGroup {
     int64_t nmem = 0, wmem = 0, smem = 0;
   };
   enum class Use : uint8_t { kWhole, kRow, kSpread };
+  // The machine's parameters that costs are made of: to find them by name would take longer than to compute with them.
+  struct Rates {
+    explicit Rates(const isa::Machine& m);
+    int64_t clusters, cores, channels, interleave;
+    bool has_cache;
+    double gmem, links;  // bytes a cycle: of all channels, of all clusters' links to them
+    double latency, io_start, io_port, strided_reads, store_segments;
+    double memory_core_port, move_port, smem;
+    double vector_start, vector_bytes, tensor_start, drain;
+    double cached;  // bytes a cycle out of the cache, if there is one
+  };
   class Builder;
 
   ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target,
                    const TileExtras& extras)
-      : output_(output), instructions_(&instructions), target_(&target), extras_(extras) {}
+      : output_(output),
+        instructions_(&instructions),
+        target_(&target),
+        extras_(extras),
+        rates_(*target.machine) {}
 
   absl::Status AddLevel(const Tensor& result);
   absl::StatusOr<Contraction> ReadContraction(const Operation& operation) const;
@@ -111,8 +127,7 @@ class ContractionGroup {
   const Footprint& FootprintOf(int64_t rows, int64_t columns) const;
   static Shape ReadExtents(const Operation& reader, const Shape& extents, Expr load);
   int64_t FilterPitch(const Contraction& c) const;
-  // Rows of the image by which a tile is further on than the one before, and
-  // those that it loads.
+  // Rows of the image by which a tile is further on than the one before.
   int64_t RowStep(const Tiling& t) const;
   bool CanStay(const Tiling& t) const;
   Needs NeedsOf(const Tiling& t) const;
@@ -135,8 +150,12 @@ class ContractionGroup {
   const LaneInstructions* instructions_;
   const Target* target_;
   TileExtras extras_;
+  Rates rates_;
   std::vector<Level> levels_;
+  // What many tilings have in common.
   mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;
+  mutable std::map<std::pair<size_t, Shape>, double> vector_cycles_;
+  mutable int64_t step_of_a_row_ = -1;
   mutable std::pair<int64_t, int64_t> least_ = {INT64_MAX, INT64_MAX};
 };
 

@@ -1,0 +1,102 @@
+#include "kernels/te/card_choice.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "base/status.h"
+#include "kernels/te/tuned.h"
+
+namespace polynao::kernels {
+namespace {
+
+constexpr std::string_view kClusters = "clusters";
+// `machine` as schedules see it that use `clusters` of its clusters.
+isa::Machine WithClusters(const isa::Machine& machine, int64_t clusters) {
+  isa::Machine fewer = machine;
+  fewer.parameters.find("card.clusters")->second = clusters;
+  return fewer;
+}
+
+// The case without the number of clusters that it names, if any.
+OperatorCase WithoutClusters(const OperatorCase& c) {
+  OperatorCase rest = c;
+  rest.schedule.erase(std::string(kClusters));
+  return rest;
+}
+
+// The lists as one, each in its own order, which need not be that of its cycles: always the cheapest of those at the
+// heads of the lists, of equals that of the earlier list.
+std::vector<RankedSchedule> Merged(std::vector<std::vector<RankedSchedule>> lists) {
+  std::vector<RankedSchedule> all;
+  std::vector<size_t> heads(lists.size());
+  while (true) {
+    std::optional<size_t> next;
+    for (size_t i = 0; i < lists.size(); ++i) {
+      if (heads[i] == lists[i].size()) continue;
+      if (!next || lists[i][heads[i]].cycles < lists[*next][heads[*next]].cycles) next = i;
+    }
+    if (!next) return all;
+    all.push_back(std::move(lists[*next][heads[*next]++]));
+  }
+}
+
+absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const OperatorCase& c,
+                                                      const Target& target) {
+  const std::vector<int64_t> counts = ClusterCounts(*target.machine);
+  const auto wanted = c.schedule.find(kClusters);
+  if (wanted != c.schedule.end() &&
+      std::find(counts.begin(), counts.end(), wanted->second) == counts.end()) {
+    return InvalidInput("operator ", c.op, ": no schedule has clusters=", wanted->second,
+                        " on a machine of ", counts[0], " clusters: expected one of ",
+                        absl::StrJoin(counts, ", "));
+  }
+  const OperatorCase rest = WithoutClusters(c);
+  std::vector<std::vector<RankedSchedule>> lists;
+  absl::Status error;
+  for (int64_t count : counts) {
+    if (wanted != c.schedule.end() && count != wanted->second) continue;
+    const isa::Machine machine = WithClusters(*target.machine, count);
+    Target fewer = target;
+    fewer.machine = &machine;
+    absl::StatusOr<std::vector<RankedSchedule>> list = op.schedules(rest, fewer);
+    if (!list.ok()) {
+      error.Update(list.status());
+      continue;
+    }
+    for (RankedSchedule& schedule : *list) schedule.choice[std::string(kClusters)] = count;
+    lists.push_back(std::move(*list));
+  }
+  if (lists.empty()) return error;
+  return Merged(std::move(lists));
+}
+
+}  // namespace
+
+std::vector<int64_t> ClusterCounts(const isa::Machine& machine) {
+  std::vector<int64_t> counts;
+  for (int64_t count = machine.clusters(); count > 0; count /= 2) counts.push_back(count);
+  return counts;
+}
+
+void ChooseOnCard(Operator& op) {
+  const Operator plain = op;
+  op.schedules = [plain](const OperatorCase& c, const Target& target) {
+    return Schedules(plain, c, target);
+  };
+  op.build = [plain](const OperatorCase& c, const Target& target) -> absl::StatusOr<ir::Function> {
+    if (target.machine == nullptr) return plain.build(c, target);
+    ASSIGN_OR_RETURN(const std::vector<RankedSchedule> ranked, Schedules(plain, c, target));
+    if (ranked.empty()) return plain.build(WithoutClusters(c), target);  // a shape without elements
+    OperatorCase chosen = c;
+    chosen.schedule = Choose(ranked, TunedFor(c, *target.machine)).choice;
+    const isa::Machine machine =
+        WithClusters(*target.machine, chosen.schedule.find(kClusters)->second);
+    Target fewer = target;
+    fewer.machine = &machine;
+    return plain.build(WithoutClusters(chosen), fewer);
+  };
+}
+
+}  // namespace polynao::kernels

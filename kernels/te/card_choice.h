@@ -1,0 +1,26 @@
+// Which of an operator's schedules a case gets on a card, and for how many of its clusters.
+#ifndef KERNELS_TE_CARD_CHOICE_H_
+#define KERNELS_TE_CARD_CHOICE_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "isa/machine.h"
+#include "kernels/te/operator.h"
+
+namespace polynao::kernels {
+
+// How many clusters schedules may use: all, half as many, and so on: 6, 3, 1. Each cluster loads the weights of its
+// own rows, and the smaller its share is, the more of its loads other clusters make too: where GMEM is the limit,
+// fewer clusters are faster.
+std::vector<int64_t> ClusterCounts(const isa::Machine& machine);
+
+// Adds the choice `clusters` to an operator that has Operator::schedules: its schedules become those for machines of
+// fewer clusters too, which leave the others idle, and `build` takes the one that
+//   OperatorCase::schedule names; else a tuned one (tuned.h); else the cost model's first.
+// Of equals that for more clusters.
+void ChooseOnCard(Operator& op);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_CARD_CHOICE_H_
