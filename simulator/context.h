@@ -40,8 +40,10 @@ struct Context {
   const isa::InstructionSet& set;
   const isa::Program& program;
   std::vector<std::optional<isa::InstructionSet::Decoded>> code;  // none: does not decode
-  std::vector<int64_t> parameters;                                // the machine's, for set.Cost
-  std::vector<int64_t> params;  // what `arg` reads from kFirstParam on
+  // By pc: the cycles of scalar instructions that no operand changes; -1: others.
+  std::vector<int64_t> fixed_costs;
+  std::vector<int64_t> parameters;  // the machine's, for set.Cost
+  std::vector<int64_t> params;      // what `arg` reads from kFirstParam on
   AccessChecker* checker = nullptr;
   RunResult* result = nullptr;
 

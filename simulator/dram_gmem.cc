@@ -4,33 +4,26 @@
 #include <limits>
 
 #include "base/check.h"
-#include "simulator/dram/preset.h"
 
 namespace polynao::simulator {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
-DramTiming TimingOf(const isa::Machine& machine) {
-  const absl::StatusOr<DramTiming> timing = DramOf(machine);
-  POLYNAO_CHECK(timing.ok()) << timing.status();  // Run has checked it
-  return *timing;
-}
-
 }  // namespace
 
 DramGmemChannel::DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine,
-                                 int requesters)
+                                 const DramTiming& timing, int requesters)
     : GmemChannel(name, machine, requesters),
       ratio_(machine.Get("card.clock_mhz"), machine.Get("dram.clock_mhz")),
       interleave_(machine.Get("gmem.interleave")),
       channels_(machine.Get("gmem.channels")),
       granule_(machine.Get("gmem.granule")),
-      burst_bytes_(TimingOf(machine).burst_bytes()),
-      burst_clocks_(TimingOf(machine).burst_clocks()),
+      burst_bytes_(timing.burst_bytes()),
+      burst_clocks_(timing.burst_clocks()),
       slack_(burst_clocks_ + std::min(machine.Get("dram.cl"), machine.Get("dram.cwl"))),
       read_clocks_(burst_clocks_ + machine.Get("dram.cl")),
-      dram_(TimingOf(machine)) {}
+      dram_(timing) {}
 
 void DramGmemChannel::Announce(int64_t time) {
   wake().NotifyAt(ratio_.CycleOf(ratio_.ClockOf(time) + slack_) - 1);

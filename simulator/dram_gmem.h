@@ -26,7 +26,9 @@ namespace polynao::simulator {
 // clock is known outside `slack_` clocks later at the earliest.
 class DramGmemChannel : public GmemChannel {
  public:
-  DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters);
+  // `timing` is DramOf(machine).
+  DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine,
+                  const DramTiming& timing, int requesters);
 
   std::optional<DramCounters> Dram(int64_t cycles) override;
   std::span<const DramBankCounters> DramBanks() const override { return dram_.bank_counters(); }

@@ -201,7 +201,7 @@ class Sink : public BurstOwner {
 std::vector<int64_t> Serve(const isa::Machine& machine, const std::vector<Arrival>& arrivals,
                            int requesters) {
   const auto text = RunIsolated([&]() -> absl::StatusOr<std::string> {
-    DramGmemChannel channel("channel", machine, requesters);
+    DramGmemChannel channel("channel", machine, DramOf(machine).value(), requesters);
     Sink sink(arrivals.size());
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
     for (size_t i = 0; i < arrivals.size(); ++i) {

@@ -1,8 +1,10 @@
 #include "simulator/gmem.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
+#include "simulator/dram/preset.h"
 #include "simulator/dram_gmem.h"
 
 namespace polynao::simulator {
@@ -53,10 +55,13 @@ Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* d
       has_cache_(machine.caches_reads()) {
   const int requesters =
       static_cast<int>(kRequesters * machine.clusters() * (machine.cores_per_cluster() + 1));
+  std::optional<DramTiming> timing;
+  if (machine.has_dram()) timing = DramOf(machine).value();  // Run has checked it
   for (int64_t i = 0; i < machine.Get("gmem.channels"); ++i) {
     const std::string name = "channel" + std::to_string(i);
-    if (machine.has_dram()) {
-      channels_.push_back(std::make_unique<DramGmemChannel>(name.c_str(), machine, requesters));
+    if (timing) {
+      channels_.push_back(
+          std::make_unique<DramGmemChannel>(name.c_str(), machine, *timing, requesters));
     } else {
       channels_.push_back(std::make_unique<GmemChannel>(name.c_str(), machine, requesters));
     }

@@ -31,6 +31,8 @@ ScalarUnit::ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChe
       wiring_(wiring),
       report_(report),
       report_index_(report_index),
+      issue_(context.machine.Get("scalar.issue")),
+      smem_latency_(context.machine.Get("smem.latency")),
       dependent_(context.machine.Get("scalar.dependent")) {
   const isa::Machine& machine = context.machine;
   args_.resize(isa::kFirstParam);
@@ -250,13 +252,18 @@ bool ScalarUnit::RunScalar(const isa::Instruction& instruction, int64_t& time) {
     StartAccess(instruction);
     return false;
   }
-  const absl::StatusOr<int64_t> cost = context_.set.Cost(instruction, values_, context_.parameters);
-  if (!cost.ok()) {
-    Fail(cost.status(), time);
-    return false;
+  int64_t cost = context_.fixed_costs[static_cast<size_t>(pc_)];
+  if (cost < 0) {
+    const absl::StatusOr<int64_t> computed =
+        context_.set.Cost(instruction, values_, context_.parameters);
+    if (!computed.ok()) {
+      Fail(computed.status(), time);
+      return false;
+    }
+    cost = *computed;
   }
   const int64_t begin = time;
-  time += std::max<int64_t>(1, *cost);
+  time += std::max<int64_t>(1, cost);
   return ExecuteScalar(instruction, begin, time);
 }
 
@@ -306,7 +313,7 @@ void ScalarUnit::StartAccess(const isa::Instruction& instruction) {
     case isa::Space::kSmem:
       access_.moved = wiring_.smem->MovedBytes(access_.address, access_.payload);
       wiring_.smem->Push(id_.core, Smem::Use::kScalar, access_, access_.moved,
-                         time + (access_is_store_ ? context_.machine.Get("smem.latency") : 0));
+                         time + (access_is_store_ ? smem_latency_ : 0));
       return;
     case isa::Space::kGmem:
       access_.is_write = access_is_store_;
@@ -333,7 +340,7 @@ void ScalarUnit::PushToChannel(int64_t time) {
 void ScalarUnit::Advance(Burst& burst, int64_t time) {
   ++burst.stage;
   if (access_space_ == isa::Space::kSmem) {
-    wake_.NotifyAt(time + (access_is_store_ ? 0 : context_.machine.Get("smem.latency")));
+    wake_.NotifyAt(time + (access_is_store_ ? 0 : smem_latency_));
     return;
   }
   if (burst.stage == 2) {
@@ -382,15 +389,14 @@ bool ScalarUnit::Push(const isa::Instruction& instruction, int64_t& time) {
     return false;
   }
   POLYNAO_CHECK(queue != nullptr) << instruction.mnemonic;
-  const int64_t issue = context_.machine.Get("scalar.issue");
   issued.instruction = &instruction;
   issued.pc = pc_;
   issued.values = values_;
   issued.cost = *cost;
-  issued.ready = Now() + issue;
+  issued.ready = Now() + issue_;
   queue->Push(std::move(issued));
-  report(isa::Unit::kScalar).busy += issue;
-  time = Now() + issue;
+  report(isa::Unit::kScalar).busy += issue_;
+  time = Now() + issue_;
   if (instruction.waits) {
     wait_queue_ = instruction.queue;
     Wait(State::kCompletion);

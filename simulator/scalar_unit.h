@@ -97,6 +97,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   const int32_t report_index_;
   std::vector<int64_t> args_;
   std::array<int64_t, isa::kRegisterCount> registers_{};
+  const int64_t issue_, smem_latency_;
   const int64_t dependent_;  // cycles from the end of an instruction until its result can be read
   std::array<int64_t, isa::kRegisterCount> readable_{};  // cycles
   int64_t pc_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -10,6 +11,7 @@
 #include "base/check.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/visit.h"
 #include "simulator/access_checker.h"
 #include "simulator/card.h"
 #include "simulator/context.h"
@@ -113,6 +115,21 @@ absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argu
   return layout;
 }
 
+// The cycles of a scalar instruction, if its operands do not change them, else -1.
+int64_t FixedCost(const isa::InstructionSet& set, const isa::Instruction& instruction,
+                  const std::vector<int64_t>& parameters) {
+  if (instruction.unit != isa::Unit::kScalar) return -1;
+  bool depends = false;
+  ir::ForEachExpr(instruction.cost, [&](ir::Expr e) {
+    for (const isa::Operand& operand : instruction.operands) {
+      depends = depends || e == instruction.meaning.params[operand.param].var;
+    }
+  });
+  if (depends) return -1;
+  const std::vector<int64_t> values(instruction.operands.size());
+  return set.Cost(instruction, values, parameters).value_or(-1);
+}
+
 absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::Program& program,
                                      const Layout& layout, uint8_t* gmem,
                                      const RunOptions& options) {
@@ -136,6 +153,8 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
   context.result = &result;
   for (const isa::Word& word : program.code) {
     auto decoded = set.Decode(word);
+    context.fixed_costs.push_back(
+        decoded.ok() ? FixedCost(set, *decoded->instruction, context.parameters) : -1);
     context.code.push_back(decoded.ok() ? std::optional(*std::move(decoded)) : std::nullopt);
   }
   if (options.trace.enabled) {
@@ -152,8 +171,10 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
     profile.emplace(machine, context.last_gmem_write);
     context.profile = &*profile;
   }
-  Card card("card", context, gmem, layout.end);
-  RETURN_IF_ERROR(card.Simulate(options.max_cycles));
+  auto card = std::make_unique<Card>("card", context, gmem, layout.end);
+  RETURN_IF_ERROR(card->Simulate(options.max_cycles));
+  // A process that ends with this run gives all memory back at once.
+  if (!options.in_this_process) static_cast<void>(card.release());
   result.unwritten = checker.Unwritten();
   return SerializeResult(result);
 }
