@@ -178,6 +178,7 @@ class Analyzer {
   ir::Expr SimplifyOpaque(ir::Expr e, Mode mode);
   ir::Expr SimplifySum(ir::Expr e, Mode mode);
   ir::Expr SimplifyCompare(ir::Expr e, Mode mode);
+  std::optional<ir::Expr> CompareNarrow(ir::Expr e, Mode mode);
   std::optional<bool> DecideComparison(ir::ExprKind kind, const LinearForm& difference, Mode mode);
   bool ReduceComparison(bool is_order, LinearForm& sum, Mode mode);
   std::optional<ir::Expr> ShowComparison(ir::Expr plain, bool is_order, LinearForm sum, Mode mode);

@@ -318,6 +318,19 @@ TEST(AnalyzerTest, LetsAndCasts) {
       {"0 <= i && i < 8", "cast(i32, cast(i64, i))", "i"},
       {"", "cast(i32, cast(i8, i))", "cast(i32, cast(i8, i))"},
       {"0 <= i && i < 8", "cast(i32, cast(i8, i))", "i"},
+      // Comparisons of what a cast to a wider type keeps are those of what it widens.
+      {"i < 11", "i64(0) <= cast(i64, min(2048 - i * 192, 192))", "true", "i1"},
+      {"i < j", "cast(i64, i) < cast(i64, j)", "true", "i1"},
+      {"", "cast(i64, i) < cast(i64, b)", "cast(i64, i) < cast(i64, b)", "i1"},
+      {"i < 11 && 0 <= i", "i64(0) <= min(i64(2048) - cast(i64, i) * i64(192), i64(192))", "true",
+       "i1"},
+      {"", "i64(0) <= cast(i64, i) * i64(2)", "0 <= i", "i1"},
+      {"", "cast(i64, i) + cast(i64, j) < i64(9)", "cast(i64, i) + cast(i64, j) < i64(9)", "i1"},
+      {"", "cast(i64, i) < i64(4)", "i < 4", "i1"},
+      {"", "cast(i64, i) < i64(4294967296)", "true", "i1"},
+      {"", "cast(i32, b) == 200", "false", "i1"},
+      {"", "cast(i8, i) < i8(4)", "cast(i8, i) < i8(4)", "i1"},
+      {"", "cast(i32, u) < cast(i32, b)", "cast(i32, u) < cast(i32, b)", "i1"},
   });
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -18,10 +19,99 @@ using ir::Expr;
 using ir::ExprKind;
 using ir::Type;
 
+namespace {
+
+// An expression of a narrower type with the same values, and an interval that holds them.
+struct Narrow {
+  Expr e;
+  ConstRange range;
+};
+
+// Sums, products, minima and maxima of casts from one type, of which the casts keep all values, and
+// of constants, written in that type: 2048 - i * 192 for i64(2048) - cast(i64, i) * i64(192).
+class Narrower {
+ public:
+  explicit Narrower(std::function<ConstRange(Expr)> range) : range_(std::move(range)) {}
+
+  // Whether `e` has casts to be left out and nothing that needs the wider type, as it seems from
+  // outside; finds the type of what is cast.
+  bool Find(Expr e) {
+    switch (e.kind()) {
+      case ExprKind::kIntImm:
+        return true;
+      case ExprKind::kCast: {
+        const Type from = e.operand(0).type();
+        if (!ir::IsIndexable(from) || (type_ && *type_ != from)) return false;
+        type_ = from;
+        return ConstRange::OfType(e.type()).Contains(ConstRange::OfType(from));
+      }
+      case ExprKind::kAdd:
+      case ExprKind::kSub:
+      case ExprKind::kMul:
+      case ExprKind::kMin:
+      case ExprKind::kMax:
+        return Find(e.operand(0)) && Find(e.operand(1));
+      default:
+        return false;
+    }
+  }
+
+  // After Find: `e` in the type found, or nothing if a part of it can leave that type.
+  std::optional<Narrow> Write(Expr e) {
+    if (!type_) return std::nullopt;
+    const ConstRange all = ConstRange::OfType(*type_);
+    if (e.Is(ExprKind::kIntImm)) {
+      const int64_t value = e.int_value();
+      if (!all.Contains(value)) return std::nullopt;
+      return Narrow{e.context().Int(*type_, value), ConstRange::Point(value)};
+    }
+    if (e.Is(ExprKind::kCast)) return Narrow{e.operand(0), range_(e.operand(0))};
+    const std::optional<Narrow> x = Write(e.operand(0)), y = Write(e.operand(1));
+    if (!x || !y) return std::nullopt;
+    const ConstRange range = Combined(e.kind(), x->range, y->range);
+    if (!all.Contains(range)) return std::nullopt;
+    return Narrow{e.context().Binary(e.kind(), x->e, y->e), range};
+  }
+
+ private:
+  static ConstRange Combined(ExprKind kind, ConstRange x, ConstRange y) {
+    switch (kind) {
+      case ExprKind::kAdd:
+        return x + y;
+      case ExprKind::kSub:
+        return x - y;
+      case ExprKind::kMul:
+        return x * y;
+      case ExprKind::kMin:
+        return Min(x, y);
+      default:
+        return Max(x, y);
+    }
+  }
+
+  std::function<ConstRange(Expr)> range_;
+  std::optional<Type> type_;
+};
+
+}  // namespace
+
+// What casts to a wider type keep is compared without them: facts are about what is cast.
+std::optional<Expr> Analyzer::CompareNarrow(Expr e, Mode mode) {
+  Narrower narrower([&](Expr x) { return RangeOf(x, mode); });
+  if (!ir::IsIndexable(e.operand(0).type()) || !narrower.Find(e.operand(0)) ||
+      !narrower.Find(e.operand(1))) {
+    return std::nullopt;
+  }
+  const std::optional<Narrow> x = narrower.Write(e.operand(0)), y = narrower.Write(e.operand(1));
+  if (!x || !y) return std::nullopt;
+  return SimplifyCompare(context_.Binary(e.kind(), x->e, y->e), mode);
+}
+
 Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
   const Expr a = SimplifyIn(e.operand(0), mode);
   const Expr b = SimplifyIn(e.operand(1), mode);
   const Expr plain = context_.Binary(e.kind(), a, b);
+  if (const auto narrow = CompareNarrow(plain, mode)) return *narrow;
   if (!ir::IsIndexable(a.type())) {
     if (a.IsConst() && b.IsConst() && ir::IsInt(a.type())) {  // i1 or u64
       return context_.Bool(*ir::EvaluateInt(e.kind(), a.type(), a.int_value(), b.int_value()) != 0);
@@ -56,7 +146,9 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
     }
   }
   const auto shown = ShowComparison(plain, is_order, std::move(sum), mode);
-  return ApplyRules(shown ? *shown : plain, mode);
+  if (!shown) return ApplyRules(plain, mode);
+  if (const auto narrow = CompareNarrow(*shown, mode)) return *narrow;
+  return ApplyRules(*shown, mode);
 }
 
 // Whether the comparison of a with b is true, where `difference` is a - b.

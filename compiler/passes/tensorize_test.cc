@@ -328,6 +328,23 @@ TEST(TensorizeTest, ExplanationsNameBothNodes) {
 
 // ---- copies with counts known at run time -------------------------------------------------------
 
+// That the count is not negative follows from a condition on 32-bit indices.
+TEST(TensorizeTest, CopiesOfRestsUnderTheirCondition) {
+  for (const std::string condition :
+       {"t * 2 + k < 11", "1 <= min(2048 - t * 384 - k * 192, 192)"}) {
+    const std::string text = After(
+        "func f(X: f16[2048] in) { thread (t, 6) { for (k, 0, 2) { allocate B: f16[192] @nmem"
+        " if (" +
+        condition +
+        ") { pragma \"memcpy\" {"
+        " for (i, 0, min(2048 - t * 384 - k * 192, 192)) {"
+        "   B[i] = X[t * 384 + k * 192 + i] } } } } } }");
+    EXPECT_THAT(text, HasSubstr("memcpy.f16.nmem.gmem.async(&B[0], &X[t * 384 + k * 192], "
+                                "cast(i64, min(2048 - t * 384 - k * 192, 192)), 1, 0, 0)"));
+    EXPECT_THAT(text, Not(HasSubstr("for (i")));
+  }
+}
+
 TEST(TensorizeTest, CopiesOfRowsWithRunTimeBounds) {
   // The rows of an image that a core loads: their number is known at run time, and so is the first.
   const std::string text = After(
@@ -546,8 +563,8 @@ TEST(TensorizeTest, WidthFromSharedStrides) {
 
 TEST(TensorizeTest, RowsKnownAtRunTime) {
   // The last core has fewer rows; which, is known from its number.
-  const auto program = [](std::string_view rows, std::string_view columns) {
-    std::string text = Conv{.ho = 4, .wo = 3, .ci = 16}.Text();
+  const auto program = [](std::string_view rows, std::string_view columns, int wi_extra = 0) {
+    std::string text = Conv{.ho = 4, .wo = 3, .ci = 16, .wi_extra = wi_extra}.Text();
     const auto replace = [&](std::string_view from, std::string_view to) {
       const size_t at = text.find(from);
       ASSERT_NE(at, std::string::npos) << from;
@@ -562,8 +579,11 @@ TEST(TensorizeTest, RowsKnownAtRunTime) {
       program("min(n, 4)", "3"),
       AllOf(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(i64, max(min(n, 4), 0)), 3, 128, "),
             Not(HasSubstr("for ("))));
-  // All that is known of the rows is that they exist: how far they reach is not.
-  EXPECT_THAT(program("n", "3"), Not(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(")));
+  // However many they are, the instruction reaches as far as the loops.
+  EXPECT_THAT(program("n", "3"), HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(i64, max(n, 0)), "));
+  // Here it reaches beyond them, over the rest of the last row, and how far is not known.
+  EXPECT_THAT(program("n", "3", 1), Not(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(")));
+  EXPECT_THAT(program("min(n, 4)", "3", 1), HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast("));
   // Shorter rows are no rows of that length: an instruction for each.
   EXPECT_THAT(program("4", "min(n, 3)"), HasSubstr("for (y, 0, 4) {\n    conv.i8(&D[y * 384]"));
 }
