@@ -81,11 +81,12 @@ class Page {
     StrAppend(&out_, "<h1>Sweep of ", points_.size(), " machines like ", Escape(table_.config),
               "</h1>\n<p>", table_.programs.size(),
               " programs at each point: ", Escape(absl::StrJoin(table_.programs, ", ")), ". ",
-              feasible, " points are feasible");
-    if (feasible < points_.size()) StrAppend(&out_, ", ", points_.size() - feasible, " are not");
+              feasible, feasible == 1 ? " point is feasible" : " points are feasible");
+    const size_t infeasible = points_.size() - feasible;
+    if (infeasible > 0)
+      StrAppend(&out_, ", ", infeasible, infeasible == 1 ? " is not" : " are not");
     StrAppend(&out_,
-              ". Each point's schedule is chosen by the cost model for that machine. Cycles and "
-              "energy are sums "
+              ". Each point's schedule is chosen for that machine. Cycles and energy are sums "
               "over the programs.</p>\n<table>\n",
               Heads({"axis", "values"}, 9));
     for (const Axis& axis : table_.axes) {

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "sweep/svg.h"
 
 namespace polynao::sweep {
 namespace {
@@ -46,7 +47,7 @@ Table Example(bool with_energy) {
 TEST(SweepPage, ShowsWhatTheTableSays) {
   const std::string page = SweepPage(Example(true));
   EXPECT_THAT(page, HasSubstr("Sweep of 6 machines like mlu270"));
-  EXPECT_THAT(page, HasSubstr("5 points are feasible, 1 are not"));
+  EXPECT_THAT(page, HasSubstr("5 points are feasible, 1 is not"));
   EXPECT_EQ(Count(page, "<svg"), 5u);  // three fronts, two axes
   EXPECT_EQ(Count(page, "</svg>"), 5u);
   // Cycles against energy: (1, x), (2, x) and (3, x) beat the others.
@@ -84,6 +85,23 @@ TEST(SweepPage, OneAxisOfOneValue) {
   EXPECT_EQ(Count(page, "<svg"), 1u);
   EXPECT_THAT(page, Not(HasSubstr("nan")));
   EXPECT_THAT(page, Not(HasSubstr("inf\"")));
+}
+
+// Lines that hardly move still have a scale that can be read.
+TEST(SweepSvg, LabelsOfNeighbouringTicksDiffer) {
+  const std::string svg = CurvesSvg({.title = "cycles",
+                                     .places = {"1", "2"},
+                                     .lines = {{.name = "sum", .values = {1.0, 1.002}}},
+                                     .low = {1.0, 1.0},
+                                     .high = {1.0, 1.0}});
+  EXPECT_THAT(svg, HasSubstr(">1.0005</text>"));
+  EXPECT_THAT(svg, HasSubstr(">1.001</text>"));
+  const std::string large = CurvesSvg({.title = "cycles",
+                                       .places = {"1", "2"},
+                                       .lines = {{.name = "sum", .values = {1e6, 3e6}}},
+                                       .low = {1e6, 1e6},
+                                       .high = {1e6, 1e6}});
+  EXPECT_THAT(large, HasSubstr(">2e+06</text>"));
 }
 
 }  // namespace

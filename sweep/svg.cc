@@ -47,17 +47,26 @@ class Scale {
       }
       return ticks;
     }
-    const double raw = (high_ - low_) / 6;
-    const double power = std::pow(10, std::floor(std::log10(raw)));
-    const double step = power * (raw / power > 5   ? 10
-                                 : raw / power > 2 ? 5
-                                 : raw / power > 1 ? 2
-                                                   : 1);
+    const double step = Step();
     for (double k = std::ceil(low_ / step); k * step <= high_; ++k) ticks.push_back(k * step);
     return ticks;
   }
+  // A tick's label, with enough digits to tell it from the next: 1.0005 and 1.001.
+  std::string Label(double tick) const {
+    const double most = std::max(std::abs(low_), std::abs(high_));
+    const int digits = is_log_ ? 3 : static_cast<int>(std::floor(std::log10(most / Step()))) + 2;
+    if (digits <= 3) return ShortNumber(tick);
+    return absl::StrFormat("%.*g", std::min(digits, 15), tick);
+  }
 
  private:
+  // From tick to tick, if not logarithmic.
+  double Step() const {
+    const double raw = (high_ - low_) / 6;
+    const double power = std::pow(10, std::floor(std::log10(raw)));
+    return power * (raw / power > 5 ? 10 : raw / power > 2 ? 5 : raw / power > 1 ? 2 : 1);
+  }
+
   double begin_, end_, low_ = 0, high_ = 1;
   bool is_log_ = false;
 };
@@ -82,7 +91,7 @@ std::string YAxis(const Scale& scale, std::string_view title) {
   for (const double tick : scale.Ticks()) {
     const double y = scale.At(tick);
     StrAppend(&svg, Line(kLeft, y, kWidth - kRight, y, "grid"),
-              Text(kLeft - 6, y + 4, ShortNumber(tick), "end"));
+              Text(kLeft - 6, y + 4, scale.Label(tick), "end"));
   }
   StrAppend(&svg, Text(16, (kTop + kHeight - kBottom) / 2, title, "middle",
                        absl::StrFormat(" transform=\"rotate(-90 16 %g)\"",
@@ -157,7 +166,7 @@ std::string ScatterSvg(const Scatter& scatter) {
     StrAppend(&svg, Line(x, kTop, x, kHeight - kBottom, "grid"));
     if (x - last < 44) continue;  // labels do not touch
     last = x;
-    StrAppend(&svg, Text(x, kHeight - kBottom + 18, ShortNumber(tick), "middle"));
+    StrAppend(&svg, Text(x, kHeight - kBottom + 18, xs.Label(tick), "middle"));
   }
   StrAppend(&svg, Text((kLeft + kWidth - kRight) / 2, kHeight - 14, scatter.x_title, "middle"));
   std::vector<double> front_x;

@@ -27,7 +27,8 @@ struct Scatter {
 };
 std::string ScatterSvg(const Scatter& scatter);
 
-// Values over the places of an axis, at equal distances: lines by name, and a band from `low` to `high`.
+// Values over the places of an axis, at equal distances: lines by name, and a band from `low` to `high`. Each has a value, or none,
+// for each place.
 struct Curves {
   struct Line {
     std::string name;
