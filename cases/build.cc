@@ -1,6 +1,9 @@
 #include "cases/build.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include "base/check.h"
 #include "base/files.h"
@@ -13,6 +16,7 @@
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "kernels/pipelines/pipelines.h"
+#include "kernels/te/tuned.h"
 
 namespace polynao::cases {
 namespace {
@@ -34,6 +38,30 @@ absl::StatusOr<int64_t> MeasureCycles(const BuiltProgram& built,
                    simulator::Run(*target.instructions, built.program,
                                   ProgramArguments(built, tensors), options));
   return result.cycles;
+}
+
+// Which `count` of the schedules a search tries, and in which order: of those with the same modelled cycles one each,
+// then a second one each, and so on, since the model knows no difference between them, and the simulator does. Those
+// that the model gives more than 1.25 times its best cycles come last: it seldom errs by that much.
+std::vector<size_t> SearchOrder(const std::vector<kernels::RankedSchedule>& ranked, size_t count) {
+  struct Place {
+    bool is_late;
+    size_t of_equals;  // how many before it have the same cycles
+    size_t rank;
+    auto operator<=>(const Place&) const = default;
+  };
+  std::map<double, size_t> equals;
+  std::vector<Place> places;
+  for (size_t i = 0; i < ranked.size(); ++i) {
+    places.push_back({.is_late = ranked[i].cycles > 1.25 * ranked[0].cycles,
+                      .of_equals = equals[ranked[i].cycles]++,
+                      .rank = i});
+  }
+  std::sort(places.begin(), places.end());
+  if (places.size() > count) places.resize(count);
+  std::vector<size_t> order;
+  for (const Place& place : places) order.push_back(place.rank);
+  return order;
 }
 
 }  // namespace
@@ -94,10 +122,37 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
   module.context = std::make_shared<ir::Context>();
   for (const OperatorCase& c : cases) {
     ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
-    ASSIGN_OR_RETURN(ir::Function function, op->build(c, target));
+    ASSIGN_OR_RETURN(const OperatorCase chosen, SearchSchedule(c, target, what.search));
+    ASSIGN_OR_RETURN(ir::Function function, op->build(chosen, target));
     module.functions.push_back(ir::CloneInto(function, module.context));
   }
   return module;
+}
+
+absl::StatusOr<OperatorCase> SearchSchedule(const OperatorCase& c, const Target& target,
+                                            int count) {
+  if (count == 0) return c;
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  if (!op->schedules) return c;
+  ASSIGN_OR_RETURN(const std::vector<kernels::RankedSchedule> ranked, op->schedules(c, target));
+  if (ranked.empty()) return c;  // a shape without elements
+  std::vector<kernels::ScheduleChoice> choices = {
+      kernels::Choose(ranked, kernels::TunedFor(c, *target.machine)).choice};
+  for (const size_t i : SearchOrder(ranked, static_cast<size_t>(count))) {
+    if (ranked[i].choice != choices[0]) choices.push_back(ranked[i].choice);
+  }
+  OperatorCase fastest = c;
+  std::optional<int64_t> fewest;
+  for (const kernels::ScheduleChoice& choice : choices) {
+    OperatorCase trial = c;
+    trial.schedule = choice;
+    ASSIGN_OR_RETURN(const BuiltProgram built, BuildProgram(trial, target, "compiled"));
+    ASSIGN_OR_RETURN(const int64_t cycles, MeasureCycles(built, op->tensors(c), target));
+    if (fewest && cycles >= *fewest) continue;
+    fewest = cycles;
+    fastest = trial;
+  }
+  return fastest;
 }
 
 absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& target,

@@ -27,6 +27,12 @@ absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const 
                                           const std::string& impl,
                                           const std::vector<std::string>& without = {});
 
+// The case with the schedule that takes fewest cycles on the simulated card: of the one that it gets without a search
+// and `count` others, the cheapest by the cost model, those first to which it gives different cycles. The case as it
+// is if its operator has no choice or `count` is 0.
+absl::StatusOr<kernels::OperatorCase> SearchSchedule(const kernels::OperatorCase& c,
+                                                     const Target& target, int count);
+
 // The function of a case on `target`, after the target's passes except those named `without`.
 absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
                                            const kernels::OperatorCase& c, const Target& target,

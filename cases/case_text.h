@@ -22,6 +22,7 @@ struct CaseText {
   std::vector<std::string> attributes = {};  // "stride=2"
   std::vector<std::string> schedule = {};    // "tile=4096"
   bool untuned = false;                      // OperatorCase::use_tuned
+  int search = 0;                            // SearchSchedule's `count`; 0: none
   // A case of the TOPI table, by its number, instead of a shape, a type and attributes.
   std::optional<int> table_case = {};
 };

@@ -9,6 +9,7 @@ NaoProgramInfo = provider(
         "compile": "Arguments of nao compile without machine, name and folder.",
         "inputs": "Files that these arguments name.",
         "impl": "compiled, library, expert or assembly.",
+        "simulates": "Whether compiling it simulates programs, so that all of the machine's parameters matter to it.",
         "config": "The machine's name, or the path of its file.",
         "config_file": "The machine's file, or None for one that has a name.",
         "set": "Parameters that differ from it, a dict of texts.",
@@ -69,6 +70,8 @@ def _program(ctx):
         compile.append("--scalar=" + ctx.attr.scalar)
     if ctx.attr.untuned:
         compile.append("--untuned")
+    if ctx.attr.search:
+        compile.append("--search=%d" % ctx.attr.search)
     compile += ["--attr=%s=%s" % item for item in sorted(ctx.attr.attrs.items())]
     compile += ["--arg=%s=%s" % item for item in sorted(ctx.attr.args.items())]
     compile += ["--schedule=" + choice for choice in ctx.attr.schedule]
@@ -91,7 +94,7 @@ def _program(ctx):
     machine_inputs = [ctx.file.config_file] if ctx.file.config_file else []
     ctx.actions.run(
         executable = ctx.executable._nao,
-        arguments = ["compile"] + arguments,
+        arguments = ["compile", "--quiet"] + arguments,
         inputs = inputs + machine_inputs,
         outputs = outputs,
         mnemonic = "NaoCompile",
@@ -107,6 +110,7 @@ def _program(ctx):
             compile = compile,
             inputs = inputs,
             impl = "assembly" if is_assembly else ctx.attr.impl,
+            simulates = ctx.attr.impl == "expert" or ctx.attr.search > 0,
             config = config_of(ctx),
             config_file = ctx.file.config_file,
             set = ctx.attr.set,
@@ -127,6 +131,7 @@ _nao_program = rule(
         args = attr.string_dict(),
         schedule = attr.string_list(),
         untuned = attr.bool(),
+        search = attr.int(),
         impl = attr.string(default = "compiled", values = ["compiled", "library", "expert"]),
         target = attr.string(default = "diannao", values = ["diannao", "cpu", "c", "cuda"]),
         _nao = attr.label(default = "//tools:nao", executable = True, cfg = "target"),
@@ -145,7 +150,8 @@ def nao_program(name, attrs = {}, args = {}, set = {}, scalar = None, **kwargs):
       scalar: the number that the operator takes.
       **kwargs: op with shape ("56x56x64,64x3x3x64") and dtype, or src (a .nir file), or asm (a .nasm file, with op and
         shape if it computes an operator); target ("diannao", "cpu", "c", "cuda"); impl ("compiled", "library",
-        "expert"); schedule (["tile=4096"]); untuned; config or config_file; what all rules have (visibility, tags).
+        "expert"); schedule (["tile=4096"]); untuned; search (simulate as many schedules, the cheapest by the
+        cost model, and take the fastest); config or config_file; what all rules have (visibility, tags).
     """
     _nao_program(
         name = name,

@@ -21,7 +21,7 @@ def _compile(ctx, info, place, parameters):
         outputs.append(ctx.actions.declare_file(place + ".nir"))
     ctx.actions.run(
         executable = ctx.executable._nao,
-        arguments = ["compile"] + info.compile + ["--untuned", "--record-error", "--name=" + name] +
+        arguments = ["compile", "--quiet"] + info.compile + ["--untuned", "--record-error", "--name=" + name] +
                     machine_arguments(info.config, parameters) + ["-o", bin.dirname],
         inputs = info.inputs + ([info.config_file] if info.config_file else []),
         outputs = outputs,
@@ -57,7 +57,7 @@ def _sweep(ctx):
         compiled = {}
         of_point = []
         for point in points:
-            key = tuple([item for item in point if info.impl == "expert" or item[0] in COMPILER_PARAMETERS])
+            key = tuple([item for item in point if info.simulates or item[0] in COMPILER_PARAMETERS])
             if key not in compiled:
                 parameters = dict(base)
                 parameters.update(dict(key))
@@ -125,7 +125,7 @@ _nao_sweep = rule(
 def nao_sweep(name, programs, axes, set = {}, **kwargs):
     """Runs programs on all combinations of parameters: NAME.csv, NAME.json and NAME.html, the same wherever they are made.
 
-    Each point's schedule is chosen by the cost model for the point's machine. A program is compiled again only where a
+    Each point's schedule is chosen for the point's machine: by the cost model, or, for programs with `search`, by a search. A program is compiled again only where a
     point changes a parameter that the compiler reads. A point that cannot be is a row that says why.
 
     Args:

@@ -17,6 +17,7 @@ absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machin
   kernels::OperatorCase c = entry.operator_case;
   // A schedule found by a search is known for some machines only; points beside them would be at a disadvantage.
   c.use_tuned = false;
+  ASSIGN_OR_RETURN(c, cases::SearchSchedule(c, target, entry.search));
   ASSIGN_OR_RETURN(const cases::BuiltProgram built, cases::BuildProgram(c, target, entry.impl));
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
   Candidate candidate;
@@ -34,8 +35,9 @@ class Compiled {
     const auto add = [&](const std::string& name, const auto& value) {
       StrAppend(&key, name, "=", value, "\n");
     };
-    if (entry.impl == "expert") {
+    if (entry.impl == "expert" || entry.search > 0) {
       for (const auto& [name, value] : machine.parameters) add(name, value);
+      for (const auto& [name, value] : machine.texts) add(name, value);
     }
     for (const auto& [name, value] : isa::CompiledFor(machine)) add(name, value);
     {

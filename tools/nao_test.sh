@@ -114,6 +114,26 @@ expect "an error of compilation is recorded" pass "" record_error
 expect "compile by hand needs a name" pass "" fails "expected --name for a hand-written program" \
   "$nao" compile relu --shape=10 --impl=library -o "$work/pair"
 
+# A search takes the fastest of the schedules that it simulates; --search=1 has the first and one other.
+searches() {
+  local line=(relu --shape=255x27x27 --dtype=f16 --target=diannao --untuned --no-check --json)
+  "$nao" run "${line[@]}" >"$work/first.json" && "$nao" run "${line[@]}" --search=6 >"$work/searched.json" &&
+    (($(json_field "$work/searched.json" cycles) <= $(json_field "$work/first.json" cycles))) &&
+    "$nao" compile relu --shape=255x27x27 --dtype=f16 --untuned --search=6 --name=s -o "$work/pair" --quiet >"$work/said" &&
+    [[ ! -s $work/said ]] && "$nao" sim "$work/pair/s.bin" --json >"$work/sim.json" &&
+    (($(json_field "$work/sim.json" cycles) == $(json_field "$work/searched.json" cycles)))
+}
+expect "search for a schedule" pass "" searches
+expect "a search of hand-written programs" pass "" \
+  fails "nao: --search is among compiled programs: expected --impl=compiled, found --impl=library" \
+  "$nao" run relu --shape=64 --target=diannao --impl=library --search=2
+expect "a search on a CPU" pass "" \
+  fails "nao: --search simulates programs of the card: expected --target=diannao, found --target=cpu" \
+  "$nao" run relu --shape=64 --target=cpu --search=2
+echo 'func f(A: f32[4] out) { A[0] = 1.0 }' >"$work/plain.nir"
+expect "a search of a function" pass "" fails "nao: --search is among the schedules of an operator: expected its name, found" \
+  "$nao" compile "$work/plain.nir" --search=2 --name=p -o "$work/pair"
+
 # A run's page holds what --json prints.
 report_of_runs() {
   "$nao" sim "$work/pair/c.bin" --json --report="$work/page.html" >"$work/page.json" &&

@@ -1,6 +1,7 @@
 #include "kernels/te/card_choice.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -75,8 +76,13 @@ absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const 
 }  // namespace
 
 std::vector<int64_t> ClusterCounts(const isa::Machine& machine) {
-  std::vector<int64_t> counts;
-  for (int64_t count = machine.clusters(); count > 0; count /= 2) counts.push_back(count);
+  const int64_t all = machine.clusters();
+  std::vector<int64_t> counts = {all};
+  for (int64_t power = 1; power < all; power *= 2) {
+    counts.push_back(power);
+    if (power >= 4 && power / 2 * 3 < all) counts.push_back(power / 2 * 3);
+  }
+  std::sort(counts.begin(), counts.end(), std::greater<>());
   return counts;
 }
 

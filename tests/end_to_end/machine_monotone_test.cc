@@ -41,7 +41,7 @@ const std::vector<Axis>& Axes() {
       {"io_dma.memory_core_port_bytes", {128, 256}, true},
       {"core.queue_depth", {24, 48}, true},
       {"sync.global", {128, 64}, true},
-      {"card.clusters", {4, 8}},
+      {"card.clusters", {4, 6, 8}},
       {"cluster.link_bytes", {128, 256}},
       {"cluster.store_segments", {2, 4}},
       {"dram.banks", {4, 8}},

@@ -1,3 +1,4 @@
+#include "base/status.h"
 #include "cases/case_text.h"
 #include "tools/driver/commands.h"
 
@@ -26,6 +27,33 @@ CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
   command.add_flag("--untuned", text.untuned,
                    "choose the schedule by the cost model even if a search has found one");
   return shape;
+}
+
+absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,
+                         std::string_view impl) {
+  if (text.search == 0) return absl::OkStatus();
+  if (target != "diannao") {
+    return InvalidInput(
+        "--search simulates programs of the card: expected --target=diannao, found --target=",
+        target);
+  }
+  if (impl != "compiled") {
+    return InvalidInput(
+        "--search is among compiled programs: expected --impl=compiled, found --impl=", impl);
+  }
+  if (text.op.find('.') != std::string::npos) {
+    return InvalidInput("--search is among the schedules of an operator: expected its name, found ",
+                        text.op);
+  }
+  return absl::OkStatus();
+}
+
+void AddSearchOption(CLI::App& command, cases::CaseText& text) {
+  command
+      .add_option("--search", text.search,
+                  "of an operator on the card: simulate as many schedules, the cheapest by the "
+                  "cost model, and take the fastest")
+      ->check(CLI::Range(1, 1'000'000));
 }
 
 }  // namespace polynao::driver

@@ -21,6 +21,10 @@ using Action = std::function<Outcome()>;
 
 // Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
+// Adds --search, and checks that it was given for what it is for, if it was.
+void AddSearchOption(CLI::App& command, cases::CaseText& text);
+absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,
+                         std::string_view impl);
 
 void AddListCommand(CLI::App& app, Action& action);
 void AddOptCommand(CLI::App& app, Action& action);

@@ -48,6 +48,7 @@ struct CompileFlags {
   std::string assembly;  // a .nasm file that computes the operator
   std::string name;      // of the files, with NAME.json
   bool record_error = false;
+  bool quiet = false;
 };
 
 using OutputFile = codegen::BundleFile;
@@ -231,7 +232,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
 }
 
 // The files of --name; with --record-error those that say why there is no program.
-absl::StatusOr<std::vector<OutputFile>> NamedFiles(const CompileFlags& flags) {
+absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
   cases::ProgramFile made = {.name = flags.name, .impl = flags.impl};
   const bool is_assembly = flags.what.op.ends_with(".nasm") || !flags.assembly.empty();
   if (is_assembly) made.impl = "assembly";
@@ -241,6 +242,16 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(const CompileFlags& flags) {
     ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
     if (is_operator) {
       ASSIGN_OR_RETURN(made.operator_case, cases::ParseCase(flags.what, target));
+      if (flags.what.search > 0) {
+        // NAME.json says which schedule was found.
+        ASSIGN_OR_RETURN(made.operator_case,
+                         cases::SearchSchedule(*made.operator_case, target, flags.what.search));
+        flags.what.search = 0;
+        flags.what.schedule.clear();
+        for (const auto& [name, value] : made.operator_case->schedule) {
+          flags.what.schedule.push_back(StrCat(name, "=", value));
+        }
+      }
     } else if (!is_assembly && made.impl != "compiled") {
       return InvalidInput(flags.what.op, ": expected an operator for --impl=", made.impl);
     }
@@ -283,6 +294,8 @@ absl::Status CheckNameFlags(const CompileFlags& flags) {
 // All files that the command writes.
 absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckNameFlags(flags));
+  const bool is_assembly = !flags.assembly.empty();
+  RETURN_IF_ERROR(CheckSearch(flags.what, flags.target, is_assembly ? "assembly" : flags.impl));
   if (!flags.name.empty() && flags.target == "diannao") return NamedFiles(flags);
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
@@ -328,7 +341,7 @@ absl::Status Compile(const CompileFlags& flags) {
       RETURN_IF_ERROR(MakeDirectory(StrCat(flags.directory, "/", file.name.substr(0, slash))));
     }
     RETURN_IF_ERROR(WriteFile(path, file.contents));
-    std::printf("%s\n", path.c_str());
+    if (!flags.quiet) std::printf("%s\n", path.c_str());
   }
   return absl::OkStatus();
 }
@@ -341,6 +354,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("WHAT", flags->what.op, "an operator, FILE.nir, FILE.nasm, or polybench/NAME")
       ->required();
   AddCaseOptions(*command, flags->what);
+  AddSearchOption(*command, flags->what);
   command
       ->add_option("--target", flags->target,
                    "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c), cuda (a bundle: kernel.cu, "
@@ -382,6 +396,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
                       "what they were made from");
   command->add_flag("--record-error", flags->record_error,
                     "if there is no program, write an empty one, and NAME.json with the reason");
+  command->add_flag("--quiet", flags->quiet, "do not print the names of the files");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
   command->callback([&action, flags] {

@@ -28,6 +28,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("OP", flags->text.op, "an operator or a pipeline (nao list ops), or FILE.nir")
       ->required();
   CLI::Option* shape = AddCaseOptions(*command, flags->text);
+  AddSearchOption(*command, flags->text);
   command
       ->add_option(
           "--target", flags->settings.target,
@@ -84,9 +85,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
     flags->has_shape = shape->count() > 0;
-    flags->of_operators = Given(*command, {"--shape", "--dtype", "--scalar", "--attr", "--case",
-                                           "--untuned", "--impl", "--config", "--set", "--trace",
-                                           "--timeline", "--report", "--no-hazards", "--energy"});
+    flags->of_operators =
+        Given(*command, {"--shape", "--dtype", "--scalar", "--attr", "--case", "--untuned",
+                         "--search", "--impl", "--config", "--set", "--trace", "--timeline",
+                         "--report", "--no-hazards", "--energy"});
     flags->of_functions = Given(*command, {"--function", "--arg", "--values", "--threads",
                                            "--contract", "--reassociate", "--reciprocal"});
     flags->of_pipelines = Given(*command, {"--image", "--out"});

@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
@@ -13,6 +14,7 @@
 #include "simulator/page/report_page.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
+#include "tools/driver/commands.h"
 #include "tools/driver/run.h"
 
 namespace polynao::driver {
@@ -103,6 +105,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
         "run ", flags.text.op, ": --trace and --timeline show one program, and case ",
         *flags.text.table_case, " has ", cases.size(), ": expected --report, which shows all");
   }
+  RETURN_IF_ERROR(CheckSearch(flags.text, flags.settings.target, flags.settings.impl));
   flags.settings.profile = !flags.report.empty();
   flags.settings.trace.enabled =
       !flags.trace.empty() || !flags.timeline.empty() || flags.settings.profile;
@@ -114,7 +117,9 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   std::vector<std::string> timelines;  // for the page
   std::vector<cases::CaseReport> reports;
   for (const kernels::OperatorCase& c : cases) {
-    ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(c, flags.settings));
+    ASSIGN_OR_RETURN(const kernels::OperatorCase chosen,
+                     cases::SearchSchedule(c, target, flags.text.search));
+    ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(chosen, flags.settings));
     RETURN_IF_ERROR(WriteTraces(flags, report));
     functions.push_back(report.ToJson());
     if (!flags.report.empty()) {

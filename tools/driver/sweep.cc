@@ -55,6 +55,9 @@ absl::StatusOr<std::vector<sweep::Entry>> EntriesOf(const SweepFlags& flags) {
     }
   }
   std::vector<sweep::Entry> entries;
+  const auto is_compiled = [](const std::string& impl) { return impl == "compiled"; };
+  const bool any_compiled = std::any_of(flags.impls.begin(), flags.impls.end(), is_compiled);
+  RETURN_IF_ERROR(CheckSearch(flags.text, "diannao", any_compiled ? "compiled" : flags.impls[0]));
   for (const auto& [name, text] : texts) {
     for (const std::string& impl : flags.impls) {
       sweep::Entry entry;
@@ -62,6 +65,7 @@ absl::StatusOr<std::vector<sweep::Entry>> EntriesOf(const SweepFlags& flags) {
       // Whether there is such an operator and case is no question of a point.
       RETURN_IF_ERROR(kernels::FindOperator(entry.operator_case).status());
       entry.impl = impl;
+      if (impl == "compiled") entry.search = flags.text.search;
       entry.name = flags.impls.size() == 1 ? name : StrCat(name, "/", impl);
       entries.push_back(std::move(entry));
     }
@@ -132,6 +136,7 @@ void AddSweepCommand(CLI::App& app, Action& action) {
       ->add_option("WHAT", flags->text.op, "a suite (nao list suites), or an operator with --shape")
       ->required();
   AddCaseOptions(*command, flags->text);
+  AddSearchOption(*command, flags->text);
   command
       ->add_option("--axis", flags->axes,
                    "NAME=VALUE,VALUE,..: a parameter and its values (may be repeated)")
