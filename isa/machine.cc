@@ -1,6 +1,7 @@
 #include "isa/machine.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <iterator>
 
 #include "absl/strings/numbers.h"
@@ -146,17 +147,22 @@ absl::Span<const ParameterRow> FileRows() {
   return *rows;
 }
 
+// Megabits that the DRAM's data bus moves in 1000 seconds, and bytes that the DRAM of all channels holds.
+__int128 DramRate(const Machine& m) {
+  return static_cast<__int128>(m.Get("dram.clock_mhz")) * m.Get("dram.beats_per_clock") *
+         m.Get("dram.bus_bits") * 1000;
+}
+__int128 DramCapacity(const Machine& m) {
+  return static_cast<__int128>(m.Get("dram.ranks")) * m.Get("dram.bank_groups") *
+         m.Get("dram.banks") * m.Get("dram.rows") * m.Get("dram.row_bytes") *
+         m.Get("gmem.channels");
+}
+
 // The DRAM's data bus moves what a channel is said to move, and its rows hold GMEM.
 absl::Status CheckDram(const Machine& m, std::string_view place) {
-  const auto megabytes = [](int64_t a, int64_t b, int64_t c) {
-    return static_cast<__int128>(a) * b * c;
-  };
   const int64_t rate = m.Get("gmem.channel_bytes_per_kilocycle");
-  const auto channel = megabytes(rate, m.Get("card.clock_mhz"), 8);
-  const auto dram =
-      megabytes(m.Get("dram.clock_mhz"), m.Get("dram.beats_per_clock"), m.Get("dram.bus_bits")) *
-      1000;
-  if (channel != dram) {
+  const __int128 dram = DramRate(m);
+  if (static_cast<__int128>(rate) * m.Get("card.clock_mhz") * 8 != dram) {
     return InvalidInput(
         std::string(place), ": gmem.channel_bytes_per_kilocycle (", rate, ") at card.clock_mhz (",
         m.Get("card.clock_mhz"), ") must be the rate of gmem.dram: dram.clock_mhz (",
@@ -164,9 +170,7 @@ absl::Status CheckDram(const Machine& m, std::string_view place) {
         ") x dram.bus_bits (", m.Get("dram.bus_bits"), ") / 8, ",
         static_cast<int64_t>(dram / 8 / 1000), " MB/s");
   }
-  const __int128 capacity =
-      megabytes(m.Get("dram.ranks"), m.Get("dram.bank_groups"), m.Get("dram.banks")) *
-      m.Get("dram.rows") * m.Get("dram.row_bytes") * m.Get("gmem.channels");
+  const __int128 capacity = DramCapacity(m);
   if ((static_cast<__int128>(m.Get("gmem.mib")) << 20) > capacity) {
     return InvalidInput(std::string(place), ": gmem.mib (", m.Get("gmem.mib"),
                         ") must be at most what the DRAM of gmem.channels (",
@@ -277,6 +281,30 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
   return machine;
 }
 
+// What follows from the DRAM where overrides change it but do not give it: the rate of a channel, if it is a whole
+// number, and no more GMEM than there are rows.
+void FollowDram(Machine& m, absl::Span<const Override> overrides) {
+  const auto given = [&](std::initializer_list<std::string_view> names) {
+    return std::any_of(overrides.begin(), overrides.end(), [&](const Override& o) {
+      return std::find(names.begin(), names.end(), o.row->name) != names.end();
+    });
+  };
+  if (!m.has_dram()) return;
+  if (!given({"gmem.channel_bytes_per_kilocycle"}) &&
+      given({"gmem.dram", "card.clock_mhz", "dram.clock_mhz", "dram.beats_per_clock",
+             "dram.bus_bits"})) {
+    const __int128 per_rate = static_cast<__int128>(m.Get("card.clock_mhz")) * 8;
+    if (DramRate(m) % per_rate == 0) {
+      m.parameters["gmem.channel_bytes_per_kilocycle"] =
+          static_cast<int64_t>(DramRate(m) / per_rate);
+    }
+  }
+  if (!given({"gmem.mib"})) {
+    int64_t& mib = m.parameters["gmem.mib"];
+    mib = static_cast<int64_t>(std::min<__int128>(mib, DramCapacity(m) >> 20));
+  }
+}
+
 // ceil(work / (rate / per)).
 int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
   const __int128 scaled = static_cast<__int128>(work) * per;
@@ -359,6 +387,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
       machine.parameters[name] = value.value;
     }
   }
+  FollowDram(machine, values);
   RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
   return machine;
 }

@@ -192,11 +192,33 @@ TEST(Machine, DramErrors) {
       "the rate of gmem.dram: dram.clock_mhz (1600) x dram.beats_per_clock (2) x "
       "dram.bus_bits (64) / 8, 25600 MB/s",
       with("gmem.channel_bytes_per_kilocycle=30000"));
-  ExpectError(good, "must be the rate of gmem.dram", with("dram.bus_bits=32"));
+  // 25600 MB/s in 900 MHz are no whole number of bytes in 1000 cycles.
+  ExpectError(good, "must be the rate of gmem.dram", with("card.clock_mhz=900"));
   ExpectError(
       good, "gmem.mib (40000) must be at most what the DRAM of gmem.channels (4) holds, 32768 MiB",
       with("gmem.mib=40000"));
   ExpectError(good, "dram.trcd is 0; allowed are 1 to 2048 clocks", with("dram.trcd=0"));
+}
+
+// An override of the DRAM or of the card's clock alone makes a machine: what follows from it follows.
+TEST(Machine, RateAndSizeOfChannelsFollowTheDram) {
+  using Channel = std::pair<int64_t, int64_t>;  // rate, size of GMEM
+  const auto with = [](std::vector<std::string> overrides) {
+    const auto machine = ParseMachine(Config("mlu270"), "m.toml", overrides);
+    EXPECT_TRUE(machine.ok()) << machine.status();
+    return Channel(machine->Get("gmem.channel_bytes_per_kilocycle"), machine->Get("gmem.mib"));
+  };
+  EXPECT_EQ(with({}), Channel(25600, 16384));
+  EXPECT_EQ(with({"gmem.dram=hbm2"}), Channel(38400, 4096));  // a gigabyte a channel
+  EXPECT_EQ(with({"gmem.channels=8", "gmem.dram=hbm2"}), Channel(38400, 8192));
+  EXPECT_EQ(with({"dram.bus_bits=32"}), Channel(12800, 16384));
+  EXPECT_EQ(with({"dram.clock_mhz=800", "card.clock_mhz=500"}), Channel(25600, 16384));
+  EXPECT_EQ(with({"card.clock_mhz=2000"}), Channel(12800, 16384));
+  EXPECT_EQ(with({"gmem.channels=1"}), Channel(25600, 8192));
+  EXPECT_EQ(with({"gmem.channels=2", "gmem.mib=100"}), Channel(25600, 100));
+  // Without DRAM nothing follows.
+  EXPECT_EQ(with({"gmem.dram=flat", "card.clock_mhz=2000", "gmem.channels=1"}),
+            Channel(25600, 16384));
 }
 
 TEST(Machine, LoadsLookIntoTheCacheWhereTheFileSaysSo) {

@@ -46,3 +46,11 @@ COMPILER_PARAMETERS = [
     "vector.slow",
     "vector.start",
 ]
+
+# From these follow others that it reads, where a point does not give them: gmem.channel_bytes_per_kilocycle.
+FOLLOWED_PARAMETERS = [
+    "card.clock_mhz",
+    "dram.beats_per_clock",
+    "dram.bus_bits",
+    "dram.clock_mhz",
+]

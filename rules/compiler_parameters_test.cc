@@ -4,6 +4,7 @@
 
 #include "base/files.h"
 #include "base/status.h"
+#include "base/text.h"
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
@@ -40,15 +41,23 @@ absl::StatusOr<cases::BuiltProgram> Build(const cases::CaseText& text, const isa
   return cases::BuildProgram(c, target, impl);
 }
 
-TEST(CompilerParameters, RulesHaveTheList) {
+// The names in a list of rules/compiler_parameters.bzl.
+std::set<std::string> Listed(const std::string& list) {
   const auto text = ReadFile("rules/compiler_parameters.bzl");
-  ASSERT_TRUE(text.ok()) << text.status();
-  std::set<std::string> listed;
-  for (size_t at = text->find("\n    \""); at != std::string::npos;
+  EXPECT_TRUE(text.ok()) << text.status();
+  std::set<std::string> names;
+  const size_t begin_of_list = text->find("\n" + list + " = [");
+  const size_t end_of_list = text->find("\n]", begin_of_list);
+  for (size_t at = text->find("\n    \"", begin_of_list); at < end_of_list;
        at = text->find("\n    \"", at + 1)) {
     const size_t begin = at + 6;
-    listed.insert(text->substr(begin, text->find('"', begin) - begin));
+    names.insert(text->substr(begin, text->find('"', begin) - begin));
   }
+  return names;
+}
+
+TEST(CompilerParameters, RulesHaveTheList) {
+  const std::set<std::string> listed = Listed("COMPILER_PARAMETERS");
   std::set<std::string> read;
   for (const auto& overrides : kMachines) {
     const auto machine = cases::LoadMachine("mlu270", overrides);
@@ -56,6 +65,25 @@ TEST(CompilerParameters, RulesHaveTheList) {
     for (const auto& [name, value] : isa::CompiledFor(*machine)) read.insert(name);
   }
   EXPECT_EQ(listed, read);
+}
+
+// A sweep compiles again where what the compiler reads changes, also if a point gives only what it follows from.
+TEST(CompilerParameters, RulesHaveWhatTheyFollowFrom) {
+  std::set<std::string> followed;
+  for (const auto& overrides : kMachines) {
+    const auto base = cases::LoadMachine("mlu270", overrides);
+    ASSERT_TRUE(base.ok()) << base.status();
+    for (const auto& [name, value] : base->parameters) {
+      for (const int64_t other : {value / 2, value + 1, value * 2}) {
+        std::vector<std::string> changed = overrides;
+        changed.push_back(StrCat(name, "=", other));
+        const auto machine = cases::LoadMachine("mlu270", changed);
+        if (!machine.ok() || isa::IsReadByCompiler(name)) continue;
+        if (isa::CompiledFor(*machine) != isa::CompiledFor(*base)) followed.insert(name);
+      }
+    }
+  }
+  EXPECT_EQ(Listed("FOLLOWED_PARAMETERS"), followed);
 }
 
 TEST(CompilerParameters, WhatIsReadIsListed) {

@@ -1,6 +1,6 @@
 """nao_sweep: programs on all combinations of parameters of a machine."""
 
-load("//rules:compiler_parameters.bzl", "COMPILER_PARAMETERS")
+load("//rules:compiler_parameters.bzl", "COMPILER_PARAMETERS", "FOLLOWED_PARAMETERS")
 load("//rules:program.bzl", "NaoProgramInfo", "machine_arguments", "texts")
 
 def _points(axes):
@@ -57,7 +57,11 @@ def _sweep(ctx):
         compiled = {}
         of_point = []
         for point in points:
-            key = tuple([item for item in point if info.simulates or item[0] in COMPILER_PARAMETERS])
+            key = tuple([
+                item
+                for item in point
+                if info.simulates or item[0] in COMPILER_PARAMETERS or item[0] in FOLLOWED_PARAMETERS
+            ])
             if key not in compiled:
                 parameters = dict(base)
                 parameters.update(dict(key))

@@ -157,6 +157,14 @@ sweeps_are_the_same() {
     [[ $(wc -l <"$work/s1/sweep.csv") == 5 && $(grep -c 'smallest tile needs' "$work/s1/sweep.csv") == 2 ]]
 }
 expect "sweeps do not depend on jobs" pass "" sweeps_are_the_same
+# The rate of channels and the size of GMEM follow what an axis says of the DRAM.
+which_dram() {
+  "$nao" sweep add --shape=63x65 --axis gmem.dram=ddr4_3200,lpddr5,hbm2 --axis gmem.channels=1,4 --axis card.clock_mhz=500,1000 --energy=28nm \
+    --out="$work/s4" >/dev/null &&
+    awk -F, 'NR > 1 { points += 1; bad += $NF != "\r"; seen[$6] } END { for (time in seen) ++kinds; exit !(points == 12 && bad == 0 && kinds >= 6) }' \
+      "$work/s4/sweep.csv"
+}
+expect "sweep of DRAM" pass "" which_dram
 expect "an axis that does not exist" pass "" fails "names like it: core.nmem_kib" \
   "$nao" sweep relu --shape=100 --axis core.nmem_kb=1 --out="$work/s3"
 no_feasible_point() {
