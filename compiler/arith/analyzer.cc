@@ -6,6 +6,7 @@
 
 #include "compiler/arith/analyzer_parts.h"
 #include "compiler/arith/logic.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::arith {
@@ -30,7 +31,7 @@ Mode OperandMode(Expr e, size_t i, Mode mode) {
     case ExprKind::kSelect:
       return i == 0 ? Mode::kIndex : mode;
     case ExprKind::kCall:
-      return ir::IsPureIntrinsic(e.name()) ? mode : Mode::kIndex;
+      return e.callee() == nullptr && ir::IsPureIntrinsic(e.name()) ? mode : Mode::kIndex;
     default:
       return mode;
   }
@@ -263,9 +264,9 @@ uint64_t Analyzer::Rank(Expr e) {
 }
 
 bool Analyzer::ReadsMemory(Expr e) {
-  if (e.operands().empty()) return e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall);
+  if (e.operands().empty() && !e.Is(ExprKind::kCall)) return e.Is(ExprKind::kLoad);
   if (auto it = reads_memory_.find(e); it != reads_memory_.end()) return it->second;
-  bool reads = e.Is(ExprKind::kLoad) || (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
+  bool reads = e.Is(ExprKind::kLoad) || (e.Is(ExprKind::kCall) && !ir::IsPureCall(e));
   for (Expr operand : e.operands()) reads = reads || ReadsMemory(operand);
   reads_memory_.emplace(e, reads);
   return reads;

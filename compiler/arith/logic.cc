@@ -1,5 +1,6 @@
 #include "compiler/arith/logic.h"
 
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::arith {
@@ -57,7 +58,7 @@ bool IsTrap(Expr e) {
     case ExprKind::kLoad:
       return true;
     case ExprKind::kCall:
-      return !ir::IsPureIntrinsic(e.name());
+      return !ir::SurelyReturns(e);
     case ExprKind::kDiv:
     case ExprKind::kMod:
       return ir::IsInt(e.type()) && !(e.operand(1).Is(ExprKind::kIntImm) && !e.operand(1).IsInt(0));
@@ -74,7 +75,9 @@ bool CanTrap(Expr e) {
 
 bool ReadsMemory(Expr e) {
   bool reads = false;
-  ir::ForEachExpr(e, [&](Expr x) { reads = reads || x.Is(ExprKind::kLoad); });
+  ir::ForEachExpr(e, [&](Expr x) {
+    reads = reads || x.Is(ExprKind::kLoad) || (x.Is(ExprKind::kCall) && !ir::IsPureCall(x));
+  });
   return reads;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/intrinsics.h"
 
 namespace polynao::ir {
@@ -60,6 +61,10 @@ class Compiler {
   absl::StatusOr<int32_t> FlatIndex(const BufferNode* buffer, absl::Span<const Expr> indices);
   absl::Status Statement(Stmt s);
   absl::Status Call(Stmt s);
+  // A call of an extern function; `result` is the slot of its result, -1 if it has none.
+  absl::Status CallExtern(Expr call, int32_t result);
+  // Evaluates the arguments of `call`, which does `meaning`.
+  absl::Status Arguments(Expr call, const Function& meaning, InstructionCall& prepared);
   absl::Status NewMemory(Buffer buffer, bool evaluate_extents);
 
   const Function& function_;
@@ -225,6 +230,7 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
     case ExprKind::kAddress:
       return InvalidInput("an address outside an instruction's arguments");
     case ExprKind::kCall: {
+      if (e.callee() != nullptr) return CallExtern(e, slot);
       if (!IsPureIntrinsic(e.name())) {
         return InvalidInput("the instruction ", e.name(), " is called inside an expression");
       }
@@ -295,6 +301,7 @@ absl::Status Compiler::NewMemory(Buffer buffer, bool evaluate_extents) {
 
 absl::Status Compiler::Call(Stmt s) {
   const Expr call = s.value();
+  if (call.callee() != nullptr) return CallExtern(call, /*result=*/-1);
   const Function* meaning =
       options_.intrinsics == nullptr ? nullptr : options_.intrinsics->FindMeaning(call.name());
   if (meaning == nullptr) return InvalidInput("no instruction is named '", call.name(), "'");
@@ -304,9 +311,44 @@ absl::Status Compiler::Call(Stmt s) {
     return InvalidInput(call.name(), " takes ", meaning->params.size(), " arguments, found ",
                         call.operands().size());
   }
+  RETURN_IF_ERROR(Arguments(call, *meaning, *instruction));
+  if (options_.device == nullptr) {
+    ASSIGN_OR_RETURN(instruction->interpreter, Interpreter::Create(*meaning, options_));
+  }
+  Emit({.code = Code::kCallInstruction, .target = static_cast<int32_t>(p_.calls.size())});
+  p_.calls.push_back(std::move(instruction));
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::CallExtern(Expr call, int32_t result) {
+  const ExternNode& callee = *call.callee();
+  if (!HasMeaning(callee)) {
+    return InvalidInput("the extern function '", callee.name,
+                        "' has no meaning to interpret: only its declaration is known; declare it "
+                        "with ",
+                        callee.result ? "'= value'" : "a block");
+  }
+  auto prepared = std::make_unique<InstructionCall>();
+  prepared->extern_meaning = MeaningOf(callee);
+  prepared->meaning = &prepared->extern_meaning;
+  RETURN_IF_ERROR(Arguments(call, *prepared->meaning, *prepared));
+  InterpreterOptions options = options_;
+  options.device = nullptr;
+  ASSIGN_OR_RETURN(prepared->interpreter, Interpreter::Create(*prepared->meaning, options));
+  Emit({.code = Code::kCallExtern,
+        .type = call.type(),
+        .dst = result,
+        .target = static_cast<int32_t>(p_.calls.size())});
+  p_.calls.push_back(std::move(prepared));
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::Arguments(Expr call, const Function& meaning, InstructionCall& prepared) {
+  // What a callee does with an element never stored is not known.
+  const bool may_be_undefined = std::exchange(may_be_undefined_, false);
   for (size_t i = 0; i < call.operands().size(); ++i) {
     const Expr operand = call.operands()[i];
-    const Param& param = meaning->params[i];
+    const Param& param = meaning.params[i];
     InstructionCall::Argument argument;
     if (param.buffer) {
       if (!operand.Is(ExprKind::kAddress)) {
@@ -326,13 +368,9 @@ absl::Status Compiler::Call(Stmt s) {
       }
       ASSIGN_OR_RETURN(argument.slot, Value(operand, true));
     }
-    instruction->arguments.push_back(argument);
+    prepared.arguments.push_back(argument);
   }
-  if (options_.device == nullptr) {
-    ASSIGN_OR_RETURN(instruction->interpreter, Interpreter::Create(*meaning, options_));
-  }
-  Emit({.code = Code::kCallInstruction, .target = static_cast<int32_t>(p_.calls.size())});
-  p_.calls.push_back(std::move(instruction));
+  may_be_undefined_ = may_be_undefined;
   return absl::OkStatus();
 }
 

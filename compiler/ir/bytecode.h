@@ -85,6 +85,7 @@ union Slot {
   V(Allocate, nullptr) /* buffer b of the extents in slots a .. */                              \
   V(Release, nullptr)                                                                           \
   V(CallInstruction, &Counts::instructions) /* call number `target` */                          \
+  V(CallExtern, &Counts::instructions)      /* the same; a result goes to dst */                \
   V(End, nullptr)
 
 enum class Code : uint8_t {
@@ -131,6 +132,7 @@ struct Place {
 
 struct InstructionCall {
   const Function* meaning;
+  Function extern_meaning;                   // what `meaning` is of an extern function
   std::unique_ptr<Interpreter> interpreter;  // null with a device
   struct Argument {
     int32_t slot;         // value, or flat element index for an address
@@ -163,6 +165,10 @@ struct Interpreter::Program {
 
   absl::Status Execute(int32_t start);
   absl::Status CallInstruction(const Op& op, int64_t at);
+  // Runs call number op.target on what its arguments are now. `propagate`: what it computes from
+  // undefined elements is undefined, rather than an error.
+  absl::Status RunMeaning(const Op& op, int64_t at, bool propagate);
+  absl::Status CallExtern(const Op& op, int64_t at);
   // Whether the run goes on.
   absl::StatusOr<bool> CallDevice(const Op& op);
   absl::Status TrapAt(int64_t at, std::string_view why) const;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compiler/ir/expression_parser.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/intrinsics.h"
 
 namespace polynao::ir {
@@ -33,6 +34,49 @@ absl::StatusOr<Expr> ExpressionParser::ParseInstruction(const Token& name) {
   return c_.Call(Type::kI32, name.text, operands);
 }
 
+const ExternNode* ExpressionParser::FindExtern(std::string_view name) const {
+  const auto it = externs_.find(name);
+  return it == externs_.end() ? nullptr : it->second;
+}
+
+absl::StatusOr<Expr> ExpressionParser::ParseExternCall(const Token& name,
+                                                       const ExternNode* callee) {
+  ASSIGN_OR_RETURN(const std::vector<Argument> arguments, ParseArguments());
+  if (arguments.size() != callee->params.size()) {
+    return ErrorAt(name, StrCat(callee->name, " takes ", callee->params.size(),
+                                " arguments, found ", arguments.size()));
+  }
+  std::vector<Expr> operands;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const auto& [value, place] = arguments[i];
+    const Param& param = callee->params[i];
+    const bool is_address = value.e.Is(ExprKind::kAddress);
+    const Type wanted = param.buffer ? param.buffer->type : param.var.type();
+    if (param.buffer && !is_address) {
+      return ErrorAt(*place, StrCat("expected the address of an element of ", TypeName(wanted),
+                                    " for '", param.name(), "'"));
+    }
+    if (param.var && value.flexible && !is_address) {
+      if (!CanRetype(value.e, wanted)) {
+        return ErrorAt(*place,
+                       Misfit(value.e, wanted, StrCat("the argument '", param.name(), "'")));
+      }
+      operands.push_back(Retype(value.e, wanted));
+      continue;
+    }
+    operands.push_back(Settle(value).e);
+    const Type found = param.buffer ? value.e.buffer()->type : operands.back().type();
+    if (found != wanted || (param.var && is_address)) {
+      return ErrorAt(
+          *place,
+          StrCat("expected ", param.buffer ? "the address of an element of " : "", TypeName(wanted),
+                 " for '", param.name(), "', found ", is_address ? "an address of " : "",
+                 TypeName(is_address ? value.e.buffer()->type : found)));
+    }
+  }
+  return c_.Call(callee, operands);
+}
+
 absl::StatusOr<Parsed> ExpressionParser::ParseCastOrSize(const Token& name) {
   RETURN_IF_ERROR(Expect("("));
   const Token& place = Peek();
@@ -56,6 +100,14 @@ absl::StatusOr<Parsed> ExpressionParser::ParseCall(const Token& name) {
   const std::optional<Type> type = ir::ParseType(name.text);
   const bool is_min_max = name.text == "min" || name.text == "max";
   const PureIntrinsic* intrinsic = FindPureIntrinsic(name.text);
+  if (const ExternNode* callee = FindExtern(name.text); callee != nullptr && !in_attribute_) {
+    if (!callee->result) {
+      return ErrorAt(
+          name, StrCat(callee->name, " has no result: it is called as a statement of its own"));
+    }
+    ASSIGN_OR_RETURN(const Expr call, ParseExternCall(name, callee));
+    return Parsed{call};
+  }
   if (!type && !is_min_max && name.text != "select" && intrinsic == nullptr) {
     if (in_attribute_) {
       // A function of the attribute's own language.

@@ -22,7 +22,7 @@ struct Counts {
   int64_t casts = 0;
   int64_t branches = 0;      // ifs, selects, short-circuits and loop back-edges taken or not
   int64_t iterations = 0;    // loop bodies entered
-  int64_t instructions = 0;  // calls of tensor instructions
+  int64_t instructions = 0;  // calls of tensor instructions and of extern functions
   int64_t int_ops() const { return int_add + int_mul + int_div + int_compare + logic; }
   int64_t total() const;
   bool operator==(const Counts&) const = default;

@@ -82,6 +82,8 @@ class ExpressionParser {
   // Forgets the names bound since Mark returned `mark`.
   void Close(size_t mark);
   void BindName(std::string_view name, Binding binding);
+  // Binds a name in all scopes, or, with an empty binding, in none.
+  void BindEverywhere(std::string_view name, Binding binding) { bindings_[name] = binding; }
   Binding Lookup(std::string_view name) const;
 
   // ---- expressions
@@ -101,6 +103,10 @@ class ExpressionParser {
   absl::StatusOr<LetHead> ParseLetHead();
   // The arguments of an instruction `name`, whose '(' is next.
   absl::StatusOr<Expr> ParseInstruction(const Token& name);
+  // The extern function declared under that name, or null.
+  const ExternNode* FindExtern(std::string_view name) const;
+  // A call of it, whose '(' is next.
+  absl::StatusOr<Expr> ParseExternCall(const Token& name, const ExternNode* callee);
   // A literal whose place gave it no type gets the default one.
   Parsed Settle(Parsed e);
   // `e`, which is flexible, with `type`, which holds it (CanRetype).
@@ -118,6 +124,7 @@ class ExpressionParser {
   // Within an attribute, words that name nothing are free i64 variables.
   bool in_attribute_ = false;
   absl::flat_hash_map<std::string_view, Var> free_names_;
+  absl::flat_hash_map<std::string_view, const ExternNode*> externs_;  // by their own names
 
  private:
   struct Argument {

@@ -39,6 +39,28 @@ absl::Status Interpreter::Program::TrapAt(int64_t at, std::string_view why) cons
 }
 
 absl::Status Interpreter::Program::CallInstruction(const Op& op, int64_t at) {
+  return RunMeaning(op, at, /*propagate=*/true);
+}
+
+absl::Status Interpreter::Program::CallExtern(const Op& op, int64_t at) {
+  if (op.dst < 0) return RunMeaning(op, at, /*propagate=*/true);
+  // The result is the meaning's last parameter.
+  Program& inner = *calls[op.target]->interpreter->program_;
+  uint8_t bytes[8];
+  struct Memory& result = inner.memories[inner.param_index.back()];
+  result.data = bytes;
+  result.defined = nullptr;
+  result.count = 1;
+  RETURN_IF_ERROR(RunMeaning(op, at, /*propagate=*/false));
+  if (IsFloat(op.type)) {
+    slots[op.dst].f = LoadFloat(op.type, bytes);
+  } else {
+    slots[op.dst].i = ir::LoadInt(op.type, bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Interpreter::Program::RunMeaning(const Op& op, int64_t at, bool propagate) {
   InstructionCall& call = *calls[op.target];
   Program& inner = *call.interpreter->program_;
   inner.slots = inner.initial;
@@ -65,7 +87,7 @@ absl::Status Interpreter::Program::CallInstruction(const Op& op, int64_t at) {
     view.defined = outer.defined == nullptr ? nullptr : outer.defined + begin;
   }
   if (status.ok()) {
-    inner.propagate_undefined = true;
+    inner.propagate_undefined = propagate;
     status = inner.Execute(inner.body_start);
   }
   if (!status.ok()) return TrapAt(at, ToStd(status.message()));
@@ -382,6 +404,9 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
           NEXT;
         }
         RETURN_IF_ERROR(CallInstruction(*op, op - code));
+        NEXT;
+      case Code::kCallExtern:
+        RETURN_IF_ERROR(CallExtern(*op, op - code));
         NEXT;
       case Code::kEnd:
         return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler/ir/externs.h"
 #include "compiler/ir/intrinsics.h"
 
 namespace polynao::ir {
@@ -247,6 +248,22 @@ Expr Context::Call(Type type, std::string_view name, absl::Span<const Expr> argu
   return Intern(node, arguments);
 }
 
+Expr Context::Call(const ExternNode* callee, absl::Span<const Expr> arguments) {
+  POLYNAO_CHECK(callee->context == this) << callee->name << " belongs to another context";
+  ExprNode node = Node(ExprKind::kCall, callee->result.value_or(Type::kI32));
+  node.name = InternName(callee->name);
+  node.callee = callee;
+  return Intern(node, arguments);
+}
+
+const ExternNode* Context::AddExtern(std::shared_ptr<const ExternNode> declared) {
+  for (const std::shared_ptr<const ExternNode>& known : externs_) {
+    if (known->text == declared->text) return known.get();
+  }
+  externs_.push_back(std::move(declared));
+  return externs_.back().get();
+}
+
 Expr Context::Rebuild(Expr e, absl::Span<const Expr> operands) {
   if (e.operands() == operands) return e;
   POLYNAO_CHECK(e.operands().size() == operands.size()) << ExprKindName(e.kind());
@@ -268,6 +285,7 @@ Expr Context::Rebuild(Expr e, absl::Span<const Expr> operands) {
     case ExprKind::kAddress:
       return Address(Buffer(e.buffer()), operands);
     case ExprKind::kCall:
+      if (e.callee() != nullptr) return Call(e.callee(), operands);
       return Call(e.type(), e.name(), operands);
     default:
       return Binary(e.kind(), operands[0], operands[1]);

@@ -20,8 +20,9 @@
 // Memory     An index out of its extent stops the program. An allocation's contents are unknown
 //            until stored; what is computed from them is unknown again if it is stored to an
 //            allocation, and any other use of it stops the interpreter.
-// Calls      Pure intrinsics (exp, tanh, ...) are functions of their arguments. Any other call is a
-//            tensor instruction: a statement whose meaning is a Function (interpreter.h).
+// Calls      Pure intrinsics (exp, tanh, ...) are functions of their arguments. A declared extern
+//            function does what its effect allows (externs.h). Any other call is a tensor
+//            instruction: a statement whose meaning is a Function (interpreter.h).
 #ifndef COMPILER_IR_IR_H_
 #define COMPILER_IR_IR_H_
 
@@ -50,6 +51,7 @@ class Context;
 struct ExprNode;
 struct StmtNode;
 struct BufferNode;
+struct ExternNode;  // externs.h
 
 // Kinds of expression. One list feeds the enum, the printer's and the interpreter's switches.
 #define POLYNAO_EXPR_KINDS(V)                                                 \
@@ -127,6 +129,8 @@ class Expr {
   inline std::string_view name() const;
   // Load and Address.
   inline const BufferNode* buffer() const;
+  // Call: the extern function that it calls; null for an intrinsic or an instruction.
+  inline const ExternNode* callee() const;
   // Let.
   inline Expr var() const;
 
@@ -149,8 +153,9 @@ struct ExprNode {
   Context* context;
   absl::Span<const Expr> operands;
   union {
-    int64_t int_value;   // IntImm
-    double float_value;  // FloatImm
+    int64_t int_value;         // IntImm
+    double float_value;        // FloatImm
+    const ExternNode* callee;  // Call
   };
   std::string_view name;     // Var, Call
   const BufferNode* buffer;  // Load, Address
@@ -313,11 +318,17 @@ class Context {
   Expr Load(Buffer buffer, absl::Span<const Expr> indices);
   Expr Address(Buffer buffer, absl::Span<const Expr> indices);
   Expr Call(Type type, std::string_view name, absl::Span<const Expr> arguments);
+  // A call of an extern function of this context. Its type is that of the result, i32 if there is none.
+  Expr Call(const ExternNode* callee, absl::Span<const Expr> arguments);
   // The expression like `e` (same kind, type, name, buffer, variable) over other operands.
   Expr Rebuild(Expr e, absl::Span<const Expr> operands);
 
   Buffer NewBuffer(std::string_view name, Type type, std::vector<Expr> extents,
                    std::string_view scope = "gmem");
+
+  // Keeps `declared`, which belongs to this context, and returns it, or the one of the same text that
+  // is already here.
+  const ExternNode* AddExtern(std::shared_ptr<const ExternNode> declared);
 
   Stmt For(Var var, Expr min, Expr extent, Stmt body, ForKind kind = ForKind::kSerial,
            std::string_view thread_axis = "");
@@ -358,6 +369,7 @@ class Context {
   absl::flat_hash_set<const ExprNode*, Hash, Equal> exprs_;
   std::unordered_set<std::string> names_;
   std::deque<BufferNode> buffers_;
+  std::vector<std::shared_ptr<const ExternNode>> externs_;
   uint32_t next_expr_id_ = 0;
 };
 
@@ -453,6 +465,9 @@ inline double Expr::float_value() const {
 }
 inline std::string_view Expr::name() const { return node_->name; }
 inline const BufferNode* Expr::buffer() const { return node_->buffer; }
+inline const ExternNode* Expr::callee() const {
+  return Is(ExprKind::kCall) ? node_->callee : nullptr;
+}
 inline Expr Expr::var() const { return Expr(node_->var); }
 
 inline StmtKind Stmt::kind() const { return node_->kind; }

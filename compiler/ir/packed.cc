@@ -86,6 +86,7 @@ class Packer {
         writer_.Text(e.name());
         break;
       case ExprKind::kCall:
+        POLYNAO_CHECK(e.callee() == nullptr) << "a build packs no extern function: " << e.name();
         writer_.Text(e.name());
         WriteExprs(e.operands());
         break;

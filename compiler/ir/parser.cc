@@ -1,7 +1,11 @@
 // Functions and statements of the text form. Expressions: expression_parser.h.
+#include <optional>
+
 #include "absl/types/span.h"
 #include "base/status.h"
 #include "compiler/ir/expression_parser.h"
+#include "compiler/ir/externs.h"
+#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/reserved.h"
 #include "compiler/ir/text.h"
 
@@ -21,8 +25,15 @@ class Parser : ExpressionParser {
     Module module;
     module.context = context_;
     while (Peek().kind != TokenKind::kEnd) {
+      if (Is("extern")) {
+        RETURN_IF_ERROR(ParseExtern(module));
+        continue;
+      }
       const Token& place = Peek();
       ASSIGN_OR_RETURN(Function function, ParseFunc());
+      if (FindExtern(function.name) != nullptr) {
+        return ErrorAt(place, StrCat("'", function.name, "' is an extern function already"));
+      }
       for (const Function& other : module.functions) {
         if (other.name == function.name) {
           return ErrorAt(place, StrCat("two functions are named '", function.name, "'"));
@@ -36,8 +47,69 @@ class Parser : ExpressionParser {
  private:
   // ---- functions
 
+  // extern pure func g(x: f32) -> f32 [= value], extern writes func h(A: f32[4]) [{ .. }]
+  absl::Status ParseExtern(const Module& module) {
+    RETURN_IF_ERROR(Expect("extern"));
+    const Token& kind_place = Peek();
+    ASSIGN_OR_RETURN(const std::string_view kind, Word("pure, reads, writes or opaque"));
+    const std::optional<Effect> effect = ParseEffect(kind);
+    if (!effect) {
+      return ErrorAt(kind_place,
+                     StrCat("expected pure, reads, writes or opaque, found '", kind, "'"));
+    }
+    RETURN_IF_ERROR(Expect("func"));
+    const Token& place = Peek();
+    ASSIGN_OR_RETURN(const std::string_view name, NewName("the function's name"));
+    if (FindPureIntrinsic(name) != nullptr || ir::ParseType(name)) {
+      return ErrorAt(place,
+                     StrCat("'", name, "' is ", ir::ParseType(name) ? "a type" : "an intrinsic"));
+    }
+    if (name.find('.') != std::string_view::npos) {
+      return ErrorAt(place, StrCat("an extern function's name is one of C, found '", name, "'"));
+    }
+    for (const Function& other : module.functions) {
+      if (other.name == name) return ErrorAt(place, StrCat("'", name, "' is a function already"));
+    }
+    auto node = std::make_shared<ExternNode>();
+    node->name = std::string(name);
+    node->effect = *effect;
+    node->context = &c_;
+    RETURN_IF_ERROR(Expect("("));
+    const size_t mark = Mark();
+    Function f;
+    RETURN_IF_ERROR(ParseParams(f));
+    node->params = std::move(f.params);
+    const Token& result_place = Peek();
+    if (Accept("-")) {
+      RETURN_IF_ERROR(Expect(">"));
+      if (Accept("(")) {
+        RETURN_IF_ERROR(Expect(")"));
+      } else {
+        ASSIGN_OR_RETURN(node->result, TypeWord());
+      }
+    }
+    if (const std::string fault = SignatureFault(*node); !fault.empty()) {
+      return ErrorAt(node->result ? place : result_place, fault);
+    }
+    if (node->result && Accept("=")) {
+      ASSIGN_OR_RETURN(node->value, Typed(*node->result, "the result"));
+    } else if (!node->result && Is("{")) {
+      ASSIGN_OR_RETURN(node->body, ParseBlock());
+    }
+    Close(mark);
+    node->text = PrintExtern(*node);
+    const ExternNode* known = FindExtern(name);
+    if (known != nullptr && known->text != node->text) {
+      return ErrorAt(place, StrCat("'", name, "' is declared in two ways"));
+    }
+    const ExternNode* kept = c_.AddExtern(std::move(node));
+    externs_[kept->name] = kept;
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<Function> ParseFunc() {
     // Attributes may mention parameters, which are declared after them.
+    if (Is("@") && Is("=", 2) && Is("primfn", 3)) return ParsePrimFunc();
     const size_t attributes_at = at_;
     while (Is("@")) {
       at_ += 2;
@@ -51,7 +123,7 @@ class Parser : ExpressionParser {
     }
     Function f;
     f.context = context_;
-    if (!Is("func")) return Error(attributes_at == at_ ? "'func' or '@'" : "'func'");
+    if (!Is("func")) return Error(attributes_at == at_ ? "'func', 'extern' or '@'" : "'func'");
     ++at_;
     ASSIGN_OR_RETURN(std::string_view name, NewName("the function's name"));
     f.name = std::string(name);
@@ -71,6 +143,51 @@ class Parser : ExpressionParser {
     ASSIGN_OR_RETURN(f.body, ParseBlock());
     Close(mark);
     return f;
+  }
+
+  // TVM's listings: "@main = primfn(i1: int32) -> () { .. }". A buffer that the body stores to under its
+  // type and that nothing declares becomes a parameter, of as many elements as another one says.
+  absl::StatusOr<Function> ParsePrimFunc() {
+    RETURN_IF_ERROR(Expect("@"));
+    Function f;
+    f.context = context_;
+    ASSIGN_OR_RETURN(std::string_view name, NewName("the function's name"));
+    f.name = std::string(name);
+    at_ += 2;  // = primfn
+    RETURN_IF_ERROR(Expect("("));
+    const size_t mark = Mark();
+    RETURN_IF_ERROR(ParseParams(f));
+    for (const std::string_view token : {"-", ">", "(", ")"}) RETURN_IF_ERROR(Expect(token));
+    in_listing_ = true;
+    ASSIGN_OR_RETURN(f.body, ParseBlock());
+    in_listing_ = false;
+    Close(mark);
+    for (Param& param : implied_) {
+      if (param.buffer) BindEverywhere(param.buffer->name, {});
+      f.params.push_back(std::move(param));
+    }
+    implied_.clear();
+    return f;
+  }
+
+  // "buffer: Pointer(int32)[i1] = value" in a listing, where nothing declares the buffer.
+  absl::StatusOr<Stmt> ParseFirstStore() {
+    const std::string_view name = tokens_[at_].text;
+    at_ += 2;
+    ASSIGN_OR_RETURN(const Type type, TypeWord());
+    std::vector<Expr> indices, extents;
+    RETURN_IF_ERROR(ParseIndices(indices));
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const std::string extent = StrCat(name, "_size", indices.size() == 1 ? "" : StrCat("_", d));
+      implied_.push_back({.var = c_.NewVar(extent, Type::kI64), .buffer = {}, .scope = ""});
+      extents.push_back(implied_.back().var);
+    }
+    const Buffer buffer = c_.NewBuffer(name, type, extents);
+    implied_.push_back({.var = {}, .buffer = buffer, .access = Access::kInOut, .scope = ""});
+    BindEverywhere(name, {Var(), buffer});
+    RETURN_IF_ERROR(Expect("="));
+    ASSIGN_OR_RETURN(Expr value, Typed(type, "the stored value"));
+    return c_.Store(buffer, indices, value);
   }
 
   // Two passes over the parameters: extents may use scalars declared after their buffer.
@@ -345,11 +462,21 @@ class Parser : ExpressionParser {
     if (place.kind != TokenKind::kWord || IsReserved(place.text)) return Error("a statement");
     if (Is("(", 1)) {
       ++at_;
+      if (const ExternNode* callee = FindExtern(place.text); callee != nullptr) {
+        if (callee->result) {
+          return ErrorAt(place, StrCat(callee->name,
+                                       " only gives a result: it is called inside an "
+                                       "expression"));
+        }
+        ASSIGN_OR_RETURN(const Expr call, ParseExternCall(place, callee));
+        return c_.Evaluate(call);
+      }
       ASSIGN_OR_RETURN(const Expr call, ParseInstruction(place));
       return c_.Evaluate(call);
     }
     const Buffer buffer = Lookup(place.text).buffer;
     if (!buffer) {
+      if (in_listing_ && Is(":", 1)) return ParseFirstStore();
       if (Is("[", 1)) return ErrorAt(place, StrCat("no buffer is named '", place.text, "'"));
       return Error("a statement");
     }
@@ -371,6 +498,8 @@ class Parser : ExpressionParser {
   }
 
   int open_count_ = 0;
+  bool in_listing_ = false;
+  std::vector<Param> implied_;  // by the listing's body
 };
 
 }  // namespace

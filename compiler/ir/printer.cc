@@ -7,8 +7,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/reserved.h"
 #include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
 
 namespace polynao::ir {
 namespace {
@@ -96,29 +98,23 @@ class Printer {
       StrAppend(&out_, "\n");
     }
     StrAppend(&out_, "func ", f.name, "(");
-    for (const Param& param : f.params) {
-      if (param.var) Bind(param.var.node(), param.var.name());
-      if (param.buffer) Bind(param.buffer.node(), param.buffer->name);
+    Params(f.params);
+    StrAppend(&out_, ")");
+    BracedBody(f.body);
+    return std::move(out_);
+  }
+
+  std::string PrintExtern(const ExternNode& declared) {
+    StrAppend(&out_, "extern ", EffectName(declared.effect), " func ", declared.name, "(");
+    Params(declared.params);
+    StrAppend(&out_, ")");
+    if (declared.result) StrAppend(&out_, " -> ", TypeName(*declared.result));
+    if (declared.value) StrAppend(&out_, " = ", Text(declared.value, kLowest, true));
+    if (declared.body) {
+      BracedBody(declared.body);
+    } else {
+      StrAppend(&out_, "\n");
     }
-    bool first = true;
-    for (const Param& param : f.params) {
-      if (!first) StrAppend(&out_, ", ");
-      first = false;
-      if (param.var) {
-        StrAppend(&out_, NameOf(param.var.node(), param.var.name()), ": ",
-                  TypeName(param.var.type()));
-        if (!param.scope.empty()) StrAppend(&out_, " @", param.scope);
-      } else {
-        StrAppend(&out_, Declaration(param.buffer));
-        if (param.access == Access::kIn) StrAppend(&out_, " in");
-        if (param.access == Access::kOut) StrAppend(&out_, " out");
-      }
-    }
-    StrAppend(&out_, ") {\n");
-    ++indent_;
-    Block(f.body);
-    --indent_;
-    StrAppend(&out_, "}\n");
     return std::move(out_);
   }
 
@@ -136,6 +132,36 @@ class Printer {
   std::string PrintExpr(Expr e) { return Text(e, kLowest, false); }
 
  private:
+  void BracedBody(Stmt body) {
+    StrAppend(&out_, " {\n");
+    ++indent_;
+    Block(body);
+    --indent_;
+    StrAppend(&out_, "}\n");
+  }
+
+  // Binds and prints parameters.
+  void Params(const std::vector<Param>& params) {
+    for (const Param& param : params) {
+      if (param.var) Bind(param.var.node(), param.var.name());
+      if (param.buffer) Bind(param.buffer.node(), param.buffer->name);
+    }
+    bool first = true;
+    for (const Param& param : params) {
+      if (!first) StrAppend(&out_, ", ");
+      first = false;
+      if (param.var) {
+        StrAppend(&out_, NameOf(param.var.node(), param.var.name()), ": ",
+                  TypeName(param.var.type()));
+        if (!param.scope.empty()) StrAppend(&out_, " @", param.scope);
+      } else {
+        StrAppend(&out_, Declaration(param.buffer));
+        if (param.access == Access::kIn) StrAppend(&out_, " in");
+        if (param.access == Access::kOut) StrAppend(&out_, " out");
+      }
+    }
+  }
+
   std::string Value(const AttributeValue& value) {
     if (const auto* text = std::get_if<std::string>(&value)) return QuotedText(*text);
     return Text(std::get<Expr>(value), kLowest, false);
@@ -243,6 +269,14 @@ class Printer {
       case ExprKind::kAddress:
         return StrCat("&", NameOf(e.buffer(), e.buffer()->name), "[", List(e.operands()), "]");
       case ExprKind::kCall: {
+        if (e.callee() != nullptr) {
+          return StrCat(e.name(), "(",
+                        absl::StrJoin(e.operands(), ", ",
+                                      [&](std::string* out, Expr x) {
+                                        StrAppend(out, Text(x, kLowest, true));
+                                      }),
+                        ")");
+        }
         // Arguments of instructions are i64 unless they say otherwise.
         const bool pure = IsPureIntrinsic(e.name());
         return StrCat(e.name(), "(",
@@ -407,12 +441,35 @@ class Printer {
 
 }  // namespace
 
-std::string Print(const Function& function) { return Printer().PrintFunction(function); }
+namespace {
+
+// The declarations of what `functions` call, each once, and a blank line.
+std::string Declarations(absl::Span<const Function> functions) {
+  absl::flat_hash_set<std::string_view> seen;
+  std::string text;
+  for (const Function& function : functions) {
+    for (const ExternNode* callee : ExternsOf(function)) {
+      if (seen.insert(callee->text).second) StrAppend(&text, callee->text);
+    }
+  }
+  if (!text.empty()) StrAppend(&text, "\n");
+  return text;
+}
+
+}  // namespace
+
+std::string Print(const Function& function) {
+  return StrCat(Declarations(absl::MakeConstSpan(&function, 1)), Printer().PrintFunction(function));
+}
 
 std::string Print(const Module& module) {
-  return absl::StrJoin(module.functions, "\n",
-                       [](std::string* out, const Function& f) { StrAppend(out, Print(f)); });
+  return StrCat(Declarations(module.functions),
+                absl::StrJoin(module.functions, "\n", [](std::string* out, const Function& f) {
+                  StrAppend(out, Printer().PrintFunction(f));
+                }));
 }
+
+std::string PrintExtern(const ExternNode& declared) { return Printer().PrintExtern(declared); }
 
 std::string Print(Stmt s) { return Printer().PrintStmt(s); }
 

@@ -15,10 +15,13 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "base/text.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/pragmas.h"
+#include "compiler/ir/random_externs.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -448,6 +451,9 @@ class Generator {
       return random_.Percent(50) ? RandomRanged(type, depth).e : RandomLeaf(type);
     }
     if (depth <= 0 || random_.Percent(15)) return RandomLeaf(type);
+    if (options_.extern_calls && random_.Percent(20)) {
+      if (std::optional<Expr> call = ExternValue(type, depth)) return *call;
+    }
     auto operand = [&] { return RandomValue(type, depth - 1); };
     const int64_t choice = random_.Between(0, 15);
     switch (choice) {
@@ -558,6 +564,71 @@ class Generator {
     return c_.Call(type, intrinsic.name, arguments);
   }
 
+  // ---- calls of extern functions
+
+  const ExternNode* PickExtern(std::optional<Type> result) {
+    if (externs_.empty()) externs_ = RandomExterns(context_);
+    std::vector<const ExternNode*> fitting;
+    for (const ExternNode* callee : externs_) {
+      if (callee->result == result) fitting.push_back(callee);
+    }
+    return fitting.empty() ? nullptr : random_.Pick(fitting);
+  }
+
+  struct ExternCall {
+    Expr call;
+    Expr guard;  // what must hold for the addresses to exist, or null
+  };
+
+  // A call of `callee` with values and addresses of elements; none if there is no fitting buffer.
+  std::optional<ExternCall> RandomCall(const ExternNode* callee, int depth) {
+    ExternCall made;
+    std::vector<Expr> arguments;
+    absl::flat_hash_set<Buffer> used;
+    for (const Param& param : callee->params) {
+      if (param.var) {
+        const bool outer = std::exchange(must_not_wrap_, true);
+        arguments.push_back(RandomValue(param.var.type(), depth - 1));
+        must_not_wrap_ = outer;
+        continue;
+      }
+      std::vector<BufferState> fitting;
+      for (const BufferState& state : buffers_) {
+        // What is written overlaps nothing else in the call.
+        if (state.buffer->type == param.buffer->type && state.readable &&
+            !used.contains(state.buffer) && (param.access == Access::kIn || state.writable)) {
+          fitting.push_back(state);
+        }
+      }
+      if (fitting.empty() || nested_loads_ >= 2) return std::nullopt;
+      const BufferState state = random_.Pick(fitting);
+      used.insert(state.buffer);
+      ++nested_loads_;
+      const auto [indices, guard] = RandomIndices(state);
+      --nested_loads_;
+      arguments.push_back(c_.Address(state.buffer, indices));
+      if (guard) made.guard = made.guard ? And(made.guard, guard) : guard;
+    }
+    made.call = c_.Call(callee, arguments);
+    return made;
+  }
+
+  std::optional<Expr> ExternValue(Type type, int depth) {
+    const ExternNode* callee = PickExtern(type);
+    if (callee == nullptr) return std::nullopt;
+    const std::optional<ExternCall> made = RandomCall(callee, depth);
+    if (!made) return std::nullopt;
+    return made->guard ? c_.Select(made->guard, made->call, RandomConstant(type)) : made->call;
+  }
+
+  std::optional<Stmt> ExternStatement() {
+    const std::optional<ExternCall> made =
+        RandomCall(PickExtern(std::nullopt), options_.expression_depth);
+    if (!made) return std::nullopt;
+    const Stmt call = c_.Evaluate(made->call);
+    return made->guard ? c_.If(made->guard, call) : call;
+  }
+
   // ---- statements
   // --------------------------------------------------------------------------------
 
@@ -597,6 +668,9 @@ class Generator {
 
   Stmt Store() {
     --stores_left_;
+    if (options_.extern_calls && random_.Percent(15)) {
+      if (std::optional<Stmt> call = ExternStatement()) return *call;
+    }
     std::vector<BufferState> fitting;
     for (const BufferState& state : buffers_) {
       if (state.writable) fitting.push_back(state);
@@ -755,6 +829,7 @@ class Generator {
   std::vector<Var> sizes_;
   std::vector<Expr> values_;
   std::vector<BufferState> buffers_;
+  std::vector<const ExternNode*> externs_;
   Made made_;
   bool must_not_wrap_ = false;
   int nested_loads_ = 0;

@@ -39,6 +39,8 @@ struct RandomProgramOptions {
   // How often, in percent, an expression is one that stands elsewhere already: with the loads,
   // guarded divisions and conditions that it has.
   int repetition = 0;
+  // Calls of extern functions of every kind (random_externs.h).
+  bool extern_calls = false;
 };
 
 // A function named "random", that ir::Verify accepts; the same for the same seed and options. It

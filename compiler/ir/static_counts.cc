@@ -171,7 +171,7 @@ class Counter {
     ExprInfo info;
     info.counts = OwnCounts(e);
     if (e.Is(ExprKind::kVar)) info.variables = variables_of_[slots_.at(e)];
-    info.reads = e.Is(ExprKind::kLoad);
+    info.reads = e.Is(ExprKind::kLoad) || e.callee() != nullptr;
     for (Expr operand : e.operands()) {
       const ExprInfo& inner = exprs_.at(operand);
       Add(info.counts, inner.counts);

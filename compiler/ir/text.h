@@ -30,8 +30,10 @@ absl::StatusOr<Module> ParseModule(std::string_view text, std::string_view file,
 absl::StatusOr<Function> ParseFunction(std::string_view text, std::string_view file = "<text>",
                                        std::shared_ptr<Context> context = nullptr);
 
+// Declarations of the extern functions that are called stand in front.
 std::string Print(const Function& function);
 std::string Print(const Module& module);
+std::string PrintExtern(const ExternNode& declared);
 std::string Print(Stmt s);
 std::string Print(Expr e);
 // The first line of Print(s), for messages: "for (i, 0, 4) {". Does not look at the rest.

@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 
@@ -58,9 +59,10 @@ class Verifier {
     });
     for (const void* let : lets) in_scope_.insert(let);
     absl::flat_hash_set<const ExprNode*> call_arguments;
-    if (is_statement) {
-      for (Expr e : root.operands()) call_arguments.insert(e.node());
-    }
+    ForEachExpr(root, [&](Expr e) {
+      if (e.callee() == nullptr && !(is_statement && e == root)) return;
+      for (Expr operand : e.operands()) call_arguments.insert(operand.node());
+    });
     ForEachExpr(root, [&](Expr e) {
       if (status.ok()) status = CheckNode(e, e == root && is_statement, call_arguments);
     });
@@ -91,6 +93,7 @@ class Verifier {
         }
         break;
       case ExprKind::kCall:
+        if (e.callee() != nullptr) return CheckExternCall(e, is_statement);
         if (IsPureIntrinsic(e.name())) {
           const size_t arity = PureIntrinsicArity(e.name());
           if (e.operands().size() != arity) {
@@ -124,6 +127,33 @@ class Verifier {
     return absl::OkStatus();
   }
 
+  // Whether arguments are what the parameters want, and the call stands where its result is wanted.
+  static absl::Status CheckExternCall(Expr call, bool is_statement) {
+    const ExternNode& callee = *call.callee();
+    if (callee.result.has_value() == is_statement) {
+      return InvalidInput("the ", EffectName(callee.effect), " function ", callee.name,
+                          is_statement ? " is called as a statement without an effect"
+                                       : " is called inside an expression");
+    }
+    if (call.operands().size() != callee.params.size()) {
+      return InvalidInput(callee.name, " takes ", callee.params.size(), " arguments, found ",
+                          call.operands().size());
+    }
+    for (size_t i = 0; i < callee.params.size(); ++i) {
+      const Param& param = callee.params[i];
+      const Expr operand = call.operand(i);
+      const bool is_address = operand.Is(ExprKind::kAddress);
+      const Type wanted = param.buffer ? param.buffer->type : param.var.type();
+      const Type found = is_address ? operand.buffer()->type : operand.type();
+      if (is_address != static_cast<bool>(param.buffer) || found != wanted) {
+        return InvalidInput(callee.name, ": argument '", param.name(), "' is ",
+                            param.buffer ? "an address of " : "", TypeName(wanted), ", found ",
+                            is_address ? "an address of " : "", TypeName(found));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // "in statement ...: " with the first line of its text.
   static absl::Status At(Stmt s, const absl::Status& status) {
     if (status.ok()) return status;
@@ -143,7 +173,8 @@ class Verifier {
         }
         break;
       case StmtKind::kEvaluate:
-        if (!s.value().Is(ExprKind::kCall) || IsPureIntrinsic(s.value().name())) {
+        if (!s.value().Is(ExprKind::kCall) ||
+            (s.value().callee() == nullptr && IsPureIntrinsic(s.value().name()))) {
           return At(s, InvalidInput("a statement without an effect"));
         }
         break;
@@ -179,7 +210,44 @@ class Verifier {
 
 }  // namespace
 
+namespace {
+
+// The declaration by itself, and that its meaning does no more than it declares.
+absl::Status VerifyExtern(const ExternNode& callee) {
+  if (const std::string fault = SignatureFault(callee); !fault.empty()) return InvalidInput(fault);
+  if (!HasMeaning(callee)) return absl::OkStatus();
+  const Function meaning = MeaningOf(callee);
+  RETURN_IF_ERROR(Verifier(meaning).Run());
+  absl::flat_hash_set<const BufferNode*> read_only;
+  for (const Param& param : callee.params) {
+    if (param.buffer && param.access == Access::kIn) read_only.insert(param.buffer.node());
+  }
+  absl::Status status;
+  ForEachStmt(meaning.body, [&](Stmt s) {
+    if (s.Is(StmtKind::kStore) && read_only.contains(s.buffer().node())) {
+      status = InvalidInput("it stores to '", s.buffer()->name, "', which is declared 'in'");
+    }
+    return status.ok();
+  });
+  ForEachExprIn(meaning.body, [&](Expr e) {
+    if (!status.ok() || !e.Is(ExprKind::kCall)) return;
+    if (e.callee() == nullptr && !IsPureIntrinsic(e.name())) {
+      status = InvalidInput("it calls the instruction ", e.name());
+    } else if (e.callee() != nullptr && e.callee()->effect > callee.effect) {
+      status = InvalidInput("it is declared ", EffectName(callee.effect), " and calls ", e.name(),
+                            ", which is ", EffectName(e.callee()->effect));
+    }
+  });
+  return status;
+}
+
+}  // namespace
+
 absl::Status Verify(const Function& function) {
+  for (const ExternNode* callee : ExternsOf(function)) {
+    RETURN_IF_ERROR(
+        WithContext(StrCat("extern function '", callee->name, "'"), VerifyExtern(*callee)));
+  }
   return WithContext(StrCat("function '", function.name, "'"), Verifier(function).Run());
 }
 

@@ -1,5 +1,9 @@
 #include "compiler/ir/visit.h"
 
+#include <algorithm>
+
+#include "compiler/ir/externs.h"
+
 namespace polynao::ir {
 namespace {
 
@@ -180,6 +184,16 @@ class Substituter {
     return fresh;
   }
 
+  // Scalars first: buffers' extents may use any of them.
+  void BindParams(std::vector<Param>& params) {
+    for (Param& param : params) {
+      if (param.var) param.var = Bind(param.var);
+    }
+    for (Param& param : params) {
+      if (param.buffer) param.buffer = BindBuffer(param.buffer);
+    }
+  }
+
   // A buffer that is allocated keeps its identity unless its extents change.
   Buffer BindBuffer(Buffer buffer) {
     Context& out = target_ ? *target_ : *buffer->context;
@@ -198,6 +212,17 @@ class Substituter {
     if (it != buffers_.end()) return it->second;
     POLYNAO_CHECK(!target_) << "buffer " << buffer->name << " is not bound";
     return buffer;
+  }
+
+  // `callee`, declared in `out` too. Its meaning binds what it uses itself.
+  static const ExternNode* CloneExtern(const ExternNode& callee, Context& out) {
+    Substituter substituter({}, {}, true, &out);
+    auto clone = std::make_shared<ExternNode>(callee);
+    clone->context = &out;
+    substituter.BindParams(clone->params);
+    if (callee.value) clone->value = substituter.Replace(callee.value);
+    if (callee.body) clone->body = substituter.Replace(callee.body);
+    return out.AddExtern(std::move(clone));
   }
 
   Expr ReplaceNew(Expr e) {
@@ -226,7 +251,8 @@ class Substituter {
       case ExprKind::kFloatImm:
         return out.Float(e.type(), e.float_value());
       case ExprKind::kCall:
-        return out.Call(e.type(), e.name(), operands);
+        if (e.callee() == nullptr) return out.Call(e.type(), e.name(), operands);
+        return out.Call(target_ ? CloneExtern(*e.callee(), out) : e.callee(), operands);
       default:
         return out.Rebuild(e, operands);
     }
@@ -256,15 +282,8 @@ Function CloneInto(const Function& function, std::shared_ptr<Context> target) {
   Function clone;
   clone.name = function.name;
   clone.context = target;
-  // Scalars first: buffers' extents may use any of them.
-  for (const Param& param : function.params) {
-    Param copy = param;
-    if (param.var) copy.var = substituter.Bind(param.var);
-    clone.params.push_back(std::move(copy));
-  }
-  for (Param& param : clone.params) {
-    if (param.buffer) param.buffer = substituter.BindBuffer(param.buffer);
-  }
+  clone.params = function.params;
+  substituter.BindParams(clone.params);
   for (const Attribute& attribute : function.attributes) {
     Attribute copy = attribute;
     for (AttributeValue& value : copy.values) {
@@ -280,6 +299,50 @@ Function CloneInto(const Function& function, std::shared_ptr<Context> target) {
   }
   clone.body = substituter.Replace(function.body);
   return clone;
+}
+
+namespace {
+
+class ExternCollector {
+ public:
+  void Add(Expr root) {
+    ForEachExpr(root, [&](Expr e) {
+      const ExternNode* callee = e.callee();
+      if (callee == nullptr || std::find(found.begin(), found.end(), callee) != found.end()) return;
+      Add(callee->params);
+      if (callee->value) Add(callee->value);
+      if (callee->body) Add(callee->body);
+      found.push_back(callee);
+    });
+  }
+  void Add(Stmt body) {
+    ForEachExprIn(body, [&](Expr e) {
+      if (e.callee() != nullptr) Add(e);
+    });
+    ForEachStmt(body, [&](Stmt s) {
+      if (s.Is(StmtKind::kAllocate)) Add(s.buffer());
+      return true;
+    });
+  }
+  void Add(Buffer buffer) {
+    for (Expr extent : buffer->extents) Add(extent);
+  }
+  void Add(const std::vector<Param>& params) {
+    for (const Param& param : params) {
+      if (param.buffer) Add(param.buffer);
+    }
+  }
+
+  std::vector<const ExternNode*> found;
+};
+
+}  // namespace
+
+std::vector<const ExternNode*> ExternsOf(const Function& function) {
+  ExternCollector collector;
+  collector.Add(function.params);
+  collector.Add(function.body);
+  return std::move(collector.found);
 }
 
 bool StructurallyEqual(const Function& a, const Function& b) {
@@ -321,7 +384,7 @@ bool StructurallyEqual(const Function& a, const Function& b) {
       return x == (it == vars.end() ? y : it->second);
     }
     if (x.kind() != y.kind() || x.type() != y.type() || x.name() != y.name() ||
-        x.operands().size() != y.operands().size()) {
+        x.callee() != y.callee() || x.operands().size() != y.operands().size()) {
       return false;
     }
     if (x.IsConst()) return x == y;

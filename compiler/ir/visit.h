@@ -72,6 +72,10 @@ Stmt CloneWithFreshBindings(Stmt s);
 // `function` rebuilt in a context of its own, or in `target`.
 Function CloneInto(const Function& function, std::shared_ptr<Context> target);
 
+// The extern functions that `function` calls, directly or in the bodies of others. Those that a body
+// calls stand in front of it.
+std::vector<const ExternNode*> ExternsOf(const Function& function);
+
 // Whether two functions are equal up to the names and identities of what they bind.
 bool StructurallyEqual(const Function& a, const Function& b);
 
