@@ -108,10 +108,12 @@ void Analyzer::BindLoop(ir::Var var, Expr min, Expr extent) {
   BindRange(var, range);
   if (!ReadsMemory(min) && !ReadsMemory(extent)) {
     LinearForm from_min = LinearForm::Atom(var);
-    if (from_min.Add(*MathForm(min, Mode::kIndex), -1)) AddFact(from_min, Mode::kIndex);
-    LinearForm to_end = *MathForm(extent, Mode::kIndex);
-    if (to_end.Add(from_min, -1) && to_end.AddConstant(-1))
-      AddFact(std::move(to_end), Mode::kIndex);
+    if (from_min.Add(*MathForm(min, Mode::kIndex), -1)) {
+      LinearForm to_end = *MathForm(extent, Mode::kIndex);
+      const bool ok = to_end.Add(from_min, -1) && to_end.AddConstant(-1);
+      AddFact(std::move(from_min), Mode::kIndex);
+      if (ok) AddFact(std::move(to_end), Mode::kIndex);
+    }
   }
   memo().Clear();
   --questions_;
@@ -218,11 +220,10 @@ void Analyzer::AddFact(LinearForm non_negative, Mode mode) {
 // Narrows the range of each atom of `fact`.
 void Analyzer::Tighten(const Fact& fact) {
   for (const LinearForm::Term& term : fact.sum.terms()) {
-    // The ends of int64_t, which stand for infinity, have no negative.
-    if (term.coefficient == kMinusInfinity) continue;
     LinearForm rest = fact.sum;
     if (!rest.AddTerm(term.atom, -term.coefficient)) continue;
     const ConstRange rest_range = IntervalOf(rest, fact.mode);
+    // -2^63 has no negative.
     if (rest_range.max == kInfinity || rest_range.max == kMinusInfinity) continue;
     const ConstRange old = RangeOf(term.atom, fact.mode);
     ConstRange range = old;

@@ -196,6 +196,19 @@ TEST(AnalyzerTest, Comparisons) {
   });
 }
 
+// A constant at an end of i64 is a number like others, though it is written as infinity in ranges.
+TEST(AnalyzerTest, ComparisonsAtTheEndsOfI64) {
+  Check({
+      {"", "l >= 9223372036854775807", "9223372036854775807 <= l", "i1"},
+      {"", "l > -9223372036854775808", "-9223372036854775808 < l", "i1"},
+      {"", "l < -9223372036854775807", "l < -9223372036854775807", "i1"},
+      {"", "l <= 9223372036854775806", "l <= 9223372036854775806", "i1"},
+      {"", "l == 9223372036854775807", "l == 9223372036854775807", "i1"},
+      {"l < 9223372036854775807", "l == 9223372036854775807", "false", "i1"},
+      {"l < -9223372036854775806", "l < -9223372036854775805", "true", "i1"},
+  });
+}
+
 TEST(AnalyzerTest, MinMaxSelect) {
   Check({
       {"", "min(i, i + 1)", "i"},
@@ -411,15 +424,16 @@ void CheckRandom(Type type, Mode mode, uint64_t first_seed, int programs) {
     const std::vector<Expr>& vars = make.free_vars();
     Analyzer analyzer(context);
     std::vector<ConstRange> ranges;
+    const ConstRange all = ConstRange::OfType(type);
     for (Expr var : vars) {
-      static constexpr ConstRange kRanges[] = {{0, 3},
-                                               {-5, 9},
-                                               {0, 0},
-                                               {2, 40},
-                                               {-128, 127},
-                                               {INT32_MAX - 40, INT32_MAX},
-                                               {INT32_MIN, INT32_MIN + 3}};
-      ranges.push_back(kRanges[make.Pick(7)]);
+      const ConstRange kRanges[] = {{0, 3},
+                                    {-5, 9},
+                                    {0, 0},
+                                    {2, 40},
+                                    {-128, 127},
+                                    {all.max - 40, all.max},
+                                    {all.min, all.min + 3}};
+      ranges.push_back(Intersect(kRanges[make.Pick(7)], all));
       const bool tell = make.Pick(4) != 0;
       if (tell) analyzer.BindRange(var, ranges.back());
     }
@@ -437,7 +451,7 @@ void CheckRandom(Type type, Mode mode, uint64_t first_seed, int programs) {
       for (size_t v = 0; v < vars.size(); ++v) {
         const ConstRange r = ranges[v];
         const int64_t value = point < 2 ? (point == 0 ? r.min : r.max)
-                                        : r.min + make.Pick(static_cast<int>(*r.Count()));
+                                        : r.min + make.Pick(static_cast<int>(r.max - r.min + 1));
         values[vars[v].id()] = value;
       }
       const Outcome holds = Evaluate(fact, values, Mode::kIndex);
@@ -460,6 +474,15 @@ void CheckRandom(Type type, Mode mode, uint64_t first_seed, int programs) {
 
 TEST(AnalyzerTest, RandomIndexExpressions) { CheckRandom(Type::kI32, Mode::kIndex, 1, 2000); }
 TEST(AnalyzerTest, RandomDataExpressions) { CheckRandom(Type::kI32, Mode::kData, 10001, 1000); }
+
+// The ends of i64 are those of the analyzer's own numbers.
+TEST(AnalyzerTest, RandomExpressionsOfOtherTypes) {
+  for (const Type type : {Type::kI64, Type::kI16, Type::kU16, Type::kU32}) {
+    SCOPED_TRACE(ir::TypeName(type));
+    CheckRandom(type, Mode::kIndex, 20001, type == Type::kI64 ? 2000 : 500);
+    CheckRandom(type, Mode::kData, 30001, type == Type::kI64 ? 1000 : 500);
+  }
+}
 
 }  // namespace
 }  // namespace polynao::arith

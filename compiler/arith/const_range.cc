@@ -11,7 +11,8 @@ namespace {
 
 using Wide = __int128;
 
-bool IsInfinite(int64_t x) { return x == kMinusInfinity || x == kInfinity; }
+// Larger than every int64_t, in products too.
+constexpr Wide kBeyond = (Wide{1} << 63) + 1;
 
 int64_t Saturate(Wide x) {
   if (x <= kMinusInfinity) return kMinusInfinity;
@@ -19,40 +20,27 @@ int64_t Saturate(Wide x) {
   return static_cast<int64_t>(x);
 }
 
-// An infinite end stays infinite whatever finite number is added to it.
-int64_t AddEnds(int64_t a, int64_t b) {
-  if (IsInfinite(a)) return a;
-  if (IsInfinite(b)) return b;
-  return Saturate(Wide{a} + b);
-}
+// The least int64_t is infinity as a lower end only, the greatest as an upper end only: [2^63 - 1, inf] + -5 is
+// [2^63 - 6, inf].
+bool IsOpen(const ConstRange& range) { return range.min == kMinusInfinity; }
+bool IsEndless(const ConstRange& range) { return range.max == kInfinity; }
 
-int64_t Negate(int64_t x) {
-  if (x == kMinusInfinity) return kInfinity;
-  if (x == kInfinity) return kMinusInfinity;
-  return -x;
-}
+// The ends as numbers to multiply and divide by.
+Wide Low(const ConstRange& range) { return IsOpen(range) ? -kBeyond : Wide{range.min}; }
+Wide High(const ConstRange& range) { return IsEndless(range) ? kBeyond : Wide{range.max}; }
 
-int64_t MulEnds(int64_t a, int64_t b) {
-  if (a == 0 || b == 0) return 0;
-  if (IsInfinite(a) || IsInfinite(b)) return (a < 0) == (b < 0) ? kInfinity : kMinusInfinity;
-  return Saturate(Wide{a} * b);
-}
-
-int64_t DivEnds(int64_t a, int64_t b) {
-  if (IsInfinite(a)) return (a < 0) == (b < 0) ? kInfinity : kMinusInfinity;
+// An infinity over another one is infinite: the quotients of its finite neighbours are at other corners.
+Wide DivEnds(Wide a, Wide b) {
+  if (a == kBeyond || a == -kBeyond) return (a < 0) == (b < 0) ? kBeyond : -kBeyond;
   // A finite value over an ever larger divisor tends to 0, from below to -1 (floor).
-  if (IsInfinite(b)) return a == 0 || (a < 0) == (b < 0) ? 0 : -1;
-  return FloorDiv(a, b);
+  if (b == kBeyond || b == -kBeyond) return a == 0 || (a < 0) == (b < 0) ? 0 : -1;
+  const Wide quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-// An end that saturated away from its own infinity is a bound, not an infinity: all of [2^63, 2^64] is at
-// least 2^63 - 2, and less something is at least that less the same.
-ConstRange Bounds(int64_t min, int64_t max) {
-  return {std::min(min, kInfinity - 1), std::max(max, kMinusInfinity + 1)};
-}
-
-ConstRange Corners(std::initializer_list<int64_t> corners) {
-  return Bounds(std::min(corners), std::max(corners));
+// An end that saturates is a bound where it is not infinite: all of [2^63, 2^64] is at least 2^63 - 1.
+ConstRange Corners(std::initializer_list<Wide> corners) {
+  return {Saturate(std::min(corners)), Saturate(std::max(corners))};
 }
 
 }  // namespace
@@ -111,18 +99,19 @@ ConstRange Union(ConstRange a, ConstRange b) {
 
 ConstRange operator+(ConstRange a, ConstRange b) {
   if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
-  return Bounds(AddEnds(a.min, b.min), AddEnds(a.max, b.max));
+  return {IsOpen(a) || IsOpen(b) ? kMinusInfinity : Saturate(Wide{a.min} + b.min),
+          IsEndless(a) || IsEndless(b) ? kInfinity : Saturate(Wide{a.max} + b.max)};
 }
 
 ConstRange operator-(ConstRange a, ConstRange b) {
   if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
-  return a + ConstRange{Negate(b.max), Negate(b.min)};
+  return {IsOpen(a) || IsEndless(b) ? kMinusInfinity : Saturate(Wide{a.min} - b.max),
+          IsEndless(a) || IsOpen(b) ? kInfinity : Saturate(Wide{a.max} - b.min)};
 }
 
 ConstRange operator*(ConstRange a, ConstRange b) {
   if (a.IsEmpty() || b.IsEmpty()) return ConstRange::Nothing();
-  return Corners(
-      {MulEnds(a.min, b.min), MulEnds(a.min, b.max), MulEnds(a.max, b.min), MulEnds(a.max, b.max)});
+  return Corners({Low(a) * Low(b), Low(a) * High(b), High(a) * Low(b), High(a) * High(b)});
 }
 
 ConstRange FloorDiv(ConstRange a, ConstRange b) {
@@ -131,8 +120,8 @@ ConstRange FloorDiv(ConstRange a, ConstRange b) {
   // The quotient is monotonic in each operand while the divisor keeps its sign.
   for (ConstRange part : {Intersect(b, {kMinusInfinity, -1}), Intersect(b, {1, kInfinity})}) {
     if (part.IsEmpty()) continue;
-    result = Union(result, Corners({DivEnds(a.min, part.min), DivEnds(a.min, part.max),
-                                    DivEnds(a.max, part.min), DivEnds(a.max, part.max)}));
+    result = Union(result, Corners({DivEnds(Low(a), Low(part)), DivEnds(Low(a), High(part)),
+                                    DivEnds(High(a), Low(part)), DivEnds(High(a), High(part))}));
   }
   return result;
 }
@@ -143,18 +132,18 @@ ConstRange FloorMod(ConstRange a, ConstRange b) {
   if (b.IsPoint() && b.min != 0 && a.IsBounded()) {
     // All of `a` between two multiples of the divisor: the remainder only shifts.
     if (FloorDiv(a.min, b.min) == FloorDiv(a.max, b.min)) {
-      return Corners({FloorMod(a.min, b.min), FloorMod(a.max, b.min)});
+      return {FloorMod(a.min, b.min), FloorMod(a.max, b.min)};
     }
   }
   if (b.max > 0) {
     // 0 <= a % b < b, and a % b <= a for a >= 0; a % b is a itself if 0 <= a < b throughout.
-    ConstRange positive = {0, AddEnds(b.max, -1)};
+    ConstRange positive = {0, IsEndless(b) ? kInfinity : b.max - 1};
     if (a.min >= 0) positive.max = std::min(positive.max, a.max);
     if (a.min >= 0 && b.min > 0 && a.max < b.min) positive.min = a.min;
     result = Union(result, positive);
   }
   if (b.min < 0) {
-    ConstRange negative = {AddEnds(b.min, 1), 0};
+    ConstRange negative = {IsOpen(b) ? kMinusInfinity : b.min + 1, 0};
     if (a.max <= 0) negative.min = std::max(negative.min, a.min);
     result = Union(result, negative);
   }

@@ -120,5 +120,42 @@ TEST(ConstRangeTest, EndsBeyondInt64) {
   EXPECT_TRUE((ConstRange::Point(0) - small).Contains(kInfinity));
 }
 
+// A single value at an end is a number, not an infinity: in all pairs of intervals between the ends.
+TEST(ConstRangeTest, ValuesAtTheEndsOfInt64) {
+  const std::vector<int64_t> ends = {
+      kMinusInfinity, kMinusInfinity + 1, kMinusInfinity + 2, -2, -1, 0, 1, 2,
+      kInfinity - 2,  kInfinity - 1,      kInfinity};
+  using Wide = __int128;
+  const auto check = [](const ConstRange& range, Wide value, const std::string& what) {
+    // An infinite end holds everything beyond it.
+    EXPECT_TRUE(range.min == kMinusInfinity || range.min <= value) << what;
+    EXPECT_TRUE(range.max == kInfinity || value <= range.max) << what;
+  };
+  for (size_t a0 = 0; a0 < ends.size(); ++a0) {
+    for (size_t a1 = a0; a1 < ends.size(); ++a1) {
+      for (size_t b0 = 0; b0 < ends.size(); ++b0) {
+        for (size_t b1 = b0; b1 < ends.size(); ++b1) {
+          const ConstRange a = {ends[a0], ends[a1]}, b = {ends[b0], ends[b1]};
+          const ConstRange sum = a + b, difference = a - b, product = a * b;
+          const ConstRange quotient = FloorDiv(a, b), rest = FloorMod(a, b);
+          for (size_t x = a0; x <= a1; ++x) {
+            for (size_t y = b0; y <= b1; ++y) {
+              const Wide p = ends[x], q = ends[y];
+              const std::string what = a.ToString() + " and " + b.ToString();
+              check(sum, p + q, what + ": +");
+              check(difference, p - q, what + ": -");
+              check(product, p * q, what + ": *");
+              if (q == 0) continue;
+              const Wide down = p / q - (p % q != 0 && (p < 0) != (q < 0) ? 1 : 0);
+              check(quotient, down, what + ": /");
+              check(rest, p - down * q, what + ": %");
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polynao::arith

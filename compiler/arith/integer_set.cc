@@ -325,7 +325,8 @@ Intervals Union(const Intervals& a, const Intervals& b) {
             [](const Interval& x, const Interval& y) { return x.first < y.first; });
   Intervals result;
   for (const Interval& interval : both) {
-    if (!result.empty() && interval.first - 1 <= result.back().last) {
+    if (!result.empty() &&
+        (interval.first <= result.back().last || interval.first - 1 == result.back().last)) {
       result.back().last = std::max(result.back().last, interval.last);
     } else {
       result.push_back(interval);
@@ -350,9 +351,10 @@ Intervals Complement(const Intervals& intervals, Interval range) {
   int64_t from = range.first;
   for (const Interval& interval : Intersect(intervals, {range})) {
     if (from < interval.first) result.push_back({from, interval.first - 1});
+    if (interval.last == range.last) return result;  // there may be no number behind it
     from = interval.last + 1;
   }
-  if (from <= range.last) result.push_back({from, range.last});
+  result.push_back({from, range.last});
   return result;
 }
 

@@ -52,6 +52,11 @@ TEST_F(IntegerSetTest, IntervalAlgebra) {
   EXPECT_EQ(ToString(Complement(a, {1, 6})), "[3, 4]");
   EXPECT_EQ(ToString(Complement({}, {1, 6})), "[1, 6]");
   EXPECT_TRUE(Contains(a, 5) && !Contains(a, 3) && !Contains({}, 0));
+  constexpr int64_t kLeast = INT64_MIN, kGreatest = INT64_MAX;
+  const Intervals ends = {{kLeast, kLeast + 2}, {kGreatest - 2, kGreatest}};
+  EXPECT_EQ(Union(ends, ends), ends);
+  EXPECT_EQ(Complement(ends, {kLeast, kGreatest}), (Intervals{{kLeast + 3, kGreatest - 3}}));
+  EXPECT_EQ(Complement({{kLeast + 3, kGreatest - 3}}, {kLeast, kGreatest}), ends);
 }
 
 TEST_F(IntegerSetTest, AffineForms) {

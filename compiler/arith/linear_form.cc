@@ -12,6 +12,8 @@ namespace {
 
 using ir::Expr;
 
+constexpr int64_t kNoCoefficient = std::numeric_limits<int64_t>::min();
+
 bool IdLess(const LinearForm::Term& a, const LinearForm::Term& b) {
   return a.atom.id() < b.atom.id();
 }
@@ -42,8 +44,6 @@ int64_t LinearForm::CoefficientOf(Expr atom) const {
 int64_t LinearForm::CommonFactor() const {
   int64_t factor = 0;
   for (const Term& term : terms_) {
-    // The gcd of the smallest int64_t is not an int64_t; no sum of a program gets there.
-    if (term.coefficient == std::numeric_limits<int64_t>::min()) return 1;
     factor = std::gcd(factor, term.coefficient);
   }
   return factor;
@@ -67,6 +67,7 @@ bool LinearForm::Add(const LinearForm& other, int64_t factor) {
       ++a;
     }
     ++b;
+    if (term.coefficient == kNoCoefficient) return false;
     if (term.coefficient != 0) sum.push_back(term);
   }
   terms_ = std::move(sum);
@@ -86,7 +87,10 @@ bool LinearForm::Scale(int64_t factor) {
     return true;
   }
   for (Term& term : terms_) {
-    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient)) return false;
+    if (__builtin_mul_overflow(term.coefficient, factor, &term.coefficient) ||
+        term.coefficient == kNoCoefficient) {
+      return false;
+    }
   }
   return !__builtin_mul_overflow(constant_, factor, &constant_);
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/arith/wraps.h"
+
 namespace polynao::arith {
 
 namespace {
@@ -28,8 +30,14 @@ std::vector<Expr> Parts(Expr sum, ExprKind kind) {
   return {};
 }
 
+// Whether a sum in an index is that of mathematical integers.
+bool IsExact(Analyzer& analyzer, Expr sum) {
+  return IsMathematical(sum.type()) || !CanWrap(analyzer, sum);
+}
+
 void AssumeFrom(Analyzer& analyzer, ir::Var var, Expr first) {
   for (Expr part : Parts(first, ExprKind::kMax)) {
+    if (!IsExact(analyzer, part)) continue;
     analyzer.Assume(part <= var);
     AssumeFrom(analyzer, var, part);
   }
@@ -37,6 +45,7 @@ void AssumeFrom(Analyzer& analyzer, ir::Var var, Expr first) {
 
 void AssumeBelow(Analyzer& analyzer, ir::Var var, Expr end) {
   for (Expr part : Parts(end, ExprKind::kMin)) {
+    if (!IsExact(analyzer, part)) continue;
     analyzer.Assume(var < part);
     AssumeBelow(analyzer, var, part);
   }
@@ -47,7 +56,9 @@ void AssumeBelow(Analyzer& analyzer, ir::Var var, Expr end) {
 void BindLoopWithParts(Analyzer& analyzer, ir::Stmt loop) {
   analyzer.BindLoop(loop.var(), loop.min(), loop.extent());
   AssumeFrom(analyzer, loop.var(), loop.min());
-  AssumeBelow(analyzer, loop.var(), analyzer.Simplify(loop.min() + loop.extent()));
+  // The end of a loop over u8 up to 255 is 256, which wraps.
+  const Expr end = loop.min() + loop.extent();
+  if (IsExact(analyzer, end)) AssumeBelow(analyzer, loop.var(), analyzer.Simplify(end));
 }
 
 bool IsLess(Analyzer& analyzer, Expr a, Expr b) {

@@ -69,7 +69,7 @@ class Narrower {
     const std::optional<Narrow> x = Write(e.operand(0)), y = Write(e.operand(1));
     if (!x || !y) return std::nullopt;
     const ConstRange range = Combined(e.kind(), x->range, y->range);
-    if (!all.Contains(range)) return std::nullopt;
+    if (!Fits(range, *type_)) return std::nullopt;
     return Narrow{e.context().Binary(e.kind(), x->e, y->e), range};
   }
 
@@ -135,8 +135,9 @@ Expr Analyzer::SimplifyCompare(Expr e, Mode mode) {
       sum.terms()[0].atom.operand(1).int_value() > 0) {
     const Expr quotient = sum.terms()[0].atom;
     const int64_t sign = sum.terms()[0].coefficient;
-    LinearForm undivided = LinearForm::Constant(sum.constant() + (sign < 0 ? 1 : 0));
-    if (undivided.Scale(quotient.operand(1).int_value()) &&
+    LinearForm undivided = LinearForm::Constant(sum.constant());
+    if (undivided.AddConstant(sign < 0 ? 1 : 0) &&
+        undivided.Scale(quotient.operand(1).int_value()) &&
         undivided.AddConstant(sign < 0 ? -1 : 0) &&
         undivided.Add(*MathForm(quotient.operand(0), mode), sign) &&
         ReduceComparison(is_order, undivided, mode)) {
@@ -197,7 +198,7 @@ bool Analyzer::ReduceComparison(bool is_order, LinearForm& sum, Mode mode) {
     // c x + y < 0 exactly if x < 0, where 0 <= y < c.
     std::vector<int64_t> coefficients;
     for (const LinearForm::Term& term : sum.terms()) {
-      if (term.coefficient != kMinusInfinity) coefficients.push_back(std::abs(term.coefficient));
+      coefficients.push_back(std::abs(term.coefficient));
     }
     std::sort(coefficients.rbegin(), coefficients.rend());
     for (int64_t c : coefficients) {
@@ -235,7 +236,6 @@ std::optional<Expr> Analyzer::ShowComparison(Expr plain, bool is_order, LinearFo
   // Positive terms to the left, negative ones to the right, the constant where it reads best.
   LinearForm left, right;
   for (const LinearForm::Term& term : sum.terms()) {
-    if (term.coefficient == kMinusInfinity) return std::nullopt;
     const bool ok = term.coefficient > 0 ? left.AddTerm(term.atom, term.coefficient)
                                          : right.AddTerm(term.atom, -term.coefficient);
     if (!ok) return std::nullopt;

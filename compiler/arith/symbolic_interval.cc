@@ -92,8 +92,8 @@ ConstRange SumOfPairs(const LinearForm& form, const VarRanges& ranges) {
     const Term last = terms.back();
     terms.pop_back();
     const auto partner = std::find_if(terms.begin(), terms.end(), [&](const Term& term) {
-      return last.coefficient != kMinusInfinity && term.coefficient == -last.coefficient &&
-             term.atom.kind() == last.atom.kind() && !last.atom.Is(ExprKind::kVar);
+      return term.coefficient == -last.coefficient && term.atom.kind() == last.atom.kind() &&
+             !last.atom.Is(ExprKind::kVar);
     });
     if (partner == terms.end()) {
       sum = sum + Scaled(RangeOfAtom(last.atom, ranges), last.coefficient);

@@ -9,9 +9,9 @@ using ir::Expr;
 using ir::ExprKind;
 
 void VariableRanges::BindLoop(ir::Var var, Expr min, Expr extent) {
-  const ConstRange count = Range(extent);
-  const int64_t last = count.max == kInfinity ? kInfinity : std::max<int64_t>(count.max - 1, 0);
-  ranges_[var] = Range(min) + ConstRange{0, last};
+  const int64_t most = std::max<int64_t>(Range(extent).max, 1);
+  const int64_t last = most == kInfinity ? kInfinity : most - 1;
+  ranges_[var] = Intersect(ConstRange::OfType(var.type()), Range(min) + ConstRange{0, last});
 }
 
 void VariableRanges::BindLet(ir::Var var, Expr value) {
@@ -24,6 +24,9 @@ ConstRange VariableRanges::Range(Expr e) {
   const ConstRange of_type = ConstRange::OfType(e.type());
   const auto operand = [&](size_t i) { return Range(e.operand(i)); };
   ConstRange range = of_type;
+  // A range of u64 is one of its representation (type.h), in which it has no order.
+  const bool has_order = ir::IsIndexable(e.type());
+  if (!has_order && ir::IsBinary(e.kind())) return range;
   switch (e.kind()) {
     case ExprKind::kCast:
       if (ir::IsInt(e.operand(0).type())) range = operand(0);

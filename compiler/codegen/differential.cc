@@ -21,13 +21,17 @@ using ir::Type;
 
 }  // namespace
 
+ir::RandomArguments RandomProgramArguments(const ir::Function& program, uint64_t seed) {
+  return ir::RandomArguments(program, seed, {.scalars = ir::EdgeScalars(program, seed)});
+}
+
 std::string DisagreementOnRandomProgram(uint64_t seed, const ir::RandomProgramOptions& options,
                                         const Compiler& compile) {
   constexpr std::string_view kStops = "the interpreter stops";
   const auto check = [&](const ir::Function& f) -> std::string {
     absl::StatusOr<Runner> run = compile(f);
     if (!run.ok()) return StrCat("does not compile: ", run.status().message());
-    return Disagreement(f, ir::RandomArguments(f, seed), *run);
+    return Disagreement(f, RandomProgramArguments(f, seed), *run);
   };
   const ir::Function f = ir::RandomProgram(seed, options);
   if (std::string wrong = check(f); wrong.empty() || wrong.starts_with(kStops)) return wrong;
@@ -120,6 +124,9 @@ class CaseBuilder {
     const ir::Buffer out = Add(Tensor(value.type(), shape), ir::Access::kOut);
     stores_.push_back(c().Store(out, loops, value));
   }
+
+  // Adds to the body of the innermost loop.
+  void Body(ir::Stmt s) { stores_.push_back(s); }
 
   SemanticsCase Finish(const std::vector<ir::Var>& loops, const std::vector<int64_t>& shape,
                        int64_t max_ulps = 0) {
@@ -230,6 +237,46 @@ SemanticsCase Intrinsics(Type type, bool exact) {
   return b.Finish({i}, {count}, kMaxUlps);
 }
 
+// Loops from the type's least value on, and up to its greatest: enough iterations for a vector and a rest, with a guard
+// that changes within.
+SemanticsCase LoopsToTheEnds(Type type) {
+  CaseBuilder b(StrCat("loops_", ir::TypeName(type)));
+  ir::Context& c = b.c();
+  constexpr int64_t kIterations = 19, kBorder = 13;
+  const ir::Var i = c.NewVar("i");  // of the loop around, which runs once
+  for (const int64_t first : {ir::LeastInt(type), ir::GreatestInt(type) - (kIterations - 1)}) {
+    const ir::Buffer out = b.Add(Tensor(Type::kI64, {kIterations}), ir::Access::kOut);
+    const ir::Var var = c.NewVar("x", type);
+    const std::vector<Expr> place = {var - c.Int(type, first)};
+    const Expr value = c.Cast(Type::kI64, var);
+    b.Body(c.For(var, c.Int(type, first), c.Int(type, kIterations),
+                 c.If(var < c.Int(type, first + kBorder), c.Store(out, place, value),
+                      c.Store(out, place, c.I64(0) - value))));
+  }
+  return b.Finish({i}, {1});
+}
+
+// Where i32 and i64 are mathematical integers otherwise, the least value by -1 wraps too.
+SemanticsCase QuotientsByMinusOne(Type type) {
+  CaseBuilder b(StrCat("minus_one_", ir::TypeName(type)));
+  ir::Context& c = b.c();
+  const Tensor values = EdgeValues(type);
+  const int64_t count = values.element_count();
+  const ir::Buffer in = b.Add(values, ir::Access::kIn);
+  const ir::Var i = c.NewVar("i"), j = c.NewVar("j");
+  const Expr quotient = in(i) / c.Int(type, -1);
+  const Expr zero = c.Int(type, 0);
+  const auto output = [&] { return b.Add(Tensor(type, {count, count}), ir::Access::kOut); };
+  b.Output({i, j}, {count, count}, c.Select(quotient <= in(j), c.I32(1), c.I32(2)));
+  b.Output({i, j}, {count, count}, in(Max(Min(quotient, c.Int(type, count - 1)), zero)));
+  const ir::Buffer branch = output(), loop = output();
+  b.Body(c.If(in(j) < quotient, c.Store(branch, {i, j}, in(i)), c.Store(branch, {i, j}, in(j))));
+  const ir::Var k = c.NewVar("k", type);
+  b.Body(c.Store(loop, {i, j}, zero));
+  b.Body(c.For(k, zero, Min(quotient, c.Int(type, 3)), c.Store(loop, {i, j}, k + c.Int(type, 1))));
+  return b.Finish({i, j}, {count, count});
+}
+
 }  // namespace
 
 std::vector<SemanticsCase> SemanticsCases(const SemanticsOptions& options) {
@@ -238,6 +285,10 @@ std::vector<SemanticsCase> SemanticsCases(const SemanticsOptions& options) {
     if (IsWideUnsigned(type) && !options.wide_unsigned) continue;
     cases.push_back(BinaryOperators(type, options));
     cases.push_back(Casts(type, options));
+    if (ir::IsIndexable(type)) {
+      cases.push_back(LoopsToTheEnds(type));
+      cases.push_back(QuotientsByMinusOne(type));
+    }
     if (!ir::IsFloat(type)) continue;
     cases.push_back(Intrinsics(type, true));
     cases.push_back(Intrinsics(type, false));

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/ir/ir.h"
+#include "compiler/ir/random_arguments.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/same_meaning.h"
 
@@ -21,6 +22,9 @@ using ir::Runner;
 
 // Compiles a function into something that runs it and keeps what it needs alive.
 using Compiler = std::function<absl::StatusOr<Runner>(const ir::Function&)>;
+
+// Arguments of a random program: small integers, and those of EdgeScalars.
+ir::RandomArguments RandomProgramArguments(const ir::Function& program, uint64_t seed);
 
 // Generates the program of `seed`, compiles and runs it, and compares. Empty if all is well;
 // otherwise the report of Disagreement for the smallest program found that shows one.
@@ -41,7 +45,8 @@ struct SemanticsOptions {
   bool variable_shifts = true;  // shifts by values, or by constants outside of 0 to the width
 };
 
-// For each type: all operators on all pairs of edge values, casts to all types, and intrinsics.
+// For each type: all operators on all pairs of edge values, casts to all types, and intrinsics; for those that loops
+// run over, loops to both ends, and quotients by -1 in conditions, indices and extents.
 // Each function's name is its case's.
 std::vector<SemanticsCase> SemanticsCases(const SemanticsOptions& options = {});
 

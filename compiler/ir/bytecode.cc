@@ -380,18 +380,18 @@ absl::Status Compiler::Statement(Stmt s) {
   switch (s.kind()) {
     case StmtKind::kFor: {
       const int32_t var = NewSlot();
-      const int32_t end = NewSlot();
+      const int32_t left = NewSlot();
       RETURN_IF_ERROR(ValueInto(var, s.min(), true));
       ASSIGN_OR_RETURN(int32_t extent, Value(s.extent(), true));
-      Emit({.code = Code::kLoopEnd, .type = s.var().type(), .dst = end, .a = var, .b = extent});
+      Emit({.code = Code::kLoopCount, .type = s.var().type(), .dst = left, .a = var, .b = extent});
       var_slots_[s.var().node()] = var;
-      const int32_t test = Emit({.code = Code::kLoopTest, .dst = var, .a = end});
+      const int32_t test = Emit({.code = Code::kLoopTest, .a = left});
       loops_.emplace_back(std::string(s.var().name()), var);
       Emit({.code = Code::kEnter});
       RETURN_IF_ERROR(Statement(s.body()));
       loops_.pop_back();
       At(s);
-      Emit({.code = Code::kLoopNext, .dst = var, .target = test});
+      Emit({.code = Code::kLoopNext, .dst = var, .a = left, .target = test});
       Here(test);
       return absl::OkStatus();
     }

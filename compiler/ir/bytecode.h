@@ -78,9 +78,9 @@ union Slot {
   V(Branch, &Counts::branches)   /* to target if a is 0 */                                      \
   V(ShortAnd, &Counts::logic)    /* to target if a is 0; counts as logic */                     \
   V(ShortOr, &Counts::logic)     /* to target if a is not 0 */                                  \
-  V(LoopTest, &Counts::branches) /* to target unless slot dst < slot a */                       \
-  V(LoopNext, nullptr)           /* ++dst, to target */                                         \
-  V(LoopEnd, nullptr)            /* dst = a + max(b, 0), checked */                             \
+  V(LoopTest, &Counts::branches) /* to target if slot a, the iterations left, is 0 */           \
+  V(LoopNext, nullptr)           /* ++dst, --a, to target */                                    \
+  V(LoopCount, nullptr)          /* dst = max(b, 0); from a on they must fit the type */        \
   V(Enter, &Counts::iterations)                                                                 \
   V(Allocate, nullptr) /* buffer b of the extents in slots a .. */                              \
   V(Release, nullptr)                                                                           \

@@ -344,25 +344,27 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
           continue;
         }
         NEXT;
-      case Code::kLoopEnd: {
+      case Code::kLoopCount: {
         const int64_t extent = std::max<int64_t>(s[op->b].i, 0);
-        int64_t end;
-        if (__builtin_add_overflow(s[op->a].i, extent, &end) ||
-            (extent > 0 && !FitsInt(op->type, end - 1))) {
+        int64_t last;
+        if (extent > 0 &&
+            (__builtin_add_overflow(s[op->a].i, extent - 1, &last) || !FitsInt(op->type, last))) {
           TRAP(StrCat("the loop's last value overflows ", TypeName(op->type)));
         }
-        s[op->dst].i = end;
+        s[op->dst].i = extent;
         NEXT;
       }
       case Code::kLoopTest:
-        if (s[op->dst].i >= s[op->a].i) {
+        if (s[op->a].i == 0) {
           op = code + op->target;
           continue;
         }
         if (--budget < 0) TRAP(StrCat("more than ", max_operations, " loop iterations"));
         NEXT;
       case Code::kLoopNext:
-        ++s[op->dst].i;
+        // Behind the last iteration there may be no next value.
+        s[op->dst].i = static_cast<int64_t>(static_cast<uint64_t>(s[op->dst].i) + 1);
+        --s[op->a].i;
         op = code + op->target;
         continue;
       case Code::kEnter:

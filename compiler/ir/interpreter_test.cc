@@ -155,6 +155,24 @@ TEST(InterpreterTest, LoopsWithEdgeExtents) {
             (V{4, 2, 0, 0}));
 }
 
+// The last value must fit the variable's type, but nothing behind it.
+TEST(InterpreterTest, LoopsToTheGreatestValue) {
+  for (const Type type :
+       {Type::kI8, Type::kI16, Type::kI32, Type::kI64, Type::kU8, Type::kU16, Type::kU32}) {
+    const std::string name(TypeName(type));
+    const auto loop = [&](int64_t first, int64_t extent) {
+      return StrCat("func f(A: i64[2]) { for (i: ", name, ", ", first, ", ", extent,
+                    ") { A[0] = A[0] + 1 A[1] = ", type == Type::kI64 ? "i" : "cast(i64, i)",
+                    " } }");
+    };
+    const int64_t last = GreatestInt(type);
+    EXPECT_EQ(Values(loop(last - 2, 3)), (V{3, static_cast<double>(last)})) << name;
+    EXPECT_EQ(Values(loop(last, 0)), (V{0, 0})) << name;
+    EXPECT_THAT(Trap(loop(last - 2, 4)),
+                HasSubstr(StrCat("the loop's last value overflows ", name)));
+  }
+}
+
 TEST(InterpreterTest, LetsAllocationsAndScalars) {
   EXPECT_EQ(Values("func f(A: i32[2], n: i32) { let x = n * 2 allocate L: i32[x, 2] @local "
                    "for (i, 0, x) { L[i, 1] = i + x } A[0] = L[x - 1, 1] "

@@ -30,10 +30,16 @@ namespace {
 
 // Ranged integers stay within this, so that sums and products of two of them fit in an i32.
 constexpr int64_t kMaxRange = 1 << 14;
+// Values that fit the type from a `start` on, and the most that an extent of an allocation with `edges` is.
+constexpr int64_t kRoom = 16;
+constexpr int64_t kMaxLocalExtent = 14;
+constexpr std::string_view kCount = "count", kStart = "start", kAny = "any";
 
 constexpr Type kAllTypes[] = {Type::kI1,   Type::kI8,  Type::kI16, Type::kI32, Type::kI64,
                               Type::kU8,   Type::kU16, Type::kU32, Type::kU64, Type::kF16,
                               Type::kBF16, Type::kF32, Type::kF64};
+constexpr Type kLoopTypes[] = {Type::kI8, Type::kI16, Type::kI32, Type::kI64,
+                               Type::kU8, Type::kU16, Type::kU32};
 constexpr Type kFewTypes[] = {Type::kI1, Type::kI32, Type::kI64, Type::kF32};
 
 class Random {
@@ -94,6 +100,7 @@ class Generator {
       values_.push_back(kept);
       f.params.emplace_back().var = kept;
     }
+    if (options_.edges) AddEdgeScalars(f);
     const int buffers = random_.Between(1, 4);
     for (int i = 0; i < buffers; ++i) {
       const Buffer buffer = RandomBuffer(std::string(1, static_cast<char>('A' + i)), 3, "gmem");
@@ -125,6 +132,12 @@ class Generator {
     int64_t high;
     Expr below;  // the variable is below this expression, if given
   };
+  // first <= var < first + count, where no sum of var surely fits its type but var - first.
+  struct EdgeVar {
+    Var var;
+    Expr first;
+    int64_t count;
+  };
   struct BufferState {
     Buffer buffer;
     bool readable = true;
@@ -142,12 +155,228 @@ class Generator {
     return type;
   }
 
+  bool IsWanted(Type type) const {
+    if (!options_.all_types) return type == Type::kI32 || type == Type::kI64;
+    return options_.wide_unsigned || (type != Type::kU16 && type != Type::kU32);
+  }
+
+  // Of a loop's variable: any integer type that the options leave.
+  Type AnyLoopType() {
+    Type type = random_.Pick(kLoopTypes);
+    while (!IsWanted(type)) type = random_.Pick(kLoopTypes);
+    return type;
+  }
+
+  Type LoopType() {
+    if (options_.edges && random_.Percent(30)) return AnyLoopType();
+    return random_.Percent(85) ? Type::kI32 : Type::kI64;
+  }
+
+  // ---- ends of types
+
+  void AddEdgeScalars(Function& f) {
+    for (auto& [stem, list] :
+         {std::pair(kCount, &counts_), std::pair(kStart, &starts_), std::pair(kAny, &anys_)}) {
+      const int64_t number = random_.Between(0, 2);
+      for (int64_t i = 0; i < number; ++i) {
+        list->push_back(c_.NewVar(StrCat(stem, i), AnyLoopType()));
+        f.params.emplace_back().var = list->back();
+      }
+    }
+  }
+
+  // A scalar parameter between small numbers, as an integer of `type`; nothing if there is none.
+  std::optional<Ranged> ClampedScalar(Type type) {
+    std::vector<Var> all = counts_;
+    all.insert(all.end(), anys_.begin(), anys_.end());
+    if (all.empty()) return std::nullopt;
+    const Var v = random_.Pick(all);
+    const int64_t low = IsUnsigned(v.type()) ? 0 : random_.Between(-4, 0);
+    const bool is_count = std::find(counts_.begin(), counts_.end(), v) != counts_.end();
+    const int64_t high = is_count ? kMaxRandomSize : random_.Between(1, 9);
+    Expr e = v;
+    if (!is_count) e = Min(e, c_.Int(v.type(), high));
+    if (!IsUnsigned(v.type())) e = Max(e, c_.Int(v.type(), low));
+    return Ranged{v.type() == type ? e : CastTo(type, e), low, high};
+  }
+
+  // A number of `type`, i32 or i64, divided by -1 and cut to low .. high. The quotient that wraps is cut like others.
+  Ranged ClampedQuotient(Type type, int64_t low, int64_t high) {
+    const Expr quotient = RandomLeaf(type) / c_.Int(type, -1);
+    return {Max(Min(quotient, c_.Int(type, high)), c_.Int(type, low)), low, high};
+  }
+
+  // A comparison of what may be at the ends of its type, without arithmetic but quotients by -1.
+  Expr EdgeComparison() {
+    std::vector<Expr> all;
+    for (const EdgeVar& v : edge_vars_) all.insert(all.end(), 3, v.var);
+    for (const auto* list : {&counts_, &starts_, &anys_}) {
+      all.insert(all.end(), list->begin(), list->end());
+    }
+    for (const IntVar& v : ints_) all.push_back(v.var);
+    const Expr x = all.empty() ? RandomLeaf(Type::kI32) : random_.Pick(all);
+    return EdgeComparison(x, all);
+  }
+
+  Expr EdgeComparison(Expr x, const std::vector<Expr>& others) {
+    const Type type = x.type();
+    Expr y;
+    switch (random_.Between(0, 4)) {
+      case 0: {
+        std::vector<Expr> same;
+        for (Expr other : others) {
+          if (other.type() == type && other != x) same.push_back(other);
+        }
+        if (!same.empty()) y = random_.Pick(same);
+        break;
+      }
+      case 1:
+        y = RandomLeaf(type) / c_.Int(type, -1);
+        break;
+      case 2:
+        y = c_.Int(type, EdgeInt(random_, type));
+        break;
+      default:
+        for (const EdgeVar& v : edge_vars_) {
+          if (v.var != x || !v.first.Is(ExprKind::kIntImm)) continue;
+          const int64_t least = v.first.int_value() == LeastInt(type) ? 0 : -1;
+          const int64_t most =
+              GreatestInt(type) - v.first.int_value() <= v.count ? v.count - 1 : v.count + 1;
+          y = c_.Int(type, v.first.int_value() + random_.Between(least, most));
+        }
+        break;
+    }
+    if (!y) y = c_.Int(type, random_.Between(0, 8));
+    const ExprKind kind =
+        random_.OneOf({ExprKind::kEq, ExprKind::kNe, ExprKind::kLt, ExprKind::kLt, ExprKind::kLe});
+    return random_.Percent(50) ? c_.Binary(kind, x, y) : c_.Binary(kind, y, x);
+  }
+
+  // A loop at an end of its variable's type, or with a scalar parameter in its bounds.
+  Stmt EdgeLoop(int depth) {
+    Type type = AnyLoopType();
+    int64_t count = random_.Between(1, 6);
+    Expr min, extent;
+    std::optional<IntVar> small;
+    switch (random_.Between(0, 6)) {
+      case 0:
+        min = c_.Int(type, LeastInt(type));
+        break;
+      case 1:
+        if (counts_.empty()) break;
+        extent = random_.Pick(counts_);
+        type = extent.type();
+        count = kMaxRandomSize;
+        min = c_.Int(type, random_.Percent(60) ? 0 : random_.Between(IsUnsigned(type) ? 0 : -3, 3));
+        small = IntVar{.var = {},
+                       .low = min.int_value(),
+                       .high = min.int_value() + count - 1,
+                       .below = min.IsInt(0) ? extent : Expr()};
+        break;
+      case 2: {
+        if (starts_.empty()) break;
+        min = random_.Pick(starts_);
+        type = min.type();
+        for (Var v : counts_) {
+          if (v.type() != type || random_.Percent(50)) continue;
+          extent = v;
+          count = kMaxRandomSize;
+        }
+        break;
+      }
+      case 3:
+        if (anys_.empty()) break;
+        min = random_.Pick(anys_);
+        type = min.type();
+        min = Min(min, c_.Int(type, GreatestInt(type) - count + 1));
+        break;
+      case 4:
+        if (anys_.empty()) break;
+        extent = random_.Pick(anys_);
+        type = extent.type();
+        extent = Min(extent, c_.Int(type, count));
+        min = c_.Int(type, 0);
+        small = IntVar{.var = {}, .low = 0, .high = count - 1, .below = extent};
+        break;
+      case 5:
+        if (type != Type::kI8 && type != Type::kU8) break;
+        count = GreatestInt(type);
+        min = c_.Int(type, LeastInt(type));
+        small = IntVar{
+            .var = {}, .low = LeastInt(type), .high = LeastInt(type) + count - 1, .below = {}};
+        break;
+      default:
+        break;
+    }
+    if (!min) min = c_.Int(type, GreatestInt(type) - count + 1);  // up to the greatest value
+    if (!extent) extent = c_.Int(type, count);
+    if (iterations_ * count > options_.max_iterations) return Statement(depth - 1);
+    const ForKind kind = options_.loop_kinds
+                             ? random_.OneOf({ForKind::kSerial, ForKind::kSerial, ForKind::kSerial,
+                                              ForKind::kUnroll, ForKind::kVectorize})
+                             : ForKind::kSerial;
+    const Var var = c_.NewVar(Name("i"), type);
+    iterations_ *= count;
+    const MadeScope scope(*this);
+    if (small) {
+      small->var = var;
+      ints_.push_back(*small);
+    } else {
+      edge_vars_.push_back({var, min, count});
+    }
+    std::vector<Expr> others;
+    for (const auto* list : {&counts_, &starts_, &anys_}) {
+      others.insert(others.end(), list->begin(), list->end());
+    }
+    std::vector<Stmt> body;
+    if (random_.Percent(60)) {
+      const Expr condition = EdgeComparison(var, others);
+      const Stmt then_case = Statement(depth - 1);
+      body.push_back(
+          c_.If(condition, then_case, random_.Percent(60) ? Statement(depth - 1) : Stmt()));
+    }
+    if (body.empty() || random_.Percent(30)) body.push_back(Statement(depth - 1));
+    if (small) {
+      ints_.pop_back();
+    } else {
+      edge_vars_.pop_back();
+    }
+    iterations_ /= count;
+    return c_.For(var, min, extent, c_.Seq(body), kind);
+  }
+
+  // An extent of an allocation that depends on what stands around it, or null.
+  Expr LocalExtent() {
+    std::vector<const IntVar*> fitting;
+    for (const IntVar& v : ints_) {
+      if (v.low >= 0 && v.high <= kMaxLocalExtent - 2) fitting.push_back(&v);
+    }
+    Expr extent;
+    if (!fitting.empty() && random_.Percent(70)) {
+      const Var v = random_.Pick(fitting)->var;
+      extent = v + random_.Between(0, 2);
+    } else if (random_.Percent(30)) {
+      extent = ClampedQuotient(random_.OneOf({Type::kI32, Type::kI64}), 0, 5).e;
+    } else if (const auto scalar = ClampedScalar(Type::kI32)) {
+      extent = Max(scalar->e, c_.I32(0));
+    }
+    if (extent) local_extents_.push_back(extent);
+    return extent;
+  }
+
   std::string Name(std::string_view stem) { return StrCat(stem, next_name_++); }
 
-  Buffer RandomBuffer(std::string name, int max_dimensions, std::string_view scope) {
+  Buffer RandomBuffer(std::string name, int max_dimensions, std::string_view scope,
+                      bool is_local = false) {
     std::vector<Expr> extents;
     const int dimensions = random_.Between(0, max_dimensions);
     for (int d = 0; d < dimensions; ++d) {
+      if (options_.edges && is_local && random_.Percent(35)) {
+        if (const Expr extent = LocalExtent()) {
+          extents.push_back(extent);
+          continue;
+        }
+      }
       if (!sizes_.empty() && random_.Percent(25)) {
         const Var n = random_.Pick(sizes_);
         extents.push_back(random_.Percent(70) ? n : n + random_.Between(1, 3));
@@ -219,6 +448,14 @@ class Generator {
 
   Ranged NewRanged(Type type, int depth) {
     if (depth <= 0 || random_.Percent(30)) {
+      if (!edge_vars_.empty() && random_.Percent(30)) {
+        const EdgeVar& v = random_.Pick(edge_vars_);
+        const Expr e = v.var - v.first;
+        return {e.type() == type ? e : CastTo(type, e), 0, v.count - 1};
+      }
+      if (options_.edges && random_.Percent(15)) {
+        if (const auto scalar = ClampedScalar(type)) return *scalar;
+      }
       if (!ints_.empty() && random_.Percent(75)) {
         const IntVar& v = random_.Pick(ints_);
         const Expr e = v.var.type() == type ? v.var : CastTo(type, v.var);
@@ -295,6 +532,9 @@ class Generator {
         case 0:
           return {r.e % c_.Int(type, size), {}};
         case 1:
+          if (options_.edges && random_.Percent(30)) {
+            return {ClampedQuotient(type, 0, size - 1).e, {}};
+          }
           return {Max(Min(r.e, c_.Int(type, size - 1)), c_.Int(type, 0)), {}};
         case 2:
           return {c_.Int(type, random_.Between(0, size - 1)), {}};
@@ -365,6 +605,14 @@ class Generator {
     for (const IntVar& v : ints_) {
       if (v.var.type() == type) choices.push_back(v.var);
     }
+    for (const EdgeVar& v : edge_vars_) {
+      if (v.var.type() == type) choices.push_back(v.var);
+    }
+    for (const auto* list : {&counts_, &starts_, &anys_}) {
+      for (Var v : *list) {
+        if (v.type() == type) choices.push_back(v);
+      }
+    }
     if (!choices.empty() && random_.Percent(30)) return random_.Pick(choices);
     if (random_.Percent(75)) {
       if (std::optional<Expr> load = RandomLoad(type, 0)) return *load;
@@ -418,6 +666,7 @@ class Generator {
           break;
       }
     }
+    if (options_.edges && random_.Percent(25)) return EdgeComparison();
     const ExprKind kind =
         random_.OneOf({ExprKind::kEq, ExprKind::kNe, ExprKind::kLt, ExprKind::kLt, ExprKind::kLe});
     if (random_.Percent(65)) {
@@ -447,6 +696,11 @@ class Generator {
 
   Expr NewValue(Type type, int depth) {
     if (type == Type::kI1) return depth > 0 ? RandomCondition(depth) : RandomLeaf(type);
+    if (options_.edges && IsInt(type) && random_.Percent(5)) {
+      const Expr minus_one = c_.Int(type, -1);
+      const Expr a = RandomLeaf(type);
+      return random_.Percent(75) ? a / minus_one : a % minus_one;
+    }
     if (must_not_wrap_ && (type == Type::kI32 || type == Type::kI64)) {
       return random_.Percent(50) ? RandomRanged(type, depth).e : RandomLeaf(type);
     }
@@ -706,7 +960,8 @@ class Generator {
   // A buffer of known contents, used in a statement.
   Stmt Allocation(int depth) {
     const Buffer buffer =
-        RandomBuffer(Name("T"), 2, random_.OneOf<std::string_view>({"gmem", "nmem", "local"}));
+        RandomBuffer(Name("T"), 2, random_.OneOf<std::string_view>({"gmem", "nmem", "local"}),
+                     /*is_local=*/true);
     const Expr value = RandomValue(buffer->type, 1);
     std::vector<Expr> indices;
     for (Expr extent : buffer->extents) indices.push_back(c_.NewVar(Name("z"), extent.type()));
@@ -726,9 +981,18 @@ class Generator {
   }
 
   Stmt Loop(int depth) {
-    const Type type = random_.Percent(85) ? Type::kI32 : Type::kI64;
+    if (options_.edges && random_.Percent(35)) return EdgeLoop(depth);
+    const Type type = LoopType();
+    const bool is_usual = type == Type::kI32 || type == Type::kI64;
     Ranged min{c_.Int(type, 0), 0, 0};
-    if (random_.Percent(25)) min = RandomRanged(type, 1);
+    if (random_.Percent(25)) {
+      if (is_usual) {
+        min = RandomRanged(type, 1);
+      } else {
+        const int64_t first = random_.Between(IsUnsigned(type) ? 0 : -4, 9);
+        min = {c_.Int(type, first), first, first};
+      }
+    }
     Ranged extent;
     const BufferState& target = random_.Pick(buffers_);
     if (!target.buffer->extents.empty() && random_.Percent(45)) {
@@ -736,11 +1000,12 @@ class Generator {
     } else if (!sizes_.empty() && random_.Percent(25)) {
       const Var n = random_.Pick(sizes_);
       extent = {n.type() == type ? n : CastTo(type, n), 0, kMaxRandomSize};
-    } else if (random_.Percent(15)) {
-      extent = RandomRanged(type, 2);
+    } else if (is_usual && random_.Percent(15)) {
+      extent = options_.edges && random_.Percent(20) ? ClampedQuotient(type, -1, 5)
+                                                     : RandomRanged(type, 2);
     } else {
-      const int64_t size =
-          random_.OneOf<int64_t>({-1, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 7, 8, 13, 16, 33});
+      int64_t size = random_.OneOf<int64_t>({-1, 0, 1, 1, 2, 3, 3, 4, 4, 5, 5, 7, 8, 13, 16, 33});
+      if (IsUnsigned(type)) size = std::max<int64_t>(size, 0);
       extent = {c_.Int(type, size), size, size};
     }
     const int64_t longest = std::max<int64_t>(extent.high, 1);
@@ -793,7 +1058,9 @@ class Generator {
                    : extent.Is(ExprKind::kIntImm) ? c_.Int(type, extent.int_value())
                                                   : CastTo(type, extent);
     if (extent.Is(ExprKind::kIntImm)) return {e, extent.int_value(), extent.int_value()};
-    return {e, 0, kMaxRandomSize + 3};  // RandomBuffer adds at most 3
+    const bool is_local =
+        std::find(local_extents_.begin(), local_extents_.end(), extent) != local_extents_.end();
+    return {e, 0, is_local ? kMaxLocalExtent : kMaxRandomSize + 3};  // RandomBuffer adds at most 3
   }
 
   // Makes each buffer from outside a parallel loop either readable or writable at the loop's own
@@ -826,7 +1093,10 @@ class Generator {
   std::shared_ptr<Context> context_;
   Context& c_;
   std::vector<IntVar> ints_;
+  std::vector<EdgeVar> edge_vars_;
   std::vector<Var> sizes_;
+  std::vector<Var> counts_, starts_, anys_;  // EdgeScalars
+  std::vector<Expr> local_extents_;          // of allocations, if they are not those of parameters
   std::vector<Expr> values_;
   std::vector<BufferState> buffers_;
   std::vector<const ExternNode*> externs_;
@@ -907,6 +1177,30 @@ class Shrinker {
 
 Function RandomProgram(uint64_t seed, const RandomProgramOptions& options) {
   return Generator(seed, options).Make();
+}
+
+std::map<std::string, Argument> EdgeScalars(const Function& function, uint64_t seed) {
+  Random random(seed);
+  std::map<std::string, Argument> scalars;
+  for (const Param& param : function.params) {
+    if (!param.var || !IsIndexable(param.var.type())) continue;
+    const Type type = param.var.type();
+    const int64_t low = LeastInt(type);
+    int64_t high = GreatestInt(type);
+    const std::string_view name = param.name();
+    const bool is_count = name.starts_with(kCount);
+    if (is_count) high = kMaxRandomSize;
+    if (name.starts_with(kStart)) high -= kRoom;
+    if (!is_count && !name.starts_with(kStart) && !name.starts_with(kAny)) continue;
+    int64_t value = random.Between(0, kMaxRandomSize);
+    if (random.Percent(60)) {
+      value = random.OneOf<int64_t>({low, low + 1, low + random.Between(2, 20), high, high - 1,
+                                     high - random.Between(2, 20), int64_t{-1},
+                                     random.Between(-20, 20)});
+    }
+    scalars[std::string(name)] = Argument::Int(std::clamp(value, low, high));
+  }
+  return scalars;
 }
 
 Function ShrinkProgram(const Function& function, const std::function<bool(const Function&)>& fails,

@@ -10,7 +10,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <string>
 
+#include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
 
@@ -41,12 +44,24 @@ struct RandomProgramOptions {
   int repetition = 0;
   // Calls of extern functions of every kind (random_externs.h).
   bool extern_calls = false;
+  // Also loop variables of every integer type that a loop may have, some up to the ends of their type; scalar
+  // parameters of these types in bounds (EdgeScalars); allocations of extents that depend on loop variables and
+  // scalars; quotients by -1.
+  bool edges = false;
 };
 
 // A function named "random", that ir::Verify accepts; the same for the same seed and options. It
 // has every kind of statement and expression but calls of instructions, over buffers of 0 to 3
 // dimensions with extents from 0 up, some of them parameters.
 Function RandomProgram(uint64_t seed, const RandomProgramOptions& options = {});
+
+// Values of the scalar parameters that programs with `edges` have, from the ends of their types most often, by
+// name, for RandomArgumentOptions::scalars. By these values too the program does not stop:
+//   count0 ..  at most kMaxRandomSize, down to the type's least value
+//   start0 ..  from there 16 more values fit the type
+//   any0 ..    any value
+// The same for the same seed; other parameters have none.
+std::map<std::string, Argument> EdgeScalars(const Function& function, uint64_t seed);
 
 // A smaller function that `fails` still holds for: statements are dropped, loops, branches and lets
 // replaced by what is inside them, expressions by constants or by one of their operands, for as

@@ -46,6 +46,56 @@ TEST(RandomProgramTest, Runs) {
   }
 }
 
+// With edges they run on scalars at the ends of their types, and have what the option promises.
+TEST(RandomProgramTest, EdgesOnRequest) {
+  std::set<Type> variables, to_the_greatest, from_the_least, scalars;
+  int allocations = 0, by_minus_one = 0;
+  for (uint64_t seed = 0; seed < 3 * kPrograms; ++seed) {
+    SCOPED_TRACE(seed);
+    const Function f = RandomProgram(seed, {.max_iterations = 1000, .edges = true});
+    ASSERT_TRUE(Verify(f).ok()) << Verify(f) << "\n" << Print(f);
+    auto interpreter = Interpreter::Create(f, {.max_operations = 20'000'000});
+    ASSERT_TRUE(interpreter.ok()) << interpreter.status();
+    for (uint64_t input = 0; input < 8; ++input) {
+      RandomArguments arguments(f, seed, {.scalars = EdgeScalars(f, seed + input * 1000)});
+      const absl::Status status = (*interpreter)->Run(arguments.arguments());
+      ASSERT_TRUE(status.ok()) << status << "\n" << Print(f);
+    }
+    for (const Param& param : f.params) {
+      if (param.var && param.name().starts_with("any")) scalars.insert(param.var.type());
+    }
+    std::set<Var, std::function<bool(Var, Var)>> loops(
+        [](Var a, Var b) { return a.id() < b.id(); });
+    ForEachStmt(f.body, [&](Stmt s) {
+      if (s.Is(StmtKind::kFor)) {
+        const Type type = s.var().type();
+        variables.insert(type);
+        loops.insert(s.var());
+        if (s.min().IsInt(LeastInt(type))) from_the_least.insert(type);
+        if (s.min().IsConst() && s.extent().IsConst() && s.extent().int_value() > 0 &&
+            s.min().int_value() + (s.extent().int_value() - 1) == GreatestInt(type)) {
+          to_the_greatest.insert(type);
+        }
+      } else if (s.Is(StmtKind::kAllocate)) {
+        allocations +=
+            std::any_of(s.buffer()->extents.begin(), s.buffer()->extents.end(), [&](Expr extent) {
+              return std::any_of(loops.begin(), loops.end(),
+                                 [&](Var var) { return UsesVar(extent, var); });
+            });
+      }
+      return true;
+    });
+    ForEachExprIn(f.body,
+                  [&](Expr e) { by_minus_one += e.Is(ExprKind::kDiv) && e.operand(1).IsInt(-1); });
+  }
+  EXPECT_EQ(variables.size(), 7u);
+  EXPECT_EQ(from_the_least.size(), 7u);
+  EXPECT_EQ(to_the_greatest.size(), 7u);
+  EXPECT_EQ(scalars.size(), 7u);
+  EXPECT_GT(allocations, 50);
+  EXPECT_GT(by_minus_one, 500);
+}
+
 TEST(RandomProgramTest, MayStopOnRequest) {
   int stopped = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "compiler/ir/random_program.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -42,6 +43,7 @@ std::string CompareMeaningOnRandomArguments(const ir::Function& before, const ir
                                             uint64_t seed, bool* stops) {
   ir::MeaningOptions options{.draws = 1, .runs = 1, .may_stop = stops != nullptr, .stopped = stops};
   options.arguments.small_integers = true;  // random programs run on these
+  options.arguments.scalars = ir::EdgeScalars(before, seed);
   return ir::CompareMeaning(before, after, seed, options);
 }
 

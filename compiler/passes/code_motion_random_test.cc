@@ -61,7 +61,8 @@ ir::RandomProgramOptions Options(uint64_t seed) {
           .expression_depth = 3,
           .may_stop = seed % 4 == 3,
           .max_iterations = 100,
-          .repetition = seed % 2 == 0 ? 40 : 0};
+          .repetition = seed % 2 == 0 ? 40 : 0,
+          .edges = seed % 8 > 4};
 }
 
 constexpr int kParts = 4;

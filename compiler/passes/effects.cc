@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "compiler/arith/logic.h"
+#include "compiler/arith/wraps.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/facts.h"
 
@@ -281,7 +282,7 @@ bool Effects::MayTrap(Stmt s, Analyzer& facts) {
     case StmtKind::kFor: {
       if (MayTrap(s.min(), facts) || MayTrap(s.extent(), facts)) return true;
       // The last value must fit the variable's type.
-      if (facts.CanOverflow(s.min() + s.extent())) return true;
+      if (!HasValuesInType(facts, s.min(), s.extent())) return true;
       Analyzer::Scope scope(facts);
       facts.BindLoop(s.var(), s.min(), s.extent());
       return MayTrap(s.body(), facts);

@@ -158,9 +158,11 @@ GuardSolver::Solution GuardSolver::SolveUnder(const std::vector<Expr>& facts, Ex
   // What repeats more often than there may be pieces is constant or makes too many cuts: one period
   // tells, and is a smaller question.
   const int64_t period = PeriodOf(condition, found);
-  const bool repeats = period > 0 && (range.last - range.first) / period >= max_pieces_ &&
-                       std::none_of(relevant.begin(), relevant.end(),
-                                    [&](Expr fact) { return found.DependsOnVar(fact); });
+  const uint64_t steps = static_cast<uint64_t>(range.last) - static_cast<uint64_t>(range.first);
+  const bool repeats =
+      period > 0 && steps / static_cast<uint64_t>(period) >= static_cast<uint64_t>(max_pieces_) &&
+      std::none_of(relevant.begin(), relevant.end(),
+                   [&](Expr fact) { return found.DependsOnVar(fact); });
   if (!repeats) return SolveIn(relevant, condition, var, range);
   const Interval once = {range.first, range.first + period - 1};
   const Solution solution = SolveIn(relevant, condition, var, once);

@@ -251,10 +251,15 @@ class Emitter {
     for (int64_t k = 0; k < ramp + plan_.period - 1; ++k) {
       AddStep(min + done, plan_.last + k, [&](int64_t i) { return Plus(done, i) < n; }, rest);
     }
+    const Expr zero = c_.Int(n.type(), 0);
+    // Unsigned numbers are clamped before the difference, since they have no value below 0.
+    const Expr steady = ir::IsUnsigned(n.type())
+                            ? (ir::Max(n, c_.Int(n.type(), ramp)) - ramp) / plan_.period
+                            : ir::Max((n - ramp) / plan_.period, zero);
     out.push_back(c_.LetStmt(
-        groups, ir::Max((n - ramp) / plan_.period, c_.Int(n.type(), 0)),
+        groups, steady,
         c_.Seq({Steady(min, groups), c_.LetStmt(done, groups * plan_.period, c_.Seq(rest))})));
-    return c_.If(c_.Int(n.type(), 0) < n, c_.Seq(out));
+    return c_.If(zero < n, c_.Seq(out));
   }
 
   const Stmt loop_;

@@ -275,7 +275,8 @@ TEST(SimplifyTest, AllValuesOfNarrowTypes) {
 TEST(SimplifyTest, RandomPrograms) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    const ir::Function before = ir::RandomProgram(seed, {.may_stop = seed % 2 == 0});
+    const ir::Function before =
+        ir::RandomProgram(seed, {.may_stop = seed % 2 == 0, .edges = seed % 4 == 1});
     ir::Function after = before;
     ASSERT_TRUE(Simplify(after).ok());
     bool stops = false;

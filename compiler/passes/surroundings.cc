@@ -90,7 +90,12 @@ std::optional<Interval> Surroundings::ConstantRange(Stmt loop) {
   const Expr min = analyzer_.Simplify(Expand(loop.min()));
   const Expr extent = analyzer_.Simplify(Expand(loop.extent()));
   if (!min.IsConst() || !extent.IsConst() || extent.int_value() <= 0) return std::nullopt;
-  return Interval{min.int_value(), min.int_value() + extent.int_value() - 1};
+  int64_t last;
+  if (__builtin_add_overflow(min.int_value(), extent.int_value() - 1, &last) ||
+      !ir::FitsInt(loop.var().type(), last)) {
+    return std::nullopt;  // the program stops there
+  }
+  return Interval{min.int_value(), last};
 }
 
 bool Surroundings::HasConstantBounds(Var var) const {

@@ -1,7 +1,8 @@
 // Method: a piece [start, end) is cut at a border into [start, min(end, border)) and
 // [max(start, border), end), which needs no order between borders; pieces that are provably empty go.
 // New bounds must fit their type whatever the parameters are, since a bound that overflows stops the
-// program; that the old bounds fitted is known.
+// program, or wraps to another number in the types other than i32 and i64: what cannot be written so (n - 3 for n
+// of u32) is clamped first, `max(n, 3) - 3`. That the old bounds fitted is known.
 #include "compiler/passes/symbolic_loops.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "base/text.h"
 #include "compiler/arith/const_range.h"
 #include "compiler/arith/linear_form.h"
+#include "compiler/arith/wraps.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/guard_elimination.h"
@@ -94,10 +96,12 @@ class SymbolicPlanner {
   // `e` in the shortest form that cannot leave its type; a bound must not stop the program where the
   // original did not, not even that of a piece without iterations.
   std::optional<Expr> Safe(Expr e) {
+    const bool wraps = CanWrap(analyzer_, e);
+    // The simpler form is equal modulo 2^bits: in i32 and i64, which do not wrap in a bound, as a number.
+    if (wraps && !arith::IsMathematical(e.type())) return std::nullopt;
     const Expr simple = analyzer_.Simplify(e);
-    if (!analyzer_.CanOverflow(simple)) return simple;
-    if (!analyzer_.CanOverflow(e)) return e;
-    return std::nullopt;
+    if (!CanWrap(analyzer_, simple)) return simple;
+    return wraps ? std::nullopt : std::optional(e);
   }
 
   std::optional<Expr> ExtentOf(const Part& part) {
@@ -129,7 +133,7 @@ class SymbolicPlanner {
   //    empty whatever the border is: `max(n, 1) - 7` for n - 7 and a loop from 0 to n;
   //  - a border beyond the values of the type cuts like the last one: `min(m, 2147483646) + 1` for m + 1.
   Expr WithoutOverflow(Expr border, const Part& whole) {
-    if (!analyzer_.CanOverflow(border)) return border;
+    if (!CanWrap(analyzer_, border)) return border;
     ir::VarMap clamped;
     for (Var x : ir::FreeVars(border)) {
       const ConstRange outside = analyzer_.Range(x);
@@ -143,7 +147,7 @@ class SymbolicPlanner {
       if (value != x) clamped[x] = value;
     }
     const Expr right_if_run = ir::Substitute(border, clamped);
-    if (!analyzer_.CanOverflow(right_if_run)) return right_if_run;
+    if (!CanWrap(analyzer_, right_if_run)) return right_if_run;
     const arith::LinearForm form = analyzer_.Form(border);
     if (form.terms().size() != 1 || !form.terms()[0].atom.Is(ExprKind::kVar) ||
         form.terms()[0].coefficient != 1) {
@@ -157,24 +161,27 @@ class SymbolicPlanner {
     const Expr fits = constant > 0 ? ir::Min(value, Constant(type.max - constant, x.type()))
                                    : ir::Max(value, Constant(type.min - constant, x.type()));
     const Expr result = fits + Constant(constant, x.type());
-    return analyzer_.CanOverflow(result) ? border : result;
+    return CanWrap(analyzer_, result) ? border : result;
   }
 
   Expr Constant(int64_t value, ir::Type type) const { return loop_.context().Int(type, value); }
 
-  // The program has got past the evaluation of the bound `e`, so nothing in it wrapped:
-  // (n + 3) / 4 says n <= 2^31 - 4. Only from sums of one variable.
+  // The program has got past the evaluation of the bound `e`, so nothing in it wrapped, but for what a select, && or ||
+  // may have left out: (n + 3) / 4 says n <= 2^31 - 4. Only from sums of one variable.
   void AssumeFits(Expr e) {
-    ir::ForEachExpr(e, [&](Expr x) {
-      if (!x.Is(ExprKind::kAdd) && !x.Is(ExprKind::kSub)) return;
-      const ConstRange fits = ConstRange::OfType(x.type());
-      const arith::LinearForm form = analyzer_.Form(x);
-      if (x.type() != ir::Type::kI32 || form.terms().size() != 1) return;
-      const arith::LinearForm::Term term = form.terms()[0];
-      if (!term.atom.Is(ExprKind::kVar) || term.coefficient != 1) return;
-      const ConstRange shifted = fits - ConstRange::Point(form.constant());
-      analyzer_.BindRange(term.atom, Intersect(analyzer_.Range(term.atom), shifted));
-    });
+    const bool is_conditional =
+        e.Is(ExprKind::kSelect) || e.Is(ExprKind::kAnd) || e.Is(ExprKind::kOr);
+    for (size_t i = 0; i < e.operands().size() && !(is_conditional && i > 0); ++i) {
+      AssumeFits(e.operand(i));
+    }
+    if (!e.Is(ExprKind::kAdd) && !e.Is(ExprKind::kSub)) return;
+    const ConstRange fits = ConstRange::OfType(e.type());
+    const arith::LinearForm form = analyzer_.Form(e);
+    if (e.type() != ir::Type::kI32 || form.terms().size() != 1) return;
+    const arith::LinearForm::Term term = form.terms()[0];
+    if (!term.atom.Is(ExprKind::kVar) || term.coefficient != 1) return;
+    const ConstRange shifted = fits - ConstRange::Point(form.constant());
+    analyzer_.BindRange(term.atom, Intersect(analyzer_.Range(term.atom), shifted));
   }
 
   // Splits the one part in `parts` at the constants of `plan`, all of them or none.
@@ -246,7 +253,7 @@ class SymbolicPlanner {
       const auto is_live = [&](const Part& part) { return part.live.contains(cut.guard); };
       if (std::none_of(parts.begin(), parts.end(), is_live)) continue;
       std::vector<Part> with;
-      bool can_write = !analyzer_.CanOverflow(cut.low) && !analyzer_.CanOverflow(cut.high);
+      bool can_write = !CanWrap(analyzer_, cut.low) && !CanWrap(analyzer_, cut.high);
       for (size_t i = 0; i < parts.size() && can_write; ++i) {
         if (!is_live(parts[i])) {
           with.push_back(parts[i]);

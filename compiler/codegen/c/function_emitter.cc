@@ -249,8 +249,12 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
   if (s.min().IsInt(0)) {
     end = extent.At(kAdditive);
   } else if (s.min().Is(ExprKind::kIntImm) && s.extent().Is(ExprKind::kIntImm)) {
-    const int64_t last = s.min().int_value() + std::max<int64_t>(s.extent().int_value(), 0);
-    if (last < INT32_MAX && ir::FitsInt(var.type(), last)) end = StrCat(last);
+    int64_t last;
+    if (!__builtin_add_overflow(s.min().int_value(), std::max<int64_t>(s.extent().int_value(), 0),
+                                &last) &&
+        last < INT32_MAX && ir::FitsInt(var.type(), last)) {
+      end = StrCat(last);
+    }
   }
   const std::string counter = end ? name : NewName(StrCat(name, "_step"));
   if (end) {

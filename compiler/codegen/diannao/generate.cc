@@ -296,8 +296,15 @@ class Generator : private ScalarCode {
     PushCache();
     ASSIGN_OR_RETURN(int min, Get(s.min(), false));
     ASSIGN_OR_RETURN(int end, Op("add", {s.min(), s.extent()}, false));
+    // Registers hold 64 bits: the end of a loop over i64 may be 2^63, which wraps.
+    const bool may_wrap = s.var().type() == Type::kI64 && !s.min().IsInt(0);
     std::vector<int> skips;
-    if (!constant_extent) {
+    if (!constant_extent && may_wrap) {
+      ASSIGN_OR_RETURN(int none, Zero());
+      ASSIGN_OR_RETURN(int extent, Get(s.extent(), false));
+      ASSIGN_OR_RETURN(int skip, BranchTo("bge", {none, extent}));
+      skips.push_back(skip);
+    } else if (!constant_extent) {
       ASSIGN_OR_RETURN(int skip, BranchTo("bge", {min, end}));
       skips.push_back(skip);
     }
@@ -309,7 +316,7 @@ class Generator : private ScalarCode {
     vars_[s.var()] = var;
     RETURN_IF_ERROR(Block(s.body()));
     RETURN_IF_ERROR(Emit("addi", {var, var, 1}));
-    RETURN_IF_ERROR(BranchTo("blt", {var, end}, head).status());
+    RETURN_IF_ERROR(BranchTo(may_wrap ? "bne" : "blt", {var, end}, head).status());
     PopCache();
     return ContinueFrom(skips);
   }

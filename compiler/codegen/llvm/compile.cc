@@ -192,9 +192,13 @@ void Optimize(llvm::Module& module, int level, llvm::TargetMachine* machine) {
 }  // namespace
 
 struct CompiledFunction::Code {
+  // Of all functions that were compiled together.
+  struct Module {
+    std::vector<std::string> failures;
+    std::unique_ptr<LLJIT> jit;
+  };
   ir::Function function;  // keeps the parameters' context alive
-  std::vector<std::string> failures;
-  std::unique_ptr<LLJIT> jit;
+  std::shared_ptr<Module> module;
   RawEntry entry = nullptr;
 };
 
@@ -205,8 +209,9 @@ RawEntry CompiledFunction::entry() const { return code_->entry; }
 
 absl::Status CompiledFunction::ToStatus(int32_t code) const {
   if (code == 0) return absl::OkStatus();
-  POLYNAO_CHECK(code > 0 && static_cast<size_t>(code) <= code_->failures.size()) << code;
-  return InvalidInput(code_->failures[code - 1]);
+  const std::vector<std::string>& failures = code_->module->failures;
+  POLYNAO_CHECK(code > 0 && static_cast<size_t>(code) <= failures.size()) << code;
+  return InvalidInput(failures[code - 1]);
 }
 
 absl::Status CompiledFunction::Run(absl::Span<const ir::Argument> arguments) const {
@@ -216,17 +221,24 @@ absl::Status CompiledFunction::Run(absl::Span<const ir::Argument> arguments) con
 
 absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& function,
                                                           const LlvmOptions& options) {
+  ASSIGN_OR_RETURN(auto compiled, CompileAll({function}, options));
+  return std::move(compiled[0]);
+}
+
+absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
+    absl::Span<const ir::Function> functions, const LlvmOptions& options) {
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
-  auto code = std::make_unique<CompiledFunction::Code>();
-  code->function = function;
-  // Nothing needs the function's name in memory. Under its own name, calls of the C library's
+  // Nothing needs the functions' names in memory. Under its own name, calls of the C library's
   // function would call this one.
-  ir::Function emitted = function;
-  if (IsLibrarySymbol(emitted.name)) StrAppend(&emitted.name, ".jit");
+  std::vector<ir::Function> emitted(functions.begin(), functions.end());
+  for (ir::Function& function : emitted) {
+    if (IsLibrarySymbol(function.name)) StrAppend(&function.name, ".jit");
+  }
+  auto code = std::make_shared<CompiledFunction::Code::Module>();
   auto context = std::make_unique<llvm::LLVMContext>();
-  ASSIGN_OR_RETURN(std::unique_ptr<llvm::Module> module,
-                   EmitModule({emitted}, options, target, /*is_exported=*/false, context.get(),
-                              &code->failures));
+  ASSIGN_OR_RETURN(
+      std::unique_ptr<llvm::Module> module,
+      EmitModule(emitted, options, target, /*is_exported=*/false, context.get(), &code->failures));
   Optimize(*module, options.optimization_level, target.machine.get());
 
   auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*target.builder).create();
@@ -245,10 +257,17 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
           llvm::orc::ThreadSafeModule(std::move(module), std::move(context)))) {
     return ToStatus(std::move(error));
   }
-  auto entry = code->jit->lookup(RawEntryName(emitted.name));
-  if (!entry) return ToStatus(entry.takeError());
-  code->entry = entry->toPtr<RawEntry>();
-  return std::unique_ptr<CompiledFunction>(new CompiledFunction(std::move(code)));
+  std::vector<std::unique_ptr<CompiledFunction>> result;
+  for (size_t i = 0; i < functions.size(); ++i) {
+    auto entry = code->jit->lookup(RawEntryName(emitted[i].name));
+    if (!entry) return ToStatus(entry.takeError());
+    auto one = std::make_unique<CompiledFunction::Code>();
+    one->function = functions[i];
+    one->module = code;
+    one->entry = entry->toPtr<RawEntry>();
+    result.emplace_back(new CompiledFunction(std::move(one)));
+  }
+  return result;
 }
 
 absl::StatusOr<std::string> EmitLlvm(const ir::Module& module, LlvmOutput output,

@@ -14,6 +14,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -62,8 +63,8 @@ class CompiledFunction {
   absl::Status ToStatus(int32_t code) const;
 
  private:
-  friend absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function&,
-                                                                   const LlvmOptions&);
+  friend absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
+      absl::Span<const ir::Function>, const LlvmOptions&);
   struct Code;
   explicit CompiledFunction(std::unique_ptr<Code> code);
   std::unique_ptr<Code> code_;
@@ -72,6 +73,10 @@ class CompiledFunction {
 // Errors: a function that is not well-formed, one that calls tensor instructions, an unknown CPU.
 absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& function,
                                                           const LlvmOptions& options = {});
+
+// The same for several functions of different names, in one module: a function costs less so.
+absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
+    absl::Span<const ir::Function> functions, const LlvmOptions& options = {});
 
 enum class LlvmOutput {
   kIr,           // LLVM IR as it leaves this compiler

@@ -56,9 +56,11 @@ absl::StatusOr<Value*> Emitter::EmitIndexUncached(Expr e) {
   if (e.Is(ExprKind::kCast) && e.type() == Type::kI64 && ir::IsInt(e.operand(0).type())) {
     return EmitIndex(e.operand(0));
   }
-  // Division by a variable keeps its type: 64-bit division is slower.
+  // Division by a variable keeps its type: 64-bit division is slower. So does division by -1: the one quotient that
+  // does not fit the type wraps, in an index too.
   const bool division = e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod);
-  if (IsMathematical(e.type()) && (!division || e.operand(1).Is(ExprKind::kIntImm))) {
+  if (IsMathematical(e.type()) &&
+      (!division || (e.operand(1).Is(ExprKind::kIntImm) && !e.operand(1).IsInt(-1)))) {
     if (e.Is(ExprKind::kSelect)) return EmitSelect(e, Want::kIndex);
     if (IsBinary(e.kind()) && !ir::IsBitOperation(e.kind())) {
       ASSIGN_OR_RETURN(Value * a, EmitIndex(e.operand(0)));

@@ -244,7 +244,8 @@ auto Emitter::UnderMask(Value* condition, bool truth, Emit emit) {
   ScopedCache scope(this);
   Value* outer = lanes_->mask;
   Value* runs = truth ? condition : b_.CreateNot(condition);
-  lanes_->mask = outer == nullptr ? runs : b_.CreateAnd(outer, runs);
+  // In a lane that does not run the condition may be poison: its iteration is none of the loop's.
+  lanes_->mask = outer == nullptr ? runs : b_.CreateLogicalAnd(outer, runs);
   auto result = emit();
   lanes_->mask = outer;
   return result;
