@@ -2,6 +2,7 @@
 
 #include <isl/aff.h>
 #include <isl/map.h>
+#include <isl/point.h>
 #include <isl/set.h>
 #include <isl/union_map.h>
 
@@ -217,9 +218,11 @@ isl::union_map Violated(const isl::union_map& order, const isl::multi_union_pw_a
 // "S1[2, 3]".
 std::string InstanceText(const isl::set& singleton) {
   std::string text = TupleName(singleton) + "[";
-  const isl::multi_val values = singleton.plain_multi_val_if_fixed();
+  // Of the constraints alone, isl does not see the value of a coordinate with "mod" or "floor".
+  const isl::point point = isl::manage(isl_set_sample_point(singleton.copy()));
   for (int i = 0; i < Dimensions(singleton); ++i) {
-    StrAppend(&text, i == 0 ? "" : ", ", Text(values.at(i)));
+    const isl::val value = isl::manage(isl_point_get_coordinate_val(point.get(), isl_dim_set, i));
+    StrAppend(&text, i == 0 ? "" : ", ", Text(value));
   }
   return text + "]";
 }

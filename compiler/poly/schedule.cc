@@ -6,6 +6,7 @@
 #include <isl/schedule_node.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -155,6 +156,61 @@ isl::schedule OnlyTheOrder(const isl::schedule& schedule) {
       nullptr));
 }
 
+// The text on one line, cut to some length, for messages.
+std::string Excerpt(const std::string& text) {
+  constexpr size_t kLongest = 100;
+  std::string line;
+  for (const char c : text) {
+    const bool is_blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (!is_blank) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  if (line.size() > kLongest) line = line.substr(0, line.rfind(' ', kLongest)) + " ..";
+  return line;
+}
+
+absl::Status CheckParameters(const Scop& scop, const isl::space& space) {
+  for (int i = 0; i < isl_space_dim(space.get(), isl_dim_param); ++i) {
+    const std::string name = isl_space_get_dim_name(space.get(), isl_dim_param, i);
+    std::string known;
+    bool is_known = false;
+    for (const Parameter& parameter : scop.parameters) {
+      is_known |= parameter.name == name;
+      StrAppend(&known, known.empty() ? "" : ", ", parameter.name);
+    }
+    if (is_known) continue;
+    return InvalidInput("a schedule: expected parameters of the part (",
+                        known.empty() ? "it has none" : known, "), found '", name, "'");
+  }
+  return absl::OkStatus();
+}
+
+// The map's times without names and pairs: { S0[i] -> T[[i] -> [0]] } as { S0[i] -> [i, 0] }.
+absl::StatusOr<isl::union_map> PlainTimes(const isl::union_map& map) {
+  isl::union_map plain = isl::union_map::empty(map.ctx());
+  std::map<std::string, int> lengths;  // of the times of each statement
+  for (const isl::map& part : MapsOf(map)) {
+    const isl::map times =
+        isl::manage(isl_map_reset_tuple_id(isl_map_flatten_range(part.copy()), isl_dim_out));
+    lengths.emplace(DomainName(times), static_cast<int>(isl_map_dim(times.get(), isl_dim_out)));
+    plain = plain.unite(times.to_union_map());
+  }
+  for (const auto& [name, length] : lengths) {
+    if (length == 0) {
+      return InvalidInput("a schedule: expected a time [t0, ..] for the instances of ", name,
+                          ", found []");
+    }
+    const auto& [first_name, first] = *lengths.begin();
+    if (length == first) continue;
+    return InvalidInput("a schedule: expected times of one length, found ", first, " for ",
+                        first_name, " and ", length, " for ", name);
+  }
+  return plain;
+}
+
 }  // namespace
 
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
@@ -174,14 +230,18 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
       return read == nullptr && !scop.isl->IsSpent();
     };
     if (is_map) {
-      isl_union_map* read = isl_union_map_read_from_str(ctx, text.c_str());
-      if (is_unreadable(read)) {
-        return InvalidInput("expected a schedule { S0[i] -> [t0, ..]; .. }, found '", text, "'");
+      isl_union_map* taken = isl_union_map_read_from_str(ctx, text.c_str());
+      if (is_unreadable(taken)) {
+        return InvalidInput("expected a schedule { S0[i] -> [t0, ..]; .. }, found '", Excerpt(text),
+                            "'");
       }
-      const isl::union_map map = isl::manage(read).intersect_domain(scop.Domain());
+      const isl::union_map read = isl::manage(taken);
+      RETURN_IF_ERROR(CheckParameters(scop, read.space()));
+      ASSIGN_OR_RETURN(const isl::union_map map, PlainTimes(read.intersect_domain(scop.Domain())));
       scheduled = map.domain();
       if (!map.is_single_valued()) {
-        return InvalidInput("a schedule gives each instance one time, found '", text, "'");
+        return InvalidInput("a schedule: expected one time for each instance, found '",
+                            Excerpt(text), "'");
       }
       if (!scheduled.is_empty() && scop.Domain().is_subset(scheduled)) {
         schedule = isl::manage(isl_schedule_insert_partial_schedule(
@@ -194,10 +254,11 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "
             "found '",
-            text, "'");
+            Excerpt(text), "'");
       }
       schedule = OnlyTheOrder(isl::manage(read));
       scheduled = schedule.domain();
+      RETURN_IF_ERROR(CheckParameters(scop, schedule.map().space()));
     }
     const isl::union_set all = scop.Domain().intersect_params(known);
     scheduled = scheduled.intersect_params(known);
@@ -214,9 +275,11 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
     if (!violation.empty()) return InvalidInput("the schedule violates ", violation);
     return schedule;
   });
-  // Trees and maps that isl reads may still have parts that do not fit together.
+  // A tree that isl reads may still have parts that do not fit together.
   if (absl::IsInternal(parsed.status())) {
-    return InvalidInput("'", text, "': ", std::string(parsed.status().message()));
+    return InvalidInput(
+        "expected a schedule tree whose bands give each instance below them a time, found '",
+        Excerpt(text), "'");
   }
   return parsed;
 }
