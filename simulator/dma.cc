@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 
@@ -18,6 +17,7 @@ Dma::Dma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQ
     burst.owner = this;
     unused_.push_back(&burst);
   }
+  SC_HAS_PROCESS(Dma);
   SC_METHOD(Run);
   sensitive << wake_.event();
   dont_initialize();

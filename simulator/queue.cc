@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 namespace {
@@ -50,6 +49,7 @@ InstructionQueue::InstructionQueue(sc_core::sc_module_name name, isa::Queue queu
       depth_(depth),
       transfers_(transfers),
       listener_(listener) {
+  SC_HAS_PROCESS(InstructionQueue);
   SC_METHOD(Dispatch);
   sensitive << wake_.event();
   dont_initialize();

@@ -1,10 +1,6 @@
 #include "compiler/poly/calculator.h"
 
-#include <isl/ctx.h>
-#include <isl/options.h>
-
 #include <map>
-#include <memory>
 #include <utility>
 
 #include "base/check.h"
@@ -12,6 +8,7 @@
 #include "compiler/poly/calculator_literal.h"
 #include "compiler/poly/calculator_syntax.h"
 #include "compiler/poly/calculator_value.h"
+#include "compiler/poly/isl_tools.h"
 
 namespace polynao::poly {
 namespace calculator {
@@ -19,43 +16,47 @@ namespace {
 
 class Interpreter {
  public:
-  explicit Interpreter(const CalculatorOptions& options) : options_(options) {
-    context_.reset(isl_ctx_alloc());
-    POLYNAO_CHECK(context_ != nullptr) << "no memory";
-    // Errors show in results and in isl_ctx_last_error: no message on stderr, no abort.
-    isl_options_set_on_error(context_.get(), ISL_ON_ERROR_CONTINUE);
-    isl_ctx_set_max_operations(context_.get(), options.max_operations);
-  }
+  Interpreter(IslContext& isl, std::string_view name) : isl_(isl), name_(name) {}
 
-  absl::StatusOr<std::string> Run(const std::vector<Statement>& statements) {
+  absl::StatusOr<std::string> Run(const std::vector<Statement>& statements,
+                                  unsigned long max_operations) {
     std::string printed;
     for (const Statement& statement : statements) {
-      isl_ctx_reset_operations(context_.get());
-      isl_ctx_reset_error(context_.get());
+      isl_.Allow(max_operations);
       ASSIGN_OR_RETURN(Value value, Eval(statement.expression));
       if (!statement.variable.empty()) {
         variables_.insert_or_assign(statement.variable, std::move(value));
-      } else {
-        StrAppend(&printed, ToText(value), "\n");
+        continue;
       }
+      const std::string text = ToText(value);
+      if (isl_.IsSpent()) return SiteOf(statement.expression).Failed();
+      StrAppend(&printed, text, "\n");
     }
     return printed;
   }
 
- private:
   absl::StatusOr<Value> Eval(const Expression& e);
+  Site SiteOf(const Expression& e) const { return Site{isl_, name_, e.place}; }
 
-  struct FreeContext {
-    void operator()(isl_ctx* context) const { isl_ctx_free(context); }
-  };
-  const CalculatorOptions options_;
-  std::unique_ptr<isl_ctx, FreeContext> context_;  // first: isl's objects go before it
+ private:
+  absl::StatusOr<Value> EvalUnchecked(const Expression& e);
+
+  IslContext& isl_;
+  const std::string name_;
   std::map<std::string, Value> variables_;
 };
 
+// Where isl's operations are spent, nothing that came of it counts: no value, no truth value, and no error.
 absl::StatusOr<Value> Interpreter::Eval(const Expression& e) {
+  absl::StatusOr<Value> value = EvalUnchecked(e);
+  if (absl::IsResourceExhausted(value.status())) return value;
+  if (isl_.IsSpent()) return SiteOf(e).Failed();
+  return value;
+}
+
+absl::StatusOr<Value> Interpreter::EvalUnchecked(const Expression& e) {
   using Kind = Expression::Kind;
-  const Site site{context_.get(), options_.name, e.place};
+  const Site site = SiteOf(e);
   std::vector<Value> operands;
   for (const Expression& operand : e.operands) {
     ASSIGN_OR_RETURN(Value value, Eval(operand));
@@ -63,29 +64,32 @@ absl::StatusOr<Value> Interpreter::Eval(const Expression& e) {
   }
   // What was computed from a closure that is too large is not exact, either.
   Exactness exactness = Exactness::kUsual;
+  bool has_floor_division = false;
   for (const Value& operand : operands) {
     if (operand.exactness == Exactness::kOverApproximation) exactness = operand.exactness;
+    has_floor_division |= operand.has_floor_division;
   }
-  auto with_exactness = [&](absl::StatusOr<Value> value) {
-    if (value.ok() && exactness != Exactness::kUsual && e.text != "exact") {
-      value->exactness = exactness;
-    }
+  auto with_notes = [&](absl::StatusOr<Value> value) {
+    if (!value.ok()) return value;
+    if (exactness != Exactness::kUsual && e.text != "exact") value->exactness = exactness;
+    value->has_floor_division |= has_floor_division;
     return value;
   };
   switch (e.kind) {
     case Kind::kLiteral: {
-      ASSIGN_OR_RETURN(LiteralValue literal,
-                       BuildLiteral(context_.get(), *e.literal, options_.name));
-      if (literal.map) return Value{std::move(literal.map)};
-      return Value{std::move(literal.set)};
+      ASSIGN_OR_RETURN(LiteralValue literal, BuildLiteral(isl_.get(), *e.literal, name_));
+      Value value{std::move(literal.set)};
+      if (literal.map) value.data = std::move(literal.map);
+      value.has_floor_division = e.literal->has_floor_division;
+      return value;
     }
     case Kind::kNumber:
-      return Checked(site, Value{IslVal(isl_val_read_from_str(context_.get(), e.text.c_str()))});
+      return Checked(site, Value{ReadNumber(isl_.get(), e.text)});
     case Kind::kBool:
       return Value{e.text == "true"};
     case Kind::kEmpty:
       return Checked(
-          site, Value{IslUnionSet(isl_union_set_empty(isl_space_params_alloc(context_.get(), 0)))});
+          site, Value{IslUnionSet(isl_union_set_empty(isl_space_params_alloc(isl_.get(), 0)))});
     case Kind::kVariable: {
       const auto it = variables_.find(e.text);
       if (it == variables_.end()) {
@@ -94,20 +98,20 @@ absl::StatusOr<Value> Interpreter::Eval(const Expression& e) {
       return it->second;
     }
     case Kind::kCall:
-      return with_exactness(Call(site, e.text, operands, e.arguments));
+      return with_notes(Call(site, e.text, operands, e.arguments));
     case Kind::kBinary:
-      return with_exactness(ApplyBinary(site, e.text, operands[0], operands[1]));
+      return with_notes(ApplyBinary(site, e.text, operands[0], operands[1]));
     case Kind::kNegate:
-      return with_exactness(ApplyNegate(site, operands[0]));
+      return with_notes(ApplyNegate(site, operands[0]));
     case Kind::kNot: {
       const bool* truth = operands[0].As<bool>();
       if (truth == nullptr) return site.Error("a truth value after 'not'", KindOf(operands[0]));
-      return with_exactness(Value{!*truth});
+      return with_notes(Value{!*truth});
     }
     case Kind::kPower:
-      return with_exactness(ApplyPower(site, e.text, operands[0]));
+      return with_notes(ApplyPower(site, e.text, operands[0]));
     case Kind::kApply:
-      return with_exactness(ApplyTo(site, operands[0], operands[1]));
+      return with_notes(ApplyTo(site, operands[0], operands[1]));
   }
   POLYNAO_UNREACHABLE("kind of expression");
 }
@@ -118,7 +122,8 @@ absl::StatusOr<Value> Interpreter::Eval(const Expression& e) {
 absl::StatusOr<std::string> Evaluate(std::string_view text, const CalculatorOptions& options) {
   ASSIGN_OR_RETURN(const std::vector<calculator::Statement> statements,
                    calculator::ParseScript(text, options.name));
-  return calculator::Interpreter(options).Run(statements);
+  IslContext isl;
+  return calculator::Interpreter(isl, options.name).Run(statements, options.max_operations);
 }
 
 }  // namespace polynao::poly

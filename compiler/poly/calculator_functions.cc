@@ -264,10 +264,36 @@ absl::StatusOr<Value> Closure(const CallSite& site) {
   return ApplyPower(site, "+", site.operands[0]);
 }
 
+// Whether the elements and the parameters have bounds.
+isl_bool IsBounded(const IslUnionSet& set) {
+  isl_bool is_bounded = isl_bool_true;
+  const isl_stat visited = isl_union_set_foreach_set(
+      set.get(),
+      [](isl_set* part, void* user) {
+        if (isl_set_is_params(part) == isl_bool_true) part = isl_set_from_params(part);
+        const int parameters = isl_set_dim(part, isl_dim_param);
+        if (parameters > 0) {
+          part = isl_set_move_dims(part, isl_dim_set, 0, isl_dim_param, 0, parameters);
+        }
+        const isl_bool is_part_bounded = isl_set_is_bounded(part);
+        isl_set_free(part);
+        if (is_part_bounded == isl_bool_false) *static_cast<isl_bool*>(user) = isl_bool_false;
+        return is_part_bounded == isl_bool_error ? isl_stat_error : isl_stat_ok;
+      },
+      &is_bounded);
+  return visited == isl_stat_ok ? is_bounded : isl_bool_error;
+}
+
 // The elements one by one.
 absl::StatusOr<Value> Points(const CallSite& site) {
   const auto* set = site.operands[0].As<IslUnionSet>();
   if (set == nullptr) return site.BadKind("a set");
+  const isl_bool is_bounded = IsBounded(*set);
+  if (is_bounded == isl_bool_error) return site.Failed();
+  if (is_bounded == isl_bool_false) {
+    return site.Error("a set of finitely many elements, for finitely many values of its parameters",
+                      "one that is unbounded");
+  }
   constexpr int kMaxPoints = 10000;
   struct Visit {
     std::string text;
@@ -380,14 +406,14 @@ absl::StatusOr<Value> Project(const CallSite& site) {
 // at(A, n = 10): where the parameters have these values, without them.
 absl::StatusOr<Value> At(const CallSite& site) {
   const Value& a = site.operands[0];
-  isl_space* space = isl_space_params_alloc(site.context, site.arguments.size());
+  isl_space* space = isl_space_params_alloc(site.isl.get(), site.arguments.size());
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     space = isl_space_set_dim_name(space, isl_dim_param, i, site.arguments[i].name.text.c_str());
   }
   isl_set* values = isl_set_universe(space);
   for (size_t i = 0; i < site.arguments.size(); ++i) {
     values = isl_set_fix_val(values, isl_dim_param, i,
-                             isl_val_read_from_str(site.context, site.arguments[i].value.c_str()));
+                             ReadNumber(site.isl.get(), site.arguments[i].value).take());
   }
   const IslSet at(values);
   auto without = [&](isl_union_map* map) {
@@ -421,18 +447,18 @@ absl::StatusOr<Value> At(const CallSite& site) {
 
 // value(card A, n = 10): the number.
 absl::StatusOr<Value> ValueOf(const CallSite& site) {
+  if (site.operands[0].As<IslVal>() != nullptr) return site.operands[0];
   const auto* count = site.operands[0].As<IslUnionQuasiPolynomial>();
-  if (count == nullptr) return site.BadKind("a quasi-polynomial");
+  if (count == nullptr) return site.BadKind("a quasi-polynomial or a number");
   struct Visit {
     std::map<std::string, IslVal> values;
     IslVal sum;
     absl::Status status;
   } visit;
   for (const Expression::Argument& argument : site.arguments) {
-    visit.values.insert_or_assign(
-        argument.name.text, IslVal(isl_val_read_from_str(site.context, argument.value.c_str())));
+    visit.values.insert_or_assign(argument.name.text, ReadNumber(site.isl.get(), argument.value));
   }
-  visit.sum = IslVal(isl_val_zero(site.context));
+  visit.sum = IslVal(isl_val_zero(site.isl.get()));
   const isl_stat visited = isl_union_pw_qpolynomial_foreach_pw_qpolynomial(
       count->get(),
       [](isl_pw_qpolynomial* taken, void* user) {

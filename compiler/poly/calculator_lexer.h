@@ -27,9 +27,13 @@ struct Token {
   bool Is(std::string_view mark) const { return kind != TokenKind::kEnd && text == mark; }
 };
 
-// The tokens of `text`, kEnd last. Blanks and comments ("#" to the end of the line) separate them.
+// The tokens of `text`, kEnd last. Blanks and comments ("#" to the end of the line) separate them. "#" before what is
+// counted, as in "{# i : i < n}", is a mark.
 // Error: a character that begins no token.
 absl::StatusOr<std::vector<Token>> Tokenize(std::string_view text, std::string_view file);
+
+// Whether a name is a word of the language inside of literals: "and", "floor", ...
+bool IsKeyword(std::string_view name);
 
 // "FILE:LINE:COLUMN: expected EXPECTED, found FOUND".
 absl::Status ErrorAt(std::string_view file, Place place, std::string_view expected,

@@ -32,7 +32,10 @@ class LiteralBuilder {
   absl::Status Error(Place place, std::string_view expected, std::string_view found) const {
     return ErrorAt(file_, place, expected, found);
   }
-  absl::Status Failed(Place place) const;
+  // Most often isl's operations are spent; then the caller says so.
+  absl::Status Failed(Place place) const {
+    return Error(place, "a set that isl can represent", "one that it can not");
+  }
   static std::optional<int> Find(const Scope& scope, const std::string& name);
   std::optional<int> FindParameter(const std::string& name) const;
 
@@ -46,7 +49,7 @@ class LiteralBuilder {
   }
   isl_space* TupleSpace(const Tuple& tuple, int& dimension) const;
 
-  // The value of a node without names; null if it has one.
+  // The value of a node without names; null if it has one, or if isl fails.
   IslVal Constant(const Node& node) const;
   absl::StatusOr<IslPwAff> Value(const Node& node, const Scope& scope, int dimensions);
   absl::StatusOr<IslPwAff> ComputeValue(const Node& node, const Scope& scope, int dimensions);
@@ -68,14 +71,6 @@ class LiteralBuilder {
   std::vector<std::string> dimension_names_;
 };
 
-absl::Status LiteralBuilder::Failed(Place place) const {
-  const bool is_quota = isl_ctx_last_error(context_) == isl_error_quota;
-  return Error(place,
-               is_quota ? "a set that isl builds within the limit on its operations"
-                        : "a set that isl can represent",
-               is_quota ? "one that needs more" : "one that it can not");
-}
-
 std::optional<int> LiteralBuilder::Find(const Scope& scope, const std::string& name) {
   for (size_t i = scope.size(); i-- > 0;) {
     if (scope[i].first == name) return scope[i].second;
@@ -90,8 +85,13 @@ std::optional<int> LiteralBuilder::FindParameter(const std::string& name) const 
 }
 
 absl::Status LiteralBuilder::CollectParameters(const Node& node, Scope& scope) {
-  if (node.kind == "name") {
-    if (Find(scope, node.name) || FindParameter(node.name)) return absl::OkStatus();
+  if (node.kind == "name" || node.kind == "constant") {
+    const bool is_variable = Find(scope, node.name).has_value();
+    if (is_variable && node.kind == "constant") {
+      return Error(node.place, "a symbolic constant before '()'",
+                   StrCat("the variable '", node.name, "'"));
+    }
+    if (is_variable || FindParameter(node.name)) return absl::OkStatus();
     if (literal_.declares_parameters) {
       return Error(node.place, "a variable of the tuple or a declared parameter",
                    StrCat("'", node.name, "'"));
@@ -158,7 +158,7 @@ isl_space* LiteralBuilder::TupleSpace(const Tuple& tuple, int& dimension) const 
 
 IslVal LiteralBuilder::Constant(const Node& node) const {
   if (node.kind == "number") return IslVal(isl_val_read_from_str(context_, node.name.c_str()));
-  if (node.kind == "name" || node.operands.empty()) return IslVal();
+  if (node.operands.empty()) return IslVal();
   std::vector<IslVal> values;
   for (const Node& operand : node.operands) {
     values.push_back(Constant(operand));
@@ -201,7 +201,8 @@ absl::StatusOr<IslPwAff> LiteralBuilder::ComputeValue(const Node& node, const Sc
     return IslPwAff(
         isl_pw_aff_from_aff(isl_aff_val_on_domain(LocalSpace(dimensions), constant.take())));
   }
-  if (node.kind == "name") {
+  if (node.kind == "number") return Failed(node.place);
+  if (node.kind == "name" || node.kind == "constant") {
     if (const auto dimension = Find(scope, node.name)) return Variable(*dimension, dimensions);
     const auto parameter = FindParameter(node.name);
     POLYNAO_CHECK(parameter.has_value()) << node.name;
@@ -242,6 +243,13 @@ absl::StatusOr<IslSet> LiteralBuilder::Truth(const Node& node, const Scope& scop
   ASSIGN_OR_RETURN(IslSet result, Truth(node.operands[0], scope, dimensions));
   if (node.kind == "not") return IslSet(isl_set_complement(result.take()));
   if (node.kind == "implies") result = IslSet(isl_set_complement(result.take()));
+  if (node.kind == "iff") {
+    // Both or neither.
+    ASSIGN_OR_RETURN(IslSet other, Truth(node.operands[1], scope, dimensions));
+    const IslSet both(isl_set_intersect(result.copy(), other.copy()));
+    const IslSet one(isl_set_union(result.take(), other.take()));
+    return IslSet(isl_set_union(both.copy(), isl_set_complement(one.copy())));
+  }
   for (size_t i = 1; i < node.operands.size(); ++i) {
     ASSIGN_OR_RETURN(IslSet next, Truth(node.operands[i], scope, dimensions));
     result = IslSet(node.kind == "and" ? isl_set_intersect(result.take(), next.take())

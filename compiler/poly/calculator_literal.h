@@ -19,7 +19,7 @@ struct LiteralValue {
 // The set or map that `literal` describes. A name that its tuple does not define is a symbolic
 // constant (a parameter); where the literal declares its parameters, only those are. "{ }" is a
 // set. Errors, at their place in `file`: sets among maps, a product of two variables, a divisor
-// that is no positive constant, lists of different lengths, isl's limit on operations.
+// that is no positive constant, lists of different lengths; any error where isl's operations are spent.
 absl::StatusOr<LiteralValue> BuildLiteral(isl_ctx* context, const Literal& literal,
                                           std::string_view file);
 

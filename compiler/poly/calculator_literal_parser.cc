@@ -1,16 +1,18 @@
 // Literals: "[n] -> { S[i, j] : 0 <= i < n and ...; T(i) -> (i + 1) }".
 //
-//   literal := ["[" name, ... "]" "->"] "{" [part ";" ...] "}"
-//   part    := [tuple ["->" tuple]] [":" formula]
+//   literal := ["[" name, ... "]" "->"] (union | "[" union, ... "]")
+//   union   := "{" [part ";" ...] "}" | "[" [part ";" ...] "]"
+//   part    := [tuple ["->" tuple]] [":" formula]          "#" before the last tuple: how many there are
 //   tuple   := [name] "[" [element, ...] "]"         "(" and ")" will do
 //            | [name] "[" tuple "->" tuple "]"
 //   element := [name "="] sum
-//   formula := or ["implies" formula]        or := and "or" and ...       and := unary "and" ...
-//   unary   := "not" unary | ("exists" | "forall") binders ":" formula | "(" formula ")"
+//   formula := implication "iff" ...         implication := or ["implies" implication]
+//   or      := and "or" and ...              and := unary "and" ...
+//   unary   := "not" unary | ("exists" | "forall") binders [":"] formula | "(" formula ")"
 //            | list comparison list ... | "true" | "false"
 //   list    := sum, ... | "(" sum, ... ")"
 //   sum     := term ("+" | "-") ...          term := factor ("*" | "/" | "%" | "mod") ...
-//   factor  := "-" factor | number [factor] | name | "(" sum ")" | "[" sum "]" | "⌊" sum "⌋"
+//   factor  := "-" factor | number ["()"] [factor] | name ["()"] | "(" sum ")" | "[" sum "]" | "⌊" sum "⌋"
 //            | floor(e) | ceil(e) | floord(e, d) | ceild(e, d) | min(a, b) | max(a, b)
 #include <array>
 #include <utility>
@@ -21,17 +23,10 @@
 namespace polynao::poly::calculator {
 namespace {
 
-constexpr std::array<std::string_view, 15> kKeywords = {
-    "and",   "or",  "not", "exists", "forall", "implies", "mod",  "true",
-    "false", "min", "max", "floor",  "ceil",   "floord",  "ceild"};
-
 bool IsVariable(const Token& token) {
-  if (token.kind != TokenKind::kName) return false;
-  for (std::string_view keyword : kKeywords) {
-    if (token.text == keyword) return false;
-  }
-  return true;
+  return token.kind == TokenKind::kName && !IsKeyword(token.text);
 }
+bool OpensTuple(const Token& token) { return token.Is("(") || token.Is("["); }
 
 bool IsComparison(const Token& token) {
   if (token.kind != TokenKind::kMark) return false;
@@ -63,11 +58,15 @@ class LiteralParser {
  private:
   using NodeOr = absl::StatusOr<Node>;
 
-  absl::StatusOr<Part> ParsePart();
+  bool BeginsParameters() const;
+  absl::Status ParseParts(Literal& literal);
+  absl::StatusOr<Part> ParsePart(Literal& literal);
+  absl::StatusOr<Tuple> ParseCounted();
   absl::StatusOr<Tuple> ParseTuple();
   absl::StatusOr<Tuple> TryTuple();
   NodeOr ParseElement();
   NodeOr ParseFormula();
+  NodeOr ParseImplication();
   NodeOr ParseOr();
   NodeOr ParseAnd();
   NodeOr ParseUnary();
@@ -79,14 +78,33 @@ class LiteralParser {
   NodeOr ParseTerm();
   NodeOr ParseFactor();
   NodeOr TryFactor();
+  NodeOr ParseOperand(bool is_rounded);
+  // "()": the name or number before is a function without arguments, that is, a constant.
+  bool AcceptNoArguments() {
+    if (!tokens_.Peek().Is("(") || !tokens_.Peek(1).Is(")")) return false;
+    tokens_.Next();
+    tokens_.Next();
+    return true;
+  }
 
   TokenStream& tokens_;
+  // Inside of a floor or ceil a quotient is exact: floor(i/2 + j/3).
+  int rounded_ = 0;
+  bool has_floor_division_ = false;
 };
+
+// "[n, m] ->", not the map "[S(i) -> (i)]", of which the first tuple follows, and no list "[{ .. }, { .. }]".
+bool LiteralParser::BeginsParameters() const {
+  const Token& next = tokens_.Peek(1);
+  return tokens_.Peek().Is("[") && !OpensTuple(next) && !next.Is("{") && !next.Is("#") &&
+         !(IsVariable(next) && OpensTuple(tokens_.Peek(2)));
+}
 
 absl::StatusOr<Literal> LiteralParser::Parse() {
   Literal literal;
   literal.place = tokens_.Peek().place;
-  if (tokens_.Accept("[")) {
+  if (BeginsParameters()) {
+    tokens_.Next();
     literal.declares_parameters = true;
     while (!tokens_.Peek().Is("]")) {
       if (!IsVariable(tokens_.Peek())) return tokens_.Expected("a parameter");
@@ -96,33 +114,76 @@ absl::StatusOr<Literal> LiteralParser::Parse() {
     tokens_.Next();
     RETURN_IF_ERROR(tokens_.Expect("->", "'->' after the parameters"));
   }
-  RETURN_IF_ERROR(tokens_.Expect("{", "'{'"));
-  while (!tokens_.Peek().Is("}")) {
-    ASSIGN_OR_RETURN(Part part, ParsePart());
-    literal.parts.push_back(std::move(part));
-    if (!tokens_.Accept(";") && !tokens_.Peek().Is("}")) {
-      return tokens_.Expected(literal.parts.back().conditions.empty() ? "'->', ':', ';' or '}'"
-                                                                      : "'and', 'or', ';' or '}'");
-    }
+  if (!tokens_.Peek().Is("[") || !tokens_.Peek(1).Is("{")) {
+    RETURN_IF_ERROR(ParseParts(literal));
+    return literal;
   }
   tokens_.Next();
+  std::vector<Literal> pieces;
+  do {
+    pieces.push_back(literal);
+    pieces.back().place = tokens_.Peek().place;
+    RETURN_IF_ERROR(ParseParts(pieces.back()));
+  } while (tokens_.Accept(","));
+  RETURN_IF_ERROR(tokens_.Expect("]", "',' or ']'"));
+  literal.pieces = std::move(pieces);
   return literal;
 }
 
-absl::StatusOr<Part> LiteralParser::ParsePart() {
+absl::Status LiteralParser::ParseParts(Literal& literal) {
+  const std::string_view close = tokens_.Peek().Is("[") ? "]" : "}";
+  if (!tokens_.Accept("[")) RETURN_IF_ERROR(tokens_.Expect("{", "'{'"));
+  has_floor_division_ = false;
+  while (!tokens_.Peek().Is(close)) {
+    ASSIGN_OR_RETURN(Part part, ParsePart(literal));
+    literal.parts.push_back(std::move(part));
+    if (!tokens_.Accept(";") && !tokens_.Peek().Is(close)) {
+      return tokens_.Expected(
+          StrCat(literal.parts.back().conditions.empty() ? "'->', ':'" : "'and', 'or'",
+                 ", ';' or '", close, "'"));
+    }
+  }
+  tokens_.Next();
+  literal.has_floor_division = has_floor_division_;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Part> LiteralParser::ParsePart(Literal& literal) {
   Part part;
   part.place = tokens_.Peek().place;
+  bool is_count = false;
   if (!tokens_.Peek().Is(":")) {
     do {
-      ASSIGN_OR_RETURN(Tuple tuple, ParseTuple());
+      is_count = tokens_.Accept("#");
+      ASSIGN_OR_RETURN(Tuple tuple, is_count ? ParseCounted() : ParseTuple());
       part.tuples.push_back(std::move(tuple));
-    } while (part.tuples.size() < 2 && tokens_.Accept("->"));
+    } while (!is_count && part.tuples.size() < 2 && tokens_.Accept("->"));
   }
-  if (tokens_.Accept(":") && !tokens_.Peek().Is(";") && !tokens_.Peek().Is("}")) {
+  if (literal.parts.empty()) literal.is_count = is_count;
+  if (literal.is_count != is_count) {
+    return tokens_.ErrorAt(
+        part.place, StrCat("a part ", is_count ? "without" : "with", " '#', as the first one is"),
+        StrCat("one ", is_count ? "with" : "without"));
+  }
+  if (tokens_.Accept(":") && !tokens_.Peek().Is(";") && !tokens_.Peek().Is("}") &&
+      !tokens_.Peek().Is("]")) {
     ASSIGN_OR_RETURN(Node formula, ParseFormula());
     part.conditions.push_back(std::move(formula));
   }
   return part;
+}
+
+// What '#' counts: a tuple, or variables without parentheses: "# i, j".
+absl::StatusOr<Tuple> LiteralParser::ParseCounted() {
+  if (!IsVariable(tokens_.Peek()) || OpensTuple(tokens_.Peek(1))) return ParseTuple();
+  Tuple tuple;
+  tuple.place = tokens_.Peek().place;
+  do {
+    if (!IsVariable(tokens_.Peek())) return tokens_.Expected("a variable");
+    const Token name = tokens_.Next();
+    tuple.elements.push_back(MakeNode("name", name.place, {}, name.text));
+  } while (tokens_.Accept(","));
+  return tuple;
 }
 
 absl::StatusOr<Tuple> LiteralParser::ParseTuple() {
@@ -174,11 +235,22 @@ absl::StatusOr<Node> LiteralParser::ParseElement() {
 }
 
 absl::StatusOr<Node> LiteralParser::ParseFormula() {
+  ASSIGN_OR_RETURN(Node formula, ParseImplication());
+  for (int operands = 1; tokens_.Peek().Is("iff"); ++operands) {
+    const Place place = tokens_.Next().place;
+    RETURN_IF_ERROR(tokens_.CheckLength(operands));
+    ASSIGN_OR_RETURN(Node next, ParseImplication());
+    formula = MakeNode("iff", place, Operands(std::move(formula), std::move(next)));
+  }
+  return formula;
+}
+
+absl::StatusOr<Node> LiteralParser::ParseImplication() {
   ASSIGN_OR_RETURN(Node a, ParseOr());
   if (!tokens_.Peek().Is("implies")) return a;
   const Place place = tokens_.Next().place;
   RETURN_IF_ERROR(tokens_.Enter());
-  absl::StatusOr<Node> b = ParseFormula();
+  absl::StatusOr<Node> b = ParseImplication();
   tokens_.Leave();
   RETURN_IF_ERROR(b.status());
   return MakeNode("implies", place, Operands(std::move(a), *std::move(b)));
@@ -247,7 +319,13 @@ absl::StatusOr<Node> LiteralParser::ParseQuantified() {
     }
     node.operands.push_back(std::move(binder));
   } while (tokens_.Accept(","));
-  RETURN_IF_ERROR(tokens_.Expect(":", "',' or ':' after a variable"));
+  // "∀ v: F" or "∀ v F".
+  const Token& next = tokens_.Peek();
+  const bool begins_formula = next.kind == TokenKind::kName || next.kind == TokenKind::kNumber ||
+                              next.Is("(") || next.Is("-") || next.Is("not");
+  if (!tokens_.Accept(":") && !begins_formula) {
+    return tokens_.Expected("',' or ':' after a variable");
+  }
   ASSIGN_OR_RETURN(Node formula, ParseFormula());
   node.operands.push_back(std::move(formula));
   if (is_closed) RETURN_IF_ERROR(tokens_.Expect(")", "'and', 'or' or ')'"));
@@ -312,6 +390,10 @@ absl::StatusOr<Node> LiteralParser::ParseTerm() {
     RETURN_IF_ERROR(tokens_.CheckLength(factors));
     ASSIGN_OR_RETURN(Node factor, ParseFactor());
     term = MakeNode(kind, place, Operands(std::move(term), std::move(factor)));
+    if (kind == "/" && rounded_ == 0) {
+      has_floor_division_ = true;
+      term = MakeNode("floor", place, Operands(std::move(term)));
+    }
   }
 }
 
@@ -331,6 +413,7 @@ absl::StatusOr<Node> LiteralParser::TryFactor() {
   if (token.kind == TokenKind::kNumber) {
     tokens_.Next();
     Node number = MakeNode("number", token.place, {}, token.text);
+    AcceptNoArguments();
     // "2i" and "2(i + j)" are products.
     const Token& next = tokens_.Peek();
     const bool begins_call = next.Is("floor") || next.Is("ceil");
@@ -340,14 +423,15 @@ absl::StatusOr<Node> LiteralParser::TryFactor() {
   }
   if (IsVariable(token)) {
     tokens_.Next();
-    return MakeNode("name", token.place, {}, token.text);
+    return MakeNode(AcceptNoArguments() ? "constant" : "name", token.place, {}, token.text);
   }
   for (const auto& [open, close, kind] :
        {std::array<const char*, 3>{"(", ")", ""}, {"[", "]", "floor"}, {"⌊", "⌋", "floor"}}) {
     if (!tokens_.Accept(open)) continue;
-    ASSIGN_OR_RETURN(Node inner, ParseSum());
+    const bool is_floor = *kind != '\0';
+    ASSIGN_OR_RETURN(Node inner, ParseOperand(is_floor));
     RETURN_IF_ERROR(tokens_.Expect(close, StrCat("an operator or '", close, "'")));
-    if (*kind == '\0') return inner;
+    if (!is_floor) return inner;
     return MakeNode(kind, token.place, Operands(std::move(inner)));
   }
   for (const auto& [name, operands] : {std::pair<const char*, int>{"floor", 1},
@@ -359,13 +443,14 @@ absl::StatusOr<Node> LiteralParser::TryFactor() {
     if (!tokens_.Accept(name)) continue;
     RETURN_IF_ERROR(tokens_.Expect("(", "'('"));
     Node call = MakeNode(name, token.place);
+    const bool is_rounded = call.kind != "min" && call.kind != "max";
     for (int i = 0; i < operands; ++i) {
       if (i > 0) RETURN_IF_ERROR(tokens_.Expect(",", "','"));
-      ASSIGN_OR_RETURN(Node operand, ParseSum());
+      ASSIGN_OR_RETURN(Node operand, ParseOperand(is_rounded));
       call.operands.push_back(std::move(operand));
     }
     // min and max may have more.
-    while ((call.kind == "min" || call.kind == "max") && tokens_.Accept(",")) {
+    while (!is_rounded && tokens_.Accept(",")) {
       ASSIGN_OR_RETURN(Node operand, ParseSum());
       Node inner = MakeNode(name, token.place, std::move(call.operands));
       call = MakeNode(name, token.place, Operands(std::move(inner), std::move(operand)));
@@ -378,6 +463,13 @@ absl::StatusOr<Node> LiteralParser::TryFactor() {
     return call;
   }
   return tokens_.Expected("an integer expression");
+}
+
+absl::StatusOr<Node> LiteralParser::ParseOperand(bool is_rounded) {
+  rounded_ += is_rounded;
+  NodeOr operand = ParseSum();
+  rounded_ -= is_rounded;
+  return operand;
 }
 
 }  // namespace

@@ -250,6 +250,26 @@ absl::StatusOr<Value> Lexicographic(const Site& site, const std::string& mark, c
                                            : isl_union_set_lex_ge_union_set(x, y))};
 }
 
+// [{ S(i) -> (i) }, { S(i) -> (-i) }]: the function whose values are those of a, then those of b.
+absl::StatusOr<Value> Tuple(const Site& site, const Value& a, const Value& b) {
+  const Pair<IslUnionMap> maps(a, b);
+  const Pair<IslUnionFunction> functions(a, b);
+  if (!maps && !functions) return BadKinds(site, ",", a, b, "two maps or two functions");
+  const Value x{IslUnionSet(maps ? isl_union_map_domain(maps.a->copy())
+                                 : isl_union_pw_multi_aff_domain(functions.a->copy()))};
+  const Value y{IslUnionSet(maps ? isl_union_map_domain(maps.b->copy())
+                                 : isl_union_pw_multi_aff_domain(functions.b->copy()))};
+  if (!ShareSpace(x, y)) {
+    return site.Error("pieces whose domains are in isomorphic spaces",
+                      StrCat(SpacesOf(x), " and ", SpacesOf(y)));
+  }
+  if (maps) {
+    return Value{IslUnionMap(isl_union_map_flat_range_product(maps.a->copy(), maps.b->copy()))};
+  }
+  return Value{IslUnionFunction(
+      isl_union_pw_multi_aff_flat_range_product(functions.a->copy(), functions.b->copy()))};
+}
+
 absl::StatusOr<Value> Binary(const Site& site, const std::string& mark, const Value& a,
                              const Value& b) {
   if (mark == "+" || mark == "-") return Sum(site, mark, a, b);
@@ -271,6 +291,15 @@ absl::StatusOr<Value> Binary(const Site& site, const std::string& mark, const Va
           IslUnionMap(isl_union_map_from_domain_and_range(sets.a->copy(), sets.b->copy()))};
     }
     return BadKinds(site, "->", a, b, "two sets");
+  }
+  if (mark == ",") return Tuple(site, a, b);
+  if (mark == "and" || mark == "or" || mark == "implies" || mark == "iff") {
+    const Pair<bool> truths(a, b);
+    if (!truths) return BadKinds(site, mark, a, b, "two truth values");
+    return Value{mark == "and"   ? *truths.a && *truths.b
+                 : mark == "or"  ? *truths.a || *truths.b
+                 : mark == "iff" ? *truths.a == *truths.b
+                                 : !*truths.a || *truths.b};
   }
   if (mark.size() >= 2 && mark[0] == mark[1]) return Lexicographic(site, mark, a, b);
   return Compare(site, mark, a, b);
@@ -297,7 +326,7 @@ absl::StatusOr<Value> ApplyPower(const Site& site, const std::string& power, con
         is_exact == isl_bool_true ? Exactness::kExactClosure : Exactness::kOverApproximation;
     return Checked(site, std::move(closure));
   }
-  IslVal exponent(isl_val_read_from_str(site.context, power.c_str()));
+  IslVal exponent = ReadNumber(site.isl.get(), power);
   if (isl_val_is_zero(exponent.get()) != isl_bool_false) {
     return site.Error("a power other than 0", StrCat("^", power));
   }
@@ -319,6 +348,54 @@ absl::StatusOr<Value> ApplyNegate(const Site& site, const Value& a) {
   return site.Error("a number, function or quasi-polynomial after '-'", KindOf(a));
 }
 
+namespace {
+
+// The count for the one element of a set: a number, or a function of the parameters. Where a condition on parameters
+// excludes the element it counts as 0, as one outside of the count's domain does.
+absl::StatusOr<Value> ApplyCount(const Site& site, const IslUnionQuasiPolynomial& count,
+                                 const IslUnionSet& set) {
+  if (!ShareSpace(Value{count}, Value{set})) {
+    return site.Error("a quasi-polynomial and a set in isomorphic spaces to apply",
+                      StrCat("one of ", SpacesOf(Value{count}), " and ", SpacesOf(Value{set})));
+  }
+  const IslUnionSet elements(isl_union_set_project_out_all_params(set.copy()));
+  const IslUnionSet element(isl_union_set_from_point(isl_union_set_sample_point(elements.copy())));
+  const isl_bool is_none = isl_union_set_is_empty(elements.get());
+  const isl_bool is_one = isl_union_set_is_subset(elements.get(), element.get());
+  if (is_none == isl_bool_error || is_one == isl_bool_error) return site.Failed();
+  if (is_none == isl_bool_true || is_one == isl_bool_false) {
+    return site.Error("a set of one element, as { S[3] }",
+                      is_none == isl_bool_true ? "none" : "more than one");
+  }
+  struct Visit {
+    IslUnionQuasiPolynomial sum;
+    bool has_parameters = false;
+  } visit{IslUnionQuasiPolynomial(
+      isl_union_pw_qpolynomial_zero(isl_space_params_alloc(site.isl.get(), 0)))};
+  // isl puts the element's coordinates, which are numbers, into the polynomial.
+  const IslUnionQuasiPolynomial there(isl_union_pw_qpolynomial_intersect_params(
+      isl_union_pw_qpolynomial_intersect_domain(count.copy(), element.copy()),
+      isl_union_set_params(set.copy())));
+  const isl_stat visited = isl_union_pw_qpolynomial_foreach_pw_qpolynomial(
+      there.get(),
+      [](isl_pw_qpolynomial* taken, void* user) {
+        Visit* visit = static_cast<Visit*>(user);
+        const IslPwQuasiPolynomial value(isl_pw_qpolynomial_project_domain_on_params(taken));
+        const int parameters = isl_pw_qpolynomial_dim(value.get(), isl_dim_param);
+        visit->has_parameters |= isl_pw_qpolynomial_involves_dims(value.get(), isl_dim_param, 0,
+                                                                  parameters) == isl_bool_true;
+        visit->sum = IslUnionQuasiPolynomial(isl_union_pw_qpolynomial_add(
+            visit->sum.take(), isl_union_pw_qpolynomial_from_pw_qpolynomial(value.copy())));
+        return visit->sum ? isl_stat_ok : isl_stat_error;
+      },
+      &visit);
+  if (visited == isl_stat_error) return site.Failed();
+  if (visit.has_parameters) return Checked(site, Value{std::move(visit.sum)});
+  return Call(site, "value", {Value{std::move(visit.sum)}}, {});
+}
+
+}  // namespace
+
 absl::StatusOr<Value> ApplyTo(const Site& site, const Value& a, const Value& b) {
   const auto* set = b.As<IslUnionSet>();
   IslUnionMap map;
@@ -331,19 +408,7 @@ absl::StatusOr<Value> ApplyTo(const Site& site, const Value& a, const Value& b) 
                       StrCat(KindOf(a), " applied to ", KindOf(b)));
   }
   if (const auto* count = a.As<IslUnionQuasiPolynomial>()) {
-    // The value at one point.
-    IslUnionSet rest = *set;
-    isl_point* point = isl_union_set_sample_point(rest.copy());
-    rest = IslUnionSet(
-        isl_union_set_subtract(rest.take(), isl_union_set_from_point(isl_point_copy(point))));
-    const isl_bool is_point = isl_union_set_is_empty(rest.get());
-    const isl_bool is_void = isl_point_is_void(point);
-    if (is_point != isl_bool_true || is_void != isl_bool_false) {
-      isl_point_free(point);
-      return site.Error("a set of one element, as { S[3] }",
-                        is_void == isl_bool_true ? "none" : "more than one");
-    }
-    return Checked(site, Value{IslVal(isl_union_pw_qpolynomial_eval(count->copy(), point))});
+    return ApplyCount(site, *count, *set);
   }
   const Value domain{IslUnionSet(isl_union_map_domain(map.copy()))};
   if (!ShareSpace(domain, b)) {

@@ -1,11 +1,13 @@
 // Expressions and statements.
 //
 //   script     := [statement ";" ...]          statement := [name ":="] expression | "print" expression
-//   expression := sum [comparison sum]         sum := product ("+" | "-" | "\") ...
+//   expression := implication "iff" ...        implication := or ["implies" implication]
+//   or         := and "or" ...                 and := comparison "and" ...
+//   comparison := sum [mark sum]               sum := product ("+" | "-" | "\") ...
 //   product    := prefix ("*" | "%" | "." | "->" | "×" | "cross" | "before" | "after") ...
 //   prefix     := function prefix | "-" prefix | "not" prefix | postfix
 //   postfix    := primary ("^" ("-1" | "+" | number) | "(" expression ")") ...
-//   primary    := literal | number | name | function "(" arguments ")" | "(" expression ")" | "∅"
+//   primary    := literal | number | name | function "(" arguments ")" | "(" expression, ... ")" | "∅"
 #include "compiler/poly/calculator_parser.h"
 
 #include <array>
@@ -75,7 +77,9 @@ class ScriptParser {
  private:
   using ExpressionOr = absl::StatusOr<Expression>;
 
-  ExpressionOr ParseExpression();
+  ExpressionOr ParseExpression() { return ParseTruth(0); }
+  ExpressionOr ParseTruth(size_t level);
+  ExpressionOr ParseComparison();
   ExpressionOr ParseSum();
   ExpressionOr ParseProduct();
   ExpressionOr ParsePrefix();
@@ -93,6 +97,8 @@ class ScriptParser {
     expression.operands = std::move(operands);
     return expression;
   }
+
+  static Expression FromLiteral(Literal literal);
 
   TokenStream& tokens_;
 };
@@ -115,8 +121,19 @@ bool IsOneOf(const Token& token, const std::array<const char*, N>& marks) {
 
 bool IsReserved(const Token& token) {
   return FindFunction(token.text) != nullptr ||
-         IsOneOf(token, std::array<const char*, 9>{"print", "cross", "before", "after", "not",
-                                                   "true", "false", "and", "or"});
+         IsOneOf(token,
+                 std::array<const char*, 11>{"print", "cross", "before", "after", "not", "true",
+                                             "false", "and", "or", "implies", "iff"});
+}
+
+// The set or map, or its cardinality.
+Expression ScriptParser::FromLiteral(Literal literal) {
+  const bool is_count = literal.is_count;
+  Expression expression = Make(Expression::Kind::kLiteral, literal.place, "");
+  expression.literal = std::make_shared<const Literal>(std::move(literal));
+  if (!is_count) return expression;
+  const Place place = expression.place;
+  return Make(Expression::Kind::kCall, place, "card", Operands(std::move(expression)));
 }
 
 absl::StatusOr<std::vector<Statement>> ScriptParser::Parse() {
@@ -146,7 +163,26 @@ absl::StatusOr<std::vector<Statement>> ScriptParser::Parse() {
   return statements;
 }
 
-absl::StatusOr<Expression> ScriptParser::ParseExpression() {
+// Operators of truth values, from those that bind least. One after the other: to the left, "implies" to the right.
+absl::StatusOr<Expression> ScriptParser::ParseTruth(size_t level) {
+  constexpr std::array<const char*, 4> kMarks = {"iff", "implies", "or", "and"};
+  if (level == kMarks.size()) return ParseComparison();
+  ASSIGN_OR_RETURN(Expression a, ParseTruth(level + 1));
+  for (int operands = 1; tokens_.Peek().Is(kMarks[level]); ++operands) {
+    const Token mark = tokens_.Next();
+    RETURN_IF_ERROR(tokens_.CheckLength(operands));
+    const bool is_right = mark.Is("implies");
+    if (is_right) RETURN_IF_ERROR(tokens_.Enter());
+    ExpressionOr b = ParseTruth(is_right ? level : level + 1);
+    if (is_right) tokens_.Leave();
+    RETURN_IF_ERROR(b.status());
+    a = Make(Expression::Kind::kBinary, mark.place, mark.text,
+             Operands(std::move(a), *std::move(b)));
+  }
+  return a;
+}
+
+absl::StatusOr<Expression> ScriptParser::ParseComparison() {
   ASSIGN_OR_RETURN(Expression a, ParseSum());
   if (!IsOneOf(tokens_.Peek(), std::array<const char*, 10>{"=", "!=", "<=", ">=", "<", ">", "<<",
                                                            "<<=", ">>", ">>="})) {
@@ -242,9 +278,14 @@ absl::StatusOr<Expression> ScriptParser::ParsePrimary() {
   const Token token = tokens_.Peek();
   if (token.Is("{") || token.Is("[")) {
     ASSIGN_OR_RETURN(Literal literal, ParseLiteral(tokens_));
-    Expression expression = Make(Expression::Kind::kLiteral, token.place, "");
-    expression.literal = std::make_shared<const Literal>(std::move(literal));
-    return expression;
+    if (literal.pieces.empty()) return FromLiteral(std::move(literal));
+    Expression tuple = FromLiteral(std::move(literal.pieces[0]));
+    for (size_t i = 1; i < literal.pieces.size(); ++i) {
+      RETURN_IF_ERROR(tokens_.CheckLength(static_cast<int>(i)));
+      tuple = Make(Expression::Kind::kBinary, token.place, ",",
+                   Operands(std::move(tuple), FromLiteral(std::move(literal.pieces[i]))));
+    }
+    return tuple;
   }
   if (token.kind == TokenKind::kNumber) {
     return Make(Expression::Kind::kNumber, token.place, tokens_.Next().text);
@@ -255,6 +296,12 @@ absl::StatusOr<Expression> ScriptParser::ParsePrimary() {
   }
   if (tokens_.Accept("(")) {
     ASSIGN_OR_RETURN(Expression inner, ParseExpression());
+    for (int pieces = 1; tokens_.Accept(","); ++pieces) {
+      RETURN_IF_ERROR(tokens_.CheckLength(pieces));
+      ASSIGN_OR_RETURN(Expression next, ParseExpression());
+      inner = Make(Expression::Kind::kBinary, token.place, ",",
+                   Operands(std::move(inner), std::move(next)));
+    }
     RETURN_IF_ERROR(tokens_.Expect(")", "an operator or ')'"));
     return inner;
   }

@@ -13,10 +13,10 @@
 namespace polynao::poly::calculator {
 
 // A node of a formula or of an integer expression in a literal.
-//   "number" (name: digits)   "name"
+//   "number" (name: digits)   "name"   "constant" (name: of a parameter, "n()")
 //   "+" "-" "*" "/" "mod" "min" "max": two operands; "negate" "floor" "ceil": one
 //   "compare": lists "list" as operands, name: the comparisons between them, blank-separated
-//   "and" "or" "implies": two; "not": one; "true" "false": none
+//   "and" "or" "implies" "iff": two; "not": one; "true" "false": none
 //   "exists" "forall": operands: binders ("binder", name, operand: its value if given), formula last
 struct Node {
   std::string kind;
@@ -45,6 +45,9 @@ struct Literal {
   bool declares_parameters = false;
   std::vector<Token> parameters;
   std::vector<Part> parts;
+  bool is_count = false;            // "{# i : ..}": the cardinality
+  bool has_floor_division = false;  // a '/' outside of floor() and ceil()
+  std::vector<Literal> pieces;      // instead of parts: "[{ .. }, { .. }]", a tuple of functions
   Place place;
 };
 
@@ -55,7 +58,7 @@ struct Expression {
     kNumber,    // text
     kVariable,  // text
     kCall,      // text(operands), with names and bindings
-    kBinary,    // text: the operator
+    kBinary,    // text: the operator; ",": two functions as a tuple
     kNegate,
     kNot,
     kPower,  // text: "+" or a number

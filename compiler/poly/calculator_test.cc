@@ -37,20 +37,14 @@ TEST(CalculatorTest, BothNotationsMeanTheSame) {
               "{ [i, j] -> [k, l] : i < k or (i = k and j < l) }");
   ExpectEqual("{ (i, j) -> (k, l) : i, j >>= k, l }",
               "{ [i, j] -> [k, l] : i > k or (i = k and j >= l) }");
+  ExpectEqual("{ (i, j) : floor(i / 2 + j / 3) = 1 }", "{ [i, j] : 6 <= 3i + 2j <= 11 }");
+  ExpectEqual("{ S₁(i); S 12(j) }", "{ S1[i]; S12[j] }");
+  ExpectEqual("[S(i) → (i); T(j) → (j) : j > 0]", "{ S[i] -> [i]; T[j] -> [j] : j > 0 }");
+  ExpectEqual("[n] -> [{ S(i) -> (i) : i < n }, { S(i) -> (2i); T(i) -> (0) }]",
+              "{ S[i] -> [i, 2i] : i < n }");
+  ExpectEqual("{ (i) : i = n() + 3() }", "{ [i] : i = n + 3 }");
+  ExpectEqual("{ (i, j) : (∀ k (i <= k ∨ k < j)) ⇔ i <= j }", "{ [i, j] }");
   ExpectEqual("{ (i, j) : i, j < n, m }", "{ [i, j] : i < n and i < m and j < n and j < m }");
-}
-
-// The text's (2-16) to (2-20): the domains of a matrix product's statements, and their union.
-TEST(CalculatorTest, TheTextsUnions) {
-  const std::string s1 = "{ S1(i,j):0≤ i ≤ M∧ 0≤ j ≤ N }";
-  const std::string s2 = "{ S2(i,j,k):0≤ i ≤ M∧ 0≤ j ≤ N∧ 0≤ k ≤ K }";
-  ExpectEqual(s1 + " ∪ " + s2,
-              "{ S1(i,j):0≤ i ≤ M∧ 0≤ j ≤ N ; S2(i,j,k):0≤ i ≤ M∧ 0≤ j ≤ N∧ 0≤ k ≤ K }");
-  // A second part of S1. The text simplifies the union to the box { 0 <= i <= 2M and 0 <= j <= 2N },
-  // which is its hull: the elements with i > M and j < N are in neither part.
-  const std::string both = s1 + " + { S1(i,j): M ≤ i ≤2 M∧N ≤ j ≤2 N }";
-  EXPECT_EQ(Eval(StrCat("(", both, ") < { S1(i,j) : 0 <= i <= 2M and 0 <= j <= 2N }")), "true\n");
-  EXPECT_EQ(Eval(StrCat("isomorphic(", s1, ", ", s2, ")")), "false\n");
 }
 
 // What the text defines by other operations.
@@ -69,6 +63,10 @@ TEST(CalculatorTest, OperationsFollowTheirDefinitions) {
            "M(A) = range (M * A)",
            "domain M = range M^-1",
            "(N after M) = (M before N)",
+           "A <= B <=> is_empty (A - B)",
+           "(A = B => A <= B) and not (A < B and B < A) or false",
+           "(M, M . N) = [{ S(i, j) -> (i + j, 2i, j - i) : j > 0; S(i, j) -> (0, 0, 0) : j <= 0 "
+           "}]",
            "wrap (M * A) <= (A cross M(A))",
            "unwrap (wrap M) = M",
            "coalesce (A + B) = A + B",
@@ -86,6 +84,73 @@ TEST(CalculatorTest, OperationsFollowTheirDefinitions) {
        }) {
     EXPECT_EQ(Eval(variables + law), "true\n") << law;
   }
+}
+
+TEST(CalculatorTest, CountsAreFunctions) {
+  const std::string c = "c := card { S(i) -> A(a) : 0 <= a < n - i; T() -> A(a) : 0 <= a < 5 };";
+  EXPECT_EQ(Eval(c + "c({ S(4) })"), "[n] -> { (-4 + n) : n >= 5 }\n");
+  EXPECT_EQ(Eval(c + "value(c({ S(4) }), n = 10)"), "6\n");
+  EXPECT_EQ(Eval(c + "c({ T() })"), "5\n");
+  EXPECT_EQ(Eval(c + "value(c({ T() : n > 3 }), n = 3)"), "0\n");
+  EXPECT_EQ(
+      Eval(c + "c({ S(4); T() })"),
+      "error: expression:1:72: expected a set of one element, as { S[3] }, found more than one");
+  EXPECT_EQ(Eval("{ S(i) -> # (a) : 0 <= a < i and i < 3 }"),
+            Eval("card { S(i) -> A(a) : 0 <= a < i and i < 3 }"));
+  EXPECT_EQ(Eval("{# i : 0 <= i < n; # i, j : 0 <= i, j < n}"), "[n] -> { (n + n^2) : n > 0 }\n");
+}
+
+// '#' counts in a literal, before what can be counted; elsewhere a comment begins.
+TEST(CalculatorTest, CommentsBeginWithTheSameSign) {
+  EXPECT_EQ(Eval("{ # all of them\n (i) : i = 3;  # one: three\n (4) }  # end : }"),
+            "{ [i = 4]; [i = 3] }\n");
+  EXPECT_EQ(Eval("{ (i) -> # the image\n (3) }"), "{ [i] -> [3] }\n");
+}
+
+// The quotient of a literal rounds down, and what comes of it says so.
+TEST(CalculatorTest, QuotientsRoundDown) {
+  EXPECT_EQ(Eval("{ (i, j) : i/2 = j } = { [i, j] : 0 <= i - 2j <= 1 }"),
+            "true  # '/' rounds down\n");
+  EXPECT_EQ(Eval("{ (-7/2) }"), "{ [-4] }  # '/' rounds down\n");
+  EXPECT_EQ(Eval("D := { S(i) : 0 <= i/4 < n }; (card D)"),
+            "[n] -> { 4 * n : n > 0 }  # '/' rounds down\n");
+  EXPECT_EQ(Eval("{ (i) -> (i/2 + 1) : i = 0 }^+ "),
+            "{ [i = 0] -> [1] }  # exact; '/' rounds down\n");
+  EXPECT_EQ(Eval("{ (i) -> (floor(i/2)) : i = 0 }"), "{ [i = 0] -> [0] }\n");
+}
+
+// Each limit on isl's operations gives the value or one error, the same for all.
+TEST(CalculatorTest, EveryLimitGivesAnErrorOrTheValue) {
+  testing::internal::CaptureStderr();
+  for (const char* text : {
+           "card { S(i, j, k) : 0 <= i, j, k < n }",
+           "card { S1(i, j) : 0 <= i < N - M + 4 and i >= N - M and 0 <= j <= N - 2i }",
+           "(card { S(i) -> A(a) : i <= 2a <= i + n })({ S(4) })",
+           "value(card { S(i) : 0 <= 3i < n }, n = 10)",
+           "{ (i, j) -> (i + 1, j) : 0 <= i < n }^+",
+           "function { S(i) -> (i/32) } + 3 * function { S(i) -> (i % 4) }",
+           "[{ S(i) -> (i/32) }, { S(i) -> (i) }]",
+           "points { (i) : 0 <= i < 3 }",
+           "project(at({ S(i, j) : 0 <= i <= j < n }, n = 5), j)",
+           "{ (i) : forall k : k > i => k > 3 } <= { (i) : i > 2 }",
+           "space { S(i) -> A(i) }; isomorphic({ S(i) }, { T(i) })",
+           "convex_hull { (i, j) : i = j = 0 or (i = 4 and j = 4) }",
+       }) {
+    const std::string whole = Eval(text);
+    for (unsigned long limit = 1;; limit += 1 + limit / 200) {
+      const absl::StatusOr<std::string> result = Evaluate(text, {.max_operations = limit});
+      if (result.ok()) {
+        EXPECT_EQ(*result, whole) << text << ", " << limit << " operations";
+        break;
+      }
+      const std::string message(result.status().message());
+      ASSERT_THAT(message,
+                  testing::MatchesRegex("expression:1:[0-9]+: expected an operation within the "
+                                        "limit on isl's operations, found one that needs more"))
+          << text << ", " << limit << " operations";
+    }
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }
 
 TEST(CalculatorTest, ClosuresSayWhetherTheyAreExact) {
@@ -148,6 +213,17 @@ TEST(CalculatorTest, ErrorsHavePlaceExpectationAndFinding) {
        "bound"},
       {"value(card { (i) : 0 < i < n }, m = 3)",
        "1:1: expected a value for the parameter 'n', found none"},
+      {"value(card { S(i) -> A(a) : 0 <= a < 4 })",
+       "1:1: expected a function of parameters, found one of the elements of { S[i] }"},
+      {"(card { S(i) -> A(a) : 0 <= a < 4 })({ T(1) })",
+       "1:37: expected a quasi-polynomial and a set in isomorphic spaces to apply, found one of { "
+       "S[i] } and { T[i0] }"},
+      {"[{ S(i) -> (i) }, { T(i) -> (i) }]",
+       "1:1: expected pieces whose domains are in isomorphic spaces, found { S[i] } and { T[i] }"},
+      {"{# i : 0 <= i < n; (j) }",
+       "1:20: expected a part with '#', as the first one is, found one without"},
+      {"{ S(i, i()) }", "1:8: expected a symbolic constant before '()', found the variable 'i'"},
+      {"true and 3", "1:6: expected two truth values, found a truth value and a number"},
       {"{ (i) } + 3",
        "1:9: expected two sets, maps, functions, quasi-polynomials or numbers, found a set + a "
        "number"},

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/status.h"
+#include "compiler/poly/count.h"
 
 namespace polynao::poly::calculator {
 namespace {
@@ -21,7 +22,7 @@ isl_stat AddSpace(isl_space* space, void* spaces) {
   return isl_stat_ok;
 }
 
-// The spaces of the parts, without parameters.
+// The spaces of the parts, without parameters; of a count, those of its elements.
 std::vector<IslSpace> SpacesIn(const Value& value) {
   std::vector<IslSpace> spaces;
   if (const auto* set = value.As<IslUnionSet>()) {
@@ -43,6 +44,15 @@ std::vector<IslSpace> SpacesIn(const Value& value) {
           return AddSpace(space, to);
         },
         &spaces);
+  } else if (const auto* count = value.As<IslUnionQuasiPolynomial>()) {
+    isl_union_pw_qpolynomial_foreach_pw_qpolynomial(
+        count->get(),
+        [](isl_pw_qpolynomial* part, void* to) {
+          isl_space* space = isl_pw_qpolynomial_get_domain_space(part);
+          isl_pw_qpolynomial_free(part);
+          return AddSpace(space, to);
+        },
+        &spaces);
   }
   return spaces;
 }
@@ -50,16 +60,25 @@ std::vector<IslSpace> SpacesIn(const Value& value) {
 }  // namespace
 
 absl::Status Site::Failed() const {
-  if (isl_ctx_last_error(context) == isl_error_quota) {
-    return Error("an operation within the limit on isl's operations", "one that needs more");
+  if (isl.IsSpent()) {
+    return absl::ResourceExhaustedError(std::string(
+        Error("an operation within the limit on isl's operations", "one that needs more")
+            .message()));
   }
-  const char* message = isl_ctx_last_error_msg(context);
+  const char* message = isl_ctx_last_error_msg(isl.get());
   if (message != nullptr && std::string_view(message) == "unbounded optimum") {
     return Error("a set with a first and a last element in lexicographic order",
                  "one that is unbounded");
   }
   return Error("operands that isl can combine",
                StrCat("an error of isl: ", message == nullptr ? "no reason given" : message));
+}
+
+IslVal ReadNumber(isl_ctx* context, const std::string& text) {
+  // isl does not read "-0".
+  const bool is_negative = text.starts_with("-");
+  IslVal number(isl_val_read_from_str(context, text.c_str() + is_negative));
+  return is_negative ? IslVal(isl_val_neg(number.take())) : number;
 }
 
 std::string KindOf(const Value& value) {
@@ -85,15 +104,16 @@ std::string ToText(const Value& value) {
           [](const IslUnionFunction& function) {
             return TakeIslText(isl_union_pw_multi_aff_to_str(function.get()));
           },
-          [](const IslUnionQuasiPolynomial& count) {
-            return TakeIslText(isl_union_pw_qpolynomial_to_str(count.get()));
-          },
+          [](const IslUnionQuasiPolynomial& count) { return ToString(count.get()); },
           [](const std::string& words) { return words; },
       },
       value.data);
-  if (value.exactness == Exactness::kExactClosure) text += "  # exact";
-  if (value.exactness == Exactness::kOverApproximation) text += "  # over-approximation";
-  return text;
+  std::string notes;
+  auto note = [&](const char* text) { StrAppend(&notes, notes.empty() ? "  # " : "; ", text); };
+  if (value.exactness == Exactness::kExactClosure) note("exact");
+  if (value.exactness == Exactness::kOverApproximation) note("over-approximation");
+  if (value.has_floor_division) note("'/' rounds down");
+  return text + notes;
 }
 
 absl::StatusOr<Value> Checked(const Site& site, Value value) {

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/poly/calculator_syntax.h"
 #include "compiler/poly/isl_handle.h"
+#include "compiler/poly/isl_tools.h"
 
 namespace polynao::poly::calculator {
 
@@ -24,6 +25,8 @@ struct Value {
                std::string>
       data;
   Exactness exactness = Exactness::kUsual;
+  // A literal that the value comes of has a '/', which rounds down, outside of floor() and ceil().
+  bool has_floor_division = false;
 
   template <typename T>
   const T* As() const {
@@ -33,19 +36,23 @@ struct Value {
 
 // Where an operation stands; makes its errors.
 struct Site {
-  isl_ctx* context;
+  const IslContext& isl;
   std::string_view file;
   Place place;
 
   absl::Status Error(std::string_view expected, std::string_view found) const {
     return ErrorAt(file, place, expected, found);
   }
-  // What isl's failure means.
+  // What isl's failure means: most often, that the operations allowed are spent (ResourceExhausted).
   absl::Status Failed() const;
 };
 
+// Of digits with a sign: "-12".
+IslVal ReadNumber(isl_ctx* context, const std::string& text);
+
 // "a set", "a number", ...
 std::string KindOf(const Value& value);
+// Empty where isl's operations are spent.
 std::string ToText(const Value& value);
 // The value, if isl computed one.
 absl::StatusOr<Value> Checked(const Site& site, Value value);

@@ -747,6 +747,10 @@ absl::StatusOr<IslUnionQuasiPolynomial> CountImages(isl_union_map* map,
 absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
                                const std::map<std::string, IslVal>& parameters) {
   const IslSpace space(isl_pw_qpolynomial_get_domain_space(count));
+  if (isl_space_is_params(space.get()) == isl_bool_false) {
+    return InvalidInput("expected a function of parameters, found one of the elements of ",
+                        TakeIslText(isl_space_to_str(space.get())));
+  }
   isl_point* point = isl_point_zero(space.copy());
   const int dimensions = isl_space_dim(space.get(), isl_dim_param);
   for (int i = 0; i < dimensions; ++i) {
@@ -773,12 +777,26 @@ absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
   return ValueAt(count, values);
 }
 
+namespace {
+
+// isl's printer of polynomials crashes where the operations allowed end within it. It needs few; here it may do them.
+template <typename Count>
+std::string TextOf(Count* count, isl_ctx* context, char* (*to_text)(Count*)) {
+  const unsigned long allowed = isl_ctx_get_max_operations(context);
+  isl_ctx_set_max_operations(context, 0);
+  std::string text = TakeIslText(to_text(count));
+  isl_ctx_set_max_operations(context, allowed);
+  return text;
+}
+
+}  // namespace
+
 std::string ToString(isl_pw_qpolynomial* count) {
-  return TakeIslText(isl_pw_qpolynomial_to_str(count));
+  return TextOf(count, isl_pw_qpolynomial_get_ctx(count), isl_pw_qpolynomial_to_str);
 }
 
 std::string ToString(isl_union_pw_qpolynomial* count) {
-  return TakeIslText(isl_union_pw_qpolynomial_to_str(count));
+  return TextOf(count, isl_union_pw_qpolynomial_get_ctx(count), isl_union_pw_qpolynomial_to_str);
 }
 
 }  // namespace polynao::poly

@@ -75,7 +75,11 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets,
     result.text = ToString(total.get());
     return absl::OkStatus();
   });
-  if (!status.ok()) result.text = StrCat("not counted: ", std::string(status.message()));
+  if (!status.ok()) {
+    // Where the operations are spent, each function of isl has an error of its own.
+    result.text = scop_.isl->IsSpent() ? "not counted: isl needs more operations than it is allowed"
+                                       : StrCat("not counted: ", std::string(status.message()));
+  }
   if (is_fixed) {
     scop_.isl->Allow(options_.max_operations);
     (void)Guarded(*scop_.isl, [&]() -> absl::Status {

@@ -208,6 +208,12 @@ TEST_F(CountTest, AValueNeedsItsParameters) {
       ValueAt(count->get(), std::map<std::string, int64_t>{{"n", 12}, {"unused", 1}});
   ASSERT_TRUE(value.ok()) << value.status();
   EXPECT_EQ(isl_val_get_num_si(value->get()), 12);
+  // A function of a map's elements has no one value.
+  const IslMap map(isl_map_read_from_str(context_.get(), "{ S[i] -> [j] : 0 <= j < i }"));
+  const absl::StatusOr<IslPwQuasiPolynomial> images = CountImages(map.get());
+  ASSERT_TRUE(images.ok()) << images.status();
+  EXPECT_EQ(ValueAt(images->get(), std::map<std::string, int64_t>()).status().message(),
+            "expected a function of parameters, found one of the elements of { S[i] }");
 }
 
 // Random sets: boxes with affine bounds, cut by affine constraints, strides, divisions, quantified
