@@ -6,10 +6,13 @@
 #include <isl/schedule_node.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "base/status.h"
 #include "compiler/poly/tree_text.h"
@@ -172,6 +175,52 @@ std::string Excerpt(const std::string& text) {
   return line;
 }
 
+// Whether the sets and maps of a tree's text are quoted: domain: "{ S0[i] }". isl's reader crashes where a number stands for
+// one, as in "filter: 2".
+bool HasQuotedValues(std::string_view text) {
+  constexpr std::string_view kKeys[] = {"domain",    "context", "contraction", "expansion",
+                                        "extension", "filter",  "guard",       "mark",
+                                        "options",   "schedule"};
+  const auto is_letter = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
+  std::string_view last;    // the word or string before
+  bool needs_text = false;  // such a key and ':' stand before
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at + 1;
+    if (absl::ascii_isspace(text[at])) {
+      at = end;
+      continue;
+    }
+    const bool is_text = text[at] == '"';
+    if (is_text) {
+      end = text.find('"', end);
+      if (end == std::string_view::npos) return false;
+      last = text.substr(at + 1, end - at - 1);
+      ++end;
+    } else if (is_letter(text[at])) {
+      while (end < text.size() && is_letter(text[end])) ++end;
+      last = text.substr(at, end - at);
+    }
+    if (needs_text && !is_text) return false;
+    needs_text =
+        text[at] == ':' && std::find(std::begin(kKeys), std::end(kKeys), last) != std::end(kKeys);
+    at = end;
+  }
+  return !needs_text;
+}
+
+// The tree of a text, or null. isl's reader does not end for some damaged texts, as for a "schedule:" under a "- filter:"
+// that has no "child:"; so it may do a number of operations that any text of a tree is read with.
+isl_schedule* ReadTree(IslContext& isl, const std::string& text) {
+  constexpr unsigned long kOperations = 1'000'000;
+  if (!HasQuotedValues(text)) return nullptr;
+  const unsigned long all = isl_ctx_get_max_operations(isl.get());
+  const bool is_less = all == 0 || kOperations < all;
+  if (is_less) isl.Allow(kOperations);
+  isl_schedule* read = isl_schedule_read_from_str(isl.get(), Readable(text).c_str());
+  if (is_less) isl.Allow(all);
+  return read;
+}
+
 absl::Status CheckParameters(const Scop& scop, const isl::space& space) {
   for (int i = 0; i < isl_space_dim(space.get(), isl_dim_param); ++i) {
     const std::string name = isl_space_get_dim_name(space.get(), isl_dim_param, i);
@@ -249,7 +298,7 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
             isl_multi_union_pw_aff_from_union_map(map.copy())));
       }
     } else {
-      isl_schedule* read = isl_schedule_read_from_str(ctx, Readable(text).c_str());
+      isl_schedule* read = ReadTree(*scop.isl, text);
       if (is_unreadable(read)) {
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "

@@ -1,15 +1,20 @@
 // Schedules as texts: what is read, and the message for what is not.
 #include "compiler/poly/schedule.h"
 
+#include <functional>
 #include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "base/text.h"
 #include "compiler/ir/text.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/isl_tools.h"
+#include "compiler/poly/tree_text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "testing/fuzz.h"
 
 namespace polynao::poly {
 namespace {
@@ -22,27 +27,32 @@ constexpr char kTwoNests[] =
     "  for (i, 0, n) { for (j, 0, n) { B[i, j] = A[i] * 2.0 } }\n"
     "}\n";
 
-// The order that is read, as a map, or the error.
-std::string Read(const std::string& text) {
-  const absl::StatusOr<ir::Function> function = ir::ParseFunction(kTwoNests);
-  EXPECT_TRUE(function.ok()) << function.status();
-  const absl::StatusOr<Extraction> extraction = Extract(*function);
-  EXPECT_TRUE(extraction.ok()) << extraction.status();
-  const Scop& scop = extraction->scops.at(0);
-  const absl::StatusOr<isl::schedule> schedule =
-      ParseSchedule(scop, ComputeDependences(scop), text);
-  if (!schedule.ok()) return StrCat("error: ", std::string(schedule.status().message()));
-  const std::string order = Text(schedule->map().gist_domain(scop.Domain()));
-  return order;
-}
+class ScheduleTest : public testing::Test {
+ protected:
+  ScheduleTest()
+      : extraction_(*Extract(*ir::ParseFunction(kTwoNests))),
+        scop_(extraction_.scops.at(0)),
+        dependences_(ComputeDependences(scop_)) {}
 
-TEST(ScheduleTest, NamesAndPairsOfTimesDoNotCount) {
+  // The order that is read, as a map, or the error.
+  std::string Read(const std::string& text) {
+    const absl::StatusOr<isl::schedule> schedule = ParseSchedule(scop_, dependences_, text);
+    if (!schedule.ok()) return StrCat("error: ", std::string(schedule.status().message()));
+    return Text(schedule->map().gist_domain(scop_.Domain()));
+  }
+
+  const Extraction extraction_;
+  const Scop& scop_;
+  const Dependences dependences_;
+};
+
+TEST_F(ScheduleTest, NamesAndPairsOfTimesDoNotCount) {
   const std::string plain = Read("[n] -> { S0[i] -> [0, i, 0]; S1[i, j] -> [1, i, j] }");
   ASSERT_THAT(plain, HasSubstr("S0[i] -> [0, i, 0]"));
   EXPECT_EQ(Read("{ S0[i] -> T[0, i, 0]; S1[i, j] -> [[1, i] -> U[j]] }"), plain);
 }
 
-TEST(ScheduleTest, ErrorsAreOneLineForTheReader) {
+TEST_F(ScheduleTest, ErrorsAreOneLineForTheReader) {
   const std::pair<const char*, const char*> cases[] = {
       {"{ S0[i] -> [0, i]; S1[i, j] -> [1, i, j] }",
        "a schedule: expected times of one length, found 2 for S0 and 3 for S1"},
@@ -64,6 +74,15 @@ TEST(ScheduleTest, ErrorsAreOneLineForTheReader) {
       {"domain: \"[n] -> { S0[i] : 0 <= i < n }\"",
        "the schedule has no time for the instances [n] -> { S1[i, j] : 0 <= i < n and 0 <= j < n "
        "}"},
+      // isl's reader would crash, and not end.
+      {"domain: 2",
+       "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, found "
+       "'domain: 2'"},
+      {"domain: \"{ S0[i] }\"\nchild:\n  sequence:\n  - filter: \"{ S0[i] }\"\n      schedule: "
+       "\"[{ S1[i] ->",
+       "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, found "
+       "'domain: \"{ S0[i] "
+       "}\" child: sequence: - filter: \"{ S0[i] }\" schedule: \"[{ S1[i] ->'"},
       {"tree:\n  of\n  no form",
        "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, found "
        "'tree: of no "
@@ -74,6 +93,47 @@ TEST(ScheduleTest, ErrorsAreOneLineForTheReader) {
     EXPECT_EQ(Read(text), StrCat("error: ", message)) << text;
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+// Damaged texts, some with few operations for isl: an order or a message of one line, nothing of isl's.
+TEST_F(ScheduleTest, MutatedTexts) {
+  FuzzTarget target;
+  target.corpus = {
+      "[n] -> { S0[i] -> [0, i, 0]; S1[i, j] -> [1, i, j] }",
+      "{ S0[i] -> T[0, i mod 3, i, 0]; S1[i, j] -> [[1, i] -> U[floor(j/4), j]] }",
+      "[n] -> { S0[i] -> [i, 0] : i >= 0; S1[i, j] -> [n + i, j] : j < n }",
+      TreeText(scop_.schedule),
+      "domain: \"[n] -> { S0[i] : 0 <= i < n; S1[i, j] : 0 <= i < n and 0 <= j < n }\"\n"
+      "child:\n"
+      "  sequence:\n"
+      "  - filter: \"[n] -> { S0[i] }\"\n"
+      "    child:\n"
+      "      schedule: \"[n] -> [{ S0[i] -> [(i)] }]\"\n"
+      "      permutable: 1\n"
+      "  - filter: \"[n] -> { S1[i, j] }\"\n"
+      "    child:\n"
+      "      schedule: \"[n] -> [{ S1[i, j] -> [(floor((i)/4))] }, { S1[i, j] -> [(i)] }, { S1[i, "
+      "j] -> [(j)] }]\"\n",
+  };
+  target.parse = [&](const std::string& input) -> absl::Status {
+    const size_t hash = std::hash<std::string>()(input);
+    scop_.isl->Allow(hash % 2 == 0 ? 100'000 : 1 + (hash >> 16) % (1ul << ((hash >> 8) % 14)));
+    const absl::Status status = ParseSchedule(scop_, dependences_, input).status();
+    const bool is_spent = absl::IsResourceExhausted(status);
+    scop_.isl->Allow(0);
+    if (is_spent) return ParseSchedule(scop_, dependences_, input).status();
+    const std::string message(status.message());
+    if (absl::StrContains(message, "\n") || absl::StrContains(message, "isl: ")) {
+      return absl::InternalError(StrCat("not a message of one line for its reader: ", message));
+    }
+    return status;
+  };
+  target.place = "(expected|a schedule: expected|the schedule) ";
+  target.max_bytes = 2048;
+  const FuzzResult result = Fuzz(target, FuzzCases(1000), FuzzSeed());
+  EXPECT_EQ(result.failure, "");
+  EXPECT_GT(result.accepted, 20);
+  EXPECT_GT(result.refused, 20);
 }
 
 }  // namespace
