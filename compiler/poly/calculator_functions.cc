@@ -139,7 +139,8 @@ absl::StatusOr<Value> Card(const CallSite& site) {
                                              std::string(count.status().message())));
   }
   if (!count.ok()) {
-    return site.Error("a set that can be counted", std::string(count.status().message()));
+    return site.Error("a set that can be counted",
+                      StrCat("one for which ", std::string(count.status().message())));
   }
   return Value{*std::move(count)};
 }

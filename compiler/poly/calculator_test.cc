@@ -211,6 +211,9 @@ TEST(CalculatorTest, ErrorsHavePlaceExpectationAndFinding) {
       {"card { (i) : i > 0 }",
        "1:1: expected a set with finitely many elements, found one whose elements have no upper "
        "bound"},
+      {"card { (i, j, k) : 0 <= i, j, k and 31i + 37j + 41k <= n }",
+       "1:1: expected a set that can be counted, found one for which counting makes a polynomial "
+       "with too many terms"},
       {"value(card { (i) : 0 < i < n }, m = 3)",
        "1:1: expected a value for the parameter 'n', found none"},
       {"value(card { S(i) -> A(a) : 0 <= a < 4 })",
