@@ -84,12 +84,11 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
   options.text = std::move(strategy.text);
   options.group_tile = std::move(strategy.tile);
   if constexpr (std::is_same_v<Options, poly::GpuOptions>) {
-    // Along as many dimensions as a block may have threads for, from the last one on.
+    // As many as a tile has elements along the dimensions that are cut.
     int64_t threads = 1;
-    for (size_t d = options.group_tile.size(); d-- > 0;) {
-      const int64_t size = std::max<int64_t>(options.group_tile[d], 1);
-      if (size > kMostThreads / threads) break;
-      threads *= size;
+    for (const int64_t size : options.group_tile) {
+      threads *= std::clamp<int64_t>(size, 1, kMostThreads / threads + 1);
+      threads = std::min(threads, kMostThreads);
     }
     if (threads > 1) options.group_threads = threads;
   }

@@ -70,9 +70,11 @@ class Generator {
     if (options_.several_buffers) {
       const Expr side = context_->I32(kSide);
       square_ = context_->NewBuffer("P", Type::kI32, {side, side});
+      parameter_ = square_;
+      if (options_.workspace) square_ = context_->NewBuffer("W", Type::kI32, {side, side});
       row_ = context_->NewBuffer("S", Type::kF32, {side});
       function.params.resize(5);
-      function.params[3].buffer = square_;
+      function.params[3].buffer = parameter_;
       function.params[3].access = ir::Access::kInOut;
       function.params[4].buffer = row_;
       function.params[4].access = ir::Access::kInOut;
@@ -86,6 +88,11 @@ class Generator {
       std::vector<Stmt> nests = {function.body};
       for (int more = Pick(2) + 1; more > 0; --more) nests.push_back(Loop(0));
       function.body = context_->Seq(nests);
+      if (options_.workspace) {
+        function.body = context_->Allocate(
+            square_, context_->Seq({CopyMiddle(parameter_, square_), function.body,
+                                    CopyMiddle(square_, parameter_)}));
+      }
     }
     return function;
   }
@@ -93,6 +100,15 @@ class Generator {
  private:
   static constexpr int kSize = 64;
   static constexpr int kSide = 48;
+
+  static constexpr int kBorder = 3;  // of the workspace
+
+  Stmt CopyMiddle(ir::Buffer from, ir::Buffer to) {
+    const ir::Var i = context_->NewVar("i"), j = context_->NewVar("j");
+    const Stmt copy = context_->Store(to, {i, j}, from(i, j));
+    const Expr extent = Int(kSide - 2 * kBorder);
+    return context_->For(i, Int(kBorder), extent, context_->For(j, Int(kBorder), extent, copy));
+  }
 
   int Pick(int n) { return static_cast<int>(random_() % n); }
   Expr Int(int64_t value) { return context_->I32(value); }
@@ -316,6 +332,7 @@ class Generator {
   const RandomAffineProgramOptions options_;
   std::shared_ptr<ir::Context> context_;
   ir::Buffer in_, out_, square_, row_;
+  ir::Buffer parameter_;           // P
   std::vector<ir::Buffer> cells_;  // in scope
   std::vector<Expr> vars_;         // in scope
   std::vector<Expr> bounds_;       // of these, loop variables and n: small values

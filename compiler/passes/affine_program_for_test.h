@@ -34,6 +34,9 @@ struct RandomAffineProgramOptions {
   // Besides A and B: a square P, a row of floats S, and cells that live for an iteration. Most indices are a
   // loop variable and a constant; sums, copies between buffers and lets of loads; two or three nests.
   bool several_buffers = false;
+  // With several buffers: an allocation takes the place of P in all of this. A nest in front copies the middle of P to it, and one
+  // behind copies that back, so that its border is undefined, and a few programs load it and stop.
+  bool workspace = false;
 };
 
 // A function over affine loop nests: loops of all kinds (triangular ones too), guards in ifs and

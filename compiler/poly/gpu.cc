@@ -141,7 +141,8 @@ class Surroundings {
   absl::flat_hash_map<ir::Stmt, std::string> obstacles_;
 };
 
-absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, PartReport* report) {
+absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, const Given& given,
+                                 PartReport* report) {
   scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
   const Dependences dependences =
       ComputeDependences(scop, {.reassociate_floats = options.reassociate});
@@ -156,7 +157,7 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
     if (strategy != Strategy::kOriginal)
       schedule = SplitIntoParallel(dependences, schedule, &splits);
   }
-  const GpuMapping mapping = MapToGpu(scop, dependences, schedule, options);
+  const GpuMapping mapping = MapToGpu(scop, dependences, schedule, options, given);
   if (mapping.kernels == 0) return absl::UnimplementedError("no loop is parallel");
   if (!dependences.private_order.empty() &&
       !FindViolation(scop, dependences, mapping.schedule).empty()) {
@@ -168,7 +169,7 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
   if (!keeps_registers) {
     GpuOptions without = options;
     without.registers = false;
-    return MapPart(scop, without, report);
+    return MapPart(scop, without, given, report);
   }
   report->parallel_loops = mapping.kernels;
   report->wavefronts = mapping.wavefronts;
@@ -182,7 +183,7 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, Pa
 // Stages outside of groups.
 class MappedCode : public StageCode {
  public:
-  explicit MappedCode(const GpuOptions& options) : options_(options) {}
+  MappedCode(const GpuOptions& options, const Given& given) : options_(options), given_(given) {}
 
   absl::StatusOr<ir::Stmt> Group(const Scop&, const std::vector<Stage>&, const PlannedGroup&,
                                  PartReport*) override {
@@ -192,7 +193,7 @@ class MappedCode : public StageCode {
     GpuOptions options = options_;
     options.strategy = "auto";
     PartReport one;
-    absl::StatusOr<ir::Stmt> code = MapPart(part, options, &one);
+    absl::StatusOr<ir::Stmt> code = MapPart(part, options, given_, &one);
     if (absl::IsUnimplemented(code.status())) {
       report->lines.emplace_back(code.status().message());
       return Generate(part, {.schedule = part.schedule, .marks = {}});
@@ -205,6 +206,7 @@ class MappedCode : public StageCode {
 
  private:
   const GpuOptions& options_;
+  const Given& given_;
 };
 
 }  // namespace
@@ -218,6 +220,10 @@ absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuO
   if (fuses && options.inline_stages) inlined = InlineStages(function);
   if (fuses) ExpandScalars(function);
   std::optional<Surroundings> surroundings;
+  Given given;
+  for (const ir::Param& param : function.params) {
+    if (param.buffer && param.access != ir::Access::kOut) given.insert(param.buffer);
+  }
   ASSIGN_OR_RETURN(
       ScheduleReport report,
       ScheduleParts(function, options.strategy, options.max_operations,
@@ -228,9 +234,9 @@ absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuO
                       }
                       const std::string obstacle = surroundings->Obstacle(scop);
                       if (!obstacle.empty()) return absl::UnimplementedError(obstacle);
-                      if (!fuses) return MapPart(scop, options, part);
+                      if (!fuses) return MapPart(scop, options, given, part);
                       scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
-                      MappedCode alone(options);
+                      MappedCode alone(options, given);
                       return FuseForGpu(scop, options, alone, part);
                     }));
   std::string names;

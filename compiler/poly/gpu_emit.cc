@@ -65,17 +65,23 @@ class GpuHandler : public MarkHandler {
         keeps_registers_ = own_marks_.insert(name).second && keeps_registers_;
         result = loops.Numbers();
         for (const OwnElement& own : mark.own) {
-          const isl::set known = ThreadsOf(mark.shape, own.accessed.ctx());
-          result.push_back(loops.Condition(own.accessed, known));
+          const isl::set known = ThreadsOf(mark.shape, own.loaded.ctx());
+          result.push_back(loops.Condition(own.loaded, known));
           result.push_back(loops.Condition(own.stored, known));
           for (const isl::pw_aff& index : own.element) result.push_back(loops.Value(index));
         }
         break;
       case Kind::kShared:
+        result = loops.Numbers();
         for (const SharedCopy& copy : mark.shared) {
           for (const isl::pw_aff& first : copy.group.box.first) {
             result.push_back(loops.Value(first));
           }
+          if (!copy.group.readable) continue;
+          const isl::set& readable = *copy.group.readable;
+          result.push_back(loops.Condition(
+              readable,
+              isl::manage(isl_set_universe(isl_space_params_alloc(readable.ctx().release(), 0)))));
         }
         break;
       case Kind::kThreads:
@@ -258,19 +264,19 @@ class GpuHandler : public MarkHandler {
       size_t next = loops;
       for (size_t i = 0; i < registers.size(); ++i) {
         const OwnElement& own = mark.own[i];
-        const Expr accessed = Truth(place.Value(expressions[next]));
+        const Expr loaded = Truth(place.Value(expressions[next]));
         const Expr stored = Truth(place.Value(expressions[next + 1]));
         next += 2;
         std::vector<Expr> indices;
         for (size_t d = 0; d < own.element.size(); ++d) {
           indices.push_back(place.Value(expressions[next++]));
         }
-        if (!stores && !own.is_loaded) continue;
+        if (!stores && own.loaded.is_empty()) continue;
         const ir::Buffer buffer = place.Current(own.buffer);
         Stmt move = stores ? c.Store(buffer, indices, c.Load(registers[i], threads_))
                            : c.Store(registers[i], threads_, c.Load(buffer, indices));
         if (own.may_be_outside) move = IfInside(buffer, indices, move, place);
-        moves.push_back(c.If(stores ? stored : accessed, move));
+        moves.push_back(c.If(stores ? stored : loaded, move));
       }
       for (size_t i = 0; i < threads_.size(); ++i) place.Bind(ThreadParameter(i), Expr());
       for (size_t i = 0; i < loops; ++i) place.Bind(LoopParameter(i), Expr());
@@ -301,7 +307,12 @@ class GpuHandler : public MarkHandler {
     std::vector<std::pair<ir::Var, Expr>> lets;
     std::vector<Shared> made;
     std::vector<Stmt> parts;
-    size_t next = 0;
+    size_t next = expressions.size();
+    for (const SharedCopy& copy : mark.shared) {
+      next -= copy.group.box.first.size() + (copy.group.readable ? 1 : 0);
+    }
+    const std::vector<isl::ast_expr> loops(expressions.begin(),
+                                           expressions.begin() + static_cast<std::ptrdiff_t>(next));
     for (const SharedCopy& copy : mark.shared) {
       std::vector<Expr> extents;
       for (const int64_t extent : copy.extents) extents.push_back(c.I64(extent));
@@ -318,7 +329,11 @@ class GpuHandler : public MarkHandler {
         }
         shared.first.push_back(first);
       }
-      parts.push_back(Fill(copy, shared, mark.shape, place));
+      const auto readable = [&](const std::vector<Expr>& element) {
+        return copy.group.readable ? ConditionAt(expressions[next], loops, element, place) : Expr();
+      };
+      parts.push_back(Fill(copy, shared, mark.shape, readable, place));
+      if (copy.group.readable) ++next;
       made.push_back(std::move(shared));
     }
     for (size_t i = 0; i < made.size(); ++i) {
@@ -344,10 +359,23 @@ class GpuHandler : public MarkHandler {
     return {reference.statement, c.Load(access.buffer, access.indices)};
   }
 
+  // `condition`, over the loops around and the parameters that are an element's place.
+  static Expr ConditionAt(const isl::ast_expr& condition, const std::vector<isl::ast_expr>& loops,
+                          const std::vector<Expr>& element, MarkPlace& place) {
+    for (size_t i = 0; i < loops.size(); ++i) place.Bind(LoopParameter(i), place.Value(loops[i]));
+    for (size_t d = 0; d < element.size(); ++d) place.Bind(ElementParameter(d), element[d]);
+    const Expr result = Truth(place.Value(condition));
+    for (size_t i = 0; i < loops.size(); ++i) place.Bind(LoopParameter(i), Expr());
+    for (size_t d = 0; d < element.size(); ++d) place.Bind(ElementParameter(d), Expr());
+    return result;
+  }
+
   // All threads copy the box, neighbours along threadIdx.x neighbours in memory. The last dimension of the box goes along
-  // x, the one before along y and z, and that of a box of one dimension along all axes.
+  // x, the one before along y and z, and that of a box of one dimension along all axes; but where that takes more rounds, as of
+  // rows that are shorter than x, elements and threads are numbered, and thread t copies elements t, t + threads, ..
+  template <typename Readable>
   Stmt Fill(const SharedCopy& copy, const Shared& shared, const ThreadShape& shape,
-            MarkPlace& place) {
+            const Readable& readable, MarkPlace& place) {
     ir::Context& c = place.context();
     const std::vector<int64_t>& sizes = copy.group.box.sizes;
     const size_t n = sizes.size();
@@ -373,20 +401,49 @@ class GpuHandler : public MarkHandler {
         }
         if (rounds * count > sizes[d]) conditions.push_back(places[d] < sizes[d]);
       };
-      for (size_t d = 0; d + 2 < n; ++d) spread(d, c.I64(0), 1);
-      if (n == 1) {
+      const auto rounds_of = [](int64_t size, int64_t count) { return (size + count - 1) / count; };
+      const int64_t all = copy.group.box.elements(), threads = others * width;
+      int64_t rounds = 1;
+      for (size_t d = 0; d < n; ++d) {
+        rounds *= rounds_of(sizes[d], d + 1 == n ? width : d + 2 == n ? others : 1);
+      }
+      std::optional<std::pair<ir::Var, Expr>> number;
+      if (n == 1 || rounds > rounds_of(all, threads)) {
         const Expr thread = others == 1 ? threads_.back() : Sum(other * width, threads_.back());
-        spread(0, thread, others * width);
+        if (n == 1) {
+          spread(0, thread, threads);
+        } else {
+          // `spread` of all elements, then the place of the number.
+          const ir::Var e = c.NewVar("e", Type::kI64);
+          Expr value = thread;
+          if (all > threads) {
+            const ir::Var var = c.NewVar("r", Type::kI64);
+            loops.emplace_back(var, rounds_of(all, threads));
+            value = var * threads + thread;
+          }
+          number.emplace(e, value);
+          if (all % threads != 0) conditions.push_back(e < all);
+          Expr rest = e;
+          size_t outermost = 0;  // of the dimensions of more than one element
+          while (sizes[outermost] == 1) ++outermost;
+          for (size_t d = n; d-- > 0;) {
+            places[d] = sizes[d] == 1 ? c.I64(0) : d == outermost ? rest : rest % sizes[d];
+            if (sizes[d] > 1 && d > outermost) rest = rest / sizes[d];
+          }
+        }
       } else {
+        for (size_t d = 0; d + 2 < n; ++d) spread(d, c.I64(0), 1);
         spread(n - 2, other, others);
         spread(n - 1, threads_.back(), width);
       }
       std::vector<Expr> from;
       for (size_t d = 0; d < n; ++d) from.push_back(Sum(shared.first[d], places[d]));
       const ir::Buffer buffer = place.Current(copy.group.buffer);
-      Stmt body =
-          IfInside(buffer, from, c.Store(shared.buffer, places, c.Load(buffer, from)), place);
+      Stmt body = c.Store(shared.buffer, places, c.Load(buffer, from));
+      const Expr condition = readable(from);
+      body = condition ? c.If(condition, body) : IfInside(buffer, from, body, place);
       for (size_t i = conditions.size(); i-- > 0;) body = c.If(conditions[i], body);
+      if (number) body = c.LetStmt(number->first, number->second, body);
       for (size_t i = loops.size(); i-- > 0;) {
         body = c.For(loops[i].first, c.I64(0), c.I64(loops[i].second), body);
       }

@@ -80,6 +80,7 @@ TEST(GpuFuseRandomTest, FusedPipelinesMeanTheSame) {
   EXPECT_GT(fused * 4, static_cast<int>(count));
   EXPECT_GT(registers * 20, static_cast<int>(count));
   EXPECT_GT(batch.needed(), 0);
+  EXPECT_EQ(batch.stopped(), 0);
 }
 
 }  // namespace

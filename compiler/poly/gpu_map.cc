@@ -83,8 +83,9 @@ std::string ListText(const std::vector<int64_t>& list) {
 
 class Mapper {
  public:
-  Mapper(const Scop& scop, const Dependences& dependences, const GpuOptions& options)
-      : scop_(scop), dependences_(dependences), options_(options) {}
+  Mapper(const Scop& scop, const Dependences& dependences, const GpuOptions& options,
+         const Given& given)
+      : scop_(scop), dependences_(dependences), options_(options), given_(given) {}
 
   GpuMapping Run(const isl::schedule& schedule) {
     isl_options_set_tile_scale_tile_loops(scop_.isl->get(), 0);
@@ -405,6 +406,10 @@ class Mapper {
       SharedCopy copy{.group = group, .extents = group.box.sizes};
       if (!is_coalesced && copy.extents.size() > 1) ++copy.extents.back();
       if (copy.bytes() > left) continue;
+      if (!given_.contains(group.buffer) &&
+          !FindReadable(scop_, place, kernel_->band_place, dependences_, copy.group)) {
+        continue;
+      }
       left -= copy.bytes();
       copies.push_back(std::move(copy));
     }
@@ -431,7 +436,7 @@ class Mapper {
 
   std::vector<OwnElement> Own(const Place& place) const {
     std::vector<OwnElement> result;
-    for (OwnElement& own : OwnElements(scop_, place, kernel_->points)) {
+    for (OwnElement& own : OwnElements(scop_, place, kernel_->points, dependences_, given_)) {
       if (result.size() < kMaxOwn) result.push_back(std::move(own));
     }
     return result;
@@ -440,6 +445,7 @@ class Mapper {
   const Scop& scop_;
   const Dependences& dependences_;
   const GpuOptions& options_;
+  const Given& given_;
   std::unique_ptr<KernelState> kernel_;
   GpuMapping result_;
 };
@@ -455,8 +461,8 @@ int64_t SharedCopy::bytes() const {
 }
 
 GpuMapping MapToGpu(const Scop& scop, const Dependences& dependences, const isl::schedule& schedule,
-                    const GpuOptions& options) {
-  return Mapper(scop, dependences, options).Run(schedule);
+                    const GpuOptions& options, const Given& given) {
+  return Mapper(scop, dependences, options, given).Run(schedule);
 }
 
 }  // namespace polynao::poly

@@ -67,11 +67,12 @@ struct GpuMapping {
 //
 // Serial loops of a kernel are cut into tiles where that lets blocks copy what threads share to shared memory. A copy
 // is made of what several instances of a tile read, or what the threads of a warp read with a stride. In such a
-// kernel threads keep the elements that they alone store in registers.
+// kernel threads keep the elements that they alone store in registers. Copies and registers load nothing that may be undefined, except
+// of `given` buffers, where all is defined.
 //
 // Throws isl::exception.
 GpuMapping MapToGpu(const Scop& scop, const Dependences& dependences, const isl::schedule& schedule,
-                    const GpuOptions& options);
+                    const GpuOptions& options, const Given& given);
 
 }  // namespace polynao::poly
 

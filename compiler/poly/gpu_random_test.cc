@@ -48,15 +48,17 @@ ir::Function ProgramOf(uint64_t seed) {
                                     .symbolic = true,
                                     .symbolic_bounds = seed % 5 == 0,
                                     .pragmas = false,
-                                    .several_buffers = seed % 8 != 0});
+                                    .several_buffers = seed % 8 != 0,
+                                    .workspace = seed / 8 % 3 == 0});
 }
 
 struct Tally {
-  int changed = 0, kernels = 0, shared = 0, registers = 0, wavefronts = 0, host = 0;
+  int changed = 0, kernels = 0, shared = 0, registers = 0, wavefronts = 0, host = 0, stops = 0;
 };
 
-// What is wrong in loop IR; "" if nothing is. `after` gets the mapped function.
-std::string Try(const ir::Function& before, uint64_t seed, ir::Function* after, Tally* tally) {
+// What is wrong in loop IR; "" if nothing is. `after` gets the mapped function, `stops` whether `before` stops.
+std::string Try(const ir::Function& before, uint64_t seed, ir::Function* after, Tally* tally,
+                bool* stops) {
   *after = before;
   const absl::StatusOr<ScheduleReport> report = ScheduleForGpu(*after, OptionsOf(seed));
   if (!report.ok()) return report.status().ToString();
@@ -74,12 +76,11 @@ std::string Try(const ir::Function& before, uint64_t seed, ir::Function* after, 
     tally->registers += text.find("in a register") != std::string::npos;
     tally->host += text.find("of the host") != std::string::npos;
   }
-  bool stops = false;
-  std::string wrong = CompareMeaningOnRandomArguments(before, *after, seed, &stops);
+  std::string wrong = CompareMeaningOnRandomArguments(before, *after, seed, stops);
   if (!wrong.empty()) return StrCat(text, wrong);
   ir::Function backwards = *after;
   backwards.body = Backwards().Mutate(after->body);
-  wrong = CompareMeaningOnRandomArguments(before, backwards, seed, &stops);
+  wrong = CompareMeaningOnRandomArguments(before, backwards, seed, stops);
   if (!wrong.empty()) return StrCat(text, "with threads backwards: ", wrong);
   return "";
 }
@@ -96,17 +97,19 @@ TEST(GpuRandomTest, EveryStrategyKeepsTheMeaning) {
     const auto seed = static_cast<uint64_t>(s);
     const ir::Function program = ProgramOf(seed);
     ir::Function after;
-    const std::string wrong = Try(program, seed, &after, &tally);
+    bool stops = false;
+    const std::string wrong = Try(program, seed, &after, &tally, &stops);
     if (!wrong.empty()) {
       const auto is_wrong = [&](const ir::Function& f) {
         ir::Function ignored;
-        return !Try(f, seed, &ignored, nullptr).empty();
+        return !Try(f, seed, &ignored, nullptr, &stops).empty();
       };
       const ir::Function smaller = ir::ShrinkProgram(program, is_wrong, 300);
       FAIL() << "seed " << seed << ", " << OptionsOf(seed).strategy << ":\n"
-             << ir::Print(smaller) << Try(smaller, seed, &after, nullptr);
+             << ir::Print(smaller) << Try(smaller, seed, &after, nullptr, &stops);
     }
-    if (after.body == program.body) continue;
+    tally.stops += stops;
+    if (after.body == program.body || stops) continue;
     // Half of them as they are, so that passes hide nothing. (After flatten, arguments would need other shapes.)
     PipelineOptions options;
     options.skip = {"flatten"};
@@ -117,15 +120,17 @@ TEST(GpuRandomTest, EveryStrategyKeepsTheMeaning) {
   batch.Check();
   std::printf(
       "%d of %d programs changed: %d kernels, %d programs with shared memory, %d with registers, "
-      "%d with loops of the host, %d diagonals; %d of %d barriers needed\n",
+      "%d with loops of the host, %d diagonals; %d of %d barriers needed; %d programs stop\n",
       tally.changed, static_cast<int>(cases), tally.kernels, tally.shared, tally.registers,
-      tally.host, tally.wavefronts, batch.needed(), batch.barriers());
+      tally.host, tally.wavefronts, batch.needed(), batch.barriers(), tally.stops);
   EXPECT_GT(tally.changed, cases / 5);
   EXPECT_GT(tally.shared, cases / 50);
   EXPECT_GT(tally.registers, cases / 150);
   EXPECT_GT(tally.host, cases / 100);
   if (first == 1) EXPECT_GT(tally.wavefronts, 0);  // rare
   EXPECT_GT(batch.needed(), 0);
+  EXPECT_LT(tally.stops, cases / 4);
+  EXPECT_LT(batch.stopped() * 20, batch.ran());
 }
 
 }  // namespace

@@ -3,7 +3,11 @@
 #include <string>
 
 #include "base/text.h"
+#include "compiler/codegen/c/c_compiler.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/cuda/run_cuda.h"
+#include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_arguments.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -25,6 +29,23 @@ struct Mapped {
   std::string cuda;
 };
 
+// Nothing that nothing has stored is loaded either. (The interpreter takes what the caller left in `out` parameters.)
+void ExpectSameInShim(const ir::Function& before, const ir::Function& after) {
+  if (!codegen::FindCCompiler(false).ok()) return;
+  const auto compiled = codegen::ShimmedCuda::Create({after}, 0);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  for (const uint64_t seed : {0, 1, 2}) {
+    const auto arguments = ir::RandomArguments::Draw(before, seed, {.small_integers = true});
+    if (!arguments.ok()) continue;
+    ir::RandomArguments expected = *arguments;
+    if (!ir::Interpret(before, expected.arguments()).ok()) continue;
+    EXPECT_EQ(
+        ir::Disagreement(before, *arguments, [&](auto a) { return (*compiled)->Run(0, a, seed); }),
+        "")
+        << ir::Print(after);
+  }
+}
+
 // `program` as CUDA. The mapped function means the same, also with blocks so small that there are several.
 Mapped Map(const std::string& program, const GpuOptions& options = {}) {
   Mapped result;
@@ -40,6 +61,7 @@ Mapped Map(const std::string& program, const GpuOptions& options = {}) {
     result.report = report->ToString();
     EXPECT_EQ(ir::Verify(after), absl::OkStatus());
     EXPECT_EQ(ir::CompareMeaning(before, after, 1), "") << result.report;
+    ExpectSameInShim(before, after);
   }
   result.text = ir::Print(after);
   const Target target{.name = "cuda"};
@@ -247,6 +269,78 @@ TEST(GpuTest, RegistersThatAreNotStored) {
                   {.strategy = "original"})
                   .report,
               HasSubstr("B in a register"));
+}
+
+// ---- what nothing has stored is not loaded
+
+// A register that the kernel sets first takes nothing from memory.
+TEST(GpuTest, RegistersThatAreSetFirst) {
+  const auto product = [](const std::string& access, const std::string& first) {
+    return Map(StrCat("func product(C: f64[n, m] ", access,
+                      ", A: f64[n, l] in, B: f64[l, m] in, n: i32, m: i32, l: i32, h: i32) {\n"
+                      "  for (i, 0, n) { for (j, 0, m) {\n",
+                      first,
+                      "\n    for (k, 0, l) { C[i, j] = C[i, j] + A[i, k] * B[k, j] }\n  } }\n}"));
+  };
+  const Mapped set = product("out", "C[i, j] = 0.0");
+  EXPECT_THAT(set.report, HasSubstr("C in a register"));
+  EXPECT_THAT(set.text, Not(HasSubstr("C.own[ty, tx] = C[")));
+  EXPECT_THAT(set.text, HasSubstr("] = C.own[ty, tx]"));
+  // A part of the elements is set.
+  const Mapped half = product("", "if (i < h) { C[i, j] = 0.0 }");
+  EXPECT_THAT(half.report, HasSubstr("C in a register"));
+  EXPECT_THAT(half.text, HasSubstr("h_1 <= ty + by * 8 &&"));
+  // Data say which elements are set: all are loaded.
+  const Mapped some = product("", "if (A[i, 0] < 0.0) { C[i, j] = 0.0 }");
+  EXPECT_THAT(some.report, HasSubstr("C in a register"));
+  EXPECT_THAT(some.text, HasSubstr("C.own[ty, tx] = C["));
+}
+
+// An element that may stay undefined is not kept in a register: it would be loaded, or stored as it is.
+TEST(GpuTest, ElementsThatMayStayUndefined) {
+  for (const char* access : {"out", ""}) {
+    const Mapped m = Map(StrCat(R"(
+        func f(P: i32[8] )",
+                                access, R"(, A: i32[8] in, n: i32) {
+          for (i, 0, 8) { for (k, 0, n) { if (A[i] < 4) { P[i] = A[k % 8] } } }
+        })"),
+                         {.strategy = "original"});
+    EXPECT_EQ(m.report.find("P in a register") != std::string::npos, std::string(access).empty());
+  }
+}
+
+// The box of a copy is larger than what the stage before has stored: the copy takes that only.
+TEST(GpuTest, CopiesOfWhatIsStored) {
+  const char program[] = R"(
+      func f(A: f32[n, n] in, B: f32[n, n], n: i32) {
+        allocate T: f32[n, n]
+        for (i, 1, n - 2) { for (j, 1, n - 2) { T[i, j] = A[i, j] * 2.0 } }
+        for (i, 2, n - 4) { for (j, 2, n - 4) { B[i, j] = VALUE } }
+      })";
+  const auto with = [&](const std::string& value) {
+    std::string text = program;
+    return Map(text.replace(text.find("VALUE"), 5, value), {.strategy = "min"});
+  };
+  const Mapped m = with("T[i - 1, j] + T[i + 1, j] + T[i, j - 1] + T[i, j + 1]");
+  EXPECT_THAT(m.report, HasSubstr("shared T[10 x 34]"));
+  // Reads that may not happen, of what is stored in any case, and of what may not be.
+  const std::string sum = "T[i + 1, j] + T[i - 1, j] + T[i, j - 1]";
+  EXPECT_THAT(with(sum + " + (A[i, j] < 0.5 ? T[i, j + 1] : 0.0)").report,
+              HasSubstr("shared T[10 x 34]"));
+  EXPECT_THAT(with("T[i - 1, j] + (A[i, j] < 0.5 ? T[i, j + 2] + T[i + 2, j] : 0.0)").report,
+              Not(HasSubstr("T[")));
+}
+
+// All threads of a block copy a box, also one whose rows are shorter than the block.
+TEST(GpuTest, AllThreadsCopy) {
+  const Mapped m = Map(R"(
+      func f(Y: f32[n], A: f32[n, m] in, X: f32[m] in, n: i32, m: i32) {
+        for (i, 0, n) { for (j, 0, m) { Y[i] = Y[i] + A[i, j] * X[j] } }
+      })");
+  EXPECT_THAT(m.report, HasSubstr("blocks of 128 threads, 1 serial, in tiles, shared A[128 x 32]"));
+  // 32 rounds of 128 threads for 4096 elements.
+  EXPECT_THAT(m.text, HasSubstr("for (r: i64, 0, 32) {\n"));
+  EXPECT_THAT(m.text, HasSubstr("A.shared[e / 32, e % 32] = A["));
 }
 
 // What `cse` binds before the grids, one statement stores.

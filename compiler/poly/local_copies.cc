@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "compiler/poly/affine.h"
 
 namespace polynao::poly {
 
@@ -18,6 +19,8 @@ namespace {
 
 // More pieces than this in the functions that give an element are not worth their code.
 constexpr int kMaxElementPieces = 2;
+// More conditions than these sets have are not worth their code either.
+constexpr int kMaxReadablePieces = 4;
 // A box never has as many elements.
 constexpr int64_t kMaxElements = int64_t{1} << 30;
 
@@ -77,6 +80,46 @@ bool IsReused(const std::vector<Reference>& references, const Place& place) {
     }
   }
   return false;
+}
+
+// { R[i] -> A[a] }: the element has certainly been stored when the instance reads it, if the pairs { S[i] -> R[i] } are those of
+// which the first one may have stored what the second one reads.
+isl::union_map StoredBefore(const isl::union_map& pairs, const isl::union_map& must_writes) {
+  return pairs.reverse().apply_range(must_writes);
+}
+
+// Without the elements that the array does not have, as far as its extents are constants or parameters.
+isl::map Inside(const Scop& scop, ir::Buffer buffer, const isl::map& elements) {
+  isl_map* inside = elements.copy();
+  for (unsigned d = 0; d < buffer->extents.size(); ++d) {
+    inside = isl_map_lower_bound_si(inside, isl_dim_out, d, 0);
+    const ir::Expr extent = buffer->extents[d];
+    if (extent.Is(ir::ExprKind::kIntImm)) {
+      isl_val* last = isl_val_int_from_si(scop.isl->get(), extent.int_value() - 1);
+      inside = isl_map_upper_bound_val(inside, isl_dim_out, d, last);
+    }
+    for (const Parameter& p : scop.parameters) {
+      if (p.value != Widen(extent, {})) continue;
+      const int place = isl_map_find_dim_by_name(inside, isl_dim_param, p.name.c_str());
+      if (place >= 0) {
+        isl_map* lower = isl_map_order_gt(isl_map_universe(isl_map_get_space(inside)),
+                                          isl_dim_param, place, isl_dim_out, static_cast<int>(d));
+        inside = isl_map_intersect(inside, lower);
+      }
+    }
+  }
+  return isl::manage(inside);
+}
+
+// Dimensions `first`, .. of { [t..] -> .. } or of its range as parameters.
+isl_map* ToParameters(isl_map* map, isl_dim_type type, unsigned first, unsigned n,
+                      std::string (*name)(size_t)) {
+  const auto before = static_cast<unsigned>(isl_map_dim(map, isl_dim_param));
+  map = isl_map_move_dims(map, isl_dim_param, before, type, first, n);
+  for (unsigned i = 0; i < n; ++i) {
+    map = isl_map_set_dim_name(map, isl_dim_param, before + i, name(i).c_str());
+  }
+  return map;
 }
 
 // Joins groups where one box for both is no larger than two.
@@ -154,27 +197,68 @@ std::vector<ReferenceGroup> ReadGroups(const Scop& scop, const Place& place) {
   return result;
 }
 
+bool FindReadable(const Scop& scop, const Place& place, const Place& kernel,
+                  const Dependences& dependences, ReferenceGroup& group) {
+  // { [h..] -> A[a] } for the loops h around the kernel.
+  std::optional<isl::map> certain, uncertain;
+  const auto add = [&](const isl::union_map& accesses, std::optional<isl::map>& to) {
+    if (accesses.is_empty()) return;
+    const isl::map one = kernel.has_prefix
+                             ? FootprintOf(accesses.as_map(), kernel.prefix)
+                             : isl::manage(isl_map_from_range(accesses.range().as_set().release()));
+    to = to ? to->unite(one) : one;
+  };
+  const isl::union_map stored = StoredBefore(dependences.flow, scop.MustWrites());
+  for (const Reference& reference : group.references) {
+    const isl::union_map accesses = MapAt(reference, kernel).to_union_map();
+    if (reference.get().is_must) {
+      add(accesses, certain);
+    } else {
+      add(accesses.intersect(stored), certain);
+      add(accesses.subtract(stored), uncertain);
+    }
+  }
+  if (!certain) return false;
+  if (uncertain) uncertain = Inside(scop, group.buffer, *uncertain);
+  if (uncertain && !uncertain->is_subset(*certain)) return false;
+  isl::map elements = certain->coalesce();
+  const isl::map hull =
+      isl::manage(isl_map_from_basic_map(isl_map_unshifted_simple_hull(elements.copy())));
+  if (hull.is_subset(elements)) elements = hull;
+  if (isl_map_n_basic_map(elements.get()) > kMaxReadablePieces) return false;
+  const auto n = static_cast<unsigned>(isl_map_dim(elements.get(), isl_dim_out));
+  isl_set* readable =
+      isl_map_domain(ToParameters(elements.release(), isl_dim_out, 0, n, ElementParameter));
+  const unsigned around = kernel.has_prefix ? kernel.prefix.size() : 0;
+  readable = isl_set_insert_dims(readable, isl_dim_set, around, place.prefix.size() - around);
+  group.readable = isl::manage(readable);
+  return true;
+}
+
 std::string ThreadParameter(size_t number) { return StrCat("thread.", number); }
+std::string ElementParameter(size_t number) { return StrCat("element.", number); }
 
 std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
-                                    const isl::multi_union_pw_aff& threads) {
+                                    const isl::multi_union_pw_aff& threads,
+                                    const Dependences& dependences, const Given& given) {
   const isl::multi_union_pw_aff loops = place.prefix.flat_range_product(threads);
   const unsigned outer = place.prefix.size();
   const unsigned n = threads.size();
   // { [t.., p..] -> .. } with p as parameters
   const auto with_parameters = [&](const isl::map& map) {
-    const auto before = static_cast<unsigned>(isl_map_dim(map.get(), isl_dim_param));
-    isl_map* moved = isl_map_move_dims(map.copy(), isl_dim_param, before, isl_dim_in, outer, n);
-    for (unsigned i = 0; i < n; ++i) {
-      moved = isl_map_set_dim_name(moved, isl_dim_param, before + i, ThreadParameter(i).c_str());
-    }
-    return isl::manage(moved);
+    return isl::manage(ToParameters(map.copy(), isl_dim_in, outer, n, ThreadParameter));
+  };
+  // The iterations with such accesses.
+  const auto iterations = [&](const isl::union_map& accesses) {
+    return isl::union_map::from(loops).intersect_domain(accesses.domain()).range();
   };
   std::vector<OwnElement> result;
   for (const auto& [name, array] : AccessesAt(scop, place)) {
     if (!array.is_stored || !array.is_affine) continue;
     OwnElement own{.buffer = array.references[0].get().buffer, .array = name};
     std::optional<isl::map> all, stored;
+    const isl::union_map none = isl::union_map::empty(scop.isl->ctx());
+    isl::union_map reads[2] = {none, none}, writes[2] = {none, none};  // by is_must
     for (const Reference& reference : array.references) {
       const isl::map map = MapAt(reference, place);
       if (map.is_empty()) continue;
@@ -184,7 +268,8 @@ std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
       if (reference.get().is_write) {
         stored = stored ? stored->unite(mine) : mine;
       }
-      own.is_loaded |= !reference.get().is_write || !reference.get().is_must;
+      isl::union_map& same = (reference.get().is_write ? writes : reads)[reference.get().is_must];
+      same = same.unite(map.to_union_map());
     }
     if (!stored || !all->is_single_valued()) continue;
     const isl::map element = with_parameters(all->coalesce());
@@ -193,8 +278,18 @@ std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
     for (unsigned i = 0; i < own.buffer->extents.size(); ++i) {
       own.element.push_back(function.at(static_cast<int>(i)));
     }
-    own.accessed = element.domain();
+    const isl::union_map pairs = Active(dependences.flow, place);
+    const auto needed = [&](bool is_must) {
+      return iterations(reads[is_must].subtract(StoredBefore(pairs, writes[true])));
+    };
+    const isl::union_set certain = needed(true);
+    const isl::union_set uncertain =
+        needed(false).unite(iterations(writes[false]).subtract(iterations(writes[true])));
+    if (!given.contains(own.buffer) && !uncertain.is_subset(certain)) continue;
     own.stored = with_parameters(stored->coalesce()).domain();
+    const isl::map loaded = isl::manage(isl_map_intersect_domain(
+        all->copy(), certain.unite(uncertain).extract_set(all->domain().space()).release()));
+    own.loaded = with_parameters(loaded.coalesce()).domain();
     result.push_back(std::move(own));
   }
   return result;

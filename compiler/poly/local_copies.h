@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "compiler/ir/ir.h"
 #include "compiler/poly/band_info.h"
+#include "compiler/poly/dependences.h"
 #include "compiler/poly/scop.h"
 
 namespace polynao::poly {
@@ -49,12 +51,24 @@ struct ReferenceGroup {
   Box box = {};
   // Some element is accessed by several instances of one iteration of the loops around.
   bool is_reused = false;
+  // Whoever copies the box may read these elements: { [t0, ..] : .. } over the parameters `element.0`, .. . Nothing: all
+  // elements of the array.
+  std::optional<isl::set> readable = {};
 };
+
+// Buffers of which all elements are defined before the part: `in` and `inout` parameters.
+using Given = absl::flat_hash_set<ir::Buffer>;
 
 // The groups of the arrays that no instance at `place` stores to, where all accesses are affine. The loops around are
 // `place.prefix`, of which there must be one. References are in one group if the box of both is no larger than both
 // boxes together: A[i - 1] and A[i + 1], but not A[i, k] and A[j, k].
 std::vector<ReferenceGroup> ReadGroups(const Scop& scop, const Place& place);
+
+// Sets what may be read of the box of a group at `place`, if its buffer is not given: what instances of `kernel`, a place around, read
+// for certain in the same iteration of the loops around that, or what certainly has been stored. False if there are other elements that
+// instances may read, or if the set takes too many conditions to write down: then the box must not be copied.
+bool FindReadable(const Scop& scop, const Place& place, const Place& kernel,
+                  const Dependences& dependences, ReferenceGroup& group);
 
 // Elements of an array that is stored to, where each iteration of the loops around and of `threads` accesses a single
 // one.
@@ -64,21 +78,23 @@ struct OwnElement {
   // Functions on the loops around, and on the parameters `thread.0`, `thread.1`, ..., which are the coordinates of
   // `threads`.
   std::vector<isl::pw_aff> element = {};
-  isl::set accessed = {};  // the iterations that access it
-  isl::set stored = {};    // those that may store it
-  // The value from before is needed: an access reads it, or a store may not happen.
-  bool is_loaded = false;
+  // The iterations that need the value from before: they read it before they store it, or may do so, or a store may not happen.
+  isl::set loaded = {};
+  isl::set stored = {};  // those that may store it
   // An access under a condition: the element may be outside of the array where the condition does not hold.
   bool may_be_outside = false;
 };
 
 // Such arrays among those that instances at `place` store to. What instances access is theirs alone if `threads` and
-// the loops around carry no dependence.
+// the loops around carry no dependence. Of an array that is not given no element belongs here that only may be read: nothing may have
+// stored it.
 std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
-                                    const isl::multi_union_pw_aff& threads);
+                                    const isl::multi_union_pw_aff& threads,
+                                    const Dependences& dependences, const Given& given);
 
-// The name of a parameter of OwnElement.
+// The names of parameters of OwnElement and ReferenceGroup.
 std::string ThreadParameter(size_t number);
+std::string ElementParameter(size_t number);
 
 }  // namespace polynao::poly
 

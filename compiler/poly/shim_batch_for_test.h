@@ -53,7 +53,13 @@ class ShimBatch {
   // Of all that came since the last time.
   void Check() {
     if (before_.empty()) return;
-    auto compiled = codegen::ShimmedCuda::Create(lowered_, 0);
+    // Behind the mapped functions those that they came from.
+    std::vector<ir::Function> all = lowered_;
+    for (size_t i = 0; i < before_.size(); ++i) {
+      all.push_back(before_[i]);
+      all.back().name = StrCat("before_", i);
+    }
+    auto compiled = codegen::ShimmedCuda::Create(all, 0);
     ASSERT_TRUE(compiled.ok()) << compiled.status() << ir::Print(before_[0]);
     for (size_t i = 0; i < before_.size(); ++i) {
       for (const uint64_t order : {0, 1, 12345}) {
@@ -72,14 +78,24 @@ class ShimBatch {
   }
 
   int barriers() const { return barriers_; }
-  // Without which a run computed other values.
+  // Without which a run computed other values, or loaded what nothing had stored.
   int needed() const { return needed_; }
+  // Runs, and those besides that did not take place because the program stops.
+  int ran() const { return ran_; }
+  int stopped() const { return stopped_; }
 
  private:
   std::string Difference(const codegen::ShimmedCuda& compiled, size_t i, uint64_t draw,
                          uint64_t order, std::optional<size_t> left_out = {}) const {
     const auto arguments = ir::RandomArguments::Draw(before_[i], seeds_[i] + draw, {});
     EXPECT_TRUE(arguments.ok()) << arguments.status();
+    // A program may load undefined elements of a workspace, on some arguments. (The interpreter lets it copy them to another one.)
+    const ir::RandomArguments unused = *arguments;
+    if (!compiled.Run(before_.size() + i, unused.arguments()).ok()) {
+      ++stopped_;
+      return "";
+    }
+    ++ran_;
     return ir::Disagreement(before_[i], *arguments,
                             [&](auto a) { return compiled.Run(i, a, order, left_out); });
   }
@@ -91,6 +107,7 @@ class ShimBatch {
   std::vector<ir::Function> before_, lowered_;
   std::vector<uint64_t> seeds_;
   int barriers_ = 0, needed_ = 0;
+  mutable int ran_ = 0, stopped_ = 0;
 };
 
 }  // namespace polynao::poly

@@ -41,16 +41,16 @@ class HandWrittenTest : public ::testing::Test {
 
   // Loads kernels/cuda/NAME.cu with a function `int run(float* const* buffers)` that launches it.
   void Load(const std::string& name, const std::string& grid, const std::string& call) {
-    std::string source = ReadWhole("kernels/cuda/" + name + ".cu");
+    const std::string source = ReadWhole("kernels/cuda/" + name + ".cu");
     ASSERT_NE(source, "");
-    source.replace(source.find("extern \"C\" __global__"), 21, "__global__");
     const std::string text =
-        StrCat(codegen::ShimText(), source, "extern \"C\" int run(float* const* b) {\n",
+        StrCat(codegen::ShimmedText(source), "extern \"C\" int run(float* const* b) {\n",
                "  return nao_shim::Launch(\"k\", dim3{", grid, "}, dim3{256, 1, 1}, true, [=] { ",
                call, "; });\n}\n");
     codegen::LoadedCode::Options options{.compiler = *codegen::FindCCompiler(false)};
     options.suffix = ".cc";
-    options.flags = {"-std=c++17", "-O1", "-ffp-contract=off", "-U_FORTIFY_SOURCE", "-w"};
+    options.flags = codegen::ShimFlags();
+    options.flags.insert(options.flags.end(), {"-w", "-O1"});
     auto code = codegen::LoadedCode::Create(text, options);
     ASSERT_TRUE(code.ok()) << code.status();
     code_ = *std::move(code);

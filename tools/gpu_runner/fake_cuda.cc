@@ -8,8 +8,8 @@
 #include <map>
 #include <regex>
 #include <string>
+#include <vector>
 
-#include "absl/strings/str_replace.h"
 #include "base/process.h"
 #include "compiler/codegen/c/c_compiler.h"
 #include "compiler/codegen/cuda/run_cuda.h"
@@ -26,9 +26,17 @@ struct Program {
 
 constexpr char kWrapper[] = R"(
 #include <utility>
+template <typename A>
+struct Get {
+  static A From(void* p) { return *static_cast<A*>(p); }
+};
+template <typename T>
+struct Get<nao_shim::Pointer<T>> {
+  static nao_shim::Pointer<T> From(void* p) { return *static_cast<T**>(p); }
+};
 template <typename... A, size_t... I>
 static void Unpack(void (*kernel)(A...), void** p, std::index_sequence<I...>) {
-  kernel(*static_cast<std::remove_reference_t<A>*>(p[I])...);
+  kernel(Get<A>::From(p[I])...);
 }
 template <typename... A>
 static bool Fake(const char* name, void (*kernel)(A...), void** p, dim3 grid, dim3 block) {
@@ -39,9 +47,7 @@ static bool Fake(const char* name, void (*kernel)(A...), void** p, dim3 grid, di
 
 std::string Compile(Program& program) {
   using polynao::RunProgram;
-  std::string text =
-      polynao::codegen::ShimText() +
-      absl::StrReplaceAll(program.source, {{"extern \"C\" __global__", "__global__"}}) + kWrapper;
+  std::string text = polynao::codegen::ShimmedText(program.source) + kWrapper;
   const std::regex kernel(R"(__launch_bounds__\(\d+\)\s+(\w+)\()");
   for (std::sregex_iterator it(program.source.begin(), program.source.end(), kernel), end;
        it != end; ++it) {
@@ -57,8 +63,11 @@ std::string Compile(Program& program) {
   std::ofstream(file + ".cc") << text;
   const auto compiler = polynao::codegen::FindCCompiler(false);
   if (!compiler.ok()) return std::string(compiler.status().message());
-  const auto output = RunProgram({compiler->path, "-std=c++17", "-O1", "-fno-strict-aliasing", "-w",
-                                  "-fPIC", "-shared", "-o", file + ".so", file + ".cc", "-lm"});
+  std::vector<std::string> command = polynao::codegen::ShimFlags();
+  command.insert(command.begin(), compiler->path);
+  command.insert(command.end(),
+                 {"-w", "-O1", "-fPIC", "-shared", "-o", file + ".so", file + ".cc", "-lm"});
+  const auto output = RunProgram(command);
   if (!output.ok()) return std::string(output.status().message());
   program.code = file + ".so";
   return "";

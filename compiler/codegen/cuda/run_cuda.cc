@@ -1,11 +1,16 @@
 #include "compiler/codegen/cuda/run_cuda.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -26,12 +31,37 @@ std::string DimText(const Extents& extents) {
   return StrCat("dim3{", extents[0], ", ", extents[1], ", ", extents[2], "}");
 }
 
+// Types that kernels have in memory.
+constexpr std::string_view kTypes[] = {"float",    "double",   "int",     "int8_t",
+                                       "int16_t",  "int32_t",  "int64_t", "uint8_t",
+                                       "uint16_t", "uint32_t", "uint64_t"};
+
+// `line`, if it declares an array "__shared__ __align__(16) float s[8];", as a declaration of an Array.
+std::string WithArray(absl::string_view line) {
+  absl::string_view rest = absl::StripLeadingAsciiWhitespace(line);
+  const bool is_shared = absl::ConsumePrefix(&rest, "__shared__ ");
+  absl::ConsumePrefix(&rest, "__align__(16) ");
+  if (!absl::ConsumeSuffix(&rest, "];") || absl::StrContains(rest, "=")) return std::string(line);
+  const size_t space = rest.find(' '), bracket = rest.find('[');
+  if (space > bracket || bracket == absl::string_view::npos) return std::string(line);
+  const std::string_view type = ToStd(rest.substr(0, space));
+  if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) {
+    return std::string(line);
+  }
+  const std::string name(rest.substr(space + 1, bracket - space - 1));
+  const std::string array = StrCat("nao_shim::Array<", type, ToStd(rest.substr(bracket)), "]>");
+  if (!is_shared) return StrCat(array, " ", name, "(\"", name, "\");");
+  return StrCat("static ", array, " ", name, "_array(\"", name, "\", nao_shim::Space::kShared); ",
+                array, "& ", name, " = ", name, "_array; ", name, ".Enter();");
+}
+
 // A kernel's launch with `grid`: the addresses of its buffers and the values of its scalars, each in the order
-// of its parameters, scalars as in a RawEntry.
+// of its parameters, scalars as in a RawEntry; for each buffer, a byte for each of its bytes that nothing has stored yet, or null.
 std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
-  std::string text = StrCat("\nextern \"C\" int32_t ", kernel.name,
-                            "_launch(void *const *buffers, const int64_t *scalars, "
-                            "const int64_t *grid) {\n  (void)buffers;\n  (void)scalars;\n");
+  std::string text =
+      StrCat("\nextern \"C\" int32_t ", kernel.name,
+             "_launch(void *const *buffers, unsigned char *const *undefined, const int64_t "
+             "*scalars, const int64_t *grid) {\n");
   int buffers = 0;
   int scalars = 0;
   std::string list;
@@ -39,7 +69,13 @@ std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
     const ir::Param& param = function.values[static_cast<size_t>(argument)].param;
     StrAppend(&list, list.empty() ? "" : ", ");
     if (param.buffer) {
-      StrAppend(&list, "(", MemoryType(param.buffer->type), " *)buffers[", buffers++, "]");
+      const std::string memory = StrCat("memory", buffers);
+      StrAppend(&text, "  const nao_shim::Memory ", memory, " = {\"", param.buffer->name,
+                "\", (char *)buffers[", buffers, "], undefined[", buffers, "], ",
+                ir::ByteSize(param.buffer->type), ", nao_shim::Space::kGlobal};\n");
+      const std::string_view type = MemoryType(param.buffer->type);
+      StrAppend(&list, "nao_shim::Pointer<", type, ">((", type, " *)buffers[", buffers++, "], &",
+                memory, ")");
     } else if (ir::IsFloat(param.var.type())) {
       const std::string name = StrCat("scalar", scalars);
       StrAppend(&text, "  double ", name, ";\n  memcpy(&", name, ", &scalars[", scalars++,
@@ -69,19 +105,58 @@ std::vector<int> BarrierLines(const std::string& text) {
   return lines;
 }
 
+// Whether nothing has stored the elements of parameter number `i` when the function starts.
+bool StartsUndefined(const ir::Function& function, absl::Span<const ir::Argument> arguments,
+                     size_t i) {
+  if (function.params[i].access != ir::Access::kOut) return false;
+  // The same memory may be another parameter, by @may_alias.
+  const auto begin_of = [&](size_t j) { return arguments[j].tensor->bytes.data(); };
+  const auto end_of = [&](size_t j) { return begin_of(j) + arguments[j].tensor->bytes.size(); };
+  for (size_t j = 0; j < arguments.size(); ++j) {
+    if (j == i || arguments[j].tensor == nullptr) continue;
+    if (begin_of(j) < end_of(i) && begin_of(i) < end_of(j)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-std::string ShimText() { return std::string(kShimText); }
+std::string ShimmedText(std::string_view cuda) {
+  std::vector<std::pair<std::string, std::string>> replacements = {
+      {"extern \"C\" __global__", "__global__"}, {"reinterpret_cast<", "nao_shim::Cast<"}};
+  for (const std::string_view type : kTypes) {
+    for (const std::string_view before : {"", "const "}) {
+      for (const std::string_view after : {"* ", "* __restrict__ "}) {
+        replacements.emplace_back(StrCat(before, type, after),
+                                  StrCat("nao_shim::Pointer<", type, "> "));
+      }
+    }
+  }
+  std::string text(kShimText);
+  for (absl::string_view line :
+       absl::StrSplit(absl::StrReplaceAll(std::string(cuda), replacements), '\n')) {
+    StrAppend(&text, WithArray(line), "\n");
+  }
+  return text;
+}
+
+std::vector<std::string> ShimFlags() {
+  return {"-std=c++17",
+          "-march=native",
+          "-ffp-contract=off",
+          "-fno-strict-aliasing",
+          "-fno-threadsafe-statics",
+          "-fno-exceptions",
+          "-fno-rtti",
+          "-U_FORTIFY_SOURCE"};
+}
 
 absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
     absl::Span<const ir::Function> functions, int optimization_level) {
   auto result = std::unique_ptr<ShimmedCuda>(new ShimmedCuda());
   ASSIGN_OR_RETURN(result->module_, EmitCuda(functions));
   result->functions_.assign(functions.begin(), functions.end());
-  // In the shim a kernel is a plain function of the file.
-  std::string text = StrCat(
-      ShimText(),
-      absl::StrReplaceAll(result->module_.source, {{"extern \"C\" __global__", "__global__"}}));
+  std::string text = ShimmedText(result->module_.source);
   std::vector<int> lines = BarrierLines(text);
   auto line = lines.begin();
   for (const CudaFunction& function : result->module_.functions) {
@@ -96,15 +171,8 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
   LoadedCode::Options options;
   ASSIGN_OR_RETURN(options.compiler, FindCCompiler(false));
   options.suffix = ".cc";
-  options.flags = {"-std=c++17",
-                   StrCat("-O", optimization_level),
-                   "-march=native",
-                   "-ffp-contract=off",
-                   "-fno-strict-aliasing",
-                   "-fno-exceptions",
-                   "-fno-rtti",
-                   "-U_FORTIFY_SOURCE",
-                   "-w"};
+  options.flags = ShimFlags();
+  options.flags.insert(options.flags.end(), {"-w", StrCat("-O", optimization_level)});
   ASSIGN_OR_RETURN(result->code_, LoadedCode::Create(text, options));
   for (const CudaFunction& function : result->module_.functions) {
     std::vector<LaunchEntry>& entries = result->entries_.emplace_back();
@@ -119,6 +187,8 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
   result->set_order_ = reinterpret_cast<void (*)(uint64_t)>(set_order);
   result->leave_out_ = reinterpret_cast<void (*)(int)>(leave_out);
   result->message_ = reinterpret_cast<const char* (*)()>(message);
+  ASSIGN_OR_RETURN(void* loads, result->code_->Find("nao_shim_loads"));
+  result->loads_ = reinterpret_cast<const int64_t* (*)()>(loads);
   return result;
 }
 
@@ -129,6 +199,7 @@ absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> argum
   ASSIGN_OR_RETURN(const RawArguments raw, LayOutArguments(source, arguments));
   // By number of value; those of the host's variables change.
   std::vector<void*> addresses(function.values.size());
+  std::vector<std::vector<unsigned char>> undefined(function.values.size());
   std::vector<int64_t> scalars(function.values.size());
   ir::IntValues integers;
   std::vector<Workspace> workspaces;
@@ -145,7 +216,11 @@ absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> argum
       }
       std::memset(memory.get(), 0xff, bytes);
       addresses[i] = memory.get();
+      undefined[i].assign(bytes, 1);
     } else if (value.param.buffer) {
+      if (StartsUndefined(source, arguments, i)) {
+        undefined[i].assign(arguments[i].tensor->bytes.size(), 1);
+      }
       addresses[i] = raw.buffers[buffer++];
     } else if (value.kind == CudaValue::Kind::kParameter) {
       scalars[i] = raw.scalars[scalar++];
@@ -156,12 +231,14 @@ absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> argum
   leave_out_(left_out_barrier ? barrier_lines_[index].at(*left_out_barrier) : 0);
   return ForEachLaunch(function, integers, [&](const CudaLaunch& launch) {
     std::vector<void*> kernel_buffers;
+    std::vector<unsigned char*> kernel_undefined;
     std::vector<int64_t> kernel_scalars;
     size_t host_value = 0;
     for (int argument : function.kernels[launch.kernel].arguments) {
       const auto i = static_cast<size_t>(argument);
       if (function.values[i].param.buffer) {
         kernel_buffers.push_back(addresses[i]);
+        kernel_undefined.push_back(undefined[i].empty() ? nullptr : undefined[i].data());
       } else if (function.values[i].kind == CudaValue::Kind::kHostVariable) {
         kernel_scalars.push_back(launch.host_values[host_value++]);
       } else {
@@ -169,7 +246,7 @@ absl::Status ShimmedCuda::Run(size_t index, absl::Span<const ir::Argument> argum
       }
     }
     const int32_t failed = entries_[index][launch.kernel](
-        kernel_buffers.data(), kernel_scalars.data(), launch.grid.data());
+        kernel_buffers.data(), kernel_undefined.data(), kernel_scalars.data(), launch.grid.data());
     return failed == 0 ? absl::OkStatus() : absl::InternalError(message_());
   });
 }

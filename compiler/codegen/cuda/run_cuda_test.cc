@@ -368,6 +368,50 @@ TEST_F(RunCudaTest, DeclaredAliases) {
   }
 }
 
+// What neither the caller nor a kernel has stored: workspaces, `out` parameters, buffers of a block and of a thread.
+TEST_F(RunCudaTest, UndefinedLoads) {
+  const auto error = [](const std::string& body) {
+    const ir::Function f = Parse("func f(A: i32[8] out, B: i32[8], n: i32) {\n" + body + "\n}");
+    const auto compiled = ShimmedCuda::Create({f});
+    EXPECT_TRUE(compiled.ok()) << compiled.status();
+    ir::Tensor a(Type::kI32, {8}), b(Type::kI32, {8});
+    return std::string(
+        (*compiled)
+            ->Run(0, {ir::Argument::Of(&a), ir::Argument::Of(&b), ir::Argument::Int(4)})
+            .message());
+  };
+  const auto workspace = [&](const std::string& extent) {
+    return error(
+        "allocate T: i32[8]\n"
+        "thread (b = \"blockIdx.x\", 1) { thread (t = \"threadIdx.x\", " +
+        extent +
+        ") { T[t] = t } }\n"
+        "thread (b = \"blockIdx.x\", 2) { thread (t = \"threadIdx.x\", 4) { B[b * 4 + t] = T[b * 4 "
+        "+ t] } }");
+  };
+  EXPECT_EQ(workspace("8"), "");
+  EXPECT_EQ(workspace("6"),
+            "f_kernel1, block (1, 0, 0), thread (2, 0, 0): loads element 6 of 'T', which nothing "
+            "has stored");
+  // B has values from the start.
+  EXPECT_EQ(error("thread (t = \"threadIdx.x\", 8) { A[t] = B[t] }"), "");
+  EXPECT_EQ(
+      error("thread (t = \"threadIdx.x\", 8) { if (t < n) { A[t] = 1 } B[t] = t == 5 ? A[t] : 0 }"),
+      "f_kernel, block (0, 0, 0), thread (5, 0, 0): loads element 5 of 'A', which nothing has "
+      "stored");
+  const auto in_block = [&](const std::string& scope, const std::string& index) {
+    return error("thread (b = \"blockIdx.x\", 2) { allocate S: i32[4, 2] @" + scope +
+                 " thread (t = \"threadIdx.x\", 4) { for (i, 0, b + 1) { S[t, i] = i } } "
+                 "thread (t = \"threadIdx.x\", 4) { B[t] = S[t, " +
+                 index + "] } }");
+  };
+  for (const std::string scope : {"local", "shared"}) {
+    EXPECT_EQ(in_block(scope, "b"), "");
+    EXPECT_THAT(in_block(scope, "1"),
+                HasSubstr("block (0, 0, 0), thread (0, 0, 0): loads element 1 of 'S'"));
+  }
+}
+
 // The host runs loops and branches, and computes grids, scalars and the sizes of workspaces.
 TEST_F(RunCudaTest, HostLoops) {
   const ir::Function f = Parse(R"(

@@ -1,12 +1,15 @@
 // The execution model of CUDA on a CPU: with this in front, a generated CUDA file is C++ that runs
 // its kernels, one block after another, the threads of a block as fibers that switch at barriers.
 //
-// What it does beyond running: shared memory holds NaNs when a block starts; threads run from barrier
-// to barrier in an order that the caller chooses, so that what is missing a barrier is seen; a
-// barrier can be left out, to see that it is needed; a barrier that not all threads of a block reach,
-// or at different places, stops the kernel with an error. It counts no time and models no machine. One kernel at a time in a process.
+// What it does beyond running: threads run from barrier to barrier in an order that the caller chooses, so that what is
+// missing a barrier is seen; a barrier can be left out, to see that it is needed. These stop the kernel with an error: a
+// barrier that not all threads of a block reach, or at different places; a load of memory that nothing has stored, be it
+// global, shared or an array of a thread. It counts loads, but no time, and models no machine. One kernel at a time in a process.
 //
-// Compiled with -std=c++17 or later and -fno-strict-aliasing; needs nothing of the C++ library.
+// ShimmedText (run_cuda.h) turns the pointers and arrays of a CUDA file into the classes below, which know what is stored.
+// The rest of the file stays as it is.
+//
+// Compiled with -std=c++17 or later, -fno-strict-aliasing and -fno-threadsafe-statics; needs nothing of the C++ library.
 #ifndef COMPILER_CODEGEN_CUDA_SHIM_H_
 #define COMPILER_CODEGEN_CUDA_SHIM_H_
 
@@ -23,9 +26,7 @@
 #define __device__
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
-// All shared memory stands together, where it is found at the start of a block; `used` says that
-// others than the kernel write to it.
-#define __shared__ static __attribute__((used, section("nao_shared")))
+#define __shared__ static
 #define __syncthreads() nao_shim::Barrier(__LINE__)
 
 struct int2 {
@@ -58,14 +59,9 @@ static inline int32_t __dp4a(int32_t a, int32_t b, int32_t sum) {
   return (int32_t)result;
 }
 
-extern "C" {
-extern char __start_nao_shared[] __attribute__((weak, visibility("hidden")));
-extern char __stop_nao_shared[] __attribute__((weak, visibility("hidden")));
-}
-
 namespace nao_shim {
 
-constexpr size_t kStackBytes = size_t{1} << 20;  // of one thread; touched only as far as it is used
+constexpr size_t kStackBytes = size_t{4} << 20;  // of one thread; touched only as far as it is used
 
 struct Thread {
   jmp_buf state;
@@ -81,7 +77,14 @@ static jmp_buf scheduler;
 static ucontext_t scheduler_start;
 static void (*kernel)(void* arguments);
 static void* kernel_arguments;
-static char message[200];
+static char message[300];
+static const char* kernel_name;
+static bool has_fibers;  // the kernel's threads are fibers
+static bool has_failed;
+static jmp_buf failure;
+static int64_t block_number;  // of all blocks so far
+// Loads of elements so far, from global and shared memory.
+static int64_t loads[2];
 // 0: threads run in the order of their numbers; 1: in reverse; others: in orders drawn from it.
 static uint64_t order;
 // The line of the barrier that threads pass without waiting; 0: none.
@@ -102,7 +105,7 @@ static void FiberMain() {
   }
 }
 
-// Runs `thread` until it waits or finishes.
+// Runs `thread` until it waits, finishes or fails.
 static void Resume(Thread* thread) {
   current = thread;
   threadIdx = thread->index;
@@ -112,11 +115,143 @@ static void Resume(Thread* thread) {
   setcontext(&thread->start);
 }
 
-static inline void StartBlock() {
-  // Addresses that the compiler cannot follow, so that it forgets what the last block stored.
-  char* volatile begin = __start_nao_shared;
-  char* volatile end = __stop_nao_shared;
-  if (begin != end) memset(begin, 0xff, (size_t)(end - begin));
+// ---- memory
+
+enum class Space { kGlobal, kShared, kThread };
+
+// A buffer. `undefined` has a byte for each of its bytes, not 0 if nothing has stored it; null: all is defined.
+struct Memory {
+  const char* name;
+  char* base;
+  unsigned char* undefined;
+  size_t element_bytes;
+  Space space;
+};
+
+// Stops the kernel.
+__attribute__((noinline, cold)) static void FailUndefined(const Memory& memory, size_t byte) {
+  snprintf(message, sizeof message,
+           "%s, block (%u, %u, %u), thread (%u, %u, %u): loads element %zu of '%s', which nothing "
+           "has stored",
+           kernel_name, blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z,
+           byte / memory.element_bytes, memory.name);
+  has_failed = true;
+  _longjmp(has_fibers ? scheduler : failure, 1);
+}
+
+template <typename T>
+struct Pointer;
+
+// An element, or several that one access moves.
+template <typename T>
+class Element {
+ public:
+  Element(T* place, const Memory* memory) : place_(place), memory_(memory) {}
+  operator T() const {
+    const Memory& memory = *memory_;
+    if (memory.space != Space::kThread) ++loads[memory.space == Space::kShared];
+    if (memory.undefined != nullptr) {
+      const size_t first = (size_t)((char*)place_ - memory.base);
+      for (size_t i = 0; i < sizeof(T); ++i) {
+        if (memory.undefined[first + i] != 0) FailUndefined(memory, first + i);
+      }
+    }
+    return *place_;
+  }
+  Element& operator=(T value) {
+    const Memory& memory = *memory_;
+    *place_ = value;
+    if (memory.undefined != nullptr) {
+      memset(memory.undefined + ((char*)place_ - memory.base), 0, sizeof(T));
+    }
+    return *this;
+  }
+  Element(const Element&) = default;
+  Element& operator=(const Element& other) { return *this = (T)other; }
+  Element& operator+=(T value) { return *this = (T)((T) * this + value); }
+  Pointer<T> operator&() const { return {place_, memory_}; }
+
+ private:
+  T* place_;
+  const Memory* memory_;
+};
+
+// What comes from elsewhere.
+static const Memory defined_memory = {"", nullptr, nullptr, 1, Space::kGlobal};
+
+template <typename T>
+struct Pointer {
+  Pointer(T* p, const Memory* m = &defined_memory) : place(p), memory(m) {}
+  Element<T> operator[](int64_t i) const { return {place + i, memory}; }
+  Element<T> operator*() const { return {place, memory}; }
+  Pointer operator+(int64_t i) const { return {place + i, memory}; }
+
+  T* place;
+  const Memory* memory;
+};
+
+// Elements of one thread, or of a block; undefined at first.
+template <typename T, size_t n>
+class Elements {
+ public:
+  explicit Elements(const char* name, Space space = Space::kThread)
+      : memory_{name, (char*)elements_, undefined_, sizeof(T), space} {
+    Clear();
+  }
+  Elements(const Elements&) = delete;
+  Pointer<T> At(int64_t i) { return {elements_ + i, &memory_}; }
+  // Threads come here when they get to the declaration of an array in shared memory.
+  void Enter() {
+    if (block_ != block_number) Clear();
+    block_ = block_number;
+  }
+
+ private:
+  void Clear() {
+    memset(elements_, 0xff, sizeof elements_);
+    memset(undefined_, 1, sizeof undefined_);
+  }
+
+  alignas(16) T elements_[n];
+  unsigned char undefined_[n * sizeof(T)];
+  const Memory memory_;
+  int64_t block_ = 0;
+};
+
+// T[n] and T[m][n].
+template <typename T>
+class Array;
+template <typename T, size_t n>
+class Array<T[n]> : public Elements<T, n> {
+ public:
+  using Elements<T, n>::Elements;
+  Element<T> operator[](int64_t i) { return *this->At(i); }
+};
+template <typename T, size_t m, size_t n>
+class Array<T[m][n]> : public Elements<T, m * n> {
+ public:
+  using Elements<T, m * n>::Elements;
+  Pointer<T> operator[](int64_t i) { return this->At(i * (int64_t)n); }
+};
+
+template <typename T>
+struct Pointee;
+template <typename T>
+struct Pointee<T*> {
+  using Type = T;
+};
+template <typename T>
+struct Pointee<const T*> {
+  using Type = T;
+};
+// reinterpret_cast<To>.
+template <typename To, typename T>
+Pointer<typename Pointee<To>::Type> Cast(const Pointer<T>& from) {
+  return {reinterpret_cast<typename Pointee<To>::Type*>(from.place), from.memory};
+}
+template <typename To, typename T, size_t n>
+auto Cast(Array<T[n]>& from) {
+  return Cast<To>(from.At(0));
 }
 
 static inline uint64_t Draw(uint64_t* seed) {
@@ -137,7 +272,10 @@ static bool RunBlock(const char* name, unsigned count, unsigned* sequence, uint6
       sequence[i - 1] = sequence[j];
       sequence[j] = swapped;
     }
-    for (unsigned i = 0; i < count; ++i) Resume(&threads[sequence[i]]);
+    for (unsigned i = 0; i < count; ++i) {
+      Resume(&threads[sequence[i]]);
+      if (has_failed) return false;
+    }
     running = threads[0].waits_at;
     for (unsigned i = 1; i < count; ++i) {
       if (threads[i].waits_at == running) continue;
@@ -151,11 +289,27 @@ static bool RunBlock(const char* name, unsigned count, unsigned* sequence, uint6
   return true;
 }
 
-// Runs a kernel that has barriers. False after an error, which `message` tells.
+// A block without barriers. False after an error.
+template <typename Kernel>
+__attribute__((noinline)) bool RunInTurn(const Kernel& call, dim3 block) {
+  const unsigned count = block.x * block.y * block.z;
+  if (_setjmp(failure) != 0) return false;
+  for (unsigned i = 0; i < count; ++i) {
+    const unsigned number = order == 1 ? count - 1 - i : i;
+    threadIdx = {number % block.x, number / block.x % block.y, number / block.x / block.y};
+    call();
+  }
+  return true;
+}
+
+// Runs a kernel. False after an error, which `message` tells.
 template <typename Kernel>
 bool Launch(const char* name, dim3 grid, dim3 block, bool has_barriers, Kernel call) {
   kernel = [](void* arguments) { (*static_cast<Kernel*>(arguments))(); };
   kernel_arguments = &call;
+  kernel_name = name;
+  has_fibers = has_barriers;
+  has_failed = false;
   const unsigned count = block.x * block.y * block.z;
   char* stacks = nullptr;
   unsigned* sequence = nullptr;
@@ -186,16 +340,8 @@ bool Launch(const char* name, dim3 grid, dim3 block, bool has_barriers, Kernel c
     for (unsigned y = 0; ok && y < grid.y; ++y) {
       for (unsigned x = 0; ok && x < grid.x; ++x) {
         blockIdx = {x, y, z};
-        StartBlock();
-        if (has_barriers) {
-          ok = RunBlock(name, count, sequence, &seed);
-          continue;
-        }
-        for (unsigned i = 0; i < count; ++i) {
-          const unsigned number = order == 1 ? count - 1 - i : i;
-          threadIdx = {number % block.x, number / block.x % block.y, number / block.x / block.y};
-          call();
-        }
+        ++block_number;
+        ok = has_barriers ? RunBlock(name, count, sequence, &seed) : RunInTurn(call, block);
       }
     }
   }
@@ -213,5 +359,7 @@ bool Launch(const char* name, dim3 grid, dim3 block, bool has_barriers, Kernel c
 extern "C" void nao_shim_set_order(uint64_t order) { nao_shim::order = order; }
 extern "C" void nao_shim_leave_out(int line) { nao_shim::left_out_line = line; }
 extern "C" const char* nao_shim_message() { return nao_shim::message; }
+// Loads so far, from global and shared memory.
+extern "C" const int64_t* nao_shim_loads() { return nao_shim::loads; }
 
 #endif  // COMPILER_CODEGEN_CUDA_SHIM_H_

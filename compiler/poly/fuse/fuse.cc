@@ -215,6 +215,9 @@ absl::StatusOr<ir::Stmt> FuseStages(const Grouping& grouping, StageCode& code, P
   const bool fuses = std::any_of(groups.begin(), groups.end(), [](const PlannedGroup& planned) {
     return !planned.group.producers.empty();
   });
+  for (const PlannedGroup& planned : groups) {
+    report->lines.insert(report->lines.end(), planned.refusals.begin(), planned.refusals.end());
+  }
   if (!fuses) return code.Alone(scop, /*is_all=*/true, report);
   std::vector<ir::Stmt> parts;
   absl::flat_hash_set<ir::Buffer> made_locals;

@@ -1,7 +1,11 @@
 #include "compiler/poly/fuse/groups.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <optional>
+
+#include "base/text.h"
 
 namespace polynao::poly {
 
@@ -15,6 +19,14 @@ size_t At(int i) { return static_cast<size_t>(i); }
 bool IsIn(const Group& group, int stage) {
   return group.root == stage ||
          std::find(group.producers.begin(), group.producers.end(), stage) != group.producers.end();
+}
+
+// Whether a side was longer than 1.
+bool HalveLongest(std::vector<int64_t>& sizes) {
+  const auto longest = std::max_element(sizes.begin(), sizes.end());
+  if (longest == sizes.end() || *longest <= 1) return false;
+  *longest /= 2;
+  return true;
 }
 
 // PolyMage's usual sizes.
@@ -67,8 +79,10 @@ class Grouper {
       // An array of fewer dimensions gets the last sizes.
       const std::vector<int64_t>& tile = options_.group_tile;
       const size_t from = tile.size() > n ? tile.size() - n : 0;
-      const GroupCost cost =
-          model_.CostWith(group, {tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end()});
+      std::vector<int64_t> sizes(tile.begin() + static_cast<std::ptrdiff_t>(from), tile.end());
+      GroupCost cost = model_.CostWith(group, sizes);
+      // Where a tile has a memory of its own: too large for it.
+      while (std::isinf(cost.cycles) && HalveLongest(sizes)) cost = model_.CostWith(group, sizes);
       return model_.Slide(group, cost, options_.windows);
     }
     return overlap_ ? model_.CostWith(group, OverlapSizes(n))
@@ -109,8 +123,20 @@ class Grouper {
     const GroupCost cost = Cost(with);
     const bool has_tiles =
         std::any_of(with.sizes.begin(), with.sizes.end(), [](int64_t s) { return s > 0; });
-    if (!has_tiles || !Pays(planned.cost, cost, stage)) return;
-    planned = {.group = std::move(with), .cost = cost};
+    if (!has_tiles || !Pays(planned.cost, cost, stage)) {
+      if (!options_.group_tile.empty()) {
+        planned.refusals.push_back(StrCat(
+            stages_[At(stage)].buffers[0]->name, " is not computed in tiles of ",
+            stages_[At(planned.group.root)].buffers[0]->name, ": ",
+            !has_tiles                ? "it is no larger than a tile"
+            : std::isinf(cost.cycles) ? "there is not the memory, or the grid, for such tiles"
+            : overlap_                ? "tiles would overlap too much"
+                                      : "alone it is cheaper by the model"));
+      }
+      return;
+    }
+    planned.group = std::move(with);
+    planned.cost = cost;
   }
 
   // Sorted by what waits for what. Groups that wait for each other in a circle lose their producers.

@@ -2,6 +2,7 @@
 #ifndef COMPILER_POLY_FUSE_GROUPS_H_
 #define COMPILER_POLY_FUSE_GROUPS_H_
 
+#include <string>
 #include <vector>
 
 #include "compiler/poly/fuse/group_cost.h"
@@ -12,6 +13,8 @@ namespace polynao::poly {
 struct PlannedGroup {
   Group group;
   GroupCost cost;
+  // With `group_tile`: why stages that might have run in its tiles do not.
+  std::vector<std::string> refusals = {};
 };
 
 // The stages of a group, its root last.
