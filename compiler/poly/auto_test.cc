@@ -273,5 +273,18 @@ TEST(ExpandTest, BranchesThatMayNotStore) {
   EXPECT_THAT(text, Not(HasSubstr("w[i]")));
 }
 
+// `w[] = 1` reads nothing, but may not run: what stands behind it reads what was stored before.
+TEST(ExpandTest, StoresUnderConditionsBeginNothing) {
+  for (const char* store : {"if (0 < A[i]) { w[] = 1 }", "for (k, 0, A[i] & 1) { w[] = 1 }"}) {
+    const std::string text =
+        Expanded(std::string("func f(A: i32[8] in, C: i32[8]) { for (i, 0, 8) {\n"
+                             "  allocate w: i32[]\n"
+                             "  w[] = 0 ") +
+                 store + " C[i] = w[] } }\n");
+    const size_t first = text.find("allocate");
+    EXPECT_EQ(text.find("allocate", first + 1), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace polynao::poly

@@ -85,9 +85,13 @@ Stmt Narrow(Stmt s, Buffer buffer) {
   if (!Uses(s, buffer)) return s;
   ir::Context& c = s.context();
   if (s.Is(StmtKind::kSeq)) {
+    // A step begins where what is left needs nothing that was stored before: not at `if (c) { t[] = 1 }` in front of a
+    // statement that reads t.
     std::vector<std::vector<Stmt>> groups;
-    for (Stmt child : s.children()) {
-      const bool starts = Uses(child, buffer) && IsSelfContained(child, buffer);
+    for (size_t i = 0; i < s.children().size(); ++i) {
+      const Stmt child = s.children()[i];
+      const bool starts =
+          Uses(child, buffer) && IsSelfContained(c.Seq(s.children().subspan(i)), buffer);
       if (groups.empty() || starts) groups.emplace_back();
       groups.back().push_back(child);
     }

@@ -86,6 +86,14 @@ TEST(FuseTest, ProducersRunInTheTilesOfTheirReader) {
 }
 
 // The rows of a tile share what they need: three tiles of 16, 16 and 8 rows compute two more rows each.
+// The cost model looks at one tile, which need not touch all that its neighbours do.
+TEST(FuseTest, TilesThatTouchLessThanOthers) {
+  Fused(
+      "func f(P: i32[48, 48]) { for (i, 0, 2) { let x: i32 = P[0, 0] P[0, 0] = 0 P[i + 8, 0] = 0 } "
+      "}",
+      {.tile = {{2}}});
+}
+
 TEST(FuseTest, WindowsSlideAlongTiles) {
   const std::string text =
       "func f(a: f32[42, 9] in, y: f32[40, 9] out) {\n  allocate b: f32[42, 9]\n"

@@ -397,7 +397,9 @@ GroupModel::Traffic GroupModel::TrafficOf(const Group& group, const Tally& tile)
   Traffic traffic;
   for (const auto& [buffer, box] : sweep.read) {
     const double bytes = BytesOf(buffer, box) * tiles;
-    const Box& of_tile = tile.read.at(buffer);
+    // What the tile that was taken does not read, others along the way do.
+    const auto in_tile = tile.read.find(buffer);
+    const Box& of_tile = in_tile == tile.read.end() ? box : in_tile->second;
     const double row = BytesOf(buffer, of_tile.empty() ? Box{} : Box{of_tile.back()});
     // A line that is stored is read before, but for long rows of large results.
     const bool is_past = row >= kStreamedRow && BytesOf(buffer, WholeOf(buffer)) >= kStreamedArray;
