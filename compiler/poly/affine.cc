@@ -170,7 +170,7 @@ std::optional<isl::pw_aff> AffineBuilder::Value(Expr e) {
   std::optional<isl::pw_aff> value = Compute(e);
   if (value) {
     values_.emplace(e, *value);
-  } else if (ir::IsInt(e.type())) {
+  } else if (ir::IsInt(e.type()) && !e.IsConst()) {
     const Expr term = reason_;
     value = ParameterValue(e);
     if (!value) reason_ = term;
@@ -181,8 +181,11 @@ std::optional<isl::pw_aff> AffineBuilder::Value(Expr e) {
 std::optional<isl::pw_aff> AffineBuilder::Compute(Expr e) {
   if (!ir::IsIndexable(e.type())) return Fail(e);
   switch (e.kind()) {
-    case ExprKind::kIntImm:
+    case ExprKind::kIntImm: {
+      const int64_t most = int64_t{1} << kLargestBits;
+      if (e.int_value() < -most || e.int_value() > most) return Fail(e);
       return Constant(e.int_value());
+    }
     case ExprKind::kVar: {
       const auto it = std::find(loops_.begin(), loops_.end(), e);
       if (it == loops_.end()) return Fail(e);

@@ -15,6 +15,10 @@
 
 namespace polynao::poly {
 
+// The index arithmetic of generated loops is i64 and must not overflow: constants beyond 2^40 are not affine, and
+// parameters beyond, which only i64 ones and products can be, get the original code.
+inline constexpr int kLargestBits = 40;
+
 // `e`, an integer whose arithmetic does not wrap (an index, a bound, the side of a comparison), as an
 // i64. What is below other operators keeps its type and is cast: i + 1 of i32 becomes
 // cast(i64, i) + 1, and A[i] becomes cast(i64, A[i]). `wide` has i64s of terms that have one already.

@@ -24,9 +24,6 @@ using ir::Type;
 
 namespace {
 
-// Parameters beyond this size, which only i64 ones and products can have, get the original code: the
-// index arithmetic of generated loops is i64 and must not overflow.
-constexpr int kLargestParameterBits = 40;
 // A run-time test of more cases than this is not worth its code.
 constexpr unsigned kMaxAssumedPieces = 4;
 // An index of more cases (of nested selects, min and max) counts as not affine, and a condition that leaves
@@ -108,7 +105,7 @@ std::optional<Scop> ScopBuilder::Build(const std::vector<Stmt>& roots,
     isl_set* range = isl_set_universe(
         isl_space_add_param_id(isl_space_params_alloc(scop_.isl->get(), 0),
                                isl_id_alloc(scop_.isl->get(), p.name.c_str(), nullptr)));
-    isl_val* largest = isl_val_2exp(isl_val_int_from_si(scop_.isl->get(), kLargestParameterBits));
+    isl_val* largest = isl_val_2exp(isl_val_int_from_si(scop_.isl->get(), kLargestBits));
     range = isl_set_lower_bound_val(range, isl_dim_param, 0, isl_val_neg(isl_val_copy(largest)));
     range = isl_set_upper_bound_val(range, isl_dim_param, 0, largest);
     scop_.assumed = scop_.assumed.intersect(isl::manage(range));

@@ -287,6 +287,17 @@ TEST(PolyTest, WholeTilesHaveConstantBounds) {
   EXPECT_THAT(text, HasSubstr("min("));
 }
 
+// Loops at the ends of i64 are no sums that generated code could compute.
+TEST(PolyTest, LoopsAtTheEndsOfI64Stay) {
+  for (const char* strategy : {"min", "smart", "max", "auto", "fuse"}) {
+    for (const char* first : {"9223372036854775805", "-9223372036854775808"}) {
+      Scheduled(StrCat("func f(A: i32[4]) { for (i, 0, 4) { for (j: i64, ", first,
+                       ", 3) { A[i] = A[i] + 1 } } }"),
+                {.strategy = strategy, .tile = {{2}}});
+    }
+  }
+}
+
 TEST(PolyTest, Errors) {
   ir::Function f = Parse(Nests().at("matmul"));
   EXPECT_THAT(std::string(Schedule(f, {.strategy = "best"}).status().message()),
