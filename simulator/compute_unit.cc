@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "third_party/systemc/process.h"
+
 namespace polynao::simulator {
 
 ComputeUnit::ComputeUnit(sc_core::sc_module_name name, InstructionQueue& queue,
                          std::vector<PortSharing*> shared)
     : sc_core::sc_module(name), queue_(queue), shared_(std::move(shared)) {
-  SC_HAS_PROCESS(ComputeUnit);
   SC_METHOD(Finish);
   sensitive << done_.event();
   dont_initialize();

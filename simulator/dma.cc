@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 
@@ -17,7 +18,6 @@ Dma::Dma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQ
     burst.owner = this;
     unused_.push_back(&burst);
   }
-  SC_HAS_PROCESS(Dma);
   SC_METHOD(Run);
   sensitive << wake_.event();
   dont_initialize();

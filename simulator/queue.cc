@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 namespace {
@@ -49,7 +50,6 @@ InstructionQueue::InstructionQueue(sc_core::sc_module_name name, isa::Queue queu
       depth_(depth),
       transfers_(transfers),
       listener_(listener) {
-  SC_HAS_PROCESS(InstructionQueue);
   SC_METHOD(Dispatch);
   sensitive << wake_.event();
   dont_initialize();

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "isa/program.h"
+#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 namespace {
@@ -47,7 +48,6 @@ ScalarUnit::ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChe
   args_.insert(args_.end(), context.params.begin(), context.params.end());
   wiring_.machine.args = args_;
   wiring_.machine.pc = &next_pc_;
-  SC_HAS_PROCESS(ScalarUnit);
   SC_METHOD(Run);
   sensitive << wake_.event();
 }

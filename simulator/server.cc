@@ -4,12 +4,12 @@
 #include <limits>
 
 #include "base/check.h"
+#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 
 Server::Server(sc_core::sc_module_name name, int requesters, Rate rate)
     : sc_core::sc_module(name), rate_(rate), requests_(static_cast<size_t>(requesters)) {
-  SC_HAS_PROCESS(Server);
   SC_METHOD(Arbitrate);
   sensitive << wake_.event();
   dont_initialize();
