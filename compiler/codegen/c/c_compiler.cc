@@ -18,7 +18,8 @@ namespace {
 absl::StatusOr<std::string> Compile(const CCompiler& compiler,
                                     const std::vector<std::string>& flags,
                                     const std::string& source, const std::string& output) {
-  std::vector<std::string> command = {compiler.path, "-fPIC", "-shared"};
+  // -Bsymbolic: else a call of a function `write` of the text would go to this process' own.
+  std::vector<std::string> command = {compiler.path, "-fPIC", "-shared", "-Wl,-Bsymbolic"};
   command.insert(command.end(), flags.begin(), flags.end());
   for (const char* argument : {"-o", output.c_str(), source.c_str(), "-lm"}) {
     command.push_back(argument);

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
@@ -12,39 +11,6 @@
 namespace polynao::codegen {
 
 using ir::Type;
-
-namespace {
-
-// Words of C, C++ and CUDA, the names that emitted text uses, and what <math.h> and <stdlib.h> declare.
-constexpr std::string_view kReserved[] = {
-    "auto",      "break",    "case",      "char",      "const",     "continue", "default",
-    "do",        "double",   "else",      "enum",      "extern",    "float",    "for",
-    "goto",      "if",       "inline",    "int",       "long",      "main",     "register",
-    "restrict",  "return",   "short",     "signed",    "sizeof",    "static",   "struct",
-    "switch",    "typedef",  "union",     "unsigned",  "void",      "volatile", "while",
-    "bool",      "true",     "false",     "asm",       "typeof",    "linux",    "unix",
-    "buffers",   "scalars",  "NULL",      "NAN",       "INFINITY",  "abort",    "abs",
-    "acos",      "acosh",    "asin",      "asinh",     "atan",      "atan2",    "atanh",
-    "atof",      "atoi",     "atol",      "bsearch",   "calloc",    "cbrt",     "ceil",
-    "ceilf",     "copysign", "cos",       "cosf",      "cosh",      "div",      "drem",
-    "erf",       "erfc",     "exit",      "exp",       "exp2",      "expf",     "expm1",
-    "fabs",      "fabsf",    "fdim",      "floor",     "floorf",    "fma",      "fmax",
-    "fmin",      "fmod",     "free",      "frexp",     "gamma",     "getenv",   "hypot",
-    "ilogb",     "index",    "isinf",     "isnan",     "j0",        "j1",       "jn",
-    "labs",      "ldexp",    "lgamma",    "log",       "log10",     "log1p",    "log2",
-    "logb",      "logf",     "lrint",     "lround",    "malloc",    "memcpy",   "memset",
-    "modf",      "nan",      "nearbyint", "nextafter", "pow",       "powf",     "printf",
-    "qsort",     "rand",     "random",    "realloc",   "remainder", "rint",     "rintf",
-    "round",     "scalb",    "scalbn",    "signgam",   "sin",       "sinf",     "sinh",
-    "sqrt",      "sqrtf",    "system",    "tan",       "tanh",      "tanhf",    "tgamma",
-    "trunc",     "class",    "delete",    "explicit",  "export",    "friend",   "mutable",
-    "namespace", "new",      "operator",  "private",   "protected", "public",   "template",
-    "this",      "throw",    "try",       "typeid",    "typename",  "using",    "virtual",
-    "and",       "not",      "or",        "xor",       "int2",      "int4",     "float2",
-    "float4",    "dim3",     "threadIdx", "blockIdx",  "blockDim",  "gridDim",  "warpSize",
-    "y0",        "y1",       "yn"};
-
-}  // namespace
 
 std::string FloatLiteral(Type type, double value) {
   const std::string_view suffix = type == Type::kF64 ? "" : "f";
@@ -77,20 +43,6 @@ std::string IntLiteral(Type type, int64_t value) {
 std::string_view HelperSuffix(Type type) {
   if (ir::IsFloat(type)) return type == Type::kF64 ? "f64" : "f32";
   return ir::BitWidth(type) < 32 ? "i32" : ir::TypeName(type);
-}
-
-std::string CName(std::string_view name) {
-  std::string result;
-  for (char c : name) result += absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  // Names that begin with an underscore belong to the compiler, those with nao_ to the helpers.
-  if (result.empty() || absl::ascii_isdigit(static_cast<unsigned char>(result[0])) ||
-      result[0] == '_' || result.starts_with("nao_")) {
-    result = StrCat("x_", result);
-  }
-  for (std::string_view word : kReserved) {
-    if (result == word) return StrCat(result, "_");
-  }
-  return result;
 }
 
 std::string_view ValueType(Type type) {

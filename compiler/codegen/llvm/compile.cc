@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
-#include "compiler/ir/intrinsics.h"
 #include "compiler/ir/verify.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -114,15 +114,11 @@ void IgnoreDiagnostic(const llvm::DiagnosticInfo* info, void*) {
 }
 
 // Whether emitted code may call a library function of that name, so that an exported function must
-// not have it: mathematical functions for f64 and f32, memory, threads.
-bool IsLibrarySymbol(std::string_view name) {
-  if (name == "free" || name == "aligned_alloc" || name == "polynao_parallel_for") return true;
-  const auto is_from_library = [](std::string_view intrinsic) {
-    const ir::PureIntrinsic* info = ir::FindPureIntrinsic(intrinsic);
-    return info != nullptr && info->accuracy == ir::Accuracy::kLibrary;
-  };
-  return is_from_library(name) ||
-         (name.ends_with('f') && is_from_library(name.substr(0, name.size() - 1)));
+// not have it: what LLVM knows of the C library (it makes memset of loops), memory, threads.
+bool IsLibrarySymbol(std::string_view name, const llvm::Triple& triple) {
+  if (name == "aligned_alloc" || name == "polynao_parallel_for") return true;
+  llvm::LibFunc function;
+  return llvm::TargetLibraryInfoImpl(triple).getLibFunc(llvm::StringRef(name), function);
 }
 
 absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Function> functions,
@@ -147,7 +143,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
       if (module->getFunction(name) != nullptr) {
         return InvalidInput("two functions of this module would be called '", name, "'");
       }
-      if (is_exported && IsLibrarySymbol(name)) {
+      if (is_exported && IsLibrarySymbol(name, target.machine->getTargetTriple())) {
         return InvalidInput("a function must not be called '", name,
                             "', which is a function of the C library that compiled code may call");
       }
@@ -232,7 +228,9 @@ absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
   // function would call this one.
   std::vector<ir::Function> emitted(functions.begin(), functions.end());
   for (ir::Function& function : emitted) {
-    if (IsLibrarySymbol(function.name)) StrAppend(&function.name, ".jit");
+    if (IsLibrarySymbol(function.name, target.machine->getTargetTriple())) {
+      StrAppend(&function.name, ".jit");
+    }
   }
   auto code = std::make_shared<CompiledFunction::Code::Module>();
   auto context = std::make_unique<llvm::LLVMContext>();

@@ -233,6 +233,11 @@ TEST(LlvmTest, Errors) {
   EXPECT_THAT(std::string(EmitLlvm({exp.context, {exp}}, LlvmOutput::kIr).status().message()),
               HasSubstr("must not be called 'exp'"));
   EXPECT_EQ(Check(exp, RandomArguments(exp, 1), {}, 1), "");
+  // LLVM would make a call of memset, itself, of its loop.
+  const ir::Function memset = Parse("func memset(A: f32[99]) { for (i, 0, 99) { A[i] = 0.0 } }");
+  EXPECT_THAT(std::string(EmitLlvm({memset.context, {memset}}, LlvmOutput::kIr).status().message()),
+              HasSubstr("must not be called 'memset'"));
+  EXPECT_EQ(Check(memset, RandomArguments(memset, 1)), "");
   // f64 calls the function of the very same name.
   exp = Parse("func exp(A: f64[4]) { A[0] = exp(A[1]) }");
   EXPECT_EQ(Check(exp, RandomArguments(exp, 1), {}, 1), "");
