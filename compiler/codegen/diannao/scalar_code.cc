@@ -262,8 +262,13 @@ absl::StatusOr<int> ScalarCode::ComputeBinary(Expr e, bool data) {
       return arithmetic("sub", "fsub");
     case ExprKind::kMul:
       return arithmetic("mul", "fmul");
-    case ExprKind::kDiv:
-      return arithmetic("div", "fdiv");
+    case ExprKind::kDiv: {
+      // The one quotient that does not fit, by -1, wraps in indices and conditions too.
+      const Expr divisor = e.operand(1);
+      const bool fits = divisor.Is(ExprKind::kIntImm) && !divisor.IsInt(-1);
+      ASSIGN_OR_RETURN(int value, op("div", "fdiv"));
+      return is_float ? value : Wrap(value, type, data || !fits);
+    }
     case ExprKind::kMod:
       return arithmetic("mod", "");
     case ExprKind::kMin:
