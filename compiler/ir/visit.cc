@@ -53,6 +53,9 @@ void ForEachExprIn(Stmt root, const std::function<void(Expr)>& visit) {
   absl::flat_hash_set<const ExprNode*> seen;
   ForEachStmt(root, [&](Stmt s) {
     for (Expr e : s.operands()) PostOrder(e, seen, visit);
+    if (s.Is(StmtKind::kAllocate)) {
+      for (Expr extent : s.buffer()->extents) PostOrder(extent, seen, visit);
+    }
     return true;
   });
 }

@@ -1,6 +1,9 @@
 #include "compiler/poly/build_scop.h"
 
+#include <isl/aff.h>
+#include <isl/local_space.h>
 #include <isl/map.h>
+#include <isl/options.h>
 #include <isl/schedule.h>
 #include <isl/set.h>
 #include <isl/val.h>
@@ -12,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/ast_value.h"
 
 namespace polynao::poly {
 
@@ -238,20 +242,61 @@ ScopBuilder::Tree ScopBuilder::ProcessLet(Stmt s) {
   return Sequence(std::move(store), Process(s.body()));
 }
 
+std::optional<Expr> ScopBuilder::Greatest(const isl::pw_aff& value, ir::Context& context) {
+  const isl::map at = isl::manage(isl_map_from_pw_aff(value.copy())).intersect_domain(domain_);
+  const isl::set values = at.range();
+  if (values.is_empty()) return context.I64(0);
+  isl_pw_aff* greatest = isl_set_dim_max(values.copy(), 0);
+  isl_pw_aff* zero =
+      isl_pw_aff_zero_on_domain(isl_local_space_from_space(isl_pw_aff_get_domain_space(greatest)));
+  const isl::pw_aff all = isl::manage(isl_pw_aff_coalesce(isl_pw_aff_union_max(greatest, zero)));
+  if (all.n_piece() > kMaxIndexPieces) return std::nullopt;
+  AstNames names;
+  for (const Parameter& p : affine_.parameters()) names[p.name] = p.value;
+  isl_options_set_ast_build_detect_min_max(scop_.isl->get(), 1);
+  const isl::ast_build build = isl::ast_build::from_context(scop_.context);
+  return AstValue(build.expr_from(all), names, context);
+}
+
 ScopBuilder::Tree ScopBuilder::ProcessAllocate(Stmt s) {
+  ir::Context& c = s.context();
+  std::vector<Expr> extents;
+  int varying = 0;
   for (Expr extent : s.buffer()->extents) {
     // A value over outer variables has the same meaning around the part.
-    AffineBuilder& at = affine_;
     const Expr resolved = Resolve(extent);
-    const auto value = at.Value(resolved);
-    bool varies = !value || resolved != extent;
+    const auto value = affine_.Value(resolved);
+    if (!value) return Opaque(s, "the allocation with its scope is one opaque statement");
+    bool varies = resolved != extent;
     ir::ForEachExpr(extent, [&](Expr x) {
-      varies |= std::find(at.loops().begin(), at.loops().end(), x) != at.loops().end();
+      const std::vector<ir::Var>& loops = affine_.loops();
+      varies |= std::find(loops.begin(), loops.end(), x) != loops.end();
     });
-    if (varies) return Opaque(s, "the allocation with its scope is one opaque statement");
+    if (!varies) {
+      extents.push_back(extent);
+      continue;
+    }
+    const std::optional<Expr> greatest = Greatest(*value, c);
+    extents.push_back(greatest.value_or(extent));
+    varying += greatest ? 1 : 2;
   }
-  scop_.locals.push_back(s.buffer());
-  return Process(s.body());
+  if (varying == 0) {
+    scop_.locals.push_back(s.buffer());
+    return Process(s.body());
+  }
+  // One array for all iterations is as large as the largest that the program allocates. Of two extents that vary, the greatest values
+  // may belong to different iterations, and under a condition that is no part of the domain to none.
+  if (varying > 1 || !guards_.empty()) {
+    remarks_->push_back(
+        {.place = ir::PrintFirstLine(s),
+         .term = "",
+         .effect = "the allocation, of a size that varies, is one opaque statement"});
+    return Leaf(ir::Substitute(s, lets_), true);
+  }
+  const Buffer largest =
+      c.NewBuffer(s.buffer()->name, s.buffer()->type, extents, s.buffer()->scope);
+  scop_.locals.push_back(largest);
+  return Process(ir::Substitute(s.body(), {}, {{s.buffer(), largest}}));
 }
 
 void ScopBuilder::Say(Stmt place, std::string_view effect) {
@@ -294,7 +339,10 @@ void ScopBuilder::AddAccesses(Stmt s, bool certain, Statement* statement) {
   if (s.Is(StmtKind::kStore)) {
     AddAccess(s.buffer(), s.indices(), true, certain, statement);
   }
-  if (s.Is(StmtKind::kAllocate)) inside_.insert(s.buffer());
+  if (s.Is(StmtKind::kAllocate)) {
+    for (Expr extent : s.buffer()->extents) AddLoads(extent, certain, statement);
+    inside_.insert(s.buffer());
+  }
   if (s.Is(StmtKind::kLet) && IsExactLet(s.value())) {
     inside_lets_[s.var()] = ir::Substitute(s.value(), inside_lets_);
   }

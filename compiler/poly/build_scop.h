@@ -39,6 +39,8 @@ class ScopBuilder {
   Tree ProcessIf(ir::Stmt s);
   Tree ProcessLet(ir::Stmt s);
   Tree ProcessAllocate(ir::Stmt s);
+  // The greatest value of `value` at the place, over outer variables; 0 if the place is never reached. Nothing if it has many cases.
+  std::optional<ir::Expr> Greatest(const isl::pw_aff& value, ir::Context& context);
   Tree Branch(const isl::set& holds, ir::Stmt s);
   Tree Guarded(ir::Expr condition, ir::Stmt s);
   Tree Opaque(ir::Stmt s, std::string_view effect);

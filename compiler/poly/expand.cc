@@ -1,5 +1,6 @@
 #include "compiler/poly/expand.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -24,23 +25,31 @@ bool Reads(Expr root, Buffer buffer) {
   return reads;
 }
 
-bool Reads(absl::Span<const Expr> operands, Buffer buffer) {
-  for (Expr e : operands) {
+// Whether the extents of an array that `s` allocates read the buffer.
+bool SizesRead(Stmt s, Buffer buffer) {
+  if (!s.Is(StmtKind::kAllocate)) return false;
+  const std::vector<Expr>& extents = s.buffer()->extents;
+  return std::any_of(extents.begin(), extents.end(), [&](Expr e) { return Reads(e, buffer); });
+}
+
+// Whether `s` itself does, without what stands inside.
+bool Reads(Stmt s, Buffer buffer) {
+  for (Expr e : s.operands()) {
     if (Reads(e, buffer)) return true;
   }
-  return false;
+  return SizesRead(s, buffer);
 }
 
 bool Uses(Stmt root, Buffer buffer) {
   return ir::AnyStmt(root, [&](Stmt s) {
-    return (s.Is(StmtKind::kStore) && s.buffer() == buffer) || Reads(s.operands(), buffer);
+    return (s.Is(StmtKind::kStore) && s.buffer() == buffer) || Reads(s, buffer);
   });
 }
 
 // Follows control through `s`. `written`: whether the scalar has been stored; becomes whether it has been at the end. False if
 // it is read before.
 bool IsWrittenFirst(Stmt s, Buffer buffer, bool* written) {
-  if (!*written && Reads(s.operands(), buffer)) return false;
+  if (!*written && Reads(s, buffer)) return false;
   switch (s.kind()) {
     case StmtKind::kStore:
       *written = *written || s.buffer() == buffer;
@@ -104,7 +113,7 @@ Stmt Narrow(Stmt s, Buffer buffer) {
   }
   const bool passes = s.Is(StmtKind::kFor) || s.Is(StmtKind::kIf) || s.Is(StmtKind::kLet) ||
                       s.Is(StmtKind::kAllocate);
-  if (!passes || Reads(s.operands(), buffer)) return AllocateAround(s, buffer);
+  if (!passes || Reads(s, buffer)) return AllocateAround(s, buffer);
   for (Stmt child : s.children()) {
     if (!IsSelfContained(child, buffer)) return AllocateAround(s, buffer);
   }
@@ -190,7 +199,9 @@ class Lifter {
         s.body(), [&](Stmt inner) { return inner.Is(StmtKind::kFor) && Uses(inner, scalar); });
     bool has_address = false;
     ir::ForEachExprIn(s.body(), [&](Expr e) { has_address |= e.Is(ExprKind::kAddress); });
-    if (!is_used_inside || has_address) return s;
+    const bool is_size =
+        ir::AnyStmt(s.body(), [&](Stmt inner) { return SizesRead(inner, scalar); });
+    if (!is_used_inside || has_address || is_size) return s;
     const Buffer array =
         s.context().NewBuffer(scalar->name, scalar->type, {extent_}, scalar->scope);
     arrays_.push_back(array);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -219,6 +220,28 @@ TEST(ExtractTest, LetsAndAllocations) {
   EXPECT_EQ(scop.private_buffers.size(), 2u);
   EXPECT_TRUE(scop.statements[3].is_opaque);
   EXPECT_EQ(ir::Print(scop.statements[1].code), "t[j] = a.cell[] * B[i]\n");
+}
+
+// One array for all iterations, as large as the largest of theirs.
+TEST(ExtractTest, AllocationsOfASizeThatLoopsDecide) {
+  const auto local = [](const std::string& loops, const std::string& extents,
+                        const std::string& element = "0") {
+    const Found f = Find(StrCat(
+        "func f(A: i32[n], n: i32, m: i32) { ", loops, " allocate L: i32[", extents,
+        "] for (k, 0, 2) { L[", element, "] = k A[i] = L[", element, "] } ",
+        std::string(static_cast<size_t>(std::count(loops.begin(), loops.end(), '{')), '}'), " }"));
+    const Scop& scop = f.scop();
+    return scop.locals.empty() ? StrCat("opaque, ", scop.statements.size())
+                               : ir::Print(scop.locals[0]->extents[0]);
+  };
+  EXPECT_EQ(local("for (i, 0, n) {", "i + 1"), "max(0, cast(i64, n))");
+  EXPECT_EQ(local("for (i, 0, 7) {", "10 - i"), "i64(10)");
+  EXPECT_EQ(local("for (i, 0, n) {", "m + 1"), "m + 1");
+  EXPECT_EQ(local("for (i, 3, 4) { if (i < 5) {", "i * 2"), "i64(8)");
+  // Two that vary have no iteration of which both are the largest; what memory decides is known when it runs.
+  EXPECT_EQ(local("for (i, 0, n) {", "i + 1, n - i", "0, 0"), "opaque, 1");
+  EXPECT_EQ(local("for (i, 0, n) {", "A[i] + 1"), "opaque, 1");
+  EXPECT_EQ(local("for (i, 0, n) { if (A[i] < 3) {", "i + 1"), "opaque, 1");
 }
 
 TEST(ExtractTest, WhatIsInNoPart) {

@@ -41,6 +41,7 @@ class InstanceWriter : public ir::Mutator {
   }
 
   Stmt Mutate(Stmt s) override {
+    if (s.Is(StmtKind::kAllocate)) return MutateAllocate(s);
     if (!s.Is(StmtKind::kStore)) {
       s = MutateChildren(s);
       if (!s.Is(StmtKind::kIf)) return s;
@@ -52,10 +53,32 @@ class InstanceWriter : public ir::Mutator {
     if (handler_ != nullptr) {
       if (const Stmt store = handler_->Store(statement_, s.buffer(), indices, value)) return store;
     }
-    return s.context().Store(s.buffer(), indices, value);
+    return s.context().Store(Own(s.buffer()), indices, value);
   }
 
  private:
+  // The extents of an opaque statement's own array are values over the iterators, too.
+  Stmt MutateAllocate(Stmt s) {
+    ir::Context& c = s.context();
+    std::vector<Expr> extents;
+    bool changed = false;
+    for (Expr extent : s.buffer()->extents) {
+      const Expr value = Mutate(extent);
+      changed |= value != extent;
+      extents.push_back(value == extent ? extent : Widen(value, wide_));
+    }
+    if (!changed) return MutateChildren(s);
+    const ir::Buffer own =
+        c.NewBuffer(s.buffer()->name, s.buffer()->type, extents, s.buffer()->scope);
+    own_[s.buffer()] = own;
+    return c.Allocate(own, Mutate(s.body()));
+  }
+
+  ir::Buffer Own(ir::Buffer buffer) const {
+    const auto it = own_.find(buffer);
+    return it != own_.end() ? it->second : buffer;
+  }
+
   Expr Rewrite(Expr e) {
     if (e.Is(ExprKind::kVar)) {
       const auto it = narrow_.find(e);
@@ -70,7 +93,7 @@ class InstanceWriter : public ir::Mutator {
       if (handler_ != nullptr) {
         if (const Expr load = handler_->Load(statement_, original, indices)) return load;
       }
-      return c.Rebuild(e, indices);
+      return c.Load(Own(ir::Buffer(e.buffer())), indices);
     }
     if (e.Is(ExprKind::kSelect)) {
       return c.Select(WidenCondition(e.operand(0)), e.operand(1), e.operand(2));
@@ -98,6 +121,7 @@ class InstanceWriter : public ir::Mutator {
   absl::flat_hash_map<ir::Var, Expr> narrow_;  // of the variable's type
   absl::flat_hash_map<Expr, Expr> wide_;       // i64s of these
   absl::flat_hash_map<Expr, Expr> done_;
+  ir::BufferMap own_;  // arrays of the statement's own, with extents over the new iterators
 };
 
 }  // namespace

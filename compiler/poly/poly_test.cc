@@ -154,6 +154,72 @@ const std::map<std::string, std::string>& Nests() {
        "    P[i, j] = min(P[i, j], P[i, k] + P[k, j])\n"
        "  } } }\n"
        "}\n"},
+      // Arrays of an iteration's own, of a size that the iteration decides.
+      {"growing_row",
+       "func f(A: i32[n] out, B: i32[n, n], n: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    allocate L: i32[i + 1]\n"
+       "    for (j, 0, i + 1) { L[j] = B[i, j] * 3 + j }\n"
+       "    for (j, 0, i + 1) { B[i, j] = L[i - j] + L[j] }\n"
+       "    A[i] = L[i]\n"
+       "  }\n"
+       "}\n"},
+      {"growing_rectangle",
+       "func f(A: i32[n, n], n: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    allocate L: i32[i + 1, n - i]\n"
+       "    for (j, 0, i + 1) { for (k, 0, n - i) { L[j, k] = A[j, k] } }\n"
+       "    for (j, 0, i + 1) { for (k, 0, n - i) { A[j, k] = L[i - j, k] + i } }\n"
+       "  }\n"
+       "}\n"},
+      {"growing_by_the_data",
+       "func f(A: i32[n], at: i32[n] in, n: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    let m: i32 = (at[i] % 5 + 5) % 5\n"
+       "    allocate L: i32[m + 1]\n"
+       "    for (j, 0, m + 1) { L[j] = A[i] + j }\n"
+       "    A[i] = L[m]\n"
+       "  }\n"
+       "}\n"},
+      {"growing_under_a_condition",
+       "func f(A: i32[n], n: i32) {\n"
+       "  for (i, 0, n) { if (A[i] < 3) {\n"
+       "    allocate L: i32[2 * i + 1]\n"
+       "    for (j, 0, 2 * i + 1) { L[j] = i * j }\n"
+       "    for (j, 0, n) { A[j] = A[j] + L[2 * i] }\n"
+       "  } }\n"
+       "}\n"},
+      {"size_of_a_let",
+       "func f(A: i32[n], n: i32, m: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    let size: i32 = max(m - i, 0) + 1\n"
+       "    allocate L: i32[size]\n"
+       "    for (j, 0, size) { L[j] = A[i] - j }\n"
+       "    A[i] = L[size - 1]\n"
+       "  }\n"
+       "}\n"},
+      {"size_in_a_scalar",
+       "func f(A: i32[n], n: i32) {\n"
+       "  for (i, 0, n) {\n"
+       "    allocate size: i32[]\n"
+       "    size[] = i + 1\n"
+       "    allocate L: i32[size[]]\n"
+       "    for (j, 0, i + 1) { L[j] = A[j] * size[] }\n"
+       "    A[i] = L[i]\n"
+       "  }\n"
+       "}\n"},
+      {"size_that_nothing_else_uses",
+       "func f(A: i32[n], n: i32, m: i32) {\n"
+       "  for (i, 0, n) { allocate L: i32[max(m, 0) + 1] L[0] = A[i] A[i] = L[0] * 2 }\n"
+       "}\n"},
+      {"loops_of_narrow_types",
+       "func f(A: i32[300], B: i32[300], n: i32) {\n"
+       "  for (i: u8, 0, cast(u8, max(n, 0))) { A[i] = A[i] + cast(i32, i) }\n"
+       "  for (i: i16, 3, 5) { for (j: u32, 0, cast(u32, max(n, 0))) { B[j] = B[j] + A[i] } }\n"
+       "  for (i: i8, 0, 4) { let t: u8 = cast(u8, i) + cast(u8, n) A[t] = B[i] }\n"
+       "}\n"},
+      {"no_dimensions",
+       "func f(s: i32[], A: i32[n] in, n: i32) { for (i, 0, n) { s[] = max(s[], A[i]) } }\n"},
       {"empty",
        "func f(A: i32[4], n: i32) { for (i, 3, 0) { A[i] = 1 } for (i, 0, n - n) { A[i] = 2 } }\n"},
       {"extremes",
