@@ -11,12 +11,11 @@
 #include "cases/schedule.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
+#include "compiler/ir/assertions.h"
 #include "compiler/ir/shapes.h"
-#include "compiler/ir/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/facts.h"
 #include "compiler/passes/registry.h"
 
 namespace polynao::cases {
@@ -72,13 +71,7 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
                                         : c.Int(var.type(), value.int_value);
     if (ir::IsInt(var.type())) integers[var] = value.int_value;
   }
-  for (ir::Expr fact : ParameterFacts(function)) {
-    const absl::StatusOr<int64_t> holds = ir::EvaluateInt(fact, integers);
-    if (holds.ok() && *holds == 0) {
-      return InvalidInput("function '", function.name, "': '@assert(", ir::Print(fact),
-                          ")' does not hold for these scalars");
-    }
-  }
+  RETURN_IF_ERROR(ir::CheckAssertions(function, arguments.arguments()));
   ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, integers));
   ir::Function result = function;
   result.params.clear();

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
@@ -15,8 +14,10 @@
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
 #include "compiler/ir/argument.h"
+#include "compiler/ir/assertions.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/random_arguments.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/static_counts.h"
 #include "compiler/ir/tensor.h"
@@ -54,18 +55,9 @@ absl::StatusOr<Scalars> ParseScalars(const ir::Function& function,
       return InvalidInput("--arg ", text, ": function '", function.name, "' has no parameter '",
                           parts.first, "'");
     }
-    const ir::Type type = param->var.type();
-    ir::Argument argument;
-    if (ir::IsFloat(type)) {
-      if (!absl::SimpleAtod(parts.second, &argument.float_value)) {
-        return InvalidInput("--arg ", text, ": expected a number, found '", parts.second, "'");
-      }
-    } else if (!absl::SimpleAtoi(parts.second, &argument.int_value) ||
-               !ir::FitsInt(type, argument.int_value)) {
-      return InvalidInput("--arg ", text, ": expected an integer of ", ir::TypeName(type),
-                          ", found '", parts.second, "'");
-    }
-    if (!scalars.emplace(parts.first, argument).second) {
+    const absl::StatusOr<ir::Argument> value = ir::ParseScalar(param->var.type(), parts.second);
+    if (!value.ok()) return WithContext(StrCat("--arg ", text), value.status());
+    if (!scalars.emplace(parts.first, *value).second) {
       return InvalidInput("--arg ", text, ": '", parts.first, "' has a value already");
     }
   }
@@ -75,6 +67,12 @@ absl::StatusOr<Scalars> ParseScalars(const ir::Function& function,
                         ir::TypeName(param.var.type()), "' has no value: expected --arg ",
                         param.name(), "=NUMBER");
   }
+  std::vector<ir::Argument> arguments(function.params.size());
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (param.var) arguments[i] = scalars.at(std::string(param.name()));
+  }
+  RETURN_IF_ERROR(ir::CheckAssertions(function, arguments));
   return scalars;
 }
 
@@ -300,9 +298,7 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   for (const ir::Param& param : function.params) {
     if (!param.var) continue;
     const ir::Argument& value = scalars.at(std::string(param.name()));
-    report.arguments.emplace_back(param.name(), ir::IsFloat(param.var.type())
-                                                    ? StrCat(value.float_value)
-                                                    : StrCat(value.int_value));
+    report.arguments.emplace_back(param.name(), ir::ScalarText(param.var.type(), value));
   }
   const ir::IntValues integers = IntegersOf(function, scalars);
   RETURN_IF_ERROR(CheckMemory(function, integers));

@@ -284,6 +284,11 @@ class Assembler {
       if (!is_new && !encode_) return ErrorAt(token, "a second ", text.substr(0, equals));
       return absl::OkStatus();
     }
+    if (directive.text == ".assert") {
+      ASSIGN_OR_RETURN(std::string text, AnyName("a condition on the scalars, \"n % 64 == 0\""));
+      program_.assertions.push_back(std::move(text));
+      return absl::OkStatus();
+    }
     if (directive.text == ".tensor") return Tensor(/*is_temporary=*/false);
     if (directive.text == ".temporary") return Tensor(/*is_temporary=*/true);
     if (directive.text == ".scalar") {
@@ -306,7 +311,7 @@ class Assembler {
     }
     return ErrorAt(
         directive,
-        "expected .program, .machine, .tensor, .scalar, .temporary, .equ or .reg, found '",
+        "expected .program, .machine, .assert, .tensor, .scalar, .temporary, .equ or .reg, found '",
         directive.text, "'");
   }
 
@@ -532,6 +537,9 @@ absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program
   std::string text = StrCat(".program ", NameText(program.name), "\n");
   for (const auto& [name, value] : program.machine) {
     StrAppend(&text, ".machine ", Quote(StrCat(name, "=", value)), "\n");
+  }
+  for (const std::string& assertion : program.assertions) {
+    StrAppend(&text, ".assert ", Quote(assertion), "\n");
   }
   for (const ProgramParam& param : program.params) {
     StrAppend(&text,

@@ -65,12 +65,14 @@ done:
 
 TEST(Assembler, DisassemblesToTextThatReadsBack) {
   Program program = MustAssemble(
-      ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=\"\n.tensor a.b bf16 [] "
+      ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=\"\n.assert \"n % 64 == "
+      "0\"\n.tensor a.b bf16 [] "
       "out\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
       "-9223372036854775808\n"
       "  bne r1, r63, loop\n  jump 7\nend:\n");
   program.params[0].name = "odd name \"\\\n\xff";
   EXPECT_THAT(program.machine, ElementsAre(Pair("core.nmem_kib", "512"), Pair("gmem.dram", "")));
+  EXPECT_THAT(program.assertions, ElementsAre("n % 64 == 0"));
   ASSERT_EQ(program.params.size(), 2u);
   EXPECT_TRUE(program.params[1].is_temporary);
   const auto text = Disassemble(DianNao(), program);
@@ -138,7 +140,8 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".machine nmem", "expected \"name=value\" of a machine's parameter, found \"nmem\""},
       {".machine \"a=1\"\n.machine \"a=2\"", "a second a"},
       {".data 5",
-       "expected .program, .machine, .tensor, .scalar, .temporary, .equ or .reg, found '.data'"},
+       "expected .program, .machine, .assert, .tensor, .scalar, .temporary, .equ or .reg, found "
+       "'.data'"},
       {".program \"abc", "a string that no quote ends"},
       {".program \"a\\x9\"", "two hexadecimal digits"},
       {"halt !", "a character that means nothing: '!'"},
@@ -249,7 +252,9 @@ func axpy(dst: T[count] @nmem out, lhs: T[count] @nmem in, rhs: T[count] @nmem i
   const std::vector<int64_t> values = {512, 0, 256, (*set)->Decode(program->code[0])->fields[1],
                                        64};
   EXPECT_TRUE((*set)->CheckConstraints(axpy, values).ok());
-  EXPECT_EQ(*(*set)->Cost(axpy, values, {{"start", 16}}), 18);
+  isa::Machine costs;
+  costs.Set("start", 16);
+  EXPECT_EQ(*(*set)->Cost(axpy, values, costs), 18);
   std::vector<int64_t> written(values.size());
   ASSERT_TRUE((*set)->Execute(axpy, values, machine.View(), absl::MakeSpan(written)).ok());
   for (int i = 0; i < 64; ++i) EXPECT_EQ(memory[128 + i], 2.5f * i + 100);

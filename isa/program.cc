@@ -1,17 +1,21 @@
 #include "isa/program.h"
 
+#include <bit>
 #include <cstring>
 
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/assertions.h"
+#include "compiler/ir/text.h"
 
 namespace polynao::isa {
 namespace {
 
 // Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what
-// follows; then name, parameters of the machine, parameters, code and labels. A string is a u32 length and its bytes.
+// follows; then name, parameters of the machine, assertions, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -121,7 +125,45 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   return param;
 }
 
+// The value of a scalar whose bits a register holds.
+ir::Argument ScalarOf(ir::Type type, int64_t bits) {
+  switch (type) {
+    case ir::Type::kF16:
+      return ir::Argument::Float(ir::HalfToFloat(static_cast<uint16_t>(bits)));
+    case ir::Type::kBF16:
+      return ir::Argument::Float(ir::BfloatToFloat(static_cast<uint16_t>(bits)));
+    case ir::Type::kF32:
+      return ir::Argument::Float(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    case ir::Type::kF64:
+      return ir::Argument::Float(std::bit_cast<double>(bits));
+    default:
+      return ir::Argument::Int(bits);
+  }
+}
+
 }  // namespace
+
+absl::Status CheckAssertions(const Program& program, absl::Span<const int64_t> values) {
+  if (program.assertions.empty()) return absl::OkStatus();
+  // A function of the same scalars.
+  std::vector<std::string> scalars;
+  std::vector<ir::Argument> arguments;
+  for (size_t i = 0; i < program.params.size() && i < values.size(); ++i) {
+    const ProgramParam& param = program.params[i];
+    if (param.is_tensor) continue;
+    scalars.push_back(StrCat(param.name, ": ", ir::TypeName(param.type)));
+    arguments.push_back(ScalarOf(param.type, values[i]));
+  }
+  const std::string text = StrCat("@assert(", absl::StrJoin(program.assertions, ", "), ") func f(",
+                                  absl::StrJoin(scalars, ", "), ") { }");
+  const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
+  absl::Status status = function.status();
+  if (function.ok()) status = ir::CheckAssertions(*function, arguments);
+  if (status.ok()) return status;
+  std::string_view message = ToStd(status.message());
+  if (message.starts_with("function 'f': ")) message.remove_prefix(14);
+  return InvalidInput("program ", program.name, ": ", message);
+}
 
 std::string Serialize(const Program& program) {
   std::string body;
@@ -131,6 +173,8 @@ std::string Serialize(const Program& program) {
     PutString(&body, name);
     PutString(&body, value);
   }
+  Put(&body, static_cast<uint32_t>(program.assertions.size()));
+  for (const std::string& assertion : program.assertions) PutString(&body, assertion);
   Put(&body, static_cast<uint32_t>(program.params.size()));
   for (const ProgramParam& param : program.params) {
     PutString(&body, param.name);
@@ -193,6 +237,11 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
                           ", found ", name);
     }
     ASSIGN_OR_RETURN(program.machine[name], reader.TakeString("bytes of a parameter's value"));
+  }
+  ASSIGN_OR_RETURN(const size_t assertions, reader.TakeCount<uint32_t>(4, "assertions"));
+  for (size_t a = 0; a < assertions; ++a) {
+    ASSIGN_OR_RETURN(std::string assertion, reader.TakeString("bytes of an assertion"));
+    program.assertions.push_back(std::move(assertion));
   }
   ASSIGN_OR_RETURN(const size_t params, reader.TakeCount<uint32_t>(12, "parameters"));
   for (size_t p = 0; p < params; ++p) {

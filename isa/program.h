@@ -11,7 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "isa/instruction_set.h"
 
 namespace polynao::isa {
@@ -47,15 +49,21 @@ struct ProgramParam {
 
 struct Program {
   std::string name;
-  // The parameters of the machine that it was made for and their values, as CompiledFor (machine.h) has them; empty for a
-  // program that asks with `arg` for what it needs to know and serves every machine.
+  // The parameters that were read to make it and their values, of ParameterReads (machine.h); empty for a program that asks
+  // with `arg` for what it needs to know and serves every machine.
   std::map<std::string, std::string> machine = {};
+  // Conditions that its scalars keep, as the function's `@assert` has them: "n % 64 == 0".
+  std::vector<std::string> assertions = {};
   std::vector<ProgramParam> params;
   std::vector<Word> code;
   // Names of places in the code, for listings and error messages.
   std::map<int64_t, std::string> labels;
   bool operator==(const Program&) const = default;
 };
+
+// Whether a run's scalars keep the program's assertions: `values` are what registers hold, one for each parameter, of which those of
+// tensors are left out. Errors: "program clear: '@assert(n % 64 == 0)' does not hold: n = 5"; an assertion that cannot be read.
+absl::Status CheckAssertions(const Program& program, absl::Span<const int64_t> values);
 
 // The binary form: a header with magic, version and a checksum, then parameters, code and labels.
 std::string Serialize(const Program& program);
@@ -69,6 +77,7 @@ absl::StatusOr<Program> Deserialize(std::string_view bytes, std::string_view fil
 //
 //   .program add
 //   .machine "core.nmem_kib=512"
+//   .assert "n % 64 == 0"
 //   .tensor x f16 any in
 //   .scalar n i64
 //   .temporary t f32 [16, 64]

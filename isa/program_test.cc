@@ -18,6 +18,7 @@ Program Example() {
   Program program;
   program.name = "scale";
   program.machine = {{"core.nmem_kib", "512"}, {"gmem.dram", "flat"}};
+  program.assertions = {"n % 64 == 0", "0 < n"};
   program.params.push_back({.name = "x", .shape = {4, 5}});
   program.params.push_back({.name = "y", .any_shape = true, .access = ir::Access::kOut});
   program.params.push_back({.name = "n", .is_tensor = false, .type = ir::Type::kI64});
@@ -41,6 +42,25 @@ TEST(Program, RoundTrips) {
   }
 }
 
+TEST(Program, ScalarsKeepItsAssertions) {
+  const auto check = [](const Program& program, std::vector<int64_t> values) {
+    return std::string(CheckAssertions(program, values).message());
+  };
+  EXPECT_EQ(check(Example(), {4096, 8192, 128, 0}), "");
+  EXPECT_EQ(check(Example(), {4096, 8192, 5, 0}),
+            "program scale: '@assert(n % 64 == 0)' does not hold: n = 5");
+  EXPECT_EQ(check(Example(), {4096, 8192, -64, 0}),
+            "program scale: '@assert(0 < n)' does not hold: n = -64");
+  Program program;
+  program.name = "p";
+  program.params.push_back({.name = "x", .is_tensor = false, .type = ir::Type::kF16});
+  program.assertions = {"x < 1.5"};
+  EXPECT_EQ(check(program, {0x3c00}), "");  // 1
+  EXPECT_EQ(check(program, {0x4000}), "program p: '@assert(x < 1.5)' does not hold: x = 2");
+  program.assertions = {"x <"};
+  EXPECT_THAT(check(program, {0}), HasSubstr("program p: "));
+}
+
 TEST(Program, EveryTruncationIsAnError) {
   const std::string bytes = Serialize(Example());
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -61,8 +81,8 @@ TEST(Program, EveryFlippedBitIsAnError) {
     EXPECT_THAT(ErrorOf(damaged), HasSubstr("p.bin: byte ")) << "bit " << bit;
   }
   std::string newer = bytes;
-  newer[4] = 4;
-  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 3, found version 4"));
+  newer[4] = 5;
+  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 4, found version 5"));
   std::string damaged = bytes;
   damaged.back() ^= 1;
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
@@ -78,7 +98,7 @@ TEST(Program, AScalarIsNotWritten) {
 
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
-  std::string bytes("NAOP\3\0\0\0", 8);
+  std::string bytes("NAOP\4\0\0\0", 8);
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : body) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   for (const uint64_t value : {uint64_t{24 + body.size()}, hash}) {

@@ -106,6 +106,7 @@ absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argu
     // At least one byte lies between tensors, so that an access beyond a tensor's end is an error.
     next = RoundUp(next + size + 1, isa::kTensorAlignment);
   }
+  RETURN_IF_ERROR(isa::CheckAssertions(program, layout.params));
   layout.end = next;
   const int64_t capacity = machine.Get("gmem.mib") << 20;
   if (next - kFirstAddress > capacity) {

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/aliases.h"
+#include "compiler/ir/assertions.h"
 #include "compiler/ir/shapes.h"
 
 namespace polynao::codegen {
@@ -42,6 +43,7 @@ absl::StatusOr<RawArguments> LayOutArguments(const ir::Function& function,
       values[var] = ir::WrapInt(var.type(), arguments[i].int_value);
     }
   }
+  RETURN_IF_ERROR(ir::CheckAssertions(function, arguments));
   ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, values));
   RawArguments raw;
   const ir::Aliases aliases(function);

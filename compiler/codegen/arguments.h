@@ -25,8 +25,9 @@ struct RawArguments {
 
 // Lays `arguments`, one per parameter, out for a raw entry; scalars are wrapped or rounded to their
 // types. Errors name the parameter: a wrong number of arguments, a scalar where a tensor is needed
-// or the reverse, another element type, a shape that is not the parameter's extents, or one tensor
-// given for two parameters, unless they may alias (compiler/ir/aliases.h).
+// or the reverse, another element type, a shape that is not the parameter's extents, one tensor
+// given for two parameters, unless they may alias (compiler/ir/aliases.h), or scalars that break what
+// the function asserts of them (compiler/ir/assertions.h).
 absl::StatusOr<RawArguments> LayOutArguments(const ir::Function& function,
                                              absl::Span<const ir::Argument> arguments);
 

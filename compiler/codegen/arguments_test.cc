@@ -65,6 +65,20 @@ TEST_F(ArgumentsTest, Errors) {
   EXPECT_THAT(Error({a, two, x, Argument::Of(&wrong)}), HasSubstr("got i64 []"));
 }
 
+TEST_F(ArgumentsTest, ScalarsKeepWhatIsAsserted) {
+  auto f =
+      ir::ParseFunction("@assert(n % 4 == 0, 0 < n) @assert(x > 0.5) func f(n: i8, x: f32) { }");
+  ASSERT_TRUE(f.ok()) << f.status();
+  f_ = *std::move(f);
+  EXPECT_TRUE(LayOutArguments(f_, {Argument::Int(8), Argument::Float(1)}).ok());
+  EXPECT_EQ(Error({Argument::Int(6), Argument::Float(1)}),
+            "function 'f': '@assert(n % 4 == 0)' does not hold: n = 6");
+  EXPECT_EQ(Error({Argument::Int(128), Argument::Float(1)}),
+            "function 'f': '@assert(0 < n)' does not hold: n = -128");
+  EXPECT_EQ(Error({Argument::Int(4), Argument::Float(0.5)}),
+            "function 'f': '@assert(0.5 < x)' does not hold: x = 0.5");
+}
+
 TEST_F(ArgumentsTest, OneTensorForTwoParameters) {
   auto f = ir::ParseFunction("func f(A: f32[2, 3], B: f32[2, 3]) { }");
   ASSERT_TRUE(f.ok()) << f.status();

@@ -1,8 +1,10 @@
 // Functions and statements of the text form. Expressions: expression_parser.h.
+#include <algorithm>
 #include <optional>
 
 #include "absl/types/span.h"
 #include "base/status.h"
+#include "compiler/ir/buffer_names.h"
 #include "compiler/ir/expression_parser.h"
 #include "compiler/ir/externs.h"
 #include "compiler/ir/intrinsics.h"
@@ -142,6 +144,14 @@ class Parser : ExpressionParser {
     }
     ASSIGN_OR_RETURN(f.body, ParseBlock());
     Close(mark);
+    const auto buffers = BufferNames(f);
+    for (const Token* place : aliased_) {
+      const std::string buffer = Unquote(place->text);
+      if (!buffers.contains(buffer)) {
+        return ErrorAt(*place, StrCat("@may_alias: no buffer is named '", buffer, "'"));
+      }
+    }
+    aliased_.clear();
     return f;
   }
 
@@ -250,6 +260,7 @@ class Parser : ExpressionParser {
   absl::Status ParseAttributes(Function& f) {
     while (Accept("@")) {
       Attribute attribute;
+      const Token& place = Peek();
       ASSIGN_OR_RETURN(std::string_view key, Word("an attribute's name"));
       attribute.key = std::string(key);
       if (Accept("(")) {
@@ -257,7 +268,9 @@ class Parser : ExpressionParser {
         while (!Accept(")")) {
           if (!attribute.values.empty()) RETURN_IF_ERROR(Expect(","));
           if (Peek().kind == TokenKind::kString) {
-            attribute.values.push_back(Unquote(tokens_[at_++].text));
+            const Token& text = tokens_[at_++];
+            attribute.values.push_back(Unquote(text.text));
+            if (key == "may_alias") aliased_.push_back(&text);
           } else {
             ASSIGN_OR_RETURN(Parsed value, ParseExpr());
             const bool integer = value.flexible && CanRetype(value.e, Type::kI64);
@@ -265,6 +278,11 @@ class Parser : ExpressionParser {
           }
         }
         in_attribute_ = false;
+        if (key == "assert" && !free_names_.empty()) {
+          std::string_view first = free_names_.begin()->first;
+          for (const auto& [free_name, var] : free_names_) first = std::min(first, free_name);
+          return ErrorAt(place, StrCat("@assert: no scalar parameter is named '", first, "'"));
+        }
         free_names_.clear();
       }
       f.attributes.push_back(std::move(attribute));
@@ -500,6 +518,7 @@ class Parser : ExpressionParser {
   int open_count_ = 0;
   bool in_listing_ = false;
   std::vector<Param> implied_;  // by the listing's body
+  std::vector<const Token*> aliased_;  // names in @may_alias of the function
 };
 
 }  // namespace

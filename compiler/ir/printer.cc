@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
+#include "compiler/ir/buffer_names.h"
 #include "compiler/ir/externs.h"
 #include "compiler/ir/reserved.h"
 #include "compiler/ir/text.h"
@@ -84,7 +85,16 @@ bool HasDefaultLiteralType(Expr e) {
 class Printer {
  public:
   std::string PrintFunction(const Function& f) {
-    for (const Attribute& attribute : f.attributes) {
+    const auto buffers = BufferNames(f);
+    for (Attribute attribute : f.attributes) {
+      if (attribute.key == "may_alias") {
+        // A pass may have removed an allocation, whose name no text may have then.
+        std::erase_if(attribute.values, [&](const AttributeValue& value) {
+          const auto* name = std::get_if<std::string>(&value);
+          return name != nullptr && !buffers.contains(*name);
+        });
+        if (attribute.values.empty()) continue;
+      }
       // Attributes may name scalar parameters, which are bound below under their own names.
       StrAppend(&out_, "@", attribute.key);
       if (!attribute.values.empty()) {

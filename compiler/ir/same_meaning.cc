@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "compiler/ir/compare.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
@@ -51,13 +52,8 @@ std::string ScalarsText(const Function& function, const RandomArguments& argumen
   for (size_t i = 0; i < function.params.size(); ++i) {
     const Var var = function.params[i].var;
     if (!var) continue;
-    const Argument& argument = arguments.arguments()[i];
-    StrAppend(&text, text.empty() ? "" : ", ", var.name(), " = ");
-    if (IsFloat(var.type())) {
-      StrAppend(&text, argument.float_value);
-    } else {
-      StrAppend(&text, argument.int_value);
-    }
+    StrAppend(&text, text.empty() ? "" : ", ", var.name(), " = ",
+              ScalarText(var.type(), arguments.arguments()[i]));
   }
   return text;
 }

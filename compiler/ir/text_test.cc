@@ -212,6 +212,10 @@ TEST(TextTest, ErrorsNamePlaceExpectationAndFinding) {
             "bad.nir:1:35: expected the stored value of i8, found i32");
   EXPECT_EQ(ErrorOf("func f(x: i32, y: i64, A: i64[1]) { A[0] = x + y }"),
             "bad.nir:1:46: '+' of i32 and i64");
+  EXPECT_EQ(ErrorOf("@may_alias(\"A\", \"C\") func f(A: f32[4], B: f32[4]) { }"),
+            "bad.nir:1:17: @may_alias: no buffer is named 'C'");
+  EXPECT_EQ(ErrorOf("@assert(0 < n, 0 < m) func f(A: f32[n], n: i32) { }"),
+            "bad.nir:1:2: @assert: no scalar parameter is named 'm'");
   EXPECT_EQ(ErrorOf("func f(x: i32, x: i64) { }"), "bad.nir:1:16: two parameters are named 'x'");
   EXPECT_EQ(ErrorOf("func f() { if (1) { } }"),
             "bad.nir:1:16: 1 is no i1, the type of a condition");
@@ -443,6 +447,18 @@ func f(A: i32[n], n: i32) {
   const Stmt five = Substitute(f.body, {{n, f.context->I32(5)}});
   EXPECT_EQ(Print(five), "allocate t: i32[5 + 1]\nt[5] = 3\nA[0] = t[5]\n");
   EXPECT_EQ(f.body.buffer()->extents[0], n + 1);
+}
+
+// A pass may remove the allocation that an attribute names; the text is read again all the same.
+TEST(Print, NoNamesOfBuffersThatAreGone) {
+  absl::StatusOr<Function> f = ParseFunction(
+      "@may_alias(\"A\", \"L\") @may_alias(\"L\") func f(A: f32[4]) { allocate L: f32[4] { L[0] = "
+      "1.0 } }");
+  ASSERT_TRUE(f.ok()) << f.status();
+  EXPECT_EQ(Print(*f).substr(0, 31), "@may_alias(\"A\", \"L\")\n@may_alias");
+  f->body = f->context->Seq(std::vector<Stmt>{});
+  EXPECT_EQ(Print(*f).substr(0, 22), "@may_alias(\"A\")\nfunc f");
+  EXPECT_TRUE(ParseFunction(Print(*f)).ok());
 }
 
 }  // namespace

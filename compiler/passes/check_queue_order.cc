@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "base/status.h"
+#include "compiler/ir/assertions.h"
 #include "compiler/ir/compare.h"
 #include "compiler/ir/interpreter.h"
+#include "compiler/ir/random_arguments.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/passes/queue_interpreter.h"
@@ -32,6 +34,13 @@ struct Arguments {
       argument = ir::IsFloat(param.var.type()) ? ir::Argument::Float(static_cast<double>(value))
                                                : ir::Argument::Int(value);
       if (ir::IsInt(param.var.type())) values[param.var] = value;
+    }
+    if (!ir::CheckAssertions(function, result.scalars).ok()) {
+      ASSIGN_OR_RETURN(result.scalars, ir::RandomArguments::DrawScalars(
+                                           function, seed, {.values = ir::Values::kExact}));
+      for (const auto& [var, argument] : ir::ScalarsOf(function, result.scalars)) {
+        if (ir::IsInt(var.type())) values[var] = argument.int_value;
+      }
     }
     ASSIGN_OR_RETURN(const std::vector<std::vector<int64_t>> shapes,
                      ir::ParameterShapes(function, values));

@@ -1,18 +1,11 @@
 #include "compiler/passes/facts.h"
 
-#include <variant>
+#include "compiler/ir/assertions.h"
 
 namespace polynao {
 
 std::vector<ir::Expr> ParameterFacts(const ir::Function& function) {
-  std::vector<ir::Expr> facts;
-  if (const ir::Attribute* attribute = function.FindAttribute("assert")) {
-    for (const ir::AttributeValue& value : attribute->values) {
-      const ir::Expr* condition = std::get_if<ir::Expr>(&value);
-      if (condition != nullptr && condition->type() == ir::Type::kI1) facts.push_back(*condition);
-    }
-  }
-  return facts;
+  return ir::Assertions(function);
 }
 
 void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer) {

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "compiler/ir/counts.h"
+#include "compiler/ir/random_arguments.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/bind_parallel.h"
@@ -261,6 +262,10 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
         ir::CountOperations(function, options.check_seed, meaning, kMaxCountedIterations);
     return counts.ok() ? std::optional(*counts) : std::nullopt;
   };
+  if (options.check) {
+    RETURN_IF_ERROR(
+        ir::RandomArguments::DrawScalars(function, options.check_seed, meaning.arguments).status());
+  }
   std::optional<ir::Counts> operations_before;
   if (options.stats) operations_before = operations();
   if (options.verify) RETURN_IF_ERROR(CheckPragmas(function, target));

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/ir/aliases.h"
+#include "compiler/ir/assertions.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/build_scop.h"
@@ -32,12 +33,7 @@ class Finder {
     for (const ir::Param& param : function.params) {
       if (param.var) outer_.insert(param.var);
     }
-    for (const ir::Attribute& attribute : function.attributes) {
-      if (attribute.key != "assert") continue;
-      for (const ir::AttributeValue& value : attribute.values) {
-        if (const Expr* condition = std::get_if<Expr>(&value)) asserts_.push_back(*condition);
-      }
-    }
+    asserts_ = ir::Assertions(function);
   }
 
   absl::StatusOr<Extraction> Find() {

@@ -6,6 +6,8 @@
 #include "compiler/codegen/diannao/generate.h"
 #include "compiler/codegen/diannao/motion.h"
 #include "compiler/codegen/diannao/value_numbering.h"
+#include "compiler/ir/assertions.h"
+#include "compiler/ir/text.h"
 
 namespace polynao {
 namespace {
@@ -48,6 +50,9 @@ absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const
   }
   isa::Program program;
   program.machine = isa::CompiledFor(*target.machine);
+  for (const ir::Expr condition : ir::Assertions(function)) {
+    program.assertions.push_back(ir::Print(condition));
+  }
   ASSIGN_OR_RETURN(Code code, diannao::Generate(function, target, program));
   diannao::NumberValues(code);
   diannao::RemoveDeadCode(code);
