@@ -185,7 +185,7 @@ absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
     add(result.sensitivity, part.Run(step, machine));
   for (const isa::MachineParameter& parameter : parameters) {
     // Names have no half, and dram.* counts for machines with DRAM only.
-    if (!machine.parameters.contains(parameter.name)) continue;
+    if (!machine.parameters().contains(parameter.name)) continue;
     if (!parameter.source.starts_with("assumed")) continue;
     const int64_t value = machine.Get(parameter.name);
     for (const int64_t other : OtherValues(value)) {
@@ -216,9 +216,10 @@ nlohmann::ordered_json ToJson(const LadderResult& result) {
   nlohmann::ordered_json json;
   json["suite"] = kLadderSuite;
   json["machine"]["name"] = result.machine.name;
-  for (const auto& [name, value] : result.machine.parameters)
+  for (const auto& [name, value] : result.machine.parameters())
     json["machine"]["parameters"][name] = value;
-  for (const auto& [name, text] : result.machine.texts) json["machine"]["parameters"][name] = text;
+  for (const auto& [name, text] : result.machine.texts())
+    json["machine"]["parameters"][name] = text;
   json["rows"] = nlohmann::ordered_json::array();
   for (const LadderRow& row : result.rows) json["rows"].push_back(RowJson(row));
   json["order_agrees"] = result.ok() && OrderAgrees(result.rows);

@@ -246,7 +246,7 @@ std::string RowsHtml(const SuiteResult& result) {
 std::string MachineHtml(const SuiteResult& result) {
   std::string html = StrCat("<details><summary>Machine ", Escape(result.machine.name),
                             "</summary>\n<table>\n", Heads({"parameter", "value"}, 1));
-  for (const auto& [name, value] : result.machine.parameters) {
+  for (const auto& [name, value] : result.machine.parameters()) {
     StrAppend(&html, "<tr>", Cell(name), Cell(StrCat(value), true), "</tr>\n");
   }
   return html + "</table></details>\n";

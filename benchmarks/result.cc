@@ -232,7 +232,7 @@ ordered_json ToJson(const SuiteResult& result) {
   ordered_json json;
   json["suite"] = result.suite.name;
   json["config"] = result.machine.name;
-  json["machine"] = result.machine.parameters;
+  json["machine"] = result.machine.parameters();
   json["seed"] = result.seed;
   json["filter"] = result.filter;
   json["jobs"] = result.jobs;

@@ -63,7 +63,7 @@ SuiteResult Result(std::vector<Row> rows) {
   SuiteResult result;
   result.suite = TwoClasses();
   result.machine.name = "card";
-  result.machine.parameters = {{"core.nmem_kib", 512}};
+  result.machine.Set("core.nmem_kib", 512);
   result.rows = std::move(rows);
   result.summary = Summarize(result.suite, result.rows, {{{"library", "binary"}, 42}});
   return result;

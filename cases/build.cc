@@ -159,6 +159,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                                           const std::string& impl,
                                           const std::vector<std::string>& without) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  const isa::ParameterReads reads;
   BuiltProgram built;
   if (impl == "library" || impl == "expert") {
     // Hand-written kernels are texts with the machine's numbers put in.
@@ -169,7 +170,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                          return MeasureCycles(kernel, op->tensors(c), target);
                        }));
     }
-    built.program.machine = isa::CompiledFor(*target.machine);
+    built.program.machine = reads.Values(*target.machine);
     return built;
   }
   if (impl != "compiled") {
@@ -178,6 +179,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   }
   ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, without));
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
+  built.program.machine = reads.Values(*target.machine);
   built.scalars.assign(built.program.params.size(), 0);
   return built;
 }

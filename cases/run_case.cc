@@ -153,8 +153,8 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["simulate_ms"] = simulate_ms;
     simulator::AddRun(*simulated, *machine, json);
     json["config"] = machine->name;
-    json["machine"] = machine->parameters;
-    for (const auto& [name, text] : machine->texts) json["machine"][name] = text;
+    json["machine"] = machine->parameters();
+    for (const auto& [name, text] : machine->texts()) json["machine"][name] = text;
     if (energy) simulator::AddEnergy(*energy, json);
   }
   return json;

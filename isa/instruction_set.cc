@@ -412,6 +412,12 @@ std::string Explain(const Instruction& instruction, Expr condition, OperandValue
   return text;
 }
 
+absl::StatusOr<int64_t> ParameterOf(const isa::Machine& machine, std::string_view name) {
+  if (const int64_t* value = machine.Find(name)) return *value;
+  return InvalidInput("the machine lacks the parameter ", name,
+                      ", which costs of instructions depend on");
+}
+
 }  // namespace
 
 absl::Status InstructionSet::CheckConstraints(const Instruction& instruction,
@@ -442,15 +448,11 @@ absl::Status InstructionSet::CheckConstraints(const Instruction& instruction,
 }
 
 absl::StatusOr<std::vector<int64_t>> InstructionSet::ResolveParameters(
-    const MachineParameters& machine) const {
+    const isa::Machine& machine) const {
   std::vector<int64_t> values;
   for (const std::string& name : parameter_names_) {
-    const auto it = machine.find(name);
-    if (it == machine.end()) {
-      return InvalidInput("the machine lacks the parameter ", name,
-                          ", which costs of instructions depend on");
-    }
-    values.push_back(it->second);
+    ASSIGN_OR_RETURN(const int64_t value, ParameterOf(machine, name));
+    values.push_back(value);
   }
   return values;
 }
@@ -473,8 +475,19 @@ absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, Ope
 }
 
 absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, OperandValues values,
-                                             const MachineParameters& machine) const {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> parameters, ResolveParameters(machine));
+                                             const isa::Machine& machine) const {
+  // Only what this instruction's cost names is read.
+  std::vector<int64_t> parameters(parameter_names_.size());
+  absl::Status status;
+  ir::ForEachExpr(instruction.cost, [&](Expr e) {
+    if (!e.Is(ExprKind::kVar)) return;
+    const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), e.name());
+    if (it == parameter_names_.end()) return;
+    const absl::StatusOr<int64_t> value = ParameterOf(machine, *it);
+    if (value.ok()) parameters[it - parameter_names_.begin()] = *value;
+    status.Update(value.status());
+  });
+  RETURN_IF_ERROR(status);
   return Cost(instruction, values, parameters);
 }
 

@@ -199,13 +199,13 @@ class InstructionSet {
   // Cycles from the @cost row. Error: the cost divides by zero, as it does for an instruction that
   // the machine lacks (tensor.macs_f16 = 0); a parameter that the machine lacks.
   absl::StatusOr<int64_t> Cost(const Instruction& instruction, OperandValues values,
-                               const MachineParameters& machine) const;
+                               const isa::Machine& machine) const;
   // The same with the machine's parameters looked up once, by ResolveParameters.
   absl::StatusOr<int64_t> Cost(const Instruction& instruction, OperandValues values,
                                absl::Span<const int64_t> parameters) const;
   // The names in @cost rows that are no operands, and their values in `machine`.
   const std::vector<std::string>& parameter_names() const { return parameter_names_; }
-  absl::StatusOr<std::vector<int64_t>> ResolveParameters(const MachineParameters& machine) const;
+  absl::StatusOr<std::vector<int64_t>> ResolveParameters(const isa::Machine& machine) const;
 
   // Bytes that the instruction reads and writes in each memory, from its meaning's loop nest: as a
   // set exact for affine accesses (all rows of the built-in table). Reads of what the instruction

@@ -19,7 +19,9 @@ using ir::ExprKind;
 using ir::Stmt;
 using ir::StmtKind;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 constexpr int64_t kBytes = 32768;
 constexpr uint64_t kSeed = 20240607;
@@ -42,9 +44,12 @@ absl::StatusOr<std::unique_ptr<InstructionSet>> LoadText(const std::string& text
   return InstructionSet::Load({{"test.nir", text}});
 }
 
-MachineParameters AllParameters(int64_t value) {
-  MachineParameters machine;
-  for (const std::string& name : DianNao().parameter_names()) machine[name] = value;
+// A machine of which every parameter has this value, except one that it lacks.
+isa::Machine AllParameters(int64_t value, std::string_view lacking = "") {
+  isa::Machine machine;
+  for (const std::string& name : DianNao().parameter_names()) {
+    if (name != lacking) machine.Set(name, value);
+  }
   return machine;
 }
 
@@ -244,15 +249,15 @@ TEST(Constraints, OperandsAreTheSameOrDisjoint) {
 }
 
 TEST(Cost, FollowsTheTable) {
-  MachineParameters machine = AllParameters(1);
-  machine["vector.start"] = 16;
-  machine["vector.bytes"] = 128;
-  machine["vector.slow"] = 4;
-  machine["tensor.start"] = 64;
-  machine["tensor.macs_i8"] = 4096;
-  machine["tensor.macs_f16"] = 0;
-  machine["tensor.read_bytes"] = 256;
-  machine["tensor.write_bytes"] = 256;
+  isa::Machine machine = AllParameters(1);
+  machine.Set("vector.start", 16);
+  machine.Set("vector.bytes", 128);
+  machine.Set("vector.slow", 4);
+  machine.Set("tensor.start", 64);
+  machine.Set("tensor.macs_i8", 4096);
+  machine.Set("tensor.macs_f16", 0);
+  machine.Set("tensor.read_bytes", 256);
+  machine.Set("tensor.write_bytes", 256);
   const auto cost = [&](std::string_view mnemonic, std::vector<int64_t> values) {
     const auto cycles = DianNao().Cost(Get(mnemonic), values, machine);
     return cycles.ok() ? *cycles : -1;
@@ -269,17 +274,26 @@ TEST(Cost, FollowsTheTable) {
   const std::vector<int64_t> matmul = {0, 0, 0, 10, 128, 64, 64, 128};
   EXPECT_EQ(cost("matmul.i8", matmul), 64 + 20);
   EXPECT_EQ(cost("matmul_acc.i8", matmul), 64 + 20 * (64 + 256) / 256);
-  machine["tensor.write_bytes"] = 100;
+  machine.Set("tensor.write_bytes", 100);
   EXPECT_EQ(cost("matmul.i8", matmul), 64 + (20 * 256 + 99) / 100);
-  machine["tensor.read_bytes"] = 10;
+  machine.Set("tensor.read_bytes", 10);
   EXPECT_EQ(cost("matmul.i8", matmul), 64 + 20 * 64 / 10);
   EXPECT_EQ(cost("conv_acc.i8", conv), 64 + (6 * (64 + 256) + 9) / 10);
   const auto missing = DianNao().Cost(Get("conv.f16"), conv, machine);
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("tensor.macs_f16 is 0"));
-  machine.erase("vector.start");
+  const isa::Machine lacking = AllParameters(1, "vector.start");
   EXPECT_THAT(
-      std::string(DianNao().Cost(Get("add.f16"), {0, 0, 0, 64}, machine).status().message()),
+      std::string(DianNao().Cost(Get("add.f16"), {0, 0, 0, 64}, lacking).status().message()),
       HasSubstr("lacks the parameter vector.start"));
+}
+
+// A compiler that asks what one instruction costs depends on that instruction's parameters alone.
+TEST(Cost, ReadsWhatTheRowNames) {
+  const isa::Machine machine = AllParameters(1);
+  const ParameterReads reads;
+  ASSERT_TRUE(DianNao().Cost(Get("add.f16"), {0, 0, 0, 64}, machine).ok());
+  EXPECT_THAT(reads.Values(machine),
+              ElementsAre(Pair("vector.bytes", "1"), Pair("vector.start", "1")));
 }
 
 // ---- footprints -----------------------------------------------------------------------
@@ -650,7 +664,7 @@ TEST(Load, AnotherTableJoinsTheFirst) {
        {"b.nir", Row("two(n: i64) { }", "@doc(\"d\") @opcode(2) @unit(vector) @cost(n)")}});
   ASSERT_TRUE(set.ok()) << set.status();
   EXPECT_EQ((*set)->instructions().size(), 2u);
-  EXPECT_EQ(*(*set)->Cost(*(*set)->Find("two"), {17}, MachineParameters()), 17);
+  EXPECT_EQ(*(*set)->Cost(*(*set)->Find("two"), {17}, isa::Machine()), 17);
   EXPECT_EQ((*set)->intrinsics().FindMeaning("two"), &(*set)->Find("two")->meaning);
   EXPECT_EQ((*set)->intrinsics().FindMeaning("three"), nullptr);
 }

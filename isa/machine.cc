@@ -87,52 +87,11 @@ constexpr ParameterRow kSchema[] = {
     {"sync.global", "cycles", 0, kMaxCycles, "from the last arrival at a global barrier"},
 };
 
-// In alphabetical order.
-constexpr std::string_view kReadByCompiler[] = {
-    "card.clusters",
-    "cluster.cores",
-    "cluster.link_bytes",
-    "cluster.smem_kib",
-    "cluster.smem_reserved_kib",
-    "cluster.store_segments",
-    "core.nmem_kib",
-    "core.nmem_reserved_kib",
-    "core.wmem_kib",
-    "dram.trefi",
-    "dram.trfc",
-    "gmem.cache_bytes",
-    "gmem.cache_kib",
-    "gmem.cache_reads",
-    "gmem.channel_bytes_per_kilocycle",
-    "gmem.channels",
-    "gmem.dram",
-    "gmem.granule",
-    "gmem.interleave",
-    "gmem.latency",
-    "io_dma.burst",
-    "io_dma.memory_core_port_bytes",
-    "io_dma.port_bytes",
-    "io_dma.start",
-    "io_dma.strided_reads",
-    "io_dma.strided_writes",
-    "move_dma.port_bytes",
-    "move_dma.start",
-    "smem.bytes",
-    "sync.drain",
-    "sync.global",
-    "tensor.macs_f16",
-    "tensor.macs_f32",
-    "tensor.macs_i16",
-    "tensor.macs_i8",
-    "tensor.read_bytes",
-    "tensor.start",
-    "tensor.write_bytes",
-    "vector.bytes",
-    "vector.slow",
-    "vector.start",
-};
-
 thread_local ParameterReads* parameter_reads = nullptr;
+
+void NoteRead(std::string_view dotted_name) {
+  if (parameter_reads != nullptr) parameter_reads->Note(dotted_name);
+}
 
 // What a machine file may state: kSchema, and dram.* if it wants.
 absl::Span<const ParameterRow> FileRows() {
@@ -251,9 +210,9 @@ bool IsOfDram(std::string_view name) { return name.starts_with("dram."); }
 
 void SetParameter(Machine& machine, const MachineParameter& parameter, bool is_text) {
   if (is_text) {
-    machine.texts[parameter.name] = parameter.text;
+    machine.SetText(parameter.name, parameter.text);
   } else {
-    machine.parameters[parameter.name] = parameter.value;
+    machine.Set(parameter.name, parameter.value);
   }
 }
 
@@ -266,7 +225,7 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
     if (IsOfDram(parameter.name)) continue;
     SetParameter(machine, parameter, FindParameter(FileRows(), parameter.name)->is_text);
   }
-  if (!dram.empty()) machine.texts["gmem.dram"] = dram;
+  if (!dram.empty()) machine.SetText("gmem.dram", dram);
   if (!machine.has_dram()) return machine;
   absl::StatusOr<ParameterFile> preset = ReadDramPreset(machine.GetText("gmem.dram"));
   if (!preset.ok()) {
@@ -295,13 +254,12 @@ void FollowDram(Machine& m, absl::Span<const Override> overrides) {
              "dram.bus_bits"})) {
     const __int128 per_rate = static_cast<__int128>(m.Get("card.clock_mhz")) * 8;
     if (DramRate(m) % per_rate == 0) {
-      m.parameters["gmem.channel_bytes_per_kilocycle"] =
-          static_cast<int64_t>(DramRate(m) / per_rate);
+      m.Set("gmem.channel_bytes_per_kilocycle", static_cast<int64_t>(DramRate(m) / per_rate));
     }
   }
   if (!given({"gmem.mib"})) {
-    int64_t& mib = m.parameters["gmem.mib"];
-    mib = static_cast<int64_t>(std::min<__int128>(mib, DramCapacity(m) >> 20));
+    m.Set("gmem.mib",
+          static_cast<int64_t>(std::min<__int128>(m.Get("gmem.mib"), DramCapacity(m) >> 20)));
   }
 }
 
@@ -314,12 +272,25 @@ int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
 }  // namespace
 
 ParameterReads::ParameterReads() : outer_(parameter_reads) { parameter_reads = this; }
-ParameterReads::~ParameterReads() { parameter_reads = outer_; }
+ParameterReads::~ParameterReads() {
+  parameter_reads = outer_;
+  if (outer_ != nullptr) outer_->names_.merge(names_);
+}
+
+void ParameterReads::Note(std::string_view dotted_name) {
+  if (!names_.contains(dotted_name)) names_.emplace(dotted_name);
+}
+
+std::map<std::string, std::string> ParameterReads::Values(const Machine& machine) const {
+  std::map<std::string, std::string> values;
+  for (const std::string& name : names_) values[name] = machine.Text(name);
+  return values;
+}
 
 const int64_t* Machine::Find(std::string_view dotted_name) const {
-  if (parameter_reads != nullptr) parameter_reads->names_.emplace(dotted_name);
-  const auto found = parameters.find(dotted_name);
-  return found == parameters.end() ? nullptr : &found->second;
+  NoteRead(dotted_name);
+  const auto found = parameters_.find(dotted_name);
+  return found == parameters_.end() ? nullptr : &found->second;
 }
 
 int64_t Machine::Get(std::string_view dotted_name) const {
@@ -329,16 +300,42 @@ int64_t Machine::Get(std::string_view dotted_name) const {
 }
 
 const std::string& Machine::GetText(std::string_view dotted_name) const {
-  if (parameter_reads != nullptr) parameter_reads->names_.emplace(dotted_name);
-  const auto found = texts.find(dotted_name);
-  POLYNAO_CHECK(found != texts.end()) << "no machine parameter " << dotted_name;
+  NoteRead(dotted_name);
+  const auto found = texts_.find(dotted_name);
+  POLYNAO_CHECK(found != texts_.end()) << "no machine parameter " << dotted_name;
   return found->second;
 }
 
+std::string Machine::Text(std::string_view dotted_name) const {
+  if (const auto number = parameters_.find(dotted_name); number != parameters_.end()) {
+    return absl::StrCat(number->second);
+  }
+  const auto text = texts_.find(dotted_name);
+  return text == texts_.end() ? "none" : text->second;
+}
+
+const MachineParameters& Machine::parameters() const {
+  for (const auto& [dotted_name, value] : parameters_) NoteRead(dotted_name);
+  return parameters_;
+}
+
+const MachineTexts& Machine::texts() const {
+  for (const auto& [dotted_name, text] : texts_) NoteRead(dotted_name);
+  return texts_;
+}
+
+void Machine::Set(std::string_view dotted_name, int64_t value) {
+  parameters_.insert_or_assign(std::string(dotted_name), value);
+}
+
+void Machine::SetText(std::string_view dotted_name, std::string text) {
+  texts_.insert_or_assign(std::string(dotted_name), std::move(text));
+}
+
 bool Machine::has_dram() const {
-  if (parameter_reads != nullptr) parameter_reads->names_.emplace("gmem.dram");
-  const auto found = texts.find("gmem.dram");
-  return found != texts.end() && found->second != "flat";
+  NoteRead("gmem.dram");
+  const auto found = texts_.find("gmem.dram");
+  return found != texts_.end() && found->second != "flat";
 }
 
 bool Machine::caches_reads() const {
@@ -382,9 +379,9 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
       return InvalidInput(value.place, ": gmem.dram is \"flat\", so there is no ", name);
     }
     if (value.row->is_text) {
-      machine.texts[name] = value.text;
+      machine.SetText(name, value.text);
     } else {
-      machine.parameters[name] = value.value;
+      machine.Set(name, value.value);
     }
   }
   FollowDram(machine, values);
@@ -396,23 +393,6 @@ absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view to
                                                              std::string_view file) {
   ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));
   return std::move(parsed.parameters);
-}
-
-bool IsReadByCompiler(std::string_view dotted_name) {
-  return std::binary_search(std::begin(kReadByCompiler), std::end(kReadByCompiler), dotted_name);
-}
-
-std::map<std::string, std::string> CompiledFor(const Machine& machine) {
-  std::map<std::string, std::string> values;
-  for (const std::string_view name : kReadByCompiler) {
-    // dram.* are parameters of machines with DRAM alone; machines that tests make up may lack others.
-    const auto number = machine.parameters.find(name);
-    const auto text = machine.texts.find(name);
-    if (number != machine.parameters.end())
-      values[std::string(name)] = absl::StrCat(number->second);
-    if (text != machine.texts.end()) values[std::string(name)] = text->second;
-  }
-  return values;
 }
 
 absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work) {

@@ -19,21 +19,28 @@
 namespace polynao::isa {
 
 using MachineParameters = std::map<std::string, int64_t, std::less<>>;
+using MachineTexts = std::map<std::string, std::string, std::less<>>;
 
 // A validated machine description. Times are cycles, sizes bytes, rates bytes or operations a
 // cycle. Every parameter is reachable by its dotted name in the file ("core.nmem_kib");
-// docs/timing.md says what each one does.
-struct Machine {
+// docs/timing.md says what each one does. Whoever reads a parameter is seen by ParameterReads, except in Text.
+class Machine {
+ public:
   std::string name;  // "mlu270"
-  // Every parameter by dotted name, resolved (overrides applied), for results and @cost.
-  MachineParameters parameters;
-  // The parameters that are text: gmem.dram, and dram.map if that is not "flat".
-  std::map<std::string, std::string, std::less<>> texts;
 
   int64_t Get(std::string_view dotted_name) const;  // the parameter must exist
   // Null if there is no such parameter.
   const int64_t* Find(std::string_view dotted_name) const;
   const std::string& GetText(std::string_view dotted_name) const;
+  // A number or a text, as text; "none" if there is no such parameter. To compare machines: it is not noted as read.
+  std::string Text(std::string_view dotted_name) const;
+  // All parameters, with overrides applied, for results and for checks of names.
+  const MachineParameters& parameters() const;
+  // Those that are text: gmem.dram, and dram.map if that is not "flat".
+  const MachineTexts& texts() const;
+  void Set(std::string_view dotted_name, int64_t value);
+  void SetText(std::string_view dotted_name, std::string text);
+
   // GMEM has channels of DRAM, with the parameters dram.*, not of a flat rate.
   bool has_dram() const;
   // Loads find in the last-level cache what was loaded before.
@@ -65,28 +72,27 @@ struct Machine {
   double gmem_bytes_per_cycle() const;
   // Segments of stores in flight of each core, if all cores of a cluster store.
   double store_segments_per_core() const;
+
+ private:
+  MachineParameters parameters_;
+  MachineTexts texts_;
 };
 
-// Whether the compiler reads the parameter, for schedules or for code: a machine that differs from another in other parameters alone
-// gets the same programs. A test compares this with the parameters that ParameterReads sees.
-bool IsReadByCompiler(std::string_view dotted_name);
-
-// What a compiled program depends on: these parameters and their values, as text.
-std::map<std::string, std::string> CompiledFor(const Machine& machine);
-
-// Notes the names of the parameters that the current thread gets from machines while this object lives; for tests.
+// Notes the names of the parameters that the current thread reads from machines while this object lives. What is made in
+// that time depends on no others: on a machine of the same name, and of the same values of these, it is the same.
 class ParameterReads {
  public:
   ParameterReads();
   ~ParameterReads();
   ParameterReads(const ParameterReads&) = delete;
   ParameterReads& operator=(const ParameterReads&) = delete;
-  const std::set<std::string, std::less<>>& names() const { return names_; }
+  void Note(std::string_view dotted_name);
+  // What was read so far, with the values that `machine` has (Machine::Text).
+  std::map<std::string, std::string> Values(const Machine& machine) const;
 
  private:
-  friend struct Machine;
   std::set<std::string, std::less<>> names_;
-  ParameterReads* outer_;
+  ParameterReads* outer_;  // which gets the names as well
 };
 
 // What a task needs at least, for BoundCycles.

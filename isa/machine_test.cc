@@ -9,7 +9,10 @@
 namespace polynao::isa {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
 
 std::string Config(const std::string& name) {
   std::ifstream file("simulator/configs/" + name + ".toml");
@@ -65,7 +68,7 @@ TEST(Machine, Mlu270HasThePublishedFigures) {
   EXPECT_DOUBLE_EQ(flat->gmem_bytes_per_cycle(), 102.4);
   EXPECT_DOUBLE_EQ(flat->store_segments_per_core(), 1);
   EXPECT_DOUBLE_EQ(machine->clock_ghz(), 1.0);
-  EXPECT_EQ(machine->parameters.at("vector.start"), 16);
+  EXPECT_EQ(machine->Get("vector.start"), 16);
 }
 
 TEST(Machine, AHeaderThatIsNoKeyIsAnErrorAndDoesNotAbort) {
@@ -80,6 +83,34 @@ TEST(Machine, OverridesReplaceValues) {
   ASSERT_TRUE(machine.ok()) << machine.status();
   EXPECT_EQ(machine->nmem_bytes(), 128 * 1024);
   EXPECT_EQ(machine->Get("core.nmem_kib"), 256);
+}
+
+TEST(Machine, WhatIsReadIsNoted) {
+  const auto parsed = ParseMachine(FlatConfig(), "m.toml");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  const Machine& machine = *parsed;
+  const ParameterReads outer;
+  EXPECT_EQ(machine.Text("core.wmem_kib"), "1024");  // to compare
+  EXPECT_THAT(outer.Values(machine), IsEmpty());
+  {
+    const ParameterReads inner;
+    EXPECT_EQ(machine.clusters(), 4);
+    EXPECT_EQ(machine.Find("dram.trefi"), nullptr);
+    EXPECT_FALSE(machine.has_dram());
+    EXPECT_THAT(inner.Values(machine),
+                ElementsAre(Pair("card.clusters", "4"), Pair("dram.trefi", "none"),
+                            Pair("gmem.dram", "flat")));
+    // Of another machine the names count alike, and `Values` gives those of the machine that it gets.
+    Machine fewer = machine;
+    fewer.Set("card.clusters", 2);
+    EXPECT_EQ(fewer.clusters(), 2);
+    EXPECT_EQ(inner.Values(machine).at("card.clusters"), "4");
+    EXPECT_EQ(inner.Values(fewer).at("card.clusters"), "2");
+  }
+  EXPECT_EQ(outer.Values(machine).size(), 3);
+  // Whoever sees all has read all.
+  EXPECT_GT(machine.parameters().size(), 50);
+  EXPECT_EQ(outer.Values(machine).size(), machine.parameters().size() + machine.texts().size() + 1);
 }
 
 TEST(Machine, ListsParametersInFileOrderWithTheirSources) {
@@ -139,7 +170,7 @@ TEST(Machine, DramComesFromItsPresetThenTheFileThenOverrides) {
   const auto flat = ParseMachine(FlatConfig(), "m.toml");
   ASSERT_TRUE(flat.ok());
   EXPECT_FALSE(flat->has_dram());
-  EXPECT_FALSE(flat->parameters.contains("dram.trcd"));
+  EXPECT_EQ(flat->Find("dram.trcd"), nullptr);
   const auto preset = ParseMachine(FlatConfig(), "m.toml", ddr4);
   ASSERT_TRUE(preset.ok()) << preset.status();
   EXPECT_TRUE(preset->has_dram());
@@ -148,7 +179,7 @@ TEST(Machine, DramComesFromItsPresetThenTheFileThenOverrides) {
   const std::string own = FlatConfig() +
                           "\n[dram]\ntrcd = { value = 25, source = \"assumed: slower\" }\n"
                           "trp = { value = 26, source = \"assumed: slower\" }\n";
-  EXPECT_FALSE(ParseMachine(own, "m.toml")->parameters.contains("dram.trcd"));
+  EXPECT_EQ(ParseMachine(own, "m.toml")->Find("dram.trcd"), nullptr);
   std::vector<std::string> overrides = ddr4;
   overrides.push_back("dram.trp=27");
   overrides.push_back("dram.map=row bank_group bank column");

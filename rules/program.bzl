@@ -9,7 +9,6 @@ NaoProgramInfo = provider(
         "compile": "Arguments of nao compile without machine, name and folder.",
         "inputs": "Files that these arguments name.",
         "impl": "compiled, library, expert or assembly.",
-        "simulates": "Whether compiling it simulates programs, so that all of the machine's parameters matter to it.",
         "config": "The machine's name, or the path of its file.",
         "config_file": "The machine's file, or None for one that has a name.",
         "set": "Parameters that differ from it, a dict of texts.",
@@ -84,7 +83,7 @@ def _program(ctx):
     suffixes = list(_SUFFIXES[ctx.attr.target])
     if ctx.attr.target != "cuda" and not is_assembly and ctx.attr.impl == "compiled":
         suffixes.append(".nir")
-    arguments = compile + machine_arguments(config_of(ctx), ctx.attr.set)
+    arguments = compile + (machine_arguments(config_of(ctx), ctx.attr.set) if ctx.attr.target == "diannao" else [])
     if ctx.attr.target == "cuda":
         outputs = [ctx.actions.declare_directory(ctx.label.name)]
         arguments += ["--arch=none", "-o", outputs[0].path]
@@ -110,7 +109,6 @@ def _program(ctx):
             compile = compile,
             inputs = inputs,
             impl = "assembly" if is_assembly else ctx.attr.impl,
-            simulates = ctx.attr.impl == "expert" or ctx.attr.search > 0,
             config = config_of(ctx),
             config_file = ctx.file.config_file,
             set = ctx.attr.set,

@@ -1,6 +1,5 @@
 """nao_sweep: programs on all combinations of parameters of a machine."""
 
-load("//rules:compiler_parameters.bzl", "COMPILER_PARAMETERS", "FOLLOWED_PARAMETERS")
 load("//rules:program.bzl", "NaoProgramInfo", "machine_arguments", "texts")
 
 def _points(axes):
@@ -17,12 +16,13 @@ def _compile(ctx, info, place, parameters):
     bin = ctx.actions.declare_file(place + ".bin")
     json = ctx.actions.declare_file(place + ".json")
     outputs = [bin, json, ctx.actions.declare_file(place + ".nasm")]
+    is_compiled_operator = info.impl == "compiled" and not info.source
     if info.impl == "compiled":
         outputs.append(ctx.actions.declare_file(place + ".nir"))
     ctx.actions.run(
         executable = ctx.executable._nao,
-        arguments = ["compile", "--quiet"] + info.compile + ["--untuned", "--record-error", "--name=" + name] +
-                    machine_arguments(info.config, parameters) + ["-o", bin.dirname],
+        arguments = ["compile", "--quiet"] + info.compile + (["--untuned"] if is_compiled_operator else []) +
+                    ["--record-error", "--name=" + name] + machine_arguments(info.config, parameters) + ["-o", bin.dirname],
         inputs = info.inputs + ([info.config_file] if info.config_file else []),
         outputs = outputs,
         mnemonic = "NaoCompile",
@@ -53,20 +53,12 @@ def _sweep(ctx):
         info = program[NaoProgramInfo]
         name = program.label.name
 
-        # Programs by the parameters of the points that matter to them.
-        compiled = {}
+        # Only compiling a program shows which parameters matter to it, so it is compiled for each point.
         of_point = []
-        for point in points:
-            key = tuple([
-                item
-                for item in point
-                if info.simulates or item[0] in COMPILER_PARAMETERS or item[0] in FOLLOWED_PARAMETERS
-            ])
-            if key not in compiled:
-                parameters = dict(base)
-                parameters.update(dict(key))
-                compiled[key] = _compile(ctx, info, "%s/%s_%d" % (ctx.label.name, name, len(compiled)), parameters)
-            of_point.append(compiled[key])
+        for p, point in enumerate(points):
+            parameters = dict(base)
+            parameters.update(dict(point))
+            of_point.append(_compile(ctx, info, "%s/%s_%d" % (ctx.label.name, name, p), parameters))
 
         for begin in range(0, len(points), ctx.attr.points_per_action):
             end = min(begin + ctx.attr.points_per_action, len(points))
@@ -129,8 +121,8 @@ _nao_sweep = rule(
 def nao_sweep(name, programs, axes, set = {}, **kwargs):
     """Runs programs on all combinations of parameters: NAME.csv, NAME.json and NAME.html, the same wherever they are made.
 
-    Each point's schedule is chosen for the point's machine: by the cost model, or, for programs with `search`, by a search. A program is compiled again only where a
-    point changes a parameter that the compiler reads. A point that cannot be is a row that says why.
+    Each point's schedule is chosen for the point's machine: by the cost model, or, for programs with `search`, by a search. A point
+    that cannot be is a row that says why.
 
     Args:
       name: of the target and its files.

@@ -310,14 +310,15 @@ TEST(DramGmem, AgreesWithAClockedModelOnRandomTraffic) {
     isa::Machine machine = Ddr4();
     const DramTiming timing = RandomDram(random);
     for (const DramField& field : DramFields()) {
-      machine.parameters[absl::StrCat("dram.", field.name)] = timing.*field.field;
+      machine.Set(absl::StrCat("dram.", field.name), timing.*field.field);
     }
-    machine.texts["dram.map"] = timing.map;
-    machine.parameters["dram.clock_mhz"] = between(300, 3000);
-    machine.parameters["card.clock_mhz"] = between(0, 2) ? 1000 : between(300, 3000);
-    machine.parameters["gmem.granule"] = 8 << between(0, 4);
-    machine.parameters["gmem.channels"] = between(1, 3);
-    const int64_t interleave = machine.parameters["gmem.interleave"] = 512 << between(0, 3);
+    machine.SetText("dram.map", timing.map);
+    machine.Set("dram.clock_mhz", between(300, 3000));
+    machine.Set("card.clock_mhz", between(0, 2) ? 1000 : between(300, 3000));
+    machine.Set("gmem.granule", 8 << between(0, 4));
+    machine.Set("gmem.channels", between(1, 3));
+    const int64_t interleave = 512 << between(0, 3);
+    machine.Set("gmem.interleave", interleave);
     const int requesters = static_cast<int>(between(1, 5));
     const int64_t spread = between(1, 300), span = between(1, 20);
     const int64_t writes = between(0, 2) * between(0, 50);

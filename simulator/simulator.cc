@@ -63,9 +63,8 @@ struct Layout {
 
 // The machine has the values that the program was compiled for.
 absl::Status CheckMachine(const isa::Program& program, const isa::Machine& machine) {
-  std::map<std::string, std::string> values = isa::CompiledFor(machine);
   for (const auto& [name, value] : program.machine) {
-    const std::string found = values.contains(name) ? values[name] : "none";
+    const std::string found = machine.Text(name);
     if (found == value) continue;
     return InvalidInput("program ", program.name, " was compiled for another machine, of ", name,
                         " = ", value, ": found ", found, " in ", machine.name);
@@ -148,7 +147,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
   AccessChecker checker(machine, set, layout.regions, {.hazards = options.check_hazards},
                         [&](int64_t pc) { return isa::DisassembleWord(set, program, pc); });
   Context context(machine, set, program);
-  ASSIGN_OR_RETURN(context.parameters, set.ResolveParameters(machine.parameters));
+  ASSIGN_OR_RETURN(context.parameters, set.ResolveParameters(machine));
   context.params = layout.params;
   context.checker = &checker;
   context.result = &result;

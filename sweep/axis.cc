@@ -36,8 +36,8 @@ std::string NamesNear(const isa::Machine& machine, std::string_view name) {
     if (known.ends_with(StrCat(".", name))) distance = 0;
     names.emplace_back(distance, known);
   };
-  for (const auto& [known, value] : machine.parameters) add(known);
-  for (const auto& [known, value] : machine.texts) add(known);
+  for (const auto& [known, value] : machine.parameters()) add(known);
+  for (const auto& [known, value] : machine.texts()) add(known);
   std::sort(names.begin(), names.end());
   std::vector<std::string> near;
   for (size_t i = 0; i < names.size() && i < 3; ++i) near.push_back(names[i].second);
@@ -75,7 +75,8 @@ absl::Status CheckAxes(const std::vector<Axis>& axes, const isa::Machine& machin
     if (!seen.insert(axis.name).second) {
       return InvalidInput("axis ", axis.name, " comes twice");
     }
-    const bool exists = machine.parameters.contains(axis.name) || machine.texts.contains(axis.name);
+    const bool exists =
+        machine.parameters().contains(axis.name) || machine.texts().contains(axis.name);
     // Whether a machine has DRAM may itself be an axis.
     if (exists || (varies_dram && axis.name.starts_with("dram."))) continue;
     return InvalidInput("axis ", axis.name, ": machine ", machine.name,

@@ -1,13 +1,16 @@
 #include "sweep/run.h"
 
+#include <algorithm>
 #include <atomic>
+#include <map>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "base/status.h"
-#include "base/text.h"
 #include "cases/build.h"
 #include "cases/machines.h"
+#include "isa/machine.h"
 
 namespace polynao::sweep {
 namespace {
@@ -27,37 +30,39 @@ absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machin
   return candidate;
 }
 
-// Programs by what they were compiled for. Two threads that need one at the same time both compile it.
+// Programs, and what was read of the machine to make each. Two threads that need one at the same time both compile it.
 class Compiled {
  public:
   std::shared_ptr<const Candidate> Get(const Entry& entry, const isa::Machine& machine) {
-    std::string key = StrCat(entry.name, "\n");
-    const auto add = [&](const std::string& name, const auto& value) {
-      StrAppend(&key, name, "=", value, "\n");
-    };
-    if (entry.impl == "expert" || entry.search > 0) {
-      for (const auto& [name, value] : machine.parameters) add(name, value);
-      for (const auto& [name, value] : machine.texts) add(name, value);
-    }
-    for (const auto& [name, value] : isa::CompiledFor(machine)) add(name, value);
     {
       const std::lock_guard lock(mutex_);
-      if (const auto found = programs_.find(key); found != programs_.end()) return found->second;
+      for (const Made& made : programs_[entry.name]) {
+        const bool is_same =
+            std::all_of(made.read.begin(), made.read.end(), [&](const auto& parameter) {
+              return machine.Text(parameter.first) == parameter.second;
+            });
+        if (is_same) return made.candidate;
+      }
     }
-    auto made = std::make_shared<Candidate>();
-    absl::StatusOr<Candidate> candidate = Compile(entry, machine);
-    if (candidate.ok()) {
-      *made = *std::move(candidate);
+    const isa::ParameterReads reads;
+    auto candidate = std::make_shared<Candidate>();
+    if (absl::StatusOr<Candidate> compiled = Compile(entry, machine); compiled.ok()) {
+      *candidate = *std::move(compiled);
     } else {
-      made->error = std::string(candidate.status().message());
+      candidate->error = std::string(compiled.status().message());
     }
     const std::lock_guard lock(mutex_);
-    return programs_.emplace(key, std::move(made)).first->second;
+    programs_[entry.name].push_back({reads.Values(machine), candidate});
+    return candidate;
   }
 
  private:
+  struct Made {
+    std::map<std::string, std::string> read;  // with the values that the machine had
+    std::shared_ptr<const Candidate> candidate;
+  };
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Candidate>> programs_;
+  std::map<std::string, std::vector<Made>> programs_;
 };
 
 }  // namespace

@@ -320,7 +320,7 @@ std::optional<int64_t> TensorConditions::Cost(const TensorPattern& pattern,
     values.push_back(argument.Is(ExprKind::kIntImm) ? argument.int_value() : 0);
   }
   const absl::StatusOr<int64_t> cost =
-      target_.instructions->Cost(*pattern.instruction, values, target_.machine->parameters);
+      target_.instructions->Cost(*pattern.instruction, values, *target_.machine);
   return cost.ok() ? std::optional(*cost) : std::nullopt;
 }
 

@@ -16,7 +16,7 @@ constexpr std::string_view kClusters = "clusters";
 // `machine` as schedules see it that use `clusters` of its clusters.
 isa::Machine WithClusters(const isa::Machine& machine, int64_t clusters) {
   isa::Machine fewer = machine;
-  fewer.parameters.find("card.clusters")->second = clusters;
+  fewer.Set("card.clusters", clusters);
   return fewer;
 }
 

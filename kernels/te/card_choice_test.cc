@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 isa::Machine Machine(int64_t clusters) {
   isa::Machine machine;
   machine.name = "test";
-  machine.parameters = {{"card.clusters", clusters}};
+  machine.Set("card.clusters", clusters);
   return machine;
 }
 

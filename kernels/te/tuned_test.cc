@@ -9,7 +9,8 @@ namespace {
 isa::Machine Machine() {
   isa::Machine machine;
   machine.name = "mlu270";
-  machine.parameters = {{"core.nmem_kib", 512}, {"card.clusters", 4}};
+  machine.Set("core.nmem_kib", 512);
+  machine.Set("card.clusters", 4);
   return machine;
 }
 
@@ -49,7 +50,7 @@ TEST(TunedTest, AnotherCaseOrMachineIsNotFound) {
 TEST(TunedTest, ALineHoldsWhateverTheMachinesParameters) {
   const std::string text = TuningLine(kCase, Machine(), {.choice = {{"tile", 64}}});
   isa::Machine machine = Machine();
-  machine.parameters["core.nmem_kib"] = 511;
+  machine.Set("core.nmem_kib", 511);
   EXPECT_TRUE(FindTuned(text, kCase, machine).has_value());
 }
 

@@ -31,8 +31,8 @@ double MacRate(const isa::Machine& machine, ir::Type type) {
 
 // Parameters that only energy and area depend on; a file need not state them.
 bool IsSet(const isa::Machine& machine, std::string_view name) {
-  const auto found = machine.parameters.find(name);
-  return found != machine.parameters.end() && found->second != 0;
+  const int64_t* const found = machine.Find(name);
+  return found != nullptr && *found != 0;
 }
 
 double Kib(const isa::Machine& machine, std::string_view name) {

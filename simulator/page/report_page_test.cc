@@ -64,7 +64,7 @@ Example RunExample(const isa::Machine& machine) {
   example.data["cycles"] = result->cycles;
   example.data["launch_cycles"] = result->launch_cycles;
   example.data["instructions"] = result->instruction_count();
-  example.data["machine"] = machine.parameters;
+  example.data["machine"] = machine.parameters();
   example.page = ReportPage("a < b", example.data, {TimelineSvg(*result)});
   return example;
 }

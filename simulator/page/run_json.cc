@@ -100,9 +100,8 @@ Json RooflineJson(const RunResult& result, const isa::Machine& machine) {
   for (int t = 0; t < ir::kTypeCount; ++t) {
     const ir::Type type = static_cast<ir::Type>(t);
     const std::string name(ir::TypeName(type));
-    const auto macs = machine.parameters.find(absl::StrCat("tensor.macs_", name));
-    const double rate_of_macs =
-        macs == machine.parameters.end() ? 0 : static_cast<double>(macs->second);
+    const int64_t* const macs = machine.Find(absl::StrCat("tensor.macs_", name));
+    const double rate_of_macs = macs == nullptr ? 0 : static_cast<double>(*macs);
     add(absl::StrCat("tensor ", name), 2 * result.actions.macs[static_cast<size_t>(t)],
         2 * rate_of_macs * cores);
     add(absl::StrCat("vector ", name), result.actions.element_ops[static_cast<size_t>(t)],

@@ -323,7 +323,7 @@ absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program
     auto decoded = set.Decode(word);
     card.code.push_back(decoded.ok() ? std::optional(*std::move(decoded)) : std::nullopt);
   }
-  ASSIGN_OR_RETURN(card.cost_parameters, set.ResolveParameters(machine.parameters));
+  ASSIGN_OR_RETURN(card.cost_parameters, set.ResolveParameters(machine));
   ASSIGN_OR_RETURN(const std::vector<int64_t> values, ParameterValues(program, arguments));
   const Parameters& p = card.parameters;
   const int64_t requesters = kChannelRequesters * p.clusters * p.cores_and_memory_core();

@@ -110,7 +110,7 @@ TEST(MachineParameters, EachOneChangesSomething) {
   std::vector<std::string> usual;
   for (const Program& program : programs) usual.push_back(Observe(program, {}));
   const int64_t barrier_cycles = BarrierCycles({});
-  for (const auto& [name, value] : machine->parameters) {
+  for (const auto& [name, value] : machine->parameters()) {
     // No operator loads filters while the tensor unit computes (simulator:compute_unit_test), or has two moves to go on
     // with (simulator:dma_test).
     if (name == "core.wmem_ports" || name == "move_dma.transfers") continue;

@@ -66,9 +66,10 @@ absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
   return codegen::MakeBundle(module, facts);
 }
 
-// The files of one function for a target.
+// The files of one function for a target; `reads` has seen what was read of the machine to make the function.
 absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target,
-                                                 const CompileFlags& flags) {
+                                                 const CompileFlags& flags,
+                                                 const isa::ParameterReads& reads) {
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
   PipelineOptions options;
   options.explain = flags.explain;
@@ -81,6 +82,7 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
   std::vector<OutputFile> files = {{StrCat(name, ".nir"), ir::Print(function)}};
   if (target.name == "diannao") {
     ASSIGN_OR_RETURN(isa::Program program, GenerateDianNao(function, target));
+    program.machine = reads.Values(*target.machine);
     ASSIGN_OR_RETURN(std::string text, isa::Disassemble(*target.instructions, program));
     files.push_back({StrCat(name, ".bin"), isa::Serialize(program)});
     files.push_back({StrCat(name, ".nasm"), std::move(text)});
@@ -184,7 +186,8 @@ absl::StatusOr<cases::BuiltProgram> HandWritten(const CompileFlags& flags, const
 // The card's program with NAME.json. Errors say why there is none.
 absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
                                                      const Target& target,
-                                                     cases::ProgramFile& made) {
+                                                     cases::ProgramFile& made,
+                                                     const isa::ParameterReads& reads) {
   std::vector<OutputFile> files;
   cases::BuiltProgram built;
   if (made.impl == "compiled") {
@@ -193,7 +196,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
       return InvalidInput(flags.what.op, ": --name is for one function, found ",
                           module.functions.size());
     }
-    ASSIGN_OR_RETURN(files, Generate(module.functions[0], target, flags));
+    ASSIGN_OR_RETURN(files, Generate(module.functions[0], target, flags, reads));
     for (OutputFile& file : files) {
       const std::string suffix = file.name.substr(file.name.rfind('.'));
       file.name = StrCat(flags.name, suffix);
@@ -240,6 +243,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
   absl::StatusOr<std::vector<OutputFile>> files = [&]() -> absl::StatusOr<std::vector<OutputFile>> {
     ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
     ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+    const isa::ParameterReads reads;
     if (is_operator) {
       ASSIGN_OR_RETURN(made.operator_case, cases::ParseCase(flags.what, target));
       if (flags.what.search > 0) {
@@ -255,7 +259,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
     } else if (!is_assembly && made.impl != "compiled") {
       return InvalidInput(flags.what.op, ": expected an operator for --impl=", made.impl);
     }
-    return NamedProgram(flags, target, made);
+    return NamedProgram(flags, target, made, reads);
   }();
   if (files.ok()) {
     files->push_back({StrCat(flags.name, ".json"), cases::ProgramFileText(made)});
@@ -313,6 +317,7 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   if (target.name == "cuda" && !is_file) {
     return kernels::FindPipeline(flags.what.op) != nullptr ? NestBundles(flags) : Bundles(flags);
   }
+  const isa::ParameterReads reads;
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   if ((target.name == "cuda" || !flags.name.empty()) && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": ", target.name == "cuda" ? "a bundle" : "--name",
@@ -320,7 +325,8 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   }
   std::vector<OutputFile> files;
   for (ir::Function& function : module.functions) {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> made, Generate(std::move(function), target, flags));
+    ASSIGN_OR_RETURN(std::vector<OutputFile> made,
+                     Generate(std::move(function), target, flags, reads));
     for (OutputFile& file : made) {
       if (!flags.name.empty() && target.name != "cuda") {
         file.name = StrCat(flags.name, file.name.substr(file.name.rfind('.')));

@@ -76,8 +76,8 @@ nlohmann::json ResultJson(const Flags& flags, const isa::Program& program,
   json["cycles"] = result.cycles;
   json["launch_cycles"] = result.launch_cycles;
   json["instructions"] = result.instruction_count();
-  json["machine"] = machine.parameters;
-  for (const auto& [name, text] : machine.texts) json["machine"][name] = text;
+  json["machine"] = machine.parameters();
+  for (const auto& [name, text] : machine.texts()) json["machine"][name] = text;
   if (energy) {
     nlohmann::ordered_json with_energy;
     simulator::AddEnergy(*energy, with_energy);

@@ -49,7 +49,6 @@ absl::StatusOr<isa::Program> GenerateDianNao(const ir::Function& function, const
     return InvalidInput("target '", target.name, "' is no DianNao card");
   }
   isa::Program program;
-  program.machine = isa::CompiledFor(*target.machine);
   for (const ir::Expr condition : ir::Assertions(function)) {
     program.assertions.push_back(ir::Print(condition));
   }

@@ -30,6 +30,8 @@ namespace polynao {
 // The cores and the memory core all run the loops, branches and lets around tid loops and barriers,
 // and the barriers. The memory core has gmem, smem, and the io and move queues.
 //
+// Program::machine is left empty: who has chosen the function's schedule knows what else of the machine was read.
+//
 // Errors: a memory scope that the card lacks, an allocation without address, a loop over another
 // thread axis, a statement outside the function's thread loops (unless the memory core runs it), an
 // instruction that the memory core lacks, a barrier that not all its members reach, more live

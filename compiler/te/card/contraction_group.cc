@@ -168,12 +168,13 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
       found = &instruction;
   }
   const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
-  if (found == nullptr || !machine().parameters.contains(rate) || machine().Get(rate) == 0) {
+  const int64_t* const macs = machine().Find(rate);
+  if (found == nullptr || macs == nullptr || *macs == 0) {
     return InvalidInput("tensor ", operation.name, " of ", ir::TypeName(c.type), ": ",
                         machine().name, " has no tensor instruction for it (", rate, " = 0)");
   }
   c.family = found->family;
-  c.macs_per_cycle = static_cast<double>(machine().Get(rate));
+  c.macs_per_cycle = static_cast<double>(*macs);
   return c;
 }
 

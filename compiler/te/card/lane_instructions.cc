@@ -140,8 +140,7 @@ double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t row
     if (instruction.operands[i].name != "count") continue;
     values[i] = RoundUp(has_rows ? count : rows * count, isa::kVectorGroup);
   }
-  const absl::StatusOr<int64_t> cycles =
-      instructions_.Cost(instruction, values, machine_.parameters);
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, values, machine_);
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 
@@ -154,7 +153,7 @@ double LaneInstructions::CopyCycles(ir::Type type, int64_t segments, int64_t cou
     if (copy->operands[i].name == "segments") values[i] = segments;
     if (copy->operands[i].name == "count") values[i] = count;
   }
-  const absl::StatusOr<int64_t> cycles = instructions_.Cost(*copy, values, machine_.parameters);
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(*copy, values, machine_);
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 
