@@ -1,6 +1,7 @@
 // SearchSchedule against a search of its own: every schedule that it may try is simulated here too.
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "cases/build.h"
 #include "cases/machines.h"
@@ -59,6 +60,38 @@ TEST_F(SearchTest, MoreTrialsAreNoWorse) {
     const int64_t cycles = Cycles(SearchSchedule(c, target_, count).value());
     EXPECT_LE(cycles, last) << count;
     last = cycles;
+  }
+}
+
+// A choice that left something out would be simulated several times, and never the other schedules of that name.
+TEST_F(SearchTest, EachScheduleHasItsOwnChoice) {
+  for (const CaseText& text :
+       {CaseText{.op = "conv2d", .shape = "14x14x64,64x3x3x64", .dtype = "i8"},
+        CaseText{.op = "conv2d", .shape = "9x8x64,64x3x3x64", .dtype = "f16"},
+        CaseText{.op = "conv2d",
+                 .shape = "14x14x64,64x3x3x16",
+                 .dtype = "i8",
+                 .attributes = {"groups=4"}},
+        CaseText{.op = "conv2d",
+                 .shape = "14x14x64,64x3x3x1",
+                 .dtype = "i8",
+                 .attributes = {"groups=64"}},
+        CaseText{.op = "conv2d_bn", .shape = "56x56x64,64x1x1x64", .dtype = "i8"},
+        CaseText{.op = "conv2d_pair", .shape = "28x28x64,32x1x1x64,32x3x3x32", .dtype = "i8"},
+        CaseText{.op = "conv2d_batch_norm", .shape = "28x28x64,64x1x1x64", .dtype = "i8"},
+        CaseText{.op = "matmul", .shape = "100x70,90x70", .dtype = "i8"},
+        CaseText{.op = "max_pool2d", .shape = "28x28x64", .dtype = "f16"},
+        CaseText{.op = "add", .shape = "63x65,65", .dtype = "f16"},
+        CaseText{.op = "avg_pool2d", .shape = "28x28x64", .dtype = "f16"},
+        CaseText{.op = "reduce_sum", .shape = "70x65", .dtype = "f32"}}) {
+    const kernels::OperatorCase c = Case(text);
+    const auto all = kernels::FindOperator(c).value()->schedules(c, target_).value();
+    EXPECT_GT(all.size(), 1u) << text.op;
+    std::set<kernels::ScheduleChoice> choices;
+    for (const kernels::RankedSchedule& schedule : all) {
+      EXPECT_TRUE(choices.insert(schedule.choice).second)
+          << text.op << " " << text.shape << ": " << kernels::ChoiceText(schedule.choice);
+    }
   }
 }
 

@@ -254,6 +254,7 @@ std::vector<std::pair<ContractionGroup::Tiling, CardSchedule>> ContractionGroup:
                        {"columns", t.columns},
                        {"copies", t.copies},
                        {"core_columns", t.core_columns},
+                       {"rotate", t.rotation},
                        {"rows", t.rows},
                        {"shared", t.shared}};
     tilings.emplace_back(t, std::move(schedule));
