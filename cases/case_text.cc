@@ -71,12 +71,16 @@ absl::StatusOr<std::vector<OperatorCase>> ParseCases(const CaseText& text, const
     ASSIGN_OR_RETURN(OperatorCase c, ParseCase(text, target));
     return std::vector<OperatorCase>{std::move(c)};
   }
-  if (!text.shape.empty() || !text.attributes.empty() || text.scalar || !text.dtype.empty()) {
-    return InvalidInput("--case=", *text.table_case,
-                        " says what a case is: expected no --shape, --dtype, --scalar or --attr");
+  if (!text.shape.empty() || !text.attributes.empty() || text.scalar || !text.dtype.empty() ||
+      !text.schedule.empty()) {
+    return InvalidInput(
+        "--case=", *text.table_case,
+        " says what a case is: expected no --shape, --dtype, --scalar, --attr or --schedule");
   }
   ASSIGN_OR_RETURN(const kernels::TopiCase* c, kernels::FindTopiCase(text.op, *text.table_case));
-  return c->functions;
+  std::vector<OperatorCase> cases = c->functions;
+  for (OperatorCase& function : cases) function.use_tuned = !text.untuned;
+  return cases;
 }
 
 }  // namespace polynao::cases

@@ -1,10 +1,10 @@
 #include "sweep/arguments.h"
 
-#include <algorithm>
-#include <iostream>
 #include <sstream>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "tools/command_line/command_line.h"
 
 namespace polynao::sweep {
 
@@ -21,17 +21,11 @@ int RunTool(CLI::App& app, int argc, char** argv, const std::function<absl::Stat
     }
   }
   if (status.ok()) {
-    // CLI11 takes them from the back.
-    std::reverse(arguments.begin(), arguments.end());
-    try {
-      app.parse(arguments);
-    } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? 0 : 1;
-    }
+    if (const auto code = command_line::Parse(app, arguments)) return *code;
     status = run();
   }
   if (status.ok()) return 0;
-  std::cerr << app.get_name() << ": " << status.message() << std::endl;
+  command_line::PrintError(app.get_name(), ToStd(status.message()));
   return 1;
 }
 

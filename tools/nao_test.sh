@@ -15,7 +15,7 @@ fails() {
   shift
   local code=0
   "$@" >"$work/out" 2>"$work/err" || code=$?
-  [[ $code -eq 1 && ! -s $work/out ]] && grep -qE "$message" "$work/err" && return 0
+  [[ $code -eq 1 && ! -s $work/out ]] && grep -qE -e "$message" "$work/err" && return 0
   echo "exit code $code, stdout $(wc -c <"$work/out") bytes, stderr: $(cat "$work/err")" >&2
   return 1
 }
@@ -72,7 +72,7 @@ expect "run and sim report energy" pass "" energy_of_runs
 
 expect "energy by an unknown table" pass "" fails "no energy table is named 'fast'; there are: 28nm, 45nm, 65nm" \
   "$nao" run add --shape=64 --target=diannao --energy=fast
-expect "energy of a CPU" pass "" fails "expected --target=diannao, found --target=cpu" \
+expect "energy of a CPU" pass "" fails "--energy is of the card: expected --target=diannao, found --target=cpu" \
   "$nao" run add --shape=64 --target=cpu --energy=65nm
 expect "energy of another DRAM preset" pass "" fails "no DRAM is named 'ddr9'" \
   "$nao" sim "$work/add/add.bin" --any-machine --set gmem.dram=flat --energy=65nm,ddr9
@@ -125,13 +125,13 @@ searches() {
 }
 expect "search for a schedule" pass "" searches
 expect "a search of hand-written programs" pass "" \
-  fails "nao: --search is among compiled programs: expected --impl=compiled, found --impl=library" \
+  fails "nao: run relu: --search is of compiled programs: expected --impl=compiled, found --impl=library" \
   "$nao" run relu --shape=64 --target=diannao --impl=library --search=2
 expect "a search on a CPU" pass "" \
-  fails "nao: --search simulates programs of the card: expected --target=diannao, found --target=cpu" \
+  fails "nao: run relu: --search is of the card: expected --target=diannao, found --target=cpu" \
   "$nao" run relu --shape=64 --target=cpu --search=2
 echo 'func f(A: f32[4] out) { A[0] = 1.0 }' >"$work/plain.nir"
-expect "a search of a function" pass "" fails "nao: --search is among the schedules of an operator: expected its name, found" \
+expect "a search of a function" pass "" fails "nao: compile .*plain.nir: --search is not for a function on the card" \
   "$nao" compile "$work/plain.nir" --search=2 --name=p -o "$work/pair"
 
 # A run's page holds what --json prints.
@@ -142,7 +142,7 @@ report_of_runs() {
     "$nao" run relu --shape=1000 --target=diannao --report="$work/page2.html" >/dev/null && grep -q 'relu 1000 f16 on mlu270' "$work/page2.html"
 }
 expect "run and sim write pages" pass "" report_of_runs
-expect "a page of a CPU" pass "" fails "show a simulated card: expected --target=diannao, found --target=cpu" \
+expect "a page of a CPU" pass "" fails "--report is of the card: expected --target=diannao, found --target=cpu" \
   "$nao" run relu --shape=10 --target=cpu --report="$work/r3.html"
 expect "a page that can not be written" pass "" fails "can not be written" \
   "$nao" run relu --shape=10 --target=diannao --report=/nonexistent/r.html
@@ -225,7 +225,7 @@ expect "run FILE.nir without a function" pass "" fails "scale.nir: expected --fu
 expect "run FILE.nir without a value" pass "" \
   fails "scale.nir: function 'scale': parameter 'factor: f64' has no value: expected --arg factor=NUMBER" \
   "$nao" run "$work/scale.nir" --function=scale --arg n=5
-expect "run FILE.nir with an operator's option" pass "" fails "scale.nir: --shape is for an operator" \
+expect "run FILE.nir with an operator's option" pass "" fails "scale.nir: --shape is not for a function" \
   "$nao" run "$work/scale.nir" --function=clear --shape=4
 pipeline_on_a_picture() {
   "$nao" run unsharp --shape=19x23 --schedule=none --out="$work/noise.png" >/dev/null &&
@@ -243,9 +243,9 @@ expect "run a pipeline on too few pixels" pass "" fails "camera_pipe: expected a
   "$nao" run camera_pipe --shape=48x65
 expect "compile a pipeline for the card" pass "" fails "harris: pipelines are not for the card" \
   "$nao" compile harris --shape=64x64 -o "$work/harris"
-expect "run OP with a pipeline's option" pass "" fails "run add: --image is for a pipeline" \
+expect "run OP with a pipeline's option" pass "" fails "run add: --image is not for an operator" \
   "$nao" run add --shape=3 --image="$work/noise.png"
-expect "run OP with a function's option" pass "" fails "run add: --arg is for a FILE.nir" \
+expect "run OP with a function's option" pass "" fails "run add: --arg is not for an operator" \
   "$nao" run add --shape=4 --arg n=5
 expect "run FILE.nir on the card" pass "" fails "expected a target that runs on this machine" \
   "$nao" run "$work/scale.nir" --function=clear --arg n=4 --target=diannao
@@ -295,14 +295,14 @@ poly_orders() {
     fails 'expected a strategy of none, original, .*, found .fast' \
       "$nao" poly "$work/order.nir" --show=tree --strategy=fast &&
     fails 'expected --strategy or --schedule, found both' \
-      "$nao" poly "$work/order.nir" --strategy=min --schedule="$work/order.txt"
+      "$nao" poly "$work/order.nir" --show=tree --strategy=min --schedule="$work/order.txt"
 }
 expect "poly shows the order of a strategy" pass "" poly_orders
 
 trees_of_a_pipeline() {
   "$nao" poly unsharp --shape=40x50 --show=trees --strategy=fuse -o "$work/trees.html" &&
     grep -q '>extension, what each tile adds: ' "$work/trees.html" && grep -q '<h4>result, ' "$work/trees.html" &&
-    fails 'shape is for pipelines' "$nao" poly "$work/order.nir" --shape=40x50 &&
+    fails 'shape is not for --show=' "$nao" poly "$work/order.nir" --shape=40x50 &&
     "$nao" opt unsharp --shape=40x50 --target=cpu --passes='schedule(strategy=fuse)' --stats -o "$work/fused.nir" 2>"$work/fused.txt" &&
     grep -q '4 stages in 1 group: .* times the instances' "$work/fused.txt"
 }
@@ -312,8 +312,8 @@ tune_a_pipeline() {
   "$nao" tune unsharp --shape=60x70 --threads=1 --top 2 --save "$work/unsharp.tile" --json >"$work/tune.json" &&
     [[ $(grep -c '"time_ms"' "$work/tune.json") -eq 3 ]] && grep -qE '^fuse(:0x[0-9]+x[0-9]+)?$' "$work/unsharp.tile" &&
     "$nao" run unsharp --shape=60x70 --schedule="$work/unsharp.tile" | grep -q 'values agree' &&
-    fails 'tune unsharp: --dtype is for operators' "$nao" tune unsharp --dtype=f16 &&
-    fails 'tune relu: --threads is for a pipeline' "$nao" tune relu --shape=9 --threads=2
+    fails 'tune unsharp: --dtype is not for a pipeline' "$nao" tune unsharp --dtype=f16 &&
+    fails 'tune relu: --threads is not for an operator' "$nao" tune relu --shape=9 --threads=2
 }
 expect "tune finds a pipeline's tile, which run takes" pass "" tune_a_pipeline
 
@@ -414,7 +414,7 @@ expect "unknown peer" pass "" fails "is named 'icc': expected gcc, clang, polly,
   "$nao" bench polybench --peers=gcc,icc
 expect "peers and none" pass "" fails "is named 'none'" "$nao" bench polybench --peers=none,gcc
 expect "unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" "$nao" bench polybench --size=BIG
-expect "bench polybench has no machine" pass "" fails "expected no --without" \
+expect "bench polybench has no machine" pass "" fails "bench polybench: --set is not for the suite" \
   "$nao" bench polybench --set core.nmem_kib=4
 bench_fusion() {
   local run=("$nao" bench fusion --pipelines=harris,unsharp --rows=20 --cols=30 --peers=none --threads=1
@@ -445,7 +445,7 @@ expect "file of another name" pass "" fails "README.md: expected a file whose na
   "$nao" opt README.md
 expect "unknown operator" pass "" fails "no operator is named 'frobnicate'; there are: add" \
   "$nao" run frobnicate --shape=4
-expect "unknown command" pass "" fails "The following argument was not expected|subcommand" "$nao" frobnicate
+expect "unknown command" pass "" fails "no command is named 'frobnicate'; there are: demo, run" "$nao" frobnicate
 expect "malformed shape" pass "" fails "shape '4x': expected extents like 255x27x27, found ''" \
   "$nao" run add --shape=4x
 expect "negative extent" pass "" fails "found '-3'" "$nao" run add --shape=4x-3

@@ -517,7 +517,7 @@ class Parser : ExpressionParser {
 
   int open_count_ = 0;
   bool in_listing_ = false;
-  std::vector<Param> implied_;  // by the listing's body
+  std::vector<Param> implied_;         // by the listing's body
   std::vector<const Token*> aliased_;  // names in @may_alias of the function
 };
 

@@ -26,12 +26,14 @@
 #include "benchmarks/result.h"
 #include "benchmarks/suites.h"
 #include "nlohmann/json.hpp"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
 namespace {
 
 struct BenchFlags {
+  const CLI::App* command = nullptr;
   std::string suite;
   benchmarks::BenchSettings settings;
   // The hardware's threads, or 1 where times are taken.
@@ -84,11 +86,37 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
                row.same_code ? ", same code" : "", row.values_agree ? "" : ", VALUES DIFFER");
 }
 
-absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
-  if (!flags.settings.without.empty() || !flags.settings.overrides.empty()) {
-    return InvalidInput("bench ", benchmarks::kLicmSuite,
-                        " has no card: expected no --without and no --set");
+// The options that the suite reads.
+absl::Status CheckOptions(const BenchFlags& flags) {
+  constexpr std::string_view kOfComparisons =
+      "--size --filter --seed --threads --peers --no-peers --json --html --resume --from";
+  const std::string& suite = flags.suite;
+  const bool is_comparison = suite == benchmarks::kPolyBenchSuite ||
+                             suite == benchmarks::kFusionSuite || suite == benchmarks::kEquakeSuite;
+  const auto check = [&](std::string_view use, std::string_view options) {
+    return command_line::CheckRead(*flags.command, suite, use, options);
+  };
+  RETURN_IF_ERROR(command_line::CheckWritable("--json", flags.json));
+  RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
+  if (is_comparison && !flags.from.empty())
+    return check("a result that is shown", "--from --json --html");
+  if (suite == benchmarks::kFusionSuite) {
+    return check("the suite",
+                 StrCat(kOfComparisons, " --rows --cols --pipelines --strategies --python"));
   }
+  if (is_comparison) return check("the suite", StrCat(kOfComparisons, " --schedule"));
+  if (suite == benchmarks::kLicmSuite) {
+    return check("the suite", "--filter --seed --seconds --target --jobs --json --html --resume");
+  }
+  if (suite == benchmarks::kLadderSuite) {
+    return check("the suite", "--config --set --columns --sensitivity --json");
+  }
+  // Before its options, since a suite that does not exist has none.
+  RETURN_IF_ERROR(benchmarks::FindSuite(suite).status());
+  return check("the suite", "--filter --jobs --without --config --set --seed --json --html");
+}
+
+absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   benchmarks::LicmBenchSettings settings;
   settings.target = flags.target;
   settings.seed = flags.settings.seed;
@@ -165,13 +193,7 @@ absl::StatusOr<benchmarks::Comparison> Read(const ComparisonForm& form, const st
 template <typename Settings, typename Run>
 absl::StatusOr<bool> BenchComparison(const BenchFlags& flags, const ComparisonForm& form,
                                      Settings settings, const Run& run) {
-  if (!flags.settings.without.empty() || !flags.settings.overrides.empty() || flags.jobs ||
-      flags.target != "cpu") {
-    return InvalidInput("bench ", form.suite,
-                        ": expected no --without, --set, --jobs and --target");
-  }
   if (!flags.from.empty()) {
-    if (flags.resumes()) return InvalidInput("expected --from or --resume, found both");
     ASSIGN_OR_RETURN(const benchmarks::Comparison result, Read(form, flags.from));
     RETURN_IF_ERROR(Save(flags, form, result));
     std::cout << form.text(result);
@@ -213,9 +235,6 @@ absl::StatusOr<bool> BenchPolyBench(const BenchFlags& flags) {
             return benchmarks::RowsText(result) + "\n" + benchmarks::SummaryText(result);
           }};
   benchmarks::PolyBenchSettings settings;
-  if (flags.fusion.rows != 0 || flags.fusion.cols != 0 || !flags.pipelines.empty()) {
-    return InvalidInput("bench ", form.suite, ": expected no --rows, --cols and --pipelines");
-  }
   if (flags.threads.size() > 1) {
     return InvalidInput("bench ", form.suite, " --threads: expected one number, found ",
                         flags.threads.size());
@@ -231,9 +250,6 @@ absl::StatusOr<bool> BenchFusion(const BenchFlags& flags) {
                                .from_json = benchmarks::FusionFromJson,
                                .text = benchmarks::FusionText};
   benchmarks::FusionSettings settings = flags.fusion;
-  if (!flags.schedules.empty()) {
-    return InvalidInput("bench ", form.suite, ": expected --strategies, found --schedule");
-  }
   if (!flags.threads.empty()) settings.threads = flags.threads;
   settings.pipelines = flags.pipelines;
   return BenchComparison(flags, form, settings, benchmarks::RunFusion);
@@ -249,20 +265,12 @@ absl::StatusOr<bool> BenchEquake(const BenchFlags& flags) {
                                    },
                                .text = benchmarks::RowsText};
   benchmarks::EquakeSettings settings;
-  if (flags.fusion.rows != 0 || flags.fusion.cols != 0 || !flags.pipelines.empty()) {
-    return InvalidInput("bench ", form.suite, ": expected no --rows, --cols and --pipelines");
-  }
   if (!flags.threads.empty()) settings.threads = flags.threads;
   if (!flags.schedules.empty()) settings.schedules = flags.schedules;
   return BenchComparison(flags, form, settings, benchmarks::RunEquakeSuite);
 }
 
 absl::StatusOr<bool> BenchLadder(const BenchFlags& flags) {
-  if (!flags.settings.without.empty() || !flags.settings.filter.empty() || flags.jobs ||
-      !flags.html.empty() || flags.resumes()) {
-    return InvalidInput("bench ", benchmarks::kLadderSuite,
-                        ": expected no --without, --filter, --jobs, --html and --resume");
-  }
   benchmarks::LadderSettings settings{.config = flags.settings.config,
                                       .overrides = flags.settings.overrides,
                                       .columns = flags.columns,
@@ -282,25 +290,12 @@ absl::StatusOr<bool> BenchLadder(const BenchFlags& flags) {
 }
 
 absl::StatusOr<bool> Bench(BenchFlags& flags) {
+  RETURN_IF_ERROR(CheckOptions(flags));
   if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
   if (flags.suite == benchmarks::kFusionSuite) return BenchFusion(flags);
   if (flags.suite == benchmarks::kEquakeSuite) return BenchEquake(flags);
-  if (!flags.from.empty()) {
-    return InvalidInput("bench ", flags.suite, ": expected no --from, which ",
-                        benchmarks::kPolyBenchSuite, ", ", benchmarks::kFusionSuite, " and ",
-                        benchmarks::kEquakeSuite, " have");
-  }
   if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
   if (flags.suite == benchmarks::kLadderSuite) return BenchLadder(flags);
-  if (flags.sensitivity || flags.columns != 0) {
-    return InvalidInput("bench ", flags.suite, ": expected no --sensitivity and --columns, which ",
-                        benchmarks::kLadderSuite, " has");
-  }
-  if (flags.resumes()) {
-    return InvalidInput("bench ", flags.suite, ": expected no --resume, which ",
-                        benchmarks::kLicmSuite, ", ", benchmarks::kPolyBenchSuite, ", ",
-                        benchmarks::kFusionSuite, " and ", benchmarks::kEquakeSuite, " have");
-  }
   flags.settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(flags.suite));
@@ -329,9 +324,12 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option("SUITE", flags->suite, "a suite (nao list suites)")->required();
   command->add_option("--filter", flags->settings.filter,
                       "only rows with this text or regular expression in class/op/shape/impl");
-  command->add_option("--jobs", flags->jobs,
-                      "rows at a time (default: the hardware's threads; licm511: 1)");
+  command
+      ->add_option("--jobs", flags->jobs,
+                   "rows at a time (default: the hardware's threads; licm511: 1)")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--seconds", flags->seconds, "licm511: how long each case is run")
+      ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str();
   command
       ->add_option("--target", flags->target,
@@ -346,8 +344,10 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       "--size", flags->size,
       "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
       "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all)");
-  command->add_option("--rows", flags->fusion.rows, "fusion: of the image, with --cols");
-  command->add_option("--cols", flags->fusion.cols, "fusion: of the image, with --rows");
+  command->add_option("--rows", flags->fusion.rows, "fusion: of the image, with --cols")
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--cols", flags->fusion.cols, "fusion: of the image, with --rows")
+      ->check(CLI::Range(1, 1 << 20));
   command
       ->add_option("--pipelines", flags->pipelines,
                    "fusion: the pipelines to run (--pipelines=harris,unsharp; default: all)")
@@ -358,6 +358,7 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                    "of parallel loops; polybench: a number (default: 2), fusion and equake: some "
                    "(default: --threads=1,2)")
       ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
       ->allow_extra_args(false);
   command
       ->add_option("--schedule", flags->schedules,
@@ -389,8 +390,10 @@ void AddBenchCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->settings.overrides,
                       "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
-  command->add_option("--columns", flags->columns,
-                      "ladder: columns to run, of the 327680 that times are for (default: all)");
+  command
+      ->add_option("--columns", flags->columns,
+                   "ladder: columns to run, of the 327680 that times are for (default: all)")
+      ->check(CLI::Range(1, 10'000'000));
   command->add_flag("--sensitivity", flags->sensitivity,
                     "ladder: also with each assumed parameter halved and doubled");
   flags->resume_option =
@@ -410,7 +413,8 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       "write rows and summary as one JSON object; polybench, fusion: after each kernel");
   command->add_option("--html", flags->html,
                       "write a page with charts; polybench, fusion: after each kernel");
-  command->callback([&action, flags] {
+  command->callback([&action, flags, command] {
+    flags->command = command;
     action = [flags] {
       const absl::StatusOr<bool> ok = Bench(*flags);
       return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};

@@ -1,5 +1,10 @@
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cases/case_text.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -27,6 +32,47 @@ CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
   command.add_flag("--untuned", text.untuned,
                    "choose the schedule by the cost model even if a search has found one");
   return shape;
+}
+
+absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,
+                                  const std::string& target, const std::string& impl,
+                                  const std::string& others) {
+  constexpr std::string_view kOfCases = " --shape --dtype --scalar --attr --case --schedule";
+  constexpr std::string_view kOfCard = " --config --set --untuned --search";
+  RETURN_IF_ERROR(
+      command_line::CheckRead(command, op, "an operator", StrCat(others, kOfCases, kOfCard)));
+  const std::set<std::string> given = command_line::Given(command);
+  for (const char* option :
+       {"--config", "--set", "--untuned", "--search", "--schedule", "--impl", "--asm",
+        "--record-error", "--trace", "--timeline", "--report", "--no-hazards", "--energy"}) {
+    if (!given.contains(option)) continue;
+    if (target != "diannao") {
+      return InvalidInput(command.get_name(), " ", op, ": ", option,
+                          " is of the card: expected --target=diannao, found --target=", target);
+    }
+    const std::string_view name = option;
+    const bool is_of_compiler = name == "--untuned" || name == "--schedule" || name == "--search";
+    if (is_of_compiler && impl != "compiled") {
+      return InvalidInput(
+          command.get_name(), " ", op, ": ", option,
+          " is of compiled programs: expected --impl=compiled, found --impl=", impl);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPassNames(std::string_view option, const std::vector<std::string>& names,
+                            absl::Span<const PassSpec> passes) {
+  for (const std::string& name : names) {
+    const bool is_known = std::any_of(passes.begin(), passes.end(),
+                                      [&](const PassSpec& pass) { return pass.name == name; });
+    if (is_known) continue;
+    return InvalidInput(option, ": no pass that runs is named '", name, "'; there are: ",
+                        absl::StrJoin(passes, ", ", [](std::string* out, const PassSpec& pass) {
+                          out->append(pass.name);
+                        }));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,

@@ -6,7 +6,9 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "cases/case_text.h"
+#include "compiler/passes/registry.h"
 
 namespace polynao::driver {
 
@@ -21,6 +23,16 @@ using Action = std::function<Outcome()>;
 
 // Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
+// An error if an option was given that an operator's case on `target`, by `impl` ("compiled", "library", "expert" or "assembly"), has no
+// use for; `others` are the command's own options that it has.
+absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,
+                                  const std::string& target, const std::string& impl,
+                                  const std::string& others);
+
+// An error if one of `names`, the passes to leave out that `option` gives, is none of `passes`.
+absl::Status CheckPassNames(std::string_view option, const std::vector<std::string>& names,
+                            absl::Span<const PassSpec> passes);
+
 // Adds --search, and checks that it was given for what it is for, if it was.
 void AddSearchOption(CLI::App& command, cases::CaseText& text);
 absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,

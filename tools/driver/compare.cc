@@ -38,11 +38,16 @@ void AddCompareCommand(CLI::App& app, Action& action) {
   command->add_option("--source", settings.source,
                       "compare values with what the interpreter makes of this .nir file");
   command->add_option("--gpu-results", settings.gpu_results, "lines that gpu_runner wrote");
-  command->add_option("--max-error", settings.max_error,
-                      "largest difference of a value (default: what the operator allows)");
-  command->add_option("--min-speedup", settings.min_speedup,
-                      "least time of each other program / time of this one");
-  command->add_option("--max-cycles", settings.max_cycles, "most cycles of this program");
+  command
+      ->add_option("--max-error", settings.max_error,
+                   "largest difference of a value (default: what the operator allows)")
+      ->check(CLI::Range(0.0, 1e308));
+  command
+      ->add_option("--min-speedup", settings.min_speedup,
+                   "least time of each other program / time of this one")
+      ->check(CLI::Range(0.0, 1e308));
+  command->add_option("--max-cycles", settings.max_cycles, "most cycles of this program")
+      ->check(CLI::Range(int64_t{0}, INT64_MAX));
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", settings.seed, "of the inputs")->capture_default_str();

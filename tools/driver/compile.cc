@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -25,6 +26,7 @@
 #include "isa/program.h"
 #include "kernels/pipelines/pipelines.h"
 #include "kernels/polybench/polybench.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -36,6 +38,7 @@ struct CompileFlags {
   std::string config = "mlu270";
   std::vector<std::string> overrides;
   std::string directory;
+  const CLI::App* command = nullptr;
   bool explain = false;
   std::string arch = "sm_90";
   std::vector<std::string> without;
@@ -71,6 +74,7 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
                                                  const CompileFlags& flags,
                                                  const isa::ParameterReads& reads) {
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
+  RETURN_IF_ERROR(CheckPassNames("--without", flags.without, passes));
   PipelineOptions options;
   options.explain = flags.explain;
   options.skip = flags.without;
@@ -185,8 +189,7 @@ absl::StatusOr<cases::BuiltProgram> HandWritten(const CompileFlags& flags, const
 
 // The card's program with NAME.json. Errors say why there is none.
 absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
-                                                     const Target& target,
-                                                     cases::ProgramFile& made,
+                                                     const Target& target, cases::ProgramFile& made,
                                                      const isa::ParameterReads& reads) {
   std::vector<OutputFile> files;
   cases::BuiltProgram built;
@@ -229,7 +232,15 @@ absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
     if (equals == std::string::npos) {
       return InvalidInput("--arg: expected name=value, found '", argument, "'");
     }
-    made.arguments[argument.substr(0, equals)] = argument.substr(equals + 1);
+    const std::string name = argument.substr(0, equals);
+    const bool is_known =
+        std::any_of(built.program.params.begin(), built.program.params.end(),
+                    [&](const isa::ProgramParam& p) { return p.name == name && !p.is_temporary; });
+    if (!is_known) {
+      return InvalidInput("--arg ", argument, ": program ", built.program.name,
+                          " has no parameter '", name, "'");
+    }
+    made.arguments[name] = argument.substr(equals + 1);
   }
   return files;
 }
@@ -275,6 +286,48 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
   return files;
 }
 
+// What the command's options are for. Errors: one that nothing reads.
+absl::Status CheckOptions(const CompileFlags& flags) {
+  const std::string& what = flags.what.op;
+  const bool is_card = flags.target == "diannao", is_cuda = flags.target == "cuda";
+  const auto check = [&](std::string_view use, std::string_view options) {
+    return command_line::CheckRead(*flags.command, what, use,
+                                   StrCat("--target -o --quiet ", options));
+  };
+  if (what.starts_with(kPolyBench)) {
+    return check("a kernel of PolyBench", "--size --schedule --arch --pair");
+  }
+  if (kernels::FindPipeline(what) != nullptr) {
+    return is_cuda ? check("a pipeline on cuda", "--shape --schedule --arch --pair")
+                   : check(StrCat("a pipeline on ", flags.target),
+                           "--shape --schedule --name --without --explain");
+  }
+  if (what.ends_with(".nasm")) {
+    return check("assembly", "--name --arg --config --set --record-error");
+  }
+  if (what.ends_with(".nir")) {
+    if (is_card) {
+      return check("a function on the card",
+                   "--name --arg --config --set --record-error --without --explain --impl --asm");
+    }
+    const bool is_nest = !flags.arguments.empty() || !flags.what.schedule.empty();
+    return is_nest && is_cuda
+               ? check("a function with values on cuda", "--arg --schedule --arch --pair")
+           : is_cuda ? check("a function on cuda", "--arg --schedule --arch --without --explain")
+                     : check(StrCat("a function on ", flags.target),
+                             "--arg --schedule --name --without --explain");
+  }
+  const bool is_compiled = flags.impl == "compiled" && flags.assembly.empty();
+  return CheckOperatorOptions(*flags.command, what, flags.target,
+                              flags.assembly.empty() ? flags.impl : "assembly",
+                              StrCat("--target -o --quiet ",
+                                     is_cuda       ? "--arch --pair --without"
+                                     : is_compiled ? "--without --explain --name"
+                                                   : "--name",
+                                     is_card ? " --impl --asm --record-error" : "",
+                                     is_card && !flags.name.empty() ? " --arg" : ""));
+}
+
 absl::Status CheckNameFlags(const CompileFlags& flags) {
   if (flags.target != "diannao" &&
       (flags.impl != "compiled" || !flags.assembly.empty() || flags.record_error)) {
@@ -289,6 +342,9 @@ absl::Status CheckNameFlags(const CompileFlags& flags) {
         "compile: expected --name for a hand-written program (--impl, --asm, FILE.nasm) and for "
         "--record-error");
   }
+  if (flags.name.empty() && !flags.arguments.empty() && flags.target == "diannao") {
+    return InvalidInput("--arg: expected --name, whose NAME.json has the values");
+  }
   if (flags.name.find('/') != std::string::npos) {
     return InvalidInput("--name: expected a file's name without '/', found '", flags.name, "'");
   }
@@ -298,6 +354,7 @@ absl::Status CheckNameFlags(const CompileFlags& flags) {
 // All files that the command writes.
 absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckNameFlags(flags));
+  RETURN_IF_ERROR(CheckOptions(flags));
   const bool is_assembly = !flags.assembly.empty();
   RETURN_IF_ERROR(CheckSearch(flags.what, flags.target, is_assembly ? "assembly" : flags.impl));
   if (!flags.name.empty() && flags.target == "diannao") return NamedFiles(flags);
@@ -338,6 +395,7 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
 }
 
 absl::Status Compile(const CompileFlags& flags) {
+  RETURN_IF_ERROR(command_line::CheckFolder("-o", flags.directory));
   // Everything is made before anything is written.
   ASSIGN_OR_RETURN(const std::vector<OutputFile> files, MakeFiles(flags));
   RETURN_IF_ERROR(MakeDirectory(flags.directory));
@@ -405,7 +463,8 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_flag("--quiet", flags->quiet, "do not print the names of the files");
   command->add_option("--without", flags->without, "passes to leave out")->delimiter(',');
   command->add_option("-o", flags->directory, "directory for the files")->required();
-  command->callback([&action, flags] {
+  command->callback([&action, flags, command] {
+    flags->command = command;
     action = [flags] { return Outcome{.status = Compile(*flags), .values_agree = true}; };
   });
 }

@@ -8,6 +8,7 @@
 #include "cases/run_case.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -28,6 +29,7 @@ constexpr DemoRow kRows[] = {
 };
 
 absl::StatusOr<bool> Demo(const std::string& directory) {
+  RETURN_IF_ERROR(command_line::CheckFolder("-o", directory));
   RETURN_IF_ERROR(MakeDirectory(directory));
   const bool show_progress = isatty(STDERR_FILENO) != 0;
   bool all_agree = true;

@@ -1,5 +1,5 @@
-#include <iostream>
-
+#include "base/text.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -25,15 +25,10 @@ int Main(int argc, char** argv) {
   AddAsmCommand(app, action);
   AddDisasmCommand(app, action);
   AddListCommand(app, action);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    // Help goes to stdout with code 0; a wrong command line is wrong input.
-    return app.exit(error) == 0 ? 0 : 1;
-  }
+  if (const auto code = command_line::Parse(app, {argv + 1, argv + argc})) return *code;
   const Outcome outcome = action();
   if (!outcome.status.ok()) {
-    std::cerr << "nao: " << outcome.status.message() << std::endl;
+    command_line::PrintError("nao", ToStd(outcome.status.message()));
     return 1;
   }
   return outcome.values_agree ? 0 : 1;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -13,14 +12,18 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "compiler/ir/argument.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
+#include "kernels/pipelines/pipelines.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
 namespace {
 
 struct OptFlags {
+  const CLI::App* command = nullptr;
   cases::CaseText what;  // an operator or FILE.nir
   std::string passes;
   std::string target = "diannao";
@@ -46,22 +49,17 @@ absl::StatusOr<std::map<std::string, ir::Argument>> ParseScalars(
   for (const std::string& arg : args) {
     const std::vector<std::string> parts = absl::StrSplit(arg, absl::MaxSplits('=', 1));
     if (parts.size() != 2) return InvalidInput("--arg ", arg, ": expected NAME=NUMBER");
+    if (scalars.contains(parts[0])) {
+      return InvalidInput("--arg ", arg, ": '", parts[0], "' has a value already");
+    }
     bool found = false;
     for (const ir::Function& function : module.functions) {
       for (const ir::Param& param : function.params) {
         if (!param.var || param.name() != parts[0]) continue;
         found = true;
-        const ir::Type type = param.var.type();
-        ir::Argument& scalar = scalars[parts[0]];
-        if (ir::IsFloat(type)) {
-          if (!absl::SimpleAtod(parts[1], &scalar.float_value)) {
-            return InvalidInput("--arg ", arg, ": expected a number, found '", parts[1], "'");
-          }
-        } else if (!absl::SimpleAtoi(parts[1], &scalar.int_value) ||
-                   !ir::FitsInt(type, scalar.int_value)) {
-          return InvalidInput("--arg ", arg, ": expected an integer of ", ir::TypeName(type),
-                              ", found '", parts[1], "'");
-        }
+        const absl::StatusOr<ir::Argument> value = ir::ParseScalar(param.var.type(), parts[1]);
+        if (!value.ok()) return WithContext(StrCat("--arg ", arg), value.status());
+        scalars[parts[0]] = *value;
       }
     }
     if (!found) {
@@ -82,7 +80,26 @@ std::map<std::string, ir::Argument> ScalarsOf(const std::map<std::string, ir::Ar
   return own;
 }
 
+// Errors: an option that nothing reads.
+absl::Status CheckOptions(const OptFlags& flags) {
+  const std::string& what = flags.what.op;
+  std::string options =
+      "--passes --target --skip --stop-after --check --print-after-all --stats --explain --time -o";
+  if (flags.check || flags.stats) options += " --arg --seed";
+  if (kernels::FindPipeline(what) != nullptr) {
+    return command_line::CheckRead(*flags.command, what, "a pipeline", options + " --shape");
+  }
+  if (what.ends_with(".nir")) {
+    const bool is_card = flags.target == "diannao";
+    return command_line::CheckRead(*flags.command, what, StrCat("a function on ", flags.target),
+                                   options + (is_card ? " --config --set" : ""));
+  }
+  return CheckOperatorOptions(*flags.command, what, flags.target, "compiled", options);
+}
+
 absl::Status Opt(const OptFlags& flags) {
+  RETURN_IF_ERROR(CheckOptions(flags));
+  RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
@@ -92,6 +109,7 @@ absl::Status Opt(const OptFlags& flags) {
   } else {
     ASSIGN_OR_RETURN(passes, ParsePasses(flags.passes));
   }
+  RETURN_IF_ERROR(CheckPassNames("--skip", flags.skip, passes));
   ASSIGN_OR_RETURN(const auto scalars, ParseScalars(flags.args, module));
   PipelineOptions options;
   options.check = flags.check;
@@ -142,8 +160,9 @@ void AddOptCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
-  command->add_option("--skip", flags->skip, "passes to leave out");
-  command->add_option("--stop-after", flags->stop_after, "stop after so many passes");
+  command->add_option("--skip", flags->skip, "passes to leave out")->delimiter(',');
+  command->add_option("--stop-after", flags->stop_after, "stop after so many passes")
+      ->check(CLI::Range(0, 1'000'000));
   command->add_flag("--check", flags->check,
                     "interpret before and after each pass, on random arguments of all values that "
                     "their types have, and compare the results");
@@ -157,7 +176,8 @@ void AddOptCommand(CLI::App& app, Action& action) {
                     "print why marked loops became no instruction, on stderr");
   command->add_flag("--time", flags->time, "print each pass's time, on stderr");
   command->add_option("-o", flags->output, "file to write instead of stdout");
-  command->callback([&action, flags] {
+  command->callback([&action, flags, command] {
+    flags->command = command;
     action = [flags] { return Outcome{.status = Opt(*flags), .values_agree = true}; };
   });
 }

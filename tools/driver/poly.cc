@@ -20,6 +20,7 @@
 #include "compiler/poly/picture.h"
 #include "kernels/pipelines/pipelines.h"
 #include "nlohmann/json.hpp"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -28,6 +29,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct PolyFlags {
+  const CLI::App* command = nullptr;
   std::string file;
   std::string eval;
   std::vector<std::string> show;
@@ -77,7 +79,9 @@ absl::StatusOr<std::map<std::string, int64_t>> ParseArguments(
     if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &value)) {
       return InvalidInput("--arg: expected NAME=INTEGER, found '", arg, "'");
     }
-    values[parts[0]] = value;
+    if (!values.emplace(parts[0], value).second) {
+      return InvalidInput("--arg ", arg, ": '", parts[0], "' has a value already");
+    }
   }
   return values;
 }
@@ -170,6 +174,22 @@ absl::StatusOr<std::string> ScheduleText(const PolyFlags& flags) {
   return ReadFile(flags.schedule);
 }
 
+// Errors: an option that nothing of what is shown reads.
+absl::Status CheckShown(const PolyFlags& flags, const std::vector<std::string>& show) {
+  std::string options = "--show --json -o";
+  StrAppend(&options, kernels::FindPipeline(flags.file) != nullptr ? " --shape" : " --function");
+  for (const std::string& what : show) {
+    if (what == "card") options += " --arg --tile";
+    if (what == "picture") options += " --arg --statement --loops";
+    if (what != "domain" && what != "accesses" && what != "deps" && what != "context" &&
+        what != "remarks" && what != "card") {
+      options += " --tile --strategy --schedule";
+    }
+  }
+  return command_line::CheckRead(*flags.command, flags.file,
+                                 StrCat("--show=", absl::StrJoin(show, ",")), options);
+}
+
 absl::Status Show(const PolyFlags& flags) {
   std::vector<std::string> known = {"card", "picture", "trees"};
   for (std::string_view name : poly::Descriptions()) known.emplace_back(name);
@@ -185,8 +205,12 @@ absl::Status Show(const PolyFlags& flags) {
                           flags.json ? " and no --json" : "");
     }
   }
+  RETURN_IF_ERROR(CheckShown(flags, show));
   ASSIGN_OR_RETURN(const ir::Function function, LoadFunction(flags));
   ASSIGN_OR_RETURN(const std::vector<int64_t> tile, ParseNumbers("--tile", flags.tile, 'x'));
+  if (*std::min_element(tile.begin(), tile.end()) < 0) {
+    return InvalidInput("--tile: expected sizes from 1, or 0, found '", flags.tile, "'");
+  }
   poly::ScheduleOptions schedule{.strategy = flags.strategy.empty() ? "none" : flags.strategy};
   ASSIGN_OR_RETURN(schedule.text, ScheduleText(flags));
   if (!schedule.text.empty()) schedule.strategy = "text";
@@ -243,8 +267,10 @@ absl::Status Poly(const PolyFlags& flags) {
     return InvalidInput("poly: expected a file or --eval EXPR, found ",
                         flags.file.empty() ? "neither" : "both");
   }
+  RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
   if (flags.file.empty() || absl::EndsWith(flags.file, ".poly")) {
-    if (!flags.show.empty()) return InvalidInput("--show: expected a file FILE.nir");
+    RETURN_IF_ERROR(command_line::CheckRead(*flags.command, flags.file, "a calculation",
+                                            "--eval --max-operations --json -o"));
     return Calculate(flags);
   }
   if (absl::EndsWith(flags.file, ".nir") || kernels::FindPipeline(flags.file) != nullptr)
@@ -294,7 +320,8 @@ void AddPolyCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print one JSON object");
   command->add_option("-o", flags->output, "file to write instead of stdout");
-  command->callback([&action, flags, tile] {
+  command->callback([&action, flags, tile, command] {
+    flags->command = command;
     flags->has_tile = tile->count() > 0;
     action = [flags] { return Outcome{.status = Poly(*flags), .values_agree = true}; };
   });

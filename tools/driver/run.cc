@@ -1,23 +1,10 @@
 #include "tools/driver/run.h"
 
-#include <initializer_list>
 #include <memory>
 
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
-namespace {
-
-// The options among `names` that were given.
-std::vector<std::string> Given(CLI::App& command, std::initializer_list<const char*> names) {
-  std::vector<std::string> given;
-  for (const char* name : names) {
-    if (command.get_option(name)->count() > 0) given.emplace_back(name);
-  }
-  return given;
-}
-
-}  // namespace
 
 void AddRunCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
@@ -72,8 +59,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
           "--values", flags->nest.values,
           "FILE.nir: elements of tensors: uniform (of [-1, 1)), exact (few bits), finite, or all")
       ->capture_default_str();
-  command->add_option("--threads", flags->nest.executable.threads,
-                      "FILE.nir on cpu: threads of parallel loops (default: the hardware's)");
+  command
+      ->add_option("--threads", flags->nest.executable.threads,
+                   "FILE.nir on cpu: threads of parallel loops (default: the hardware's)")
+      ->check(CLI::Range(1, 4096));
   command->add_flag("--contract", flags->nest.executable.float_rules.contract,
                     "FILE.nir: a*b+c may be rounded once");
   command->add_flag("--reassociate", flags->nest.executable.float_rules.reassociate,
@@ -84,14 +73,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--out", flags->out, "a pipeline's output: the PNG file to write");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
+    flags->command = command;
     flags->has_shape = shape->count() > 0;
-    flags->of_operators =
-        Given(*command, {"--shape", "--dtype", "--scalar", "--attr", "--case", "--untuned",
-                         "--search", "--impl", "--config", "--set", "--trace", "--timeline",
-                         "--report", "--no-hazards", "--energy"});
-    flags->of_functions = Given(*command, {"--function", "--arg", "--values", "--threads",
-                                           "--contract", "--reassociate", "--reciprocal"});
-    flags->of_pipelines = Given(*command, {"--image", "--out"});
     if (command->get_option("--target")->count() > 0) {
       flags->nest.executable.target = flags->settings.target;
     }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "cases/case_text.h"
 #include "cases/run_case.h"
@@ -23,6 +24,7 @@ struct RunFlags {
   std::string trace;
   std::string timeline;
   std::string report;
+  const CLI::App* command = nullptr;
   bool has_shape = false;
   bool json = false;
   // Of functions and pipelines.
@@ -31,10 +33,6 @@ struct RunFlags {
   // Of pipelines alone: PNG files.
   std::string image;
   std::string out;
-  // Options that were given and that only operators, or only functions, have.
-  std::vector<std::string> of_operators;
-  std::vector<std::string> of_functions;
-  std::vector<std::string> of_pipelines;
 };
 
 // They print what they found; the value is whether no value is known to differ.
@@ -43,6 +41,9 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline,
                                  RunFlags& flags);                               // run_pipeline.cc
 absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags);  // run_equake.cc
 absl::StatusOr<bool> RunFile(RunFlags& flags);                                   // run_nest.cc
+
+// --threads is of the CPU target alone.
+absl::Status CheckThreads(const RunFlags& flags);  // run_nest.cc
 
 }  // namespace polynao::driver
 

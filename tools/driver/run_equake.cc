@@ -6,19 +6,17 @@
 #include "cases/run_nest.h"
 #include "compiler/ir/random_arguments.h"
 #include "kernels/equake/equake.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/run.h"
 
 namespace polynao::driver {
 
 absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags) {
-  for (const auto* options : {&flags.of_operators, &flags.of_functions, &flags.of_pipelines}) {
-    for (const std::string& option : *options) {
-      const bool is_known = option == "--shape" || option == "--threads" ||
-                            option == "--contract" || option == "--reassociate" ||
-                            option == "--reciprocal";
-      if (!is_known) return InvalidInput("run ", equake.name, ": ", option, " is not for it");
-    }
-  }
+  RETURN_IF_ERROR(command_line::CheckRead(
+      *flags.command, equake.name, "a time step of equake",
+      "--shape --target --schedule --threads --contract --reassociate --reciprocal --seed "
+      "--no-check --json"));
+  RETURN_IF_ERROR(CheckThreads(flags));
   if (flags.text.schedule.size() > 1) {
     return InvalidInput("run ", equake.name, ": expected one --schedule, found ",
                         absl::StrJoin(flags.text.schedule, ", "));

@@ -6,19 +6,25 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "compiler/ir/text.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/run.h"
 
 namespace polynao::driver {
 
+absl::Status CheckThreads(const RunFlags& flags) {
+  const std::string& target = flags.nest.executable.target;
+  if (flags.nest.executable.threads == 0 || target == "cpu") return absl::OkStatus();
+  return InvalidInput(
+      "--threads is of parallel loops on the CPU: expected --target=cpu, found --target=", target);
+}
+
 absl::StatusOr<bool> RunFile(RunFlags& flags) {
-  if (!flags.of_pipelines.empty()) {
-    return InvalidInput("run ", flags.text.op, ": ", flags.of_pipelines[0], " is for a pipeline");
-  }
   const std::string& file = flags.text.op;
-  if (!flags.of_operators.empty()) {
-    return InvalidInput("run ", file, ": ", flags.of_operators[0],
-                        " is for an operator: expected a function's options");
-  }
+  RETURN_IF_ERROR(command_line::CheckRead(*flags.command, file, "a function",
+                                          "--function --arg --values --target --schedule --threads "
+                                          "--contract --reassociate --reciprocal "
+                                          "--seed --no-check --json"));
+  RETURN_IF_ERROR(CheckThreads(flags));
   if (flags.text.schedule.size() > 1) {
     return InvalidInput("run ", file, ": expected one --schedule, found ",
                         absl::StrJoin(flags.text.schedule, ", "));

@@ -14,6 +14,7 @@
 #include "simulator/page/report_page.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/run.h"
 
@@ -78,13 +79,10 @@ std::string PageTitle(const RunFlags& flags, const cases::CaseReport& report) {
 }  // namespace
 
 absl::StatusOr<bool> RunOperator(RunFlags& flags) {
-  if (!flags.of_pipelines.empty()) {
-    return InvalidInput("run ", flags.text.op, ": ", flags.of_pipelines[0], " is for a pipeline");
-  }
-  if (!flags.of_functions.empty()) {
-    return InvalidInput("run ", flags.text.op, ": ", flags.of_functions[0],
-                        " is for a FILE.nir: expected an operator's options");
-  }
+  RETURN_IF_ERROR(CheckOperatorOptions(*flags.command, flags.text.op, flags.settings.target,
+                                       flags.settings.impl,
+                                       "--target --impl --seed --no-check --json --trace "
+                                       "--timeline --report --no-hazards --energy"));
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
@@ -93,13 +91,9 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   ASSIGN_OR_RETURN(const Target target, cases::MakeTarget(flags.settings.target, &machine));
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
                    cases::ParseCases(flags.text, target));
-  if (flags.settings.target != "diannao" &&
-      (!flags.trace.empty() || !flags.timeline.empty() || !flags.report.empty())) {
-    return InvalidInput(
-        "--trace, --timeline and --report show a simulated card: expected --target=diannao, "
-        "found --target=",
-        flags.settings.target);
-  }
+  RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));
+  RETURN_IF_ERROR(command_line::CheckWritable("--trace", flags.trace));
+  RETURN_IF_ERROR(command_line::CheckWritable("--report", flags.report));
   if (cases.size() > 1 && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "run ", flags.text.op, ": --trace and --timeline show one program, and case ",

@@ -5,21 +5,18 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "kernels/pipelines/pipelines.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/run.h"
 
 namespace polynao::driver {
 
 absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& flags) {
-  for (const std::string& option : flags.of_operators) {
-    if (option != "--shape") {
-      return InvalidInput("run ", pipeline.name, ": ", option, " is not for a pipeline");
-    }
-  }
-  for (const std::string& option : flags.of_functions) {
-    if (option == "--function" || option == "--arg" || option == "--values") {
-      return InvalidInput("run ", pipeline.name, ": ", option, " is for FILE.nir");
-    }
-  }
+  RETURN_IF_ERROR(command_line::CheckRead(
+      *flags.command, pipeline.name, "a pipeline",
+      "--shape --image --out --target --schedule --threads --contract --reassociate --reciprocal "
+      "--seed --no-check --json"));
+  RETURN_IF_ERROR(CheckThreads(flags));
+  RETURN_IF_ERROR(command_line::CheckWritable("--out", flags.out));
   if (flags.text.schedule.size() > 1) {
     return InvalidInput("run ", pipeline.name, ": expected one --schedule, found ",
                         absl::StrJoin(flags.text.schedule, ", "));

@@ -15,12 +15,14 @@
 #include "sweep/page.h"
 #include "sweep/run.h"
 #include "sweep/table.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
 namespace {
 
 struct SweepFlags {
+  const CLI::App* command = nullptr;
   cases::CaseText text;  // its operator may be a suite
   sweep::Setting setting;
   std::vector<std::string> axes;
@@ -92,13 +94,17 @@ class Progress {
 };
 
 absl::Status Sweep(const SweepFlags& flags) {
+  constexpr std::string_view kOfAll =
+      "--axis --impl --search --config --set --energy --metrics --jobs --out";
+  const bool is_operator = !flags.text.shape.empty();
+  RETURN_IF_ERROR(command_line::CheckRead(
+      *flags.command, flags.text.op, is_operator ? "an operator" : "a suite",
+      StrCat(kOfAll, is_operator ? " --shape --dtype --scalar --attr --schedule" : " --filter")));
+  RETURN_IF_ERROR(command_line::CheckFolder("--out", flags.directory));
   std::vector<sweep::Axis> axes;
   for (const std::string& text : flags.axes) {
     ASSIGN_OR_RETURN(sweep::Axis axis, sweep::ParseAxis(text));
     axes.push_back(std::move(axis));
-  }
-  if (flags.jobs && *flags.jobs < 1) {
-    return InvalidInput("--jobs: expected at least 1, found ", *flags.jobs);
   }
   for (const std::string& impl : flags.impls) {
     if (impl != "compiled" && impl != "library" && impl != "expert") {
@@ -155,10 +161,12 @@ void AddSweepCommand(CLI::App& app, Action& action) {
                       "an energy table, for energy and area (nao run --energy)");
   command->add_option("--metrics", flags->metrics,
                       "columns: cycles,energy_pj,.. (default: all that are known)");
-  command->add_option("--jobs", flags->jobs, "points at a time (default: the hardware's threads)");
+  command->add_option("--jobs", flags->jobs, "points at a time (default: the hardware's threads)")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--out", flags->directory, "folder for sweep.csv, sweep.json and sweep.html")
       ->required();
-  command->callback([&action, flags] {
+  command->callback([&action, flags, command] {
+    flags->command = command;
     action = [flags] { return Outcome{.status = Sweep(*flags), .values_agree = true}; };
   });
 }

@@ -15,6 +15,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "kernels/te/tuned.h"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/tune.h"
 
@@ -131,7 +132,7 @@ std::vector<cases::CaseText> Cases(const cases::CaseText& text) {
   if (!suite.ok()) return {text};
   std::vector<cases::CaseText> cases;
   for (const benchmarks::SuiteCase& c : (*suite)->cases) {
-    cases.push_back({.op = c.op, .shape = c.shape, .dtype = c.dtype});
+    cases.push_back({.op = c.op, .shape = c.shape, .dtype = c.dtype, .attributes = c.attributes});
   }
   return cases;
 }
@@ -155,11 +156,15 @@ std::string WithLines(std::string_view text, const std::vector<std::string>& lin
 }
 
 absl::StatusOr<bool> Tune(const TuneFlags& flags) {
-  if (flags.top < 1) return InvalidInput("--top: expected 1 or more, found ", flags.top);
+  RETURN_IF_ERROR(command_line::CheckWritable("--save", flags.save));
   if (const kernels::Pipeline* pipeline = kernels::FindPipeline(flags.text.op))
     return TunePipeline(*pipeline, flags);
-  if (flags.threads != 0)
-    return InvalidInput("tune ", flags.text.op, ": --threads is for a pipeline");
+  constexpr std::string_view kOfAll = "--top --config --set --seed --save --json";
+  RETURN_IF_ERROR(
+      benchmarks::FindSuite(flags.text.op).ok()
+          ? command_line::CheckRead(*flags.command, flags.text.op, "a suite", kOfAll)
+          : command_line::CheckRead(*flags.command, flags.text.op, "an operator",
+                                    StrCat(kOfAll, " --shape --dtype --scalar --attr --schedule")));
   ASSIGN_OR_RETURN(isa::Machine machine,
                    cases::LoadMachine(flags.settings.config, flags.settings.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &machine));
@@ -205,9 +210,10 @@ void AddTuneCommand(CLI::App& app, Action& action) {
       ->required();
   AddCaseOptions(*command, flags->text);
   command->add_option("--top", flags->top, "how many, the cheapest by the cost model first")
+      ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("--threads", flags->threads,
-                      "of a pipeline; default: as many as run at once");
+  command->add_option("--threads", flags->threads, "of a pipeline; default: as many as run at once")
+      ->check(CLI::Range(1, 4096));
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,
@@ -217,7 +223,8 @@ void AddTuneCommand(CLI::App& app, Action& action) {
                       "write the fastest choices as a file like kernels/te/tuned.txt; of a "
                       "pipeline the fastest schedule, for nao run --schedule=FILE");
   command->add_flag("--json", flags->json, "print one JSON object");
-  command->callback([&action, flags] {
+  command->callback([&action, flags, command] {
+    flags->command = command;
     action = [flags] {
       const absl::StatusOr<bool> ok = Tune(*flags);
       return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "cases/case_text.h"
 #include "cases/run_case.h"
@@ -12,6 +13,7 @@
 namespace polynao::driver {
 
 struct TuneFlags {
+  const CLI::App* command = nullptr;
   cases::CaseText text;  // its operator may be a suite or a pipeline
   cases::CaseSettings settings;
   int threads = 0;  // of a pipeline; 0: as many as run at once

@@ -15,6 +15,7 @@
 #include "compiler/poly/machine.h"
 #include "compiler/poly/rank_tiles.h"
 #include "nlohmann/json.hpp"
+#include "tools/command_line/command_line.h"
 #include "tools/driver/tune.h"
 
 namespace polynao::driver {
@@ -50,13 +51,8 @@ nlohmann::ordered_json ToJson(const kernels::Pipeline& pipeline, const std::stri
 
 absl::StatusOr<bool> TunePipeline(const kernels::Pipeline& pipeline, const TuneFlags& flags) {
   const std::string_view name = pipeline.name;
-  if (!flags.text.dtype.empty()) return InvalidInput("tune ", name, ": --dtype is for operators");
-  if (!flags.text.attributes.empty())
-    return InvalidInput("tune ", name, ": --attr is for operators");
-  if (!flags.text.schedule.empty())
-    return InvalidInput("tune ", name, ": --schedule is for operators");
-  if (flags.threads < 0)
-    return InvalidInput("--threads: expected 1 or more, found ", flags.threads);
+  RETURN_IF_ERROR(command_line::CheckRead(*flags.command, name, "a pipeline",
+                                          "--shape --top --threads --seed --save --json"));
   ASSIGN_OR_RETURN(const kernels::PipelineSize size,
                    kernels::ParsePipelineSize(pipeline, flags.text.shape));
   ASSIGN_OR_RETURN(const ir::Function function,

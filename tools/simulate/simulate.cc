@@ -5,11 +5,11 @@
 #include <map>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/machines.h"
 #include "compiler/ir/random_tensor.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/tensor.h"
 #include "isa/program.h"
 #include "kernels/te/operator.h"
@@ -21,6 +21,7 @@
 #include "simulator/simulator.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
+#include "tools/command_line/command_line.h"
 
 namespace polynao::simulate {
 namespace {
@@ -34,7 +35,10 @@ absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
     if (equals == std::string::npos) {
       return InvalidInput("--arg: expected name=value, found '", argument, "'");
     }
-    values[argument.substr(0, equals)] = argument.substr(equals + 1);
+    if (!values.emplace(argument.substr(0, equals), argument.substr(equals + 1)).second) {
+      return InvalidInput("--arg ", argument, ": '", argument.substr(0, equals),
+                          "' has a value already");
+    }
   }
   return values;
 }
@@ -89,6 +93,10 @@ nlohmann::json ResultJson(const Flags& flags, const isa::Program& program,
 }  // namespace
 
 absl::Status Simulate(const Flags& flags) {
+  RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));
+  RETURN_IF_ERROR(command_line::CheckWritable("--trace", flags.trace));
+  RETURN_IF_ERROR(command_line::CheckWritable("--report", flags.report));
+  RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   std::optional<simulator::EnergyTable> table;
   if (!flags.energy.empty()) {
@@ -109,16 +117,15 @@ absl::Status Simulate(const Flags& flags) {
     if (param.is_temporary) continue;
     auto it = values.find(param.name);
     if (!param.is_tensor) {
-      int64_t value = 0;
       if (it == values.end()) {
         return InvalidInput(flags.file, ": parameter '", param.name, "' needs a value: --arg ",
                             param.name, "=...");
       }
-      if (!absl::SimpleAtoi(it->second, &value)) {
-        return InvalidInput("--arg ", param.name, ": expected an integer, found '", it->second,
-                            "'");
-      }
-      arguments.push_back(simulator::Argument::Scalar(value));
+      // The bits of a float, which registers hold.
+      const ir::Type type = ir::IsFloat(param.type) ? ir::Type::kI64 : param.type;
+      const absl::StatusOr<ir::Argument> value = ir::ParseScalar(type, it->second);
+      if (!value.ok()) return WithContext(StrCat("--arg ", param.name), value.status());
+      arguments.push_back(simulator::Argument::Scalar(value->int_value));
     } else {
       std::vector<int64_t> shape = param.shape;
       if (param.any_shape) {
