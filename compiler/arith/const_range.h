@@ -14,8 +14,9 @@ namespace polynao::arith {
 inline constexpr int64_t kMinusInfinity = std::numeric_limits<int64_t>::min();
 inline constexpr int64_t kInfinity = std::numeric_limits<int64_t>::max();
 
-// All integers x with min <= x <= max. The ends of int64_t stand for infinity, and arithmetic
-// saturates there: 2^62 * 4 is +infinity. `min > max` means that no value is possible.
+// All integers x with min <= x <= max. A lower end of -2^63 and an upper end of 2^63 - 1 stand for infinity, and
+// arithmetic saturates there: the upper end of 2^62 * 4 is infinite, and the lower one 2^63 - 1, a bound like any
+// other. So Point(2^63 - 1) holds all values from there on. `min > max` means that no value is possible.
 //
 // Operators give an interval that holds f(x, y) for every x and y of the operands' intervals, as
 // mathematical integers; + - * min and max give the smallest one.

@@ -16,7 +16,7 @@ class LinearForm {
  public:
   struct Term {
     ir::Expr atom;
-    int64_t coefficient;  // never 0
+    int64_t coefficient;  // never 0, nor -2^63, which has no negative
     bool operator==(const Term&) const = default;
   };
 
@@ -35,7 +35,7 @@ class LinearForm {
   // The greatest common divisor of all coefficients (not of the constant); 0 if there are none.
   int64_t CommonFactor() const;
 
-  // *this += factor * other. False if a coefficient leaves int64_t; *this is then unspecified.
+  // *this += factor * other. False if a coefficient leaves int64_t or is -2^63; *this is then unspecified.
   [[nodiscard]] bool Add(const LinearForm& other, int64_t factor = 1);
   [[nodiscard]] bool AddTerm(ir::Expr atom, int64_t coefficient);
   [[nodiscard]] bool AddConstant(int64_t value);
