@@ -39,7 +39,7 @@ void MoveCode(ir::Function& function, uint64_t seed, Changed& changed) {
   LicmOptions options = LicmOptionsFor(target);
   if (seed % 2 == 0) options.threshold = 1;
   if (seed % 2 == 0) options.unrolled_extent = 0;
-  if (seed % 3 != 0) options.left = Left::kNothing;
+  options.leave = seed % 3 == 0;
   if (seed % 7 == 0) options.max_live = 2;
   const absl::StatusOr<bool> normalized = Normalize(function, target);
   ASSERT_TRUE(normalized.ok()) << normalized.status();
@@ -62,6 +62,7 @@ ir::RandomProgramOptions Options(uint64_t seed) {
           .may_stop = seed % 4 == 3,
           .max_iterations = 100,
           .repetition = seed % 2 == 0 ? 40 : 0,
+          .extern_calls = seed % 3 == 1,
           .edges = seed % 8 > 4};
 }
 

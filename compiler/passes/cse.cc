@@ -14,6 +14,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/cse_plan.h"
+#include "compiler/passes/cse_tables.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/unify.h"
 
@@ -45,10 +46,11 @@ class Rewriter {
     bool may_find_more = false;
   };
 
-  Result Rewrite(std::vector<CseBinding>* report) {
+  Result Rewrite(std::vector<CseBinding>* report, std::vector<std::string>* tables) {
     Result result;
     if (plan_.bindings.empty()) return result;
     NameBindings();
+    if (tables != nullptr) Explain(*tables);
     for (int e = 0; e < static_cast<int>(plan_.exprs.size()); ++e) Rewrite(e);
     function_.body = Rebuild(plan_.blocks[0]);
     if (report != nullptr) Report(*report);
@@ -244,6 +246,48 @@ class Rewriter {
     return rest();
   }
 
+  // The statement of the item and all that follows it in its block.
+  Stmt From(const Block& block, size_t i) const {
+    std::vector<Stmt> rest;
+    for (; i < block.items.size(); ++i) {
+      rest.push_back(block.items[i].stmt);
+      if (block.items[i].is_header) break;
+    }
+    return context_.Seq(rest);
+  }
+
+  void Explain(std::vector<std::string>& tables) const {
+    const auto is_candidate = [&](Expr e) {
+      const int* number = plan_.numbers.Find(e);
+      if (number == nullptr) {
+        // Made by an earlier step of the log.
+        return !e.IsConst() && !e.Is(ExprKind::kVar) && !e.Is(ExprKind::kAddress) &&
+               !e.Is(ExprKind::kCall);
+      }
+      return plan_.infos[*number].is_candidate;
+    };
+    for (const Block& block : plan_.blocks) {
+      for (size_t i = 0; i < block.items.size(); ++i) {
+        const auto bound = plan_.bindings_at.find(block.items[i].node);
+        if (bound == plan_.bindings_at.end()) continue;
+        std::vector<cse::NewVariable> variables;
+        // Longer ones first: users have higher numbers than operands.
+        for (size_t b = bound->second.size(); b-- > 0;) {
+          const Binding& binding = plan_.bindings[bound->second[b]];
+          if (!binding.is_existing) variables.push_back({binding.var, plan_.exprs[binding.expr]});
+        }
+        std::sort(variables.begin(), variables.end(), [&](const auto& a, const auto& b) {
+          const auto key = [&](Expr e) {
+            return std::pair(-plan_.infos[plan_.numbers.At(e)].size, e.id());
+          };
+          return key(a.value) < key(b.value);
+        });
+        if (!variables.empty())
+          tables.push_back(cse::ScopeLog(From(block, i), variables, is_candidate));
+      }
+    }
+  }
+
   void Report(std::vector<CseBinding>& report) const {
     for (int b : report_order_) {
       const Binding& binding = plan_.bindings[b];
@@ -267,19 +311,19 @@ class Rewriter {
 }  // namespace
 
 CseOptions CseOptionsFor(const Target& target) {
-  CseOptions options{.left = LeftTo(target)};
+  CseOptions options;
   if (target.instructions != nullptr) options.intrinsics = &target.instructions->intrinsics();
   return options;
 }
 
 absl::StatusOr<bool> Cse(ir::Function& function, const CseOptions& options,
-                         std::vector<CseBinding>* bindings) {
+                         std::vector<CseBinding>* bindings, std::vector<std::string>* tables) {
   bool changed = false;
   while (true) {
     const Stmt before = function.body;
     if (options.semantic) UnifyEqualIntegers(function);
     const Rewriter::Result result =
-        Rewriter(function, cse::MakePlan(function, options)).Rewrite(bindings);
+        Rewriter(function, cse::MakePlan(function, options)).Rewrite(bindings, tables);
     changed = changed || result.changed;
     if (!result.changed) function.body = before;
     // Such chains are short. (What is bound is data, where more is equal than in an index.)
@@ -292,7 +336,9 @@ namespace {
 absl::StatusOr<bool> RunCse(ir::Function& function, const PassEnvironment& environment,
                             CseOptions options) {
   std::vector<CseBinding> bindings;
-  ASSIGN_OR_RETURN(bool changed, Cse(function, options, environment.stats ? &bindings : nullptr));
+  ASSIGN_OR_RETURN(bool changed, Cse(function, options, environment.stats ? &bindings : nullptr,
+                                     environment.explanations));
+  if (environment.stats == nullptr) return changed;
   for (const CseBinding& binding : bindings) {
     environment.stats->push_back(
         StrCat(binding.variable, " = ", binding.value, "  for ", binding.uses, " uses"));
@@ -306,7 +352,9 @@ PassInfo CsePass() {
   return WithOptions<CseOptions>(
       {.name = "cse", .doc = "binds what is evaluated more than once"},
       {BoolOption("semantic", &CseOptions::semantic,
-                  "take equal integers in other words for one expression")},
+                  "take equal integers in other words for one expression"),
+       BoolOption("leave", &CseOptions::leave,
+                  "leave arithmetic to the compiler behind, which shares it too")},
       CseOptionsFor, RunCse);
 }
 

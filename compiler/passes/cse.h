@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/instruction_meanings.h"
 #include "compiler/ir/ir.h"
-#include "compiler/passes/left_to_compiler.h"
 #include "compiler/target/target.h"
 
 namespace polynao {
@@ -20,8 +19,9 @@ struct CseOptions {
   // Integer expressions that are equal by commutativity, associativity and distributivity count as
   // equal: (x + y) + z and z + (y + x), x * (y + 1) and x + y * x.
   bool semantic = false;
-  // Expressions of such operations alone are not bound.
-  Left left = Left::kNothing;
+  // Expressions of operations that the compiler behind this one shares by itself (left_to_compiler.h)
+  // are not bound.
+  bool leave = false;
   // Tells what instructions read and write (effects.h). Null: an instruction reads and writes every
   // buffer that it gets an address of.
   const ir::Intrinsics* intrinsics = nullptr;
@@ -66,9 +66,11 @@ struct CseBinding {
 // comes after loop_partition and hoisting, which need conditions where they are used.
 //
 // Time is linear in the size of the program times the depth of its nests. Returns whether anything
-// changed; if not, the body is the same node.
+// changed; if not, the body is the same node. `tables` gets the article's log (cse_tables.h) for each place
+// in front of which variables are created.
 absl::StatusOr<bool> Cse(ir::Function& function, const CseOptions& options = {},
-                         std::vector<CseBinding>* bindings = nullptr);
+                         std::vector<CseBinding>* bindings = nullptr,
+                         std::vector<std::string>* tables = nullptr);
 
 // The pass by name (registry.h).
 PassInfo CsePass();

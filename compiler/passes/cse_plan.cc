@@ -54,7 +54,10 @@ class Planner {
     FindLetVars();
     for (int e = static_cast<int>(plan_.exprs.size()) - 1; e >= 0; --e) {
       MergeUses(plan_.uses[e]);
-      if (IsCandidate(e)) Place(e);
+      if (IsCandidate(e)) {
+        plan_.infos[e].is_candidate = true;
+        Place(e);
+      }
       Propagate(e);
     }
     return std::move(plan_);
@@ -214,14 +217,14 @@ class Planner {
   }
 
   void AddExpr(Expr e) {
-    ExprInfo info{.is_left = IsLeft(e, options_.left)};
+    ExprInfo info{.is_left = options_.leave && IsLeftToCompiler(e)};
     for (Expr operand : e.operands()) {
       const ExprInfo& inner = plan_.infos[plan_.numbers.At(operand)];
       info.size = std::min(kMany, info.size + inner.size);
       info.is_left = info.is_left && inner.is_left;
       info.loads_allocation = info.loads_allocation || inner.loads_allocation;
     }
-    if (e.Is(ExprKind::kLoad) && !parameters_.contains(e.buffer())) info.loads_allocation = true;
+    if (e.buffer() != nullptr && !parameters_.contains(e.buffer())) info.loads_allocation = true;
     if (e.Is(ExprKind::kLet)) {
       NoteName(e.var());
       let_vars_.insert(e.var());
@@ -265,7 +268,8 @@ class Planner {
 
   void AddUse(int e, int node, int64_t count, bool strict) {
     // Constants stay what they are, and variables, but for those of copies.
-    if (plan_.exprs[e].operands().empty() && !plan_.exprs[e].Is(ExprKind::kLoad)) return;
+    const Expr expr = plan_.exprs[e];
+    if (expr.IsConst() || expr.Is(ExprKind::kVar)) return;
     plan_.uses[e].push_back({.node = node, .count = count, .strict = strict});
   }
 

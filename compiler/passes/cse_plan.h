@@ -69,6 +69,7 @@ struct ExprInfo {
   int64_t size = 1;     // operators and operands
   bool is_left = true;  // all of its operations are left to the compiler behind this one
   bool loads_allocation = false;
+  bool is_candidate = false;  // it may be bound
   // Variables of lets inside expressions that it is to be evaluated in the bodies of.
   absl::InlinedVector<ir::Expr, 1> let_vars = {};
 };

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "compiler/arith/logic.h"
 #include "compiler/arith/wraps.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/facts.h"
 
@@ -81,7 +82,24 @@ size_t Effects::Number(Buffer buffer) const {
   return next_number_++;
 }
 
+size_t Effects::Outside() const {
+  if (!outside_) outside_ = next_number_++;
+  return *outside_;
+}
+
 BufferSet Effects::CallAccess(Expr call, bool write) const {
+  if (const ir::ExternNode* callee = call.callee(); callee != nullptr) {
+    BufferSet set;
+    if (callee->effect == ir::Effect::kOpaque) return BufferSet::Everything();
+    if (callee->effect < (write ? ir::Effect::kWrites : ir::Effect::kReads)) return set;
+    set.Add(Outside());
+    for (size_t i = 0; i < call.operands().size(); ++i) {
+      if (!call.operand(i).Is(ExprKind::kAddress)) continue;
+      if (callee->params[i].access == (write ? ir::Access::kIn : ir::Access::kOut)) continue;
+      set.Add(Number(Buffer(call.operand(i).buffer())));
+    }
+    return set;
+  }
   const ir::Function* meaning =
       intrinsics_ == nullptr ? nullptr : intrinsics_->FindMeaning(call.name());
   if (meaning != nullptr && meaning->params.size() != call.operands().size()) meaning = nullptr;
@@ -114,7 +132,17 @@ bool IsIntDivision(Expr e) {
 
 }  // namespace
 
+bool Effects::IsPureAddress(Expr e) const {
+  if (!e.Is(ExprKind::kAddress)) return false;
+  for (Expr index : e.operands()) {
+    if (!exprs_.At(index).pure) return false;
+  }
+  return true;
+}
+
 Effects::ExprInfo Effects::Compute(Expr e) {
+  // An extern function that reads is a load of all that it may read.
+  const bool is_read = e.callee() != nullptr && e.callee()->effect == ir::Effect::kReads;
   ExprInfo info{.loads = no_loads_};
   std::optional<BufferSet> loads;  // if they are those of no operand
   for (size_t i = 0; i < e.operands().size(); ++i) {
@@ -125,7 +153,7 @@ Effects::ExprInfo Effects::Compute(Expr e) {
       if (!loads) loads = *info.loads;
       loads->Add(*operand.loads);
     }
-    info.pure = info.pure && operand.pure;
+    info.pure = info.pure && (operand.pure || (is_read && IsPureAddress(e.operand(i))));
     info.never_traps_as_index = info.never_traps_as_index && operand.never_traps_as_index;
     info.never_traps_as_data =
         info.never_traps_as_data &&
@@ -133,10 +161,14 @@ Effects::ExprInfo Effects::Compute(Expr e) {
                                                         : operand.never_traps_as_data);
   }
   const bool impure =
-      e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !ir::IsPureIntrinsic(e.name()));
-  if (e.Is(ExprKind::kLoad)) {
+      e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !is_read && !ir::IsPureCall(e));
+  if (e.Is(ExprKind::kLoad) || is_read) {
     if (!loads) loads = *info.loads;
-    loads->Add(Number(Buffer(e.buffer())));
+    if (is_read) {
+      loads->Add(CallAccess(e, /*write=*/false));
+    } else {
+      loads->Add(Number(Buffer(e.buffer())));
+    }
   }
   if (loads) info.loads = &*load_sets_.insert(*std::move(loads)).first;
   if (impure) info.pure = false;
@@ -267,7 +299,7 @@ bool Effects::MayTrapBelow(Expr e, Analyzer& facts, Mode mode, absl::flat_hash_s
       } else if (e.Is(ExprKind::kAddress)) {
         traps = !IsInside(Buffer(e.buffer()), e.operands(), facts);
       } else if (e.Is(ExprKind::kCall)) {
-        traps = !ir::IsPureIntrinsic(e.name());
+        traps = !ir::SurelyReturns(e);
       } else if (IsIntDivision(e)) {
         traps = facts.Range(e.operand(1), Mode::kData).Contains(0) &&
                 !facts.CanProve(ir::Ne(e.operand(1), e.context().Const(e.type(), 0)), Mode::kData);

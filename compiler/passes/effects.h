@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -64,10 +65,13 @@ class BufferSet {
 //   effects.MayChange(A[i] + 1, store to B)   // false: buffers never alias, unless declared
 //   effects.MayTrap(A[i / n], facts)          // unless the facts say n != 0 and 0 <= i / n < ...
 //
-// Calls. A pure intrinsic (exp, ...) has no effect. Any other call is an instruction: it reads and
-// writes what it is given addresses of, as the accesses (`in`, `out`) in its meaning declare. An
-// instruction without a known meaning reads and writes those; one that is given no address at all,
-// such as a barrier, may stand for what others do, and reads and writes everything.
+// Calls. A pure intrinsic (exp, ...) has no effect, nor has a pure extern function. One that reads is
+// a load of the buffers that it has addresses of and of the state outside of the program; one that
+// writes may write them too, where they are not declared `in`; an opaque one reads and writes
+// everything (compiler/ir/externs.h). Any other call is an instruction: it reads and writes what it is
+// given addresses of, as the accesses (`in`, `out`) in its meaning declare. An instruction without a
+// known meaning reads and writes those; one that is given no address at all, such as a barrier, may
+// stand for what others do, and reads and writes everything.
 //
 // Aliases. A store to a buffer that may overlap others (compiler/ir/aliases.h) is one to all of them.
 class Effects {
@@ -78,7 +82,8 @@ class Effects {
   // Buffers with elements that evaluating `e` may load.
   const BufferSet& Loads(ir::Expr e);
   // Whether the value of `e` depends on its variables and on the elements that it loads alone, and
-  // evaluating it does nothing else: no call of an instruction, no address in it.
+  // evaluating it does nothing else: no call of an instruction, no address but as an argument of an
+  // extern function that reads.
   bool IsPure(ir::Expr e);
 
   // Buffers with elements that executing `s` may read or write.
@@ -118,7 +123,11 @@ class Effects {
   };
   const ExprInfo& Info(ir::Expr e);
   ExprInfo Compute(ir::Expr e);
+  // Whether `e` is the address of an element whose indices are pure.
+  bool IsPureAddress(ir::Expr e) const;
   BufferSet CallAccess(ir::Expr call, bool write) const;
+  // The number of the state outside of the program, which no buffer has.
+  size_t Outside() const;
   bool MayTrapBelow(ir::Expr e, arith::Analyzer& facts, arith::Mode mode,
                     absl::flat_hash_set<ir::Expr>& safe);
 
@@ -126,6 +135,7 @@ class Effects {
   const ir::Aliases aliases_;
   mutable absl::flat_hash_map<const ir::BufferNode*, size_t> numbers_;
   mutable size_t next_number_;
+  mutable std::optional<size_t> outside_;
   absl::flat_hash_set<const ir::BufferNode*> parameters_;
   // Most expressions load what others do, too.
   absl::node_hash_set<BufferSet> load_sets_;

@@ -114,6 +114,48 @@ TEST(EffectsTest, Instructions) {
   EXPECT_TRUE(unknown.Contains(unknown.Writes(f.body.children()[0]), f.params[1].buffer));
 }
 
+TEST(EffectsTest, ExternFunctions) {
+  const ir::Function f = Parse(
+      "extern pure func p(x: i32) -> i32\n"
+      "extern reads func r(A: i32[2] in) -> i32\n"
+      "extern reads func clock() -> i32\n"
+      "extern writes func w(A: i32[2], B: i32[2] in, C: i32[2] out)\n"
+      "extern opaque func o(A: i32[2] in)\n"
+      "func f(A: i32[8], B: i32[8], C: i32[8], D: i32[8]) {\n"
+      "  D[0] = p(3)\n"
+      "  D[0] = r(&A[B[1]])\n"
+      "  D[0] = clock()\n"
+      "  w(&A[0], &B[0], &C[0])\n"
+      "  o(&A[0])\n"
+      "}\n");
+  Effects effects(f);
+  const auto has = [&](const BufferSet& set) {
+    std::string names;
+    for (const ir::Param& p : f.params) {
+      if (effects.Contains(set, p.buffer)) StrAppend(&names, p.name());
+    }
+    return names;
+  };
+  const auto s = [&](int i) { return f.body.children()[i]; };
+  EXPECT_EQ(has(effects.Loads(s(0).value())), "");
+  EXPECT_EQ(has(effects.Loads(s(1).value())), "AB");
+  EXPECT_EQ(has(effects.Loads(s(2).value())), "");
+  EXPECT_EQ(has(effects.Reads(s(3))), "AB");
+  EXPECT_EQ(has(effects.Writes(s(3))), "AC");
+  EXPECT_EQ(has(effects.Reads(s(4))), "ABCD");
+  EXPECT_EQ(has(effects.Writes(s(4))), "ABCD");
+  for (int i : {0, 1, 2}) EXPECT_TRUE(effects.IsPure(s(i).value())) << i;
+  for (int i : {3, 4}) EXPECT_FALSE(effects.IsPure(s(i).value())) << i;
+  EXPECT_TRUE(effects.NeverTraps(s(0).value(), Mode::kData));
+  EXPECT_FALSE(effects.NeverTraps(s(1).value(), Mode::kData));
+  // What may change what: a store changes what is read, a call that writes the state outside too.
+  EXPECT_FALSE(effects.MayChange(s(0).value(), s(4)));
+  EXPECT_TRUE(effects.MayChange(s(1).value(), s(3)));
+  EXPECT_TRUE(effects.MayChange(s(2).value(), s(3)));
+  EXPECT_FALSE(effects.MayChange(s(2).value(), s(0)));
+  EXPECT_TRUE(effects.MayChange(s(2).value(), s(4)));
+}
+
 // Each store's value, under the fact 0 <= i < 8, n >= 0, may trap (T) or not (-).
 TEST(EffectsTest, MayTrap) {
   const struct {

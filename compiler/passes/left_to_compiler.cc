@@ -4,12 +4,11 @@
 #include "compiler/ir/type.h"
 
 namespace polynao {
-namespace {
 
 using ir::Expr;
 using ir::ExprKind;
 
-bool IsArithmetic(Expr e) {
+bool IsLeftToCompiler(Expr e) {
   switch (e.kind()) {
     case ExprKind::kIntImm:
     case ExprKind::kFloatImm:
@@ -48,14 +47,5 @@ bool IsArithmetic(Expr e) {
   }
   POLYNAO_UNREACHABLE(static_cast<int>(e.kind()));
 }
-
-}  // namespace
-
-Left LeftTo(const Target& target) {
-  const bool is_optimized = target.name == "cpu" || target.name == "c" || target.name == "cuda";
-  return is_optimized ? Left::kArithmetic : Left::kNothing;
-}
-
-bool IsLeft(Expr e, Left left) { return left == Left::kArithmetic && IsArithmetic(e); }
 
 }  // namespace polynao

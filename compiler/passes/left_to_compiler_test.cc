@@ -4,7 +4,6 @@
 
 #include "compiler/ir/ir.h"
 #include "compiler/passes/pass_test_util.h"
-#include "compiler/target/target.h"
 #include "gtest/gtest.h"
 
 namespace polynao {
@@ -30,16 +29,8 @@ TEST(LeftToCompilerTest, Operations) {
        }) {
     const ir::Function f =
         ParseOrDie("func f(A: i32[9], F: f32[9], x: i32, y: i32) {\n  A[0] = " + c.value + "\n}\n");
-    EXPECT_EQ(IsLeft(f.body.value(), Left::kArithmetic), c.is_arithmetic) << c.value;
-    EXPECT_FALSE(IsLeft(f.body.value(), Left::kNothing)) << c.value;
+    EXPECT_EQ(IsLeftToCompiler(f.body.value()), c.is_arithmetic) << c.value;
   }
-}
-
-TEST(LeftToCompilerTest, Targets) {
-  EXPECT_EQ(LeftTo({.name = "cpu"}), Left::kArithmetic);
-  EXPECT_EQ(LeftTo({.name = "c"}), Left::kArithmetic);
-  EXPECT_EQ(LeftTo({.name = "cuda"}), Left::kArithmetic);
-  EXPECT_EQ(LeftTo({.name = "diannao"}), Left::kNothing);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
 #include "base/check.h"
 #include "base/status.h"
@@ -42,6 +43,7 @@ class Mover {
         Crowds crowds, LicmStats& stats, bool wants_text)
       : function_(function),
         context_(*function.context),
+        options_(options),
         places_(function, target, options, std::move(crowds)),
         stats_(stats),
         wants_text_(wants_text) {}
@@ -162,7 +164,7 @@ class Mover {
   // `e`, evaluated at `place`, with variables for the parts that move further; if `whole`, all of it
   // may.
   Expr Rewritten(Expr e, int place, bool whole) {
-    if (e.operands().empty() && !e.Is(ExprKind::kLoad)) return e;
+    if (e.operands().empty() && !e.Is(ExprKind::kLoad) && !e.Is(ExprKind::kCall)) return e;
     if (!whole) return RewrittenOperands(e, place);
     const auto is_same = [&](const Done& done) {
       return done.place == place && done.certain_from == certain_from_ && done.strict == strict_;
@@ -234,7 +236,30 @@ class Mover {
       Note(var, value, place, from);
       return var;
     }
+    if (wants_text_ && from == Here() && plan.place < from) NoteStays(e, plan);
     return {};
+  }
+
+  // Records why `e`, which could move to `plan.place`, stays in the innermost loop. What it is made of
+  // is not told apart.
+  void NoteStays(Expr e, const LicmPlaces::Plan& plan) {
+    if (e.IsConst() || !stays_.insert({e, Here()}).second) return;
+    ir::ForEachExpr(e, [&](Expr part) { stays_.insert({part, Here()}); });
+    const int cost = places_.WholeCost(e);
+    std::string why;
+    if (!places_.Spares(plan.place, Here())) {
+      why = "the compiler behind unrolls the loop";
+    } else if (cost < options_.threshold) {
+      why = StrCat("it costs ", cost, ", less than k = ", options_.threshold);
+    } else if (plan.cost < options_.threshold) {
+      why = "left to the compiler behind, which moves arithmetic by itself";
+    } else if (lacked_room_) {
+      why = StrCat("in front of it ", options_.max_live, " values are alive already");
+    } else {
+      why = "there it could stop a program that goes on";
+    }
+    stats_.stayed.push_back(StrCat(ir::Print(e), "  stays in  ",
+                                   ir::PrintFirstLine(places_.loop(Here() - 1).s), ": ", why));
   }
 
   bool CanEvaluate(Expr e, int place) {
@@ -272,10 +297,13 @@ class Mover {
 
   const ir::Function& function_;
   ir::Context& context_;
+  const LicmOptions& options_;
   LicmPlaces places_;
   LicmStats& stats_;
   const bool wants_text_;
   std::optional<LetNames> names_;
+  // Expressions that NoteStays has told of, and in how many loops they stand.
+  absl::flat_hash_set<std::pair<Expr, int>> stays_;
   // Whether values count for crowds. Parts of a value that had no room do not.
   bool counts_ = true;
   bool lacked_room_ = false;
@@ -300,6 +328,7 @@ LicmOptions LicmOptionsFor(const Target& target) {
   } else if (target.name == "diannao") {
     options.threshold = 1;
     options.unrolled_extent = 0;
+    options.beside_instructions = false;
   } else if (target.name == "cpu" || target.name == "c") {
     options.threshold = 1;
   } else {
@@ -311,7 +340,6 @@ LicmOptions LicmOptionsFor(const Target& target) {
                .threshold = 1,
                .unrolled_extent = 0};
   }
-  options.left = LeftTo(target);
   return options;
 }
 
@@ -337,6 +365,7 @@ absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const Li
       stats->lets += moved.lets;
       stats->statements += moved.statements;
       stats->moved.insert(stats->moved.end(), moved.moved.begin(), moved.moved.end());
+      stats->stayed = std::move(moved.stayed);  // of the last walk
     }
     // Moving a store out of a loop may free its loads to move. Moving a value may remove the last use of
     // another value, which makes room.
@@ -350,8 +379,14 @@ namespace {
 absl::StatusOr<bool> RunLicm(ir::Function& function, const PassEnvironment& environment,
                              LicmOptions options) {
   LicmStats stats;
-  ASSIGN_OR_RETURN(bool changed, Licm(function, environment.target, options,
-                                      environment.stats ? &stats : nullptr));
+  const bool wants_stats = environment.stats != nullptr || environment.explanations != nullptr;
+  ASSIGN_OR_RETURN(bool changed,
+                   Licm(function, environment.target, options, wants_stats ? &stats : nullptr));
+  if (environment.explanations != nullptr) {
+    for (const std::string& line : stats.stayed) {
+      environment.explanations->push_back(StrCat(line, "\n"));
+    }
+  }
   if (environment.stats != nullptr) {
     environment.stats->push_back(StrCat("moved ", stats.expressions, " expressions, ", stats.lets,
                                         " lets, ", stats.statements, " statements"));
@@ -369,7 +404,11 @@ PassInfo LicmPass() {
        IntOption("max_live", &LicmOptions::max_live, 0, 100000,
                  "moved values that are alive in one loop"),
        IntOption("unrolled", &LicmOptions::unrolled_extent, 0, 1000000,
-                 "iterations of loops that the compiler behind unrolls")},
+                 "iterations of loops that the compiler behind unrolls"),
+       BoolOption("leave", &LicmOptions::leave,
+                  "leave arithmetic to the compiler behind, which moves it too"),
+       BoolOption("beside_instructions", &LicmOptions::beside_instructions,
+                  "values may leave loops that call instructions")},
       LicmOptionsFor, RunLicm);
 }
 

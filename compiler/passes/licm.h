@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
-#include "compiler/passes/left_to_compiler.h"
 #include "compiler/target/target.h"
 
 namespace polynao {
@@ -21,12 +20,14 @@ struct PassInfo;
 struct LicmOptions {
   int simple = 1;  // + - comparisons, logic, min, max, select, cast
   int multiply = 2;
-  int divide = 3;            // / % by a constant (1 if that is a power of two), and of floats
+  int divide = 3;            // / % by a constant, and of floats
+  int divide_by_power = 1;   // / % by a power of two, a shift
   int divide_variable = 10;  // / % of integers by anything else
   int intrinsic = 10;        // exp, sqrt, ...
   int load = 4;
-  // Such operations cost nothing. An expression that has others moves whole.
-  Left left = Left::kNothing;
+  // Operations that the compiler behind this one moves by itself (left_to_compiler.h) cost nothing. An
+  // expression that has others moves whole.
+  bool leave = false;
   // The paper's K: an expression that costs less stays. At least 1.
   int threshold = 2;
   // The compiler behind this one unrolls loops of at most so many iterations, and `unroll` loops of
@@ -39,6 +40,8 @@ struct LicmOptions {
   int max_live = 24;
   // Whether values may leave a thread loop inside another one. None leaves the outermost one.
   bool leave_inner_threads = false;
+  // Whether values may leave loops that call instructions.
+  bool beside_instructions = true;
 };
 
 // The costs for `target`: of a CPU core behind LLVM or a C compiler ("cpu", "c"), of a GPU thread
@@ -53,6 +56,9 @@ struct LicmStats {
   int statements = 0;
   // "inv_x_y = x * 1024 + y * 32  out of  for (k, 0, 64) {", in the order of the program.
   std::vector<std::string> moved;
+  // "i * 1024 + j * 32  stays in  for (k, 0, 64) {: left to the compiler behind, ...": expressions that
+  // do not vary in their loop and did not move, the largest ones, with the reason.
+  std::vector<std::string> stayed;
 };
 
 // Evaluates expressions in front of the loops that they do not vary in. One run moves an expression

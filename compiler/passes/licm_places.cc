@@ -5,6 +5,7 @@
 
 #include "compiler/ir/visit.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/left_to_compiler.h"
 
 namespace polynao {
 
@@ -46,7 +47,7 @@ absl::flat_hash_map<Stmt, int> LiveLets(Stmt body) {
 }
 
 int OperationCost(Expr e, const LicmOptions& options) {
-  if (IsLeft(e, options.left)) return 0;
+  if (options.leave && IsLeftToCompiler(e)) return 0;
   switch (e.kind()) {
     case ExprKind::kIntImm:
     case ExprKind::kFloatImm:
@@ -62,7 +63,7 @@ int OperationCost(Expr e, const LicmOptions& options) {
       if (ir::IsFloat(e.type())) return options.divide;
       if (!divisor.Is(ExprKind::kIntImm)) return options.divide_variable;
       const int64_t value = divisor.int_value();
-      return value > 0 && (value & (value - 1)) == 0 ? options.simple : options.divide;
+      return value > 0 && (value & (value - 1)) == 0 ? options.divide_by_power : options.divide;
     }
     case ExprKind::kLoad:
       return options.load;
@@ -100,6 +101,9 @@ const LicmPlaces::Loop& LicmPlaces::Enter(Stmt s) {
     loop.unrolled = true;
     ++threads_;
   } else {
+    if (!options_.beside_instructions) {
+      loop.wall = ir::AnyStmt(s.body(), [](Stmt inner) { return inner.Is(StmtKind::kEvaluate); });
+    }
     loop.unrolled = constant && (s.for_kind() == ForKind::kUnroll ||
                                  s.extent().int_value() <= options_.unrolled_extent);
   }
@@ -234,6 +238,15 @@ const LicmPlaces::Plan& LicmPlaces::PlanOf(Expr e) {
     if (!moves_on) plan.cost = std::min(plan.cost + inner.cost, kMaxCost);
   }
   return plans_.Set(e, plan);
+}
+
+int LicmPlaces::WholeCost(Expr e) const {
+  LicmOptions all = options_;
+  all.leave = false;
+  int cost = 0;
+  ir::ForEachExpr(e,
+                  [&](Expr part) { cost = std::min(cost + OperationCost(part, all), kMaxCost); });
+  return cost;
 }
 
 bool LicmPlaces::CanEvaluate(Expr e, int place, int certain_from, bool strict) {

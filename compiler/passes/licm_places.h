@@ -110,6 +110,9 @@ class LicmPlaces {
   // Whether `s`, in the body of the loop at `place - 1`, uses what is bound in it.
   bool IsBoundAt(ir::Stmt s, int place) { return (DepthsOf(s) & DepthBit(place)) != 0; }
 
+  // The cost of one evaluation of `e`, as if nothing was left to the compiler behind.
+  int WholeCost(ir::Expr e) const;
+
   // ---- room -------------------------------------------------------------------------------------
 
   // `e`, which costs `cost`, could move from place `from` to `to`.

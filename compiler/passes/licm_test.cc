@@ -49,43 +49,6 @@ void ExpectStays(const std::string& body, const LicmOptions& options = kEager) {
   Expect(body, body, options);
 }
 
-// The vector addition of the paper's introduction.
-TEST(LicmTest, PaperVectorAdd) {
-  Expect(
-      "for (i.outer, 0, 4) { for (i.inner, 0, 32) {"
-      " B[i.outer * 32 + i.inner] = A[i.outer * 32 + i.inner] + A[i.outer * 32 + i.inner] } }",
-      "for (i.outer, 0, 4) { let inv_i.outer = i.outer * 32 for (i.inner, 0, 32) {"
-      " B[inv_i.outer + i.inner] = A[inv_i.outer + i.inner] + A[inv_i.outer + i.inner] } }");
-}
-
-// The tiled matrix product of section II-A, made smaller: a chain over all six loops in one run.
-TEST(LicmTest, PaperMatmul) {
-  const std::string before =
-      "for (xo, 0, 2) { for (yo, 0, 2) { for (ko, 0, 2) { for (ki, 0, 4) { for (xi, 0, 4) {"
-      " for (yi, 0, 4) {"
-      " C[xo * 32 + xi * 8 + yo * 4 + yi] = C[xo * 32 + xi * 8 + yo * 4 + yi] +"
-      " D[xo * 32 + xi * 8 + ko * 4 + ki] * E[ko * 32 + ki * 8 + yo * 4 + yi] } } } } } }";
-  const std::string params = "C: i32[64], D: i32[64] in, E: i32[64] in";
-  const auto both = [](ir::Function& f) -> absl::StatusOr<bool> {
-    const absl::StatusOr<bool> normalized = Normalize(f, TestTarget());
-    const absl::StatusOr<bool> moved = Licm(f, TestTarget(), kEager);
-    return *normalized || *moved;
-  };
-  EXPECT_EQ(
-      RunPass(Text(before, params), both, TestTarget()),
-      Printed(
-          "for (xo, 0, 2) { let inv_xo = xo * 32 for (yo, 0, 2) { let inv_xo_yo = inv_xo + yo * 4"
-          " let inv_yo = yo * 4 for (ko, 0, 2) { let inv_xo_ko = inv_xo + ko * 4 let inv_yo_ko = "
-          "inv_yo + ko * 32"
-          " for (ki, 0, 4) { let inv_xo_ko_ki = inv_xo_ko + ki let inv_yo_ko_ki = inv_yo_ko + ki * "
-          "8"
-          " for (xi, 0, 4) { let inv_xo_yo_xi = inv_xo_yo + xi * 8 let inv_D = D[inv_xo_ko_ki + xi "
-          "* 8]"
-          " for (yi, 0, 4) {"
-          " C[inv_xo_yo_xi + yi] = C[inv_xo_yo_xi + yi] + inv_D * E[inv_yo_ko_ki + yi] } } } } } }",
-          params));
-}
-
 TEST(LicmTest, FromSeveralLoopsAtOnce) {
   Expect("for (i, 0, 9) { for (j, 0, 9) { C[i + j] = n * m + j * n } }",
          "let inv_n_m = n * m for (i, 0, 9) { for (j, 0, 9) { C[i + j] = inv_n_m + j * n } }");
@@ -209,7 +172,12 @@ TEST(LicmTest, CostsOfTargets) {
     const Target target{.name = target_name};
     return RunPass(
         Text("for (i, 0, 9) { for (j, 0, 9) { C[i + n + j] = 1 } }"),
-        [&](ir::Function& f) { return Licm(f, target, LicmOptionsFor(target)); }, TestTarget());
+        [&](ir::Function& f) {
+          LicmOptions options = LicmOptionsFor(target);
+          options.leave = target_name != "diannao";
+          return Licm(f, target, options);
+        },
+        TestTarget());
   };
   // Nobody optimises the code for the accelerator's scalar unit. Others move additions by themselves.
   EXPECT_EQ(after("diannao"), Printed("for (i, 0, 9) { let inv_i_n = i + n for (j, 0, 9) {"
@@ -350,6 +318,53 @@ TEST(LicmTest, Instructions) {
       "  memcpy.f16.gmem.nmem(&B[i * 64], &L[0], 64, 1, 0, 0)\n"
       "}\n";
   EXPECT_EQ(After(body, kEager, params), Printed(after, params));
+}
+
+// The card's pipeline: loops of the scalar unit alone.
+TEST(LicmTest, BesideInstructions) {
+  LicmOptions options = kEager;
+  options.beside_instructions = false;
+  const std::string params = "A: f16[256] in, B: f16[256] out, n: i32";
+  const std::string body =
+      "allocate L: f16[256] @nmem\n"
+      "for (i, 0, 4) {\n"
+      "  memcpy.f16.nmem.gmem(&L[n * 0], &A[i * 64], 64, 1, 0, 0)\n"
+      "  for (j, 0, 64) { B[i * 64 + j] = A[n * 0] }\n"
+      "}\n";
+  const std::string after =
+      "allocate L: f16[256] @nmem\n"
+      "for (i, 0, 4) {\n"
+      "  memcpy.f16.nmem.gmem(&L[n * 0], &A[i * 64], 64, 1, 0, 0)\n"
+      "  let inv_i = i * 64 let inv_A = A[n * 0]\n"
+      "  for (j, 0, 64) { B[inv_i + j] = inv_A }\n"
+      "}\n";
+  EXPECT_EQ(After(body, options, params), Printed(after, params));
+}
+
+// What extern functions may do decides what moves: a pure call always, one that reads unless the loop
+// writes, none past an opaque one.
+TEST(LicmTest, ExternFunctions) {
+  const std::string externs =
+      "extern pure func p(x: i32) -> i32 = x ^ 3\n"
+      "extern reads func r(A: i32[1] in) -> i32 = A[0]\n"
+      "extern writes func w(A: i32[1] out) { A[0] = 1 }\n"
+      "extern opaque func o() { }\n";
+  const auto expect = [&](const std::string& before, const std::string& after) {
+    const auto text = [&](const std::string& body) { return StrCat(externs, Text(body)); };
+    const auto pass = [&](ir::Function& f) { return Licm(f, TestTarget(), kEager); };
+    EXPECT_EQ(RunPass(text(before), pass, TestTarget()), ir::Print(ParseOrDie(text(after))))
+        << before;
+  };
+  expect("for (i, 0, 9) { C[i] = p(n) * i o() }",
+         "let inv_p_n = p(n) for (i, 0, 9) { C[i] = inv_p_n * i o() }");
+  expect("for (i, 0, 9) { C[i] = r(&D[1]) * i }",
+         "let inv_r_D = r(&D[1]) for (i, 0, 9) { C[i] = inv_r_D * i }");
+  expect("for (i, 0, 9) { C[i] = r(&D[1]) * i w(&D[2]) }",
+         "for (i, 0, 9) { C[i] = r(&D[1]) * i w(&D[2]) }");
+  expect("for (i, 0, 9) { C[i] = r(&D[1]) * i o() }", "for (i, 0, 9) { C[i] = r(&D[1]) * i o() }");
+  // Where the loop may be empty, a call that reads could stop a program that goes on.
+  expect("for (i, 0, n) { C[i] = r(&D[1]) * i + p(m) }",
+         "let inv_p_m = p(m) for (i, 0, n) { C[i] = r(&D[1]) * i + inv_p_m }");
 }
 
 TEST(LicmTest, Stats) {

@@ -863,8 +863,8 @@ TEST(LoopPartitionTest, RandomAffinePrograms) {
 TEST(LoopPartitionTest, RandomPrograms) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 200; ++seed) {
-    const ir::Function before =
-        ir::RandomProgram(seed, {.may_stop = seed % 2 == 0, .edges = seed % 4 == 1});
+    const ir::Function before = ir::RandomProgram(
+        seed, {.may_stop = seed % 2 == 0, .extern_calls = seed % 4 > 1, .edges = seed % 4 == 1});
     ir::Function after = before;
     ASSERT_TRUE(LoopPartition(after).ok());
     bool stops = false;

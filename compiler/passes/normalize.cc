@@ -20,6 +20,7 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/arith/logic.h"
 #include "compiler/ir/expr_map.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
@@ -189,7 +190,8 @@ class Normalizer {
     if (const int* rank = ranks_.Find(e)) return *rank;
     int rank = 0;
     if (e.Is(ExprKind::kLet)) ranks_.Set(e.var(), Rank(e.operand(0)));
-    if (e.Is(ExprKind::kLoad) && effects_.Contains(written_, ir::Buffer(e.buffer()))) {
+    if ((e.Is(ExprKind::kLoad) && effects_.Contains(written_, ir::Buffer(e.buffer()))) ||
+        (e.Is(ExprKind::kCall) && !ir::IsPureCall(e))) {
       rank = kMemoryRank;
     }
     for (Expr operand : e.operands()) rank = std::max(rank, Rank(operand));

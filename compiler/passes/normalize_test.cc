@@ -41,24 +41,6 @@ void ExpectNest(const std::string& before, const std::string& after) {
   EXPECT_EQ(After(Nest(before)), Printed(Nest(after))) << before;
 }
 
-// Expressions 1 to 4 of the paper, section III-C. As its algorithm 2 says, and other than its
-// listings show, what depends on no loop comes first: then && evaluates the rest only if it must.
-TEST(NormalizeTest, PaperExpressions1And2) {
-  const auto loop = [](const std::string& condition) {
-    return StrCat("for (i, 0, 99) { if (", condition, ") { B[i] = 1.0 } }");
-  };
-  EXPECT_EQ(After(loop("((3 < i && 3 < n) && i < 56) && n < 56")),
-            Printed(loop("(3 < n && n < 56) && (3 < i && i < 56)")));
-}
-
-TEST(NormalizeTest, PaperExpressions3And4) {
-  const auto loop = [](const std::string& value) {
-    return StrCat("for (i, 0, 99) { C[i] = ", value, " }");
-  };
-  EXPECT_EQ(After(loop("(3 < i && 3 < n) ? ((i < 56 && n < 56) ? 1 : 0) : 0")),
-            Printed(loop("((3 < n && n < 56) && (3 < i && i < 56)) ? 1 : 0")));
-}
-
 // The index of the paper's introduction.
 TEST(NormalizeTest, SumsInOrderOfRank) {
   ExpectNest("B[k + i * 4 + j * 2] = 0.0", "B[i * 4 + j * 2 + k] = 0.0");

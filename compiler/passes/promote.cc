@@ -335,7 +335,9 @@ class Promoter {
   // The loop, with the tiles that its iterations share in local buffers.
   Stmt AtLoop(Stmt loop) {
     bool extent_loads = false;
-    ir::ForEachExpr(loop.extent(), [&](Expr e) { extent_loads |= e.Is(ExprKind::kLoad); });
+    ir::ForEachExpr(loop.extent(), [&](Expr e) {
+      extent_loads |= e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall);
+    });
     if (extent_loads) return loop;
     const Body body(loop);
     if (!body.plain()) return loop;

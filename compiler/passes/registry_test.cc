@@ -123,6 +123,13 @@ const std::map<std::string, OptionExample>& OptionExamples() {
       {"licm.k", {100, "cpu", invariant}},
       {"licm.max_live", {0, "cpu", invariant}},
       {"licm.unrolled", {64, "cpu", invariant}},
+      {"licm.leave",
+       {1, "cpu", "func f(A: i32[64]) { for (i, 0, 8) { for (j, 0, 8) { A[i * 8 + j] = j } } }"}},
+      {"licm.beside_instructions",
+       {1, "diannao",
+        "func f(A: f16[256] in, n: i32) { allocate L: f16[256] @nmem for (i, 0, 4) {"
+        " memcpy.f16.nmem.gmem(&L[n * 3], &A[i * 64], 64, 1, 0, 0) } }"}},
+      {"cse.leave", {1, "cpu", "func f(A: i32[4], x: i32, y: i32) { A[0] = x + y A[1] = x + y }"}},
       {"hoist_if.max_growth",
        {0, "cpu",
         "func f(A: i32[8], n: i32) { for (i, 0, 8) { A[i] = 1 if (n < 3) { A[0] = 2 } } }"}},
@@ -227,7 +234,8 @@ std::string ChangedAgain(const PassInfo& pass, const std::vector<ir::Function>& 
 TEST(RegistryTest, ASecondRunChangesNothing) {
   std::vector<ir::Function> programs;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
-    programs.push_back(ir::RandomProgram(seed, {.repetition = seed % 2 == 0 ? 30 : 0}));
+    programs.push_back(ir::RandomProgram(
+        seed, {.repetition = seed % 2 == 0 ? 30 : 0, .extern_calls = seed % 5 == 0}));
     const bool symbolic = seed % 2 == 0;
     programs.push_back(RandomAffineProgram(
         seed,

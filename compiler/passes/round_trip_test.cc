@@ -41,8 +41,9 @@ TEST_P(RoundTripTest, RandomPrograms) {
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
   int changed = 0;
   for (uint64_t seed = 0; seed < 40 && !HasFailure(); ++seed) {
-    const ir::Function program =
-        ir::RandomProgram(seed, {.expression_depth = 4, .repetition = seed % 3 == 0 ? 40 : 0});
+    const ir::Function program = ir::RandomProgram(seed, {.expression_depth = 4,
+                                                          .repetition = seed % 3 == 0 ? 40 : 0,
+                                                          .extern_calls = seed % 4 == 1});
     const PipelineOptions options{.on_step = [&](const PipelineOptions::Step& step) {
       SCOPED_TRACE(StrCat("seed ", seed, " after ", step.pass->name));
       if (step.changed && !HasFailure()) ExpectRoundTrip(*step.function);

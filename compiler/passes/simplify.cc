@@ -133,7 +133,7 @@ class Simplifier {
   // one.
   Stmt LetIs(ir::Var var, Expr value, Stmt body, Mode mode, Stmt original) {
     const bool is_short =
-        value.operands().empty() ||
+        value.IsConst() || value.Is(ExprKind::kVar) ||
         // A loop's start: sums of a variable and a constant read well in place.
         (mode == Mode::kIndex && !analyzer_.CanTrap(value) && value.operands().size() == 2 &&
          value.operand(0).Is(ExprKind::kVar) && value.operand(1).IsConst());

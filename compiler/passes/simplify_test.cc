@@ -51,6 +51,13 @@ struct Case {
 
 constexpr char kParams[] = "A: f32[64] in, B: f32[64] out, n: i32, x: f32[n]";
 
+// A cell without dimensions is loaded where its let stands, not where the variable is used.
+TEST(SimplifyTest, LetsOfCells) {
+  const std::string params = "S: i32[], A: i32[1]";
+  const std::string body = "let x: i32 = S[] S[] = x + 5 A[0] = x";
+  EXPECT_EQ(Simplified(params, body), Printed(params, body));
+}
+
 TEST(SimplifyTest, Statements) {
   const std::vector<Case> cases = {
       {"for (i, 0, 4) { if (i < 4) { B[i] = A[i] } }", "for (i, 0, 4) { B[i] = A[i] }"},
@@ -275,8 +282,8 @@ TEST(SimplifyTest, AllValuesOfNarrowTypes) {
 TEST(SimplifyTest, RandomPrograms) {
   int stopped = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    const ir::Function before =
-        ir::RandomProgram(seed, {.may_stop = seed % 2 == 0, .edges = seed % 4 == 1});
+    const ir::Function before = ir::RandomProgram(
+        seed, {.may_stop = seed % 2 == 0, .extern_calls = seed % 4 > 1, .edges = seed % 4 == 1});
     ir::Function after = before;
     ASSERT_TRUE(Simplify(after).ok());
     bool stops = false;

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass.h"
@@ -134,6 +135,14 @@ class Distributor {
       }
     }
     if (!HasThreadLoop(inner)) return s;
+    std::string called;
+    ir::ForEachExprIn(s, [&](Expr e) {
+      if (e.callee() != nullptr && !ir::IsPureCall(e)) called = e.name();
+    });
+    if (!called.empty()) {
+      return InvalidInput(Place(nest), "expected loads and stores, found a call of '", called,
+                          "', which may do what other threads see");
+    }
     for (Stmt loop : nest.loops) {
       if (!loop.min().IsInt(0)) {
         return InvalidInput(Place(nest), "expected a loop from 0, found '",

@@ -142,7 +142,8 @@ class Unifier {
       info.size = std::min(kMaxSize, info.size + infos_.at(operand).size);
       info.has_index = info.has_index || infos_.at(operand).has_index;
     }
-    info.has_index = info.has_index || e.Is(ExprKind::kLoad) || e.Is(ExprKind::kSelect);
+    info.has_index =
+        info.has_index || e.Is(ExprKind::kLoad) || e.Is(ExprKind::kSelect) || e.callee() != nullptr;
     if (IsArithmetic(e)) info.form = SumForm(e);
     if (e.Is(ExprKind::kIntImm)) info.form = LinearForm::Constant(e.int_value());
     if (info.form) {

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/assertions.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/build_scop.h"
@@ -51,6 +52,12 @@ class Finder {
       if (found) return false;
       const bool is_thread = x.Is(StmtKind::kFor) && x.for_kind() == ir::ForKind::kThread;
       if (x.Is(StmtKind::kPragma) || x.Is(StmtKind::kEvaluate) || is_thread) found = x;
+      // What an extern function reads is no access of a single element.
+      for (Expr operand : x.operands()) {
+        ir::ForEachExpr(operand, [&](Expr e) {
+          if (e.Is(ExprKind::kCall) && !ir::IsPureCall(e)) found = x;
+        });
+      }
       return !found;
     });
     return found;

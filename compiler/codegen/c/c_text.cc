@@ -85,7 +85,7 @@ std::string SignatureText(const ir::Function& function) {
   ir::Function header = function;
   header.body = function.context->Nop();
   const std::string printed = ir::Print(header);
-  const size_t at = printed.find("func ");
+  const size_t at = printed.rfind("func ");  // behind attributes and declarations
   std::string first = printed.substr(at, printed.find('\n', at) - at);
   if (first.ends_with(" {")) first.resize(first.size() - 2);
   return first;

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
 #include "compiler/codegen/c/prelude.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 
@@ -36,6 +37,37 @@ class CFunctionEmitter : public FunctionEmitter {
  public:
   explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c") {}
 
+  // The declaration of `callee`, whose meaning without its result this emits; with what it does, if
+  // that is known.
+  absl::StatusOr<std::string> EmitExtern(const ir::ExternNode& callee) {
+    if (callee.value) CollectUses(callee.value);
+    CollectUses();
+    for (const ir::Param& param : callee.params) {
+      if (param.buffer && param.access != ir::Access::kIn) stored_.insert(param.buffer.node());
+    }
+    const std::string parameters = absl::StrJoin(Parameters(" *", " *"), ", ");
+    const std::string head =
+        StrCat(callee.result ? ValueType(*callee.result) : "void", " ", callee.name, "(",
+               parameters.empty() ? "void" : parameters, ")");
+    if (!ir::HasMeaning(callee)) return StrCat(head, ";  // ", ir::EffectName(callee.effect), "\n");
+    Line(StrCat("static ", head, " {"));
+    ++indent_;
+    for (const ir::Param& param : callee.params)
+      Line(StrCat("(void)", names_.at(NodeOf(param)), ";"));
+    for (const ir::Param& param : callee.params) {
+      if (param.buffer) RETURN_IF_ERROR(EmitExtents(param.buffer));
+    }
+    if (callee.value) {
+      ASSIGN_OR_RETURN(const Text value, Operand(callee.value, false));
+      Line(StrCat("return ", value.text, ";"));
+    } else {
+      RETURN_IF_ERROR(EmitStmt(function_.body));
+    }
+    --indent_;
+    Line("}");
+    return Lines();
+  }
+
   absl::StatusOr<std::string> Emit() {
     Line(StrCat("// ", SignatureText(function_)));
     CollectUses();
@@ -48,8 +80,7 @@ class CFunctionEmitter : public FunctionEmitter {
                 ") {"));
     ++indent_;
     for (const ir::Param& param : function_.params) {
-      const void* node = param.buffer ? static_cast<const void*>(param.buffer.node())
-                                      : static_cast<const void*>(param.var.node());
+      const void* node = NodeOf(param);
       if (!used_.contains(node)) Line(StrCat("(void)", names_.at(node), ";"));
     }
     for (const ir::Param& param : function_.params) {
@@ -64,6 +95,11 @@ class CFunctionEmitter : public FunctionEmitter {
   }
 
  private:
+  static const void* NodeOf(const ir::Param& param) {
+    if (param.buffer) return param.buffer.node();
+    return param.var.node();
+  }
+
   absl::Status EmitFor(Stmt s) override {
     const bool parallel = s.for_kind() == ForKind::kParallel && !in_parallel_ && !in_simd_;
     const bool simd =
@@ -103,10 +139,13 @@ class CFunctionEmitter : public FunctionEmitter {
       }
       return true;
     });
+    bool calls = false;
     ForEachExprIn(loop.body(), [&](Expr e) {
+      calls |= e.callee() != nullptr;
       if (e.Is(ExprKind::kLet)) inner.insert(e.var().node());
       if (e.Is(ExprKind::kLoad)) accesses[Buffer(e.buffer())].push_back(e.operands());
     });
+    if (calls) return false;
     for (const Buffer buffer : stored) {
       if (inner.contains(buffer.node())) continue;
       for (const auto& [other, indices] : accesses) {
@@ -223,13 +262,45 @@ class CFunctionEmitter : public FunctionEmitter {
   bool in_simd_ = false;
 };
 
+// The extern functions that `functions` call.
+absl::StatusOr<std::string> EmitExterns(absl::Span<const ir::Function> functions) {
+  std::string text;
+  absl::flat_hash_map<std::string, std::string> declared;  // texts by names
+  for (const ir::Function& function : functions) {
+    for (const ir::ExternNode* callee : ir::ExternsOf(function)) {
+      const auto [it, is_new] = declared.emplace(callee->name, callee->text);
+      if (!is_new && it->second == callee->text) continue;
+      if (!is_new) {
+        return InvalidInput("two extern functions of this file are called '", callee->name, "'");
+      }
+      if (CName(callee->name) != callee->name) {
+        return InvalidInput("an extern function must not be called '", callee->name,
+                            "', which is a word of C or a name that emitted text uses");
+      }
+      ir::Function shell{.name = callee->name,
+                         .params = callee->params,
+                         .attributes = {},
+                         .body = callee->body ? callee->body : callee->context->Nop(),
+                         .context = function.context};
+      ASSIGN_OR_RETURN(const std::string one, CFunctionEmitter(shell).EmitExtern(*callee));
+      StrAppend(&text, ir::HasMeaning(*callee) ? "\n" : "", one);
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> EmitC(absl::Span<const ir::Function> functions) {
   std::string body;
   absl::flat_hash_set<std::string> names;
+  for (const ir::Function& function : functions) RETURN_IF_ERROR(ir::Verify(function));
+  ASSIGN_OR_RETURN(const std::string externs, EmitExterns(functions));
+  if (!externs.empty()) body = StrCat("\n", externs);
   for (const ir::Function& function : functions) {
-    RETURN_IF_ERROR(ir::Verify(function));
+    for (const ir::ExternNode* callee : ir::ExternsOf(function)) names.insert(callee->name);
+  }
+  for (const ir::Function& function : functions) {
     for (const std::string& name : {CName(function.name), StrCat(CName(function.name), "_entry")}) {
       if (!names.insert(name).second) {
         return InvalidInput("two functions of this file would be called '", name, "'");

@@ -52,6 +52,33 @@ TEST(EmitCTest, Golden) {
   ExpectGolden(text, "compiler/codegen/c/testdata/conv_f16.c");
 }
 
+// Declarations of what stands elsewhere, definitions of what has a meaning, calls. No variable hides a
+// function, and nothing is promised about who overlaps where an opaque function is called.
+TEST(EmitCTest, ExternFunctions) {
+  const std::string text = Emit(R"(
+      extern pure func g(x: f32, y: f16) -> f16
+      extern reads func last(A: f32[n] in, n: i32) -> f32 = A[n - 1]
+      extern opaque func tick(A: f32[2, 3] out, step: i64)
+      func f(A: f32[4, 3], B: f16[4], n: i32) {
+        let g: f32 = A[0, 1]
+        B[0] = g(g, 0.5)
+        A[n, 0] = last(&A[1, 2], n + 1)
+        tick(&A[2, 0], 7)
+      })");
+  EXPECT_THAT(text, HasSubstr("\nfloat g(float x, float y);  // pure\n"));
+  EXPECT_THAT(text, HasSubstr("static float last(const float *A, int32_t n) {\n"));
+  EXPECT_THAT(text, HasSubstr("  return A[n - 1];\n"));
+  EXPECT_THAT(text, HasSubstr("\nvoid tick(float *A, int64_t step);  // opaque\n"));
+  EXPECT_THAT(text, HasSubstr("void f(float *A, uint16_t *B, int32_t n) {\n"));
+  EXPECT_THAT(text, HasSubstr("g(g_1, 0.5f)"));
+  EXPECT_THAT(text, HasSubstr("A[n * 3 + 0] = last(&A[1 * 3 + 2], n + 1);\n"));
+  EXPECT_THAT(text, HasSubstr("tick(&A[2 * 3 + 0], 7);\n"));
+  EXPECT_EQ(
+      EmitC(Parse("extern opaque func register()\nfunc f() { register() }")).status().message(),
+      "an extern function must not be called 'register', which is a word of C or a name that "
+      "emitted text uses");
+}
+
 TEST(EmitCTest, IndicesUsePlainOperatorsAndValuesWrap) {
   const std::string text = Emit(R"(
       func f(A: i32[n, 8], n: i32, d: i32) {

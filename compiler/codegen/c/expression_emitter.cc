@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "compiler/codegen/c/function_emitter.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
@@ -67,8 +68,9 @@ absl::StatusOr<Text> FunctionEmitter::EmitExpr(Expr e, bool math) {
   absl::StatusOr<Text> text = EmitUnshared(e, math);
   if (!text.ok()) return text;
   auto uses = use_counts_.find(e);
-  const bool share = uses != use_counts_.end() && uses->second > 1 &&
-                     (TreeSize(e) > kTinyExpression || e.Is(ExprKind::kLet));
+  const bool share =
+      uses != use_counts_.end() && uses->second > 1 &&
+      (TreeSize(e) > kTinyExpression || e.Is(ExprKind::kLet) || e.callee() != nullptr);
   if (!share) return text;
   return NewVariable(key, text->text);
 }
@@ -332,7 +334,32 @@ Text FunctionEmitter::Cast(const Text& value, Expr from_expr, Type to) {
   return {StrCat(round, "nao_odd_f32(", wide, "))")};
 }
 
+absl::StatusOr<Text> FunctionEmitter::EmitExternCall(Expr e) {
+  if (target_ != "c") {
+    return InvalidInput(function_.name, ": call of '", e.name(), "': the ", target_,
+                        " target has no extern functions");
+  }
+  std::string arguments;
+  for (Expr operand : e.operands()) {
+    std::string argument;
+    if (operand.Is(ExprKind::kAddress)) {
+      ASSIGN_OR_RETURN(argument, Element(Buffer(operand.buffer()), operand.operands()));
+      argument = StrCat("&", argument);
+    } else {
+      ASSIGN_OR_RETURN(Text value, EmitExpr(operand, true));
+      argument = std::move(value.text);
+    }
+    StrAppend(&arguments, arguments.empty() ? "" : ", ", argument);
+  }
+  Text call = {StrCat(e.name(), "(", arguments, ")")};
+  // A function that is defined elsewhere returns a float.
+  if (IsNarrowFloat(e.type()))
+    call = {StrCat("nao_round_", ir::TypeName(e.type()), "(", call.text, ")")};
+  return call;
+}
+
 absl::StatusOr<Text> FunctionEmitter::EmitCall(Expr e, bool math) {
+  if (e.callee() != nullptr) return EmitExternCall(e);
   const std::string_view name = e.name();
   if (!ir::IsPureIntrinsic(name)) {
     return InvalidInput(function_.name, ": call of '", name, "': the ", target_,

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "compiler/arith/logic.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::codegen {
@@ -26,9 +27,19 @@ std::string FunctionEmitter::Lines() const {
   return text;
 }
 
+bool FunctionEmitter::CallsOpaque() const {
+  const std::vector<const ir::ExternNode*> called = ir::ExternsOf(function_);
+  return std::any_of(called.begin(), called.end(), [](const ir::ExternNode* callee) {
+    return callee->effect == ir::Effect::kOpaque;
+  });
+}
+
 std::vector<std::string> FunctionEmitter::Parameters(std::string_view pointer,
                                                      std::string_view restricted) {
   std::vector<std::string> parameters;
+  const bool calls_opaque = CallsOpaque();
+  // No name may hide a function that is called.
+  for (const ir::ExternNode* callee : ir::ExternsOf(function_)) in_scope_.insert(callee->name);
   for (const ir::Param& param : function_.params) {
     if (!param.buffer) {
       parameters.push_back(
@@ -36,9 +47,9 @@ std::vector<std::string> FunctionEmitter::Parameters(std::string_view pointer,
       continue;
     }
     const std::string name = Bind(param.buffer.node(), param.buffer->name);
-    parameters.push_back(StrCat(stored_.contains(param.buffer.node()) ? "" : "const ",
-                                MemoryType(param.buffer->type),
-                                aliases_.Group(param.buffer) ? pointer : restricted, name));
+    parameters.push_back(StrCat(
+        stored_.contains(param.buffer.node()) ? "" : "const ", MemoryType(param.buffer->type),
+        aliases_.Group(param.buffer) || calls_opaque ? pointer : restricted, name));
   }
   return parameters;
 }
@@ -68,9 +79,14 @@ void FunctionEmitter::CollectUses() {
 void FunctionEmitter::CollectUses(Expr root) {
   ForEachExpr(root, [&](Expr e) {
     if (e.Is(ExprKind::kVar)) used_.insert(e.node());
-    if (e.Is(ExprKind::kLoad)) {
+    if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) {
       used_.insert(e.buffer());
       read_.insert(e.buffer());
+    }
+    if (e.callee() == nullptr) return;
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      const ir::Param& param = e.callee()->params[i];
+      if (param.buffer && param.access != ir::Access::kIn) stored_.insert(e.operand(i).buffer());
     }
   });
 }
@@ -138,8 +154,11 @@ absl::Status FunctionEmitter::EmitStmt(Stmt s) {
     case StmtKind::kPragma:
       Line(StrCat("// pragma ", s.name()));
       return EmitStmt(s.body());
-    case StmtKind::kEvaluate:
-      return Operand(s.value(), false).status();
+    case StmtKind::kEvaluate: {
+      ASSIGN_OR_RETURN(const Text call, Operand(s.value(), false));
+      Line(StrCat(call.text, ";"));
+      return absl::OkStatus();
+    }
     case StmtKind::kSeq:
       for (Stmt child : s.children()) {
         // A declaration's scope ends with its statement's.

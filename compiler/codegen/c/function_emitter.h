@@ -53,6 +53,9 @@ class FunctionEmitter {
   void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
   // All lines, indented.
   std::string Lines() const;
+  // Whether the function calls one that may reach every buffer by a way of its own, so that nothing
+  // can be said of who overlaps.
+  bool CallsOpaque() const;
   // Declares the parameters and binds their names. A buffer that is never stored to is const. The text
   // between its type and its name is `restricted` if it overlaps no other buffer, else `pointer`.
   std::vector<std::string> Parameters(std::string_view pointer, std::string_view restricted);
@@ -172,6 +175,8 @@ class FunctionEmitter {
   Text Binary(Expr e, Text a, const Text& b, bool math);
   static Text Cast(const Text& value, Expr from_expr, ir::Type to);
   absl::StatusOr<Text> EmitCall(Expr e, bool math);
+  // A call of an extern function. Its arguments do not wrap.
+  absl::StatusOr<Text> EmitExternCall(Expr e);
   absl::StatusOr<Text> EmitAndOr(Expr e, bool math);
   // A select: `condition ? a : b`, or an if where evaluating a side takes statements.
   absl::StatusOr<Text> EmitSelect(Expr e, const Text& condition, bool math);

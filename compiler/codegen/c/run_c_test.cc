@@ -41,8 +41,9 @@ TEST_F(RunCTest, EdgeValuesOfAllOperators) {
 
 TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
   constexpr uint64_t kPrograms = 60;
+  // One half calls extern functions. All are in one file.
   const auto options = [](uint64_t seed) -> ir::RandomProgramOptions {
-    return {.inexact_intrinsics = false, .edges = seed % 2 != 0};
+    return {.inexact_intrinsics = false, .extern_calls = seed % 4 >= 2, .edges = seed % 2 != 0};
   };
   // Random programs compare things with themselves and have dead branches, which compilers like to
   // mention.
@@ -71,6 +72,21 @@ TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
     };
     FAIL() << DisagreementOnRandomProgram(seed, options(seed), compile) << "\nwas " << wrong;
   }
+}
+
+// Functions of the C library.
+TEST_F(RunCTest, ExternFunctionsOfTheProcess) {
+  const ir::Function f = Parse(R"(
+      extern pure func twice_of(x: f32) -> f32 = x + x
+      extern pure func toupper(x: i32) -> i32
+      func f(A: f32[4], C: i32[4]) { for (i, 0, 4) { A[i] = twice_of(A[i]) C[i] = toupper(C[i]) } })");
+  auto compiled = CompiledC::Create({f}, kStrict);
+  ASSERT_TRUE(compiled.ok()) << compiled.status();
+  Tensor a(Type::kF32, {4}), c(Type::kI32, {4});
+  for (int i = 0; i < 4; ++i) a.SetValue(i, i), c.SetInt(i, 'a' + i);
+  ASSERT_TRUE((*compiled)->Run(0, {Argument::Of(&a), Argument::Of(&c)}).ok());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(a.Value(i), 2 * i);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(c.Int(i), 'A' + i);
 }
 
 TEST_F(RunCTest, ParallelLoops) {

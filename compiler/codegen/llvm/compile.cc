@@ -1,5 +1,6 @@
 #include "compiler/codegen/llvm/compile.h"
 
+#include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -10,7 +11,9 @@
 #include "base/text.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/verify.h"
+#include "compiler/ir/visit.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -21,6 +24,7 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/raw_ostream.h"
 #include "llvm/Target/TargetMachine.h"
@@ -121,6 +125,36 @@ bool IsLibrarySymbol(std::string_view name, const llvm::Triple& triple) {
   return llvm::TargetLibraryInfoImpl(triple).getLibFunc(llvm::StringRef(name), function);
 }
 
+// Emits the meanings of the extern functions that `function` calls. `texts`: of those that the module has.
+absl::Status EmitExterns(const ir::Function& function, EmitOptions options, llvm::Module* module,
+                         std::map<std::string, std::string>& texts,
+                         std::vector<std::string>* failures) {
+  options.is_meaning = true;
+  for (const ir::ExternNode* callee : ir::ExternsOf(function)) {
+    const auto [it, is_new] = texts.emplace(callee->name, callee->text);
+    if (!is_new && it->second == callee->text) continue;
+    if (!is_new) {
+      return InvalidInput("two extern functions of this module are called '", callee->name, "'");
+    }
+    if (!ir::HasMeaning(*callee)) continue;
+    RETURN_IF_ERROR(EmitFunction(ir::MeaningOf(*callee), options, module, failures));
+  }
+  return absl::OkStatus();
+}
+
+// Before code runs in this process: the functions that it calls are here.
+absl::Status CheckExternsAreHere(const ir::Function& function) {
+  llvm::sys::DynamicLibrary::LoadLibraryPermanently(nullptr);
+  for (const ir::ExternNode* callee : ir::ExternsOf(function)) {
+    if (ir::HasMeaning(*callee)) continue;
+    if (llvm::sys::DynamicLibrary::SearchForAddressOfSymbol(callee->name) != nullptr) continue;
+    return InvalidInput("the extern function '", callee->name,
+                        "' is not in this process: declare it with a meaning, or compile to an "
+                        "object file or to C and link it");
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Function> functions,
                                                          const LlvmOptions& options,
                                                          const Target& target, bool is_exported,
@@ -137,8 +171,10 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
                          .stream_bytes = options.stream_bytes,
                          .float_rules = options.float_rules};
+  std::map<std::string, std::string> extern_texts;
   for (const ir::Function& function : functions) {
     RETURN_IF_ERROR(ir::Verify(function));
+    RETURN_IF_ERROR(EmitExterns(function, emit, module.get(), extern_texts, failures));
     for (const std::string& name : {function.name, RawEntryName(function.name)}) {
       if (module->getFunction(name) != nullptr) {
         return InvalidInput("two functions of this module would be called '", name, "'");
@@ -224,6 +260,7 @@ absl::StatusOr<std::unique_ptr<CompiledFunction>> Compile(const ir::Function& fu
 absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
     absl::Span<const ir::Function> functions, const LlvmOptions& options) {
   ASSIGN_OR_RETURN(Target target, Target::Create(options));
+  for (const ir::Function& function : functions) RETURN_IF_ERROR(CheckExternsAreHere(function));
   // Nothing needs the functions' names in memory. Under its own name, calls of the C library's
   // function would call this one.
   std::vector<ir::Function> emitted(functions.begin(), functions.end());

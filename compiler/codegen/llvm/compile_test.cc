@@ -61,9 +61,12 @@ TEST(LlvmTest, RandomProgramsAgreeWithTheInterpreter) {
       if (!compiled.ok()) return compiled.status();
       return [code = std::shared_ptr(*std::move(compiled))](auto a) { return code->Run(a); };
     };
-    ASSERT_EQ(DisagreementOnRandomProgram(
-                  seed, {.inexact_intrinsics = false, .edges = seed % 2 != 0}, compile),
-              "");
+    ASSERT_EQ(
+        DisagreementOnRandomProgram(
+            seed,
+            {.inexact_intrinsics = false, .extern_calls = seed % 3 == 0, .edges = seed % 2 != 0},
+            compile),
+        "");
   }
 }
 
@@ -246,6 +249,47 @@ TEST(LlvmTest, Errors) {
   Tensor wrong(Type::kF32, {5});
   EXPECT_THAT(std::string((*compiled)->Run({Argument::Of(&wrong)}).message()),
               HasSubstr("expected a tensor of type f32 and shape [4], got f32 [5]"));
+}
+
+// Functions of the C library, which every process has: a pure one, and one that writes.
+TEST(LlvmTest, ExternFunctionsOfTheProcess) {
+  const ir::Function f = Parse(R"(
+      extern pure func ldexpf(x: f32, n: i32) -> f32
+      extern writes func memset(A: u8[n] out, value: i32, n: u64)
+      func f(A: f32[4], B: u8[8]) {
+        for (i, 0, 4) { A[i] = ldexpf(A[i], i) + ldexpf(A[i], i) }
+        memset(&B[2], 7, 3)
+      })");
+  for (int level : {0, 3}) {
+    auto compiled = Compile(f, {.optimization_level = level});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    Tensor a(Type::kF32, {4}), b(Type::kU8, {8});
+    for (int i = 0; i < 4; ++i) a.SetValue(i, 1.5);
+    ASSERT_TRUE((*compiled)->Run({Argument::Of(&a), Argument::Of(&b)}).ok());
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(a.Value(i), 3.0 * (1 << i));
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(b.Int(i), 2 <= i && i < 5 ? 7 : 0);
+  }
+}
+
+TEST(LlvmTest, ExternFunctionsInText) {
+  const ir::Function f = Parse(R"(
+      extern pure func p(x: i8, h: f16) -> i8
+      extern reads func r(A: f32[1] in) -> f32
+      extern opaque func o()
+      func f(A: f32[4], B: i8[4]) { B[0] = p(B[1], 0.5) A[0] = r(&A[1]) o() })");
+  const absl::StatusOr<std::string> text = EmitLlvm({f.context, {f}}, LlvmOutput::kIr);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, HasSubstr("declare signext i8 @p(i8 signext, float)"));
+  EXPECT_THAT(*text, HasSubstr("declare float @r(ptr nocapture)"));
+  EXPECT_THAT(*text, HasSubstr("declare void @o()"));
+  EXPECT_THAT(*text, HasSubstr("memory(none)"));
+  EXPECT_THAT(*text, HasSubstr("memory(read)"));
+  // Who may reach all buffers makes them overlap.
+  EXPECT_THAT(*text, Not(HasSubstr("noalias")));
+  EXPECT_EQ(
+      Compile(f).status().message(),
+      "the extern function 'p' is not in this process: declare it with a meaning, or compile to "
+      "an object file or to C and link it");
 }
 
 TEST(LlvmTest, SharedSubexpressionsAreEmittedOnce) {

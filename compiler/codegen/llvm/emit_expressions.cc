@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "compiler/arith/logic.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/float_rules.h"
 #include "compiler/ir/intrinsics.h"
 #include "llvm/IR/IRBuilder.h"
@@ -165,7 +166,75 @@ Value* Emitter::IntBinary(Expr e, Type type, Value* a, Value* b, bool wraps) {
   return ops_.IntBinary(e.kind(), type, a, b, wraps);
 }
 
+absl::StatusOr<Value*> Emitter::EmitExternCall(Expr e) {
+  const ir::ExternNode& callee = *e.callee();
+  const bool has_meaning = ir::HasMeaning(callee);
+  // A function that stands elsewhere has the types of C: f16 and bf16 are floats.
+  const auto abi_type = [&](Type type) {
+    const bool is_narrow = type == Type::kF16 || type == Type::kBF16;
+    return is_narrow && !has_meaning ? Type::kF32 : type;
+  };
+  std::vector<Value*> arguments;
+  std::vector<llvm::Type*> types;
+  for (Expr operand : e.operands()) {
+    Value* value = nullptr;
+    if (operand.Is(ExprKind::kAddress)) {
+      ASSIGN_OR_RETURN(value, ElementAddress(ir::Buffer(operand.buffer()), operand.operands()));
+    } else {
+      ASSIGN_OR_RETURN(value, EmitValue(operand));
+      const Type type = abi_type(operand.type());
+      if (type != operand.type()) value = ops_.Cast(value, operand.type(), type);
+    }
+    arguments.push_back(value);
+    types.push_back(value->getType());
+  }
+  if (has_meaning) {
+    llvm::Function* meaning = module_.getFunction(MeaningName(callee.name));
+    POLYNAO_CHECK(meaning != nullptr) << callee.name;
+    llvm::AllocaInst* result = nullptr;
+    if (callee.result) {
+      result = new llvm::AllocaInst(ops_.MemoryType(*callee.result), 0, callee.name,
+                                    entry_end_->getIterator());
+      arguments.push_back(result);
+    }
+    Value* code = b_.CreateCall(meaning, arguments);
+    LeaveIf(b_.CreateIsNotNull(code), code);
+    if (!callee.result) return code;
+    return ops_.FromMemory(b_.CreateLoad(ops_.MemoryType(*callee.result), result), *callee.result);
+  }
+  const Type result = abi_type(e.type());
+  llvm::Type* type = callee.result ? ops_.ValueType(result) : b_.getVoidTy();
+  llvm::FunctionCallee declared = module_.getOrInsertFunction(
+      callee.name, llvm::FunctionType::get(type, types, /*isVarArg=*/false));
+  auto* function = llvm::cast<llvm::Function>(declared.getCallee());
+  const auto extension = [](Type small) {
+    return ir::IsUnsigned(small) || small == Type::kI1 ? llvm::Attribute::ZExt
+                                                       : llvm::Attribute::SExt;
+  };
+  const auto is_small = [](Type t) { return ir::IsInt(t) && ir::BitWidth(t) < 32; };
+  llvm::CallInst* call = b_.CreateCall(declared, arguments);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const bool is_address = e.operand(i).Is(ExprKind::kAddress);
+    const Type argument = e.operand(i).type();
+    if (is_address) function->addParamAttr(i, llvm::Attribute::NoCapture);
+    if (is_address || !is_small(argument)) continue;
+    function->addParamAttr(i, extension(argument));
+    call->addParamAttr(i, extension(argument));
+  }
+  if (callee.result && is_small(e.type())) {
+    function->addRetAttr(extension(e.type()));
+    call->addRetAttr(extension(e.type()));
+  }
+  function->setDoesNotThrow();
+  if (callee.effect <= ir::Effect::kReads) function->setWillReturn();
+  if (callee.effect == ir::Effect::kPure) function->setDoesNotAccessMemory();
+  if (callee.effect == ir::Effect::kReads) function->setOnlyReadsMemory();
+  if (result == e.type() || !callee.result) return call;
+  return ops_.Cast(call, result, e.type());
+}
+
 absl::StatusOr<Value*> Emitter::EmitCall(Expr e) {
+  if (e.callee() != nullptr) return EmitExternCall(e);
   const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
   if (intrinsic == nullptr) {
     return InvalidInput(function_.name, ": call of '", std::string(e.name()),

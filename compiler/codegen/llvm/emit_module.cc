@@ -11,11 +11,13 @@
 // scalar_ops.h emits single operations.
 #include "compiler/codegen/llvm/emit_module.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/llvm/emitter.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicsX86.h"
@@ -42,7 +44,13 @@ constexpr size_t kMaxAliasScopes = 64;
 }  // namespace
 
 absl::Status Emitter::Emit() {
-  MakeAliasScopes();
+  // What may reach all buffers by a way of its own may change one through no address that is seen here.
+  const std::vector<const ir::ExternNode*> called = ir::ExternsOf(function_);
+  may_overlap_ = options_.is_meaning ||
+                 std::any_of(called.begin(), called.end(), [](const ir::ExternNode* callee) {
+                   return callee->effect == ir::Effect::kOpaque;
+                 });
+  if (!may_overlap_) MakeAliasScopes();
   std::vector<llvm::Type*> types;
   for (const ir::Param& param : function_.params) {
     types.push_back(param.buffer ? static_cast<llvm::Type*>(b_.getPtrTy())
@@ -50,7 +58,9 @@ absl::Status Emitter::Emit() {
   }
   auto* type = llvm::FunctionType::get(b_.getInt32Ty(), types, false);
   function_value_ =
-      options_.is_exported
+      options_.is_meaning ? llvm::Function::Create(type, llvm::Function::InternalLinkage,
+                                                   MeaningName(function_.name), module_)
+      : options_.is_exported
           ? llvm::Function::Create(type, llvm::Function::ExternalLinkage, function_.name, module_)
           : llvm::Function::Create(type, llvm::Function::InternalLinkage,
                                    StrCat(function_.name, ".body"), module_);
@@ -61,8 +71,10 @@ absl::Status Emitter::Emit() {
     llvm::Argument* argument = function_value_->getArg(i);
     argument->setName(std::string(param.name()));
     if (param.buffer) {
-      if (!aliases_.Group(param.buffer)) argument->addAttr(llvm::Attribute::NoAlias);
-      argument->addAttr(llvm::Attribute::NoCapture);
+      if (!may_overlap_) {
+        if (!aliases_.Group(param.buffer)) argument->addAttr(llvm::Attribute::NoAlias);
+        argument->addAttr(llvm::Attribute::NoCapture);
+      }
       buffers_[param.buffer].base = argument;
       continue;
     }
@@ -78,7 +90,7 @@ absl::Status Emitter::Emit() {
   FindStreams();
   RETURN_IF_ERROR(EmitStmt(function_.body));
   EmitReturn();
-  EmitRawEntry();
+  if (!options_.is_meaning) EmitRawEntry();
   return absl::OkStatus();
 }
 
@@ -181,6 +193,8 @@ void Emitter::FailIf(Value* failed, std::string what) {
   failures_.push_back(StrCat(function_.name, ": ", what));
   LeaveIf(failed, b_.getInt32(failures_.size()));
 }
+
+std::string MeaningName(std::string_view name) { return StrCat(name, ".meaning"); }
 
 std::string RawEntryName(std::string_view name) { return StrCat(name, "_entry"); }
 

@@ -31,7 +31,13 @@ struct EmitOptions {
   ir::FloatRules float_rules = {};
   // Whether the function itself can be called from outside, or only its raw entry.
   bool is_exported = true;
+  // Whether the function is the meaning of an extern function: it can be called by MeaningName alone, and
+  // its buffers may overlap.
+  bool is_meaning = false;
 };
+
+// The name in a module of the meaning (ir::MeaningOf) of the extern function `name`.
+std::string MeaningName(std::string_view name);
 
 // The name of the raw entry (RawEntry in arguments.h) of the function `name`.
 std::string RawEntryName(std::string_view name);

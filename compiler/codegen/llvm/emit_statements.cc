@@ -9,6 +9,7 @@
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/codegen/loop_work.h"
 #include "compiler/ir/pragmas.h"
+#include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Intrinsics.h"
 #include "llvm/IR/Module.h"
@@ -197,7 +198,9 @@ absl::Status Emitter::EmitStmt(Stmt s) {
 
 absl::StatusOr<Emitter::VarInfo> Emitter::EmitLetValue(Stmt s) {
   const Type type = s.var().type();
-  if ((IsMathematical(type) || type == Type::kI1) && !analyzer_.CanOverflow(s.value())) {
+  bool calls = false;  // extern functions, once
+  ir::ForEachExpr(s.value(), [&](Expr e) { calls |= e.callee() != nullptr; });
+  if ((IsMathematical(type) || type == Type::kI1) && !calls && !analyzer_.CanOverflow(s.value())) {
     if (type == Type::kI1) {
       ASSIGN_OR_RETURN(Value * condition, EmitAlone(s.value(), Want::kCondition));
       return VarInfo{.value = condition};

@@ -251,6 +251,9 @@ class Emitter {
   llvm::FastMathFlags FloatFlags() const;
   llvm::Value* IntBinary(ir::Expr e, ir::Type type, llvm::Value* a, llvm::Value* b, bool wraps);
   absl::StatusOr<llvm::Value*> EmitCall(ir::Expr e);
+  // A call of an extern function: of its meaning in this module, or of a symbol. A function without a
+  // result gives a value that nothing uses.
+  absl::StatusOr<llvm::Value*> EmitExternCall(ir::Expr e);
 
   // ---- conditional evaluation
 
@@ -288,6 +291,8 @@ class Emitter {
   llvm::BasicBlock* entry_ = nullptr;
   llvm::BranchInst* entry_end_ = nullptr;
   int64_t stack_used_ = 0;
+  // Whether buffers of the function may overlap, or be reached by other ways.
+  bool may_overlap_ = false;
   bool in_parallel_ = false;
   std::vector<llvm::Value*> heap_;  // blocks to free when leaving early
 

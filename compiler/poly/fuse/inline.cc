@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/externs.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
@@ -346,7 +347,7 @@ std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
     if (e.Is(ExprKind::kLoad))
       stays &= ir::Buffer(e.buffer()) != buffer &&
                !uses.IsStoredAfter(ir::Buffer(e.buffer()), definition->position);
-    stays &= !e.Is(ExprKind::kAddress);
+    stays &= !e.Is(ExprKind::kAddress) && !(e.Is(ExprKind::kCall) && !ir::IsPureCall(e));
   });
   if (!stays) return std::nullopt;
   absl::flat_hash_set<Expr> seen;
