@@ -8,9 +8,14 @@
 #include <isl/union_set.h>
 #include <isl/val.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "base/check.h"
 
 namespace polynao::poly {
+
+using namespace std::string_literals;
 
 IslContext::IslContext() : context_(isl_ctx_alloc()) {
   POLYNAO_CHECK(context_ != nullptr) << "no memory";
@@ -39,21 +44,41 @@ absl::Status StatusOf(const IslContext& isl, const isl::exception& error) {
   return absl::InternalError(StrCat("internal error: isl: ", std::string(error.what())));
 }
 
+namespace {
+
+std::string NameOr(const char* name) { return name == nullptr ? "" : name; }
+
+// `objects` by their names, shorter ones first ("S2", "S10"), and by their spaces, which all differ: the order of isl's tables
+// may change with its version.
+template <typename T, typename Names>
+std::vector<T> Sorted(std::vector<T> objects, const Names& names) {
+  using Key = std::tuple<size_t, std::string, size_t, std::string, std::string>;
+  std::vector<std::pair<Key, size_t>> keys;
+  for (const T& object : objects) {
+    const auto [first, second] = names(object);
+    keys.emplace_back(Key{first.size(), first, second.size(), second, Text(object.space())},
+                      keys.size());
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<T> sorted;
+  for (const auto& [key, i] : keys) sorted.push_back(objects[i]);
+  return sorted;
+}
+
+}  // namespace
+
 std::vector<isl::set> SetsOf(const isl::union_set& set) {
   std::vector<isl::set> sets;
   set.foreach_set([&](isl::set s) { sets.push_back(s); });
-  return sets;
+  return Sorted(std::move(sets), [](const isl::set& s) { return std::pair(TupleName(s), ""s); });
 }
 
 std::vector<isl::map> MapsOf(const isl::union_map& map) {
   std::vector<isl::map> maps;
   map.foreach_map([&](isl::map m) { maps.push_back(m); });
-  return maps;
+  return Sorted(std::move(maps),
+                [](const isl::map& m) { return std::pair(DomainName(m), RangeName(m)); });
 }
-
-namespace {
-std::string NameOr(const char* name) { return name == nullptr ? "" : name; }
-}  // namespace
 
 std::string TupleName(const isl::set& set) { return NameOr(isl_set_get_tuple_name(set.get())); }
 std::string DomainName(const isl::map& map) {

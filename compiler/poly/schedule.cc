@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "base/status.h"
+#include "compiler/poly/canonical.h"
 #include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
@@ -136,7 +137,7 @@ isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, 
       Computed(scop, constraints.set_proximity(dependences.flow.unite(dependences.reduction)));
   if (!schedule) schedule = Computed(scop, constraints);
   if (is_original != nullptr) *is_original = !schedule.has_value();
-  return schedule.value_or(scop.schedule);
+  return schedule ? Canonical(scop, dependences, *schedule) : scop.schedule;
 }
 
 namespace {
