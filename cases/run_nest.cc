@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/status.h"
+#include "base/stop_message.h"
 #include "base/text.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
@@ -176,6 +177,9 @@ bool TakesLongToInterpret(const ir::Function& function, const ir::IntValues& int
 absl::StatusOr<double> Run(const ir::Function& function, const NestSettings& settings,
                            ir::RandomArguments& arguments, std::optional<RunTimes>& times) {
   ASSIGN_OR_RETURN(const Executable executable, MakeExecutable(function, settings.executable));
+  const StopMessage message(
+      StrCat("function '", function.name, "' on ", settings.executable.target,
+             settings.check_values ? "" : ", unchecked since --no-check was given"));
   if (settings.executable.target == "cuda") {
     RETURN_IF_ERROR(executable.run(arguments.arguments()));
   } else {
@@ -308,27 +312,28 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
 
   ASSIGN_OR_RETURN(ir::RandomArguments arguments, MakeArguments(function, scalars, settings));
   std::optional<ir::RandomArguments> expected;
+  ir::RandomArguments inputs(arguments);
   const bool is_interpreted = settings.executable.target == "interp" && settings.schedule == "none";
   const bool takes_long = settings.check_values && TakesLongToInterpret(function, integers);
   if (settings.check_values) expected.emplace(arguments);
-  if (settings.check_values && !is_interpreted && !takes_long) {
+  if (settings.check_values && !is_interpreted) {
     // First, as it stops at what would end this process: an index beyond its buffer, a division by zero.
-    report.compared_with = "the interpreter";
-    ASSIGN_OR_RETURN(const Executable interpreter, MakeExecutable(function, {.target = "interp"}));
-    RETURN_IF_ERROR(interpreter.run(expected->arguments()));
+    report.compared_with = takes_long ? "checked code on cpu" : "the interpreter";
+    ASSIGN_OR_RETURN(
+        const Executable checked,
+        MakeExecutable(
+            function,
+            takes_long ? ExecutableOptions{.threads = settings.executable.threads, .checks = true}
+                       : ExecutableOptions{.target = "interp"}));
+    RETURN_IF_ERROR(checked.run(expected->arguments()));
   }
   ASSIGN_OR_RETURN(report.compile_ms, Run(scheduled.function, settings, arguments, report.times));
   if (!settings.check_values) {
     report.not_compared_because = kNotAsked;
   } else if (is_interpreted) {
     report.not_compared_because = "since they are the interpreter's own";
-  } else if (!takes_long) {
-    // Done above.
-  } else if (settings.schedule == "none") {
-    report.not_compared_because = "since the interpreter would take too long";
-  } else {
-    report.compared_with = StrCat("--schedule=none on ", settings.executable.target);
-    RETURN_IF_ERROR(Run(function, settings, *expected, report.unscheduled_times).status());
+  } else if (takes_long && settings.schedule != "none") {
+    RETURN_IF_ERROR(Run(function, settings, inputs, report.unscheduled_times).status());
   }
   if (!report.compared_with.empty()) {
     if (!IsExact(function, settings)) report.tolerance = Tolerance(function);

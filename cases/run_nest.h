@@ -28,7 +28,8 @@ struct NestSettings {
   std::string values = "uniform";
   uint64_t seed = 1;
   // Compare the values with those of the interpreter, or of the caller's reference. Without this an index beyond its buffer or a
-  // division by zero may end the process, since no interpreter has looked for them first.
+  // division by zero may spoil values or end the process (with a line on stderr and exit code 1), since nothing has looked for
+  // them first.
   bool check_values = true;
   TimingOptions timing;
 };
@@ -41,14 +42,15 @@ struct NestReport {
   double compile_ms = 0;
   // Nothing for cuda: the shim executes, it does not measure.
   std::optional<RunTimes> times;
-  // What the values were compared with: "the interpreter", "--schedule=none on cpu". Empty if with nothing; then there is a
+  // What the values were compared with: "the interpreter", "checked code on cpu". Empty if with nothing; then there is a
   // reason, "since ...".
   std::string compared_with;
   std::string not_compared_because;
-  double tolerance = 0;                       // of that comparison (ir::FindDisagreement)
-  std::string difference;                     // "" if all values agree
-  std::optional<RunTimes> unscheduled_times;  // of --schedule=none, where that was compared
-  std::vector<std::string> notes;             // what the schedule did, line by line
+  double tolerance = 0;    // of that comparison (ir::FindDisagreement)
+  std::string difference;  // "" if all values agree
+  std::optional<RunTimes>
+      unscheduled_times;           // of --schedule=none, where interpreting would take too long
+  std::vector<std::string> notes;  // what the schedule did, line by line
 
   bool ok() const { return difference.empty(); }
   // The object that `nao run FILE.nir --json` prints.

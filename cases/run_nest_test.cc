@@ -183,14 +183,63 @@ func beyond(A: i32[n], n: i32, k: i32) { for (i, 0, n) { A[i + k] = 1 } })")
 }
 
 TEST(RunNestTest, LongFunctionsAreNotInterpreted) {
-  NestSettings settings = Settings("cpu");
-  settings.arguments = {"n=30000"};
-  settings.timing.most_seconds = 0;
-  const absl::StatusOr<NestReport> report = RunText(settings, R"(
+  for (const char* schedule : {"none", "auto"}) {
+    NestSettings settings = Settings("cpu");
+    settings.schedule = schedule;
+    settings.arguments = {"n=30000"};
+    settings.timing.most_seconds = 0;
+    const absl::StatusOr<NestReport> report = RunText(settings, R"(
 func f(A: i32[1], n: i32) { for (i, 0, n) { for (j, 0, n) { A[0] = A[0] + i * j } } })");
-  ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->compared_with, "");
-  EXPECT_THAT(report->ToText(), HasSubstr("since the interpreter would take too long"));
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_EQ(report->difference, "");
+    EXPECT_EQ(report->compared_with, "checked code on cpu");
+    EXPECT_EQ(report->unscheduled_times.has_value(), schedule == std::string("auto"));
+  }
+}
+
+// The very last iteration of more than the interpreter may look at.
+TEST(RunNestTest, WhatStopsALongFunctionIsAnErrorToo) {
+  for (const char* target : {"cpu", "c"}) {
+    for (const char* schedule : {"none", "auto"}) {
+      NestSettings settings = Settings(target);
+      settings.schedule = schedule;
+      settings.arguments = {"n=15000"};
+      EXPECT_THAT(std::string(RunText(settings, R"(
+func beyond(A: i32[n], n: i32) { for (i, 0, n) { for (j, 0, n) { A[i * j / n + 2] = i } } })")
+                                  .status()
+                                  .message()),
+                  HasSubstr("beyond: index 0 of 'A' is out of its extent"))
+          << target << " " << schedule;
+      EXPECT_THAT(std::string(RunText(settings, R"(
+func divides(A: i32[1], n: i32) {
+  for (i, 0, n) { for (j, 0, n) { A[0] = A[0] + n / (i + j - 2 * n + 2) } }
+})")
+                                  .status()
+                                  .message()),
+                  HasSubstr("divides: division by zero"))
+          << target << " " << schedule;
+    }
+  }
+}
+
+// Nobody has looked for it: a line, and the exit code of an error.
+TEST(RunNestTest, WhatStopsAnUncheckedFunctionIsALine) {
+  NestSettings settings = Settings("cpu");
+  settings.check_values = false;
+  settings.arguments = {"n=5", "k=1000000000"};
+  constexpr char kBeyond[] =
+      "func beyond(A: i64[n], n: i32, k: i64) {"
+      " for (i, 0, n) { A[cast(i64, i) + k * 64] = k } }";
+  EXPECT_EXIT((void)RunText(settings, kBeyond), testing::ExitedWithCode(1),
+              "^nao: function 'beyond' on cpu, unchecked since --no-check was given: stopped by "
+              "SIGSEGV");
+#if defined(__x86_64__)
+  settings.arguments = {"n=5", "k=0"};
+  constexpr char kDivides[] =
+      "func divides(A: i32[n], n: i32, k: i32) { for (i, 0, n) { A[i] = n / k } }";
+  EXPECT_EXIT((void)RunText(settings, kDivides), testing::ExitedWithCode(1),
+              "^nao: function 'divides' on cpu.*: stopped by SIGFPE");
+#endif
 }
 
 TEST(RunNestTest, WrongArguments) {
