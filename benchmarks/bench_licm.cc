@@ -208,7 +208,7 @@ absl::Status CountCode(const std::vector<Pair>& pairs, LicmRow& row) {
   }
   ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(functions));
   ASSIGN_OR_RETURN(const codegen::CudaBinary binary,
-                   codegen::CompileWithNvcc(module.source, kCudaArch));
+                   codegen::CompileWithNvcc(module.source, {.arch = kCudaArch}));
   row.baseline_code.emplace();
   row.optimized_code.emplace();
   const auto code_of = [&](const std::string& kernel) -> LicmCode& {

@@ -16,7 +16,7 @@ using kernels::OperatorCase;
 }  // namespace
 
 absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
-    const OperatorCase& c, const std::string& arch, uint64_t seed,
+    const OperatorCase& c, const codegen::NvccOptions& nvcc, uint64_t seed,
     const std::vector<BundleVariant>& variants) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(const Target target, MakeTarget("cuda", nullptr));
@@ -53,10 +53,8 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
   std::vector<codegen::BundleFile> files;
   for (size_t i = 0; i < variants.size(); ++i) {
     facts.operator_case["without"] = variants[i].without;
-    if (arch != "none" && codegen::FindNvcc().ok()) {
-      ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(modules[i].source, arch));
-      facts.arch = arch;
-    }
+    ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(modules[i].source, nvcc));
+    facts.arch = nvcc.arch;
     ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
                      codegen::MakeBundle(modules[i], facts));
     for (codegen::BundleFile& file : bundle) {

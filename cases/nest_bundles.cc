@@ -10,7 +10,6 @@
 #include "cases/machines.h"
 #include "cases/schedule.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
-#include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/ir/assertions.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/type.h"
@@ -107,7 +106,8 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
   nlohmann::ordered_json scalars = nlohmann::ordered_json::object();
   codegen::BundleReference& reference = facts.reference.emplace();
   ir::RandomArguments computed(arguments);
-  ASSIGN_OR_RETURN(const Executable executable, MakeExecutable(function, {.target = "cpu"}));
+  ASSIGN_OR_RETURN(const Executable executable,
+                   MakeExecutable(function, {.target = "cpu", .checks = settings.checks}));
   RETURN_IF_ERROR(executable.run(computed.arguments()));
   reference.tolerance = 0;
   if (ComputesFloats(function)) reference.integer_tolerance = kRoundedTolerance;
@@ -148,10 +148,8 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     facts.operator_case["schedule"] = schedule;
     facts.operator_case["copies"] = copies;
     facts.operator_case["notes"] = variant.notes;
-    if (settings.arch != "none" && codegen::FindNvcc().ok()) {
-      ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, settings.arch));
-      facts.arch = settings.arch;
-    }
+    ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(module.source, settings.nvcc));
+    facts.arch = settings.nvcc.arch;
     ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle, codegen::MakeBundle(module, facts));
     for (codegen::BundleFile& file : bundle) {
       files.push_back({StrCat(folder, file.name), std::move(file.contents)});

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/codegen/cuda/bundle.h"
+#include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
 
@@ -23,7 +24,7 @@ struct NestVariant {
 
 struct NestBundleSettings {
   std::string schedule = "auto";  // ScheduleForCuda (schedule.h)
-  std::string arch = "none";      // for which nvcc compiles, if there is one
+  codegen::NvccOptions nvcc = {.arch = "none"};
   // Two bundles: baseline/, the same grids of blocks and threads without shared memory and registers, and optimised/.
   bool pair = false;
   // Instead of `schedule` and `pair`.
@@ -33,6 +34,8 @@ struct NestBundleSettings {
   uint64_t seed = 1;
   // The levels of an image of random pixels of that seed, which the first argument is (random_pixel.h); 0 for one of floats.
   std::optional<int64_t> pixel_levels = {};
+  // For a function that nothing has run yet: what stops the interpreter is an error.
+  bool checks = false;
 };
 
 // `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the buffers.

@@ -1,5 +1,10 @@
 """nao_program: a program for the card, the CPU or a GPU."""
 
+load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+load("@cuda//:cuda.bzl", "NVCC_LABEL")
+
+_CUDA_TOOLCHAIN = "@polynao//third_party/cuda:toolchain_type"
+
 NaoProgramInfo = provider(
     doc = "A program and how it was made, so that a sweep can make it again for other machines.",
     fields = {
@@ -50,6 +55,17 @@ _SUFFIXES = {
     "cuda": [],
 }
 
+def _nvcc(ctx):
+    """Arguments of nao compile that say which nvcc makes machine code, and the files that this takes."""
+    cuda = ctx.toolchains[_CUDA_TOOLCHAIN]
+    if ctx.attr.target != "cuda":
+        fail("nao_program: arch = \"%s\" is of target = \"cuda\"" % ctx.attr.arch, attr = "arch")
+    if cuda.nvcc == None:
+        fail("nao_program: arch = \"%s\" takes an nvcc: there was none on the PATH" % ctx.attr.arch, attr = "arch")
+    cc = find_cpp_toolchain(ctx)
+    arguments = ["--arch=" + ctx.attr.arch, "--nvcc=" + cuda.nvcc.path, "--host-compiler=" + cc.compiler_executable]
+    return arguments, depset(transitive = [cuda.files, cc.all_files])
+
 def _program(ctx):
     sources = [s for s in [ctx.attr.op, ctx.file.src, ctx.file.asm] if s]
     if not sources or (ctx.file.src and len(sources) > 1):
@@ -84,9 +100,10 @@ def _program(ctx):
     if ctx.attr.target != "cuda" and not is_assembly and ctx.attr.impl == "compiled":
         suffixes.append(".nir")
     arguments = compile + (machine_arguments(config_of(ctx), ctx.attr.set) if ctx.attr.target == "diannao" else [])
+    toolkit, toolkit_files = _nvcc(ctx) if ctx.attr.arch else (["--arch=none"], depset())
     if ctx.attr.target == "cuda":
         outputs = [ctx.actions.declare_directory(ctx.label.name)]
-        arguments += ["--arch=none", "-o", outputs[0].path]
+        arguments += toolkit + ["-o", outputs[0].path]
     else:
         outputs = [ctx.actions.declare_file(ctx.label.name + suffix) for suffix in suffixes]
         arguments += ["--name=" + ctx.label.name, "-o", outputs[0].dirname]
@@ -94,7 +111,7 @@ def _program(ctx):
     ctx.actions.run(
         executable = ctx.executable._nao,
         arguments = ["compile", "--quiet"] + arguments,
-        inputs = inputs + machine_inputs,
+        inputs = depset(inputs + machine_inputs, transitive = [toolkit_files]),
         outputs = outputs,
         mnemonic = "NaoCompile",
         progress_message = "Compiling %s for %s" % (ctx.label, ctx.attr.target),
@@ -132,12 +149,15 @@ _nao_program = rule(
         search = attr.int(),
         impl = attr.string(default = "compiled", values = ["compiled", "library", "expert"]),
         target = attr.string(default = "diannao", values = ["diannao", "cpu", "c", "cuda"]),
+        arch = attr.string(),
+        _cc_toolchain = attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         _nao = attr.label(default = "//tools:nao", executable = True, cfg = "target"),
     ),
+    toolchains = [_CUDA_TOOLCHAIN, "@bazel_tools//tools/cpp:toolchain_type"],
     doc = "See nao_program.",
 )
 
-def nao_program(name, attrs = {}, args = {}, set = {}, scalar = None, **kwargs):
+def nao_program(name, attrs = {}, args = {}, set = {}, scalar = None, arch = None, target_compatible_with = [], **kwargs):
     """A program for the card (NAME.bin, NAME.nasm, NAME.json), the CPU (NAME.ll, NAME.s, NAME.o), C (NAME.c) or a GPU (a bundle).
 
     Args:
@@ -146,6 +166,9 @@ def nao_program(name, attrs = {}, args = {}, set = {}, scalar = None, **kwargs):
       args: for hand-written programs, their scalars and the shapes of tensors that they leave open: {"n": 100, "x": "5x7"}.
       set: parameters of the machine that differ from the config's: {"core.nmem_kib": 256}.
       scalar: the number that the operator takes.
+      arch: for a GPU: "sm_90"; the bundle gets PTX and machine code, by nvcc. Where none is on the PATH, the target is
+        incompatible: `bazel build //...` skips it, and asked for by name it says that nvcc_is_on_the_path does not hold.
+      target_compatible_with: as all rules have it.
       **kwargs: op with shape ("56x56x64,64x3x3x64") and dtype, or src (a .nir file), or asm (a .nasm file, with op and
         shape if it computes an operator); target ("diannao", "cpu", "c", "cuda"); impl ("compiled", "library",
         "expert"); schedule (["tile=4096"]); untuned; search (simulate as many schedules, the cheapest by the
@@ -157,5 +180,8 @@ def nao_program(name, attrs = {}, args = {}, set = {}, scalar = None, **kwargs):
         args = texts(args),
         set = texts(set),
         scalar = "" if scalar == None else str(scalar),
+        arch = arch or "",
+        target_compatible_with = target_compatible_with +
+                                 (["@polynao//third_party/cuda:nvcc_is_on_the_path"] if arch and not NVCC_LABEL else []),
         **kwargs
     )

@@ -104,3 +104,4 @@ def polynao_repositories():
         requires = ["/usr/include/toml++/toml.h"],
     )
     cuda_toolkit(name = "cuda")
+    native.register_toolchains("@polynao//third_party/cuda:nvcc_toolchain")

@@ -128,7 +128,7 @@ TEST(HandWrittenNvccTest, Compiles) {
   if (!codegen::FindNvcc().ok()) GTEST_SKIP() << "SKIPPED: " << codegen::FindNvcc().status();
   for (const std::string name : {"matmul", "conv2d"}) {
     const auto binary =
-        codegen::CompileWithNvcc(ReadWhole("kernels/cuda/" + name + ".cu"), "sm_90");
+        codegen::CompileWithNvcc(ReadWhole("kernels/cuda/" + name + ".cu"), {.arch = "sm_90"});
     ASSERT_TRUE(binary.ok()) << binary.status();
     ASSERT_EQ(binary->kernels.size(), 1);
     EXPECT_EQ(binary->kernels[0].name, name + "_by_hand");

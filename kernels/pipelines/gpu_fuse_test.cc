@@ -102,7 +102,7 @@ TEST_P(PipelineGpuFuseTest, NvccCompiles) {
     ASSERT_EQ(RunPasses(function, *PipelineFor(target), target, {}), absl::OkStatus());
     const auto module = codegen::EmitCuda(function);
     ASSERT_TRUE(module.ok()) << module.status();
-    const auto binary = codegen::CompileWithNvcc(module->source, "sm_90");
+    const auto binary = codegen::CompileWithNvcc(module->source, {.arch = "sm_90"});
     ASSERT_TRUE(binary.ok()) << binary.status();
     EXPECT_EQ(binary->kernels.size(), module->functions[0].kernels.size());
     for (const codegen::CompiledKernel& kernel : binary->kernels) {

@@ -40,7 +40,7 @@ struct CompileFlags {
   std::string directory;
   const CLI::App* command = nullptr;
   bool explain = false;
-  std::string arch = "sm_90";
+  codegen::NvccOptions nvcc;
   std::vector<std::string> without;
   bool pair = false;
   // Of FILE.nir and polybench/NAME for CUDA.
@@ -58,14 +58,12 @@ using OutputFile = codegen::BundleFile;
 
 // A function of a .nir file for a GPU machine, without values.
 absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
-                                                 const std::string& arch) {
+                                                 const codegen::NvccOptions& nvcc) {
   ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
   codegen::BundleFacts facts;
   facts.operator_case["op"] = function.name;
-  if (arch != "none" && codegen::FindNvcc().ok()) {
-    ASSIGN_OR_RETURN(facts.binary, codegen::CompileWithNvcc(module.source, arch));
-    facts.arch = arch;
-  }
+  ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(module.source, nvcc));
+  facts.arch = nvcc.arch;
   return codegen::MakeBundle(module, facts);
 }
 
@@ -94,7 +92,7 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
     ASSIGN_OR_RETURN(std::string text, codegen::EmitC(function));
     files.push_back({StrCat(name, ".c"), std::move(text)});
   } else if (target.name == "cuda") {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> bundle, BundleOf(function, flags.arch));
+    ASSIGN_OR_RETURN(std::vector<OutputFile> bundle, BundleOf(function, flags.nvcc));
     for (OutputFile& file : bundle) files.push_back(std::move(file));
   } else if (target.name == "cpu") {
     const ir::Module module = {function.context, {function}};
@@ -121,7 +119,7 @@ absl::StatusOr<std::vector<OutputFile>> Bundles(const CompileFlags& flags) {
   }
   for (size_t i = 0; i < cases.size(); ++i) {
     ASSIGN_OR_RETURN(std::vector<OutputFile> bundle,
-                     cases::BuildBundles(cases[i], flags.arch, 1, variants));
+                     cases::BuildBundles(cases[i], flags.nvcc, 1, variants));
     // Further functions of a case stand in folders beside the first one's files.
     const std::string folder = i == 0 ? "" : StrCat("function", i, "/");
     for (OutputFile& file : bundle) {
@@ -137,7 +135,7 @@ constexpr std::string_view kPolyBench = "polybench/";
 absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   const std::string& what = flags.what.op;
   if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
-  cases::NestBundleSettings settings{.arch = flags.arch, .pair = flags.pair};
+  cases::NestBundleSettings settings{.nvcc = flags.nvcc, .pair = flags.pair};
   if (!flags.what.schedule.empty()) settings.schedule = flags.what.schedule[0];
   if (what.starts_with(kPolyBench)) {
     ASSIGN_OR_RETURN(const kernels::PolyBenchKernel* kernel,
@@ -166,6 +164,7 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(what));
   ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, what));
   ASSIGN_OR_RETURN(const ir::Function function, cases::FindFunction(module, "", what));
+  settings.checks = true;
   cases::NestSettings nest;
   nest.arguments = flags.arguments;
   nest.seed = settings.seed;
@@ -443,8 +442,13 @@ void AddCompileCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_flag("--explain", flags->explain,
                     "print why marked loops became no instruction, on stderr");
-  command->add_option("--arch", flags->arch, "what nvcc compiles for; none: only CUDA C")
+  command->add_option("--arch", flags->nvcc.arch, "what nvcc compiles for; none: only CUDA C")
       ->capture_default_str();
+  command->add_option(
+      "--nvcc", flags->nvcc.nvcc,
+      "for cuda: where nvcc is (default: on PATH, in $CUDA_HOME or /usr/local/cuda)");
+  command->add_option("--host-compiler", flags->nvcc.host_compiler,
+                      "for cuda: the C++ compiler that nvcc uses");
   command->add_flag("--pair", flags->pair,
                     "for cuda: two bundles, baseline/ without the passes normalize, licm, hoist_if "
                     "and cse (a scheduled function: without shared memory and registers; a "

@@ -230,7 +230,7 @@ TEST(EmitCudaTest, NvccTakesIt) {
   }
   const auto module = EmitCuda(functions);
   ASSERT_TRUE(module.ok()) << module.status();
-  const auto binary = CompileWithNvcc(module->source, "sm_80");
+  const auto binary = CompileWithNvcc(module->source, {.arch = "sm_80"});
   ASSERT_TRUE(binary.ok()) << binary.status();
   for (const CompiledKernel& kernel : binary->kernels) {
     if (kernel.name != "matmul_f32_kernel") continue;

@@ -158,7 +158,7 @@ TEST(ExecutePtxTest, OfNvcc) {
         }
       })"));
   ASSERT_TRUE(module.ok()) << module.status();
-  const auto binary = CompileWithNvcc(module->source, "sm_80");
+  const auto binary = CompileWithNvcc(module->source, {.arch = "sm_80"});
   ASSERT_TRUE(binary.ok()) << binary.status();
   const CudaKernel& kernel = module->functions[0].kernels[0];
   const auto execution =

@@ -31,6 +31,12 @@ std::optional<std::string> FindTool(std::string_view name) {
   return std::nullopt;
 }
 
+// The tool `name` in the folder of the file `path`.
+std::optional<std::string> BesideOf(const std::string& path, std::string_view name) {
+  const std::string file = StrCat(path.substr(0, path.rfind('/') + 1), name);
+  return access(file.c_str(), X_OK) == 0 ? std::optional(file) : std::nullopt;
+}
+
 std::string ReadWhole(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -177,20 +183,30 @@ int64_t SectionBytes(std::string_view elf, std::string_view name) {
   return 0;
 }
 
-absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::string_view arch) {
-  ASSIGN_OR_RETURN(const std::string nvcc, FindNvcc());
+absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, const NvccOptions& options) {
+  std::string nvcc = options.nvcc;
+  if (nvcc.empty()) {
+    ASSIGN_OR_RETURN(nvcc, FindNvcc());
+  }
   ASSIGN_OR_RETURN(const TemporaryDirectory directory, TemporaryDirectory::Create("polynao-cuda"));
   const std::string file = directory.File("kernel.cu");
   const std::string ptx = directory.File("kernel.ptx");
   const std::string cubin = directory.File("kernel.cubin");
   std::ofstream(file) << source;
-  const std::string flag = StrCat("-arch=", arch);
-  RETURN_IF_ERROR(RunProgram({nvcc, flag, "-O3", "-ptx", "-o", ptx, file}).status());
-  ASSIGN_OR_RETURN(const std::string messages,
-                   RunProgram({nvcc, flag, "-cubin", "-Xptxas", "-v", "-o", cubin, ptx}));
+  const auto run = [&](std::vector<std::string> arguments) {
+    std::vector<std::string> command = {nvcc, StrCat("-arch=", options.arch)};
+    if (!options.host_compiler.empty()) {
+      command.insert(command.end(), {"-ccbin", options.host_compiler});
+    }
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return RunProgram(std::move(command));
+  };
+  RETURN_IF_ERROR(run({"-O3", "-ptx", "-o", ptx, file}).status());
+  ASSIGN_OR_RETURN(const std::string messages, run({"-cubin", "-Xptxas", "-v", "-o", cubin, ptx}));
   CudaBinary binary = {.ptx = ReadWhole(ptx), .cubin = ReadWhole(cubin), .kernels = {}};
   std::string sass;
-  if (const std::optional<std::string> cuobjdump = FindTool("cuobjdump")) {
+  if (const std::optional<std::string> cuobjdump =
+          options.nvcc.empty() ? FindTool("cuobjdump") : BesideOf(nvcc, "cuobjdump")) {
     ASSIGN_OR_RETURN(sass, RunProgram({*cuobjdump, "-sass", cubin}));
   }
   for (size_t at = 0; (at = binary.ptx.find(".entry ", at)) != std::string::npos; ++at) {
@@ -202,6 +218,13 @@ absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::strin
     kernel.sass = CountSass(sass, kernel.name);
   }
   ReadUse(messages, binary.kernels);
+  return binary;
+}
+
+absl::StatusOr<std::optional<CudaBinary>> CompileIfThereIsNvcc(const std::string& source,
+                                                               const NvccOptions& options) {
+  if (options.arch == "none" || (options.nvcc.empty() && !FindNvcc().ok())) return std::nullopt;
+  ASSIGN_OR_RETURN(CudaBinary binary, CompileWithNvcc(source, options));
   return binary;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,7 @@ struct CompiledKernel {
   // Size of the machine code with its padding. On sm_70 and later an instruction takes 16 bytes.
   int64_t code_bytes = 0;
   InstructionCounts ptx;
-  // Empty if cuobjdump is neither beside nvcc nor on PATH.
+  // Empty if cuobjdump is not beside an nvcc that was named, else not on PATH either.
   InstructionCounts sass;
 };
 
@@ -39,8 +40,17 @@ struct CudaBinary {
   std::vector<CompiledKernel> kernels;  // by name
 };
 
-// Compiles a CUDA file for `arch` ("sm_90"). Errors: no nvcc; the compiler's messages.
-absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, std::string_view arch);
+struct NvccOptions {
+  std::string arch = "sm_90";      // for which it compiles; "none": there is to be no machine code
+  std::string nvcc = {};           // where it is; empty: FindNvcc
+  std::string host_compiler = {};  // that preprocesses; empty: nvcc's own choice
+};
+
+// Compiles a CUDA file. Errors: no nvcc; the compiler's messages.
+absl::StatusOr<CudaBinary> CompileWithNvcc(const std::string& source, const NvccOptions& options);
+// The same where there is to be machine code, and a compiler is named or found; else nothing.
+absl::StatusOr<std::optional<CudaBinary>> CompileIfThereIsNvcc(const std::string& source,
+                                                               const NvccOptions& options);
 
 // The instructions of the kernel `name` in PTX (each .entry) and in SASS (cuobjdump -sass). Static: a
 // loop's body counts once.
