@@ -19,7 +19,12 @@ filegroup(
             "nvvm/libdevice/**",
             "libdevice/**",
         ],
-    ) + glob(["include/*.h", "include/*.hpp", "include/crt/**"]),
+    ) + glob([
+        folder + pattern
+        # nvcc.profile names the second.
+        for folder in ["include/", "targets/*/include/"]
+        for pattern in ["*.h", "*.hpp", "crt/**"]
+    ]),
 )
 
 exports_files(["bin/nvcc"])
@@ -47,7 +52,7 @@ cc_library(
     else:
         build += "cc_library(name = \"headers\")\n"
     if has_nvcc:
-        for folder in ["bin", "nvvm", "libdevice"]:
+        for folder in ["bin", "nvvm", "libdevice", "targets"]:
             if repository_ctx.path(tools + "/" + folder).exists:
                 repository_ctx.symlink(tools + "/" + folder, folder)
         build += "\n" + _PROGRAMS
