@@ -31,6 +31,8 @@ struct NestSettings {
   // division by zero may spoil values or end the process (with a line on stderr and exit code 1), since nothing has looked for
   // them first.
   bool check_values = true;
+  // Called before such a run, when all else is found to be right.
+  std::function<void()> on_unchecked = [] {};
   TimingOptions timing;
 };
 

@@ -95,6 +95,8 @@ compile --arg n=5 --arg
 compile --impl frob expected --name
 compile --size BIG --size is not for an operator
 compile --arch sm_90 --arch is not for an operator
+compile --nvcc /bin/false --nvcc is not for an operator
+compile --host-compiler clang --host-compiler is not for an operator
 compile --asm missing.nasm expected --name
 compile --name a/b expected a file's name without
 compile -o c.json/x can not be made

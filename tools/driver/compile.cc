@@ -294,10 +294,11 @@ absl::Status CheckOptions(const CompileFlags& flags) {
                                    StrCat("--target -o --quiet ", options));
   };
   if (what.starts_with(kPolyBench)) {
-    return check("a kernel of PolyBench", "--size --schedule --arch --pair");
+    return check("a kernel of PolyBench", "--size --schedule --arch --nvcc --host-compiler --pair");
   }
   if (kernels::FindPipeline(what) != nullptr) {
-    return is_cuda ? check("a pipeline on cuda", "--shape --schedule --arch --pair")
+    return is_cuda ? check("a pipeline on cuda",
+                           "--shape --schedule --arch --nvcc --host-compiler --pair")
                    : check(StrCat("a pipeline on ", flags.target),
                            "--shape --schedule --name --without --explain");
   }
@@ -310,17 +311,18 @@ absl::Status CheckOptions(const CompileFlags& flags) {
                    "--name --arg --config --set --record-error --without --explain --impl --asm");
     }
     const bool is_nest = !flags.arguments.empty() || !flags.what.schedule.empty();
-    return is_nest && is_cuda
-               ? check("a function with values on cuda", "--arg --schedule --arch --pair")
-           : is_cuda ? check("a function on cuda", "--arg --schedule --arch --without --explain")
-                     : check(StrCat("a function on ", flags.target),
-                             "--arg --schedule --name --without --explain");
+    return is_nest && is_cuda ? check("a function with values on cuda",
+                                      "--arg --schedule --arch --nvcc --host-compiler --pair")
+           : is_cuda          ? check("a function on cuda",
+                                      "--arg --schedule --arch --nvcc --host-compiler --without --explain")
+                              : check(StrCat("a function on ", flags.target),
+                                      "--arg --schedule --name --without --explain");
   }
   const bool is_compiled = flags.impl == "compiled" && flags.assembly.empty();
   return CheckOperatorOptions(*flags.command, what, flags.target,
                               flags.assembly.empty() ? flags.impl : "assembly",
                               StrCat("--target -o --quiet ",
-                                     is_cuda       ? "--arch --pair --without"
+                                     is_cuda ? "--arch --nvcc --host-compiler --pair --without"
                                      : is_compiled ? "--without --explain --name"
                                                    : "--name",
                                      is_card ? " --impl --asm --record-error" : "",

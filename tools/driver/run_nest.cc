@@ -35,10 +35,10 @@ absl::StatusOr<bool> RunFile(RunFlags& flags) {
   ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, file));
   ASSIGN_OR_RETURN(const ir::Function function, cases::FindFunction(module, flags.function, file));
-  if (flags.no_check && flags.nest.executable.target != "interp") {
+  flags.nest.on_unchecked = [&] {
     std::cerr << "nao: " << file << ": --no-check: no index and no divisor of '" << function.name
               << "' is checked" << std::endl;
-  }
+  };
   absl::StatusOr<cases::NestReport> report = cases::RunNest(function, flags.nest);
   if (!report.ok()) return WithContext(file, report.status());
   if (flags.json) {
