@@ -198,6 +198,13 @@ TEST(NestBundlesTest, ValuesOfTheFunction) {
   EXPECT_EQ(json["values"][0]["check"]["tolerance"], 0);
 }
 
+// Of a user, it may go beyond its buffers: then there are no values to check against.
+TEST(NestBundlesTest, WhatStopsAFunctionIsAnError) {
+  EXPECT_THAT(Error("func f(A: i32[n] out, n: i32) { for (i, 0, n) { A[i + n] = i } }",
+                    {{"n", Argument::Int(5)}}, {.checks = true}),
+              HasSubstr("f: index 0 of 'A' is out of its extent"));
+}
+
 // The variants of a pipeline: tiles of the sizes that are given, with a thread for each element of the last dimensions.
 TEST(NestBundlesTest, Variants) {
   const absl::StatusOr<Files> files = Build(

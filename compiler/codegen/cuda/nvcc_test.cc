@@ -78,7 +78,7 @@ TEST(NvccTest, Compiles) {
       "  __syncthreads();\n"
       "  a[threadIdx.x] = 2 * s[63 - threadIdx.x];\n"
       "}\n",
-      "sm_90");
+      {.arch = "sm_90"});
   ASSERT_TRUE(binary.ok()) << binary.status();
   ASSERT_EQ(binary->kernels.size(), 1);
   const CompiledKernel& kernel = binary->kernels[0];
@@ -91,8 +91,16 @@ TEST(NvccTest, Compiles) {
   EXPECT_FALSE(binary->cubin.empty());
   EXPECT_GT(kernel.code_bytes, 0);
   EXPECT_EQ(kernel.code_bytes % 16, 0);
-  EXPECT_THAT(std::string(CompileWithNvcc("wrong", "sm_90").status().message()),
+  EXPECT_THAT(std::string(CompileWithNvcc("wrong", {.arch = "sm_90"}).status().message()),
               HasSubstr("nvcc failed:"));
+}
+
+TEST(NvccTest, NoneIsNoErrorUnlessItIsNamed) {
+  const auto none = CompileIfThereIsNvcc("", {.arch = "none"});
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_FALSE(none->has_value());
+  EXPECT_THAT(std::string(CompileIfThereIsNvcc("", {.nvcc = "/no/nvcc"}).status().message()),
+              HasSubstr("cannot start /no/nvcc"));
 }
 
 }  // namespace
