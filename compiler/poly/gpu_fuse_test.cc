@@ -264,6 +264,36 @@ TEST(GpuFuseTest, GroupsByTheMachine) {
   EXPECT_NE(many, report_of(wide));
 }
 
+// Each row of y needs nine of b. 64 x 64 elements fill no GPU: tiles of one row take no longer than those of eight, but compute b
+// nearly five times.
+const char kRows[] = R"(
+    func f(a: f32[72, 64] in, y: f32[64, 64] out) {
+      allocate b: f32[72, 64]
+      for (i, 0, 72) { for (j, 0, 64) { b[i, j] = exp(a[i, j]) + 1.0 } }
+      for (i, 0, 64) { for (j, 0, 64) {
+        y[i, j] = b[i, j] / b[i + 8, j] + b[i + 4, j] * b[i + 2, j] / b[i + 1, j]
+      } }
+    })";
+
+TEST(GpuFuseTest, SmallImagesComputeLittleTwice) {
+  const std::string report = Fuse(kRows, {}).report;
+  EXPECT_THAT(report, HasSubstr("y in tiles of 8 x 16: "));
+  EXPECT_THAT(report, HasSubstr(", with b; 1.41 times the instances; "));
+}
+
+// What does not run in tiles that the caller asks for, and why.
+TEST(GpuFuseTest, TilesThatStagesDoNotShare) {
+  EXPECT_THAT(Fuse(kRows, {.group_tile = {64, 32}}).report, HasSubstr("y in tiles of all x 32: "));
+  EXPECT_THAT(Fuse(kRows, {.group_tile = {1, 16}, .group_threads = 16}).report,
+              HasSubstr("b is not computed in tiles of y: alone it is cheaper by the model\n"));
+  EXPECT_THAT(Fuse(kRows, {.group_tile = {100, 100}}).report,
+              HasSubstr("b is not computed in tiles of y: that is no larger than a tile\n"));
+  EXPECT_THAT(Fuse(kRows, {}).report, Not(HasSubstr("not computed in tiles")));
+  // Such tiles need 2.3 KiB.
+  EXPECT_THAT(Fuse(kRows, {.shared_bytes = 2048, .group_tile = {32, 16}}).report,
+              HasSubstr("y in tiles of 16 x 16: "));
+}
+
 TEST(GpuFuseTest, Errors) {
   ir::Function function = *ir::ParseFunction(kChain);
   const auto error = [&](const GpuOptions& options) {

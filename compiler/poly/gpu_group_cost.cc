@@ -107,6 +107,12 @@ GpuGroupModel::Block GpuGroupModel::BlockOf(const Group& group) const {
   return block;
 }
 
+double GpuGroupModel::ResidentBlocks(const Block& block, int64_t threads) const {
+  const int64_t by_shared = gpu_.shared_bytes / (block.shared_bytes + gpu_.block_overhead_bytes);
+  return static_cast<double>(
+      std::clamp<int64_t>(std::min(gpu_.threads / threads, by_shared), 1, gpu_.blocks));
+}
+
 double GpuGroupModel::CyclesWith(const Block& block, int64_t threads) const {
   double operations = 0, accesses = 0;
   std::vector<double> waits(At(block.phases), 0);
@@ -129,9 +135,7 @@ double GpuGroupModel::CyclesWith(const Block& block, int64_t threads) const {
   for (const double wait : waits) latency += wait;
   const double busy =
       std::max(operations / gpu_.operations_per_cycle, accesses / gpu_.accesses_per_cycle);
-  const int64_t by_shared = gpu_.shared_bytes / (block.shared_bytes + gpu_.block_overhead_bytes);
-  const auto resident = static_cast<double>(
-      std::clamp<int64_t>(std::min(gpu_.threads / threads, by_shared), 1, gpu_.blocks));
+  const double resident = ResidentBlocks(block, threads);
   const double each = std::ceil(block.tiles / gpu_.multiprocessors);  // of a multiprocessor
   const double compute = each * std::max(busy, (busy + latency) / std::min(resident, each));
   const double memory = std::max(block.memory_bytes / gpu_.bytes_per_cycle,
@@ -170,8 +174,9 @@ GroupCost GpuGroupModel::CostOf(const Group& group) const {
     if (size > 0) counts.push_back((Extents(group.root)[d] + size - 1) / size);
   }
   const bool is_possible = block.shared_bytes <= shared_bytes_ && GridObstacle(counts).empty();
-  cost.cycles = !is_possible ? std::numeric_limits<double>::infinity()
-                             : CyclesWith(block, BestThreads(block));
+  const int64_t threads = BestThreads(block);
+  cost.cycles = is_possible ? CyclesWith(block, threads) : std::numeric_limits<double>::infinity();
+  cost.is_idle = block.tiles < gpu_.multiprocessors * ResidentBlocks(block, threads);
   return cost;
 }
 

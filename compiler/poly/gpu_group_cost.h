@@ -23,7 +23,8 @@ namespace polynao::poly {
 //
 // A multiprocessor runs as many blocks at a time as threads and shared memory allow; they hide each other's latency. All wait for
 // the one that has a block more, so that few blocks do not fill the GPU. A group costs a launch, and the greater of its memory, and
-// the compute and latency of its blocks. Groups that need more shared memory than a block may have cost infinitely much.
+// the compute and latency of its blocks. Of small images, whose blocks do not fill the GPU, tiles of nearly the same cost differ in
+// how much they compute again; the one with least is taken. Groups that need more shared memory than a block may have cost infinitely much.
 class GpuGroupModel : public GroupModel {
  public:
   // All outlive this. `shared_bytes`: of a block. `threads`: of a block, 0 for the cheapest number. Throws isl::exception.
@@ -51,6 +52,8 @@ class GpuGroupModel : public GroupModel {
   };
   Block BlockOf(const Group& group) const;
   double CyclesWith(const Block& block, int64_t threads) const;
+  // That a multiprocessor runs at a time.
+  double ResidentBlocks(const Block& block, int64_t threads) const;
   // The number of threads with the least cycles.
   int64_t BestThreads(const Block& block) const;
 

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "base/check.h"
 #include "compiler/ir/type.h"
@@ -39,6 +40,8 @@ constexpr double kRunCycles = 20;
 // To find out what a row needs of a producer beyond the rows before, and rows for which that is done at least.
 constexpr double kStageCycles = 10;
 constexpr int64_t kFewestRows = 8;
+// Tiles may take so much longer than the fastest ones to compute less twice. The model is not more exact.
+constexpr double kIdleSlack = 1.1;
 // Terms of a sum that is no contraction.
 constexpr double kMostTerms = 64;
 // Parts of the caches that a tile's own arrays may fill: what it reads and stores goes through both.
@@ -530,6 +533,7 @@ GroupCost GroupModel::Best(Group& group, Windows windows) const {
   const size_t n = candidates.size();
   GroupCost best;
   best.cycles = std::numeric_limits<double>::infinity();
+  std::vector<std::pair<Group, GroupCost>> tried;
   Group at = group;
   at.sizes.assign(n, 0);
   std::vector<size_t> choice(n, 0);
@@ -547,10 +551,18 @@ GroupCost GroupModel::Best(Group& group, Windows windows) const {
         best = cost;
         group = at;
       }
+      tried.emplace_back(at, cost);
     }
     size_t d = 0;
     while (d < n && ++choice[d] == candidates[d].size()) choice[d++] = 0;
     if (d == n) break;
+  }
+  if (!best.is_idle) return best;
+  const double most = best.cycles * kIdleSlack;
+  for (const auto& [with, cost] : tried) {
+    if (cost.cycles > most || cost.redundancy >= best.redundancy) continue;
+    best = cost;
+    group = with;
   }
   return best;
 }

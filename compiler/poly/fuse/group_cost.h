@@ -20,6 +20,8 @@ struct GroupCost {
   double redundancy = 1;    // instances that run, by those that exist
   double memory_bytes = 0;  // to and from memory
   int64_t local_bytes = 0;  // of a tile's local buffers
+  // There are fewer tiles than processors run at a time: what others compute again takes no time, but is work all the same.
+  bool is_idle = false;
 };
 
 // The model. Of a tile in the middle, each stage computes the box of what its readers in the group need (interval arithmetic on
@@ -48,7 +50,7 @@ class GroupModel {
   // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
   // The tile sizes, the parallel dimension and the one along which windows slide, for which that is least; for a group without
-  // producers too.
+  // producers too. If processors are idle with them, those that compute least twice among all that take little longer.
   GroupCost Best(Group& group, Windows windows = Windows::kByCost) const;
   // The cost with windows that slide along the best dimension, if less than `cost`, that without, or in any case; the group gets it.
   GroupCost Slide(Group& group, GroupCost cost, Windows windows) const;

@@ -128,7 +128,7 @@ class Grouper {
         planned.refusals.push_back(StrCat(
             stages_[At(stage)].buffers[0]->name, " is not computed in tiles of ",
             stages_[At(planned.group.root)].buffers[0]->name, ": ",
-            !has_tiles                ? "it is no larger than a tile"
+            !has_tiles                ? "that is no larger than a tile"
             : std::isinf(cost.cycles) ? "there is not the memory, or the grid, for such tiles"
             : overlap_                ? "tiles would overlap too much"
                                       : "alone it is cheaper by the model"));
