@@ -196,6 +196,15 @@ bundles_of_nests() {
     grep -q '__launch_bounds__(128)' "$work/nest/kernel.cu"
 }
 expect "bundles of PolyBench's kernels and of FILE.nir with values" pass "" bundles_of_nests
+# The option does something for each target.
+scheduled_code() {
+  "$nao" compile harris --shape=400x500 --target=c -o "$work/plain" >/dev/null &&
+    "$nao" compile harris --shape=400x500 --target=c --schedule=fuse -o "$work/fused" >/dev/null &&
+    ! grep -q 'tile' "$work/plain/harris.c" && grep -q 'tile' "$work/fused/harris.c" &&
+    "$nao" compile polybench/gemm --target=cpu --schedule=auto -o "$work/gemm" >/dev/null &&
+    grep -q 'parallel (c0' "$work/gemm/gemm.nir"
+}
+expect "code of a pipeline and of a kernel in an order of their own" pass "" scheduled_code
 expect "a bundle without a value" pass "" fails "parameter 'c: f32' has no value: expected --arg c=NUMBER" \
   "$nao" compile "$work/nest.nir" --arg n=300 --target=cuda -o "$work/none"
 expect "a bundle of an unknown schedule" pass "" fails "expected none, auto, .*, found 'best'" \
@@ -204,8 +213,14 @@ expect "a bundle of an unknown kernel" pass "" fails "no kernel .*'gemmm'|'gemmm
   "$nao" compile polybench/gemmm --target=cuda -o "$work/none"
 expect "a bundle of an unknown data set" pass "" fails "no data set 'BIG': expected MINI, SMALL" \
   "$nao" compile polybench/gemm --size=BIG --target=cuda -o "$work/none"
-expect "a kernel of PolyBench for another target" pass "" fails "polybench/gemm: .*expected --target=cuda" \
-  "$nao" compile polybench/gemm --target=cpu -o "$work/none"
+expect "a kernel of PolyBench for the card" pass "" fails "polybench/gemm: .*expected --target=cpu, c, cuda or interp" \
+  "$nao" compile polybench/gemm -o "$work/none"
+expect "an order of loops for the card" pass "" fails "nest.nir: --schedule is not for a function on the card" \
+  "$nao" compile "$work/nest.nir" --schedule=auto -o "$work/none"
+expect "an order of loops for passes" pass "" fails "nest.nir: --schedule is not for a function" \
+  "$nao" opt "$work/nest.nir" --schedule=auto
+expect "an unknown order for C" pass "" fails "harris: .*expected none, auto, .*, found 'best'" \
+  "$nao" compile harris --shape=40x50 --target=c --schedule=best -o "$work/none"
 expect "no bundle is left by errors" pass "" test ! -e "$work/none"
 
 cat >"$work/scale.nir" <<'NIR'

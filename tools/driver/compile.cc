@@ -15,6 +15,7 @@
 #include "cases/pipeline_variants.h"
 #include "cases/program_file.h"
 #include "cases/run_nest.h"
+#include "cases/schedule.h"
 #include "compiler/codegen/c/emit_c.h"
 #include "compiler/codegen/cuda/bundle.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
@@ -172,6 +173,35 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   return cases::BuildNestBundles(function, arguments, function.name, settings);
 }
 
+// The functions of FILE.nir, a pipeline or a kernel of PolyBench, in the order of --schedule, for a target that is no GPU.
+absl::StatusOr<ir::Module> ScheduledFunctions(const CompileFlags& flags, const Target& target) {
+  if (target.name == "diannao") {
+    return InvalidInput(
+        "--schedule gives loop nests an order: expected --target=cpu, c, cuda or interp, found "
+        "--target=diannao");
+  }
+  if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
+  const std::string schedule = flags.what.schedule.empty() ? "none" : flags.what.schedule[0];
+  ir::Module module;
+  if (flags.what.op.starts_with(kPolyBench)) {
+    ASSIGN_OR_RETURN(const kernels::PolyBenchKernel* kernel,
+                     kernels::FindPolyBenchKernel(flags.what.op.substr(kPolyBench.size())));
+    ASSIGN_OR_RETURN(const ir::Function function, kernels::PolyBenchFunction(*kernel));
+    module = {function.context, {function}};
+  } else {
+    cases::CaseText what = flags.what;
+    what.schedule.clear();
+    ASSIGN_OR_RETURN(module, cases::LoadFunctions(what, target));
+  }
+  for (ir::Function& function : module.functions) {
+    absl::StatusOr<cases::Scheduled> scheduled = cases::ScheduleFunction(function, schedule);
+    if (!scheduled.ok())
+      return WithContext(StrCat("function '", function.name, "'"), scheduled.status());
+    function = std::move(scheduled->function);
+  }
+  return module;
+}
+
 // A program of the card that is no function's: hand-written for an operator's case, or the user's own assembly.
 absl::StatusOr<cases::BuiltProgram> HandWritten(const CompileFlags& flags, const Target& target,
                                                 const cases::ProgramFile& made) {
@@ -294,7 +324,10 @@ absl::Status CheckOptions(const CompileFlags& flags) {
                                    StrCat("--target -o --quiet ", options));
   };
   if (what.starts_with(kPolyBench)) {
-    return check("a kernel of PolyBench", "--size --schedule --arch --nvcc --host-compiler --pair");
+    return is_cuda ? check("a kernel of PolyBench on cuda",
+                           "--size --schedule --arch --nvcc --host-compiler --pair")
+                   : check(StrCat("a kernel of PolyBench on ", flags.target),
+                           "--schedule --name --without --explain");
   }
   if (kernels::FindPipeline(what) != nullptr) {
     return is_cuda ? check("a pipeline on cuda",
@@ -362,21 +395,24 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
   const bool is_file = flags.what.op.ends_with(".nir");
-  if (flags.what.op.starts_with(kPolyBench) ||
-      (is_file && (!flags.arguments.empty() || !flags.what.schedule.empty()))) {
-    if (target.name != "cuda") {
-      return InvalidInput(flags.what.op,
-                          ": --arg and --schedule make a bundle, and so do the kernels of "
-                          "PolyBench: expected --target=cuda");
-    }
+  const bool is_kernel = flags.what.op.starts_with(kPolyBench);
+  const bool is_pipeline = kernels::FindPipeline(flags.what.op) != nullptr;
+  if (is_file && !flags.arguments.empty() && target.name != "cuda") {
+    return InvalidInput(flags.what.op, ": --arg makes a bundle: expected --target=cuda");
+  }
+  const bool is_bundle =
+      is_kernel || (is_file && (!flags.arguments.empty() || !flags.what.schedule.empty()));
+  if (target.name == "cuda" && is_bundle) {
     absl::StatusOr<std::vector<OutputFile>> files = NestBundles(flags);
     return files.ok() ? std::move(files) : WithContext(flags.what.op, files.status());
   }
-  if (target.name == "cuda" && !is_file) {
-    return kernels::FindPipeline(flags.what.op) != nullptr ? NestBundles(flags) : Bundles(flags);
-  }
+  if (target.name == "cuda" && !is_file) return is_pipeline ? NestBundles(flags) : Bundles(flags);
   const isa::ParameterReads reads;
-  ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
+  const bool is_scheduled = is_kernel || ((is_file || is_pipeline) && !flags.what.schedule.empty());
+  absl::StatusOr<ir::Module> loaded =
+      is_scheduled ? ScheduledFunctions(flags, target) : cases::LoadFunctions(flags.what, target);
+  if (!loaded.ok() && is_scheduled) return WithContext(flags.what.op, loaded.status());
+  ASSIGN_OR_RETURN(ir::Module module, std::move(loaded));
   if ((target.name == "cuda" || !flags.name.empty()) && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": ", target.name == "cuda" ? "a bundle" : "--name",
                         " is for one function, found ", module.functions.size());
@@ -430,9 +466,9 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->get_option("--schedule")
       ->description(
           "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir, "
-          "pipelines (default: fuse) and polybench/NAME for cuda: auto, none, fuse, fuse:8x64, "
-          "original, min, smart, max, or a file with a "
-          "schedule's text");
+          "pipelines and polybench/NAME, not for the card: none, auto, fuse, fuse:8x64, original, "
+          "min, smart, max, or a file with a schedule's text. Default: none; for cuda fuse for "
+          "pipelines, auto for others with --arg");
   command
       ->add_option(
           "--arg", flags->arguments,
