@@ -292,19 +292,22 @@ Stmt WithRegisterTile(Stmt loop, const std::vector<int64_t>& sizes) {
   if (!range) return loop;
   ir::Context& c = loop.context();
   const Expr end = Plus(loop.min(), loop.extent());
-  const Var p = c.NewVar("first", ir::Type::kI64), q = c.NewVar("end", ir::Type::kI64);
-  const Expr first_whole = range->first ? Expr(p) : loop.min();
+  const Var q = c.NewVar("end", ir::Type::kI64);
+  // Behind the end where no tile is whole. No variable of a let: the pass promote sees that rows from here on are others than those stored.
+  const Expr first_whole = range->first ? ir::Max(range->first, loop.min()) : loop.min();
   const Expr end_whole = range->end ? Expr(q) : end;
   const auto between = [&](Expr a, Expr b) {
     return c.For(loop.var(), a, Minus(b, a), loop.body(), loop.for_kind());
   };
   std::vector<Stmt> steps;
-  if (range->first) steps.push_back(ir::CloneWithFreshBindings(between(loop.min(), p)));
+  if (range->first) {
+    const Expr last_part = ir::Min(first_whole, end);
+    steps.push_back(ir::CloneWithFreshBindings(between(loop.min(), last_part)));
+  }
   steps.push_back(Whole(between(first_whole, end_whole), *loops, sizes));
   if (range->end) steps.push_back(ir::CloneWithFreshBindings(between(q, end)));
   Stmt whole = c.Seq(steps);
   if (range->end) whole = c.LetStmt(q, ir::Max(first_whole, ir::Min(range->end, end)), whole);
-  if (range->first) whole = c.LetStmt(p, ir::Min(ir::Max(range->first, loop.min()), end), whole);
   if (!range->condition) return whole;
   return c.If(range->condition, whole, Rows(loop, *loops, sizes.back()));
 }
