@@ -20,6 +20,7 @@
 #include "compiler/poly/gpu_emit.h"
 #include "compiler/poly/gpu_fuse.h"
 #include "compiler/poly/gpu_map.h"
+#include "compiler/poly/machine.h"
 #include "compiler/poly/parts.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/split.h"
@@ -217,7 +218,7 @@ absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuO
   const bool fuses = options.strategy == "fuse";
   const ir::Stmt original = function.body;
   std::vector<std::string> inlined;
-  if (fuses && options.inline_stages) inlined = InlineStages(function);
+  if (fuses && options.inline_stages) inlined = InlineStages(function, Machine().assumed_extent);
   if (fuses) ExpandScalars(function);
   std::optional<Surroundings> surroundings;
   Given given;

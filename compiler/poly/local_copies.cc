@@ -1,7 +1,9 @@
 #include "compiler/poly/local_copies.h"
 
 #include <isl/aff.h>
+#include <isl/constraint.h>
 #include <isl/fixed_box.h>
+#include <isl/local_space.h>
 #include <isl/map.h>
 #include <isl/set.h>
 #include <isl/union_map.h>
@@ -171,6 +173,90 @@ std::optional<Box> BoxOf(const isl::map& footprint) {
     isl_multi_val_free(sizes);
   }
   isl_fixed_box_free(hull);
+  return box;
+}
+
+namespace {
+
+// Affine functions that a set's dimension `d` is never below, and never above, as its constraints have them.
+struct Bounds {
+  unsigned d;
+  std::vector<isl::aff> least = {}, greatest = {};
+};
+
+// isl calls this, so it throws nothing.
+isl_stat AddBound(isl_constraint* constraint, void* user) {
+  Bounds& bounds = *static_cast<Bounds*>(user);
+  isl_val* factor =
+      isl_constraint_get_coefficient_val(constraint, isl_dim_set, static_cast<int>(bounds.d));
+  const bool is_least = isl_val_is_one(factor) == isl_bool_true;
+  const bool is_greatest = isl_val_is_negone(factor) == isl_bool_true;
+  isl_val_free(factor);
+  const bool is_equation = isl_constraint_is_equality(constraint) == isl_bool_true;
+  isl_stat result = isl_stat_ok;
+  if (is_least || is_greatest) {
+    isl_aff* bound = isl_constraint_get_bound(constraint, isl_dim_set, static_cast<int>(bounds.d));
+    if (bound == nullptr) {
+      result = isl_stat_error;
+    } else {
+      const isl::aff value = isl::manage(bound);
+      if (is_equation || is_least) bounds.least.push_back(value);
+      if (is_equation || is_greatest) bounds.greatest.push_back(value);
+    }
+  }
+  isl_constraint_free(constraint);
+  return result;
+}
+
+Bounds BoundsAlong(const isl::set& set, unsigned d) {
+  Bounds bounds{.d = d};
+  const isl::basic_set hull =
+      isl::manage(isl_basic_set_remove_divs(isl_set_simple_hull(isl_set_coalesce(set.copy()))));
+  if (isl_basic_set_foreach_constraint(hull.get(), AddBound, &bounds) != isl_stat_ok)
+    return {.d = d};
+  return bounds;
+}
+
+}  // namespace
+
+std::optional<Box> ParametricBoxOf(const isl::map& footprint) {
+  const auto loops = static_cast<unsigned>(isl_map_dim(footprint.get(), isl_dim_in));
+  const auto n = static_cast<unsigned>(isl_map_dim(footprint.get(), isl_dim_out));
+  Box box;
+  for (unsigned d = 0; d < n; ++d) {
+    isl_map* one = isl_map_project_out(footprint.copy(), isl_dim_out, d + 1, n - d - 1);
+    one = isl_map_project_out(one, isl_dim_out, 0, d);
+    // { [t0, .., a] }
+    const isl::set along = isl::manage(isl_set_flatten(isl_map_wrap(one)));
+    std::optional<isl::pw_aff> first, extent;
+    bool moves = false;
+    for (const isl::aff& least : BoundsAlong(along, loops).least) {
+      const bool this_moves =
+          isl_aff_involves_dims(least.get(), isl_dim_in, 0, loops) == isl_bool_true;
+      // One that moves with the loops around is nearer than the array's first element.
+      if (first && (moves || !this_moves)) continue;
+      // { [t0, .., a] -> [a - least] }
+      isl_aff* distance = isl_aff_var_on_domain(
+          isl_local_space_from_space(isl_set_get_space(along.get())), isl_dim_set, loops);
+      distance = isl_aff_sub(distance, least.copy());
+      const isl::set distances =
+          isl::manage(isl_map_from_aff(distance)).intersect_domain(along).range();
+      std::optional<isl::pw_aff> size;
+      for (const isl::aff& greatest : BoundsAlong(distances, 0).greatest) {
+        isl_aff* count = isl_aff_add_constant_si(greatest.copy(), 1);
+        count = isl_aff_add_dims(isl_aff_drop_dims(count, isl_dim_in, 0, 1), isl_dim_in, loops);
+        const isl::pw_aff limit = ToPwAff(count);
+        size = size ? size->min(limit) : limit;
+      }
+      if (!size) continue;
+      first = ToPwAff(isl_aff_drop_dims(least.copy(), isl_dim_in, loops, 1));
+      extent = size;
+      moves = this_moves;
+    }
+    if (!first) return std::nullopt;
+    box.first.push_back(*first);
+    box.extents.push_back(*extent);
+  }
   return box;
 }
 

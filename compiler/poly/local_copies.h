@@ -28,12 +28,18 @@ namespace polynao::poly {
 struct Box {
   std::vector<isl::pw_aff> first;  // { [t0, t1, ..] -> [f] }
   std::vector<int64_t> sizes;
+  // Of a box whose size parameters decide, instead of `sizes`: { [t0, t1, ..] -> [n + 31] }, the same for all loops around.
+  std::vector<isl::pw_aff> extents = {};
   int64_t elements() const;
 };
 
 // The smallest such box that isl's constraints show: { [t0, ..] -> A[i, j] } is the footprint. Nothing if there is
 // none of constant size.
 std::optional<Box> BoxOf(const isl::map& footprint);
+
+// The same, of a size over parameters: of { [t] -> A[a] : 32 t <= a < 32 t + 31 + n }, 31 + n elements from 32 t on. Nothing if the constraints
+// show none.
+std::optional<Box> ParametricBoxOf(const isl::map& footprint);
 
 // An access of a statement, by its place among Statement::accesses.
 struct Reference {

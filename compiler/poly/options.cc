@@ -10,7 +10,8 @@ namespace polynao::poly {
 
 namespace {
 
-// "11 stages in 1 group: 1.04 times the instances; 4218.6 MiB to and from memory stage by stage, 312.3 MiB in groups"
+// "11 stages in 1 group: 1.04 times the instances; 4218.6 MiB to and from memory stage by stage, 312.3 MiB so"; where no stage runs in the
+// tiles of another, "2 stages, none in tiles of another: ..".
 std::string SummaryOf(const ScheduleReport& report) {
   if (report.stages_before == 0) return "";
   std::map<std::string, double> figures;
@@ -18,14 +19,20 @@ std::string SummaryOf(const ScheduleReport& report) {
   if (figures.empty()) return "";
   constexpr double kMiB = 1024 * 1024;
   const double groups = figures["groups"];
-  return absl::StrFormat(
-      "%d stages in %.0f %s: %s; %.1f MiB to and from memory stage by stage, %.1f MiB so",
-      report.stages_before, groups, groups == 1 ? "group" : "groups",
-      figures.contains("redundancy")
-          ? absl::StrFormat("%.4f times the instances (%.4f by the model)", figures["redundancy"],
-                            figures["redundancy_model"])
-          : "instances not counted",
-      figures["bytes_before"] / kMiB, figures["bytes_after"] / kMiB);
+  bool is_fused = false;
+  for (const PartReport& part : report.parts) {
+    for (const GroupReport& group : part.groups) is_fused |= group.is_tiled && group.stages > 1;
+  }
+  const std::string how =
+      is_fused ? absl::StrFormat(" in %.0f %s", groups, groups == 1 ? "group" : "groups")
+               : ", none in tiles of another";
+  return absl::StrFormat("%d %s%s: %s; %.1f MiB to and from memory stage by stage, %.1f MiB so",
+                         report.stages_before, report.stages_before == 1 ? "stage" : "stages", how,
+                         figures.contains("redundancy")
+                             ? absl::StrFormat("%.4f times the instances (%.4f by the model)",
+                                               figures["redundancy"], figures["redundancy_model"])
+                             : "instances not counted",
+                         figures["bytes_before"] / kMiB, figures["bytes_after"] / kMiB);
 }
 
 }  // namespace
@@ -38,7 +45,8 @@ std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {
   int64_t tile_bytes = 0;
   for (const PartReport& part : parts) {
     for (const GroupReport& group : part.groups) {
-      ++groups;
+      // Stages that share no tiles are groups of their own.
+      groups += group.is_tiled ? 1 : group.stages;
       bytes += group.memory_bytes;
       tile_bytes = std::max(tile_bytes, group.local_bytes);
       is_counted &= group.instances.has_value();

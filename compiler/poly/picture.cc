@@ -75,7 +75,8 @@ std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
 absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
                                       const ScheduleOptions& options) {
   ir::Function prepared = function;
-  if (IsFusion(options.strategy) && options.inline_stages) InlineStages(prepared);
+  if (IsFusion(options.strategy) && options.inline_stages)
+    InlineStages(prepared, options.machine.assumed_extent);
   if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(prepared);
   return Extract(prepared);
 }

@@ -48,7 +48,8 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   if (options.strategy == "none") return ScheduleReport();
   const ir::Function original = function;
   std::vector<std::string> inlined;
-  if (IsFusion(options.strategy) && options.inline_stages) inlined = InlineStages(function);
+  if (IsFusion(options.strategy) && options.inline_stages)
+    inlined = InlineStages(function, options.machine.assumed_extent);
   if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(function);
   ASSIGN_OR_RETURN(
       ScheduleReport report,

@@ -41,7 +41,7 @@ bool AddPart(const Scop& scop, ScheduleOptions options, std::vector<RankedTile>&
 absl::StatusOr<std::vector<RankedTile>> RankTiles(const ir::Function& function,
                                                   const ScheduleOptions& options) {
   ir::Function prepared = function;
-  if (options.inline_stages) InlineStages(prepared);
+  if (options.inline_stages) InlineStages(prepared, options.machine.assumed_extent);
   ExpandScalars(prepared);
   ASSIGN_OR_RETURN(
       const Extraction extraction,

@@ -149,11 +149,8 @@ class UnusedBuffers : public ir::Mutator {
   ir::Stmt Mutate(ir::Stmt s) override {
     if (s.Is(ir::StmtKind::kStore)) used_.insert(s.buffer());
     const ir::Stmt result = Mutator::Mutate(s);
-    if (!result.Is(ir::StmtKind::kAllocate) || used_.contains(result.buffer())) return result;
-    const auto extents = result.buffer()->extents;
-    const bool is_constant = std::all_of(extents.begin(), extents.end(),
-                                         [](ir::Expr e) { return e.Is(ir::ExprKind::kIntImm); });
-    return is_constant ? result.body() : result;
+    const bool is_unused = result.Is(ir::StmtKind::kAllocate) && !used_.contains(result.buffer());
+    return is_unused ? result.body() : result;
   }
   ir::Expr Mutate(ir::Expr e) override {
     if (e.Is(ir::ExprKind::kLoad) || e.Is(ir::ExprKind::kAddress))

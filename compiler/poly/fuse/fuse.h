@@ -60,7 +60,7 @@ absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& optio
 void ReportStagesAlone(const ir::Function& function, const ScheduleOptions& options,
                        ScheduleReport* report);
 
-// The statement without allocations of constant size that nothing below them uses.
+// The statement without allocations that nothing below them uses.
 ir::Stmt WithoutUnusedBuffers(ir::Stmt s);
 
 }  // namespace polynao::poly

@@ -292,6 +292,39 @@ TEST(FuseTest, FewElementsAreComputedWhereTheyAreRead) {
   EXPECT_THAT(result, HasSubstr("allocate t"));
 }
 
+// A scalar that only the size of an array uses.
+TEST(FuseTest, SizesAreUses) {
+  Fused(
+      "func f(A: i32[n], n: i32) {\n"
+      "  for (i, 0, n) {\n"
+      "    allocate size: i32[] size[] = i + 1\n"
+      "    allocate L: i32[size[]]\n"
+      "    for (j, 0, i + 1) { L[j] = A[j] }\n"
+      "    A[i] = L[i] * 2\n"
+      "  }\n"
+      "}\n",
+      {});
+}
+
+// Loops of which nobody knows the length are no single iterations: b in the sum would be computed for each element of each window.
+TEST(FuseTest, WindowsOfUnknownSizesTakeInNothing) {
+  const std::string window =
+      "func f(a: f32[n + p, m + q] in, w: f32[p, q] in, y: f32[n, m] out, n: i32, m: i32, p: i32, "
+      "q: i32) {\n"
+      "  allocate b: f32[n + p, m + q]\n"
+      "  for (i, 0, n + p) { for (j, 0, m + q) { b[i, j] = a[i, j] * 0.5 + 1.0 } }\n"
+      "  for (i, 0, n) { for (j, 0, m) {\n"
+      "    y[i, j] = 0.0\n"
+      "    for (u, 0, p) { for (v, 0, q) { y[i, j] = y[i, j] + b[i + u, j + v] * w[u, v] } }\n"
+      "  } }\n"
+      "}\n";
+  EXPECT_THAT(Fused(window, {}), Not(HasSubstr("computed where they are read")));
+  // Tiles have halos of that size.
+  const std::string tiled = Fused(window, {.group_tile = {4, 8}, .join_all = true});
+  EXPECT_THAT(tiled, AllOf(HasSubstr("y in tiles of 4 x 8"), HasSubstr("with b")));
+  EXPECT_THAT(tiled, HasSubstr("allocate b.tile: f32["));
+}
+
 TEST(FuseTest, WhatChangesInBetweenStays) {
   const std::string result =
       Fused(PipelinesForTest().at("overwritten"), {.group_tile = {4}, .join_all = true});

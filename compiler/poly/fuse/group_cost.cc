@@ -69,18 +69,19 @@ int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count()
 }  // namespace
 
 GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine)
-    : stages_(stages), machine_(machine) {
+    : stages_(stages), machine_(machine), assumed_(AssumeParameters(scop, machine.assumed_extent)) {
   for (const Stage& stage : stages) {
     StageInfo info;
     for (const Statement* s : stage.statements) {
       StatementInfo one{.statement = s, .uses = UsesOf(*s), .domain = {}};
-      const isl::set sized = AtAssumed(s->domain, scop.context, machine.assumed_extent);
+      const isl::set sized = AtAssumed(s->domain, scop, assumed_);
       for (size_t i = 0; i < s->iterators.size(); ++i) {
         const int position = static_cast<int>(i);
         one.domain[s->iterators[i]] = {
             .min = Number(isl_set_dim_min_val(sized.copy(), position), 0),
             .max = Number(isl_set_dim_max_val(sized.copy(), position), machine.assumed_extent)};
       }
+      one.has_unknown_terms = HasUnknownTerms(*s, scop.context);
       one.arithmetic = ArithmeticCycles(*s);
       one.vector = VectorIterator(stage, *s);
       for (Use& use : one.uses) {
@@ -137,6 +138,31 @@ ir::Buffer GroupModel::StoredBy(const StatementInfo& info) {
   return it->buffer;
 }
 
+// Whether a loop over terms of a sum ends nowhere that is known.
+bool GroupModel::HasUnknownTerms(const Statement& statement, const isl::set& context) {
+  if (!statement.reduction) return false;
+  for (size_t i = 0; i < statement.iterators.size(); ++i) {
+    const bool moves = std::any_of(
+        statement.accesses.begin(), statement.accesses.end(), [&](const Access& access) {
+          return access.is_write &&
+                 std::any_of(access.indices.begin(), access.indices.end(), [&](Expr index) {
+                   return ir::UsesVar(index, statement.iterators[i]);
+                 });
+        });
+    if (moves) continue;
+    const isl::set domain = statement.domain.intersect_params(context);
+    const isl::val last = isl::manage(isl_set_dim_max_val(domain.copy(), static_cast<int>(i)));
+    if (!last.is_int()) return true;
+  }
+  return false;
+}
+
+bool GroupModel::HasUnknownTerms(int stage) const {
+  const std::vector<StatementInfo>& statements = info_[At(stage)].statements;
+  return std::any_of(statements.begin(), statements.end(),
+                     [](const StatementInfo& s) { return s.has_unknown_terms; });
+}
+
 bool GroupModel::CanBeRoot(int stage) const {
   const std::vector<bool>& tileable = info_[At(stage)].tileable;
   return std::find(tileable.begin(), tileable.end(), true) != tileable.end();
@@ -179,7 +205,10 @@ Range GroupModel::RangeOf(Expr e, const Ranges& ranges) const {
       return Range::Point(e.int_value());
     case ExprKind::kVar: {
       const auto it = ranges.find(e);
-      return it != ranges.end() ? it->second : Range::Point(machine_.assumed_extent);
+      if (it != ranges.end()) return it->second;
+      const auto assumed = assumed_.variables.find(e);
+      return Range::Point(assumed != assumed_.variables.end() ? assumed->second
+                                                              : machine_.assumed_extent);
     }
     case ExprKind::kCast:
       return ir::IsInt(e.operand(0).type()) ? of(0) : Range::Everything();
@@ -497,7 +526,9 @@ GroupCost GroupModel::CostWith(Group& group, const std::vector<int64_t>& sizes) 
   group.slides = -1;
   group.sizes.assign(root.extents.size(), 0);
   for (size_t d = 0; d < root.extents.size() && d < sizes.size(); ++d) {
-    if (root.tileable[d] && sizes[d] < root.extents[d]) group.sizes[d] = sizes[d];
+    // Of an extent that is not known, a tile is a part.
+    const bool is_part = sizes[d] < root.extents[d] || !HasConstantExtent(group.root, d);
+    if (root.tileable[d] && is_part) group.sizes[d] = sizes[d];
   }
   ChooseParallel(group);
   return CostOf(group);

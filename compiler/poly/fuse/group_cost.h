@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/const_range.h"
+#include "compiler/poly/fuse/assumed.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/machine.h"
@@ -42,6 +43,8 @@ class GroupModel {
   // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group
   // do not have, save more than fusion does.
   bool IsContraction(int stage) const;
+  // Whether each element is a sum of a number of terms that nobody knows: the loops of a group keep no such sum in registers, and "auto" does.
+  bool HasUnknownTerms(int stage) const;
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
   virtual GroupCost CostOf(const Group& group) const;
@@ -80,6 +83,7 @@ class GroupModel {
     const Statement* statement;
     std::vector<Use> uses;
     Ranges domain;  // of its iterators
+    bool has_unknown_terms = false;
     double arithmetic = 0;
     int vector = -1;  // the iterator of the innermost loop, if that is a vector
   };
@@ -115,6 +119,7 @@ class GroupModel {
   Box WholeOf(ir::Buffer buffer) const;
   Range RangeOf(ir::Expr e, const Ranges& ranges) const;
   static std::vector<Use> UsesOf(const Statement& statement);
+  static bool HasUnknownTerms(const Statement& statement, const isl::set& context);
   std::vector<Slope> SlopesOf(const Use& store, const Ranges& domain) const;
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
@@ -138,6 +143,7 @@ class GroupModel {
 
   const std::vector<Stage>& stages_;
   const Machine& machine_;
+  const AssumedParameters assumed_;
   std::vector<StageInfo> info_;
 };
 

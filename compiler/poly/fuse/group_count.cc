@@ -4,13 +4,10 @@
 #include <isl/set.h>
 #include <isl/val.h>
 
-#include <map>
-#include <string>
-
 #include "base/status.h"
 #include "compiler/poly/count.h"
+#include "compiler/poly/fuse/assumed.h"
 #include "compiler/poly/isl_handle.h"
-#include "compiler/poly/loop_model.h"
 
 namespace polynao::poly {
 
@@ -27,12 +24,11 @@ isl::set WithoutParameters(const isl::set& set) {
 }
 
 // Elements of a set, with open parameters at `assumed`.
-absl::StatusOr<int64_t> Count(const isl::set& set, const Scop& part, int64_t assumed) {
-  std::map<std::string, int64_t> parameters;
-  for (const Parameter& parameter : part.parameters) parameters[parameter.name] = assumed;
-  const isl::set sized = WithoutParameters(AtAssumed(set, part.context, assumed));
+absl::StatusOr<int64_t> Count(const isl::set& set, const Scop& part,
+                              const AssumedParameters& assumed) {
+  const isl::set sized = WithoutParameters(AtAssumed(set, part, assumed));
   ASSIGN_OR_RETURN(const IslPwQuasiPolynomial count, CountElements(sized.get()));
-  ASSIGN_OR_RETURN(const IslVal value, ValueAt(count.get(), parameters));
+  ASSIGN_OR_RETURN(const IslVal value, ValueAt(count.get(), assumed.values));
   if (isl_val_is_int(value.get()) != isl_bool_true || isl_val_cmp_si(value.get(), INT64_MAX) > 0)
     return absl::FailedPreconditionError("there are more instances than 64 bits can say");
   return isl_val_get_num_si(value.get());
@@ -41,9 +37,10 @@ absl::StatusOr<int64_t> Count(const isl::set& set, const Scop& part, int64_t ass
 }  // namespace
 
 absl::StatusOr<InstanceCount> CountInstances(const Scop& part, const GroupTree* tree,
-                                             int64_t assumed, unsigned long operations) {
+                                             int64_t extent, unsigned long operations) {
   part.isl->Allow(operations);
   return Guarded(*part.isl, [&]() -> absl::StatusOr<InstanceCount> {
+    const AssumedParameters assumed = AssumeParameters(part, extent);
     InstanceCount total;
     for (const Statement& s : part.statements) {
       ASSIGN_OR_RETURN(const int64_t exist, Count(s.domain, part, assumed));

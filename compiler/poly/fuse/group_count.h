@@ -16,10 +16,10 @@ namespace polynao::poly {
 //
 //   tiles of 32 of  b[i] = a[i] + a[i + 1], 0 <= i < 64:   64 instances of b and 2 * 33 of a run; 64 + 65 exist
 //
-// `part`: these stages alone. Parameters that it leaves open are `assumed`. isl may do `operations` steps for it (0: no
+// `part`: these stages alone. Parameters that it leaves open are about `extent` (assumed.h). isl may do `operations` steps for it (0: no
 // limit). Errors: FailedPrecondition for infinitely many; ResourceExhausted.
 absl::StatusOr<InstanceCount> CountInstances(const Scop& part, const GroupTree* tree,
-                                             int64_t assumed, unsigned long operations);
+                                             int64_t extent, unsigned long operations);
 
 }  // namespace polynao::poly
 

@@ -90,7 +90,8 @@ class TreeMaker {
         stages_(stages),
         group_(group),
         cpu_(part, group, tree_.marked.marks),
-        loops_(loops != nullptr ? *loops : cpu_) {}
+        loops_(loops != nullptr ? *loops : cpu_),
+        is_cpu_(loops == nullptr) {}
 
   absl::StatusOr<GroupTree> Make() {
     const Stage& root = stages_[static_cast<size_t>(group_.root)];
@@ -186,7 +187,8 @@ class TreeMaker {
                          : LifetimeOf(stages_, group_, group_.producers[i])});
         continue;
       }
-      const std::optional<Box> box = BoxOf(stored->coalesce());
+      std::optional<Box> box = BoxOf(stored->coalesce());
+      if (!box && is_cpu_) box = ParametricBoxOf(stored->coalesce());
       if (!box) {
         return absl::FailedPreconditionError(
             StrCat("what a tile needs of '", buffer->name, "' is in no box of constant size"));
@@ -230,6 +232,7 @@ class TreeMaker {
   GroupTree tree_;
   CpuLoops cpu_;
   GroupLoops& loops_;
+  const bool is_cpu_;
 };
 
 }  // namespace
@@ -284,6 +287,9 @@ std::vector<isl::ast_expr> TileHandler::Expressions(const std::string&,
   for (const TileLocal& local : tree_.locals) {
     for (const isl::pw_aff& first : local.box.first) result.push_back(loops.Value(first));
   }
+  for (const TileLocal& local : tree_.locals) {
+    for (const isl::pw_aff& extent : local.box.extents) result.push_back(loops.Value(extent));
+  }
   return result;
 }
 
@@ -292,10 +298,19 @@ ir::Stmt TileHandler::Write(const std::string&, const std::vector<isl::ast_expr>
   ir::Context& c = place.context();
   Lets lets;
   std::vector<ir::Buffer> buffers;
-  size_t next = 0;
+  size_t next = 0, next_extent = 0;
+  for (const TileLocal& local : tree_.locals) next_extent += local.box.first.size();
+  extents_.clear();
   for (size_t i = 0; i < tree_.locals.size(); ++i) {
     const TileLocal& local = tree_.locals[i];
     const size_t n = local.box.first.size();
+    extents_.emplace_back();
+    for (const int64_t size : local.box.sizes) extents_.back().push_back(c.I64(size));
+    for (size_t d = 0; d < local.box.extents.size(); ++d) {
+      // A tile may have no element of it.
+      const ir::Expr extent = place.Value(expressions[next_extent++]);
+      extents_.back().push_back(ir::Max(extent, c.I64(0)));
+    }
     const ir::Buffer buffer = BufferFor(i, c);
     made_[local.buffer] = {
         .number = i,
@@ -327,9 +342,7 @@ ir::Stmt TileHandler::Store(const Statement&, ir::Buffer buffer,
 
 ir::Buffer TileHandler::BufferFor(size_t i, ir::Context& c) {
   const TileLocal& local = tree_.locals[i];
-  std::vector<ir::Expr> extents;
-  for (const int64_t size : local.box.sizes) extents.push_back(c.I64(size));
-  return c.NewBuffer(StrCat(local.buffer->name, ".tile"), local.buffer->type, extents,
+  return c.NewBuffer(StrCat(local.buffer->name, ".tile"), local.buffer->type, extents_[i],
                      local.buffer->scope);
 }
 
@@ -381,7 +394,7 @@ class PackedTiles : public TileHandler {
   explicit PackedTiles(const GroupTree& tree) : TileHandler(tree) {
     std::vector<LivingArray> arrays;
     for (const TileLocal& local : tree.locals) {
-      // A single element stays by itself.
+      // A single element stays by itself, and so does an array of which the size is not known.
       const bool is_array = !local.box.sizes.empty();
       arrays.push_back({.type = local.buffer->type,
                         .elements = local.box.elements(),

@@ -88,7 +88,8 @@ class GroupLoops {
 
 // The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Its producers may be
 // in any order in which each is behind those it reads. The default loops are those for a CPU. Errors: FailedPrecondition if the
-// elements that a tile, or a row of it, needs of a producer are in no box of constant size, or windows do not slide along. Throws isl::exception.
+// elements that a tile, or a row of it, needs of a producer are in no box of constant size (for a CPU, of a size over parameters, which
+// rows do not have), or windows do not slide along. Throws isl::exception.
 absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
                                         const Group& group, GroupLoops* loops = nullptr);
 
@@ -134,6 +135,7 @@ class TileHandler : public MarkHandler {
 
   const GroupTree& tree_;
   absl::flat_hash_map<ir::Buffer, Local> made_;
+  std::vector<std::vector<ir::Expr>> extents_;  // of the boxes, at the tile that is written
 };
 
 // The code of the tree for a CPU: each tile has local buffers for what its producers store. Those that do not live at the same time share

@@ -89,7 +89,12 @@ class Grouper {
                     : model_.Best(group, options_.windows);
   }
 
-  bool IsWanted(int stage) const { return options_.join_all || !model_.IsContraction(stage); }
+  // In tiles of the model's choice, or of the options'.
+  bool IsWanted(int stage) const {
+    if (options_.join_all) return true;
+    if (model_.IsContraction(stage)) return false;
+    return !options_.group_tile.empty() || !model_.HasUnknownTerms(stage);
+  }
 
   // All readers are in the group, and nothing that must run before its root overwrites what `stage` reads.
   bool MayJoin(const Group& group, int stage) const {

@@ -7,6 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_format.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/externs.h"
@@ -136,13 +137,20 @@ double CostOf(Expr e, absl::flat_hash_set<Expr>& seen) {
   return cost + (e.Is(ExprKind::kCall) ? kCall : divides ? kDivision : kOperation);
 }
 
-// Iterations of all loops, as far as they are constants.
-double Iterations(const std::vector<Stmt>& loops) {
-  double count = 1;
-  for (Stmt loop : loops) {
-    if (loop.extent().Is(ExprKind::kIntImm))
-      count *= static_cast<double>(std::max<int64_t>(loop.extent().int_value(), 1));
+// Iterations of one loop, at most: a number, or the number beside what is not known in a min; else what is assumed of it.
+double IterationsOf(Expr extent, double assumed) {
+  if (extent.Is(ExprKind::kIntImm))
+    return static_cast<double>(std::max<int64_t>(extent.int_value(), 1));
+  if (extent.Is(ExprKind::kMin)) {
+    return std::min(IterationsOf(extent.operand(0), assumed),
+                    IterationsOf(extent.operand(1), assumed));
   }
+  return assumed;
+}
+
+double Iterations(const std::vector<Stmt>& loops, double assumed) {
+  double count = 1;
+  for (Stmt loop : loops) count *= IterationsOf(loop.extent(), assumed);
   return count;
 }
 
@@ -177,17 +185,20 @@ std::optional<std::vector<Iterator>> IteratorsOf(const Definition& definition) {
 class Inliner : public ir::Mutator {
  public:
   Inliner(ir::Context& c, const Definition& definition, std::vector<Iterator> iterators,
-          Stmt only = {})
+          double assumed, Stmt only = {})
       : c_(c),
         analyzer_(c),
         definition_(definition),
         iterators_(std::move(iterators)),
+        assumed_(assumed),
         only_(only) {}
 
   bool is_sound() const { return is_sound_; }
   // What computing in place costs, and what the loads have cost, for each element of the array.
-  double computed() const { return computed_ / Iterations(definition_.loops); }
-  double loaded() const { return loaded_ / Iterations(definition_.loops); }
+  double computed() const { return computed_ / Iterations(definition_.loops, assumed_); }
+  double loaded() const { return loaded_ / Iterations(definition_.loops, assumed_); }
+  // How often each element is computed.
+  double times() const { return times_ / Iterations(definition_.loops, assumed_); }
   const std::vector<Stmt>& readers() const { return readers_; }
 
   using Mutator::Mutate;
@@ -308,8 +319,10 @@ class Inliner : public ir::Mutator {
     const Expr value = ir::Substitute(definition_.store.value(), values);
     if (is_exact_ && analyzer_.CanOverflow(value)) is_sound_ = false;
     if (is_new) {
-      computed_ += Iterations(loops_) * CostOf(value, counted_);
-      loaded_ += Iterations(loops_) * LoadCost(e);
+      const double times = Iterations(loops_, assumed_);
+      times_ += times;
+      computed_ += times * CostOf(value, counted_);
+      loaded_ += times * LoadCost(e);
     }
     return value;
   }
@@ -318,6 +331,7 @@ class Inliner : public ir::Mutator {
   arith::Analyzer analyzer_;
   const Definition& definition_;
   const std::vector<Iterator> iterators_;
+  const double assumed_;  // iterations of a loop of which that is not known
   std::vector<Stmt> loops_;
   const Stmt only_;
   std::vector<Stmt> readers_;
@@ -326,7 +340,7 @@ class Inliner : public ir::Mutator {
   // Of the branch at hand: values, and what stands in indices, bounds and conditions.
   std::array<absl::flat_hash_map<Expr, Expr>, 2> done_;
   bool is_exact_ = false;
-  double computed_ = 0, loaded_ = 0;
+  double computed_ = 0, loaded_ = 0, times_ = 0;
   bool is_sound_ = true;
 };
 
@@ -337,7 +351,7 @@ struct Result {
 
 // The function's body without the array, if that is right and pays; or with one statement that computes the few elements
 // that it reads.
-std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
+std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer, double assumed) {
   const Definition* definition = uses.Find(buffer);
   if (definition == nullptr || !definition->is_plain) return std::nullopt;
   auto iterators = IteratorsOf(*definition);
@@ -353,15 +367,18 @@ std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
   absl::flat_hash_set<Expr> seen;
   const double each = CostOf(definition->store.value(), seen);
   if (seen.size() > kMaxExpressions) return std::nullopt;
-  Inliner everywhere(body.context(), *definition, *iterators);
+  Inliner everywhere(body.context(), *definition, *iterators, assumed);
   const Stmt result = everywhere.Mutate(body);
   if (everywhere.is_sound() &&
       everywhere.computed() <= kWorth * (each + kStore + everywhere.loaded())) {
-    return Result{.body = result, .name = buffer->name};
+    std::string name = buffer->name;
+    if (everywhere.times() > 1.005)
+      absl::StrAppendFormat(&name, " (%.3g times)", everywhere.times());
+    return Result{.body = result, .name = std::move(name)};
   }
   if (everywhere.readers().size() < 2) return std::nullopt;
   for (Stmt reader : everywhere.readers()) {
-    Inliner here(body.context(), *definition, *iterators, reader);
+    Inliner here(body.context(), *definition, *iterators, assumed, reader);
     const Stmt partly = here.Mutate(body);
     if (!here.is_sound() || here.computed() > kFew * each) continue;
     return Result{.body = partly, .name = StrCat(buffer->name, " in ", reader.buffer()->name)};
@@ -371,7 +388,7 @@ std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer) {
 
 }  // namespace
 
-std::vector<std::string> InlineStages(ir::Function& function) {
+std::vector<std::string> InlineStages(ir::Function& function, int64_t assumed_extent) {
   std::vector<std::string> names;
   bool changed = true;
   absl::flat_hash_set<ir::Buffer> tried;
@@ -381,7 +398,8 @@ std::vector<std::string> InlineStages(ir::Function& function) {
     if (uses.has_calls()) break;
     for (ir::Buffer buffer : uses.Arrays()) {
       if (tried.contains(buffer)) continue;
-      const std::optional<Result> inlined = Inlined(function.body, uses, buffer);
+      const std::optional<Result> inlined =
+          Inlined(function.body, uses, buffer, static_cast<double>(assumed_extent));
       if (!inlined) {
         tried.insert(buffer);
         continue;

@@ -2,6 +2,7 @@
 #ifndef COMPILER_POLY_FUSE_INLINE_H_
 #define COMPILER_POLY_FUSE_INLINE_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,9 @@ namespace polynao::poly {
 // proved to be of an element that is stored, and the work that is done again is at most as much as loads and stores of the
 // array that go (some more, for what it saves in cache). An array that stays, because others read all of it, is still inlined in
 // a statement that reads few of its elements: t[li[i], i], where t[k, i] is stored for eight k. From the last array to the first,
-// so that a chain ends in its last statement. Returns the names of the arrays, "t in y" for one statement.
-std::vector<std::string> InlineStages(ir::Function& function);
+// so that a chain ends in its last statement. Returns the names of the arrays, "t in y" for one statement, "t (3 times)" where each element
+// is computed three times now. `assumed_extent`: iterations of a loop of which that is not known (Machine::assumed_extent).
+std::vector<std::string> InlineStages(ir::Function& function, int64_t assumed_extent);
 
 }  // namespace polynao::poly
 
