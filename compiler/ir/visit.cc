@@ -380,7 +380,11 @@ bool StructurallyEqual(const Function& a, const Function& b) {
     if (!bind_buffers(a.params[i].buffer, in_b.params[i].buffer)) return false;
   }
   // Lets inside expressions bind too; expressions equal up to them are compared by their shape.
-  std::function<bool(Expr, Expr)> same_expr = [&](Expr x, Expr y) {
+  // Those of b that were found equal to one of a, which holds until something is bound: expressions
+  // share parts, which are compared once.
+  absl::flat_hash_map<Expr, Expr> equal;
+  std::function<bool(Expr, Expr)> same_expr;
+  const auto compare = [&](Expr x, Expr y) {
     if (x == y && vars.empty()) return true;
     if (y.Is(ExprKind::kVar)) {
       auto it = vars.find(y);
@@ -396,10 +400,19 @@ bool StructurallyEqual(const Function& a, const Function& b) {
       const Buffer mapped = it == buffers.end() ? Buffer(y.buffer()) : it->second;
       if (Buffer(x.buffer()) != mapped) return false;
     }
-    if (x.Is(ExprKind::kLet)) vars[y.var()] = x.var();
     for (size_t i = 0; i < x.operands().size(); ++i) {
+      if (i == 1 && x.Is(ExprKind::kLet)) {
+        vars[y.var()] = x.var();
+        equal.clear();
+      }
       if (!same_expr(x.operand(i), y.operand(i))) return false;
     }
+    return true;
+  };
+  same_expr = [&](Expr x, Expr y) {
+    if (auto it = equal.find(y); it != equal.end() && it->second == x) return true;
+    if (!compare(x, y)) return false;
+    equal[y] = x;
     return true;
   };
   std::function<bool(Stmt, Stmt)> same_stmt = [&](Stmt x, Stmt y) {
@@ -413,8 +426,12 @@ bool StructurallyEqual(const Function& a, const Function& b) {
     if (x.Is(StmtKind::kFor) || x.Is(StmtKind::kLet)) {
       if (x.var().type() != y.var().type()) return false;
       vars[y.var()] = x.var();
+      equal.clear();
     }
-    if (x.Is(StmtKind::kAllocate) && !bind_buffers(x.buffer(), y.buffer())) return false;
+    if (x.Is(StmtKind::kAllocate)) {
+      if (!bind_buffers(x.buffer(), y.buffer())) return false;
+      equal.clear();
+    }
     if (x.Is(StmtKind::kStore)) {
       auto it = buffers.find(y.buffer());
       if (x.buffer() != (it == buffers.end() ? y.buffer() : it->second)) return false;

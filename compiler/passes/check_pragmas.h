@@ -1,5 +1,5 @@
-// What is checked before passes run: that every pragma of a function has a key that something reads, and
-// that the target has the extern functions that the function calls.
+// What is done before passes run: keys of pragmas get the spelling that passes read, and are known to something
+// that reads them; the target has the extern functions that the function calls.
 #ifndef COMPILER_PASSES_CHECK_PRAGMAS_H_
 #define COMPILER_PASSES_CHECK_PRAGMAS_H_
 
@@ -8,6 +8,12 @@
 #include "compiler/target/target.h"
 
 namespace polynao {
+
+// Writes every key as pragmas.h or the table spells it, where another spelling names it: without
+// regard to case, and a family also with a T, for tensor, in front. "MEMCPY" becomes "memcpy",
+// "TADD" becomes "add" (and "TANH" "tanh": the whole word comes first). Keys that name nothing stay.
+// Returns whether anything changed.
+bool ResolvePragmas(ir::Function& function, const Target& target);
 
 // OK if every key is in compiler/ir/pragmas.h or names an instruction family of the target's table
 // (of the built-in table for a target without one, as schedules mark nests for all targets). A

@@ -8,6 +8,7 @@
 #include "compiler/passes/pass_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "isa/instruction_set.h"
 
 namespace polynao {
 namespace {
@@ -45,6 +46,38 @@ TEST(CheckPragmas, KeysOfTheListAndFamiliesAreKnown) {
     // Schedules mark nests for targets without tensor instructions too.
     EXPECT_TRUE(Check(family, Target{.name = "cpu"}).ok()) << family;
   }
+}
+
+// The key that `key` becomes.
+std::string Resolved(std::string_view key) {
+  ir::Function f = ParseOrDie(
+      StrCat("func f(A: f16[4] out) { pragma \"", key, "\" { for (j, 0, 1) { A[j] = 1.0 } } }"));
+  const ir::Stmt before = f.body;
+  EXPECT_EQ(ResolvePragmas(f, TestTarget()), f.body != before);
+  return std::string(f.body.name());
+}
+
+// As the papers write them.
+TEST(CheckPragmas, OtherSpellingsNameFamiliesAndKeys) {
+  EXPECT_EQ(Resolved("MEMCPY"), "memcpy");
+  EXPECT_EQ(Resolved("CONV"), "conv");
+  EXPECT_EQ(Resolved("TADD"), "add");
+  EXPECT_EQ(Resolved("TSub"), "sub");
+  EXPECT_EQ(Resolved("RELU"), "relu");
+  EXPECT_EQ(Resolved("Pad"), "pad");
+  EXPECT_EQ(Resolved("TENSORIZE"), "tensorize");
+  // A whole word comes before a T and a word.
+  EXPECT_EQ(Resolved("TANH"), "tanh");
+  // No key is named so.
+  for (const char* key : {"TPAD", "TT", "T", "", "TTADD", "ADDT", "TMEMCYP", "TJUMP"}) {
+    EXPECT_EQ(Resolved(key), key);
+    EXPECT_FALSE(Check(key, TestTarget()).ok()) << key;
+  }
+  // Every name of the table and of the list means itself.
+  for (const isa::Instruction& instruction : isa::DianNao().instructions()) {
+    EXPECT_EQ(Resolved(instruction.family), instruction.family);
+  }
+  for (const pragma::Key& key : pragma::kKeys) EXPECT_EQ(Resolved(key.name), key.name);
 }
 
 TEST(CheckPragmas, MisspeltKeyIsReportedWithItsPlace) {

@@ -24,6 +24,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/effects.h"
 #include "compiler/passes/facts.h"
+#include "compiler/passes/join_ifs.h"
 #include "compiler/passes/pass.h"
 
 namespace polynao {
@@ -144,43 +145,8 @@ class Normalizer {
   Stmt Seq(Stmt s) {
     const Stmt walked = ir::MapChildren(s, [&](Stmt child) { return Walk(child); });
     if (!walked.Is(StmtKind::kSeq)) return walked;
-    const std::vector<Stmt> joined = Join(walked.children());
+    const std::vector<Stmt> joined = JoinNeighbours(walked.children(), effects_, stats_.joined_ifs);
     return joined.size() == walked.children().size() ? walked : context_.Seq(joined);
-  }
-
-  // Neighbours among `children` with the same condition become one if.
-  std::vector<Stmt> Join(absl::Span<const Stmt> children) {
-    std::vector<Stmt> joined;
-    for (size_t begin = 0, end; begin < children.size(); begin = end) {
-      end = begin + 1;
-      while (end < children.size() && CanJoin(children[end - 1], children[end])) ++end;
-      if (end == begin + 1) {
-        joined.push_back(children[begin]);
-        continue;
-      }
-      std::vector<Stmt> then_cases, else_cases;
-      for (size_t i = begin; i < end; ++i) {
-        Append(children[i].then_case(), then_cases);
-        Append(children[i].else_case(), else_cases);
-      }
-      stats_.joined_ifs += static_cast<int>(end - begin) - 1;
-      joined.push_back(context_.If(children[begin].cond(), context_.Seq(Join(then_cases)),
-                                   context_.Seq(Join(else_cases))));
-    }
-    return joined;
-  }
-
-  static void Append(Stmt s, std::vector<Stmt>& list) {
-    if (s.Is(StmtKind::kSeq)) {
-      list.insert(list.end(), s.children().begin(), s.children().end());
-    } else {
-      list.push_back(s);
-    }
-  }
-
-  bool CanJoin(Stmt first, Stmt second) {
-    return first.Is(StmtKind::kIf) && second.Is(StmtKind::kIf) && first.cond() == second.cond() &&
-           !effects_.MayChange(first.cond(), first);
   }
 
   // ---- expressions ------------------------------------------------------------------------------

@@ -11,6 +11,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/passes/preprocess_facts.h"
 #include "compiler/passes/preprocess_rewrite.h"
+#include "compiler/passes/thread_memory.h"
 
 namespace polynao {
 
@@ -19,9 +20,10 @@ absl::StatusOr<bool> Preprocess(ir::Function& function, const Target& target,
   if (target.instructions == nullptr) {
     return InvalidInput("preprocess: target '", target.name, "' has no tensor instructions");
   }
+  const bool placed = PlaceThreadMemory(function, *target.instructions, decisions);
   arith::Analyzer analyzer(*function.context);
   const std::optional<PreprocessFacts> facts = CollectPreprocessFacts(function, target, analyzer);
-  if (!facts) return false;
+  if (!facts) return placed;
   for (const auto& [nest, why] : facts->rejected) {
     ReportDecision(decisions, nest, StrCat("kept: ", why));
   }
@@ -31,7 +33,7 @@ absl::StatusOr<bool> Preprocess(ir::Function& function, const Target& target,
   guards.Run(plan, decisions);
   MakeBuffers(*facts, plan, *function.context);
   const ir::Stmt body = CarryOut(function.body, *facts, plan, guards, analyzer, decisions);
-  const bool changed = body != function.body;
+  const bool changed = placed || body != function.body;
   function.body = body;
   return changed;
 }

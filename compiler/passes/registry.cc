@@ -15,6 +15,7 @@
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
+#include "compiler/passes/join_ifs.h"
 #include "compiler/passes/licm.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/normalize.h"
@@ -36,10 +37,10 @@ using ir::Function;
 
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      SimplifyPass(),      NormalizePass(),  LicmPass(),          HoistIfPass(),
-      CsePass(),           PreprocessPass(), LoopPartitionPass(), BindParallelPass(),
-      ThreadRegionsPass(), FlattenPass(),    TensorizePass(),     PipelinePass(),
-      StoragePass(),       SyncPass(),       PromotePass(),       SchedulePass(),
+      SimplifyPass(),   NormalizePass(),     LicmPass(),         HoistIfPass(),       CsePass(),
+      PreprocessPass(), LoopPartitionPass(), BindParallelPass(), ThreadRegionsPass(), FlattenPass(),
+      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),          JoinIfsPass(),
+      PromotePass(),    SchedulePass(),
   };
   return *passes;
 }
@@ -200,8 +201,10 @@ absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
         // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
         // last comes the order between queues, which depends on the buffers that share bytes.
         "tensorize,pipeline,storage,sync,"
-        // Loops without instructions are left to the scalar unit, which has nothing else to do then.
-        "licm,simplify");
+        // Loops without instructions are left to the scalar unit, which has nothing else to do then. At
+        // the end branches are joined: first those that the instructions in them have made equal, then
+        // neighbours about one thread number.
+        "licm,simplify,join_ifs");
     // normalize, hoist_if and cse are not among them. Before tensorize they would hide the guards and
     // sums that patterns are found by. Scalar code beside the queues is shared and moved by the code
     // generator itself, below loops and above waits (compiler/codegen/diannao): the four passes changed
@@ -272,6 +275,7 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
   std::optional<ir::Counts> operations_before;
   if (options.stats) operations_before = operations();
   RETURN_IF_ERROR(CheckExterns(function, target));
+  ResolvePragmas(function, target);
   if (options.verify) RETURN_IF_ERROR(CheckPragmas(function, target));
   for (const PassSpec& spec : passes) {
     if (options.stop_after >= 0 && count >= options.stop_after) break;

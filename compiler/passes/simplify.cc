@@ -24,7 +24,8 @@ using ir::StmtKind;
 
 class Simplifier {
  public:
-  explicit Simplifier(ir::Function& function) : context_(*function.context), analyzer_(context_) {
+  explicit Simplifier(ir::Function& function)
+      : function_(function), context_(*function.context), analyzer_(context_) {
     AssumeParameters(function, analyzer_);
   }
 
@@ -173,11 +174,24 @@ class Simplifier {
     if (then_case.IsEmpty()) {
       return context_.If(Simple(context_.Not(cond), Mode::kIndex), else_case);
     }
+    if (AreEqual(then_case, else_case) && !analyzer_.CanTrap(cond)) return then_case;
     if (then_case.Is(StmtKind::kIf) && then_case.else_case().IsEmpty() && else_case.IsEmpty()) {
       return context_.If(Simple(ir::And(cond, then_case.cond()), Mode::kIndex),
                          then_case.then_case());
     }
     return context_.Rebuild(s, {cond}, {then_case, else_case});
+  }
+
+  // Whether `a` and `b` do the same, up to the names of what they bind.
+  bool AreEqual(Stmt a, Stmt b) const {
+    if (a.kind() != b.kind()) return false;
+    const auto function_of = [&](Stmt body) {
+      ir::Function f;
+      f.context = function_.context;
+      f.body = body;
+      return f;
+    };
+    return a == b || ir::StructurallyEqual(function_of(a), function_of(b));
   }
 
   Stmt Seq(Stmt s) {
@@ -192,6 +206,7 @@ class Simplifier {
     return changed || children.size() != s.children().size() ? context_.Seq(children) : s;
   }
 
+  const ir::Function& function_;
   ir::Context& context_;
   Analyzer analyzer_;
   // Variables of loops and lets that are gone, and what stands for them.

@@ -15,6 +15,7 @@ struct PassInfo;
 //
 //   if (true) A else B          -->  A               (and for false)
 //   if (c) { } else B           -->  if (!c) B
+//   if (c) A else A             -->  A               (if c can not trap)
 //   if (a) if (b) A             -->  if (a && b) A
 //   for (i, 0, 0) A             -->                  (also any loop whose extent is never positive)
 //   for (i, m, 1) A             -->  A with m for i  (thread loops stay; a long m becomes a let)

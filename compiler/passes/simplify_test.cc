@@ -1,5 +1,6 @@
 #include "compiler/passes/simplify.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -74,6 +75,14 @@ TEST(SimplifyTest, Statements) {
       {"if (n < 3) { if (n < 5) { B[0] = 1.0 } }", "if (n < 3) { B[0] = 1.0 }"},
       {"if (n < 3) { } else { B[0] = 1.0 }", "if (3 <= n) { B[0] = 1.0 }"},
       {"if (n < 3) { for (i, 0, 0) { B[i] = 1.0 } } B[2] = 1.0", "B[2] = 1.0"},
+      {"if (n < 3) { B[0] = 1.0 } else { B[0] = 1.0 }", "B[0] = 1.0"},
+      {"if (n < 3) { for (i, 0, 4) { B[i] = A[i] } B[9] = 1.0 } else { for (j, 0, 4) { B[j] = A[j] "
+       "} "
+       "B[9] = 1.0 }",
+       "for (i, 0, 4) { B[i] = A[i] } B[9] = 1.0"},
+      // What the condition tells makes branches equal.
+      {"if (n == 3) { B[n] = 1.0 } else { B[3] = 1.0 }", "B[3] = 1.0"},
+      {"if (n < 3) { if (n < 9) { B[0] = 1.0 } } else { B[0] = 1.0 }", "B[0] = 1.0"},
       {"let t = n B[t % 64] = A[t / 64]", "B[n % 64] = A[n / 64]"},
       {"let t = 3 B[t] = A[t + 1]", "B[3] = A[4]"},
       {"let t = n * 2 B[0] = A[0]", "B[0] = A[0]"},
@@ -94,6 +103,40 @@ TEST(SimplifyTest, Statements) {
   for (const Case& c : cases) {
     EXPECT_EQ(Simplified(kParams, c.before), Printed(kParams, c.after)) << c.before;
   }
+}
+
+// Equal branches under a condition that may stop the program, and branches that differ.
+TEST(SimplifyTest, BranchesThatStay) {
+  for (const char* body : {
+           "if (x[n] < 1.0) { B[0] = 1.0 } else { B[0] = 1.0 }",
+           "if (5 / n < 1) { B[0] = 1.0 } else { B[0] = 1.0 }",
+           "if (n < 3) { for (i, 0, 4) { B[i] = 1.0 } } else { for (i, 0, 5) { B[i] = 1.0 } }",
+           "if (n < 3) { B[0] = 0.0 } else { B[0] = -0.0 }",
+       }) {
+    ir::Function f = ParseProgram(absl::StrCat("func f(", kParams, ") { ", body, " }"));
+    EXPECT_FALSE(*Simplify(f)) << ir::Print(f);
+  }
+}
+
+// Branches that share their parts twice over, 2^100 as trees, are compared in no time.
+TEST(SimplifyTest, BranchesWithSharedParts) {
+  std::string lets;
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&lets, "let v", i + 1, " = v", i, " + v", i, " ");
+  }
+  const std::string branch = absl::StrCat("for (i, 0, 4) { let v0 = A[i] ", lets, "B[i] = v100 }");
+  ir::Function f = ParseProgram(
+      absl::StrCat("func f(", kParams, ") { if (n < 3) { ", branch, " } else { ", branch, " } }"));
+  ir::Function shared = f;
+  // Lets become one expression.
+  const std::function<ir::Stmt(ir::Stmt)> inline_lets = [&](ir::Stmt s) -> ir::Stmt {
+    if (s.Is(ir::StmtKind::kLet))
+      return inline_lets(ir::Substitute(s.body(), {{s.var(), s.value()}}));
+    return ir::MapChildren(s, inline_lets);
+  };
+  shared.body = inline_lets(f.body);
+  EXPECT_TRUE(*Simplify(shared));
+  EXPECT_TRUE(shared.body.Is(ir::StmtKind::kFor)) << shared.body.children().size();
 }
 
 TEST(SimplifyTest, LeavesAlone) {

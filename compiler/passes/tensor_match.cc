@@ -28,8 +28,10 @@ bool Allows(std::string_view key, const isa::Instruction& instruction) {
          key == instruction.form_of;
 }
 
-bool IsCommutative(ExprKind kind) {
-  // min and max are not commutative: a NaN on the left is the result, a NaN on the right is not.
+bool IsCommutative(Expr e) {
+  const ExprKind kind = e.kind();
+  // min and max of floats are not: a NaN on the left is the result, a NaN on the right is not.
+  if (kind == ExprKind::kMin || kind == ExprKind::kMax) return ir::IsInt(e.type());
   return kind == ExprKind::kAdd || kind == ExprKind::kMul || kind == ExprKind::kEq ||
          kind == ExprKind::kNe;
 }
@@ -171,17 +173,29 @@ std::optional<TensorMatch> TensorMatcher::TryPattern(const TensorNest& nest,
     if (pattern.accumulates && !pattern.init && nest.accumulates()) {
       sorted = SortLoops(nest, around, analyzer_);
     }
-    TensorAttempt a{.nest = sorted ? *sorted : nest, .pattern = pattern, .around = around};
-    a.to_min = nest.single;
-    for (size_t k = around; k < loops; ++k) {
-      a.to_min[nest.loops[k].loop.var()] = nest.loops[k].loop.min();
+    if (std::optional<TensorMatch> match = TryOrder(sorted ? *sorted : nest, pattern, around)) {
+      return match;
     }
-    structure_differs_ = true;
-    if (MatchPattern(a)) return a.match;
-    // The operators differ, and they would with fewer loops inside.
+    // The operators differ, and they would in another order and with fewer loops inside.
     if (structure_differs_) break;
+    const std::optional<TensorNest> ordered = InStoredOrder(nest, around, analyzer_);
+    if (!ordered) continue;
+    if (std::optional<TensorMatch> match = TryOrder(*ordered, pattern, around)) return match;
   }
   return std::nullopt;
+}
+
+std::optional<TensorMatch> TensorMatcher::TryOrder(const TensorNest& nest,
+                                                   const TensorPattern& pattern, size_t around) {
+  TensorAttempt a{.nest = nest, .pattern = pattern, .around = around};
+  a.to_min = nest.single;
+  for (size_t k = around; k < nest.loops.size(); ++k) {
+    const Stmt loop = nest.loops[k].loop;
+    const Expr last = loop.min() + (loop.extent() - 1);
+    a.to_min[loop.var()] = nest.loops[k].backwards ? analyzer_.Simplify(last) : loop.min();
+  }
+  structure_differs_ = true;
+  return MatchPattern(a) ? a.match : std::nullopt;
 }
 
 // ---- values
@@ -272,7 +286,7 @@ bool TensorMatcher::MatchValues(TensorAttempt& a, TensorBinding binding,
       return Differs(a, progress, pattern, value, StrCat("a call of ", value.name()),
                      pattern.name());
     }
-    if (IsCommutative(pattern.kind())) {
+    if (IsCommutative(pattern)) {
       std::vector<std::pair<Expr, Expr>> other = pairs;
       other.emplace_back(pattern.operand(1), value.operand(0));
       other.emplace_back(pattern.operand(0), value.operand(1));

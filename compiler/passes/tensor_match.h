@@ -47,6 +47,9 @@ class TensorMatcher {
   static std::vector<Candidate> MakeCandidates(const isa::InstructionSet& set);
   const TensorPattern* PatternFor(Candidate& candidate, const TensorNest& nest);
   std::optional<TensorMatch> TryPattern(const TensorNest& nest, const TensorPattern& pattern);
+  // With the loops in the order of `nest`, the first `around` of them around the instruction.
+  std::optional<TensorMatch> TryOrder(const TensorNest& nest, const TensorPattern& pattern,
+                                      size_t around);
   bool MatchPattern(TensorAttempt& a);
   bool MatchBuffer(const TensorAttempt& a, TensorBinding& binding, ir::Buffer pattern,
                    const NestAccess& access, int progress);

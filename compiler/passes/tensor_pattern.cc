@@ -1,6 +1,8 @@
 #include "compiler/passes/tensor_pattern.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <utility>
 
 #include "base/text.h"
@@ -19,6 +21,9 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Type;
 using ir::Var;
+
+// No stride, extent or distance that InStoredOrder adds up is larger.
+constexpr int64_t kMaxStride = int64_t{1} << 31;
 
 std::optional<ir::Affine> PatternIndex(Buffer buffer, absl::Span<const Expr> indices,
                                        absl::Span<const Var> vars) {
@@ -86,6 +91,10 @@ class NestMaker {
     for (Stmt loop : all) {
       if (loop.for_kind() == ir::ForKind::kThread) {
         reason_ = StrCat("the thread loop '", loop.var().name(), "' stands inside");
+        return std::nullopt;
+      }
+      if (loop.extent().Is(ExprKind::kIntImm) && loop.extent().int_value() <= 0) {
+        reason_ = StrCat("the loop '", loop.var().name(), "' has no iteration");
         return std::nullopt;
       }
       if (loop.min().Is(ExprKind::kIntImm) && loop.extent().Is(ExprKind::kIntImm)) continue;
@@ -355,6 +364,58 @@ TensorNest SortLoops(const TensorNest& nest, size_t around, Analyzer& analyzer) 
   std::string reason;
   NestMaker(analyzer, reason).FindJoinable(sorted);
   return sorted;
+}
+
+std::optional<TensorNest> InStoredOrder(const TensorNest& nest, size_t around, Analyzer& analyzer) {
+  if (nest.init) return std::nullopt;
+  for (const auto& [load, access] : nest.loads) {
+    if (access.buffer == nest.target.buffer && access.index != nest.target.index) {
+      return std::nullopt;
+    }
+  }
+  // By stride, the number of the loop.
+  std::vector<std::pair<int64_t, size_t>> strides;
+  for (size_t k = around; k < nest.loops.size(); ++k) {
+    const Expr stride = nest.target.coefficients[k];
+    if (!stride.Is(ExprKind::kIntImm) || !nest.loops[k].extent.Is(ExprKind::kIntImm)) {
+      return std::nullopt;
+    }
+    if (stride.int_value() == 0 || std::abs(stride.int_value()) >= kMaxStride ||
+        nest.loops[k].extent.int_value() >= kMaxStride) {
+      return std::nullopt;
+    }
+    strides.emplace_back(std::abs(stride.int_value()), k);
+  }
+  std::sort(strides.begin(), strides.end(), std::greater<>());
+  // Each stride exceeds what the loops inside reach, so no two iterations store one element.
+  int64_t reach = 0;
+  for (size_t i = strides.size(); i-- > 0;) {
+    const auto [stride, k] = strides[i];
+    if (stride <= reach) return std::nullopt;
+    reach += stride * (nest.loops[k].extent.int_value() - 1);
+    if (reach >= kMaxStride) return std::nullopt;
+  }
+  std::vector<size_t> order(around);
+  for (size_t k = 0; k < around; ++k) order[k] = k;
+  for (const auto& [stride, k] : strides) order.push_back(k);
+  TensorNest ordered = nest;
+  bool changed = !std::is_sorted(order.begin(), order.end());
+  for (size_t k = around; k < nest.loops.size(); ++k) {
+    if (nest.target.coefficients[k].int_value() > 0) continue;
+    const auto negate = [&](NestAccess& access) {
+      Expr& coefficient = access.coefficients[k];
+      coefficient = analyzer.Simplify(coefficient * -1);
+    };
+    ordered.loops[k].backwards = true;
+    negate(ordered.target);
+    for (auto& [load, access] : ordered.loads) negate(access);
+    changed = true;
+  }
+  if (!changed) return std::nullopt;
+  NestMaker::Reorder(ordered, order);
+  std::string reason;
+  NestMaker(analyzer, reason).FindJoinable(ordered);
+  return ordered;
 }
 
 }  // namespace polynao

@@ -55,7 +55,8 @@ NestShape ShapeOf(ir::Stmt first, ir::Stmt second);
 // One loop of the program.
 struct NestLoop {
   ir::Stmt loop;
-  ir::Expr extent;  // i64, not negative
+  ir::Expr extent;         // i64, not negative
+  bool backwards = false;  // runs from its last value to its first (InStoredOrder)
 };
 
 struct NestAccess {
@@ -95,6 +96,13 @@ std::optional<TensorNest> MakeTensorNest(ir::Stmt root, arith::Analyzer& analyze
 // then the others. An update of each element keeps its order. For nests that accumulate into
 // distinct elements.
 TensorNest SortLoops(const TensorNest& nest, size_t around, arith::Analyzer& analyzer);
+
+// The nest with the loops from number `around` on in the order in which the stored elements lie in
+// memory, the widest stride first, and loops with negative strides backwards. That changes nothing if
+// each iteration stores an element of its own, and loads of that buffer are of this element alone. None
+// if that is not so, or the strides are not constant, or the loops have this order already.
+std::optional<TensorNest> InStoredOrder(const TensorNest& nest, size_t around,
+                                        arith::Analyzer& analyzer);
 
 }  // namespace polynao
 

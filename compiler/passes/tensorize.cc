@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/arith/logic.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -191,13 +192,39 @@ class Tensorizer {
       int64_t& needed = needed_[buffer];
       needed = std::max(needed, elements);
     }
-    Stmt result =
-        c_.Evaluate(c_.Call(Type::kI32, best->pattern->instruction->mnemonic, best->arguments));
+    Stmt result = UnlessEmpty(
+        *nest, best->around,
+        c_.Evaluate(c_.Call(Type::kI32, best->pattern->instruction->mnemonic, best->arguments)));
     for (size_t k = best->around; k-- > 0;) {
       const Stmt loop = nest->loops[k].loop;
       result = c_.Rebuild(loop, loop.operands(), {result});
     }
     return result;
+  }
+
+  // The call for the nest's loops from number `around` on. Loops without an iteration touch nothing,
+  // but the operands of an instruction must be inside their buffers even if it touches nothing: their
+  // beginnings, and what is left of an operand of several dimensions when one extent is 0.
+  Stmt UnlessEmpty(const TensorNest& nest, size_t around, Stmt call) {
+    Analyzer::Scope scope(analyzer_);
+    for (size_t k = 0; k < around; ++k) {
+      const Stmt loop = nest.loops[k].loop;
+      analyzer_.BindLoop(loop.var(), loop.min(), loop.extent());
+    }
+    std::vector<Expr> not_empty;
+    for (size_t k = around; k < nest.loops.size(); ++k) {
+      const Expr extent = nest.loops[k].loop.extent();
+      const Expr runs = c_.Int(extent.type(), 0) < extent;
+      if (!analyzer_.CanProve(runs)) not_empty.push_back(runs);
+    }
+    bool is_inside = nest.loops.size() == around + 1;
+    for (Expr argument : call.value().operands()) {
+      is_inside =
+          is_inside && (!argument.Is(ExprKind::kAddress) ||
+                        IsInside(Buffer(argument.buffer()), argument.operands(), analyzer_));
+    }
+    if (not_empty.empty() || is_inside) return call;
+    return c_.If(analyzer_.Simplify(arith::Conjunction(not_empty)), call);
   }
 
   void Report(Stmt s, std::string_view family, std::string_view reason) {

@@ -44,7 +44,9 @@ struct TensorizeDecision {
 //     rounded up where that is harmless: a lanewise instruction on buffers on chip whose further
 //     elements nothing else defines; the allocations are expanded to hold them (section IV-B,
 //     ALIGN).
-// An initialisation may also be a nest of its own right before the update.
+// An initialisation may also be a nest of its own right before the update. Where every iteration stores
+// an element of its own, loops may stand in any order and run backwards. Where the loops may have no
+// iteration and an address might then be outside its buffer, an if stands around the instruction.
 // Of several matches the one with the fewest loops around it wins, then the cheapest; what the
 // machine lacks is not chosen.
 // A pragma whose key is an instruction family ("conv", "memcpy") restricts the choice to that

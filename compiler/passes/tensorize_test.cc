@@ -266,6 +266,54 @@ TEST(TensorizeTest, MinAndMaxKeepTheSideOfANaN) {
               Not(HasSubstr("maxs")));
 }
 
+// The addresses of an instruction must exist even if it moves nothing: behind 4 elements there is no
+// fifth one.
+TEST(TensorizeTest, LoopsThatMayBeEmpty) {
+  const auto nest = [](std::string_view body) {
+    return After(
+        StrCat("func f(A: f16[4 + n] in, B: f16[64], n: i32) { if (0 <= n && n < 60) {"
+               " allocate L: f16[64] @nmem ",
+               body, " for (i, 0, n) { B[i] = L[i] } } }"));
+  };
+  EXPECT_THAT(nest("for (i, 0, n) { L[i] = A[i + 4] }"),
+              HasSubstr("if (1 <= n) {\n      memcpy.f16.nmem.gmem.async(&L[0], &A[4], "));
+  // The address exists, or the loop runs.
+  EXPECT_THAT(nest("for (i, 0, n) { L[i] = A[i + 3] }"), Not(HasSubstr("if (1 <= n)")));
+  EXPECT_THAT(nest("for (i, 0, n + 1) { L[i] = A[i + 3] }"), Not(HasSubstr("if (1 <= n)")));
+}
+
+// Of integers they are.
+TEST(TensorizeTest, MinAndMaxOfIntegersCommute) {
+  EXPECT_THAT(After("func f(A: i32[64] in, C: i32[64] out) { allocate X: i32[64] @nmem"
+                    " for (i, 0, 64) { X[i] = A[i] } for (i, 0, 64) { X[i] = max(5, X[i]) }"
+                    " for (i, 0, 64) { C[i] = X[i] } }"),
+              HasSubstr("maxs.i32(&X[0], &X[0], i32(5), 64)"));
+}
+
+// Where every iteration stores an element of its own, loops may stand in any order and run backwards.
+TEST(TensorizeTest, LoopsInTheOrderOfMemory) {
+  const auto nest = [](std::string_view loops) {
+    return After(
+        StrCat("func f(A: f32[512] in, C: f32[512] out) { allocate X: f32[512] @nmem"
+               " for (i, 0, 512) { X[i] = A[i] } ",
+               loops, " for (i, 0, 512) { C[i] = X[i] } }"));
+  };
+  EXPECT_THAT(
+      nest("for (j, 0, 64) { for (i, 0, 4) { X[i * 64 + j] = X[i * 64 + j] + X[i * 64 + j] } }"),
+      HasSubstr("  add.f32(&X[0], &X[0], &X[0], 256)"));
+  EXPECT_THAT(nest("for (j, 0, 64) { for (i, 0, 4) { X[i * 128 + 64 + j] = A[i * 100 + j] } }"),
+              HasSubstr("memcpy.f32.nmem.gmem.async(&X[64], &A[0], 64, 4, 128, 100)"));
+  EXPECT_THAT(nest("for (i, 0, 64) { X[63 - i] = X[63 - i] * X[127 - i] }"),
+              Not(HasSubstr("mul.f32")));  // X is loaded where another iteration stores
+  EXPECT_THAT(nest("for (i, 0, 64) { X[63 - i] = X[63 - i] * X[63 - i] }"),
+              HasSubstr("  mul.f32(&X[0], &X[0], &X[0], 64)"));
+  EXPECT_THAT(nest("for (i, 2, 64) { X[65 - i] = A[100 - i] }"),
+              HasSubstr("(&X[0], &A[35], 64, 1, 0, 0)"));
+  // Two iterations store one element: the last one counts.
+  EXPECT_THAT(nest("for (j, 0, 64) { for (i, 0, 4) { X[i * 32 + j] = A[i * 64 + j] } }"),
+              Not(HasSubstr("&A[0], 64, 4")));
+}
+
 // Random copies and elementwise nests: whatever the pass makes of them, the values stay.
 TEST(TensorizeTest, RandomNestsKeepTheirMeaning) {
   const unsigned seed = std::random_device{}();
@@ -285,14 +333,28 @@ TEST(TensorizeTest, RandomNestsKeepTheirMeaning) {
     const char* op = std::array{"+", "-", "*"}[pick(0, 2)];
     const int n = rows * columns;
     const int padded = std::max(n, 1) + offset;
+    // Loops over rows and columns in either order; rows, columns or both may be counted backwards, on
+    // both sides or where the nest loads alone.
+    const auto loops = [&](const std::string& body) {
+      const std::string i = StrCat("for (i, 0, ", rows, ") { ");
+      const std::string j = StrCat("for (j, 0, ", columns, ") { ");
+      return pick(0, 2) == 0 ? StrCat(j, i, body, " } } ") : StrCat(i, j, body, " } } ");
+    };
+    const auto place = [&](int stride, bool row_backwards, bool column_backwards) {
+      return StrCat(row_backwards ? StrCat("(", rows - 1, " - i)") : "i", " * ", stride, " + ",
+                    column_backwards ? StrCat("(", columns - 1, " - j)") : "j", " + ", offset);
+    };
+    const bool row_backwards = pick(0, 3) == 0;
+    const bool column_backwards = pick(0, 3) == 0;
+    const bool turned = pick(0, 5) == 0;
+    const std::string at = place(columns, row_backwards, column_backwards);
+    const std::string from = place(step, row_backwards != turned, column_backwards != turned);
     std::string text = StrCat(
         "func f(A: ", type, "[", rows * step + offset + 1, "] in, B: ", type, "[", padded, "]) {",
         " allocate X: ", type, "[", padded, "] @nmem allocate Y: ", type, "[", padded, "] @nmem",
-        " for (i, 0, ", padded, ") { Y[i] = B[i] }", " for (i, 0, ", rows, ") { for (j, 0, ",
-        columns, ") {", "   X[i * ", columns, " + j + ", offset, "] = A[i * ", step, " + j + ",
-        offset, "] } }", " for (i, 0, ", rows, ") { for (j, 0, ", columns, ") {", "   Y[i * ",
-        columns, " + j + ", offset, "] = X[i * ", columns, " + j + ", offset, "] ", op, " Y[i * ",
-        columns, " + j + ", offset, "] } }", " for (i, 0, ", padded, ") { B[i] = Y[i] } }");
+        " for (i, 0, ", padded, ") { Y[i] = B[i] }", loops(StrCat("X[", at, "] = A[", from, "]")),
+        loops(StrCat("Y[", at, "] = X[", at, "] ", op, " Y[", at, "]")), " for (i, 0, ", padded,
+        ") { B[i] = Y[i] } }");
     SCOPED_TRACE(text);
     const std::string result = After(text);
     if (result.find("memcpy") != std::string::npos) ++instructions;
@@ -585,7 +647,8 @@ TEST(TensorizeTest, RowsKnownAtRunTime) {
   EXPECT_THAT(program("n", "3", 1), Not(HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast(")));
   EXPECT_THAT(program("min(n, 4)", "3", 1), HasSubstr("conv.i8(&D[0], &P[0], &W[0], cast("));
   // Shorter rows are no rows of that length: an instruction for each.
-  EXPECT_THAT(program("4", "min(n, 3)"), HasSubstr("for (y, 0, 4) {\n    conv.i8(&D[y * 384]"));
+  EXPECT_THAT(program("4", "min(n, 3)"),
+              HasSubstr("for (y, 0, 4) {\n    if (1 <= n) {\n      conv.i8(&D[y * 384]"));
 }
 
 TEST(TensorizeTest, ConvolutionsOfOneByOneAreMatrixProducts) {
