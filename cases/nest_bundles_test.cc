@@ -220,7 +220,7 @@ TEST(NestBundlesTest, Variants) {
       })",
       {},
       {.variants = {
-           {"baseline/", "min"}, {"published/", "fuse:2x16x32"}, {"large/", "fuse:32x48"}}});
+           {"baseline/", "min"}, {"published/", "fuse:2x16x32"}, {"large/", "fuse:2x32x48"}}});
   ASSERT_TRUE(files.ok()) << files.status();
   const auto baseline = nlohmann::json::parse(files->at("baseline/bundle.json"));
   EXPECT_EQ(baseline["case"]["schedule"], "min");
@@ -230,7 +230,7 @@ TEST(NestBundlesTest, Variants) {
   EXPECT_THAT(published["case"]["notes"].dump(), HasSubstr("y in tiles of all x 16 x 32"));
   EXPECT_THAT(published["kernels"].back()["grid"], ElementsAre(3, 3, 1));
   EXPECT_THAT(published["kernels"].back()["block"], ElementsAre(1024, 1, 1));
-  // A block has no thread for each of 1536 elements.
+  // A block has no thread for each of 3072 elements.
   const auto large = nlohmann::json::parse(files->at("large/bundle.json"));
   EXPECT_THAT(large["kernels"].back()["block"], ElementsAre(1024, 1, 1));
 }
