@@ -68,6 +68,20 @@ TEST_P(FuseTest, AnyTilesKeepTheMeaning) {
   }
 }
 
+// An extern function that reads sees the elements behind an address: their array stays, and what is stored
+// to it stands in front of the call.
+TEST(FuseTest, WhatExternFunctionsReadStays) {
+  const std::string after = Fused(R"(
+      extern reads func second(A: f32[2] in) -> f32 = A[1]
+      func f(A: f32[66] in, B: f32[64] out) {
+        allocate L: f32[66]
+        for (i, 0, 66) { L[i] = A[i] * 2.0 }
+        for (i, 0, 64) { B[i] = second(&L[i]) + L[i] }
+      })",
+                                  {.strategy = "fuse"});
+  EXPECT_THAT(after, HasSubstr("second(&L["));
+}
+
 std::vector<std::string> PipelineNames() {
   std::vector<std::string> names;
   for (const auto& [name, text] : PipelinesForTest()) names.push_back(name);

@@ -57,12 +57,16 @@ class Uses {
   }
   // Allocated arrays, the last one first.
   std::vector<ir::Buffer> Arrays() const { return {allocated_.rbegin(), allocated_.rend()}; }
-  // Calls of instructions may do anything.
+  // Calls of instructions, and of extern functions that are not pure, may do anything.
   bool has_calls() const { return has_calls_; }
 
  private:
   void Visit(Stmt s) {
     ++position_;
+    for (Expr operand : s.operands()) {
+      ir::ForEachExpr(operand,
+                      [&](Expr e) { has_calls_ |= e.Is(ExprKind::kCall) && !ir::IsPureCall(e); });
+    }
     switch (s.kind()) {
       case StmtKind::kFor: {
         loops_.push_back(s);
@@ -105,7 +109,6 @@ class Uses {
         for (Stmt child : s.children()) Visit(child);
         return;
       case StmtKind::kEvaluate:
-        has_calls_ = true;
         return;
     }
   }
