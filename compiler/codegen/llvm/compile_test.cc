@@ -255,7 +255,7 @@ TEST(LlvmTest, Errors) {
 TEST(LlvmTest, ExternFunctionsOfTheProcess) {
   const ir::Function f = Parse(R"(
       extern pure func ldexpf(x: f32, n: i32) -> f32
-      extern writes func memset(A: u8[n] out, value: i32, n: u64)
+      extern writes func memset(A: u8[n] out, value: i32, n: i64)
       func f(A: f32[4], B: u8[8]) {
         for (i, 0, 4) { A[i] = ldexpf(A[i], i) + ldexpf(A[i], i) }
         memset(&B[2], 7, 3)
