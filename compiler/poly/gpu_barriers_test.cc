@@ -114,7 +114,7 @@ const Nest kNests[] = {
         func f(Y: f32[n], A: f32[n, m] in, X: f32[m] in, n: i32, m: i32) {
           for (i, 0, n) { Y[i] = 0.0  for (j, 0, m) { Y[i] = Y[i] + A[i, j] * X[j] } }
         })",
-     "shared A", 3, "0 1"},
+     "shared A", 2, "0 1"},
     {"TwoSums", R"(
         func f(Y: f32[n], Z: f32[n], A: f32[n, m] in, B: f32[n, m] in, X: f32[m] in, n: i32, m: i32) {
           for (i, 0, n) {

@@ -234,6 +234,13 @@ class Inliner : public ir::Mutator {
       }
       case StmtKind::kAllocate:
         if (s.buffer() == definition_.store.buffer() && !only_) return Mutate(s.body());
+        // A rewrite leaves the sizes of arrays as they are, so what they load has to stay.
+        for (Expr extent : s.buffer()->extents) {
+          ir::ForEachExpr(extent, [&](Expr e) {
+            if (e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == definition_.store.buffer())
+              is_sound_ = is_sound_ && only_;
+          });
+        }
         return Mutator::Mutate(s);
       case StmtKind::kStore: {
         if (only_ && s != only_) return s;
