@@ -20,6 +20,7 @@
 #include "compiler/codegen/codegen_test_util.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/run_cuda.h"
+#include "compiler/codegen/cuda/shim_text.h"
 #include "compiler/codegen/llvm/compile.h"
 #include "compiler/ir/random_arguments.h"
 #include "compiler/ir/random_program.h"
@@ -164,7 +165,7 @@ TEST(NamesTest, OfHeadersAndLanguagesInC) {
 TEST(NamesTest, OfHeadersAndLanguagesInCuda) {
   const auto compiler = FindCCompiler(false);
   ASSERT_TRUE(compiler.ok()) << compiler.status();
-  Words words = IdentifiersOf(StrCat(ShimText(), CudaPrelude("")),
+  Words words = IdentifiersOf(StrCat(kShimText, CudaPrelude("")),
                               {compiler->path, "-x", "c++", "-std=c++17"});
   EXPECT_GT(words.size(), 1000);
   for (const std::string& word : Known()) words.insert(word);

@@ -43,8 +43,9 @@ class ShimmedCuda {
   // Runs the kernels of function number `index`. `order` says how threads take turns between barriers
   // (0: by number, 1: backwards, others: drawn from it). Errors: arguments that do not fit
   // (LayOutArguments), those of ForEachLaunch, a barrier that not all threads reach, a load of memory that nothing has
-  // stored: `out` parameters (that share no memory with others), workspaces, shared memory and arrays of threads are undefined at first. Threads do not wait at the
-  // barrier number `left_out_barrier` of the function, in the order of its text: for tests that a barrier is needed.
+  // stored: `out` parameters (that share no memory with others), workspaces, shared memory and arrays of threads are
+  // undefined at first. Threads do not wait at the barrier number `left_out_barrier` of the function, in the order of
+  // its text: for tests that a barrier is needed.
   absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments, uint64_t order = 0,
                    std::optional<size_t> left_out_barrier = {}) const;
 
