@@ -329,6 +329,11 @@ bool TensorMatcher::MatchScalar(const TensorAttempt& a, TensorBinding& binding, 
   if (loads) {
     return Differs(a, progress, pattern, value, "read from memory", "in a register");
   }
+  // A stored value wraps around; the same arithmetic in an argument stops the program.
+  if (ir::IsInt(value.type()) && analyzer_.CanOverflow(value)) {
+    return Differs(a, progress, pattern, value, "a sum that may wrap",
+                   "an argument, which may not");
+  }
   auto [it, added] = binding.values.try_emplace(pattern, value);
   return added || it->second == value;
 }

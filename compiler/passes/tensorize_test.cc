@@ -237,6 +237,17 @@ TEST(TensorizeTest, LoopsThatDoNotStartAtZero) {
       AllOf(HasSubstr("(&L[6], &A[7], 10, 1, 0, 0)"), HasSubstr("(&B[5], &L[6], 10, 1, 0, 0)")));
 }
 
+// Found by random_run, seed 1002313.
+TEST(TensorizeTest, WhatWrapsIsNoArgument) {
+  const auto filled = [](std::string_view value) {
+    return After(StrCat(
+        "func f(B: i32[64] out, n: i32) { allocate L: i32[64] @nmem for (i, 0, 64) { L[i] = ",
+        value, " } for (i, 0, 64) { B[i] = L[i] } }"));
+  };
+  EXPECT_THAT(filled("n + 2147483647"), ::testing::Not(HasSubstr("fill.i32")));
+  EXPECT_THAT(filled("min(max(n, 0), 9) + 1"), HasSubstr("fill.i32"));
+}
+
 TEST(TensorizeTest, WhatIsNoInstructionStaysAndSaysWhy) {
   const auto marked = [](std::string_view statement, std::string_view key = "add") {
     return Decision(StrCat(
