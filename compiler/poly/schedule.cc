@@ -176,15 +176,22 @@ std::string Excerpt(const std::string& text) {
   return line;
 }
 
-// Whether the sets and maps of a tree's text are quoted: domain: "{ S0[i] }". isl's reader crashes where a number stands for
-// one, as in "filter: 2".
+// Whether a tree's text has isl's keys alone, and its sets and maps are quoted: domain: "{ S0[i] }". isl's reader crashes
+// where a number stands for one, as in "filter: 2", and isl 0.27's on a key that it does not know.
 bool HasQuotedValues(std::string_view text) {
   constexpr std::string_view kKeys[] = {"domain",    "context", "contraction", "expansion",
                                         "extension", "filter",  "guard",       "mark",
                                         "options",   "schedule"};
+  constexpr std::string_view kOtherKeys[] = {"child",      "coincident", "leaf",
+                                             "permutable", "sequence",   "set"};
   const auto is_letter = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
   std::string_view last;    // the word or string before
   bool needs_text = false;  // such a key and ':' stand before
+  const size_t first = text.find_first_not_of(" \t\n");
+  if (first == std::string_view::npos ||
+      (!absl::ascii_isalpha(text[first]) && text[first] != '"' && text[first] != '{')) {
+    return false;
+  }
   for (size_t at = 0; at < text.size();) {
     size_t end = at + 1;
     if (absl::ascii_isspace(text[at])) {
@@ -204,6 +211,10 @@ bool HasQuotedValues(std::string_view text) {
     if (needs_text && !is_text) return false;
     needs_text =
         text[at] == ':' && std::find(std::begin(kKeys), std::end(kKeys), last) != std::end(kKeys);
+    if (text[at] == ':' && !needs_text &&
+        std::find(std::begin(kOtherKeys), std::end(kOtherKeys), last) == std::end(kOtherKeys)) {
+      return false;
+    }
     at = end;
   }
   return !needs_text;
@@ -213,11 +224,12 @@ bool HasQuotedValues(std::string_view text) {
 // that has no "child:"; so it may do a number of operations that any text of a tree is read with.
 isl_schedule* ReadTree(IslContext& isl, const std::string& text) {
   constexpr unsigned long kOperations = 1'000'000;
-  if (!HasQuotedValues(text)) return nullptr;
+  const std::string readable = Readable(text);
+  if (!HasQuotedValues(readable)) return nullptr;
   const unsigned long all = isl_ctx_get_max_operations(isl.get());
   const bool is_less = all == 0 || kOperations < all;
   if (is_less) isl.Allow(kOperations);
-  isl_schedule* read = isl_schedule_read_from_str(isl.get(), Readable(text).c_str());
+  isl_schedule* read = isl_schedule_read_from_str(isl.get(), readable.c_str());
   if (is_less) isl.Allow(all);
   return read;
 }
