@@ -46,8 +46,16 @@ class AstEmitter : private MarkPlace {
     isl_options_set_ast_build_detect_min_max(ctx, 1);
     isl_options_set_ast_build_exploit_nested_bounds(ctx, 1);
     isl_options_set_ast_build_atomic_upper_bound(ctx, 1);
-    return WithParameters([this] {
-      isl::ast_build build = isl::ast_build::from_context(scop_.context);
+    return WithParameters([this, ctx] {
+      // isl wants to know from the start which parameters the bands of a schedule name.
+      isl_space* space = scop_.context.space().release();
+      for (const Parameter& p : scop_.parameters) {
+        space = isl_space_align_params(
+            space, isl_space_add_param_id(isl_space_params_alloc(ctx, 0),
+                                          isl_id_alloc(ctx, p.name.c_str(), nullptr)));
+      }
+      const isl::set context = isl::manage(isl_set_align_params(scop_.context.copy(), space));
+      isl::ast_build build = isl::ast_build::from_context(context);
       if (handler_ != nullptr) {
         build = isl::manage(isl_ast_build_set_after_each_mark(build.copy(), AfterMark, this));
       }

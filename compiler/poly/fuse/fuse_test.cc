@@ -306,6 +306,19 @@ TEST(FuseTest, FewElementsAreComputedWhereTheyAreRead) {
   EXPECT_THAT(result, HasSubstr("allocate t"));
 }
 
+// Found by random_run --schedules, seed 501041: no loop has the parameter, only an index.
+TEST(FuseTest, ParametersOfIndicesAlone) {
+  Fused(
+      "func f(P: i32[48, 48], n: i32) {\n"
+      "  P[0, 0] = 0\n"
+      "  let i: i32 = 0\n"
+      "  let x: i32 = P[0, 1]\n"
+      "  for (k, 2, 3) { }\n"
+      "  P[1, n] = x\n"
+      "}\n",
+      {.join_all = true});
+}
+
 // A scalar that only the size of an array uses.
 TEST(FuseTest, SizesAreUses) {
   Fused(
