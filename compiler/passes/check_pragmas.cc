@@ -4,13 +4,11 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "compiler/ir/externs.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -89,15 +87,6 @@ absl::Status CheckPragmas(const ir::Function& function, const Target& target) {
                       "': nothing reads this key; expected the name of a queued instruction of the "
                       "table (\"memcpy\", \"conv\", ...) or one of ",
                       keys);
-}
-
-absl::Status CheckExterns(const ir::Function& function, const Target& target) {
-  if (target.instructions == nullptr && target.name != "cuda") return absl::OkStatus();
-  const std::vector<const ir::ExternNode*> called = ir::ExternsOf(function);
-  if (called.empty()) return absl::OkStatus();
-  return InvalidInput("function '", function.name, "' calls the extern function '", called[0]->name,
-                      "': the ", target.name,
-                      " target has none; expected loops, stores and, on the card, instructions");
 }
 
 }  // namespace polynao

@@ -1,5 +1,4 @@
-// What is done before passes run: keys of pragmas get the spelling that passes read, and are known to something
-// that reads them; the target has the extern functions that the function calls.
+// The keys of pragmas: in the spelling that passes read, and known to something that reads them.
 #ifndef COMPILER_PASSES_CHECK_PRAGMAS_H_
 #define COMPILER_PASSES_CHECK_PRAGMAS_H_
 
@@ -20,10 +19,6 @@ bool ResolvePragmas(ir::Function& function, const Target& target);
 // pragma changes no value, so a misspelt key would go unnoticed: the nest would stay a scalar loop.
 // The error shows the statement below it.
 absl::Status CheckPragmas(const ir::Function& function, const Target& target);
-
-// OK if the function calls no extern function, or the target is one that has them: the card runs
-// instructions alone, and kernels for a GPU have no functions from elsewhere.
-absl::Status CheckExterns(const ir::Function& function, const Target& target);
 
 }  // namespace polynao
 

@@ -25,18 +25,6 @@ absl::Status Check(std::string_view key, const Target& target) {
   return CheckPragmas(*function, target);
 }
 
-TEST(CheckExterns, TheCardAndGpusHaveNone) {
-  const absl::StatusOr<ir::Function> function =
-      ir::ParseFunction("extern pure func g(x: f32) -> f32\nfunc f(A: f32[4]) { A[0] = g(A[1]) }");
-  ASSERT_TRUE(function.ok()) << function.status();
-  EXPECT_EQ(CheckExterns(*function, TestTarget()).message(),
-            "function 'f' calls the extern function 'g': the diannao target has none; expected "
-            "loops, stores and, on the card, instructions");
-  EXPECT_FALSE(CheckExterns(*function, Target{.name = "cuda"}).ok());
-  EXPECT_TRUE(CheckExterns(*function, Target{.name = "cpu"}).ok());
-  EXPECT_TRUE(CheckExterns(*function, Target{.name = "c"}).ok());
-}
-
 TEST(CheckPragmas, KeysOfTheListAndFamiliesAreKnown) {
   for (const pragma::Key& key : pragma::kKeys) {
     EXPECT_TRUE(Check(key.name, TestTarget()).ok()) << key.name;

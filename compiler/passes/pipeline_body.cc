@@ -8,6 +8,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
+#include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
 namespace polynao::pipelining {
@@ -193,8 +194,6 @@ class BodyReader {
 };
 
 }  // namespace
-
-bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
 
 bool AreAlternatives(const Unit& a, const Unit& b) {
   for (const auto& [branch, is_then] : a.branches) {

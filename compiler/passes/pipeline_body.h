@@ -47,8 +47,6 @@ struct Body {
   bool of_cluster = false;          // the cluster's memory core loads and its cores compute
 };
 
-bool IsThreadLoop(ir::Stmt s);
-
 // Whether only one of the two runs in an iteration.
 bool AreAlternatives(const Unit& a, const Unit& b);
 

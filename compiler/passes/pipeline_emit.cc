@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
+#include "compiler/target/core_roles.h"
 
 namespace polynao::pipelining {
 

@@ -11,6 +11,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/bind_parallel.h"
+#include "compiler/passes/check_externs.h"
 #include "compiler/passes/check_pragmas.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"

@@ -15,6 +15,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/facts.h"
 #include "compiler/passes/instruction_layout.h"
+#include "compiler/target/core_roles.h"
 #include "isa/levels.h"
 
 namespace polynao {
@@ -28,8 +29,6 @@ using ir::Function;
 using ir::Stmt;
 using ir::StmtKind;
 using ir::Var;
-
-bool IsThreadLoop(Stmt s) { return s.Is(StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread; }
 
 // What is known of one allocation.
 struct Allocation {
