@@ -248,15 +248,10 @@ class Rewriter : public ir::Mutator {
 
   using ir::Mutator::Mutate;
   Expr Mutate(Expr e) override {
-    if (e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress)) {
-      auto it = places_.find(Buffer(e.buffer()));
-      if (it != places_.end()) {
-        const std::vector<Expr> indices = Indices(it->second, e.operands());
-        return e.Is(ExprKind::kLoad) ? c_.Load(it->second.buffer, indices)
-                                     : c_.Address(it->second.buffer, indices);
-      }
-    }
-    return MutateOperands(e);
+    if (const auto it = done_.find(e); it != done_.end()) return it->second;
+    const Expr result = Moved(e);
+    done_.emplace(e, result);
+    return result;
   }
 
   Stmt Mutate(Stmt s) override {
@@ -276,6 +271,15 @@ class Rewriter : public ir::Mutator {
     ir::VarMap begin;  // of the thread loops' variables, in indices
   };
 
+  Expr Moved(Expr e) {
+    if (!e.Is(ExprKind::kLoad) && !e.Is(ExprKind::kAddress)) return MutateOperands(e);
+    const auto it = places_.find(Buffer(e.buffer()));
+    if (it == places_.end()) return MutateOperands(e);
+    const std::vector<Expr> indices = Indices(it->second, e.operands());
+    return e.Is(ExprKind::kLoad) ? c_.Load(it->second.buffer, indices)
+                                 : c_.Address(it->second.buffer, indices);
+  }
+
   std::vector<Expr> Indices(const Place& place, absl::Span<const Expr> indices) {
     std::vector<Expr> result;
     for (Expr index : indices) {
@@ -289,6 +293,7 @@ class Rewriter : public ir::Mutator {
   ir::Context& c_;
   Analyzer analyzer_;  // without facts: what it simplifies is the same everywhere
   absl::flat_hash_map<Buffer, Place> places_;
+  absl::flat_hash_map<Expr, Expr> done_;
 };
 
 }  // namespace
