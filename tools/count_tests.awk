@@ -6,6 +6,7 @@
 # Prints a line for each failed case or target, then "PASSED FAILED SKIPPED TARGETS".
 #   * A case of a test.xml passed, failed, was skipped (GTEST_SKIP), or was not run (disabled or filtered out;
 #     not counted).
+#   * A test target that this system lacks something for (target_compatible_with), such as nvcc, was skipped.
 #   * A test target that was not built, crashed, or timed out without a failed case is one failure.
 #   * So is a failed Bazel run that named no culprit, such as a BUILD file with an error.
 
@@ -103,12 +104,18 @@ function count_xml(label, path,    line, rest, tag) {
   key_seen[key] = 1
 }
 
+/^\{"id":\{"targetCompleted":/ && /"aborted":\{"reason":"SKIPPED"/ { incompatible[field($0, "label")] = 1 }
+
 /^\{"id":\{"testSummary":/ { status[field($0, "label")] = field($0, "overallStatus") }
 
 END {
   passed = failed = skipped = 0
   for (i = 1; i <= targets; i++) {
     label = order[i]
+    if (label in incompatible) {
+      skipped++
+      continue
+    }
     failures = 0
     count = split(keys[label], of_label, "\n")
     for (k = 1; k <= count; k++) {

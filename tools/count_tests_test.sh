@@ -45,6 +45,9 @@ expect CrashAfterTests pass $'FAILED: //a:a (FAILED)\n2 1 1 1' count 3
 expect Timeout pass $'FAILED: //a:a (TIMEOUT)\n0 1 0 1' count 3
 { configured //a:a; configured //b:b; result //b:b 1 1 "$good"; summary //b:b PASSED; } >"$events"
 expect NotBuilt pass $'FAILED: //a:a was not built\n2 1 1 2' count 1
+skipped() { printf '{"id":{"targetCompleted":{"label":"%s"}},"aborted":{"reason":"SKIPPED","description":"Target %s build was skipped."}}\n' "$1" "$1"; }
+{ configured //a:a; skipped //a:a; configured //b:b; result //b:b 1 1 "$good"; summary //b:b PASSED; } >"$events"
+expect Incompatible pass $'2 0 2 2' count 0
 { configured //a:a; result //a:a 1 1 "$folder/bad.xml"; result //a:a 1 1 "$good"; summary //a:a FLAKY; } >"$events"
 expect LastAttemptCounts pass '2 0 1 1' count 0
 { configured //a:a; result //a:a 1 1 "$good"; result //a:a 1 2 "$good"; summary //a:a PASSED; } >"$events"
