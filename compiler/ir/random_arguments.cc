@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/asserted_values.h"
 #include "compiler/ir/assertions.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/shapes.h"
@@ -30,12 +31,15 @@ int64_t RandomScalar(Type type, uint64_t seed, uint64_t i, const RandomArgumentO
 constexpr int kAssertionStarts = 8;
 constexpr int kAssertionSteps = 2000;  // of each start
 
-// A local search for scalars that keep a function's assertions, from those that were drawn. Each step changes a free scalar of a
-// condition that does not hold: to where the two sides of a comparison meet, were they linear in it, or next to it; by a
-// number that stands in a condition; or to a value drawn anew. A step that breaks more conditions is mostly undone.
+// Scalars that keep a function's assertions, from those that were drawn: the nearest ones that keep what is affine, one scalar
+// after the other in any order; and, where other conditions stay broken (products, floats, sums that wrap), a local search from
+// there. Each of its steps changes a free scalar of a condition that does not hold: to where the two sides of a comparison meet,
+// were they linear in it, or next to it; by a number that stands in a condition; or to a value drawn anew. A step that breaks more
+// conditions is mostly undone.
 //
-//   n % 64 == 0, 0 < n    from n = 5: the sides meet at 0; 0 + 64 holds
-//   m == 2 * n            from m = 1, n = 3: the sides meet at m = 6
+//   n % 64 == 0, 0 < n    from n = 5: n = 64;     from n = 5 * 64: n = 320
+//   m == 2 * n            from m = 1, n = 3: m = 6, or n = 0 and m = 0, as n or m comes first
+//   n * m == 6            from n = 5, m = 3: the sides meet at n = 2
 class AssertionSearch {
  public:
   AssertionSearch(const Function& function, uint64_t seed, const RandomArgumentOptions& options,
@@ -59,6 +63,7 @@ class AssertionSearch {
       for (const Var var : free_) {
         if (start > 0) Set(var, Drawn(var));
       }
+      TakeNearest();
       for (int step = 0; step < kAssertionSteps; ++step) {
         const std::vector<Expr> broken = Broken();
         if (broken.empty()) return true;
@@ -103,6 +108,35 @@ class AssertionSearch {
       return Argument::Float(RandomFloat(var.type(), seed_, place, options_.values));
     }
     return Argument::Int(RandomScalar(var.type(), seed_, place, options_));
+  }
+
+  // Gives the free integers the values nearest to theirs, or to a multiple by a number in a condition, that keep the affine
+  // conditions, if there are any.
+  void TakeNearest() {
+    std::vector<Var> vars;
+    for (const Var var : free_) {
+      if (!IsInt(var.type())) continue;
+      vars.insert(vars.begin() + static_cast<int64_t>(Random(vars.size() + 1)), var);
+    }
+    const size_t free = vars.size();
+    // Those that are given come first, and must stay as they are.
+    for (const Param& param : function_.params) {
+      const Var var = param.var;
+      if (!var || !IsInt(var.type())) continue;
+      if (std::find(free_.begin(), free_.end(), var) == free_.end()) vars.insert(vars.begin(), var);
+    }
+    const size_t given = vars.size() - free;
+    std::vector<int64_t> wanted;
+    for (const Var var : vars) {
+      uint64_t value = static_cast<uint64_t>(scalars_.at(var).int_value);
+      if (wanted.size() >= given && !numbers_.empty() && Random(2) == 0) {
+        value *= static_cast<uint64_t>(numbers_[Random(numbers_.size())]);
+      }
+      wanted.push_back(WrapInt(var.type(), static_cast<int64_t>(value)));
+    }
+    const auto values = NearestValues(conditions_, vars, wanted);
+    if (!values || !std::equal(wanted.begin(), wanted.begin() + given, values->begin())) return;
+    for (size_t i = given; i < vars.size(); ++i) Set(vars[i], Argument::Int((*values)[i]));
   }
 
   // Where lhs - rhs of a comparison is 0 if it is linear in `var`; its value, or none.
