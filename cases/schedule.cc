@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
@@ -56,7 +57,8 @@ absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
     ASSIGN_OR_RETURN(std::vector<int64_t> tile, ParseTile(schedule.substr(fusion.size() + 1)));
     return Strategy{fusion, "", std::move(tile)};
   }
-  if (schedule.starts_with("{") || schedule.starts_with("[")) return Strategy{"text", schedule};
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(schedule);
+  if (absl::StartsWith(text, "{") || absl::StartsWith(text, "[")) return Strategy{"text", schedule};
   if (!std::filesystem::is_regular_file(schedule)) {
     return InvalidInput(
         "--schedule: expected none, auto, fuse, fuse:8x64, overlap, original, min, smart, max, a "
@@ -64,11 +66,11 @@ absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
         "'{ S0[i, j] -> [j, i] }', or a file that has one, found '",
         schedule, "'");
   }
-  ASSIGN_OR_RETURN(std::string text, ReadFile(schedule));
+  ASSIGN_OR_RETURN(std::string read, ReadFile(schedule));
   // What `nao tune` has found.
-  const std::string stripped(absl::StripAsciiWhitespace(text));
+  const std::string stripped(absl::StripAsciiWhitespace(read));
   if (stripped == "fuse" || stripped.starts_with("fuse:")) return StrategyOf(stripped);
-  return Strategy{"text", std::move(text)};
+  return Strategy{"text", std::move(read)};
 }
 
 // `options` with the strategy, on a copy of `function`.

@@ -394,6 +394,10 @@ own_order() {
   local run=("$nao" run "$work/own.nir" --arg n=40)
   "${run[@]}" --schedule='{ S0[i, j] -> [j, i] }' | grep "values agree" >/dev/null &&
     "${run[@]}" --schedule='[n] -> { S0[i, j] -> [n - i, j] }' | grep "values agree" >/dev/null &&
+    "${run[@]}" --schedule='[ S 1 ( i,j ) → ( j,i )]' | grep "values agree" >/dev/null &&
+    "${run[@]}" --schedule=' [{ ( i,j ) → ( j/ 8 ) }, { ( i,j ) → ( i,j ) }]' | grep "values agree" >/dev/null &&
+    "$nao" compile "$work/own.nir" --target=c --schedule='[S1(i, j) → (j, i)]' -o "$work/own" >/dev/null &&
+    fails "part '.*': schedule:1:18: expected ',' or '\\)', found '\\]'" "${run[@]}" --schedule='[S1(i, j) → (j, i]' &&
     "$nao" poly "$work/own.nir" --show=tree --strategy=smart --tile=8 -o "$work/own.txt" && grep -q mark "$work/own.txt" &&
     "${run[@]}" --schedule="$work/own.txt" | grep "values agree" >/dev/null &&
     fails "no time for the instances" "${run[@]}" --schedule='{ S0[i, j] -> [i] : i > 3 }'

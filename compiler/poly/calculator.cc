@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/poly/calculator_literal.h"
+#include "compiler/poly/calculator_map.h"
 #include "compiler/poly/calculator_syntax.h"
 #include "compiler/poly/calculator_value.h"
 #include "compiler/poly/isl_tools.h"
@@ -124,6 +125,23 @@ absl::StatusOr<std::string> Evaluate(std::string_view text, const CalculatorOpti
                    calculator::ParseScript(text, options.name));
   IslContext isl;
   return calculator::Interpreter(isl, options.name).Run(statements, options.max_operations);
+}
+
+absl::StatusOr<isl::union_map> EvaluateMap(IslContext& isl, std::string_view text,
+                                           std::string_view name) {
+  ASSIGN_OR_RETURN(const std::vector<calculator::Statement> statements,
+                   calculator::ParseScript(text, name));
+  if (statements.size() != 1 || !statements[0].variable.empty()) {
+    return calculator::ErrorAt(
+        name, statements.empty() ? calculator::Place{} : statements.back().place, "one map",
+        statements.size() == 1 ? "an assignment" : StrCat(statements.size(), " statements"));
+  }
+  const calculator::Expression& expression = statements[0].expression;
+  calculator::Interpreter interpreter(isl, name);
+  ASSIGN_OR_RETURN(const calculator::Value value, interpreter.Eval(expression));
+  const auto* map = value.As<IslUnionMap>();
+  if (map == nullptr) return interpreter.SiteOf(expression).Error("a map", KindOf(value));
+  return isl::manage(map->copy());
 }
 
 }  // namespace polynao::poly

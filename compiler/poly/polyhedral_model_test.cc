@@ -3,12 +3,14 @@
 #include <string>
 
 #include "base/text.h"
+#include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/poly/calculator.h"
 #include "compiler/poly/count_program.h"
 #include "compiler/poly/dependences.h"
 #include "compiler/poly/extract.h"
 #include "compiler/poly/isl_tools.h"
+#include "compiler/poly/poly.h"
 #include "compiler/poly/schedule.h"
 #include "compiler/poly/tree_text.h"
 #include "gmock/gmock.h"
@@ -42,14 +44,25 @@ std::string Domain(const ir::Function& function) {
   return Text(extraction->scops.at(0).Domain());
 }
 
-// The schedule tree that a map gives the function.
-std::string TreeOf(const std::string& text, const std::string& printed_map) {
-  const absl::StatusOr<Extraction> extraction = Extract(Parse(text));
+// The schedule tree that a printed schedule gives the function. Its loops compute what the interpreter does.
+std::string TreeOf(const std::string& text, const std::string& printed) {
+  const ir::Function before = Parse(text);
+  ir::Function after = before;
+  const absl::StatusOr<ScheduleReport> report =
+      Schedule(after, {.strategy = "text", .text = printed, .tile = {}});
+  if (!report.ok()) return std::string(report.status().message());
+  EXPECT_TRUE(report->changed);
+  for (const int64_t n : {-3, 0, 1, 9, 33, 70}) {
+    ir::MeaningOptions meaning;
+    meaning.arguments.scalars = {{std::string(before.params.back().name()), ir::Argument::Int(n)}};
+    meaning.may_stop = true;  // some sizes leave a buffer's extents
+    EXPECT_EQ(ir::CompareMeaning(before, after, 1, meaning), "") << printed << ", " << n;
+  }
+  const absl::StatusOr<Extraction> extraction = Extract(before);
   EXPECT_TRUE(extraction.ok()) << extraction.status();
-  std::string map = Eval(printed_map);
-  map = map.substr(0, map.find("  #"));
   const Scop& scop = extraction->scops.at(0);
-  const absl::StatusOr<isl::schedule> schedule = ParseSchedule(scop, ComputeDependences(scop), map);
+  const absl::StatusOr<isl::schedule> schedule =
+      ParseSchedule(scop, ComputeDependences(scop), printed);
   return schedule.ok() ? TreeText(*schedule) : std::string(schedule.status().message());
 }
 
@@ -71,6 +84,12 @@ constexpr char kFigure2_1[] =
     "  for (i, 3, 7) {\n"
     "    if ((i + 1) % 2 == 0) { for (j, i, N - i) { A[i, j] = A[i, j] + 1.0 } }\n"
     "  }\n"
+    "}\n";
+
+// Two loops of which (2-12) to (2-15) are tiles.
+constexpr char kFigure2_2[] =
+    "func f(A: i32[n, n], n: i32) {\n"
+    "  for (j, 0, n) { for (i, 0, n) { A[i, j] = A[i, j] + 1 } }\n"
     "}\n";
 
 TEST(PolyhedralModelTest, Definition2_1_SymbolsOfTheLanguage) {
@@ -121,7 +140,7 @@ TEST(PolyhedralModelTest, Equation2_10) {
   EXPECT_EQ(Eval("bijective [ S 1 ( i,j ) → ( i,j )]"), "true\n");
   // It is an order for the loops.
   EXPECT_THAT(
-      TreeOf(kFigure2_1, "[ S 0 ( i,j ) → ( i,j )]"),
+      TreeOf(kFigure2_1, "[ S 1 ( i,j ) → ( i,j )]"),
       testing::AllOf(HasSubstr("[{ S0[i, j] -> [(i)] : "), HasSubstr(", { S0[i, j] -> [(j)] : ")));
 }
 
@@ -147,12 +166,48 @@ TEST(PolyhedralModelTest, Equation2_14AndEquation2_15) {
       "[{ ( j,i ) → ( j/ 32) }, { ( j,i ) → ( i/ 32) }, { ( j,i ) → ( j ) }, { ( j,i ) → ( i ) }]";
   ExpectMeans(pieces, equation_14);
   ExpectMeans("[{ ( j,i ) → ( j/ 32 ,i/ 32) }, { ( j,i ) → ( j,i ) }]", equation_14);
-  // As the order of the loops of figure 2.2, j outside.
-  EXPECT_THAT(TreeOf("func f(A: f32[n, n], n: i32) {\n"
-                     "  for (j, 0, n) { for (i, 0, n) { A[i, j] = A[i, j] + 1.0 } }\n"
-                     "}\n",
-                     "[{ S 0 ( j,i ) → ( j/ 32 ,i/ 32) }, { S 0 ( j,i ) → ( j,i ) }]"),
-              HasSubstr("{ S0[j, i] -> [(floor((i)/32))] : "));
+  // As orders of the loops of figure 2.2, j outside.
+  for (const std::string& printed :
+       {equation_14, pieces, std::string("[{ ( j,i ) → ( j/ 32 ,i/ 32) }, { ( j,i ) → ( j,i ) }]"),
+        std::string("[{ S 1 ( j,i ) → ( j/ 32 ,i/ 32) }, { S 1 ( j,i ) → ( j,i ) }]")}) {
+    EXPECT_THAT(TreeOf(kFigure2_2, printed),
+                testing::AllOf(HasSubstr("[{ S0[j, i] -> [(floor((j)/32))] : "),
+                               HasSubstr(", { S0[j, i] -> [(floor((i)/32))] : "),
+                               HasSubstr(", { S0[j, i] -> [(j)] : "),
+                               HasSubstr(", { S0[j, i] -> [(i)] : ")))
+        << printed;
+  }
+}
+
+// Schedules as the texts on the subject print them: constants between the loops of several statements, a loop that runs
+// along the other one, backwards, two pieces of one loop.
+TEST(PolyhedralModelTest, SchedulesOfSeveralStatementsAndSkewedOnes) {
+  const std::string product =
+      "func f(C: i32[n, n], A: i32[n, n] in, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) {\n"
+      "    C[i, j] = 0\n"
+      "    for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * A[k, j] }\n"
+      "  } }\n"
+      "}\n";
+  EXPECT_THAT(TreeOf(product, "[ S 1 ( i,j ) → ( 0,i,j,0 ); S 2 ( i,j,k ) → ( 1,k,i,j )]"),
+              HasSubstr("S1[i, j, k] -> [(k)]"));
+  EXPECT_THAT(TreeOf(product,
+                     "{ S 1 ( i,j ) → ( i/ 4 ,j/ 4 ,i,j,−1 ); S 2 ( i,j,k ) → ( "
+                     "i/ 4 ,j/ 4 ,i,j,k ) }"),
+              HasSubstr("S1[i, j, k] -> [(floor((i)/4))]"));
+  const std::string smooth =
+      "func f(A: i32[n], n: i32) {\n"
+      "  for (t, 0, 5) { for (i, 1, n - 2) { A[i] = A[i - 1] + 3 * A[i] + A[i + 1] } }\n"
+      "}\n";
+  EXPECT_THAT(TreeOf(smooth, "[ S 1 ( t,i ) → ( t, t + i ) ]"), HasSubstr("[(t + i)]"));
+  EXPECT_THAT(TreeOf(smooth, "[{ S(t, i) → ( t ) }]"), HasSubstr("no time for the instances"));
+  EXPECT_THAT(
+      TreeOf(smooth,
+             "[{ ( t,i ) → ( t/ 2 + ( t + i )/ 2 ) }, { ( t,i ) → (( t + i )/ 2 ,t,t + i ) }]"),
+      HasSubstr("floor((t + i)/2)"));
+  EXPECT_THAT(TreeOf(smooth, "{ S 1 ( t,i ) → ( i,t ) }"), HasSubstr("violates a flow dependence"));
+  EXPECT_THAT(TreeOf(kFigure2_2, "{ ( j,i ) → ( −i,j ) : i < 7 ; ( j,i ) → ( i,j ) : i ≥ 7 }"),
+              HasSubstr("7 <= i < n"));
 }
 
 TEST(PolyhedralModelTest, Equation2_16ToEquation2_21) {

@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "base/status.h"
+#include "compiler/poly/calculator_map.h"
 #include "compiler/poly/canonical.h"
 #include "compiler/poly/tree_text.h"
 
@@ -250,6 +251,36 @@ absl::Status CheckParameters(const Scop& scop, const isl::space& space) {
   return absl::OkStatus();
 }
 
+// The map over the part's statements, where it names them as texts on the subject do: by numbers from 1 on, or not at all
+// if there is only one.
+//
+//   { S1[i] -> [i, 0]; S2[i] -> [i, 1] }    { S0[i] -> [i, 0]; S1[i] -> [i, 1] }
+//   { [j, i] -> [j, i] }                    { S0[j, i] -> [j, i] }
+isl::union_map OverStatements(const Scop& scop, const isl::union_map& map) {
+  std::map<std::string, std::string> renamed;
+  const auto number = [](size_t i) { return StrCat("S", i); };
+  const size_t count = scop.statements.size();
+  if (count == 1) renamed[""] = scop.statements[0].name;
+  bool has_first = false, has_last = false;
+  for (const isl::map& part : MapsOf(map)) {
+    has_first |= DomainName(part) == number(0);
+    has_last |= DomainName(part) == number(count);
+  }
+  for (size_t i = 0; i < count && has_last && !has_first; ++i) {
+    renamed[number(i + 1)] = scop.statements[i].name;
+  }
+  isl::union_map result = isl::union_map::empty(map.ctx());
+  for (const isl::map& part : MapsOf(map)) {
+    const auto name = renamed.find(DomainName(part));
+    const isl::map own =
+        name == renamed.end()
+            ? part
+            : isl::manage(isl_map_set_tuple_name(part.copy(), isl_dim_in, name->second.c_str()));
+    result = result.unite(own.to_union_map());
+  }
+  return result;
+}
+
 // The map's times without names and pairs: { S0[i] -> T[[i] -> [0]] } as { S0[i] -> [i, 0] }.
 absl::StatusOr<isl::union_map> PlainTimes(const isl::union_map& map) {
   isl::union_map plain = isl::union_map::empty(map.ctx());
@@ -277,29 +308,20 @@ absl::StatusOr<isl::union_map> PlainTimes(const isl::union_map& map) {
 
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
                                             const std::string& text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_map = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
+                      text.find("domain") == std::string::npos;
   absl::StatusOr<isl::schedule> parsed = Guarded(*scop.isl, [&]() -> absl::StatusOr<isl::schedule> {
-    isl_ctx* ctx = scop.isl->get();
     isl::schedule schedule;
     // Domains of statements get the known values of parameters, so that "[n] -> { S0[i] : i < n }" equals
     // the extracted domain.
     const isl::set known = scop.context;
-    const size_t first = text.find_first_not_of(" \t\r\n");
-    const bool is_map = first != std::string::npos && (text[first] == '[' || text[first] == '{') &&
-                        text.find("domain") == std::string::npos;
     isl::union_set scheduled;
-    // isl gives null for what it cannot read, and past its operations: then manage throws.
-    const auto is_unreadable = [&](const void* read) {
-      return read == nullptr && !scop.isl->IsSpent();
-    };
     if (is_map) {
-      isl_union_map* taken = isl_union_map_read_from_str(ctx, text.c_str());
-      if (is_unreadable(taken)) {
-        return InvalidInput("expected a schedule { S0[i] -> [t0, ..]; .. }, found '", Excerpt(text),
-                            "'");
-      }
-      const isl::union_map read = isl::manage(taken);
+      ASSIGN_OR_RETURN(const isl::union_map read, EvaluateMap(*scop.isl, text, "schedule"));
       RETURN_IF_ERROR(CheckParameters(scop, read.space()));
-      ASSIGN_OR_RETURN(const isl::union_map map, PlainTimes(read.intersect_domain(scop.Domain())));
+      ASSIGN_OR_RETURN(const isl::union_map map,
+                       PlainTimes(OverStatements(scop, read).intersect_domain(scop.Domain())));
       scheduled = map.domain();
       if (!map.is_single_valued()) {
         return InvalidInput("a schedule: expected one time for each instance, found '",
@@ -312,7 +334,8 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
       }
     } else {
       isl_schedule* read = ReadTree(*scop.isl, text);
-      if (is_unreadable(read)) {
+      // isl gives null for what it cannot read, and past its operations: then manage throws.
+      if (read == nullptr && !scop.isl->IsSpent()) {
         return InvalidInput(
             "expected a schedule tree (domain: .., child: ..) or a map { S0[i] -> [t0, ..] }, "
             "found '",
@@ -339,9 +362,10 @@ absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences&
   });
   // A tree that isl reads may still have parts that do not fit together.
   if (absl::IsInternal(parsed.status())) {
-    return InvalidInput(
-        "expected a schedule tree whose bands give each instance below them a time, found '",
-        Excerpt(text), "'");
+    return InvalidInput("expected a schedule ",
+                        is_map ? "that gives each instance a time"
+                               : "tree whose bands give each instance below them a time",
+                        ", found '", Excerpt(text), "'");
   }
   return parsed;
 }

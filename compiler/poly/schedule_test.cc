@@ -52,6 +52,26 @@ TEST_F(ScheduleTest, NamesAndPairsOfTimesDoNotCount) {
   EXPECT_EQ(Read("{ S0[i] -> T[0, i, 0]; S1[i, j] -> [[1, i] -> U[j]] }"), plain);
 }
 
+TEST_F(ScheduleTest, TheNotationOfTexts) {
+  const std::string plain = Read("[n] -> { S0[i] -> [0, i, 0]; S1[i, j] -> [1, i, j] }");
+  ASSERT_THAT(plain, HasSubstr("S0[i] -> [0, i, 0]"));
+  EXPECT_EQ(Read("{ S0(i) → (0, i, 0); S1(i, j) → (1, i, j) }"), plain);
+  EXPECT_EQ(Read("[S 0 ( i ) → ( 0,i,0 ); S 1 ( i,j ) → ( 1,i,j )]  # as written"), plain);
+  EXPECT_EQ(Read("[{ S0(i) -> (0, i); S1(i, j) -> (1, i) }, { S0(i) -> (0); S1(i, j) -> (j) }]"),
+            plain);
+  // Statements by numbers from 1, unless S0 is among them or there are not as many.
+  EXPECT_EQ(Read("[S 1 ( i ) → ( 0,i,0 ); S 2 ( i,j ) → ( 1,i,j )]"), plain);
+  EXPECT_EQ(Read("{ S0(i) → (0, i, 0); S1(i, j) → (1, i, j); S2(i) → (2, i, 0) }"), plain);
+  EXPECT_THAT(Read("[S1(i, j) → (i, j)]"), HasSubstr("no time for the instances"));
+  // A name may be left out where there is one statement only.
+  EXPECT_THAT(Read("{ (i, j) → (i, j) }"), HasSubstr("no time for the instances"));
+  // Quotients round down; parameters of the part need no declaration, but n alone would be a new variable.
+  const std::string quotient =
+      Read("[n] -> { S0[i] -> [0, floor(i/4), i]; S1[i, j] -> [n, i, j + n] : n > 0 }");
+  ASSERT_THAT(quotient, HasSubstr("4o1"));
+  EXPECT_EQ(Read("{ S0[i] -> [0, i/4, i]; S1[i, j] -> [n(), i, j + n] : n > 0 }"), quotient);
+}
+
 TEST_F(ScheduleTest, ErrorsAreOneLineForTheReader) {
   const std::pair<const char*, const char*> cases[] = {
       {"{ S0[i] -> [0, i]; S1[i, j] -> [1, i, j] }",
@@ -64,8 +84,15 @@ TEST_F(ScheduleTest, ErrorsAreOneLineForTheReader) {
        "a schedule: expected one time for each instance, found '[n] -> { S0[i] -> [i, 0]; S0[i] -> "
        "[i, 1]; S1[i, j] -> [n, j] }'"},
       {"{ S0[i] -> [i, 0];\n S1[i, j -> [n, j] }",
-       "expected a schedule { S0[i] -> [t0, ..]; .. }, found '{ S0[i] -> [i, 0]; S1[i, j -> [n, j] "
-       "}'"},
+       "schedule:2:10: expected ',' or ']', found '->'"},
+      {"{ S0[i] : i > 0 }", "schedule:1:1: expected a map, found a set"},
+      {"[n]", "schedule:1:4: expected '->' after the parameters, found the end of the text"},
+      {"{ S0[i] -> [i] }; { S1[i, j] -> [i] }",
+       "schedule:1:19: expected one map, found 2 statements"},
+      {"{ S0(i) → (0, i*i); S1(i, j) → (1, i) }",
+       "schedule:1:16: expected an affine expression, found a product of two variable expressions"},
+      {"[{ S0(i) → (i) }, { S1(i, j) → (i)",
+       "schedule:1:35: expected '->', ':', ';' or '}', found the end of the text"},
       // The coordinate with a remainder has its value.
       {"{ S0[i] -> [1, 0, i]; S1[i, j] -> [0, i mod 2, j] }",
        "the schedule violates a flow dependence from S0[0] at time [1, 0, 0] to S1[0, 0] at time "
@@ -102,6 +129,8 @@ TEST_F(ScheduleTest, MutatedTexts) {
       "[n] -> { S0[i] -> [0, i, 0]; S1[i, j] -> [1, i, j] }",
       "{ S0[i] -> T[0, i mod 3, i, 0]; S1[i, j] -> [[1, i] -> U[floor(j/4), j]] }",
       "[n] -> { S0[i] -> [i, 0] : i >= 0; S1[i, j] -> [n + i, j] : j < n }",
+      "[S 1 ( i ) → ( 0,i,0 ); S 2 ( i,j ) → ( 1,i,j )]",
+      "[{ S0(i) → (0, i/ 32); S1(i, j) → (1, i/32) }, { S0(i) → (i, 0); S1(i, j) → (i - j, j) }]",
       TreeText(scop_.schedule),
       "domain: \"[n] -> { S0[i] : 0 <= i < n; S1[i, j] : 0 <= i < n and 0 <= j < n }\"\n"
       "child:\n"
@@ -128,7 +157,7 @@ TEST_F(ScheduleTest, MutatedTexts) {
     }
     return status;
   };
-  target.place = "(expected|a schedule: expected|the schedule) ";
+  target.place = R"((schedule:\d+:\d+: expected|expected|a schedule: expected|the schedule) )";
   target.max_bytes = 2048;
   const FuzzResult result = Fuzz(target, FuzzCases(1000), FuzzSeed());
   EXPECT_EQ(result.failure, "");

@@ -26,6 +26,7 @@ CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
       .add_option("--schedule", text.schedule,
                   "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096")
       ->expected(1)
+      ->allow_extra_args(false)  // or else a text in [ ] would be a list
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--case", text.table_case,
                      "a case of the TOPI table by its number, instead of a shape (nao list cases)");

@@ -46,8 +46,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->description(
           "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; pipelines "
           "(default: fuse) and FILE.nir (default: auto): none, fuse, fuse:8x64 with that tile, "
-          "overlap (not for cuda), original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }', "
-          "or a file with one");
+          "overlap (not for cuda), original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }' "
+          "or '[S1(i, j) → (j, i)]', or a file with one");
   command->add_option("--function", flags->function, "FILE.nir: which function, if it has several");
   command
       ->add_option("--arg", flags->nest.arguments,
