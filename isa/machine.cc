@@ -11,6 +11,10 @@
 #include "isa/dram_presets.h"
 
 namespace polynao::isa {
+
+// Declared for others in machine_rows.h, whose target depends on this one.
+absl::Span<const ParameterRow> MachineRows();
+
 namespace {
 
 constexpr int64_t kMaxCycles = 1'000'000;
@@ -19,7 +23,9 @@ constexpr int64_t kLargestType = 8;  // bytes
 // Every parameter a machine file states, in the order of the documentation.
 constexpr ParameterRow kSchema[] = {
     {"card.clusters", "", 1, 64, "clusters"},
-    {"card.clock_mhz", "MHz", 1, 100'000, "clock; only turns cycles into time"},
+    {"card.clock_mhz", "MHz", 1, 100'000, "clock; turns cycles into time"},
+    {"card.supply_mv", "mV", 500, 1300,
+     "supply, for energy alone; not stated: the least that the clock needs", false, true},
     {"card.launch", "cycles", 0, 1'000'000'000, "host's launch cost, reported apart"},
     {"cluster.cores", "", 1, 16, "cores in a cluster, without the memory core"},
     {"cluster.smem_kib", "KiB", 1, 1 << 20, "SMEM"},
@@ -91,19 +97,6 @@ thread_local ParameterReads* parameter_reads = nullptr;
 
 void NoteRead(std::string_view dotted_name) {
   if (parameter_reads != nullptr) parameter_reads->Note(dotted_name);
-}
-
-// What a machine file may state: kSchema, and dram.* if it wants.
-absl::Span<const ParameterRow> FileRows() {
-  static const auto* rows = [] {
-    auto* result = new std::vector<ParameterRow>(std::begin(kSchema), std::end(kSchema));
-    for (ParameterRow row : DramRows()) {
-      row.is_optional = true;
-      result->push_back(row);
-    }
-    return result;
-  }();
-  return *rows;
 }
 
 // Megabits that the DRAM's data bus moves in 1000 seconds, and bytes that the DRAM of all channels holds.
@@ -195,7 +188,7 @@ absl::StatusOr<Override> ParseOverride(const std::string& override) {
   const size_t equals = override.find('=');
   Override result{nullptr, absl::StrCat("override \"", override, "\""), 0, ""};
   const std::string name = override.substr(0, equals);
-  result.row = FindParameter(FileRows(), name);
+  result.row = FindParameter(MachineRows(), name);
   const bool is_text = result.row != nullptr && result.row->is_text;
   if (equals != std::string::npos) result.text = override.substr(equals + 1);
   if (equals == std::string::npos || (!is_text && !absl::SimpleAtoi(result.text, &result.value))) {
@@ -223,7 +216,7 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
   machine.name = file.name;
   for (const MachineParameter& parameter : file.parameters) {
     if (IsOfDram(parameter.name)) continue;
-    SetParameter(machine, parameter, FindParameter(FileRows(), parameter.name)->is_text);
+    SetParameter(machine, parameter, FindParameter(MachineRows(), parameter.name)->is_text);
   }
   if (!dram.empty()) machine.SetText("gmem.dram", dram);
   if (!machine.has_dram()) return machine;
@@ -234,7 +227,7 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
   for (const ParameterFile* source : {static_cast<const ParameterFile*>(&*preset), &file}) {
     for (const MachineParameter& parameter : source->parameters) {
       if (!IsOfDram(parameter.name)) continue;
-      SetParameter(machine, parameter, FindParameter(FileRows(), parameter.name)->is_text);
+      SetParameter(machine, parameter, FindParameter(MachineRows(), parameter.name)->is_text);
     }
   }
   return machine;
@@ -270,6 +263,18 @@ int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
 }
 
 }  // namespace
+
+absl::Span<const ParameterRow> MachineRows() {
+  static const auto* rows = [] {
+    auto* result = new std::vector<ParameterRow>(std::begin(kSchema), std::end(kSchema));
+    for (ParameterRow row : DramRows()) {
+      row.is_optional = true;
+      result->push_back(row);
+    }
+    return result;
+  }();
+  return *rows;
+}
 
 ParameterReads::ParameterReads() : outer_(parameter_reads) { parameter_reads = this; }
 ParameterReads::~ParameterReads() {
@@ -362,7 +367,7 @@ double Machine::store_segments_per_core() const {
 
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));
+  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, MachineRows()));
   ASSIGN_OR_RETURN(Machine machine, Resolve(parsed, file, ""));
   RETURN_IF_ERROR(CheckConsistent(machine, file));
   if (overrides.empty()) return machine;
@@ -391,7 +396,7 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
 
 absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
                                                              std::string_view file) {
-  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, FileRows()));
+  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, MachineRows()));
   return std::move(parsed.parameters);
 }
 

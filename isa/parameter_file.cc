@@ -1,6 +1,8 @@
 #include "isa/parameter_file.h"
 
 #include <algorithm>
+#include <sstream>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +17,16 @@
 namespace polynao::isa {
 namespace {
 
+// What stands where a value should: "nan", "1.5", "a table".
+std::string FoundText(const toml::node* value) {
+  if (value == nullptr) return "no value";
+  if (value->is_table()) return "a table";
+  if (value->is_array()) return "an array";
+  std::ostringstream text;
+  value->visit([&](const auto& node) { text << node; });
+  return text.str();
+}
+
 absl::Status ReadParameter(std::string_view file, const std::string& name, const toml::node& node,
                            absl::Span<const ParameterRow> rows, ParameterFile& result) {
   const std::string place = absl::StrCat(std::string(file), ":", node.source().begin.line);
@@ -23,11 +35,16 @@ absl::Status ReadParameter(std::string_view file, const std::string& name, const
   const toml::table* table = node.as_table();
   const toml::node* value = table != nullptr ? table->get("value") : nullptr;
   const toml::node* source = table != nullptr ? table->get("source") : nullptr;
-  if (value == nullptr || source == nullptr || table->size() != 2 || !source->is_string() ||
-      !(row->is_text ? value->is_string() : value->is_integer())) {
+  const bool has_value =
+      value != nullptr && (row->is_text ? value->is_string() : value->is_integer());
+  if (!has_value || source == nullptr || table->size() != 2 || !source->is_string()) {
     return InvalidInput(place, ": ", name,
                         " must be { value = ", row->is_text ? "\"TEXT\"" : "INTEGER",
-                        ", source = \"KIND: REFERENCE\" }");
+                        ", source = \"KIND: REFERENCE\" }, found ",
+                        table == nullptr    ? FoundText(&node)
+                        : !has_value        ? FoundText(value)
+                        : source == nullptr ? "no source"
+                                            : "more, or a source that is no text");
   }
   MachineParameter parameter{.name = name,
                              .unit = row->unit,

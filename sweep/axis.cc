@@ -7,6 +7,8 @@
 #include "absl/strings/str_split.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "isa/machine_rows.h"
+#include "isa/parameter_file.h"
 
 namespace polynao::sweep {
 namespace {
@@ -75,8 +77,11 @@ absl::Status CheckAxes(const std::vector<Axis>& axes, const isa::Machine& machin
     if (!seen.insert(axis.name).second) {
       return InvalidInput("axis ", axis.name, " comes twice");
     }
-    const bool exists =
-        machine.parameters().contains(axis.name) || machine.texts().contains(axis.name);
+    const isa::ParameterRow* row = isa::FindParameter(isa::MachineRows(), axis.name);
+    // A file need not state what only energy depends on.
+    const bool is_optional = row != nullptr && row->is_optional && !axis.name.starts_with("dram.");
+    const bool exists = machine.parameters().contains(axis.name) ||
+                        machine.texts().contains(axis.name) || is_optional;
     // Whether a machine has DRAM may itself be an axis.
     if (exists || (varies_dram && axis.name.starts_with("dram."))) continue;
     return InvalidInput("axis ", axis.name, ": machine ", machine.name,

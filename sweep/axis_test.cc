@@ -37,6 +37,8 @@ TEST(Axis, MustBeAParameter) {
               HasSubstr("names like it: core.nmem_kib"));
   EXPECT_EQ(ErrorOf(CheckAxes({{"gmem.mib", {"1"}}, {"gmem.mib", {"2"}}}, machine)),
             "axis gmem.mib comes twice");
+  // What a file need not state.
+  EXPECT_TRUE(CheckAxes({{"card.supply_mv", {"900", "1000"}}}, machine).ok());
   const isa::Machine flat = FlatMachine();
   EXPECT_THAT(ErrorOf(CheckAxes({{"dram.cl", {"1"}}}, flat)), HasSubstr("no such parameter"));
   EXPECT_TRUE(CheckAxes({{"dram.cl", {"1"}}, {"gmem.dram", {"flat", "ddr4_3200"}}}, flat).ok());

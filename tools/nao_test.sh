@@ -72,6 +72,21 @@ expect "run and sim report energy" pass "" energy_of_runs
 
 expect "energy by an unknown table" pass "" fails "no energy table is named 'fast'; there are: 28nm, 45nm, 65nm" \
   "$nao" run add --shape=64 --target=diannao --energy=fast
+price_table() { sed "$1" simulator/energy/28nm.toml >"$work/prices.toml"; }
+price_table '/^byte_fj/d'
+expect "energy by a table that lacks a row" pass "" fails "prices.toml: register.byte_fj is missing (eight flip-flops, written)" \
+  "$nao" run add --shape=64 --target=diannao --energy="$work/prices.toml"
+price_table 's/^byte_fj = { value = [0-9]*/byte_fj = { value = nan/'
+expect "energy by a table with a NaN" pass "" fails "found nan" \
+  "$nao" run add --shape=64 --target=diannao --energy="$work/prices.toml"
+price_table 's/^byte_fj = { value = [0-9]*/byte_fj = { value = -1/'
+expect "energy by a table with a negative price" pass "" fails "register.byte_fj is -1; allowed are 1 to" \
+  "$nao" run add --shape=64 --target=diannao --energy="$work/prices.toml"
+price_table 's/^byte_fj/bite_fj/'
+expect "energy by a table with an unknown row" pass "" fails "there is no parameter register.bite_fj" \
+  "$nao" run add --shape=64 --target=diannao --energy="$work/prices.toml"
+expect "energy of a clock that no supply meets" pass "" fails "card.clock_mhz: expected at most" \
+  "$nao" run add --shape=64 --target=diannao --set gmem.dram=flat card.clock_mhz=9000 --energy=28nm
 expect "energy of a CPU" pass "" fails "--energy is of the card: expected --target=diannao, found --target=cpu" \
   "$nao" run add --shape=64 --target=cpu --energy=65nm
 expect "energy of another DRAM preset" pass "" fails "no DRAM is named 'ddr9'" \

@@ -1,6 +1,6 @@
 #include "simulator/energy/energy.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status.h"
@@ -13,11 +13,6 @@ namespace {
 using isa::Space;
 using isa::Unit;
 
-// An operand, another one and a result at once: what the vector unit needs of NMEM each cycle.
-constexpr double kVectorOperands = 3;
-// Units and DMAs reach NMEM at the same time; WMEM and SMEM have one port.
-constexpr int kNmemPorts = 2;
-
 constexpr ir::Type kMacTypes[] = {ir::Type::kI8, ir::Type::kI16, ir::Type::kF16, ir::Type::kF32};
 
 std::string MacRow(ir::Type type, std::string_view unit) {
@@ -29,70 +24,8 @@ double MacRate(const isa::Machine& machine, ir::Type type) {
       machine.Get(absl::StrCat("tensor.macs_", std::string(ir::TypeName(type)))));
 }
 
-// Parameters that only energy and area depend on; a file need not state them.
-bool IsSet(const isa::Machine& machine, std::string_view name) {
-  const int64_t* const found = machine.Find(name);
-  return found != nullptr && *found != 0;
-}
-
-double Kib(const isa::Machine& machine, std::string_view name) {
-  return static_cast<double>(machine.Get(name)) * 1024;
-}
-
-// Every multiply-accumulate reads a weight of its own.
-double WmemPort(const isa::Machine& machine) {
-  double bytes = 8;
-  for (ir::Type type : kMacTypes) {
-    bytes = std::max(bytes, MacRate(machine, type) * ir::ByteSize(type));
-  }
-  return bytes;
-}
-
-struct Memories {
-  MemoryFigures nmem, wmem, smem, cache;  // of one core, cluster, card
-};
-
-Memories MemoriesOf(const isa::Machine& machine, const EnergyTable& table) {
-  const auto get = [&](std::string_view name) { return static_cast<double>(machine.Get(name)); };
-  Memories memories;
-  memories.nmem = FiguresOf({.bytes = Kib(machine, "core.nmem_kib"),
-                             .port_bytes = kVectorOperands * get("vector.bytes"),
-                             .ports = kNmemPorts},
-                            table);
-  memories.wmem = FiguresOf({.bytes = Kib(machine, "core.wmem_kib"),
-                             .port_bytes = WmemPort(machine),
-                             .is_edram = IsSet(machine, "core.wmem_edram")},
-                            table);
-  memories.smem = FiguresOf({.bytes = Kib(machine, "cluster.smem_kib"),
-                             .port_bytes = get("smem.bytes"),
-                             .is_edram = IsSet(machine, "cluster.smem_edram")},
-                            table);
-  if (machine.Get("gmem.cache_kib") > 0) {
-    const double channels = get("gmem.channels");
-    memories.cache = FiguresOf(
-        {.bytes = Kib(machine, "gmem.cache_kib") / channels, .port_bytes = get("gmem.cache_bytes")},
-        table);
-    memories.cache.um2 *= channels;
-    memories.cache.static_uw *= channels;
-  }
-  return memories;
-}
-
-// Microwatts: leakage of laid-out logic and of memories.
-double StaticPower(const isa::Machine& machine, const EnergyTable& table) {
-  const Memories memories = MemoriesOf(machine, table);
-  const ByComponent area = AreaOf(machine, table);
-  double logic = 0;
-  for (const char* name : {"tensor", "vector", "scalar", "dma"}) logic += ValueOf(area, name);
-  return logic * table.Get("logic.leakage_uw_per_mm2") +
-         static_cast<double>(machine.cores()) *
-             (memories.nmem.static_uw + memories.wmem.static_uw) +
-         static_cast<double>(machine.clusters()) * memories.smem.static_uw +
-         memories.cache.static_uw;
-}
-
 // fJ of what DRAM did. Where the run counts no commands, of the bytes that crossed its pins.
-double DramEnergy(const RunResult& result, const EnergyTable& table) {
+double DramEnergy(const RunResult& result, const DramScale& scale, const EnergyTable& table) {
   int64_t acts = 0, reads = 0, writes = 0, refreshes = 0;
   for (const DramCounters& channel : result.dram) {
     acts += channel.activates;
@@ -104,12 +37,23 @@ double DramEnergy(const RunResult& result, const EnergyTable& table) {
     const double bits = 8 * static_cast<double>(result.gmem_read_moved + result.gmem_written_moved);
     return bits * table.Get("dram.flat_fj_per_bit");
   }
-  const double bits = static_cast<double>(reads + writes) * table.Get("dram.burst_bits");
-  return static_cast<double>(acts) * table.Get("dram.act_fj") +
-         static_cast<double>(reads) * table.Get("dram.rd_fj") +
-         static_cast<double>(writes) * table.Get("dram.wr_fj") +
-         static_cast<double>(refreshes) * table.Get("dram.ref_fj") +
-         bits * table.Get("dram.io_fj_per_bit");
+  const double bursts = static_cast<double>(reads + writes) * scale.burst;
+  return static_cast<double>(acts) * scale.row * table.Get("dram.act_fj") +
+         static_cast<double>(reads) * scale.burst * table.Get("dram.rd_fj") +
+         static_cast<double>(writes) * scale.burst * table.Get("dram.wr_fj") +
+         static_cast<double>(refreshes) * scale.rank_size * table.Get("dram.ref_fj") +
+         bursts * table.Get("dram.burst_bits") * table.Get("dram.io_fj_per_bit");
+}
+
+// mW of DRAM over a run. A channel of which a row was opened has some open nearly all of the time, as none is closed
+// before it must be; the others have none.
+double StandbyOf(const RunResult& result, const isa::Machine& machine, const EnergyTable& table) {
+  if (result.dram.empty()) return 0;
+  const DramStandby standby = DramStandbyOf(machine, table);
+  double opened = 0;
+  for (const DramCounters& channel : result.dram) opened += channel.activates > 0 ? 1 : 0;
+  const double part = opened / static_cast<double>(result.dram.size());
+  return part * standby.active_mw + (1 - part) * standby.precharged_mw;
 }
 
 // fJ of one unit's operations: `counts` times the rows "PREFIX_TYPE_fj".
@@ -130,48 +74,20 @@ absl::Status AddOperations(const isa::ActionCounts::ByType<int64_t>& counts,
 
 }  // namespace
 
-double Total(const ByComponent& components) {
-  double sum = 0;
-  for (const auto& [name, value] : components) sum += value;
-  return sum;
+absl::StatusOr<ByComponent> StaticPowerOf(const isa::Machine& machine, const EnergyTable& table) {
+  ASSIGN_OR_RETURN(const OperatingPoint point, OperatingPointOf(machine, table));
+  ByComponent power = ComponentsOf(machine, table).static_mw;
+  for (auto& [name, mw] : power) mw *= point.leakage;
+  power.emplace_back("dram", DramStandbyOf(machine, table).active_mw);
+  return power;
 }
 
-double ValueOf(const ByComponent& components, std::string_view name) {
-  for (const auto& [each, value] : components) {
-    if (each == name) return value;
-  }
-  return 0;
-}
-
-ByComponent AreaOf(const isa::Machine& machine, const EnergyTable& table) {
-  const Memories memories = MemoriesOf(machine, table);
-  const double cores = static_cast<double>(machine.cores());
-  const double clusters = static_cast<double>(machine.clusters());
-  const double mm2 = 1e-6;
-  const double laid_out = mm2 * 1000 / table.Get("logic.density_permille");
-  // Multipliers of one type serve the others where they can, so the largest need decides.
-  double tensor = 0;
-  for (ir::Type type : kMacTypes) {
-    tensor = std::max(tensor, MacRate(machine, type) * table.Get(MacRow(type, "um2")));
-  }
-  const double lanes =
-      static_cast<double>(machine.Get("vector.bytes")) * table.Get("vector.lane_um2");
-  // A memory core has a scalar unit and DMAs too.
-  const double issuers = cores + clusters;
-  return {{"tensor", cores * tensor * laid_out},
-          {"vector", cores * lanes * laid_out},
-          {"scalar", issuers * table.Get("scalar.core_um2") * laid_out},
-          {"dma", issuers * 2 * table.Get("dma.um2") * laid_out},
-          {"nmem", cores * memories.nmem.um2 * mm2},
-          {"wmem", cores * memories.wmem.um2 * mm2},
-          {"smem", clusters * memories.smem.um2 * mm2},
-          {"cache", memories.cache.um2 * mm2}};
-}
-
-ByComponent PeakPower(const isa::Machine& machine, const EnergyTable& table) {
-  const Memories memories = MemoriesOf(machine, table);
+absl::StatusOr<ByComponent> PeakPower(const isa::Machine& machine, const EnergyTable& table) {
+  const Components memories = ComponentsOf(machine, table);
+  ASSIGN_OR_RETURN(const OperatingPoint point, OperatingPointOf(machine, table));
   // fJ a cycle and core, times MHz, is 10^-9 W.
-  const double mw = static_cast<double>(machine.cores()) * machine.clock_ghz() * 1e3 * 1e-6;
+  const double mw =
+      static_cast<double>(machine.cores()) * machine.clock_ghz() * 1e3 * 1e-6 * point.energy;
   ByComponent most = {{"tensor", 0}, {"nmem", 0}, {"wmem", 0}};
   for (ir::Type type : kMacTypes) {
     const double rate = MacRate(machine, type);
@@ -182,13 +98,15 @@ ByComponent PeakPower(const isa::Machine& machine, const EnergyTable& table) {
         {"wmem", mw * bytes * memories.wmem.read_fj_per_byte}};
     if (Total(power) > Total(most)) most = power;
   }
-  most.push_back({"leakage", StaticPower(machine, table) / 1000});
+  most.emplace_back("leakage", Total(memories.static_mw) * point.leakage);
   return most;
 }
 
 absl::StatusOr<EnergyReport> EnergyOf(const RunResult& result, const isa::Machine& machine,
                                       const EnergyTable& table) {
-  const Memories memories = MemoriesOf(machine, table);
+  const Components memories = ComponentsOf(machine, table);
+  ASSIGN_OR_RETURN(const OperatingPoint point, OperatingPointOf(machine, table));
+  ASSIGN_OR_RETURN(ByComponent static_mw, StaticPowerOf(machine, table));
   const isa::ActionCounts& actions = result.actions;
   double tensor = 0, vector = 0, scalar = 0;  // fJ
   RETURN_IF_ERROR(AddOperations(actions.macs, "tensor.mac", table, &tensor));
@@ -207,37 +125,52 @@ absl::StatusOr<EnergyReport> EnergyOf(const RunResult& result, const isa::Machin
   };
   // What the cache did not have, a channel brings and the cache keeps.
   double cache = 0;
-  if (machine.Get("gmem.cache_kib") > 0) {
-    cache = static_cast<double>(result.gmem_read_cached) * memories.cache.read_fj_per_byte +
-            static_cast<double>(result.gmem_read_moved) * memories.cache.write_fj_per_byte;
+  if (machine.caches_reads()) {
+    const double cached = static_cast<double>(result.gmem_read_cached);
+    const double brought = static_cast<double>(result.gmem_read_moved);
+    const double burst = static_cast<double>(machine.Get("io_dma.burst"));
+    cache = cached * memories.cache.read_fj_per_byte + brought * memories.cache.write_fj_per_byte +
+            (cached + brought) / burst * memories.tag_lookup_fj;
   }
   const double crossed = static_cast<double>(result.gmem_read + result.gmem_written);
+  // What a DMA reads, it writes: each byte passes its buffer once.
+  double moved = 0;
+  for (const auto& units : actions.bytes) {
+    for (Unit unit : {Unit::kIoDma, Unit::kMoveDma}) {
+      moved += static_cast<double>(units[static_cast<size_t>(unit)].read);
+    }
+  }
 
   EnergyReport report;
   report.table = table;
   const double clock_hz = static_cast<double>(machine.Get("card.clock_mhz")) * 1e6;
   report.seconds = static_cast<double>(result.end_cycle) / clock_hz;
-  const double channels_uw =
-      static_cast<double>(machine.Get("gmem.channels")) * table.Get("dram.static_uw");
-  const double pj = 1e-3;
-  const double uw_to_pj = report.seconds * 1e6;  // 1 uW for 1 s is 10^6 pJ
+  const double pj = 1e-3 * point.energy;
+  const double mw_to_pj = report.seconds * 1e9;  // 1 mW for 1 s is 10^9 pJ
+  const double leakage_mw = Total(static_mw) - ValueOf(static_mw, "dram");
   report.energy_pj = {{"tensor", tensor * pj},
                       {"vector", vector * pj},
                       {"scalar", scalar * pj},
+                      {"dma", moved * memories.dma_fj_per_byte * pj},
                       {"nmem", memory(Space::kNmem, memories.nmem) * pj},
                       {"wmem", memory(Space::kWmem, memories.wmem) * pj},
                       {"smem", memory(Space::kSmem, memories.smem) * pj},
                       {"cache", cache * pj},
-                      {"link", crossed * table.Get("link.fj_per_byte") * pj},
-                      {"leakage", StaticPower(machine, table) * uw_to_pj},
-                      {"dram", DramEnergy(result, table) * pj + channels_uw * uw_to_pj}};
-  report.area_mm2 = AreaOf(machine, table);
+                      {"link", crossed * memories.link_fj_per_byte * pj},
+                      {"leakage", leakage_mw * mw_to_pj},
+                      // Another chip, with a supply of its own.
+                      {"dram", DramEnergy(result, memories.dram, table) * 1e-3 +
+                                   StandbyOf(result, machine, table) * mw_to_pj}};
+  report.area_mm2 = memories.area_mm2;
+  report.static_mw = std::move(static_mw);
+  report.point = point;
   const double total = Total(report.energy_pj);
   if (report.seconds > 0) {
     report.average_power_mw = total * 1e-9 / report.seconds;
     report.chip_power_mw = (total - ValueOf(report.energy_pj, "dram")) * 1e-9 / report.seconds;
   }
-  report.peak_power_mw = Total(PeakPower(machine, table));
+  ASSIGN_OR_RETURN(const ByComponent peak, PeakPower(machine, table));
+  report.peak_power_mw = Total(peak);
   report.energy_delay_pj_s = total * report.seconds;
   return report;
 }

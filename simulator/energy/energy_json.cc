@@ -17,6 +17,8 @@ nlohmann::ordered_json ToJson(const ByComponent& components) {
 void AddEnergy(const EnergyReport& report, nlohmann::ordered_json& json) {
   json["energy_pj"] = ToJson(report.energy_pj);
   json["area_mm2"] = ToJson(report.area_mm2);
+  json["static_power_mw"] = ToJson(report.static_mw);
+  json["supply_mv"] = 1000 * report.point.volts;
   json["average_power_mw"] = report.average_power_mw;
   json["chip_power_mw"] = report.chip_power_mw;
   json["peak_power_mw"] = report.peak_power_mw;

@@ -1,5 +1,7 @@
 #include "simulator/energy/energy.h"
 
+#include <cmath>
+
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -42,7 +44,11 @@ TEST(Energy, ComponentsAreCountsTimesRows) {
   const EnergyReport report = Energy(result, machine);
   EXPECT_DOUBLE_EQ(ValueOf(report.energy_pj, "tensor"), 1000 * 0.3);
   EXPECT_DOUBLE_EQ(ValueOf(report.energy_pj, "vector"), 200 * 0.75 + 10 * 3);
-  EXPECT_DOUBLE_EQ(ValueOf(report.energy_pj, "link"), 640 * 2.56);
+  // Half of the side of the chip without links, controllers and PHYs.
+  const ByComponent area = AreaOf(machine, Table());
+  const double inner =
+      Total(area) - ValueOf(area, "link") - ValueOf(area, "controller") - ValueOf(area, "phy");
+  EXPECT_DOUBLE_EQ(ValueOf(report.energy_pj, "link"), 640 * 0.64 * std::sqrt(inner) / 2);
   EXPECT_DOUBLE_EQ(ValueOf(report.energy_pj, "dram"), 1024 * 8 * 20.3);
   EXPECT_EQ(ValueOf(report.energy_pj, "nmem"), 0);
   // No time has passed.
@@ -65,7 +71,7 @@ TEST(Energy, LeakageGrowsWithTimeAndPowerIsEnergyByTime) {
   EXPECT_DOUBLE_EQ(once.average_power_mw, Total(once.energy_pj) / once.seconds * 1e-9);
   EXPECT_DOUBLE_EQ(once.energy_delay_pj_s, Total(once.energy_pj) * 1e-3);
   // All that an idle card takes, its peak has too.
-  EXPECT_DOUBLE_EQ(once.average_power_mw, ValueOf(PeakPower(machine, Table()), "leakage"));
+  EXPECT_DOUBLE_EQ(once.average_power_mw, ValueOf(PeakPower(machine, Table()).value(), "leakage"));
 }
 
 TEST(Energy, MoreBytesTakeMoreEnergy) {
@@ -89,12 +95,14 @@ TEST(Energy, MoreBytesTakeMoreEnergy) {
   result.gmem_written_moved = 64;
   const double moved = Total(Energy(result, machine).energy_pj);
   EXPECT_GT(moved, none);
-  // The cache takes less than DRAM.
+  // The cache takes less than DRAM, where loads look into it.
+  const isa::Machine flat = FlatMachine();
+  const double moved_flat = Total(Energy(result, flat).energy_pj);
   result.gmem_written_moved = 0;
   result.gmem_read_cached = 64;
-  const double cached = Total(Energy(result, machine).energy_pj);
+  const double cached = Total(Energy(result, flat).energy_pj);
   EXPECT_GT(cached, none);
-  EXPECT_LT(cached, moved);
+  EXPECT_LT(cached, moved_flat);
 }
 
 TEST(Energy, LargerMemoriesTakeMoreAreaAndMoreEnergyAnAccess) {
@@ -126,8 +134,12 @@ TEST(Energy, AreaGrowsWithUnitsAndCores) {
   EXPECT_DOUBLE_EQ(area({"cluster.cores=8"}, "tensor"), 2 * area({}, "tensor"));
   EXPECT_DOUBLE_EQ(area({"vector.bytes=256"}, "vector"), 2 * area({}, "vector"));
   EXPECT_DOUBLE_EQ(area({"card.clusters=8"}, "smem"), 2 * area({}, "smem"));
-  // Multipliers of 8 bits are part of those of 16.
-  EXPECT_EQ(area({"tensor.macs_i8=0"}, "tensor"), area({}, "tensor"));
+  // Multipliers of 16 bits serve 8 bits; each product needs an adder.
+  EXPECT_EQ(area({"tensor.macs_i8=0"}, "tensor"), area({"tensor.macs_i8=2048"}, "tensor"));
+  EXPECT_GT(area({}, "tensor"), area({"tensor.macs_i8=2048"}, "tensor"));
+  // Dividing in fewer passes takes more multipliers, in more it takes no fewer than there are.
+  EXPECT_GT(area({"vector.slow=2"}, "vector"), 1.5 * area({}, "vector"));
+  EXPECT_EQ(area({"vector.slow=8"}, "vector"), area({}, "vector"));
   EXPECT_EQ(area({"gmem.cache_kib=0"}, "cache"), 0);
   // Embedded DRAM is smaller.
   EXPECT_LT(area({"core.wmem_edram=1"}, "wmem"), area({}, "wmem"));
@@ -144,6 +156,74 @@ TEST(Energy, CommandsOfDramCostTheirRows) {
   EXPECT_DOUBLE_EQ(pj, 5 * 6000 + 10 * 2930 + 4 * 2500 + 685000 + 14 * 512 * 5);
   ++result.dram[1].reads;
   EXPECT_GT(ValueOf(Energy(result, TestMachine("unit")).energy_pj, "dram"), pj);
+}
+
+TEST(Energy, DramStandsByForAsLongAsTheRunLasts) {
+  // IDD3N of eight chips at 1.2 V on four channels: the 1.8 W of the preset's figures.
+  const isa::Machine machine = TestMachine("mlu270");
+  EXPECT_DOUBLE_EQ(DramStandbyOf(machine, Table()).active_mw, 4 * 8 * 46 * 1.2);
+  EXPECT_DOUBLE_EQ(DramStandbyOf(machine, Table()).precharged_mw, 4 * 8 * 37 * 1.2);
+  RunResult result;
+  result.end_cycle = 1'000'000;  // a millisecond
+  result.dram.resize(4);
+  const auto standby_mw = [&] {
+    double rest = 0;  // of the ACT
+    for (const DramCounters& channel : result.dram) {
+      rest += 6000 * static_cast<double>(channel.activates);
+    }
+    return (ValueOf(Energy(result, machine).energy_pj, "dram") - rest) / 1e6;
+  };
+  EXPECT_NEAR(standby_mw(), 4 * 8 * 37 * 1.2, 1e-6);
+  // A channel of which a row was opened.
+  result.dram[0].activates = 1;
+  EXPECT_NEAR(standby_mw(), (8 * 46 + 3 * 8 * 37) * 1.2, 1e-6);
+  // Where GMEM is flat, its energy for a bit is all there is.
+  EXPECT_EQ(DramStandbyOf(TestMachine("unit"), Table()).active_mw, 0);
+}
+
+TEST(Energy, TheCacheIsFilledOnlyWhereLoadsLookIntoIt) {
+  RunResult result;
+  result.gmem_read_moved = 4096;
+  const std::vector<std::string> flat = {"gmem.dram=flat", "gmem.cache_reads=0"};
+  const std::vector<std::string> cached = {"gmem.dram=flat", "gmem.cache_reads=1"};
+  const auto cache = [&](const std::vector<std::string>& overrides) {
+    return ValueOf(Energy(result, TestMachine("mlu270", overrides)).energy_pj, "cache");
+  };
+  EXPECT_EQ(cache(flat), 0);
+  EXPECT_GT(cache(cached), 0);
+  // It is there, and leaks, in either case.
+  const isa::Machine machine = TestMachine("mlu270", flat);
+  EXPECT_GT(ValueOf(AreaOf(machine, Table()), "cache"), 0);
+  EXPECT_GT(ValueOf(StaticPowerOf(machine, Table()).value(), "cache"), 0);
+}
+
+TEST(Energy, DynamicEnergyIsOfTheSquareOfTheSupplyAndLeakageOfItsCube) {
+  RunResult work, time;
+  work.actions.macs[static_cast<size_t>(ir::Type::kI8)] = 1000;
+  time.end_cycle = 1000;
+  const isa::Machine rated = TestMachine("unit");
+  const isa::Machine more = TestMachine("unit", {"card.supply_mv=1000"});
+  EXPECT_DOUBLE_EQ(Energy(work, rated).point.volts, 0.9);
+  EXPECT_DOUBLE_EQ(Total(Energy(work, more).energy_pj) / Total(Energy(work, rated).energy_pj),
+                   1 / 0.81);
+  EXPECT_DOUBLE_EQ(Total(Energy(time, more).energy_pj) / Total(Energy(time, rated).energy_pj),
+                   1 / 0.729);
+  // A slower clock needs less, and takes longer.
+  const isa::Machine slow = TestMachine("unit", {"card.clock_mhz=500"});
+  EXPECT_LT(Energy(work, slow).point.volts, 0.9);
+  EXPECT_LT(Total(Energy(work, slow).energy_pj), Total(Energy(work, rated).energy_pj));
+  EXPECT_EQ(Total(AreaOf(TestMachine("unit", {"card.supply_mv=1000"}), Table())),
+            Total(AreaOf(rated, Table())));
+}
+
+TEST(Energy, ClocksThatNoSupplyMeetsAreErrors) {
+  EXPECT_THAT(
+      EnergyOf({}, TestMachine("unit", {"card.clock_mhz=9000"}), Table()).status().message(),
+      testing::MatchesRegex("energy table 45nm,ddr4_3200: card.clock_mhz: expected at most [0-9]+ "
+                            "MHz, which 45 nm meets at 1.3 V, found 9000"));
+  EXPECT_THAT(EnergyOf({}, TestMachine("unit", {"card.supply_mv=800"}), Table()).status().message(),
+              HasSubstr("energy table 45nm,ddr4_3200: card.supply_mv: expected at least 900 for "
+                        "card.clock_mhz 1000, found 800"));
 }
 
 TEST(Energy, OperationsWithoutARowAreErrors) {

@@ -1,5 +1,5 @@
-// The cards diannao, dadiannao and cambricon at their nodes against area, power and peak as published. docs/energy.md says
-// where the model is off and why; its table must have these figures.
+// The cards diannao, dadiannao and cambricon at their nodes against area, power and peak as published. docs/energy.md
+// says where the model is off and why; its table must have these figures.
 #include <cmath>
 
 #include "absl/strings/str_format.h"
@@ -24,7 +24,8 @@ struct Published {
   bool is_close;  // within 25 %
 };
 
-// DaDianNao: tiles and central block; without the HyperTransport links and wires between, which the card does not have.
+// Without channels' controllers and PHYs and the link between: the published layouts of DianNao and Cambricon end at
+// their DMAs, and of DaDianNao we take tiles and central block, not the HyperTransport links and the wires between.
 // Cambricon: 1024 multiply-accumulates at 1 GHz.
 constexpr Published kPublished[] = {
     {"diannao", "65nm", "area, mm2", 3.02, true},
@@ -42,8 +43,18 @@ double Modelled(const Published& p) {
   const isa::Machine machine = TestMachine(p.machine);
   const EnergyTable table = LoadEnergyTable(p.table).value();
   const std::string_view what = p.what;
-  if (what.starts_with("area")) return Total(AreaOf(machine, table));
-  if (what.starts_with("power")) return Total(PeakPower(machine, table));
+  const auto without_memory = [](const ByComponent& all, const ByComponent& parts) {
+    double sum = Total(all);
+    for (const char* part : {"link", "controller", "phy"}) sum -= ValueOf(parts, part);
+    return sum;
+  };
+  if (what.starts_with("area")) {
+    const ByComponent area = AreaOf(machine, table);
+    return without_memory(area, area);
+  }
+  if (what.starts_with("power")) {
+    return without_memory(PeakPower(machine, table).value(), StaticPowerOf(machine, table).value());
+  }
   return 2 * static_cast<double>(machine.cores() * machine.Get("tensor.macs_i16")) *
          machine.clock_ghz();
 }

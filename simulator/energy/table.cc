@@ -30,16 +30,20 @@ struct Row {
 constexpr Row kRows[] = {
     {{"technology.node_nm", "nm", 7, 130, "the node"}, Scaling::kNone},
     {{"technology.supply_mv", "mV", 500, 1300, "the supply"}, Scaling::kNone},
-    {{"technology.clock_mhz", "MHz", 1, 100'000, "the clock at which the figures were taken"},
+    {{"technology.clock_mhz", "MHz", 1, 100'000, "the clock that a card meets at this supply"},
+     Scaling::kNone},
+    {{"technology.least_supply_mv", "mV", 500, 1300, "no lower supply, however slow the clock"},
      Scaling::kNone},
     {{"tensor.mac_i8_fj", "fJ", 1, kMost, "a product of i8, added in i32"}, Scaling::kEnergy},
     {{"tensor.mac_i16_fj", "fJ", 1, kMost, "a product of i16, added in i32"}, Scaling::kEnergy},
     {{"tensor.mac_f16_fj", "fJ", 1, kMost, "a product of f16, added in f32"}, Scaling::kEnergy},
     {{"tensor.mac_f32_fj", "fJ", 1, kMost, "a product of f32, added in f32"}, Scaling::kEnergy},
-    {{"tensor.mac_i8_um2", "um2", 1, kMost, "its multiplier and adder"}, Scaling::kArea},
-    {{"tensor.mac_i16_um2", "um2", 1, kMost, "its multiplier and adder"}, Scaling::kArea},
-    {{"tensor.mac_f16_um2", "um2", 1, kMost, "its multiplier and adder"}, Scaling::kArea},
-    {{"tensor.mac_f32_um2", "um2", 1, kMost, "its multiplier and adder"}, Scaling::kArea},
+    {{"tensor.mul_i8_um2", "um2", 1, kMost, "a multiplier"}, Scaling::kArea},
+    {{"tensor.mul_i16_um2", "um2", 1, kMost, "a multiplier"}, Scaling::kArea},
+    {{"tensor.mul_f16_um2", "um2", 1, kMost, "a multiplier"}, Scaling::kArea},
+    {{"tensor.mul_f32_um2", "um2", 1, kMost, "a multiplier"}, Scaling::kArea},
+    {{"tensor.add_i32_um2", "um2", 1, kMost, "an adder of integer products"}, Scaling::kArea},
+    {{"tensor.add_f32_um2", "um2", 1, kMost, "an adder of float products"}, Scaling::kArea},
     {{"vector.op_i8_fj", "fJ", 1, kMost, "an element operation"}, Scaling::kEnergy},
     {{"vector.op_i16_fj", "fJ", 1, kMost, "an element operation"}, Scaling::kEnergy},
     {{"vector.op_i32_fj", "fJ", 1, kMost, "an element operation"}, Scaling::kEnergy},
@@ -48,12 +52,19 @@ constexpr Row kRows[] = {
     {{"vector.slow_f16_fj", "fJ", 1, kMost, "a division, exponential, ..."}, Scaling::kEnergy},
     {{"vector.slow_f32_fj", "fJ", 1, kMost, "a division, exponential, ..."}, Scaling::kEnergy},
     {{"vector.lane_um2", "um2", 1, kMost, "lanes, for each byte of vector.bytes"}, Scaling::kArea},
+    {{"vector.slow_passes", "", 1, 1024, "passes through a lane that a division takes"},
+     Scaling::kNone},
     {{"scalar.instruction_fj", "fJ", 1, kMost, "a scalar instruction, fetched and executed"},
      Scaling::kEnergy},
     {{"scalar.core_um2", "um2", 1, kMost, "a scalar unit"}, Scaling::kArea},
-    {{"dma.um2", "um2", 1, kMost, "a DMA with its queue"}, Scaling::kArea},
-    {{"link.fj_per_byte", "fJ/B", 0, kMost, "from GMEM's controller to a core or back"},
-     Scaling::kEnergy},
+    {{"register.bit_nm2", "nm2", 1, kMost, "a flip-flop"}, Scaling::kArea},
+    {{"register.byte_fj", "fJ", 1, kMost, "eight flip-flops, written"}, Scaling::kEnergy},
+    {{"dma.um2", "um2", 1, kMost, "a DMA without its queue, buffer and ports"}, Scaling::kArea},
+    {{"link.fj_per_byte_mm", "fJ/B/mm", 1, kMost, "moving a byte along wires"}, Scaling::kEnergy},
+    {{"link.repeater_um2_per_byte_mm", "um2/B/mm", 1, kMost, "repeaters of wires"}, Scaling::kArea},
+    {{"controller.um2_per_bit", "um2", 1, kMost,
+      "a channel's controller without its queues, for each bit of the data bus"},
+     Scaling::kArea},
     {{"logic.density_permille", "1/1000", 1, 1000, "the part of laid-out logic that is cells"},
      Scaling::kNone},
     {{"logic.leakage_uw_per_mm2", "uW/mm2", 0, kMost, "leakage of laid-out logic"},
@@ -93,16 +104,20 @@ struct DramRow {
   const char* name;
   const char* unit;
   const char* meaning;
+  int64_t least = 0;
 };
 constexpr DramRow kDramRows[] = {
     {"act_fj", "fJ", "ACT and its PRE, of a channel"},
     {"rd_fj", "fJ", "RD, without the pins"},
     {"wr_fj", "fJ", "WR, without the pins"},
     {"ref_fj", "fJ", "REF of a rank"},
-    {"burst_bits", "", "bits of one RD or WR"},
+    {"burst_bits", "", "bits of one RD or WR", 1},
     {"io_fj_per_bit", "fJ", "both ends of the pins"},
     {"flat_fj_per_bit", "fJ", "all of it, where commands are not modelled"},
-    {"static_uw", "uW", "a channel's standby power"},
+    {"active_standby_uw", "uW", "a rank's standby power while rows are open"},
+    {"precharged_standby_uw", "uW", "a rank's standby power while no row is open"},
+    {"phy_um2", "um2", "a channel's PHY, at the preset's rate", 1},
+    {"phy_logic_permille", "1/1000", "the part of it that leaks as logic"},
 };
 
 std::vector<ParameterRow> NodeSchema() {
@@ -250,7 +265,7 @@ absl::Status AddDram(std::string_view text, std::string_view file, std::string_v
   std::vector<ParameterRow> schema;
   for (size_t i = 0; i < names.size(); ++i) {
     const DramRow& row = kDramRows[i % std::size(kDramRows)];
-    schema.push_back({names[i].c_str(), row.unit, 0, kMost, row.meaning});
+    schema.push_back({names[i].c_str(), row.unit, row.least, kMost, row.meaning});
   }
   ASSIGN_OR_RETURN(isa::ParameterFile parsed, isa::ReadParameterFile(text, file, schema));
   const std::string prefix = StrCat(preset, ".");
@@ -261,7 +276,17 @@ absl::Status AddDram(std::string_view text, std::string_view file, std::string_v
     parameter.name = StrCat("dram.", parameter.name.substr(prefix.size()));
     table->rows_.push_back(std::move(parameter));
   }
-  if (found) return absl::OkStatus();
+  if (found) {
+    const double active = table->Get("dram.active_standby_uw");
+    const double precharged = table->Get("dram.precharged_standby_uw");
+    if (precharged > active) {
+      return InvalidInput(std::string(file), ": ", prefix, "precharged_standby_uw (", precharged,
+                          ") must be at most ", prefix, "active_standby_uw (", active,
+                          "): open rows take more");
+    }
+    table->dram_ = preset;
+    return absl::OkStatus();
+  }
   std::string known;
   for (const char* each : kDramPresets) StrAppend(&known, known.empty() ? "" : ", ", each);
   return InvalidInput(std::string(file), ": no DRAM is named '", preset, "'; there are: ", known);

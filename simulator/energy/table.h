@@ -20,6 +20,8 @@ class EnergyTable {
   // As a user names it: "65nm", "16nm", "65nm,hbm2".
   const std::string& name() const { return name_; }
   Process process() const;
+  // The preset of DRAM whose rows dram.* are: "hbm2".
+  const std::string& dram() const { return dram_; }
   // The row must exist.
   double Get(std::string_view row) const;
   bool Has(std::string_view row) const;
@@ -31,6 +33,7 @@ class EnergyTable {
   friend absl::Status AddDram(std::string_view, std::string_view, std::string_view, EnergyTable*);
   friend absl::StatusOr<EnergyTable> LoadEnergyTable(std::string_view, std::string_view);
   std::string name_;
+  std::string dram_;
   std::vector<isa::MachineParameter> rows_;
 };
 

@@ -92,8 +92,16 @@ TEST(EnergyTable, ErrorsNameThePlaceAndTheExpectation) {
               HasSubstr("tensor.mac_i8_fj is 0; allowed are 1 to"));
   EXPECT_THAT(ErrorWith("mac_i8_fj = { value = 300", "mac_i9_fj = { value = 300"),
               MatchesRegex("t\\.toml:[0-9]+: there is no parameter tensor\\.mac_i9_fj"));
+  for (const char* bad : {"nan", "inf", "1.5", "\"300\"", "true"}) {
+    EXPECT_THAT(ErrorWith("mac_i8_fj = { value = 300", StrCat("mac_i8_fj = { value = ", bad)),
+                MatchesRegex("t\\.toml:[0-9]+: tensor\\.mac_i8_fj must be \\{ value = INTEGER, "
+                             "source = \"KIND: REFERENCE\" \\}, found [^\n]+"))
+        << bad;
+  }
+  EXPECT_THAT(ErrorWith("mac_i8_fj = { value = 300", "mac_i8_fj = { value = nan"),
+              HasSubstr("found nan"));
   EXPECT_THAT(ErrorWith("[dma]\num2 = ", "[dma]\n# um2 = "),
-              HasSubstr("t.toml: dma.um2 is missing (a DMA with its queue)"));
+              HasSubstr("t.toml: dma.um2 is missing (a DMA without its queue, buffer and ports)"));
   EXPECT_THAT(
       ErrorWith("small_bytes = { value = 448", "small_bytes = { value = 9000"),
       HasSubstr("t.toml: sram.small_bytes (9000) must be less than sram.medium_bytes (8192)"));
@@ -101,6 +109,31 @@ TEST(EnergyTable, ErrorsNameThePlaceAndTheExpectation) {
               HasSubstr("a larger memory takes more"));
   EXPECT_THAT(ErrorWith("source = \"sourced: M. Horowitz", "source = \"M. Horowitz"),
               HasSubstr("must be \"sourced: ...\", \"derived: ...\" or \"assumed: ...\""));
+}
+
+// The error for dram.toml with one text in place of another.
+std::string DramErrorWith(const std::string& from, const std::string& to) {
+  const std::string text = TextOf("dram");
+  POLYNAO_CHECK(text.find(from) != std::string::npos) << from;
+  EnergyTable table = ParseEnergyTable(TextOf("45nm"), "45nm.toml").value();
+  const absl::Status status =
+      AddDram(absl::StrReplaceAll(text, {{from, to}}), "d.toml", "hbm2", &table);
+  return status.ok() ? "accepted" : std::string(status.message());
+}
+
+TEST(EnergyTable, ErrorsOfDramNameThePlaceAndTheExpectation) {
+  EXPECT_EQ(DramErrorWith("name = ", "name = "), "accepted");
+  EXPECT_THAT(DramErrorWith("phy_um2 = { value = 1282600", "phy_um2 = { value = 0"),
+              MatchesRegex("d\\.toml:[0-9]+: hbm2\\.phy_um2 is 0; allowed are 1 to .*"));
+  EXPECT_THAT(DramErrorWith("active_standby_uw = { value = 66000", "standby_uw = { value = 66000"),
+              MatchesRegex("d\\.toml:[0-9]+: there is no parameter hbm2\\.standby_uw"));
+  EXPECT_THAT(DramErrorWith("precharged_standby_uw = { value = 48000", "# "),
+              HasSubstr("d.toml: hbm2.precharged_standby_uw is missing (a rank's standby power "
+                        "while no row is open)"));
+  EXPECT_THAT(
+      DramErrorWith("active_standby_uw = { value = 66000", "active_standby_uw = { value = 1"),
+      HasSubstr("d.toml: hbm2.precharged_standby_uw (48000) must be at most "
+                "hbm2.active_standby_uw (1): open rows take more"));
 }
 
 TEST(EnergyTable, UnknownTablesAreNamedWithTheKnownOnes) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_format.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "cases/run_case.h"
 #include "gmock/gmock.h"
@@ -60,6 +62,30 @@ TEST(Chips, RunLayersWithRightValuesAndReportEnergy) {
         EXPECT_TRUE(json.contains("area_mm2"));
         EXPECT_TRUE(json.contains("energy_table"));
       }
+    }
+  }
+}
+
+TEST(Chips, ThePageHasTheirRuns) {
+  const auto page = ReadFile("docs/energy.md");
+  ASSERT_TRUE(page.ok()) << page.status();
+  for (const Chip& chip : kChips) {
+    for (const kernels::OperatorCase& c :
+         {Case("conv2d", {14, 14, 16}, {{64, 3, 3, 16}}, ir::Type::kI16),
+          Case("matmul", {16, 64}, {{64, 64}}, ir::Type::kI16)}) {
+      CaseSettings settings;
+      settings.config = chip.config;
+      settings.energy = chip.energy;
+      const absl::StatusOr<CaseReport> report = RunCase(c, settings);
+      ASSERT_TRUE(report.ok()) << report.status();
+      const simulator::EnergyReport& energy = *report->energy;
+      const double total = simulator::Total(energy.energy_pj);
+      const std::string row =
+          absl::StrFormat("| %s | `%s --shape=%s` | %d | %.2f | %.0f %% | %.0f | %.0f |",
+                          chip.config, c.op, kernels::ShapesText(c), report->simulated->cycles,
+                          total / 1e6, 100 * simulator::ValueOf(energy.energy_pj, "dram") / total,
+                          energy.chip_power_mw, energy.peak_power_mw);
+      EXPECT_NE(page->find(row), std::string::npos) << "docs/energy.md lacks:\n" << row;
     }
   }
 }
