@@ -74,7 +74,7 @@ expect "energy by an unknown table" pass "" fails "no energy table is named 'fas
   "$nao" run add --shape=64 --target=diannao --energy=fast
 price_table() { sed "$1" simulator/energy/28nm.toml >"$work/prices.toml"; }
 price_table '/^byte_fj/d'
-expect "energy by a table that lacks a row" pass "" fails "prices.toml: register.byte_fj is missing (eight flip-flops, written)" \
+expect "energy by a table that lacks a row" pass "" fails "prices.toml: register.byte_fj is missing .eight flip-flops, written." \
   "$nao" run add --shape=64 --target=diannao --energy="$work/prices.toml"
 price_table 's/^byte_fj = { value = [0-9]*/byte_fj = { value = nan/'
 expect "energy by a table with a NaN" pass "" fails "found nan" \
