@@ -252,15 +252,18 @@ class Builder {
   }
   DramScale Dram() const {
     DramScale scale;
-    // Bytes of 1000 cycles, a million of which are a second at 1 MHz: 1000 B/s.
-    const double rate = Get("gmem.channel_bytes_per_kilocycle") * Get("card.clock_mhz") * 1e3;
-    scale.rate =
-        rate / (Preset("clock_mhz") * 1e6 * Preset("beats_per_clock") * Preset("bus_bits") / 8);
-    if (!machine_.has_dram()) return scale;
+    if (!machine_.has_dram()) {
+      // Bytes of 1000 cycles, a million of which are a second at 1 MHz: 1000 B/s.
+      const double rate = Get("gmem.channel_bytes_per_kilocycle") * Get("card.clock_mhz") * 1e3;
+      scale.rate =
+          rate / (Preset("clock_mhz") * 1e6 * Preset("beats_per_clock") * Preset("bus_bits") / 8);
+      return scale;
+    }
     const auto ratio = [&](std::string_view name) {
       return Get(absl::StrCat("dram.", std::string(name))) / Preset(name);
     };
     scale.bus = ratio("bus_bits");
+    scale.rate = ratio("clock_mhz") * ratio("beats_per_clock") * scale.bus;
     scale.ranks = Get("dram.ranks");
     scale.burst = Get("dram.bus_bits") * Get("dram.burst_length") / table_.Get("dram.burst_bits");
     scale.row = ratio("row_bytes");
