@@ -164,6 +164,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   CaseReport report;
   report.operator_case = c;
   report.settings = settings;
+  if (settings.timing_only) report.settings.check_values = false;
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
@@ -172,6 +173,11 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
                         " is a program of the tensor ISA: expected "
                         "--target=diannao, found --target=",
                         settings.target);
+  }
+  if (settings.timing_only && settings.target != "diannao") {
+    return InvalidInput(
+        "--timing-only is of a simulated card: expected --target=diannao, found --target=",
+        settings.target);
   }
 
   std::optional<simulator::EnergyTable> energy_table;
@@ -196,21 +202,28 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   }
 
   const size_t inputs = specs.size() - 1;
-  std::vector<ir::Tensor> tensors =
-      kernels::MakeTensors(*op, c, settings.seed, kernels::ValuesFor(*op));
+  std::vector<ir::Tensor> tensors;
+  if (settings.timing_only) {
+    for (const kernels::TensorSpec& spec : specs) {
+      tensors.push_back(simulator::ShapeOnly(spec.type, spec.shape));
+    }
+  } else {
+    tensors = kernels::MakeTensors(*op, c, settings.seed, kernels::ValuesFor(*op));
+  }
   std::vector<ir::Tensor> expected;
-  if (settings.check_values) {
+  if (report.settings.check_values) {
     expected.assign(tensors.begin() + inputs, tensors.end());
     op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
   }
 
   if (built) {
     report.host_step = built->host_step;
-    if (built->prepare) tensors[0] = built->prepare(tensors[0]);
+    if (built->prepare && !settings.timing_only) tensors[0] = built->prepare(tensors[0]);
     const std::vector<simulator::Argument> arguments = ProgramArguments(*built, tensors);
     const simulator::RunOptions options = {.machine = &machine,
                                            .check_hazards = settings.check_hazards,
                                            .trace = settings.trace,
+                                           .timing_only = settings.timing_only,
                                            .profile = settings.profile};
     const Clock::time_point simulate_start = Clock::now();
     ASSIGN_OR_RETURN(report.simulated,
@@ -220,7 +233,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
     if (machine.has_dram()) {
       int64_t written = 0;
       for (size_t i = inputs; i < tensors.size(); ++i) {
-        written += static_cast<int64_t>(tensors[i].bytes.size());
+        written += tensors[i].element_count() * ir::ByteSize(tensors[i].type);
       }
       ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
       report.dram_bound_cycles = simulator::DramBoundCycles(

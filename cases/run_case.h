@@ -29,6 +29,8 @@ struct CaseSettings {
   bool check_hazards = true;
   // Compute the reference and compare all values with it. For large convolutions on the card this is most of the time.
   bool check_values = true;
+  // Cycles and counters alone (simulator::RunOptions::timing_only): no value is computed, so none is checked. For diannao alone.
+  bool timing_only = false;
   // An energy table (simulator/energy/table.h); empty: none. For diannao alone.
   std::string energy;
   // Passes that the compiler leaves out, by name.

@@ -5,13 +5,15 @@
 
 #include <cstdint>
 
+#include "compiler/ir/type.h"
 #include "isa/simd.h"
 
 namespace polynao::isa {
 
-// For each window w and each lane l: dst[w, l] = (adds ? dst[w, l] : 0) + the sum that `shape` says of the window's elements in a
-// and the lane's in b, wrapping around in 32 bits. Strides are in bytes. Windows stand in a nest of loops; lanes in groups of
-// consecutive 32-bit results.
+// For each window w and each lane l: dst[w, l] = (adds ? dst[w, l] : 0) + the products that `shape` says of the window's elements in a
+// and the lane's in b. Integers are added in i32, which wraps around; floats one after the other in f32, each product and each sum
+// rounded, so that all forms give the same bits. Strides are in bytes. Windows stand in a nest of loops; lanes in groups of consecutive
+// 32-bit results.
 struct DotGrid {
   static constexpr int kMaxLoops = 6;
   struct WindowLoop {
@@ -21,7 +23,7 @@ struct DotGrid {
     int64_t count, b_stride, dst_stride;
   };
   DotRows shape;
-  bool is_i16 = false;  // elements of a and b; else i8
+  ir::Type element = ir::Type::kI8;  // of a and b: i8, i16, f16 or f32
   bool adds = false;
   int window_depth = 0;
   WindowLoop windows[kMaxLoops];  // outermost first

@@ -24,10 +24,14 @@ bool AreApart(std::vector<GridLoop> loops) {
   return true;
 }
 
-// The loops over the elements of one sum as rows. They may run in any order, since sums wrap around.
-std::optional<DotRows> FindRows(std::vector<GridLoop> loops, int64_t element_bytes) {
-  std::sort(loops.begin(), loops.end(),
-            [](const GridLoop& a, const GridLoop& b) { return a.b_stride < b.b_stride; });
+// The loops over the elements of one sum, outermost first, as rows. Sums that wrap around may run in any order.
+std::optional<DotRows> FindRows(std::vector<GridLoop> loops, ir::Type element) {
+  const int64_t element_bytes = ir::ByteSize(element);
+  std::reverse(loops.begin(), loops.end());
+  if (!ir::IsFloat(element)) {
+    std::sort(loops.begin(), loops.end(),
+              [](const GridLoop& a, const GridLoop& b) { return a.b_stride < b.b_stride; });
+  }
   DotRows rows{.n = 1};
   size_t next = 0;
   while (next < loops.size() && loops[next].a_stride == rows.n * element_bytes &&
@@ -44,9 +48,9 @@ std::optional<DotRows> FindRows(std::vector<GridLoop> loops, int64_t element_byt
 
 }  // namespace
 
-std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, int64_t element_bytes, bool adds) {
+std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, ir::Type element, bool adds) {
   Grid result;
-  result.grid.is_i16 = element_bytes == 2;
+  result.grid.element = element;
   result.grid.adds = adds;
   std::vector<GridLoop> sum, outer;
   for (const GridLoop& loop : loops) {
@@ -65,7 +69,7 @@ std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, int64_t element_b
     }
   }
   if (lane->b_stride == 0) return std::nullopt;
-  const std::optional<DotRows> rows = FindRows(sum, element_bytes);
+  const std::optional<DotRows> rows = FindRows(sum, element);
   if (!rows) return std::nullopt;
   DotGrid& grid = result.grid;
   grid.shape = *rows;

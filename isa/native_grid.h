@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/types/span.h"
+#include "compiler/ir/type.h"
 #include "isa/dot_grid.h"
 
 namespace polynao::isa::native {
@@ -22,10 +23,10 @@ struct Grid {
   bool is_swapped = false;
 };
 
-// The grid of a nest, outermost loop first, over elements of `element_bytes` (1: i8, 2: i16) and results in i32. None if a loop
-// moves all three addresses, if the summed elements do not form rows, or if two iterations that belong to different sums
-// may store to one result.
-std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, int64_t element_bytes, bool adds);
+// The grid of a nest, outermost loop first, over elements of this type (DotGrid::element). None if a loop moves all three addresses, if
+// the summed elements do not form rows (of floats in the order of the nest, since each sum is rounded), or if two iterations
+// that belong to different sums may store to one result.
+std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, ir::Type element, bool adds);
 
 }  // namespace polynao::isa::native
 

@@ -1,6 +1,7 @@
 #include "isa/native_nest.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -124,7 +125,7 @@ class NestRoutine : public NativeRoutine {
     if (!sum->is_chain) return false;
     const Chain& chain = plan_.chains[sum->chain];
     const Leaf& leaf = plan_.leaves[chain.leaf];
-    if (leaf.kind != Leaf::Kind::kDot) return false;
+    if (!leaf.factor) return false;
     if (zero != nullptr && (zero->type != leaf.type || state.at[zero->dst] != state.at[leaf.dst])) {
       return false;
     }
@@ -140,8 +141,7 @@ class NestRoutine : public NativeRoutine {
             {state.extent[loop], stride[leaf.a], stride[leaf.b], stride[leaf.dst]});
       }
     }
-    const std::optional<Grid> grid =
-        FindGrid(grid_loops, ByteSize(leaf.factor), /*adds=*/zero == nullptr);
+    const std::optional<Grid> grid = FindGrid(grid_loops, *leaf.factor, /*adds=*/zero == nullptr);
     if (!grid) return false;
     return RunDotGrid(grid->grid, state.at[grid->is_swapped ? leaf.b : leaf.a],
                       state.at[grid->is_swapped ? leaf.a : leaf.b], state.at[leaf.dst]);
@@ -149,7 +149,7 @@ class NestRoutine : public NativeRoutine {
 
   static bool IsZero(const Leaf& leaf) {
     return leaf.kind == Leaf::Kind::kFill && leaf.steps[0].op == BlockOp::kBroadcastConst &&
-           leaf.steps[0].constant == 0;
+           leaf.steps[0].constant == 0 && !std::signbit(leaf.steps[0].constant);
   }
 
   void Execute(const Node& node, State& state) const {
@@ -194,7 +194,7 @@ class NestRoutine : public NativeRoutine {
 
   // Whether the innermost loop steps through consecutive elements of both factors and adds to one sum.
   static bool IsDot(const Leaf& leaf, const int64_t* stride) {
-    const int64_t size = ByteSize(leaf.factor);
+    const int64_t size = ByteSize(*leaf.factor);
     return stride[leaf.a] == size && stride[leaf.b] == size && stride[leaf.dst] == 0;
   }
 

@@ -152,22 +152,31 @@ struct Builder {
     absl::flat_hash_map<Expr, int> done;
     leaf.result = AddValue(rest, buffer, index, leaf, done);
     if (leaf.result < 0 || leaf.loads_dst) return false;
-    if (leaf.type == Type::kI32 && value.Is(ExprKind::kAdd) && rest.Is(ExprKind::kMul)) {
-      const auto factor = [](Expr e) -> Expr {
-        const bool widens = e.Is(ExprKind::kCast) && e.operand(0).Is(ExprKind::kLoad);
-        const Type type = widens ? e.operand(0).type() : e.type();
-        return widens && (type == Type::kI8 || type == Type::kI16) ? e.operand(0) : Expr();
-      };
-      const Expr a = factor(rest.operand(0));
-      const Expr b = factor(rest.operand(1));
-      if (a && b && a.type() == b.type()) {
-        leaf.kind = Leaf::Kind::kDot;
-        leaf.factor = a.type();
-        leaf.a = leaf.steps[leaf.steps[leaf.steps[leaf.result].a].a].a;
-        leaf.b = leaf.steps[leaf.steps[leaf.steps[leaf.result].b].a].a;
-      }
-    }
+    if (value.Is(ExprKind::kAdd) && rest.Is(ExprKind::kMul)) FindProduct(rest, leaf);
     return true;
+  }
+
+  // Sets leaf.factor if what is added, `rest`, is the product of two loads, widened to the sum's type.
+  static void FindProduct(Expr rest, Leaf& leaf) {
+    const auto type_of = [&](Expr e) -> std::optional<Type> {
+      const Expr load = e.Is(ExprKind::kCast) ? e.operand(0) : e;
+      if (!load.Is(ExprKind::kLoad)) return std::nullopt;
+      const Type type = load.type();
+      const bool fits = leaf.type == Type::kI32
+                            ? type == Type::kI8 || type == Type::kI16
+                            : leaf.type == Type::kF32 && (type == Type::kF16 || type == Type::kF32);
+      return fits ? std::optional(type) : std::nullopt;
+    };
+    const std::optional<Type> type = type_of(rest.operand(0));
+    if (!type || type_of(rest.operand(1)) != type) return;
+    const auto access_of = [&](int slot) {
+      while (leaf.steps[slot].op != BlockOp::kLoad) slot = leaf.steps[slot].a;
+      return leaf.steps[slot].a;
+    };
+    if (leaf.type == Type::kI32) leaf.kind = Leaf::Kind::kDot;
+    leaf.factor = type;
+    leaf.a = access_of(leaf.steps[leaf.result].a);
+    leaf.b = access_of(leaf.steps[leaf.result].b);
   }
 
   static BlockOp Operation(ExprKind kind) {

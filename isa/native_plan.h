@@ -46,8 +46,9 @@ struct Leaf {
   int result = 0;  // slot
   BlockOp fold = BlockOp::kAdd;
   bool dst_is_left = true;
-  int a = 0, b = 0;         // kDot, kCopy, kTable: accesses
-  Type factor = Type::kI8;  // kDot
+  int a = 0, b = 0;  // kCopy, kTable, sums of products: accesses
+  // kDot, and a kFold that is a sum in f32 of products: dst += a * b, with a and b of this type, each widened to dst's.
+  std::optional<Type> factor;
   std::shared_ptr<HalfTable> table;
 };
 

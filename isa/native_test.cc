@@ -80,6 +80,28 @@ constexpr Case kCases[] = {
      "d[i, j, l] = d[i, j, l] + i32(b[l, (r * 3 + s) * 3 + k]) * i32(a[i + r, j + s, k]) } } } } } "
      "} }",
      true},
+    {"(d: f32[n, 48] @nmem out, a: f16[n, m] @smem in, b: f16[48, m] @wmem in, n: i64, m: i64) { "
+     "for (i: i64, 0, n) { for (l: i64, 0, 48) { d[i, l] = 0 for (k: i64, 0, m) { "
+     "d[i, l] = d[i, l] + f32(a[i, k]) * f32(b[l, k]) } } } }",
+     true},
+    // Begins with a zero that has a sign: a sum of nothing but -0 keeps it.
+    {"(d: f32[n, 48] @nmem out, a: f16[n, m] @smem in, b: f16[48, m] @wmem in, n: i64, m: i64) { "
+     "for (i: i64, 0, n) { for (l: i64, 0, 48) { d[i, l] = -0.0 for (k: i64, 0, m) { "
+     "d[i, l] = d[i, l] + f32(a[i, k]) * f32(b[l, k]) } } } }",
+     true},
+    {"(d: f32[m, 2, 80] @nmem, a: f32[m + 2, 5, 3] @smem in, b: f32[80, 45] @wmem in, n: i64, "
+     "m: i64) { for (i: i64, 0, m) { for (j: i64, 0, 2) { for (l: i64, 0, 80) { "
+     "for (r: i64, 0, 3) { for (s: i64, 0, 3) { for (k: i64, 0, 3) { "
+     "d[i, j, l] = d[i, j, l] + b[l, (r * 3 + s) * 3 + k] * a[i + r, j + s, k] } } } } } "
+     "} }",
+     true},
+    // The channels outermost: no rows in this order.
+    {"(d: f32[m, 2, 80] @nmem, a: f16[m + 2, 5, 3] @smem in, b: f16[80, 45] @wmem in, n: i64, "
+     "m: i64) { for (i: i64, 0, m) { for (j: i64, 0, 2) { for (l: i64, 0, 80) { "
+     "for (k: i64, 0, 3) { for (r: i64, 0, 3) { for (s: i64, 0, 3) { "
+     "d[i, j, l] = d[i, j, l] + f32(b[l, (r * 3 + s) * 3 + k]) * f32(a[i + r, j + s, k]) } } } } } "
+     "} }",
+     true},
     // A value of the iteration before.
     {"(d: i32[n + 1] @nmem, s: i32[n] @smem in, n: i64) { for (i: i64, 0, n) { "
      "d[i + 1] = d[i] + s[i] } }",

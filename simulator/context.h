@@ -53,6 +53,7 @@ struct Context {
   int64_t trace_limit = 0;
 
   RunProfile* profile = nullptr;  // if one was asked for
+  bool timing_only = false;       // RunOptions::timing_only
 
   int64_t last_gmem_write = -1;
   int64_t last_activity = 0;

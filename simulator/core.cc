@@ -96,14 +96,16 @@ bool Core::idle() const {
 
 void Core::OnComplete(const Issued& issued, int64_t start, int64_t first) {
   const isa::Instruction& instruction = *issued.instruction;
-  written_.assign(issued.values.size(), 0);
-  const absl::Status status = context_.set.Execute(instruction, issued.values, scalar_->machine(),
-                                                   absl::MakeSpan(written_));
-  if (!status.ok()) {
-    context_.Fail(id_, issued.pc, status);
-    return;
+  if (!context_.timing_only) {
+    written_.assign(issued.values.size(), 0);
+    const absl::Status status = context_.set.Execute(instruction, issued.values, scalar_->machine(),
+                                                     absl::MakeSpan(written_));
+    if (!status.ok()) {
+      context_.Fail(id_, issued.pc, status);
+      return;
+    }
+    if (instruction.waits) scalar_->WriteRegisters(issued.pc, written_, Now());
   }
-  if (instruction.waits) scalar_->WriteRegisters(issued.pc, written_, Now());
   context_.set.CountActions(instruction, issued.values, &context_.result->actions);
 
   const int64_t now = Now();

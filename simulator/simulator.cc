@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,7 +32,12 @@ std::string ShapeText(const std::vector<int64_t>& shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
 }
 
-absl::Status CheckArgument(const isa::ProgramParam& param, const Argument& argument) {
+int64_t BytesOf(const ir::Tensor& tensor) {
+  return tensor.element_count() * ir::ByteSize(tensor.type);
+}
+
+absl::Status CheckArgument(const isa::ProgramParam& param, const Argument& argument,
+                           bool timing_only) {
   if (param.is_tensor != (argument.tensor != nullptr)) {
     return InvalidInput("parameter ", param.name, " is a ", param.is_tensor ? "tensor" : "scalar",
                         ", its argument is not");
@@ -47,9 +53,8 @@ absl::Status CheckArgument(const isa::ProgramParam& param, const Argument& argum
     return InvalidInput("parameter ", param.name, " has shape ", ShapeText(param.shape),
                         ", its argument ", ShapeText(tensor.shape));
   }
-  int64_t elements = 1;
-  for (int64_t extent : tensor.shape) elements *= extent;
-  POLYNAO_CHECK(static_cast<int64_t>(tensor.bytes.size()) == elements * ir::ByteSize(tensor.type))
+  const bool is_shape = timing_only && tensor.bytes.empty();
+  POLYNAO_CHECK(is_shape || static_cast<int64_t>(tensor.bytes.size()) == BytesOf(tensor))
       << param.name << " has " << tensor.bytes.size() << " bytes";
   return absl::OkStatus();
 }
@@ -73,7 +78,7 @@ absl::Status CheckMachine(const isa::Program& program, const isa::Machine& machi
 }
 
 absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argument>& arguments,
-                             const isa::Machine& machine) {
+                             const isa::Machine& machine, bool timing_only) {
   const size_t wanted =
       std::count_if(program.params.begin(), program.params.end(),
                     [](const isa::ProgramParam& param) { return !param.is_temporary; });
@@ -93,12 +98,12 @@ absl::StatusOr<Layout> Place(const isa::Program& program, const std::vector<Argu
     if (param.is_temporary) {
       for (int64_t extent : param.shape) size *= extent;
     } else {
-      RETURN_IF_ERROR(CheckArgument(param, arguments[i]));
+      RETURN_IF_ERROR(CheckArgument(param, arguments[i], timing_only));
       if (!param.is_tensor) {
         layout.params.push_back(arguments[i].value);
         continue;
       }
-      size = static_cast<int64_t>(arguments[i].tensor->bytes.size());
+      size = BytesOf(*arguments[i].tensor);
     }
     layout.params.push_back(next);
     layout.regions.push_back({param.name, next, size, param.access, param.is_temporary});
@@ -149,6 +154,7 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
   Context context(machine, set, program);
   ASSIGN_OR_RETURN(context.parameters, set.ResolveParameters(machine));
   context.params = layout.params;
+  context.timing_only = options.timing_only;
   context.checker = &checker;
   context.result = &result;
   for (const isa::Word& word : program.code) {
@@ -181,17 +187,47 @@ absl::StatusOr<std::string> Simulate(const isa::InstructionSet& set, const isa::
 
 }  // namespace
 
+ir::Tensor ShapeOnly(ir::Type type, std::vector<int64_t> shape) {
+  ir::Tensor tensor;
+  tensor.type = type;
+  tensor.shape = std::move(shape);
+  return tensor;
+}
+
+int64_t LoadsRegisters(const isa::InstructionSet& set, const isa::Program& program) {
+  for (size_t pc = 0; pc < program.code.size(); ++pc) {
+    const auto decoded = set.Decode(program.code[pc]);
+    if (!decoded.ok()) continue;
+    const std::vector<isa::Operand>& operands = decoded->instruction->operands;
+    const bool writes = std::any_of(operands.begin(), operands.end(), [](const auto& operand) {
+      return operand.kind == isa::OperandKind::kWritten;
+    });
+    const bool reads = std::any_of(operands.begin(), operands.end(),
+                                   [](const auto& operand) { return operand.is_read; });
+    if (writes && reads) return static_cast<int64_t>(pc);
+  }
+  return -1;
+}
+
 absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const RunOptions& options) {
   POLYNAO_CHECK(options.machine != nullptr);
   if (!options.any_machine) RETURN_IF_ERROR(CheckMachine(program, *options.machine));
   if (options.machine->has_dram()) RETURN_IF_ERROR(DramOf(*options.machine).status());
-  ASSIGN_OR_RETURN(const Layout layout, Place(program, arguments, *options.machine));
+  if (options.timing_only) {
+    if (const int64_t pc = LoadsRegisters(set, program); pc >= 0) {
+      return InvalidInput("program ", program.name, " cannot be timed without values: pc ", pc,
+                          " \"", isa::DisassembleWord(set, program, pc),
+                          "\" reads memory into a register, and cycles may depend on it");
+    }
+  }
+  ASSIGN_OR_RETURN(const Layout layout,
+                   Place(program, arguments, *options.machine, options.timing_only));
   Pages gmem(layout.end, Pages::Sharing::kWithChildren);
   if (!gmem.ok()) return absl::ResourceExhaustedError("no memory for GMEM");
   size_t region = 0;
   for (const Argument& argument : arguments) {
-    if (argument.tensor == nullptr) continue;
+    if (argument.tensor == nullptr || options.timing_only) continue;
     std::memcpy(gmem.data() + layout.regions[region++].begin, argument.tensor->bytes.data(),
                 argument.tensor->bytes.size());
   }
@@ -205,6 +241,7 @@ absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program
       options.in_this_process ? simulate() : RunIsolated(simulate);
   RETURN_IF_ERROR(bytes.status());
   ASSIGN_OR_RETURN(RunResult result, ParseResult(*bytes));
+  if (options.timing_only) return result;
   region = 0;
   for (const Argument& argument : arguments) {
     if (argument.tensor == nullptr) continue;
@@ -214,6 +251,17 @@ absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program
                 argument.tensor->bytes.size());
   }
   return result;
+}
+
+absl::StatusOr<RunResult> RunForTiming(const isa::InstructionSet& set, const isa::Program& program,
+                                       std::vector<Argument> arguments, RunOptions options) {
+  options.timing_only = LoadsRegisters(set, program) < 0;
+  std::deque<ir::Tensor> zeros;
+  for (Argument& argument : arguments) {
+    if (options.timing_only || argument.tensor == nullptr) continue;
+    argument.tensor = &zeros.emplace_back(argument.tensor->type, argument.tensor->shape);
+  }
+  return Run(set, program, arguments, options);
 }
 
 }  // namespace polynao::simulator

@@ -24,6 +24,9 @@ struct Argument {
   static Argument Scalar(int64_t value) { return {.value = value}; }
 };
 
+// A tensor without values, for runs that read none.
+ir::Tensor ShapeOnly(ir::Type type, std::vector<int64_t> shape);
+
 struct TraceOptions {
   bool enabled = false;
   // Only what lies in these cycles, at most `limit` slices.
@@ -41,13 +44,20 @@ struct RunOptions {
   // Hazards that no sync orders, and reads of memory never written, are errors (access_checker.h).
   bool check_hazards = true;
   int64_t max_cycles = int64_t{10'000'000'000};
-  TraceOptions trace;
+  TraceOptions trace = {};
+  // Computes no values: same cycles and counters, bit for bit, and all checks, but what instructions store to memories is
+  // never computed, and tensors keep what they hold. They may have a type and a shape alone. Refused where the program loads registers from
+  // memory (LoadsRegisters), since cycles may then depend on values.
+  bool timing_only = false;
   // Fill in CoreReport::classes and RunResult::activity.
   bool profile = false;
   // Runs in this process instead of a child; for debuggers and profilers. It is then the last run
   // of this process and of its children.
   bool in_this_process = false;
 };
+
+// The first pc at which `program` writes a register with what it reads from a memory; -1 if there is none.
+int64_t LoadsRegisters(const isa::InstructionSet& set, const isa::Program& program);
 
 // Runs `program` with `arguments`, one for each of its parameters that is no temporary, on all cores of the card.
 // Tensors that the program writes hold the result; on an error no tensor changes. The same program,
@@ -60,6 +70,11 @@ struct RunOptions {
 // DeadlineExceeded: the program runs for more than max_cycles.
 absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const RunOptions& options);
+
+// Cycles and counters for tensors of which only types and shapes are read: timing alone, or, where the program loads registers, a
+// run on zeros.
+absl::StatusOr<RunResult> RunForTiming(const isa::InstructionSet& set, const isa::Program& program,
+                                       std::vector<Argument> arguments, RunOptions options);
 
 }  // namespace polynao::simulator
 

@@ -102,6 +102,44 @@ TEST(Simulator, RunsInThisProcessToo) {
   EXPECT_EQ(ParseResult(*bytes).value(), RunAdd(machine, 5000, 1024).result);
 }
 
+// Programs that nobody wrote are timed in both ways by reference/testing/compare.
+TEST(Simulator, TimingAloneComputesNothing) {
+  const isa::Machine machine = TestMachine("mlu270");
+  const int64_t n = 4097;
+  const RunResult with_values = RunAdd(machine, n, 1024).result;
+  ir::Tensor x = ShapeOnly(ir::Type::kF16, {n}), y = x;
+  ir::Tensor out(ir::Type::kF16, {n});
+  out.SetValue(7, 3);
+  const std::vector<uint8_t> before = out.bytes;
+  const auto timed =
+      RunProgram(machine, StreamingAdd(1024),
+                 {Argument::Of(&x), Argument::Of(&y), Argument::Of(&out), Argument::Scalar(n)},
+                 {.timing_only = true});
+  ASSERT_TRUE(timed.ok()) << timed.status();
+  EXPECT_EQ(*timed, with_values);
+  EXPECT_EQ(out.bytes, before);
+}
+
+TEST(Simulator, TimingAloneRefusesProgramsThatLoadRegisters) {
+  const isa::Machine machine = TestMachine("mlu270");
+  const isa::Program program = OnCore0(".tensor n i64 [1] in\n.tensor out i64 [1] out", R"(
+      arg r2, 8
+      load.i64.gmem r3, r2
+      arg r4, 9
+    loop:
+      addi r3, r3, -1
+      bne r3, r0, loop
+      store.i64.gmem r4, r3
+  )");
+  ir::Tensor n(ir::Type::kI64, {1}), out(ir::Type::kI64, {1});
+  n.SetInt(0, 5);
+  const std::vector<Argument> arguments = {Argument::Of(&n), Argument::Of(&out)};
+  EXPECT_TRUE(RunProgram(machine, program, arguments).ok());
+  const auto timed = RunProgram(machine, program, arguments, {.timing_only = true});
+  EXPECT_THAT(timed.status().message(), testing::HasSubstr("cannot be timed without values: pc "));
+  EXPECT_THAT(timed.status().message(), testing::HasSubstr("\"load.i64.gmem r3, r2"));
+}
+
 TEST(Simulator, ThreadsMayRunAtTheSameTime) {
   const isa::Machine machine = TestMachine("unit");
   const RunResult alone = RunAdd(machine, 5000, 1024).result;

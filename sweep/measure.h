@@ -33,7 +33,7 @@ struct Candidate {
   std::string error;
 };
 
-// The row of `candidate` at a point: metrics of a run on zeros, since values change no cycle, or the error of the point's machine, of
+// The row of `candidate` at a point: metrics of simulator::RunForTiming, since values change no cycle, or the error of the point's machine, of
 // the candidate or of the simulation.
 Row Measure(const Setting& setting, const std::vector<Axis>& axes, const Point& point,
             const Candidate& candidate);

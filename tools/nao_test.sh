@@ -49,6 +49,18 @@ run_unchecked() {
     ! grep -q agree "$work/unchecked.txt"
 }
 expect "run --no-check says that values were not checked" pass "" run_unchecked
+# The same cycles and counters without values: all lines of the JSON but those of values and of this machine's times.
+run_timing_only() {
+  local line=(run add --shape=255x27 --json)
+  "$nao" "${line[@]}" >"$work/with_values.json" &&
+    "$nao" "${line[@]}" --timing-only >"$work/timing_only.json" &&
+    grep -q '"values_checked": false' "$work/timing_only.json" &&
+    diff <(grep -vE '_ms"|"ok"|_error"|values_checked' "$work/with_values.json") \
+      <(grep -vE '_ms"|"ok"|_error"|values_checked' "$work/timing_only.json")
+}
+expect "run --timing-only changes no cycle" pass "" run_timing_only
+expect "run --timing-only is of the card" fail "--timing-only is of a simulated card: expected --target=diannao, found --target=cpu" \
+  "$nao" run add --shape=255x27 --target=cpu --timing-only
 
 compile_and_simulate() {
   "$nao" compile add --shape=63x65 -o "$work/add" >/dev/null &&

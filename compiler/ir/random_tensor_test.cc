@@ -175,5 +175,27 @@ TEST(RandomTensorTest, SeedsAndPlacesMakeTheValues) {
   EXPECT_EQ(a.Int(500), RandomInt(Type::kI32, 7, 500, Values::kAll));
 }
 
+// Large tensors repeat what RandomFloat and RandomInt give for each element; infinities and NaNs are in the first period alone.
+TEST(RandomTensorTest, ElementsRepeat) {
+  const auto period = static_cast<int64_t>(kRandomPeriod);
+  const int64_t count = 3 * period + 5;
+  for (const Values values : {Values::kAll, Values::kFinite, Values::kExact}) {
+    const Tensor floats = RandomTensor(Type::kF16, {count}, 7, values);
+    const Tensor integers = RandomTensor(Type::kI8, {count}, 7, values);
+    int64_t wild = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const auto place = static_cast<uint64_t>(i);
+      if (i < 100 || i % 1009 == 0 || i >= count - 10) {
+        const double expected = RandomFloat(Type::kF16, 7, place, values);
+        ASSERT_TRUE(floats.Float(i) == expected || std::isnan(expected)) << i;
+        ASSERT_EQ(integers.Int(i), RandomInt(Type::kI8, 7, place, values)) << i;
+      }
+      if (i >= 2 * period) ASSERT_EQ(floats.Float(i), floats.Float(i - period)) << i;
+      if (i >= period) wild += !std::isfinite(floats.Float(i));
+    }
+    EXPECT_EQ(wild, 0);
+  }
+}
+
 }  // namespace
 }  // namespace polynao::ir

@@ -123,9 +123,17 @@ int64_t EdgeInt(int width, Bits& bits) {
   return static_cast<int64_t>(edge + bits.Below(3) - 1);
 }
 
+// The element of the first period, and the values, that element i repeats.
+void Repeat(uint64_t& i, Values& values) {
+  if (i < kRandomPeriod) return;
+  i %= kRandomPeriod;
+  if (values == Values::kAll) values = Values::kFinite;
+}
+
 }  // namespace
 
 double RandomFloat(Type type, uint64_t seed, uint64_t i, Values values) {
+  Repeat(i, values);
   if (values == Values::kExact) return (static_cast<int>(Splitmix(seed, i) % 129) - 64) / 16.0;
   const Format f = FormatOf(type);
   Bits bits(seed, i);
@@ -142,6 +150,7 @@ double RandomFloat(Type type, uint64_t seed, uint64_t i, Values values) {
 }
 
 int64_t RandomInt(Type type, uint64_t seed, uint64_t i, Values values) {
+  Repeat(i, values);
   Bits bits(seed, i);
   if (type == Type::kI1) return static_cast<int64_t>(bits.Below(2));
   const int64_t small = IsUnsigned(type) ? static_cast<int64_t>(bits.Below(16))

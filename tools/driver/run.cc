@@ -39,6 +39,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_flag(
       "--no-check", flags->no_check,
       "compute no reference and compare no values: the report says that they were not checked");
+  command->add_flag("--timing-only", flags->settings.timing_only,
+                    "operators on the card: cycles and counters alone, the same ones; no values");
   command->add_option("--energy", flags->settings.energy,
                       "the card's energy and area: 65nm, 45nm, 28nm, another node by scaling, or a "
                       ".toml file; then the DRAM: 28nm,hbm2");

@@ -79,10 +79,10 @@ std::string PageTitle(const RunFlags& flags, const cases::CaseReport& report) {
 }  // namespace
 
 absl::StatusOr<bool> RunOperator(RunFlags& flags) {
-  RETURN_IF_ERROR(CheckOperatorOptions(*flags.command, flags.text.op, flags.settings.target,
-                                       flags.settings.impl,
-                                       "--target --impl --seed --no-check --json --trace "
-                                       "--timeline --report --no-hazards --energy"));
+  RETURN_IF_ERROR(CheckOperatorOptions(
+      *flags.command, flags.text.op, flags.settings.target, flags.settings.impl,
+      "--target --impl --seed --no-check --timing-only --json --trace "
+      "--timeline --report --no-hazards --energy"));
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
@@ -128,8 +128,9 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   if (flags.text.table_case) {
     json = {{"op", cases[0].op},
             {"case", *flags.text.table_case},
-            {"ok", flags.no_check ? nlohmann::ordered_json() : nlohmann::ordered_json(ok)},
-            {"values_checked", !flags.no_check},
+            {"ok", !reports[0].settings.check_values ? nlohmann::ordered_json()
+                                                     : nlohmann::ordered_json(ok)},
+            {"values_checked", reports[0].settings.check_values},
             {"functions", functions}};
   }
   if (!flags.report.empty()) {

@@ -135,7 +135,8 @@ absl::Status Simulate(const Flags& flags) {
         }
         ASSIGN_OR_RETURN(shape, kernels::ParseShape(it->second));
       }
-      tensors.push_back(param.access == ir::Access::kOut
+      tensors.push_back(flags.timing_only ? simulator::ShapeOnly(param.type, shape)
+                        : param.access == ir::Access::kOut
                             ? ir::Tensor(param.type, shape)
                             : ir::RandomTensor(param.type, shape, flags.seed + arguments.size(),
                                                ir::Values::kAll));
@@ -150,6 +151,7 @@ absl::Status Simulate(const Flags& flags) {
   options.machine = &machine;
   options.check_hazards = !flags.no_hazards;
   options.any_machine = flags.any_machine;
+  options.timing_only = flags.timing_only;
   options.profile = !flags.report.empty();
   options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty() || options.profile;
   ASSIGN_OR_RETURN(simulator::RunResult result,
@@ -208,6 +210,8 @@ void AddOptions(CLI::App& command, Flags& flags) {
                      ".toml file; then the DRAM: 28nm,hbm2");
   command.add_flag("--no-hazards", flags.no_hazards,
                    "simulate without checks of hazards and definedness");
+  command.add_flag("--timing-only", flags.timing_only,
+                   "cycles and counters alone, the same ones; no values");
   command.add_flag("--any-machine", flags.any_machine,
                    "run a program that was compiled for another machine as well");
   command.add_flag("--json", flags.json, "print one JSON object");

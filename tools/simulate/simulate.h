@@ -20,6 +20,7 @@ struct Flags {
   uint64_t seed = 1;
   bool any_machine = false;
   bool no_hazards = false;
+  bool timing_only = false;  // simulator::RunOptions
   std::string trace;
   std::string timeline;
   std::string report;

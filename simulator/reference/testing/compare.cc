@@ -1,6 +1,7 @@
 #include "simulator/reference/testing/compare.h"
 
 #include <algorithm>
+#include <deque>
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
@@ -188,6 +189,33 @@ std::string Difference(const RunResult& event_driven, const Report& report) {
   return lines.text();
 }
 
+namespace {
+
+// What a run for timing alone reports in another way than `event`, the run with values; empty if nothing.
+std::string TimingDifference(const isa::Program& program,
+                             const std::vector<simulator::Argument>& arguments, RunOptions options,
+                             const absl::StatusOr<RunResult>& event) {
+  if (LoadsRegisters(isa::DianNao(), program) >= 0) return "";
+  options.timing_only = true;
+  std::deque<ir::Tensor> shapes;
+  std::vector<simulator::Argument> without_values = arguments;
+  for (simulator::Argument& argument : without_values) {
+    if (argument.tensor == nullptr) continue;
+    argument.tensor =
+        &shapes.emplace_back(ShapeOnly(argument.tensor->type, argument.tensor->shape));
+  }
+  const auto timed = simulator::Run(isa::DianNao(), program, without_values, options);
+  if (timed.status() != event.status()) {
+    return absl::StrCat("with values ", event.status().ToString(), "\n  timing alone ",
+                        timed.status().ToString(), "\n");
+  }
+  if (!timed.ok() || *timed == *event) return "";
+  return absl::StrCat("with values ", event->cycles, " cycles, timing alone ", timed->cycles,
+                      ", or other counters\n");
+}
+
+}  // namespace
+
 Comparison Compare(const isa::Machine& machine, const isa::Program& program,
                    const std::vector<simulator::Argument>& arguments, int64_t max_cycles) {
   std::vector<Argument> sizes;
@@ -207,8 +235,9 @@ Comparison Compare(const isa::Machine& machine, const isa::Program& program,
   options.trace.gmem_bucket = Report::kGmemBucket;
   auto event = simulator::Run(isa::DianNao(), program, arguments, options);
   Comparison comparison;
+  comparison.difference = TimingDifference(program, arguments, options, event);
   if (event.ok() && clocked.ok()) {
-    comparison.difference = Difference(*event, *clocked);
+    if (comparison.difference.empty()) comparison.difference = Difference(*event, *clocked);
     comparison.result = *std::move(event);
     return comparison;
   }

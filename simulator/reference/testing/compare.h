@@ -16,7 +16,7 @@
 namespace polynao::simulator::reference {
 
 struct Comparison {
-  // Empty if both models agree: cycles, every counter, every port, and the begin and end of every instruction and wait; or
+  // Empty if both models agree, and the event-driven one with itself where it computes no values (RunOptions::timing_only): cycles, every counter, every port, and the begin and end of every instruction and wait; or
   // the kind of error that stopped both. Else a line for each difference, up to some number.
   std::string difference;
   absl::Status error;  // that stopped the event-driven simulator
