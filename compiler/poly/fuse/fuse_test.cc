@@ -352,6 +352,41 @@ TEST(FuseTest, WindowsOfUnknownSizesTakeInNothing) {
   EXPECT_THAT(tiled, HasSubstr("allocate b.tile: f32["));
 }
 
+// What an iteration stores for itself, in an array of its own or in that of the one before, is not there any more when t is read.
+TEST(FuseTest, WhatEachIterationStoresStays) {
+  const auto text = [](const std::string& parameter, const std::string& local, const std::string& x,
+                       const std::string& reader) {
+    return StrCat("func f(a: f32[8] in", parameter, ", y: f32[8] out) {\n  allocate t: f32[8]\n",
+                  "  for (i, 0, 8) {\n", local, "    ", x, " = a[i]\n    t[i] = ", x,
+                  " * 2.0\n    ", reader, "\n  }\n  for (i, 0, 8) { y[i] = t[i] }\n}\n");
+  };
+  const std::string local = "    allocate x: f32[8]\n";
+  for (const std::string& program :
+       {text(", x: f32[8]", "", "x[0]", ""), text("", local, "x[0]", ""),
+        text("", local, "x[i]", ""),
+        text(", z: f32[8] out", local, "x[i]", "z[i] = select(i >= 1, t[max(i - 1, 0)], 0.0)")}) {
+    SCOPED_TRACE(program);
+    EXPECT_THAT(Fused(program, {}), Not(HasSubstr("computed where they are read: t")));
+  }
+  // Each element once: it stays what it is.
+  EXPECT_THAT(Fused("func f(a: f32[8] in, y: f32[8] out) {\n  allocate t: f32[8]\n"
+                    "  allocate x: f32[8]\n"
+                    "  for (i, 0, 8) { x[i] = a[i] / 3.0 t[i] = x[i] * 2.0 }\n"
+                    "  for (i, 0, 8) { y[i] = t[i] * x[7 - i] }\n}\n",
+                    {}),
+              HasSubstr("computed where they are read: x (2 times), t"));
+}
+
+// x is no array any more where t is read.
+TEST(FuseTest, WhatIsMadeOfAnArrayThatEndsStays) {
+  const std::string result = Fused(
+      "func f(a: f32[8] in, y: f32[8], n: i32) {\n  allocate t: f32[8]\n"
+      "  if (n < 3) { allocate x: f32[8] for (i, 0, 8) { x[i] = a[i] / 3.0 t[i] = x[i] * 2.0 } }\n"
+      "  if (n < 3) { for (i, 0, 8) { y[i] = t[i] } }\n}\n",
+      {});
+  EXPECT_THAT(result, Not(HasSubstr("computed where they are read: t")));
+}
+
 TEST(FuseTest, WhatChangesInBetweenStays) {
   const std::string result =
       Fused(PipelinesForTest().at("overwritten"), {.group_tile = {4}, .join_all = true});

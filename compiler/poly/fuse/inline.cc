@@ -36,6 +36,7 @@ constexpr size_t kMaxExpressions = 300;
 struct Definition {
   Stmt store;
   std::vector<Stmt> loops;  // inside of the allocation
+  int begin = 0;            // of the outermost loop
   int position = 0;
   bool is_plain = false;  // nothing but loops between the allocation and the store
 };
@@ -49,6 +50,11 @@ class Uses {
   const Definition* Find(ir::Buffer buffer) const {
     const auto it = definitions_.find(buffer);
     return it != definitions_.end() && it->second.size() == 1 ? &it->second[0] : nullptr;
+  }
+  // Loops around the allocation of an array; nothing if it is none.
+  std::optional<size_t> DepthOf(ir::Buffer buffer) const {
+    const auto it = places_.find(buffer);
+    return it == places_.end() ? std::nullopt : std::optional(it->second.loops);
   }
   // Whether the buffer is stored behind a place.
   bool IsStoredAfter(ir::Buffer buffer, int position) const {
@@ -70,41 +76,41 @@ class Uses {
     switch (s.kind()) {
       case StmtKind::kFor: {
         loops_.push_back(s);
-        const bool was_plain =
-            std::exchange(is_plain_, is_plain_ && s.for_kind() == ir::ForKind::kSerial);
+        begins_.push_back(position_);
+        const int others = s.for_kind() == ir::ForKind::kSerial ? 0 : 1;
+        others_ += others;
         Visit(s.body());
-        is_plain_ = was_plain;
+        others_ -= others;
+        begins_.pop_back();
         loops_.pop_back();
         return;
       }
-      case StmtKind::kAllocate: {
+      case StmtKind::kAllocate:
         allocated_.push_back(s.buffer());
-        depth_[s.buffer()] = loops_.size();
-        const bool was_plain = std::exchange(is_plain_, true);
+        places_[s.buffer()] = {.loops = loops_.size(), .others = others_};
         Visit(s.body());
-        is_plain_ = was_plain;
         return;
-      }
       case StmtKind::kStore: {
-        Definition definition{
-            .store = s, .loops = {}, .position = position_, .is_plain = is_plain_};
-        if (const auto it = depth_.find(s.buffer()); it != depth_.end()) {
-          definition.loops.assign(loops_.begin() + static_cast<std::ptrdiff_t>(it->second),
+        Definition definition{.store = s, .loops = {}, .begin = position_, .position = position_};
+        if (const auto it = places_.find(s.buffer()); it != places_.end()) {
+          const Place& place = it->second;
+          definition.loops.assign(loops_.begin() + static_cast<std::ptrdiff_t>(place.loops),
                                   loops_.end());
+          if (place.loops < loops_.size()) definition.begin = begins_[place.loops];
+          definition.is_plain = others_ == place.others;
         }
         definitions_[s.buffer()].push_back(std::move(definition));
         return;
       }
       case StmtKind::kIf:
       case StmtKind::kLet:
-      case StmtKind::kPragma: {
-        const bool was_plain = std::exchange(is_plain_, false);
+      case StmtKind::kPragma:
+        ++others_;
         for (Stmt child : s.children()) {
           if (child) Visit(child);
         }
-        is_plain_ = was_plain;
+        --others_;
         return;
-      }
       case StmtKind::kSeq:
         for (Stmt child : s.children()) Visit(child);
         return;
@@ -113,11 +119,18 @@ class Uses {
     }
   }
 
+  struct Place {
+    size_t loops = 0;
+    int others = 0;
+  };
+
   int position_ = 0;
-  bool is_plain_ = true, has_calls_ = false;
+  int others_ = 0;  // around this place: neither serial loops nor allocations
+  bool has_calls_ = false;
   std::vector<Stmt> loops_;
+  std::vector<int> begins_;  // of these
   std::vector<ir::Buffer> allocated_;
-  absl::flat_hash_map<ir::Buffer, size_t> depth_;
+  absl::flat_hash_map<ir::Buffer, Place> places_;
   absl::flat_hash_map<ir::Buffer, std::vector<Definition>> definitions_;
 };
 
@@ -187,12 +200,14 @@ std::optional<std::vector<Iterator>> IteratorsOf(const Definition& definition) {
 // Takes the place of the loads of one array: of all, or of those of one store, so that the array stays.
 class Inliner : public ir::Mutator {
  public:
+  // `loaded`: allocations that the definition loads from.
   Inliner(ir::Context& c, const Definition& definition, std::vector<Iterator> iterators,
-          double assumed, Stmt only = {})
+          const absl::flat_hash_set<ir::Buffer>& loaded, double assumed, Stmt only = {})
       : c_(c),
         analyzer_(c),
         definition_(definition),
         iterators_(std::move(iterators)),
+        needed_(loaded),
         assumed_(assumed),
         only_(only) {}
 
@@ -232,7 +247,7 @@ class Inliner : public ir::Mutator {
         }
         return c_.If(condition, then_case, else_case);
       }
-      case StmtKind::kAllocate:
+      case StmtKind::kAllocate: {
         if (s.buffer() == definition_.store.buffer() && !only_) return Mutate(s.body());
         // A rewrite leaves the sizes of arrays as they are, so what they load has to stay.
         for (Expr extent : s.buffer()->extents) {
@@ -241,7 +256,11 @@ class Inliner : public ir::Mutator {
               is_sound_ = is_sound_ && only_;
           });
         }
-        return Mutator::Mutate(s);
+        in_scope_.insert(s.buffer());
+        const Stmt result = Mutator::Mutate(s);
+        in_scope_.erase(s.buffer());
+        return result;
+      }
       case StmtKind::kStore: {
         if (only_ && s != only_) return s;
         if (s == definition_.store) return c_.Seq({});
@@ -324,6 +343,7 @@ class Inliner : public ir::Mutator {
       is_sound_ = is_sound_ && IsInOrder(first, value) &&
                   IsInOrder(value, first + extent - first.context().Int(first.type(), 1));
     }
+    for (ir::Buffer buffer : needed_) is_sound_ = is_sound_ && in_scope_.contains(buffer);
     const bool is_new = seen_.insert(e).second;
     if (!is_sound_) return e;
     const Expr value = ir::Substitute(definition_.store.value(), values);
@@ -341,6 +361,8 @@ class Inliner : public ir::Mutator {
   arith::Analyzer analyzer_;
   const Definition& definition_;
   const std::vector<Iterator> iterators_;
+  const absl::flat_hash_set<ir::Buffer>& needed_;
+  absl::flat_hash_set<ir::Buffer> in_scope_;
   const double assumed_;  // iterations of a loop of which that is not known
   std::vector<Stmt> loops_;
   const Stmt only_;
@@ -366,18 +388,31 @@ std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer, do
   if (definition == nullptr || !definition->is_plain) return std::nullopt;
   auto iterators = IteratorsOf(*definition);
   if (!iterators) return std::nullopt;
+  // Whether what is read of another array for the definition is the same when it is read instead of the definition.
+  const auto is_same_later = [&](ir::Buffer loaded) {
+    if (loaded == buffer) return false;
+    const std::optional<size_t> depth = uses.DepthOf(loaded);
+    if (depth > uses.DepthOf(buffer)) return false;  // another one in each iteration
+    if (!uses.IsStoredAfter(loaded, definition->begin)) return true;
+    // Each element once, at most.
+    const Definition* other = uses.Find(loaded);
+    return depth && other != nullptr && IteratorsOf(*other).has_value();
+  };
   bool stays = true;
+  absl::flat_hash_set<ir::Buffer> loaded;  // allocations
   ir::ForEachExpr(definition->store.value(), [&](Expr e) {
-    if (e.Is(ExprKind::kLoad))
-      stays &= ir::Buffer(e.buffer()) != buffer &&
-               !uses.IsStoredAfter(ir::Buffer(e.buffer()), definition->position);
+    if (e.Is(ExprKind::kLoad)) {
+      const ir::Buffer other(e.buffer());
+      stays &= is_same_later(other);
+      if (uses.DepthOf(other)) loaded.insert(other);
+    }
     stays &= !e.Is(ExprKind::kAddress) && !(e.Is(ExprKind::kCall) && !ir::IsPureCall(e));
   });
   if (!stays) return std::nullopt;
   absl::flat_hash_set<Expr> seen;
   const double each = CostOf(definition->store.value(), seen);
   if (seen.size() > kMaxExpressions) return std::nullopt;
-  Inliner everywhere(body.context(), *definition, *iterators, assumed);
+  Inliner everywhere(body.context(), *definition, *iterators, loaded, assumed);
   const Stmt result = everywhere.Mutate(body);
   if (everywhere.is_sound() &&
       everywhere.computed() <= kWorth * (each + kStore + everywhere.loaded())) {
@@ -388,7 +423,7 @@ std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer, do
   }
   if (everywhere.readers().size() < 2) return std::nullopt;
   for (Stmt reader : everywhere.readers()) {
-    Inliner here(body.context(), *definition, *iterators, assumed, reader);
+    Inliner here(body.context(), *definition, *iterators, loaded, assumed, reader);
     const Stmt partly = here.Mutate(body);
     if (!here.is_sound() || here.computed() > kFew * each) continue;
     return Result{.body = partly, .name = StrCat(buffer->name, " in ", reader.buffer()->name)};
