@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/fuse/part_variants.h"
 #include "compiler/poly/fuse/stage_loops.h"
 #include "compiler/poly/loop_model.h"
 #include "compiler/poly/slots.h"
@@ -447,6 +448,7 @@ double GroupModel::RedundancyOf(const Group& group, const Tally& tile) const {
   double instances = 0;
   const auto add = [&](int number) {
     for (const StatementInfo& s : info_[At(number)].statements) {
+      if (IsSecondForm(*s.statement)) continue;
       double count = 1;
       for (const auto& [var, range] : s.domain) count *= static_cast<double>(CountOf(range));
       instances += count;

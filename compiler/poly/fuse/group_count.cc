@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "compiler/poly/count.h"
 #include "compiler/poly/fuse/assumed.h"
+#include "compiler/poly/fuse/part_variants.h"
 #include "compiler/poly/isl_handle.h"
 
 namespace polynao::poly {
@@ -44,7 +45,7 @@ absl::StatusOr<InstanceCount> CountInstances(const Scop& part, const GroupTree* 
     InstanceCount total;
     for (const Statement& s : part.statements) {
       ASSIGN_OR_RETURN(const int64_t exist, Count(s.domain, part, assumed));
-      total.exist += exist;
+      if (!IsSecondForm(s)) total.exist += exist;
       const bool is_once =
           tree == nullptr || !tree->tiles.intersect_domain(s.domain.to_union_set()).is_empty();
       if (is_once) {

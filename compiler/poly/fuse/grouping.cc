@@ -1,11 +1,5 @@
 #include "compiler/poly/fuse/grouping.h"
 
-#include <isl/id.h>
-#include <isl/map.h>
-#include <isl/schedule.h>
-#include <isl/set.h>
-#include <isl/union_map.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -13,10 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "base/check.h"
-#include "base/text.h"
-#include "compiler/ir/visit.h"
 #include "compiler/poly/dependences.h"
+#include "compiler/poly/fuse/part_variants.h"
 
 namespace polynao::poly {
 
@@ -87,23 +79,11 @@ std::optional<std::vector<ir::Buffer>> JoinableRoots(const Grouping& grouping,
   return buffers;
 }
 
-// { S[i] -> A[a] } of what some statements read of an array.
-isl::union_map ReadsOf(const std::vector<const Statement*>& statements, ir::Buffer buffer) {
-  std::optional<isl::union_map> reads;
-  for (const Statement* s : statements) {
-    for (const Access& access : s->accesses) {
-      if (access.is_write || access.buffer != buffer) continue;
-      const isl::union_map one = access.map.intersect_domain(s->domain).to_union_map();
-      reads = reads ? reads->unite(one) : one;
-    }
-  }
-  return *reads;
-}
-
 // The statements of each of these groups that read the array of the shared stage, if no two groups read one element.
 std::optional<std::vector<std::vector<const Statement*>>> DisjointReaders(const Grouping& grouping,
                                                                           const Shared& shared) {
   const ir::Buffer buffer = grouping.stages[At(shared.stage)].buffers[0];
+  if (!HasLastingSize(buffer)) return std::nullopt;
   std::vector<std::vector<const Statement*>> readers;
   std::optional<isl::union_set> all;
   for (const size_t g : shared.groups) {
@@ -125,103 +105,30 @@ std::optional<std::vector<std::vector<const Statement*>>> DisjointReaders(const 
   return readers;
 }
 
-// "A" of an access { S[i] -> A[a] } of the buffer.
-std::string ArrayOf(const Statement& statement, ir::Buffer buffer) {
-  for (const Access& access : statement.accesses) {
-    if (access.buffer == buffer) return RangeName(access.map);
-  }
-  POLYNAO_UNREACHABLE(static_cast<int>(statement.accesses.size()));
-}
-
-// Replaces a buffer and its tuple in a statement.
-void Replace(Statement& statement, ir::Buffer from, ir::Buffer to, const std::string& array) {
-  for (Access& access : statement.accesses) {
-    if (access.buffer != from) continue;
-    access.buffer = to;
-    access.map =
-        isl::manage(isl_map_set_tuple_name(access.map.release(), isl_dim_out, array.c_str()));
-  }
-  if (statement.reduction && statement.reduction->buffer == from) statement.reduction->buffer = to;
-  statement.code = ir::Substitute(statement.code, {}, {{from, to}});
-}
-
-// The part with one copy of the stage's statements and its array for each set of readers: of the instances that store what these
-// read, and those between them.
-Scop WithCopies(const Scop& scop, const Stage& stage,
-                const std::vector<std::vector<const Statement*>>& readers) {
-  const ir::Buffer buffer = stage.buffers[0];
-  ir::Context& c = scop.place.context();
-  struct Copy {
-    ir::Buffer buffer;
-    isl::union_map reads;
-  };
-  std::vector<Copy> copies;
-  for (size_t k = 0; k < readers.size(); ++k) {
-    const std::vector<ir::Expr> extents(buffer->extents.begin(), buffer->extents.end());
-    copies.push_back(
-        {c.NewBuffer(StrCat(buffer->name, ".", k), buffer->type, extents, buffer->scope),
-         ReadsOf(readers[k], buffer)});
-  }
-  Scop result = scop;
-  result.statements.clear();
-  std::optional<isl::union_map> origin;  // { S0.1[i] -> S0[i] }
-  const auto add = [&](Statement statement, const isl::map& from) {
-    const isl::union_map one = from.to_union_map();
-    origin = origin ? origin->unite(one) : one;
-    result.statements.push_back(std::move(statement));
-  };
-  for (const Statement& s : scop.statements) {
-    const bool is_copied =
-        std::find(stage.statements.begin(), stage.statements.end(), &s) != stage.statements.end();
-    for (size_t k = 0; is_copied && k < copies.size(); ++k) {
-      Statement copy = s;
-      copy.name = StrCat(s.name, ".", k);
-      isl::set needed = s.domain;
-      for (const Access& access : s.accesses) {
-        if (!access.is_write || access.buffer != buffer) continue;
-        const isl::union_set storing =
-            copies[k].reads.range().apply(access.map.reverse().to_union_map());
-        // Simple loops, which may store a little more.
-        const isl::set exact =
-            storing.intersect(s.domain.to_union_set()).extract_set(s.domain.space());
-        needed = isl::set(isl::manage(isl_set_simple_hull(exact.coalesce().release())))
-                     .intersect(s.domain)
-                     .coalesce();
-        break;
-      }
-      if (needed.is_empty()) continue;
-      const isl::map named = isl::manage(
-          isl_map_set_tuple_name(needed.identity().release(), isl_dim_in, copy.name.c_str()));
-      copy.domain = named.domain();
-      for (Access& access : copy.accesses) access.map = named.apply_range(access.map);
-      Replace(copy, buffer, copies[k].buffer, StrCat(ArrayOf(s, buffer), ".", k));
-      add(std::move(copy), named);
-    }
-    if (is_copied) continue;
-    Statement other = s;
-    for (size_t k = 0; k < copies.size(); ++k) {
-      if (std::find(readers[k].begin(), readers[k].end(), &s) != readers[k].end())
-        Replace(other, buffer, copies[k].buffer, StrCat(ArrayOf(s, buffer), ".", k));
-    }
-    add(std::move(other), s.domain.identity());
-  }
-  result.schedule = isl::manage(isl_schedule_pullback_union_pw_multi_aff(
-      scop.schedule.copy(), isl_union_pw_multi_aff_from_union_map(origin->copy())));
-  std::erase(result.locals, buffer);
-  std::erase(result.private_buffers, buffer);
-  for (const Copy& copy : copies) {
-    result.locals.push_back(copy.buffer);
-    result.private_buffers.push_back(copy.buffer);
-  }
-  return result;
-}
-
 class Planner {
  public:
   Planner(const ScheduleOptions& options, const ModelMaker& model)
       : options_(options), model_(model) {}
 
+  // Late updates where the model finds that cheaper, or tiles are asked for.
   std::unique_ptr<Grouping> Run(const Scop& scop) {
+    const bool is_asked = options_.join_all || !options_.group_tile.empty();
+    Scop base = scop;
+    std::unique_ptr<Grouping> best = WithSharedArrays(base);
+    for (const std::string& update : UpdatesIn(scop)) {
+      std::optional<Scop> late = WithLateUpdate(base, update);
+      if (!late) continue;
+      std::unique_ptr<Grouping> other = WithSharedArrays(*late);
+      if (!IsInTiles(*other, SecondForm(update))) continue;
+      if (!is_asked && CyclesOf(*other) >= CyclesOf(*best)) continue;
+      best = std::move(other);
+      base = *std::move(late);
+    }
+    return best;
+  }
+
+ private:
+  std::unique_ptr<Grouping> WithSharedArrays(const Scop& scop) const {
     std::unique_ptr<Grouping> best = Plan(scop, {});
     JoinedBuffers joined;
     std::set<std::vector<std::string>> tried;
@@ -263,7 +170,6 @@ class Planner {
     return best;
   }
 
- private:
   std::unique_ptr<Grouping> Plan(const Scop& scop, const JoinedBuffers& joined) const {
     auto result = std::make_unique<Grouping>();
     result->scop = scop;
@@ -273,6 +179,18 @@ class Planner {
     result->model = model_(result->scop, result->stages);
     result->groups = FindGroups(result->stages, *result->model, options_);
     return result;
+  }
+
+  // Whether tiles of other stages compute the statement's copies, all of them.
+  static bool IsInTiles(const Grouping& grouping, const std::string& statement) {
+    for (const PlannedGroup& planned : grouping.groups) {
+      const Stage& root = grouping.stages[At(planned.group.root)];
+      if (std::any_of(root.statements.begin(), root.statements.end(),
+                      [&](const Statement* s) { return s->name.starts_with(statement); })) {
+        return false;
+      }
+    }
+    return true;
   }
 
   static double CyclesOf(const Grouping& grouping) {

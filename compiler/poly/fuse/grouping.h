@@ -8,6 +8,11 @@
 //
 // So nothing is computed twice that would not be with one root. Source: Zhao and Di, MICRO 2020, section 4.3, which names these two
 // cases; in the corrected form of TOCS 2024 what no root takes in stays.
+//
+//   A[i] = f(A[i])   C[i] = A[i] + A[i + 1]             an array that lives on: tiles of C compute what they read of it for themselves,
+//                                                       from the old values, and the stage itself runs behind them (part_variants.h).
+//
+// That computes f twice, which pays where tiles read less from memory for it.
 #ifndef COMPILER_POLY_FUSE_GROUPING_H_
 #define COMPILER_POLY_FUSE_GROUPING_H_
 
@@ -29,7 +34,7 @@ struct Grouping {
   Grouping(const Grouping&) = delete;
   Grouping& operator=(const Grouping&) = delete;
 
-  Scop scop;  // the part; arrays may be split
+  Scop scop;  // the part, or a variant of it
   std::vector<Stage> stages;
   std::unique_ptr<GroupModel> model;
   std::vector<PlannedGroup> groups;
@@ -39,7 +44,8 @@ using ModelMaker =
     std::function<std::unique_ptr<GroupModel>(const Scop& scop, const std::vector<Stage>& stages)>;
 
 // The stages of the part in groups (groups.h). Roots are joined and arrays split where the model finds that cheaper; with
-// `join_all`, where that leaves fewer groups. Throws isl::exception.
+// `join_all`, where that leaves fewer groups. Stages that store what lives on run behind tiles that compute it, too, where the model finds
+// that cheaper, or wherever tiles are asked for. Throws isl::exception.
 std::unique_ptr<Grouping> GroupStages(const Scop& scop, const ScheduleOptions& options,
                                       const ModelMaker& model);
 

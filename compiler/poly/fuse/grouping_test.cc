@@ -115,9 +115,14 @@ TEST(GroupingTest, ThreeRootsAndWindows) {
   EXPECT_EQ(slid.stores.at("b"), 20 * 9);
 }
 
-// z reads y: its tile would need rows of y that other tiles store.
+// z reads y, which two nests store: its tile would need rows of y that other tiles store.
 TEST(GroupingTest, RootsThatWaitForEachOtherStayApart) {
-  const Result result = Fused(TwoOutputs(10, 14, "b[i + 1, j + 1] * y[9 - i, j]"), Tiles({4, 8}));
+  const Result result = Fused(
+      StrCat("func f(a: f32[11, 15] in, y: f32[10, 14] out, z: f32[10, 14] out) {\n"
+             "  allocate b: f32[11, 15]\n",
+             Nest("b", 11, 15, "a[i, j] / 3.0"), Nest("y", 10, 14, kGradients),
+             Nest("y", 1, 14, "0.0"), Nest("z", 10, 14, "b[i + 1, j + 1] * y[9 - i, j]"), "}\n"),
+      Tiles({4, 8}));
   EXPECT_THAT(result.text, Not(HasSubstr("y+z")));
 }
 
