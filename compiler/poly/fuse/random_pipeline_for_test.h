@@ -1,10 +1,13 @@
-// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, with arrays that several stages read, each the same or a
-// part of its own, that live on, and that are updated in place after others have read them; for tests of schedulers.
+// Random pipelines of stencils, up- and downsampling, sums, windows of parametric size, borders and gathers, with arrays that several stages
+// read, each the same or a part of its own, that live on, that are updated in place before or after others read them, or of which a loop
+// decides the size; for tests of schedulers.
 #ifndef COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 #define COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -24,29 +27,71 @@ class RandomPipeline {
     const int n = 2 + Pick(6);
     for (int i = 0; i < n; ++i) {
       AddStage();
-      if (Pick(5) == 0) UpdateInPlace();
+      if (Pick(4) == 0) UpdateInPlace();
     }
-    std::string parameters, allocations;
+    std::string asserts, parameters, allocations;
     for (const Stage& s : stages_) {
-      const std::string declared = StrCat(s.name, ": ", type_, "[", s.rows, ", ", s.columns, "]");
+      const std::string declared =
+          StrCat(s.name, ": ", type_, "[", s.Rows().text, ", ", s.Columns().text, "]");
       if (s.name == "a") {
-        parameters = StrCat(declared, " in");
+        parameters = StrCat(declared, s.is_live ? "" : " in");
       } else if (s.reads == 0 || s.is_live) {
         StrAppend(&parameters, ", ", declared);
       } else {
         StrAppend(&allocations, "  allocate ", declared, "\n");
       }
     }
-    return StrCat("func f(", parameters, ") {\n", allocations, body_, "}\n");
+    if (has_parameters_) {
+      StrAppend(&parameters, ", w: ", type_, "[kh, kw] in, kh: i32, kw: i32");
+      for (const std::string name : {"kh", "kw"})
+        StrAppend(&asserts, "@assert(", name, " >= 1)\n@assert(", name, " <= ", kLargest, ")\n");
+    }
+    return StrCat(asserts, "func f(", parameters, ") {\n", allocations, body_, "}\n");
   }
+
+  // Whether it has windows of kh x kw, so that its counts are not those of one run.
+  bool has_parameters() const { return has_parameters_; }
 
   int Pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
 
  private:
+  static constexpr int kLargest = 3;  // kh, kw
+
+  struct Extent {
+    // NOLINTNEXTLINE(google-explicit-constructor)
+    Extent(int n) : text(StrCat(n)) {}
+    explicit Extent(std::string t) : text(std::move(t)) {}
+    Extent Plus(int n) const {
+      return n == 0 ? *this : Extent(StrCat(text, n > 0 ? " + " : " - ", std::abs(n)));
+    }
+
+    std::string text;
+  };
+
   struct Stage {
     std::string name;
-    int rows, columns, reads = 0;
-    bool is_live = false;
+    int rows, columns, reads = 0;                           // rows and columns at least
+    bool is_live = false;                                   // behind the function; of "a": stored
+    std::optional<Extent> all_rows = {}, all_columns = {};  // over kh, kw
+
+    Extent Rows() const { return all_rows.value_or(Extent(rows)); }
+    Extent Columns() const { return all_columns.value_or(Extent(columns)); }
+    void AddRows(int n) {
+      rows += n;
+      if (all_rows) all_rows = all_rows->Plus(n);
+    }
+    void AddColumns(int n) {
+      columns += n;
+      if (all_columns) all_columns = all_columns->Plus(n);
+    }
+    void SetRows(int n) {
+      rows = n;
+      all_rows.reset();
+    }
+    void SetColumns(int n) {
+      columns = n;
+      all_columns.reset();
+    }
   };
 
   Stage& Source() {
@@ -63,22 +108,29 @@ class RandomPipeline {
     return StrCat(s.name, "[", i, ", ", j, "]");
   }
 
-  void Nest(int first_row, int rows, int first_column, int columns, const std::string& statement) {
-    const std::string outer = StrCat("for (i, ", first_row, ", ", rows, ")");
-    const std::string inner = StrCat("for (j, ", first_column, ", ", columns, ")");
+  void Nest(int first_row, const Extent& rows, int first_column, const Extent& columns,
+            const std::string& statement) {
+    const std::string outer = StrCat("for (i, ", first_row, ", ", rows.text, ")");
+    const std::string inner = StrCat("for (j, ", first_column, ", ", columns.text, ")");
     const bool swaps = Pick(4) == 0;
     StrAppend(&body_, "  ", swaps ? inner : outer, " { ", swaps ? outer : inner, " { ", statement,
               " } }\n");
   }
 
-  // Stages before may have read what changes here.
+  // Stages before may have read what changes here, and it may live on.
   void UpdateInPlace() {
     const Stage other = Source();
-    Stage& s = stages_[static_cast<size_t>(1 + Pick(static_cast<int>(stages_.size()) - 1))];
+    const size_t last = stages_.size() - 1;
+    Stage& s = stages_[Pick(2) == 0 ? last : static_cast<size_t>(Pick(static_cast<int>(last) + 1))];
+    s.is_live |= s.name == "a" || Pick(2) == 0;
     const std::string here = Element(s, "i", "j"), target = here + " = ";
-    switch (Pick(4)) {
+    switch (Pick(6)) {
+      case 4:
+      case 5:  // by itself
+        Nest(0, s.Rows(), 0, s.Columns(), StrCat(target, here, " * ", Number(), " - ", Number()));
+        break;
       case 0:  // pointwise
-        Nest(0, s.rows, 0, s.columns,
+        Nest(0, s.Rows(), 0, s.Columns(),
              StrCat(target, here, " * ", Number(), " + ",
                     Element(other, StrCat("min(i, ", other.rows - 1, ")"),
                             StrCat("min(j, ", other.columns - 1, ")"))));
@@ -99,20 +151,36 @@ class RandomPipeline {
     }
   }
 
+  // In two nests or one.
+  void AddSums(const Stage& s, const Extent& height, const Extent& width, const std::string& term) {
+    const std::string here = Element(s, "i", "j");
+    const std::string zero = StrCat(here, " = ", type_ == "f32" ? "0.0" : "0");
+    const std::string update = StrCat("for (p, 0, ", height.text, ") { for (q, 0, ", width.text,
+                                      ") { ", here, " = ", here, " + ", term, " } }");
+    if (Pick(2) == 0) {
+      Nest(0, s.Rows(), 0, s.Columns(), zero);
+      Nest(0, s.Rows(), 0, s.Columns(), update);
+    } else {
+      Nest(0, s.Rows(), 0, s.Columns(), StrCat(zero, " ", update));
+    }
+  }
+
   void AddStage() {
     const Stage source = Source();
-    Stage s{.name = StrCat("t", stages_.size()), .rows = source.rows, .columns = source.columns};
+    Stage s = source;
+    s.name = StrCat("t", stages_.size());
+    s.reads = 0;
     s.is_live = Pick(8) == 0;
     const std::string target = StrCat(s.name, "[i, j] = ");
     const auto add = [&](const std::string& value) {
-      Nest(0, s.rows, 0, s.columns, StrCat(target, value));
+      Nest(0, s.Rows(), 0, s.Columns(), StrCat(target, value));
     };
-    switch (Pick(10)) {
+    switch (Pick(12)) {
       case 0:
       case 1: {  // a stencil
         const int height = Pick(std::min(4, s.rows)), width = Pick(std::min(4, s.columns));
-        s.rows -= height;
-        s.columns -= width;
+        s.AddRows(-height);
+        s.AddColumns(-width);
         std::string value = Number();
         for (int k = Pick(4); k >= 0; --k) {
           StrAppend(
@@ -123,51 +191,73 @@ class RandomPipeline {
         break;
       }
       case 2:  // half of the rows, or of both
-        s.rows = (s.rows + 1) / 2;
+        s.SetRows((s.rows + 1) / 2);
         if (Pick(2) == 0) {
           add(StrCat(Element(source, "2 * i", "j"), " * ", Number()));
         } else {
-          s.columns = (s.columns + 1) / 2;
+          s.SetColumns((s.columns + 1) / 2);
           add(StrCat(Element(source, "i * 2", "j * 2"), " + ",
                      Element(source, StrCat("min(2 * i + 1, ", source.rows - 1, ")"), "2 * j")));
         }
         break;
       case 3:  // twice as many
-        s.rows = std::max(2 * s.rows - 1, 1);
+        s.SetRows(std::max(2 * s.rows - 1, 1));
         add(StrCat(Element(source, "i / 2", "j"), " + ", Element(source, "(i + 1) / 2", "j")));
         break;
       case 4: {  // two sources
         const Stage other = Source();
-        s.rows = std::min(s.rows, other.rows);
-        s.columns = std::min(s.columns, other.columns);
+        s.SetRows(std::min(s.rows, other.rows));
+        s.SetColumns(std::min(s.columns, other.columns));
         add(StrCat(Element(source, "i", "j"), " * ", Number(), " - ",
                    Element(other, StrCat(other.rows - s.rows, " + i"), "j")));
         break;
       }
-      case 5: {  // sums of windows, in two nests or one
+      case 5: {  // sums of windows
         const int height = 1 + Pick(std::min(3, s.rows)), width = 1 + Pick(std::min(3, s.columns));
-        s.rows -= height - 1;
-        s.columns -= width - 1;
-        const std::string zero = StrCat(target, type_ == "f32" ? "0.0" : "0");
-        const std::string update =
-            StrCat("for (p, 0, ", height, ") { for (q, 0, ", width, ") { ", target, s.name,
-                   "[i, j] + ", Element(source, "i + p", "j + q"), " } }");
-        if (Pick(2) == 0) {
-          add(type_ == "f32" ? "0.0" : "0");
-          Nest(0, s.rows, 0, s.columns, update);
-        } else {
-          Nest(0, s.rows, 0, s.columns, StrCat(zero, " ", update));
+        s.AddRows(1 - height);
+        s.AddColumns(1 - width);
+        AddSums(s, Extent(height), Extent(width), Element(source, "i + p", "j + q"));
+        break;
+      }
+      case 10: {  // sums of windows of kh x kw, or of one of them
+        const bool is_high = s.rows >= kLargest && Pick(4) > 0;
+        const bool is_wide = s.columns >= kLargest && Pick(4) > 0;
+        if (is_high) {
+          s.all_rows = Extent(StrCat(s.Rows().text, " - kh + 1"));
+          s.rows -= kLargest - 1;
         }
+        if (is_wide) {
+          s.all_columns = Extent(StrCat(s.Columns().text, " - kw + 1"));
+          s.columns -= kLargest - 1;
+        }
+        has_parameters_ |= is_high || is_wide;
+        AddSums(s, is_high ? Extent("kh") : Extent(1), is_wide ? Extent("kw") : Extent(1),
+                StrCat(Element(source, "i + p", "j + q"), is_high || is_wide ? " * w[p, q]" : ""));
+        break;
+      }
+      case 11: {  // an array for each row, larger from row to row
+        s.SetRows(s.rows);
+        const std::string own = StrCat("l", stages_.size());
+        const bool is_flat = Pick(2) == 0;
+        const std::string columns = StrCat("for (j, 0, ", s.Columns().text, ") { ");
+        const auto at = [&](const char* row) {
+          return StrCat(own, "[", row, is_flat ? "]" : ", j]");
+        };
+        StrAppend(&body_, "  for (i, 0, ", s.rows, ") {\n    allocate ", own, ": ", type_, "[i + 1",
+                  is_flat ? "" : StrCat(", ", s.Columns().text), "]\n    for (p, 0, i + 1) { ",
+                  is_flat ? "" : columns, at("p"), " = ", Element(source, "p", is_flat ? "0" : "j"),
+                  " * ", Number(), is_flat ? " }\n" : " } }\n", "    ", columns, target,
+                  at("i / 2"), " - ", Element(source, "i", "j"), " * ", at("i"), " }\n  }\n");
         break;
       }
       case 6:  // a border, or an edge in a nest of its own
         if (Pick(2) == 0) {
-          s.rows += 2;
-          add(StrCat("select(i >= 1 && i < ", s.rows - 1, ", ", Element(source, "i - 1", "j"), ", ",
-                     Number(), ")"));
+          s.AddRows(2);
+          add(StrCat("select(i >= 1 && i < ", s.Rows().Plus(-1).text, ", ",
+                     Element(source, "i - 1", "j"), ", ", Number(), ")"));
         } else {
-          Nest(0, 1, 0, s.columns, StrCat(target, Number()));
-          Nest(1, s.rows - 1, 0, s.columns,
+          Nest(0, 1, 0, s.Columns(), StrCat(target, Number()));
+          Nest(1, s.Rows().Plus(-1), 0, s.Columns(),
                StrCat(target, Element(source, "i - 1", "j"), " * ", Number()));
         }
         break;
@@ -178,16 +268,17 @@ class RandomPipeline {
                       StrCat("(", at, " % ", s.columns, " + ", s.columns, ") % ", s.columns)));
         } else {
           std::swap(s.rows, s.columns);
+          std::swap(s.all_rows, s.all_columns);
           add(StrCat(Element(source, "j", "i"), " + ", Number()));
         }
         break;
       case 8: {  // one of two that live on and read the same
         s.is_live = true;
-        s.columns -= std::min(1, s.columns - 1);
+        s.SetColumns(s.columns - std::min(1, s.columns - 1));
         add(StrCat(Element(source, "i", "j"), " + ", Number()));
         Stage twin = s;
         twin.name = StrCat("t", stages_.size() + 1);
-        Nest(0, s.rows, 0, s.columns,
+        Nest(0, s.Rows(), 0, s.Columns(),
              StrCat(twin.name,
                     "[i, j] = ", Element(source, "i", StrCat("j + ", source.columns - s.columns)),
                     " * ", Element(source, "i", "j")));
@@ -200,15 +291,16 @@ class RandomPipeline {
           add(StrCat(Element(source, "i", "j"), " * ", Number()));
           break;
         }
+        s.SetRows(s.rows);
         Stage first = s;
         first.is_live = s.is_live = true;
         first.rows = 1 + Pick(s.rows - 1);
         s.rows -= first.rows;
-        Nest(0, first.rows, 0, s.columns,
+        Nest(0, first.rows, 0, s.Columns(),
              StrCat(target, Element(source, "i", "j"), " * ", Number()));
         stages_.push_back(first);
         s.name = StrCat("t", stages_.size());
-        Nest(0, s.rows, 0, s.columns,
+        Nest(0, s.Rows(), 0, s.Columns(),
              StrCat(s.name, "[i, j] = ", Element(source, StrCat("i + ", first.rows), "j"), " - ",
                     Number()));
         break;
@@ -219,6 +311,7 @@ class RandomPipeline {
 
   std::mt19937_64 random_;
   std::string type_;
+  bool has_parameters_ = false;
   std::vector<Stage> stages_;
   std::string body_;
 };
