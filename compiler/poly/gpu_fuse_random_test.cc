@@ -1,4 +1,4 @@
-// Random pipelines of stencils, up- and downsampling, sums, borders and gathers, fused in random ways for a GPU: compared by the
+// Random pipelines (random_pipeline_for_test.h), fused in random ways for a GPU: compared by the
 // interpreter, also with threads and blocks backwards, and as CUDA by the shim, with threads in three orders.
 // POLYNAO_RANDOM_CASES=2000 makes it that many programs, POLYNAO_SEED=1000 begins with that one.
 
@@ -64,7 +64,8 @@ TEST(GpuFuseRandomTest, FusedPipelinesMeanTheSame) {
     backwards.body = Backwards().Mutate(after.body);
     ASSERT_EQ(ir::CompareMeaning(*before, backwards, seed, {.runs = 1}), "")
         << "with threads backwards: " << lines << ir::Print(after);
-    if (!report->changed) continue;
+    // As they are written, such arrays are none that a kernel can have.
+    if (!report->changed || pipeline.has_growing_arrays()) continue;
     PipelineOptions passes;
     passes.skip = {"flatten"};  // arguments would need other shapes
     if (seed % 2 == 0) {

@@ -72,6 +72,30 @@ TEST_P(GpuFuseTest, AnyTilesAndBlocksKeepTheMeaning) {
   batch.Check();
 }
 
+// One array l for all rows, one after the other: no loop that threads share.
+TEST(GpuFuseTest, LoopsThatThreadsDoNotShare) {
+  const std::string text = R"(
+      func f(a: f32[18, 3] in, t: f32[18, 3], y: f32[16, 3] out) {
+        allocate b: f32[18, 3]
+        for (i, 0, 18) {
+          allocate l: f32[i + 1, 3]
+          for (p, 0, i + 1) { for (j, 0, 3) { l[p, j] = a[p, j] * 3.5 } }
+          for (j, 0, 3) { t[i, j] = l[i / 2, j] - a[i, j] * l[i, j] }
+        }
+        for (i, 0, 18) { for (j, 0, 3) { b[i, j] = a[i, j] / 3.0 } }
+        for (i, 0, 16) { for (j, 0, 3) { y[i, j] = b[i, j] / b[i + 2, j] } }
+      })";
+  for (const std::vector<int64_t>& tile :
+       std::vector<std::vector<int64_t>>{{0, 1}, {1, 1}, {3, 0}, {4, 2}}) {
+    SCOPED_TRACE(StrCat(tile[0], " x ", tile[1]));
+    for (const bool join_all : {false, true}) {
+      const Fused result =
+          Fuse(text, {.group_tile = tile, .join_all = join_all, .inline_stages = false});
+      EXPECT_THAT(result.report, HasSubstr("with b"));
+    }
+  }
+}
+
 std::vector<std::string> PipelineNames() {
   std::vector<std::string> names;
   for (const auto& [name, text] : PipelinesForTest()) names.push_back(name);

@@ -1,6 +1,7 @@
 #include "compiler/poly/gpu_kernel_loops.h"
 
 #include <isl/set.h>
+#include <isl/union_map.h>
 
 #include <algorithm>
 #include <optional>
@@ -80,7 +81,10 @@ Node KernelLoops::WithThreads(Node node, int around, const Stage& stage, const C
   }
   const isl::union_map instances = all.intersect_range(*domain);
   if (instances.is_empty()) return node;
-  ThreadLoops loops{.stage = &stage, .instances = instances, .members = {}, .box = {}};
+  ThreadLoops loops{.stage = &stage,
+                    .instances = instances,
+                    .members = isl::manage(isl_union_map_from_domain(domain->copy())),
+                    .box = {}};
   loops.depth = around + DepthOf(node);
   std::vector<int> shared, own;
   const std::optional<isl::multi_union_pw_aff> band = LoopsOf(part_, component);

@@ -51,6 +51,8 @@ class RandomPipeline {
 
   // Whether it has windows of kh x kw, so that its counts are not those of one run.
   bool has_parameters() const { return has_parameters_; }
+  // Whether it has arrays of which a loop decides the size.
+  bool has_growing_arrays() const { return has_growing_arrays_; }
 
   int Pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
 
@@ -236,6 +238,7 @@ class RandomPipeline {
         break;
       }
       case 11: {  // an array for each row, larger from row to row
+        has_growing_arrays_ = true;
         s.SetRows(s.rows);
         const std::string own = StrCat("l", stages_.size());
         const bool is_flat = Pick(2) == 0;
@@ -311,7 +314,7 @@ class RandomPipeline {
 
   std::mt19937_64 random_;
   std::string type_;
-  bool has_parameters_ = false;
+  bool has_parameters_ = false, has_growing_arrays_ = false;
   std::vector<Stage> stages_;
   std::string body_;
 };
