@@ -82,7 +82,6 @@ GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const
             .min = Number(isl_set_dim_min_val(sized.copy(), position), 0),
             .max = Number(isl_set_dim_max_val(sized.copy(), position), machine.assumed_extent)};
       }
-      one.has_unknown_terms = HasUnknownTerms(*s, scop.context);
       one.arithmetic = ArithmeticCycles(*s);
       one.vector = VectorIterator(stage, *s);
       for (Use& use : one.uses) {
@@ -137,31 +136,6 @@ ir::Buffer GroupModel::StoredBy(const StatementInfo& info) {
       std::find_if(info.uses.begin(), info.uses.end(), [](const Use& use) { return use.is_write; });
   POLYNAO_CHECK(it != info.uses.end()) << info.statement->name;
   return it->buffer;
-}
-
-// Whether a loop over terms of a sum ends nowhere that is known.
-bool GroupModel::HasUnknownTerms(const Statement& statement, const isl::set& context) {
-  if (!statement.reduction) return false;
-  for (size_t i = 0; i < statement.iterators.size(); ++i) {
-    const bool moves = std::any_of(
-        statement.accesses.begin(), statement.accesses.end(), [&](const Access& access) {
-          return access.is_write &&
-                 std::any_of(access.indices.begin(), access.indices.end(), [&](Expr index) {
-                   return ir::UsesVar(index, statement.iterators[i]);
-                 });
-        });
-    if (moves) continue;
-    const isl::set domain = statement.domain.intersect_params(context);
-    const isl::val last = isl::manage(isl_set_dim_max_val(domain.copy(), static_cast<int>(i)));
-    if (!last.is_int()) return true;
-  }
-  return false;
-}
-
-bool GroupModel::HasUnknownTerms(int stage) const {
-  const std::vector<StatementInfo>& statements = info_[At(stage)].statements;
-  return std::any_of(statements.begin(), statements.end(),
-                     [](const StatementInfo& s) { return s.has_unknown_terms; });
 }
 
 bool GroupModel::CanBeRoot(int stage) const {

@@ -43,8 +43,6 @@ class GroupModel {
   // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group
   // do not have, save more than fusion does.
   bool IsContraction(int stage) const;
-  // Whether each element is a sum of a number of terms that nobody knows: the loops of a group keep no such sum in registers, and "auto" does.
-  bool HasUnknownTerms(int stage) const;
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
   virtual GroupCost CostOf(const Group& group) const;
@@ -83,7 +81,6 @@ class GroupModel {
     const Statement* statement;
     std::vector<Use> uses;
     Ranges domain;  // of its iterators
-    bool has_unknown_terms = false;
     double arithmetic = 0;
     int vector = -1;  // the iterator of the innermost loop, if that is a vector
   };
@@ -119,7 +116,6 @@ class GroupModel {
   Box WholeOf(ir::Buffer buffer) const;
   Range RangeOf(ir::Expr e, const Ranges& ranges) const;
   static std::vector<Use> UsesOf(const Statement& statement);
-  static bool HasUnknownTerms(const Statement& statement, const isl::set& context);
   std::vector<Slope> SlopesOf(const Use& store, const Ranges& domain) const;
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;

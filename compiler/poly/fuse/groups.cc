@@ -92,8 +92,7 @@ class Grouper {
   // In tiles of the model's choice, or of the options'.
   bool IsWanted(int stage) const {
     if (options_.join_all) return true;
-    if (model_.IsContraction(stage)) return false;
-    return !options_.group_tile.empty() || !model_.HasUnknownTerms(stage);
+    return !model_.IsContraction(stage);
   }
 
   // All readers are in the group, and nothing that must run before its root overwrites what `stage` reads.
