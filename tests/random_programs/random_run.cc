@@ -215,8 +215,12 @@ absl::StatusOr<std::vector<ir::Runner>> CompileFor(RandomStage stage,
     }
     return runners;
   }
+  // What C leaves undefined ends the process, before a compiler makes something of it.
   auto compiled = CompiledC::Create(
-      functions, {.optimization_level = optimization, .openmp = false, .flags = {"-w"}});
+      functions, {.optimization_level = optimization,
+                  .openmp = false,
+                  .flags = {"-w", "-fsanitize=signed-integer-overflow,shift,integer-divide-by-zero",
+                            "-fsanitize-undefined-trap-on-error"}});
   if (!compiled.ok()) return compiled.status();
   const std::shared_ptr<CompiledC> code = *std::move(compiled);
   for (size_t i = 0; i < functions.size(); ++i) {

@@ -21,6 +21,9 @@ namespace {
 // Larger expressions, in nodes, get a variable if they are used twice.
 constexpr int kTinyExpression = 8;
 
+// Of a buffer whose offsets are computed in i32: half of what that holds.
+constexpr int64_t kMostElements = int64_t{1} << 30;
+
 }  // namespace
 
 absl::StatusOr<Text> FunctionEmitter::Operand(Expr e, bool math) {
@@ -86,20 +89,23 @@ Text FunctionEmitter::NewVariable(const Key& key, const std::string& value) {
 absl::StatusOr<std::string> FunctionEmitter::Element(Buffer buffer,
                                                      absl::Span<const Expr> indices) {
   Text offset{"0"};
-  bool is_zero = true;
+  bool is_zero = true, is_wide = false;
   for (size_t d = DroppedDimensions(buffer); d < indices.size(); ++d) {
     if (is_zero && indices[d].IsInt(0)) continue;
     ASSIGN_OR_RETURN(const Text index, EmitExpr(indices[d], true));
+    const bool wide = indices[d].type() == Type::kI64 && Has64Bits(indices[d]);
     if (!is_zero) {
+      const bool apart = HasLargeTerms(indices[d], /*in_64_bits=*/is_wide);
       offset = {StrCat(offset.At(kMultiplicative), " * ", extents_.at(buffer.node())[d], " + ",
-                       index.At(kAdditive)),
+                       index.At(apart ? kMultiplicative : kAdditive)),
                 kAdditive};
+      is_wide |= wide;
       continue;
     }
     is_zero = false;
     offset = index;
     // Products of this index with further extents may need 64 bits.
-    const bool wide = indices[d].type() == Type::kI64 && Has64Bits(indices[d]);
+    is_wide = wide || !FitsI32(buffer);
     if (d + 1 < indices.size() && !wide && !FitsI32(buffer)) {
       offset = {StrCat("(int64_t)", index.At(kUnary)), kUnary};
     }
@@ -122,14 +128,26 @@ bool FunctionEmitter::MayOverlap(Buffer a, Buffer b) const {
   return a == b || (aliases_.Group(a) && aliases_.Group(a) == aliases_.Group(b));
 }
 
+bool FunctionEmitter::HasLargeTerms(Expr index, bool in_64_bits) {
+  if (in_64_bits && ir::BitWidth(index.type()) < 64) return false;
+  if (TreeSize(index) > kProvableExpression) return true;
+  const int64_t most = ir::BitWidth(index.type()) < 64 ? kMostElements : int64_t{1} << 62;
+  for (Expr e = index; e.Is(ExprKind::kAdd) || e.Is(ExprKind::kSub);) {
+    e = e.operand(0);
+    const arith::ConstRange range = analyzer_.Range(e);
+    if (range.min < -most || range.max > most) return true;
+  }
+  return false;
+}
+
 bool FunctionEmitter::FitsI32(Buffer buffer) {
   int64_t elements = 1;
   for (Expr extent : buffer->extents) {
     if (!extent.Is(ExprKind::kIntImm)) return false;
     if (extent.int_value() <= 0) return true;
-    if (extent.int_value() > INT32_MAX) return false;
+    if (extent.int_value() > kMostElements) return false;
     elements *= extent.int_value();
-    if (elements > INT32_MAX) return false;
+    if (elements > kMostElements) return false;
   }
   return true;
 }

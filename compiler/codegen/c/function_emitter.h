@@ -162,7 +162,10 @@ class FunctionEmitter {
   int TreeSize(Expr e);
   // Whether `e` is an i32 or i64 that is known not to wrap.
   bool IsExact(Expr e);
-  // Whether all offsets into the buffer surely fit in an i32.
+  // Whether terms of an index, added to an offset one by one, may leave what the sum as a whole does not: 8 + i - 2147483647. `in_64_bits`: the
+  // offset has 64.
+  bool HasLargeTerms(Expr index, bool in_64_bits);
+  // Whether all offsets into the buffer surely fit in an i32, and so does one with a term of an index.
   static bool FitsI32(Buffer buffer);
   absl::StatusOr<Text> EmitUnshared(Expr e, bool math);
   static bool BodyUses(Expr let);

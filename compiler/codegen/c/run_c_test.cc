@@ -74,6 +74,42 @@ TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
   }
 }
 
+// Found by random_run, seed 7950: 8 + i - 2147483647 overflows, 8 + (i - 2147483647) does not. The flags make each overflow
+// end the process.
+TEST_F(RunCTest, TermsOfIndicesDoNotOverflow) {
+  const std::vector<ir::Function> functions = {Parse(R"(
+      func f(B: i32[2, 8] out) {
+        for (i, 2147483647, 1) { for (k, 0, 2) { B[k, i - 2147483647] = k } }
+      })"),
+                                               Parse(R"(
+      func g(n: i32, B: i32[2, n] out) {
+        for (i: i64, 9223372036854775807, 1) {
+          for (k: i64, 0, 2) { if (1 < n) { B[k, i - 9223372036854775807] = 3 } }
+        }
+      })"),
+                                               Parse(R"(
+      @assert(n >= 0)
+      @assert(m >= 0)
+      @assert(m < 5)
+      func h(n: i32, m: i32, B: i32[2, 8] out) {
+        for (k, 0, 2) { B[k, n + m - n] = 3 }
+      })")};
+  for (const int level : {0, 2}) {
+    auto compiled = CompiledC::Create(
+        functions,
+        {.optimization_level = level,
+         .flags = {"-fsanitize=signed-integer-overflow,shift", "-fsanitize-undefined-trap-on-error",
+                   "-Wno-unused-command-line-argument"}});
+    ASSERT_TRUE(compiled.ok()) << compiled.status();
+    for (size_t i = 0; i < functions.size(); ++i) {
+      RandomArguments arguments(functions[i], 1);
+      EXPECT_EQ(
+          Disagreement(functions[i], arguments, [&](auto a) { return (*compiled)->Run(i, a); }),
+          "");
+    }
+  }
+}
+
 // Functions of the C library.
 TEST_F(RunCTest, ExternFunctionsOfTheProcess) {
   const ir::Function f = Parse(R"(

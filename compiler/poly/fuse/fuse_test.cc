@@ -319,6 +319,23 @@ TEST(FuseTest, ParametersOfIndicesAlone) {
       {.join_all = true});
 }
 
+// Found by random_run --schedules, seed 4625: a stage that stores nothing.
+TEST(FuseTest, StagesThatStoreNothing) {
+  Fused("func f(A: i32[64] in) { for (i, 0, 1) { if (0 < A[0]) { } } }\n", {});
+  Fused(
+      "func f(P: i32[48, 48]) {\n"
+      "  for (i, -2, 1) {\n"
+      "    let x: i32 = P[0, 0]\n"
+      "    {\n"
+      "      allocate t: i32[] @local\n"
+      "      t[] = P[0, 0]\n"
+      "    }\n"
+      "    P[0, 0] = 0\n"
+      "  }\n"
+      "}\n",
+      {.join_all = true});
+}
+
 // A scalar that only the size of an array uses.
 TEST(FuseTest, SizesAreUses) {
   Fused(

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "base/check.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
@@ -116,14 +117,16 @@ GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const
 
 std::vector<GroupModel::Use> GroupModel::UsesOf(const Statement& statement) {
   std::vector<Use> uses;
+  absl::flat_hash_set<ir::Buffer> own;  // allocated in the statement: no stage's
   ir::ForEachStmt(statement.code, [&](ir::Stmt s) {
-    if (!s.Is(ir::StmtKind::kStore)) return true;
+    if (s.Is(ir::StmtKind::kAllocate)) own.insert(s.buffer());
+    if (!s.Is(ir::StmtKind::kStore) || own.contains(s.buffer())) return true;
     uses.push_back({.buffer = s.buffer(), .indices = {}, .is_write = true});
     uses.back().indices.assign(s.indices().begin(), s.indices().end());
     return true;
   });
   ir::ForEachExprIn(statement.code, [&](Expr e) {
-    if (!e.Is(ExprKind::kLoad)) return;
+    if (!e.Is(ExprKind::kLoad) || own.contains(ir::Buffer(e.buffer()))) return;
     uses.push_back({.buffer = ir::Buffer(e.buffer()), .indices = {}, .is_write = false});
     uses.back().indices.assign(e.operands().begin(), e.operands().end());
   });

@@ -238,7 +238,7 @@ class TreeMaker {
 }  // namespace
 
 bool HaveOneRank(const std::vector<ir::Buffer>& buffers) {
-  return std::all_of(buffers.begin(), buffers.end(), [&](ir::Buffer buffer) {
+  return !buffers.empty() && std::all_of(buffers.begin(), buffers.end(), [&](ir::Buffer buffer) {
     return buffer->extents.size() == buffers[0]->extents.size();
   });
 }

@@ -41,7 +41,7 @@ struct Group {
   int slides = -1;
 };
 
-// Whether arrays have equally many dimensions.
+// Whether there are arrays, all with equally many dimensions.
 bool HaveOneRank(const std::vector<ir::Buffer>& buffers);
 
 // The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other; of several arrays,
