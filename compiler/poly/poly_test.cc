@@ -335,6 +335,15 @@ TEST(PolyTest, AutoSplitsWhereDependencesBegin) {
   EXPECT_THAT(result, HasSubstr("vectorize ("));
 }
 
+// Found by random_run --schedules, seed 6010: isl crashed on floors of constants in what the pairs of a dependence have in common.
+TEST(PolyTest, DependencesWithFloorsAreNoPlacesToSplit) {
+  Scheduled(
+      "func f(P: i32[48, 48]) {\n"
+      "  let t: i32 = 0\n"
+      "  for (j, 0, 4) { for (k, 0, j) { P[0, k] = P[0, t * -1 % 48] } }\n"
+      "}\n");
+}
+
 TEST(PolyTest, MatmulIsTiledParallelAndVectorized) {
   const std::string text = Scheduled(Nests().at("matmul"), {.strategy = "smart", .tile = {{4}}});
   EXPECT_THAT(text, HasSubstr("parallel (c0"));

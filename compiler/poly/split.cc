@@ -40,8 +40,8 @@ isl_aff* Normalized(isl_aff* f) {
 
 // Adds the equations between variables of `instances` that do not hold in all of `domain`.
 void AddEquations(const isl::set& instances, const isl::set& domain, Hyperplanes* planes) {
+  // isl's gist of basic sets crashes where one has floors of constants (isl 0.25): each equation is looked at for itself.
   isl_basic_set* hull = isl_set_affine_hull(instances.copy());
-  hull = isl_basic_set_gist(hull, isl_set_affine_hull(domain.copy()));
   isl_constraint_list* list = isl_basic_set_get_constraint_list(hull);
   isl_basic_set_free(hull);
   const auto variables = static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_set));
@@ -52,9 +52,12 @@ void AddEquations(const isl::set& instances, const isl::set& domain, Hyperplanes
         isl_constraint_involves_dims(c, isl_dim_set, 0, variables) == isl_bool_true &&
         isl_constraint_involves_dims(c, isl_dim_div, 0, floors) == isl_bool_false) {
       const isl::aff f = isl::manage(Normalized(isl_constraint_get_aff(c)));
-      char* text = isl_aff_to_str(f.get());
-      planes->emplace(text, f);
-      std::free(text);
+      const isl::set zero = isl::manage(isl_set_from_basic_set(isl_aff_zero_basic_set(f.copy())));
+      if (!domain.is_subset(zero)) {
+        char* text = isl_aff_to_str(f.get());
+        planes->emplace(text, f);
+        std::free(text);
+      }
     }
     isl_constraint_free(c);
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/arith/order.h"
 #include "compiler/codegen/llvm/emitter.h"
 #include "compiler/ir/visit.h"
 #include "llvm/IR/IRBuilder.h"
@@ -202,7 +203,8 @@ absl::Status Emitter::EmitSideBySide(Stmt s, unsigned lanes, Value* first, Value
   absl::Status status = absl::OkStatus();
   {
     arith::Analyzer::Scope scope(analyzer_);
-    analyzer_.BindLoop(s.var(), s.min(), s.extent());
+    // As FindVectorLoop did, which asked where accesses go.
+    arith::BindLoopWithParts(analyzer_, s);
     status = EmitStmt(s.body());
     EmitWaiting();
   }
