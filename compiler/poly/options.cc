@@ -44,6 +44,8 @@ std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {
   double expected = 0, bytes = 0;
   int64_t tile_bytes = 0;
   for (const PartReport& part : parts) {
+    is_counted &= part.groups.empty() || part.exist.has_value();
+    all.exist += part.exist.value_or(0);
     for (const GroupReport& group : part.groups) {
       // Stages that share no tiles are groups of their own.
       groups += group.is_tiled ? 1 : group.stages;
@@ -52,7 +54,6 @@ std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {
       is_counted &= group.instances.has_value();
       if (!group.instances) continue;
       all.run += group.instances->run;
-      all.exist += group.instances->exist;
       expected += group.redundancy * static_cast<double>(group.instances->exist);
     }
   }

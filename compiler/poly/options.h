@@ -80,6 +80,8 @@ struct PartReport {
       {};                 // one per band: sizes, parallel and vector loops, or why none
   std::string tree = {};  // the new schedule tree, isl's text; "" if the groups have trees
   std::vector<GroupReport> groups = {};  // in the order in which they run
+  // Instances of the part, if counted. Those of groups are more or fewer where several have copies of a statement, each of what it needs.
+  std::optional<int64_t> exist = {};
 };
 
 struct ScheduleReport {

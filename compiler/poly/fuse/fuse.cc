@@ -44,8 +44,9 @@ std::string InstancesText(const GroupReport& group) {
 class CpuCode : public StageCode {
  public:
   // All outlive this.
-  CpuCode(const std::vector<Stage>& stages, const GroupModel& model, const ScheduleOptions& options)
-      : stages_(stages), model_(model), options_(options) {}
+  CpuCode(const Scop& scop, const std::vector<Stage>& stages, const GroupModel& model,
+          const ScheduleOptions& options)
+      : scop_(scop), stages_(stages), model_(model), options_(options) {}
 
   absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                  const PlannedGroup& planned, PartReport* report) override {
@@ -104,8 +105,7 @@ class CpuCode : public StageCode {
       GroupReport& group = report->groups[i];
       if (options_.count) {
         const absl::StatusOr<InstanceCount> instances =
-            CountInstances(made.part, made.tree ? &*made.tree : nullptr,
-                           options_.machine.assumed_extent, kCountOperations);
+            Count(made.part, made.tree ? &*made.tree : nullptr);
         if (instances.ok()) {
           group.instances = *instances;
         } else {
@@ -113,6 +113,10 @@ class CpuCode : public StageCode {
         }
       }
       if (made.tree) report->lines[made.line] = Line(made.group, group);
+    }
+    if (options_.count) {
+      const absl::StatusOr<InstanceCount> all = Count(scop_, nullptr);
+      if (all.ok()) report->exist = all->exist;
     }
     report->count_ms = watch.Lap();
   }
@@ -136,6 +140,11 @@ class CpuCode : public StageCode {
         Fixed(report.memory_bytes / kMiB, 1), " MiB to and from memory");
   }
 
+  absl::StatusOr<InstanceCount> Count(const Scop& part, const GroupTree* tree) const {
+    return CountInstances(part, tree, options_.machine.assumed_extent, kCountOperations);
+  }
+
+  const Scop& scop_;  // as the program has it
   const std::vector<Stage>& stages_;
   const GroupModel& model_;
   const ScheduleOptions& options_;
@@ -269,7 +278,7 @@ absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& optio
         return std::make_unique<GroupModel>(part, stages, own.machine);
       });
   if (HasLoopsOfTheData(scop)) grouping->groups.clear();
-  CpuCode code(grouping->stages, *grouping->model, own);
+  CpuCode code(scop, grouping->stages, *grouping->model, own);
   ASSIGN_OR_RETURN(const ir::Stmt body, FuseStages(*grouping, code, report));
   code.Finish(report);
   return body;

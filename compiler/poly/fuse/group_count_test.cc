@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,22 @@ TEST(GroupCountTest, ParametersAreAssumed) {
       Count(PipelinesForTest().at("symbolic"), {.group_tile = {8, 16}, .join_all = true});
   EXPECT_EQ(counted.Instances().run, 64 * 64 + 8 * 4 * 10 * 18);
   EXPECT_EQ(counted.Instances().exist, 64 * 64 + 66 * 66);
+}
+
+// Each half of t is an array of its own. Nobody reads t[4], which the program has all the same.
+TEST(GroupCountTest, WhatNobodyReadsExists) {
+  const Counted counted = Count(
+      "func f(x: f32[9] in, y: f32[4] out, z: f32[3] out) {\n  allocate t: f32[9]\n"
+      "  for (i, 0, 9) { t[i] = x[i] / 3.0 }\n"
+      "  for (i, 0, 4) { y[i] = t[i] / t[3 - i] }\n"
+      "  for (i, 0, 3) { z[i] = t[i + 5] / t[i + 6] }\n}\n",
+      {.group_tile = {2}, .join_all = true, .windows = Windows::kNone});
+  EXPECT_THAT(counted.report.ToString(), HasSubstr("with t.0"));
+  EXPECT_EQ(counted.report.parts[0].exist, 9 + 4 + 3);
+  EXPECT_EQ(counted.Instances().run, Sum(counted.after));
+  const auto figures = counted.report.Figures();
+  const std::map<std::string, double> by_name(figures.begin(), figures.end());
+  EXPECT_EQ(by_name.at("redundancy"), static_cast<double>(counted.Instances().run) / (9 + 4 + 3));
 }
 
 TEST(GroupCountTest, TooManyOperationsAreSaid) {

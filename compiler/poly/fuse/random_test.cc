@@ -33,8 +33,9 @@ bool CompareCounts(const ir::Function& before, const ir::Function& after,
       EXPECT_TRUE(group.instances.has_value()) << group.not_counted;
       if (!group.instances) return false;
       all.run += group.instances->run;
-      all.exist += group.instances->exist;
     }
+    EXPECT_TRUE(part.exist.has_value());
+    all.exist += part.exist.value_or(0);
   }
   const auto stores = StoreCounter::Count(before, 1), now = StoreCounter::Count(after, 1);
   EXPECT_EQ(all.run, Sum(now)) << report.ToString();
