@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/band_info.h"
 #include "compiler/poly/plan.h"
 #include "compiler/poly/tree.h"
@@ -25,7 +26,10 @@ using Node = isl::schedule_node;
 class Arranger {
  public:
   Arranger(const Scop& scop, const Dependences& dependences, const Machine& machine)
-      : scop_(scop), dependences_(dependences), machine_(machine) {}
+      : scop_(scop),
+        dependences_(dependences),
+        machine_(machine),
+        assumed_(AssumeParameters(scop, machine.assumed_extent)) {}
 
   AutoSchedule Run(const isl::schedule& schedule) {
     result_.marked.schedule = schedule;  // isl's objects must not be null when they are copied
@@ -117,7 +121,8 @@ class Arranger {
   Node VisitLeaf(const Node& node, bool is_parallel) {
     const isl::multi_union_pw_aff band = node.as<isl::schedule_node_band>().partial_schedule();
     const Place place = PlaceOf(node);
-    const Plan plan = MakePlan(scop_, dependences_, machine_, place, band, is_parallel, warm_);
+    const Plan plan =
+        MakePlan(scop_, dependences_, machine_, assumed_, place, band, is_parallel, warm_);
     result_.cycles += plan.cycles;
     if (plan.warm.empty()) warm_.clear();
     warm_.insert(plan.warm.begin(), plan.warm.end());
@@ -390,6 +395,7 @@ class Arranger {
   const Scop& scop_;
   const Dependences& dependences_;
   const Machine& machine_;
+  const AssumedParameters assumed_;
   AutoSchedule result_;
   // Of which the cache holds what the bands before at this iteration of the loops around have touched.
   Buffers warm_;

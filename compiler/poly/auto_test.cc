@@ -7,6 +7,7 @@
 
 #include "compiler/ir/text.h"
 #include "compiler/passes/affine_program_for_test.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/cost_model.h"
 #include "compiler/poly/expand.h"
 #include "compiler/poly/extract.h"
@@ -39,7 +40,7 @@ struct Band {
     isl::schedule_node node = ComputeSchedule(scop, dependences, Strategy::kSmart).root();
     while (!IsBand(node) || HasBandBelow(node)) node = node.child(0);
     band = node.as<isl::schedule_node_band>().partial_schedule();
-    model = ModelOf(scop, PlaceOf(node), *band, assumed);
+    model = ModelOf(scop, PlaceOf(node), *band, AssumeParameters(scop, assumed));
   }
 
   ir::Function function;

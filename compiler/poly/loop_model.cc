@@ -231,17 +231,6 @@ std::vector<isl::pw_aff> FunctionsOf(const isl::multi_union_pw_aff& schedule,
 
 }  // namespace
 
-isl::set AtAssumed(const isl::set& domain, const isl::set& context, int64_t assumed) {
-  const auto parameters = static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_param));
-  isl_set* fixed = isl_set_intersect_params(domain.copy(), context.copy());
-  const isl::set known = isl::manage(isl_set_copy(fixed));
-  for (unsigned p = 0; p < parameters; ++p) {
-    fixed = isl_set_fix_si(fixed, isl_dim_param, p, static_cast<int>(assumed));
-  }
-  const isl::set result = isl::manage(fixed);
-  return result.is_empty() ? known : result;
-}
-
 double ArithmeticCycles(const Statement& statement) {
   const absl::flat_hash_map<ir::Var, unsigned> none;
   StatementModel model;
@@ -296,7 +285,7 @@ int64_t LoopModel::Extent(int member) const {
 }
 
 LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
-                  int64_t assumed) {
+                  const AssumedParameters& assumed) {
   LoopModel model;
   model.members = static_cast<int>(band.size());
   model.all = model.members + (place.has_prefix ? static_cast<int>(place.prefix.size()) : 0);
@@ -308,7 +297,7 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
     StatementModel s;
     s.statement = statement;
     const int iterators = Dimensions(domain);
-    const isl::set sized = AtAssumed(domain, scop.context, assumed);
+    const isl::set sized = AtAssumed(domain, scop, assumed);
     s.count = EstimateCount(sized);
     // Rows that depend on those further out do not move: in [k = j, i, j] the last member has one iteration.
     std::vector<Row> rows;

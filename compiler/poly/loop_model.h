@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/ir/ir.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/band_info.h"
 #include "compiler/poly/scop.h"
 
@@ -67,16 +68,13 @@ struct LoopModel {
   int64_t Extent(int member) const;
 };
 
-// Of the instances at `place`, which run in the loops of `band`. Parameters whose value nobody knows count as
+// Of the instances at `place`, which run in the loops of `band`. Parameters whose value nobody knows are
 // `assumed`. Throws isl::exception.
 LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
-                  int64_t assumed);
+                  const AssumedParameters& assumed);
 
 // Cycles that the arithmetic of a statement's instance takes in a scalar pipeline; indices and conversions cost nothing.
 double ArithmeticCycles(const Statement& statement);
-
-// The domain with every parameter that it leaves open at `assumed`, if the context allows that.
-isl::set AtAssumed(const isl::set& domain, const isl::set& context, int64_t assumed);
 
 }  // namespace polynao::poly
 

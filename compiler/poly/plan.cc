@@ -22,14 +22,15 @@ Plan Make(Plan::Kind kind) {
 class Planner {
  public:
   Planner(const Scop& scop, const Dependences& dependences, const Machine& machine,
-          const Place& place, const isl::multi_union_pw_aff& band, const Buffers& warm)
+          const AssumedParameters& assumed, const Place& place, const isl::multi_union_pw_aff& band,
+          const Buffers& warm)
       : scop_(scop),
         dependences_(dependences),
         machine_(machine),
         place_(place),
         band_(band),
         warm_(warm) {
-    model_ = ModelOf(scop, place, band, machine.assumed_extent);
+    model_ = ModelOf(scop, place, band, assumed);
   }
 
   // Of all of the band. Inside of a parallel loop all cores are busy already.
@@ -416,9 +417,9 @@ class Planner {
 }  // namespace
 
 Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel,
-              const Buffers& warm) {
-  return Planner(scop, dependences, machine, place, band, warm).Run(is_inside_parallel);
+              const AssumedParameters& assumed, const Place& place,
+              const isl::multi_union_pw_aff& band, bool is_inside_parallel, const Buffers& warm) {
+  return Planner(scop, dependences, machine, assumed, place, band, warm).Run(is_inside_parallel);
 }
 
 }  // namespace polynao::poly

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/ir.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/band_info.h"
 #include "compiler/poly/cost_model.h"
 #include "compiler/poly/dependences.h"
@@ -46,10 +47,10 @@ struct Plan {
 };
 
 // The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. `warm`: the buffers of
-// which the loops before have left in the cache what this band touches. Throws isl::exception.
+// which the loops before have left in the cache what this band touches. `assumed`: the part's parameters. Throws isl::exception.
 Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const Place& place, const isl::multi_union_pw_aff& band, bool is_inside_parallel,
-              const Buffers& warm);
+              const AssumedParameters& assumed, const Place& place,
+              const isl::multi_union_pw_aff& band, bool is_inside_parallel, const Buffers& warm);
 
 }  // namespace polynao::poly
 

@@ -328,6 +328,21 @@ TEST(PolyTest, AutoAddsUpInALocalVariable) {
   EXPECT_THAT(text, HasSubstr("x.sum[] = x.sum[] - L[c"));
 }
 
+// H - KH + 1 rows are more than one: what the sum stores is a vector, and no scalar that each term waits for.
+TEST(PolyTest, AutoMakesVectorsOfWindowsOfUnknownSizes) {
+  const std::string text = Scheduled(
+      "func f(X: f32[H, W] in, B: f32[p, q] in, C: f32[H - p + 1, W - q + 1] out, H: i32, W: i32, "
+      "p: i32, q: i32) {\n"
+      "  for (i, 0, H - p + 1) { for (j, 0, W - q + 1) {\n"
+      "    C[i, j] = 0.0\n"
+      "    for (u, 0, p) { for (v, 0, q) { C[i, j] = C[i, j] + X[i + u, j + v] * B[u, v] } }\n"
+      "  } }\n"
+      "}\n",
+      {});
+  EXPECT_THAT(text, HasSubstr("S1, loop 0 a vector"));
+  EXPECT_THAT(text, Not(HasSubstr("adds up")));
+}
+
 TEST(PolyTest, AutoSplitsWhereDependencesBegin) {
   const std::string result = Scheduled(Nests().at("shortest_paths"));
   EXPECT_THAT(result, HasSubstr(std::string(kSplitLine)));

@@ -7,7 +7,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/const_range.h"
-#include "compiler/poly/fuse/assumed.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/machine.h"

@@ -5,8 +5,8 @@
 #include <isl/val.h>
 
 #include "base/status.h"
+#include "compiler/poly/assumed.h"
 #include "compiler/poly/count.h"
-#include "compiler/poly/fuse/assumed.h"
 #include "compiler/poly/fuse/part_variants.h"
 #include "compiler/poly/isl_handle.h"
 

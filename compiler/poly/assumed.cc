@@ -1,4 +1,4 @@
-#include "compiler/poly/fuse/assumed.h"
+#include "compiler/poly/assumed.h"
 
 #include <isl/constraint.h>
 #include <isl/set.h>

@@ -1,6 +1,6 @@
-// What the parameters of a part are taken for where the model of groups needs numbers.
-#ifndef COMPILER_POLY_FUSE_ASSUMED_H_
-#define COMPILER_POLY_FUSE_ASSUMED_H_
+// What the parameters of a part are taken for where cost models need numbers.
+#ifndef COMPILER_POLY_ASSUMED_H_
+#define COMPILER_POLY_ASSUMED_H_
 
 #include <cstdint>
 #include <map>
@@ -27,4 +27,4 @@ isl::set AtAssumed(const isl::set& set, const Scop& scop, const AssumedParameter
 
 }  // namespace polynao::poly
 
-#endif  // COMPILER_POLY_FUSE_ASSUMED_H_
+#endif  // COMPILER_POLY_ASSUMED_H_
