@@ -281,8 +281,7 @@ class AstEmitter : private MarkPlace {
   // above would name all loops that isl makes of one member.)
   Stmt Innermost(Stmt loop) {
     const LoopMark* mark = std::exchange(innermost_, nullptr);
-    if (mark == nullptr || DepthOf(std::string(loop.var().name())) != mark->depth)
-      return WithWiderSum(loop);
+    if (mark == nullptr || DepthOf(std::string(loop.var().name())) != mark->depth) return loop;
     if (mark->accumulates) return WithSum(loop);
     Stmt body = loop.body();
     for (ir::Buffer buffer : mark->copies) {

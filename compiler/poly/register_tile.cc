@@ -326,36 +326,4 @@ Stmt WithSum(Stmt loop) {
   return c.If(c.I64(0) < loop.extent(), c.Allocate(sum, steps));
 }
 
-Stmt WithWiderSum(Stmt loop) {
-  const Stmt test = loop.body();
-  const bool has_sum =
-      loop.for_kind() == ForKind::kSerial && test.Is(StmtKind::kIf) && test.else_case().IsEmpty() &&
-      !ir::UsesVar(test.cond(), loop.var()) && test.then_case().Is(StmtKind::kAllocate) &&
-      test.then_case().body().Is(StmtKind::kSeq) && test.then_case().body().children().size() == 3;
-  if (!has_sum) return loop;
-  ir::Context& c = loop.context();
-  const ir::Buffer sum = test.then_case().buffer();
-  const absl::Span<const Stmt> steps = test.then_case().body().children();
-  const Stmt first = steps[0], inner = steps[1], last = steps[2];
-  if (!sum->extents.empty() || !first.Is(StmtKind::kStore) || first.buffer() != sum) return loop;
-  if (!StoresOneElement(last, loop) || last.value() != c.Load(sum, {}) ||
-      first.value() != c.Load(last.buffer(), last.indices())) {
-    return loop;
-  }
-  // Nothing else stores, or looks at the array: where the element is, and whether there is one, depends on other things.
-  bool is_alone = true;
-  const auto look = [&](Expr e) {
-    is_alone &= !e.Is(ExprKind::kAddress) &&
-                !(e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == last.buffer());
-  };
-  ir::ForEachExprIn(inner, look);
-  ir::ForEachExpr(test.cond(), look);
-  for (Expr index : last.indices()) ir::ForEachExpr(index, look);
-  is_alone &=
-      !ir::AnyStmt(inner, [&](Stmt s) { return s.Is(StmtKind::kStore) && s.buffer() != sum; });
-  if (!is_alone) return loop;
-  const Stmt whole = c.Allocate(sum, c.Seq({first, LoopLike(loop, inner), last}));
-  return c.If(c.I64(0) < loop.extent(), c.If(test.cond(), whole));
-}
-
 }  // namespace polynao::poly

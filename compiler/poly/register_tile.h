@@ -40,12 +40,6 @@ ir::Stmt WithRegisterTile(ir::Stmt loop, const std::vector<int64_t>& sizes);
 //   if (0 < n) { allocate sum: f64[]  sum[] = x[f]  for (k, 0, n) { sum[] = sum[] + e }  x[f] = sum[] }
 ir::Stmt WithSum(ir::Stmt loop);
 
-// A loop around such code, which updates the same element in each iteration: the variable stands around both loops. As it is where
-// that is not so.
-//
-//   if (0 < m) if (0 < n) { allocate sum: f64[]  sum[] = x[f]  for (l, 0, m) { for (k, 0, n) .. }  x[f] = sum[] }
-ir::Stmt WithWiderSum(ir::Stmt loop);
-
 }  // namespace polynao::poly
 
 #endif  // COMPILER_POLY_REGISTER_TILE_H_

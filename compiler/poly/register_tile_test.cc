@@ -162,28 +162,5 @@ TEST(RegisterTileTest, Sum) {
   EXPECT_EQ(ir::CompareMeaning(empty, with_sum, 1), "");
 }
 
-TEST(RegisterTileTest, ASumOfTwoLoopsStandsAroundBoth) {
-  const auto wider = [](const std::string& element, const std::string& term,
-                        const std::string& extent) {
-    const ir::Function f =
-        Parse(StrCat("func f(x: f64[4], A: f64[4, 8], n: i64, m: i64) {\n"
-                     "  for (l: i64, 0, min(m, 4)) { for (k: i64, 0, ",
-                     extent, ") { ", element, " = ", element, " + ", term, " } }\n}\n"));
-    ir::Function with_sum = f;
-    const ir::Stmt loop = f.body;
-    ir::Context& c = *f.context;
-    with_sum.body = WithWiderSum(
-        c.For(loop.var(), loop.min(), loop.extent(), WithSum(loop.body()), loop.for_kind()));
-    EXPECT_EQ(ir::CompareMeaning(f, with_sum, 1), "");
-    const std::string text = ir::Print(with_sum.body);
-    return text.find("allocate x.sum") < text.find("for (l");
-  };
-  EXPECT_TRUE(wider("x[2]", "A[l, k]", "min(n, 8)"));
-  EXPECT_FALSE(wider("x[l]", "A[l, k]", "min(n, 8)"));
-  // Nobody looks whether another element of x is this one; the inner loop may have no iteration.
-  EXPECT_FALSE(wider("x[3]", "x[max(l - 1, 0)]", "min(n, 8)"));
-  EXPECT_FALSE(wider("x[2]", "A[l, k]", "min(n, l)"));
-}
-
 }  // namespace
 }  // namespace polynao::poly
