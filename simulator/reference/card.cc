@@ -125,6 +125,7 @@ void EndServices(Card& card) {
   for (auto* servers :
        {&card.links_down, &card.links_up, &card.smem, &card.io_in, &card.io_out, &card.move}) {
     for (Server& server : *servers) {
+      if (server.free()) continue;
       if (const std::optional<Burst> burst = Finish(server)) Travel(card, *burst);
     }
   }
@@ -323,6 +324,7 @@ absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program
     auto decoded = set.Decode(word);
     card.code.push_back(decoded.ok() ? std::optional(*std::move(decoded)) : std::nullopt);
   }
+  card.report.issued.resize(card.code.size());
   ASSIGN_OR_RETURN(card.cost_parameters, set.ResolveParameters(machine));
   ASSIGN_OR_RETURN(const std::vector<int64_t> values, ParameterValues(program, arguments));
   const Parameters& p = card.parameters;

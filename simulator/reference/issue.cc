@@ -43,6 +43,8 @@ absl::StatusOr<int64_t> CostOf(const Card& card, const isa::Instruction& instruc
   return card.set->Cost(instruction, operands, card.cost_parameters);
 }
 
+void CountIssue(Card& card, int64_t pc) { ++card.report.issued[static_cast<size_t>(pc)]; }
+
 UnitCounts& CountsOf(Core& core, isa::Unit unit) {
   return core.counts.units[static_cast<size_t>(unit)];
 }
@@ -84,6 +86,7 @@ absl::Status IssueScalar(Card& card, Core& core, const isa::InstructionSet::Deco
                          const std::vector<int64_t>& operands) {
   ASSIGN_OR_RETURN(int64_t cost, CostOf(card, *decoded.instruction, operands));
   cost = std::max<int64_t>(1, cost);
+  CountIssue(card, core.pc);
   if (AccessesMemory(*decoded.instruction)) {
     return BeginAccess(card, core, *decoded.instruction, operands, cost);
   }
@@ -136,6 +139,7 @@ absl::Status IssueToQueue(Card& card, Core& core, const isa::Instruction& instru
     BeginWait(card, core, State::kQueueFull);
     return absl::OkStatus();
   }
+  CountIssue(card, core.pc);
   Issued issued;
   issued.instruction = &instruction;
   issued.pc = core.pc;
@@ -174,6 +178,7 @@ absl::Status Issue(Card& card, Core& core) {
     case isa::Unit::kScalar:
       return IssueScalar(card, core, decoded, operands);
     case isa::Unit::kControl:
+      CountIssue(card, core.pc);
       ++CountsOf(core, isa::Unit::kControl).instructions;
       BeginWait(card, core, State::kDrain);
       return absl::OkStatus();

@@ -68,6 +68,7 @@ struct Report {
   std::vector<DramCounters> dram;            // by channel; empty where channels are flat
   std::vector<DramBankCounters> dram_banks;  // of the channels' banks, channel by channel
   isa::ActionCounts actions;                 // of what was issued
+  std::vector<int64_t> issued;               // by pc: how often an instruction was
   std::vector<Span> spans;
   // Bytes that channels began to move in cycles i * kGmemBucket to (i + 1) * kGmemBucket - 1.
   static constexpr int64_t kGmemBucket = 256;

@@ -31,7 +31,8 @@ std::optional<Burst> TakeTurn(Server& server, int64_t cycle) {
   if (server.waiting_count == 0) return std::nullopt;
   const int64_t requesters = static_cast<int64_t>(server.waiting.size());
   for (int64_t i = 0; i < requesters; ++i) {
-    const int64_t requester = (server.turn + i) % requesters;
+    int64_t requester = server.turn + i;
+    if (requester >= requesters) requester -= requesters;
     auto& queue = server.waiting[static_cast<size_t>(requester)];
     if (queue.empty() || queue.front().arrival > cycle) continue;
     const Burst burst = queue.front().burst;
@@ -58,11 +59,6 @@ void Serve(Server& server, const Burst& burst) {
   server.left = burst.next_stop().bytes * 1000;
   server.lines_left = burst.next_stop().lines;
   Count(server, burst);
-}
-
-void Take(Server& server, int64_t cycle) {
-  if (!server.free()) return;
-  if (const std::optional<Burst> burst = TakeTurn(server, cycle)) Serve(server, *burst);
 }
 
 }  // namespace polynao::simulator::reference

@@ -52,7 +52,10 @@ void Count(Server& server, const Burst& burst);
 void Serve(Server& server, const Burst& burst);
 
 // What a server without a cache does in a cycle: if it is free, it begins to serve the burst whose turn it is.
-void Take(Server& server, int64_t cycle);
+inline void Take(Server& server, int64_t cycle) {
+  if (!server.free() || server.waiting_count == 0) return;
+  if (const std::optional<Burst> burst = TakeTurn(server, cycle)) Serve(server, *burst);
+}
 
 }  // namespace polynao::simulator::reference
 

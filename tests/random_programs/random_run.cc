@@ -1,13 +1,8 @@
 #include "tests/random_programs/random_run.h"
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -31,6 +26,7 @@
 #include "compiler/passes/same_meaning.h"
 #include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
+#include "testing/processes.h"
 
 namespace polynao {
 namespace {
@@ -106,19 +102,6 @@ poly::ScheduleOptions ScheduleOptionsOf(uint64_t seed) {
   options.join_all = seed % 11 < 5;
   options.max_operations = 100'000;
   return options;
-}
-
-// CPU time of this process and of its children that have ended, in seconds.
-double CpuSeconds() {
-  double seconds = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    getrusage(who, &usage);
-    for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
-      seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    }
-  }
-  return seconds;
 }
 
 // ---- one stage of one program -------------------------------------------------------------------
@@ -252,56 +235,13 @@ std::string TryStage(uint64_t seed, const ir::Function& function, RandomStage st
   return Compare(*c, (*runners)[0]);
 }
 
-// ---- processes ----------------------------------------------------------------------------------
-
-struct Outcome {
-  std::string output;
-  bool crashed = false;
-  std::string how;  // it crashed
-};
-
-// Runs `work` in a process of its own, which ends after `seconds`.
-Outcome InProcess(const std::function<std::string()>& work, int seconds) {
-  int ends[2];
-  POLYNAO_CHECK(pipe(ends) == 0) << "no pipe";
-  const pid_t child = fork();
-  POLYNAO_CHECK(child >= 0) << "no process";
-  if (child == 0) {
-    close(ends[0]);
-    alarm(static_cast<unsigned>(seconds));
-    const std::string output = work();
-    for (size_t done = 0; done < output.size();) {
-      const ssize_t wrote = write(ends[1], output.data() + done, output.size() - done);
-      if (wrote <= 0) break;
-      done += static_cast<size_t>(wrote);
-    }
-    _exit(0);
-  }
-  close(ends[1]);
-  Outcome outcome;
-  char buffer[4096];
-  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    outcome.output.append(buffer, static_cast<size_t>(got));
-  }
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    outcome.crashed = true;
-    outcome.how = WTERMSIG(status) == SIGALRM ? StrCat("takes more than ", seconds, " s")
-                                              : StrCat("ends by signal ", WTERMSIG(status));
-  } else if (WEXITSTATUS(status) != 0) {
-    outcome.crashed = true;
-    outcome.how = StrCat("ends with status ", WEXITSTATUS(status));
-  }
-  return outcome;
-}
+// ---- alone --------------------------------------------------------------------------------------
 
 constexpr int kSecondsAlone = 20;
 
 std::string TryAlone(uint64_t seed, const ir::Function& function, RandomStage stage, bool schedules,
                      int optimization) {
-  const Outcome outcome = InProcess(
+  const ProcessOutcome outcome = InProcess(
       [&] { return TryStage(seed, function, stage, schedules, optimization); }, kSecondsAlone);
   return outcome.crashed ? outcome.how : outcome.output;
 }
@@ -466,14 +406,14 @@ RandomTally RunRandomPrograms(const RandomRunOptions& options,
     const auto run = [&](uint64_t from, uint64_t to, int seconds) {
       return InProcess([&] { return Write(RunBatch(from, to, options.schedules)); }, seconds);
     };
-    const Outcome outcome = run(first, last, options.seconds_per_batch);
+    const ProcessOutcome outcome = run(first, last, options.seconds_per_batch);
     RandomTally batch;
     if (!outcome.crashed) {
       batch = Read(outcome.output);
     } else {
       // One by one, to find which program it is.
       for (uint64_t seed = first; seed <= last; ++seed) {
-        const Outcome one = run(seed, seed, kSecondsAlone);
+        const ProcessOutcome one = run(seed, seed, kSecondsAlone);
         if (!one.crashed) {
           batch.Add(Read(one.output));
           continue;

@@ -1,173 +1,176 @@
 #include "simulator/reference/testing/random_case.h"
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "simulator/reference/testing/random_dram.h"
-#include "simulator/reference/testing/random_op.h"
+#include "base/check.h"
+#include "isa/instruction_set.h"
+#include "isa/program.h"
+#include "simulator/reference/testing/random_machine.h"
 
 namespace polynao::simulator::reference {
 namespace {
 
-class MachineMaker {
- public:
-  explicit MachineMaker(Random& random) : random_(random) {}
+// A tensor with values is copied to the card and back.
+constexpr int64_t kBytesWithValues = 1 << 17;
+constexpr int64_t kBeforeTensors = 1 << 20;  // bytes of GMEM
 
-  std::vector<std::string> Make(bool is_small) {
-    // On the larger card two more clusters would only take time.
-    if (is_small) {
-      Maybe("card.clusters", random_.From(1, 3));
-      Maybe("cluster.cores", random_.From(1, 4));
-    }
-    Maybe("cluster.link_bytes", random_.OneOf({3, 7, 16, 33, 64, 200}));
-    Maybe("core.queue_depth", random_.OneOf({1, 1, 2, 3, 5, 24}));
-    Maybe("cluster.store_segments", random_.From(0, 4));
-    Maybe("core.nmem_line", random_.OneOf({0, 0, 1, 8, 24, 32, 128, 1000}));
-    Maybe("core.nmem_ports", random_.From(1, 2));
-    Maybe("core.wmem_ports", random_.From(1, 2));
-    Maybe("scalar.dependent", random_.OneOf({0, 1, 2, 5, 30}));
-    Maybe("io_dma.transfers", random_.OneOf({1, 2, 3, 8}));
-    Maybe("move_dma.transfers", random_.OneOf({1, 2, 3, 8}));
-    Gmem();
-    Maybe("scalar.issue", random_.From(1, 3));
-    Maybe("scalar.simple", random_.From(1, 4));
-    Maybe("scalar.nmem", random_.From(1, 25));
-    Maybe("vector.start", random_.OneOf({0, 0, 1, 7, 20}));
-    Maybe("vector.bytes", random_.OneOf({16, 50, 128, 4096}));
-    Maybe("tensor.start", random_.From(0, 80));
-    Maybe("tensor.macs_i8", random_.OneOf({64, 100, 1024, 65536}));
-    Maybe("io_dma.start", random_.From(0, 40));
-    Maybe("io_dma.port_bytes", random_.OneOf({3, 8, 17, 64, 128}));
-    Maybe("io_dma.memory_core_port_bytes", random_.OneOf({5, 16, 100, 128}));
-    Maybe("io_dma.outstanding", random_.OneOf({1, 2, 3, 5, 8, 20, 64}));
-    Maybe("io_dma.strided_reads", random_.From(1, 5));
-    Maybe("io_dma.strided_writes", random_.From(1, 3));
-    Maybe("move_dma.start", random_.From(0, 40));
-    Maybe("move_dma.port_bytes", random_.OneOf({3, 8, 17, 64, 128}));
-    Maybe("move_dma.outstanding", random_.From(1, 6));
-    Smem();
-    Maybe("sync.drain", random_.OneOf({0, 1, 8}));
-    Maybe("sync.cluster", random_.OneOf({0, 1, 32}));
-    Maybe("sync.global", random_.OneOf({0, 2, 128}));
-    return overrides_;
-  }
-
- private:
-  void Set(const char* name, int64_t value) {
-    overrides_.push_back(absl::StrCat(name, "=", value));
-  }
-  void Maybe(const char* name, int64_t value) {
-    if (random_.Below(2) == 0) Set(name, value);
-  }
-  // Some granules, but not so few bytes that a transfer takes forever.
-  int64_t BurstOf(int64_t granule, std::initializer_list<int64_t> counts) {
-    int64_t burst = granule * random_.OneOf(counts);
-    // At least three granules of 8 bytes, and a multiple of the largest type.
-    while (burst < 24 || burst % 8 != 0) burst += granule;
-    return burst;
-  }
-  void Gmem() {
-    const int64_t channels = random_.From(1, 5);
-    const int64_t granule = random_.OneOf({1, 4, 8, 12, 16, 32, 40, 64, 64, 96});
-    const int64_t burst = BurstOf(granule, {1, 2, 3, 4, 8, 16});
-    Set("gmem.channels", channels);
-    Set("gmem.granule", granule);
-    Set("io_dma.burst", burst);
-    Set("gmem.interleave",
-        burst * std::max<int64_t>(random_.OneOf({1, 2, 5, 16}), (63 + burst) / burst));
-    Maybe("gmem.latency", random_.From(0, 300));
-    if (random_.Below(3) == 0) {
-      const std::vector<std::string> dram = RandomDramOverrides(random_);
-      overrides_.insert(overrides_.end(), dram.begin(), dram.end());
-      return;
-    }
-    overrides_.push_back("gmem.dram=flat");
-    Maybe("gmem.channel_bytes_per_kilocycle", random_.From(2'000, 60'000));
-    // At least a line for each channel; often only a few, so that lines make room for others.
-    const int64_t least = (channels * burst + 1023) / 1024;
-    Set("gmem.cache_kib", random_.Below(3) == 0 ? 0 : least * random_.OneOf({1, 1, 2, 8, 64}));
-    Set("gmem.cache_reads", random_.Below(8) == 0 ? 0 : 1);
-    Maybe("gmem.cache_bytes", random_.OneOf({2, 16, 31, 128}));
-    Maybe("gmem.cache_latency", random_.From(0, 300));
-  }
-  void Smem() {
-    const int64_t granule = random_.OneOf({1, 8, 24, 64, 100, 128});
-    Set("smem.granule", granule);
-    Set("smem.burst", BurstOf(granule, {1, 2, 4, 16}));
-    Maybe("smem.bytes", random_.OneOf({5, 16, 64, 256}));
-    Maybe("smem.latency", random_.OneOf({0, 1, 20, 70}));
-  }
-
-  Random& random_;
-  std::vector<std::string> overrides_;
-};
-
-// "  li r10, 5" for each operand, then the instruction.
+// "  li r10, 5" for each operand, then the instruction, in a loop if it is repeated.
 void AppendOp(const Op& op, int64_t number, std::string& text) {
   constexpr int64_t kFirst = 10;  // register of the first operand
-  std::string operands = op.before;
+  const std::string behind = absl::StrCat("behind", number);
+  std::string operands;
+  bool branches = false;
+  const auto reg = [](size_t i) { return absl::StrCat("r", kFirst + static_cast<int64_t>(i)); };
   for (size_t i = 0; i < op.args.size(); ++i) {
-    const std::string r = absl::StrCat("r", kFirst + static_cast<int64_t>(i));
     const Op::Arg& arg = op.args[i];
-    absl::StrAppend(&operands, i == 0 ? "" : ", ", arg.is_loaded ? "r41" : r);
-    if (arg.is_loaded) continue;
-    absl::StrAppend(&text,
-                    arg.is_gmem ? absl::StrCat("  addi ", r, ", r7, ", arg.value)
-                                : absl::StrCat("  li ", r, ", ", arg.value),
-                    "\n");
+    const bool is_label = arg.text == Op::kLabel, in_register = arg.text == Op::kLabelInRegister;
+    branches |= is_label || in_register;
+    absl::StrAppend(&operands, i == 0 ? "" : ", ",
+                    is_label                          ? behind
+                    : in_register || arg.text.empty() ? reg(i)
+                                                      : arg.text);
+    if (in_register) {
+      absl::StrAppend(&text, "  li ", reg(i), ", ", behind, "\n");
+    } else if (arg.text.empty()) {
+      absl::StrAppend(&text,
+                      arg.is_gmem ? absl::StrCat("  addi ", reg(i), ", r7, ", arg.value)
+                                  : absl::StrCat("  li ", reg(i), ", ", arg.value),
+                      "\n");
+    }
   }
-  const std::string label = absl::StrCat("again", number);
-  if (op.repeat > 1) absl::StrAppend(&text, "  li r30, ", op.repeat, "\n", label, ":\n");
+  const std::string again = absl::StrCat("again", number);
+  if (op.repeat > 1) absl::StrAppend(&text, "  li r30, ", op.repeat, "\n", again, ":\n");
   absl::StrAppend(&text, "  ", op.mnemonic, operands.empty() ? "" : " ", operands, "\n");
+  if (branches) absl::StrAppend(&text, "  addi r42, r42, 1\n", behind, ":\n");
   if (op.repeat <= 1) return;
   for (size_t i = 0; i < op.args.size(); ++i) {
     if (!op.args[i].is_gmem || op.step == 0) continue;
-    const std::string r = absl::StrCat("r", kFirst + static_cast<int64_t>(i));
-    absl::StrAppend(&text, "  addi ", r, ", ", r, ", ", op.step, "\n");
+    absl::StrAppend(&text, "  addi ", reg(i), ", ", reg(i), ", ", op.step, "\n");
   }
-  absl::StrAppend(&text, "  addi r30, r30, -1\n  bne r30, r0, ", label, "\n");
+  absl::StrAppend(&text, "  addi r30, r30, -1\n  bne r30, r0, ", again, "\n");
 }
+
+class CaseMaker {
+ public:
+  explicit CaseMaker(uint64_t seed) : seed_(seed), random_(seed) {}
+
+  RandomCase Make() {
+    const std::vector<std::string>& names = MachineNames();
+    case_.machine = names[random_.Below(names.size())];
+    case_.overrides = RandomOverrides(random_, case_.machine);
+    const uint64_t kind = random_.Below(4);
+    case_.has_values = kind < 2;
+    ChooseWanted();
+    const isa::Machine machine = Machine();
+    const int64_t room = (machine.Get("gmem.mib") << 20) - kBeforeTensors - isa::kTensorAlignment;
+    POLYNAO_CHECK(room > 0) << case_.machine;
+    // Small, or all that there is.
+    case_.tensor_bytes = case_.has_values ? std::min(room, kBytesWithValues)
+                         : random_.Below(2) == 0
+                             ? room
+                             : std::min(room, int64_t{1} << random_.From(17, 36));
+    for (int64_t cluster = 0; cluster < machine.clusters(); ++cluster) {
+      for (int64_t core = 0; core <= machine.cores_per_cluster(); ++core) {
+        case_.cores.push_back({cluster, core, core == machine.cores_per_cluster(), {}});
+      }
+    }
+    OpMaker maker(random_, machine, case_.tensor_bytes,
+                  case_.has_values && (wants_loads_ || random_.Below(2) == 0));
+    if (kind == 3 && !wants_loads_) {
+      MakeStreams(machine);
+    } else {
+      MakeOps(maker);
+    }
+    for (const isa::Instruction* wanted : wanted_) {
+      std::vector<Op>& first = case_.cores[0].phases[0];
+      if (const auto op = maker.Make(*wanted)) first.insert(first.begin(), *op);
+    }
+    return std::move(case_);
+  }
+
+ private:
+  isa::Machine Machine() const {
+    const absl::StatusOr<isa::Machine> machine = MachineOf(case_);
+    POLYNAO_CHECK(machine.ok()) << "seed " << seed_ << ": " << machine.status();
+    return *machine;
+  }
+
+  // By turns, so that no row of the table waits for luck. The machine gets a tensor unit for it, and the program loads.
+  void ChooseWanted() {
+    constexpr uint64_t kWanted = 4;
+    const auto instructions = isa::DianNao().instructions();
+    for (uint64_t i = 0; i < kWanted; ++i) {
+      wanted_.push_back(&instructions[(seed_ * kWanted + i) % instructions.size()]);
+      const isa::Instruction& wanted = *wanted_.back();
+      wants_loads_ |= wanted.family == "load";
+      if (wanted.unit != isa::Unit::kTensor) continue;
+      case_.overrides.push_back(absl::StrCat("tensor.macs_", wanted.variant[0], "=256"));
+    }
+    case_.has_values |= wants_loads_;
+  }
+
+  void MakeOps(OpMaker& maker) {
+    const int64_t phases = random_.From(1, 4);
+    for (int64_t i = 1; i < phases; ++i) {
+      const bool is_global = random_.Below(2) == 0;
+      case_.ends.push_back({is_global, random_.Below(8) * 0x1111'1111'1111'1111});
+    }
+    // A large card has much to do with few instructions of each core.
+    const int64_t most = std::max<int64_t>(1, std::min<int64_t>(5, 32 / std::ssize(case_.cores)));
+    for (CoreOps& core : case_.cores) {
+      for (int64_t i = 0; i < phases; ++i) {
+        std::vector<Op>& phase = core.phases.emplace_back();
+        for (int64_t n = random_.From(0, most); n > 0; --n) {
+          phase.push_back(maker.Make(core.is_memory_core));
+        }
+      }
+    }
+  }
+
+  // Stream i goes through the tensor from i * distance on, a piece at a time; cores have several by turns if there are few cores.
+  void MakeStreams(const isa::Machine& machine) {
+    const int64_t streams =
+        random_.OneOf({random_.From(1, 8), int64_t{1} << random_.From(0, 6), random_.From(1, 64)});
+    const int64_t rounds = std::max<int64_t>(1, random_.From(1, 80) / streams);
+    const int64_t small = std::min<int64_t>({machine.smem_bytes(), machine.nmem_bytes(), 1024});
+    const int64_t piece = random_.OneOf({int64_t{64}, int64_t{512}, small, random_.From(1, small)});
+    const int64_t most = std::max<int64_t>((case_.tensor_bytes - rounds * piece) / streams, 0);
+    // A power of two, or near one.
+    int64_t distance = int64_t{1} << random_.From(6, 32);
+    while (distance > most) distance /= 2;
+    if (random_.Below(3) == 0) distance = std::min(most, distance + random_.From(0, 4096));
+    const int write_percent = random_.OneOf({0, 0, 100, 50, 30});
+    const std::string async = random_.Below(4) == 0 ? "" : ".async";
+    for (CoreOps& core : case_.cores) core.phases.resize(1);
+    for (int64_t round = 0; round < rounds; ++round) {
+      for (int64_t stream = 0; stream < streams; ++stream) {
+        CoreOps& core = case_.cores[static_cast<size_t>(stream) % case_.cores.size()];
+        const char* own = core.is_memory_core || random_.Below(4) == 0 ? "smem" : "nmem";
+        const bool is_store = static_cast<int>(stream * 37 % 100) < write_percent;
+        const Op::Arg far{.value = stream * distance + round * piece, .is_gmem = true}, near{};
+        core.phases[0].push_back(
+            {.mnemonic = is_store ? absl::StrCat("memcpy.i8.gmem.", own, async)
+                                  : absl::StrCat("memcpy.i8.", own, ".gmem", async),
+             .args = {is_store ? far : near, is_store ? near : far, {piece}, {1}, {0}, {0}}});
+      }
+    }
+  }
+
+  const uint64_t seed_;
+  Random random_;
+  RandomCase case_;
+  std::vector<const isa::Instruction*> wanted_;
+  bool wants_loads_ = false;
+};
 
 }  // namespace
 
-RandomCase MakeRandomCase(uint64_t seed) {
-  Random random(seed);
-  RandomCase c;
-  const bool is_small = random.Below(4) != 0;
-  c.machine = is_small ? "unit" : "mlu270";
-  c.overrides = MachineMaker(random).Make(is_small);
-  const absl::StatusOr<isa::Machine> machine = MachineOf(c);
-  const int64_t phases = random.From(1, 4);
-  for (int64_t i = 1; i < phases; ++i) {
-    const bool is_global = random.Below(2) == 0;
-    c.ends.push_back({is_global, random.Below(8)});
-  }
-  // All cores at the same addresses: they compete, and find each other's lines in the cache.
-  OpMaker maker(random);
-  const int64_t most = is_small ? 8 : 4;
-  for (int64_t cluster = 0; machine.ok() && cluster < machine->clusters(); ++cluster) {
-    for (int64_t core = 0; core <= machine->cores_per_cluster(); ++core) {
-      const bool is_memory_core = core == machine->cores_per_cluster();
-      CoreOps ops{cluster, core, is_memory_core, {}};
-      for (int64_t i = 0; i < phases; ++i) {
-        std::vector<Op>& phase = ops.phases.emplace_back();
-        for (int64_t n = random.From(0, most); n > 0; --n)
-          phase.push_back(maker.Make(is_memory_core));
-      }
-      c.cores.push_back(ops);
-    }
-  }
-  return c;
-}
+RandomCase MakeRandomCase(uint64_t seed) { return CaseMaker(seed).Make(); }
 
 absl::StatusOr<isa::Machine> MachineOf(const RandomCase& c) {
-  const std::string path = absl::StrCat("simulator/configs/", c.machine, ".toml");
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return isa::ParseMachine(text.str(), path, c.overrides);
+  return MachineOf(c.machine, c.overrides);
 }
 
 std::string ProgramText(const RandomCase& c, const isa::Machine& machine) {

@@ -3,29 +3,14 @@
 #define SIMULATOR_REFERENCE_TESTING_RANDOM_CASE_H_
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "isa/machine.h"
-#include "isa/program.h"
+#include "simulator/reference/testing/random_op.h"
 
 namespace polynao::simulator::reference {
-
-// One instruction with its operands set up, perhaps in a loop.
-struct Op {
-  struct Arg {
-    int64_t value = 0;
-    bool is_gmem = false;    // an offset in the program's tensor
-    bool is_loaded = false;  // instead of a value: the register that loads write
-  };
-  std::string mnemonic;
-  std::vector<Arg> args = {};  // in registers
-  std::string before = "";     // operands before these, as text: "r42, "
-  int64_t repeat = 1;
-  int64_t step = 0;  // added to offsets in the tensor after each repetition
-};
 
 struct CoreOps {
   int64_t cluster = 0;
@@ -42,14 +27,16 @@ struct PhaseEnd {
 struct RandomCase {
   std::string machine;                 // in simulator/configs
   std::vector<std::string> overrides;  // "gmem.channels=3"
-  std::vector<PhaseEnd> ends;          // between the phases
+  // Bytes of the one tensor that all programs have. A large one has a shape alone, and the program loads no registers.
+  int64_t tensor_bytes = 0;
+  bool has_values = true;
+  std::vector<PhaseEnd> ends;  // between the phases
   std::vector<CoreOps> cores;
 };
 
-// Bytes of the one tensor that all programs have.
-inline constexpr int64_t kTensorBytes = 1 << 17;
-
-// The same seed gives the same case.
+// The same seed gives the same case. Three kinds: instructions of all sorts at the same addresses; the same spread over a tensor
+// that fills GMEM; 1 to 64 streams of loads and stores a distance apart. Of each row of the instruction table that can be drawn
+// (CanBeDrawn), some consecutive seeds have one.
 RandomCase MakeRandomCase(uint64_t seed);
 
 // Errors: the overrides contradict one another.

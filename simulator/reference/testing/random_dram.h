@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/reference/testing/random_op.h"
+#include "simulator/reference/testing/random.h"
 
 namespace polynao::simulator::reference {
 

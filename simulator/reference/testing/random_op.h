@@ -1,54 +1,71 @@
-// Random instructions that keep the rules of the instruction set and stay inside the memories of simulator/configs/unit.toml.
+// Random instructions that keep the rules of the instruction set and stay inside a machine's memories.
 #ifndef SIMULATOR_REFERENCE_TESTING_RANDOM_OP_H_
 #define SIMULATOR_REFERENCE_TESTING_RANDOM_OP_H_
 
 #include <cstdint>
-#include <initializer_list>
-#include <random>
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "simulator/reference/testing/random_case.h"
+#include "isa/instruction_set.h"
+#include "isa/machine.h"
+#include "simulator/reference/testing/random.h"
 
 namespace polynao::simulator::reference {
 
-// Draws that give the same on all platforms, unlike the standard library's distributions.
-class Random {
- public:
-  explicit Random(uint64_t seed) : engine_(seed) {}
-  uint64_t Below(uint64_t limit) { return engine_() % limit; }
-  int64_t From(int64_t first, int64_t last) {
-    return first + static_cast<int64_t>(Below(static_cast<uint64_t>(last - first + 1)));
-  }
-  template <typename T>
-  T OneOf(std::initializer_list<T> values) {
-    return values.begin()[Below(values.size())];
-  }
-  int64_t OneOf(std::initializer_list<int64_t> values) {
-    return values.begin()[Below(values.size())];
-  }
+// One instruction with its operands set up, perhaps in a loop.
+struct Op {
+  struct Arg {
+    int64_t value = 0;      // in a register of its own
+    bool is_gmem = false;   // an offset in the program's tensor
+    std::string text = {};  // instead of a value, as it is written: "r41", "17"; kLabel
+  };
+  // The index of the second instruction behind this one, where a branch goes.
+  static constexpr char kLabel[] = "@";
+  static constexpr char kLabelInRegister[] = "[@]";
 
- private:
-  std::mt19937_64 engine_;
+  std::string mnemonic;
+  std::vector<Arg> args = {};
+  int64_t repeat = 1;
+  int64_t step = 0;  // bytes, added to offsets in the tensor after each repetition
 };
+
+// r41 has what was loaded or computed from that, unknown to the clocked model; r42 and r43 what was computed from constants.
+inline constexpr char kUnknownRegister[] = "r41";
 
 class OpMaker {
  public:
-  explicit OpMaker(Random& random) : random_(random) {}
+  // `tensor_bytes`: of the program's tensor. Without `loads` no instruction reads a register from a memory.
+  OpMaker(Random& random, const isa::Machine& machine, int64_t tensor_bytes, bool loads);
+
+  // Any instruction that the core can execute.
   Op Make(bool is_memory_core);
+  // This one; none if the machine lacks its unit, its operands fit no memory, or it is not one to be drawn alone (CanBeDrawn).
+  std::optional<Op> Make(const isa::Instruction& instruction);
 
  private:
-  Op Copy(bool is_memory_core);
-  Op Vector();
-  Op Tensor();
-  Op ScalarAccess(bool is_memory_core);
-  Op ScalarWork();
-  Op Sync();
-  // An address in a memory for `bytes` bytes, a multiple of `align`.
-  Op::Arg Address(const std::string& memory, int64_t bytes, int64_t align);
+  using Values = std::map<std::string, int64_t, std::less<>>;
+
+  std::optional<Op> Attempt(const isa::Instruction& instruction);
+  Values CopyValues(const isa::Instruction& instruction);
+  Values VectorValues(const isa::Instruction& instruction);
+  Values TensorValues(const isa::Instruction& instruction);
+  Op ScalarOp(const isa::Instruction& instruction);
+  int64_t Room(isa::Space space) const { return bytes_[static_cast<int>(space)]; }
+  // An address in a memory for `bytes` bytes.
+  int64_t Address(isa::Space space, int64_t bytes, int64_t align);
+  bool Fits(const isa::Instruction& instruction, const std::vector<int64_t>& values) const;
 
   Random& random_;
+  const isa::Machine& machine_;
+  int64_t bytes_[isa::kSpaceCount] = {};
+  bool loads_;
 };
+
+// Whether a core can execute the instruction and go on with the next one, or the one after it, by itself: all but barriers and halt.
+bool CanBeDrawn(const isa::Instruction& instruction);
 
 }  // namespace polynao::simulator::reference
 

@@ -129,6 +129,7 @@ class Shrinker {
       candidate.machine = "unit";
       Try(candidate);
     }
+    SimplifyNumber([](RandomCase& of) { return &of.tensor_bytes; });
     for (size_t i = case_.overrides.size(); i-- > 0;) {
       if (MakesOne(case_.overrides[i])) continue;
       RandomCase candidate = case_;
