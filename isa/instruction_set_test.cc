@@ -189,6 +189,30 @@ TEST(Encoding, RoundTripsRandomFields) {
   }
 }
 
+// From what docs/isa.md says of a word, bit by bit: opcode in bits 0 to 7, variant in 8 to 15, then operands, 6 bits for a register.
+TEST(Encoding, AWordDecodedByHand) {
+  // li: opcode 1, no variants. rd in bits 16 to 21, the 64 bits of the value in 22 to 85.
+  const uint64_t minus_two = ~uint64_t{1};
+  const Word li = {.low = 1 | 5 << 16 | minus_two << 22, .high = 0x3f'ffff};
+  auto decoded = DianNao().Decode(li);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->instruction->mnemonic, "li");
+  EXPECT_THAT(decoded->fields, ElementsAre(5, -2));
+  // sub.f32: opcode 80; add, sub and mul of f16, f32, i32, i16, i8 are variants 0 to 14 in that order.
+  const Word sub = {.low =
+                        80 | 6 << 8 | 63 << 16 | 1 << 22 | uint64_t{2} << 28 | uint64_t{3} << 34};
+  decoded = DianNao().Decode(sub);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->instruction->mnemonic, "sub.f32");
+  EXPECT_THAT(decoded->fields, ElementsAre(63, 1, 2, 3));
+  // bne: opcode 32, variant 1. Two registers, then the target in bits 28 to 91.
+  const Word bne = {.low = 32 | 1 << 8 | 7 << 16 | uint64_t{9} << 22 | uint64_t{1000} << 28};
+  decoded = DianNao().Decode(bne);
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->instruction->mnemonic, "bne");
+  EXPECT_THAT(decoded->fields, ElementsAre(7, 9, 1000));
+}
+
 TEST(Encoding, RefusesWhatDoesNotFit) {
   const Instruction& add = Get("add");
   EXPECT_THAT(std::string(DianNao().Encode(add, {1, 2}).status().message()),
