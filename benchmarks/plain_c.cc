@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/c/independent_iterations.h"
 #include "compiler/ir/aliases.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -55,10 +56,9 @@ class Writer {
     }
     std::vector<std::string> parameters, arguments;
     int buffers = 0, scalars = 0;
-    const ir::Aliases aliases(function_);
     for (const ir::Param& param : function_.params) {
       if (param.buffer) {
-        if (aliases.Group(param.buffer)) return Unsupported("buffers that overlap");
+        if (aliases_.Group(param.buffer)) return Unsupported("buffers that overlap");
         ASSIGN_OR_RETURN(const std::string declared, Declare(param.buffer, /*parameter=*/true));
         parameters.push_back(declared);
         arguments.push_back(StrCat("buffers[", buffers++, "]"));
@@ -180,7 +180,7 @@ class Writer {
         ASSIGN_OR_RETURN(const std::string end, Text(Fold(s.min() + s.extent())));
         const std::string name = Bind(s.var().node(), s.var().name());
         const bool outermost = !in_loop_;
-        if (outermost && options_.threads > 1) {
+        if (outermost && options_.threads > 1 && codegen::IterationsAreIndependent(s, aliases_)) {
           Line(depth, StrCat("#pragma omp parallel for num_threads(", options_.threads, ")"));
         }
         in_loop_ = true;
@@ -375,6 +375,7 @@ class Writer {
   const ir::IntValues& integers_;
   const PlainCOptions options_;
   bool in_loop_ = false;
+  const ir::Aliases aliases_{function_};
   arith::Analyzer analyzer_;
   ir::VarMap constants_;
   std::set<std::string> names_;

@@ -11,7 +11,7 @@
 namespace polynao::benchmarks {
 
 struct PlainCOptions {
-  // Above 1: iterations of every outermost loop run on so many threads (OpenMP). The caller knows that they may.
+  // Above 1: iterations of each outermost loop in which they are independent (compiler/codegen/c) run on so many threads (OpenMP).
   int threads = 1;
 };
 

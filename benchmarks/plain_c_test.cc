@@ -1,15 +1,20 @@
 #include "benchmarks/plain_c.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "cases/executable.h"
 #include "compiler/codegen/c/c_compiler.h"
 #include "compiler/ir/agreement.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "kernels/pipelines/pipelines.h"
 #include "kernels/polybench/polybench.h"
 
 namespace polynao::benchmarks {
@@ -82,6 +87,42 @@ TEST(PlainCTest, OutermostLoopsAreParallel) {
                            "    for (int j"));
   EXPECT_THAT(c, HasSubstr("  #pragma omp parallel for num_threads(2)\n"
                            "  for (int i = 0; i < 8; ++i) {\n"));
+}
+
+// The rows to which a row adds are data: such a loop runs in order. It did run in parallel once, and lost sums.
+TEST(PlainCTest, LoopsThatScatterRunInOrder) {
+  const ir::Function function = *ir::ParseFunction(
+      "func f(A: f32[9], to: i32[9] in, B: f32[9] out, S: f32[]) {\n"
+      "  for (i, 0, 9) { let j = to[i] A[j] = A[j] + 1.0 }\n"
+      "  for (i, 0, 8) { A[i + 1] = A[i] }\n"
+      "  for (i, 0, 7) { S[] = S[] + A[i] }\n"
+      "  for (i, 0, 6) { B[i] = A[to[i]] }\n"
+      "}");
+  const std::string c = *PlainC(function, {}, {.threads = 2});
+  EXPECT_THAT(c, HasSubstr("  #pragma omp parallel for num_threads(2)\n"
+                           "  for (int i = 0; i < 6; ++i) {\n"));
+  EXPECT_EQ(c.find("#pragma"), c.rfind("#pragma"));
+}
+
+// Image pipelines are compared on several threads: all of their outermost loops but those that count into a histogram are parallel.
+TEST(PlainCTest, LoopsOfPipelinesAreParallel) {
+  for (const kernels::Pipeline& pipeline : kernels::Pipelines()) {
+    const ir::Function function = *kernels::PipelineFunction(pipeline, 512, 512);
+    const absl::StatusOr<std::string> c = PlainC(function, {}, {.threads = 2});
+    if (!c.ok()) continue;
+    int outermost = 0, pragmas = 0;
+    std::vector<bool> blocks;  // that are open: of loops or not
+    for (const absl::string_view line : absl::StrSplit(*c, '\n')) {
+      const absl::string_view text = absl::StripLeadingAsciiWhitespace(line);
+      const bool is_loop = absl::StartsWith(text, "for (");
+      const bool in_loop = std::find(blocks.begin(), blocks.end(), true) != blocks.end();
+      pragmas += absl::StartsWith(text, "#pragma omp");
+      outermost += is_loop && !in_loop;
+      if (absl::StartsWith(text, "}")) blocks.pop_back();
+      if (absl::EndsWith(text, "{")) blocks.push_back(is_loop);
+    }
+    EXPECT_EQ(outermost - pragmas, pipeline.name == "bilateral_grid" ? 1 : 0) << pipeline.name;
+  }
 }
 
 // All kernels as one C file compute what their references do.

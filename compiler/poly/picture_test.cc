@@ -142,11 +142,11 @@ TEST(PictureTest, TreesOfAutoHaveMarks) {
 // One tree for each group, with what tiles add. b is read twice, so that it is not computed where it is read.
 TEST(PictureTest, TreesOfFusedStages) {
   const std::string text = R"(
-func f(a: f32[70] in, y: f32[64] out, z: f32[60] out) {
+func f(a: f32[70] in, y: f32[64] out, z: f32[61]) {
   allocate b: f32[66]
   for (i, 0, 66) { b[i] = a[i] / a[i + 1] / a[i + 2] / 3.0 }
   for (i, 0, 64) { y[i] = b[i] / b[i + 1] / b[i + 2] }
-  for (i, 0, 60) { z[i] = y[i] / y[i + 4] }
+  for (i, 0, 60) { z[i + 1] = z[i] / y[i] }
 }
 )";
   const ScheduleOptions options{.strategy = "fuse", .group_tile = {16}, .join_all = true};

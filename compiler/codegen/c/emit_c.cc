@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/codegen/c/function_emitter.h"
+#include "compiler/codegen/c/independent_iterations.h"
 #include "compiler/codegen/c/prelude.h"
 #include "compiler/ir/externs.h"
 #include "compiler/ir/verify.h"
@@ -103,7 +104,7 @@ class CFunctionEmitter : public FunctionEmitter {
   absl::Status EmitFor(Stmt s) override {
     const bool parallel = s.for_kind() == ForKind::kParallel && !in_parallel_ && !in_simd_;
     const bool simd =
-        s.for_kind() == ForKind::kVectorize && !in_simd_ && IterationsAreIndependent(s);
+        s.for_kind() == ForKind::kVectorize && !in_simd_ && IterationsAreIndependent(s, aliases_);
     std::vector<std::string> pragmas;
     if (parallel) pragmas.push_back("#pragma omp parallel for");
     if (simd) pragmas.push_back("#pragma omp simd");
@@ -118,75 +119,6 @@ class CFunctionEmitter : public FunctionEmitter {
     if (parallel) in_parallel_ = false;
     if (simd) in_simd_ = false;
     return absl::OkStatus();
-  }
-
-  // Whether no iteration stores an element that another one loads or stores, for `omp simd`. This holds
-  // if every buffer from outside the loop that is stored to overlaps no other accessed buffer, and has a
-  // dimension in which all accesses use the same index, different in each iteration.
-  bool IterationsAreIndependent(Stmt loop) {
-    absl::flat_hash_set<const void*> inner;  // bound inside
-    ForEachStmt(loop.body(), [&](Stmt s) {
-      if (s.Is(StmtKind::kFor) || s.Is(StmtKind::kLet)) inner.insert(s.var().node());
-      if (s.Is(StmtKind::kAllocate)) inner.insert(s.buffer().node());
-      return true;
-    });
-    absl::flat_hash_map<Buffer, std::vector<absl::Span<const Expr>>> accesses;
-    absl::flat_hash_set<Buffer> stored;
-    ForEachStmt(loop.body(), [&](Stmt s) {
-      if (s.Is(StmtKind::kStore)) {
-        stored.insert(s.buffer());
-        accesses[s.buffer()].push_back(s.indices());
-      }
-      return true;
-    });
-    bool calls = false;
-    ForEachExprIn(loop.body(), [&](Expr e) {
-      calls |= e.callee() != nullptr;
-      if (e.Is(ExprKind::kLet)) inner.insert(e.var().node());
-      if (e.Is(ExprKind::kLoad)) accesses[Buffer(e.buffer())].push_back(e.operands());
-    });
-    if (calls) return false;
-    for (const Buffer buffer : stored) {
-      if (inner.contains(buffer.node())) continue;
-      for (const auto& [other, indices] : accesses) {
-        if (other != buffer && MayOverlap(other, buffer)) return false;
-      }
-      const std::vector<absl::Span<const Expr>>& indices = accesses.at(buffer);
-      bool independent = false;
-      for (size_t d = 0; d < indices[0].size(); ++d) {
-        bool same = IsInjective(indices[0][d], loop.var(), inner);
-        for (absl::Span<const Expr> other : indices) same &= other[d] == indices[0][d];
-        independent |= same;
-      }
-      if (!independent) return false;
-    }
-    return true;
-  }
-
-  // Whether the index `e` has a different value for each value of `var`.
-  bool IsInjective(Expr e, Var var, const absl::flat_hash_set<const void*>& inner) {
-    if (e == var) return true;
-    const auto is_fixed = [&](Expr x) {
-      bool fixed = true;
-      ForEachExpr(x, [&](Expr y) {
-        fixed &= y != var && !inner.contains(y.node()) && !y.Is(ExprKind::kLoad);
-      });
-      return fixed;
-    };
-    switch (e.kind()) {
-      case ExprKind::kAdd:
-      case ExprKind::kSub:
-        return (IsInjective(e.operand(0), var, inner) && is_fixed(e.operand(1))) ||
-               (is_fixed(e.operand(0)) && IsInjective(e.operand(1), var, inner));
-      case ExprKind::kMul:
-        return IsInjective(e.operand(0), var, inner) && e.operand(1).Is(ExprKind::kIntImm) &&
-               !e.operand(1).IsInt(0);
-      case ExprKind::kCast:
-        return e.type() == Type::kI64 && IsMathematical(e.operand(0).type()) &&
-               IsInjective(e.operand(0), var, inner);
-      default:
-        return false;
-    }
   }
 
   absl::Status EmitAllocate(Stmt s) override {

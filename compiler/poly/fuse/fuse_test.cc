@@ -24,8 +24,10 @@
 #include "compiler/ir/text.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/pipelines_for_test.h"
+#include "compiler/poly/isl_tools.h"
 #include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
+#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 namespace {
@@ -50,6 +52,13 @@ std::string Fused(std::string_view text, ScheduleOptions options) {
   EXPECT_TRUE(report.ok()) << report.status();
   if (!report.ok()) return "";
   EXPECT_THAT(report->internal_errors, testing::IsEmpty());
+  // isl reads what the report prints, as pages of trees do.
+  const IslContext isl;
+  for (const PartReport& part : report->parts) {
+    for (const auto& group : part.groups) {
+      if (group.is_tiled) EXPECT_NO_THROW(ReadTree(isl.ctx(), group.tree)) << group.tree;
+    }
+  }
   EXPECT_EQ(ir::CompareMeaning(before, after, 1), "") << report->ToString() << ir::Print(after);
   return report->ToString() + ir::Print(after);
 }

@@ -21,7 +21,8 @@ namespace polynao::poly {
 
 namespace {
 
-constexpr std::string_view kSecondForm = ".new";
+// Without a dot: isl reads no name of a statement that has one.
+constexpr std::string_view kSecondForm = "_new";
 
 isl::map WithDomainName(const isl::map& map, const std::string& name) {
   return isl::manage(isl_map_set_tuple_name(map.copy(), isl_dim_in, name.c_str()));
@@ -101,7 +102,7 @@ class Variant {
 
   const Scop& old_;
   Scop scop_;
-  std::optional<isl::union_map> origin_;  // { S0.1[i] -> S0[i] }
+  std::optional<isl::union_map> origin_;  // { S0_1[i] -> S0[i] }
 };
 
 // Instances of two statements that share a leaf.
@@ -202,7 +203,7 @@ Scop WithCopies(const Scop& scop, const Stage& stage,
         break;
       }
       if (needed.is_empty()) continue;
-      Statement copy = Variant::CopyOf(s, needed, StrCat(s.name, ".", k));
+      Statement copy = Variant::CopyOf(s, needed, StrCat(s.name, "_", k));
       Replace(copy, buffer, copies[k].buffer, StrCat(ArrayOf(s, buffer), ".", k));
       variant.AddCopy(std::move(copy), s.name);
     }
