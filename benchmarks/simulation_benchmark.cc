@@ -4,8 +4,6 @@
 //
 // One thread; a suite's programs run one after the other, and its rate is all of their cycles over all of their CPU time, that of child
 // processes included, which a loaded machine changes less than wall time.
-#include <sys/resource.h>
-
 #include <deque>
 #include <string>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "compiler/ir/tensor.h"
 #include "kernels/te/operators.h"
 #include "simulator/simulator.h"
+#include "testing/processes.h"
 
 namespace polynao {
 namespace {
@@ -55,19 +54,6 @@ std::deque<Compiled> Compile(const Programs& what, const isa::Machine& machine) 
     programs.push_back({*std::move(built), *parsed});
   }
   return programs;
-}
-
-// Of this process and of its children that have ended, in seconds.
-double CpuSeconds() {
-  double seconds = 0;
-  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
-    rusage usage{};
-    getrusage(who, &usage);
-    for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
-      seconds += static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-    }
-  }
-  return seconds;
 }
 
 void Simulate(benchmark::State& state, const Programs& what, bool timing_only) {

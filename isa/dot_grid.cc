@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "isa/simd_masks.h"
+
 #if defined(__x86_64__)
 #if !defined(__clang__)
 // False positives of GCC 12 inside its AVX512 intrinsics (https://gcc.gnu.org/PR105593).
@@ -41,12 +43,6 @@ uint32_t ReadStep(const uint8_t* from, int64_t left) {
 
 #define POLYNAO_AVX512 __attribute__((target("avx512f,avx512bw")))
 #define POLYNAO_VNNI __attribute__((target("avx512f,avx512bw,avx512vnni")))
-
-template <typename Mask>
-Mask First(int64_t left) {
-  constexpr int64_t kBits = 8 * sizeof(Mask);
-  return left >= kBits ? static_cast<Mask>(~Mask{0}) : static_cast<Mask>((Mask{1} << left) - 1);
-}
 
 // Rows of 16 numbers to columns.
 POLYNAO_AVX512 void Transpose(__m512i (&x)[16]) {

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "compiler/ir/type.h"
+#include "isa/simd_masks.h"
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
@@ -166,13 +167,6 @@ POLYNAO_AVX2 int32_t DotI16Avx2(const uint8_t* a, const uint8_t* b, const DotRow
 }
 
 #define POLYNAO_AVX512 __attribute__((target("avx512f,avx512bw")))
-
-// The first `left` of a vector's elements. Masked loads at the end of a row: a short row is one step.
-template <typename Mask>
-Mask First(int64_t left) {
-  constexpr int64_t kBits = 8 * sizeof(Mask);
-  return left >= kBits ? ~Mask{0} : static_cast<Mask>((Mask{1} << left) - 1);
-}
 
 POLYNAO_AVX512 void HalfToFloatAvx512(const uint8_t* halves, float* floats, int64_t n) {
   for (int64_t i = 0; i < n; i += 16) {
