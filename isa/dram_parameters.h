@@ -33,12 +33,15 @@
   X(rank_switch, 0, 128, "clocks", "idle data bus between bursts of two ranks")                    \
   X(trefi, 0, 1 << 20, "clocks", "between two refreshes of a rank; 0: none")                       \
   X(trfc, 1, 8192, "clocks", "from REF to ACT")                                                    \
-  X(read_queue, 1, 64, "bursts", "reads that the controller chooses from")                         \
-  X(write_queue, 1, 64, "bursts", "writes that the controller chooses from")                       \
-  X(write_high, 1, 64, "bursts", "waiting writes that start a drain")                              \
-  X(write_low, 0, 63, "bursts", "waiting writes that end a drain")                                 \
+  X(read_queue, 1, 128, "bursts", "reads that the controller chooses from")                        \
+  X(write_queue, 1, 128, "bursts", "writes that the controller chooses from")                      \
+  X(write_high, 1, 128, "bursts", "waiting writes that start a drain")                             \
+  X(write_low, 0, 127, "bursts", "waiting writes that end a drain")                                \
   X(starvation, 0, 1 << 20, "bursts", "younger bursts that may overtake the oldest one")           \
+  X(keep_rows, 0, 1, "",                                                                           \
+    "1: a row stays open while a waiting burst is in it; 0: its bank's oldest burst may close it") \
   X(posted, 0, 1, "", "1: a write is complete when the write queue has it; 0: when it is written") \
-  X(hash, 0, 1, "", "1: bank and bank group bits are xored with the row")
+  X(hash, 0, 2, "",                                                                                \
+    "1: low bits of the row change the bank; 2: all address bits above the column do")
 
 #endif  // ISA_DRAM_PARAMETERS_H_

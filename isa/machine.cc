@@ -49,6 +49,7 @@ constexpr ParameterRow kSchema[] = {
     {"gmem.channels", "", 1, 64, "channels"},
     {"gmem.channel_bytes_per_kilocycle", "B/1000 cycles", 1, 1 << 26, "rate of one channel"},
     {"gmem.interleave", "B", 64, 1 << 24, "consecutive bytes on one channel"},
+    {"gmem.channel_hash", "", 0, 1, "1: all address bits above the interleave choose the channel"},
     {"gmem.granule", "B", 1, 4096, "smallest access"},
     {"gmem.latency", "cycles", 0, kMaxCycles, "between channel and cluster link"},
     {"gmem.dram", "", 0, 0, "\"flat\", or the preset of its channels", true},
@@ -110,17 +111,23 @@ __int128 DramCapacity(const Machine& m) {
          m.Get("gmem.channels");
 }
 
+// The rate of a channel of DRAM, in bytes in 1000 cycles. Rounded up, so that a bound that is computed from it remains one.
+int64_t DramChannelRate(const Machine& m) {
+  const __int128 bits_a_cycle = static_cast<__int128>(m.Get("card.clock_mhz")) * 8;
+  return static_cast<int64_t>((DramRate(m) + bits_a_cycle - 1) / bits_a_cycle);
+}
+
 // The DRAM's data bus moves what a channel is said to move, and its rows hold GMEM.
 absl::Status CheckDram(const Machine& m, std::string_view place) {
   const int64_t rate = m.Get("gmem.channel_bytes_per_kilocycle");
-  const __int128 dram = DramRate(m);
-  if (static_cast<__int128>(rate) * m.Get("card.clock_mhz") * 8 != dram) {
-    return InvalidInput(
-        std::string(place), ": gmem.channel_bytes_per_kilocycle (", rate, ") at card.clock_mhz (",
-        m.Get("card.clock_mhz"), ") must be the rate of gmem.dram: dram.clock_mhz (",
-        m.Get("dram.clock_mhz"), ") x dram.beats_per_clock (", m.Get("dram.beats_per_clock"),
-        ") x dram.bus_bits (", m.Get("dram.bus_bits"), ") / 8, ",
-        static_cast<int64_t>(dram / 8 / 1000), " MB/s");
+  if (rate != DramChannelRate(m)) {
+    return InvalidInput(std::string(place), ": gmem.channel_bytes_per_kilocycle (", rate,
+                        ") at card.clock_mhz (", m.Get("card.clock_mhz"),
+                        ") must be the rate of gmem.dram, rounded up: ", DramChannelRate(m),
+                        ", from dram.clock_mhz (", m.Get("dram.clock_mhz"),
+                        ") x dram.beats_per_clock (", m.Get("dram.beats_per_clock"),
+                        ") x dram.bus_bits (", m.Get("dram.bus_bits"), ") / 8, ",
+                        static_cast<int64_t>(DramRate(m) / 8 / 1000), " MB/s");
   }
   const __int128 capacity = DramCapacity(m);
   if ((static_cast<__int128>(m.Get("gmem.mib")) << 20) > capacity) {
@@ -233,8 +240,8 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
   return machine;
 }
 
-// What follows from the DRAM where overrides change it but do not give it: the rate of a channel, if it is a whole
-// number, and no more GMEM than there are rows.
+// What follows from the DRAM where overrides change it but do not give it: the rate of a channel, no more GMEM than there are rows, and no
+// less time between two ACTs of a bank than a row is open and closed.
 void FollowDram(Machine& m, absl::Span<const Override> overrides) {
   const auto given = [&](std::initializer_list<std::string_view> names) {
     return std::any_of(overrides.begin(), overrides.end(), [&](const Override& o) {
@@ -245,14 +252,14 @@ void FollowDram(Machine& m, absl::Span<const Override> overrides) {
   if (!given({"gmem.channel_bytes_per_kilocycle"}) &&
       given({"gmem.dram", "card.clock_mhz", "dram.clock_mhz", "dram.beats_per_clock",
              "dram.bus_bits"})) {
-    const __int128 per_rate = static_cast<__int128>(m.Get("card.clock_mhz")) * 8;
-    if (DramRate(m) % per_rate == 0) {
-      m.Set("gmem.channel_bytes_per_kilocycle", static_cast<int64_t>(DramRate(m) / per_rate));
-    }
+    m.Set("gmem.channel_bytes_per_kilocycle", DramChannelRate(m));
   }
   if (!given({"gmem.mib"})) {
     m.Set("gmem.mib",
           static_cast<int64_t>(std::min<__int128>(m.Get("gmem.mib"), DramCapacity(m) >> 20)));
+  }
+  if (!given({"dram.trc"}) && given({"dram.tras", "dram.trp"})) {
+    m.Set("dram.trc", std::max(m.Get("dram.trc"), m.Get("dram.tras") + m.Get("dram.trp")));
   }
 }
 

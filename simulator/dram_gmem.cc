@@ -16,8 +16,7 @@ DramGmemChannel::DramGmemChannel(sc_core::sc_module_name name, const isa::Machin
                                  const DramTiming& timing, int requesters)
     : GmemChannel(name, machine, requesters),
       ratio_(machine.Get("card.clock_mhz"), machine.Get("dram.clock_mhz")),
-      interleave_(machine.Get("gmem.interleave")),
-      channels_(machine.Get("gmem.channels")),
+      channel_map_(machine),
       granule_(machine.Get("gmem.granule")),
       burst_bytes_(timing.burst_bytes()),
       burst_clocks_(timing.burst_clocks()),
@@ -114,14 +113,10 @@ void DramGmemChannel::PushPart(size_t job, int64_t begin, int64_t end, bool is_w
   const int64_t first = begin / granule_ * granule_;
   const int64_t last = (end + granule_ - 1) / granule_ * granule_;
   dram_.Push({.id = static_cast<int64_t>(job),
-              .address = LocalAddress(first),
+              .address = channel_map_.LocalAddress(first),
               .bytes = last - first,
               .is_write = is_write,
               .clock = ratio_.ClockOf(cycle)});
-}
-
-int64_t DramGmemChannel::LocalAddress(int64_t address) const {
-  return address / interleave_ / channels_ * interleave_ + address % interleave_;
 }
 
 void DramGmemChannel::RunUntilMerged(int64_t cycle) {
@@ -174,9 +169,10 @@ std::optional<DramCounters> DramGmemChannel::Dram(int64_t cycles) {
   const DramCounters& counters = dram_.counters();
   const int64_t bursts = counters.reads + counters.writes;
   set_busy(std::min(cycles, ratio_.CycleOf(bursts * burst_clocks_)));
-  // Whatever was asked for has passed the bus, came from the write queue, or waits in it.
+  // Whatever was asked for has passed the bus, came from the write queue, waits in it, or is part of what does.
   POLYNAO_CHECK(use().moved <=
-                (bursts + counters.forwarded + dram_.waiting_writes()) * burst_bytes_)
+                (bursts + counters.forwarded + counters.merged + dram_.waiting_writes()) *
+                    burst_bytes_)
       << name() << ": " << use().moved << " bytes, " << bursts << " bursts";
   return counters;
 }

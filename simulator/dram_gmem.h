@@ -9,6 +9,7 @@
 #include <systemc>
 #include <vector>
 
+#include "isa/channel_map.h"
 #include "isa/machine.h"
 #include "simulator/dram/channel.h"
 #include "simulator/dram/clock_ratio.h"
@@ -61,10 +62,10 @@ class DramGmemChannel : public GmemChannel {
   void Start(const Request& request, int64_t cycle);
   void PushPart(size_t job, int64_t begin, int64_t end, bool is_write, int64_t cycle);
   void Settle(const DramCompletion& completion);
-  int64_t LocalAddress(int64_t address) const;
 
   const ClockRatio ratio_;
-  const int64_t interleave_, channels_, granule_;
+  const isa::ChannelMap channel_map_;
+  const int64_t granule_;
   const int64_t burst_bytes_, burst_clocks_;
   const int64_t slack_;        // clocks from anything in the DRAM to the end of a request
   const int64_t read_clocks_;  // from RD to the end of its data

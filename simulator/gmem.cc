@@ -48,7 +48,7 @@ Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* d
     : sc_core::sc_module(name),
       data_(data),
       size_(bytes),
-      interleave_(machine.Get("gmem.interleave")),
+      channel_map_(machine),
       granule_(machine.Get("gmem.granule")),
       latency_(machine.Get("gmem.latency")),
       cache_latency_(machine.Get("gmem.cache_latency")),

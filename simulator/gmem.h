@@ -9,6 +9,7 @@
 #include <systemc>
 #include <vector>
 
+#include "isa/channel_map.h"
 #include "isa/machine.h"
 #include "simulator/cache_slice.h"
 #include "simulator/dram/request.h"
@@ -57,9 +58,7 @@ class Gmem : public sc_core::sc_module {
   int64_t size() const { return size_; }
 
   int channel_count() const { return static_cast<int>(channels_.size()); }
-  int ChannelOf(int64_t address) const {
-    return static_cast<int>(address / interleave_ % channel_count());
-  }
+  int ChannelOf(int64_t address) const { return static_cast<int>(channel_map_.ChannelOf(address)); }
   GmemChannel& channel(int i) { return *channels_[static_cast<size_t>(i)]; }
   bool has_cache() const { return has_cache_; }
   // Cycles from the channel or the cache to a cluster link, or the other way.
@@ -95,7 +94,7 @@ class Gmem : public sc_core::sc_module {
  private:
   uint8_t* const data_;
   const int64_t size_;
-  const int64_t interleave_;
+  const isa::ChannelMap channel_map_;
   const int64_t granule_;
   const int64_t latency_;
   const int64_t cache_latency_;

@@ -219,6 +219,7 @@ std::vector<std::pair<std::string, int64_t>> RunResult::Rows() const {
       {"dram.misses", &DramCounters::misses},
       {"dram.conflicts", &DramCounters::conflicts},
       {"dram.forwarded", &DramCounters::forwarded},
+      {"dram.merged", &DramCounters::merged},
       {"dram.drains", &DramCounters::drains}};
   for (const auto& [name, counter] : counters) {
     if (dram.empty()) break;

@@ -8,6 +8,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "isa/channel_map.h"
 #include "isa/granularity.h"
 #include "kernels/te/card_choice.h"
 
@@ -35,8 +36,8 @@ double Parameter(const isa::Machine& machine, std::string_view name) {
 // channel's part of the rows of the image that are read in a step, against an even part.
 double Crowding(const ConvCase& k, const ConvShares& s, const isa::Machine& machine,
                 int64_t tile_rows) {
-  const int64_t channels = machine.Get("gmem.channels");
-  const int64_t interleave = machine.Get("gmem.interleave");
+  const isa::ChannelMap map(machine);
+  const int64_t channels = map.channels(), interleave = map.interleave();
   const int64_t row_bytes = (k.w + 2 * k.pad_w) * k.ci * k.bytes;
   const int64_t share_rows = ShareRows(k, s);
   double busiest = 0, even = 0;
@@ -47,7 +48,7 @@ double Crowding(const ConvCase& k, const ConvShares& s, const isa::Machine& mach
       const int64_t to = from + std::min(tile_rows, k.ho - first) * k.stride * row_bytes;
       for (int64_t at = from; at < to; at = (at / interleave + 1) * interleave) {
         const int64_t end = std::min(to, (at / interleave + 1) * interleave);
-        bytes[at / interleave % channels] += static_cast<double>(end - at);
+        bytes[static_cast<size_t>(map.ChannelOf(at))] += static_cast<double>(end - at);
         even += static_cast<double>(end - at) / static_cast<double>(channels);
       }
     }

@@ -15,6 +15,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/channel_map.h"
 #include "isa/granularity.h"
 #include "isa/levels.h"
 #include "kernels/reference/convolution.h"
@@ -268,18 +269,17 @@ int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
   const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
-  const int64_t channels = m.Get("gmem.channels");
-  const int64_t interleave = m.Get("gmem.interleave");
+  const isa::ChannelMap map(m);
   const int64_t clusters = m.clusters();
   int64_t crowding = 0;
   for (int64_t step = 0; step < tiles; ++step) {
-    std::vector<int64_t> rows(channels);
+    std::vector<int64_t> rows(static_cast<size_t>(map.channels()));
     for (int64_t cluster = 0; cluster < clusters; ++cluster) {
       for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
         const int64_t tile = (step + cluster * t.rotation) % tiles / tiles_across;
         const int64_t first = cluster * t.cluster_rows + y + tile * t.rows;
         for (int64_t r = 0; r < t.rows; ++r) {
-          ++rows[(first + r) * k.stride * row_bytes / interleave % channels];
+          ++rows[static_cast<size_t>(map.ChannelOf((first + r) * k.stride * row_bytes))];
         }
       }
     }

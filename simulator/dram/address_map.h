@@ -27,27 +27,38 @@ struct DramPlace {
 // Fields are row, rank, bank_group, bank and column. A field may come in several pieces, the more
 // significant one first; ":n" gives a piece n bits, and the one piece of a field without takes the rest of
 // the field's bits. Fields of 0 bits (one rank) may be left out. The bits above the channel's capacity are
-// ignored. With DramTiming::hash, the number of the bank in its rank (group x banks + bank) is xored
-// with the least significant bits of the row's Gray code, row ^ (row >> 1). Rows that follow one another then
-// differ in one bit, so that a stream does not go on in the bank that it just used, as it would with the
-// row itself.
+// ignored.
+//
+// DramTiming::hash spreads addresses that are a power of two apart over the banks. It replaces the number of a bank in its rank
+// (group x banks + bank) by another one:
+//
+// 0  The number that the fields say.
+// 1  That number, xored with the least significant bits of the row's Gray code, row ^ (row >> 1): rows that follow one another then
+//    differ in one bit. All bits of the row above those are ignored, so streams that start far apart meet in one bank.
+// 2  With A the number made of all bits above the highest column bit, as a polynomial over GF(2), bit i being x^i:
+//    - the number's bits that lie in A become A mod P, P primitive of that degree (the lowest one in A is x^0);
+//    - its bits below are xored with A folded into as many bits (bit i of A into bit i mod their number): these are bits that each
+//      stream of bursts runs through anyway.
+//    Of two addresses whose A differ by D, all s A + s' D for polynomials s, s' of a degree less than P's lie in different banks unless P
+//    divides D: so 2, 4, ... streams use all banks that there are, at any distance that is a power of two (P does not divide x^i).
+//    B. R. Rau, Pseudo-randomly interleaved memory, ISCA 1991.
 class AddressMap {
  public:
-  // Errors, with `place` in front: an unknown field; a field whose pieces do not have its bits.
+  // Errors, with `place` in front: an unknown field; a field whose pieces do not have its bits; a map and hash that put two addresses in one
+  // place.
   static absl::StatusOr<AddressMap> Make(const DramTiming& timing, std::string_view place);
 
   DramPlace Map(int64_t address) const {
-    const uint64_t burst = static_cast<uint64_t>(address) >> burst_shift_;
-    uint64_t fields[2] = {0, 0};  // banks; row over column
+    const uint64_t burst = static_cast<uint64_t>(address) >> burst_shift_ & burst_mask_;
+    uint64_t in_bank = 0;  // row over column
     for (int i = 0; i < piece_count_; ++i) {
       const Piece& piece = pieces_[static_cast<size_t>(i)];
-      fields[piece.target] |= (burst >> piece.from & piece.mask) << piece.to;
+      in_bank |= (burst >> piece.from & piece.mask) << piece.to;
     }
-    const uint64_t row = fields[1] >> column_bits_;
     DramPlace result;
-    result.bank = static_cast<int32_t>(fields[0] ^ Hash(row));
-    result.row = static_cast<int32_t>(row);
-    result.column = static_cast<int32_t>(fields[1] & column_mask_);
+    result.bank = BankOf(burst);
+    result.row = static_cast<int32_t>(in_bank >> column_bits_);
+    result.column = static_cast<int32_t>(in_bank & column_mask_);
     return result;
   }
 
@@ -55,21 +66,36 @@ class AddressMap {
   int64_t AddressOf(const DramPlace& place) const;
 
  private:
-  uint64_t Hash(uint64_t row) const { return (row ^ row >> 1) & hash_mask_; }
-
+  // Bits of a burst's number that are bits of its row and column.
   struct Piece {
     uint64_t mask = 0;
-    int from = 0;    // least bit in the burst's number
-    int to = 0;      // least bit in the target
-    int target = 0;  // 0: bank number; 1: row and column
+    int from = 0;  // least bit in the burst's number
+    int to = 0;    // least bit in row over column
   };
   static constexpr int kMaxPieces = 16;
+  static constexpr int kMaxBytes = 8;  // of a burst's number
+
+  // Linear over GF(2): a sum of what each byte of the burst's number contributes.
+  int32_t BankOf(uint64_t burst) const {
+    uint8_t bank = 0;
+    for (int i = 0; i < bytes_; ++i, burst >>= 8) {
+      bank ^= bank_of_byte_[static_cast<size_t>(i)][burst & 255];
+    }
+    return bank;
+  }
+  // Sets what bit `bit` of a burst's number contributes to its bank.
+  void SetBankOfBit(int bit, uint8_t bank);
+
   std::array<Piece, kMaxPieces> pieces_;
   int piece_count_ = 0;
   int burst_shift_ = 0;
   int column_bits_ = 0;
   uint64_t column_mask_ = 0;
-  uint64_t hash_mask_ = 0;
+  uint64_t burst_mask_ = 0;
+  int bytes_ = 0;
+  std::array<std::array<uint8_t, 256>, kMaxBytes> bank_of_byte_{};
+  // The burst numbers whose row and column are 0, by their bank.
+  std::array<uint64_t, kMaxDramBanks> burst_of_bank_{};
 };
 
 }  // namespace polynao::simulator

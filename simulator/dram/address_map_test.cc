@@ -48,6 +48,45 @@ TEST(AddressMap, HashingXorsTheBankWithTheGrayCodeOfTheRow) {
   }
 }
 
+TEST(AddressMap, HashingWithAPolynomialKeepsTheLowGroupBitApart) {
+  // 4 groups of 4 banks; A is row, bank and the upper bit of the group, reduced modulo x^3 + x + 1.
+  const AddressMap map = Map({"map=row bank bank_group column bank_group:1", "hash=2"});
+  const auto bank = [&](int64_t a) { return map.Map(a << 14).bank; };
+  // 1, x and x^2 are group 2, bank 1 and bank 2; each bit of A changes the low bit of the group.
+  EXPECT_EQ(bank(1), 8 + 4);
+  EXPECT_EQ(bank(2), 1 + 4);
+  EXPECT_EQ(bank(4), 2 + 4);
+  EXPECT_EQ(bank(8), 8 + 1 + 4);        // x^3 = x + 1
+  EXPECT_EQ(bank(8 + 1), 1);            // x^3 + 1 = x
+  EXPECT_EQ(bank(1 << 7), 8 + 4);       // x^7 = 1
+  EXPECT_EQ(map.Map(64).bank, 4);       // the next burst: the other group of the pair
+  EXPECT_EQ(map.Map(64 << 1).bank, 0);  // and the next column
+}
+
+// Streams of whole rows at any distance that is a power of two use as many banks as there are streams, up to all of them: bursts of one
+// bank of a pair of groups, runs of 128 bytes of both.
+TEST(AddressMap, StreamsAPowerOfTwoApartUseAllBanks) {
+  for (const char* preset : {"ddr4_3200", "lpddr5", "hbm2"}) {
+    const DramTiming timing = TestDram(preset);
+    const AddressMap map = AddressMap::Make(timing, "test").value();
+    for (int64_t distance = 2 * timing.row_bytes; 8 * distance <= timing.capacity();
+         distance *= 2) {
+      for (int64_t streams : {2, 4, 8}) {
+        std::set<int32_t> pairs, banks;
+        for (int64_t s = 0; s < streams; ++s) {
+          const int32_t bank = map.Map(s * distance).bank;
+          const int32_t other = map.Map(s * distance + 64).bank;
+          pairs.insert(std::min(bank, other));
+          banks.insert(bank);
+          banks.insert(other);
+        }
+        EXPECT_EQ(pairs.size(), static_cast<size_t>(streams)) << preset << " " << distance;
+        EXPECT_EQ(banks.size(), static_cast<size_t>(2 * streams)) << preset << " " << distance;
+      }
+    }
+  }
+}
+
 TEST(AddressMap, BitsAboveTheCapacityAreIgnored) {
   const AddressMap map = Map({});
   const int64_t capacity = TestDram("ddr4_3200").capacity();
@@ -72,6 +111,19 @@ TEST(AddressMap, EveryBurstHasAPlaceOfItsOwn) {
       ASSERT_EQ(map.AddressOf(place), address);
     }
   }
+}
+
+TEST(AddressMap, AHashThatPutsTwoAddressesInOnePlaceIsRefused) {
+  DramTiming timing = TestDram("ddr4_3200", {"rows=131072"});
+  timing.map = "bank:1 row bank column bank_group";
+  // A has the bank's bits at x^0 and x^18 = x^(3 x 6), which is 1 modulo x^2 + x + 1.
+  const auto result = AddressMap::Make(timing, "m.toml");
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.status().message(),
+            "m.toml: dram.map \"bank:1 row bank column bank_group\": with dram.hash = 2 it is no "
+            "permutation: addresses 32768 and 8589934592 are in one place");
+  timing.hash = 0;
+  EXPECT_TRUE(AddressMap::Make(timing, "m.toml").ok());
 }
 
 TEST(AddressMap, ErrorsNameTheMapAndTheField) {

@@ -123,6 +123,7 @@ TEST(DramBound, HoldsForRandomTimingsAndTraffic) {
     }
     const Outcome outcome = Serve(timing, requests);
     read -= outcome.counters.forwarded * timing.burst_bytes();
+    written -= outcome.counters.merged * timing.burst_bytes();
     const DramBoundTerms bound = DramBound(timing, read, written);
     ASSERT_GE(outcome.clocks, bound.clocks);
     ASSERT_EQ(bound.clocks, bound.columns + bound.turn + bound.refresh + bound.latency);

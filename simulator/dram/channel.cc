@@ -33,7 +33,12 @@ DramChannel::DramChannel(const DramTiming& timing)
   const absl::Status valid = ValidateDram(timing, "DramChannel");
   POLYNAO_CHECK(valid.ok()) << valid;
   const int64_t sizes[] = {timing.read_queue, timing.write_queue};
-  for (size_t i = 0; i < 2; ++i) queues_[i].free = ~uint64_t{0} >> (64 - sizes[i]);
+  for (size_t i = 0; i < 2; ++i) {
+    Queue& queue = queues_[i];
+    for (int64_t entry = sizes[i]; entry > 0; --entry) {
+      queue.free[static_cast<size_t>(queue.free_count++)] = static_cast<int8_t>(entry - 1);
+    }
+  }
   open_row_.fill(kClosed);
   for (int64_t r = 0; r < timing.ranks; ++r) {
     Rank& rank = ranks_[static_cast<size_t>(r)];
@@ -91,8 +96,7 @@ void DramChannel::RunTo(int64_t until) {
     if (!inbox_empty() && inbox_[inbox_first_].clock > now_) {
       limit = std::min(limit, inbox_[inbox_first_].clock);
     }
-    const Queue& queue = queues_[writing_];
-    uint64_t banks = queue.pending;
+    uint64_t banks = ~uint64_t{0};
     Refresh refresh{kNever, 0, 0};
     if (now_ >= next_due_) {
       refresh = NextRefresh();
@@ -104,7 +108,7 @@ void DramChannel::RunTo(int64_t until) {
     } else {
       limit = std::min(limit, next_due_);
     }
-    const uint64_t best = starving(queue) ? BestWhileStarving(banks) : Best(banks);
+    const uint64_t best = Best(banks);
     const int64_t clock =
         best == kNothing ? kNever : now_ + static_cast<int64_t>(best >> kWaitShift);
     const int64_t next = std::min(clock, refresh.clock);
@@ -115,7 +119,7 @@ void DramChannel::RunTo(int64_t until) {
     if (refresh.clock <= clock) {
       IssueRefresh(next, refresh.rank);
     } else {
-      Issue(next, static_cast<int>(best & kBankMask));
+      Issue(next, best);
     }
     now_ = next + 1;
   }
@@ -130,32 +134,43 @@ void DramChannel::Enter() {
     Queue& queue = queues_[waiting.is_write];
     for (; waiting.bursts > 0; --waiting.bursts, ++waiting.first) {
       const DramPlace place = map_.Map(waiting.first << burst_shift_);
-      if (!waiting.is_write && written_low_bits_[waiting.first & 255] != 0 &&
-          IsQueuedWrite(waiting.first, place)) {
-        ++counters_.forwarded;
-        Finish(waiting.request, now_ + timing_.cl + timing_.burst_clocks());
+      if (const int8_t write = FindBurst(queues_[1], waiting.first, place); write != kNone) {
+        if (!waiting.is_write) {
+          ++counters_.forwarded;
+          Finish(waiting.request, now_ + timing_.cl + timing_.burst_clocks());
+          continue;
+        }
+        ++counters_.merged;
+        if (timing_.posted) {
+          Finish(waiting.request, now_ + timing_.cwl + timing_.burst_clocks());
+        } else {
+          queues_[1].entries[static_cast<size_t>(write)].has_merged = true;
+          merged_.push_back({write, waiting.request});
+        }
         continue;
       }
-      if (queue.free == 0) return;
+      // A write must not overtake a read of its burst.
+      if (waiting.is_write && FindBurst(queues_[0], waiting.first, place) != kNone) return;
+      if (queue.free_count == 0) return;
       AddEntry(queue, waiting, waiting.first, place);
     }
     ++inbox_first_;
   }
 }
 
-bool DramChannel::IsQueuedWrite(int64_t burst, const DramPlace& place) const {
-  const Queue& writes = queues_[1];
-  for (int8_t i = writes.banks[static_cast<size_t>(place.bank)].first; i != kNone;
-       i = writes.entries[static_cast<size_t>(i)].bank_newer) {
-    if (writes.entries[static_cast<size_t>(i)].burst == burst) return true;
+int8_t DramChannel::FindBurst(const Queue& queue, int64_t burst, const DramPlace& place) {
+  if (queue.low_bits[burst & 255] == 0) return kNone;
+  for (int8_t i = queue.banks[static_cast<size_t>(place.bank)].first; i != kNone;) {
+    const Entry& entry = queue.entries[static_cast<size_t>(i)];
+    if (entry.burst == burst) return i;
+    i = entry.bank_newer;
   }
-  return false;
+  return kNone;
 }
 
 void DramChannel::AddEntry(Queue& queue, const Waiting& waiting, int64_t burst,
                            const DramPlace& place) {
-  const int8_t index = static_cast<int8_t>(std::countr_zero(queue.free));
-  queue.free &= queue.free - 1;
+  const int8_t index = queue.free[static_cast<size_t>(--queue.free_count)];
   const size_t bank = static_cast<size_t>(place.bank);
   Entry& entry = queue.entries[static_cast<size_t>(index)];
   entry.sequence = next_sequence_++;
@@ -164,7 +179,7 @@ void DramChannel::AddEntry(Queue& queue, const Waiting& waiting, int64_t burst,
   entry.column = place.column;
   entry.request = waiting.request;
   entry.bank = static_cast<int8_t>(place.bank);
-  entry.activated = entry.precharged = false;
+  entry.activated = entry.precharged = entry.has_merged = false;
   entry.newer = entry.bank_newer = entry.next_hit = kNone;
   entry.older = queue.age.last;
   (entry.older == kNone ? queue.age.first : queue.entries[static_cast<size_t>(entry.older)].newer) =
@@ -183,11 +198,11 @@ void DramChannel::AddEntry(Queue& queue, const Waiting& waiting, int64_t burst,
     (is_first_hit ? hits.first : queue.entries[static_cast<size_t>(hits.last)].next_hit) = index;
     hits.last = index;
   }
-  if (was_empty || is_first_hit) SetCandidate(queue, place.bank);
+  if (was_empty || is_first_hit) SetCandidates(queue, place.bank);
   if (queue.count++ == 0) queue.overtaken = 0;
-  if (waiting.is_write) {
-    ++written_low_bits_[burst & 255];
-    if (timing_.posted) Finish(waiting.request, now_ + timing_.cwl + timing_.burst_clocks());
+  ++queue.low_bits[burst & 255];
+  if (waiting.is_write && timing_.posted) {
+    Finish(waiting.request, now_ + timing_.cwl + timing_.burst_clocks());
   }
 }
 
@@ -203,16 +218,35 @@ void DramChannel::ChooseDirection() {
   }
 }
 
-uint64_t DramChannel::Best(uint64_t banks) const {
-  const Queue& queue = queues_[writing_];
-  uint64_t best = kNothing;
-  for (; banks != 0; banks &= banks - 1) {
+uint64_t DramChannel::BestColumn(uint64_t best, const Queue& queue, uint64_t banks) const {
+  const size_t kind = &queue == &queues_[1] ? kWrite : kRead;
+  for (banks &= queue.column; banks != 0; banks &= banks - 1) {
     const size_t b = static_cast<size_t>(std::countr_zero(banks));
-    const size_t kind = queue.kind[b];
     const int64_t clock = std::max({ready_[kind][b], group_ready_[kind][b >> bank_shift_], now_});
-    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | queue.key[b]);
+    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | queue.column_key[b]);
   }
   return best;
+}
+
+uint64_t DramChannel::BestRow(uint64_t best, const Queue& queue, uint64_t banks) const {
+  for (banks &= queue.row; banks != 0; banks &= banks - 1) {
+    const size_t b = static_cast<size_t>(std::countr_zero(banks));
+    const size_t kind = open_row_[b] == kClosed ? kActivate : kPrecharge;
+    const int64_t clock = std::max({ready_[kind][b], group_ready_[kind][b >> bank_shift_], now_});
+    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | queue.row_key[b]);
+  }
+  return best;
+}
+
+uint64_t DramChannel::Best(uint64_t banks) const {
+  const Queue& queue = queues_[writing_];
+  const Queue& other = queues_[!writing_];
+  if (other.opened != 0) {
+    // The rows of the direction before are made use of first; meanwhile the other banks get ready.
+    return BestRow(BestColumn(kNothing, other, banks), queue, banks & ~other.column);
+  }
+  if (starving(queue)) return BestWhileStarving(banks);
+  return BestRow(BestColumn(kNothing, queue, banks), queue, banks);
 }
 
 // The oldest burst has been overtaken too often. Its bank works for it alone; once its row is open, no
@@ -220,25 +254,18 @@ uint64_t DramChannel::Best(uint64_t banks) const {
 uint64_t DramChannel::BestWhileStarving(uint64_t banks) const {
   const Queue& queue = queues_[writing_];
   const Entry& oldest = queue.entries[static_cast<size_t>(queue.age.first)];
-  const size_t own = static_cast<size_t>(oldest.bank);
-  const bool is_open = open_row_[own] == oldest.row;
-  uint64_t best = kNothing;
-  for (; banks != 0; banks &= banks - 1) {
-    const size_t b = static_cast<size_t>(std::countr_zero(banks));
-    size_t kind = queue.kind[b];
-    uint64_t key = queue.key[b];
-    if (b == own) {
-      if (!is_open && open_row_[b] != kClosed) {
-        kind = kPrecharge;
-        key = kRowCommand | (static_cast<uint64_t>(oldest.sequence) & kAgeMask) << kAgeShift | b;
-      }
-    } else if (is_open && kind <= kWrite) {
-      continue;
-    }
-    const int64_t clock = std::max({ready_[kind][b], group_ready_[kind][b >> bank_shift_], now_});
-    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | key);
+  const uint64_t own = uint64_t{1} << oldest.bank;
+  if (open_row_[static_cast<size_t>(oldest.bank)] == oldest.row) {
+    return BestRow(BestColumn(kNothing, queue, banks & own), queue, banks);
   }
-  return best;
+  uint64_t best = BestColumn(kNothing, queue, banks & ~own);
+  // With keep_rows the row of its bank closes now, although others wait for it.
+  if ((banks & own & ~queue.row) != 0) {
+    const int64_t clock = std::max(ready_[kPrecharge][static_cast<size_t>(oldest.bank)], now_);
+    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift |
+                              KeyOf(queue, queue.age.first, false));
+  }
+  return BestRow(best, queue, banks);
 }
 
 DramChannel::Refresh DramChannel::NextRefresh() const {

@@ -49,7 +49,7 @@ class DramChannel {
   void set_trace(std::vector<DramCommand>* trace) { trace_ = trace; }
 
  private:
-  static constexpr int kMaxEntries = 64;
+  static constexpr int kMaxEntries = static_cast<int>(kMaxDramQueue);
   static constexpr int kMaxBanks = static_cast<int>(kMaxDramBanks);
   static constexpr int8_t kNone = -1;
   static constexpr int32_t kClosed = -1;
@@ -68,23 +68,28 @@ class DramChannel {
     int8_t next_hit = kNone;
     bool activated = false;   // an ACT was issued for it
     bool precharged = false;  // a PRE was issued for it
+    bool has_merged = false;  // merged_ has writes that end with it
   };
   struct List {
     int8_t first = kNone, last = kNone;
   };
-  // The bursts of one direction.
+  // The bursts of one direction. Each bank with bursts has one or two commands to offer: RD or WR for the oldest burst in its open row, and
+  // ACT or PRE for its oldest burst of all, if that is in no open row.
   struct Queue {
     std::array<Entry, kMaxEntries> entries;
     std::array<List, kMaxBanks> banks;  // all bursts of the bank
     std::array<List, kMaxBanks> hits;   // those in its open row
-    // The bank's next command: its kind, and class, age and bank as the low bits of a key.
-    std::array<uint8_t, kMaxBanks> kind{};
-    std::array<uint64_t, kMaxBanks> key{};
-    uint64_t pending = 0;  // banks with bursts
-    uint64_t free = 0;     // entries
+    std::array<uint64_t, kMaxBanks> column_key{}, row_key{};
+    uint64_t column = 0;  // banks that offer RD or WR
+    uint64_t row = 0;     // banks that offer ACT or PRE
+    uint64_t opened = 0;  // banks whose open row was opened for a burst that still waits
+    std::array<int8_t, kMaxEntries> free;  // entries; the first free_count of them
+    int free_count = 0;
     List age;
     int count = 0;
     int64_t overtaken = 0;  // bursts that overtook the oldest one
+    // Waiting bursts by the low bits of their number.
+    std::array<uint8_t, 256> low_bits{};
   };
   struct Waiting {
     int64_t first;  // burst
@@ -97,13 +102,19 @@ class DramChannel {
     int64_t id;
     int32_t bursts;  // whose end is not known
   };
-  // A candidate command as a number, the better one less: clocks from now (16 bits), 1 for ACT and PRE, 0 for RD
-  // and WR (1 bit), age (40 bits), bank (7 bits).
+  // A write that waits in the queue as part of another one of the same burst.
+  struct MergedWrite {
+    int8_t entry;
+    int32_t request;
+  };
+  // A candidate command as a number, the better one less: clocks from now (16 bits), age (40 bits), then what it is: of the queue of
+  // writes (1 bit), RD or WR (1 bit), bank (6 bits). Two commands of one age are those of one burst, never candidates together.
   static constexpr int kWaitShift = 48;
-  static constexpr uint64_t kRowCommand = uint64_t{1} << 47;
-  static constexpr int kAgeShift = 7;
+  static constexpr int kAgeShift = 8;
+  static constexpr uint64_t kOfWrites = 1 << 7;
+  static constexpr uint64_t kIsColumn = 1 << 6;
+  static constexpr uint64_t kBankMask = (1 << 6) - 1;
   static constexpr uint64_t kAgeMask = (uint64_t{1} << 40) - 1;
-  static constexpr uint64_t kBankMask = (1 << kAgeShift) - 1;
   // Kinds of commands in the order of ready_.
   enum Kind : uint8_t { kRead, kWrite, kActivate, kPrecharge, kKinds };
 
@@ -111,8 +122,13 @@ class DramChannel {
   void RunTo(int64_t until);
   void Enter();
   void AddEntry(Queue& queue, const Waiting& waiting, int64_t burst, const DramPlace& place);
-  bool IsQueuedWrite(int64_t burst, const DramPlace& place) const;
+  // The entry of a burst that waits in the queue, or kNone.
+  static int8_t FindBurst(const Queue& queue, int64_t burst, const DramPlace& place);
   void ChooseDirection();
+  uint64_t KeyOf(const Queue& queue, int8_t index, bool is_column) const;
+  // The better one of `best` and the RDs or WRs, or the ACTs and PREs, that `banks` offer for a queue.
+  uint64_t BestColumn(uint64_t best, const Queue& queue, uint64_t banks) const;
+  uint64_t BestRow(uint64_t best, const Queue& queue, uint64_t banks) const;
   uint64_t Best(uint64_t banks) const;
   uint64_t BestWhileStarving(uint64_t banks) const;
   // The earliest refresh command of the ranks that are due, and their banks.
@@ -123,13 +139,15 @@ class DramChannel {
   };
   Refresh NextRefresh() const;
   void IssueRefresh(int64_t clock, int rank);
-  void Issue(int64_t clock, int bank);
-  void IssueColumn(int64_t clock, Queue& queue, int8_t index);
+  void Issue(int64_t clock, uint64_t key);
+  void IssueColumn(int64_t clock, bool is_write, int8_t index);
   void IssueActivate(int64_t clock, Queue& queue, int8_t index);
   void IssuePrecharge(int64_t clock, Queue& queue, int8_t index);
   void Close(int64_t clock, int bank);
   void Remove(Queue& queue, int8_t index);
-  void SetCandidate(Queue& queue, int bank);
+  void FinishMerged(int8_t index, int64_t clock);
+  // Sets what a bank offers for a queue.
+  void SetCandidates(Queue& queue, int bank);
   void Finish(int32_t request, int64_t clock);
   void Trace(int64_t clock, DramCommand::Kind kind, int bank, int32_t row, int32_t column);
   bool starving(const Queue& queue) const {
@@ -148,7 +166,7 @@ class DramChannel {
   int64_t next_sequence_ = 0;
   std::array<Queue, 2> queues_;  // reads, writes
   bool writing_ = false;
-  std::array<uint8_t, 256> written_low_bits_{};  // waiting writes by the low bits of their burst
+  std::vector<MergedWrite> merged_;  // that are not complete
   std::vector<Waiting> inbox_;
   size_t inbox_first_ = 0;
   std::vector<Pending> requests_;

@@ -14,22 +14,28 @@ void Raise(int64_t& ready, int64_t clock) { ready = std::max(ready, clock); }
 
 }  // namespace
 
-void DramChannel::SetCandidate(Queue& queue, int bank) {
+uint64_t DramChannel::KeyOf(const Queue& queue, int8_t index, bool is_column) const {
+  const Entry& entry = queue.entries[static_cast<size_t>(index)];
+  return (static_cast<uint64_t>(entry.sequence) & kAgeMask) << kAgeShift |
+         (&queue == &queues_[1] ? kOfWrites : 0) | (is_column ? kIsColumn : 0) |
+         static_cast<uint64_t>(entry.bank);
+}
+
+void DramChannel::SetCandidates(Queue& queue, int bank) {
   const size_t b = static_cast<size_t>(bank);
   const uint64_t bit = uint64_t{1} << bank;
-  if (queue.banks[b].first == kNone) {
-    queue.pending &= ~bit;
-    return;
+  queue.column &= ~bit;
+  queue.row &= ~bit;
+  const int8_t oldest = queue.banks[b].first;
+  if (oldest == kNone) return;
+  const int8_t hit = queue.hits[b].first;
+  if (hit != kNone) {
+    queue.column |= bit;
+    queue.column_key[b] = KeyOf(queue, hit, true);
   }
-  queue.pending |= bit;
-  const bool is_column = queue.hits[b].first != kNone;
-  const int8_t index = is_column ? queue.hits[b].first : queue.banks[b].first;
-  queue.kind[b] = is_column                 ? (&queue == &queues_[1] ? kWrite : kRead)
-                  : open_row_[b] == kClosed ? kActivate
-                                            : kPrecharge;
-  const uint64_t age =
-      static_cast<uint64_t>(queue.entries[static_cast<size_t>(index)].sequence) & kAgeMask;
-  queue.key[b] = (is_column ? 0 : kRowCommand) | age << kAgeShift | b;
+  if (hit == oldest || (hit != kNone && timing_.keep_rows != 0)) return;
+  queue.row |= bit;
+  queue.row_key[b] = KeyOf(queue, oldest, false);
 }
 
 void DramChannel::IssueRefresh(int64_t clock, int r) {
@@ -59,31 +65,19 @@ void DramChannel::IssueRefresh(int64_t clock, int r) {
   }
 }
 
-void DramChannel::Issue(int64_t clock, int bank) {
-  Queue& queue = queues_[writing_];
-  const size_t b = static_cast<size_t>(bank);
-  uint8_t kind = queue.kind[b];
-  int8_t index = kind <= kWrite ? queue.hits[b].first : queue.banks[b].first;
-  if (kind <= kWrite && starving(queue)) {
-    const int8_t oldest = queue.age.first;
-    const Entry& entry = queue.entries[static_cast<size_t>(oldest)];
-    if (entry.bank == bank && open_row_[b] != entry.row) {
-      kind = kPrecharge;
-      index = oldest;
-    }
-  }
-  switch (kind) {
-    case kActivate:
-      return IssueActivate(clock, queue, index);
-    case kPrecharge:
-      return IssuePrecharge(clock, queue, index);
-    default:
-      return IssueColumn(clock, queue, index);
-  }
+void DramChannel::Issue(int64_t clock, uint64_t key) {
+  const bool is_write = (key & kOfWrites) != 0;
+  Queue& queue = queues_[is_write];
+  const size_t b = static_cast<size_t>(key & kBankMask);
+  if ((key & kIsColumn) != 0) return IssueColumn(clock, is_write, queue.hits[b].first);
+  const int8_t oldest = queue.banks[b].first;
+  if (open_row_[b] == kClosed) return IssueActivate(clock, queue, oldest);
+  IssuePrecharge(clock, queue, oldest);
 }
 
-void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
+void DramChannel::IssueColumn(int64_t clock, bool is_write, int8_t index) {
   const DramTiming& t = timing_;
+  Queue& queue = queues_[is_write];
   const Entry& entry = queue.entries[static_cast<size_t>(index)];
   const size_t bank = static_cast<size_t>(entry.bank);
   const int own = entry.bank >> bank_shift_;
@@ -96,14 +90,13 @@ void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
   int64_t other_short, other_long, other_rank_switch;
   Kind same, other;
   DramBankCounters& counters = bank_counters_[bank];
-  if (writing_) {
+  if (is_write) {
     same = kWrite, other = kRead;
     other_short = clock + t.cwl + b + t.twtr_s;
     other_long = clock + t.cwl + b + t.twtr_l;
     other_rank_switch = clock + t.cwl + b + t.rank_switch - t.cl;
     Raise(ready_[kPrecharge][bank], clock + t.cwl + b + t.twr);
     ++counters.writes;
-    --written_low_bits_[entry.burst & 255];
   } else {
     same = kRead, other = kWrite;
     other_short = other_long = clock + t.cl + b + t.turnaround - t.cwl;
@@ -130,20 +123,30 @@ void DramChannel::IssueColumn(int64_t clock, Queue& queue, int8_t index) {
 
   ++(entry.precharged ? counters.conflicts : entry.activated ? counters.misses : counters.hits);
   if (trace_ != nullptr) {
-    Trace(clock, writing_ ? DramCommand::Kind::kWrite : DramCommand::Kind::kRead, entry.bank,
+    Trace(clock, is_write ? DramCommand::Kind::kWrite : DramCommand::Kind::kRead, entry.bank,
           entry.row, entry.column);
   }
-  if (!writing_) {
+  if (!is_write) {
     Finish(entry.request, clock + t.cl + b);
   } else if (!t.posted) {
     Finish(entry.request, clock + t.cwl + b);
+    if (entry.has_merged) FinishMerged(index, clock + t.cwl + b);
   }
+  queue.opened &= ~(uint64_t{1} << bank);
   // The oldest burst of the open row.
   List& hits = queue.hits[bank];
   hits.first = entry.next_hit;
   if (hits.first == kNone) hits.last = kNone;
   Remove(queue, index);
-  SetCandidate(queue, static_cast<int>(bank));
+  SetCandidates(queue, static_cast<int>(bank));
+}
+
+void DramChannel::FinishMerged(int8_t index, int64_t clock) {
+  std::erase_if(merged_, [&](const MergedWrite& write) {
+    if (write.entry != index) return false;
+    Finish(write.request, clock);
+    return true;
+  });
 }
 
 void DramChannel::Remove(Queue& queue, int8_t index) {
@@ -160,7 +163,8 @@ void DramChannel::Remove(Queue& queue, int8_t index) {
   List& list = queue.banks[static_cast<size_t>(entry.bank)];
   (entry.bank_older == kNone ? list.first : at(entry.bank_older).bank_newer) = entry.bank_newer;
   (entry.bank_newer == kNone ? list.last : at(entry.bank_newer).bank_older) = entry.bank_older;
-  queue.free |= uint64_t{1} << index;
+  queue.free[static_cast<size_t>(queue.free_count++)] = index;
+  --queue.low_bits[entry.burst & 255];
   --queue.count;
 }
 
@@ -173,6 +177,7 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
   ++bank_counters_[bank].activates;
   Trace(clock, DramCommand::Kind::kActivate, entry.bank, entry.row, 0);
   open_ |= uint64_t{1} << bank;
+  queue.opened |= uint64_t{1} << bank;
   open_row_[bank] = entry.row;
   Raise(ready_[kRead][bank], clock + t.trcd);
   Raise(ready_[kWrite][bank], clock + t.trcd);
@@ -198,7 +203,7 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
       }
       i = candidate.bank_newer;
     }
-    SetCandidate(q, static_cast<int>(bank));
+    SetCandidates(q, static_cast<int>(bank));
   }
 }
 
@@ -217,7 +222,8 @@ void DramChannel::Close(int64_t clock, int bank) {
   Raise(ready_[kActivate][b], clock + timing_.trp);
   for (Queue& queue : queues_) {
     queue.hits[b] = List();
-    SetCandidate(queue, bank);
+    queue.opened &= ~(uint64_t{1} << bank);
+    SetCandidates(queue, bank);
   }
 }
 

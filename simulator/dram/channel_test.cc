@@ -84,6 +84,71 @@ TEST(DramChannel, ReadsOfQueuedWritesComeFromTheQueue) {
   EXPECT_EQ(channel.counters().reads, 0);
 }
 
+TEST(DramChannel, WritesOfAQueuedBurstAreMerged) {
+  const DramTiming posted = TestDram("ddr4_3200");
+  DramChannel channel(posted);
+  EXPECT_EQ(Serve(channel, {Write(0, 640), Write(3, 640)})[1],
+            3 + posted.cwl + posted.burst_clocks());
+  EXPECT_EQ(channel.counters().merged, 1);
+  EXPECT_EQ(channel.counters().writes, 1);
+  // Not posted: both are complete with the one WR.
+  DramChannel written(TestDram("ddr4_3200", {"posted=0"}));
+  const std::vector<int64_t> ends = Serve(written, {Write(0, 640), Write(3, 640, 128)});
+  EXPECT_EQ(ends[0], posted.trcd + posted.cwl + posted.burst_clocks());
+  EXPECT_EQ(written.counters().merged, 1);
+  EXPECT_EQ(written.counters().writes, 2);
+  // Merging needs no room.
+  DramChannel full(TestDram("ddr4_3200", {"write_queue=1", "write_high=1", "write_low=0"}));
+  Serve(full, {Write(0, 640), Write(0, 640), Write(0, 640)});
+  EXPECT_EQ(full.counters().writes, 1);
+}
+
+TEST(DramChannel, AWriteDoesNotOvertakeAnOlderReadOfItsBurst) {
+  // A queue of one: writes have the direction as soon as one waits. Of another row of the bank, so that the read takes long.
+  const DramTiming t = TestDram("ddr4_3200", {"map=row bank_group bank column", "hash=0",
+                                              "write_queue=1", "write_high=1", "write_low=0"});
+  DramChannel channel(t);
+  std::vector<DramCommand> trace;
+  channel.set_trace(&trace);
+  Serve(channel, {Read(0, 0x20000), Read(0, 0), Write(0, 0), Write(0, 64)});
+  std::string columns;
+  for (const DramCommand& command : trace) {
+    if (command.kind == DramCommand::Kind::kRead) columns += "r" + std::to_string(command.row);
+    if (command.kind == DramCommand::Kind::kWrite) columns += "w" + std::to_string(command.row);
+  }
+  EXPECT_EQ(columns, "r1r0w0w0");
+}
+
+TEST(DramChannel, TheOldestBurstOfABankMayCloseARowThatOthersWant) {
+  // The row is open when all three come; the oldest wants another one.
+  const auto ends = [](const char* keep_rows) {
+    const DramTiming t =
+        TestDram("ddr4_3200", {"map=row bank_group bank column", "hash=0", keep_rows});
+    return Serve(t, {Read(0, 0), Read(500, 0x20000), Read(520, 64), Read(520, 128)});
+  };
+  const std::vector<int64_t> open = ends("keep_rows=0"), kept = ends("keep_rows=1");
+  EXPECT_LT(open[1], open[2]);
+  // The PRE leaves before the others come, whatever the rule.
+  EXPECT_EQ(open, kept);
+  const auto together = [](const char* keep_rows) {
+    const DramTiming t =
+        TestDram("ddr4_3200", {"map=row bank_group bank column", "hash=0", keep_rows});
+    return Serve(t, {Read(0, 0), Read(500, 0x20000), Read(500, 64), Read(500, 128)});
+  };
+  EXPECT_LT(together("keep_rows=0")[1], together("keep_rows=0")[2]);
+  EXPECT_GT(together("keep_rows=1")[1], together("keep_rows=1")[3]);
+}
+
+TEST(DramChannel, OpenedBurstsAreFinishedBeforeTheDirectionChanges) {
+  // A read opens its row; two writes to another row of the bank take the direction before it is read.
+  const DramTiming t = TestDram("ddr4_3200", {"map=row bank_group bank column", "hash=0",
+                                              "write_queue=2", "write_high=2", "write_low=0"});
+  DramChannel channel(t);
+  Serve(channel, {Read(0, 0), Write(2, 0x20000), Write(2, 0x20040)});
+  EXPECT_EQ(channel.counters().activates, 2);
+  EXPECT_EQ(channel.counters().precharges, 1);
+}
+
 TEST(DramChannel, BurstsOfARequestFollowEachOtherInTheOpenRow) {
   for (const char* preset : kPresets) {
     SCOPED_TRACE(preset);

@@ -28,9 +28,7 @@ void NaiveChannel::Step(int64_t t) {
   } else if (writing_ && (writes == 0 || (writes <= t_.write_low && reads > 0))) {
     writing_ = false;
   }
-  if (StepRefresh(t)) return;
-  std::vector<Burst>& queue = writing_ ? writes_ : reads_;
-  if (!StepColumn(t, queue)) StepRow(t, queue);
+  if (!StepRefresh(t)) StepCommand(t);
 }
 
 void NaiveChannel::Enter(int64_t t) {
@@ -42,26 +40,40 @@ void NaiveChannel::Enter(int64_t t) {
     const int64_t last = (request.address + request.bytes - 1) / t_.burst_bytes();
     while (first + job.entered <= last) {
       const int64_t number = first + job.entered;
-      const Burst burst{number, map_.Map(number * t_.burst_bytes()), &job, false, false};
-      if (request.is_write) {
-        if (static_cast<int64_t>(writes_.size()) == t_.write_queue) return;
-        if (writes_.empty()) writes_overtaken_ = 0;
-        writes_.push_back(burst);
+      const auto is_same = [&](const Burst& other) { return other.number == number; };
+      const auto write = std::find_if(writes_.begin(), writes_.end(), is_same);
+      if (write != writes_.end()) {
         ++job.entered;
-        if (t_.posted) FinishBurst(job, t + t_.cwl + t_.burst_clocks());
+        if (!request.is_write) {
+          ++counters_.forwarded;
+          FinishBurst(job, t + t_.cl + t_.burst_clocks());
+        } else {
+          ++counters_.merged;
+          if (t_.posted) {
+            FinishBurst(job, t + t_.cwl + t_.burst_clocks());
+          } else {
+            write->merged.push_back(&job);
+          }
+        }
         continue;
       }
-      if (std::any_of(writes_.begin(), writes_.end(),
-                      [&](const Burst& write) { return write.number == number; })) {
-        ++counters_.forwarded;
-        ++job.entered;
-        FinishBurst(job, t + t_.cl + t_.burst_clocks());
-        continue;
+      if (request.is_write && std::any_of(reads_.begin(), reads_.end(), is_same)) return;
+      std::vector<Burst>& queue = request.is_write ? writes_ : reads_;
+      if (static_cast<int64_t>(queue.size()) ==
+          (request.is_write ? t_.write_queue : t_.read_queue)) {
+        return;
       }
-      if (static_cast<int64_t>(reads_.size()) == t_.read_queue) return;
-      if (reads_.empty()) reads_overtaken_ = 0;
-      reads_.push_back(burst);
+      if (queue.empty()) (request.is_write ? writes_overtaken_ : reads_overtaken_) = 0;
+      queue.push_back({.number = number,
+                       .place = map_.Map(number * t_.burst_bytes()),
+                       .job = &job,
+                       .age = entered_++,
+                       .was_activated = false,
+                       .was_precharged = false,
+                       .is_opened = false,
+                       .merged = {}});
       ++job.entered;
+      if (request.is_write && t_.posted) FinishBurst(job, t + t_.cwl + t_.burst_clocks());
     }
   }
 }
@@ -96,8 +108,7 @@ bool NaiveChannel::StepRefresh(int64_t t) {
     if (any_open && may_precharge) {
       for (int64_t b = first; b < last; ++b) {
         if (banks_[b].row < 0) continue;
-        banks_[b].row = -1;
-        banks_[b].pre = t;
+        CloseBank(t, b);
         ++bank_counters_[b].precharge_alls;
       }
       ++counters_.precharge_alls;
@@ -123,77 +134,133 @@ bool NaiveChannel::IsStarving(const std::vector<Burst>& queue) const {
          (&queue == &writes_ ? writes_overtaken_ : reads_overtaken_) >= t_.starvation;
 }
 
-bool NaiveChannel::StepColumn(int64_t t, std::vector<Burst>& queue) {
-  const bool starving = IsStarving(queue);
-  for (size_t i = 0; i < queue.size(); ++i) {
-    const Burst burst = queue[i];
-    const int64_t b = burst.place.bank;
-    Bank& bank = banks_[b];
-    if (bank.row != burst.place.row) continue;
-    if (starving && i > 0) {
-      const Burst& oldest = queue[0];
-      // It is read or written first once its row is open; before, no other burst of its bank is.
-      if (banks_[oldest.place.bank].row == oldest.place.row || oldest.place.bank == b) continue;
-    }
-    if (IsDue(b, t) || !IsAllowed(writing_ ? Kind::kWrite : Kind::kRead, b, t)) continue;
-    (writing_ ? bank.wr : bank.rd) = t;
-    DramBankCounters& counters = bank_counters_[b];
-    ++(writing_ ? counters.writes : counters.reads);
-    ++(burst.was_precharged  ? counters.conflicts
-       : burst.was_activated ? counters.misses
-                             : counters.hits);
-    ++(writing_ ? counters_.writes : counters_.reads);
-    ++(burst.was_precharged  ? counters_.conflicts
-       : burst.was_activated ? counters_.misses
-                             : counters_.hits);
-    Note(t, writing_ ? Kind::kWrite : Kind::kRead, b, burst.place.row, burst.place.column);
-    int64_t& overtaken = writing_ ? writes_overtaken_ : reads_overtaken_;
-    overtaken = i == 0 ? 0 : overtaken + 1;
-    queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!writing_) {
-      FinishBurst(*burst.job, t + t_.cl + t_.burst_clocks());
-    } else if (!t_.posted) {
-      FinishBurst(*burst.job, t + t_.cwl + t_.burst_clocks());
-    }
-    return true;
-  }
-  return false;
+bool NaiveChannel::HasOpened(const std::vector<Burst>& queue) const {
+  return std::any_of(queue.begin(), queue.end(),
+                     [](const Burst& burst) { return burst.is_opened; });
 }
 
-void NaiveChannel::StepRow(int64_t t, std::vector<Burst>& queue) {
-  if (queue.empty()) return;
-  const bool starving = IsStarving(queue);
+std::vector<NaiveChannel::Offer> NaiveChannel::ColumnOffers(std::vector<Burst>& queue) {
+  std::vector<Offer> offers;
+  for (size_t i = 0; i < queue.size(); ++i) {
+    if (IsInOpenRow(queue[i])) {
+      offers.push_back({&queue, i, &queue == &writes_ ? Kind::kWrite : Kind::kRead});
+    }
+  }
+  return offers;
+}
+
+std::vector<NaiveChannel::Offer> NaiveChannel::RowOffers(std::vector<Burst>& queue,
+                                                         bool may_starve) {
+  std::vector<Offer> offers;
   std::vector<bool> seen(banks_.size(), false);
   for (size_t i = 0; i < queue.size(); ++i) {
-    Burst& burst = queue[i];
-    const int64_t b = burst.place.bank;
-    Bank& bank = banks_[b];
+    const int64_t b = queue[i].place.bank;
     if (seen[b]) continue;  // an older burst of the bank decides
     seen[b] = true;
-    if (IsDue(b, t)) continue;
-    if (bank.row < 0) {
-      if (!IsAllowed(Kind::kActivate, b, t)) continue;
-      bank.row = burst.place.row;
-      bank.act = t;
-      activates_[RankOf(b)].push_back(t);
-      burst.was_activated = true;
-      ++counters_.activates;
-      ++bank_counters_[b].activates;
-      Note(t, Kind::kActivate, b, bank.row, 0);
-      return;
-    }
+    if (IsInOpenRow(queue[i])) continue;
+    const bool is_closed = banks_[b].row < 0;
     const bool is_wanted = std::any_of(queue.begin(), queue.end(), [&](const Burst& other) {
-      return other.place.bank == b && other.place.row == bank.row;
+      return other.place.bank == b && IsInOpenRow(other);
     });
-    const bool closes = starving && i == 0 ? bank.row != burst.place.row : !is_wanted;
-    if (!closes || !IsAllowed(Kind::kPrecharge, b, t)) continue;
-    bank.row = -1;
-    bank.pre = t;
-    burst.was_precharged = true;
-    ++counters_.precharges;
-    ++bank_counters_[b].precharges;
-    Note(t, Kind::kPrecharge, b, -1, 0);
+    if (t_.keep_rows != 0 && is_wanted && !(may_starve && i == 0 && IsStarving(queue))) continue;
+    offers.push_back({&queue, i, is_closed ? Kind::kActivate : Kind::kPrecharge});
+  }
+  return offers;
+}
+
+void NaiveChannel::StepCommand(int64_t t) {
+  std::vector<Burst>& queue = writing_ ? writes_ : reads_;
+  std::vector<Burst>& other = writing_ ? reads_ : writes_;
+  std::vector<Offer> offers;
+  const auto bank_of = [](const Offer& offer) { return (*offer.queue)[offer.index].place.bank; };
+  if (HasOpened(other)) {
+    offers = ColumnOffers(other);
+    std::vector<bool> is_used(banks_.size(), false);
+    for (const Offer& offer : offers) is_used[bank_of(offer)] = true;
+    for (const Offer& offer : RowOffers(queue, false)) {
+      if (!is_used[bank_of(offer)]) offers.push_back(offer);
+    }
+  } else {
+    for (const Offer& offer : ColumnOffers(queue)) {
+      if (IsStarving(queue) && offer.index > 0) {
+        // The oldest is read or written first once its row is open; before, no other burst of its bank is.
+        if (IsInOpenRow(queue[0]) || queue[0].place.bank == bank_of(offer)) continue;
+      }
+      offers.push_back(offer);
+    }
+    for (const Offer& offer : RowOffers(queue, true)) offers.push_back(offer);
+  }
+  const Offer* best = nullptr;
+  const auto age_of = [](const Offer& offer) { return (*offer.queue)[offer.index].age; };
+  for (const Offer& offer : offers) {
+    if (IsDue(bank_of(offer), t) || !IsAllowed(offer.kind, bank_of(offer), t)) continue;
+    if (best == nullptr || age_of(offer) < age_of(*best)) best = &offer;
+  }
+  if (best == nullptr) return;
+  Burst& burst = (*best->queue)[best->index];
+  if (best->kind == Kind::kActivate) {
+    SendActivate(t, burst);
+  } else if (best->kind == Kind::kPrecharge) {
+    SendPrecharge(t, burst);
+  } else {
+    SendColumn(t, *best->queue, best->index);
+  }
+}
+
+void NaiveChannel::SendColumn(int64_t t, std::vector<Burst>& queue, size_t index) {
+  const Burst burst = queue[index];
+  const bool is_write = &queue == &writes_;
+  const int64_t b = burst.place.bank;
+  (is_write ? banks_[b].wr : banks_[b].rd) = t;
+  DramBankCounters& counters = bank_counters_[b];
+  ++(is_write ? counters.writes : counters.reads);
+  ++(burst.was_precharged  ? counters.conflicts
+     : burst.was_activated ? counters.misses
+                           : counters.hits);
+  ++(is_write ? counters_.writes : counters_.reads);
+  ++(burst.was_precharged  ? counters_.conflicts
+     : burst.was_activated ? counters_.misses
+                           : counters_.hits);
+  Note(t, is_write ? Kind::kWrite : Kind::kRead, b, burst.place.row, burst.place.column);
+  int64_t& overtaken = is_write ? writes_overtaken_ : reads_overtaken_;
+  overtaken = index == 0 ? 0 : overtaken + 1;
+  queue.erase(queue.begin() + static_cast<std::ptrdiff_t>(index));
+  if (!is_write) {
+    FinishBurst(*burst.job, t + t_.cl + t_.burst_clocks());
     return;
+  }
+  const int64_t end = t + t_.cwl + t_.burst_clocks();
+  if (!t_.posted) FinishBurst(*burst.job, end);
+  for (Job* job : burst.merged) FinishBurst(*job, end);
+}
+
+void NaiveChannel::SendActivate(int64_t t, Burst& burst) {
+  const int64_t b = burst.place.bank;
+  banks_[b].row = burst.place.row;
+  banks_[b].act = t;
+  activates_[RankOf(b)].push_back(t);
+  burst.was_activated = burst.is_opened = true;
+  ++counters_.activates;
+  ++bank_counters_[b].activates;
+  Note(t, Kind::kActivate, b, burst.place.row, 0);
+}
+
+void NaiveChannel::SendPrecharge(int64_t t, Burst& burst) {
+  const int64_t b = burst.place.bank;
+  CloseBank(t, b);
+  burst.was_precharged = true;
+  ++counters_.precharges;
+  ++bank_counters_[b].precharges;
+  Note(t, Kind::kPrecharge, b, -1, 0);
+}
+
+void NaiveChannel::CloseBank(int64_t t, int64_t b) {
+  banks_[b].row = -1;
+  banks_[b].pre = t;
+  for (std::vector<Burst>* queue : {&reads_, &writes_}) {
+    for (Burst& burst : *queue) {
+      if (burst.place.bank == b) burst.is_opened = false;
+    }
   }
 }
 

@@ -45,7 +45,10 @@ class NaiveChannel {
     int64_t number;
     DramPlace place;
     Job* job;
+    int64_t age;
     bool was_activated, was_precharged;
+    bool is_opened;            // an ACT was sent for it, and its row is still open
+    std::vector<Job*> merged;  // writes of the same burst
   };
   struct Bank {
     int64_t row = -1;  // -1: closed
@@ -58,9 +61,26 @@ class NaiveChannel {
   void Step(int64_t t);
   void Enter(int64_t t);
   bool StepRefresh(int64_t t);
-  bool StepColumn(int64_t t, std::vector<Burst>& queue);
-  void StepRow(int64_t t, std::vector<Burst>& queue);
+  // What a burst may be given in a clock, besides waiting.
+  struct Offer {
+    std::vector<Burst>* queue;
+    size_t index;
+    Kind kind;
+  };
+  void StepCommand(int64_t t);
+  // RD or WR for bursts in open rows.
+  std::vector<Offer> ColumnOffers(std::vector<Burst>& queue);
+  // ACT or PRE for the oldest burst of each bank. `may_starve`: the queue's oldest burst may close a row whatever keep_rows says.
+  std::vector<Offer> RowOffers(std::vector<Burst>& queue, bool may_starve);
+  bool HasOpened(const std::vector<Burst>& queue) const;
+  bool IsInOpenRow(const Burst& burst) const {
+    return banks_[burst.place.bank].row == burst.place.row;
+  }
   bool IsStarving(const std::vector<Burst>& queue) const;
+  void SendColumn(int64_t t, std::vector<Burst>& queue, size_t index);
+  void SendActivate(int64_t t, Burst& burst);
+  void SendPrecharge(int64_t t, Burst& burst);
+  void CloseBank(int64_t t, int64_t bank);
   bool IsAllowed(Kind kind, int64_t bank, int64_t t) const;
   bool IsDue(int64_t bank, int64_t t) const;
   void Note(int64_t t, Kind kind, int64_t bank, int64_t row, int64_t column);
@@ -73,6 +93,7 @@ class NaiveChannel {
   std::deque<Job> inbox_;  // of all time; jobs_seen_ of them have entered entirely
   size_t jobs_seen_ = 0;
   std::vector<Burst> reads_, writes_;  // by age
+  int64_t entered_ = 0;                // bursts of both queues
   int64_t reads_overtaken_ = 0, writes_overtaken_ = 0;
   bool writing_ = false;
   int64_t clock_ = 0;

@@ -67,13 +67,14 @@ TEST(NaiveChannelTest, AgreesWithTheEventDrivenChannelOnRandomTraffic) {
     total.misses += expected.misses;
     total.conflicts += expected.conflicts;
     total.forwarded += expected.forwarded;
+    total.merged += expected.merged;
     total.refreshes += expected.refreshes;
     total.drains += expected.drains;
     total.writes += expected.writes;
   }
   // The cases reach everything.
-  for (int64_t count : {total.hits, total.misses, total.conflicts, total.forwarded, total.refreshes,
-                        total.drains, total.writes}) {
+  for (int64_t count : {total.hits, total.misses, total.conflicts, total.forwarded, total.merged,
+                        total.refreshes, total.drains, total.writes}) {
     EXPECT_GT(count, 100);
   }
 }

@@ -73,9 +73,9 @@ TEST(DramPreset, ErrorsNamePlaceExpectationAndFinding) {
   expect_error(replaced("trcd =", "trdc ="), "d.toml:18: there is no parameter dram.trdc");
   expect_error(replaced("[dram]", "[drum]"), "there is no parameter drum.clock_mhz");
   expect_error(replaced("\nmap = {", "\n# {"), "d.toml: dram.map is missing");
-  expect_error(replaced("\"row bank column bank_group\"", "7"),
+  expect_error(replaced("\"row bank bank_group column bank_group:1\"", "7"),
                "dram.map must be { value = \"TEXT\", source = ");
-  expect_error(replaced("bank column bank_group", "bank column"), "bank_group has 2 bits");
+  expect_error(replaced("column bank_group:1", "column bank_group:3"), "bank_group has 2 bits");
   expect_error(good, "override \"trcd\": expected NAME=VALUE", {"trcd"});
   expect_error(good, "override \"trcd=x\": expected NAME=INTEGER", {"trcd=x"});
   expect_error(good, "override \"x=1\": there is no parameter dram.x", {"x=1"});
@@ -83,16 +83,25 @@ TEST(DramPreset, ErrorsNamePlaceExpectationAndFinding) {
   expect_error(good, "overrides: dram.rows must be a power of two, not 5", {"rows=5"});
   expect_error(good, "dram.tccd_s (3) must be at least the clocks of a burst (4)", {"tccd_s=3"});
   expect_error(good, "dram.tccd_l (8) must be at least dram.tccd_s (9)", {"tccd_s=9"});
-  expect_error(good, "dram.write_low (54) must be less than dram.write_high (54)",
-               {"write_low=54"});
-  expect_error(good, "dram.write_queue (20) must be at least dram.write_high (54)",
+  expect_error(good, "dram.write_low (56) must be less than dram.write_high (56)",
+               {"write_low=56"});
+  expect_error(good, "dram.write_queue (20) must be at least dram.write_high (56)",
                {"write_queue=20"});
   expect_error(good, "dram.trefi (1000) must be at least twice", {"trefi=1000"});
   expect_error(good, "a channel has at most 64 banks", {"ranks=8"});
   expect_error(good, "dram.row_bytes (32) must hold a burst of 64 bytes", {"row_bytes=32"});
   expect_error(good, "dram.burst_length (1) must be at least dram.beats_per_clock (2)",
                {"burst_length=1"});
-  expect_error(good, "needs as many rows as a rank has banks (16), not 8", {"rows=8"});
+  expect_error(good, "needs as many rows as a rank has banks (16), not 8", {"rows=8", "hash=1"});
+  expect_error(good, "overrides: dram.trc (74) must be at least dram.tras + dram.trp (82)",
+               {"trp=30"});
+  expect_error(good, "dram.tras (10) must be at least dram.trcd (22)", {"tras=10"});
+  expect_error(good, "dram.tfaw (3) must be at least dram.trrd_s (4)", {"tfaw=3"});
+  expect_error(good, "dram.clock_mhz is 0;", {"clock_mhz=0"});
+  expect_error(
+      good,
+      "bank:1 row bank bank_group column bank_group:1\": with dram.hash = 2 it is no permutation",
+      {"map=bank:1 row bank bank_group column bank_group:1", "rows=524288"});
   EXPECT_THAT(std::string(DramPreset("ddr5").status().message()),
               HasSubstr("there is no DRAM preset \"ddr5\"; there are ddr4_3200, hbm2, lpddr5"));
 }

@@ -45,6 +45,7 @@ struct DramCounters {
   int64_t misses = 0;
   int64_t conflicts = 0;
   int64_t forwarded = 0;  // reads that the write queue served
+  int64_t merged = 0;     // writes that became part of one in the write queue
   int64_t drains = 0;     // changes from reads to writes
   bool operator==(const DramCounters&) const = default;
 };

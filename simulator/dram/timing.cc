@@ -79,13 +79,16 @@ absl::Status ValidateDram(const DramTiming& t, std::string_view place) {
   RETURN_IF_ERROR(at_least("dram.tccd_l", t.tccd_l, "dram.tccd_s", t.tccd_s));
   RETURN_IF_ERROR(at_least("dram.trrd_l", t.trrd_l, "dram.trrd_s", t.trrd_s));
   RETURN_IF_ERROR(at_least("dram.twtr_l", t.twtr_l, "dram.twtr_s", t.twtr_s));
+  RETURN_IF_ERROR(at_least("dram.trc", t.trc, "dram.tras + dram.trp", t.tras + t.trp));
+  RETURN_IF_ERROR(at_least("dram.tras", t.tras, "dram.trcd", t.trcd));
+  RETURN_IF_ERROR(at_least("dram.tfaw", t.tfaw, "dram.trrd_s", t.trrd_s));
   RETURN_IF_ERROR(at_least("dram.write_queue", t.write_queue, "dram.write_high", t.write_high));
   if (t.write_low >= t.write_high) {
     return error("dram.write_low (", t.write_low, ") must be less than dram.write_high (",
                  t.write_high, ")");
   }
-  if (t.hash != 0 && t.banks_per_rank() > t.rows) {
-    return error("with dram.hash a bank needs as many rows as a rank has banks (",
+  if (t.hash == 1 && t.banks_per_rank() > t.rows) {
+    return error("with dram.hash = 1 a bank needs as many rows as a rank has banks (",
                  t.banks_per_rank(), "), not ", t.rows);
   }
   // A refresh waits for the open rows to be written and precharged, and every rank has its turn.

@@ -38,6 +38,7 @@ const std::vector<DramField>& DramFields();
 
 // Limits of DramChannel's bit masks and of the ages that it packs into 64 bits.
 inline constexpr int64_t kMaxDramBanks = 64;
+inline constexpr int64_t kMaxDramQueue = 128;
 
 // Errors, with `place` in front: a value out of its range; sizes that are not powers of two; a burst that is no whole number
 // of clocks or longer than tccd_s; more than kMaxDramBanks banks; watermarks out of order;

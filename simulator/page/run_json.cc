@@ -61,6 +61,7 @@ Json DramJson(const RunResult& result) {
   for (size_t c = 0; c < result.dram.size(); ++c) {
     Json channel = CommandsJson(result.dram[c]);
     channel["forwarded"] = result.dram[c].forwarded;
+    channel["merged"] = result.dram[c].merged;
     channel["drains"] = result.dram[c].drains;
     channel["banks"] = Json::array();
     for (size_t b = 0; b < banks; ++b) {

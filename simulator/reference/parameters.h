@@ -29,6 +29,7 @@ struct Parameters {
     gmem.channels = m.Get("gmem.channels");
     gmem.channel_bytes_per_kilocycle = m.Get("gmem.channel_bytes_per_kilocycle");
     gmem.interleave = m.Get("gmem.interleave");
+    gmem.channel_hash = m.Get("gmem.channel_hash");
     gmem.granule = m.Get("gmem.granule");
     gmem.latency = m.Get("gmem.latency");
     gmem.cache_kib = m.caches_reads() ? m.Get("gmem.cache_kib") : 0;
@@ -58,7 +59,7 @@ struct Parameters {
   int64_t nmem_line, nmem_ports, wmem_ports;
   int64_t scalar_issue, scalar_dependent;
   struct Gmem {
-    int64_t channels, channel_bytes_per_kilocycle, interleave, granule, latency;
+    int64_t channels, channel_bytes_per_kilocycle, interleave, channel_hash, granule, latency;
     int64_t cache_kib, cache_bytes, cache_latency;
     int64_t line;  // bytes of a line of the cache
   } gmem;

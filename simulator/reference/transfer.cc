@@ -21,11 +21,22 @@ int64_t SmemBytes(const Parameters& p, int64_t address, int64_t size) {
   return (last - first + 1) * p.smem_granule;
 }
 
+// Blocks of gmem.interleave bytes take turns on the channels; with gmem.channel_hash, the digits of a block's number in base gmem.channels
+// are added up.
+int64_t ChannelOf(const Parameters::Gmem& gmem, int64_t address) {
+  int64_t sum = 0;
+  for (int64_t block = address / gmem.interleave; block > 0; block /= gmem.channels) {
+    sum += block % gmem.channels;
+    if (gmem.channel_hash == 0 || gmem.channels == 1) break;
+  }
+  return sum % gmem.channels;
+}
+
 Stop Channel(const Parameters& p, const Core& core, const Burst& burst, int64_t delay) {
   const ChannelRequester requester = burst.sender == Sender::kScalar ? kScalarUnit
                                      : burst.writes_gmem             ? kStores
                                                                      : kLoads;
-  return {{Kind::kChannel, burst.address / p.gmem.interleave % p.gmem.channels},
+  return {{Kind::kChannel, ChannelOf(p.gmem, burst.address)},
           kChannelRequesters * core.index + requester,
           GmemBytes(p.gmem, burst.address, burst.payload, burst.writes_gmem),
           0,
@@ -34,7 +45,7 @@ Stop Channel(const Parameters& p, const Core& core, const Burst& burst, int64_t 
 
 Stop LinkDown(const Parameters& p, const Core& core, const Burst& burst) {
   // A burst from the cache has the next requester.
-  const int64_t channel = burst.address / p.gmem.interleave % p.gmem.channels;
+  const int64_t channel = ChannelOf(p.gmem, burst.address);
   return {{Kind::kLinkDown, core.cluster}, 2 * channel, burst.payload, 0, p.gmem.latency};
 }
 

@@ -99,7 +99,7 @@ std::vector<int64_t> OtherValues(const std::string& name, int64_t value) {
   if (name == "cluster.smem_reserved_kib") return {2047};
   if (name == "cluster.smem_kib") return {1};
   if (name == "smem.granule") return {1024};
-  if (value == 0) return {64, 1024};
+  if (value == 0) return {64, 1024, 1};
   return {value * 2, std::max<int64_t>(1, value / 2), std::max<int64_t>(1, value / 32)};
 }
 

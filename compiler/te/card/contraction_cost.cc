@@ -15,12 +15,10 @@
 
 namespace polynao::te {
 
-ContractionGroup::Rates::Rates(const isa::Machine& m) {
+ContractionGroup::Rates::Rates(const isa::Machine& m) : channel_map(m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   clusters = m.clusters();
   cores = m.cores_per_cluster();
-  channels = m.Get("gmem.channels");
-  interleave = m.Get("gmem.interleave");
   has_cache = m.caches_reads();
   gmem = m.gmem_bytes_per_cycle();
   links = get("cluster.link_bytes") * get("card.clusters");
@@ -192,12 +190,13 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
 }
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
-  const double rate = rates_.gmem / static_cast<double>(rates_.channels);
+  const double rate = rates_.gmem / static_cast<double>(rates_.channel_map.channels());
   const int64_t across = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   double cycles = 0;
-  std::vector<int64_t> bytes(rates_.channels);
+  std::vector<int64_t> bytes(static_cast<size_t>(rates_.channel_map.channels()));
+  const int64_t interleave = rates_.channel_map.interleave();
   for (int64_t step = 0; step < tiles; ++step) {
     std::fill(bytes.begin(), bytes.end(), 0);
     for (int64_t cluster = 0; cluster < rates_.clusters; ++cluster) {
@@ -216,8 +215,8 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
             // A row of a block of channels lies where its pixels are; their
             // gaps do not matter here.
             while (left > 0) {
-              const int64_t run = std::min(left, rates_.interleave - at % rates_.interleave);
-              bytes[at / rates_.interleave % rates_.channels] += run;
+              const int64_t run = std::min(left, interleave - at % interleave);
+              bytes[static_cast<size_t>(rates_.channel_map.ChannelOf(at))] += run;
               at += run;
               left -= run;
             }

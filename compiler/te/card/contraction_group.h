@@ -17,6 +17,7 @@
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/steps.h"
 #include "compiler/te/graph.h"
+#include "isa/channel_map.h"
 
 namespace polynao::te {
 
@@ -94,7 +95,8 @@ class ContractionGroup {
   // The machine's parameters that costs are made of: to find them by name would take longer than to compute with them.
   struct Rates {
     explicit Rates(const isa::Machine& m);
-    int64_t clusters, cores, channels, interleave;
+    int64_t clusters, cores;
+    isa::ChannelMap channel_map;
     bool has_cache;
     double gmem, links;  // bytes a cycle: of all channels, of all clusters' links to them
     double latency, io_start, io_port, strided_reads, store_segments;

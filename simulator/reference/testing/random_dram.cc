@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "simulator/dram/address_map.h"
 #include "simulator/dram/preset.h"
 #include "simulator/dram/testing.h"
 #include "simulator/dram/timing.h"
@@ -31,7 +32,8 @@ DramTiming ChangedPreset(Random& random, const std::string& name) {
   }
   if (random.Below(2) == 0) t.starvation = random.OneOf({0, 1, 2, 5, 20, 200});
   t.posted = random.From(0, 1);
-  if (random.Below(3) == 0) t.hash = 1 - t.hash;
+  if (random.Below(2) == 0) t.hash = random.From(0, 2);
+  if (random.Below(3) == 0) t.keep_rows = 1;
   if (random.Below(3) == 0) t.ranks = random.OneOf({1, 2, 4});
   if (random.Below(3) == 0) t.rank_switch = random.From(0, 8);
   if (random.Below(3) == 0) t.turnaround = random.From(0, 8);
@@ -57,14 +59,10 @@ std::vector<std::string> RandomDramOverrides(Random& random) {
   } else {
     t = ChangedPreset(random, name);
   }
-  // The rate of the channels must be a whole number; with a card of 1000 MHz it always is.
-  const int64_t megabytes_a_second = t.megabytes_per_second();
-  int64_t card_mhz = random.OneOf({1000, 800, 500, 1600, 640, 1250, 2000});
-  if (megabytes_a_second * 1000 % card_mhz != 0) card_mhz = 1000;
+  if (!AddressMap::Make(t, name).ok()) t.hash = 0;  // no permutation
   std::vector<std::string> overrides = {
       absl::StrCat("gmem.dram=", name), "gmem.cache_reads=0", absl::StrCat("gmem.mib=", kGmemMib),
-      absl::StrCat("card.clock_mhz=", card_mhz),
-      absl::StrCat("gmem.channel_bytes_per_kilocycle=", megabytes_a_second * 1000 / card_mhz)};
+      absl::StrCat("card.clock_mhz=", random.OneOf({1000, 800, 1600, random.From(200, 4000)}))};
   for (const DramField& field : DramFields()) {
     if (t.*field.field == preset.*field.field) continue;
     overrides.push_back(absl::StrCat("dram.", field.name, "=", t.*field.field));
