@@ -53,8 +53,6 @@ constexpr Exception kExceptions[] = {
     {"conv2d", "library", "sle", kLoops},
     {"conv2d", "library", "slt", kLoops},
     {"conv2d", "expert", "sle", kLoops},
-    {"elementwise", "library", "and", kRotates},
-    {"elementwise", "library", "shr", kRotates},
     {"elementwise", "library", "slt", kLoops},
     {"elementwise", "library", "beq", kLoops},
     {"elementwise", "library", "jump", kLoops},

@@ -154,9 +154,22 @@ DramPlace PlaceByHand(const DramTiming& t, int64_t address) {
   int64_t burst = address / t.burst_bytes();
   std::map<std::string, int64_t> value;
   std::map<std::string, int> next;  // bit of the field
+  std::vector<int> below,
+      above;  // bits of the number in the rank, those since the last column bit apart
+  std::vector<int64_t> above_all_columns;  // the bits of the burst there
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     const int count = piece->second >= 0 ? piece->second : left[piece->first];
     for (int i = 0; i < count; ++i) {
+      above_all_columns.push_back(burst % 2);
+      if (piece->first == "column") {
+        below.insert(below.end(), above.begin(), above.end());
+        above.clear();
+        above_all_columns.clear();
+      } else if (piece->first == "bank") {
+        above.push_back(next["bank"]);
+      } else if (piece->first == "bank_group") {
+        above.push_back(bits(t.banks) + next["bank_group"]);
+      }
       value[piece->first] += (burst % 2) << next[piece->first]++;
       burst /= 2;
     }
@@ -168,6 +181,26 @@ DramPlace PlaceByHand(const DramTiming& t, int64_t address) {
     for (int i = 0; i < bits(t.banks_per_rank()); ++i) {
       if ((row >> i) % 2 != (row >> (i + 1)) % 2) in_rank ^= int64_t{1} << i;
     }
+  }
+  if (t.hash == 2) {
+    const auto set = [&](int bit, int64_t to) {
+      in_rank += (to - (in_rank >> bit) % 2) * (int64_t{1} << bit);
+    };
+    for (size_t i = 0; i < above_all_columns.size() && !below.empty(); ++i) {
+      const int bit = below[i % below.size()];
+      if (above_all_columns[i] == 1) set(bit, 1 - (in_rank >> bit) % 2);
+    }
+    // The remainder of a division on paper: exponents of x in primitive polynomials, by degree.
+    const std::vector<std::vector<size_t>> primitive = {{},        {1, 0},    {2, 1, 0}, {3, 1, 0},
+                                                        {4, 1, 0}, {5, 2, 0}, {6, 1, 0}};
+    const size_t degree = above.size();
+    std::vector<int64_t> rest = above_all_columns;
+    rest.resize(std::max(rest.size(), degree));
+    for (size_t top = rest.size(); top-- > degree && degree > 0;) {
+      if (rest[top] == 0) continue;
+      for (const size_t exponent : primitive[degree]) rest[top - degree + exponent] ^= 1;
+    }
+    for (size_t i = 0; i < degree; ++i) set(above[i], rest[i]);
   }
   DramPlace place;
   place.bank = static_cast<int32_t>(value["rank"] * t.banks_per_rank() + in_rank);
@@ -183,9 +216,7 @@ TEST(SharedPartsTest, AddressesAreWhereTheDescriptionSays) {
     timings.push_back(DramPreset(std::string(preset.name)).value());
   }
   for (int i = 0; i < 200; ++i) timings.push_back(RandomDram(random));
-  for (DramTiming& timing : timings) {
-    // Other hashes have tests of their own in address_map_test.
-    if (timing.hash > 1) timing.hash = 1;
+  for (const DramTiming& timing : timings) {
     SCOPED_TRACE(DescribeDram(timing));
     const AddressMap map = AddressMap::Make(timing, "test").value();
     for (int i = 0; i < 100; ++i) {
