@@ -44,9 +44,33 @@ isl::union_flow Output(const isl::schedule& schedule, const Accesses& a) {
   return Order(schedule, a.may_writes, a.must_writes, a.may_writes, a.must_writes);
 }
 
-isl::union_flow Anti(const isl::schedule& schedule, const Accesses& a) {
+isl::union_map Anti(const isl::schedule& schedule, const Accesses& a) {
   const isl::union_map none = isl::union_map::empty(schedule.ctx());
-  return Order(schedule, a.may_writes, none, a.reads, a.must_writes);
+  return Order(schedule, a.may_writes, none, a.reads, a.must_writes).full_may_dependence();
+}
+
+// Arrays with a write like A[i % 2]: a relation with integer divisions.
+isl::union_set Periodic(const Accesses& all) {
+  isl::union_set periodic = isl::union_set::empty(all.reads.ctx());
+  for (const isl::map& write : MapsOf(all.may_writes)) {
+    write.foreach_basic_map([&](const isl::basic_map& piece) {
+      if (isl_basic_map_dim(piece.get(), isl_dim_div) == 0) return;
+      periodic = periodic.unite(write.range().to_union_set().universe());
+    });
+  }
+  return periodic;
+}
+
+// As Anti, for periodic arrays: isl (0.25) crashes on some kills of theirs. All pairs, without those that a must-write comes
+// between: { S0[i] -> [K[k] -> A[x]] } followed by { [K[k] -> A[x]] -> [S1[j] -> A[x]] }.
+isl::union_map AntiOfPeriodic(const isl::schedule& schedule, const Accesses& a) {
+  const isl::union_map pairs = AllBefore(schedule, a.may_writes, a.reads);
+  const isl::union_map killed = AllBefore(schedule, a.must_writes, a.reads);
+  const isl::union_map later = AllBefore(schedule, a.may_writes, a.must_writes);
+  // { [K[k] -> [S1[j] -> A[x]]] -> [K[k] -> A[x]] }
+  const isl::union_map kill =
+      later.domain_map().range_product(later.range_map().range_factor_range());
+  return pairs.subtract(killed.apply_range(kill.reverse()).apply_range(later.range_map()));
 }
 
 // { S0[i] -> S1[j] } of { S0[i] -> [S1[j] -> A[x]] }, for each array by its name.
@@ -77,6 +101,12 @@ Accesses Only(const Accesses& all, const isl::union_set& arrays) {
   return {.reads = all.reads.intersect_range(arrays),
           .must_writes = all.must_writes.intersect_range(arrays),
           .may_writes = all.may_writes.intersect_range(arrays)};
+}
+
+Accesses Except(const Accesses& all, const isl::union_set& arrays) {
+  return {.reads = all.reads.subtract_range(arrays),
+          .must_writes = all.must_writes.subtract_range(arrays),
+          .may_writes = all.may_writes.subtract_range(arrays)};
 }
 
 // Arrays of which no element is stored twice: each read has its one source, and isl need not look for the last one, for which it
@@ -150,18 +180,17 @@ Dependences ComputeDependences(const Scop& scop, const DependenceOptions& option
   // isl walks the whole schedule for each of these, whatever the number of buffers.
   const isl::union_set stored_once = StoredOnce(all);
   const Accesses once = Only(all, stored_once);
-  const Accesses others = {.reads = all.reads.subtract_range(stored_once),
-                           .must_writes = all.must_writes.subtract_range(stored_once),
-                           .may_writes = all.may_writes.subtract_range(stored_once)};
+  const Accesses others = Except(all, stored_once);
   const isl::union_flow last_flow = Flow(scop.schedule, others);
   const isl::union_map once_flow = AllBefore(scop.schedule, once.reads, once.may_writes);
   const isl::union_map all_output = Output(scop.schedule, others).full_may_dependence();
   std::map<std::string, isl::union_map> flow =
       ByArray(last_flow.full_may_dependence().unite(once_flow));
   std::map<std::string, isl::union_map> output = ByArray(all_output);
+  const isl::union_set periodic = Periodic(others);
   std::map<std::string, isl::union_map> anti =
-      ByArray(Anti(scop.schedule, others)
-                  .full_may_dependence()
+      ByArray(Anti(scop.schedule, Except(others, periodic))
+                  .unite(AntiOfPeriodic(scop.schedule, Only(others, periodic)))
                   .unite(AllBefore(scop.schedule, once.may_writes, once.reads)));
   const auto take = [&](std::map<std::string, isl::union_map>& pairs, const std::string& array) {
     const auto node = pairs.extract(array);

@@ -54,6 +54,19 @@ TEST(DependencesTest, FlowIsValueBased) {
             "");
 }
 
+// The next store of each element alone, where isl 0.25 crashes on kills (random_run, seed 22492).
+TEST(DependencesTest, AntiOfPeriodicStores) {
+  const Found f = Find(
+      "func f(A: u8[2], n: i32) {\n"
+      "  A[0] = 0\n"
+      "  for (i, n, 4) { A[i % 2] = A[0] }\n"
+      "}\n");
+  EXPECT_EQ(
+      Differs(f.scop(), f.dependences.anti,
+              "[n] -> { S1[i] -> S1[j] : j mod 2 = 0 and n <= i < j <= i + 2 and j < n + 4 }"),
+      "");
+}
+
 // A store that may not happen kills nothing.
 TEST(DependencesTest, MayWrites) {
   const Found f = Find(

@@ -165,8 +165,9 @@ TEST(EmitCTest, PragmasOfOtherLoops) {
         }
         thread (t = "blockIdx.x", n) { A[t, 0, 0] = 1.0 }
       })");
-  EXPECT_THAT(text, HasSubstr("  #pragma omp parallel for\n  for (int32_t i = 0; i < n; ++i) {\n"
-                              "    for (int32_t j"));
+  EXPECT_THAT(text,
+              HasSubstr("  #pragma omp parallel for\n  for (int32_t i = 0; i < i_count; ++i) {\n"
+                        "    for (int32_t j"));
   EXPECT_THAT(text, HasSubstr("#pragma GCC unroll 4\n"));
   EXPECT_THAT(text, HasSubstr("for (int32_t t = 0; t < n; ++t) {  // thread axis blockIdx.x"));
 }

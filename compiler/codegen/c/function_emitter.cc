@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "base/check.h"
 #include "compiler/arith/logic.h"
 #include "compiler/ir/externs.h"
@@ -255,6 +257,17 @@ absl::Status FunctionEmitter::EmitLoop(Stmt s, absl::Span<const std::string> pra
   if (!s.extent().Is(ExprKind::kVar) && !s.extent().IsConst()) {
     const std::string name = NewName(StrCat(var.name(), "_extent"));
     Line(StrCat("const ", ValueType(var.type()), " ", name, " = ", extent.text, ";"));
+    extent = {name};
+  }
+  // OpenMP counts a loop's iterations before it asks whether there are any, and the count of a loop
+  // that ends at its type's least value is one less than that (OpenMP 5.2, section 4.4.2).
+  const bool openmp = absl::c_any_of(
+      pragmas, [](const std::string& pragma) { return absl::StrContains(pragma, " omp "); });
+  if (openmp && !s.extent().IsConst() && !ir::IsUnsigned(var.type()) &&
+      !analyzer_.CanProve(s.extent() >= 0)) {
+    const std::string name = NewName(StrCat(var.name(), "_count"));
+    Line(StrCat("const ", ValueType(var.type()), " ", name, " = ", extent.At(kRelational),
+                " > 0 ? ", extent.text, " : 0;"));
     extent = {name};
   }
   for (const std::string& pragma : pragmas) Line(pragma);

@@ -74,8 +74,8 @@ TEST_F(RunCTest, RandomProgramsAgreeWithTheInterpreter) {
   }
 }
 
-// Found by random_run, seed 7950: 8 + i - 2147483647 overflows, 8 + (i - 2147483647) does not. The flags make each overflow
-// end the process.
+// Found by random_run, seed 7950: 8 + i - 2147483647 overflows, 8 + (i - 2147483647) does not. The
+// flags make each overflow end the process.
 TEST_F(RunCTest, TermsOfIndicesDoNotOverflow) {
   const std::vector<ir::Function> functions = {Parse(R"(
       func f(B: i32[2, 8] out) {
@@ -106,6 +106,28 @@ TEST_F(RunCTest, TermsOfIndicesDoNotOverflow) {
       EXPECT_EQ(
           Disagreement(functions[i], arguments, [&](auto a) { return (*compiled)->Run(i, a); }),
           "");
+    }
+  }
+}
+
+// Found by random_run, seed 62217: OpenMP counts iterations before it asks whether there are any.
+TEST_F(RunCTest, OpenMPCountsNoIterationsBelowZero) {
+  for (const Type type : {Type::kI32, Type::kI64}) {
+    for (const std::string kind : {"vectorize", "parallel"}) {
+      const std::string name(ir::TypeName(type));
+      const ir::Function f = Parse(absl::StrCat("func f(n: ", name, ", A: i32[4]) { ", kind,
+                                                " (i: ", name, ", 0, n) { A[i] = A[i] + 1 } }"));
+      auto compiled = CompiledC::Create({f}, {.optimization_level = 0,
+                                              .flags = {"-fsanitize=signed-integer-overflow",
+                                                        "-fsanitize-undefined-trap-on-error",
+                                                        "-Wno-unused-command-line-argument"}});
+      ASSERT_TRUE(compiled.ok()) << compiled.status();
+      const int64_t least = type == Type::kI32 ? INT32_MIN : INT64_MIN;
+      for (const int64_t n : {least, least + 1, int64_t{-1}, int64_t{0}, int64_t{4}}) {
+        Tensor a(Type::kI32, {4});
+        ASSERT_TRUE((*compiled)->Run(0, {Argument::Int(n), Argument::Of(&a)}).ok());
+        EXPECT_EQ(a.Int(3), n == 4) << kind << " " << name << " " << n;
+      }
     }
   }
 }

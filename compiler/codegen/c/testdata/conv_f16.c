@@ -70,8 +70,9 @@ void conv_f16(
     int32_t h,
     int32_t w,
     float limit) {
+  const int32_t y_count = h > 0 ? h : 0;
   #pragma omp parallel for
-  for (int32_t y = 0; y < h; ++y) {
+  for (int32_t y = 0; y < y_count; ++y) {
     for (int32_t x = 0; x < w; ++x) {
       _Alignas(64) float sum[16];  // local
       #pragma omp simd
