@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/random_program_generator.h"
+#include "compiler/ir/visit.h"
 
 namespace polynao::ir {
 namespace random_program {
@@ -217,7 +218,12 @@ Expr Generator::LocalExtent() {
   } else if (const auto scalar = ClampedScalar(Type::kI32)) {
     extent = Max(scalar->e, c_.I32(0));
   }
-  if (extent) local_extents_.push_back(extent);
+  if (!extent) return Expr();
+  // Indices are guarded by the extent's text, which must not mean another value once the body has stored.
+  bool loads = false;
+  ForEachExpr(extent, [&](Expr e) { loads |= e.Is(ExprKind::kLoad) || e.Is(ExprKind::kCall); });
+  if (loads) return Expr();
+  local_extents_.push_back(extent);
   return extent;
 }
 
