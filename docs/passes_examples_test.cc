@@ -1,7 +1,8 @@
-// Every example of docs/passes.md and README.md holds: what "```nir after PASSES" shows is what
+// Every example of docs/passes.md, docs/operator.md and README.md holds: what "```nir after PASSES" shows is what
 // these passes make, on the mlu270 machine, of the "```nir before" above it; the interpreter
-// agrees. And the page has a section for each registered pass.
+// agrees. And docs/passes.md has a section for each registered pass.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -50,16 +51,21 @@ void CheckExamples(const std::string& path, int at_least) {
 
 TEST(PassesExamplesTest, Passes) { CheckExamples("docs/passes.md", 8); }
 
+TEST(PassesExamplesTest, Operator) { CheckExamples("docs/operator.md", 1); }
+
 TEST(PassesExamplesTest, Readme) { CheckExamples("README.md", 1); }
 
-// The README's example is the file that it tells to run, without the comment at its top.
-TEST(PassesExamplesTest, ReadmeShowsAddNir) {
-  const std::string file = ReadDocument("docs/add.nir");
-  EXPECT_EQ(ReadExamples("README.md", "nir").at(0).text, file.substr(file.find("func")));
+// The first examples are the files that the pages tell to run, without the comments at their tops.
+TEST(PassesExamplesTest, PagesShowFiles) {
+  for (const auto& [page, path] :
+       {std::pair{"README.md", "docs/guard.nir"}, {"docs/operator.md", "docs/add.nir"}}) {
+    const std::string file = ReadDocument(path);
+    EXPECT_EQ(ReadExamples(page, "nir").at(0).text, file.substr(file.find("func")));
+  }
 }
 
-// And the passes that it shows are the pipeline.
-TEST(PassesExamplesTest, ReadmeShowsThePipeline) {
+// And the passes that docs/operator.md shows are the pipeline.
+TEST(PassesExamplesTest, OperatorShowsThePipeline) {
   Target target;
   target.name = "diannao";
   const auto pipeline = PipelineFor(target);
@@ -68,7 +74,7 @@ TEST(PassesExamplesTest, ReadmeShowsThePipeline) {
   for (const PassSpec& pass : *pipeline) {
     StrAppend(&kind, kind == "after " ? "" : ",", pass.name);
   }
-  EXPECT_EQ(ReadExamples("README.md", "nir").at(1).kind, kind);
+  EXPECT_EQ(ReadExamples("docs/operator.md", "nir").at(1).kind, kind);
 }
 
 // Each pass has a section, which names the pass's options with their defaults.

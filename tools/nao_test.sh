@@ -387,6 +387,21 @@ polyhedral_document() {
 }
 expect "docs/polyhedral.md shows what poly prints" pass "" polyhedral_document
 
+# The cycles that README shows of the demo, and docs/operator.md of docs/add.nir.
+documents_cycles() {
+  local shown
+  shown=$(sed -n '/^    add of f16 255x27x27/,/^ *interpreted/s/^    \(.* for the card .*\)/\1/p' README.md)
+  [[ $(wc -l <<<"$shown") -eq 2 ]] && "$nao" demo -o "$work/demo" >"$work/demo.txt" || return 1
+  while IFS= read -r line; do
+    grep -qxF -e "$line" "$work/demo.txt" || { echo "README.md: the demo does not print '$line'"; return 1; }
+  done <<<"$shown"
+  shown=$(sed -n 's/^    \.\/nao sim out\/add.bin .* \([0-9]*\) cycles; .*/\1/p' docs/operator.md)
+  "$nao" compile docs/add.nir -o "$work/add" >/dev/null &&
+    "$nao" sim "$work/add/add.bin" | grep -qE "^cycles +$shown\$" ||
+    { echo "docs/operator.md: add.bin does not take $shown cycles"; return 1; }
+}
+expect "README.md and docs/operator.md show the cycles of today" pass "" documents_cycles
+
 opt_operator() {
   [[ $("$nao" opt add --shape=100 --stop-after=0) == 'func add'* ]] &&
     [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]

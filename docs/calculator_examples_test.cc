@@ -1,4 +1,4 @@
-// Every example of the calculator in docs/polyhedral.md holds:
+// Every example of the calculator in docs/calculator.md holds:
 //   ```poly           runs
 //   ```poly printed   is what the block before it prints
 //   ```poly error     is refused; the comment at its end is the message
@@ -19,11 +19,11 @@
 namespace polynao::docs {
 namespace {
 
-constexpr char kDocument[] = "docs/polyhedral.md";
+constexpr char kDocument[] = "docs/calculator.md";
 
 std::string Place(int line) { return StrCat(kDocument, ":", line); }
 
-TEST(PolyhedralExamplesTest, BlocksPrintWhatIsShown) {
+TEST(CalculatorExamplesTest, BlocksPrintWhatIsShown) {
   const std::vector<Example> examples = ReadExamples(kDocument, "poly");
   int printed = 0, errors = 0;
   for (size_t i = 0; i < examples.size(); ++i) {
@@ -48,7 +48,7 @@ TEST(PolyhedralExamplesTest, BlocksPrintWhatIsShown) {
   EXPECT_GE(errors, 3);
 }
 
-TEST(PolyhedralExamplesTest, TableRowsHaveTheValueShown) {
+TEST(CalculatorExamplesTest, TableRowsHaveTheValueShown) {
   int line = 0, rows = 0;
   std::string all;
   for (absl::string_view text : absl::StrSplit(ReadDocument(kDocument), '\n')) {
