@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "benchmarks/provenance.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
 #include "isa/dram_presets.h"
@@ -163,6 +164,8 @@ bool LadderResult::ok() const {
 
 absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
   LadderResult result;
+  result.date = Date();
+  result.commit = Commit();
   ASSIGN_OR_RETURN(result.machine, cases::LoadMachine(settings.config, settings.overrides));
   const isa::Machine& machine = result.machine;
   const int64_t all = settings.columns > 0 ? settings.columns : Rounded(kLadderColumns, machine);
@@ -215,6 +218,8 @@ absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings) {
 nlohmann::ordered_json ToJson(const LadderResult& result) {
   nlohmann::ordered_json json;
   json["suite"] = kLadderSuite;
+  json["date"] = result.date;
+  json["commit"] = result.commit;
   json["machine"]["name"] = result.machine.name;
   for (const auto& [name, value] : result.machine.parameters())
     json["machine"]["parameters"][name] = value;

@@ -41,6 +41,7 @@ struct LadderSettings {
 };
 
 struct LadderResult {
+  std::string date, commit;  // provenance.h
   isa::Machine machine;
   std::vector<LadderRow> rows;         // one for each step
   std::vector<LadderRow> sensitivity;  // by parameter, then half and double, then step
@@ -51,7 +52,7 @@ struct LadderResult {
 // small gives a row with an error.
 absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings);
 
-// {suite, machine, rows: [{step, plan, published_ms, simulated_ms, ratio, cycles}], order_agrees, sensitivity: [{parameter, value, step,
+// {suite, date, commit, machine, rows: [{step, plan, published_ms, simulated_ms, ratio, cycles}], order_agrees, sensitivity: [{parameter, value, step,
 // simulated_ms, change}]}
 nlohmann::ordered_json ToJson(const LadderResult& result);
 std::string LadderText(const LadderResult& result);

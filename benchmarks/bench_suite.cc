@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "benchmarks/lines.h"
 #include "benchmarks/name_filter.h"
+#include "benchmarks/provenance.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
@@ -158,6 +159,8 @@ absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& se
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
   SuiteResult result;
+  result.date = Date();
+  result.commit = Commit();
   ASSIGN_OR_RETURN(result.machine, cases::LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &result.machine));
   ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));

@@ -231,8 +231,11 @@ Summary Summarize(const Suite& suite, const std::vector<Row>& rows, const LineCo
 ordered_json ToJson(const SuiteResult& result) {
   ordered_json json;
   json["suite"] = result.suite.name;
+  json["date"] = result.date;
+  json["commit"] = result.commit;
   json["config"] = result.machine.name;
   json["machine"] = result.machine.parameters();
+  for (const auto& [name, text] : result.machine.texts()) json["machine"][name] = text;
   json["seed"] = result.seed;
   json["filter"] = result.filter;
   json["jobs"] = result.jobs;

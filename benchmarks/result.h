@@ -88,6 +88,7 @@ struct Summary {
 struct SuiteResult {
   Suite suite;
   isa::Machine machine;
+  std::string date, commit;  // provenance.h
   uint64_t seed = 1;
   std::string filter;
   int jobs = 1;
@@ -102,7 +103,7 @@ struct SuiteResult {
 
 Summary Summarize(const Suite& suite, const std::vector<Row>& rows, const LineCounts& lines);
 
-// {suite, config, machine, seed, filter, jobs, wall_seconds, rows, summary}: docs/benchmarks.md.
+// {suite, date, commit, config, machine, seed, filter, jobs, wall_seconds, rows, summary}: docs/benchmarks.md.
 nlohmann::ordered_json ToJson(const SuiteResult& result);
 
 // The rows and the summary as text for a terminal.

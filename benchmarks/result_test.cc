@@ -164,8 +164,8 @@ TEST(ResultTest, JsonSchema) {
       Result({Ran(suite.cases[0], kCompiled, 200), Ran(suite.cases[0], "library", 300)});
   EXPECT_TRUE(result.ok());
   const nlohmann::ordered_json json = ToJson(result);
-  EXPECT_THAT(Keys(json), ElementsAre("suite", "config", "machine", "seed", "filter", "jobs",
-                                      "wall_seconds", "ok", "rows", "summary"));
+  EXPECT_THAT(Keys(json), ElementsAre("suite", "date", "commit", "config", "machine", "seed",
+                                      "filter", "jobs", "wall_seconds", "ok", "rows", "summary"));
   EXPECT_THAT(Keys(json["rows"][0]),
               ElementsAre("case", "class", "op", "shape", "dtype", "impl", "ok", "skipped", "error",
                           "cycles", "bound_cycles", "dram_bound_cycles", "efficiency",
