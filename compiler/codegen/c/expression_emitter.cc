@@ -234,6 +234,7 @@ absl::StatusOr<Text> FunctionEmitter::EmitBinary(Expr e, bool math) {
 
 bool FunctionEmitter::Has64Bits(Expr e) {
   if (e.Is(ExprKind::kSelect)) return Has64Bits(e.operand(1)) || Has64Bits(e.operand(2));
+  if (e.Is(ExprKind::kLet)) return Has64Bits(e.operand(1));
   return !e.Is(ExprKind::kIntImm);
 }
 

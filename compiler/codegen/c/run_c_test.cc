@@ -93,6 +93,11 @@ TEST_F(RunCTest, TermsOfIndicesDoNotOverflow) {
       @assert(m < 5)
       func h(n: i32, m: i32, B: i32[2, 8] out) {
         for (k, 0, 2) { B[k, n + m - n] = 3 }
+      })"),
+                                               // Seed 208677: the literal 1 has 32 bits.
+                                               Parse(R"(
+      func l(B: i64[2, 8] out) {
+        for (k, 0, 2) { B[k, 0] = (let x: i16 = -2 in i64(1)) >> 57 }
       })")};
   for (const int level : {0, 2}) {
     auto compiled = CompiledC::Create(

@@ -139,7 +139,6 @@ TEST(LlvmTest, ParallelLoops) {
   }
 }
 
-// Rounding depends on the order of a sum, whatever a loop is marked with.
 // Found by random_run --schedules, seed 13646: that the index moves by -1 follows from one term of each bound of the loop.
 TEST(LlvmTest, IndicesThatMoveWithinTermsOfTheirLoopsBounds) {
   const std::string text =
@@ -154,6 +153,20 @@ TEST(LlvmTest, IndicesThatMoveWithinTermsOfTheirLoopsBounds) {
   for (uint64_t seed = 0; seed < 4; ++seed) EXPECT_EQ(Check(f, RandomArguments(f, seed)), "");
 }
 
+// Found by random_run, seed 239355: what is loaded under a condition is a vector, in indices too.
+TEST(LlvmTest, IndicesLoadedUnderAConditionDifferByLane) {
+  const ir::Function f = Parse(R"(
+      func f(n: i32, T: i64[1], B: f64[2, 13] in, C: f64[2, 13]) {
+        T[0] = 1
+        vectorize (i, 0, n) { C[1, i] = select(3 <= i, B[T[0], i], 1.75) }
+      })");
+  const RandomArguments arguments(f, 1, {.scalars = {{"n", ir::Argument::Int(13)}}});
+  for (const int level : {0, 2}) {
+    EXPECT_EQ(Check(f, arguments, {.optimization_level = level}), "");
+  }
+}
+
+// Rounding depends on the order of a sum, whatever a loop is marked with.
 TEST(LlvmTest, FloatSumsKeepTheirOrder) {
   for (const char* loop : {"for", "vectorize", "unroll"}) {
     const ir::Function f = Parse(std::string("func f(A: f32[1000] in, B: f32[] out) { B[] = 0.0 ") +

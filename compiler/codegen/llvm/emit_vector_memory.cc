@@ -22,6 +22,8 @@ using llvm::Value;
 bool Emitter::VariesByLane(Expr e) {
   bool varies = false;
   ir::ForEachExpr(e, [&](Expr part) {
+    // EmitVectorLoad loads for each lane under a condition.
+    if (part.Is(ExprKind::kLoad)) varies |= lanes_->mask != lanes_->rest;
     if (!part.Is(ExprKind::kVar)) return;
     const auto it = vars_.find(part);
     varies |= it != vars_.end() && IsVector(it->second.value);
