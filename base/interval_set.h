@@ -30,7 +30,7 @@ class IntervalSet {
   bool empty() const { return map_.empty(); }
   size_t size() const { return map_.size(); }  // intervals
 
-  // Whether all of [begin, end) is in the set; an empty interval is.
+  // Returns true if all of [begin, end) is in the set; an empty interval is.
   bool Contains(int64_t begin, int64_t end) const;
   // The first interval that shares an element with [begin, end).
   std::optional<Interval> FirstOverlap(int64_t begin, int64_t end) const;

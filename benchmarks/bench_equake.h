@@ -28,7 +28,8 @@ struct EquakeSettings {
   std::vector<std::string> schedules = {"min", "smart", "max", "fuse", "auto"};
   // "gcc" and "clang": the program as it is written, parallel loops by OpenMP.
   std::vector<std::string> peers = {"gcc", "clang"};
-  // Runs of one program go on for so long, in turns with the others', and a run that takes longer than `most_seconds` is the only one.
+  // Runs of one program go on for so long, in turns with the others', and a run that takes longer than `most_seconds`
+  // is the only one.
   double seconds = 1;
   double most_seconds = 6;
   // A result of the same run (CheckSameRun), whose rows become rows of the result; these do not run.
@@ -39,9 +40,10 @@ struct EquakeSettings {
   std::function<absl::Status(const Comparison& so_far)> save = {};
 };
 
-// Both forms of the program (kernels/equake/equake.h) at each size, one run of one time step after the other, on each number of threads.
-// Float operations may be contracted and reassociated by all. Values are compared with the reference. Errors: an unknown size,
-// schedule or peer, a malformed filter, one that no row passes, `known` of another run.
+// Both forms of the program (kernels/equake/equake.h) at each size, one run of one time step after the other, on each
+// number of threads. Float operations may be contracted and reassociated by all. Values are compared with the
+// reference. Errors: an unknown size, schedule or peer, a malformed filter, one that no row passes, `known` of another
+// run.
 absl::StatusOr<Comparison> RunEquakeSuite(const EquakeSettings& settings);
 
 }  // namespace polynao::benchmarks

@@ -36,7 +36,8 @@ constexpr int64_t kSmallCols = 301;
 // Of the largest value. Where floats are compared with a threshold (unsharp), other rounding moves a result by so much.
 constexpr double kTolerance = 4e-3;
 
-// One element among so many may differ more: the bilateral grid divides a rounding error by another one where a pixel is almost 1.
+// One element among so many may differ more: the bilateral grid divides a rounding error by another one where a pixel
+// is almost 1.
 constexpr int64_t kElementsPerOutlier = 100'000;
 
 // One implementation on a number of threads.
@@ -191,8 +192,8 @@ void TimeHalide(const Case& c, const Candidate& candidate, const HalidePeer& hal
   }
 }
 
-// What is known of the schedules that are no fusion: each runs every instance once; "none" and "min" stage by stage, so that they
-// move what the row's fusion says of the stages as written.
+// What is known of the schedules that are no fusion: each runs every instance once; "none" and "min" stage by stage, so
+// that they move what the row's fusion says of the stages as written.
 void AddFigures(ComparisonRow& row) {
   const auto fused = std::find_if(row.entries.begin(), row.entries.end(),
                                   [](const ComparisonEntry& e) { return !e.figures.empty(); });

@@ -27,7 +27,8 @@ struct FusionSettings {
   std::vector<int> threads = {1, 2};
   // Of this compiler (cases::ScheduleFunction); each is an implementation "nao-NAME".
   std::vector<std::string> strategies = {"none", "min", "smart", "max", "overlap", "fuse", "auto"};
-  // "halide" (all of its schedules), "halide-SCHEDULE" (HalidePeer::Schedules), "gcc" and "clang" (naive C with OpenMP).
+  // "halide" (all of its schedules), "halide-SCHEDULE" (HalidePeer::Schedules), "gcc" and "clang" (naive C with
+  // OpenMP).
   std::vector<std::string> peers = {"halide", "gcc", "clang"};
   std::string python = {};  // for Halide (HalidePeer::Find)
   // Runs of one program go on for so long, and a run that takes longer than `most_seconds` is the only one.
@@ -43,11 +44,11 @@ struct FusionSettings {
   std::function<absl::Status(const Comparison& so_far)> save = {};
 };
 
-// For each pipeline that passes the filter and is named: the same image for all implementations, one after the other, on each number of
-// threads. Values are compared with the pipeline's reference. Float operations may be contracted and reassociated by all. An
-// implementation that cannot be compiled or run is an entry with an error or a reason. Errors: an unknown size, strategy or
-// pipeline or peer, a malformed filter, one that no pipeline passes, rows or columns that a pipeline does not take, `known` of another
-// run.
+// For each pipeline that passes the filter and is named: the same image for all implementations, one after the other,
+// on each number of threads. Values are compared with the pipeline's reference. Float operations may be contracted and
+// reassociated by all. An implementation that cannot be compiled or run is an entry with an error or a reason. Errors:
+// an unknown size, strategy or pipeline or peer, a malformed filter, one that no pipeline passes, rows or columns that
+// a pipeline does not take, `known` of another run.
 absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings);
 
 }  // namespace polynao::benchmarks

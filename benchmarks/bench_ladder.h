@@ -32,8 +32,8 @@ struct LadderRow {
 struct LadderSettings {
   std::string config = "mlu270";
   std::vector<std::string> overrides = {};
-  // Columns of B. The times are those of 327,680: fewer columns are scaled up by whole rounds, the work before the first round
-  // included. 0: all, and a twentieth of them for sensitivity runs.
+  // Columns of B. The times are those of 327,680: fewer columns are scaled up by whole rounds, the work before the
+  // first round included. 0: all, and a twentieth of them for sensitivity runs.
   int64_t columns = 0;
   // Also halves and doubles each parameter whose source is assumed.
   bool sensitivity = false;
@@ -48,12 +48,12 @@ struct LadderResult {
   bool ok() const;                     // everything ran
 };
 
-// Runs the steps. Errors: a wrong config or parameter; columns that are no whole rounds of all cores. A step for which the machine is too
-// small gives a row with an error.
+// Runs the steps. Errors: a wrong config or parameter; columns that are no whole rounds of all cores. A step for which
+// the machine is too small gives a row with an error.
 absl::StatusOr<LadderResult> RunLadder(const LadderSettings& settings);
 
-// {suite, date, commit, machine, rows: [{step, plan, published_ms, simulated_ms, ratio, cycles}], order_agrees, sensitivity: [{parameter, value, step,
-// simulated_ms, change}]}
+// {suite, date, commit, machine, rows: [{step, plan, published_ms, simulated_ms, ratio, cycles}], order_agrees,
+// sensitivity: [{parameter, value, step, simulated_ms, change}]}
 nlohmann::ordered_json ToJson(const LadderResult& result);
 std::string LadderText(const LadderResult& result);
 

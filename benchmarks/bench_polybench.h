@@ -39,11 +39,11 @@ struct PolyBenchSettings {
   std::function<absl::Status(const Comparison& so_far)> save = {};
 };
 
-// For each kernel that passes the filter: the same inputs for all implementations, one after the other, in this process.
-// Float operations may be contracted and reassociated by all of them. Values are compared with those of the first
-// implementation that runs. An implementation that cannot be compiled or run is an entry with an error or a reason.
-// Rows stand in the order of the kernels. Errors: an unknown size, schedule or peer, a malformed filter, one that no kernel
-// passes, `known` of another run.
+// For each kernel that passes the filter: the same inputs for all implementations, one after the other, in this
+// process. Float operations may be contracted and reassociated by all of them. Values are compared with those of the
+// first implementation that runs. An implementation that cannot be compiled or run is an entry with an error or a
+// reason. Rows stand in the order of the kernels. Errors: an unknown size, schedule or peer, a malformed filter, one
+// that no kernel passes, `known` of another run.
 absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings);
 
 }  // namespace polynao::benchmarks

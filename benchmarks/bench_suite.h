@@ -31,7 +31,8 @@ struct BenchSettings {
 
 // Runs compiled, library, expert and the ablations on the suite's cases. Operators and implementations that do not
 // exist give skipped rows, with the reason. A case that does not compile, that the simulator stops, or whose values
-// differ from the reference gives a row that is not ok. Errors: a wrong config, filter, number of jobs or pass; a filter that no row passes.
+// differ from the reference gives a row that is not ok. Errors: a wrong config, filter, number of jobs or pass; a
+// filter that no row passes.
 absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& settings);
 
 }  // namespace polynao::benchmarks

@@ -68,10 +68,10 @@ struct Comparison {
 
   // Something ran, nothing failed, all values agree.
   bool ok() const;
-  // What speed-ups of an implementation are over.
+  // Returns the implementation that the speed-ups of another one are relative to.
   const std::string& BaselineOf(const std::string& implementation) const;
-  // The geometric mean of the speed-ups over the baseline, or over another implementation, of the kernels that both ran, and how
-  // many these are.
+  // The geometric mean of the speed-ups over the baseline, or over another implementation, of the kernels that both
+  // ran, and how many these are.
   std::pair<double, int> GeometricMean(const std::string& implementation) const;
   std::pair<double, int> GeometricMean(const std::string& implementation,
                                        const std::string& over) const;
@@ -79,11 +79,11 @@ struct Comparison {
 
 // {suite, size, machine, date, commit, filter, seed, wall_seconds, ok, baseline, implementations, rows, summary}.
 nlohmann::ordered_json ToJson(const Comparison& result);
-// What ToJson was made of. Errors: another object, a result of another suite.
+// Returns the result that ToJson was made of. Errors: another object, a result of another suite.
 absl::StatusOr<Comparison> ComparisonFromJson(const nlohmann::ordered_json& json,
                                               const std::string& suite = "polybench");
-// Whether rows of the two results may stand in one: the same machine, commit, size, seed and implementations. The error names
-// the first that differs.
+// Checks that rows of the two results may stand in one: the same machine, commit, size, seed and implementations. The
+// error names the first that differs.
 absl::Status CheckSameRun(const Comparison& known, const Comparison& now);
 // For a terminal: speed-ups by kernel, their geometric means, what was skipped and why.
 std::string RowsText(const Comparison& result);

@@ -8,8 +8,9 @@
 
 namespace polynao::benchmarks {
 
-// One self-contained HTML page: the implementations with their geometric means, or why they are missing; for each baseline a chart with a
-// bar for the speed-up of each kernel by each of them, on a logarithmic axis; what failed; all times; what this compiler did to each kernel.
+// One self-contained HTML page: the implementations with their geometric means, or why they are missing; for each
+// baseline a chart with a bar for the speed-up of each kernel by each of them, on a logarithmic axis; what failed; all
+// times; what this compiler did to each kernel.
 std::string PageHtml(const Comparison& result);
 
 }  // namespace polynao::benchmarks

@@ -26,8 +26,8 @@ class HalidePeer {
   // "hand", "mullapudi", "adams", "root" (benchmarks/peers/halide_pipelines.py).
   static const std::vector<std::string>& Schedules();
 
-  // Looks for a Python that can import halide and numpy: `python`, or where that is "" the environment's POLYNAO_PYTHON, or python3 on
-  // PATH. Errors: there is none; the temporary folder cannot be made.
+  // Looks for a Python that can import halide and numpy: `python`, or where that is "" the environment's
+  // POLYNAO_PYTHON, or python3 on PATH. Errors: there is none; the temporary folder cannot be made.
   static absl::StatusOr<HalidePeer> Find(const std::string& python);
 
   // "halide 21.0.0 for x86-64-linux-avx512...".

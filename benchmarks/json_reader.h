@@ -11,7 +11,8 @@
 
 namespace polynao::benchmarks {
 
-// The members of an object. The first one that is missing or of another kind becomes `status`, and `value` stays as it is.
+// The members of an object. The first one that is missing or of another kind becomes `status`, and `value` stays as it
+// is.
 class JsonReader {
  public:
   JsonReader(const nlohmann::ordered_json& json, absl::Status& status)

@@ -12,8 +12,9 @@
 
 namespace polynao::benchmarks {
 
-// `function` compiled by this compiler, with a schedule of cases/schedule.h. Float operations may be contracted and reassociated,
-// and divisions become products with reciprocals. What it took, and what the schedule did, goes to `entry`.
+// `function` compiled by this compiler, with a schedule of cases/schedule.h. Float operations may be contracted and
+// reassociated, and divisions become products with reciprocals. What it took, and what the schedule did, goes to
+// `entry`.
 absl::StatusOr<cases::Executable> CompileScheduled(const ir::Function& function,
                                                    const std::string& schedule, int threads,
                                                    ComparisonEntry& entry);

@@ -14,7 +14,7 @@ class NameFilter {
   // Error: a regular expression (ECMAScript) that is malformed.
   static absl::StatusOr<NameFilter> Create(const std::string& text);
 
-  // Whether `name` contains the text, or a match of it as a regular expression.
+  // Returns true if `name` contains the text, or a match of it as a regular expression.
   bool Passes(const std::string& name) const;
 
  private:

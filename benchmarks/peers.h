@@ -19,7 +19,8 @@ struct Peer {
   codegen::LoadedCode::Options options;
 };
 
-// gcc and clang at -O3 -march=native -ffast-math, and clang with Polly, on one thread and, as polly-parallel, on several.
+// gcc and clang at -O3 -march=native -ffast-math, and clang with Polly, on one thread and, as polly-parallel, on
+// several.
 const std::vector<std::string>& PeerNames();  // "gcc", "clang", ...
 
 // These peers in the order of PeerNames, also those that are missing. Each compiles and loads a small loop first.

@@ -104,7 +104,8 @@ TEST(PlainCTest, LoopsThatScatterRunInOrder) {
   EXPECT_EQ(c.find("#pragma"), c.rfind("#pragma"));
 }
 
-// Image pipelines are compared on several threads: all of their outermost loops but those that count into a histogram are parallel.
+// Image pipelines are compared on several threads: all of their outermost loops but those that count into a histogram
+// are parallel.
 TEST(PlainCTest, LoopsOfPipelinesAreParallel) {
   for (const kernels::Pipeline& pipeline : kernels::Pipelines()) {
     const ir::Function function = *kernels::PipelineFunction(pipeline, 512, 512);

@@ -2,8 +2,8 @@
 //
 //   bazel run //benchmarks:simulation_benchmark -- --benchmark_filter=timing
 //
-// One thread; a suite's programs run one after the other, and its rate is all of their cycles over all of their CPU time, that of child
-// processes included, which a loaded machine changes less than wall time.
+// One thread; a suite's programs run one after the other, and its rate is all of their cycles over all of their CPU
+// time, that of child processes included, which a loaded machine changes less than wall time.
 #include <deque>
 #include <string>
 #include <vector>

@@ -113,7 +113,8 @@ constexpr ResidualLayer kResNetLayers[] = {
     {"stage4", 7, 2048, 512, 1, 1, false, true, 2},
     {"stage4", 7, 512, 512, 3, 1, false, true, 2},
 };
-// Pairs that stand one after the other in the network: of `size` x `size` x 4 * channels, 1x1 to so many channels, then 3x3.
+// Pairs that stand one after the other in the network: of `size` x `size` x 4 * channels, 1x1 to so many channels, then
+// 3x3.
 struct ResidualPair {
   int64_t size, channels;
   int count;

@@ -63,7 +63,7 @@ struct Suite {
   std::string doc;  // one line
   std::vector<ClassFigures> classes;
   std::vector<SuiteCase> cases;  // by class, in the order of `classes`
-  // What the compiled programs are compared with; empty: the hand-written kernels, library and expert.
+  // The compiled programs are compared with these; empty means the hand-written kernels, library and expert.
   std::vector<Sequence> sequences = {};
 };
 
@@ -79,10 +79,10 @@ absl::Span<const TrafficGoal> TrafficGoals();
 // All suites. `resnet50` has the layers of ResNet-50 (He and others, "Deep residual learning for image recognition";
 // 3x3 convolutions have the strides), an image of 224 x 224, as groups of convolution, batch normalisation, addition
 // and relu; and pairs of a 1x1 and a 3x3 convolution. `resnet50_train` has the layers with the statistics of batch
-// normalisation computed, as in training's forward pass. `tensorize48` is Table II of "Tensor instruction generation optimization fusing with
-// loop partitioning": 16 shapes for each of three classes, 48 cases. The paper names three binary
-// operators (add, sub, mul) for the same 16 shapes and counts 16 cases; here these are the
-// additions, and `tensorize48_all` has sub and mul too, 80 cases.
+// normalisation computed, as in training's forward pass. `tensorize48` is Table II of "Tensor instruction generation
+// optimization fusing with loop partitioning": 16 shapes for each of three classes, 48 cases. The paper names three
+// binary operators (add, sub, mul) for the same 16 shapes and counts 16 cases; here these are the additions, and
+// `tensorize48_all` has sub and mul too, 80 cases.
 absl::Span<const Suite> Suites();
 
 // Errors: no suite has that name; the message lists the suites.

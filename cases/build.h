@@ -38,8 +38,8 @@ absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
                                            const kernels::OperatorCase& c, const Target& target,
                                            const std::vector<std::string>& without);
 
-// What the simulator takes for the parameters of a program: `tensors` in their order, which get the
-// shapes that the program declares, and the program's own scalars.
+// Returns the simulator's arguments for the parameters of a program: `tensors` in their order,
+// which get the shapes that the program declares, and the program's own scalars.
 std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,
                                                   std::vector<ir::Tensor>& tensors);
 

@@ -27,8 +27,8 @@ struct CaseText {
   std::optional<int> table_case = {};
 };
 
-// The first of f16, f32, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64 and i1 that the operator of the case has on `target`
-// with these shapes and attributes; f16 if it has none (to build it then says why).
+// The first of f16, f32, bf16, f64, i8, i16, i32, i64, u8, u16, u32, u64 and i1 that the operator of the case has on
+// `target` with these shapes and attributes; f16 if it has none (to build it then says why).
 ir::Type FirstType(kernels::OperatorCase c, const Target& target);
 
 // The case of `text`, whose type is FirstType's for `target` if the text names none. Errors: a shape, a

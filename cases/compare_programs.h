@@ -1,5 +1,5 @@
-// Programs of the card against each other, their reference, and recorded runs of a GPU: the command `nao compare`, which
-// nao_comparison_test runs.
+// Programs of the card against each other, their reference, and recorded runs of a GPU: the command `nao compare`,
+// which nao_comparison_test runs.
 #ifndef CASES_COMPARE_PROGRAMS_H_
 #define CASES_COMPARE_PROGRAMS_H_
 
@@ -58,8 +58,8 @@ struct Comparison {
   std::string Text() const;
 };
 
-// Errors: files that do not fit each other (another computation, another machine), programs that the simulator stops, limits that
-// nothing can be held against.
+// Errors: files that do not fit each other (another computation, another machine), programs that the simulator stops,
+// limits that nothing can be held against.
 absl::StatusOr<Comparison> ComparePrograms(const ComparisonSettings& settings);
 
 }  // namespace polynao::cases

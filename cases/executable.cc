@@ -51,8 +51,8 @@ void CopyTensors(absl::Span<void* const> buffers, ir::RandomArguments& arguments
   }
 }
 
-// Runs `run`, which is code of `lowered`, on arguments of the function before its passes: these may have given buffers other
-// shapes of as many elements. The tensors have these shapes meanwhile.
+// Runs `run`, which is code of `lowered`, on arguments of the function before its passes: these may have given buffers
+// other shapes of as many elements. The tensors have these shapes meanwhile.
 absl::Status RunInShapes(const ir::Function& lowered,
                          const std::function<absl::Status(absl::Span<const ir::Argument>)>& run,
                          absl::Span<const ir::Argument> arguments) {

@@ -24,8 +24,8 @@ struct ExecutableOptions {
   int threads = 0;
   // In addition to what the function's attributes allow.
   ir::FloatRules float_rules = {};
-  // On cpu: as the function is written, with a test of each index and divisor. What stops the interpreter is an error then, at
-  // a tenth of its time.
+  // On cpu: as the function is written, with a test of each index and divisor. What stops the interpreter is an error
+  // then, at a tenth of its time.
   bool checks = false;
 };
 
@@ -58,9 +58,10 @@ struct TimingOptions {
   int most_runs = 1000;
 };
 
-// Times runs of `function`, which `executable` was made of, on `arguments`. Every run begins with the same values; giving them back
-// is not timed. At the end the arguments hold what one run leaves. Code gets its buffers at multiples of a page, as a
-// program's own large arrays mostly are. The first run is timed only if it takes `most_seconds` or more.
+// Times runs of `function`, which `executable` was made of, on `arguments`. Every run begins with the same values;
+// giving them back is not timed. At the end the arguments hold what one run leaves. Code gets its buffers at multiples
+// of a page, as a program's own large arrays mostly are. The first run is timed only if it takes `most_seconds` or
+// more.
 absl::StatusOr<RunTimes> TimeRuns(const Executable& executable, const ir::Function& function,
                                   ir::RandomArguments& arguments,
                                   const TimingOptions& options = {});

@@ -41,8 +41,8 @@ struct Variant {
   std::vector<std::string> notes;  // of the schedule
 };
 
-// As the pipeline for CUDA makes it, in kernels. The scheduler sees the function with symbolic sizes: its linear programs take
-// minutes where constraints have large constants.
+// As the pipeline for CUDA makes it, in kernels. The scheduler sees the function with symbolic sizes: its linear
+// programs take minutes where constraints have large constants.
 absl::StatusOr<Variant> CompileVariant(const ir::Function& function,
                                        const ir::RandomArguments& arguments,
                                        const std::string& schedule, bool copies) {

@@ -32,19 +32,21 @@ struct NestBundleSettings {
   // Tensor number i among the arguments has the uniform values of seed * 1000 + i, or values of its own, which go into
   // the bundle.
   uint64_t seed = 1;
-  // The levels of an image of random pixels of that seed, which the first argument is (random_pixel.h); 0 for one of floats.
+  // The levels of an image of random pixels of that seed, which the first argument is (random_pixel.h); 0 for one of
+  // floats.
   std::optional<int64_t> pixel_levels = {};
   // For a function that nothing has run yet: what stops the interpreter is an error.
   bool checks = false;
 };
 
-// `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the buffers.
-// Errors: an @assert that these scalars break, an extent of a parameter that cannot be evaluated.
+// `function` with the scalars of `arguments` as constants, so that all sizes are constant. Its parameters are the
+// buffers. Errors: an @assert that these scalars break, an extent of a parameter that cannot be evaluated.
 absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
                                          const ir::RandomArguments& arguments);
 
-// Bundles of `function` on `arguments`, which `title` describes. The values to check against are those that code for this
-// CPU computes without a schedule. Errors: those of WithScalars, of ScheduleForCuda, of the back ends and of MakeBundle.
+// Bundles of `function` on `arguments`, which `title` describes. The values to check against are those that code for
+// this CPU computes without a schedule. Errors: those of WithScalars, of ScheduleForCuda, of the back ends and of
+// MakeBundle.
 absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings);

@@ -10,7 +10,8 @@
 
 namespace polynao::cases {
 
-// "baseline/" stage by stage, "optimised/" by `schedule`, and "published/" fused in the tiles that times are published for.
+// "baseline/" stage by stage, "optimised/" by `schedule`, and "published/" fused in the tiles that times are published
+// for.
 std::vector<NestVariant> PipelineVariants(const kernels::Pipeline& pipeline,
                                           const std::string& schedule);
 

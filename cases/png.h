@@ -25,8 +25,8 @@ struct Picture {
   }
 };
 
-// The picture in the bytes of a file; palettes become colours, fewer bits than 8 become 8. Errors: what is no PNG, is damaged or
-// ends too early, and more than 2^27 pixels; `file` is for the message.
+// The picture in the bytes of a file; palettes become colours, fewer bits than 8 become 8. Errors: what is no PNG, is
+// damaged or ends too early, and more than 2^27 pixels; `file` is for the message.
 absl::StatusOr<Picture> DecodePng(std::string_view bytes, std::string_view file);
 
 // The bytes of a file. The picture has samples for all its pixels.

@@ -1,4 +1,4 @@
-// What a program was made from: the file NAME.json beside NAME.bin that `nao compile --name=NAME` writes.
+// Says from what a program was made. This is the file NAME.json beside NAME.bin that `nao compile --name=NAME` writes.
 #ifndef CASES_PROGRAM_FILE_H_
 #define CASES_PROGRAM_FILE_H_
 
@@ -15,11 +15,11 @@ namespace polynao::cases {
 
 struct ProgramFile {
   std::string name;
-  // What it computes; absent for a function or assembly of which nobody says.
+  // The program computes this case; a function or assembly file names none.
   std::optional<kernels::OperatorCase> operator_case = {};
   // "compiled", "library", "expert", or "assembly" for a program of the user's own.
   std::string impl = "compiled";
-  // What `nao sim --arg` wants to know: shapes of tensors that the program leaves open, and scalars.
+  // These are values for `nao sim --arg`: shapes of tensors that the program leaves open, and scalars.
   std::map<std::string, std::string> arguments = {};
   // Why there is no program; the file beside is empty.
   std::string error = {};

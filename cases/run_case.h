@@ -24,12 +24,13 @@ struct CaseSettings {
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
   uint64_t seed = 1;
   simulator::TraceOptions trace;
-  // What a page shows beyond counters (simulator/profile.h).
+  // Records what a page shows beyond counters (simulator/profile.h).
   bool profile = false;
   bool check_hazards = true;
   // Compute the reference and compare all values with it. For large convolutions on the card this is most of the time.
   bool check_values = true;
-  // Cycles and counters alone (simulator::RunOptions::timing_only): no value is computed, so none is checked. For diannao alone.
+  // Cycles and counters alone (simulator::RunOptions::timing_only): no value is computed, so none is checked. For
+  // diannao alone.
   bool timing_only = false;
   // An energy table (simulator/energy/table.h); empty: none. For diannao alone.
   std::string energy;
@@ -40,15 +41,17 @@ struct CaseSettings {
 struct CaseReport {
   kernels::OperatorCase operator_case;
   CaseSettings settings;
-  // No value is known to differ from the reference by more than the operator's tolerance; without settings.check_values none is
-  // known at all.
+  // No value is known to differ from the reference by more than the operator's tolerance; without settings.check_values
+  // none is known at all.
   bool ok = false;
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
-  // What DRAM needs for the bytes of bound_cycles, in the best order, with refreshes (simulator/dram/bound.h); 0 if GMEM is no DRAM.
+  // DRAM needs this many cycles for the bytes of bound_cycles, in the best order, with refreshes
+  // (simulator/dram/bound.h); 0 if GMEM is no DRAM.
   int64_t dram_bound_cycles = 0;
-  // What the host did before the program started, which is not in its cycles; empty: nothing.
+  // The host did this before the program started; its time is not in the cycles. Empty if it did
+  // nothing.
   std::string host_step;
   double compile_ms = 0;
   // DianNao.

@@ -173,7 +173,8 @@ bool TakesLongToInterpret(const ir::Function& function, const ir::IntValues& int
   return !counts.ok() || counts->counts.total() > kMostInterpretedOperations;
 }
 
-// Compiles `function` and runs it on `arguments`, more than once where `times` are to be had. Returns the time to compile.
+// Compiles `function` and runs it on `arguments`, more than once where `times` are to be had. Returns the time to
+// compile.
 absl::StatusOr<double> Run(const ir::Function& function, const NestSettings& settings,
                            ir::RandomArguments& arguments, std::optional<RunTimes>& times) {
   ASSIGN_OR_RETURN(const Executable executable, MakeExecutable(function, settings.executable));

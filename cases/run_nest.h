@@ -1,5 +1,5 @@
-// Runs a user's function of loop IR on random inputs, compares it with the interpreter unless told otherwise, and takes its
-// time.
+// Runs a user's function of loop IR on random inputs, compares it with the interpreter unless told otherwise, and takes
+// its time.
 #ifndef CASES_RUN_NEST_H_
 #define CASES_RUN_NEST_H_
 
@@ -27,9 +27,9 @@ struct NestSettings {
   // Elements of tensors: "uniform" (uniform_tensor.h), or "exact", "finite", "all" (ir::Values).
   std::string values = "uniform";
   uint64_t seed = 1;
-  // Compare the values with those of the interpreter, or of the caller's reference. Without this an index beyond its buffer or a
-  // division by zero may spoil values or end the process (with a line on stderr and exit code 1), since nothing has looked for
-  // them first.
+  // Compare the values with those of the interpreter, or of the caller's reference. Without this an index beyond its
+  // buffer or a division by zero may spoil values or end the process (with a line on stderr and exit code 1), since
+  // nothing has looked for them first.
   bool check_values = true;
   // Called before such a run, when all else is found to be right.
   std::function<void()> on_unchecked = [] {};
@@ -44,8 +44,8 @@ struct NestReport {
   double compile_ms = 0;
   // Nothing for cuda: the shim executes, it does not measure.
   std::optional<RunTimes> times;
-  // What the values were compared with: "the interpreter", "checked code on cpu". Empty if with nothing; then there is a
-  // reason, "since ...".
+  // The values were compared with this: "the interpreter", "checked code on cpu". Empty if with nothing; then there is
+  // a reason, "since ...".
   std::string compared_with;
   std::string not_compared_because;
   double tolerance = 0;    // of that comparison (ir::FindDisagreement)
@@ -78,9 +78,9 @@ absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::s
 absl::StatusOr<ir::RandomArguments> NestArguments(const ir::Function& function,
                                                   const NestSettings& settings);
 
-// Values that differ are no error but !ok(). Errors: a scalar parameter without a value, a value for something that is none
-// or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target, schedule or
-// kind of values, and what stops the function.
+// Values that differ are no error but !ok(). Errors: a scalar parameter without a value, a value for something that is
+// none or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target,
+// schedule or kind of values, and what stops the function.
 absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSettings& settings);
 
 // The same on the reference's arguments, compared with the reference.

@@ -18,8 +18,8 @@ struct PipelineSettings {
   NestSettings nest;  // without arguments and values
 };
 
-// Values that differ are no error but !ok(). Errors: a size that is none or that the pipeline does not take, a file that cannot be
-// read or written or is no PNG, those of RunNest.
+// Values that differ are no error but !ok(). Errors: a size that is none or that the pipeline does not take, a file
+// that cannot be read or written or is no PNG, those of RunNest.
 absl::StatusOr<NestReport> RunPipeline(const kernels::Pipeline& pipeline,
                                        const PipelineSettings& settings);
 

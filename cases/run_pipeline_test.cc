@@ -86,8 +86,8 @@ absl::StatusOr<Picture> RunOnPicture(const std::string& pipeline, const Picture&
   return DecodePng(*ReadFile(settings.out), settings.out);
 }
 
-// Filters that keep what is flat keep a picture's halves, whatever it is made of; only near the edge, and near the border where
-// the filter's own is not the picture's, pixels change.
+// Filters that keep what is flat keep a picture's halves, whatever it is made of; only near the edge, and near the
+// border where the filter's own is not the picture's, pixels change.
 TEST(RunPipelineTest, PicturesInAndOut) {
   for (const char* pipeline :
        {"bilateral_grid", "local_laplacian", "multiscale_interp", "unsharp"}) {

@@ -18,18 +18,19 @@ struct Scheduled {
   std::vector<std::pair<std::string, double>> figures = {};  // poly::ScheduleReport::Figures
 };
 
-// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap", "original", "min", "smart" and "max"
-// are strategies of compiler/poly/poly.h; a text that begins with { or [ is a schedule
-// (poly::ParseSchedule), anything else a file with one, or with "fuse:8x64". "fuse:8x64" and "overlap:8x64" give the tiles of the groups' last arrays,
-// outermost dimension first (0: all); arrays of fewer dimensions take the last sizes. Sums of
-// floats change their order only if the function is marked @reassociate. "auto" is for this machine and so many threads (0: as many
-// as it runs at once). Errors: there is no such strategy or file; a text that
-// is malformed or illegal.
+// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap",
+// "original", "min", "smart" and "max" are strategies of compiler/poly/poly.h; a text that begins with { or [ is a
+// schedule (poly::ParseSchedule), anything else a file with one, or with "fuse:8x64". "fuse:8x64" and "overlap:8x64"
+// give the tiles of the groups' last arrays, outermost dimension first (0: all); arrays of fewer dimensions take the
+// last sizes. Sums of floats change their order only if the function is marked @reassociate. "auto" is for this machine
+// and so many threads (0: as many as it runs at once). Errors: there is no such strategy or file; a text that is
+// malformed or illegal.
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            const std::string& schedule, int threads = 0);
 
-// The same for CUDA: loops become blocks and threads (compiler/poly/gpu.h), with `copies` in shared memory and registers. There is no
-// "overlap". In "fuse:3x8x64" a block has a thread for each element of a tile, or, where these are more than 1024, of its last dimensions.
+// The same for CUDA: loops become blocks and threads (compiler/poly/gpu.h), with `copies` in shared memory and
+// registers. There is no "overlap". In "fuse:3x8x64" a block has a thread for each element of a tile, or, where these
+// are more than 1024, of its last dimensions.
 absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,
                                           bool copies = true);
 

@@ -13,7 +13,7 @@ struct Example {
   std::string text;      // with a newline at the end of each line
   int line = 0;          // of the opening fence, from 1
 
-  // What the comment lines ("# ...") at the end of the text say, joined by newlines.
+  // Returns what the comment lines ("# ...") at the end of the text say, joined by newlines.
   std::string Expectation() const;
 };
 

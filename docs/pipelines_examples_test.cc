@@ -1,5 +1,5 @@
-// The examples of docs/pipelines.md. docs/pipelines.png shows a scene and what pipelines make of it: here it is painted, put through them, and compared with the
-// file. POLYNAO_WRITE_PICTURES=FILE writes the picture there.
+// The examples of docs/pipelines.md. docs/pipelines.png shows a scene and what pipelines make of it: here it is
+// painted, put through them, and compared with the file. POLYNAO_WRITE_PICTURES=FILE writes the picture there.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

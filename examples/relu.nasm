@@ -1,4 +1,5 @@
-# out = max(x, 0) for 1000 elements, all by core 0 of cluster 0. NMEM holds 1024: vector instructions take multiples of 64 elements.
+# out = max(x, 0) for 1000 elements, all by core 0 of cluster 0. NMEM holds 1024: vector instructions take multiples of
+# 64 elements.
 .program relu_by_hand
 .tensor x f16 any in
 .tensor out f16 any out

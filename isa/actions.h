@@ -1,4 +1,4 @@
-// What an instruction does as far as energy depends on it, derived from the loop nest of its meaning.
+// Counts what an instruction does as far as energy depends on it, derived from the loop nest of its meaning.
 #ifndef ISA_ACTIONS_H_
 #define ISA_ACTIONS_H_
 
@@ -44,7 +44,8 @@ struct ActionCounts {
 // The actions of one instruction as products of loop extents. docs/energy.md states the rules:
 //
 // - A store of a computed value is one operation for each iteration of its loops. On the tensor unit only sums of
-//   products count, by the type of what is multiplied; on the vector unit only values that are more than a copied element.
+//   products count, by the type of what is multiplied; on the vector unit only values that are more than a copied
+//   element.
 // - A read operand costs its bytes for each iteration of the loops around the load, since no unit keeps operands. A
 //   loop of constant extent is one over lanes: an element that all lanes read is read once.
 // - A written operand costs each of its elements once, and once more if the instruction also reads what it held:

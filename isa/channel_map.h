@@ -14,9 +14,10 @@ namespace polynao::isa {
 //   b mod n                                             gmem.channel_hash = 0
 //   (sum of the digits of b in base n) mod n            gmem.channel_hash = 1
 //
-// and there behind b / n others. n blocks that follow one another from a multiple of n on are on n channels either way, so each block
-// has a place of its own. With the hash, blocks a multiple of n apart do not meet on one channel: of n blocks at a distance of any power of n,
-// each is on a channel of its own; n = 4, block 4 k is on channel k mod 4 for k < 16.
+// and there behind b / n others. n blocks that follow one another from a multiple of n on are on n channels either way,
+// so each block has a place of its own. With the hash, blocks a multiple of n apart do not meet on one channel: of n
+// blocks at a distance of any power of n, each is on a channel of its own; n = 4, block 4 k is on channel k mod 4 for k
+// < 16.
 class ChannelMap {
  public:
   explicit ChannelMap(const Machine& machine);

@@ -1,5 +1,5 @@
-// The @cost rows of the whole built-in table against closed forms that are written here by hand, from docs/timing.md and what the
-// rows' comments say about the units: not from the rows.
+// The @cost rows of the whole built-in table against closed forms that are written here by hand, from docs/timing.md
+// and what the rows' comments say about the units: not from the rows.
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -70,8 +70,8 @@ int64_t Copy(const Case& c) {
          planes * c.of("segments") * Steps(c.of("count") * c.bytes(), c.at("vector.bytes"));
 }
 
-// The slowest of three: products, reads of NMEM, writes of NMEM. Inputs come in lines of 64 bytes, once for each 64 filters; sums
-// have four bytes, and are read where they are added to.
+// The slowest of three: products, reads of NMEM, writes of NMEM. Inputs come in lines of 64 bytes, once for each 64
+// filters; sums have four bytes, and are read where they are added to.
 int64_t Tensor(const Case& c) {
   const std::string& type = c.instruction.variant[0];
   const bool is_conv = c.instruction.family.starts_with("conv");

@@ -17,13 +17,13 @@
 namespace polynao::isa {
 namespace {
 
-// Method: the instruction multiplies four bytes (or two 16-bit numbers) of each of 16 lanes and adds them to the lane's sum. The
-// lanes' elements are packed so that one vector holds the same four bytes of 16 lanes; four bytes of a window go to all lanes.
-// Sums then stay in registers, and no sum across a vector is needed. Packing costs about as much as one window, so it pays for
-// several windows only.
+// Method: the instruction multiplies four bytes (or two 16-bit numbers) of each of 16 lanes and adds them to the lane's
+// sum. The lanes' elements are packed so that one vector holds the same four bytes of 16 lanes; four bytes of a window
+// go to all lanes. Sums then stay in registers, and no sum across a vector is needed. Packing costs about as much as
+// one window, so it pays for several windows only.
 //
-// Floats go the same way, one element of a lane at a time, as f32: a lane's sum is rounded after each product, in the order of the
-// elements, and lanes do not meet.
+// Floats go the same way, one element of a lane at a time, as f32: a lane's sum is rounded after each product, in the
+// order of the elements, and lanes do not meet.
 constexpr int64_t kMinWindows = 6;
 constexpr int kVectorLanes = 16;
 constexpr int kStep = 4;  // bytes of a lane that one instruction takes
@@ -72,8 +72,8 @@ POLYNAO_AVX512 void Transpose(__m512i (&x)[16]) {
   for (int i = 0; i < 16; ++i) x[i] = y[i];
 }
 
-// The first 16 steps of a lane, or `left` of its bytes and zeros. Signed bytes become unsigned ones that are greater by 128, as the
-// instruction wants its first operand.
+// The first 16 steps of a lane, or `left` of its bytes and zeros. Signed bytes become unsigned ones that are greater by
+// 128, as the instruction wants its first operand.
 struct IntSteps {
   explicit IntSteps(const DotGrid& grid)
       : bytes(grid.shape.n * ir::ByteSize(grid.element)),
@@ -103,8 +103,8 @@ struct FloatSteps {
   bool is_half;
 };
 
-// Adds the lanes of one group to `packed`: vectors of 16 lanes stand beside each other, step by step. Lanes and bytes that do not
-// exist get any value: results of the ones are not stored, and windows have zeros for the others.
+// Adds the lanes of one group to `packed`: vectors of 16 lanes stand beside each other, step by step. Lanes and bytes
+// that do not exist get any value: results of the ones are not stored, and windows have zeros for the others.
 template <typename Steps>
 POLYNAO_AVX512 void PackGroup(const DotGrid& grid, const uint8_t* b, const Steps& of,
                               uint8_t* packed) {
@@ -219,7 +219,8 @@ struct IntForm {
   }
 };
 
-// How floats are multiplied. The product of two halves is exact in f32, so that one rounding of product and sum is that of the sum.
+// How floats are multiplied. The product of two halves is exact in f32, so that one rounding of product and sum is that
+// of the sum.
 template <bool kHalf>
 struct FloatForm {
   struct Window {

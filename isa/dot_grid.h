@@ -10,10 +10,10 @@
 
 namespace polynao::isa {
 
-// For each window w and each lane l: dst[w, l] = (adds ? dst[w, l] : 0) + the products that `shape` says of the window's elements in a
-// and the lane's in b. Integers are added in i32, which wraps around; floats one after the other in f32, each product and each sum
-// rounded, so that all forms give the same bits. Strides are in bytes. Windows stand in a nest of loops; lanes in groups of consecutive
-// 32-bit results.
+// For each window w and each lane l: dst[w, l] = (adds ? dst[w, l] : 0) + the products that `shape` says of the
+// window's elements in a and the lane's in b. Integers are added in i32, which wraps around; floats one after the other
+// in f32, each product and each sum rounded, so that all forms give the same bits. Strides are in bytes. Windows stand
+// in a nest of loops; lanes in groups of consecutive 32-bit results.
 struct DotGrid {
   static constexpr int kMaxLoops = 6;
   struct WindowLoop {
@@ -32,8 +32,8 @@ struct DotGrid {
   int64_t lanes = 0, lane_stride = 0;  // of b
 };
 
-// False, and nothing is done, if the host's extensions have no form of it or it would not pay: the caller then goes window by
-// window. dst must not overlap a and b.
+// False, and nothing is done, if the host's extensions have no form of it or it would not pay: the caller then goes
+// window by window. dst must not overlap a and b.
 bool RunDotGrid(const DotGrid& grid, const uint8_t* a, const uint8_t* b, uint8_t* dst);
 
 }  // namespace polynao::isa

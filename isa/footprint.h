@@ -34,8 +34,8 @@ class FootprintPlan {
   // From the first to one past the last byte of an operand; (0, 0) if there is none.
   std::pair<int64_t, int64_t> Bounds(int operand, const IntInputs& inputs) const;
 
-  // Whether all accesses of two operands, the first of them written, have one and the same index:
-  // then they may stand at the same address, element for element.
+  // Returns true if all accesses of two operands, the first of them written, have one and the same
+  // index: then they may stand at the same address, element for element.
   bool MayCoincide(int written, int other) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the instruction table fixes for all rows of a unit. These are facts of the instruction set, not of a
+// The instruction table fixes these figures for all rows of a unit. These are facts of the instruction set, not of a
 // machine; granularity_test reads them off the table.
 #ifndef ISA_GRANULARITY_H_
 #define ISA_GRANULARITY_H_

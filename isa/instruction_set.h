@@ -40,7 +40,7 @@
 
 namespace polynao::isa {
 
-// What executes an instruction. Scalar instructions execute in program order as they issue; all
+// A unit executes instructions. Scalar instructions execute in program order as they issue; all
 // others wait in their unit's queue.
 enum class Unit : uint8_t {
   kScalar,   // registers, branches, arguments, scalar memory access
@@ -169,8 +169,8 @@ class InstructionSet {
   static absl::StatusOr<std::unique_ptr<InstructionSet>> Load(
       const std::vector<std::pair<std::string, std::string>>& files_and_texts);
 
-  // The same of a table that PackTable (isa/packed_table.h) has parsed; `file` names it in errors. What else belongs to an
-  // instruction, such as its footprint and native routine, is made when it is first asked for.
+  // The same of a table that PackTable (isa/packed_table.h) has parsed; `file` names it in errors. What else belongs to
+  // an instruction, such as its footprint and native routine, is made when it is first asked for.
   static absl::StatusOr<std::unique_ptr<InstructionSet>> LoadPacked(std::string_view bytes,
                                                                     std::string_view file);
 
@@ -240,7 +240,7 @@ class InstructionSet {
   absl::Status Interpret(const Instruction& instruction, OperandValues values,
                          const Machine& machine, absl::Span<int64_t> written) const;
 
-  // Whether Execute has something faster than Interpret for it.
+  // Returns true if Execute has something faster than Interpret for it.
   bool HasNativeRoutine(const Instruction& instruction) const;
 
   // The meanings for ir::Interpreter, by mnemonic.

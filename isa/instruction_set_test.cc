@@ -189,7 +189,8 @@ TEST(Encoding, RoundTripsRandomFields) {
   }
 }
 
-// From what docs/isa.md says of a word, bit by bit: opcode in bits 0 to 7, variant in 8 to 15, then operands, 6 bits for a register.
+// From what docs/isa.md says of a word, bit by bit: opcode in bits 0 to 7, variant in 8 to 15, then operands, 6 bits
+// for a register.
 TEST(Encoding, AWordDecodedByHand) {
   // li: opcode 1, no variants. rd in bits 16 to 21, the 64 bits of the value in 22 to 85.
   const uint64_t minus_two = ~uint64_t{1};

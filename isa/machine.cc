@@ -111,7 +111,8 @@ __int128 DramCapacity(const Machine& m) {
          m.Get("gmem.channels");
 }
 
-// The rate of a channel of DRAM, in bytes in 1000 cycles. Rounded up, so that a bound that is computed from it remains one.
+// The rate of a channel of DRAM, in bytes in 1000 cycles. Rounded up, so that a bound that is computed from it remains
+// one.
 int64_t DramChannelRate(const Machine& m) {
   const __int128 bits_a_cycle = static_cast<__int128>(m.Get("card.clock_mhz")) * 8;
   return static_cast<int64_t>((DramRate(m) + bits_a_cycle - 1) / bits_a_cycle);
@@ -240,8 +241,8 @@ absl::StatusOr<Machine> Resolve(const ParameterFile& file, std::string_view plac
   return machine;
 }
 
-// What follows from the DRAM where overrides change it but do not give it: the rate of a channel, no more GMEM than there are rows, and no
-// less time between two ACTs of a bank than a row is open and closed.
+// What follows from the DRAM where overrides change it but do not give it: the rate of a channel, no more GMEM than
+// there are rows, and no less time between two ACTs of a bank than a row is open and closed.
 void FollowDram(Machine& m, absl::Span<const Override> overrides) {
   const auto given = [&](std::initializer_list<std::string_view> names) {
     return std::any_of(overrides.begin(), overrides.end(), [&](const Override& o) {

@@ -78,8 +78,8 @@ class Machine {
   MachineTexts texts_;
 };
 
-// Notes the names of the parameters that the current thread reads from machines while this object lives. What is made in
-// that time depends on no others: on a machine of the same name, and of the same values of these, it is the same.
+// Notes the names of the parameters that the current thread reads from machines while this object lives. What is made
+// in that time depends on no others: on a machine of the same name, and of the same values of these, it is the same.
 class ParameterReads {
  public:
   ParameterReads();
@@ -87,7 +87,8 @@ class ParameterReads {
   ParameterReads(const ParameterReads&) = delete;
   ParameterReads& operator=(const ParameterReads&) = delete;
   void Note(std::string_view dotted_name);
-  // What was read so far, with the values that `machine` has (Machine::Text).
+  // Returns the parameters that were read so far, with the values that `machine` has
+  // (Machine::Text).
   std::map<std::string, std::string> Values(const Machine& machine) const;
 
  private:
@@ -95,7 +96,7 @@ class ParameterReads {
   ParameterReads* outer_;  // which gets the names as well
 };
 
-// What a task needs at least, for BoundCycles.
+// A task needs at least this much, for BoundCycles.
 struct Work {
   int64_t gmem_bytes = 0;  // that must cross GMEM once
   int64_t macs = 0;        // multiply-accumulates of the tensor unit, of operand type

@@ -7,8 +7,8 @@
 
 namespace polynao::isa {
 
-// What a machine file may state, in the order of the documentation: what it must state, what only energy depends on,
-// and dram.*.
+// Lists the parameters that a machine file may state, in the order of the documentation: what it must state, what only
+// energy depends on, and dram.*.
 absl::Span<const ParameterRow> MachineRows();
 
 }  // namespace polynao::isa

@@ -23,9 +23,9 @@ struct Grid {
   bool is_swapped = false;
 };
 
-// The grid of a nest, outermost loop first, over elements of this type (DotGrid::element). None if a loop moves all three addresses, if
-// the summed elements do not form rows (of floats in the order of the nest, since each sum is rounded), or if two iterations
-// that belong to different sums may store to one result.
+// The grid of a nest, outermost loop first, over elements of this type (DotGrid::element). None if a loop moves all
+// three addresses, if the summed elements do not form rows (of floats in the order of the nest, since each sum is
+// rounded), or if two iterations that belong to different sums may store to one result.
 std::optional<Grid> FindGrid(absl::Span<const GridLoop> loops, ir::Type element, bool adds);
 
 }  // namespace polynao::isa::native

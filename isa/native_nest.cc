@@ -105,8 +105,8 @@ class NestRoutine : public NativeRoutine {
                        [&](const Node& child) { return IsEmpty(child, state); });
   }
 
-  // Runs loops around a sum of products at once, where they have that form: all in one chain, or with a store of 0 before the
-  // chain of the sum.
+  // Runs loops around a sum of products at once, where they have that form: all in one chain, or with a store of 0
+  // before the chain of the sum.
   bool RunAsGrid(const Node& root, const State& state) const {
     std::vector<int> loops;
     const Node* at = &root;

@@ -13,7 +13,7 @@
 
 namespace polynao::isa {
 
-// What is known of a parameter by its dotted name.
+// Describes a parameter by its dotted name.
 struct ParameterRow {
   const char* name;
   const char* unit;

@@ -12,8 +12,8 @@
 namespace polynao::isa {
 namespace {
 
-// Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what
-// follows; then name, parameters of the machine, assertions, parameters, code and labels. A string is a u32 length and its bytes.
+// Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what follows; then name,
+// parameters of the machine, assertions, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
 constexpr uint32_t kVersion = 4;
 

@@ -18,8 +18,8 @@
 
 namespace polynao::isa {
 
-// What the `arg` instruction reads. Slots from kFirstParam on hold the parameters in order: a
-// tensor's byte address in GMEM (a multiple of kTensorAlignment), or a scalar's value.
+// The `arg` instruction reads these slots. Slots from kFirstParam on hold the parameters in order:
+// a tensor's byte address in GMEM (a multiple of kTensorAlignment), or a scalar's value.
 enum ArgSlot : int64_t {
   kCoreId = 0,  // 0 .. cores_per_cluster - 1; the memory core has cores_per_cluster
   kClusterId = 1,
@@ -41,16 +41,16 @@ struct ProgramParam {
   std::vector<int64_t> shape = {};
   bool any_shape = false;
   ir::Access access = ir::Access::kIn;
-  // A tensor for the program alone, undefined when it starts: GMEM has room for it while the program runs, and the caller
-  // passes no argument. Temporaries have a shape, are `out`, and come after all other parameters.
+  // A tensor for the program alone, undefined when it starts: GMEM has room for it while the program runs, and the
+  // caller passes no argument. Temporaries have a shape, are `out`, and come after all other parameters.
   bool is_temporary = false;
   bool operator==(const ProgramParam&) const = default;
 };
 
 struct Program {
   std::string name;
-  // The parameters that were read to make it and their values, of ParameterReads (machine.h); empty for a program that asks
-  // with `arg` for what it needs to know and serves every machine.
+  // The parameters that were read to make it and their values, of ParameterReads (machine.h); empty for a program that
+  // asks with `arg` for what it needs to know and serves every machine.
   std::map<std::string, std::string> machine = {};
   // Conditions that its scalars keep, as the function's `@assert` has them: "n % 64 == 0".
   std::vector<std::string> assertions = {};
@@ -61,8 +61,9 @@ struct Program {
   bool operator==(const Program&) const = default;
 };
 
-// Whether a run's scalars keep the program's assertions: `values` are what registers hold, one for each parameter, of which those of
-// tensors are left out. Errors: "program clear: '@assert(n % 64 == 0)' does not hold: n = 5"; an assertion that cannot be read.
+// Checks that a run's scalars keep the program's assertions: `values` are what registers hold, one for each parameter,
+// of which those of tensors are left out. Errors: "program clear: '@assert(n % 64 == 0)' does not hold: n = 5"; an
+// assertion that cannot be read.
 absl::Status CheckAssertions(const Program& program, absl::Span<const int64_t> values);
 
 // The binary form: a header with magic, version and a checksum, then parameters, code and labels.

@@ -1,5 +1,5 @@
-// Block operations that the native routines spend their time in. Each uses what the CPU has (asked at run time) and gives the
-// same bits as its portable form.
+// Block operations that the native routines spend their time in. Each uses what the CPU has (asked at run time) and
+// gives the same bits as its portable form.
 #ifndef ISA_SIMD_H_
 #define ISA_SIMD_H_
 
@@ -21,7 +21,8 @@ inline constexpr SimdLevel kSimdLevels[] = {SimdLevel::kPortable, SimdLevel::kAv
 std::string_view SimdLevelName(SimdLevel level);
 // The highest level of this CPU.
 SimdLevel HostSimdLevel();
-// The level in use: the host's, or a lower one that the environment asks for: POLYNAO_SIMD=avx2. Stops if that names no level.
+// The level in use: the host's, or a lower one that the environment asks for: POLYNAO_SIMD=avx2. Stops if that names no
+// level.
 SimdLevel CurrentSimdLevel();
 // For tests, while no other thread executes. Stops if the host lacks the level.
 void SetSimdLevel(SimdLevel level);

@@ -20,7 +20,8 @@ NaoProgramInfo = provider(
     },
 )
 
-# Tools of these rules are built like everything else (cfg = "target"): one build of the compiler serves actions and tests.
+# Tools of these rules are built like everything else (cfg = "target"): one build of the compiler serves actions and
+# tests.
 
 # Attributes that say which machine is meant.
 MACHINE_ATTRS = {

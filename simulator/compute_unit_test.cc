@@ -56,8 +56,8 @@ TEST(ComputeUnit, OnlyCyclesOfBothCount) {
     body += "  add.f16 r0, r0, r0, r12\n  sync\n";
     return Busy(RunBody(machine, body), isa::Unit::kVector);
   };
-  // The load starts one cycle after its issue, in cycle s, as the addition does; so the addition starts in s + 1 + 2 * scalars and
-  // would end in s + 18 + 2 * scalars; the port is busy from s + 257 to s + 264.
+  // The load starts one cycle after its issue, in cycle s, as the addition does; so the addition starts in s + 1 + 2 *
+  // scalars and would end in s + 18 + 2 * scalars; the port is busy from s + 257 to s + 264.
   EXPECT_EQ(cycles(119), 17);  // ends in s + 256
   EXPECT_EQ(cycles(120),
             17 + 8);  // ends in s + 258: one cycle is taken, and then the seven that follow

@@ -1,4 +1,4 @@
-// What all modules of one simulation share.
+// All modules of one simulation share a Context.
 #ifndef SIMULATOR_CONTEXT_H_
 #define SIMULATOR_CONTEXT_H_
 

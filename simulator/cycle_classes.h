@@ -1,4 +1,5 @@
-// What each cycle of a core went into. docs/timing.md ("Where a core's cycles go") has the rules.
+// Finds what each cycle of a core went into. docs/timing.md ("Where a core's cycles go") has the
+// rules.
 #ifndef SIMULATOR_CYCLE_CLASSES_H_
 #define SIMULATOR_CYCLE_CLASSES_H_
 
@@ -15,7 +16,8 @@
 
 namespace polynao::simulator {
 
-// What one GMEM channel does, by cycles; kOther at first. It has several readers, each of which only goes forward.
+// Records what one GMEM channel does, by cycles; kOther at first. It has several readers, each of which only goes
+// forward.
 class ChannelStates {
  public:
   // From `cycle` on, which is not less than that of the call before. The last of several for a cycle counts.
@@ -39,11 +41,11 @@ class ChannelStates {
   int64_t forgotten_ = 0;
 };
 
-// One core. Told what begins and ends when, it gives each cycle exactly one class, in pieces as the run goes on, so that it
-// keeps only what is not counted yet.
+// One core. Told what begins and ends when, it gives each cycle exactly one class, in pieces as the run goes on, so
+// that it keeps only what is not counted yet.
 class CycleClasses {
  public:
-  // What may be under way, several of a kind at a time. What the core does while no wait is, is scalar code.
+  // These activities may be under way, several of a kind at a time. While no wait is, the core runs scalar code.
   enum Activity {
     kComputing,  // instructions in the vector or tensor unit
     kLoading,    // in the IO-DMA

@@ -1,4 +1,4 @@
-// What the DMA engines of a core have in common: cutting transfers into bursts, and how much of them
+// The DMA engines of a core share this: cutting transfers into bursts, and how much of them
 // is in flight.
 #ifndef SIMULATOR_DMA_H_
 #define SIMULATOR_DMA_H_
@@ -58,9 +58,9 @@ struct DmaTransfer {
 };
 
 // Executes the transfers of a queue, which decides how many are here at a time. A transfer waits its start-up cost,
-// then sends the bursts of its segments in order, when those before it have sent theirs; the engine sends one burst a cycle,
-// as long as fewer than the limits are in flight. Transfers complete in order, each when its last burst has. The segments are the
-// runs of the accesses to one memory, which the derived class chooses.
+// then sends the bursts of its segments in order, when those before it have sent theirs; the engine sends one burst a
+// cycle, as long as fewer than the limits are in flight. Transfers complete in order, each when its last burst has. The
+// segments are the runs of the accesses to one memory, which the derived class chooses.
 class Dma : public sc_core::sc_module, public ExecutionUnit, public BurstOwner {
  public:
   void Start(const Issued& issued) final;
@@ -83,8 +83,8 @@ class Dma : public sc_core::sc_module, public ExecutionUnit, public BurstOwner {
   virtual void OnSegmentDone(const DmaTransfer& transfer, int64_t time);
   // The burst will have completed in cycle `time`.
   void Complete(Burst& burst, int64_t time);
-  // A burst that arrives at a port of the core in cycle `time` has passed it in the cycle that is returned. It takes a cycle for each
-  // line that it touches.
+  // A burst that arrives at a port of the core in cycle `time` has passed it in the cycle that is returned. It takes a
+  // cycle for each line that it touches.
   int64_t Pass(Port& port, Burst& burst, int64_t time);
 
  private:

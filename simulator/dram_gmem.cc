@@ -38,13 +38,14 @@ void DramGmemChannel::Arbitrate() {
     if (!dram_.inbox_empty()) break;
     entered_ = dram_.clock();
   } while (TakeTurn(now));
-  // With no burst under way, the DRAM is run when the next one arrives or the run is over: until then, what is left in the write
-  // queue concerns nobody. Running it here would go on beyond the end of the run.
+  // With no burst under way, the DRAM is run when the next one arrives or the run is over: until then, what is left in
+  // the write queue concerns nobody. Running it here would go on beyond the end of the run.
   const auto any_burst = [&] { return any_waiting() || jobs_.size() > free_jobs_.size(); };
   if (!any_burst()) return;
   RunDram(horizon, false);
   if (!any_burst()) return;
-  // An idle DRAM does nothing before the next turn: a requester's, or that of a store whose granules have come just now.
+  // An idle DRAM does nothing before the next turn: a requester's, or that of a store whose granules have come just
+  // now.
   const int64_t turn = merged_.empty() ? next_turn_ : std::min(next_turn_, merged_.top().time);
   const int64_t next = dram_.idle() ? ratio_.ClockOf(turn) : horizon;
   wake().NotifyAt(std::max(now + 1, ratio_.CycleOf(next + slack_) - 1));

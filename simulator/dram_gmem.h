@@ -17,11 +17,11 @@
 
 namespace polynao::simulator {
 
-// Bursts wait for their turn as before a flat channel, and go to the DRAM's controller one after another: in a
-// cycle c, not earlier than the one after the turn before, if the inbox of the controller is empty, i.e. the last burst has
-// entered its queues in clock CycleOf(c) or before. It is seen from clock ClockOf(c) on (clock_ratio.h). Whole granules are
-// read and written; a store first reads the granules that it covers in part, and when these have
-// arrived in cycle d, its write takes the first turn from d on, before the requesters.
+// Bursts wait for their turn as before a flat channel, and go to the DRAM's controller one after another: in a cycle c,
+// not earlier than the one after the turn before, if the inbox of the controller is empty, i.e. the last burst has
+// entered its queues in clock CycleOf(c) or before. It is seen from clock ClockOf(c) on (clock_ratio.h). Whole granules
+// are read and written; a store first reads the granules that it covers in part, and when these have arrived in cycle
+// d, its write takes the first turn from d on, before the requesters.
 //
 // The DRAM is run whenever something that it does could be known outside, not in every cycle: what it does in a
 // clock is known outside `slack_` clocks later at the earliest.

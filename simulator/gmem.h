@@ -31,7 +31,7 @@ class GmemChannel : public Server {
   GmemChannel(sc_core::sc_module_name name, const isa::Machine& machine, int requesters);
 
   const Port& cache() const { return cache_; }
-  // What the DRAM did in the first `cycles` cycles; none for a flat channel.
+  // Returns what the DRAM did in the first `cycles` cycles; none for a flat channel.
   virtual std::optional<DramCounters> Dram(int64_t cycles);
   // By bank, up to where Dram has counted.
   virtual std::span<const DramBankCounters> DramBanks() const { return {}; }

@@ -14,8 +14,8 @@
 
 namespace polynao::simulator {
 
-// The direction upwards. At most `segments` segments of the cluster's stores are in flight (0: any number), each from the turn of its
-// first burst here to the cycle in which its last burst has completed.
+// The direction upwards. At most `segments` segments of the cluster's stores are in flight (0: any number), each from
+// the turn of its first burst here to the cycle in which its last burst has completed.
 class StoreLink : public Server {
  public:
   StoreLink(sc_core::sc_module_name name, int requesters, Rate rate, int64_t segments)

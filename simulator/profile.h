@@ -1,4 +1,5 @@
-// What a run's report shows beyond counters: what each core's cycles went into, and what each GMEM channel did over time.
+// Collects what a run's report shows beyond counters: what each core's cycles went into, and what each GMEM channel did
+// over time.
 #ifndef SIMULATOR_PROFILE_H_
 #define SIMULATOR_PROFILE_H_
 
@@ -17,8 +18,8 @@
 
 namespace polynao::simulator {
 
-// The modules of a card tell it what they do; it changes nothing. It keeps little of the past: what it was told is counted as soon as
-// nothing more can be said about those cycles.
+// The modules of a card tell it what they do; it changes nothing. It keeps little of the past: what it was told is
+// counted as soon as nothing more can be said about those cycles.
 class RunProfile {
  public:
   // `last_gmem_write`, which outlives this, is the cycle in which a run would end that wrote no more.
@@ -30,7 +31,7 @@ class RunProfile {
   void ChangeBursts(int card_core, int channel, int delta, int64_t cycle);
   // A flat channel starts to move so many bytes.
   void AddBytes(int channel, int64_t cycle, int64_t bytes);
-  // What a channel of DRAM did since the last call; its clocks before `clock` are over.
+  // Adds what a channel of DRAM did since the last call; its clocks before `clock` are over.
   void AddCommands(int channel, const std::vector<DramCommand>& commands, int64_t clock);
 
   // Fills in the parts of `result` that come from here. The run has ended; its cycles and end_cycle are known.

@@ -1,5 +1,5 @@
-// What cycles went into: small programs whose classes are known by hand, and long ones against a loop over the cycles of their
-// trace. POLYNAO_RANDOM_CASES=200 runs more random cases, POLYNAO_SEED=7 others.
+// What cycles went into: small programs whose classes are known by hand, and long ones against a loop over the cycles
+// of their trace. POLYNAO_RANDOM_CASES=200 runs more random cases, POLYNAO_SEED=7 others.
 
 #include "simulator/profile.h"
 
@@ -55,8 +55,8 @@ std::string Copy(bool store, int64_t count, int64_t offset = 0) {
 }
 constexpr int64_t kCopyScalar = 3 * 2;
 
-// In the order of CycleClass: compute, DRAM rows, load, store, move, barrier, scalar, idle. The cycle in which an instruction that
-// waits is issued is idle.
+// In the order of CycleClass: compute, DRAM rows, load, store, move, barrier, scalar, idle. The cycle in which an
+// instruction that waits is issued is idle.
 TEST(ProfileTest, ALoadWaitsForItsRow) {
   const isa::Machine machine = OneToOne();
   const RunResult result = RunOn(machine, Copy(false, 64));

@@ -16,26 +16,28 @@ namespace polynao::simulator {
 class ExecutionUnit {
  public:
   virtual ~ExecutionUnit() = default;
-  // Starts `issued` in the current cycle. The unit calls its queue's Complete in a later cycle, in the order of the starts.
+  // Starts `issued` in the current cycle. The unit calls its queue's Complete in a later cycle, in the order of the
+  // starts.
   virtual void Start(const Issued& issued) = 0;
 };
 
-// What a queue tells its core.
+// A queue tells its core about these events.
 class QueueListener {
  public:
   virtual ~QueueListener() = default;
   virtual ExecutionUnit& UnitOf(const isa::Instruction& instruction) = 0;
   // The unit starts the instruction in the current cycle.
   virtual void OnStart(const Issued& issued) = 0;
-  // The instruction has just completed: its values are to take effect. It had been the first one of its queue since `first`.
+  // The instruction has just completed: its values are to take effect. It had been the first one of its queue since
+  // `first`.
   virtual void OnComplete(const Issued& issued, int64_t start, int64_t first) = 0;
   // Called after an instruction left the queue for its unit, and after one completed.
   virtual void OnProgress(isa::Queue queue) = 0;
 };
 
 // Instructions start in the order in which they were pushed, one a cycle, at the earliest in their ready cycle, each
-// when fewer than `transfers` are in the units and it may go beside those (MayGoBeside). A place becomes free in the cycle after its
-// instruction has started: then it makes no difference whether the core or the unit acts first in a
+// when fewer than `transfers` are in the units and it may go beside those (MayGoBeside). A place becomes free in the
+// cycle after its instruction has started: then it makes no difference whether the core or the unit acts first in a
 // cycle.
 class InstructionQueue : public sc_core::sc_module {
  public:
@@ -45,7 +47,8 @@ class InstructionQueue : public sc_core::sc_module {
   bool HasRoom() const {
     return static_cast<int64_t>(waiting_.size()) + (last_start_ == Now() ? 1 : 0) < depth_;
   }
-  // Whether an instruction started in the current cycle, so that there will be room in the next.
+  // Returns true if an instruction started in the current cycle, so that there will be room in the
+  // next.
   bool started_now() const { return last_start_ == Now(); }
   // `issued.ready` lies in the future.
   void Push(Issued issued);
@@ -71,8 +74,9 @@ class InstructionQueue : public sc_core::sc_module {
   Timer wake_;
 };
 
-// Whether a transfer may start while another one of its queue is under way: neither writes where the other reads or writes, judged by
-// hulls, and they go the same way or, of an IO-DMA, in opposite directions. docs/timing.md has the rule.
+// Returns true if a transfer may start while another one of its queue is under way: neither writes where the other
+// reads or writes, judged by hulls, and they go the same way or, of an IO-DMA, in opposite directions. docs/timing.md
+// has the rule.
 bool MayGoBeside(const Issued& transfer, const Issued& other);
 
 }  // namespace polynao::simulator

@@ -14,7 +14,7 @@ namespace polynao::simulator {
 // where runs touch or overlap. The 3x3 windows of a convolution become the rows they cover.
 isa::ByteRanges Canonical(const isa::ByteRanges& ranges);
 
-// Whether the set is one run (or empty) as it stands; Canonical finds more of these.
+// Returns true if the set is one run (or empty) as it stands; Canonical finds more of these.
 inline bool IsContiguous(const isa::ByteRanges& ranges) { return ranges.dims.empty(); }
 
 // One byte that two canonical sets of one memory share, if they do.

@@ -1,4 +1,4 @@
-// What a run reports: cycles, counters, and slices of a trace.
+// A run reports cycles, counters, and slices of a trace.
 #ifndef SIMULATOR_REPORT_H_
 #define SIMULATOR_REPORT_H_
 
@@ -25,7 +25,8 @@ struct UnitReport {
 
 using isa::kUnitCount;
 
-// What a cycle of a core went into: the first of these that is true of it. docs/timing.md states when each one is.
+// The class says what a cycle of a core went into: the first of these that is true of it. docs/timing.md states when
+// each one is.
 enum class CycleClass : uint8_t {
   kCompute,
   kDramRows,
@@ -58,8 +59,8 @@ struct CoreReport {
   bool operator==(const CoreReport&) const = default;
 };
 
-// One place that bytes pass: a GMEM channel, its slice of the cache, a direction of a cluster link, the port of an SMEM, a
-// core's DMA port.
+// One place that bytes pass: a GMEM channel, its slice of the cache, a direction of a cluster link, the port of an
+// SMEM, a core's DMA port.
 struct PortReport {
   std::string name;  // "gmem.channel0", "gmem.cache0", "cluster1.link.down", "cluster1.core2.io.in"
   int64_t rate = 0;  // bytes per 1000 cycles
@@ -89,11 +90,11 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// What each GMEM channel did over time, up to end_cycle. Only with a profile.
+// Records what each GMEM channel did over time, up to end_cycle. Only with a profile.
 struct Activity {
   int64_t bucket = 0;  // cycles of each of the buckets; there are at most 400
-  // By row, then by bucket. Of DRAM a row is a bank, channel by channel; else it is a channel. Bytes are those of RD and WR, or
-  // what flat channels move.
+  // By row, then by bucket. Of DRAM a row is a bank, channel by channel; else it is a channel. Bytes are those of RD
+  // and WR, or what flat channels move.
   std::vector<std::vector<int64_t>> bytes;
   std::vector<std::vector<int64_t>> activates;  // ACT; no rows if channels are flat
   bool operator==(const Activity&) const = default;
@@ -110,7 +111,7 @@ struct RunResult {
   int64_t cycles = 0;
   // When the last core had halted and the last queue was empty.
   int64_t end_cycle = 0;
-  // What the host adds to start the card; not in `cycles`.
+  // The host adds this to start the card; not in `cycles`.
   int64_t launch_cycles = 0;
   std::vector<CoreReport> cores;
   std::vector<PortReport> ports;
@@ -126,7 +127,7 @@ struct RunResult {
   std::vector<DramCounters> dram;
   // The same by bank: those of channel 0, then those of channel 1, ...
   std::vector<DramBankCounters> dram_banks;
-  // What energy is computed from (docs/energy.md).
+  // Energy is computed from these counts (docs/energy.md).
   isa::ActionCounts actions;
   // Bytes of output tensors that nothing wrote, by tensor; only if hazards are checked.
   std::vector<std::pair<std::string, int64_t>> unwritten;

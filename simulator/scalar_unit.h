@@ -49,7 +49,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   void Advance(Burst& burst, int64_t time) override;
 
   bool halted() const { return state_ == State::kHalted; }
-  // What this core waits for, for reports of a deadlock: "waits at a cluster barrier at pc 7".
+  // Says what this core waits for, for reports of a deadlock: "waits at a cluster barrier at pc 7".
   std::string Describe() const;
   const isa::InstructionSet::Machine& machine() const { return wiring_.machine; }
 

@@ -224,8 +224,8 @@ TEST(Barrier, DrainsTheCoresOwnQueues) {
   EXPECT_EQ(CoreOf(result, 0, 4).barrier_wait, 1 + 116 + 32);
 }
 
-// Instructions of one cycle each leave the queue one after another, the second of them in the cycle in which the wait for the
-// first place ends.
+// Instructions of one cycle each leave the queue one after another, the second of them in the cycle in which the wait
+// for the first place ends.
 TEST(ScalarUnit, ScalarCodeTakesItsTimeBehindAFullQueue) {
   const isa::Machine machine = TestMachine("unit", {"vector.start=0"});
   // The first fill takes 100 cycles from 19 on. Of the next ones, issued every 5 cycles, four fit into the queue; the

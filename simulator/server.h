@@ -25,7 +25,7 @@ inline int64_t ServiceCycles(int64_t bytes, Rate rate) {
   return cycles > 0 ? cycles : 1;
 }
 
-// What went through a port. No port moves more than rate x busy.
+// Counts what went through a port. No port moves more than rate x busy.
 struct PortUse {
   int64_t bursts = 0;
   int64_t payload = 0;
@@ -62,8 +62,8 @@ class Server : public sc_core::sc_module {
   // Called with each burst whose turn it is, in the cycle in which its service would start. True if
   // it goes another way instead and takes no time here: then this has called its owner's Advance.
   virtual bool Divert(Burst& burst, int64_t bytes);
-  // Whether the first burst of a requester, which has arrived by cycle `time`, may have its turn. If not, `earliest` becomes at most
-  // the next cycle in which that may be otherwise, as far as it is known.
+  // Returns true if the first burst of a requester, which has arrived by cycle `time`, may have its turn. If not,
+  // `earliest` becomes at most the next cycle in which that may be otherwise, as far as it is known.
   virtual bool Admits(const Burst& burst, int64_t time, int64_t& earliest);
 
   struct Request {
@@ -100,7 +100,8 @@ class Server : public sc_core::sc_module {
 class Port {
  public:
   explicit Port(Rate rate) : rate_(rate) {}
-  // A burst of `bytes` that arrives in cycle `time` has passed in the cycle that is returned. It takes at least `least` cycles.
+  // A burst of `bytes` that arrives in cycle `time` has passed in the cycle that is returned. It takes at least `least`
+  // cycles.
   int64_t Pass(const Burst& burst, int64_t bytes, int64_t time, int64_t least = 1) {
     const int64_t start = time > free_at_ ? time : free_at_;
     const int64_t service = std::max(least, ServiceCycles(bytes, rate_));

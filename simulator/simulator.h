@@ -45,9 +45,9 @@ struct RunOptions {
   bool check_hazards = true;
   int64_t max_cycles = int64_t{10'000'000'000};
   TraceOptions trace = {};
-  // Computes no values: same cycles and counters, bit for bit, and all checks, but what instructions store to memories is
-  // never computed, and tensors keep what they hold. They may have a type and a shape alone. Refused where the program loads registers from
-  // memory (LoadsRegisters), since cycles may then depend on values.
+  // Computes no values: same cycles and counters, bit for bit, and all checks, but what instructions store to memories
+  // is never computed, and tensors keep what they hold. They may have a type and a shape alone. Refused where the
+  // program loads registers from memory (LoadsRegisters), since cycles may then depend on values.
   bool timing_only = false;
   // Fill in CoreReport::classes and RunResult::activity.
   bool profile = false;
@@ -63,16 +63,16 @@ int64_t LoadsRegisters(const isa::InstructionSet& set, const isa::Program& progr
 // Tensors that the program writes hold the result; on an error no tensor changes. The same program,
 // machine and arguments give the same result, every time. May be called from several threads.
 //
-// Errors: arguments that do not fit the parameters; a program compiled for another machine. Everything that goes wrong in the program, with
-// cluster, core, pc, instruction and cycle: a word that is no instruction, a pc outside of the
-// program, a constraint of an instruction, an address outside of its memory or tensor, a unit or
-// memory that the core does not have, a hazard, a read of memory never written, a deadlock.
-// DeadlineExceeded: the program runs for more than max_cycles.
+// Errors: arguments that do not fit the parameters; a program compiled for another machine. Everything that goes wrong
+// in the program, with cluster, core, pc, instruction and cycle: a word that is no instruction, a pc outside of the
+// program, a constraint of an instruction, an address outside of its memory or tensor, a unit or memory that the core
+// does not have, a hazard, a read of memory never written, a deadlock. DeadlineExceeded: the program runs for more than
+// max_cycles.
 absl::StatusOr<RunResult> Run(const isa::InstructionSet& set, const isa::Program& program,
                               const std::vector<Argument>& arguments, const RunOptions& options);
 
-// Cycles and counters for tensors of which only types and shapes are read: timing alone, or, where the program loads registers, a
-// run on zeros.
+// Cycles and counters for tensors of which only types and shapes are read: timing alone, or, where the program loads
+// registers, a run on zeros.
 absl::StatusOr<RunResult> RunForTiming(const isa::InstructionSet& set, const isa::Program& program,
                                        std::vector<Argument> arguments, RunOptions options);
 

@@ -8,8 +8,9 @@
 
 namespace polynao::simulator {
 
-// A table of sums: rows x buckets of `width()` cycles. A bucket is one cycle at first; when time goes beyond the last bucket, two
-// neighbours become one, as often as it takes. So memory depends on neither the length of the run nor the number of events.
+// A table of sums: rows x buckets of `width()` cycles. A bucket is one cycle at first; when time goes beyond the last
+// bucket, two neighbours become one, as often as it takes. So memory depends on neither the length of the run nor the
+// number of events.
 class TimeBuckets {
  public:
   explicit TimeBuckets(int rows, int limit = 400);
@@ -23,7 +24,8 @@ class TimeBuckets {
 
   int rows() const { return rows_; }
   int64_t width() const { return int64_t{1} << shift_; }  // cycles, a power of two
-  // The run takes `end` cycles, and nothing has been added from there on. At least limit / 2 buckets are left, if it takes so many.
+  // The run takes `end` cycles, and nothing has been added from there on. At least limit / 2 buckets are left, if it
+  // takes so many.
   void Close(int64_t end);
   // The buckets of a row up to the end of the run; at least one.
   std::vector<int64_t> Row(int row) const;

@@ -1,4 +1,5 @@
-// What a sweep's table says: sums over programs, Pareto fronts, sensitivities, the best points.
+// Computes what a sweep's table says: sums over programs, Pareto fronts, sensitivities, the best
+// points.
 #ifndef SWEEP_ANALYSIS_H_
 #define SWEEP_ANALYSIS_H_
 
@@ -26,15 +27,15 @@ struct PointSum {
 // One for each point of a table that has all its rows, in their order.
 std::vector<PointSum> SumPoints(const Table& table);
 
-// The points of which no other is at most as large in both metrics and smaller in one, in the order of `a`, then of their
-// numbers. Of points that are equal in both all stay. Points without one of the metrics are none. O(n log n).
+// The points of which no other is at most as large in both metrics and smaller in one, in the order of `a`, then of
+// their numbers. Of points that are equal in both all stay. Points without one of the metrics are none. O(n log n).
 std::vector<int64_t> ParetoFront(const std::vector<PointSum>& sums, std::string_view a,
                                  std::string_view b);
 
 struct Sensitivity {
   std::string axis;
-  // For each value of the axis: the geometric mean over all combinations of the other axes of the metric there / the metric at the
-  // axis's first value, where both points are feasible; nothing where there is no such pair.
+  // For each value of the axis: the geometric mean over all combinations of the other axes of the metric there / the
+  // metric at the axis's first value, where both points are feasible; nothing where there is no such pair.
   std::vector<std::optional<double>> relative;
   // The largest of them / the smallest; 1 if there are none.
   double effect = 1;

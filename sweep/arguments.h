@@ -9,8 +9,8 @@
 
 namespace polynao::sweep {
 
-// Parses the command line, in which a single @FILE stands for the lines of that file, and runs the tool. Returns the exit code; an error is one
-// line on stderr that begins with the tool's name.
+// Parses the command line, in which a single @FILE stands for the lines of that file, and runs the tool. Returns the
+// exit code; an error is one line on stderr that begins with the tool's name.
 int RunTool(CLI::App& app, int argc, char** argv, const std::function<absl::Status()>& run);
 
 }  // namespace polynao::sweep

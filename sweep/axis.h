@@ -23,7 +23,8 @@ using Point = std::vector<std::string>;
 // "core.nmem_kib=256,512,1024". Errors: no name or value; a value that comes twice.
 absl::StatusOr<Axis> ParseAxis(std::string_view text);
 
-// That each axis is a parameter of `machine`, or of its DRAM, and that none comes twice. Errors name the parameters whose names are near.
+// That each axis is a parameter of `machine`, or of its DRAM, and that none comes twice. Errors name the parameters
+// whose names are near.
 absl::Status CheckAxes(const std::vector<Axis>& axes, const isa::Machine& machine);
 
 // All combinations, the first axis slowest. {{}} without axes.

@@ -14,7 +14,7 @@
 
 namespace polynao::sweep {
 
-// What all points of a sweep have in common.
+// All points of a sweep share this setting.
 struct Setting {
   std::string config = "mlu270";  // a machine's name, or the path of its file
   std::vector<std::string> base;  // overrides
@@ -33,8 +33,8 @@ struct Candidate {
   std::string error;
 };
 
-// The row of `candidate` at a point: metrics of simulator::RunForTiming, since values change no cycle, or the error of the point's machine, of
-// the candidate or of the simulation.
+// The row of `candidate` at a point: metrics of simulator::RunForTiming, since values change no cycle, or the error of
+// the point's machine, of the candidate or of the simulation.
 Row Measure(const Setting& setting, const std::vector<Axis>& axes, const Point& point,
             const Candidate& candidate);
 

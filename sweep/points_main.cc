@@ -1,8 +1,10 @@
-// sweep_points: simulates some points of a sweep and writes their rows. nao_sweep runs it, in an action for a few dozen points.
+// sweep_points: simulates some points of a sweep and writes their rows. nao_sweep runs it, in an action for a few dozen
+// points.
 //
 //   sweep_points --config=mlu270 --axis=core.nmem_kib=256,512 --out=rows.json --run=conv1:0:conv1_0.json --run=conv1:1:conv1_1.json
 //
-// --run names a program, an index in the sweep's points, and NAME.json, beside which NAME.bin stands. @FILE reads arguments, one a line.
+// --run names a program, an index in the sweep's points, and NAME.json, beside which NAME.bin stands. @FILE reads
+// arguments, one a line.
 #include <algorithm>
 #include <iostream>
 

@@ -18,8 +18,10 @@ struct Entry {
   int search = 0;  // cases::SearchSchedule's `count`
 };
 
-// The whole table. Each program is compiled for each point, by the cost model's schedule or a search's, but once only for points that agree in what was
-// read of the machine to make it (isa::ParameterReads). `on_row` is called after each row, from one thread at a time. The number of jobs changes nothing. Errors: those of EmptyTable; no point is feasible.
+// The whole table. Each program is compiled for each point, by the cost model's schedule or a search's, but once only
+// for points that agree in what was read of the machine to make it (isa::ParameterReads). `on_row` is called after each
+// row, from one thread at a time. The number of jobs changes nothing. Errors: those of EmptyTable; no point is
+// feasible.
 absl::StatusOr<Table> RunSweep(const Setting& setting, const std::vector<Axis>& axes,
                                const std::vector<Entry>& entries, int jobs,
                                const std::function<void(size_t done, size_t total)>& on_row = {});

@@ -14,8 +14,8 @@ std::string Escape(std::string_view text);
 // Three significant digits: "1.23e+07", "940", "0.05".
 std::string ShortNumber(double value);
 
-// A dot for each point, a line through those of the front. Axes are logarithmic where the greatest value is ten times the least or
-// more. Hovering shows the label.
+// A dot for each point, a line through those of the front. Axes are logarithmic where the greatest value is ten times
+// the least or more. Hovering shows the label.
 struct Scatter {
   struct Dot {
     double x = 0, y = 0;
@@ -27,8 +27,8 @@ struct Scatter {
 };
 std::string ScatterSvg(const Scatter& scatter);
 
-// Values over the places of an axis, at equal distances: lines by name, and a band from `low` to `high`. Each has a value, or none,
-// for each place.
+// Values over the places of an axis, at equal distances: lines by name, and a band from `low` to `high`. Each has a
+// value, or none, for each place.
 struct Curves {
   struct Line {
     std::string name;

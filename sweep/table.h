@@ -1,4 +1,4 @@
-// What a sweep found: a row for each program at each point. Written and read as JSON, written as CSV.
+// The table of a sweep has a row for each program at each point. Written and read as JSON, written as CSV.
 #ifndef SWEEP_TABLE_H_
 #define SWEEP_TABLE_H_
 
@@ -21,8 +21,8 @@ struct Metric {
   const char* meaning;
   bool of_machine = false;  // the same for all programs of a point
 };
-// cycles, time_ns, bound_cycles, dram_bound_cycles, instructions, gmem_bytes, energy_pj, area_mm2, average_power_mw, energy_delay_pj_s: in
-// this order everywhere. The last four are there only if an energy table was given.
+// cycles, time_ns, bound_cycles, dram_bound_cycles, instructions, gmem_bytes, energy_pj, area_mm2, average_power_mw,
+// energy_delay_pj_s: in this order everywhere. The last four are there only if an energy table was given.
 const std::vector<Metric>& Metrics();
 // Null if there is none of that name.
 const Metric* FindMetric(std::string_view name);
@@ -56,7 +56,8 @@ absl::StatusOr<Table> ParseTable(std::string_view text, std::string_view place);
 // RFC 4180: a column for each axis, then program, metrics, error.
 std::string TableCsv(const Table& table);
 
-// One table of the rows of all, in canonical order. Errors: heads that differ; a row that two of them have; rows that are missing.
+// One table of the rows of all, in canonical order. Errors: heads that differ; a row that two of them have; rows that
+// are missing.
 absl::StatusOr<Table> MergeTables(const std::vector<Table>& parts);
 
 // Leaves out all metrics but those of the list ("cycles,energy_pj"; "" leaves out none). Errors: a name that is none.

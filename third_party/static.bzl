@@ -3,8 +3,8 @@
 load("@debian_absl//:libraries.bzl", ABSL = "ARCHIVES")
 load("@debian_llvm//:libraries.bzl", LLVM = "ARCHIVES")
 
-# Without these, which we do not use: the linker takes an archive's member for any inline function that stands in it, and
-# these have needs of their own.
+# Without these, which we do not use: the linker takes an archive's member for any inline function that stands in it,
+# and these have needs of their own.
 _ABSL = [archive for archive in ABSL if "flags" not in archive and "random" not in archive]
 
 # Abseil alone as archives, for programs without LLVM.

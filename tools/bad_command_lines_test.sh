@@ -1,6 +1,6 @@
 #!/bin/bash
-# Bad command lines: each option of each command gets a bad value of its kind, and so do uses that an option is not for. Each ends
-# with exit code 1, nothing on standard output, one line "nao: ..." on standard error, and no file.
+# Bad command lines: each option of each command gets a bad value of its kind, and so do uses that an option is not for.
+# Each ends with exit code 1, nothing on standard output, one line "nao: ..." on standard error, and no file.
 set -uo pipefail
 # shellcheck source=tools/test_lib.sh
 source tools/test_lib.sh bad_command_lines
@@ -38,8 +38,8 @@ declare -A base=(
   [sim]='p.nasm' [compare]='c.json --reference' [sweep]='add --shape=4 --axis=gmem.channels=2 --out=out' [asm]='p.nasm -o out.bin'
   [disasm]='c.bin' [list]='ops'
 )
-# Bad values of options that are no numbers and no flags: COMMAND OPTION VALUE MESSAGE, or with * for commands that have no line of
-# their own.
+# Bad values of options that are no numbers and no flags: COMMAND OPTION VALUE MESSAGE, or with * for commands that have
+# no line of their own.
 read -r -d '' texts <<'TEXTS'
 * --config mlu1 no config is named 'mlu1'
 * --config missing.toml can not be read

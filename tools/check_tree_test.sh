@@ -38,6 +38,16 @@ broken TrailingBlank 'README.md:2: blank at the end' README.md 'text \n'
 broken Tab 'a.cc:9: tab' compiler/ir/a.cc '\tint x;\n'
 broken ConflictMarker 'conflict marker' README.md '<<<<<<< ours\n'
 broken NoNewlineAtEnd 'no newline at the end' README.md 'text'
+long=$(printf 'ten chars %.0s' {1..13})
+broken LongProse 'README.md:2: prose of more than 120' README.md "${long}on\n"
+broken LongItem 'README.md:2: prose of more than 120' README.md "- ${long}on\n"
+broken LongComment 'a.cc:9: prose of more than 120' compiler/ir/a.cc "  // ${long}on\n"
+broken LongCommentOfScript 'BUILD:5: prose of more than 120' isa/BUILD "\n\n\n\n# ${long}on\n"
+# Tables, code, listings, and 120 characters of several bytes each are as long as they have to be.
+fresh_tree
+printf '| %son |\n\n    %son\n\n```\n%son\n```\n%s\n' "$long" "$long" "$long" "$(printf '\xe2\x89\xa4%.0s' {1..120})" >>"$tree/README.md"
+printf '// \n//   %son\n// A  %son\nint x;  // %son\n' "$long" "$long" "$long" | sed 's/ $//' >>"$tree/compiler/ir/a.cc"
+expect LongListingsPass pass '' "$check_tree" "$tree"
 broken LargeFile 'larger than 1 MB' data.txt "$(printf '%01000001d' 0)\n"
 broken HomePath 'a path of one machine' compiler/ir/a.cc '// \057home/jo/x\n'
 broken RootPath 'a path of one machine' README.md "Run '\057root/bin'.\n"

@@ -237,8 +237,8 @@ absl::StatusOr<Table> LadderSteps(ResultFolder& results) {
   return table;
 }
 
-// Simulated times of all steps: of the machine as it is, of others, and of one with a parameter halved or doubled, where a step's
-// time changes by a hundredth or more.
+// Simulated times of all steps: of the machine as it is, of others, and of one with a parameter halved or doubled,
+// where a step's time changes by a hundredth or more.
 absl::StatusOr<Table> LadderChanges(ResultFolder& results) {
   ASSIGN_OR_RETURN(Machines machines, results.Machines("ladder"));
   ResultFile& base = machines[0].second;

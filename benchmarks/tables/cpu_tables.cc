@@ -1,4 +1,5 @@
-// Tables of the suites that take times on a CPU: polybench, fusion, equake; and the kernels that the pipelines become on a GPU.
+// Tables of the suites that take times on a CPU: polybench, fusion, equake; and the kernels that the pipelines become
+// on a GPU.
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -27,8 +28,8 @@ std::vector<std::string> Implementations(ResultFile& file) {
   return names;
 }
 
-// A line for each kernel: the baseline's time, then how many times as fast the others are; at the end what this compiler's last
-// schedule took. The last line has geometric means of the kernels whose values agree.
+// A line for each kernel: the baseline's time, then how many times as fast the others are; at the end what this
+// compiler's last schedule took. The last line has geometric means of the kernels whose values agree.
 absl::StatusOr<Table> Speedups(ResultFolder& results, const std::string& name) {
   ASSIGN_OR_RETURN(ResultFile file, results.Read(name));
   const std::string baseline = file.Text(file.json(), {"baseline"});

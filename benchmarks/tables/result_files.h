@@ -13,8 +13,8 @@
 
 namespace polynao::benchmarks {
 
-// One result of `nao bench SUITE --json=FILE`. A field that is missing or has another type is the first error, which Status() keeps; the
-// reader then goes on with an empty value, so that a table's code stays a list of its cells.
+// One result of `nao bench SUITE --json=FILE`. A field that is missing or has another type is the first error, which
+// Status() keeps; the reader then goes on with an empty value, so that a table's code stays a list of its cells.
 class ResultFile {
  public:
   ResultFile(std::string name, nlohmann::ordered_json json)
@@ -50,8 +50,8 @@ class ResultFile {
   absl::Status status_;
 };
 
-// The parameters of which `other` has another value than `base`: "gmem.dram=flat, gmem.cache_reads=1". Parameters that only one of
-// the machines has do not count: they belong to a part that the other one is built without.
+// The parameters of which `other` has another value than `base`: "gmem.dram=flat, gmem.cache_reads=1". Parameters that
+// only one of the machines has do not count: they belong to a part that the other one is built without.
 std::string MachineDifference(const ResultFile& base, const ResultFile& other);
 
 // A folder of results. It notes which files were read, so that a table can name them.
@@ -61,12 +61,14 @@ class ResultFolder {
 
   // "resnet50.json". Errors: kNotFound without such a file; a text that is no JSON object.
   absl::StatusOr<ResultFile> Read(const std::string& name);
-  // The lines of a table in text, cell by cell: separated by commas in *.csv, by blanks in other files. Lines that begin with "#" are left
-  // out; the first of them says where the table comes from. Errors: kNotFound; a line with another number of cells than the first one.
+  // The lines of a table in text, cell by cell: separated by commas in *.csv, by blanks in other files. Lines that
+  // begin with "#" are left out; the first of them says where the table comes from. Errors: kNotFound; a line with
+  // another number of cells than the first one.
   absl::StatusOr<std::vector<std::map<std::string, std::string>>> ReadCells(
       const std::string& name);
   bool Has(const std::string& name) const;
-  // The results of STEM.json and of each STEM-*.json of another machine, with what sets it apart ("" for the first), by name.
+  // The results of STEM.json and of each STEM-*.json of another machine, with what sets it apart ("" for the first), by
+  // name.
   absl::StatusOr<std::vector<std::pair<std::string, ResultFile>>> Machines(const std::string& stem);
 
   // The files that were read since the last call, with their origins.

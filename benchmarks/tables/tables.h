@@ -34,9 +34,9 @@ absl::Span<const ResultTable> LicmTables();
 // All of them.
 std::vector<ResultTable> ResultTables();
 
-// `page` with each table made anew from the folder `results`, and below it the files that it was made of, by links that begin with
-// `link`. A table without its file says by which command the file is made. Errors: a name that is no table; a beginning without an end; a
-// file that cannot be read.
+// `page` with each table made anew from the folder `results`, and below it the files that it was made of, by links that
+// begin with `link`. A table without its file says by which command the file is made. Errors: a name that is no table;
+// a beginning without an end; a file that cannot be read.
 absl::StatusOr<std::string> FillTables(std::string_view page, const std::string& results,
                                        std::string_view link = "../benchmarks/results/");
 

@@ -1,5 +1,5 @@
-// What is known about integer expressions at one place of a program, and the simplifications it
-// allows.
+// Keeps what is known about integer expressions at one place of a program, and the simplifications
+// it allows.
 #ifndef COMPILER_ARITH_ANALYZER_H_
 #define COMPILER_ARITH_ANALYZER_H_
 
@@ -85,7 +85,7 @@ class Analyzer {
   ir::Expr Simplify(ir::Expr e, Mode mode = Mode::kIndex);
   // An interval that holds all values of the integer expression `e`.
   ConstRange Range(ir::Expr e, Mode mode = Mode::kIndex);
-  // Whether `condition` is always true, as far as this analysis sees.
+  // Returns true if `condition` is always true, as far as this analysis sees.
   bool CanProve(ir::Expr condition, Mode mode = Mode::kIndex);
   // a - b, if that is a constant.
   std::optional<int64_t> ConstantDifference(ir::Expr a, ir::Expr b, Mode mode = Mode::kIndex);
@@ -94,12 +94,12 @@ class Analyzer {
   LinearForm Form(ir::Expr e, Mode mode = Mode::kIndex);
   // An interval that holds all values of `form`.
   ConstRange Range(const LinearForm& form);
-  // Whether evaluating `e` may stop the program other than by wrapping around: a load, an impure
-  // call, a division by what may be 0.
+  // Returns true if evaluating `e` may stop the program other than by wrapping around: a load, an
+  // impure call, a division by what may be 0.
   bool CanTrap(ir::Expr e);
 
-  // Whether i32 or i64 arithmetic in `e` may leave its type: wrap as data, stop the program in an
-  // index.
+  // Returns true if i32 or i64 arithmetic in `e` may leave its type: wrap as data, stop the program
+  // in an index.
   bool CanOverflow(ir::Expr e);
 
   ir::Context& context() const { return context_; }
@@ -138,7 +138,7 @@ class Analyzer {
   LinearForm RingForm(ir::Expr e, Mode mode, int depth);
   std::optional<LinearForm> ProductForm(const LinearForm& a, const LinearForm& b, ir::Type type,
                                         Mode mode);
-  // What is known of a form's value: that it is the value of an expression of the program, and so
+  // A form's value is known to be the value of an expression of the program, and so
   // fits the type; or nothing.
   enum class Value : uint8_t { kOfProgram, kAny };
   std::optional<LinearForm> DivForm(const LinearForm& numerator, Value value, int64_t divisor,
@@ -158,9 +158,10 @@ class Analyzer {
   struct PrintContext {
     ir::Type type;
     Mode mode;
-    // Whether the form's value is that of an expression of the program, hence fits its type.
+    // This is true if the form's value is that of an expression of the program, hence fits its
+    // type.
     bool fits;
-    // Whether the sum may wrap on the way and at the end (data).
+    // This is true if the sum may wrap on the way and at the end (data).
     bool wraps;
     // Sums that the program computes anyway.
     absl::Span<const LinearForm> computed;

@@ -1,4 +1,4 @@
-// What the files that implement Analyzer have in common: which operations it takes apart, and when their
+// The files that implement Analyzer share this: which operations it takes apart, and when their
 // results fit their type.
 #ifndef COMPILER_ARITH_ANALYZER_PARTS_H_
 #define COMPILER_ARITH_ANALYZER_PARTS_H_
@@ -46,15 +46,15 @@ inline ConstRange Apply(ir::ExprKind kind, ConstRange a, ConstRange b) {
   }
 }
 
-// Whether values in `range`, the saturated result of an operation, are values of `type`. For i64 an
-// infinite end may be a value that did not fit.
+// Returns true if values in `range`, the saturated result of an operation, are values of `type`.
+// For i64 an infinite end may be a value that did not fit.
 inline bool Fits(ConstRange range, ir::Type type) {
   if (type == ir::Type::kU64) return range.IsEmpty();
   if (type == ir::Type::kI64) return range.IsEmpty() || range.IsBounded();
   return ConstRange::OfType(type).Contains(range);
 }
 
-// Whether operations on `type` are mathematical in `mode`.
+// Returns true if operations on `type` are mathematical in `mode`.
 inline bool IsExact(ir::Type type, Mode mode) {
   return mode == Mode::kIndex && (type == ir::Type::kI32 || type == ir::Type::kI64);
 }

@@ -31,7 +31,7 @@ using Intervals = std::vector<Interval>;
 
 Intervals Union(const Intervals& a, const Intervals& b);
 Intervals Intersect(const Intervals& a, const Intervals& b);
-// What of `range` is outside of `intervals`.
+// Returns the part of `range` that is outside of `intervals`.
 Intervals Complement(const Intervals& intervals, Interval range);
 bool Contains(const Intervals& intervals, int64_t value);
 
@@ -62,8 +62,9 @@ class IntegerSets {
   IntegerSets& operator=(const IntegerSets&) = delete;
 
   enum class Truth { kAlways, kNever, kSometimes, kUnknown };
-  // Whether `condition` holds for all, for no or for some values of the variables within `bounds`.
-  // Variables without bounds have any value of their type. kAlways if the bounds admit no values.
+  // Says whether `condition` holds for all, for no or for some values of the variables within
+  // `bounds`. Variables without bounds have any value of their type. kAlways if the bounds admit no
+  // values.
   Truth Decide(ir::Expr condition, absl::Span<const BoundedVar> bounds);
 
   struct Split {

@@ -28,7 +28,7 @@ class LinearForm {
   // In order of the atoms' ids, each atom once.
   absl::Span<const Term> terms() const { return terms_; }
   bool IsConstant() const { return terms_.empty(); }
-  // Whether this is `atom` alone.
+  // Returns true if this is `atom` alone.
   bool IsAtom(ir::Expr atom) const;
   // The coefficient of `atom`; 0 if it is absent.
   int64_t CoefficientOf(ir::Expr atom) const;

@@ -23,15 +23,15 @@ ir::Expr Conjunction(absl::Span<const ir::Expr> list);
 // same operands in the same order. Orders of floats have no negation (NaN) and get a `!`.
 ir::Expr Negation(ir::Expr e);
 
-// Whether evaluating the node `e`, its operands having values, may stop the program other than by
-// wrapping around: a load (out of bounds, of memory never stored), a call of an instruction, an integer
-// division unless by a constant that is not 0.
+// Returns true if evaluating the node `e`, its operands having values, may stop the program other than by wrapping
+// around: a load (out of bounds, of memory never stored), a call of an instruction, an integer division unless by a
+// constant that is not 0.
 bool IsTrap(ir::Expr e);
-// Whether `e` or anything below it does. Analyzer::CanTrap excludes divisors that facts keep from 0, and
+// Returns true if `e` or anything below it does. Analyzer::CanTrap excludes divisors that facts keep from 0, and
 // Effects::MayTrap also indices that facts keep in bounds.
 bool CanTrap(ir::Expr e);
 
-// Whether evaluating `e` loads from a buffer.
+// Returns true if evaluating `e` loads from a buffer.
 bool ReadsMemory(ir::Expr e);
 
 }  // namespace polynao::arith

@@ -1,5 +1,5 @@
-// Which of two indices is smaller, where loops begin at a max or end at a min of several bounds. Analyzer itself takes such a bound as one
-// value: more facts for each loop would cost all of its users time.
+// Which of two indices is smaller, where loops begin at a max or end at a min of several bounds. Analyzer itself takes
+// such a bound as one value: more facts for each loop would cost all of its users time.
 #ifndef COMPILER_ARITH_ORDER_H_
 #define COMPILER_ARITH_ORDER_H_
 
@@ -12,7 +12,8 @@ namespace polynao::arith {
 // a <= i, b <= i, i < c and i < d.
 void BindLoopWithParts(Analyzer& analyzer, ir::Stmt loop);
 
-// Whether a < b always, for integers of one type; also if a < c, where b is a sum with max(c, d).
+// Returns true if a < b always, for integers of one type; also if a < c, where b is a sum with
+// max(c, d).
 bool IsLess(Analyzer& analyzer, ir::Expr a, ir::Expr b);
 
 }  // namespace polynao::arith

@@ -40,7 +40,8 @@ TEST(OrderTest, BoundsOfSeveralParts) {
   EXPECT_FALSE(IsLessIn(both, "i", "min(n, q) + j"));
 }
 
-// The end of a loop over u32 may be 2^32, which no sum of u32 is: with n = 2^32 - 2 and q = 2 the last value is 2^32 - 1.
+// The end of a loop over u32 may be 2^32, which no sum of u32 is: with n = 2^32 - 2 and q = 2 the last value is
+// 2^32 - 1.
 TEST(OrderTest, EndsThatWrapAreNoBounds) {
   const absl::StatusOr<ir::Function> f = ir::ParseFunction(
       "func f(A: u32[9], n: u32, q: u32) { for (i: u32, n, min(q, 4)) { A[n + q] = A[i] } }");

@@ -59,7 +59,7 @@ struct Pattern {
 // meta-variables, integer literals, true and false.
 absl::StatusOr<Pattern> ParsePattern(std::string_view text);
 
-// What the meta-variables of a match stand for.
+// Maps the meta-variables of a match to the expressions that they stand for.
 class Bindings {
  public:
   // The expression bound to `meta`, or null.
@@ -80,8 +80,8 @@ struct CompiledRule {
 // The compiled rules whose pattern has `root` at its root, in the order of the table.
 absl::Span<const CompiledRule> RulesFor(ir::ExprKind root);
 
-// Whether `e` is an instance of the pattern; adds to `bindings` (meta-variables' names point into
-// `pattern`). Says nothing about the rule's domain and condition.
+// Returns true if `e` is an instance of the pattern; adds to `bindings` (meta-variables' names
+// point into `pattern`). Says nothing about the rule's domain and condition.
 bool Match(const Pattern& pattern, ir::Expr e, Bindings& bindings);
 
 // The pattern with its meta-variables replaced; literals at the root get type `type`.

@@ -41,7 +41,7 @@ class VariableRanges {
   ConstRange Range(const LinearForm& form);
 
  private:
-  // Whether `e`, computed without wrapping in `range`, may leave its type.
+  // Returns true if `e`, computed without wrapping in `range`, may leave its type.
   bool MayWrap(ir::Expr e, ConstRange range);
 
   Analyzer& analyzer_;

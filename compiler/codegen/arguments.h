@@ -13,7 +13,7 @@
 
 namespace polynao::codegen {
 
-// What every compiled function's raw entry takes: the first elements of the buffer parameters and
+// Every compiled function's raw entry takes the first elements of the buffer parameters and
 // the scalar parameters, each list in the order of the parameters. A scalar of an integer type is
 // its value; one of a float type is the bit pattern of its value as a double.
 using RawEntry = int32_t (*)(void* const* buffers, const int64_t* scalars);

@@ -1,4 +1,4 @@
-// What the tests of code generators have in common.
+// The tests of code generators share these helpers.
 #ifndef COMPILER_CODEGEN_CODEGEN_TEST_UTIL_H_
 #define COMPILER_CODEGEN_CODEGEN_TEST_UTIL_H_
 

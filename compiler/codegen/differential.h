@@ -39,7 +39,7 @@ struct SemanticsCase {
   int64_t max_ulps = 0;
 };
 
-// What a back end may lack.
+// Lists the abilities that a back end may lack.
 struct SemanticsOptions {
   bool wide_unsigned = true;    // u16, u32, u64
   bool variable_shifts = true;  // shifts by values, or by constants outside of 0 to the width

@@ -1,4 +1,4 @@
-// Whether two runs of a function left the same values, where the order of sums may differ.
+// Compares whether two runs of a function left the same values, where the order of sums may differ.
 #ifndef COMPILER_IR_AGREEMENT_H_
 #define COMPILER_IR_AGREEMENT_H_
 

@@ -11,14 +11,14 @@
 
 namespace polynao::ir {
 
-// Values of integer variables for which all `conditions` hold. Each is as near to the one that is `wanted` as the values
-// before it let it be; those of u64 are given by their bits.
+// Values of integer variables for which all `conditions` hold. Each is as near to the one that is `wanted` as the
+// values before it let it be; those of u64 are given by their bits.
 //
 //   n == 2 * m, n % 3 == 0     wanted n = 5, m = 0: n = 6, m = 3
 //
 // Here + - and * by constants, / and % by positive constants, min, max and casts are mathematical, so that the caller
-// checks what depends on wrapping. A condition that has anything else (a product of variables, a float) is left out. None: no
-// values of the variables' types keep the others, or isl gave up.
+// checks what depends on wrapping. A condition that has anything else (a product of variables, a float) is left out.
+// None: no values of the variables' types keep the others, or isl gave up.
 std::optional<std::vector<int64_t>> NearestValues(absl::Span<const Expr> conditions,
                                                   absl::Span<const Var> vars,
                                                   absl::Span<const int64_t> wanted);

@@ -169,7 +169,7 @@ struct Interpreter::Program {
   // undefined elements is undefined, rather than an error.
   absl::Status RunMeaning(const Op& op, int64_t at, bool propagate);
   absl::Status CallExtern(const Op& op, int64_t at);
-  // Whether the run goes on.
+  // Returns true if the run goes on.
   absl::StatusOr<bool> CallDevice(const Op& op);
   absl::Status TrapAt(int64_t at, std::string_view why) const;
 };

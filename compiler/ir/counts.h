@@ -9,7 +9,7 @@
 
 namespace polynao::ir {
 
-// What a run executed.
+// Counts the operations that a run executed.
 struct Counts {
   int64_t loads = 0;
   int64_t stores = 0;

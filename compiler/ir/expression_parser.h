@@ -112,7 +112,7 @@ class ExpressionParser {
   // `e`, which is flexible, with `type`, which holds it (CanRetype).
   Expr Retype(Expr e, Type type);
   static bool CanRetype(Expr e, Type type);
-  // Whether the operator `kind` takes floats.
+  // Returns true if the operator `kind` takes floats.
   static bool TakesFloats(ExprKind kind) { return kind != ExprKind::kMod && !IsBitOperation(kind); }
 
   const std::vector<Token> tokens_;

@@ -22,7 +22,7 @@
 
 namespace polynao::ir {
 
-// What a call may depend on and change besides its arguments' values and its result. Each kind may do
+// An effect says what a call may depend on and change besides its arguments' values and its result. Each kind may do
 // all that the ones before it may.
 enum class Effect : uint8_t {
   kPure,    // nothing: equal arguments give equal results, and the call always returns
@@ -40,29 +40,28 @@ struct ExternNode {
   // Scalars, and views of the elements from an address on. Pure functions have scalars alone.
   std::vector<Param> params;
   std::optional<Type> result;  // exactly if it is pure or reads; such a call is an expression
-  // What it does; neither is set if only the declaration is known.
+  // The function does this; neither is set if only the declaration is known.
   Expr value;        // with a result
   Stmt body;         // without one
   std::string text;  // as printed; within a context two functions of one text are one node
   Context* context = nullptr;
 };
 
-// What is wrong with a declaration's parameters and result; empty if nothing is.
+// Says what is wrong with a declaration's parameters and result; empty if nothing is.
 std::string SignatureFault(const ExternNode& declared);
 
 inline bool HasMeaning(const ExternNode& callee) { return callee.value || callee.body; }
 
-// What `callee`, which has a meaning, does, as a function: a result is stored to a last parameter,
-// `result: T[] out`. The function must not outlive the context of `callee`.
+// Returns the meaning of `callee`, which has one, as a function: a result is stored to a last
+// parameter, `result: T[] out`. The function must not outlive the context of `callee`.
 Function MeaningOf(const ExternNode& callee);
 
-// Whether the value of `call`, a Call, depends on its arguments alone and evaluating it does nothing
-// else: a pure intrinsic, or a pure extern function.
+// Returns true if the value of `call`, a Call, depends on its arguments alone and evaluating it does nothing else: a
+// pure intrinsic, or a pure extern function.
 bool IsPureCall(Expr call);
 
-// Whether evaluating `call` over arguments that have values surely goes on: so do pure intrinsics, and pure
-// functions unless they have a meaning in which an integer division or arithmetic in a condition may
-// stop the program.
+// Returns true if evaluating `call` over arguments that have values surely goes on: so do pure intrinsics, and pure
+// functions unless they have a meaning in which an integer division or arithmetic in a condition may stop the program.
 bool SurelyReturns(Expr call);
 
 }  // namespace polynao::ir

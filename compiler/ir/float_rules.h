@@ -1,6 +1,6 @@
-// What a function allows code generators and schedules to do with floats beyond the meaning of docs/ir.md, where each
-// operation is rounded once and nothing changes order. The interpreter ignores it: results then agree within a tolerance,
-// no longer bit for bit.
+// States what a function allows code generators and schedules to do with floats beyond the meaning of docs/ir.md, where
+// each operation is rounded once and nothing changes order. The interpreter ignores it: results then agree within a
+// tolerance, no longer bit for bit.
 #ifndef COMPILER_IR_FLOAT_RULES_H_
 #define COMPILER_IR_FLOAT_RULES_H_
 
@@ -11,8 +11,8 @@ namespace polynao::ir {
 struct FloatRules {
   // a * b + c may be rounded once. Attribute `@contract`.
   bool contract = false;
-  // Chains of + and - and chains of * may be computed in any order, for example as partial sums; the sign of a zero that
-  // comes out of one is open. Attribute `@reassociate`.
+  // Chains of + and - and chains of * may be computed in any order, for example as partial sums; the sign of a zero
+  // that comes out of one is open. Attribute `@reassociate`.
   bool reassociate = false;
   // x / y may be computed as x * (1 / y). Attribute `@reciprocal`.
   bool reciprocal = false;

@@ -12,7 +12,7 @@
 
 namespace polynao::ir {
 
-// What an expression's leaves read.
+// The leaves of an expression read these inputs.
 struct IntInputs {
   const int64_t* operands = nullptr;    // of the instruction, in operand order
   const int64_t* parameters = nullptr;  // of the machine, in the order of the instruction set
@@ -44,7 +44,7 @@ class IntExpression {
     *result = Eval(root_, inputs, ok);
     return ok;
   }
-  // Whether it is a constant, and so needs no inputs.
+  // Returns true if it is a constant, and so needs no inputs.
   bool IsConstant(int64_t value) const;
 
  private:

@@ -20,8 +20,8 @@ class Device;  // compiler/ir/device.h
 
 struct InterpreterOptions {
   const Intrinsics* intrinsics = nullptr;
-  // What calls of instructions and allocations go to. Without one, a call takes effect where it stands
-  // and allocations have memory of their own.
+  // Calls of instructions and allocations go to this device. Without one, a call takes effect where it stands and
+  // allocations have memory of their own.
   Device* device = nullptr;
   // Runs stop with an error after so many loop iterations, against programs that never end.
   int64_t max_operations = int64_t{1} << 42;
@@ -50,7 +50,7 @@ class Interpreter {
   };
   absl::Status RunRaw(const std::vector<RawArgument>& arguments, Counts* counts = nullptr);
 
-  // Whether the last run, or Resume, has stopped behind a call because the device said so.
+  // Returns true if the last run, or Resume, has stopped behind a call because the device said so.
   bool IsSuspended() const;
   // Goes on behind that call.
   absl::Status Resume();

@@ -123,7 +123,7 @@ class Expr {
   inline int64_t int_value() const;
   inline double float_value() const;
   bool IsInt(int64_t value) const { return Is(ExprKind::kIntImm) && int_value() == value; }
-  // Whether this is a constant of either kind.
+  // Returns true if this is a constant of either kind.
   bool IsConst() const { return Is(ExprKind::kIntImm) || Is(ExprKind::kFloatImm); }
   // Var and Call.
   inline std::string_view name() const;
@@ -373,7 +373,7 @@ class Context {
   uint32_t next_expr_id_ = 0;
 };
 
-// What the caller of a function may expect of a buffer parameter.
+// The access says what the caller of a function may expect of a buffer parameter.
 enum class Access : uint8_t { kIn, kOut, kInOut };
 
 struct Param {
@@ -412,8 +412,8 @@ struct Module {
   std::vector<Function> functions;
 };
 
-// Whether the call of `name` is a pure intrinsic: its value depends on its arguments alone and it
-// can not trap. List: intrinsics.h.
+// Returns true if the call of `name` is a pure intrinsic: its value depends on its arguments alone
+// and it can not trap. List: intrinsics.h.
 bool IsPureIntrinsic(std::string_view name);
 // How many arguments a pure intrinsic takes (all of one float type, which is its result's too).
 int PureIntrinsicArity(std::string_view name);

@@ -31,11 +31,11 @@ int64_t RandomScalar(Type type, uint64_t seed, uint64_t i, const RandomArgumentO
 constexpr int kAssertionStarts = 8;
 constexpr int kAssertionSteps = 2000;  // of each start
 
-// Scalars that keep a function's assertions, from those that were drawn: the nearest ones that keep what is affine, one scalar
-// after the other in any order; and, where other conditions stay broken (products, floats, sums that wrap), a local search from
-// there. Each of its steps changes a free scalar of a condition that does not hold: to where the two sides of a comparison meet,
-// were they linear in it, or next to it; by a number that stands in a condition; or to a value drawn anew. A step that breaks more
-// conditions is mostly undone.
+// Scalars that keep a function's assertions, from those that were drawn: the nearest ones that keep what is affine, one
+// scalar after the other in any order; and, where other conditions stay broken (products, floats, sums that wrap), a
+// local search from there. Each of its steps changes a free scalar of a condition that does not hold: to where the two
+// sides of a comparison meet, were they linear in it, or next to it; by a number that stands in a condition; or to a
+// value drawn anew. A step that breaks more conditions is mostly undone.
 //
 //   n % 64 == 0, 0 < n    from n = 5: n = 64;     from n = 5 * 64: n = 320
 //   m == 2 * n            from m = 1, n = 3: m = 6, or n = 0 and m = 0, as n or m comes first
@@ -110,8 +110,8 @@ class AssertionSearch {
     return Argument::Int(RandomScalar(var.type(), seed_, place, options_));
   }
 
-  // Gives the free integers the values nearest to theirs, or to a multiple by a number in a condition, that keep the affine
-  // conditions, if there are any.
+  // Gives the free integers the values nearest to theirs, or to a multiple by a number in a condition, that keep the
+  // affine conditions, if there are any.
   void TakeNearest() {
     std::vector<Var> vars;
     for (const Var var : free_) {

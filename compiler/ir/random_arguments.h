@@ -41,8 +41,8 @@ class RandomArguments {
   // Tensors of the caller's choice, for a function without scalar parameters.
   explicit RandomArguments(std::deque<Tensor> tensors);
   // Scalars keep what the function asserts of them (assertions.h). Errors: given scalars that do not, or for which no
-  // others were found that do; a tensor that is too large, an extent that overflows, a given scalar that is not a scalar
-  // parameter's name.
+  // others were found that do; a tensor that is too large, an extent that overflows, a given scalar that is not a
+  // scalar parameter's name.
   static absl::StatusOr<RandomArguments> Draw(const Function& function, uint64_t seed,
                                               const RandomArgumentOptions& options);
   // Its scalars alone: one argument for each parameter, of which those of buffers have no value. The same errors, but

@@ -85,7 +85,7 @@ class Generator {
     std::vector<Var> pins = std::vector<Var>(buffer->extents.size());
   };
 
-  // What was made so far, of which every variable and buffer is in scope.
+  // Holds what was made so far; every variable and buffer of it is in scope.
   struct Made {
     std::vector<Ranged> ranged;
     struct Value {

@@ -175,7 +175,8 @@ TEST(RandomTensorTest, SeedsAndPlacesMakeTheValues) {
   EXPECT_EQ(a.Int(500), RandomInt(Type::kI32, 7, 500, Values::kAll));
 }
 
-// Large tensors repeat what RandomFloat and RandomInt give for each element; infinities and NaNs are in the first period alone.
+// Large tensors repeat what RandomFloat and RandomInt give for each element; infinities and NaNs are in the first
+// period alone.
 TEST(RandomTensorTest, ElementsRepeat) {
   const auto period = static_cast<int64_t>(kRandomPeriod);
   const int64_t count = 3 * period + 5;

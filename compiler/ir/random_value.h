@@ -34,8 +34,8 @@ enum class Values : uint8_t {
   kExact,
 };
 
-// From here on elements repeat, so that tensors of millions of elements take no time: a prime, since no loop's length should divide it.
-// Behind the first period kAll is kFinite.
+// From here on elements repeat, so that tensors of millions of elements take no time: a prime, since no loop's length
+// should divide it. Behind the first period kAll is kFinite.
 inline constexpr uint64_t kRandomPeriod = 65537;
 
 // Element i of RandomTensor(type, shape, seed, values); the double is a value of `type`.

@@ -54,8 +54,8 @@ struct MeaningOptions {
 std::string CompareMeaning(const Function& before, const Function& after, uint64_t seed,
                            const MeaningOptions& options = {});
 
-// What the interpreter executes on the first such arguments that `function` runs to its end on, in at
-// most `max_iterations` iterations of loops; an error if there are none.
+// Counts what the interpreter executes on the first such arguments that `function` runs to its end on, in at most
+// `max_iterations` iterations of loops; an error if there are none.
 absl::StatusOr<Counts> CountOperations(const Function& function, uint64_t seed,
                                        const MeaningOptions& options, int64_t max_iterations);
 

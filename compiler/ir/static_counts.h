@@ -15,8 +15,8 @@ void Add(Counts& sum, const Counts& more, int64_t times = 1);
 
 struct StaticCounts {
   Counts counts;
-  // Whether the interpreter counts the same. If not, some condition or bound depends on values in
-  // memory: such a condition counts as true, such a bound as 1.
+  // This is true if the interpreter counts the same. If not, some condition or bound depends on
+  // values in memory: such a condition counts as true, such a bound as 1.
   bool exact = true;
 };
 

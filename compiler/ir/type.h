@@ -1,7 +1,7 @@
 // The scalar types of loop IR and what a value of each one is.
 //
-// Integers are two's complement; u8 to u64 are unsigned, and so is i1 (0 or 1). f16, bf16, f32 and f64 are IEEE 754 binary16, bfloat16, binary32
-// and binary64; every float operation is rounded once, to nearest even, to its own type.
+// Integers are two's complement; u8 to u64 are unsigned, and so is i1 (0 or 1). f16, bf16, f32 and f64 are IEEE 754
+// binary16, bfloat16, binary32 and binary64; every float operation is rounded once, to nearest even, to its own type.
 #ifndef COMPILER_IR_TYPE_H_
 #define COMPILER_IR_TYPE_H_
 
@@ -49,7 +49,7 @@ int ByteSize(Type type);
 bool IsFloat(Type type);
 inline bool IsInt(Type type) { return !IsFloat(type); }
 
-// Whether `type` is an integer type without negative values: i1, u8, u16, u32, u64.
+// Returns true if `type` is an integer type without negative values: i1, u8, u16, u32, u64.
 bool IsUnsigned(Type type);
 
 // Bits of a value of an integer type: 1 for i1.
@@ -63,13 +63,13 @@ int BitWidth(Type type);
 // `value` wrapped around to `type`, which is an integer type: WrapInt(kI8, 130) == -126.
 int64_t WrapInt(Type type, int64_t value);
 
-// Whether `type` holds the number `value` without wrapping; u64 holds no negative one.
+// Returns true if `type` holds the number `value` without wrapping; u64 holds no negative one.
 inline bool FitsInt(Type type, int64_t value) {
   return type == Type::kU64 ? value >= 0 : WrapInt(type, value) == value;
 }
 
-// Whether `type` fits in an int64_t as a number: every integer type but u64. Indices, extents, and
-// bounds of loops have such types.
+// Returns true if `type` fits in an int64_t as a number: every integer type but u64. Indices,
+// extents, and bounds of loops have such types.
 inline bool IsIndexable(Type type) {
   return IsInt(type) && type != Type::kI1 && type != Type::kU64;
 }

@@ -18,7 +18,7 @@ void ForEachExpr(Expr root, const std::function<void(Expr)>& visit);
 // whether to go into the statement's children.
 void ForEachStmt(Stmt root, const std::function<bool(Stmt)>& visit);
 
-// Whether `matches` holds for a statement below and including `root`. Asks in the order of
+// Returns true if `matches` holds for a statement below and including `root`. Asks in the order of
 // ForEachStmt, until one does.
 bool AnyStmt(Stmt root, const std::function<bool(Stmt)>& matches);
 
@@ -76,7 +76,7 @@ Function CloneInto(const Function& function, std::shared_ptr<Context> target);
 // calls stand in front of it.
 std::vector<const ExternNode*> ExternsOf(const Function& function);
 
-// Whether two functions are equal up to the names and identities of what they bind.
+// Returns true if two functions are equal up to the names and identities of what they bind.
 bool StructurallyEqual(const Function& a, const Function& b);
 
 }  // namespace polynao::ir

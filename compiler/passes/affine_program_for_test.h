@@ -34,8 +34,8 @@ struct RandomAffineProgramOptions {
   // Besides A and B: a square P, a row of floats S, and cells that live for an iteration. Most indices are a
   // loop variable and a constant; sums, copies between buffers and lets of loads; two or three nests.
   bool several_buffers = false;
-  // With several buffers: an allocation takes the place of P in all of this. A nest in front copies the middle of P to it, and one
-  // behind copies that back, so that its border is undefined, and a few programs load it and stop.
+  // With several buffers: an allocation takes the place of P in all of this. A nest in front copies the middle of P to
+  // it, and one behind copies that back, so that its border is undefined, and a few programs load it and stop.
   bool workspace = false;
 };
 

@@ -18,7 +18,8 @@ namespace polynao {
 void PlanChannels(const PreprocessFacts& facts, PreprocessPlan& plan, arith::Analyzer& analyzer,
                   std::vector<PreprocessDecision>* decisions);
 
-// Whether the innermost extent of `buffer` is 1, so that nests over its channels have no loop.
+// Returns true if the innermost extent of `buffer` is 1, so that nests over its channels have no
+// loop.
 bool Has1Channel(ir::Buffer buffer);
 
 }  // namespace polynao

@@ -1,4 +1,4 @@
-// Whether a target has the extern functions that a function calls.
+// Checks that a target has the extern functions that a function calls.
 #ifndef COMPILER_PASSES_CHECK_EXTERNS_H_
 #define COMPILER_PASSES_CHECK_EXTERNS_H_
 

@@ -10,8 +10,8 @@
 
 namespace polynao {
 
-// Whether `accesses` of SMEM and GMEM, by the memory core alone or by cores too, need a barrier first.
-// The memory core orders its own accesses by its queues; two cores have nothing but the barrier.
+// Returns true if `accesses` of SMEM and GMEM, by the memory core alone or by cores too, need a barrier first. The
+// memory core orders its own accesses by its queues; two cores have nothing but the barrier.
 bool NeedsBarrier(const Accesses& accesses, bool is_of_memory_core, const SyncState& state,
                   Footprints& footprints);
 

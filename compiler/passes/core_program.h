@@ -18,8 +18,8 @@ struct CoreId {
 // All cores of the target's machine, those of cluster 0 first, each cluster's memory core last.
 std::vector<CoreId> AllCores(const Target& target);
 
-// What `core` runs of `function`, which has been through sync, as a function without thread loops. Target's rule
-// (compiler/target/core_roles.h) says who runs which statement.
+// Returns the part of `function` that `core` runs, which has been through sync, as a function without thread loops.
+// Target's rule (compiler/target/core_roles.h) says who runs which statement.
 //
 //   thread (cid, 2) {                          core 1 of cluster 0:         its memory core:
 //     memcpy.f16.smem.gmem.async(&S[0], ...)   let cid = 0                  let cid = 0

@@ -17,8 +17,8 @@ QueueSet WaitsBefore(ir::Stmt s, const PendingQueues& pending, Footprints& footp
 // queue, and the body needs the wait before it can start its first instruction.
 QueueSet WaitsBeforeLoop(ir::Stmt loop, const PendingQueues& pending, Footprints& footprints);
 
-// Whether one wait for all queues does: several queues have to be empty, and the others are. Every wait
-// costs some cycles, however short it is.
+// Returns true if one wait for all queues does: several queues have to be empty, and the others are. Every wait costs
+// some cycles, however short it is.
 bool IsForAllQueues(const QueueSet& waits, const PendingQueues& pending);
 
 }  // namespace polynao

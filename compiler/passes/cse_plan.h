@@ -35,7 +35,7 @@ struct Node {
   int64_t time = 0;  // of the walk
   // kMaybe, kChoice, kOnce: how many times the expression that it belongs to stands at the parent.
   int64_t times = 1;
-  // Whether `times` of this or of a node around it is more than one.
+  // This is true if `times` of this or of a node around it is more than one.
   bool is_multiplied = false;
   ir::Expr var = {};  // kOnce: what the let binds
 };

@@ -1,5 +1,5 @@
-// What --explain shows of cse: the tables of "TVM TIR Pass - CSE", of how often each scope computes what,
-// from step to step.
+// Prints what --explain shows of cse: the tables of "TVM TIR Pass - CSE", of how often each scope computes what, from
+// step to step.
 #ifndef COMPILER_PASSES_CSE_TABLES_H_
 #define COMPILER_PASSES_CSE_TABLES_H_
 

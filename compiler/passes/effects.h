@@ -1,5 +1,5 @@
-// What executing a part of a program may read, write and stop: the questions that every pass asks
-// before it moves, shares or drops something.
+// Says what executing a part of a program may read, write and stop: the questions that every pass
+// asks before it moves, shares or drops something.
 #ifndef COMPILER_PASSES_EFFECTS_H_
 #define COMPILER_PASSES_EFFECTS_H_
 
@@ -81,37 +81,36 @@ class Effects {
 
   // Buffers with elements that evaluating `e` may load.
   const BufferSet& Loads(ir::Expr e);
-  // Whether the value of `e` depends on its variables and on the elements that it loads alone, and
-  // evaluating it does nothing else: no call of an instruction, no address but as an argument of an
-  // extern function that reads.
+  // Returns true if the value of `e` depends on its variables and on the elements that it loads
+  // alone, and evaluating it does nothing else: no call of an instruction, no address but as an
+  // argument of an extern function that reads.
   bool IsPure(ir::Expr e);
 
   // Buffers with elements that executing `s` may read or write.
   const BufferSet& Reads(ir::Stmt s);
   const BufferSet& Writes(ir::Stmt s);
 
-  // Whether `set` has `buffer`, or one that it may alias.
+  // Returns true if `set` has `buffer`, or one that it may alias.
   bool Contains(const BufferSet& set, ir::Buffer buffer) const {
     return set.Contains(Number(buffer));
   }
   // The buffer's number in sets; buffers that may alias have one number. Numbers are dense.
   size_t Number(ir::Buffer buffer) const;
-  // Whether executing `s` may change what `e` evaluates to. (Variables never change; whether they
-  // are in scope is the caller's question.)
+  // Returns true if executing `s` may change what `e` evaluates to. (Variables never change;
+  // whether they are in scope is the caller's question.)
   bool MayChange(ir::Expr e, ir::Stmt s) { return Loads(e).Intersects(Writes(s)); }
-  // Whether `a` and `b` must stay in order: one writes what the other reads or writes.
+  // Returns true if `a` and `b` must stay in order: one writes what the other reads or writes.
   bool Conflict(ir::Stmt a, ir::Stmt b);
 
-  // Whether evaluating `e` may stop the program where `facts` hold: a divisor may be zero, an index
-  // may leave its extent, arithmetic may wrap in an index or in a condition (for the whole of `e` if
-  // `mode` is kIndex), or memory is used that may never have been stored, which is so of any load
-  // of an allocation. Conditions inside of `e` count as facts for what they guard. A "false" is
-  // certain.
+  // Returns true if evaluating `e` may stop the program where `facts` hold: a divisor may be zero, an index may leave
+  // its extent, arithmetic may wrap in an index or in a condition (for the whole of `e` if `mode` is kIndex), or memory
+  // is used that may never have been stored, which is so of any load of an allocation. Conditions inside of `e` count
+  // as facts for what they guard. A "false" is certain.
   bool MayTrap(ir::Expr e, arith::Analyzer& facts, arith::Mode mode = arith::Mode::kIndex);
   // The same for executing `s`. Calls of instructions may always stop the program.
   bool MayTrap(ir::Stmt s, arith::Analyzer& facts);
-  // Whether MayTrap is false whatever the facts are: nothing loaded, no integer division but by a
-  // constant, and no i32 or i64 arithmetic in an index or condition (anywhere, if `mode` is kIndex).
+  // Returns true if MayTrap is false whatever the facts are: nothing loaded, no integer division but by a constant, and
+  // no i32 or i64 arithmetic in an index or condition (anywhere, if `mode` is kIndex).
   bool NeverTraps(ir::Expr e, arith::Mode mode = arith::Mode::kIndex);
 
  private:
@@ -123,7 +122,7 @@ class Effects {
   };
   const ExprInfo& Info(ir::Expr e);
   ExprInfo Compute(ir::Expr e);
-  // Whether `e` is the address of an element whose indices are pure.
+  // Returns true if `e` is the address of an element whose indices are pure.
   bool IsPureAddress(ir::Expr e) const;
   BufferSet CallAccess(ir::Expr call, bool write) const;
   // The number of the state outside of the program, which no buffer has.

@@ -1,4 +1,4 @@
-// What holds everywhere in a function.
+// Collects the facts that hold everywhere in a function.
 #ifndef COMPILER_PASSES_FACTS_H_
 #define COMPILER_PASSES_FACTS_H_
 
@@ -17,7 +17,7 @@ std::vector<ir::Expr> ParameterFacts(const ir::Function& function);
 // Tells `analyzer` these.
 void AssumeParameters(const ir::Function& function, arith::Analyzer& analyzer);
 
-// Whether the element at `indices` is certain to exist where the facts hold.
+// Returns true if the element at `indices` is certain to exist where the facts hold.
 bool IsInside(ir::Buffer buffer, absl::Span<const ir::Expr> indices, arith::Analyzer& facts);
 
 }  // namespace polynao

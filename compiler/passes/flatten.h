@@ -10,8 +10,8 @@ namespace polynao {
 struct PassInfo;
 
 struct FlattenOptions {
-  // Whether allocations inside thread loops, except those in scope shared, keep their dimensions: on a
-  // GPU the dimensions say which elements are private to one thread.
+  // This is true if allocations inside thread loops, except those in scope shared, keep their dimensions: on a GPU the
+  // dimensions say which elements are private to one thread.
   bool keep_private = false;
 };
 

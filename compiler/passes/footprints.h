@@ -67,7 +67,7 @@ struct Accesses {
   }
 };
 
-// What one statement does, without the statements below it.
+// Lists the accesses of one statement, without the statements below it.
 struct StatementAccesses {
   // By the scalar unit, before it goes on: operands, indices, stores.
   Accesses scalar;
@@ -90,8 +90,8 @@ class Footprints {
 
   const StatementAccesses& Of(ir::Stmt s) const { return accesses_.at(s); }
 
-  // Whether both must keep their order: they may share a byte, and one of them writes it. Variable
-  // bytes of both are compared at equal values of the variables.
+  // Returns true if both must keep their order: they may share a byte, and one of them writes it.
+  // Variable bytes of both are compared at equal values of the variables.
   bool Conflict(const Accesses& a, const Accesses& b);
 
   // The accesses of `root` and all statements below it, in memories for which wanted(memory) holds.

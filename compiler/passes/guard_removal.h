@@ -29,12 +29,12 @@ class GuardRemoval {
   // Plans the guards of all computing nests, after PlanChannels.
   void Run(PreprocessPlan& plan, std::vector<PreprocessDecision>* decisions);
 
-  // Whether every execution of a padding nest stores to the same elements, and no other statement
-  // stores to its buffer.
+  // Returns true if every execution of a padding nest stores to the same elements, and no other
+  // statement stores to its buffer.
   bool IsOnlyStore(const GuardedNest& nest);
 
  private:
-  // What is made for a buffer when it is first needed.
+  // Describes a buffer's elements; it is made when it is first needed.
   struct Elements {
     std::vector<ir::Var> dimensions;  // stand for the indices in ElementGuards
     // By writer: the conditions on the elements that it stores to.

@@ -33,7 +33,7 @@ class GuardSolver {
  private:
   struct Solution {
     arith::Intervals always = {}, never = {};
-    // Whether no more values could be in either.
+    // This is true if no more values could be in either.
     bool exact = false;
   };
 

@@ -46,7 +46,7 @@ struct ExtentNeed {
   int64_t extent;  // that would be enough
 };
 
-// What the guards say about the bounds of the nest's loops, where the nest stands.
+// The guards give these bounds of the nest's loops, where the nest stands.
 struct GuardBounds {
   // Of a copy or padding, whose guards become bounds.
   std::vector<bool> in_bounds;     // by guard: `loops` express it
@@ -113,7 +113,7 @@ struct ChannelIndex {
 std::optional<ChannelIndex> FindChannel(const GuardedNest& nest, ir::Expr index,
                                         arith::Analyzer& analyzer);
 
-// Whether `var` occurs in an atom of `form`.
+// Returns true if `var` occurs in an atom of `form`.
 bool UsesVar(const arith::LinearForm& form, ir::Var var);
 
 }  // namespace polynao

@@ -1,5 +1,5 @@
-// What the instruction table asks of the loop nests of one instruction family: how they accumulate
-// or copy, and in which layout they read weights.
+// Derives what the instruction table asks of the loop nests of one instruction family: how they
+// accumulate or copy, and in which layout they read weights.
 #ifndef COMPILER_PASSES_INSTRUCTION_LAYOUT_H_
 #define COMPILER_PASSES_INSTRUCTION_LAYOUT_H_
 

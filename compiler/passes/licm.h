@@ -38,9 +38,10 @@ struct LicmOptions {
   // stay: cost times evaluations in one iteration of the loop. A loop inside of unknown extent
   // counts for 8 iterations. Of equal values the later ones stay.
   int max_live = 24;
-  // Whether values may leave a thread loop inside another one. None leaves the outermost one.
+  // This is true if values may leave a thread loop inside another one. None leaves the outermost
+  // one.
   bool leave_inner_threads = false;
-  // Whether values may leave loops that call instructions.
+  // This is true if values may leave loops that call instructions.
   bool beside_instructions = true;
 };
 
@@ -49,7 +50,7 @@ struct LicmOptions {
 // For others every operation counts alike.
 LicmOptions LicmOptionsFor(const Target& target);
 
-// What a run has moved.
+// Counts what a run has moved.
 struct LicmStats {
   int expressions = 0;
   int lets = 0;

@@ -36,11 +36,12 @@ class LicmPlaces {
 
   struct Loop {
     ir::Stmt s;
-    // Whether its body runs at least once.
+    // This is true if its body runs at least once.
     bool runs = false;
-    // Whether the compiler behind this one unrolls it, so that nothing in it is evaluated twice.
+    // This is true if the compiler behind this one unrolls it, so that nothing in it is evaluated
+    // twice.
     bool unrolled = false;
-    // Whether no value may leave it.
+    // This is true if no value may leave it.
     bool wall = false;
     // How many of the facts hold in front of it: the first ones.
     size_t facts = 0;
@@ -52,7 +53,7 @@ class LicmPlaces {
     // of the program, which always have room.
     int live = 0;
     int live_lets = 0;
-    // What moving spares, for each value that could move.
+    // Moving a value spares this much, for each value that could move.
     absl::flat_hash_map<ir::Expr, double> spared = {};
     bool has_no_room = false;
     int at_bar = 0;  // how many values that spare exactly Crowd::bar have moved
@@ -96,18 +97,19 @@ class LicmPlaces {
   // The outermost place where `e` has the same value as here; Here() if it varies in the innermost
   // loop.
   int FirstPlace(ir::Expr e);
-  // Whether an expression at place `to` is evaluated less often than at the inner place `from`.
+  // Returns true if an expression at place `to` is evaluated less often than at the inner place
+  // `from`.
   bool Spares(int to, int from) const;
   bool IsWorth(int cost, int to, int from) const {
     return cost >= options_.threshold && Spares(to, from);
   }
   // Valid as long as the enclosing loops stay the same.
   const Plan& PlanOf(ir::Expr e);
-  // Whether the program may evaluate `e` at `place`: `e` cannot stop the program there, or the program
-  // evaluates it later for certain. `certain_from`: the first place that is certain to be followed by an
-  // evaluation here. `strict`: a value that was never stored stops the program here.
+  // Returns true if the program may evaluate `e` at `place`: `e` cannot stop the program there, or the program
+  // evaluates it later for certain. `certain_from`: the first place that is certain to be followed by an evaluation
+  // here. `strict`: a value that was never stored stops the program here.
   bool CanEvaluate(ir::Expr e, int place, int certain_from, bool strict);
-  // Whether `s`, in the body of the loop at `place - 1`, uses what is bound in it.
+  // Returns true if `s`, in the body of the loop at `place - 1`, uses what is bound in it.
   bool IsBoundAt(ir::Stmt s, int place) { return (DepthsOf(s) & DepthBit(place)) != 0; }
 
   // The cost of one evaluation of `e`, as if nothing was left to the compiler behind.
@@ -117,7 +119,8 @@ class LicmPlaces {
 
   // `e`, which costs `cost`, could move from place `from` to `to`.
   void NoteSpared(ir::Expr e, int cost, int to, int from);
-  // Whether loops `to` .. `from - 1` have room for `e`, which costs `cost`. If so, takes the room.
+  // Returns true if loops `to` .. `from - 1` have room for `e`, which costs `cost`. If so, takes
+  // the room.
   bool HasRoom(ir::Expr e, int cost, int to, int from);
 
  private:
@@ -130,7 +133,7 @@ class LicmPlaces {
   struct Info {
     // Bit p: it uses a variable or buffer bound at place p (63: there or deeper).
     uint64_t depths = 0;
-    // Whether it uses no variable of an enclosing let expression.
+    // This is true if it uses no variable of an enclosing let expression.
     bool closed = true;
     bool loads_allocation = false;
   };
@@ -145,13 +148,13 @@ class LicmPlaces {
   bool RunsAtLeastOnce(ir::Expr extent);
   void AddFact(size_t i, arith::Analyzer& analyzer) const;
   void PopFact();
-  // What is known in front of loops_[place].
+  // Returns the facts that hold in front of loops_[place].
   arith::Analyzer& FactsAt(int place);
   const Info& InfoOf(ir::Expr e);
   // The places of variables and buffers that `s` uses and does not bind itself, as Info::depths. May
   // have those that it binds deeper inside.
   uint64_t DepthsOf(ir::Stmt s);
-  // What moving spares in one iteration of loops_[p], if one evaluation at place `from` costs `cost`.
+  // Returns how much moving spares in one iteration of loops_[p], if one evaluation at place `from` costs `cost`.
   double SparedIn(int p, int cost, int from) const;
   static Crowd MakeCrowd(absl::flat_hash_map<ir::Expr, double> spared, size_t room);
 

@@ -771,8 +771,8 @@ TEST(LoopPartitionTest, NoPartition) {
               HasSubstr("for (i, 2, 2)"));
 }
 
-// Where a piece's bounds are differences, those of unsigned and of narrow variables must not wrap either: with n < 3 the
-// second loop of the first program had 2^32 - 3 + n iterations.
+// Where a piece's bounds are differences, those of unsigned and of narrow variables must not wrap either: with n < 3
+// the second loop of the first program had 2^32 - 3 + n iterations.
 TEST(LoopPartitionTest, VariablesOfEveryTypeWithSymbolicBounds) {
   for (const char* type : {"u8", "i8", "u16", "i16", "u32", "i32", "i64"}) {
     const std::vector<std::string> loops = {

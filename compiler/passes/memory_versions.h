@@ -1,4 +1,4 @@
-// Whether two loads see the same memory, answered by version numbers.
+// Answers by version numbers whether two loads see the same memory.
 #ifndef COMPILER_PASSES_MEMORY_VERSIONS_H_
 #define COMPILER_PASSES_MEMORY_VERSIONS_H_
 

@@ -17,7 +17,7 @@ struct NormalizeOptions {
   bool floats = false;
 };
 
-// What a run changed.
+// Counts what a run changed.
 struct NormalizeStats {
   int regrouped = 0;   // chains of an associative operator in another order
   int collapsed = 0;   // selects inside selects that are gone

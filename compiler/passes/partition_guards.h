@@ -16,10 +16,10 @@
 
 namespace polynao {
 
-// Whether `e` is one of && || !.
+// Returns true if `e` is one of && || !.
 bool IsLogic(ir::Expr e);
 
-// Whether `e` is a min or max of integers.
+// Returns true if `e` is a min or max of integers.
 bool IsMinMax(ir::Expr e);
 
 // Where guards stand below a loop: under which branches of which ifs, whose conditions are facts
@@ -75,13 +75,13 @@ struct GuardsBelow {
   absl::flat_hash_set<ir::Var> inner;    // all variables that are bound below the loop
   std::vector<ir::Var> triangular = {};  // of inner loops whose bounds depend on `var`
 
-  // Whether `e` uses `var` or a variable whose loop's bounds do.
+  // Returns true if `e` uses `var` or a variable whose loop's bounds do.
   bool DependsOnVar(ir::Expr e) const;
   // The operands of && || ! in `condition` that are not such operators
   // themselves, in order, with the conditions of lets in place of their
   // variables.
   std::vector<ir::Expr> PartsOf(ir::Expr condition) const;
-  // Whether `condition` has more parts than itself.
+  // Returns true if `condition` has more parts than itself.
   bool HasParts(ir::Expr condition) const;
 };
 
@@ -90,7 +90,7 @@ class GuardFinder {
  public:
   explicit GuardFinder(Surroundings& around) : around_(around) {}
 
-  // Whether a guard stands in `s`, on whatever variable.
+  // Returns true if a guard stands in `s`, on whatever variable.
   bool HasGuard(ir::Stmt s);
   // The guards on `var` in `s`, in pragmas' bodies only unless `eligible`. Enters the loops and lets
   // inside on the way, so that the guards' other variables have bounds; the caller has a scope.

@@ -17,7 +17,7 @@
 
 namespace polynao {
 
-// What a pass may use besides the function and its options. A pass appends lines to `stats`, and to
+// A pass may use this besides the function and its options. A pass appends lines to `stats`, and to
 // `explanations` why parts of the program stay as they are (several lines each), only if they are not
 // null.
 struct PassEnvironment {
@@ -44,8 +44,8 @@ struct PassInfo {
   std::string_view name;
   std::string_view doc;  // one line
   std::vector<PassOption> options = {};
-  // Whether a run on its own result changes nothing; if not, the reason. (A test runs every pass
-  // twice.)
+  // Empty if a run on its own result changes nothing; else the reason why it changes something. (A
+  // test runs every pass twice.)
   std::string_view second_run_changes = "";
   // Returns whether the function changed; if not, its body is the same node as before. Values are in
   // their ranges; options without a value have their default.

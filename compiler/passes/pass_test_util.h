@@ -1,4 +1,4 @@
-// What tests of passes share: a target on a machine of simulator/configs, and running one pass on
+// Tests of passes share a target on a machine of simulator/configs, and running one pass on
 // text with a check of its meaning.
 #ifndef COMPILER_PASSES_PASS_TEST_UTIL_H_
 #define COMPILER_PASSES_PASS_TEST_UTIL_H_
@@ -30,9 +30,8 @@ std::string RunPass(std::string_view text, const PassFunction& pass, const Targe
 // The message of the error that the pass must end with.
 std::string PassError(std::string_view text, const PassFunction& pass);
 
-// What `print` writes to stdout. Checks that two new processes write the same, whatever addresses
-// they get. They run the current test up to this call, which `print` is then called by instead of by
-// this process.
+// Returns the text that `print` writes to stdout. Checks that two new processes write the same, whatever addresses they
+// get. They run the current test up to this call, which `print` is then called by instead of by this process.
 std::string TextOfEveryProcess(void (*print)());
 
 }  // namespace polynao

@@ -13,7 +13,7 @@ namespace polynao {
 
 struct PassInfo;
 
-// What the pass did with one loop that has double buffers.
+// Says what the pass did with one loop that has double buffers.
 struct PipelineDecision {
   std::string loop;
   bool pipelined;

@@ -47,7 +47,7 @@ struct Body {
   bool of_cluster = false;          // the cluster's memory core loads and its cores compute
 };
 
-// Whether only one of the two runs in an iteration.
+// Returns true if only one of the two runs in an iteration.
 bool AreAlternatives(const Unit& a, const Unit& b);
 
 // Calls visit(buffer) for every buffer that both access and one writes.

@@ -1,5 +1,5 @@
-// What preprocess knows about a function before it decides anything: its marked nests, and who
-// accesses the buffers on chip.
+// Collects what preprocess knows about a function before it decides anything: its marked nests, and
+// who accesses the buffers on chip.
 #ifndef COMPILER_PASSES_PREPROCESS_FACTS_H_
 #define COMPILER_PASSES_PREPROCESS_FACTS_H_
 
@@ -54,9 +54,9 @@ struct PreprocessFacts {
 
   // Null if `buffer` is not allocated on chip.
   const OnChipBuffer* Find(ir::Buffer buffer) const;
-  // Whether the value of `e` may change while `buffer` lives.
+  // Returns true if the value of `e` may change while `buffer` lives.
   bool Changes(ir::Expr e, const OnChipBuffer& buffer) const;
-  // Whether one fill of a whole window does for all the padding stored to it.
+  // Returns true if one fill of a whole window does for all the padding stored to it.
   bool IsFilled(const Window& window, ir::Buffer buffer) const;
 };
 

@@ -1,7 +1,6 @@
-// What preprocess decides, apart from the facts that it decides by (preprocess_facts.h). Planning
-// takes three steps:
-// channel_layout.h, guard_removal.h, and buffers made to fit both; preprocess_rewrite.h then
-// carries the plan out.
+// The plan holds what preprocess decides; it does so by the facts of another file
+// (preprocess_facts.h). Planning takes three steps: channel_layout.h, guard_removal.h, and buffers
+// made to fit both; preprocess_rewrite.h then carries the plan out.
 #ifndef COMPILER_PASSES_PREPROCESS_PLAN_H_
 #define COMPILER_PASSES_PREPROCESS_PLAN_H_
 
@@ -18,7 +17,7 @@
 
 namespace polynao {
 
-// What became of one nest or buffer, for --stats.
+// Says what became of one nest or buffer, for --stats.
 struct PreprocessDecision {
   std::string place;  // the first line of the nest, or the buffer
   std::string what;   // what was done; or "kept: " and why nothing was

@@ -61,7 +61,7 @@ struct Queued {
   size_t step;  // its number in the core's record
   bool has_started = false;
   bool has_read = false;
-  // What was there before it started (if it has not read yet), or its results.
+  // Keeps the bytes that were there before it started (if it has not read yet), or its results.
   Bytes kept = {};
 };
 
@@ -116,7 +116,7 @@ class Core : public ir::Device {
   absl::Status AdvanceAtRandom();
   void OpenBarrier();
 
-  // What the program hands over.
+  // The program hands its calls over here.
   absl::StatusOr<bool> Call(std::string_view name,
                             absl::Span<const ir::Interpreter::RawArgument> arguments) override;
   absl::StatusOr<uint8_t*> Allocate(const ir::BufferNode& buffer) override;
@@ -127,7 +127,8 @@ class Core : public ir::Device {
   bool OneIn(uint64_t n) { return (*random_)() % n == 0; }
   bool IsPending(const Queues& which) const;
   absl::Status AdvanceAtRandom(const Queues& which);
-  // Whether the program goes on behind this call. Where it has to wait, others get a turn first.
+  // Returns true if the program goes on behind this call. Where it has to wait, others get a turn
+  // first.
   bool GoesOn();
   // Addresses become bytes from the start of their memory, floats their bits.
   absl::StatusOr<Queued> Resolve(const isa::Instruction& instruction,

@@ -47,9 +47,9 @@ struct QueueSchedule {
 //  - q late, all others in flight: X finds the garbage of Y, also where Y writes the old values again.
 std::vector<QueueSchedule> QueueSchedules(int random, uint64_t seed = 1);
 
-// What the instructions of one run found in memory. If waits and barriers order all conflicting accesses,
-// the record is the same by every schedule. If they leave two unordered, the later of them finds other
-// bytes by some schedule, whether or not the program's results depend on these bytes.
+// Records what the instructions of one run found in memory. If waits and barriers order all conflicting accesses, the
+// record is the same by every schedule. If they leave two unordered, the later of them finds other bytes by some
+// schedule, whether or not the program's results depend on these bytes.
 struct QueueRecord {
   struct Step {
     const isa::Instruction* instruction;

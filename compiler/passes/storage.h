@@ -29,7 +29,7 @@ struct StoragePlace {
   std::string to;
   // The number of copies of its buffer (NAME.0, NAME.1, ...) that the pipeline pass has made; else 1.
   int copies = 1;
-  // Whether another allocation uses some of its bytes at another time.
+  // This is true if another allocation uses some of its bytes at another time.
   bool is_shared = false;
 };
 

@@ -1,4 +1,4 @@
-// What loop_partition knows at the statement that its walk has reached.
+// Keeps what loop_partition knows at the statement that its walk has reached.
 #ifndef COMPILER_PASSES_SURROUNDINGS_H_
 #define COMPILER_PASSES_SURROUNDINGS_H_
 
@@ -36,7 +36,7 @@ class Surroundings {
 
   // `condition`, an expanded one, is `truth`.
   void Assume(ir::Expr condition, bool truth = true);
-  // Whether conditions may use the value in place of the variable (LetValues::Bind).
+  // Returns true if conditions may use the value in place of the variable (LetValues::Bind).
   bool BindLet(ir::Stmt let);
   // Enters the loop, whose variable is in `range`, or between the loop's own bounds.
   void EnterLoop(ir::Stmt loop, std::optional<arith::Interval> range);
@@ -54,7 +54,7 @@ class Surroundings {
   void AddFacts(ir::Expr condition, bool truth, std::vector<ir::Expr>& facts);
   // The values of the loop's variable, if they are constant and there is one.
   std::optional<arith::Interval> ConstantRange(ir::Stmt loop);
-  // Whether the variable's range depends on no other variable: it is a parameter, or its loop has constant
+  // Returns true if the variable's range depends on no other variable: it is a parameter, or its loop has constant
   // bounds.
   bool HasConstantBounds(ir::Var var) const;
 

@@ -1,4 +1,4 @@
-// What sync knows at one place of the program.
+// Keeps what sync knows at one place of the program.
 #ifndef COMPILER_PASSES_SYNC_STATE_H_
 #define COMPILER_PASSES_SYNC_STATE_H_
 
@@ -12,7 +12,7 @@ namespace polynao {
 
 using QueueSet = std::array<bool, isa::kQueueCount>;
 
-// What the instructions in each queue of a core may still read and write.
+// The instructions in each queue of a core may still read and write these bytes.
 using PendingQueues = std::array<Accesses, isa::kQueueCount>;
 
 // RunsOn::kCore and RunsOn::kMemoryCore run instructions, each in queues of their own.
@@ -20,7 +20,8 @@ inline constexpr int kActors = 2;
 
 struct SyncState {
   std::array<PendingQueues, kActors> queues;
-  // What the cores and the memory core may have accessed in SMEM and GMEM since their last barrier.
+  // The cores and the memory core may have accessed these bytes in SMEM and GMEM since their last
+  // barrier.
   std::array<Accesses, kActors> since_barrier;
 
   bool operator==(const SyncState&) const = default;

@@ -30,7 +30,7 @@ struct ClosestPattern {
   bool wanted = false;  // whether anybody asks
   Difference difference;
 
-  // Whether a difference that the match meets after so much progress is worth describing.
+  // Returns true if a difference that the match meets after so much progress is worth describing.
   bool IsCloser(int progress) const { return wanted && progress > difference.progress; }
 };
 
@@ -39,7 +39,7 @@ struct ClosestPattern {
 inline constexpr int kProgressLoops = 1000;
 inline constexpr int kProgressConditions = 2000;
 
-// What the values of pattern and nest bind to each other.
+// Binds the values of pattern and nest to each other.
 struct TensorBinding {
   ir::VarMap values = {};  // the pattern's scalar operands
   absl::flat_hash_map<ir::Buffer, const NestAccess*> buffers = {};

@@ -19,7 +19,7 @@
 
 namespace polynao {
 
-// What stands around a nest in its function.
+// Describes the code around a nest in its function.
 struct NestSurroundings {
   std::vector<ir::Stmt> loops;                        // outermost first
   std::vector<std::pair<ir::Expr, bool>> conditions;  // of ifs, with the branch taken
@@ -36,7 +36,7 @@ class TensorConditions {
         surroundings_(surroundings),
         closest_(closest) {}
 
-  // Whether the instruction gives what the nest gives: no harmful overlap, strides that its
+  // Returns true if the instruction gives what the nest gives: no harmful overlap, strides that its
   // parameters can express, provable @require conditions, operands inside their buffers. Sets
   // a.match if so.
   bool Hold(TensorAttempt& a);

@@ -36,8 +36,8 @@ bool IsCommutative(Expr e) {
          kind == ExprKind::kNe;
 }
 
-// The value with an operator of this kind at the top, where another one means the same: x - c and x + -c, integers 0 - x and
-// x * -1. Simplification keeps the shorter one, whatever the instruction. Otherwise the value itself.
+// The value with an operator of this kind at the top, where another one means the same: x - c and x + -c, integers 0 -
+// x and x * -1. Simplification keeps the shorter one, whatever the instruction. Otherwise the value itself.
 Expr WithKind(ExprKind kind, Expr value) {
   const ir::Type type = value.type();
   ir::Context& c = value.context();

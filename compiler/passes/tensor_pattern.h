@@ -77,11 +77,11 @@ struct TensorNest {
   absl::flat_hash_map<ir::Expr, NestAccess> loads = {};
   // The variables of the loops left out, and the only values they have.
   ir::VarMap single = {};
-  // Whether loop k and loop k + 1 run through all buffers without a gap, so that they count as one
-  // loop.
+  // Element k says whether loop k and loop k + 1 run through all buffers without a gap, so that
+  // they count as one loop.
   std::vector<bool> joinable = {};
 
-  // Whether the store adds to what it overwrites (D[i] = D[i] + ..., max(D[i], ...)).
+  // Returns true if the store adds to what it overwrites (D[i] = D[i] + ..., max(D[i], ...)).
   bool accumulates() const;
 };
 

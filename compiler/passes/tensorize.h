@@ -13,7 +13,7 @@ namespace polynao {
 
 struct PassInfo;
 
-// What became of one nest, for --stats and --explain.
+// Says what became of one nest, for --stats and --explain.
 struct TensorizeDecision {
   std::string nest;         // the first line of its text
   std::string instruction;  // empty: none

@@ -57,8 +57,8 @@ isl_stat AddEndsOf(isl_basic_set* set, void* user) {
   return result;
 }
 
-// Of each loop around the statement, whether it goes over a window: its variable is in no index of a store, and added to another one in that
-// of a load.
+// Of each loop around the statement, whether it goes over a window: its variable is in no index of a store, and added
+// to another one in that of a load.
 std::vector<bool> WindowsOf(const Statement& s) {
   const auto uses = [&](ir::Expr index, size_t i) { return ir::UsesVar(index, s.iterators[i]); };
   std::vector<bool> result(s.iterators.size(), false);

@@ -1,4 +1,4 @@
-// What the parameters of a part are taken for where cost models need numbers.
+// Chooses numbers for the parameters of a part where cost models need some.
 #ifndef COMPILER_POLY_ASSUMED_H_
 #define COMPILER_POLY_ASSUMED_H_
 
@@ -17,7 +17,8 @@ struct AssumedParameters {
   absl::flat_hash_map<ir::Var, int64_t> variables;  // of those that are a variable
 };
 
-// `extent` for each parameter, but few for the size of a window: the bound of a loop of a sum whose variable is added to another one in an index,
+// `extent` for each parameter, but few for the size of a window: the bound of a loop of a sum whose variable is added
+// to another one in an index,
 // as p of  for (u, 0, p) { y[i] = y[i] + a[i + u] }, if no other loop ends there. As near to that as the part's asserts allow. Throws
 // isl::exception.
 AssumedParameters AssumeParameters(const Scop& scop, int64_t extent);

@@ -18,7 +18,7 @@ ir::Expr Plus(ir::Expr a, ir::Expr b);
 ir::Expr Minus(ir::Expr a, ir::Expr b);
 ir::Expr Times(ir::Expr a, ir::Expr b);
 
-// What isl's parameters ("n") and loop variables ("c3") are, in i64.
+// Maps isl's parameters ("n") and loop variables ("c3") to their values, in i64.
 using AstNames = absl::flat_hash_map<std::string, ir::Expr>;
 
 // An integer (i64) or a condition of isl's. `names` has all names in it.

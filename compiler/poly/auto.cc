@@ -54,8 +54,8 @@ class Arranger {
     return node;
   }
 
-  // Loops around others. Of those that can be parallel the first one comes first, or goes to the innermost bands, whichever
-  // is cheaper.
+  // Loops around others. Of those that can be parallel the first one comes first, or goes to the innermost bands,
+  // whichever is cheaper.
   //
   //   for (j) { for (i) { x[j] += .. A[i, j] }  for (i) { B[i, j] .. x[j] } }      walks through columns
   //   for (i) for (j) { x[j] += .. A[i, j] }  for (i) for (j) { B[i, j] .. x[j] }  walks through rows

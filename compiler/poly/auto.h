@@ -17,8 +17,8 @@ struct AutoSchedule {
   bool has_register_tiles = false;
 };
 
-// The order of `schedule`, which is legal, with the loops of each innermost permutable band arranged anew, in whichever of these
-// ways the cost model (cost_model.h) finds fastest:
+// The order of `schedule`, which is legal, with the loops of each innermost permutable band arranged anew, in whichever
+// of these ways the cost model (cost_model.h) finds fastest:
 //
 //   tiles      of sizes whose footprint fits into the cache; one loop over tiles parallel, or their diagonals
 //   sequence   strongly connected groups of statements get loops of their own, one after the other

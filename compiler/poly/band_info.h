@@ -1,5 +1,5 @@
-// What a loop of a schedule tree carries: whether its iterations are independent, and how it walks
-// through memory.
+// Finds what a loop of a schedule tree carries: whether its iterations are independent, and how it
+// walks through memory.
 #ifndef COMPILER_POLY_BAND_INFO_H_
 #define COMPILER_POLY_BAND_INFO_H_
 

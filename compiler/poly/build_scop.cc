@@ -284,8 +284,8 @@ ScopBuilder::Tree ScopBuilder::ProcessAllocate(Stmt s) {
     scop_.locals.push_back(s.buffer());
     return Process(s.body());
   }
-  // One array for all iterations is as large as the largest that the program allocates. Of two extents that vary, the greatest values
-  // may belong to different iterations, and under a condition that is no part of the domain to none.
+  // One array for all iterations is as large as the largest that the program allocates. Of two extents that vary, the
+  // greatest values may belong to different iterations, and under a condition that is no part of the domain to none.
   if (varying > 1 || !guards_.empty()) {
     remarks_->push_back(
         {.place = ir::PrintFirstLine(s),
@@ -585,7 +585,8 @@ std::optional<Reduction> ScopBuilder::FindReduction(Stmt store, const Statement&
       return std::nullopt;
     }
   }
-  // What else is read of the buffer is never the element that the instance updates: x[i] -= L[i, j] * x[j], where j < i.
+  // What else is read of the buffer is never the element that the instance updates: x[i] -= L[i, j] * x[j], where j <
+  // i.
   std::optional<isl::map> updated;
   for (const Access& access : statement.accesses) {
     if (access.is_write) updated = access.map.intersect_domain(statement.domain);

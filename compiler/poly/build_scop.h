@@ -39,7 +39,8 @@ class ScopBuilder {
   Tree ProcessIf(ir::Stmt s);
   Tree ProcessLet(ir::Stmt s);
   Tree ProcessAllocate(ir::Stmt s);
-  // The greatest value of `value` at the place, over outer variables; 0 if the place is never reached. Nothing if it has many cases.
+  // The greatest value of `value` at the place, over outer variables; 0 if the place is never reached. Nothing if it
+  // has many cases.
   std::optional<ir::Expr> Greatest(const isl::pw_aff& value, ir::Context& context);
   Tree Branch(const isl::set& holds, ir::Stmt s);
   Tree Guarded(ir::Expr condition, ir::Stmt s);
@@ -54,16 +55,17 @@ class ScopBuilder {
   void AddAccess(ir::Buffer buffer, absl::Span<const ir::Expr> indices, bool is_write, bool certain,
                  Statement* statement);
   isl::map IndexMap(ir::Expr index, ir::Expr extent, bool* is_exact);
-  // Affine functions that an integer is never below, and never above, whatever memory holds: max(col[k], i + 1) is at least i + 1.
+  // Affine functions that an integer is never below, and never above, whatever memory holds: max(col[k], i + 1) is at
+  // least i + 1.
   struct Bounds {
     std::vector<isl::pw_aff> least, greatest;
   };
   Bounds BoundsOf(ir::Expr e);
-  // Whether no + - * in the value of a let wraps, so that it has these bounds where the variable stands.
+  // Returns true if no + - * in the value of a let wraps, so that it has these bounds where the variable stands.
   bool IsExactLet(ir::Expr value);
   std::string ArrayName(ir::Buffer buffer);
   std::optional<Reduction> FindReduction(ir::Stmt store, const Statement& statement) const;
-  // Whether a store in `s` may change what `e` loads.
+  // Returns true if a store in `s` may change what `e` loads.
   bool Stores(ir::Stmt s, ir::Expr e) const;
   void Say(ir::Stmt place, std::string_view effect);
 

@@ -4,7 +4,7 @@
 //   B := [n] -> { S1[i, j] -> [i, 32*floor(j/32)] };      isl's notation
 //   B(A);  card A;  lexmin (A - { S1(i, i) });            prints three lines
 //
-// docs/polyhedral.md has the operators and functions with an example each. Syntax:
+// docs/calculator.md has the operators and functions with an example each. Syntax:
 // calculator_parser.cc; of the literals: calculator_literal_parser.cc.
 #ifndef COMPILER_POLY_CALCULATOR_H_
 #define COMPILER_POLY_CALCULATOR_H_
@@ -20,7 +20,7 @@ namespace polynao::poly {
 struct CalculatorOptions {
   // Names the text in errors: "expression:1:7: expected ..., found ...".
   std::string name = "expression";
-  // What isl may do for one statement, by its own count; 0: no limit.
+  // isl may do this many operations for one statement, by its own count; 0 means no limit.
   unsigned long max_operations = 20'000'000;
 };
 

@@ -32,7 +32,7 @@ struct Token {
 // Error: a character that begins no token.
 absl::StatusOr<std::vector<Token>> Tokenize(std::string_view text, std::string_view file);
 
-// Whether a name is a word of the language inside of literals: "and", "floor", ...
+// Returns true if a name is a word of the language inside of literals: "and", "floor", ...
 bool IsKeyword(std::string_view name);
 
 // "FILE:LINE:COLUMN: expected EXPECTED, found FOUND".

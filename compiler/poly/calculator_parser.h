@@ -1,4 +1,4 @@
-// What the two parsers of the calculator share: expressions (calculator_parser.cc) and the literals
+// The two parsers of the calculator share this: expressions (calculator_parser.cc) and the literals
 // in them (calculator_literal_parser.cc). Private to them.
 #ifndef COMPILER_POLY_CALCULATOR_PARSER_H_
 #define COMPILER_POLY_CALCULATOR_PARSER_H_

@@ -85,7 +85,7 @@ struct Statement {
   Place place;
 };
 
-// What follows the first argument of a function.
+// Says what follows the first argument of a function.
 enum class Arguments { kExpressions, kDimensions, kBindings };
 // The function's arguments, or null: no such function.
 const Arguments* FindFunction(std::string_view name);

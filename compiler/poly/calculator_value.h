@@ -43,7 +43,7 @@ struct Site {
   absl::Status Error(std::string_view expected, std::string_view found) const {
     return ErrorAt(file, place, expected, found);
   }
-  // What isl's failure means: most often, that the operations allowed are spent (ResourceExhausted).
+  // Returns the error that isl's failure means: most often, that the operations allowed are spent (ResourceExhausted).
   absl::Status Failed() const;
 };
 
@@ -59,7 +59,7 @@ absl::StatusOr<Value> Checked(const Site& site, Value value);
 
 // The spaces of a set, map or function as text, sorted: "{ S[i, j] }". At most `most`, then "...".
 std::string SpacesOf(const Value& value, int most = 3);
-// Whether some set (map) of `a` is in the space of one of `b`, or one of them is empty.
+// Returns true if some set (map) of `a` is in the space of one of `b`, or one of them is empty.
 bool ShareSpace(const Value& a, const Value& b);
 
 absl::StatusOr<Value> ApplyBinary(const Site& site, const std::string& mark, const Value& a,

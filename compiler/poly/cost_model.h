@@ -1,4 +1,4 @@
-// What loops cost on a CPU: the estimates by which `auto` chooses.
+// Estimates what loops cost on a CPU: the estimates by which `auto` chooses.
 //
 // All times are cycles of one core. The model has one bound each for arithmetic, loads and stores, and bytes that do
 // not stay in the cache; it knows steps of accesses (loop_model.h), not values. Its figures are those of current x86
@@ -18,7 +18,7 @@
 
 namespace polynao::poly {
 
-// What stands between the iterations of a loop that runs innermost.
+// Says what one iteration of an innermost loop waits for in the iteration before.
 enum class Carried : uint8_t {
   kNothing,    // they are independent
   kReduction,  // sums that may change their order
@@ -42,15 +42,15 @@ struct PointPlan {
   double serial_cycles = 0;  // of filling and emptying the registers, for an instance of a tile
 };
 
-// Whether the instances of a loop over the member store the same elements.
+// Returns true if the instances of a loop over the member store the same elements.
 bool WritesStay(const StatementModel& statement, int member);
 
 // `members`: those that run here, the others are around. `carried`: by member.
 PointPlan PlanPoints(const StatementModel& statement, const std::vector<int>& members,
                      const std::vector<Carried>& carried, const Machine& machine);
 
-// The same for statements whose instances run one after the other in each iteration: no register tile; loads that they share count
-// once.
+// The same for statements whose instances run one after the other in each iteration: no register tile; loads that they
+// share count once.
 PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
                        const std::vector<int>& members, const std::vector<Carried>& carried,
                        const Machine& machine);
@@ -104,9 +104,9 @@ TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine
 
 using Buffers = absl::flat_hash_set<ir::Buffer>;
 
-// Bytes that one run of a band brings into the cache, if what it touches fits there and stays from one run to the next; nothing if
-// it does not fit. `around`: the loops around it, outermost first. `warm`: what the loops before it have left in the cache, at the
-// same iteration of those.
+// Bytes that one run of a band brings into the cache, if what it touches fits there and stays from one run to the next;
+// nothing if it does not fit. `around`: the loops around it, outermost first. `warm`: what the loops before it have
+// left in the cache, at the same iteration of those.
 std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
                                     const Buffers& warm, const Machine& machine);
 

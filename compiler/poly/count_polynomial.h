@@ -73,8 +73,8 @@ class QuasiPolynomial {
                                FloorTable& floors);
 
   const std::map<Monomial, Rational>& terms() const { return terms_; }
-  // Whether this, or a polynomial that it was made from, had more than kMaxTerms terms; then it
-  // means nothing.
+  // Returns true if this, or a polynomial that it was made from, had more than kMaxTerms terms;
+  // then it means nothing.
   bool IsTooLarge() const { return is_too_large_; }
   bool IsZero() const { return terms_.empty() && !is_too_large_; }
   bool operator==(const QuasiPolynomial& other) const {

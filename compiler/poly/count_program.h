@@ -1,4 +1,4 @@
-// What counting says of a function: how often its statements run, how many elements they touch, how
+// Counts for a function how often its statements run, how many elements they touch, how
 // often each is reused, what crosses a memory's border when tiles run one after the other, and what overlapped
 // tiles compute again.
 //

@@ -150,7 +150,8 @@ TEST_F(CountTest, StridesAndDivisionsAreExact) {
   }
 }
 
-// Tiles of more than 60 elements with a halo, at both ends less: which variable goes first decides between a few sums and too many.
+// Tiles of more than 60 elements with a halo, at both ends less: which variable goes first decides between a few sums
+// and too many.
 TEST_F(CountTest, LongTilesWithHalos) {
   EXPECT_EQ(
       Compare("{ [s, i] : 0 <= s <= 3 and 512s - 3 <= i <= 512s + 510 and 0 <= i < 1540 }", 0, 0),

@@ -61,8 +61,8 @@ isl::union_set Periodic(const Accesses& all) {
   return periodic;
 }
 
-// As Anti, for periodic arrays: isl (0.25) crashes on some kills of theirs. All pairs, without those that a must-write comes
-// between: { S0[i] -> [K[k] -> A[x]] } followed by { [K[k] -> A[x]] -> [S1[j] -> A[x]] }.
+// As Anti, for periodic arrays: isl (0.25) crashes on some kills of theirs. All pairs, without those that a must-write
+// comes between: { S0[i] -> [K[k] -> A[x]] } followed by { [K[k] -> A[x]] -> [S1[j] -> A[x]] }.
 isl::union_map AntiOfPeriodic(const isl::schedule& schedule, const Accesses& a) {
   const isl::union_map pairs = AllBefore(schedule, a.may_writes, a.reads);
   const isl::union_map killed = AllBefore(schedule, a.must_writes, a.reads);
@@ -109,8 +109,8 @@ Accesses Except(const Accesses& all, const isl::union_set& arrays) {
           .may_writes = all.may_writes.subtract_range(arrays)};
 }
 
-// Arrays of which no element is stored twice: each read has its one source, and isl need not look for the last one, for which it
-// takes most of its time.
+// Arrays of which no element is stored twice: each read has its one source, and isl need not look for the last one, for
+// which it takes most of its time.
 isl::union_set StoredOnce(const Accesses& all) {
   isl::union_set once = isl::union_set::empty(all.reads.ctx());
   all.may_writes.range().foreach_set([&](const isl::set& elements) {

@@ -1,4 +1,4 @@
-// What must stay in order in a static control part.
+// Finds the instances that must stay in order in a static control part.
 #ifndef COMPILER_POLY_DEPENDENCES_H_
 #define COMPILER_POLY_DEPENDENCES_H_
 

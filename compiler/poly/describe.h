@@ -12,7 +12,7 @@
 
 namespace polynao::poly {
 
-// What Describe knows: the words below.
+// Returns the words that Describe knows: those below.
 const std::vector<std::string_view>& Descriptions();
 
 // For each static control part of `function`, in isl's notation:

@@ -6,10 +6,10 @@
 
 namespace polynao::poly {
 
-// The elements of `set`, for all values of its parameters, in a time that does not depend on their number: the mean of some
-// random walks, each of which chooses one coordinate after the other within its bounds, and multiplies how many it had to
-// choose from (Knuth: "Estimating the efficiency of backtrack programs", 1975). Of a union, those of its simple hull;
-// quotients in its constraints count as if they could be anything. Infinity if a coordinate has no bounds.
+// The elements of `set`, for all values of its parameters, in a time that does not depend on their number: the mean of
+// some random walks, each of which chooses one coordinate after the other within its bounds, and multiplies how many it
+// had to choose from (Knuth: "Estimating the efficiency of backtrack programs", 1975). Of a union, those of its simple
+// hull; quotients in its constraints count as if they could be anything. Infinity if a coordinate has no bounds.
 //
 //   { [k, i, j] : 0 <= k < 1024 and 0 <= i, j < k }     358 million +- 10 %
 //

@@ -46,8 +46,8 @@ bool Uses(Stmt root, Buffer buffer) {
   });
 }
 
-// Follows control through `s`. `written`: whether the scalar has been stored; becomes whether it has been at the end. False if
-// it is read before.
+// Follows control through `s`. `written`: whether the scalar has been stored; becomes whether it has been at the end.
+// False if it is read before.
 bool IsWrittenFirst(Stmt s, Buffer buffer, bool* written) {
   if (!*written && Reads(s, buffer)) return false;
   switch (s.kind()) {

@@ -20,11 +20,11 @@ struct LoopMark {
   int depth = 0;
   // Private buffers that each iteration gets a copy of.
   std::vector<ir::Buffer> copies = {};
-  // Of an innermost loop over x[f] = x[f] op e, where f is the same in all iterations and e reads other elements: x[f] is
-  // in a local variable meanwhile.
+  // Of an innermost loop over x[f] = x[f] op e, where f is the same in all iterations and e reads other elements: x[f]
+  // is in a local variable meanwhile.
   bool accumulates = false;
-  // Of a loop around a tile of registers: the iterations of the loops inside, outermost first, which are unrolled but for the
-  // last, a vector. They stand a second time for tiles that are not whole.
+  // Of a loop around a tile of registers: the iterations of the loops inside, outermost first, which are unrolled but
+  // for the last, a vector. They stand a second time for tiles that are not whole.
   std::vector<int64_t> tile = {};
 };
 
@@ -34,7 +34,7 @@ struct MarkedSchedule {
   std::map<std::string, LoopMark> marks;  // by the mark's name
 };
 
-// What a MarkHandler may use where it writes the statement of a mark.
+// A MarkHandler may use this where it writes the statement of a mark.
 class MarkPlace {
  public:
   virtual ~MarkPlace() = default;
@@ -43,14 +43,15 @@ class MarkPlace {
   virtual ir::Expr Value(const isl::ast_expr& e) = 0;
   // An i64 over variables outside of the part.
   virtual ir::Expr Wide(ir::Expr e) = 0;
-  // What stands for a buffer of the part here.
+  // Returns the buffer that stands here for a buffer of the part.
   virtual ir::Buffer Current(ir::Buffer buffer) = 0;
   // From now on `name`, a parameter of such expressions, or a loop ("c3"), is `value`; null: no longer. The
   // loop then is no loop: what is in its body is done if its bounds hold `value`.
   virtual void Bind(const std::string& name, ir::Expr value) = 0;
-  // Whether the loop "c3" stands around here, or is bound, but isl has left it out because it has one iteration.
+  // Returns true if the loop "c3" stands around here, or is bound, but isl has left it out because it has one
+  // iteration.
   virtual bool IsLeftOut(const std::string& loop) = 0;
-  // What is below the mark, with new buffers for `copies`, which live there.
+  // Returns the code below the mark, with new buffers for `copies`, which live there.
   virtual ir::Stmt Below(const std::vector<ir::Buffer>& copies = {}) = 0;
 };
 
@@ -65,7 +66,7 @@ class MarkHandler {
   virtual bool Handles(const std::string& mark) const = 0;
   virtual ir::Stmt Write(const std::string& mark, const std::vector<isl::ast_expr>& expressions,
                          MarkPlace& place) = 0;
-  // What a statement loads, or stores `value` to, instead of the element of an access at `indices` (i64).
+  // Returns what a statement loads, or stores `value` to, instead of the element of an access at `indices` (i64).
   // `load` is the load in the statement's code. Null: the access stays.
   virtual ir::Expr Load(const Statement& statement, ir::Expr load,
                         const std::vector<ir::Expr>& indices) = 0;
@@ -83,8 +84,8 @@ class MarkHandler {
 // The test is left out where it always holds. Throws isl::exception.
 ir::Stmt Generate(const Scop& scop, const MarkedSchedule& schedule, MarkHandler* handler = nullptr);
 
-// `body`, made of several parts of `scop` that each take for granted what it assumes, with the test for that as Generate
-// has it. Throws isl::exception.
+// `body`, made of several parts of `scop` that each take for granted what it assumes, with the test for that as
+// Generate has it. Throws isl::exception.
 ir::Stmt WithTest(const Scop& scop, ir::Stmt body);
 
 }  // namespace polynao::poly

@@ -1,5 +1,5 @@
 // Schedules loop nests for a GPU: polyhedral schedule trees as grids of blocks of threads, with shared memory and
-// registers (docs/polyhedral.md, "On GPUs").
+// registers (docs/polyhedral_gpu.md).
 //
 //   for (i, 0, n) for (j, 0, m) for (k, 0, l)       blocks (ib, jb), serial (kt):
 //     C[i, j] = C[i, j] + A[i, k] * B[k, j]    -->    threads: copy tiles of A and B to shared memory
@@ -41,13 +41,13 @@ struct GpuOptions {
   GpuMachine machine = {};
 };
 
-// Schedules the parts of `function` for a GPU, as poly::Schedule does for a CPU. The new code has loops over blockIdx and
-// threadIdx in the form that compiler/codegen/cuda/kernels.h expects. Parts that have no parallel loop stay, and so do
-// parts inside of loops or branches that only a kernel can evaluate; the report says why. Errors: those of
+// Schedules the parts of `function` for a GPU, as poly::Schedule does for a CPU. The new code has loops over blockIdx
+// and threadIdx in the form that compiler/codegen/cuda/kernels.h expects. Parts that have no parallel loop stay, and so
+// do parts inside of loops or branches that only a kernel can evaluate; the report says why. Errors: those of
 // poly::Schedule, and blocks of more than 1024 threads.
 //
-// "fuse": each group of stages (fuse/fuse.h) is one kernel (gpu_group.h), and so is a stage that is alone; those that gpu_fuse.h names
-// go the way of "auto".
+// "fuse": each group of stages (fuse/fuse.h) is one kernel (gpu_group.h), and so is a stage that is alone; those that
+// gpu_fuse.h names go the way of "auto".
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function,
                                               const GpuOptions& options = {});
 

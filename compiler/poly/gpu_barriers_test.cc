@@ -1,6 +1,6 @@
-// Each barrier of a mapped nest is needed: without it, threads that run from barrier to barrier in some order compute other values.
-// The exception is the last one in kernels with registers, before these are stored: each thread loads and stores elements
-// of its own, which the code generator does not see.
+// Each barrier of a mapped nest is needed: without it, threads that run from barrier to barrier in some order compute
+// other values. The exception is the last one in kernels with registers, before these are stored: each thread loads and
+// stores elements of its own, which the code generator does not see.
 #include <map>
 #include <string>
 #include <vector>
@@ -150,7 +150,8 @@ const Nest kNests[] = {
      3,
      "0 1 2",
      {9}},
-    // A sum's first value and its updates are two loops; each thread has the same elements in both, which the generator does not see.
+    // A sum's first value and its updates are two loops; each thread has the same elements in both, which the generator
+    // does not see.
     {"Histogram",
      R"(
         func f(a: i32[16] in, y: i32[16] out) {

@@ -370,9 +370,10 @@ class GpuHandler : public MarkHandler {
     return result;
   }
 
-  // All threads copy the box, neighbours along threadIdx.x neighbours in memory. The last dimension of the box goes along
-  // x, the one before along y and z, and that of a box of one dimension along all axes; but where that takes more rounds, as of
-  // rows that are shorter than x, elements and threads are numbered, and thread t copies elements t, t + threads, ..
+  // All threads copy the box, neighbours along threadIdx.x neighbours in memory. The last dimension of the box goes
+  // along x, the one before along y and z, and that of a box of one dimension along all axes; but where that takes more
+  // rounds, as of rows that are shorter than x, elements and threads are numbered, and thread t copies elements t, t +
+  // threads, ..
   template <typename Readable>
   Stmt Fill(const SharedCopy& copy, const Shared& shared, const ThreadShape& shape,
             const Readable& readable, MarkPlace& place) {

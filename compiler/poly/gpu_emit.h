@@ -29,8 +29,9 @@ std::unique_ptr<MarkHandler> MakeGpuHandler(const GpuMapping& mapping);
 //
 // The code generator puts barriers between loops over threads.
 //
-// isl may write what is below a mark in several pieces, one after the other, where loops around it have one iteration. `keeps_registers`
-// is false if it does so with elements that threads keep in registers: each piece loads and stores all of them, and the code is wrong.
+// isl may write what is below a mark in several pieces, one after the other, where loops around it have one iteration.
+// `keeps_registers` is false if it does so with elements that threads keep in registers: each piece loads and stores
+// all of them, and the code is wrong.
 ir::Stmt GenerateForGpu(const Scop& scop, const GpuMapping& mapping, bool* keeps_registers);
 
 }  // namespace polynao::poly

@@ -27,7 +27,8 @@ bool Halve(Group& group) {
   return true;
 }
 
-// Whether neighbouring threads access elements in different rows. The mapping of single nests copies these to shared memory.
+// Whether neighbouring threads access elements in different rows. The mapping of single nests copies these to shared
+// memory.
 bool JumpsThroughMemory(const Stage& stage) {
   for (const Statement* s : stage.statements) {
     if (s->iterators.empty()) continue;
@@ -81,7 +82,8 @@ class KernelCode : public StageCode {
   }
 
  private:
-  // "c in tiles of 8 x 64: blocks of 256 threads, with a, b; 1.07 times the instances; 2 phases, 12.3 KiB of shared memory, .."
+  // "c in tiles of 8 x 64: blocks of 256 threads, with a, b; 1.07 times the instances; 2 phases, 12.3 KiB of shared
+  // memory, .."
   static std::string Line(const std::vector<Stage>& stages, const PlannedGroup& planned,
                           const GpuGroup& group, int64_t threads) {
     std::string line =

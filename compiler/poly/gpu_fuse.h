@@ -11,11 +11,10 @@
 
 namespace polynao::poly {
 
-// The kernels of a part, and its report. Groups and tile sizes by the cost model (gpu_group_cost.h), or as the options say. A tile
-// whose boxes turn out to need more shared memory than a block has is halved. `alone` makes the code of stages without
-// tiles: contractions, those of which all elements depend on each other, and
-// stages alone that read or store columns along threads; and of parts without a group.
-// Errors: those of `alone`. Throws isl::exception.
+// The kernels of a part, and its report. Groups and tile sizes by the cost model (gpu_group_cost.h), or as the options
+// say. A tile whose boxes turn out to need more shared memory than a block has is halved. `alone` makes the code of
+// stages without tiles: contractions, those of which all elements depend on each other, and stages alone that read or
+// store columns along threads; and of parts without a group. Errors: those of `alone`. Throws isl::exception.
 absl::StatusOr<ir::Stmt> FuseForGpu(const Scop& scop, const GpuOptions& options, StageCode& alone,
                                     PartReport* report);
 

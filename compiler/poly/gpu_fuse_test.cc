@@ -288,8 +288,8 @@ TEST(GpuFuseTest, GroupsByTheMachine) {
   EXPECT_NE(many, report_of(wide));
 }
 
-// Each row of y needs nine of b. 64 x 64 elements fill no GPU: tiles of one row take no longer than those of eight, but compute b
-// nearly five times.
+// Each row of y needs nine of b. 64 x 64 elements fill no GPU: tiles of one row take no longer than those of eight, but
+// compute b nearly five times.
 const char kRows[] = R"(
     func f(a: f32[72, 64] in, y: f32[64, 64] out) {
       allocate b: f32[72, 64]

@@ -42,11 +42,11 @@ struct GpuGroupOptions {
   bool registers = true;
 };
 
-// The kernel of `group`; `part` has its stages alone. Iterators of a stage along which nothing depends on each other, and which have a
-// box of constant size in each tile, are numbered together, the one that walks along memory last; but not loops of few
-// iterations that all read the same elements of other stages, as over the colours of a pixel. Number e is thread
-// e % threads, in round e / threads. Each thread runs the other loops of its instances. What a producer stores is in shared memory; if each
-// thread reads only what it has stored itself, in registers.
+// The kernel of `group`; `part` has its stages alone. Iterators of a stage along which nothing depends on each other,
+// and which have a box of constant size in each tile, are numbered together, the one that walks along memory last; but
+// not loops of few iterations that all read the same elements of other stages, as over the colours of a pixel. Number e
+// is thread e % threads, in round e / threads. Each thread runs the other loops of its instances. What a producer
+// stores is in shared memory; if each thread reads only what it has stored itself, in registers.
 //
 // Errors: FailedPrecondition if there is no such box of what a tile needs of a producer, boxes need more shared memory
 // (ResourceExhausted), or there is no such grid. Throws isl::exception.

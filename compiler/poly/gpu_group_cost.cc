@@ -92,7 +92,8 @@ GpuGroupModel::Block GpuGroupModel::BlockOf(const Group& group) const {
     for (size_t d = 0; d + 1 < box.size(); ++d) rows *= CountOf(box[d]);
     for (const Range& range : WholeOf(buffer)) whole *= CountOf(range);
     const double row = (box.empty() ? 1 : CountOf(box.back())) * size;
-    // A row begins anywhere in a sector. Where the data say which elements are read, the box is large, and few of it are.
+    // A row begins anywhere in a sector. Where the data say which elements are read, the box is large, and few of it
+    // are.
     double accesses = 0;
     for (const Work& work : block.tile.work) {
       for (const Use& use : work.statement->uses) {

@@ -1,4 +1,4 @@
-// What it costs a GPU to run stages in the tiles of another.
+// Estimates what it costs a GPU to run stages in the tiles of another one.
 #ifndef COMPILER_POLY_GPU_GROUP_COST_H_
 #define COMPILER_POLY_GPU_GROUP_COST_H_
 
@@ -11,8 +11,9 @@
 
 namespace polynao::poly {
 
-// The model. A tile is a block, of as many threads as are cheapest. Each statement takes as many rounds as the block needs to give each of
-// its instances to a thread; loops that depend on themselves are each thread's own. Costs, in cycles:
+// The model. A tile is a block, of as many threads as are cheapest. Each statement takes as many rounds as the block
+// needs to give each of its instances to a thread; loops that depend on themselves are each thread's own. Costs, in
+// cycles:
 //
 //   compute   of a block: operations, loads and stores of all instances, by the lanes of a multiprocessor; in the last warp, threads without
 //             an instance count too;
@@ -21,13 +22,15 @@ namespace polynao::poly {
 //             the cache, and each other array once, by the bandwidth of global memory;
 //   a launch.
 //
-// A multiprocessor runs as many blocks at a time as threads and shared memory allow; they hide each other's latency. All wait for
-// the one that has a block more, so that few blocks do not fill the GPU. A group costs a launch, and the greater of its memory, and
-// the compute and latency of its blocks. Of small images, whose blocks do not fill the GPU, tiles of nearly the same cost differ in
-// how much they compute again; the one with least is taken. Groups that need more shared memory than a block may have cost infinitely much.
+// A multiprocessor runs as many blocks at a time as threads and shared memory allow; they hide each other's latency.
+// All wait for the one that has a block more, so that few blocks do not fill the GPU. A group costs a launch, and the
+// greater of its memory, and the compute and latency of its blocks. Of small images, whose blocks do not fill the GPU,
+// tiles of nearly the same cost differ in how much they compute again; the one with least is taken. Groups that need
+// more shared memory than a block may have cost infinitely much.
 class GpuGroupModel : public GroupModel {
  public:
-  // All outlive this. `shared_bytes`: of a block. `threads`: of a block, 0 for the cheapest number. Throws isl::exception.
+  // All outlive this. `shared_bytes`: of a block. `threads`: of a block, 0 for the cheapest number. Throws
+  // isl::exception.
   GpuGroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& sizes,
                 const GpuMachine& gpu, int64_t shared_bytes, int64_t threads);
 
@@ -40,7 +43,7 @@ class GpuGroupModel : public GroupModel {
   std::vector<std::vector<int64_t>> Candidates(int root) const override;
 
  private:
-  // What a tile has, whatever its threads.
+  // Describes a tile, whatever its threads.
   struct Block {
     Tally tile;
     std::vector<double> parallel;  // of each work of the tile: instances that may run at once

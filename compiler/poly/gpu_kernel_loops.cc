@@ -120,8 +120,8 @@ Node KernelLoops::WithThreads(Node node, int around, const Stage& stage, const C
   return node;
 }
 
-// Whether all iterations of loop `i` read the same elements of what the group's stages hand on, and store far from each other: a
-// thread runs them one after the other and has these elements at hand.
+// Whether all iterations of loop `i` read the same elements of what the group's stages hand on, and store far from each
+// other: a thread runs them one after the other and has these elements at hand.
 bool KernelLoops::IsRepetition(const Component& component, int i, int last) const {
   if (component.size() > 1 || last < 0) return false;
   const ir::Var var = component[0]->iterators[At(i)];

@@ -6,12 +6,13 @@
 
 namespace polynao::poly {
 
-// By default about an H100. Counts and sizes: CUDA C++ programming guide, technical specifications of compute capability 9.0. Bandwidth of
-// memory: 3.35 TB/s at 1.75 GHz, of NVIDIA's data sheet. Bandwidth of the cache, latencies and the launch are estimates that no GPU has confirmed.
+// By default about an H100. Counts and sizes: CUDA C++ programming guide, technical specifications of compute
+// capability 9.0. Bandwidth of memory: 3.35 TB/s at 1.75 GHz, of NVIDIA's data sheet. Bandwidth of the cache, latencies
+// and the launch are estimates that no GPU has confirmed.
 struct GpuMachine {
   int multiprocessors = 132;
-  // Of one multiprocessor: operations, and loads or stores, of threads in a cycle; threads, blocks and bytes of shared memory at a
-  // time.
+  // Of one multiprocessor: operations, and loads or stores, of threads in a cycle; threads, blocks and bytes of shared
+  // memory at a time.
   double operations_per_cycle = 128;
   double accesses_per_cycle = 32;
   int64_t threads = 2048;

@@ -30,7 +30,7 @@ struct SharedCopy {
   int64_t bytes() const;
 };
 
-// What a mark of the new tree means.
+// Says what a mark of the new tree means.
 struct GpuMark {
   enum class Kind {
     kBlocks,     // the members of the band below are blocks
@@ -66,9 +66,9 @@ struct GpuMapping {
 // without a parallel member becomes diagonals: the host goes along the sum of its members, and the others are parallel.
 //
 // Serial loops of a kernel are cut into tiles where that lets blocks copy what threads share to shared memory. A copy
-// is made of what several instances of a tile read, or what the threads of a warp read with a stride. In such a
-// kernel threads keep the elements that they alone store in registers. Copies and registers load nothing that may be undefined, except
-// of `given` buffers, where all is defined.
+// is made of what several instances of a tile read, or what the threads of a warp read with a stride. In such a kernel
+// threads keep the elements that they alone store in registers. Copies and registers load nothing that may be
+// undefined, except of `given` buffers, where all is defined.
 //
 // Throws isl::exception.
 GpuMapping MapToGpu(const Scop& scop, const Dependences& dependences, const isl::schedule& schedule,

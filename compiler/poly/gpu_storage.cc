@@ -75,7 +75,8 @@ class StoragePlanner {
     return false;
   }
 
-  // Whether all components that access the array number their instances in the same way, and each element belongs to one number.
+  // Whether all components that access the array number their instances in the same way, and each element belongs to
+  // one number.
   void FindOwn(size_t i) {
     const TileLocal& local = tree_.locals[i];
     Storage own;

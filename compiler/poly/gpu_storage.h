@@ -27,13 +27,13 @@ struct StoragePlan {
   int phases = 1;
 };
 
-// The number of each stage's phase: stages of one phase read nothing of each other, so that there is a barrier between phases
-// only. `at_end`: each stage is in the last phase in which it may be, and not in the first one.
+// The number of each stage's phase: stages of one phase read nothing of each other, so that there is a barrier between
+// phases only. `at_end`: each stage is in the last phase in which it may be, and not in the first one.
 std::vector<int> PhasesOf(const std::vector<Stage>& stages, const Group& group, bool at_end);
 
-// Blocks of `threads` threads. An array is in registers (if `registers`) where all components that access it number their instances in the
-// same way, and each element belongs to one number. The others take slots by the phases of `group`, in the order of its producers.
-// Throws isl::exception.
+// Blocks of `threads` threads. An array is in registers (if `registers`) where all components that access it number
+// their instances in the same way, and each element belongs to one number. The others take slots by the phases of
+// `group`, in the order of its producers. Throws isl::exception.
 StoragePlan PlanStorage(const std::vector<Stage>& stages, const Group& group, const GroupTree& tree,
                         const KernelLoops& loops, int64_t threads, bool registers);
 

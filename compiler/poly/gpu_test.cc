@@ -98,7 +98,8 @@ TEST(GpuTest, Product) {
   EXPECT_THAT(m.cuda, HasSubstr("C_own[0] = C_own[0] + A_shared["));
 }
 
-// isl writes the first element of t2 apart from the rest: a piece that stores nothing of t3 must not store its registers either.
+// isl writes the first element of t2 apart from the rest: a piece that stores nothing of t3 must not store its
+// registers either.
 TEST(GpuTest, RegistersInPieces) {
   const Mapped m = Map(R"(
       func f(a: f32[15, 1] in, t3: f32[14, 1]) {
@@ -249,8 +250,8 @@ TEST(GpuTest, RegisterOfOneThread) {
   EXPECT_THAT(m.report, HasSubstr("P in a register"));
 }
 
-// A register is stored only where the thread has stored it, or loaded: a branch, or a loop without iterations, may leave it as
-// it was.
+// A register is stored only where the thread has stored it, or loaded: a branch, or a loop without iterations, may
+// leave it as it was.
 TEST(GpuTest, RegistersThatAreNotStored) {
   EXPECT_THAT(Map(R"(
       func f(P: i32[8], A: i32[8] in, n: i32) {

@@ -48,8 +48,8 @@ namespace {
 
 std::string NameOr(const char* name) { return name == nullptr ? "" : name; }
 
-// `objects` by their names, shorter ones first ("S2", "S10"), and by their spaces, which all differ: the order of isl's tables
-// may change with its version.
+// `objects` by their names, shorter ones first ("S2", "S10"), and by their spaces, which all differ: the order of isl's
+// tables may change with its version.
 template <typename T, typename Names>
 std::vector<T> Sorted(std::vector<T> objects, const Names& names) {
   using Key = std::tuple<size_t, std::string, size_t, std::string, std::string>;

@@ -35,7 +35,8 @@ class IslContext {
 
   // From here on isl may do `operations` steps (its own count); then it throws. 0: no limit.
   void Allow(unsigned long operations);
-  // Whether they are done. Every further function of isl fails then, each with an error of its own.
+  // Returns true if they are done. Every further function of isl fails then, each with an error of
+  // its own.
   bool IsSpent() const;
 
  private:

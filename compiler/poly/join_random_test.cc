@@ -1,5 +1,6 @@
-// Random programs of several nests, with indices that are affine only in part, before and after the strategies, compared by the
-// interpreter. POLYNAO_RANDOM_CASES=5000 makes it that many programs, POLYNAO_SEED=1000 begins with that one.
+// Random programs of several nests, with indices that are affine only in part, before and after the strategies,
+// compared by the interpreter. POLYNAO_RANDOM_CASES=5000 makes it that many programs, POLYNAO_SEED=1000 begins with
+// that one.
 #include <gtest/gtest.h>
 
 #include <cstdint>

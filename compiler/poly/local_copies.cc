@@ -67,8 +67,8 @@ isl::map FootprintOf(const isl::map& accesses, const isl::multi_union_pw_aff& lo
 
 isl::pw_aff ToPwAff(isl_aff* aff) { return isl::manage(isl_pw_aff_from_aff(aff)); }
 
-// Whether two instances of one iteration of the loops access one element. Two references at a time: mostly the first two
-// show it, and isl is slow on unions of ten.
+// Whether two instances of one iteration of the loops access one element. Two references at a time: mostly the first
+// two show it, and isl is slow on unions of ten.
 bool IsReused(const std::vector<Reference>& references, const Place& place) {
   std::vector<isl::union_map> elements;  // { S[i] -> [[t0, ..] -> A[a]] }
   for (const Reference& reference : references) {
@@ -84,8 +84,8 @@ bool IsReused(const std::vector<Reference>& references, const Place& place) {
   return false;
 }
 
-// { R[i] -> A[a] }: the element has certainly been stored when the instance reads it, if the pairs { S[i] -> R[i] } are those of
-// which the first one may have stored what the second one reads.
+// { R[i] -> A[a] }: the element has certainly been stored when the instance reads it, if the pairs { S[i] -> R[i] } are
+// those of which the first one may have stored what the second one reads.
 isl::union_map StoredBefore(const isl::union_map& pairs, const isl::union_map& must_writes) {
   return pairs.reverse().apply_range(must_writes);
 }

@@ -28,7 +28,8 @@ namespace polynao::poly {
 struct Box {
   std::vector<isl::pw_aff> first;  // { [t0, t1, ..] -> [f] }
   std::vector<int64_t> sizes;
-  // Of a box whose size parameters decide, instead of `sizes`: { [t0, t1, ..] -> [n + 31] }, the same for all loops around.
+  // Of a box whose size parameters decide, instead of `sizes`: { [t0, t1, ..] -> [n + 31] }, the same for all loops
+  // around.
   std::vector<isl::pw_aff> extents = {};
   int64_t elements() const;
 };
@@ -37,8 +38,8 @@ struct Box {
 // none of constant size.
 std::optional<Box> BoxOf(const isl::map& footprint);
 
-// The same, of a size over parameters: of { [t] -> A[a] : 32 t <= a < 32 t + 31 + n }, 31 + n elements from 32 t on. Nothing if the constraints
-// show none.
+// The same, of a size over parameters: of { [t] -> A[a] : 32 t <= a < 32 t + 31 + n }, 31 + n elements from 32 t on.
+// Nothing if the constraints show none.
 std::optional<Box> ParametricBoxOf(const isl::map& footprint);
 
 // An access of a statement, by its place among Statement::accesses.
@@ -57,8 +58,8 @@ struct ReferenceGroup {
   Box box = {};
   // Some element is accessed by several instances of one iteration of the loops around.
   bool is_reused = false;
-  // Whoever copies the box may read these elements: { [t0, ..] : .. } over the parameters `element.0`, .. . Nothing: all
-  // elements of the array.
+  // Whoever copies the box may read these elements: { [t0, ..] : .. } over the parameters `element.0`, .. . Nothing:
+  // all elements of the array.
   std::optional<isl::set> readable = {};
 };
 
@@ -70,9 +71,10 @@ using Given = absl::flat_hash_set<ir::Buffer>;
 // boxes together: A[i - 1] and A[i + 1], but not A[i, k] and A[j, k].
 std::vector<ReferenceGroup> ReadGroups(const Scop& scop, const Place& place);
 
-// Sets what may be read of the box of a group at `place`, if its buffer is not given: what instances of `kernel`, a place around, read
-// for certain in the same iteration of the loops around that, or what certainly has been stored. False if there are other elements that
-// instances may read, or if the set takes too many conditions to write down: then the box must not be copied.
+// Sets what may be read of the box of a group at `place`, if its buffer is not given: what instances of `kernel`, a
+// place around, read for certain in the same iteration of the loops around that, or what certainly has been stored.
+// False if there are other elements that instances may read, or if the set takes too many conditions to write down:
+// then the box must not be copied.
 bool FindReadable(const Scop& scop, const Place& place, const Place& kernel,
                   const Dependences& dependences, ReferenceGroup& group);
 
@@ -84,7 +86,8 @@ struct OwnElement {
   // Functions on the loops around, and on the parameters `thread.0`, `thread.1`, ..., which are the coordinates of
   // `threads`.
   std::vector<isl::pw_aff> element = {};
-  // The iterations that need the value from before: they read it before they store it, or may do so, or a store may not happen.
+  // The iterations that need the value from before: they read it before they store it, or may do so, or a store may not
+  // happen.
   isl::set loaded = {};
   isl::set stored = {};  // those that may store it
   // An access under a condition: the element may be outside of the array where the condition does not hold.
@@ -92,8 +95,8 @@ struct OwnElement {
 };
 
 // Such arrays among those that instances at `place` store to. What instances access is theirs alone if `threads` and
-// the loops around carry no dependence. Of an array that is not given no element belongs here that only may be read: nothing may have
-// stored it.
+// the loops around carry no dependence. Of an array that is not given no element belongs here that only may be read:
+// nothing may have stored it.
 std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
                                     const isl::multi_union_pw_aff& threads,
                                     const Dependences& dependences, const Given& given);

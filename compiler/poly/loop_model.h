@@ -1,5 +1,5 @@
-// What the cost model knows of the statements under a band: how far each access moves with each loop, and
-// how many iterations the loops have.
+// Collects what the cost model knows of the statements under a band: how far each access moves with each loop, and how
+// many iterations the loops have.
 //
 //   band [i, k, j] of  S: C[i, j] = C[i, j] + A[i, k] * B[k, j]
 //     C  [[1, 0, 0], [0, 0, 1]]     the first index moves with i, the second with j
@@ -73,7 +73,8 @@ struct LoopModel {
 LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
                   const AssumedParameters& assumed);
 
-// Cycles that the arithmetic of a statement's instance takes in a scalar pipeline; indices and conversions cost nothing.
+// Cycles that the arithmetic of a statement's instance takes in a scalar pipeline; indices and conversions cost
+// nothing.
 double ArithmeticCycles(const Statement& statement);
 
 }  // namespace polynao::poly

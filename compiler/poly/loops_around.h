@@ -14,14 +14,16 @@ namespace polynao::poly {
 // for a loop that it has left out, and others may be nested. All functions may throw isl::exception.
 class LoopsAround {
  public:
-  // `loops`: { S[i] -> [t0, t1, ..] } of the instances below; without it, only functions that are constant have a value.
+  // `loops`: { S[i] -> [t0, t1, ..] } of the instances below; without it, only functions that are constant have a
+  // value.
   LoopsAround(const isl::ast_build& build, const std::optional<isl::union_map>& loops);
 
   isl::ast_expr Value(const isl::pw_aff& f) const;
   // isl's loops around, by number: what Condition is over.
   std::vector<isl::ast_expr> Numbers() const;
-  // Whether the loops around are in `set`, where `known` holds of the parameters, over LoopParameter(0), .. of isl's
-  // loops. The build at hand would leave out what holds wherever there is an instance below, and there may be none.
+  // Returns the condition that the loops around are in `set`, where `known` holds of the parameters, over
+  // LoopParameter(0), .. of isl's loops. The build at hand would leave out what holds wherever there is an instance
+  // below, and there may be none.
   isl::ast_expr Condition(const isl::set& set, const isl::set& known) const;
   // The number of loop `i` among all around.
   isl::ast_expr Number(unsigned i) const;

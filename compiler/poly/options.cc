@@ -10,8 +10,8 @@ namespace polynao::poly {
 
 namespace {
 
-// "11 stages in 1 group: 1.04 times the instances; 4218.6 MiB to and from memory stage by stage, 312.3 MiB so"; where no stage runs in the
-// tiles of another, "2 stages, none in tiles of another: ..".
+// "11 stages in 1 group: 1.04 times the instances; 4218.6 MiB to and from memory stage by stage, 312.3 MiB so"; where
+// no stage runs in the tiles of another, "2 stages, none in tiles of another: ..".
 std::string SummaryOf(const ScheduleReport& report) {
   if (report.stages_before == 0) return "";
   std::map<std::string, double> figures;

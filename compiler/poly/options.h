@@ -1,4 +1,4 @@
-// What a scheduler is asked for, and what it says it has done.
+// Options of a scheduler say what it is asked for, its report says what it has done.
 #ifndef COMPILER_POLY_OPTIONS_H_
 #define COMPILER_POLY_OPTIONS_H_
 
@@ -12,7 +12,8 @@
 
 namespace polynao::poly {
 
-// Whether tiles run row by row (fuse/slide.h): where the cost model finds that faster, nowhere, or wherever there are rows.
+// Says whether tiles run row by row (fuse/slide.h): where the cost model finds that faster, nowhere, or wherever there
+// are rows.
 enum class Windows : uint8_t { kByCost, kNone, kAll };
 
 struct ScheduleOptions {
@@ -24,8 +25,8 @@ struct ScheduleOptions {
   // Other strategies' sizes of tiles, one vector per level, outermost first; the last size of a level counts for all
   // further loops. Empty: no tiles.
   std::vector<std::vector<int64_t>> tile = {{32}};
-  // For "fuse" and "overlap", instead of what they choose: sizes of tiles along the dimensions of a group's last array, outermost
-  // first (0, or none given: all elements), and whether stages join groups wherever that is legal.
+  // For "fuse" and "overlap", instead of what they choose: sizes of tiles along the dimensions of a group's last array,
+  // outermost first (0, or none given: all elements), and whether stages join groups wherever that is legal.
   std::vector<int64_t> group_tile = {};
   bool join_all = false;
   Windows windows = Windows::kByCost;
@@ -80,7 +81,8 @@ struct PartReport {
       {};                 // one per band: sizes, parallel and vector loops, or why none
   std::string tree = {};  // the new schedule tree, isl's text; "" if the groups have trees
   std::vector<GroupReport> groups = {};  // in the order in which they run
-  // Instances of the part, if counted. Those of groups are more or fewer where several have copies of a statement, each of what it needs.
+  // Instances of the part, if counted. Those of groups are more or fewer where several have copies of a statement, each
+  // of what it needs.
   std::optional<int64_t> exist = {};
 };
 
@@ -90,13 +92,14 @@ struct ScheduleReport {
   std::vector<std::string> remarks;  // what is not affine, where, and what that costs
   // Mistakes of the scheduler's own, in which the code stays as it is. Tests fail on them.
   std::vector<std::string> internal_errors;
-  // If counts were asked for: stages of the function as it was, and the bytes that move to and from memory when each of them runs
-  // alone. What counting took is CPU time, in milliseconds.
+  // If counts were asked for: stages of the function as it was, and the bytes that move to and from memory when each of
+  // them runs alone. What counting took is CPU time, in milliseconds.
   int stages_before = 0;
   double bytes_before = 0, count_ms = 0;
 
-  // Of "fuse" and "overlap", for tables: "stages", "groups", "redundancy" (exactly, all groups together; not there if one was not counted),
-  // "redundancy_model", "bytes_before", "bytes_after", "tile_bytes" (local arrays of the largest tile).
+  // Of "fuse" and "overlap", for tables: "stages", "groups", "redundancy" (exactly, all groups together; not there if
+  // one was not counted), "redundancy_model", "bytes_before", "bytes_after", "tile_bytes" (local arrays of the largest
+  // tile).
   std::vector<std::pair<std::string, double>> Figures() const;
   // "part 'f, for (i, 0, n) {': 2 statements, smart; 3 loops, tiles of 32 x 32 x 32, ..."
   std::string ToString() const;

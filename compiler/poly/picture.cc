@@ -70,8 +70,9 @@ std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
   return visit.points;
 }
 
-// The parts of the function as the scheduler sees them: for "fuse" and "overlap" without the arrays that are computed where they
-// are read; for these and "auto" with arrays in place of scalars, as the dependences that it respects are between those.
+// The parts of the function as the scheduler sees them: for "fuse" and "overlap" without the arrays that are computed
+// where they are read; for these and "auto" with arrays in place of scalars, as the dependences that it respects are
+// between those.
 absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
                                       const ScheduleOptions& options) {
   ir::Function prepared = function;

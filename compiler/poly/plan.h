@@ -46,8 +46,9 @@ struct Plan {
   Buffers warm;
 };
 
-// The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. `warm`: the buffers of
-// which the loops before have left in the cache what this band touches. `assumed`: the part's parameters. Throws isl::exception.
+// The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. `warm`: the
+// buffers of which the loops before have left in the cache what this band touches. `assumed`: the part's parameters.
+// Throws isl::exception.
 Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
               const AssumedParameters& assumed, const Place& place,
               const isl::multi_union_pw_aff& band, bool is_inside_parallel, const Buffers& warm);

@@ -350,7 +350,8 @@ TEST(PolyTest, AutoSplitsWhereDependencesBegin) {
   EXPECT_THAT(result, HasSubstr("vectorize ("));
 }
 
-// Found by random_run --schedules, seed 6010: isl crashed on floors of constants in what the pairs of a dependence have in common.
+// Found by random_run --schedules, seed 6010: isl crashed on floors of constants in what the pairs of a dependence have
+// in common.
 TEST(PolyTest, DependencesWithFloorsAreNoPlacesToSplit) {
   Scheduled(
       "func f(P: i32[48, 48]) {\n"
@@ -465,8 +466,9 @@ TEST(PolyTest, TooManyOperations) {
               AnyOf(HasSubstr("more operations than it is allowed"), HasSubstr("isl stopped")));
 }
 
-// The integer programs of a common order of these nests have cuts without an end, and numbers that grow with each. A search
-// ends after a tenth of the operations; what isl finds without the pairs that are to come close together is as right.
+// The integer programs of a common order of these nests have cuts without an end, and numbers that grow with each. A
+// search ends after a tenth of the operations; what isl finds without the pairs that are to come close together is as
+// right.
 TEST(PolyTest, SearchesForAnOrderEnd) {
   const ir::Function before = Parse(R"(
 func f(t1: f32[13, 9], t3: f32[25, 8], t4: f32[8, 25]) {

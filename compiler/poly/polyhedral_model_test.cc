@@ -1,5 +1,5 @@
 // The formulas of the text on the polyhedral model as it prints them, by their numbers and figures: definitions 2.1 to
-// 2.10, equations (2-9) to (2-31), figures 2.1 to 2.3. docs/polyhedral.md lists what is not read, and why.
+// 2.10, equations (2-9) to (2-31), figures 2.1 to 2.3. docs/calculator.md lists what is not read, and why.
 #include <string>
 
 #include "base/text.h"

@@ -17,9 +17,9 @@ struct RankedTile {
   double cycles = 0;  // of all groups that such tiles make, by the model
 };
 
-// The tiles that PolyMage's tuner tries (Mullapudi, Vasista, Bondhugula, ASPLOS 2015): 8, 16, .. 512 elements along each of the last two
-// dimensions of a group's last array; those that the model of `options.machine` finds fastest first. Errors: those of
-// Extract; FailedPrecondition for a function without stages that may share tiles.
+// The tiles that PolyMage's tuner tries (Mullapudi, Vasista, Bondhugula, ASPLOS 2015): 8, 16, .. 512 elements along
+// each of the last two dimensions of a group's last array; those that the model of `options.machine` finds fastest
+// first. Errors: those of Extract; FailedPrecondition for a function without stages that may share tiles.
 absl::StatusOr<std::vector<RankedTile>> RankTiles(const ir::Function& function,
                                                   const ScheduleOptions& options);
 

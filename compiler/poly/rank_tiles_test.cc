@@ -21,7 +21,8 @@ absl::StatusOr<std::vector<RankedTile>> Ranked(const std::string& text) {
   return RankTiles(*function, options);
 }
 
-// A tile of b is read with a margin of four rows: tiles of many rows and a local array that fits the small cache are cheapest.
+// A tile of b is read with a margin of four rows: tiles of many rows and a local array that fits the small cache are
+// cheapest.
 TEST(RankTilesTest, AllTilesTheCheapestFirst) {
   const absl::StatusOr<std::vector<RankedTile>> tiles = Ranked(
       "func f(a: f32[604, 600] in, y: f32[600, 600] out) {\n"

@@ -89,8 +89,8 @@ std::optional<std::vector<Stmt>> TileLoops(Stmt loop, const std::vector<int64_t>
 }
 
 // The extents of a tile's loops at the corners of those around, each with the size that it has where the tile is whole.
-// (Extents are concave in the variables around, so they are nowhere less than at the corners; and a tile has no room for
-// more.)
+// (Extents are concave in the variables around, so they are nowhere less than at the corners; and a tile has no room
+// for more.)
 std::vector<std::pair<Expr, int64_t>> CornerExtents(const std::vector<Stmt>& loops,
                                                     const std::vector<int64_t>& sizes) {
   std::vector<std::pair<Expr, int64_t>> extents;
@@ -293,7 +293,8 @@ Stmt WithRegisterTile(Stmt loop, const std::vector<int64_t>& sizes) {
   ir::Context& c = loop.context();
   const Expr end = Plus(loop.min(), loop.extent());
   const Var q = c.NewVar("end", ir::Type::kI64);
-  // Behind the end where no tile is whole. No variable of a let: the pass promote sees that rows from here on are others than those stored.
+  // Behind the end where no tile is whole. No variable of a let: the pass promote sees that rows from here on are
+  // others than those stored.
   const Expr first_whole = range->first ? ir::Max(range->first, loop.min()) : loop.min();
   const Expr end_whole = range->end ? Expr(q) : end;
   const auto between = [&](Expr a, Expr b) {

@@ -30,9 +30,9 @@ namespace polynao::poly {
 //
 //   for (k, 0, p) for (i, a, k - a) ...   for (k, p, e - p) unroll (i, 0, 4) ...     with p = min(max(a + 4, 0), e)
 //
-// The caller has shown that i may be outside of k, that the iterations of j are independent, and that loops have at most
-// `sizes` iterations. The loop comes back as it is where bounds depend on others in other ways; rows are not held if
-// bounds depend on k, or if the body is not one store whose element stays the same along k.
+// The caller has shown that i may be outside of k, that the iterations of j are independent, and that loops have at
+// most `sizes` iterations. The loop comes back as it is where bounds depend on others in other ways; rows are not held
+// if bounds depend on k, or if the body is not one store whose element stays the same along k.
 ir::Stmt WithRegisterTile(ir::Stmt loop, const std::vector<int64_t>& sizes);
 
 // A loop that updates one element, which stands in a local variable meanwhile. As it is where that is not so.

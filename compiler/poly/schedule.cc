@@ -23,8 +23,8 @@ namespace polynao::poly {
 
 namespace {
 
-// Iterations by which a statement may run behind another one in a loop that both share. Without a limit, isl may try the number of all
-// iterations, one after the other, where that is a constant.
+// Iterations by which a statement may run behind another one in a loop that both share. Without a limit, isl may try
+// the number of all iterations, one after the other, where that is a constant.
 constexpr int kLargestShift = 64;
 
 constexpr std::pair<std::string_view, Strategy> kStrategies[] = {{"none", Strategy::kNone},
@@ -177,8 +177,8 @@ std::string Excerpt(const std::string& text) {
   return line;
 }
 
-// Whether a tree's text has isl's keys alone, and its sets and maps are quoted: domain: "{ S0[i] }". isl's reader crashes
-// where a number stands for one, as in "filter: 2", and isl 0.27's on a key that it does not know.
+// Whether a tree's text has isl's keys alone, and its sets and maps are quoted: domain: "{ S0[i] }". isl's reader
+// crashes where a number stands for one, as in "filter: 2", and isl 0.27's on a key that it does not know.
 bool HasQuotedValues(std::string_view text) {
   constexpr std::string_view kKeys[] = {"domain",    "context", "contraction", "expansion",
                                         "extension", "filter",  "guard",       "mark",
@@ -221,8 +221,8 @@ bool HasQuotedValues(std::string_view text) {
   return !needs_text;
 }
 
-// The tree of a text, or null. isl's reader does not end for some damaged texts, as for a "schedule:" under a "- filter:"
-// that has no "child:"; so it may do a number of operations that any text of a tree is read with.
+// The tree of a text, or null. isl's reader does not end for some damaged texts, as for a "schedule:" under a "-
+// filter:" that has no "child:"; so it may do a number of operations that any text of a tree is read with.
 isl_schedule* ReadTree(IslContext& isl, const std::string& text) {
   constexpr unsigned long kOperations = 1'000'000;
   const std::string readable = Readable(text);
@@ -251,8 +251,8 @@ absl::Status CheckParameters(const Scop& scop, const isl::space& space) {
   return absl::OkStatus();
 }
 
-// The map over the part's statements, where it names them as texts on the subject do: by numbers from 1 on, or not at all
-// if there is only one.
+// The map over the part's statements, where it names them as texts on the subject do: by numbers from 1 on, or not at
+// all if there is only one.
 //
 //   { S1[i] -> [i, 0]; S2[i] -> [i, 1] }    { S0[i] -> [i, 0]; S1[i] -> [i, 1] }
 //   { [j, i] -> [j, i] }                    { S0[j, i] -> [j, i] }

@@ -32,15 +32,16 @@ std::string_view StrategyName(Strategy strategy);
 isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
                               bool outer_coincidence = false, bool* is_original = nullptr);
 
-// A schedule as text: a map in the calculator's notation (calculator.h), which is isl's and that of texts on the subject,
+// A schedule as text: a map in the calculator's notation (calculator.h), which is isl's and that of texts on the
+// subject,
 //
 //   { S0[i, j] -> [0, i, j]; S1[i] -> [1, i, 0] }      [S1(i, j) → (i, j)]      [{ (i) -> (i/32) }, { (i) -> (i) }]
 //
-// or a tree ("domain: ... child: ..."), as isl and `nao poly --show=tree` print it. The statements of a map are named as
-// the part's, or S1, S2, .. for S0, S1, .., or not at all where there is one; i/32 rounds down. An error, with the place in
-// a map ("schedule:1:9: expected .."), for text that is not read, statements that are left out or do not exist, and for
-// an order that is illegal, with an instance of a violated dependence. Marks and options of bands do not count: the order is all
-// that is taken.
+// or a tree ("domain: ... child: ..."), as isl and `nao poly --show=tree` print it. The statements of a map are named
+// as the part's, or S1, S2, .. for S0, S1, .., or not at all where there is one; i/32 rounds down. An error, with the
+// place in a map ("schedule:1:9: expected .."), for text that is not read, statements that are left out or do not
+// exist, and for an order that is illegal, with an instance of a violated dependence. Marks and options of bands do not
+// count: the order is all that is taken.
 absl::StatusOr<isl::schedule> ParseSchedule(const Scop& scop, const Dependences& dependences,
                                             const std::string& text);
 

@@ -9,8 +9,8 @@
 
 namespace polynao::poly {
 
-// The new code of a part, and its report. Errors: InvalidArgument for a wrong "text"; Unimplemented where tiles would be
-// wrong. Throws isl::exception.
+// The new code of a part, and its report. Errors: InvalidArgument for a wrong "text"; Unimplemented where tiles would
+// be wrong. Throws isl::exception.
 absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& options,
                                       PartReport* report);
 

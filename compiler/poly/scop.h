@@ -32,8 +32,8 @@ struct Access {
   std::vector<ir::Expr> indices;
 };
 
-// x[f] = x[f] op e, where e reads no element of x that the same instance updates: instances that update one element may run in any order, as
-// far as `op` is associative and commutative in x's type.
+// x[f] = x[f] op e, where e reads no element of x that the same instance updates: instances that update one element may
+// run in any order, as far as `op` is associative and commutative in x's type.
 struct Reduction {
   ir::Buffer buffer;
   ir::ExprKind op;
@@ -66,8 +66,8 @@ struct Scop {
   // [n] -> { : ... }: what is known of the parameters by @assert. (The ranges of their types are not in it:
   // numbers like 2^31 in dependences make the scheduler's linear programs explode.)
   isl::set context;
-  // What the extraction takes for granted besides. Code made from the SCoP must test it, and run the
-  // original code if it does not hold.
+  // The extraction takes this for granted besides. Code made from the SCoP must test it, and run the original code if
+  // it does not hold.
   isl::set assumed;
   std::vector<Statement> statements;
   isl::schedule schedule;  // the original order

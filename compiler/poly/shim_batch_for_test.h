@@ -1,5 +1,5 @@
-// Kernels of many mapped functions in one file, for tests: compared with the functions that they came from, by the shim, with
-// threads in three orders and with each barrier left out.
+// Kernels of many mapped functions in one file, for tests: compared with the functions that they came from, by the
+// shim, with threads in three orders and with each barrier left out.
 #ifndef COMPILER_POLY_SHIM_BATCH_FOR_TEST_H_
 #define COMPILER_POLY_SHIM_BATCH_FOR_TEST_H_
 
@@ -89,7 +89,8 @@ class ShimBatch {
                          uint64_t order, std::optional<size_t> left_out = {}) const {
     const auto arguments = ir::RandomArguments::Draw(before_[i], seeds_[i] + draw, {});
     EXPECT_TRUE(arguments.ok()) << arguments.status();
-    // A program may load undefined elements of a workspace, on some arguments. (The interpreter lets it copy them to another one.)
+    // A program may load undefined elements of a workspace, on some arguments. (The interpreter lets it copy them to
+    // another one.)
     const ir::RandomArguments unused = *arguments;
     if (!compiled.Run(before_.size() + i, unused.arguments()).ok()) {
       ++stopped_;

@@ -9,7 +9,8 @@
 
 namespace polynao::poly {
 
-// An array of a tile. What a tile does has phases with ascending numbers: a GPU's lie between two barriers, a CPU's are stages.
+// An array of a tile. What a tile does has phases with ascending numbers: a GPU's lie between two barriers, a CPU's are
+// stages.
 struct LivingArray {
   ir::Type type;
   int64_t elements = 0;
@@ -28,8 +29,9 @@ struct Slots {
   int64_t bytes() const;
 };
 
-// Arrays of one type share a slot if the last one is read in an earlier phase than the next one is stored in (on a GPU, there is a barrier
-// in between anyway). Each takes the free slot that is closest to its size. `arrays` in the order of their first phases.
+// Arrays of one type share a slot if the last one is read in an earlier phase than the next one is stored in (on a GPU,
+// there is a barrier in between anyway). Each takes the free slot that is closest to its size. `arrays` in the order of
+// their first phases.
 Slots AssignSlots(const std::vector<LivingArray>& arrays);
 
 }  // namespace polynao::poly

@@ -40,7 +40,8 @@ isl_aff* Normalized(isl_aff* f) {
 
 // Adds the equations between variables of `instances` that do not hold in all of `domain`.
 void AddEquations(const isl::set& instances, const isl::set& domain, Hyperplanes* planes) {
-  // isl's gist of basic sets crashes where one has floors of constants (isl 0.25): each equation is looked at for itself.
+  // isl's gist of basic sets crashes where one has floors of constants (isl 0.25): each equation is looked at for
+  // itself.
   isl_basic_set* hull = isl_set_affine_hull(instances.copy());
   isl_constraint_list* list = isl_basic_set_get_constraint_list(hull);
   isl_basic_set_free(hull);

@@ -11,8 +11,8 @@ namespace polynao::poly {
 // isl's text, one node a line.
 std::string TreeText(const isl::schedule& schedule);
 
-// The text without what isl does not read: marks on leaves, although isl writes them; and the line "part '...':" in front
-// (describe.h).
+// The text without what isl does not read: marks on leaves, although isl writes them; and the line "part '...':" in
+// front (describe.h).
 std::string Readable(const std::string& text);
 
 // The tree of such a text, in `context`. Throws isl::exception.

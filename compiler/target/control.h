@@ -27,10 +27,10 @@ struct ControlInstructions {
 // The row of a statement that calls an instruction; null if it calls none of the target's.
 const isa::Instruction* InstructionOf(ir::Stmt s, const Target& target);
 
-// Whether the statement only waits: for queues, or at a barrier.
+// Returns true if the statement only waits: for queues, or at a barrier.
 bool IsWait(ir::Stmt s, const Target& target);
 
-// Whether the statement waits for other cores.
+// Returns true if the statement waits for other cores.
 bool IsBarrier(ir::Stmt s, const Target& target);
 
 // A call of an instruction without operands.

@@ -44,10 +44,10 @@ class CoreRoles {
   // `target` outlives this.
   CoreRoles(ir::Stmt body, const Target& target);
 
-  // Whether the function has a loop over the units of `level`.
+  // Returns true if the function has a loop over the units of `level`.
   bool Uses(isa::Level level) const { return uses_[static_cast<int>(level)]; }
 
-  // Whether `s` is or contains a loop over tid or a barrier.
+  // Returns true if `s` is or contains a loop over tid or a barrier.
   bool IsForAllCores(ir::Stmt s) const { return for_all_cores_.contains(s); }
 
   // Who runs `s`, a child of a statement that `around` runs.
@@ -59,7 +59,7 @@ class CoreRoles {
 
   // Iteration v of a thread loop runs on the unit with the number (v - min) % Units(loop).
   int64_t Units(ir::Stmt loop) const;
-  // Whether it is known that no unit runs two iterations, and that each runs exactly one.
+  // Returns true if it is known that no unit runs two iterations, and that each runs exactly one.
   bool RunsAtMostOnce(ir::Stmt loop) const;
   bool RunsExactlyOnce(ir::Stmt loop) const;
 

@@ -1,4 +1,4 @@
-// What a function is compiled for.
+// A target is the machine that a function is compiled for.
 #ifndef COMPILER_TARGET_TARGET_H_
 #define COMPILER_TARGET_TARGET_H_
 

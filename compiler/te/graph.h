@@ -62,10 +62,11 @@ inline bool IsArgReducer(Reducer reducer) {
 Expr Identity(Reducer reducer, ir::Context& context, Type type);
 // `accumulated` with `value` taken in; no kArgMin or kArgMax.
 Expr Combine(Reducer reducer, Expr accumulated, Expr value);
-// Whether the pair of `index` and `value` replaces the accumulated one; kArgMin or kArgMax.
+// Returns the condition that the pair of `index` and `value` replaces the accumulated one; kArgMin
+// or kArgMax.
 Expr TakesOver(Reducer reducer, Expr old_index, Expr old_value, Expr index, Expr value);
 
-// What one element of a compute is: an expression, or the reduction of an expression over axes,
+// Describes one element of a compute: an expression, or the reduction of an expression over axes,
 // accumulated in the expression's type (cast it to choose another one).
 struct Body {
   Body(Expr value) : value(value) {}  // NOLINT: an Expr is a Body

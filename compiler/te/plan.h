@@ -1,4 +1,4 @@
-// What lowering knows of each stage's loops, and of the values of their axes. stages.h makes the plans,
+// Plans hold what lowering knows of each stage's loops, and of the values of their axes. stages.h makes the plans,
 // regions.h finds which part of a tensor a stage computes, lower.cc turns plans into loops.
 #ifndef COMPILER_TE_PLAN_H_
 #define COMPILER_TE_PLAN_H_
@@ -85,7 +85,7 @@ struct Plan {
 // "stage A: StoreAt(xo): ", the place of an error.
 std::string StoreAtPlace(const Plan& plan);
 
-// Whether the threads of a GPU's block have one copy of the results, for all of them.
+// Returns true if the threads of a GPU's block have one copy of the results, for all of them.
 inline bool IsShared(const Plan& plan) { return plan.data().scope == "shared"; }
 inline bool IsBlockThread(const AxisData* leaf) {
   return leaf->kind == ir::ForKind::kThread && leaf->thread.starts_with("threadIdx.");
@@ -99,7 +99,7 @@ class Plans {
 
   Expr ToExpr(const LinearForm& form) const { return arith::ToExpr(form, context, index_type); }
 
-  // Whether the loops of a split run over iterations that the axis does not have.
+  // Returns true if the loops of a split run over iterations that the axis does not have.
   static bool NeedsGuard(const Plan& plan, const AxisRelation& relation);
   // The first value of the variable of a leaf.
   static int64_t LoopMin(const Plan& plan, const AxisData* leaf);
@@ -110,7 +110,7 @@ class Plans {
                             Expr pinned_value = {}) const;
   // The element of dimension d that the loops are at.
   Expr Coordinate(const Plan& plan, const AxisValues& values, size_t d) const;
-  // What the graph's axes in the bodies are.
+  // Returns the values of the graph's axes in the bodies.
   ir::VarMap BodyVars(const Plan& plan, const AxisValues& values) const;
 
   const GraphState& graph;

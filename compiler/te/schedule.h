@@ -82,7 +82,7 @@ struct StorageAlignment {
   int64_t offset;
 };
 
-// What Lower reads of a stage.
+// Lower reads this of a stage.
 struct StageData {
   const Operation* operation = nullptr;  // names the stage and its results
   // The computation; CacheWrite and CacheRead make it differ from the operation's.
@@ -210,7 +210,7 @@ class Stage {
   // Gives the stage a computation and its root axes.
   void Reset(const Operation* operation, Axes axes, std::vector<Body> bodies);
   Axis NewAxis(std::string name, bool is_reduce);
-  // Whether no mistake was made so far and this one does not hold either; records it.
+  // Returns true if no mistake was made so far and this one does not hold either; records it.
   bool Check(bool condition, std::string_view primitive, const std::string& message);
   bool CheckLeaf(Axis axis, std::string_view primitive);
   // A leaf that nothing has been done with.
@@ -261,7 +261,7 @@ class Schedule {
   Stage& AddStage(const Operation* operation, Axes axes, std::vector<Body> bodies);
   Stage* Find(const Operation* operation) const;
   void AddReachable(const Operation* operation);
-  // Whether a stage is computed at the axis.
+  // Returns true if a stage is computed at the axis.
   bool IsAttachedAt(const AxisData* axis) const;
 
   std::shared_ptr<GraphState> graph_;

@@ -1,4 +1,5 @@
-// Both forms of the time step, as written and under every strategy, on every target for processors, against plain loops.
+// Both forms of the time step, as written and under every strategy, on every target for processors, against plain
+// loops.
 #include "kernels/equake/equake.h"
 
 #include <algorithm>
@@ -164,8 +165,8 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("original", "min", "smart", "max", "auto", "fuse")),
     [](const auto& info) { return StrCat(std::get<0>(info.param), "_", std::get<1>(info.param)); });
 
-// The whole step runs in one loop over the nodes, but for the zeros that half a matrix begins with; that of the whole matrix is
-// parallel.
+// The whole step runs in one loop over the nodes, but for the zeros that half a matrix begins with; that of the whole
+// matrix is parallel.
 TEST(EquakeFusionTest, OneLoopOverTheNodes) {
   for (const Equake& equake : Equakes()) {
     ir::Function function = *EquakeFunction(equake, 30'169);

@@ -1,7 +1,7 @@
 # C = scale * (A times B transposed): the steps of the GEMM tutorial for MLU270 (CambriconECO/BANGC_Gemm_Tutorial, its
-# files 04 to 07), instruction by instruction as its plans go. A (256, 256) and B (columns, 256) are i8, sums i32,
-# C (256, columns) f16, a part of rows of `row`. The loader replaces $STEP, $CORES (cores that compute), $FETCH (how 256 columns of B come to
-# NMEM), $STORE (how the result leaves), $MEMORY_CORE and $ROUND_ENDS.
+# files 04 to 07), instruction by instruction as its plans go. A (256, 256) and B (columns, 256) are i8, sums i32, C
+# (256, columns) f16, a part of rows of `row`. The loader replaces $STEP, $CORES (cores that compute), $FETCH (how 256
+# columns of B come to NMEM), $STORE (how the result leaves), $MEMORY_CORE and $ROUND_ENDS.
 #
 # A round is 256 columns on each core that computes: B to NMEM, put into the order of the 64 banks there, one
 # copy to WMEM, product, scaling, store. Copies wait for their end.

@@ -1,5 +1,5 @@
-// Steps of the published GEMM tutorial for MLU270 (CambriconECO/BANGC_Gemm_Tutorial, commit f158e79), as programs for the card: the same
-// plan, copy by copy. Their published times are what the model's cycles are compared with.
+// Steps of the published GEMM tutorial for MLU270 (CambriconECO/BANGC_Gemm_Tutorial, commit f158e79), as programs for
+// the card: the same plan, copy by copy. Their published times are what the model's cycles are compared with.
 //
 //   C[256, columns] (f16) = scale * A[256, 256] (i8) B[columns, 256] (i8) transposed
 #ifndef KERNELS_LADDER_LADDER_H_
@@ -28,8 +28,8 @@ struct LadderStep {
 // In the order of the tutorial.
 const std::vector<LadderStep>& LadderSteps();
 
-// The program of a step for the target's machine. Parameters: A, B, C, columns, the bits of scale (f32). Columns must be a multiple of
-// kLadderSide times the cores that compute. Errors: no such step; NMEM, WMEM or SMEM too small.
+// The program of a step for the target's machine. Parameters: A, B, C, columns, the bits of scale (f32). Columns must
+// be a multiple of kLadderSide times the cores that compute. Errors: no such step; NMEM, WMEM or SMEM too small.
 absl::StatusOr<isa::Program> LadderProgram(const std::string& step, const Target& target);
 
 }  // namespace polynao::kernels

@@ -1,4 +1,4 @@
-// What the hand-written convolutions have in common: the numbers of a layer, and what fits on chip.
+// The hand-written convolutions share this: the numbers of a layer, and what fits on chip.
 #ifndef KERNELS_LIBRARY_CONV2D_H_
 #define KERNELS_LIBRARY_CONV2D_H_
 

@@ -50,9 +50,8 @@ absl::StatusOr<HandWrittenKernel> LibraryConv2d(const ConvCase& k, const Target&
 absl::StatusOr<HandWrittenKernel> ExpertConv2d(const ConvCase& k, const Target& target,
                                                const ConvShares& shares);
 
-// All ways to share: the extents of each grid are divisors of the number of clusters, of half as many and so on, or of a
-// cluster's cores.
-// The one that takes fewest cycles by the estimate comes first.
+// All ways to share: the extents of each grid are divisors of the number of clusters, of half as many and so on, or of
+// a cluster's cores. The one that takes fewest cycles by the estimate comes first.
 std::vector<ConvShares> AllShares(const ConvCase& k, const isa::Machine& machine,
                                   int64_t tile_rows);
 

@@ -1,4 +1,4 @@
-// What all hand-written kernels have in common: a program, and how the host calls it.
+// All hand-written kernels have this in common: a program, and how the host calls it.
 #ifndef KERNELS_LIBRARY_KERNEL_H_
 #define KERNELS_LIBRARY_KERNEL_H_
 
@@ -21,7 +21,7 @@ struct HandWrittenKernel {
   isa::Program program;
   // One per parameter of the program; 0 for tensors.
   std::vector<int64_t> scalars = {};
-  // What the host does to the first input before each run, and the function that does it. Its time is not
+  // The host does this to the first input before each run, by the function below. Its time is not
   // in the program's cycles. Empty: nothing.
   std::string host_step = "";
   std::function<ir::Tensor(const ir::Tensor&)> prepare = {};

@@ -52,8 +52,8 @@ std::string Trilinear(const std::string& pixel) {
   return Lerp(plane(0), plane(1), StrCat("(", scaled, " - cast(f32, ", bin, "))"));
 }
 
-// Loops over the pixels of `cells`, 8 x 8 at a time, and a guard that keeps them within so many rows and columns of pixels;
-// empty where all cells are whole. Cells count from x and y.
+// Loops over the pixels of `cells`, 8 x 8 at a time, and a guard that keeps them within so many rows and columns of
+// pixels; empty where all cells are whole. Cells count from x and y.
 struct Pixels {
   std::vector<PipelineText::Range> ranges;
   std::string guard;

@@ -61,7 +61,8 @@ std::string CameraPipeText(int64_t rows, int64_t cols) {
              {Range{"x", 2 * (half_x.first - 2), 2 * (half_x.end + 2)},
               Range{"y", 2 * (half_y.first - 2), 2 * (half_y.end + 2)}},
              StrCat("max(", four("min"), ", min(", four("max"), ", image[x, y]))"));
-  // x_y is the value of channel x where the mosaic has channel y; gr and gb are the green pixels in rows of red and blue.
+  // x_y is the value of channel x where the mosaic has channel y; gr and gb are the green pixels in rows of red and
+  // blue.
   const auto deinterleave = [&](std::string_view name, std::string_view index) {
     text.Stage(name, "i16", half_extents, Widened(half, 2), StrCat("denoised[", index, "]"));
   };
@@ -95,7 +96,8 @@ std::string CameraPipeText(int64_t rows, int64_t cols) {
   at_green("r_gb", "g_gb", "r", "x + 1", "y");
   at_green("b_gb", "g_gb", "b", "x", "y + 1");
 
-  // Red at blue and blue at red, along the diagonal whose ends differ less: from (x, y) to (x1, y1), or from (x, y1) to (x1, y).
+  // Red at blue and blue at red, along the diagonal whose ends differ less: from (x, y) to (x1, y1), or from (x, y1) to
+  // (x1, y).
   const auto diagonal = [&](std::string_view name, std::string_view of, std::string_view at,
                             std::string_view x1, std::string_view y1) {
     const std::string value = StrCat(of, "_", of), green_of = StrCat("g_", of);

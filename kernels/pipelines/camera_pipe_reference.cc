@@ -22,7 +22,8 @@ int Half(int sum) { return sum >> 1; }
 
 }  // namespace
 
-// Pixel by pixel on the whole mosaic: neighbours of one colour are two apart, so that no colour has an array of its own.
+// Pixel by pixel on the whole mosaic: neighbours of one colour are two apart, so that no colour has an array of its
+// own.
 void CameraPipeReference(View<int16_t, 2> image, View<int32_t, 2> matrix, View<uint8_t, 1> curve,
                          View<uint8_t, 3> result) {
   const int64_t rows = image.extent(0), cols = image.extent(1);

@@ -1,5 +1,6 @@
-// Every pipeline, fused for a GPU, stores what its reference does, bit for bit: in tiles of the model's choice and in published ones,
-// with the threads of a block in three orders; and barriers are needed. nvcc compiles the kernels, where it is.
+// Every pipeline, fused for a GPU, stores what its reference does, bit for bit: in tiles of the model's choice and in
+// published ones, with the threads of a block in three orders; and barriers are needed. nvcc compiles the kernels,
+// where it is.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

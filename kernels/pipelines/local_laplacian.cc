@@ -14,8 +14,8 @@ using Range = PipelineText::Range;
 constexpr int kLevels = 8;
 constexpr int64_t kBrightnesses = 8;
 
-// Stages of pyramids. Arrays of level l have size >> l rows and columns, and a border of two zeros; some have one such plane for
-// each brightness k.
+// Stages of pyramids. Arrays of level l have size >> l rows and columns, and a border of two zeros; some have one such
+// plane for each brightness k.
 class Pyramids {
  public:
   Pyramids(int64_t rows, int64_t cols, PipelineText& text)

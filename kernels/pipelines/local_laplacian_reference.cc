@@ -90,7 +90,8 @@ void LocalLaplacianReference(View<uint16_t, 3> image, View<float, 1> remap,
   });
   const std::vector<Plane> gray = Gaussian(std::move(first), sizes);
 
-  // Laplacian pyramids, brightness by brightness; each pixel takes its share of the one below and the one above its own.
+  // Laplacian pyramids, brightness by brightness; each pixel takes its share of the one below and the one above its
+  // own.
   std::vector<Plane> output;
   for (size_t l = 0; l < kLevels; ++l) output.push_back(MakePlane(sizes[l]));
   for (int k = 0; k < kBrightnesses; ++k) {

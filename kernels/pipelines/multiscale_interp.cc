@@ -1,5 +1,5 @@
-// Multiscale interpolation: a pyramid of an image weighted by its alpha channel, whose levels fill the transparent pixels of
-// those below them.
+// Multiscale interpolation: a pyramid of an image weighted by its alpha channel, whose levels fill the transparent
+// pixels of those below them.
 #include <string_view>
 
 #include "base/text.h"

@@ -1,6 +1,6 @@
-// Six image pipelines as loop IR without a schedule, the ones of PolyMage's benchmarks (Mullapudi, Vasista, Bondhugula, ASPLOS
-// 2015) that later work on fusion measures with: a nest for each stage, with inputs and references. docs/pipelines.md has
-// their definitions.
+// Six image pipelines as loop IR without a schedule, the ones of PolyMage's benchmarks (Mullapudi, Vasista, Bondhugula,
+// ASPLOS 2015) that later work on fusion measures with: a nest for each stage, with inputs and references.
+// docs/pipelines.md has their definitions.
 #ifndef KERNELS_PIPELINES_PIPELINES_H_
 #define KERNELS_PIPELINES_PIPELINES_H_
 
@@ -17,8 +17,8 @@
 
 namespace polynao::kernels {
 
-// What the planes of an input image are. A mosaic has one, with a colour for each pixel: green and red in even rows, blue and green
-// in odd ones.
+// The kind of an image says what its planes are. A mosaic has one, with a colour for each pixel: green and red in even
+// rows, blue and green in odd ones.
 enum class ImageKind : uint8_t { kGray, kRgb, kRgba, kMosaic };
 
 // The function's parameters are the input image, tables of constants (or none), and the output, in this order; all are
@@ -38,7 +38,8 @@ struct Pipeline {
   ImageKind image_kind = ImageKind::kGray;
   // Pixels that the input has before the nominal image's first one, in each dimension.
   int64_t margin = 0;
-  // Whether the output is a measure of no fixed range, and not pixels like those of the input.
+  // This is true if the output is a measure of no fixed range, and not pixels like those of the
+  // input.
   bool is_measure = false;
   // The tile of the output for which Zhao and Di (MICRO 2020, table I) publish times on a GPU: "16x32".
   std::string_view published_gpu_tile = {};
@@ -67,8 +68,8 @@ absl::StatusOr<PipelineSize> ParsePipelineSize(const Pipeline& pipeline, std::st
 // Errors: a size below the least one, or an image of more than 2^27 pixels.
 absl::StatusOr<ir::Function> PipelineFunction(const Pipeline& pipeline, int64_t rows, int64_t cols);
 
-// Arguments for `function`, which PipelineFunction made: a random image, the same for the same seed, and the tables. The output
-// has one value everywhere. Errors: an extent that is no number.
+// Arguments for `function`, which PipelineFunction made: a random image, the same for the same seed, and the tables.
+// The output has one value everywhere. Errors: an extent that is no number.
 absl::StatusOr<ir::RandomArguments> PipelineArguments(const Pipeline& pipeline,
                                                       const ir::Function& function, uint64_t seed);
 

@@ -24,7 +24,8 @@
 namespace polynao::kernels {
 namespace {
 
-// What is added to a pipeline's least size: nothing, odd numbers, columns alone, rows alone, and more than the stencils' reach.
+// What is added to a pipeline's least size: nothing, odd numbers, columns alone, rows alone, and more than the
+// stencils' reach.
 constexpr std::pair<int64_t, int64_t> kMore[] = {{0, 0}, {1, 2}, {0, 17}, {19, 0}, {38, 43}};
 // Those that are compiled, which takes seconds where there are many stages.
 constexpr std::pair<int64_t, int64_t> kMoreCompiled[] = {{1, 2}, {38, 43}};

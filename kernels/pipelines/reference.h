@@ -1,5 +1,5 @@
-// The pipelines by plain loops, stage after stage, in the coordinates and in the order of operations of docs/pipelines.md. They share
-// no code with the .nir texts. Sizes are those of the nominal image (pipelines.h).
+// The pipelines by plain loops, stage after stage, in the coordinates and in the order of operations of
+// docs/pipelines.md. They share no code with the .nir texts. Sizes are those of the nominal image (pipelines.h).
 #ifndef KERNELS_PIPELINES_REFERENCE_H_
 #define KERNELS_PIPELINES_REFERENCE_H_
 

@@ -28,8 +28,9 @@ PipelineCase CaseOf(const std::string& pipeline) {
   return MakePipelineCase(*FindPipeline(pipeline), 14, 21);
 }
 
-// Whether isl schedules the pipeline as a whole in seconds. For smart on the camera's 24 stages it takes minutes, for the local
-// Laplacian's 81 so long that this runs only where POLYNAO_RANDOM_CASES asks for more; auto asks for smart too.
+// Whether isl schedules the pipeline as a whole in seconds. For smart on the camera's 24 stages it takes minutes, for
+// the local Laplacian's 81 so long that this runs only where POLYNAO_RANDOM_CASES asks for more; auto asks for smart
+// too.
 bool IsAffordable(const std::string& pipeline) {
   if (pipeline == "local_laplacian") return std::getenv("POLYNAO_RANDOM_CASES") != nullptr;
   return pipeline != "camera_pipe";

@@ -34,7 +34,7 @@ struct PolyBenchKernel {
   std::array<std::vector<int64_t>, 5> sizes;  // of kPolyBenchSizes
   // Its float parameters.
   std::vector<std::pair<std::string_view, double>> scalars = {};
-  // What the function stores, by plain loops; takes the function's arguments.
+  // Computes what the function stores, by plain loops; takes the function's arguments.
   std::function<void(absl::Span<const ir::Argument>)> reference = {};
   // Makes random inputs ones for which the kernel is defined and well conditioned; may be empty.
   std::function<void(absl::Span<const ir::Argument>)> prepare = {};

@@ -1,5 +1,5 @@
-// What the kernels of PolyBench compute, as plain loops. Parameters stand in the order of the .nir functions.
-// The sums of a reference may be in another order than those of its .nir function.
+// These functions compute what the kernels of PolyBench compute, as plain loops. Parameters stand in the order of the
+// .nir functions. The sums of a reference may be in another order than those of its .nir function.
 #ifndef KERNELS_POLYBENCH_REFERENCE_H_
 #define KERNELS_POLYBENCH_REFERENCE_H_
 

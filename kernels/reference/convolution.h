@@ -24,9 +24,9 @@ struct ConvLayer {
   int64_t group_ci() const { return ci / groups; }
 };
 
-// out = cast(f32(sum + bias) * f32(scale)), then the larger of that and 0 with `relu`. Integers add up
-// in i32, which wraps; f16 and f32 in f32, in the order kh, kw, ci; the zeros around the image are factors like its elements. `bias` (co) is of the sum's type;
-// null without one. An i32 output is the sum (+ bias) itself, not scaled. Casts to integers
+// out = cast(f32(sum + bias) * f32(scale)), then the larger of that and 0 with `relu`. Integers add up in i32, which
+// wraps; f16 and f32 in f32, in the order kh, kw, ci; the zeros around the image are factors like its elements. `bias`
+// (co) is of the sum's type; null without one. An i32 output is the sum (+ bias) itself, not scaled. Casts to integers
 // truncate and saturate.
 void ReferenceConv2d(const ConvLayer& layer, const ir::Tensor& input, const ir::Tensor& filter,
                      const ir::Tensor* bias, ir::Tensor& out);

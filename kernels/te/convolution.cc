@@ -218,8 +218,8 @@ class CostModel {
                                  filters / (t.shared ? filters_port_ : io_port_)) +
                         latency_;
     const double to = t.shared ? filters * to_core_ : 0;
-    // Cores that start their copies at the same time leave GMEM to wait out the latencies. The more cores there are, the
-    // more they drift apart.
+    // Cores that start their copies at the same time leave GMEM to wait out the latencies. The more cores there are,
+    // the more they drift apart.
     const double waits =
         std::min(1.0, kCoresInStep / cores_) * (2 * io_start_ + (loads + stores) * latency_);
     const double busy = image + result + waits;

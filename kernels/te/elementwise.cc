@@ -74,9 +74,9 @@ struct Tiling {
   ScheduleChoice choice = {};
 };
 
-// What a tiling costs, for ranking. All cores share GMEM, which moves all bytes. It is always busy except before the first tile has
-// arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their queues
-// between two tiles.
+// What a tiling costs, for ranking. All cores share GMEM, which moves all bytes. It is always busy except before the
+// first tile has arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their
+// queues between two tiles.
 double Cycles(const Elementwise& op, const Tiling& t, int64_t n, int64_t bytes,
               const isa::Machine& m) {
   const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };

@@ -21,7 +21,7 @@ struct Epilogue {
   ir::Type sum = ir::Type::kI32;  // i32 of integers, f32 of floats
   ir::Type out = ir::Type::kF16;
 
-  // Whether a step scales the sums or casts them to the output's type.
+  // Returns true if a step scales the sums or casts them to the output's type.
   bool is_scaled() const { return out != ir::Type::kI32 && (out != sum || scale != 1); }
   // Bytes of NMEM for a tile of so many results: sums, the output twice, and the biases of `channels` channels.
   int64_t NmemBytes(int64_t results, int64_t channels) const;

@@ -1,4 +1,4 @@
-// What an operator is: what it takes, what it computes (a plain-loop reference), and how it is
+// An operator says what it takes, what it computes (a plain-loop reference), and how it is
 // written as a tensor expression with a schedule for each target.
 #ifndef KERNELS_TE_OPERATOR_H_
 #define KERNELS_TE_OPERATOR_H_
@@ -47,7 +47,7 @@ struct OperatorCase {
   std::map<std::string, std::string, std::less<>> attributes = {};
   // Choices that the user makes instead of the schedule: nao run ... --schedule rows=7.
   ScheduleChoice schedule = {};
-  // Whether the schedule of an earlier search is used (tuned.h) if there is one.
+  // This is true if the schedule of an earlier search is used (tuned.h) if there is one.
   bool use_tuned = true;
 };
 
@@ -74,12 +74,12 @@ struct Operator {
   // The default of OperatorCase::scalar; absent if the operator takes none.
   std::optional<double> scalar;
   bool floats_only = false;
-  // What OperatorCase::shape and ::operands are: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
+  // Describes OperatorCase::shape and ::operands: {"input (H, W, CI)", "filter (CO, KH, KW, CI)"}.
   std::vector<std::string> shapes = {"any"};
   // Further OperatorCase::operands that a case may have.
   std::vector<std::string> optional_shapes = {};
   std::vector<OperatorAttribute> attributes = {};
-  // What else a case must fulfil; the message begins "operator conv2d, ...". Empty: nothing.
+  // Checks what else a case must fulfil; the message begins "operator conv2d, ...". Empty: nothing.
   std::function<absl::Status(const OperatorCase&)> check = {};
   // The relative error allowed on targets that compute with the processor's own math library (cpu,
   // c), in steps between neighbouring values of dtype at 1. The card and the interpreter agree with
@@ -107,7 +107,7 @@ struct Operator {
       schedules = {};
 };
 
-// Whether `choice` has all choices of `wanted`.
+// Returns true if `choice` has all choices of `wanted`.
 bool Agrees(const ScheduleChoice& choice, const ScheduleChoice& wanted);
 // "rows=7 columns=14".
 std::string ChoiceText(const ScheduleChoice& choice);
@@ -127,7 +127,7 @@ std::vector<double> AttributeList(const Operator& op, const OperatorCase& c, std
 // The relative error that values of the case may have on `target`.
 double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target);
 
-// Whether `actual` agrees with `expected` as the operator asks; `difference` is Compare's.
+// Returns true if `actual` agrees with `expected` as the operator asks; `difference` is Compare's.
 bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
                  const ir::Tensor& expected, const ir::Difference& difference);
 

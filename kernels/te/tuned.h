@@ -44,8 +44,8 @@ std::optional<TunedSchedule> FindTuned(std::string_view text, const OperatorCase
 // tuned.txt, which is part of the program.
 std::string_view TunedText();
 
-// What tuned.txt has for the case; nothing if the case forbids it (OperatorCase::use_tuned) or names
-// choices of its own.
+// Returns what tuned.txt has for the case; nothing if the case forbids it (OperatorCase::use_tuned) or names choices of
+// its own.
 std::optional<TunedSchedule> TunedFor(const OperatorCase& c, const isa::Machine& machine);
 
 // Chooses from tilings, which have `choice` and `cycles` (by the cost model). They are not empty, the cost

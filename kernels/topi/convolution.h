@@ -9,8 +9,8 @@
 
 namespace polynao::kernels {
 
-// conv1d, conv2d_nchw, conv2d_nhwc, conv2d_hwcn, conv3d_ncdhw, conv3d_ndhwc, group_conv2d,
-// conv2d_int8, group_conv2d_int8, depthwise_conv2d, conv1d_transpose_ncw, conv2d_transpose_nchw, conv3d_transpose_ncdhw.
+// conv1d, conv2d_nchw, conv2d_nhwc, conv2d_hwcn, conv3d_ncdhw, conv3d_ndhwc, group_conv2d, conv2d_int8,
+// group_conv2d_int8, depthwise_conv2d, conv1d_transpose_ncw, conv2d_transpose_nchw, conv3d_transpose_ncdhw.
 std::vector<Operator> TopiConvolutionOperators();
 
 }  // namespace polynao::kernels

@@ -13,7 +13,7 @@
 
 namespace polynao::kernels {
 
-// Whether loops are to be scheduled for a processor: not the interpreter, whose programs stay plain.
+// Returns true if loops are to be scheduled for a processor: not the interpreter, whose programs stay plain.
 bool IsProcessor(const Target& target);
 bool IsGpu(const Target& target);
 
@@ -57,7 +57,7 @@ struct GpuTile {
   std::vector<int64_t> threads, each;
   // Per reduce axis: so many at a time, while the inputs' tiles for them are in shared memory.
   std::vector<int64_t> reduce;
-  // Whether the last reduce axis is innermost, four products of bytes.
+  // This is true if the last reduce axis is innermost, four products of bytes.
   bool dot_of_four = false;
 };
 

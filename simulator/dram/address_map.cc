@@ -27,8 +27,8 @@ struct Field {
 // Primitive polynomials over GF(2) by their degree, 1 to 6; bit i is the coefficient of x^i.
 constexpr uint64_t kPrimitive[] = {0, 0b11, 0b111, 0b1011, 0b10011, 0b100101, 0b1000011};
 
-// What each bit of a burst's number contributes to its bank, by hash = 2. `own`: what it is of the bank's number (0: nothing), `ranks`: the bits
-// of the number that say the rank; `above`: the first bit above all columns.
+// What each bit of a burst's number contributes to its bank, by hash = 2. `own`: what it is of the bank's number (0:
+// nothing), `ranks`: the bits of the number that say the rank; `above`: the first bit above all columns.
 std::vector<uint8_t> PolynomialHash(const std::vector<uint8_t>& own, uint8_t ranks, size_t above) {
   std::vector<uint8_t> low,
       high;  // the bits of the number, from the least significant bit of the burst up

@@ -29,8 +29,8 @@ struct DramPlace {
 // the field's bits. Fields of 0 bits (one rank) may be left out. The bits above the channel's capacity are
 // ignored.
 //
-// DramTiming::hash spreads addresses that are a power of two apart over the banks. It replaces the number of a bank in its rank
-// (group x banks + bank) by another one:
+// DramTiming::hash spreads addresses that are a power of two apart over the banks. It replaces the number of a bank in
+// its rank (group x banks + bank) by another one:
 //
 // 0  The number that the fields say.
 // 1  That number, xored with the least significant bits of the row's Gray code, row ^ (row >> 1): rows that follow one another then
@@ -44,8 +44,8 @@ struct DramPlace {
 //    B. R. Rau, Pseudo-randomly interleaved memory, ISCA 1991.
 class AddressMap {
  public:
-  // Errors, with `place` in front: an unknown field; a field whose pieces do not have its bits; a map and hash that put two addresses in one
-  // place.
+  // Errors, with `place` in front: an unknown field; a field whose pieces do not have its bits; a map and hash that put
+  // two addresses in one place.
   static absl::StatusOr<AddressMap> Make(const DramTiming& timing, std::string_view place);
 
   DramPlace Map(int64_t address) const {

@@ -63,8 +63,8 @@ TEST(AddressMap, HashingWithAPolynomialKeepsTheLowGroupBitApart) {
   EXPECT_EQ(map.Map(64 << 1).bank, 0);  // and the next column
 }
 
-// Streams of whole rows at any distance that is a power of two use as many banks as there are streams, up to all of them: bursts of one
-// bank of a pair of groups, runs of 128 bytes of both.
+// Streams of whole rows at any distance that is a power of two use as many banks as there are streams, up to all of
+// them: bursts of one bank of a pair of groups, runs of 128 bytes of both.
 TEST(AddressMap, StreamsAPowerOfTwoApartUseAllBanks) {
   for (const char* preset : {"ddr4_3200", "lpddr5", "hbm2"}) {
     const DramTiming timing = TestDram(preset);

@@ -18,11 +18,11 @@ struct DramBoundTerms {
   int64_t clocks = 0;
 };
 
-// No channel of that timing completes reads of `read_bytes` and writes of `write_bytes` sooner after it has seen
-// the first request: every row is open and stays so, the bank groups take turns, all reads come before all writes
-// or after them. With `posted` writes the last `write_queue` bursts may still be in the queue.
-// (Reads that the write queue serves, and writes that it merges, cost nothing and do not count.) With g bank groups in r ranks,
-// s = tccd_s (r > 1: at most burst + rank_switch), b = max(g s, tccd_l) for g commands, n bursts:
+// No channel of that timing completes reads of `read_bytes` and writes of `write_bytes` sooner after it has seen the
+// first request: every row is open and stays so, the bank groups take turns, all reads come before all writes or after
+// them. With `posted` writes the last `write_queue` bursts may still be in the queue. (Reads that the write queue
+// serves, and writes that it merges, cost nothing and do not count.) With g bank groups in r ranks, s = tccd_s (r > 1:
+// at most burst + rank_switch), b = max(g s, tccd_l) for g commands, n bursts:
 //
 //   columns  b floor((n - 1) / g) + s ((n - 1) mod g), for reads and for writes
 //   turn     least of: cl + burst + turnaround - cwl; cwl + burst + twtr_s (one group: twtr_l)

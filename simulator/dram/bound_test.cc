@@ -73,8 +73,8 @@ TEST(DramBound, ReadsAndWritesThatStreamComeWithinAPercent) {
   }
 }
 
-// Two reads of 512 bytes and one write in turn, in streams and banks of their own: each drain costs a change to writes and one
-// back, beyond what the bound has. (Rows are long: a drain opens its rows when it comes to them.)
+// Two reads of 512 bytes and one write in turn, in streams and banks of their own: each drain costs a change to writes
+// and one back, beyond what the bound has. (Rows are long: a drain opens its rows when it comes to them.)
 TEST(DramBound, MixesComeWithinAPercentOfTheBoundAndItsTurnarounds) {
   for (const char* preset : kPresets) {
     SCOPED_TRACE(preset);

@@ -73,8 +73,8 @@ class DramChannel {
   struct List {
     int8_t first = kNone, last = kNone;
   };
-  // The bursts of one direction. Each bank with bursts has one or two commands to offer: RD or WR for the oldest burst in its open row, and
-  // ACT or PRE for its oldest burst of all, if that is in no open row.
+  // The bursts of one direction. Each bank with bursts has one or two commands to offer: RD or WR for the oldest burst
+  // in its open row, and ACT or PRE for its oldest burst of all, if that is in no open row.
   struct Queue {
     std::array<Entry, kMaxEntries> entries;
     std::array<List, kMaxBanks> banks;  // all bursts of the bank
@@ -107,8 +107,9 @@ class DramChannel {
     int8_t entry;
     int32_t request;
   };
-  // A candidate command as a number, the better one less: clocks from now (16 bits), age (40 bits), then what it is: of the queue of
-  // writes (1 bit), RD or WR (1 bit), bank (6 bits). Two commands of one age are those of one burst, never candidates together.
+  // A candidate command as a number, the better one less: clocks from now (16 bits), age (40 bits), then what it is: of
+  // the queue of writes (1 bit), RD or WR (1 bit), bank (6 bits). Two commands of one age are those of one burst, never
+  // candidates together.
   static constexpr int kWaitShift = 48;
   static constexpr int kAgeShift = 8;
   static constexpr uint64_t kOfWrites = 1 << 7;

@@ -104,7 +104,8 @@ TEST(DramChannel, WritesOfAQueuedBurstAreMerged) {
 }
 
 TEST(DramChannel, AWriteDoesNotOvertakeAnOlderReadOfItsBurst) {
-  // A queue of one: writes have the direction as soon as one waits. Of another row of the bank, so that the read takes long.
+  // A queue of one: writes have the direction as soon as one waits. Of another row of the bank, so that the read takes
+  // long.
   const DramTiming t = TestDram("ddr4_3200", {"map=row bank_group bank column", "hash=0",
                                               "write_queue=1", "write_high=1", "write_low=0"});
   DramChannel channel(t);

@@ -1,6 +1,6 @@
 // A DRAM channel that steps through every clock, written from README.md as directly as possible. Slow, and shares
-// nothing with DramChannel but the requests and the address map: tests compare the two. The clocked card (simulator/reference)
-// has it as its controller.
+// nothing with DramChannel but the requests and the address map: tests compare the two. The clocked card
+// (simulator/reference) has it as its controller.
 #ifndef SIMULATOR_DRAM_NAIVE_CHANNEL_H_
 #define SIMULATOR_DRAM_NAIVE_CHANNEL_H_
 
@@ -61,7 +61,7 @@ class NaiveChannel {
   void Step(int64_t t);
   void Enter(int64_t t);
   bool StepRefresh(int64_t t);
-  // What a burst may be given in a clock, besides waiting.
+  // A burst may be given one of these in a clock, or it waits.
   struct Offer {
     std::vector<Burst>* queue;
     size_t index;
@@ -70,7 +70,8 @@ class NaiveChannel {
   void StepCommand(int64_t t);
   // RD or WR for bursts in open rows.
   std::vector<Offer> ColumnOffers(std::vector<Burst>& queue);
-  // ACT or PRE for the oldest burst of each bank. `may_starve`: the queue's oldest burst may close a row whatever keep_rows says.
+  // ACT or PRE for the oldest burst of each bank. `may_starve`: the queue's oldest burst may close a row whatever
+  // keep_rows says.
   std::vector<Offer> RowOffers(std::vector<Burst>& queue, bool may_starve);
   bool HasOpened(const std::vector<Burst>& queue) const;
   bool IsInOpenRow(const Burst& burst) const {

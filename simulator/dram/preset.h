@@ -22,8 +22,8 @@ absl::StatusOr<DramTiming> ParseDram(std::string_view text, std::string_view fil
 absl::StatusOr<DramTiming> DramPreset(std::string_view name,
                                       const std::vector<std::string>& overrides = {});
 
-// The DRAM channels of a machine whose gmem.dram is no "flat". Errors, with "machine NAME" in front: those of ValidateDram
-// and AddressMap::Make.
+// The DRAM channels of a machine whose gmem.dram is no "flat". Errors, with "machine NAME" in front: those of
+// ValidateDram and AddressMap::Make.
 absl::StatusOr<DramTiming> DramOf(const isa::Machine& machine);
 
 }  // namespace polynao::simulator

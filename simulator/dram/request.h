@@ -1,4 +1,4 @@
-// What goes into a model of a DRAM channel and what comes out.
+// Requests go into a model of a DRAM channel, completions and commands come out.
 #ifndef SIMULATOR_DRAM_REQUEST_H_
 #define SIMULATOR_DRAM_REQUEST_H_
 

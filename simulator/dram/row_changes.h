@@ -11,7 +11,7 @@
 
 namespace polynao::simulator {
 
-// What a channel does in a clock.
+// The state says what a channel does in a clock.
 enum class DramState : uint8_t {
   kOther,
   kRows,  // opens or closes a row, and no data is on the bus: trcd from an ACT on, trp from a PRE on
@@ -28,8 +28,8 @@ class RowChanges {
   // Commands come in the order of their clocks, not before the clock of the last Advance.
   void Add(const DramCommand& command);
 
-  // All commands before `clock` have been added. Calls set(clock, state) for each change of the state before `clock`; it is
-  // kOther at first.
+  // All commands before `clock` have been added. Calls set(clock, state) for each change of the state before `clock`;
+  // it is kOther at first.
   template <typename Set>
   void Advance(int64_t clock, const Set& set) {
     while (now_ < clock) {
@@ -51,7 +51,7 @@ class RowChanges {
   };
   // Spans come in the order of their begins; those that touch become one.
   static void AddSpan(std::deque<Span>& spans, int64_t begin, int64_t end);
-  // Whether a span covers now_; `next` becomes at most the clock in which that changes.
+  // Returns true if a span covers now_; `next` becomes at most the clock in which that changes.
   bool Covers(std::deque<Span>& spans, int64_t& next) const {
     while (!spans.empty() && spans.front().end <= now_) spans.pop_front();
     if (spans.empty()) return false;

@@ -18,7 +18,7 @@ DramTiming TestDram(const std::string& preset, const std::vector<std::string>& o
 // A valid timing with small random numbers.
 DramTiming RandomDram(std::mt19937_64& random);
 
-// What random traffic is like, itself chosen at random.
+// Describes what random traffic is like; it is itself chosen at random.
 struct TrafficShape {
   int64_t span = 0;       // addresses are less
   int64_t max_bytes = 0;  // of a request

@@ -1,4 +1,5 @@
-// What a DRAM channel is made of and the rules of its commands. README.md states every rule.
+// Describes what a DRAM channel is made of, and the rules of its commands. README.md states every
+// rule.
 #ifndef SIMULATOR_DRAM_TIMING_H_
 #define SIMULATOR_DRAM_TIMING_H_
 
@@ -40,9 +41,9 @@ const std::vector<DramField>& DramFields();
 inline constexpr int64_t kMaxDramBanks = 64;
 inline constexpr int64_t kMaxDramQueue = 128;
 
-// Errors, with `place` in front: a value out of its range; sizes that are not powers of two; a burst that is no whole number
-// of clocks or longer than tccd_s; more than kMaxDramBanks banks; watermarks out of order;
-// refreshes that leave no time for anything else.
+// Errors, with `place` in front: a value out of its range; sizes that are not powers of two; a burst that is no whole
+// number of clocks or longer than tccd_s; more than kMaxDramBanks banks; watermarks out of order; refreshes that leave
+// no time for anything else.
 absl::Status ValidateDram(const DramTiming& timing, std::string_view place);
 
 }  // namespace polynao::simulator

@@ -1,5 +1,5 @@
-// What a card is made of, as a machine's parameters say: area, leakage and energies per access of its parts, from an
-// energy table. docs/energy.md states every formula; axes.h says which parameters have no price.
+// Lists what a card is made of, as a machine's parameters say: area, leakage and energies per access of its parts, from
+// an energy table. docs/energy.md states every formula; axes.h says which parameters have no price.
 #ifndef SIMULATOR_ENERGY_COMPONENTS_H_
 #define SIMULATOR_ENERGY_COMPONENTS_H_
 

@@ -25,10 +25,10 @@ struct ScaleFactors {
   double leakage_per_area() const { return energy / area; }
 };
 
-// What to multiply figures of `from` with to have those of `to`. The rule and its coefficients are those of A.
-// Stillmaker, B. Baas, "Scaling equations for the accurate prediction of CMOS device performance from 180 nm to
-// 7 nm", Integration 58 (2017); between their nodes we interpolate in the node. Error: a node outside of 7 to 130 nm,
-// a voltage outside of 0.5 to 1.3 V.
+// Returns the factors that turn figures of `from` into those of `to`. The rule and its coefficients are those of A.
+// Stillmaker, B. Baas, "Scaling equations for the accurate prediction of CMOS device performance from 180 nm to 7 nm",
+// Integration 58 (2017); between their nodes we interpolate in the node. Error: a node outside of 7 to 130 nm, a
+// voltage outside of 0.5 to 1.3 V.
 absl::StatusOr<ScaleFactors> ScaleBetween(const Process& from, const Process& to);
 
 // The delay of a circuit, in a unit of its own for each node: at one node its reciprocal is proportional to the clock

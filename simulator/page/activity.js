@@ -6,8 +6,8 @@ function styleValue(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// `rows`: counts by row and bucket. `groups`: labels, each of as many rows as the others. A cell's colour says which part of
-// `most` its count is; small counts are lifted by a square root, so that a single burst can be seen.
+// `rows`: counts by row and bucket. `groups`: labels, each of as many rows as the others. A cell's colour says which
+// part of `most` its count is; small counts are lifted by a square root, so that a single burst can be seen.
 function heat({rows, groups, rowNames, bucket, most, color, describe, row_height}) {
   const left = 76, right = 64, width = 1280, axis = 20;
   const gap = rows.length > groups.length ? 6 : 3;

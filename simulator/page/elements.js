@@ -74,7 +74,8 @@ function niceStep(least) {
   return [1, 2, 5, 10].map((f) => f * power).find((step) => step >= least);
 }
 
-// Places for labels that lie neither on one another nor on points, as far as there are any. A letter is taken as 6.5 wide.
+// Places for labels that lie neither on one another nor on points, as far as there are any. A letter is taken as 6.5
+// wide.
 class Labels {
   constructor(left, top, right, bottom) {
     this.frame = [left, top, right, bottom];

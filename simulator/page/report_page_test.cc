@@ -1,5 +1,5 @@
-// The page of a real run, in a browser without a screen: it draws itself without an error, and every number that it shows is that
-// of its data. Skipped where there is no chromium.
+// The page of a real run, in a browser without a screen: it draws itself without an error, and every number that it
+// shows is that of its data. Skipped where there is no chromium.
 
 #include "simulator/page/report_page.h"
 

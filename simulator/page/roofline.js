@@ -1,4 +1,5 @@
-// Peaks of the machine and what the run reached, on two logarithmic axes: operations for each byte of GMEM, operations a cycle.
+// Peaks of the machine and what the run reached, on two logarithmic axes: operations for each byte of GMEM, operations
+// a cycle.
 
 function roofline(run) {
   const {memory, compute} = run.data.roofline;

@@ -13,7 +13,8 @@ namespace {
 
 // ---- the card in cycle 0
 
-// Byte addresses of tensors in GMEM: in the order of parameters, at multiples of isa::kTensorAlignment with a byte or more between.
+// Byte addresses of tensors in GMEM: in the order of parameters, at multiples of isa::kTensorAlignment with a byte or
+// more between.
 constexpr int64_t kFirstTensor = 1 << 20;
 
 absl::StatusOr<std::vector<int64_t>> ParameterValues(const isa::Program& program,
@@ -71,7 +72,8 @@ void AddCluster(Card& card, const isa::Machine& machine, int64_t cluster,
   const Parameters& p = card.parameters;
   const std::string prefix = absl::StrCat("cluster", cluster);
   const int64_t members = p.cores_and_memory_core();
-  // Two requesters for each channel: its data and its cache's; two for each core upwards: its IO-DMA and its scalar unit.
+  // Two requesters for each channel: its data and its cache's; two for each core upwards: its IO-DMA and its scalar
+  // unit.
   card.links_down.push_back(
       MakeServer(prefix + ".link.down", 2 * p.gmem.channels, p.link_bytes * 1000));
   card.links_up.push_back(MakeServer(prefix + ".link.up", 2 * members, p.link_bytes * 1000));

@@ -1,9 +1,10 @@
-// The card as one clocked state: every cycle is a Step, and nothing happens outside of steps. It shares the decoded program (isa) and
-// the machine's parameters with the event-driven simulator, and nothing else, so that each checks the other.
+// The card as one clocked state: every cycle is a Step, and nothing happens outside of steps. It shares the decoded
+// program (isa) and the machine's parameters with the event-driven simulator, and nothing else, so that each checks the
+// other.
 //
-// It computes no values in memories. Scalar registers it must compute, since they hold addresses and counts; a register that was
-// loaded from memory is unknown, and a program that needs its value for an address, a count or a branch is refused. It does not
-// check bounds, hazards and definedness: the event-driven simulator does.
+// It computes no values in memories. Scalar registers it must compute, since they hold addresses and counts; a register
+// that was loaded from memory is unknown, and a program that needs its value for an address, a count or a branch is
+// refused. It does not check bounds, hazards and definedness: the event-driven simulator does.
 #ifndef SIMULATOR_REFERENCE_CARD_H_
 #define SIMULATOR_REFERENCE_CARD_H_
 
@@ -33,7 +34,7 @@ struct Argument {
   int64_t value = 0;
 };
 
-// What gmem.dram says.
+// The parameter gmem.dram chooses the kind.
 using Channel = std::variant<GmemChannel, DramChannel>;
 
 struct Card {
@@ -67,19 +68,21 @@ absl::StatusOr<Card> MakeCard(const isa::InstructionSet& set, const isa::Program
 // The burst sets out for its next stop in this cycle.
 void SetOut(Card& card, const Burst& burst);
 
-// The cycle `card.cycle`, in phases; the caller then advances it. What a phase does cannot be seen by an earlier one before the next cycle.
+// The cycle `card.cycle`, in phases; the caller then advances it. What a phase does cannot be seen by an earlier one
+// before the next cycle.
 //
 //  1. Services that end in this cycle end: their bursts travel to the next server, or have completed.
 //  2. Units whose instruction is done complete it; queues start what is ready.
 //  3. Cores issue, and open barriers, until none can go on in this cycle.
 //  4. DMA engines send at most one burst each.
-//  5. Free servers begin to serve a burst that has arrived. What they serve takes cycles from instructions that compute, where
+//  5. Free servers begin to serve a burst that has arrived. What they serve takes cycles from instructions that
+//     compute, where
 //     both use a memory with one port.
 //
 // Errors: what is wrong with the program, with core and pc.
 absl::Status Step(Card& card);
 
-// Whether in this cycle all cores have halted and all queues are empty.
+// Returns true if in this cycle all cores have halted and all queues are empty.
 bool IsDone(const Card& card);
 
 // Steps until IsDone. Errors: those of Step; a deadlock; DeadlineExceeded after `max_cycles`.

@@ -19,8 +19,8 @@ bool WritesRegister(const isa::Instruction& instruction) {
       [](const isa::Operand& operand) { return operand.kind == isa::OperandKind::kWritten; });
 }
 
-// Whether the instruction may read this operand without its value being known: it decides neither where bytes are nor how
-// long anything takes nor where the program goes on.
+// Whether the instruction may read this operand without its value being known: it decides neither where bytes are nor
+// how long anything takes nor where the program goes on.
 bool MayBeUnknown(const isa::Instruction& instruction, const isa::Operand& operand) {
   if (operand.kind == isa::OperandKind::kAddress) return false;
   if (instruction.unit != isa::Unit::kScalar) return operand.type != ir::Type::kI64;

@@ -24,7 +24,7 @@ struct Issued {
   std::vector<isa::ByteRanges> ranges;
 };
 
-// What a DMA engine does for one instruction.
+// Describes what a DMA engine does for one instruction.
 struct Transfer {
   // A run of consecutive bytes, and how many of its bursts are in flight.
   struct Segment {
@@ -104,9 +104,9 @@ struct Core {
   std::string Name() const;
 };
 
-// The operands of the instruction at core.pc as isa::InstructionSet takes them: values of registers and immediates. Errors: a
-// constraint of the instruction that does not hold; an address, a count or a branch that depends on what memory holds. Where
-// the value alone is unknown, as of a number to add to a vector, it is 0.
+// The operands of the instruction at core.pc as isa::InstructionSet takes them: values of registers and immediates.
+// Errors: a constraint of the instruction that does not hold; an address, a count or a branch that depends on what
+// memory holds. Where the value alone is unknown, as of a number to add to a vector, it is 0.
 absl::StatusOr<std::vector<int64_t>> ReadOperands(const isa::InstructionSet& set,
                                                   const isa::InstructionSet::Decoded& decoded,
                                                   const Core& core);
@@ -114,13 +114,13 @@ absl::StatusOr<std::vector<int64_t>> ReadOperands(const isa::InstructionSet& set
 // The cycle from which all registers can be read that the instruction reads.
 int64_t ReadableFrom(const isa::InstructionSet::Decoded& decoded, const Core& core);
 
-// Executes a scalar instruction: registers, which can be read from cycle `readable_from` on, and pc. A load from memory makes its
-// register unknown.
+// Executes a scalar instruction: registers, which can be read from cycle `readable_from` on, and pc. A load from memory
+// makes its register unknown.
 absl::Status ExecuteScalar(const isa::InstructionSet& set,
                            const isa::InstructionSet::Decoded& decoded,
                            const std::vector<int64_t>& operands, int64_t readable_from, Core& core);
 
-// Whether the instruction accesses memory.
+// Returns true if the instruction accesses memory.
 bool AccessesMemory(const isa::Instruction& instruction);
 
 }  // namespace polynao::simulator::reference

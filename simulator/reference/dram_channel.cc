@@ -8,7 +8,8 @@
 namespace polynao::simulator::reference {
 namespace {
 
-// ---- clocks and cycles; clock k begins k / clock_mhz microseconds after the start of the run, cycle c begins c / cycle_mhz after it
+// ---- clocks and cycles; clock k begins k / clock_mhz microseconds after the start of the run, cycle c begins c /
+// cycle_mhz after it
 
 int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -1,6 +1,6 @@
-// A GMEM channel of DRAM, beside the flat one (gmem_channel.h), with the same functions. Here are turns, whole granules, and reads
-// before partial writes, as docs/timing.md states them. The controller and its DRAM are NaiveChannel, the plain form of
-// simulator/dram/README.md, which goes through every clock.
+// A GMEM channel of DRAM, beside the flat one (gmem_channel.h), with the same functions. Here are turns, whole
+// granules, and reads before partial writes, as docs/timing.md states them. The controller and its DRAM are
+// NaiveChannel, the plain form of simulator/dram/README.md, which goes through every clock.
 #ifndef SIMULATOR_REFERENCE_DRAM_CHANNEL_H_
 #define SIMULATOR_REFERENCE_DRAM_CHANNEL_H_
 
@@ -55,7 +55,8 @@ std::vector<Burst> Finish(DramChannel& channel, int64_t cycle);
 // Takes a turn in `cycle`, if it can. Returns the bytes of the burst that it takes from a requester.
 int64_t Take(DramChannel& channel, int64_t cycle);
 
-// Counters of the clocks that begin before `end_cycle`; sets the time of the data bus as the channel's busy cycles. The run is over.
+// Counters of the clocks that begin before `end_cycle`; sets the time of the data bus as the channel's busy cycles. The
+// run is over.
 DramCounters Close(DramChannel& channel, int64_t end_cycle);
 
 }  // namespace polynao::simulator::reference

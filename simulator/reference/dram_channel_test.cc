@@ -114,8 +114,8 @@ TEST_F(ShortQueueTest, ATurnWaitsForTheOneBefore) {
   const DramTiming& t = timing_;
   Arrive(5, 0, 0, 192, true);
   Arrive(5, 1, 512, 64, false);
-  // The third burst enters in the clock after the first one's WR; the load's turn comes in the same clock, but reads wait until
-  // the queue has drained.
+  // The third burst enters in the clock after the first one's WR; the load's turn comes in the same clock, but reads
+  // wait until the queue has drained.
   const int64_t third = 5 + t.trcd + 1;
   const std::vector<int64_t> left = Run();
   EXPECT_THAT(order_, ElementsAre(0, 1));

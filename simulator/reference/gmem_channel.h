@@ -35,12 +35,12 @@ GmemChannel MakeGmemChannel(const Parameters& parameters, int64_t index, int64_t
 
 void Enter(GmemChannel& channel, const Burst& burst, int64_t arrival);
 
-// The end of a cycle of service, in `cycle`: the bursts that leave the channel or the slice. The rest of a burst's way says how
-// long it takes from there.
+// The end of a cycle of service, in `cycle`: the bursts that leave the channel or the slice. The rest of a burst's way
+// says how long it takes from there.
 std::vector<Burst> Finish(GmemChannel& channel, int64_t cycle);
 
-// If the channel is free, it begins to serve a burst; until it finds one that the slice does not serve. Returns the bytes
-// that it begins to move.
+// If the channel is free, it begins to serve a burst; until it finds one that the slice does not serve. Returns the
+// bytes that it begins to move.
 int64_t Take(GmemChannel& channel, int64_t cycle);
 
 // Bytes that a channel moves for a burst: whole granules, and for a write those before that it covers in part.

@@ -1,4 +1,4 @@
-// What a core does in a cycle: scalar instructions, issue to queues, syncs and barriers.
+// Executes what a core does in a cycle: scalar instructions, issue to queues, syncs and barriers.
 #ifndef SIMULATOR_REFERENCE_ISSUE_H_
 #define SIMULATOR_REFERENCE_ISSUE_H_
 
@@ -7,7 +7,8 @@
 
 namespace polynao::simulator::reference {
 
-// Lets the core take the next step that it can take in this cycle. False: there is none. Errors: what is wrong with the program.
+// Lets the core take the next step that it can take in this cycle. False: there is none. Errors: what is wrong with the
+// program.
 absl::StatusOr<bool> Act(Card& card, Core& core);
 
 // Adds a span to the report, unless it is empty.

@@ -24,9 +24,9 @@ Comparison OnCore0(const std::vector<std::string>& overrides, const std::string&
   return Compare(machine, program, {simulator::Argument::Of(&x)});
 }
 
-// The event-driven simulator was wrong. In the cycle in which a full queue's wait ended, the next instruction started too, since
-// instructions took one cycle each; the wake-up for it stayed pending and let the core issue again in the cycle after, whatever
-// scalar code lay between.
+// The event-driven simulator was wrong. In the cycle in which a full queue's wait ended, the next instruction started
+// too, since instructions took one cycle each; the wake-up for it stayed pending and let the core issue again in the
+// cycle after, whatever scalar code lay between.
 TEST(KeptProgramsTest, OneCycleInstructionsBehindAFullQueue) {
   const Comparison c = OnCore0({"vector.start=0"}, R"(
     li r10, 512
@@ -58,8 +58,8 @@ TEST(KeptProgramsTest, RunsThatTouchBetweenPlanes) {
   EXPECT_EQ(c.difference, "");
 }
 
-// The page was not precise: a line of the cache has one time at which its latest fetch has arrived, also for granules that came
-// earlier.
+// The page was not precise: a line of the cache has one time at which its latest fetch has arrived, also for granules
+// that came earlier.
 TEST(KeptProgramsTest, AGranuleWaitsForItsLinesLatestFetch) {
   const Comparison c = OnCore0({"gmem.interleave=1280", "gmem.cache_kib=1"}, R"(
     addi r11, r7, 5344
@@ -79,7 +79,8 @@ TEST(KeptProgramsTest, AGranuleWaitsForItsLinesLatestFetch) {
   EXPECT_GT(c.result.gmem_read_cached, 0);
 }
 
-// The trace was wrong: scalar code began in cycle -1, and the wait for a copy had the pc of the instruction behind the copy.
+// The trace was wrong: scalar code began in cycle -1, and the wait for a copy had the pc of the instruction behind the
+// copy.
 TEST(KeptProgramsTest, ACopyThatWaits) {
   const Comparison c = OnCore0({}, R"(
     li r10, 100
@@ -88,8 +89,8 @@ TEST(KeptProgramsTest, ACopyThatWaits) {
   EXPECT_EQ(c.difference, "");
 }
 
-// The page was silent, and the event-driven simulator counted what the DRAM does after the run, too: the store is complete, but
-// of its sixteen writes six are done when the last core halts.
+// The page was silent, and the event-driven simulator counted what the DRAM does after the run, too: the store is
+// complete, but of its sixteen writes six are done when the last core halts.
 TEST(KeptProgramsTest, WritesThatAreLeftInTheQueueAreNotCounted) {
   const Comparison c =
       OnCore0({"gmem.dram=lpddr5", "gmem.cache_reads=0", "card.clock_mhz=2000",
@@ -104,8 +105,9 @@ TEST(KeptProgramsTest, WritesThatAreLeftInTheQueueAreNotCounted) {
   EXPECT_LT(c.result.dram[0].writes, 16);
 }
 
-// The event-driven simulator was wrong: with an idle DRAM and nothing but a store that had just got its granules, it slept until
-// a turn that it did not know, a number that overflowed; with an odd ratio of the clocks it came back too late or not at all.
+// The event-driven simulator was wrong: with an idle DRAM and nothing but a store that had just got its granules, it
+// slept until a turn that it did not know, a number that overflowed; with an odd ratio of the clocks it came back too
+// late or not at all.
 TEST(KeptProgramsTest, AStoreWhoseGranulesHaveComeWakesTheChannel) {
   const Comparison c =
       OnCore0({"gmem.dram=lpddr5", "gmem.cache_reads=0", "card.clock_mhz=500",
@@ -120,8 +122,8 @@ TEST(KeptProgramsTest, AStoreWhoseGranulesHaveComeWakesTheChannel) {
   EXPECT_EQ(c.difference, "");
 }
 
-// The clocked model was wrong: it had one requester for a core's IO-DMA, which after a load's turn at SMEM's port let the scalar
-// unit go before a store.
+// The clocked model was wrong: it had one requester for a core's IO-DMA, which after a load's turn at SMEM's port let
+// the scalar unit go before a store.
 TEST(KeptProgramsTest, LoadsAndStoresTakeTurnsOfTheirOwn) {
   const Comparison c = OnCore0({"scalar.simple=1"}, R"(
     li r12, 1
@@ -143,8 +145,8 @@ TEST(KeptProgramsTest, BytesThatAreReadTwiceAreTwoPieces) {
   EXPECT_EQ(c.difference, "");
 }
 
-// The event-driven simulator was wrong: the end of the first empty transfer took the wake-up of the second one with it, which
-// never completed.
+// The event-driven simulator was wrong: the end of the first empty transfer took the wake-up of the second one with it,
+// which never completed.
 TEST(KeptProgramsTest, EmptyTransfersSideBySide) {
   const Comparison c = OnCore0({"move_dma.transfers=2"}, R"(
     memcpy.i32.smem.nmem.async r0, r0, r0, r0, r0, r0

@@ -1,6 +1,6 @@
-// The event-driven simulator against the clocked model on random programs and random machines: all that both report is equal. A
-// difference is shrunk and printed as assembly. POLYNAO_RANDOM_CASES=10000 runs more of them, POLYNAO_SEED=7 begins with that one;
-// random_twin_run goes on for as long as one likes.
+// The event-driven simulator against the clocked model on random programs and random machines: all that both report is
+// equal. A difference is shrunk and printed as assembly. POLYNAO_RANDOM_CASES=10000 runs more of them, POLYNAO_SEED=7
+// begins with that one; random_twin_run goes on for as long as one likes.
 
 #include <iostream>
 #include <map>

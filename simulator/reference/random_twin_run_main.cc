@@ -2,9 +2,9 @@
 //
 //   bazel run //simulator/reference:random_twin_run -- --first=1 --programs=100000
 //
-// Lines after each batch tell how far it is, so that a run that was ended goes on with --first; each finding is printed when
-// it is found, as a program that shows it. At the end, the rows of the instruction table that no program executed. The exit
-// code is 1 if there are any findings.
+// Lines after each batch tell how far it is, so that a run that was ended goes on with --first; each finding is printed
+// when it is found, as a program that shows it. At the end, the rows of the instruction table that no program executed.
+// The exit code is 1 if there are any findings.
 #include <cstddef>
 #include <iostream>
 

@@ -1,4 +1,4 @@
-// What a run of the clocked model reports. Times are cycles, sizes bytes, rates bytes in 1000 cycles.
+// A run of the clocked model reports this. Times are cycles, sizes bytes, rates bytes in 1000 cycles.
 #ifndef SIMULATOR_REFERENCE_REPORT_H_
 #define SIMULATOR_REFERENCE_REPORT_H_
 
@@ -31,7 +31,7 @@ struct CoreCounts {
   int64_t halted_at = 0;
 };
 
-// What passed a server.
+// Counts what passed a server.
 struct PortCounts {
   std::string name;  // "cluster1.core2.io.in"
   int64_t rate = 0;

@@ -34,15 +34,15 @@ struct Server {
 
 Server MakeServer(const std::string& name, int64_t requesters, int64_t bytes_per_kilocycle);
 
-// `burst`, on its way to this server, arrives in that cycle. A requester's bursts are served in the order of the calls: one that
-// arrives late holds up those behind it.
+// `burst`, on its way to this server, arrives in that cycle. A requester's bursts are served in the order of the calls:
+// one that arrives late holds up those behind it.
 void Enter(Server& server, const Burst& burst, int64_t arrival);
 
 // The end of a cycle of service: the burst whose service is over, if it is. The burst has passed this stop.
 std::optional<Burst> Finish(Server& server);
 
-// Takes the burst whose turn it is out of its queue: none if no burst has arrived. A burst that opens a segment has no turn while as
-// many as allowed are in flight.
+// Takes the burst whose turn it is out of its queue: none if no burst has arrived. A burst that opens a segment has no
+// turn while as many as allowed are in flight.
 std::optional<Burst> TakeTurn(Server& server, int64_t cycle);
 
 // Counts `burst` and its bytes.
@@ -51,7 +51,7 @@ void Count(Server& server, const Burst& burst);
 // Begins the service of `burst` in this cycle.
 void Serve(Server& server, const Burst& burst);
 
-// What a server without a cache does in a cycle: if it is free, it begins to serve the burst whose turn it is.
+// Executes what a server without a cache does in a cycle: if it is free, it begins to serve the burst whose turn it is.
 inline void Take(Server& server, int64_t cycle) {
   if (!server.free() || server.waiting_count == 0) return;
   if (const std::optional<Burst> burst = TakeTurn(server, cycle)) Serve(server, *burst);

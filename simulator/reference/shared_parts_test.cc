@@ -1,6 +1,6 @@
-// What both models share hides mistakes from their comparison. README.md lists it, with a test for each part that knows the right
-// answer from elsewhere. Here: that the list is complete and its tests exist; and the DRAM's figures and addresses, which no
-// other test derives anew.
+// What both models share hides mistakes from their comparison. README.md lists it, with a test for each part that knows
+// the right answer from elsewhere. Here: that the list is complete and its tests exist; and the DRAM's figures and
+// addresses, which no other test derives anew.
 
 #include <cstdint>
 #include <fstream>

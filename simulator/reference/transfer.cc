@@ -21,8 +21,8 @@ int64_t SmemBytes(const Parameters& p, int64_t address, int64_t size) {
   return (last - first + 1) * p.smem_granule;
 }
 
-// Blocks of gmem.interleave bytes take turns on the channels; with gmem.channel_hash, the digits of a block's number in base gmem.channels
-// are added up.
+// Blocks of gmem.interleave bytes take turns on the channels; with gmem.channel_hash, the digits of a block's number in
+// base gmem.channels are added up.
 int64_t ChannelOf(const Parameters::Gmem& gmem, int64_t address) {
   int64_t sum = 0;
   for (int64_t block = address / gmem.interleave; block > 0; block /= gmem.channels) {
@@ -118,8 +118,8 @@ Queue& QueueOf(Core& core, Sender sender) {
   return core.queue(sender == Sender::kIoDma ? isa::Queue::kIo : isa::Queue::kMove);
 }
 
-// The lines that the transfer's next `bytes` bytes touch in the core's memory, piece by piece. Where some bytes there are read
-// more than once, runs hold them once, and begin again after the last one.
+// The lines that the transfer's next `bytes` bytes touch in the core's memory, piece by piece. Where some bytes there
+// are read more than once, runs hold them once, and begin again after the last one.
 int64_t TakeLines(int64_t line, Transfer& transfer, int64_t bytes) {
   int64_t lines = 0;
   while (bytes > 0 && !transfer.core_runs.empty()) {

@@ -21,8 +21,8 @@ inline constexpr int64_t kChannelRequesters = 3;
 Transfer MakeTransfer(const Parameters& parameters, const Issued& issued, Sender sender,
                       int64_t cycle);
 
-// Whether two transfers of one engine cannot be in it at the same time: one writes where the other reads or writes, from the lowest
-// to the highest byte; or they go in the same direction on different ways.
+// Returns true if two transfers of one engine cannot be in it at the same time: one writes where the other reads or
+// writes, from the lowest to the highest byte; or they go in the same direction on different ways.
 bool Hinders(const Issued& a, const Issued& b);
 
 // The burst that the engine sends in this cycle, if it sends one: of the first transfer that has not sent all.

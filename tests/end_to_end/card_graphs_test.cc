@@ -302,8 +302,8 @@ class RandomGraph {
   std::vector<Tensor> tensors_;
 };
 
-// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails. At most
-// `most_scalar` of 50 programs may have a nest that becomes no instruction.
+// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
+// At most `most_scalar` of 50 programs may have a nest that becomes no instruction.
 void ForRandomSeeds(int count, int most_scalar,
                     const std::function<void(Random&, unsigned seed, Exceptions&)>& run) {
   if (const char* text = std::getenv("POLYNAO_RANDOM_CASES")) count = std::atoi(text);

@@ -278,9 +278,9 @@ const Case kCases[] = {
 INSTANTIATE_TEST_SUITE_P(All, CardNests, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// Random programs of one form: threads copy their part of a tensor, compute on it and copy it back, under guards over one
-// loop or several, with loops in either order, indices that run backwards, strides, offsets, and what a program may leave
-// open: memories, where a thread's elements begin, and the spelling of keys.
+// Random programs of one form: threads copy their part of a tensor, compute on it and copy it back, under guards over
+// one loop or several, with loops in either order, indices that run backwards, strides, offsets, and what a program may
+// leave open: memories, where a thread's elements begin, and the spelling of keys.
 class RandomProgram {
  public:
   explicit RandomProgram(uint64_t seed) : random_(seed) {}

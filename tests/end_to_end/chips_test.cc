@@ -1,5 +1,5 @@
-// The cards that stand for published chips run a convolution and a dense layer, with every value checked, and report their
-// energy with the table of their node.
+// The cards that stand for published chips run a convolution and a dense layer, with every value checked, and report
+// their energy with the table of their node.
 #include <string>
 #include <vector>
 

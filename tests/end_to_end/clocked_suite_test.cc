@@ -1,8 +1,8 @@
-// All programs of tensorize48, compiled, of the library and of the experts, on the event-driven simulator and on the clocked model
-// (simulator/reference): all that both report is equal.
+// All programs of tensorize48, compiled, of the library and of the experts, on the event-driven simulator and on the
+// clocked model (simulator/reference): all that both report is equal.
 //
-// In the test run that is done for the smallest case of each class. POLYNAO_RANDOM_CASES=48 takes all of them, in their full sizes
-// and with their tuned schedules, and prints the counts.
+// In the test run that is done for the smallest case of each class. POLYNAO_RANDOM_CASES=48 takes all of them, in their
+// full sizes and with their tuned schedules, and prints the counts.
 
 #include <cstdint>
 #include <iostream>

@@ -1,7 +1,7 @@
 // A machine that is better in one parameter runs what is compiled for it no slower, as far as the cost models can tell
-// schedules apart. More memory, channels and bandwidth on chip: no case by more than 2 %. Of others single cases are slower,
-// because cores meet one another in DRAM at other times, or because a cost model's first choice is another one; those are
-// few, and the geometric mean of all cases is within 3 %.
+// schedules apart. More memory, channels and bandwidth on chip: no case by more than 2 %. Of others single cases are
+// slower, because cores meet one another in DRAM at other times, or because a cost model's first choice is another one;
+// those are few, and the geometric mean of all cases is within 3 %.
 //
 // POLYNAO_RANDOM_CASES=40 takes all convolutions of tensorize48 and ResNet-50, and prints each case that is slower.
 #include <cmath>
@@ -90,7 +90,8 @@ std::vector<CaseText> Cases() {
   return cases;
 }
 
-// Cycles with the cost model's schedule for a machine, on zeros: values change no cycle. 0: an error, which is reported.
+// Cycles with the cost model's schedule for a machine, on zeros: values change no cycle. 0: an error, which is
+// reported.
 int64_t Cycles(const CaseText& text, const std::string& override) {
   const absl::StatusOr<isa::Machine> machine = LoadMachine("mlu270", {override});
   EXPECT_TRUE(machine.ok()) << machine.status();

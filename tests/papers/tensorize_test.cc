@@ -1,7 +1,7 @@
-// "Tensor instruction generation optimization fusing with loop partitioning" (Liang, Hua, Su), from its first listing to its
-// last figure: each test is one of them, in their order, and takes the listing as it is printed. What a listing leaves out is
-// declared around it (the tensor in GMEM that it copies from); a brace that the last but one lacks is put in. README.md says
-// where the document's instructions and ours differ.
+// "Tensor instruction generation optimization fusing with loop partitioning" (Liang, Hua, Su), from its first listing
+// to its last figure: each test is one of them, in their order, and takes the listing as it is printed. What a listing
+// leaves out is declared around it (the tensor in GMEM that it copies from); a brace that the last but one lacks is put
+// in. README.md says where the document's instructions and ours differ.
 #include <memory>
 #include <optional>
 #include <string>
@@ -122,8 +122,8 @@ for (i, 0, 4)
         B[(((tid*56)+(i*14))+j)]
 )";
 
-// The first listing of III-A: placeholder, compute, split(nparts=4), bind and pragma. Ours adds what the document has in the
-// next listing, the copies on chip. The pragma stands on yy, which the next listing shows it on.
+// The first listing of III-A: placeholder, compute, split(nparts=4), bind and pragma. Ours adds what the document has
+// in the next listing, the copies on chip. The pragma stands on yy, which the next listing shows it on.
 TEST(TensorizePaper, III_A_TensorExpression) {
   te::Graph g("add");
   const te::Tensor a = g.Placeholder("A", {14, 14}, ir::Type::kF32);
@@ -152,8 +152,9 @@ TEST(TensorizePaper, III_A_TensorExpression) {
 )");
 }
 
-// An addition needs no split of its own: what the last core computes besides stays on chip, so both sides of the partition are
-// one instruction of 64 elements, the least multiple that it takes. The allocations grow from 56 to 64 (IV-B, ALIGN).
+// An addition needs no split of its own: what the last core computes besides stays on chip, so both sides of the
+// partition are one instruction of 64 elements, the least multiple that it takes. The allocations grow from 56 to 64
+// (IV-B, ALIGN).
 TEST(TensorizePaper, III_A_TensorAdd) {
   EXPECT_EQ(After(StrCat("func tadd() {", kTensorAdd, "}"), kToInstructions, /*check=*/false),
             R"(@partitioned
@@ -475,8 +476,9 @@ TEST(TensorizePaper, IV_C_PartitionOfTheLoops) {
   }
 }
 
-// The fourth listing of IV-C. The document's memcpy(dst, src, stride, len, count) is memcpy(&dst, &src, len, count, stride of
-// dst, stride of src): its memcpy(AL, A+tid*4, 14, 4, 4) and (AL, A+tid*4, 14, 2, 4) leave out that rows of AL start 4 apart.
+// The fourth listing of IV-C. The document's memcpy(dst, src, stride, len, count) is memcpy(&dst, &src, len, count,
+// stride of dst, stride of src): its memcpy(AL, A+tid*4, 14, 4, 4) and (AL, A+tid*4, 14, 2, 4) leave out that rows of
+// AL start 4 apart.
 TEST(TensorizePaper, IV_C_Instructions) {
   for (const char* listing : {kCopy, kCopyByThreads, kCopyPartitioned}) {
     EXPECT_EQ(Unmarked(After(Copy(listing), kToInstructions)), R"(func copy(A: f32[56] in) {

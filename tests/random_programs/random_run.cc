@@ -181,8 +181,8 @@ std::string CompareInterpreted(const Case& c, const ir::Function& after) {
   return Difference(c.function, c.expected, actual);
 }
 
-// Most modules as they are emitted, since our own code generator is what is tested; some optimised, as a mistake of ours
-// (a promise that does not hold) may show only then.
+// Most modules as they are emitted, since our own code generator is what is tested; some optimised, as a mistake of
+// ours (a promise that does not hold) may show only then.
 int OptimizationOf(uint64_t first_seed) { return first_seed / 100 % 4 == 3 ? 2 : 0; }
 
 absl::StatusOr<std::vector<ir::Runner>> CompileFor(RandomStage stage,

@@ -14,7 +14,8 @@
 
 namespace polynao {
 
-// What a program goes through. The interpreter's result of the program as it is written is what all others must store.
+// A program goes through these stages. The interpreter's result of the program as it is written is what all others must
+// store.
 enum class RandomStage : uint8_t { kPasses, kSchedule, kCpu, kC };
 inline constexpr int kRandomStages = 4;
 std::string_view StageName(RandomStage stage);  // "passes", "schedule", "cpu", "c"

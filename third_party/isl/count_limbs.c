@@ -1,5 +1,5 @@
-// isl counts its operations (isl_ctx_set_max_operations), but a pivot of a simplex tableau is one operation, however many
-// numbers there are and however long they grow: in an integer program that needs many cuts, 20,000 operations took
+// isl counts its operations (isl_ctx_set_max_operations), but a pivot of a simplex tableau is one operation, however
+// many numbers there are and however long they grow: in an integer program that needs many cuts, 20,000 operations took
 // 24 s, where they take 10 ms else. So each 16 limbs (64-bit digits) of rows that are normalized after a pivot are an
 // operation, too. Then a million operations take about a second.
 //

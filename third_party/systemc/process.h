@@ -1,5 +1,5 @@
-// SC_METHOD and SC_THREAD as IEEE 1666-2023 has them: a module needs no SC_HAS_PROCESS, which SystemC 3.0 calls deprecated.
-// For files that use them, after or instead of <systemc>.
+// SC_METHOD and SC_THREAD as IEEE 1666-2023 has them: a module needs no SC_HAS_PROCESS, which SystemC 3.0 calls
+// deprecated. For files that use them, after or instead of <systemc>.
 #ifndef THIRD_PARTY_SYSTEMC_PROCESS_H_
 #define THIRD_PARTY_SYSTEMC_PROCESS_H_
 

@@ -12,8 +12,8 @@
 
 namespace polynao::driver {
 
-// What a command found: an error, or whether its values agree with the reference (exit code 0 or
-// 1).
+// An outcome is what a command found: an error, or whether its values agree with the reference
+// (exit code 0 or 1).
 struct Outcome {
   absl::Status status;
   bool values_agree = true;
@@ -23,8 +23,8 @@ using Action = std::function<Outcome()>;
 
 // Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
-// An error if an option was given that an operator's case on `target`, by `impl` ("compiled", "library", "expert" or "assembly"), has no
-// use for; `others` are the command's own options that it has.
+// An error if an option was given that an operator's case on `target`, by `impl` ("compiled", "library", "expert" or
+// "assembly"), has no use for; `others` are the command's own options that it has.
 absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,
                                   const std::string& target, const std::string& impl,
                                   const std::string& others);

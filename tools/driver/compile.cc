@@ -173,7 +173,8 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
   return cases::BuildNestBundles(function, arguments, function.name, settings);
 }
 
-// The functions of FILE.nir, a pipeline or a kernel of PolyBench, in the order of --schedule, for a target that is no GPU.
+// The functions of FILE.nir, a pipeline or a kernel of PolyBench, in the order of --schedule, for a target that is no
+// GPU.
 absl::StatusOr<ir::Module> ScheduledFunctions(const CompileFlags& flags, const Target& target) {
   if (target.name == "diannao") {
     return InvalidInput(

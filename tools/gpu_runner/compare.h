@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 // One run of a case by somebody else, on the buffers of a bundle.
 struct Peer {
   std::string name;  // "cublas", "cudnn", "hand"
-  // Whether it computes all of the case, not only the convolution or product in it.
+  // This is true if it computes all of the case, not only the convolution or product in it.
   bool is_whole = true;
   std::function<Error()> run;
 };

@@ -10,7 +10,7 @@
 
 namespace polynao::gpu {
 
-// What failed, in words; empty if nothing did. The runner has no library of statuses.
+// Says what failed, in words; empty if nothing did. The runner has no library of statuses.
 using Error = std::string;
 
 // A shared library: the first of `names` that can be loaded.

@@ -218,9 +218,9 @@ bool Summarize(const std::string& path) {
   return true;
 }
 
-// The bundles, a row each: launches; blocks of all of them; the most threads, and bytes of shared memory, of a block; how much the
-// arrays hold that each launch has as arguments, in MiB: what goes through global memory at least, if caches hold nothing from one
-// launch to the next.
+// The bundles, a row each: launches; blocks of all of them; the most threads, and bytes of shared memory, of a block;
+// how much the arrays hold that each launch has as arguments, in MiB: what goes through global memory at least, if
+// caches hold nothing from one launch to the next.
 bool List(const std::vector<std::string>& roots) {
   std::printf("%-48s %8s %9s %7s %7s %9s\n", "bundle", "launches", "blocks", "threads", "shared",
               "MiB");

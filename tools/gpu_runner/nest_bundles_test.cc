@@ -1,5 +1,5 @@
-// Bundles of scheduled loop nests and of image pipelines, as `nao compile polybench/NAME --target=cuda --pair` writes them, agree
-// with their values when the runner runs them by the shim.
+// Bundles of scheduled loop nests and of image pipelines, as `nao compile polybench/NAME --target=cuda --pair` writes
+// them, agree with their values when the runner runs them by the shim.
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -38,7 +38,7 @@ class Runner {
  public:
   Error Start(const RunnerOptions& options);
 
-  // What stands in each line of results: device, driver, architecture.
+  // Returns what stands in each line of results: device, driver, architecture.
   const Json& machine() const { return machine_; }
 
   // Reads a bundle and compiles it: by NVRTC, if there is one, or what the bundle brings. May be called
@@ -75,8 +75,8 @@ class Runner {
   CuHandle end_ = nullptr;
 };
 
-// The directories with bundles in and below `root`, in groups: those named "baseline", "optimised" and "published" beside each
-// other are one, every other is its own. In order of their paths.
+// The directories with bundles in and below `root`, in groups: those named "baseline", "optimised" and "published"
+// beside each other are one, every other is its own. In order of their paths.
 std::vector<std::vector<std::string>> FindBundles(const std::string& root);
 
 }  // namespace polynao::gpu

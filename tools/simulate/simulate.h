@@ -1,4 +1,5 @@
-// Simulates one program on random inputs: `nao sim`, and nao_sim, a small program without a compiler in it that starts quickly.
+// Simulates one program on random inputs: `nao sim`, and nao_sim, a small program without a compiler in it that starts
+// quickly.
 #ifndef TOOLS_SIMULATE_SIMULATE_H_
 #define TOOLS_SIMULATE_SIMULATE_H_
 
@@ -32,8 +33,9 @@ struct Flags {
 // Adds PROGRAM and all options.
 void AddOptions(CLI::App& command, Flags& flags);
 
-// Simulates and prints or writes what the flags ask for. The JSON is canonical: sorted keys, no times of this machine, no paths,
-// so that it is the same wherever it is made. Errors: what is wrong with files, flags or the program; nothing is written then.
+// Simulates and prints or writes what the flags ask for. The JSON is canonical: sorted keys, no times of this machine,
+// no paths, so that it is the same wherever it is made. Errors: what is wrong with files, flags or the program; nothing
+// is written then.
 absl::Status Simulate(const Flags& flags);
 
 }  // namespace polynao::simulate

@@ -26,7 +26,8 @@ def make(rows, cols):
     grid[y, x, 2 + bin_of(pixel), c] += hl.select(c == 0, pixel, hl.f32(1))
 
     def blur(name, value):
-        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are partitioned.
+        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are
+        # partitioned.
         outside = (x < 2) | (x > grid_rows + 1) | (y < 2) | (y > grid_cols + 1) | (z < 2) | (z > BINS + 1)
         inner = [hl.clamp(hl.likely(var), 2, last) for var, last in ((y, grid_cols + 1), (x, grid_rows + 1), (z, BINS + 1))]
         func = hl.Func(name)
@@ -55,9 +56,10 @@ def make(rows, cols):
     out[y, x] = hl.select(interpolated[y, x, 1] > 0, interpolated[y, x, 0] / interpolated[y, x, 1], image[y, x])
 
     def hand(target, cells=1):
-        # As in Halide's apps/bilateral_grid: the histogram of a row of cells at a time, blurred along z; the other blurs; then
-        # strips of pixels, of one row of cells each, are parallel. Eight pixels of one cell at a time are better than a whole
-        # vector of two cells. Halide's schedule interpolates pixel by pixel; `between` makes it 1.5 times as fast.
+        # As in Halide's apps/bilateral_grid: the histogram of a row of cells at a time, blurred along z; the other
+        # blurs; then strips of pixels, of one row of cells each, are parallel. Eight pixels of one cell at a time are
+        # better than a whole vector of two cells. Halide's schedule interpolates pixel by pixel; `between` makes it 1.5
+        # times as fast.
         vec = CELL
         strip_row, row = hl.Var("strip_row"), hl.Var("row")
 

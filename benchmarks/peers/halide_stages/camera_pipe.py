@@ -66,8 +66,8 @@ def make(rows, cols):
     red = interleave("red", r_gr, r_r, r_b, r_gb)
     green_all = interleave("green", g_gr, g_r, g_b, g_gb)
     blue = interleave("blue", b_gr, b_r, b_b, b_gb)
-    # As in Halide's apps/camera_pipe, entries are taken as 16 bits, which the tables' values fit: products of 16 bits are
-    # one instruction.
+    # As in Halide's apps/camera_pipe, entries are taken as 16 bits, which the tables' values fit: products of 16 bits
+    # are one instruction.
     entry = hl.Func("entry")
     entry[y, x] = hl.i16(matrix[y, x])
     corrected = hl.Func("corrected")
@@ -80,8 +80,8 @@ def make(rows, cols):
     out[y, x, c] = curve[hl.i32(corrected[y, x, c]) + 32768]
 
     def hand(target, strip=32, vectors=1):
-        # As in Halide's apps/camera_pipe: strips of rows are parallel; denoised pixels, the four planes of the mosaic and the
-        # two greens are in sliding windows of rows; the rest is computed for two rows of a vector at a time.
+        # As in Halide's apps/camera_pipe: strips of rows are parallel; denoised pixels, the four planes of the mosaic
+        # and the two greens are in sliding windows of rows; the rest is computed for two rows of a vector at a time.
         vec = vectors * target.natural_vector_size(hl.Int(16))
         strip_row, row, line, column, lane = (hl.Var(name) for name in ("strip_row", "row", "line", "column", "lane"))
         entry.compute_root()

@@ -40,8 +40,9 @@ def make(rows, cols):
     out = stage("out", det[y, x] - hl.f32(0.04) * trace[y, x] * trace[y, x])
 
     def hand(target, strip=128, block=2):
-        # As in Halide's apps/harris, strips of rows are parallel, and the derivatives are in a sliding window of rows. Two
-        # rows of the response at a time share products in registers; compute_with for Ix and Iy made it slower here.
+        # As in Halide's apps/harris, strips of rows are parallel, and the derivatives are in a sliding window of rows.
+        # Two rows of the response at a time share products in registers; compute_with for Ix and Iy made it slower
+        # here.
         vec = target.natural_vector_size(hl.Float(32))
         strip_row, row, lane, line = hl.Var("strip_row"), hl.Var("row"), hl.Var("lane"), hl.Var("line")
         out.split(x, strip_row, row, strip, tail(rows - 4, strip)).parallel(strip_row)

@@ -23,7 +23,8 @@ def make(rows, cols):
 
     def bordered(name, of, value, inner_rows, inner_cols):
         """value(row, column) in rows 2 to inner_rows + 1 and columns 2 to inner_cols + 1, and zeros around it."""
-        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are partitioned.
+        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are
+        # partitioned.
         outside = (x < 2) | (x > inner_rows + 1) | (y < 2) | (y > inner_cols + 1)
         inner = value(hl.clamp(hl.likely(x), 2, inner_rows + 1), hl.clamp(hl.likely(y), 2, inner_cols + 1))
         return stage(name, of, hl.select(outside, hl.f32(0), hl.likely(inner)))
@@ -83,9 +84,10 @@ def make(rows, cols):
     out[y, x, c] = hl.u16(hl.clamp(colour, 0.0, 1.0) * hl.f32(65535))
 
     def hand(target, strip=64, fine_strip=8, fine=5):
-        # As in Halide's apps/local_laplacian: the pyramids of the first `fine` levels are computed whole, in parallel strips of
-        # rows, and those of the output are in sliding windows along its strips; coarse levels are computed whole. Halide's
-        # schedule computes curved0 in place, 16 times for each element of curved1, and this one in a sliding window.
+        # As in Halide's apps/local_laplacian: the pyramids of the first `fine` levels are computed whole, in parallel
+        # strips of rows, and those of the output are in sliding windows along its strips; coarse levels are computed
+        # whole. Halide's schedule computes curved0 in place, 16 times for each element of curved1, and this one in a
+        # sliding window.
         vec = target.natural_vector_size(hl.Float(32))
         strip_row, row = hl.Var("strip_row"), hl.Var("row")
 

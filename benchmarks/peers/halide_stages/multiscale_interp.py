@@ -21,7 +21,8 @@ def make(rows, cols):
 
     def bordered(name, value, inner_rows, inner_cols):
         """value(row, column) in rows 1 to inner_rows and columns 1 to inner_cols, and zeros around it."""
-        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are partitioned.
+        # As in Halide's BoundaryConditions: clamped, so that bounds are known, and likely, so that loops are
+        # partitioned.
         outside = (x < 1) | (x > inner_rows) | (y < 1) | (y > inner_cols)
         inner = value(hl.clamp(hl.likely(x), 1, inner_rows), hl.clamp(hl.likely(y), 1, inner_cols))
         return stage(name, hl.select(outside, hl.f32(0), hl.likely(inner)))
@@ -53,9 +54,9 @@ def make(rows, cols):
     out[y, x, c] = up[0][y + 1, x + 1, c] / up[0][y + 1, x + 1, 3]
 
     def hand(target, strip=32, fine_strip=8, first_root=2):
-        # As in Halide's apps/interpolate: each level downwards is computed whole, in parallel strips of rows, and the first one
-        # (plain products) again where it is needed. Upwards, u1 is in a sliding window along the strips of the output. There all
-        # coarser levels are, too; here they are computed whole, which was 1.5 times as fast.
+        # As in Halide's apps/interpolate: each level downwards is computed whole, in parallel strips of rows, and the
+        # first one (plain products) again where it is needed. Upwards, u1 is in a sliding window along the strips of
+        # the output. There all coarser levels are, too; here they are computed whole, which was 1.5 times as fast.
         vec = target.natural_vector_size(hl.Float(32))
         strip_row, row, lane, column = (hl.Var(name) for name in ("strip_row", "row", "lane", "column"))
 

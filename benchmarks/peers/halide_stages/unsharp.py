@@ -26,8 +26,8 @@ def make(rows, cols):
     out = stage("out", hl.select(hl.abs(image[y, x, c] - blury[y, x, c]) < threshold, image[y, x, c], sharpen[y, x, c]))
 
     def hand(target, strip=64, vectors=2):
-        # As in Halide's apps/unsharp: strips of rows are parallel, here of each plane, and the rows of the first blur are in a
-        # sliding window, here of one row. The second blur is inlined.
+        # As in Halide's apps/unsharp: strips of rows are parallel, here of each plane, and the rows of the first blur
+        # are in a sliding window, here of one row. The second blur is inlined.
         vec = vectors * target.natural_vector_size(hl.Float(32))
         strip_row, row, task = hl.Var("strip_row"), hl.Var("row"), hl.Var("task")
         out.split(x, strip_row, row, strip, tail(rows, strip)).vectorize(y, vec, tail(cols, vec)).fuse(strip_row, c, task).parallel(task)

@@ -40,7 +40,7 @@ class LoadedCode {
   LoadedCode& operator=(const LoadedCode&) = delete;
 
   absl::StatusOr<void*> Find(const std::string& symbol) const;
-  // What the compiler printed (warnings).
+  // Returns the messages that the compiler printed (warnings).
   const std::string& messages() const { return messages_; }
 
  private:

@@ -1,9 +1,10 @@
 // Which names of a program C text keeps.
 //
-// No header, compiler or keyword has a name that ends with an underscore, so a name that is taken gets one. Which are taken:
-// words of C and C++, what the emitted text uses itself, and what the headers that it includes define or declare. Macros
-// follow a rule, since all but a few consist of capitals; functions are listed. //compiler/codegen/cuda:names_test tries
-// every identifier that the headers of the machine contain, with each of its compilers.
+// No header, compiler or keyword has a name that ends with an underscore, so a name that is taken gets one. Which are
+// taken: words of C and C++, what the emitted text uses itself, and what the headers that it includes define or
+// declare. Macros follow a rule, since all but a few consist of capitals; functions are listed.
+// //compiler/codegen/cuda:names_test tries every identifier that the headers of the machine contain, with each of its
+// compilers.
 #include <initializer_list>
 
 #include "absl/container/flat_hash_set.h"

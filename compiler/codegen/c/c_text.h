@@ -31,7 +31,7 @@ std::string IntLiteral(ir::Type type, int64_t value);
 // The suffix of the helpers for a type: C computes smaller integers as int.
 std::string_view HelperSuffix(ir::Type type);
 
-// Whether values of `type` are computed as float and rounded.
+// Returns true if values of `type` are computed as float and rounded.
 inline bool IsNarrowFloat(ir::Type type) {
   return type == ir::Type::kF16 || type == ir::Type::kBF16;
 }

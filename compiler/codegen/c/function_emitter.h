@@ -53,8 +53,8 @@ class FunctionEmitter {
   void Line(std::string text) { lines_.push_back({indent_, std::move(text)}); }
   // All lines, indented.
   std::string Lines() const;
-  // Whether the function calls one that may reach every buffer by a way of its own, so that nothing
-  // can be said of who overlaps.
+  // Returns true if the function calls one that may reach every buffer by a way of its own, so that
+  // nothing can be said of who overlaps.
   bool CallsOpaque() const;
   // Declares the parameters and binds their names. A buffer that is never stored to is const. The text
   // between its type and its name is `restricted` if it overlaps no other buffer, else `pointer`.
@@ -88,7 +88,8 @@ class FunctionEmitter {
 
   // ---- expressions
 
-  // Whether the value is wanted where integers do not wrap: an index, a bound or a condition.
+  // An expression, and whether its value is wanted where integers do not wrap: an index, a bound or
+  // a condition.
   using Key = std::pair<Expr, bool>;
 
   // Forgets, when it is destroyed, the variables made since its construction: they may be declared
@@ -119,7 +120,7 @@ class FunctionEmitter {
   static std::string LoadedValue(ir::Type type, const std::string& element);
   // How many of a buffer's first dimensions its addresses leave out.
   size_t DroppedDimensions(Buffer buffer) const;
-  // Whether two buffers may share memory (compiler/ir/aliases.h).
+  // Returns true if two buffers may share memory (compiler/ir/aliases.h).
   bool MayOverlap(Buffer a, Buffer b) const;
   Text NewVariable(const Key& key, const std::string& value);
   // A f16 or bf16 value that is about to be stored, without rounding its last operation: the store
@@ -160,20 +161,20 @@ class FunctionEmitter {
   absl::StatusOr<std::string> EmitLet(Expr var, Expr value);
   // How many nodes `e` has as a tree, up to a limit.
   int TreeSize(Expr e);
-  // Whether `e` is an i32 or i64 that is known not to wrap.
+  // Returns true if `e` is an i32 or i64 that is known not to wrap.
   bool IsExact(Expr e);
-  // Whether terms of an index, added to an offset one by one, may leave what the sum as a whole does not: 8 + i - 2147483647. `in_64_bits`: the
-  // offset has 64.
+  // Returns true if terms of an index, added to an offset one by one, may leave what the sum as a whole does not: 8 + i
+  // - 2147483647. `in_64_bits`: the offset has 64.
   bool HasLargeTerms(Expr index, bool in_64_bits);
-  // Whether all offsets into the buffer surely fit in an i32, and so does one with a term of an index.
+  // Returns true if all offsets into the buffer surely fit in an i32, and so does one with a term of an index.
   static bool FitsI32(Buffer buffer);
   absl::StatusOr<Text> EmitUnshared(Expr e, bool math);
   static bool BodyUses(Expr let);
-  // Whether `e` is arithmetic on f16 or bf16: computed in float, then rounded.
+  // Returns true if `e` is arithmetic on f16 or bf16: computed in float, then rounded.
   static bool IsNarrowArithmetic(Expr e);
   // The value of a binary operation; that of narrow arithmetic is not rounded yet.
   absl::StatusOr<Text> EmitBinary(Expr e, bool math);
-  // Whether an i64 expression has 64 bits in C too: constants are plain `5`, an int.
+  // Returns true if an i64 expression has 64 bits in C too: constants are plain `5`, an int.
   static bool Has64Bits(Expr e);
   Text Binary(Expr e, Text a, const Text& b, bool math);
   static Text Cast(const Text& value, Expr from_expr, ir::Type to);

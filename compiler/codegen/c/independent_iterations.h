@@ -7,9 +7,9 @@
 
 namespace polynao::codegen {
 
-// Whether no iteration of a loop stores an element that another one loads or stores, and none calls a function. This holds if every
-// buffer from outside the loop that is stored to overlaps no other accessed buffer, and has a dimension in which all accesses
-// use the same index, different in each iteration.
+// Returns true if no iteration of a loop stores an element that another one loads or stores, and none calls a function.
+// This holds if every buffer from outside the loop that is stored to overlaps no other accessed buffer, and has a
+// dimension in which all accesses use the same index, different in each iteration.
 bool IterationsAreIndependent(ir::Stmt loop, const ir::Aliases& aliases);
 
 }  // namespace polynao::codegen

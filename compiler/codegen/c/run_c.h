@@ -21,7 +21,7 @@ struct COptions {
   int optimization_level = 2;
   // Run parallel loops by OpenMP, if a compiler has it. (OMP_NUM_THREADS is the user's.)
   bool openmp = true;
-  // What float operations may do in all functions, in addition to each function's own attributes. C knows contraction
+  // Float operations may do this in all functions, in addition to each function's own attributes. C knows contraction
   // only, and only for all functions of a file or none.
   ir::FloatRules float_rules = {};
   // Further options of the compiler, such as -Wall.
@@ -40,7 +40,7 @@ class CompiledC {
   absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments) const;
   // The function itself, for timing; no checks. It returns 0.
   RawEntry entry(size_t index) const { return entries_[index]; }
-  // What the compiler printed (warnings).
+  // Returns the messages that the compiler printed (warnings).
   const std::string& messages() const { return code_->messages(); }
   const CCompiler& compiler() const { return compiler_; }
 

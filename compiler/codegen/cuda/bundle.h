@@ -32,8 +32,8 @@ struct BundleReference {
     int64_t levels = 0;
   };
   std::optional<Pixels> pixels = {};
-  // The largest error of an element, relative to the largest magnitude among all elements; of integers. These must agree exactly,
-  // unless they are rounded floats.
+  // The largest error of an element, relative to the largest magnitude among all elements; of integers. These must
+  // agree exactly, unless they are rounded floats.
   double tolerance = 1e-5;
   double integer_tolerance = 0;
 };

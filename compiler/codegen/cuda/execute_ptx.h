@@ -16,8 +16,8 @@ struct PtxExecution {
   // Executed instructions by kind, as CountPtx names them, and "all". Extrapolated from the sampled
   // threads to all threads of the grid.
   std::map<std::string, double> counts;
-  // Whether no branch of a sampled thread depended on memory, floats or scalar parameters. Such a branch
-  // is not taken.
+  // This is true if no branch of a sampled thread depended on memory, floats or scalar parameters. Such a branch is not
+  // taken.
   bool exact = true;
 };
 

@@ -279,8 +279,8 @@ class Planner {
 
   // ---- what each thread has for itself
 
-  // The axis, of those that are not `taken`, whose thread number indexes dimension d in all accesses; -1 for a dimension
-  // of one element.
+  // The axis, of those that are not `taken`, whose thread number indexes dimension d in all accesses; -1 for a
+  // dimension of one element.
   std::optional<int> AxisOfDimension(Buffer buffer, size_t d, const std::array<bool, 3>& taken) {
     const std::vector<Access>& accesses = accesses_.at(buffer);
     const auto all = [&](const auto& has) {

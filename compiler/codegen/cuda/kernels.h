@@ -22,7 +22,8 @@ inline constexpr int64_t kMaxLocalBytes = 512 << 10;  // of one thread
 // x, y, z.
 using Extents = std::array<int64_t, 3>;
 
-// Whether `s` is a loop over "blockIdx.x" ..., or over "threadIdx.x" ...; its place in Extents.
+// Returns true if `s` is a loop over "blockIdx.x" ..., or over "threadIdx.x" ...; its place in
+// Extents.
 bool IsBlockLoop(ir::Stmt s);
 bool IsThreadLoop(ir::Stmt s);
 int AxisNumber(std::string_view thread_axis);
@@ -36,7 +37,7 @@ struct Kernel {
   std::array<ir::Expr, 3> grid_extents = {};
   Extents block = {1, 1, 1};
   int64_t shared_bytes = 0;
-  // What holds at its launches: conditions of branches of the host.
+  // These conditions hold at its launches: conditions of branches of the host.
   std::vector<ir::Expr> known = {};
   // Statements with a barrier before them; all threads of the block reach them.
   absl::flat_hash_set<ir::Stmt> barrier_before;
@@ -45,7 +46,7 @@ struct Kernel {
   absl::flat_hash_map<ir::Buffer, size_t> private_dimensions;
 };
 
-// What the host does: launches kernels, in order, in loops and branches.
+// A step of the host: it launches kernels, in order, in loops and branches.
 struct HostStep {
   // A loop, a let, or an if, whose body `steps` is; null: a launch of `kernel`.
   ir::Stmt around = {};
@@ -71,8 +72,8 @@ struct KernelPlan {
 //     thread (b = "blockIdx.x", n - k) { .. A[k] .. }   -->     launch kernel 1 (k), n - k blocks
 //   }                                                         }
 //
-// A let or branch that reads memory is evaluated by each kernel inside. If one stores what it reads, a kernel of one thread
-// evaluates it before and stores the value in a workspace.
+// A let or branch that reads memory is evaluated by each kernel inside. If one stores what it reads, a kernel of one
+// thread evaluates it before and stores the value in a workspace.
 //
 // Inside a kernel, the outermost
 // loops over threadIdx are thread regions (compiler/passes/thread_regions.h). All threads run the
@@ -83,10 +84,10 @@ struct KernelPlan {
 // memory that it reads or stores, or have read elements that it stores. Paths through loops and branches
 // count too.
 //
-// Errors, naming the place: around blocks, a loop that depends on memory; statements beside a loop over blockIdx, or in a region beside a loop over threadIdx;
-// extents of blocks and of allocations in kernels that are not constant; extents of grids that depend on
-// memory or blocks, and of allocations around kernels that depend on more than the parameters; extents beyond
-// the limits; an allocation of a block that is neither "shared" nor split among threads by its leading
+// Errors, naming the place: around blocks, a loop that depends on memory; statements beside a loop over blockIdx, or in
+// a region beside a loop over threadIdx; extents of blocks and of allocations in kernels that are not constant; extents
+// of grids that depend on memory or blocks, and of allocations around kernels that depend on more than the parameters;
+// extents beyond the limits; an allocation of a block that is neither "shared" nor split among threads by its leading
 // dimensions.
 absl::StatusOr<KernelPlan> PlanKernels(const ir::Function& function);
 

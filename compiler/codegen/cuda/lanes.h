@@ -13,8 +13,8 @@
 
 namespace polynao::codegen {
 
-// Whether the constants in `e` prove that it is a multiple of `n` for all values of its variables. The
-// values of `lets`, which do not wrap, are looked into.
+// Returns true if the constants in `e` prove that it is a multiple of `n` for all values of its variables. The values
+// of `lets`, which do not wrap, are looked into.
 bool IsMultiple(ir::Expr e, int64_t n, const ir::VarMap& lets);
 
 // `e` as `first + step * lane` for a variable `lane` from 0 to n - 1 that `first` does not use; unset if
@@ -26,9 +26,8 @@ struct Lanes {
 };
 std::optional<Lanes> LanesOf(ir::Expr e, ir::Var lane, int64_t n, const ir::VarMap& lets);
 
-// Whether the elements of `buffer` at `indices` for lanes 0 to n - 1 are adjacent and start at a multiple
-// of n elements; the first `dropped` dimensions are no part of the address. If so, `first` gets the
-// indices for lane 0.
+// Returns true if the elements of `buffer` at `indices` for lanes 0 to n - 1 are adjacent and start at a multiple of n
+// elements; the first `dropped` dimensions are no part of the address. If so, `first` gets the indices for lane 0.
 bool IsWide(ir::Buffer buffer, absl::Span<const ir::Expr> indices, size_t dropped, ir::Var lane,
             int64_t n, const ir::VarMap& lets, std::vector<ir::Expr>* first);
 

@@ -1,5 +1,5 @@
-// Any name of a program is one of emitted text: words of languages, macros and functions of headers, what emitted text calls
-// or declares itself.
+// Any name of a program is one of emitted text: words of languages, macros and functions of headers, what emitted text
+// calls or declares itself.
 #include <cstdlib>
 #include <fstream>
 #include <optional>
@@ -33,8 +33,8 @@ namespace {
 
 using Words = std::set<std::string>;
 
-// What must be tried whatever the machine's headers have: an example of each kind, functions of the C library that no header of
-// the text declares, and all words of C++ but those of loop IR.
+// What must be tried whatever the machine's headers have: an example of each kind, functions of the C library that no
+// header of the text declares, and all words of C++ but those of loop IR.
 constexpr std::string_view kKnown = R"(
     HUGE_VAL HUGE_VALF INT32_MAX INT32_MIN INT64_C UINT8_MAX NULL NAN INFINITY EOF RAND_MAX M_PI M_PIf EXIT_FAILURE stdin
     exp expf fma sqrt memcpy free malloc abort aligned_alloc int32_t uint16_t size_t y0 index signgam isnan environ errno
@@ -62,7 +62,8 @@ void AddIdentifiers(std::string_view text, Words& words) {
   }
 }
 
-// Every identifier of `text` and the headers that it includes, and every macro: what the preprocessor of `compiler` makes.
+// Every identifier of `text` and the headers that it includes, and every macro: what the preprocessor of `compiler`
+// makes.
 Words IdentifiersOf(const std::string& text, const std::vector<std::string>& compiler) {
   Words words;
   auto directory = TemporaryDirectory::Create("polynao-names");

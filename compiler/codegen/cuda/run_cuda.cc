@@ -55,8 +55,9 @@ std::string WithArray(absl::string_view line) {
                 array, "& ", name, " = ", name, "_array; ", name, ".Enter();");
 }
 
-// A kernel's launch with `grid`: the addresses of its buffers and the values of its scalars, each in the order
-// of its parameters, scalars as in a RawEntry; for each buffer, a byte for each of its bytes that nothing has stored yet, or null.
+// A kernel's launch with `grid`: the addresses of its buffers and the values of its scalars, each in the order of its
+// parameters, scalars as in a RawEntry; for each buffer, a byte for each of its bytes that nothing has stored yet, or
+// null.
 std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
   std::string text =
       StrCat("\nextern \"C\" int32_t ", kernel.name,

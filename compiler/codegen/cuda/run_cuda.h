@@ -20,8 +20,9 @@
 
 namespace polynao::codegen {
 
-// A CUDA file with the shim (shim.h) in front, as C++. Its pointers and arrays, declared one in a line, or as parameters, become classes
-// that know what is stored; its lines stay in their order, one for one. nao_shim::Launch runs kernels.
+// A CUDA file with the shim (shim.h) in front, as C++. Its pointers and arrays, declared one in a line, or as
+// parameters, become classes that know what is stored; its lines stay in their order, one for one. nao_shim::Launch
+// runs kernels.
 //
 //   extern "C" __global__ void k(const float* __restrict__ A) {      __global__ void k(nao_shim::Pointer<float> A) {
 //     __shared__ __align__(16) float s[8];                      -->    static .. s_array("s"); .. & s = s_array; s.Enter();

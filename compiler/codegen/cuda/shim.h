@@ -2,14 +2,16 @@
 // its kernels, one block after another, the threads of a block as fibers that switch at barriers.
 //
 // What it does beyond running: threads run from barrier to barrier in an order that the caller chooses, so that what is
-// missing a barrier is seen; a barrier can be left out, to see that it is needed. These stop the kernel with an error: a
-// barrier that not all threads of a block reach, or at different places; a load of memory that nothing has stored, be it
-// global, shared or an array of a thread. It counts loads, but no time, and models no machine. One kernel at a time in a process.
+// missing a barrier is seen; a barrier can be left out, to see that it is needed. These stop the kernel with an error:
+// a barrier that not all threads of a block reach, or at different places; a load of memory that nothing has stored, be
+// it global, shared or an array of a thread. It counts loads, but no time, and models no machine. One kernel at a time
+// in a process.
 //
-// ShimmedText (run_cuda.h) turns the pointers and arrays of a CUDA file into the classes below, which know what is stored.
-// The rest of the file stays as it is.
+// ShimmedText (run_cuda.h) turns the pointers and arrays of a CUDA file into the classes below, which know what is
+// stored. The rest of the file stays as it is.
 //
-// Compiled with -std=c++17 or later, -fno-strict-aliasing and -fno-threadsafe-statics; needs nothing of the C++ library.
+// Compiled with -std=c++17 or later, -fno-strict-aliasing and -fno-threadsafe-statics; needs nothing of the C++
+// library.
 #ifndef COMPILER_CODEGEN_CUDA_SHIM_H_
 #define COMPILER_CODEGEN_CUDA_SHIM_H_
 
@@ -176,7 +178,7 @@ class Element {
   const Memory* memory_;
 };
 
-// What comes from elsewhere.
+// Stands for memory that comes from elsewhere.
 static const Memory defined_memory = {"", nullptr, nullptr, 1, Space::kGlobal};
 
 template <typename T>

@@ -163,7 +163,8 @@ class Splitter {
     return steps;
   }
 
-  // Each kernel inside evaluates `s` again, a let or a branch. If one stores what it reads, a kernel evaluates it before.
+  // Each kernel inside evaluates `s` again, a let or a branch. If one stores what it reads, a kernel evaluates it
+  // before.
   absl::StatusOr<std::vector<HostStep>> SplitInKernels(Stmt s) {
     const Expr e = s.operands()[0];
     if (IsStoredIn(s, e)) {

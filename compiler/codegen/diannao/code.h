@@ -80,9 +80,10 @@ void ForEachRead(Op& op, const Visit& visit) {
 using Constants = std::vector<std::optional<int64_t>>;
 Constants FindConstants(const Code& code);
 
-// Whether `op` floats: it computes a value from registers alone and cannot stop the program, so it
-// may be computed wherever its operands are available, and omitted where nothing reads it. Its
-// @require conditions must follow from constant operands: a division by a register does not float.
+// Returns true if `op` floats: it computes a value from registers alone and cannot stop the
+// program, so it may be computed wherever its operands are available, and omitted where nothing
+// reads it. Its @require conditions must follow from constant operands: a division by a register
+// does not float.
 bool Floats(const Code& code, const Op& op, const Constants& constants);
 
 // Removes values that nothing reads.
@@ -107,7 +108,7 @@ class Flow {
   int loop(int block) const { return loop_[block]; }
   const std::vector<Loop>& loops() const { return loops_; }
   int Depth(int block) const { return loop_[block] < 0 ? 0 : loops_[loop_[block]].depth; }
-  // Whether a loop stands between a block and its dominator.
+  // Returns true if a loop stands between a block and its dominator.
   bool IsBehindLoop(int block) const {
     return heads_[block] - heads_[dominator_[block]] > (IsHead(block) ? 1 : 0);
   }
@@ -140,7 +141,7 @@ class Places {
   //     r = ...        -->    sync.compute
   //     store r ...           store r ...
   int Best(int place, int earliest) const;
-  // Whether code at the place is computed while the core would wait.
+  // Returns true if code at the place is computed while the core would wait.
   bool IsHidden(int place) const { return slot_[place] == place; }
 
  private:

@@ -1,11 +1,10 @@
 // The CPU back end: loop IR compiled by LLVM, in memory (JIT) or to text or an object file.
 //
-// Means what the interpreter means for programs that do not stop: floor division, wrapping
-// integers, each float operation rounded once, conditional evaluation, no fast-math and no
-// contraction unless the function or the options allow it (compiler/ir/float_rules.h). What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in the
-// last bits, and where the interpreter stops (an index out of bounds, a zero divisor) compiled code
-// does something undefined unless `checks` is set. Reading memory that was never stored is never
-// found.
+// Means what the interpreter means for programs that do not stop: floor division, wrapping integers, each float
+// operation rounded once, conditional evaluation, no fast-math and no contraction unless the function or the options
+// allow it (compiler/ir/float_rules.h). What differs: exp, log, tanh, sigmoid, sin, cos, pow and rsqrt may differ in
+// the last bits, and where the interpreter stops (an index out of bounds, a zero divisor) compiled code does something
+// undefined unless `checks` is set. Reading memory that was never stored is never found.
 //
 // Loops: parallel loops run on a pool of threads (nested ones, and those with little work, serially);
 // vectorize and unroll are hints to LLVM's passes; loops bound to thread axes run serially.
@@ -36,15 +35,15 @@ struct LlvmOptions {
   int threads = 0;
   // A CPU's name as LLVM knows it ("x86-64-v3", "sapphirerapids"); empty: this machine's.
   std::string cpu = {};
-  // Vectors as wide as the machine has them. LLVM by itself keeps to 256 bits on processors with AVX-512, since early ones
-  // lower their clock for wider ones; this is obeyed on later ones (from Ice Lake and Zen 4 on). Loops of few iterations
-  // may lose by it.
+  // Vectors as wide as the machine has them. LLVM by itself keeps to 256 bits on processors with AVX-512, since early
+  // ones lower their clock for wider ones; this is obeyed on later ones (from Ice Lake and Zen 4 on). Loops of few
+  // iterations may lose by it.
   bool wide_vectors = false;
   // Arguments of at least so many bytes that the function stores and never loads go to memory past the caches (x86-64),
   // where whole vectors are stored: a cache would first read the line. 0: none do. The default is twice the largest
   // second-level cache of today's cores; smaller arrays may still be in a cache when the next function reads them.
   int64_t stream_bytes = int64_t{4} << 20;
-  // What float operations may do in all functions, in addition to each function's own attributes.
+  // Float operations may do this in all functions, in addition to each function's own attributes.
   ir::FloatRules float_rules = {};
 };
 

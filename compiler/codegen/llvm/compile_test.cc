@@ -139,7 +139,8 @@ TEST(LlvmTest, ParallelLoops) {
   }
 }
 
-// Found by random_run --schedules, seed 13646: that the index moves by -1 follows from one term of each bound of the loop.
+// Found by random_run --schedules, seed 13646: that the index moves by -1 follows from one term of each bound of the
+// loop.
 TEST(LlvmTest, IndicesThatMoveWithinTermsOfTheirLoopsBounds) {
   const std::string text =
       "func f(n: i64, P: i32[48]) {\n"

@@ -20,19 +20,19 @@ struct EmitOptions {
   bool checks = false;
   // Threads of a parallel loop; 0 leaves it to the machine that runs it.
   int threads = 0;
-  // Whether the target converts between f16 and f32 by itself. If not, the conversions are spelled
-  // out in integer operations, so that compiled code needs no support library.
+  // This is true if the target converts between f16 and f32 by itself. If not, the conversions are
+  // spelled out in integer operations, so that compiled code needs no support library.
   bool native_half = false;
   // Of the registers that vector loops fill.
   int64_t vector_bytes = 16;
   // As in LlvmOptions.
   int64_t stream_bytes = 0;
-  // What is allowed in addition to the function's own attributes.
+  // These liberties are allowed in addition to the function's own attributes.
   ir::FloatRules float_rules = {};
-  // Whether the function itself can be called from outside, or only its raw entry.
+  // True lets the function itself be called from outside, false its raw entry only.
   bool is_exported = true;
-  // Whether the function is the meaning of an extern function: it can be called by MeaningName alone, and
-  // its buffers may overlap.
+  // This is true if the function is the meaning of an extern function: it can be called by MeaningName alone, and its
+  // buffers may overlap.
   bool is_meaning = false;
 };
 

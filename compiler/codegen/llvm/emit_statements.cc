@@ -283,8 +283,8 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
         LoopHint("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
     if (is_constant && s.extent().int_value() % kVectorIterations == 0 &&
         s.extent().int_value() <= kMostUnrolled) {
-      // Short loops would be unrolled before they are vectorized, and their statements put together to vectors again, in
-      // several times the time.
+      // Short loops would be unrolled before they are vectorized, and their statements put together to vectors again,
+      // in several times the time.
       rows.push_back(LoopHint("llvm.loop.unroll.disable", {}));
       rows.push_back(
           LoopHint("llvm.loop.vectorize.followup_all", {LoopHint("llvm.loop.unroll.full", {})}));

@@ -1,4 +1,5 @@
-// Loads and stores of vector loops (emit_vectors.cc): where the elements of all lanes are, and how they come from there and go there.
+// Loads and stores of vector loops (emit_vectors.cc): where the elements of all lanes are, and how they come from there
+// and go there.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -153,8 +154,8 @@ Value* Emitter::LoadSteps(Buffer buffer, Value* first, int64_t stride) {
   return result;
 }
 
-// Whether all lanes may load and store these elements of a local array, whatever their masks: they exist, and no other thread
-// uses them. Under masks LLVM would keep the array in memory.
+// Whether all lanes may load and store these elements of a local array, whatever their masks: they exist, and no other
+// thread uses them. Under masks LLVM would keep the array in memory.
 bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
   const BufferInfo& info = buffers_.at(buffer);
   auto* block = llvm::dyn_cast<llvm::AllocaInst>(info.base);
@@ -167,8 +168,8 @@ bool Emitter::IsPrivate(Buffer buffer, absl::Span<const Expr> indices) {
   return true;
 }
 
-// Machines gather elements of 32 bits and more. Narrower ones come in words that hold them, which begin early at the array's
-// end; null if it is shorter than a word, or of unknown size.
+// Machines gather elements of 32 bits and more. Narrower ones come in words that hold them, which begin early at the
+// array's end; null if it is shorter than a word, or of unknown size.
 Value* Emitter::GatherNarrow(Buffer buffer, const Place& place, Value* mask) {
   const int64_t size = ir::ByteSize(buffer->type);
   if (place.base == nullptr || size >= kWordBytes || options_.vector_bytes < 32) return nullptr;

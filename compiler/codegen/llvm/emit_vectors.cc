@@ -2,9 +2,8 @@
 //
 // Every expression becomes either a scalar, if all lanes agree, or a vector. A load or store with a constant step from
 // lane to lane goes to memory in whole vectors, and shuffles put the elements in their lanes; others gather
-// (emit_vector_memory.cc). Conditions
-// that differ from lane to lane become masks. A loop whose iterations can run twice ends with a vector that begins early,
-// so that it needs no code for what is left over.
+// (emit_vector_memory.cc). Conditions that differ from lane to lane become masks. A loop whose iterations can run twice
+// ends with a vector that begins early, so that it needs no code for what is left over.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -30,8 +29,9 @@ namespace {
 
 // A vector of fewer lanes is not worth its shuffles.
 constexpr unsigned kFewestLanes = 2;
-// A run of fewer bytes does not go past the caches: each of its two ends, where a line is stored in part, takes an access to
-// memory that nothing else overlaps with (some 0.1 us), as long as what 2 KB take that go past a cache instead of through it.
+// A run of fewer bytes does not go past the caches: each of its two ends, where a line is stored in part, takes an
+// access to memory that nothing else overlaps with (some 0.1 us), as long as what 2 KB take that go past a cache
+// instead of through it.
 constexpr int64_t kFewestStreamed = 4096;
 // Narrower vectors fill too little of a line.
 constexpr int64_t kNarrowestStreamed = 16;

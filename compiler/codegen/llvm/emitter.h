@@ -130,9 +130,9 @@ class Emitter {
     llvm::Value* rest = nullptr;   // those before the loop's end, if not all are; the first one is
     llvm::Value* mask = nullptr;   // of these, those that run, if not all do
   };
-  // A vector loop of which stores go past the caches. The second vector begins where that of `store` is aligned, so that
-  // it overlaps with the first one, and the last one with the one before. Of these two the lanes that others store too stay
-  // out of memory: to store to a line that is on its way past the caches costs two accesses to memory.
+  // A vector loop of which stores go past the caches. The second vector begins where that of `store` is aligned, so
+  // that it overlaps with the first one, and the last one with the one before. Of these two the lanes that others store
+  // too stay out of memory: to store to a line that is on its way past the caches costs two accesses to memory.
   struct Stream {
     ir::Stmt store;
     absl::flat_hash_set<ir::Buffer> buffers;  // of which no element is stored twice in an iteration
@@ -174,7 +174,7 @@ class Emitter {
   absl::Status EmitRest(ir::Stmt s, unsigned lanes, llvm::Value* begin, llvm::Value* end,
                         llvm::Value* min);
   absl::Status EmitScalars(ir::Stmt s, llvm::Value* begin, llvm::Value* end, llvm::Value* min);
-  // What machines gather at least.
+  // Machines gather words of at least this size.
   static constexpr int64_t kWordBytes = 4;
   static llvm::FixedVectorType* VectorOf(llvm::Type* element, unsigned lanes) {
     return llvm::FixedVectorType::get(element, lanes);
@@ -291,7 +291,7 @@ class Emitter {
   llvm::BasicBlock* entry_ = nullptr;
   llvm::BranchInst* entry_end_ = nullptr;
   int64_t stack_used_ = 0;
-  // Whether buffers of the function may overlap, or be reached by other ways.
+  // This is true if buffers of the function may overlap, or be reached by other ways.
   bool may_overlap_ = false;
   bool in_parallel_ = false;
   std::vector<llvm::Value*> heap_;  // blocks to free when leaving early

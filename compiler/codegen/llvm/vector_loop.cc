@@ -186,8 +186,8 @@ class Finder {
     return false;
   }
 
-  // Whether the indices of dimension d differ, whichever iterations a and b are of: those of A[r, i] and A[r, k], k < i, in the elimination
-  // of row r by row k.
+  // Whether the indices of dimension d differ, whichever iterations a and b are of: those of A[r, i] and A[r, k], k <
+  // i, in the elimination of row r by row k.
   bool NeverMeet(const Access& a, const Access& b, size_t d) {
     if (Uses(a.indices[d], inside_) || Uses(b.indices[d], inside_)) return false;
     if (Uses(a.indices[d], {var_}) && Uses(b.indices[d], {var_})) return false;

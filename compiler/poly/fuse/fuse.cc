@@ -97,7 +97,8 @@ class CpuCode : public StageCode {
     return is_all || one.has_register_tiles ? code : WithInnerParts(code);
   }
 
-  // Completes the reports, with counts if they are asked for. To be called when no code is made any more: uses up isl's operations.
+  // Completes the reports, with counts if they are asked for. To be called when no code is made any more: uses up isl's
+  // operations.
   void Finish(PartReport* report) const {
     Stopwatch watch;
     for (size_t i = 0; i < made_.size(); ++i) {
@@ -129,7 +130,8 @@ class CpuCode : public StageCode {
     size_t line = 0;  // the report's
   };
 
-  // "c in tiles of 32 x 256, those along dimension 0 parallel, with a, b; 1.07 times the instances; 12.3 KiB in each tile; .."
+  // "c in tiles of 32 x 256, those along dimension 0 parallel, with a, b; 1.07 times the instances; 12.3 KiB in each
+  // tile; .."
   std::string Line(const poly::Group& group, const GroupReport& report) const {
     return StrCat(
         report.name, " in tiles of ", SizesText(group),
@@ -260,8 +262,8 @@ absl::StatusOr<ir::Stmt> FuseStages(const Grouping& grouping, StageCode& code, P
   return ir::CloneWithFreshBindings(WithTest(scop, body));
 }
 
-// A loop whose iterations, and what they read, the data decide: the rows of a sparse matrix. The model of groups does not
-// know what one instance of such a statement costs.
+// A loop whose iterations, and what they read, the data decide: the rows of a sparse matrix. The model of groups does
+// not know what one instance of such a statement costs.
 bool HasLoopsOfTheData(const Scop& scop) {
   return std::any_of(scop.statements.begin(), scop.statements.end(), [](const Statement& s) {
     return s.is_opaque &&

@@ -1,4 +1,5 @@
-// Post-tiling fusion: the last stage of a group is tiled first, and each tile computes what it needs of the stages before.
+// Post-tiling fusion: the last stage of a group is tiled first, and each tile computes what it needs of the stages
+// before.
 #ifndef COMPILER_POLY_FUSE_FUSE_H_
 #define COMPILER_POLY_FUSE_FUSE_H_
 
@@ -16,18 +17,19 @@
 
 namespace polynao::poly {
 
-// "fuse": groups and tile sizes by the cost model (group_cost.h). "overlap": as PolyMage (Mullapudi, Vasista, Bondhugula, ASPLOS 2015)
-// does it: tiles of fixed sizes, and a stage joins a group while little is computed twice. A part without stages that share
-// tiles is scheduled as by "auto".
+// "fuse": groups and tile sizes by the cost model (group_cost.h). "overlap": as PolyMage (Mullapudi, Vasista,
+// Bondhugula, ASPLOS 2015) does it: tiles of fixed sizes, and a stage joins a group while little is computed twice. A
+// part without stages that share tiles is scheduled as by "auto".
 bool IsFusion(std::string_view strategy);
 
 // The code that a machine runs stages with.
 class StageCode {
  public:
   virtual ~StageCode() = default;
-  // Whether Group also makes the code of stages that have tiles to themselves.
+  // Returns true if Group also makes the code of stages that have tiles to themselves.
   virtual bool TilesSingles() const { return false; }
-  // Of a group with producers; `part` has its stages alone. After a FailedPrecondition, Alone makes the code of these stages.
+  // Of a group with producers; `part` has its stages alone. After a FailedPrecondition, Alone makes the code of these
+  // stages.
   virtual absl::StatusOr<ir::Stmt> Group(const Scop& part, const std::vector<Stage>& stages,
                                          const PlannedGroup& planned, PartReport* report) = 0;
   // Of stages that share no tiles; adds to the report. `is_all`: they are all that there are.
@@ -50,13 +52,13 @@ std::string Fixed(double value, int digits);
 // "y, 3 stages in tiles", "y, 1 stage, scheduled as by auto".
 std::string TitleOf(const GroupReport& group);
 
-// The new code of a part for such a strategy, and its report. Stages that stay alone are scheduled as by "auto". Errors as
-// of SchedulePart. Throws isl::exception.
+// The new code of a part for such a strategy, and its report. Stages that stay alone are scheduled as by "auto". Errors
+// as of SchedulePart. Throws isl::exception.
 absl::StatusOr<ir::Stmt> FusePart(const Scop& scop, const ScheduleOptions& options,
                                   PartReport* report);
 
-// Adds to the report how many stages the function has, and the bytes that they move to and from memory if each runs alone, by the model
-// for that machine.
+// Adds to the report how many stages the function has, and the bytes that they move to and from memory if each runs
+// alone, by the model for that machine.
 void ReportStagesAlone(const ir::Function& function, const ScheduleOptions& options,
                        ScheduleReport* report);
 

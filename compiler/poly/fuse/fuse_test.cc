@@ -148,7 +148,8 @@ TEST(FuseTest, WindowsThatMoveBackDoNotSlide) {
               HasSubstr("in tiles of 16 x all, those along dimension 0 parallel, with b; "));
 }
 
-// A chain of four stages, each with loops of its own in the tile. The texts of filters are those of the sequence, in its order.
+// A chain of four stages, each with loops of its own in the tile. The texts of filters are those of the sequence, in
+// its order.
 TEST(FuseTest, ProducersStandInFrontOfTheirReaders) {
   ir::Function function = Parse(
       "func f(a: f32[40] in, y: f32[37] out) {\n"
@@ -177,7 +178,8 @@ TEST(FuseTest, ProducersStandInFrontOfTheirReaders) {
   }
 }
 
-// Down and up again by five levels: a tile of the last one needs a margin of each level, which doubles from level to level.
+// Down and up again by five levels: a tile of the last one needs a margin of each level, which doubles from level to
+// level.
 TEST(FuseTest, DeepPyramidsAreCut) {
   constexpr int kLevels = 5;
   std::string allocations, down, up;
@@ -359,7 +361,8 @@ TEST(FuseTest, SizesAreUses) {
       {});
 }
 
-// Loops of which nobody knows the length are no single iterations: b in the sum would be computed for each element of each window.
+// Loops of which nobody knows the length are no single iterations: b in the sum would be computed for each element of
+// each window.
 TEST(FuseTest, WindowsOfUnknownSizesTakeInNothing) {
   const std::string window =
       "func f(a: f32[n + p, m + q] in, w: f32[p, q] in, y: f32[n, m] out, n: i32, m: i32, p: i32, "
@@ -378,7 +381,8 @@ TEST(FuseTest, WindowsOfUnknownSizesTakeInNothing) {
   EXPECT_THAT(tiled, HasSubstr("allocate b.tile: f32["));
 }
 
-// What an iteration stores for itself, in an array of its own or in that of the one before, is not there any more when t is read.
+// What an iteration stores for itself, in an array of its own or in that of the one before, is not there any more when
+// t is read.
 TEST(FuseTest, WhatEachIterationStoresStays) {
   const auto text = [](const std::string& parameter, const std::string& local, const std::string& x,
                        const std::string& reader) {

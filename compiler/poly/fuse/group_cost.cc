@@ -28,14 +28,14 @@ using ir::Expr;
 using ir::ExprKind;
 using Range = arith::ConstRange;
 
-// Cycles of a load or store in the nearest cache, of a start of an innermost loop, and of an iteration that is left over behind
-// its last vector.
+// Cycles of a load or store in the nearest cache, of a start of an innermost loop, and of an iteration that is left
+// over behind its last vector.
 constexpr double kAccessCycles = 0.5;
 constexpr double kRowCycles = 20;
 // Part of what an access to the second cache costs more, by byte.
 constexpr double kSecondCacheCyclesPerByte = 0.03;
-// What the code generator stores past the caches (codegen/llvm/compile.h): bytes of a row and of an array, at least; and the
-// bytes that the two ends of such a row, which do not fill a line, take as long as.
+// What the code generator stores past the caches (codegen/llvm/compile.h): bytes of a row and of an array, at least;
+// and the bytes that the two ends of such a row, which do not fill a line, take as long as.
 constexpr double kStreamedRow = 4096, kStreamedArray = 4 << 20, kRowEndBytes = 3072;
 // Until the processor has seen that a run of elements of memory goes on, and fetches ahead.
 constexpr double kRunCycles = 20;
@@ -238,7 +238,8 @@ std::vector<GroupModel::Slope> GroupModel::SlopesOf(const Use& store, const Rang
   return slopes;
 }
 
-// The iterations that store elements of the box `stored`: an index bounds an iterator by what is left of it for any of the others.
+// The iterations that store elements of the box `stored`: an index bounds an iterator by what is left of it for any of
+// the others.
 GroupModel::Ranges GroupModel::IteratorsFor(const StatementInfo& info, ir::Buffer buffer,
                                             const Box& stored) const {
   Ranges result = info.domain;
@@ -338,8 +339,8 @@ GroupModel::Tally GroupModel::WholeTileOf(const Group& group) const {
   return tally;
 }
 
-// Of its own arrays, where those that do not live at the same time share memory. Windows stay from row to row; a tile that
-// slides has all of them at once.
+// Of its own arrays, where those that do not live at the same time share memory. Windows stay from row to row; a tile
+// that slides has all of them at once.
 int64_t GroupModel::PackedBytes(const Group& group, const Tally& tile) const {
   std::vector<LivingArray> arrays;
   for (const int p : group.producers) {

@@ -1,4 +1,4 @@
-// What it costs to run stages in the tiles of another.
+// Estimates what it costs to run stages in the tiles of another one.
 #ifndef COMPILER_POLY_FUSE_GROUP_COST_H_
 #define COMPILER_POLY_FUSE_GROUP_COST_H_
 
@@ -21,17 +21,18 @@ struct GroupCost {
   double redundancy = 1;    // instances that run, by those that exist
   double memory_bytes = 0;  // to and from memory
   int64_t local_bytes = 0;  // of a tile's local buffers
-  // There are fewer tiles than processors run at a time: what others compute again takes no time, but is work all the same.
+  // There are fewer tiles than processors run at a time: what others compute again takes no time, but is work all the
+  // same.
   bool is_idle = false;
 };
 
-// The model. Of a tile in the middle, each stage computes the box of what its readers in the group need (interval arithmetic on
-// indices). Costs, in cycles:
+// The model. Of a tile in the middle, each stage computes the box of what its readers in the group need (interval
+// arithmetic on indices). Costs, in cycles:
 //
 //   arithmetic, loads and stores of each instance, by the lanes of a vector where the stage's innermost loop is one;
 //   starts and remainders of innermost loops, and of runs of elements that come from memory;
-//   memory: what tiles read of arrays that are not their own, and store to the root's, by the machine's bandwidth. Along a
-//   dimension where what the tiles of one step touch fits into the cache, neighbours find there what they share;
+//   memory: what tiles read of arrays that are not their own, and store to the root's, by the machine's bandwidth. Along
+//   a dimension where what the tiles of one step touch fits into the cache, neighbours find there what they share;
 //   its own arrays where they are too large for the nearest cache.
 class GroupModel {
  public:
@@ -40,8 +41,8 @@ class GroupModel {
   virtual ~GroupModel() = default;
 
   bool CanBeRoot(int stage) const;
-  // Whether each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes and the loops of a group
-  // do not have, save more than fusion does.
+  // Returns true if each element is a sum of so many products, or the like, that tiles of registers, which "auto" makes
+  // and the loops of a group do not have, save more than fusion does.
   bool IsContraction(int stage) const;
   // Elements along each dimension of the stage's array that it stores.
   const std::vector<int64_t>& Extents(int stage) const { return info_[At(stage)].extents; }
@@ -50,10 +51,12 @@ class GroupModel {
   double BytesAlone(int stage) const;
   // That of tiles of these sizes, along tileable dimensions that are longer; the group gets them.
   GroupCost CostWith(Group& group, const std::vector<int64_t>& sizes) const;
-  // The tile sizes, the parallel dimension and the one along which windows slide, for which that is least; for a group without
-  // producers too. If processors are idle with them, those that compute least twice among all that take little longer.
+  // The tile sizes, the parallel dimension and the one along which windows slide, for which that is least; for a group
+  // without producers too. If processors are idle with them, those that compute least twice among all that take little
+  // longer.
   GroupCost Best(Group& group, Windows windows = Windows::kByCost) const;
-  // The cost with windows that slide along the best dimension, if less than `cost`, that without, or in any case; the group gets it.
+  // The cost with windows that slide along the best dimension, if less than `cost`, that without, or in any case; the
+  // group gets it.
   GroupCost Slide(Group& group, GroupCost cost, Windows windows) const;
 
  protected:
@@ -119,9 +122,10 @@ class GroupModel {
   std::vector<Slope> SlopesOf(const Use& store, const Ranges& domain) const;
   Ranges IteratorsFor(const StatementInfo& info, ir::Buffer buffer, const Box& stored) const;
   void ChooseParallel(Group& group) const;
-  // Whether a tile can run row by row.
+  // Returns true if a tile can run row by row.
   virtual bool HasRows() const { return true; }
-  // Whether a tile can have all elements along a dimension of the root's array: what it needs of others is in boxes of constant size.
+  // Returns true if a tile can have all elements along a dimension of the root's array: what it needs of others is in
+  // boxes of constant size.
   bool HasConstantExtent(int stage, size_t d) const;
   // The sizes along each dimension of the root's array that Best tries; 0: all.
   virtual std::vector<std::vector<int64_t>> Candidates(int root) const;

@@ -11,13 +11,13 @@
 
 namespace polynao::poly {
 
-// What the tree of a group runs: instances of the root, each once, and those that the extensions add, summed over all tiles. Without a
-// tree: stages that run each instance once.
+// Counts what the tree of a group runs: instances of the root, each once, and those that the extensions add, summed
+// over all tiles. Without a tree: stages that run each instance once.
 //
 //   tiles of 32 of  b[i] = a[i] + a[i + 1], 0 <= i < 64:   64 instances of b and 2 * 33 of a run; 64 + 65 exist
 //
-// `part`: these stages alone. Parameters that it leaves open are about `extent` (assumed.h). isl may do `operations` steps for it (0: no
-// limit). Errors: FailedPrecondition for infinitely many; ResourceExhausted.
+// `part`: these stages alone. Parameters that it leaves open are about `extent` (assumed.h). isl may do `operations`
+// steps for it (0: no limit). Errors: FailedPrecondition for infinitely many; ResourceExhausted.
 absl::StatusOr<InstanceCount> CountInstances(const Scop& part, const GroupTree* tree,
                                              int64_t extent, unsigned long operations);
 

@@ -98,7 +98,8 @@ std::vector<std::string> PipelineNames() {
 INSTANTIATE_TEST_SUITE_P(Pipelines, GroupCountTest, testing::ValuesIn(PipelineNames()),
                          [](const auto& info) { return info.param; });
 
-// By hand: 15 rows in 4 tiles of 4, 19 columns in 3 tiles of 8, of which each needs 4 columns more of b: 15 * (12 + 12 + 7).
+// By hand: 15 rows in 4 tiles of 4, 19 columns in 3 tiles of 8, of which each needs 4 columns more of b: 15 * (12 +
+// 12 + 7).
 TEST(GroupCountTest, AHaloByHand) {
   const Counted counted =
       Count(PipelinesForTest().at("blur"), {.group_tile = {4, 8}, .join_all = true});

@@ -40,8 +40,8 @@ const Access& WriteOf(const Statement& statement) {
   return *it;
 }
 
-// { S[i] -> [f] }: the index of the element that each instance of the stage stores, along dimension `d`. Nothing if it is
-// not affine.
+// { S[i] -> [f] }: the index of the element that each instance of the stage stores, along dimension `d`. Nothing if it
+// is not affine.
 std::optional<isl::union_pw_aff> IndexAlong(const Stage& stage, size_t d) {
   std::optional<isl::union_pw_aff> all;
   for (const Statement* s : stage.statements) {
@@ -56,7 +56,8 @@ std::optional<isl::union_pw_aff> IndexAlong(const Stage& stage, size_t d) {
   return all;
 }
 
-// A map that has all of `map` and is simple enough for loops without conditions: producers may compute more than is needed.
+// A map that has all of `map` and is simple enough for loops without conditions: producers may compute more than is
+// needed.
 isl::map Simple(const isl::map& map) {
   isl_basic_map* hull = isl_map_simple_hull(isl_map_coalesce(map.copy()));
   return isl::manage(isl_map_from_basic_map(isl_basic_map_remove_divs(hull)));

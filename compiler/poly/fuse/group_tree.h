@@ -1,4 +1,5 @@
-// The schedule tree of one group of stages: tiles of the last one, and in front of each tile what it needs of the others.
+// The schedule tree of one group of stages: tiles of the last one, and in front of each tile what it needs of the
+// others.
 //
 //   stage 0: a[i] = ..     stage 1: b[i] = a[i] + a[i + 1]          tiles of 32 of b:
 //
@@ -41,11 +42,12 @@ struct Group {
   int slides = -1;
 };
 
-// Whether there are arrays, all with equally many dimensions.
+// Returns true if there are arrays, all with equally many dimensions.
 bool HaveOneRank(const std::vector<ir::Buffer>& buffers);
 
-// The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other; of several arrays,
-// which have elements of one index in one tile. Empty if these have different numbers of dimensions. Throws isl::exception.
+// The dimensions of the stage's array along which it can be cut into tiles that do not depend on each other; of several
+// arrays, which have elements of one index in one tile. Empty if these have different numbers of dimensions. Throws
+// isl::exception.
 std::vector<bool> TileableDimensions(const Stage& stage);
 
 // The places, in the order of a group's stages, of the one that stores an array and of the last one that reads it.
@@ -56,7 +58,7 @@ struct Lifetime {
 // Of the array of `producer`, one of `group`.
 Lifetime LifetimeOf(const std::vector<Stage>& stages, const Group& group, int producer);
 
-// What a tile has a copy of: elements of `buffer`, in a box at a place that depends on the tile.
+// A tile has a copy of these elements of `buffer`, in a box at a place that depends on the tile.
 struct TileLocal {
   ir::Buffer buffer;
   Box box;
@@ -73,8 +75,8 @@ struct GroupTree {
       instances;  // of each statement of a producer: { [t.., x] -> S3[i] }, as in `rows`
 };
 
-// How a machine runs the loops of a group. Both functions get a node of a tree to which nothing is grafted yet, and return one of
-// the new tree. Throw isl::exception.
+// How a machine runs the loops of a group. Both functions get a node of a tree to which nothing is grafted yet, and
+// return one of the new tree. Throw isl::exception.
 class GroupLoops {
  public:
   virtual ~GroupLoops() = default;
@@ -86,10 +88,10 @@ class GroupLoops {
                                         const isl::union_map& instances) = 0;
 };
 
-// The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Its producers may be
-// in any order in which each is behind those it reads. The default loops are those for a CPU. Errors: FailedPrecondition if the
-// elements that a tile, or a row of it, needs of a producer are in no box of constant size (for a CPU, of a size over parameters, which
-// rows do not have), or windows do not slide along. Throws isl::exception.
+// The tree of `group`, whose root has a tile size along some tileable dimension. `part`: its stages alone. Its
+// producers may be in any order in which each is behind those it reads. The default loops are those for a CPU. Errors:
+// FailedPrecondition if the elements that a tile, or a row of it, needs of a producer are in no box of constant size
+// (for a CPU, of a size over parameters, which rows do not have), or windows do not slide along. Throws isl::exception.
 absl::StatusOr<GroupTree> MakeGroupTree(const Scop& part, const std::vector<Stage>& stages,
                                         const Group& group, GroupLoops* loops = nullptr);
 
@@ -111,8 +113,8 @@ class TileHandler : public MarkHandler {
 
  protected:
   const GroupTree& tree() const { return tree_; }
-  // Of local number `i` of the tree: the buffer, one for each by default, which several may have in common; and the indices in it of the
-  // element at `inside` of the box.
+  // Of local number `i` of the tree: the buffer, one for each by default, which several may have in common; and the
+  // indices in it of the element at `inside` of the box.
   virtual ir::Buffer BufferFor(size_t i, ir::Context& c);
   virtual std::vector<ir::Expr> IndicesFor(size_t i, std::vector<ir::Expr> inside);
 
@@ -138,8 +140,8 @@ class TileHandler : public MarkHandler {
   std::vector<std::vector<ir::Expr>> extents_;  // of the boxes, at the tile that is written
 };
 
-// The code of the tree for a CPU: each tile has local buffers for what its producers store. Those that do not live at the same time share
-// memory. Throws isl::exception.
+// The code of the tree for a CPU: each tile has local buffers for what its producers store. Those that do not live at
+// the same time share memory. Throws isl::exception.
 ir::Stmt GenerateGroup(const Scop& part, const GroupTree& tree);
 
 }  // namespace polynao::poly

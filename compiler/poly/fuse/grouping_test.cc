@@ -83,7 +83,8 @@ TEST(GroupingTest, TheModelJoinsRootsOfLargeArrays) {
   EXPECT_THAT(report->ToString(), HasSubstr("y+z in tiles of "));
 }
 
-// Where nobody knows how many columns there are, tiles have a number of their own: a box of all columns has no constant size.
+// Where nobody knows how many columns there are, tiles have a number of their own: a box of all columns has no constant
+// size.
 TEST(GroupingTest, TilesOfUnknownExtents) {
   const absl::StatusOr<ir::Function> before = ir::ParseFunction(
       "func f(a: f32[n, m] in, y: f32[n, m], n: i32, m: i32) {\n  allocate b: f32[n, m]\n"

@@ -20,10 +20,10 @@ struct PlannedGroup {
 // The stages of a group, its root last.
 std::vector<int> MembersOf(const Group& group);
 
-// Groups in an order that keeps all dependences; each stage is in one. From the last stage to the first: those that are in no group yet
-// become roots, and take in the stages before, of which all readers are in the group, as long as that is cheaper than to
-// run them alone. "overlap": as PolyMage does it (fuse.h). Tile sizes and `join_all` of the options come first; arrays
-// with fewer dimensions than there are sizes take the last ones.
+// Groups in an order that keeps all dependences; each stage is in one. From the last stage to the first: those that are
+// in no group yet become roots, and take in the stages before, of which all readers are in the group, as long as that
+// is cheaper than to run them alone. "overlap": as PolyMage does it (fuse.h). Tile sizes and `join_all` of the options
+// come first; arrays with fewer dimensions than there are sizes take the last ones.
 std::vector<PlannedGroup> FindGroups(const std::vector<Stage>& stages, const GroupModel& model,
                                      const ScheduleOptions& options);
 

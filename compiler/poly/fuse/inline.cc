@@ -153,7 +153,8 @@ double CostOf(Expr e, absl::flat_hash_set<Expr>& seen) {
   return cost + (e.Is(ExprKind::kCall) ? kCall : divides ? kDivision : kOperation);
 }
 
-// Iterations of one loop, at most: a number, or the number beside what is not known in a min; else what is assumed of it.
+// Iterations of one loop, at most: a number, or the number beside what is not known in a min; else what is assumed of
+// it.
 double IterationsOf(Expr extent, double assumed) {
   if (extent.Is(ExprKind::kIntImm))
     return static_cast<double>(std::max<int64_t>(extent.int_value(), 1));
@@ -381,8 +382,8 @@ struct Result {
   std::string name;
 };
 
-// The function's body without the array, if that is right and pays; or with one statement that computes the few elements
-// that it reads.
+// The function's body without the array, if that is right and pays; or with one statement that computes the few
+// elements that it reads.
 std::optional<Result> Inlined(Stmt body, const Uses& uses, ir::Buffer buffer, double assumed) {
   const Definition* definition = uses.Find(buffer);
   if (definition == nullptr || !definition->is_plain) return std::nullopt;

@@ -8,16 +8,16 @@ namespace polynao::poly {
 
 // Takes loops apart, so that what is left in the middle suits vectors. Iterations keep their order.
 //
-// Borders: where selects compare the loop's variable with values that do not change in the loop, the iterations for which all of them hold
-// come alone.
+// Borders: where selects compare the loop's variable with values that do not change in the loop, the iterations for
+// which all of them hold come alone.
 //
 //   for (y, a, n) { u[y] = select(1 <= y && y < 8, d[y - 1], 0) }
 //   -->  for (y, a, ..) {..}   for (y, max(a, 1), ..) { u[y] = d[y - 1] }   for (y, .., ..) {..}
 //
 // A loop around others has two forms of its body, and a test in each iteration which one it is.
 //
-// Periods: where an innermost loop's variable is divided by two, three or four, so many iterations are taken together. Quotients then move
-// on by one each time, and remainders are constants.
+// Periods: where an innermost loop's variable is divided by two, three or four, so many iterations are taken together.
+// Quotients then move on by one each time, and remainders are constants.
 //
 //   for (y, a, n) { u[y] = d[y / 2] + d[(y + 1) / 2] }
 //   -->  for (y, a, ..) {..}                                    up to the first multiple of 2

@@ -1,5 +1,5 @@
-// Stages that store what lives on, in the tiles of their readers. What is easy to get wrong: readers of old values, of both, of elements
-// that are not updated, updates that wait for each other, and how often things run.
+// Stages that store what lives on, in the tiles of their readers. What is easy to get wrong: readers of old values, of
+// both, of elements that are not updated, updates that wait for each other, and how often things run.
 #include "compiler/poly/fuse/part_variants.h"
 
 #include <gmock/gmock.h>

@@ -103,7 +103,7 @@ inline const std::map<std::string, std::string>& PipelinesForTest() {
        "  for (i, 0, 19) { b[i] = b[i] + b[i + 1] }\n"
        "  for (i, 0, 18) { y[i] = b[i] + b[i + 1] * a[i] }\n"
        "}\n"},
-      // What b is made of changes before b is read.
+      // The operands of b change before b is read.
       {"overwritten",
        "func f(a: i32[20], y: i32[18] out) {\n"
        "  allocate b: i32[20]\n"

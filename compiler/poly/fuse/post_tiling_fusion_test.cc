@@ -1,5 +1,5 @@
-// The examples of Zhao and Di, "Optimizing the Memory Hierarchy by Compositing Automatic Transformations on Computations and Data" (MICRO 2020),
-// by the numbers of their figures and equations.
+// The examples of Zhao and Di, "Optimizing the Memory Hierarchy by Compositing Automatic Transformations on
+// Computations and Data" (MICRO 2020), by the numbers of their figures and equations.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,8 +27,9 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Figure 1(a): an image is quantized (S0), convolved with B (S1, S2), and what is negative becomes zero (S3). "#X" is where S0 reads: A in the
-// figure, where nothing behind it uses A; another image here, so that a tile may compute what it needs.
+// Figure 1(a): an image is quantized (S0), convolved with B (S1, S2), and what is negative becomes zero (S3). "#X" is
+// where S0 reads: A in the figure, where nothing behind it uses A; another image here, so that a tile may compute what
+// it needs.
 std::string Convolution(const std::string& from = "X") {
   return StrCat(
       "@assert(KH >= 1)\n@assert(KW >= 1)\n", "func conv(", from, ": f32[H, W]",
@@ -155,7 +156,8 @@ TEST(PostTilingFusionTest, Figure1aAndFigure2a) {
       << Text(scop.schedule.map());
 }
 
-// The schedules of section II-A are legal, as figure 1(b) and figure 1(c) need; one that runs S3 before the sum is complete is not.
+// The schedules of section II-A are legal, as figure 1(b) and figure 1(c) need; one that runs S3 before the sum is
+// complete is not.
 TEST(PostTilingFusionTest, Figure1bAndFigure1c) {
   const Part part = PartOfText(Convolution("A"));
   const auto violation = [&](const std::string& text) {
@@ -197,7 +199,8 @@ TEST(PostTilingFusionTest, Figure3) {
   EXPECT_EQ(count(1, 1), 4);
 }
 
-// Equations (2) to (6) at H = W = 6, KH = KW = 3, T2 = T3 = 2: the blue tile (1, 0) and the red one (1, 1) read 16 elements each, and share 8.
+// Equations (2) to (6) at H = W = 6, KH = KW = 3, T2 = T3 = 2: the blue tile (1, 0) and the red one (1, 1) read 16
+// elements each, and share 8.
 TEST(PostTilingFusionTest, Figure4AndEquation6) {
   const Part part = PartOfText(Sized(Convolution(), 6, 3));
   const isl::union_map tiles = TilesOfQuantization(part, 2);
@@ -239,14 +242,15 @@ TEST(PostTilingFusionTest, Figure5) {
   EXPECT_THAT(result, HasSubstr("allocate A.tile: f32["));
   EXPECT_THAT(result, Not(HasSubstr("allocate A:")));
   EXPECT_THAT(result, HasSubstr("2 stages in 1 group"));
-  // Without being told so by a tile's sizes, not into the sum, where each element would be computed for each of the window's.
+  // Without being told so by a tile's sizes, not into the sum, where each element would be computed for each of the
+  // window's.
   EXPECT_THAT(Fused(Convolution(), {}, false), Not(HasSubstr("computed where they are read")));
   const std::string sized = Fused(Sized(Convolution(), 6, 3), {2, 2});
   EXPECT_THAT(sized, HasSubstr("allocate A.tile: f32[i64(4), i64(4)]"));
 }
 
-// As printed, S0 changes the image in place, and its values live on: tiles compute what they read of it from the old values, and S0 itself
-// runs behind them. That is twice the work for S0, so the model does not choose it.
+// As printed, S0 changes the image in place, and its values live on: tiles compute what they read of it from the old
+// values, and S0 itself runs behind them. That is twice the work for S0, so the model does not choose it.
 TEST(PostTilingFusionTest, Figure1aInPlace) {
   const std::string result = Fused(Convolution("A"), {2, 2});
   EXPECT_THAT(result,
@@ -260,7 +264,8 @@ TEST(PostTilingFusionTest, Figure1aInPlace) {
   EXPECT_THAT(chosen, HasSubstr("2 stages, none in tiles of another"));
 }
 
-// Section III-C: with other loops over kh and kw and other subscripts the example is a product of matrices, and tiles are rectangles.
+// Section III-C: with other loops over kh and kw and other subscripts the example is a product of matrices, and tiles
+// are rectangles.
 TEST(PostTilingFusionTest, AProductHasRectangularTiles) {
   const Part part = PartOfText(
       "func f(X: f32[8, 8] in, B: f32[8, 8] in, C: f32[8, 8] out) {\n"
@@ -275,7 +280,8 @@ TEST(PostTilingFusionTest, AProductHasRectangularTiles) {
       "{ [o0, o1] -> S0[h, w] : 0 <= o0, o1 < 4 and 2 o0 <= h <= 2 o0 + 1 and 0 <= w < 8 }")));
 }
 
-// Figure 6: op1 and op2 read parts of what op0 stores. Parts that do not meet: op0 falls into both. Others: nothing is computed twice.
+// Figure 6: op1 and op2 read parts of what op0 stores. Parts that do not meet: op0 falls into both. Others: nothing is
+// computed twice.
 TEST(PostTilingFusionTest, Figure6) {
   const auto graph = [](const std::string& first) {
     return StrCat(

@@ -1,6 +1,6 @@
-// Random pipelines of stencils, up- and downsampling, sums, windows of parametric size, borders and gathers, with arrays that several stages
-// read, each the same or a part of its own, that live on, that are updated in place before or after others read them, or of which a loop
-// decides the size; for tests of schedulers.
+// Random pipelines of stencils, up- and downsampling, sums, windows of parametric size, borders and gathers, with
+// arrays that several stages read, each the same or a part of its own, that live on, that are updated in place before
+// or after others read them, or of which a loop decides the size; for tests of schedulers.
 #ifndef COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 #define COMPILER_POLY_FUSE_RANDOM_PIPELINE_FOR_TEST_H_
 
@@ -49,9 +49,9 @@ class RandomPipeline {
     return StrCat(asserts, "func f(", parameters, ") {\n", allocations, body_, "}\n");
   }
 
-  // Whether it has windows of kh x kw, so that its counts are not those of one run.
+  // Returns true if it has windows of kh x kw, so that its counts are not those of one run.
   bool has_parameters() const { return has_parameters_; }
-  // Whether it has arrays of which a loop decides the size.
+  // Returns true if it has arrays of which a loop decides the size.
   bool has_growing_arrays() const { return has_growing_arrays_; }
 
   int Pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }

@@ -1,6 +1,7 @@
-// Random pipelines of stencils, up- and downsampling, sums, windows of parametric size, gathers, updates in place and arrays of which a loop
-// decides the size, fused in random ways, against the program as it is written; and the counts of the report against the stores that run.
-// POLYNAO_RANDOM_CASES=2000 makes it that many programs, POLYNAO_SEED=1000 begins with that one.
+// Random pipelines of stencils, up- and downsampling, sums, windows of parametric size, gathers, updates in place and
+// arrays of which a loop decides the size, fused in random ways, against the program as it is written; and the counts
+// of the report against the stores that run. POLYNAO_RANDOM_CASES=2000 makes it that many programs, POLYNAO_SEED=1000
+// begins with that one.
 
 #include <gtest/gtest.h>
 

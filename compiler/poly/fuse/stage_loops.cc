@@ -56,7 +56,8 @@ isl::union_set DomainOf(const Component& statements) {
   return *domain;
 }
 
-// How well a loop over `var` suits vectors: accesses that move to the next element count for it, those that jump against.
+// How well a loop over `var` suits vectors: accesses that move to the next element count for it, those that jump
+// against.
 int VectorScore(const Statement& statement, ir::Var var) {
   int score = 0;
   for (const Access& access : statement.accesses) {
@@ -79,7 +80,8 @@ Node WithMark(const Node& node, const LoopMark& mark, std::map<std::string, Loop
 
 // The iterators of a sum of few terms that number the terms, if the number is the same for each element: 3 * 3 in
 //   c[i, j] = c[i, j] + a[i + p, j + q] * w[p, q]
-// Their loops go inside of those over elements then, and are unrolled, so that each element stays in a register. Empty otherwise.
+// Their loops go inside of those over elements then, and are unrolled, so that each element stays in a register. Empty
+// otherwise.
 std::vector<int> FewTerms(const Stage& stage, const Statement& s) {
   if (!s.reduction) return {};
   const auto is_element = [&](ir::Var var) {

@@ -60,8 +60,8 @@ std::vector<std::pair<size_t, size_t>> EdgesOf(const Places& place, const isl::u
   return edges;
 }
 
-// Whether each statement reads no element of the stage's own array but the one it stores. Others may have changed where it
-// runs again.
+// Whether each statement reads no element of the stage's own array but the one it stores. Others may have changed where
+// it runs again.
 bool UpdatesInPlace(const Stage& stage) {
   for (const Statement* s : stage.statements) {
     for (const Access& read : s->accesses) {

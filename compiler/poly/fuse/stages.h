@@ -1,4 +1,4 @@
-// What a static control part computes, one array after the other.
+// Splits a static control part into stages: what it computes, one array after the other.
 //
 //   for (i) a[i] = f(x[i])                          stage 0  stores a, reads x
 //   for (i) { b[i] = 0; for (r) b[i] += a[i + r] }  stage 1  stores b (two statements), reads stage 0
@@ -14,17 +14,17 @@
 
 namespace polynao::poly {
 
-// Statements that belong together: those that store one array, those that depend on each other in a circle, and those that are
-// joined to run in the same tiles.
+// Statements that belong together: those that store one array, those that depend on each other in a circle, and those
+// that are joined to run in the same tiles.
 struct Stage {
   std::vector<const Statement*> statements;  // in the order of the program
   std::vector<ir::Buffer> buffers;           // that they store
-  // Stages that must run before, by number: those that this one reads, and all, those whose reads or stores it overwrites
-  // included.
+  // Stages that must run before, by number: those that this one reads, and all, those whose reads or stores it
+  // overwrites included.
   std::set<int> reads, after;
   std::set<int> overwrites;  // those of which it overwrites reads or stores
-  // It stores one buffer, which nothing outside of the part uses and which has a value wherever it is read, and reads of it only
-  // elements that it updates: a tile of another stage may have its own copy of what it needs.
+  // It stores one buffer, which nothing outside of the part uses and which has a value wherever it is read, and reads
+  // of it only elements that it updates: a tile of another stage may have its own copy of what it needs.
   bool is_local = false;
   // Its instances that may not run at once, or not in the other order.
   isl::union_map pairs = {};
@@ -39,8 +39,8 @@ using JoinedBuffers = std::vector<std::vector<ir::Buffer>>;
 std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
                             const JoinedBuffers& joined = {});
 
-// The statements of some stages as a part of its own, in the order of the whole. Buffers that only they use stay private,
-// and are its locals if they were locals. Nothing is left of what the part assumes: the caller tests that.
+// The statements of some stages as a part of its own, in the order of the whole. Buffers that only they use stay
+// private, and are its locals if they were locals. Nothing is left of what the part assumes: the caller tests that.
 Scop PartOf(const Scop& scop, const std::vector<const Stage*>& stages);
 
 }  // namespace polynao::poly

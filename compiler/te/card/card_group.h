@@ -22,15 +22,15 @@ namespace polynao::te {
 // stored once, and what lies between stays on chip.
 class CardGroup {
  public:
-  // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no instruction computes,
-  // a smallest tile that does not fit the memories.
+  // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no
+  // instruction computes, a smallest tile that does not fit the memories.
   static absl::StatusOr<CardGroup> Create(const Tensor& output, const Target& target,
                                           const TileExtras& extras = {});
   ~CardGroup();
   CardGroup(CardGroup&&) noexcept;
   CardGroup& operator=(CardGroup&&) noexcept;
 
-  // What may be chosen, the cost model's first choice first; at least one.
+  // Returns the schedules that may be chosen, the cost model's first choice first; at least one.
   const std::vector<CardSchedule>& Schedules() const { return schedules_; }
   // The function under a choice of Schedules().
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;

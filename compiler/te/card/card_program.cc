@@ -67,8 +67,8 @@ bool IsSum(const Operation& operation) {
   return operation.kind == Operation::Kind::kCompute && operation.bodies[0].reducer.has_value();
 }
 
-// A part of a graph as a graph of its own, in the same context: `output` and what it needs up to the operations that are
-// stored, which are placeholders there.
+// A part of a graph as a graph of its own, in the same context: `output` and what it needs up to the operations that
+// are stored, which are placeholders there.
 struct Part {
   std::shared_ptr<GraphState> graph;
   std::vector<const Operation*>

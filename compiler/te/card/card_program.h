@@ -18,17 +18,18 @@
 
 namespace polynao::te {
 
-// A graph that is one group (CardGroup) is that group, or, where it has several contractions, a group for each, as the cost model
-// says. A graph with column sums (column_sums.h) is a sequence of groups in one function. What later groups read lies in GMEM
-// between: the sums, and the results of contractions that sums or several groups read. `sync` puts barriers of the card between the groups. What is elementwise between belongs to the groups that read it.
+// A graph that is one group (CardGroup) is that group, or, where it has several contractions, a group for each, as the
+// cost model says. A graph with column sums (column_sums.h) is a sequence of groups in one function. What later groups
+// read lies in GMEM between: the sums, and the results of contractions that sums or several groups read. `sync` puts
+// barriers of the card between the groups. What is elementwise between belongs to the groups that read it.
 class CardProgram {
  public:
   // Errors: those of CardGroup::Create.
   static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target);
 
-  // The cheapest first. The choices of the group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a
-  // contraction's group computes in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group
-  // of each. Groups of a sequence have their cost models' first choices.
+  // The cheapest first. The choices of the group, if it is one. Of column sums `sums_along`: 1 takes those that read
+  // only what a contraction's group computes in that group's pass, 0 in a pass of their own. Of several contractions
+  // `cut`: 1 makes a group of each. Groups of a sequence have their cost models' first choices.
   const std::vector<CardSchedule>& Schedules() const { return schedules_; }
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
 

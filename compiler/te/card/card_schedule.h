@@ -20,7 +20,7 @@ struct CardSchedule {
   double cycles = 0;  // by the cost model, which ranks schedules and predicts no cycles
 };
 
-// What a group does with each tile besides: column sums (column_sums.h).
+// A group may do this with each tile besides: column sums (column_sums.h).
 struct TileExtras {
   int sums = 0;           // of f32; each has a tile of them
   int values = 0;         // that are computed for them, a tile each

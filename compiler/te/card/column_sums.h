@@ -1,5 +1,5 @@
-// Sums over all pixels, one for each channel (the statistics of a batch normalisation), taken along with a group: from the tile in
-// NMEM, in the same pass over the image.
+// Sums over all pixels, one for each channel (the statistics of a batch normalisation), taken along with a group: from
+// the tile in NMEM, in the same pass over the image.
 #ifndef COMPILER_TE_CARD_COLUMN_SUMS_H_
 #define COMPILER_TE_CARD_COLUMN_SUMS_H_
 
@@ -23,12 +23,14 @@ struct ColumnSum {
   Steps steps;
 };
 
-// Whether the compute is the sum over all dimensions but the last one, in their order, of an elementwise expression.
+// Returns true if the compute is the sum over all dimensions but the last one, in their order, of an elementwise
+// expression.
 bool IsColumnSum(const Operation& operation);
 
-// Gives `function`, a group of loops over cid and tid that stores its last parameter tile by tile (channels last), a further
-// output for each sum: the partial sums f32[parts, channels] of the parts of the rows that cores have. Without `is_stored` the
-// group's own output goes. A core adds its tiles into one tile of sums, and adds that one's rows at its end:
+// Gives `function`, a group of loops over cid and tid that stores its last parameter tile by tile (channels last), a
+// further output for each sum: the partial sums f32[parts, channels] of the parts of the rows that cores have. Without
+// `is_stored` the group's own output goes. A core adds its tiles into one tile of sums, and adds that one's rows at its
+// end:
 //
 //   allocate A @nmem { A = 0
 //     for (tile) { .. X = .. ; E = f(X); A = A + E; Y[tile ..] = X }

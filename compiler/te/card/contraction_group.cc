@@ -283,8 +283,8 @@ std::vector<std::pair<ContractionGroup::Tiling, CardSchedule>> ContractionGroup:
             t.rows = rows;
             for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
               t.columns = CeilDiv(t.core_columns, parts);
-              // Rotating rows and columns of tiles together, or clusters, cores and tiles with different numbers of rows,
-              // gives bounds that the passes cannot take out of the loops.
+              // Rotating rows and columns of tiles together, or clusters, cores and tiles with different numbers of
+              // rows, gives bounds that the passes cannot take out of the loops.
               const bool turns = t.columns >= t.core_columns &&
                                  this->rows() % t.cluster_rows == 0 &&
                                  t.cluster_rows % t.core_rows == 0 && t.core_rows % t.rows == 0;

@@ -32,7 +32,7 @@ struct Contraction {
   int64_t filter_elements = 1;
   double macs_per_cycle = 0;  // of a core
 
-  // What the image is: a select(inside, source, constant) of `source`, or the
+  // The image is a select(inside, source, constant) of `source`, or the
   // source itself.
   const Operation* pad = nullptr;
   const Operation* source = nullptr;
@@ -122,7 +122,7 @@ class ContractionGroup {
   int64_t rows() const { return output_.shape()[0]; }
   int64_t columns() const { return channel() == 2 ? output_.shape()[1] : 1; }
 
-  // Whether the values differ along the channels at most.
+  // Returns true if the values differ along the channels at most.
   static bool IsRow(const Step& step);
   std::vector<Use> Uses(const Level& level, size_t step, const isa::Instruction*& form) const;
   std::vector<int> Places(const Level& level) const;
@@ -154,7 +154,7 @@ class ContractionGroup {
   TileExtras extras_;
   Rates rates_;
   std::vector<Level> levels_;
-  // What many tilings have in common.
+  // Many tilings have these footprints in common.
   mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;
   mutable std::map<std::pair<size_t, Shape>, double> vector_cycles_;
   mutable int64_t step_of_a_row_ = -1;

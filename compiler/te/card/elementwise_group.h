@@ -16,9 +16,9 @@
 
 namespace polynao::te {
 
-// How the cores share the output. Neighbouring dimensions along which the same tensors vary count as one. For each index of the
-// dimensions before `split`, a core takes a run of `core` elements of dimension `split`, in tiles of `tile`, which
-// span all later dimensions.
+// How the cores share the output. Neighbouring dimensions along which the same tensors vary count as one. For each
+// index of the dimensions before `split`, a core takes a run of `core` elements of dimension `split`, in tiles of
+// `tile`, which span all later dimensions.
 class ElementwiseGroup {
  public:
   // Errors: a tensor that is no input, in other order than the output's dimensions; what CutIntoSteps finds.
@@ -52,11 +52,11 @@ class ElementwiseGroup {
   // Dimensions along which the step's values differ inside a tile, and how many values these are.
   std::vector<bool> TileMask(const Tiling& t, size_t step) const;
   int64_t TileElements(const Tiling& t, const std::vector<bool>& mask) const;
-  // Whether the values are the same in all tiles of a core.
+  // Returns true if the values are the same in all tiles of a core.
   bool IsSame(const Tiling& t, size_t step) const;
   // The operands' uses, and the instruction's form for them.
   std::vector<Use> Uses(const Tiling& t, size_t step, const isa::Instruction*& form) const;
-  // Whether single elements are repeated along the last dimension so often that it pays to copy them in groups.
+  // Returns true if single elements are repeated along the last dimension so often that it pays to copy them in groups.
   bool RepeatsElements(const Tiling& t, size_t step, const std::vector<bool>& mask) const;
   // The operand in whose place the step computes; -1: none.
   std::vector<int> Places(const Tiling& t) const;

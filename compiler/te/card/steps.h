@@ -52,14 +52,15 @@ struct Steps {
 };
 
 // The steps of `output`. The domain is its shape. Computes that are no elementwise expression (reductions, padding,
-// other indices than the axes in their order) count as tensors that are read. Errors: an expression that no instruction computes.
+// other indices than the axes in their order) count as tensors that are read. Errors: an expression that no instruction
+// computes.
 absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions);
 
 // `e` with some loads replaced.
 Expr Replace(Expr e, const absl::flat_hash_map<Expr, Expr>& by);
 
-// Whether every element of the compute is an expression of elements of tensors at the same place: plain axes or 0 as
-// indices, in the order of the axes, no other use of the axes.
+// Returns true if every element of the compute is an expression of elements of tensors at the same place: plain axes or
+// 0 as indices, in the order of the axes, no other use of the axes.
 bool IsElementwise(const Operation& operation);
 
 }  // namespace polynao::te

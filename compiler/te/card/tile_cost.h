@@ -1,4 +1,5 @@
-// What tiles cost on a card: bytes on chip, cycles of copies and of the pipeline of loads, computation and stores.
+// Estimates what tiles cost on a card: bytes on chip, cycles of copies and of the pipeline of loads, computation and
+// stores.
 #ifndef COMPILER_TE_CARD_TILE_COST_H_
 #define COMPILER_TE_CARD_TILE_COST_H_
 
@@ -13,9 +14,9 @@ namespace polynao::te {
 // Bytes that a buffer of so many elements takes on chip, rounded up to the vector unit's groups.
 int64_t OnChipBytes(int64_t elements, ir::Type type);
 
-// What a tile needs: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while
-// the other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the
-// tensor unit.
+// A tile needs this: bytes of NMEM, where buffers that are loaded or stored count twice (one copy is computed while the
+// other one is moved); bytes to and from GMEM and the number of their segments; cycles of the vector and the tensor
+// unit.
 struct TileNeeds {
   int64_t nmem_bytes = 0;
   int64_t moved_bytes = 0;

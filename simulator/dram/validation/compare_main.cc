@@ -1,4 +1,5 @@
-// Prints our clocks beside those of DRAMsim3 and Ramulator for the streams of public_simulators.csv, without and with a bank hash.
+// Prints our clocks beside those of DRAMsim3 and Ramulator for the streams of public_simulators.csv, without and with a
+// bank hash.
 //
 //   bazel run //simulator/dram/validation:compare [-- NAME=VALUE...]      other numbers of ddr4_3200: write_low=16
 

@@ -1,4 +1,5 @@
-// Streams side by side through one channel, by their number and the distance of their starts: what share of the channel's peak they get.
+// Streams side by side through one channel, by their number and the distance of their starts: what share of the
+// channel's peak they get.
 #ifndef SIMULATOR_DRAM_VALIDATION_DISTANCES_H_
 #define SIMULATOR_DRAM_VALIDATION_DISTANCES_H_
 
@@ -10,7 +11,7 @@
 
 namespace polynao::simulator {
 
-// What the streams do: of every `writes_of` streams the last one writes.
+// Says what the streams do: of every `writes_of` streams the last one writes.
 struct StreamMix {
   const char* name;
   int64_t writes_of;  // 0: none

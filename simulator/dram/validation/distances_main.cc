@@ -1,5 +1,5 @@
-// Prints the worst share of a channel's peak that 2 to 64 streams get at any distance that is a power of two, for each preset and bank hash, as
-// Markdown; and draws the shares of 16 streams of reads over the distance.
+// Prints the worst share of a channel's peak that 2 to 64 streams get at any distance that is a power of two, for each
+// preset and bank hash, as Markdown; and draws the shares of 16 streams of reads over the distance.
 //
 //   bazel run //simulator/dram/validation:distances > docs/dram_streams.md
 //   bazel run //simulator/dram/validation:distances -- svg > docs/dram_streams.svg

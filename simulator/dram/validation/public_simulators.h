@@ -21,8 +21,8 @@ struct ComparedStream {
   double ratio() const;
 };
 
-// Makes and runs each stream of public_simulators.csv on ddr4_3200 with the map and watermarks of the recorded runs, with the bank hash of
-// those (`hash`) or none, and with `overrides`. Errors: those of DramPreset.
+// Makes and runs each stream of public_simulators.csv on ddr4_3200 with the map and watermarks of the recorded runs,
+// with the bank hash of those (`hash`) or none, and with `overrides`. Errors: those of DramPreset.
 absl::StatusOr<std::vector<ComparedStream>> CompareWithPublicSimulators(
     bool hash, const std::vector<std::string>& overrides = {});
 

@@ -1,5 +1,5 @@
-// Streams of requests that are made anew from a line of text, to compare models of a DRAM channel. README.md says how each is made
-// and driven.
+// Streams of requests that are made anew from a line of text, to compare models of a DRAM channel. README.md says how
+// each is made and driven.
 #ifndef SIMULATOR_DRAM_VALIDATION_STREAMS_H_
 #define SIMULATOR_DRAM_VALIDATION_STREAMS_H_
 
@@ -20,8 +20,8 @@ struct Stream {
   int64_t gap = 0;  // request i is not given before clock gap x i; 0: as soon as it is taken
 };
 
-// A stream by its pattern and parameters: "streams_read", "streams=4 distance=4194304". Errors: an unknown pattern; a parameter that is
-// missing, unknown or no positive number.
+// A stream by its pattern and parameters: "streams_read", "streams=4 distance=4194304". Errors: an unknown pattern; a
+// parameter that is missing, unknown or no positive number.
 absl::StatusOr<Stream> MakeStream(std::string_view pattern, const std::string& parameters);
 
 struct StreamResult {

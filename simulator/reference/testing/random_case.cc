@@ -129,7 +129,8 @@ class CaseMaker {
     }
   }
 
-  // Stream i goes through the tensor from i * distance on, a piece at a time; cores have several by turns if there are few cores.
+  // Stream i goes through the tensor from i * distance on, a piece at a time; cores have several by turns if there are
+  // few cores.
   void MakeStreams(const isa::Machine& machine) {
     const int64_t streams =
         random_.OneOf({random_.From(1, 8), int64_t{1} << random_.From(0, 6), random_.From(1, 64)});

@@ -1,4 +1,5 @@
-// Random programs on random machines for comparing the two models. A case is kept as data, not as text, so that it can be shrunk.
+// Random programs on random machines for comparing the two models. A case is kept as data, not as text, so that it can
+// be shrunk.
 #ifndef SIMULATOR_REFERENCE_TESTING_RANDOM_CASE_H_
 #define SIMULATOR_REFERENCE_TESTING_RANDOM_CASE_H_
 
@@ -34,9 +35,9 @@ struct RandomCase {
   std::vector<CoreOps> cores;
 };
 
-// The same seed gives the same case. Three kinds: instructions of all sorts at the same addresses; the same spread over a tensor
-// that fills GMEM; 1 to 64 streams of loads and stores a distance apart. Of each row of the instruction table that can be drawn
-// (CanBeDrawn), some consecutive seeds have one.
+// The same seed gives the same case. Three kinds: instructions of all sorts at the same addresses; the same spread over
+// a tensor that fills GMEM; 1 to 64 streams of loads and stores a distance apart. Of each row of the instruction table
+// that can be drawn (CanBeDrawn), some consecutive seeds have one.
 RandomCase MakeRandomCase(uint64_t seed);
 
 // Errors: the overrides contradict one another.

@@ -9,8 +9,8 @@
 
 namespace polynao::simulator::reference {
 
-// Overrides that give a machine random DRAM: a preset, or small numbers for everything; the clocks of card and DRAM, the rate of
-// the channels that follows from them, and no cache of reads.
+// Overrides that give a machine random DRAM: a preset, or small numbers for everything; the clocks of card and DRAM,
+// the rate of the channels that follows from them, and no cache of reads.
 std::vector<std::string> RandomDramOverrides(Random& random);
 
 }  // namespace polynao::simulator::reference

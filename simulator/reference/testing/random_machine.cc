@@ -14,8 +14,8 @@
 namespace polynao::simulator::reference {
 namespace {
 
-// Values to choose from for parameters that stand alone. All others but dram.* and those of MachineMaker::Geometry have a
-// few from the least on.
+// Values to choose from for parameters that stand alone. All others but dram.* and those of MachineMaker::Geometry have
+// a few from the least on.
 const std::map<std::string, std::vector<int64_t>, std::less<>>& Choices() {
   static const auto* choices = new std::map<std::string, std::vector<int64_t>, std::less<>>{
       {"card.launch", {0, 1, 5000}},
@@ -164,7 +164,8 @@ class MachineMaker {
     Maybe("card.clock_mhz", random_.From(300, 3000));
     Maybe("gmem.mib", random_.OneOf({3, 16, 1000}));
     Set("gmem.channel_bytes_per_kilocycle", random_.From(2'000, 60'000));
-    // At least a line for each channel; often only a few, so that lines make room for others. A line has at most 64 granules.
+    // At least a line for each channel; often only a few, so that lines make room for others. A line has at most 64
+    // granules.
     const int64_t least = (channels_ * burst_ + 1023) / 1024;
     const bool has_cache = random_.Below(3) != 0 && burst_ <= 64 * granule_;
     Set("gmem.cache_kib", has_cache ? least * random_.OneOf({1, 1, 2, 8, 64}) : 0);

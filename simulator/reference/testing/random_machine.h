@@ -20,8 +20,8 @@ absl::StatusOr<isa::Machine> MachineOf(const std::string& name,
                                        const std::vector<std::string>& overrides);
 
 // Overrides of the file: none; or each parameter of isa/machine_rows.h drawn or left, but those that are energy's alone
-// (IsOfEnergyAlone). GMEM is the file's, of flat channels with or without a cache, or of DRAM: a preset, one that is changed, or
-// small random numbers. The machine that they give is valid.
+// (IsOfEnergyAlone). GMEM is the file's, of flat channels with or without a cache, or of DRAM: a preset, one that is
+// changed, or small random numbers. The machine that they give is valid.
 std::vector<std::string> RandomOverrides(Random& random, const std::string& name);
 
 // Neither model reads it.

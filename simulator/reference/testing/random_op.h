@@ -32,7 +32,8 @@ struct Op {
   int64_t step = 0;  // bytes, added to offsets in the tensor after each repetition
 };
 
-// r41 has what was loaded or computed from that, unknown to the clocked model; r42 and r43 what was computed from constants.
+// r41 has what was loaded or computed from that, unknown to the clocked model; r42 and r43 what was computed from
+// constants.
 inline constexpr char kUnknownRegister[] = "r41";
 
 class OpMaker {
@@ -42,7 +43,8 @@ class OpMaker {
 
   // Any instruction that the core can execute.
   Op Make(bool is_memory_core);
-  // This one; none if the machine lacks its unit, its operands fit no memory, or it is not one to be drawn alone (CanBeDrawn).
+  // This one; none if the machine lacks its unit, its operands fit no memory, or it is not one to be drawn alone
+  // (CanBeDrawn).
   std::optional<Op> Make(const isa::Instruction& instruction);
 
  private:
@@ -64,7 +66,8 @@ class OpMaker {
   bool loads_;
 };
 
-// Whether a core can execute the instruction and go on with the next one, or the one after it, by itself: all but barriers and halt.
+// Returns true if a core can execute the instruction and go on with the next one, or the one after it, by itself: all
+// but barriers and halt.
 bool CanBeDrawn(const isa::Instruction& instruction);
 
 }  // namespace polynao::simulator::reference

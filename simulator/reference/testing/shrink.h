@@ -8,8 +8,8 @@
 
 namespace polynao::simulator::reference {
 
-// Leaves out cores, barriers, instructions and overrides and makes numbers smaller, as long as `fails` holds. It holds for `c`. Calls
-// `fails` some thousand times at most.
+// Leaves out cores, barriers, instructions and overrides and makes numbers smaller, as long as `fails` holds. It holds
+// for `c`. Calls `fails` some thousand times at most.
 RandomCase Shrink(RandomCase c, const std::function<bool(const RandomCase&)>& fails);
 
 }  // namespace polynao::simulator::reference

@@ -27,9 +27,9 @@ struct TwinFinding {
 };
 
 struct TwinTally {
-  // By name: "programs", "deadlocks", "too long", "timing alone" (without values), "machine mlu270" (programs on it or a variation),
-  // "channels 12" (programs with so many), "row add.f16" (how often instructions of that row of the table were issued), and sums of the rows of
-  // RunResult::Rows ("sum end_cycle").
+  // By name: "programs", "deadlocks", "too long", "timing alone" (without values), "machine mlu270" (programs on it or
+  // a variation), "channels 12" (programs with so many), "row add.f16" (how often instructions of that row of the table
+  // were issued), and sums of the rows of RunResult::Rows ("sum end_cycle").
   std::map<std::string, int64_t> counts;
   std::vector<TwinFinding> findings;
   double seconds = 0, cpu_seconds = 0;
@@ -42,7 +42,8 @@ struct TwinTally {
   std::string ToString(const TwinRunOptions& options) const;
 };
 
-// "" if both models report the same for the case; else the difference, or what is wrong with the case. Adds to `tally`, if it is given.
+// "" if both models report the same for the case; else the difference, or what is wrong with the case. Adds to `tally`,
+// if it is given.
 std::string RunCase(const RandomCase& c, TwinTally* tally = nullptr);
 
 // The programs of `options`, each batch in a process of its own. `on_batch` is called after each with the tally so far.
