@@ -1,5 +1,7 @@
 // Code that a document quotes with its file's name ("```c++ docs/example_pass/unroll.cc") stands
 // there word for word, so what the reader copies is what the tests run.
+#include <iterator>
+#include <sstream>
 #include <string>
 
 #include "base/text.h"
@@ -21,6 +23,13 @@ TEST(QuotesTest, AddAPass) {
     }
   }
   EXPECT_GE(quotes, 5);
+}
+
+// The first page is read in one sitting; details are one link away.
+TEST(QuotesTest, ReadmeIsShort) {
+  std::istringstream text(ReadDocument("README.md"));
+  const auto words = std::distance(std::istream_iterator<std::string>(text), {});
+  EXPECT_LE(words, 1200);
 }
 
 }  // namespace
