@@ -38,6 +38,7 @@ absl::StatusOr<Table> TensorizeClasses(ResultFolder& results) {
         path.insert(path.begin(), {"summary", "classes", name});
         return file.Number(file.json(), path);
       };
+      if (number({"cases"}) == 0) continue;  // a filter left them out
       std::vector<std::string> row = {name, MachineName(difference), Fixed(number({"cases"}), 0)};
       for (const char* impl : {"compiled", "library", "expert"}) {
         row.push_back(Fixed(number({"efficiency", impl, "geomean"}), 3));
@@ -65,8 +66,8 @@ absl::StatusOr<Table> TensorizeWithout(ResultFolder& results) {
     }
   }
   if (classes.empty()) return InvalidInput(file.name(), ": expected classes in its summary");
-  for (const auto& [impl, unused] :
-       classes.front().value("speedup", ordered_json::object()).items()) {
+  const ordered_json speedups = classes.front().value("speedup", ordered_json::object());
+  for (const auto& [impl, unused] : speedups.items()) {
     if (!absl::StartsWith(impl, "without-")) continue;
     std::vector<std::string> row = {impl.substr(std::string("without-").size())};
     for (const auto& [name, of_class] : classes.items()) {

@@ -113,6 +113,43 @@ TEST_F(FillTablesTest, OtherMachines) {
   EXPECT_THAT(folder.TakeRead(), ElementsAre(Pair("a.json", ""), Pair("a-flat.json", "")));
 }
 
+// A row for each other machine, then for each change that matters by the columns that it ran with.
+TEST_F(FillTablesTest, LadderChanges) {
+  Store("ladder.json", R"({"machine": {"parameters": {"dram.posted": 0}},
+      "rows": [{"step": "3", "simulated_ms": 9}, {"step": "5", "simulated_ms": 4}],
+      "sensitivity": [
+        {"step": "3", "change": "", "simulated_ms": 10}, {"step": "5", "change": "", "simulated_ms": 5},
+        {"step": "3", "change": "x=1", "simulated_ms": 10.01}, {"step": "5", "change": "x=1", "simulated_ms": 5},
+        {"step": "3", "change": "x=4", "simulated_ms": 10}, {"step": "5", "change": "x=4", "simulated_ms": 6},
+        {"step": "3", "change": "y=0", "error": "too small"}]})");
+  Store("ladder-posted.json", R"({"machine": {"parameters": {"dram.posted": 1}},
+      "rows": [{"step": "3", "simulated_ms": 8}, {"step": "5", "simulated_ms": 3}]})");
+  const auto page = FillTables("<!-- table ladder/changes -->\n<!-- end of table -->\n", folder_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page, HasSubstr("| change, ms of the steps | 3 | 5 |\n|---|---|---|\n"
+                               "| none | 9.00 | 4.00 |\n"
+                               "| dram.posted=1 | 8.00 | 3.00 |\n"
+                               "| none, of fewer columns | 10.00 | 5.00 |\n"
+                               "| x=4 | 10.00 | 6.00 |\n\n"));
+}
+
+TEST_F(FillTablesTest, ClassesWithoutCasesAreLeftOut) {
+  const std::string figures = R"({"geomean": 0.5, "min": 0.25})";
+  Store("tensorize48.json",
+        R"({"summary": {"classes": {"conv": {"cases": 0}, "unary": {"cases": 16,
+            "efficiency": {"compiled": F, "library": F, "expert": F},
+            "speedup": {"library": F, "expert": F, "without-tuning": F}}}}})");
+  std::string text = *ReadFile(folder_ + "/tensorize48.json");
+  for (size_t at; (at = text.find(": F")) != std::string::npos;) text.replace(at + 2, 1, figures);
+  Store("tensorize48.json", text);
+  const auto page =
+      FillTables("<!-- table tensorize48/classes -->\n<!-- end of table -->\n", folder_);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_THAT(*page,
+              HasSubstr("|---|\n| unary | as configured | 16 | 0.500 | 0.500 | 0.500 | 0.500 "
+                        "| 0.250 | 0.500 | 0.250 |\n\n"));
+}
+
 TEST_F(FillTablesTest, SumsCountLayersAsOftenAsTheNetworkHasThem) {
   // All layers take 10 cycles, 30 without fusion, by the faster of two ways.
   const auto stored = ReadFile(std::string(kResults) + "/resnet50.json");
