@@ -19,8 +19,9 @@ isa::Machine TestMachine(const std::string& name, const std::vector<std::string>
 }
 
 isa::Machine FlatMachine(const std::vector<std::string>& overrides) {
-  std::vector<std::string> all = {"gmem.dram=flat", "gmem.latency=200", "gmem.cache_reads=1",
-                                  "cluster.store_segments=0"};
+  std::vector<std::string> all = {"gmem.dram=flat",        "gmem.latency=200",
+                                  "gmem.cache_reads=1",    "cluster.store_segments=0",
+                                  "gmem.interleave=16384", "gmem.channel_hash=0"};
   all.insert(all.end(), overrides.begin(), overrides.end());
   return TestMachine("mlu270", all);
 }

@@ -94,7 +94,8 @@ int64_t BarrierCycles(const std::vector<std::string>& overrides) {
 std::vector<int64_t> OtherValues(const std::string& name, int64_t value) {
   if (name == "gmem.mib") return {1};
   if (name == "cluster.store_segments") return {1};
-  if (name == "gmem.cache_kib" || name == "gmem.cache_reads") return {0};
+  if (name == "gmem.cache_kib" || name == "gmem.cache_reads" || name == "gmem.channel_hash")
+    return {0};
   if (name == "core.nmem_reserved_kib") return {508};
   if (name == "cluster.smem_reserved_kib") return {2047};
   if (name == "cluster.smem_kib") return {1};
