@@ -1,0 +1,7 @@
+"""Flags of every compilation of this project."""
+
+POLYNAO_COPTS = [
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+]
