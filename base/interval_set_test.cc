@@ -92,10 +92,14 @@ TEST(IntervalSet, AgreesWithABitset) {
       }
       const auto overlap = set.FirstOverlap(c, d);
       ASSERT_EQ(overlap.has_value(), first_set >= 0);
-      if (overlap) ASSERT_EQ(std::max<int64_t>(overlap->begin, c), first_set);
+      if (overlap) {
+        ASSERT_EQ(std::max<int64_t>(overlap->begin, c), first_set);
+      }
       const auto gap = set.FirstGap(c, d);
       ASSERT_EQ(gap.has_value(), first_clear >= 0);
-      if (gap) ASSERT_EQ(*gap, (std::pair<int64_t, int64_t>(first_clear, clear_end)));
+      if (gap) {
+        ASSERT_EQ(*gap, (std::pair<int64_t, int64_t>(first_clear, clear_end)));
+      }
       ASSERT_EQ(set.Contains(c, d), first_clear < 0);
     }
   }
