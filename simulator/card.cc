@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "simulator/clock.h"
 
 namespace polynao::simulator {
 
@@ -36,8 +37,8 @@ Card::Card(sc_core::sc_module_name name, Context& context, uint8_t* gmem, int64_
 }
 
 absl::Status Card::Simulate(int64_t max_cycles) {
-  sc_core::sc_start(sc_core::sc_time::from_value(static_cast<uint64_t>(max_cycles)),
-                    sc_core::SC_EXIT_ON_STARVATION);
+  Calendar::Get().set_limit(max_cycles);
+  sc_core::sc_start();
   RETURN_IF_ERROR(Outcome(max_cycles));
   Report();
   return absl::OkStatus();
@@ -60,7 +61,7 @@ absl::Status Card::Outcome(int64_t max_cycles) const {
     }
   }
   if (all_halted && idle) return absl::OkStatus();
-  if (sc_core::sc_pending_activity()) {
+  if (Calendar::Get().pending()) {
     return absl::DeadlineExceededError(
         absl::StrCat("the program runs for more than ", max_cycles, " cycles:", states));
   }

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "third_party/systemc/process.h"
-
 namespace polynao::simulator {
 
 ComputeUnit::ComputeUnit(sc_core::sc_module_name name, InstructionQueue& queue,
                          std::vector<PortSharing*> shared)
-    : sc_core::sc_module(name), queue_(queue), shared_(std::move(shared)) {
-  SC_METHOD(Finish);
-  sensitive << done_.event();
-  dont_initialize();
-}
+    : sc_core::sc_module(name),
+      queue_(queue),
+      shared_(std::move(shared)),
+      done_([this] { Finish(); }) {}
 
 void ComputeUnit::Start(const Issued& issued) {
   for (PortSharing* shared : shared_) shared->Begin(Now());

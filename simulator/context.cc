@@ -12,7 +12,7 @@ std::string CoreName(const isa::Machine& machine, AccessChecker::CoreId core) {
 }
 
 void Context::Fail(AccessChecker::CoreId core, int64_t pc, const absl::Status& rule) {
-  // SystemC finishes the delta cycle, which may bring more errors: the first core's error is reported.
+  // The other timers of the cycle still run, which may bring more errors: the first core's error is reported.
   const std::pair<int, int> order(core.cluster, core.core);
   const bool first = status.ok();
   if (!first && failed_core <= order) return;
@@ -23,7 +23,7 @@ void Context::Fail(AccessChecker::CoreId core, int64_t pc, const absl::Status& r
   status =
       absl::Status(rule.code(), absl::StrCat(CoreName(machine, core), " pc ", pc, text, " cycle ",
                                              Now(), ": ", std::string(rule.message())));
-  if (first) sc_core::sc_stop();
+  if (first) Calendar::Get().Stop();
 }
 
 }  // namespace polynao::simulator

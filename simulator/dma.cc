@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 
@@ -13,14 +12,12 @@ Dma::Dma(sc_core::sc_module_name name, const isa::Machine& machine, InstructionQ
     : sc_core::sc_module(name),
       queue_(queue),
       line_(machine.Get("core.nmem_line")),
-      pool_(static_cast<size_t>(outstanding)) {
+      pool_(static_cast<size_t>(outstanding)),
+      wake_([this] { Run(); }) {
   for (Burst& burst : pool_) {
     burst.owner = this;
     unused_.push_back(&burst);
   }
-  SC_METHOD(Run);
-  sensitive << wake_.event();
-  dont_initialize();
 }
 
 void Dma::OnSegmentDone(const DmaTransfer&, int64_t) {}

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "simulator/clock.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/clock_ratio.h"
 #include "simulator/dram/naive_channel.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/check.h"
-#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 namespace {
@@ -49,11 +48,8 @@ InstructionQueue::InstructionQueue(sc_core::sc_module_name name, isa::Queue queu
       queue_(queue),
       depth_(depth),
       transfers_(transfers),
-      listener_(listener) {
-  SC_METHOD(Dispatch);
-  sensitive << wake_.event();
-  dont_initialize();
-}
+      listener_(listener),
+      wake_([this] { Dispatch(); }) {}
 
 void InstructionQueue::Push(Issued issued) {
   POLYNAO_CHECK(HasRoom()) << name();

@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "isa/program.h"
-#include "third_party/systemc/process.h"
 
 namespace polynao::simulator {
 namespace {
@@ -34,7 +33,8 @@ ScalarUnit::ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChe
       report_index_(report_index),
       issue_(context.machine.Get("scalar.issue")),
       smem_latency_(context.machine.Get("smem.latency")),
-      dependent_(context.machine.Get("scalar.dependent")) {
+      dependent_(context.machine.Get("scalar.dependent")),
+      wake_([this] { Run(); }) {
   const isa::Machine& machine = context.machine;
   args_.resize(isa::kFirstParam);
   args_[isa::kCoreId] = id.core;
@@ -48,8 +48,7 @@ ScalarUnit::ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChe
   args_.insert(args_.end(), context.params.begin(), context.params.end());
   wiring_.machine.args = args_;
   wiring_.machine.pc = &next_pc_;
-  SC_METHOD(Run);
-  sensitive << wake_.event();
+  wake_.NotifyAt(0);
 }
 
 void ScalarUnit::Run() {

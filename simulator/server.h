@@ -3,8 +3,8 @@
 #define SIMULATOR_SERVER_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <optional>
 #include <systemc>
@@ -86,10 +86,27 @@ class Server : public sc_core::sc_module {
   void set_busy(int64_t cycles) { use_.busy = cycles; }
 
  private:
+  static constexpr int32_t kNone = -1;
+  // The requests of one requester that wait: a list in nodes_.
+  struct Line {
+    int64_t time = 0;  // of the first one
+    int32_t first = kNone, last = kNone;
+  };
+  struct Node {
+    Request request;
+    int32_t next;
+  };
+
+  // Takes the first request of a requester, after which the next requester has its turn.
+  Request Remove(size_t requester);
+
   const Rate rate_;
-  std::vector<std::deque<Request>> requests_;
-  int waiting_ = 0;  // requests in all queues
-  size_t next_ = 0;  // requester that goes first
+  std::vector<Line> lines_;
+  std::vector<uint64_t> used_lines_;  // a bit for each requester that has requests
+  std::vector<Node> nodes_;
+  int32_t free_node_ = kNone;  // list
+  int waiting_ = 0;            // requests in all lines
+  size_t next_ = 0;            // requester that goes first
   int64_t free_at_ = 0;
   PortUse use_;
   Timer wake_;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "simulator/clock.h"
 #include "simulator/isolated.h"
 
 namespace polynao::simulator {
