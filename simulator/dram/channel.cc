@@ -26,9 +26,11 @@ DramChannel::DramChannel(const DramTiming& timing)
     : timing_(timing),
       map_(MakeMap(timing)),
       burst_shift_(Log2(timing.burst_bytes())),
-      bank_shift_(Log2(timing.banks)),
-      group_count_(static_cast<int>(timing.ranks * timing.bank_groups)),
-      groups_per_rank_(static_cast<int>(timing.bank_groups)),
+      burst_clocks_(timing.burst_clocks()),
+      group_shift_(Log2(timing.banks)),
+      rank_shift_(Log2(timing.banks_per_rank())),
+      rank_count_(static_cast<int>(timing.ranks)),
+      banks_per_rank_(static_cast<int>(timing.banks_per_rank())),
       rank_banks_(~uint64_t{0} >> (64 - timing.banks_per_rank())) {
   const absl::Status valid = ValidateDram(timing, "DramChannel");
   POLYNAO_CHECK(valid.ok()) << valid;
@@ -137,12 +139,12 @@ void DramChannel::Enter() {
       if (const int8_t write = FindBurst(queues_[1], waiting.first, place); write != kNone) {
         if (!waiting.is_write) {
           ++counters_.forwarded;
-          Finish(waiting.request, now_ + timing_.cl + timing_.burst_clocks());
+          Finish(waiting.request, now_ + timing_.cl + burst_clocks_);
           continue;
         }
         ++counters_.merged;
         if (timing_.posted) {
-          Finish(waiting.request, now_ + timing_.cwl + timing_.burst_clocks());
+          Finish(waiting.request, now_ + timing_.cwl + burst_clocks_);
         } else {
           queues_[1].entries[static_cast<size_t>(write)].has_merged = true;
           merged_.push_back({write, waiting.request});
@@ -202,7 +204,7 @@ void DramChannel::AddEntry(Queue& queue, const Waiting& waiting, int64_t burst,
   if (queue.count++ == 0) queue.overtaken = 0;
   ++queue.low_bits[burst & 255];
   if (waiting.is_write && timing_.posted) {
-    Finish(waiting.request, now_ + timing_.cwl + timing_.burst_clocks());
+    Finish(waiting.request, now_ + timing_.cwl + burst_clocks_);
   }
 }
 
@@ -218,24 +220,32 @@ void DramChannel::ChooseDirection() {
   }
 }
 
-uint64_t DramChannel::BestColumn(uint64_t best, const Queue& queue, uint64_t banks) const {
-  const size_t kind = &queue == &queues_[1] ? kWrite : kRead;
-  for (banks &= queue.column; banks != 0; banks &= banks - 1) {
-    const size_t b = static_cast<size_t>(std::countr_zero(banks));
-    const int64_t clock = std::max({ready_[kind][b], group_ready_[kind][b >> bank_shift_], now_});
-    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | queue.column_key[b]);
+uint64_t DramChannel::BestOf(uint64_t best, Kind kind, uint64_t banks,
+                             const std::array<uint64_t, kMaxBanks>& keys) const {
+  for (int r = 0; r < rank_count_; ++r) {
+    uint64_t left = banks & BanksOf(r);
+    const int64_t first = std::max(now_, rank_ready_[kind][static_cast<size_t>(r)]);
+    // Nothing of this kind can come before what there is.
+    if (static_cast<uint64_t>(first - now_) > best >> kWaitShift) continue;
+    for (; left != 0; left &= left - 1) {
+      const size_t b = static_cast<size_t>(std::countr_zero(left));
+      const int64_t clock =
+          std::max({first, ready_[kind][b], group_ready_[kind][b >> group_shift_]});
+      best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | keys[b]);
+    }
   }
   return best;
 }
 
+uint64_t DramChannel::BestColumn(uint64_t best, const Queue& queue, uint64_t banks) const {
+  const Kind kind = &queue == &queues_[1] ? kWrite : kRead;
+  return BestOf(best, kind, banks & queue.column, queue.column_key);
+}
+
 uint64_t DramChannel::BestRow(uint64_t best, const Queue& queue, uint64_t banks) const {
-  for (banks &= queue.row; banks != 0; banks &= banks - 1) {
-    const size_t b = static_cast<size_t>(std::countr_zero(banks));
-    const size_t kind = open_row_[b] == kClosed ? kActivate : kPrecharge;
-    const int64_t clock = std::max({ready_[kind][b], group_ready_[kind][b >> bank_shift_], now_});
-    best = std::min(best, static_cast<uint64_t>(clock - now_) << kWaitShift | queue.row_key[b]);
-  }
-  return best;
+  banks &= queue.row;
+  best = BestOf(best, kPrecharge, banks & open_, queue.row_key);
+  return BestOf(best, kActivate, banks & ~open_, queue.row_key);
 }
 
 uint64_t DramChannel::Best(uint64_t banks) const {
@@ -270,7 +280,7 @@ uint64_t DramChannel::BestWhileStarving(uint64_t banks) const {
 
 DramChannel::Refresh DramChannel::NextRefresh() const {
   Refresh result{kNever, 0, 0};
-  for (int r = 0; r < timing_.ranks; ++r) {
+  for (int r = 0; r < rank_count_; ++r) {
     if (ranks_[static_cast<size_t>(r)].due > now_) continue;
     const uint64_t banks = BanksOf(r);
     result.banks |= banks;

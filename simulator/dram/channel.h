@@ -51,6 +51,7 @@ class DramChannel {
  private:
   static constexpr int kMaxEntries = static_cast<int>(kMaxDramQueue);
   static constexpr int kMaxBanks = static_cast<int>(kMaxDramBanks);
+  static constexpr int kMaxRanks = 8;
   static constexpr int8_t kNone = -1;
   static constexpr int32_t kClosed = -1;
 
@@ -127,7 +128,10 @@ class DramChannel {
   static int8_t FindBurst(const Queue& queue, int64_t burst, const DramPlace& place);
   void ChooseDirection();
   uint64_t KeyOf(const Queue& queue, int8_t index, bool is_column) const;
-  // The better one of `best` and the RDs or WRs, or the ACTs and PREs, that `banks` offer for a queue.
+  // The better one of `best` and the commands of one kind that `banks` offer, with their keys.
+  uint64_t BestOf(uint64_t best, Kind kind, uint64_t banks,
+                  const std::array<uint64_t, kMaxBanks>& keys) const;
+  // The same for the RDs or WRs, or the ACTs and PREs, that `banks` offer for a queue.
   uint64_t BestColumn(uint64_t best, const Queue& queue, uint64_t banks) const;
   uint64_t BestRow(uint64_t best, const Queue& queue, uint64_t banks) const;
   uint64_t Best(uint64_t banks) const;
@@ -154,13 +158,14 @@ class DramChannel {
   bool starving(const Queue& queue) const {
     return queue.overtaken >= timing_.starvation && queue.count > 0;
   }
-  uint64_t BanksOf(int64_t rank) const { return rank_banks_ << (rank * timing_.banks_per_rank()); }
+  uint64_t BanksOf(int rank) const { return rank_banks_ << (rank * banks_per_rank_); }
 
   const DramTiming timing_;
   const AddressMap map_;
   const int burst_shift_;
-  const int bank_shift_;  // bank number -> group number
-  const int group_count_, groups_per_rank_;
+  const int64_t burst_clocks_;
+  const int group_shift_, rank_shift_;  // bank number -> number of its group, of its rank
+  const int rank_count_, banks_per_rank_;
   const uint64_t rank_banks_;  // of rank 0
 
   int64_t now_ = 0;
@@ -173,9 +178,10 @@ class DramChannel {
   std::vector<Pending> requests_;
   std::vector<int32_t> free_requests_;
 
-  // The first clock for each kind of command, as far as the bank and as far as its group is concerned.
+  // The first clock for each kind of command, as far as the bank, its group and its rank are concerned.
   std::array<std::array<int64_t, kMaxBanks>, kKinds> ready_{};
   std::array<std::array<int64_t, kMaxBanks>, kKinds> group_ready_{};
+  std::array<std::array<int64_t, kMaxRanks>, kKinds> rank_ready_{};
   std::array<int32_t, kMaxBanks> open_row_;
   uint64_t open_ = 0;  // banks
   struct Rank {
@@ -183,7 +189,7 @@ class DramChannel {
     int oldest = 0;
     int64_t due = 0;  // of the next refresh
   };
-  std::array<Rank, 8> ranks_;
+  std::array<Rank, kMaxRanks> ranks_;
   int64_t next_due_ = 0;  // of all ranks
 
   std::vector<DramCompletion> completions_;

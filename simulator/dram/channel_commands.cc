@@ -80,9 +80,9 @@ void DramChannel::IssueColumn(int64_t clock, bool is_write, int8_t index) {
   Queue& queue = queues_[is_write];
   const Entry& entry = queue.entries[static_cast<size_t>(index)];
   const size_t bank = static_cast<size_t>(entry.bank);
-  const int own = entry.bank >> bank_shift_;
-  const int rank_first = own / groups_per_rank_ * groups_per_rank_;
-  const int64_t b = t.burst_clocks();
+  const size_t group = bank >> group_shift_;
+  const size_t rank = bank >> rank_shift_;
+  const int64_t b = burst_clocks_;
   // After this command, the same and the other direction may follow in the same rank, in another bank
   // group (short) or not (long), and in another rank.
   int64_t same_short = clock + t.tccd_s, same_long = clock + t.tccd_l;
@@ -104,22 +104,12 @@ void DramChannel::IssueColumn(int64_t clock, bool is_write, int8_t index) {
     Raise(ready_[kPrecharge][bank], clock + t.trtp);
     ++counters.reads;
   }
-  auto& same_ready = group_ready_[same];
-  auto& other_ready = group_ready_[other];
-  if (t.ranks == 1) {
-    for (int g = 0; g < group_count_; ++g) {
-      Raise(same_ready[static_cast<size_t>(g)], same_short);
-      Raise(other_ready[static_cast<size_t>(g)], other_short);
-    }
-  } else {
-    for (int g = 0; g < group_count_; ++g) {
-      const bool is_own_rank = g >= rank_first && g < rank_first + groups_per_rank_;
-      Raise(same_ready[static_cast<size_t>(g)], is_own_rank ? same_short : same_rank_switch);
-      Raise(other_ready[static_cast<size_t>(g)], is_own_rank ? other_short : other_rank_switch);
-    }
+  for (size_t r = 0; r < static_cast<size_t>(rank_count_); ++r) {
+    Raise(rank_ready_[same][r], r == rank ? same_short : same_rank_switch);
+    Raise(rank_ready_[other][r], r == rank ? other_short : other_rank_switch);
   }
-  Raise(same_ready[static_cast<size_t>(own)], same_long);
-  Raise(other_ready[static_cast<size_t>(own)], other_long);
+  Raise(group_ready_[same][group], same_long);
+  Raise(group_ready_[other][group], other_long);
 
   ++(entry.precharged ? counters.conflicts : entry.activated ? counters.misses : counters.hits);
   if (trace_ != nullptr) {
@@ -173,7 +163,7 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
   Entry& entry = queue.entries[static_cast<size_t>(index)];
   entry.activated = true;
   const size_t bank = static_cast<size_t>(entry.bank);
-  const int own = entry.bank >> bank_shift_;
+  const size_t own_rank = bank >> rank_shift_;
   ++bank_counters_[bank].activates;
   Trace(clock, DramCommand::Kind::kActivate, entry.bank, entry.row, 0);
   open_ |= uint64_t{1} << bank;
@@ -183,15 +173,12 @@ void DramChannel::IssueActivate(int64_t clock, Queue& queue, int8_t index) {
   Raise(ready_[kWrite][bank], clock + t.trcd);
   Raise(ready_[kPrecharge][bank], clock + t.tras);
   Raise(ready_[kActivate][bank], clock + t.trc);
-  Rank& rank = ranks_[static_cast<size_t>(own / groups_per_rank_)];
+  Rank& rank = ranks_[own_rank];
   rank.activates[static_cast<size_t>(rank.oldest)] = clock;
   rank.oldest = (rank.oldest + 1) % 4;
   const int64_t window = rank.activates[static_cast<size_t>(rank.oldest)] + t.tfaw;
-  const int first = own / groups_per_rank_ * groups_per_rank_;
-  for (int g = first; g < first + groups_per_rank_; ++g) {
-    Raise(group_ready_[kActivate][static_cast<size_t>(g)],
-          std::max(window, clock + (g == own ? t.trrd_l : t.trrd_s)));
-  }
+  Raise(rank_ready_[kActivate][own_rank], std::max(window, clock + t.trrd_s));
+  Raise(group_ready_[kActivate][bank >> group_shift_], clock + t.trrd_l);
   for (Queue& q : queues_) {
     List& hits = q.hits[bank];
     for (int8_t i = q.banks[bank].first; i != kNone;) {
