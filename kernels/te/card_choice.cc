@@ -43,8 +43,9 @@ std::vector<RankedSchedule> Merged(std::vector<std::vector<RankedSchedule>> list
   }
 }
 
+// All schedules for all numbers of clusters, the first one first; with `only_first`, the others may lack.
 absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const OperatorCase& c,
-                                                      const Target& target) {
+                                                      const Target& target, bool only_first) {
   const std::vector<int64_t> counts = ClusterCounts(*target.machine);
   const auto wanted = c.schedule.find(kClusters);
   if (wanted != c.schedule.end() &&
@@ -61,7 +62,9 @@ absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const 
     const isa::Machine machine = WithClusters(*target.machine, count);
     Target fewer = target;
     fewer.machine = &machine;
-    absl::StatusOr<std::vector<RankedSchedule>> list = op.schedules(rest, fewer);
+    absl::StatusOr<std::vector<RankedSchedule>> list = only_first && op.first_schedules
+                                                           ? op.first_schedules(rest, fewer)
+                                                           : op.schedules(rest, fewer);
     if (!list.ok()) {
       error.Update(list.status());
       continue;
@@ -89,14 +92,15 @@ std::vector<int64_t> ClusterCounts(const isa::Machine& machine) {
 void ChooseOnCard(Operator& op) {
   const Operator plain = op;
   op.schedules = [plain](const OperatorCase& c, const Target& target) {
-    return Schedules(plain, c, target);
+    return Schedules(plain, c, target, false);
   };
   op.build = [plain](const OperatorCase& c, const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine == nullptr) return plain.build(c, target);
-    ASSIGN_OR_RETURN(const std::vector<RankedSchedule> ranked, Schedules(plain, c, target));
+    const std::optional<TunedSchedule> tuned = TunedFor(c, *target.machine);
+    ASSIGN_OR_RETURN(const std::vector<RankedSchedule> ranked, Schedules(plain, c, target, !tuned));
     if (ranked.empty()) return plain.build(WithoutClusters(c), target);  // a shape without elements
     OperatorCase chosen = c;
-    chosen.schedule = Choose(ranked, TunedFor(c, *target.machine)).choice;
+    chosen.schedule = Choose(ranked, tuned).choice;
     const isa::Machine machine =
         WithClusters(*target.machine, chosen.schedule.find(kClusters)->second);
     Target fewer = target;

@@ -1,6 +1,7 @@
 #include "kernels/te/convolution.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -121,9 +122,44 @@ struct Tiling {
   // Of a tile's result. With three of them the next image is loaded before the last result is stored.
   int64_t copies = 2;
   bool shared = false;   // filters go by way of SMEM
+  int64_t across = 0;    // blocks of columns
   double cycles = 0;     // by the cost model
   int64_t crowding = 0;  // among those of equal cycles
-  ScheduleChoice choice = {};
+
+  // What a schedule may choose, and the values here: in the order of the names, so that keys are ordered as choices are.
+  static constexpr int kChoices = 8;
+  static constexpr std::array<const char*, kChoices> kNames = {
+      "across", "ahead", "block", "columns", "copies", "rotate", "rows", "shared"};
+  std::array<int64_t, kChoices> key() const {
+    return {across, ahead, block, columns, copies, rotation, rows, shared};
+  }
+  ScheduleChoice choice() const {
+    ScheduleChoice choice;
+    for (int i = 0; i < kChoices; ++i) choice[kNames[i]] = key()[i];
+    return choice;
+  }
+};
+
+// The values that a case asks for.
+class WantedTiling {
+ public:
+  explicit WantedTiling(const ScheduleChoice& wanted) {
+    for (const auto& [name, value] : wanted) {
+      const auto found = std::find(Tiling::kNames.begin(), Tiling::kNames.end(), name);
+      is_known_ = is_known_ && found != Tiling::kNames.end();
+      if (is_known_) values_[static_cast<size_t>(found - Tiling::kNames.begin())] = value;
+    }
+  }
+  bool Agrees(const Tiling& t) const {
+    for (int i = 0; i < Tiling::kChoices; ++i) {
+      if (values_[i] && *values_[i] != t.key()[i]) return false;
+    }
+    return is_known_;
+  }
+
+ private:
+  std::array<std::optional<int64_t>, Tiling::kChoices> values_;
+  bool is_known_ = true;
 };
 
 // How many cores start their copies at the same time. Chosen on 40 convolutions on 16 and 32 cores.
@@ -265,15 +301,14 @@ class CostModel {
 // How unevenly GMEM's channels are loaded if each cluster starts `t.rotation` tiles further on than the previous
 // cluster: in one step, several tiles may load from the same channel. The result is the sum over all steps of the
 // busiest channel's rows.
-int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
+int64_t Crowding(const Conv& k, const Tiling& t, const isa::ChannelMap& map, int64_t clusters) {
   const int64_t row_bytes = k.w * k.ci * ir::ByteSize(k.end.in);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
-  const isa::ChannelMap map(m);
-  const int64_t clusters = m.clusters();
+  std::vector<int64_t> rows(static_cast<size_t>(map.channels()));
   int64_t crowding = 0;
   for (int64_t step = 0; step < tiles; ++step) {
-    std::vector<int64_t> rows(static_cast<size_t>(map.channels()));
+    std::fill(rows.begin(), rows.end(), 0);
     for (int64_t cluster = 0; cluster < clusters; ++cluster) {
       for (int64_t y = 0; y < t.cluster_rows; y += t.core_rows) {
         const int64_t tile = (step + cluster * t.rotation) % tiles / tiles_across;
@@ -289,8 +324,7 @@ int64_t Crowding(const Conv& k, const Tiling& t, const isa::Machine& m) {
 }
 
 // The tiling with every allowed combination of tiles ahead, copies and rotation.
-std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Machine& m,
-                           const Tiling& tiling) {
+std::vector<Tiling> Orders(const CostModel& cost, const Tiling& tiling) {
   std::vector<Tiling> orders;
   const int64_t tiles = CeilDiv(tiling.core_rows, tiling.rows);
   // Rotating rows and columns of tiles together gives bounds that the compiler cannot simplify.
@@ -302,7 +336,6 @@ std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Mach
         t.ahead = ahead;
         t.copies = copies;
         t.rotation = rotation;
-        t.crowding = Crowding(k, t, m);
         orders.push_back(t);
       }
     }
@@ -310,11 +343,31 @@ std::vector<Tiling> Orders(const Conv& k, const CostModel& cost, const isa::Mach
   return orders;
 }
 
-// All tilings that fit and agree with `wanted`, the cheapest first.
+// Sorts tilings, the cheapest first, of equal ones the least crowded.
+void Rank(const Conv& k, const isa::Machine& m, std::vector<Tiling>& tilings) {
+  std::sort(tilings.begin(), tilings.end(),
+            [](const Tiling& a, const Tiling& b) { return a.cycles < b.cycles; });
+  const isa::ChannelMap map(m);
+  const int64_t clusters = m.clusters();
+  for (auto first = tilings.begin(); first != tilings.end();) {
+    const auto last = std::find_if(first, tilings.end(),
+                                   [&](const Tiling& t) { return t.cycles != first->cycles; });
+    if (last - first > 1) {
+      for (auto t = first; t != last; ++t) t->crowding = Crowding(k, *t, map, clusters);
+      std::sort(first, last, [](const Tiling& a, const Tiling& b) {
+        return std::pair(a.crowding, a.key()) < std::pair(b.crowding, b.key());
+      });
+    }
+    first = last;
+  }
+}
+
+// All tilings that fit and agree with `wanted`, or only the cheapest ones, in the order of Rank.
 absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m,
-                                            const ScheduleChoice& wanted) {
+                                            const ScheduleChoice& wanted, bool only_cheapest) {
   const CostModel cost(k, m);
   std::vector<Tiling> tilings;
+  const WantedTiling wanted_tiling(wanted);
   int64_t least_nmem = INT64_MAX, least_wmem = INT64_MAX;
   const int64_t cluster_rows = CeilDiv(k.ho(), m.clusters());
   const int64_t cores = m.cores_per_cluster();
@@ -322,7 +375,7 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
   const int64_t smem_bytes = m.smem_bytes();
   for (int64_t across = 1; across <= cores; ++across) {
     if (cores % across != 0) continue;
-    Tiling t = {.cluster_rows = cluster_rows, .cores = cores};
+    Tiling t = {.cluster_rows = cluster_rows, .cores = cores, .across = across};
     t.core_columns = CeilDiv(k.wo(), across);
     t.core_rows = CeilDiv(cluster_rows, cores / across);
     for (int64_t block = RoundUp(k.co, isa::kTensorLanes); block > 0; block -= isa::kTensorLanes) {
@@ -333,18 +386,13 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
         for (t.rows = 1; t.rows <= t.core_rows; ++t.rows) {
           for (int64_t parts = 1; parts <= t.core_columns; parts *= 2) {
             t.columns = CeilDiv(t.core_columns, parts);
-            for (Tiling& order : Orders(k, cost, m, t)) {
-              order.choice = {{"across", across},       {"ahead", order.ahead},
-                              {"block", order.block},   {"columns", order.columns},
-                              {"copies", order.copies}, {"rotate", order.rotation},
-                              {"rows", order.rows},     {"shared", shared}};
+            for (Tiling& order : Orders(cost, t)) {
               const int64_t nmem = cost.NmemBytes(order);
               const int64_t wmem = cost.WmemBytes(order);
               least_nmem = std::min(least_nmem, nmem);
               least_wmem = std::min(least_wmem, wmem);
-              if (nmem > nmem_bytes || wmem > wmem_bytes || !Agrees(order.choice, wanted)) {
-                continue;
-              }
+              if (nmem > nmem_bytes || wmem > wmem_bytes) continue;
+              if (!wanted_tiling.Agrees(order)) continue;
               order.cycles = cost.Cycles(order);
               tilings.push_back(order);
             }
@@ -362,9 +410,12 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Conv& k, const isa::Machine& m
     return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(wanted),
                         " (there are across, ahead, block, columns, copies, rotate, rows, shared)");
   }
-  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::tie(a.cycles, a.crowding, a.choice) < std::tie(b.cycles, b.crowding, b.choice);
-  });
+  if (only_cheapest) {
+    double least = tilings[0].cycles;
+    for (const Tiling& t : tilings) least = std::min(least, t.cycles);
+    std::erase_if(tilings, [&](const Tiling& t) { return t.cycles > least; });
+  }
+  Rank(k, m, tilings);
   return tilings;
 }
 
@@ -485,7 +536,8 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
-  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, *target.machine, c.schedule));
+  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
+                   Tilings(k, *target.machine, c.schedule, true));
   return OnCard(s, t, tilings[0]);
 }
 
@@ -583,8 +635,19 @@ std::vector<Operator> ConvolutionOperators() {
       return GroupedConvolutionSchedules(conv(c), conv(c).end, c, target);
     }
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
-                     Tilings(conv(c), *target.machine, c.schedule));
-    return Ranked(tilings);
+                     Tilings(conv(c), *target.machine, c.schedule, false));
+    std::vector<RankedSchedule> ranked;
+    ranked.reserve(tilings.size());
+    for (const Tiling& tiling : tilings) ranked.push_back({tiling.choice(), tiling.cycles});
+    return ranked;
+  };
+  row.first_schedules = [conv, all = row.schedules](
+                            const OperatorCase& c,
+                            const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
+    if (conv(c).groups != 1) return all(c, target);
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
+                     Tilings(conv(c), *target.machine, c.schedule, true));
+    return std::vector<RankedSchedule>{{tilings[0].choice(), tilings[0].cycles}};
   };
   return {row};
 }

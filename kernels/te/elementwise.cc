@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "base/math.h"
@@ -77,20 +79,30 @@ struct Tiling {
 // What a tiling costs, for ranking. All cores share GMEM, which moves all bytes. It is always busy except before the
 // first tile has arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their
 // queues between two tiles.
-double Cycles(const Elementwise& op, const Tiling& t, int64_t n, int64_t bytes,
-              const isa::Machine& m) {
-  const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
-  const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
-  const double tile_bytes = static_cast<double>(t.tile * bytes);
-  const double compute = static_cast<double>(op.steps.size()) *
-                         (get("vector.start") + tile_bytes / get("vector.bytes"));
-  const double copies = static_cast<double>(op.inputs.size()) + 1;
-  const double wait = copies * get("io_dma.start") + get("sync.drain");
-  const double moved = copies * static_cast<double>(n * bytes) /
-                       std::min(m.gmem_bytes_per_cycle(),
-                                get("cluster.link_bytes") * static_cast<double>(m.clusters()));
-  return moved + compute + tiles * wait;
-}
+class CostModel {
+ public:
+  CostModel(const Elementwise& op, int64_t n, int64_t bytes, const isa::Machine& m) {
+    const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
+    const double copies = static_cast<double>(op.inputs.size()) + 1;
+    bytes_ = bytes;
+    steps_ = static_cast<double>(op.steps.size());
+    start_ = get("vector.start");
+    rate_ = get("vector.bytes");
+    wait_ = copies * get("io_dma.start") + get("sync.drain");
+    moved_ = copies * static_cast<double>(n * bytes) /
+             std::min(m.gmem_bytes_per_cycle(),
+                      get("cluster.link_bytes") * static_cast<double>(m.clusters()));
+  }
+  double Cycles(const Tiling& t) const {
+    const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
+    const double compute = steps_ * (start_ + static_cast<double>(t.tile * bytes_) / rate_);
+    return moved_ + compute + tiles * wait_;
+  }
+
+ private:
+  int64_t bytes_;
+  double steps_, start_, rate_, wait_, moved_;
+};
 
 // All tilings of a case that agree with its schedule, the cost model's first choice first.
 std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const isa::Machine& m) {
@@ -110,18 +122,21 @@ std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const 
   for (int64_t part = 128; part >= 16; --part) {
     sizes.emplace_back(CeilDiv(std::min(run, largest) * part, 128), false);
   }
+  const CostModel cost(op, n, bytes, m);
+  const int64_t cores = m.cores_per_cluster();
+  std::set<std::pair<int64_t, int64_t>> seen;  // sizes and rotations
   std::vector<Tiling> tilings;
   for (const auto& [size, is_equal] : sizes) {
     const int64_t tile = RoundUp(size, kGroup);
-    const int64_t orders = std::min(m.cores_per_cluster(), CeilDiv(run, tile));
+    if (tile > largest) continue;
+    const int64_t orders = std::min(cores, CeilDiv(run, tile));
     for (int64_t rotate = 0; rotate < orders; ++rotate) {
       Tiling t = {.run = run, .tile = tile, .rotate = rotate};
       t.choice = {{"rotate", rotate}, {"tile", t.tile}};
-      const auto has_it = [&](const Tiling& other) { return other.choice == t.choice; };
-      if (tile > largest || std::any_of(tilings.begin(), tilings.end(), has_it)) continue;
+      if (!Agrees(t.choice, k.schedule) || !seen.insert({tile, rotate}).second) continue;
       t.is_plain = rotate == 0 && is_equal;
-      t.cycles = Cycles(op, t, n, bytes, m);
-      if (Agrees(t.choice, k.schedule)) tilings.push_back(t);
+      t.cycles = cost.Cycles(t);
+      tilings.push_back(t);
     }
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {

@@ -105,6 +105,9 @@ struct Operator {
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
       schedules = {};
+  // The first of `schedules`, and any number of those that follow it, where these are found sooner than all.
+  std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
+      first_schedules = {};
 };
 
 // Returns true if `choice` has all choices of `wanted`.
