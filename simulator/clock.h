@@ -15,9 +15,10 @@ namespace polynao::simulator {
 
 class Timer;
 
-// Runs the timers of all modules, in the order of their cycles, as one process of SystemC. As SystemC does, it runs all timers that are due
-// in a cycle; what these set for the same cycle is due after them. So it is an event queue for times that are whole and near: a list for
-// each of the next cycles (R. Brown, Calendar Queues, CACM 31(10), 1988), where SystemC's has a heap of allocated nodes.
+// Runs the timers of all modules, in the order of their cycles, as one process of SystemC. As SystemC does, it runs
+// all timers that are due in a cycle; what these set for the same cycle is due after them. It is an event queue for
+// times that are whole and near: a list for each of the next cycles (R. Brown, Calendar Queues, CACM 31(10), 1988),
+// where SystemC's has a heap of allocated nodes.
 //
 // It is ahead of SystemC's own time by less than kQuantum cycles (temporal decoupling, IEEE 1666-2011, 9.2).
 class Calendar : public sc_core::sc_module {

@@ -47,7 +47,8 @@ struct OfSystemc {
   static int64_t Now() { return Event::Now(); }
 };
 
-// When which timers ran, by cycle and number, while the first one sets and cancels itself and others at random, `steps` times.
+// When which timers ran, by cycle and number, while the first one sets and cancels itself and others at random,
+// `steps` times.
 template <typename World>
 std::string Script(uint64_t seed, int64_t steps) {
   std::mt19937_64 random(seed);

@@ -13,10 +13,11 @@ constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 }  // namespace
 
 DramGmemChannel::DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine,
-                                 const DramTiming& timing, int requesters)
+                                 const DramTiming& timing, const isa::ChannelMap& channel_map,
+                                 int requesters)
     : GmemChannel(name, machine, requesters),
       ratio_(machine.Get("card.clock_mhz"), machine.Get("dram.clock_mhz")),
-      channel_map_(machine),
+      channel_map_(channel_map),
       granule_(machine.Get("gmem.granule")),
       burst_bytes_(timing.burst_bytes()),
       burst_clocks_(timing.burst_clocks()),

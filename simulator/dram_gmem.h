@@ -27,9 +27,9 @@ namespace polynao::simulator {
 // clock is known outside `slack_` clocks later at the earliest.
 class DramGmemChannel : public GmemChannel {
  public:
-  // `timing` is DramOf(machine).
+  // `timing` is DramOf(machine), `channel_map` that of the machine; it outlives the channel.
   DramGmemChannel(sc_core::sc_module_name name, const isa::Machine& machine,
-                  const DramTiming& timing, int requesters);
+                  const DramTiming& timing, const isa::ChannelMap& channel_map, int requesters);
 
   std::optional<DramCounters> Dram(int64_t cycles) override;
   std::span<const DramBankCounters> DramBanks() const override { return dram_.bank_counters(); }
@@ -64,7 +64,7 @@ class DramGmemChannel : public GmemChannel {
   void Settle(const DramCompletion& completion);
 
   const ClockRatio ratio_;
-  const isa::ChannelMap channel_map_;
+  const isa::ChannelMap& channel_map_;
   const int64_t granule_;
   const int64_t burst_bytes_, burst_clocks_;
   const int64_t slack_;        // clocks from anything in the DRAM to the end of a request

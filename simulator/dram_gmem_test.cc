@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "isa/channel_map.h"
 #include "simulator/clock.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/clock_ratio.h"
@@ -203,7 +204,8 @@ class Sink : public BurstOwner {
 std::vector<int64_t> Serve(const isa::Machine& machine, const std::vector<Arrival>& arrivals,
                            int requesters) {
   const auto text = RunIsolated([&]() -> absl::StatusOr<std::string> {
-    DramGmemChannel channel("channel", machine, DramOf(machine).value(), requesters);
+    const isa::ChannelMap map(machine);
+    DramGmemChannel channel("channel", machine, DramOf(machine).value(), map, requesters);
     Sink sink(arrivals.size());
     sc_core::sc_start(sc_core::SC_ZERO_TIME);
     for (size_t i = 0; i < arrivals.size(); ++i) {

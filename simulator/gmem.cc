@@ -60,8 +60,8 @@ Gmem::Gmem(sc_core::sc_module_name name, const isa::Machine& machine, uint8_t* d
   for (int64_t i = 0; i < machine.Get("gmem.channels"); ++i) {
     const std::string name = "channel" + std::to_string(i);
     if (timing) {
-      channels_.push_back(
-          std::make_unique<DramGmemChannel>(name.c_str(), machine, *timing, requesters));
+      channels_.push_back(std::make_unique<DramGmemChannel>(name.c_str(), machine, *timing,
+                                                            channel_map_, requesters));
     } else {
       channels_.push_back(std::make_unique<GmemChannel>(name.c_str(), machine, requesters));
     }

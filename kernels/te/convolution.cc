@@ -126,7 +126,8 @@ struct Tiling {
   double cycles = 0;     // by the cost model
   int64_t crowding = 0;  // among those of equal cycles
 
-  // What a schedule may choose, and the values here: in the order of the names, so that keys are ordered as choices are.
+  // What a schedule may choose, and the values here: in the order of the names, so that keys are ordered as choices
+  // are.
   static constexpr int kChoices = 8;
   static constexpr std::array<const char*, kChoices> kNames = {
       "across", "ahead", "block", "columns", "copies", "rotate", "rows", "shared"};

@@ -135,28 +135,37 @@ void DramChannel::Enter() {
     if (waiting.clock > now_) return;
     Queue& queue = queues_[waiting.is_write];
     for (; waiting.bursts > 0; --waiting.bursts, ++waiting.first) {
-      const DramPlace place = map_.Map(waiting.first << burst_shift_);
-      if (const int8_t write = FindBurst(queues_[1], waiting.first, place); write != kNone) {
-        if (!waiting.is_write) {
-          ++counters_.forwarded;
-          Finish(waiting.request, now_ + timing_.cl + burst_clocks_);
+      if (!waiting.has_place) {
+        waiting.place = map_.Map(waiting.first << burst_shift_);
+        const int8_t write = FindBurst(queues_[1], waiting.first, waiting.place);
+        if (write != kNone) {
+          EndInWriteQueue(waiting, write);
           continue;
         }
-        ++counters_.merged;
-        if (timing_.posted) {
-          Finish(waiting.request, now_ + timing_.cwl + burst_clocks_);
-        } else {
-          queues_[1].entries[static_cast<size_t>(write)].has_merged = true;
-          merged_.push_back({write, waiting.request});
-        }
-        continue;
+        waiting.has_place = true;
       }
-      // A write must not overtake a read of its burst.
-      if (waiting.is_write && FindBurst(queues_[0], waiting.first, place) != kNone) return;
       if (queue.free_count == 0) return;
-      AddEntry(queue, waiting, waiting.first, place);
+      // A write must not overtake a read of its burst.
+      if (waiting.is_write && FindBurst(queues_[0], waiting.first, waiting.place) != kNone) return;
+      AddEntry(queue, waiting, waiting.first, waiting.place);
+      waiting.has_place = false;
     }
     ++inbox_first_;
+  }
+}
+
+void DramChannel::EndInWriteQueue(const Waiting& waiting, int8_t write) {
+  if (!waiting.is_write) {
+    ++counters_.forwarded;
+    Finish(waiting.request, now_ + timing_.cl + burst_clocks_);
+    return;
+  }
+  ++counters_.merged;
+  if (timing_.posted) {
+    Finish(waiting.request, now_ + timing_.cwl + burst_clocks_);
+  } else {
+    queues_[1].entries[static_cast<size_t>(write)].has_merged = true;
+    merged_.push_back({write, waiting.request});
   }
 }
 

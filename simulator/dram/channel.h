@@ -98,6 +98,10 @@ class DramChannel {
     int32_t bursts;  // that have not entered
     int32_t request;
     bool is_write;
+    // The place of the first burst, if it is known that the write queue has not got that burst. Nothing changes that
+    // until the burst enters.
+    bool has_place = false;
+    DramPlace place = {};
   };
   struct Pending {
     int64_t id;
@@ -124,6 +128,8 @@ class DramChannel {
   void RunTo(int64_t until);
   void Enter();
   void AddEntry(Queue& queue, const Waiting& waiting, int64_t burst, const DramPlace& place);
+  // Ends a burst that is in the write queue already, as its entry `write`.
+  void EndInWriteQueue(const Waiting& waiting, int8_t write);
   // The entry of a burst that waits in the queue, or kNone.
   static int8_t FindBurst(const Queue& queue, int64_t burst, const DramPlace& place);
   void ChooseDirection();
