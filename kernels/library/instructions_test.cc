@@ -48,6 +48,8 @@ constexpr Exception kExceptions[] = {
     {"elementwise", "expert", "sync", "no step waits for more than one queue"},
     {"conv2d", "library", "max", kLoops},
     {"conv2d", "library", "shr", kRotates},
+    {"elementwise", "library", "and", kRotates},
+    {"elementwise", "library", "shr", kRotates},
     {"conv2d", "library", "seq", kLoops},
     {"conv2d", "expert", "seq", kLoops},
     {"conv2d", "library", "sle", kLoops},

@@ -61,8 +61,7 @@ static inline uint16_t nao_f16_of_f32(float x) {
 
 static inline float nao_round_f16(float x) { return nao_f32_of_f16(nao_f16_of_f32(x)); }
 
-// func conv.f16(A: f16[h, w, 16] in, W: f16[3, 3, 16] in, bias: f32[16] in, B: f16[h, w, 16] out, h: i32, w: i32,
-// limit: f32)
+// func conv.f16(A: f16[h, w, 16] in, W: f16[3, 3, 16] in, bias: f32[16] in, B: f16[h, w, 16] out, h: i32, w: i32, limit: f32)
 void conv_f16(
     const uint16_t *restrict A,
     const uint16_t *restrict W,
