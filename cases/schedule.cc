@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "compiler/ir/float_rules.h"
-#include "compiler/poly/gpu.h"
+#include "compiler/poly/gpu/gpu.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::cases {

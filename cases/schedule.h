@@ -28,7 +28,7 @@ struct Scheduled {
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            const std::string& schedule, int threads = 0);
 
-// The same for CUDA: loops become blocks and threads (compiler/poly/gpu.h), with `copies` in shared memory and
+// The same for CUDA: loops become blocks and threads (compiler/poly/gpu/gpu.h), with `copies` in shared memory and
 // registers. There is no "overlap". In "fuse:3x8x64" a block has a thread for each element of a tile, or, where these
 // are more than 1024, of its last dimensions.
 absl::StatusOr<Scheduled> ScheduleForCuda(const ir::Function& function, const std::string& schedule,

@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/text.h"
-#include "compiler/poly/calculator.h"
+#include "compiler/poly/calculator/calculator.h"
 #include "docs/examples.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

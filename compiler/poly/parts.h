@@ -8,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/model/extract.h"
+#include "compiler/poly/model/scop.h"
 #include "compiler/poly/poly.h"
-#include "compiler/poly/scop.h"
 
 namespace polynao::poly {
 

@@ -6,13 +6,13 @@
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/promote.h"
-#include "compiler/poly/expand.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/arrange/schedule_part.h"
 #include "compiler/poly/fuse/fuse.h"
 #include "compiler/poly/fuse/inline.h"
+#include "compiler/poly/model/expand.h"
+#include "compiler/poly/model/extract.h"
+#include "compiler/poly/order/schedule.h"
 #include "compiler/poly/parts.h"
-#include "compiler/poly/schedule.h"
-#include "compiler/poly/schedule_part.h"
 
 namespace polynao {
 namespace poly {

@@ -13,7 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
-#include "compiler/poly/options.h"
+#include "compiler/poly/arrange/options.h"
 
 namespace polynao {
 

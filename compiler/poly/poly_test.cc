@@ -1,5 +1,5 @@
 #include "compiler/poly/poly.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
-#include "compiler/poly/extract.h"
-#include "compiler/poly/split.h"
+#include "compiler/poly/arrange/split.h"
+#include "compiler/poly/model/extract.h"
 
 namespace polynao::poly {
 namespace {

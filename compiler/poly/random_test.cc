@@ -21,7 +21,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "testing/fuzz.h"
 

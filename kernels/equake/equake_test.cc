@@ -16,7 +16,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

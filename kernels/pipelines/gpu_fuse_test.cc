@@ -18,7 +18,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
 #include "compiler/passes/registry.h"
-#include "compiler/poly/gpu.h"
+#include "compiler/poly/gpu/gpu.h"
 #include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

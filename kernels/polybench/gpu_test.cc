@@ -10,7 +10,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/passes/registry.h"
-#include "compiler/poly/gpu.h"
+#include "compiler/poly/gpu/gpu.h"
 #include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "kernels/polybench/polybench.h"

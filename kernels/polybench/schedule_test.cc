@@ -8,7 +8,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/verify.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "gtest/gtest.h"
 #include "kernels/polybench/polybench.h"

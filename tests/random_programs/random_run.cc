@@ -24,7 +24,7 @@
 #include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/registry.h"
 #include "compiler/passes/same_meaning.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "testing/processes.h"
 

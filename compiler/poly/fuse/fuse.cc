@@ -12,16 +12,16 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/arrange/schedule_part.h"
+#include "compiler/poly/arrange/stopwatch.h"
 #include "compiler/poly/fuse/group_count.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/inner_parts.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/schedule_part.h"
-#include "compiler/poly/stopwatch.h"
-#include "compiler/poly/tree_text.h"
+#include "compiler/poly/isl/tree_text.h"
+#include "compiler/poly/model/extract.h"
 
 namespace polynao::poly {
 

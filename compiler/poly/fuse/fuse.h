@@ -9,11 +9,11 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/poly/arrange/options.h"
 #include "compiler/poly/fuse/grouping.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/options.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

@@ -22,12 +22,12 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/pipelines_for_test.h"
-#include "compiler/poly/isl_tools.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/isl/isl_tools.h"
+#include "compiler/poly/isl/tree_text.h"
 #include "compiler/poly/poly.h"
-#include "compiler/poly/tree_text.h"
 
 namespace polynao::poly {
 namespace {

@@ -15,10 +15,10 @@
 #include "base/check.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/arrange/loop_model.h"
+#include "compiler/poly/arrange/slots.h"
 #include "compiler/poly/fuse/part_variants.h"
 #include "compiler/poly/fuse/stage_loops.h"
-#include "compiler/poly/loop_model.h"
-#include "compiler/poly/slots.h"
 
 namespace polynao::poly {
 

@@ -7,12 +7,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "compiler/arith/const_range.h"
-#include "compiler/poly/assumed.h"
+#include "compiler/poly/arrange/machine.h"
+#include "compiler/poly/arrange/options.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/machine.h"
-#include "compiler/poly/options.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/assumed.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

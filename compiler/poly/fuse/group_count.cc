@@ -5,10 +5,10 @@
 #include <isl/val.h>
 
 #include "base/status.h"
-#include "compiler/poly/assumed.h"
-#include "compiler/poly/count.h"
+#include "compiler/poly/calculator/count.h"
 #include "compiler/poly/fuse/part_variants.h"
-#include "compiler/poly/isl_handle.h"
+#include "compiler/poly/isl/isl_handle.h"
+#include "compiler/poly/model/assumed.h"
 
 namespace polynao::poly {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "compiler/poly/arrange/options.h"
 #include "compiler/poly/fuse/group_tree.h"
-#include "compiler/poly/options.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

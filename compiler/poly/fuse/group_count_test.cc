@@ -10,10 +10,10 @@
 
 #include "base/text.h"
 #include "compiler/ir/text.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/pipelines_for_test.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/model/extract.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::poly {

@@ -17,11 +17,11 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/poly/arrange/slots.h"
 #include "compiler/poly/fuse/slide.h"
 #include "compiler/poly/fuse/stage_loops.h"
-#include "compiler/poly/loops_around.h"
-#include "compiler/poly/slots.h"
-#include "compiler/poly/tree.h"
+#include "compiler/poly/generate/loops_around.h"
+#include "compiler/poly/isl/tree.h"
 
 namespace polynao::poly {
 

@@ -24,9 +24,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "compiler/poly/arrange/local_copies.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/generate.h"
-#include "compiler/poly/local_copies.h"
+#include "compiler/poly/generate/generate.h"
 
 namespace polynao::poly {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "compiler/poly/dependences.h"
 #include "compiler/poly/fuse/part_variants.h"
+#include "compiler/poly/model/dependences.h"
 
 namespace polynao::poly {
 

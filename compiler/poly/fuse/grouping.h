@@ -21,11 +21,11 @@
 #include <memory>
 #include <vector>
 
+#include "compiler/poly/arrange/options.h"
 #include "compiler/poly/fuse/group_cost.h"
 #include "compiler/poly/fuse/groups.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/options.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "compiler/poly/arrange/options.h"
 #include "compiler/poly/fuse/group_cost.h"
-#include "compiler/poly/options.h"
 
 namespace polynao::poly {
 

@@ -15,7 +15,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/dependences.h"
+#include "compiler/poly/model/dependences.h"
 
 namespace polynao::poly {
 

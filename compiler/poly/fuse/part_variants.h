@@ -9,7 +9,7 @@
 
 #include "compiler/ir/ir.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

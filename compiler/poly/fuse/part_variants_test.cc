@@ -14,11 +14,11 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
-#include "compiler/poly/dependences.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
-#include "compiler/poly/isl_tools.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/isl/isl_tools.h"
+#include "compiler/poly/model/dependences.h"
+#include "compiler/poly/model/extract.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::poly {

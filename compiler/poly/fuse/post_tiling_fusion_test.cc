@@ -12,14 +12,14 @@
 #include "base/text.h"
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
-#include "compiler/poly/dependences.h"
-#include "compiler/poly/extract.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/group_tree.h"
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/machine_for_test.h"
+#include "compiler/poly/model/dependences.h"
+#include "compiler/poly/model/extract.h"
+#include "compiler/poly/order/schedule.h"
 #include "compiler/poly/poly.h"
-#include "compiler/poly/schedule.h"
 
 namespace polynao::poly {
 namespace {

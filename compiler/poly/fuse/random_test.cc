@@ -12,9 +12,9 @@
 
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
+#include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/fuse/count_stores_for_test.h"
 #include "compiler/poly/fuse/random_pipeline_for_test.h"
-#include "compiler/poly/machine_for_test.h"
 #include "compiler/poly/poly.h"
 #include "testing/fuzz.h"
 

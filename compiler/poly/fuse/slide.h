@@ -12,8 +12,8 @@
 
 #include <optional>
 
-#include "compiler/poly/isl_tools.h"
-#include "compiler/poly/local_copies.h"
+#include "compiler/poly/arrange/local_copies.h"
+#include "compiler/poly/isl/isl_tools.h"
 
 namespace polynao::poly {
 

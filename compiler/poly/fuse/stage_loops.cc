@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/tree.h"
+#include "compiler/poly/isl/tree.h"
 
 namespace polynao::poly {
 

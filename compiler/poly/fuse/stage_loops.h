@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/poly/fuse/stages.h"
-#include "compiler/poly/generate.h"
+#include "compiler/poly/generate/generate.h"
 
 namespace polynao::poly {
 

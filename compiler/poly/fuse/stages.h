@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
-#include "compiler/poly/dependences.h"
-#include "compiler/poly/scop.h"
+#include "compiler/poly/model/dependences.h"
+#include "compiler/poly/model/scop.h"
 
 namespace polynao::poly {
 

@@ -1,0 +1,454 @@
+#include "compiler/poly/arrange/cost_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <optional>
+
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/type.h"
+
+namespace polynao::poly {
+
+namespace {
+
+constexpr double kLoad = 0.5, kStore = 1, kOperation = 0.5;  // of one vector
+constexpr double kFarBytes = 32;  // that the second cache delivers in a cycle
+constexpr double kReverse = 0.5;  // for turning a vector round
+constexpr double kLane = 1.5;  // for one element of a vector that is put together from single loads
+constexpr double kPage =
+    5;  // for an access to another page than the last one: its address, and its line
+constexpr double kLatency = 4;   // until a result is there
+constexpr double kRow = 24;      // for the start and the remainder of an innermost loop
+constexpr double kTile = 40;     // for a tile's bounds
+constexpr double kLongRow = 64;  // iterations of an innermost loop
+constexpr double kLineBytes = 64;
+// Of the cache; the rest is for what is not counted.
+constexpr double kUsable = 0.5;
+constexpr int64_t kSizes[] = {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, kWhole};
+
+double Lanes(const StatementModel& s, const Machine& machine) {
+  int bytes = 1;
+  for (const LinearAccess& a : s.accesses) bytes = std::max(bytes, ir::ByteSize(a.buffer->type));
+  return std::max(1.0, static_cast<double>(machine.vector_bytes) / bytes);
+}
+
+// Without a register tile, `v` innermost. `loaded`: elements that the iteration has in registers.
+double PlainCycles(const StatementModel& s, int v, Carried carried, const Machine& machine,
+                   absl::flat_hash_set<int>& loaded) {
+  const double lanes = carried == Carried::kOrder ? 1 : Lanes(s, machine);
+  double memory = 0;
+  absl::flat_hash_set<int> pages;  // groups whose pages are counted
+  for (const LinearAccess& a : s.accesses) {
+    const Stride stride = a.StrideAlong(v);
+    if (stride == Stride::kNone) continue;
+    const bool is_loaded = a.is_linear && !loaded.insert(a.element).second;
+    for (const bool is_write : {false, true}) {
+      if (is_write ? !a.is_write : !a.is_read || is_loaded) continue;
+      const double one = is_write ? kStore : kLoad;
+      if (stride == Stride::kOne) {
+        memory += one / lanes;
+      } else if (stride == Stride::kMinusOne) {
+        memory += (one + kReverse) / lanes;
+      } else {
+        // The next access of the group is to the same lines, or to those of the next iteration.
+        memory += a.is_linear && !pages.insert(a.group).second ? one : kPage;
+      }
+    }
+  }
+  // Of a long row.
+  std::vector<double> row(s.extents.size(), 1);
+  row[static_cast<size_t>(v)] = kLongRow;
+  const double arithmetic = s.OperationCycles(row) / kLongRow * kOperation / lanes;
+  // An iteration waits for the one before.
+  return carried == Carried::kOrder
+             ? std::max({memory, arithmetic, s.chain_cycles, kLatency})
+             : std::max(memory, arithmetic) + 0.25 * std::min(memory, arithmetic);
+}
+
+// Cycles of an instance in a register tile, or nothing if it does not fit into the registers.
+struct JamCost {
+  double cycles = 0, far_cycles = 0, serial_cycles = 0;
+
+  // Wide tiles leave less room in the nearest cache for long loops over the serial member.
+  double Score() const { return cycles + 0.25 * far_cycles + serial_cycles / kLongRow; }
+};
+std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int64_t>& vectors,
+                                 int v, int serial, const Machine& machine) {
+  const double lanes = Lanes(s, machine);
+  double loads = 0, far = 0, held = 0, count = 1, most_loaded = 0;
+  for (const int64_t n : vectors) count *= static_cast<double>(n);
+  for (const LinearAccess& a : s.accesses) {
+    double different = 1;
+    for (size_t m = 0; m < vectors.size(); ++m) {
+      if (a.StrideAlong(static_cast<int>(m)) != Stride::kNone)
+        different *= static_cast<double>(vectors[m]);
+    }
+    if (a.StrideAlong(serial) == Stride::kNone) {
+      held += different;
+      continue;
+    }
+    const Stride stride = a.StrideAlong(v);
+    const bool is_vector = stride == Stride::kOne || stride == Stride::kNone;
+    loads += different * (is_vector ? kLoad : kLane * lanes);
+    if (is_vector && stride != Stride::kNone)
+      far += different * (machine.vector_bytes / kFarBytes - kLoad);
+    // Loaded when it is needed, one for each vector of v; what is used once is an operand in memory.
+    most_loaded =
+        std::max(most_loaded, stride == Stride::kNone || different == count ? 1.0 : different);
+  }
+  if (held + most_loaded + 1 > machine.vector_registers) return std::nullopt;
+  const double arithmetic = s.OperationCycles({vectors.begin(), vectors.end()}) * kOperation;
+  const auto total = [&](double memory) {
+    return std::max({memory, arithmetic, kLatency}) + 0.25 * std::min(memory, arithmetic);
+  };
+  return JamCost{.cycles = total(loads) / (count * lanes),
+                 .far_cycles = (total(loads + far) - total(loads)) / (count * lanes),
+                 .serial_cycles = (held * (kLoad + kStore) + kRow) / (count * lanes)};
+}
+
+void PlanJam(const StatementModel& s, const std::vector<int>& members, int v,
+             const Machine& machine, PointPlan& best) {
+  const auto lanes = static_cast<int64_t>(Lanes(s, machine));
+  double best_score = best.cycles;
+  const auto extent = [&](int m) { return s.extents[static_cast<size_t>(m)]; };
+  for (const int serial : members) {
+    if (serial == v || !s.Moves(serial) || !WritesStay(s, serial)) continue;
+    for (const int other : members) {
+      // other == v: nothing but vectors of v.
+      if (other == serial || !s.Moves(other)) continue;
+      for (int64_t n = 1; n <= 8; n *= 2) {
+        if (other == v ? n > 1 : (n == 1 || extent(other) < 2 * n)) continue;
+        for (int64_t width = 1; width <= 8; width *= 2) {
+          if (extent(v) < 2 * width * lanes) break;
+          std::vector<int64_t> vectors(s.extents.size(), 1);
+          vectors[static_cast<size_t>(other)] = n;
+          vectors[static_cast<size_t>(v)] = width;
+          const std::optional<JamCost> cost = CostOfJam(s, vectors, v, serial, machine);
+          if (!cost || cost->Score() > 0.97 * best_score) continue;
+          best_score = cost->Score();
+          best.cycles = cost->cycles;
+          best.far_cycles = cost->far_cycles;
+          best.serial_cycles = cost->serial_cycles;
+          best.row_cycles = 0;
+          best.carried = Carried::kNothing;
+          best.serial = serial;
+          best.jam = vectors;
+          best.jam[static_cast<size_t>(v)] *= lanes;
+          best.order.clear();
+          for (const int m : members) {
+            if (m != v && m != serial && m != other) best.order.push_back(m);
+          }
+          if (other != v) best.order.push_back(other);
+          best.order.push_back(serial);
+          best.order.push_back(v);
+        }
+      }
+    }
+  }
+}
+
+// Elements of a group that a box of iterations touches, in bytes of whole cache lines, and how many of these
+// the box that is `sizes[last]` further along `last` touches as well.
+struct Touched {
+  double bytes = 0, shared = 0;
+};
+
+Touched BytesOf(const LinearAccess& a, const std::vector<int64_t>& sizes, int last) {
+  Touched t{.bytes = static_cast<double>(ir::ByteSize(a.buffer->type)), .shared = 0};
+  double shared = t.bytes;
+  if (!a.is_linear) {
+    // Somewhere: a line for each iteration.
+    double count = 1;
+    for (const int64_t size : sizes) count *= static_cast<double>(size);
+    return {.bytes = count * kLineBytes, .shared = 0};
+  }
+  for (size_t d = 0; d < a.steps.size(); ++d) {
+    double extent = 1;
+    for (size_t m = 0; m < sizes.size(); ++m) {
+      extent += static_cast<double>(std::llabs(a.steps[d][m])) * static_cast<double>(sizes[m] - 1);
+    }
+    const double shift =
+        last < 0 ? 0
+                 : static_cast<double>(std::llabs(a.steps[d][static_cast<size_t>(last)])) *
+                       static_cast<double>(sizes[static_cast<size_t>(last)]);
+    const double bytes = ir::ByteSize(a.buffer->type);
+    // A run of elements begins somewhere in a line.
+    const double lines = d + 1 == a.steps.size() ? (kLineBytes - bytes) / bytes : 0;
+    t.bytes *= extent + lines;
+    shared *= std::max(0.0, extent - shift);
+  }
+  t.shared = shared;
+  return t;
+}
+
+struct Volume {
+  double footprint = 0, moved = 0;
+};
+
+// Of buffers in `warm`, nothing is moved.
+Volume VolumeOf(const LoopModel& model, const std::vector<int64_t>& sizes, int last,
+                const Buffers& warm = {}) {
+  Volume v;
+  std::vector<bool> seen(static_cast<size_t>(model.groups), false);
+  for (const StatementModel& s : model.statements) {
+    std::vector<int64_t> clipped = sizes;
+    for (size_t m = 0; m < clipped.size(); ++m) clipped[m] = std::min(clipped[m], s.extents[m]);
+    for (const LinearAccess& a : s.accesses) {
+      if (seen[static_cast<size_t>(a.group)]) continue;
+      seen[static_cast<size_t>(a.group)] = true;
+      const bool moves = last >= 0 && s.Moves(last);
+      const Touched t = BytesOf(a, clipped, moves ? last : -1);
+      v.footprint += t.bytes;
+      if (warm.contains(a.buffer)) continue;
+      // What is stored is brought in before and out afterwards.
+      const double times = a.is_write ? 2 : 1;
+      v.moved += times * std::max(0.0, t.bytes - (last >= 0 ? t.shared : 0));
+    }
+  }
+  return v;
+}
+
+// Bytes that loops without tiles move, in the order `order`.
+double UntiledBytes(const LoopModel& model, const std::vector<int>& order, double capacity) {
+  std::vector<int64_t> sizes;
+  for (int m = 0; m < model.all; ++m) sizes.push_back(model.Extent(m));
+  double times = 1;
+  Volume volume = VolumeOf(model, sizes, -1);
+  // Whatever inner loops fit into the cache are a tile; outer ones step from one to the next.
+  for (const int m : order) {
+    if (volume.footprint <= capacity) break;
+    const auto at = static_cast<size_t>(m);
+    if (sizes[at] == 1) continue;
+    times *= static_cast<double>(sizes[at]);
+    sizes[at] = 1;
+    volume = VolumeOf(model, sizes, m);
+  }
+  return volume.moved * times;
+}
+
+// The same, where each statement's loops run after those of the one before.
+double UntiledBytesApart(const LoopModel& model, const std::vector<int>& order, double capacity) {
+  double bytes = 0;
+  for (const StatementModel& s : model.statements) {
+    LoopModel one = model;
+    one.statements = {s};
+    bytes += UntiledBytes(one, order, capacity);
+  }
+  return bytes;
+}
+
+// How much faster a * b tiles run, diagonal after diagonal, on `cores`: short diagonals leave some of them idle.
+double SpeedUpOfDiagonals(double a, double b, int cores) {
+  if (a + b > 512) return cores;
+  double steps = 0;
+  for (double d = 0; d < a + b - 1; ++d)
+    steps += std::ceil(std::min({d + 1, a, b, a + b - 1 - d}) / cores);
+  return a * b / steps;
+}
+
+}  // namespace
+
+bool WritesStay(const StatementModel& s, int serial) {
+  for (const LinearAccess& a : s.accesses) {
+    if (a.is_write && a.StrideAlong(serial) != Stride::kNone) return false;
+  }
+  return true;
+}
+
+PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
+                     const std::vector<Carried>& carried, const Machine& machine) {
+  PointPlan best;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (const int v : members) {
+    if (!s.Moves(v)) continue;
+    const Carried c = carried[static_cast<size_t>(v)];
+    absl::flat_hash_set<int> loaded;
+    const double cycles = PlainCycles(s, v, c, machine, loaded) +
+                          kRow / static_cast<double>(s.extents[static_cast<size_t>(v)]);
+    if (cycles <= best.cycles) {
+      best = {.order = {},
+              .jam = {},
+              .serial = -1,
+              .carried = c,
+              .cycles = cycles,
+              .row_cycles = kRow,
+              .far_cycles = 0,
+              .serial_cycles = 0};
+      for (const int m : members) {
+        if (m != v) best.order.push_back(m);
+      }
+      best.order.push_back(v);
+    }
+  }
+  if (best.order.empty()) {
+    best.order = members;
+    best.cycles = s.OperationCycles(std::vector<double>(s.extents.size(), 1)) + kLatency;
+    return best;
+  }
+  for (const int v : members) {
+    if (s.Moves(v) && carried[static_cast<size_t>(v)] == Carried::kNothing)
+      PlanJam(s, members, v, machine, best);
+  }
+  return best;
+}
+
+PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
+                       const std::vector<int>& members, const std::vector<Carried>& carried,
+                       const Machine& machine) {
+  PointPlan best;
+  best.order = members;
+  best.cycles = std::numeric_limits<double>::infinity();
+  for (const int v : members) {
+    double extent = 1, cycles = 0;
+    const Carried c = carried[static_cast<size_t>(v)];
+    absl::flat_hash_set<int> loaded;
+    for (const StatementModel* s : statements) {
+      extent = std::max(extent, static_cast<double>(s->extents[static_cast<size_t>(v)]));
+      cycles += PlainCycles(*s, v, c, machine, loaded);
+    }
+    if (extent == 1) continue;
+    cycles += kRow / extent;
+    if (cycles > best.cycles) continue;
+    best.order.clear();
+    for (const int m : members) {
+      if (m != v) best.order.push_back(m);
+    }
+    best.order.push_back(v);
+    best.carried = c;
+    best.cycles = cycles;
+    best.row_cycles = kRow;
+  }
+  if (std::isinf(best.cycles)) {
+    best.cycles = kLatency;
+    for (const StatementModel* s : statements)
+      best.cycles += s->OperationCycles(std::vector<double>(s->extents.size(), 1));
+  }
+  return best;
+}
+
+std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
+                                    const Buffers& warm, const Machine& machine) {
+  const double capacity = kUsable * static_cast<double>(machine.cache_bytes);
+  std::vector<int64_t> sizes(static_cast<size_t>(model.all), kWhole);
+  for (const int m : around) sizes[static_cast<size_t>(m)] = 1;
+  if (VolumeOf(model, sizes, -1).footprint > capacity) return std::nullopt;
+  double runs = 1;
+  for (size_t i = around.size(); i-- > 0;) {
+    const auto m = static_cast<size_t>(around[i]);
+    std::vector<int64_t> more = sizes;
+    more[m] = kWhole;
+    if (VolumeOf(model, more, -1).footprint > capacity)
+      return VolumeOf(model, sizes, around[i], warm).moved / runs;
+    sizes = more;
+    runs *= static_cast<double>(model.Extent(around[i]));
+  }
+  return VolumeOf(model, sizes, -1, warm).moved / runs;
+}
+
+TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
+  const size_t n = static_cast<size_t>(model.all);
+  std::vector<int64_t> extents(n, 1);
+  double instances = 0;
+  for (size_t m = 0; m < n; ++m) extents[m] = model.Extent(static_cast<int>(m));
+  for (const StatementModel& s : model.statements) instances = std::max(instances, s.Instances());
+  TilePlan best;
+  double best_cost = std::numeric_limits<double>::infinity();
+  std::vector<size_t> choice(query.members.size(), 0);
+  const double capacity = kUsable * static_cast<double>(machine.cache_bytes);
+  std::vector<int> untiled_order;
+  for (const int m : query.members) {
+    if (m != query.innermost) untiled_order.push_back(m);
+  }
+  if (query.innermost >= 0) untiled_order.push_back(query.innermost);
+  while (true) {
+    std::vector<int64_t> sizes = extents;
+    bool possible = true;
+    double tiles = 1;
+    for (size_t i = 0; i < query.members.size(); ++i) {
+      const int member = query.members[i];
+      const auto m = static_cast<size_t>(member);
+      const int64_t size = kSizes[choice[i]];
+      const bool must_cut = query.parallel == member || (query.is_wave && i < 2);
+      if (size == kWhole) {
+        possible = possible && !must_cut;
+        continue;
+      }
+      const double along = std::ceil(static_cast<double>(extents[m]) / static_cast<double>(size));
+      // A size that is the whole loop says so; cores need several tiles each, so that none waits long.
+      possible = possible && size < extents[m] && size % query.multiples[m] == 0 &&
+                 (size > 1 || (must_cut && !query.is_wave && query.may_be_one[m])) &&
+                 (!must_cut || along >= 4 * machine.cores);
+      sizes[m] = size;
+      tiles *= along;
+    }
+    if (possible) {
+      for (const int last : query.members) {
+        const auto l = static_cast<size_t>(last);
+        if (tiles > 1 && sizes[l] >= extents[l]) continue;
+        const Volume volume = VolumeOf(model, sizes, tiles > 1 ? last : -1);
+        // What does not fit is brought in again for each use: counted as if no element stayed.
+        const double excess = volume.footprint > capacity ? volume.footprint / capacity : 1;
+        const double bytes = tiles > 1        ? volume.moved * tiles * excess
+                             : query.together ? UntiledBytes(model, untiled_order, capacity)
+                                              : UntiledBytesApart(model, untiled_order, capacity);
+        double row = 0;
+        for (const TileQuery::Rows& rows : query.rows)
+          row += rows.cycles * rows.instances /
+                 static_cast<double>(sizes[static_cast<size_t>(rows.member)]);
+        const double refill =
+            query.serial < 0 ? 0
+                             : query.serial_cycles * instances /
+                                   static_cast<double>(sizes[static_cast<size_t>(query.serial)]);
+        double far = 0;
+        if (query.serial >= 0) {
+          std::vector<int64_t> near = query.jam;
+          near[static_cast<size_t>(query.serial)] = sizes[static_cast<size_t>(query.serial)];
+          const double bytes_near = VolumeOf(model, near, -1).footprint;
+          if (bytes_near > static_cast<double>(machine.near_bytes))
+            far = query.far_cycles * instances;
+        }
+        const double other = row + refill + far + (tiles > 1 ? tiles * kTile : 0);
+        double speed_up = 1, starts = 0;
+        if (query.is_wave) {
+          double along[2];
+          for (size_t i = 0; i < 2; ++i) {
+            const auto m = static_cast<size_t>(query.members[i]);
+            along[i] = std::ceil(static_cast<double>(extents[m]) / static_cast<double>(sizes[m]));
+          }
+          speed_up = SpeedUpOfDiagonals(along[0], along[1], machine.cores);
+          starts = along[0] + along[1] - 1;
+        } else if (query.parallel >= 0 || query.is_inside_parallel) {
+          speed_up = machine.cores;
+          starts = query.parallel >= 0 ? 1 : 0;
+        }
+        const double cost =
+            (query.point_cycles + other) / speed_up +
+            bytes * machine.cycles_per_byte / std::min(speed_up, machine.memory_scaling) +
+            starts * machine.parallel_cycles;
+        if (cost < best_cost) {
+          best_cost = cost;
+          best.sizes.assign(n, kWhole);
+          for (const int m : query.members) {
+            const auto at = static_cast<size_t>(m);
+            if (sizes[at] < extents[at]) best.sizes[at] = sizes[at];
+          }
+          best.last = tiles > 1 ? last : -1;
+          best.bytes = bytes;
+          best.tiles = tiles;
+          best.other_cycles = other;
+          best.speed_up = speed_up;
+          best.starts = starts;
+        }
+        if (tiles == 1) break;
+      }
+    }
+    size_t i = 0;
+    while (i < choice.size() && ++choice[i] == std::size(kSizes)) choice[i++] = 0;
+    if (i == choice.size()) break;
+  }
+  return best;
+}
+
+}  // namespace polynao::poly

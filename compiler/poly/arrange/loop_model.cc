@@ -1,0 +1,411 @@
+#include "compiler/poly/arrange/loop_model.h"
+
+#include <isl/aff.h>
+#include <isl/map.h>
+#include <isl/set.h>
+#include <isl/val.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "compiler/ir/type.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/isl/estimate.h"
+
+namespace polynao::poly {
+
+namespace {
+
+// Cycles of operations that a processor does not start each cycle.
+constexpr double kDivisionCycles = 8;
+constexpr double kCallCycles = 20;
+// Until the result of a sum or product, and of a division, is there.
+constexpr double kArithmeticLatency = 4;
+constexpr double kDivisionLatency = 13;
+
+using Row = std::vector<int64_t>;  // coefficients of the iterators
+
+// The function of the only piece; null if there are several.
+isl_aff* OnlyPiece(const isl::pw_aff& f) {
+  if (isl_pw_aff_n_piece(f.get()) != 1) return nullptr;
+  isl_aff* found = nullptr;
+  isl_pw_aff_foreach_piece(
+      f.get(),
+      [](isl_set* set, isl_aff* aff, void* result) {
+        isl_set_free(set);
+        *static_cast<isl_aff**>(result) = aff;
+        return isl_stat_ok;
+      },
+      &found);
+  return found;
+}
+
+// The coefficients of an affine function without quotients.
+std::optional<Row> RowOf(const isl::pw_aff& f, int iterators) {
+  isl_aff* aff = OnlyPiece(f);
+  if (aff == nullptr) return std::nullopt;
+  const isl::aff owner = isl::manage(aff);
+  for (int i = 0; i < isl_aff_dim(aff, isl_dim_div); ++i) {
+    if (!isl::manage(isl_aff_get_coefficient_val(aff, isl_dim_div, i)).is_zero())
+      return std::nullopt;
+  }
+  Row row;
+  for (int i = 0; i < iterators; ++i) {
+    const isl::val v = isl::manage(isl_aff_get_coefficient_val(aff, isl_dim_in, i));
+    if (!v.is_int()) return std::nullopt;
+    row.push_back(isl_val_get_num_si(v.get()));
+  }
+  return row;
+}
+
+// Whether `row` is not a sum of multiples of `rows`, which are independent of each other.
+bool IsIndependent(const std::vector<Row>& rows, const Row& row) {
+  std::vector<Row> a = rows;
+  a.push_back(row);
+  size_t done = 0;
+  for (size_t column = 0; column < row.size() && done < a.size(); ++column) {
+    size_t pivot = done;
+    while (pivot < a.size() && a[pivot][column] == 0) ++pivot;
+    if (pivot == a.size()) continue;
+    std::swap(a[done], a[pivot]);
+    for (size_t r = done + 1; r < a.size(); ++r) {
+      const int64_t p = a[done][column], q = a[r][column];
+      if (q == 0) continue;
+      for (size_t c = 0; c < row.size(); ++c) a[r][c] = a[r][c] * p - a[done][c] * q;
+    }
+    ++done;
+  }
+  return done == a.size();
+}
+
+// By how much the iterators change when the row `one` grows by one and the other rows stay: the solution x of
+// rows * x = e. Nothing if no such integers exist, or several do.
+std::optional<Row> StepOf(const std::vector<Row>& rows, size_t one, int iterators) {
+  const auto n = static_cast<size_t>(iterators);
+  // Gauss-Jordan elimination with fractions avoided: rows stay integer multiples.
+  std::vector<Row> a;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    Row row = rows[r];
+    row.push_back(r == one ? 1 : 0);
+    a.push_back(std::move(row));
+  }
+  size_t done = 0;
+  for (size_t column = 0; column < n; ++column) {
+    size_t pivot = done;
+    while (pivot < a.size() && a[pivot][column] == 0) ++pivot;
+    if (pivot == a.size()) return std::nullopt;  // the rows leave this iterator open
+    std::swap(a[done], a[pivot]);
+    for (size_t r = 0; r < a.size(); ++r) {
+      if (r == done || a[r][column] == 0) continue;
+      const int64_t p = a[done][column], q = a[r][column];
+      for (size_t c = 0; c <= n; ++c) a[r][c] = a[r][c] * p - a[done][c] * q;
+    }
+    ++done;
+  }
+  for (size_t r = done; r < a.size(); ++r) {
+    if (a[r][n] != 0) return std::nullopt;
+  }
+  Row step(n, 0);
+  for (size_t c = 0; c < n; ++c) {
+    if (a[c][n] % a[c][c] != 0) return std::nullopt;
+    step[c] = a[c][n] / a[c][c];
+  }
+  return step;
+}
+
+// The arithmetic of a statement's code. `varies` tells along which members a variable, or a loaded element, differs.
+class OperationCounter {
+ public:
+  explicit OperationCounter(const absl::flat_hash_map<ir::Var, unsigned>& varies)
+      : varies_(varies) {}
+
+  void Count(ir::Stmt code, StatementModel& s) {
+    ir::AnyStmt(code, [&](ir::Stmt part) {
+      if (part.Is(ir::StmtKind::kStore)) stored_.insert(part.buffer());
+      return false;
+    });
+    ir::AnyStmt(code, [&](ir::Stmt part) {
+      if (part.Is(ir::StmtKind::kStore)) {
+        // Indices cost nothing.
+        s.chain_cycles = std::max(s.chain_cycles, Visit(part.value()).chain.value_or(0));
+      } else {
+        for (ir::Expr e : part.operands()) Visit(e);
+      }
+      return false;
+    });
+    s.operations = std::move(operations_);
+  }
+
+ private:
+  struct Known {
+    unsigned mask = 0;
+    std::optional<double> chain;  // the shortest way from an element that the statement stores
+  };
+
+  Known Visit(ir::Expr e) {
+    if (const auto it = seen_.find(e); it != seen_.end()) return it->second;
+    const Known known = VisitNew(e);
+    seen_.emplace(e, known);
+    return known;
+  }
+
+  Known VisitNew(ir::Expr e) {
+    if (e.Is(ir::ExprKind::kVar)) {
+      const auto it = varies_.find(e);
+      return {.mask = it != varies_.end() ? it->second : 0, .chain = std::nullopt};
+    }
+    const size_t before = operations_.size();
+    Known known;
+    for (ir::Expr operand : e.operands()) {
+      const Known part = Visit(operand);
+      known.mask |= part.mask;
+      if (part.chain) known.chain = std::min(*part.chain, known.chain.value_or(*part.chain));
+    }
+    if (e.Is(ir::ExprKind::kLoad)) {
+      operations_.resize(before);
+      known.chain.reset();
+      if (stored_.contains(ir::Buffer(e.buffer()))) known.chain = 0;
+      return known;
+    }
+    if (e.operands().empty() || e.Is(ir::ExprKind::kCast)) return known;
+    double cycles = 1, latency = kArithmeticLatency;
+    if (e.Is(ir::ExprKind::kCall)) cycles = latency = kCallCycles;
+    // Counted as one operation with a product, whether or not it may be contracted: loads weigh more then.
+    if ((e.Is(ir::ExprKind::kAdd) || e.Is(ir::ExprKind::kSub)) && !operations_.empty() &&
+        std::any_of(e.operands().begin(), e.operands().end(),
+                    [](ir::Expr operand) { return operand.Is(ir::ExprKind::kMul); })) {
+      cycles = latency = 0;
+    }
+    if (ir::IsFloat(e.type()) && (e.Is(ir::ExprKind::kDiv) || e.Is(ir::ExprKind::kMod))) {
+      cycles = kDivisionCycles;
+      latency = kDivisionLatency;
+    }
+    operations_.emplace_back(cycles, known.mask);
+    if (known.chain) *known.chain += latency;
+    return known;
+  }
+
+  const absl::flat_hash_map<ir::Var, unsigned>& varies_;
+  absl::flat_hash_set<ir::Buffer> stored_;
+  absl::flat_hash_map<ir::Expr, Known> seen_;
+  std::vector<std::pair<double, unsigned>> operations_;
+};
+
+int64_t ExtentOf(const isl::set& domain, const isl::pw_aff& f) {
+  isl_aff* aff = OnlyPiece(f);
+  if (aff == nullptr) return 1;
+  const isl::aff owner = isl::manage(aff);
+  const isl::val low = isl::manage(isl_set_min_val(domain.get(), aff));
+  const isl::val high = isl::manage(isl_set_max_val(domain.get(), aff));
+  if (!low.is_int() || !high.is_int()) return 1;
+  const int64_t extent = isl_val_get_num_si(high.get()) - isl_val_get_num_si(low.get()) + 1;
+  return std::max<int64_t>(extent, 1);
+}
+
+int64_t ExtentOf(const isl::set& domain, int iterator) {
+  isl_local_space* space = isl_local_space_from_space(isl_set_get_space(domain.get()));
+  return ExtentOf(domain, isl::manage(isl_pw_aff_from_aff(isl_aff_var_on_domain(
+                              space, isl_dim_set, static_cast<unsigned>(iterator)))));
+}
+
+bool IsSameMap(const isl::map& a, const isl::map& b) {
+  return isl_map_plain_is_equal(a.get(), b.get()) == isl_bool_true;
+}
+
+// The functions of a band, or of the loops around it, for one statement.
+std::vector<isl::pw_aff> FunctionsOf(const isl::multi_union_pw_aff& schedule,
+                                     const isl::set& domain) {
+  std::vector<isl::pw_aff> functions;
+  for (unsigned i = 0; i < schedule.size(); ++i) {
+    const isl::union_pw_aff f = schedule.at(static_cast<int>(i));
+    isl_space* space = isl_space_from_domain(isl_set_get_space(domain.get()));
+    space = isl_space_add_dims(space, isl_dim_out, 1);
+    functions.push_back(isl::manage(isl_union_pw_aff_extract_pw_aff(f.get(), space)));
+  }
+  return functions;
+}
+
+}  // namespace
+
+double ArithmeticCycles(const Statement& statement) {
+  const absl::flat_hash_map<ir::Var, unsigned> none;
+  StatementModel model;
+  OperationCounter(none).Count(statement.code, model);
+  double sum = 0;
+  for (const auto& [cycles, mask] : model.operations) sum += cycles;
+  return sum;
+}
+
+Stride LinearAccess::StrideAlong(int member) const {
+  if (!is_linear) return Stride::kOther;
+  const auto m = static_cast<size_t>(member);
+  for (size_t d = 0; d < steps.size(); ++d) {
+    if (steps[d][m] == 0) continue;
+    if (d + 1 < steps.size()) return Stride::kOther;
+    if (steps[d][m] == 1) return Stride::kOne;
+    return steps[d][m] == -1 ? Stride::kMinusOne : Stride::kOther;
+  }
+  return Stride::kNone;
+}
+
+double StatementModel::OperationCycles(const std::vector<double>& iterations) const {
+  double sum = 0;
+  for (const auto& [cycles, mask] : operations) {
+    double count = cycles;
+    for (size_t m = 0; m < iterations.size(); ++m) {
+      if ((mask >> m & 1U) != 0) count *= iterations[m];
+    }
+    sum += count;
+  }
+  return sum;
+}
+
+double StatementModel::Instances() const {
+  double count = 1;
+  for (const int64_t extent : extents) count *= static_cast<double>(extent);
+  return count;
+}
+
+const StatementModel* LoopModel::Find(const std::string& name) const {
+  for (const StatementModel& s : statements) {
+    if (s.statement->name == name) return &s;
+  }
+  return nullptr;
+}
+
+int64_t LoopModel::Extent(int member) const {
+  int64_t most = 1;
+  for (const StatementModel& s : statements)
+    most = std::max(most, s.extents[static_cast<size_t>(member)]);
+  return most;
+}
+
+LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
+                  const AssumedParameters& assumed) {
+  LoopModel model;
+  model.members = static_cast<int>(band.size());
+  model.all = model.members + (place.has_prefix ? static_cast<int>(place.prefix.size()) : 0);
+  std::vector<std::pair<ir::Buffer, std::vector<std::vector<int64_t>>>> groups;
+  std::vector<std::pair<int, isl::map>> elements;  // group, and access without the statement's name
+  for (const isl::set& domain : SetsOf(place.domain)) {
+    const Statement* statement = scop.Find(TupleName(domain));
+    if (statement == nullptr) continue;
+    StatementModel s;
+    s.statement = statement;
+    const int iterators = Dimensions(domain);
+    const isl::set sized = AtAssumed(domain, scop, assumed);
+    s.count = EstimateCount(sized);
+    // Rows that depend on those further out do not move: in [k = j, i, j] the last member has one iteration.
+    std::vector<Row> rows;
+    bool all_rows = true;
+    const auto add = [&](const isl::pw_aff& f) {
+      const std::optional<Row> row = RowOf(f, iterators);
+      if (!row) {
+        all_rows = false;
+        return true;
+      }
+      if (!IsIndependent(rows, *row)) return false;
+      rows.push_back(*row);
+      return true;
+    };
+    std::vector<size_t> row_of(static_cast<size_t>(model.all), 0);  // each member's, if it moves
+    s.extents.assign(static_cast<size_t>(model.all), 1);
+    const auto add_all = [&](const isl::multi_union_pw_aff& schedule, size_t m) {
+      for (const isl::pw_aff& f : FunctionsOf(schedule, domain)) {
+        row_of[m] = rows.size();
+        if (add(f)) s.extents[m] = ExtentOf(sized, f);
+        ++m;
+      }
+    };
+    if (place.has_prefix) add_all(place.prefix, static_cast<size_t>(model.members));
+    add_all(band, 0);
+    std::vector<std::optional<Row>> moves;
+    for (int m = 0; m < model.all; ++m) {
+      moves.push_back(all_rows && s.Moves(m)
+                          ? StepOf(rows, row_of[static_cast<size_t>(m)], iterators)
+                          : std::nullopt);
+    }
+    // Where loops are skewed, only a part of a member's range has iterations for given values of the others.
+    Row box;
+    for (int i = 0; i < iterators; ++i) box.push_back(ExtentOf(sized, i));
+    for (int m = 0; m < model.all; ++m) {
+      const std::optional<Row>& move = moves[static_cast<size_t>(m)];
+      if (!move) continue;
+      int64_t& extent = s.extents[static_cast<size_t>(m)];
+      for (size_t i = 0; i < box.size(); ++i) {
+        const int64_t step = std::llabs((*move)[i]);
+        if (step != 0) extent = std::max<int64_t>(std::min(extent, box[i] / step), 1);
+      }
+    }
+    absl::flat_hash_map<ir::Var, unsigned> varies;
+    for (size_t i = 0; i < statement->iterators.size(); ++i) {
+      unsigned mask = 0;
+      for (int m = 0; m < model.all; ++m) {
+        const std::optional<Row>& move = moves[static_cast<size_t>(m)];
+        if (s.Moves(m) && (!move || (*move)[i] != 0)) mask |= 1U << m;
+      }
+      varies[statement->iterators[i]] = mask;
+    }
+    OperationCounter(varies).Count(statement->code, s);
+    std::vector<isl::map> seen;
+    for (const Access& access : statement->accesses) {
+      bool known = false;
+      for (size_t i = 0; i < seen.size() && !known; ++i) {
+        if (s.accesses[i].buffer != access.buffer || !IsSameMap(seen[i], access.map)) continue;
+        (access.is_write ? s.accesses[i].is_write : s.accesses[i].is_read) = true;
+        known = true;
+      }
+      if (known) continue;
+      LinearAccess linear{.buffer = access.buffer,
+                          .is_read = !access.is_write,
+                          .is_write = access.is_write,
+                          .is_linear = true,
+                          .steps = {}};
+      const auto dimensions = isl_map_dim(access.map.get(), isl_dim_out);
+      linear.is_linear = isl_map_is_single_valued(access.map.get()) == isl_bool_true;
+      isl::pw_multi_aff f;
+      if (linear.is_linear) f = isl::manage(isl_pw_multi_aff_from_map(access.map.copy()));
+      for (int d = 0; d < dimensions && linear.is_linear; ++d) {
+        const std::optional<Row> index =
+            RowOf(isl::manage(isl_pw_multi_aff_get_pw_aff(f.get(), d)), iterators);
+        std::vector<int64_t> steps;
+        for (int m = 0; m < model.all && linear.is_linear; ++m) {
+          // A member that does not move with the statement has one iteration.
+          if (!s.Moves(m)) {
+            steps.push_back(0);
+            continue;
+          }
+          const std::optional<Row>& move = moves[static_cast<size_t>(m)];
+          linear.is_linear = index && move;
+          int64_t step = 0;
+          for (size_t i = 0; linear.is_linear && i < static_cast<size_t>(iterators); ++i)
+            step += (*index)[i] * (*move)[i];
+          steps.push_back(step);
+        }
+        linear.steps.push_back(std::move(steps));
+      }
+      if (!linear.is_linear) linear.steps.clear();
+      const auto key = std::make_pair(access.buffer, linear.steps);
+      const auto at = std::find(groups.begin(), groups.end(), key);
+      linear.group = static_cast<int>(at - groups.begin());
+      if (at == groups.end()) groups.push_back(key);
+      const isl::map nameless = isl::manage(isl_map_reset_tuple_id(access.map.copy(), isl_dim_in));
+      const auto same = std::find_if(elements.begin(), elements.end(), [&](const auto& known) {
+        return known.first == linear.group && IsSameMap(known.second, nameless);
+      });
+      linear.element = static_cast<int>(same - elements.begin());
+      if (same == elements.end()) elements.emplace_back(linear.group, nameless);
+      seen.push_back(access.map);
+      s.accesses.push_back(std::move(linear));
+    }
+    model.statements.push_back(std::move(s));
+  }
+  model.groups = static_cast<int>(groups.size());
+  return model;
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,117 @@
+#include "compiler/poly/isl/isl_tools.h"
+
+#include <isl/aff.h>
+#include <isl/map.h>
+#include <isl/options.h>
+#include <isl/set.h>
+#include <isl/space.h>
+#include <isl/union_set.h>
+#include <isl/val.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/check.h"
+
+namespace polynao::poly {
+
+using namespace std::string_literals;
+
+IslContext::IslContext() : context_(isl_ctx_alloc()) {
+  POLYNAO_CHECK(context_ != nullptr) << "no memory";
+  isl_options_set_on_error(context_, ISL_ON_ERROR_CONTINUE);
+}
+
+IslContext::~IslContext() { isl_ctx_free(context_); }
+
+void IslContext::Allow(unsigned long operations) {
+  isl_ctx_reset_error(context_);
+  isl_ctx_reset_operations(context_);
+  isl_ctx_set_max_operations(context_, operations);
+}
+
+bool IslContext::IsSpent() const {
+  // isl has no function for this; it counts allocations.
+  isl_val* value = isl_val_zero(context_);
+  isl_val_free(value);
+  return value == nullptr;
+}
+
+absl::Status StatusOf(const IslContext& isl, const isl::exception& error) {
+  if (isl.IsSpent()) {
+    return absl::ResourceExhaustedError("isl needs more operations than it is allowed");
+  }
+  return absl::InternalError(StrCat("internal error: isl: ", std::string(error.what())));
+}
+
+namespace {
+
+std::string NameOr(const char* name) { return name == nullptr ? "" : name; }
+
+// `objects` by their names, shorter ones first ("S2", "S10"), and by their spaces, which all differ: the order of isl's
+// tables may change with its version.
+template <typename T, typename Names>
+std::vector<T> Sorted(std::vector<T> objects, const Names& names) {
+  using Key = std::tuple<size_t, std::string, size_t, std::string, std::string>;
+  std::vector<std::pair<Key, size_t>> keys;
+  for (const T& object : objects) {
+    const auto [first, second] = names(object);
+    keys.emplace_back(Key{first.size(), first, second.size(), second, Text(object.space())},
+                      keys.size());
+  }
+  std::sort(keys.begin(), keys.end());
+  std::vector<T> sorted;
+  for (const auto& [key, i] : keys) sorted.push_back(objects[i]);
+  return sorted;
+}
+
+}  // namespace
+
+std::vector<isl::set> SetsOf(const isl::union_set& set) {
+  std::vector<isl::set> sets;
+  set.foreach_set([&](isl::set s) { sets.push_back(s); });
+  return Sorted(std::move(sets), [](const isl::set& s) { return std::pair(TupleName(s), ""s); });
+}
+
+std::vector<isl::map> MapsOf(const isl::union_map& map) {
+  std::vector<isl::map> maps;
+  map.foreach_map([&](isl::map m) { maps.push_back(m); });
+  return Sorted(std::move(maps),
+                [](const isl::map& m) { return std::pair(DomainName(m), RangeName(m)); });
+}
+
+std::string TupleName(const isl::set& set) { return NameOr(isl_set_get_tuple_name(set.get())); }
+std::string DomainName(const isl::map& map) {
+  return NameOr(isl_map_get_tuple_name(map.get(), isl_dim_in));
+}
+std::string RangeName(const isl::map& map) {
+  return NameOr(isl_map_get_tuple_name(map.get(), isl_dim_out));
+}
+
+int Dimensions(const isl::set& set) { return static_cast<int>(set.tuple_dim()); }
+
+isl::multi_union_pw_aff Coordinate(const isl::union_set& domain, int position) {
+  isl_union_pw_aff* sum = nullptr;
+  for (const isl::set& set : SetsOf(domain)) {
+    isl_local_space* space = isl_local_space_from_space(isl_set_get_space(set.get()));
+    isl_union_pw_aff* one = isl_union_pw_aff_from_pw_aff(
+        isl_pw_aff_from_aff(isl_aff_var_on_domain(space, isl_dim_set, position)));
+    sum = sum == nullptr ? one : isl_union_pw_aff_union_add(sum, one);
+  }
+  // Null after an error, as when isl's operations are spent: manage throws.
+  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(sum));
+}
+
+isl::multi_union_pw_aff Members(const isl::multi_union_pw_aff& schedule,
+                                const std::vector<int>& order) {
+  POLYNAO_CHECK(!order.empty());
+  isl_multi_union_pw_aff* result = nullptr;
+  for (const int position : order) {
+    isl_multi_union_pw_aff* one =
+        isl_multi_union_pw_aff_from_union_pw_aff(schedule.at(position).release());
+    result = result == nullptr ? one : isl_multi_union_pw_aff_flat_range_product(result, one);
+  }
+  return isl::manage(result);
+}
+
+}  // namespace polynao::poly
