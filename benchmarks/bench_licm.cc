@@ -29,8 +29,8 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
 #include "compiler/target/target.h"
-#include "kernels/te/operators.h"
-#include "kernels/topi/cases.h"
+#include "kernels/operators.h"
+#include "kernels/topi_cases/cases.h"
 
 namespace polynao::benchmarks {
 namespace {

@@ -16,7 +16,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/passes/registry.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::benchmarks {
 namespace {

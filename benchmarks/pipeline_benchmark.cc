@@ -13,7 +13,7 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/passes/registry.h"
 #include "isa/program.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/simulator.h"
 
 namespace polynao {

@@ -15,7 +15,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/simulator.h"
 #include "testing/processes.h"
 

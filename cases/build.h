@@ -10,7 +10,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 #include "kernels/library/kernel.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/simulator.h"
 
 namespace polynao::cases {

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/codegen/cuda/bundle.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kernels/topi/cases.h"
+#include "kernels/topi_cases/cases.h"
 
 namespace polynao::cases {
 namespace {

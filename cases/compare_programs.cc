@@ -15,7 +15,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/text.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "nlohmann/json.hpp"
 #include "simulator/simulator.h"
 

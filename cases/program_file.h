@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "cases/build.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 

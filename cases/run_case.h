@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "isa/machine.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "nlohmann/json.hpp"
 #include "simulator/energy/energy.h"
 #include "simulator/report.h"

@@ -7,7 +7,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 namespace {

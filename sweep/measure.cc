@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
 #include "simulator/energy/energy.h"

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "isa/channel_map.h"
 #include "isa/granularity.h"
-#include "kernels/te/card_choice.h"
 
 namespace polynao::kernels {
 namespace {
@@ -26,6 +25,17 @@ std::vector<std::array<int64_t, 3>> Grids(int64_t count) {
     }
   }
   return grids;
+}
+
+// How many clusters may share a layer: 1, 2, 4, 8, ..., their multiples by 1.5 from 6 on, and all.
+std::vector<int64_t> ClusterNumbers(int64_t clusters) {
+  std::vector<int64_t> numbers = {clusters};
+  for (int64_t n = 1; n < clusters; n = n + std::max<int64_t>(1, n % 3 == 0 ? n / 3
+                                                                 : n >= 4   ? n / 2
+                                                                            : n)) {
+    numbers.push_back(n);
+  }
+  return numbers;
 }
 
 double Parameter(const isa::Machine& machine, std::string_view name) {
@@ -148,7 +158,7 @@ std::vector<ConvShares> AllShares(const ConvCase& k, const isa::Machine& machine
                                   int64_t tile_rows) {
   std::vector<std::pair<double, ConvShares>> all;
   std::vector<std::array<int64_t, 3>> cluster_grids;
-  for (int64_t clusters : ClusterCounts(machine)) {
+  for (int64_t clusters : ClusterNumbers(machine.clusters())) {
     for (const auto& grid : Grids(clusters)) cluster_grids.push_back(grid);
   }
   const std::vector<std::array<int64_t, 3>> core_grids = Grids(machine.cores_per_cluster());

@@ -13,7 +13,7 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
 #include "isa/program.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::kernels {
 

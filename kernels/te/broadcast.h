@@ -6,7 +6,7 @@
 
 #include "compiler/ir/ir.h"
 #include "kernels/reference/elementwise.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

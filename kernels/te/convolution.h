@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

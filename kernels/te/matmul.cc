@@ -14,9 +14,9 @@
 #include "isa/levels.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
+#include "kernels/te/processor_schedule.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
-#include "kernels/topi/schedule.h"
 
 namespace polynao::kernels {
 namespace {

@@ -16,7 +16,7 @@
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

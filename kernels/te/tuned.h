@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "isa/machine.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

@@ -12,9 +12,9 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/reference/layout.h"
+#include "kernels/te/processor_schedule.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
-#include "kernels/topi/schedule.h"
 
 namespace polynao::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/te/graph.h"
-#include "kernels/te/operators.h"
+#include "kernels/te/operator.h"
 
 namespace polynao::kernels {
 

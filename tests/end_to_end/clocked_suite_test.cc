@@ -18,7 +18,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/reference/testing/compare.h"
 #include "testing/fuzz.h"
 

@@ -13,7 +13,7 @@
 #include "compiler/passes/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 namespace {

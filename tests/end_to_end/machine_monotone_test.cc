@@ -16,7 +16,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/simulator.h"
 #include "testing/fuzz.h"
 

@@ -15,7 +15,7 @@
 #include "compiler/te/graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 namespace {

@@ -18,8 +18,8 @@
 #include "compiler/passes/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
-#include "kernels/topi/cases.h"
+#include "kernels/operators.h"
+#include "kernels/topi_cases/cases.h"
 
 namespace polynao::cases {
 namespace {

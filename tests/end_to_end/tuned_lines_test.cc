@@ -12,7 +12,7 @@
 #include "cases/machines.h"
 #include "gtest/gtest.h"
 #include "isa/machine.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "kernels/te/tuned.h"
 #include "simulator/simulator.h"
 

@@ -21,7 +21,7 @@
 #include "compiler/passes/registry.h"
 #include "compiler/passes/wait_mutation.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "simulator/simulator.h"
 #include "testing/machine.h"
 

@@ -16,9 +16,9 @@
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "kernels/equake/equake.h"
+#include "kernels/operators.h"
 #include "kernels/pipelines/pipelines.h"
-#include "kernels/te/operators.h"
-#include "kernels/topi/cases.h"
+#include "kernels/topi_cases/cases.h"
 #include "simulator/configs/configs_text.h"
 #include "tools/driver/commands.h"
 

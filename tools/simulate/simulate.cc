@@ -90,63 +90,77 @@ nlohmann::json ResultJson(const Flags& flags, const isa::Program& program,
   return json;
 }
 
-}  // namespace
-
-absl::Status Simulate(const Flags& flags) {
+absl::Status CheckOutputs(const Flags& flags) {
   RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));
   RETURN_IF_ERROR(command_line::CheckWritable("--trace", flags.trace));
   RETURN_IF_ERROR(command_line::CheckWritable("--report", flags.report));
-  RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
-  ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
-  std::optional<simulator::EnergyTable> table;
-  if (!flags.energy.empty()) {
-    ASSIGN_OR_RETURN(table, simulator::LoadEnergyTable(flags.energy, machine.GetText("gmem.dram")));
-  }
-  ASSIGN_OR_RETURN(std::string contents, ReadFile(flags.file));
-  isa::Program program;
-  if (flags.file.ends_with(".nasm")) {
-    ASSIGN_OR_RETURN(program, isa::Assemble(isa::DianNao(), contents, flags.file));
-  } else {
-    ASSIGN_OR_RETURN(program, isa::Deserialize(contents, flags.file));
-  }
-  ASSIGN_OR_RETURN(auto values, ArgumentsOf(flags));
+  return command_line::CheckWritable("-o", flags.output);
+}
+
+absl::StatusOr<isa::Program> LoadProgram(const std::string& file) {
+  ASSIGN_OR_RETURN(std::string contents, ReadFile(file));
+  return file.ends_with(".nasm") ? isa::Assemble(isa::DianNao(), contents, file)
+                                 : isa::Deserialize(contents, file);
+}
+
+// A program's arguments, and the tensors that they point to.
+struct Arguments {
   std::vector<ir::Tensor> tensors;
-  tensors.reserve(program.params.size());
-  std::vector<simulator::Argument> arguments;
+  std::vector<simulator::Argument> list;
+};
+
+// The scalar that `text` gives.
+absl::StatusOr<simulator::Argument> ScalarArgument(const isa::ProgramParam& param,
+                                                   const std::string& text) {
+  // The bits of a float, which registers hold.
+  const ir::Type type = ir::IsFloat(param.type) ? ir::Type::kI64 : param.type;
+  const absl::StatusOr<ir::Argument> value = ir::ParseScalar(type, text);
+  if (!value.ok()) return WithContext(StrCat("--arg ", param.name), value.status());
+  return simulator::Argument::Scalar(value->int_value);
+}
+
+// Values of inputs are random; with --timing-only no tensor has any.
+absl::StatusOr<Arguments> MakeArguments(const Flags& flags, const isa::Program& program) {
+  ASSIGN_OR_RETURN(auto values, ArgumentsOf(flags));
+  Arguments arguments;
+  arguments.tensors.reserve(program.params.size());
   for (const isa::ProgramParam& param : program.params) {
     if (param.is_temporary) continue;
-    auto it = values.find(param.name);
+    const auto it = values.find(param.name);
+    const bool is_given = it != values.end();
     if (!param.is_tensor) {
-      if (it == values.end()) {
+      if (!is_given) {
         return InvalidInput(flags.file, ": parameter '", param.name, "' needs a value: --arg ",
                             param.name, "=...");
       }
-      // The bits of a float, which registers hold.
-      const ir::Type type = ir::IsFloat(param.type) ? ir::Type::kI64 : param.type;
-      const absl::StatusOr<ir::Argument> value = ir::ParseScalar(type, it->second);
-      if (!value.ok()) return WithContext(StrCat("--arg ", param.name), value.status());
-      arguments.push_back(simulator::Argument::Scalar(value->int_value));
+      ASSIGN_OR_RETURN(simulator::Argument scalar, ScalarArgument(param, it->second));
+      arguments.list.push_back(scalar);
     } else {
       std::vector<int64_t> shape = param.shape;
       if (param.any_shape) {
-        if (it == values.end()) {
+        if (!is_given) {
           return InvalidInput(flags.file, ": tensor '", param.name, "' needs a shape: --arg ",
                               param.name, "=5x7");
         }
         ASSIGN_OR_RETURN(shape, kernels::ParseShape(it->second));
       }
-      tensors.push_back(flags.timing_only ? simulator::ShapeOnly(param.type, shape)
-                        : param.access == ir::Access::kOut
-                            ? ir::Tensor(param.type, shape)
-                            : ir::RandomTensor(param.type, shape, flags.seed + arguments.size(),
-                                               ir::Values::kAll));
-      arguments.push_back(simulator::Argument::Of(&tensors.back()));
+      arguments.tensors.push_back(flags.timing_only ? simulator::ShapeOnly(param.type, shape)
+                                  : param.access == ir::Access::kOut
+                                      ? ir::Tensor(param.type, shape)
+                                      : ir::RandomTensor(param.type, shape,
+                                                         flags.seed + arguments.list.size(),
+                                                         ir::Values::kAll));
+      arguments.list.push_back(simulator::Argument::Of(&arguments.tensors.back()));
     }
-    if (it != values.end()) values.erase(it);
+    if (is_given) values.erase(it);
   }
   if (!values.empty()) {
     return InvalidInput(flags.file, ": the program has no parameter '", values.begin()->first, "'");
   }
+  return arguments;
+}
+
+simulator::RunOptions OptionsOf(const Flags& flags, const isa::Machine& machine) {
   simulator::RunOptions options;
   options.machine = &machine;
   options.check_hazards = !flags.no_hazards;
@@ -154,14 +168,14 @@ absl::Status Simulate(const Flags& flags) {
   options.timing_only = flags.timing_only;
   options.profile = !flags.report.empty();
   options.trace.enabled = !flags.trace.empty() || !flags.timeline.empty() || options.profile;
-  ASSIGN_OR_RETURN(simulator::RunResult result,
-                   simulator::Run(isa::DianNao(), program, arguments, options));
-  std::optional<simulator::EnergyReport> energy;
-  if (table) {
-    ASSIGN_OR_RETURN(energy, simulator::EnergyOf(result, machine, *table));
-  }
+  return options;
+}
+
+absl::Status WriteResults(const Flags& flags, const isa::Program& program,
+                          const isa::Machine& machine, const simulator::RunResult& result,
+                          const std::optional<simulator::EnergyReport>& energy) {
   if (flags.json || !flags.output.empty()) {
-    std::string text = ResultJson(flags, program, machine, result, energy).dump(2) + "\n";
+    const std::string text = ResultJson(flags, program, machine, result, energy).dump(2) + "\n";
     if (!flags.output.empty()) {
       RETURN_IF_ERROR(WriteFile(flags.output, text));
     } else {
@@ -189,6 +203,27 @@ absl::Status Simulate(const Flags& flags) {
     if (energy) std::printf("%s", simulator::EnergyText(*energy).c_str());
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Simulate(const Flags& flags) {
+  RETURN_IF_ERROR(CheckOutputs(flags));
+  ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
+  std::optional<simulator::EnergyTable> table;
+  if (!flags.energy.empty()) {
+    ASSIGN_OR_RETURN(table, simulator::LoadEnergyTable(flags.energy, machine.GetText("gmem.dram")));
+  }
+  ASSIGN_OR_RETURN(const isa::Program program, LoadProgram(flags.file));
+  ASSIGN_OR_RETURN(const Arguments arguments, MakeArguments(flags, program));
+  ASSIGN_OR_RETURN(
+      const simulator::RunResult result,
+      simulator::Run(isa::DianNao(), program, arguments.list, OptionsOf(flags, machine)));
+  std::optional<simulator::EnergyReport> energy;
+  if (table) {
+    ASSIGN_OR_RETURN(energy, simulator::EnergyOf(result, machine, *table));
+  }
+  return WriteResults(flags, program, machine, result, energy);
 }
 
 void AddOptions(CLI::App& command, Flags& flags) {

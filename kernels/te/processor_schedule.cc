@@ -1,4 +1,4 @@
-#include "kernels/topi/schedule.h"
+#include "kernels/te/processor_schedule.h"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "kernels/topi/cases.h"
+#include "kernels/topi_cases/cases.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::kernels {

@@ -1,6 +1,6 @@
 // All operators, by name.
-#ifndef KERNELS_TE_OPERATORS_H_
-#define KERNELS_TE_OPERATORS_H_
+#ifndef KERNELS_OPERATORS_H_
+#define KERNELS_OPERATORS_H_
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -19,4 +19,4 @@ absl::StatusOr<const Operator*> FindOperator(const OperatorCase& c);
 
 }  // namespace polynao::kernels
 
-#endif  // KERNELS_TE_OPERATORS_H_
+#endif  // KERNELS_OPERATORS_H_

@@ -1,6 +1,6 @@
-// The schedules that the operators of this folder share.
-#ifndef KERNELS_TOPI_SCHEDULE_H_
-#define KERNELS_TOPI_SCHEDULE_H_
+// Schedules for CPUs and GPUs that operators of kernels/te and kernels/topi share.
+#ifndef KERNELS_TE_PROCESSOR_SCHEDULE_H_
+#define KERNELS_TE_PROCESSOR_SCHEDULE_H_
 
 #include <cstdint>
 #include <optional>
@@ -83,4 +83,4 @@ void ReduceAcrossThreads(te::Schedule& s, const te::Tensor& output, const te::Te
 
 }  // namespace polynao::kernels
 
-#endif  // KERNELS_TOPI_SCHEDULE_H_
+#endif  // KERNELS_TE_PROCESSOR_SCHEDULE_H_

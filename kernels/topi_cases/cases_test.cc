@@ -1,4 +1,4 @@
-#include "kernels/topi/cases.h"
+#include "kernels/topi_cases/cases.h"
 
 #include <map>
 #include <random>
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::kernels {
 namespace {

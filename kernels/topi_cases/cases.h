@@ -1,7 +1,7 @@
 // The table of operator cases that loop optimizations are measured on: topi.jsonl, the numbers of
 // Apache TVM 0.7's TOPI tests (Apache-2.0), 27 operators and 511 cases, one JSON object per line.
-#ifndef KERNELS_TOPI_CASES_H_
-#define KERNELS_TOPI_CASES_H_
+#ifndef KERNELS_TOPI_CASES_CASES_H_
+#define KERNELS_TOPI_CASES_CASES_H_
 
 #include <string>
 #include <string_view>
@@ -41,4 +41,4 @@ std::string_view TopiText();
 
 }  // namespace polynao::kernels
 
-#endif  // KERNELS_TOPI_CASES_H_
+#endif  // KERNELS_TOPI_CASES_CASES_H_
