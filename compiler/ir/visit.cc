@@ -348,100 +348,108 @@ std::vector<const ExternNode*> ExternsOf(const Function& function) {
   return std::move(collector.found);
 }
 
-bool StructurallyEqual(const Function& a, const Function& b) {
-  // b's variables and buffers are mapped to a's, statement by statement, in a's context, where equal
-  // expressions are identical.
-  if (a.params.size() != b.params.size() || a.name != b.name) return false;
-  const Function in_b = a.context == b.context ? b : CloneInto(b, a.context);
-  VarMap vars;
-  BufferMap buffers;
-  auto bind_buffers = [&](Buffer x, Buffer y) {
+namespace {
+
+// Compares b with a: b's variables and buffers are mapped to a's, statement by statement, in a's context, where equal
+// expressions are identical.
+class Comparison {
+ public:
+  bool AreSame(const std::vector<Param>& a, const std::vector<Param>& b) {
+    for (size_t i = 0; i < a.size(); ++i) {
+      const Param &x = a[i], &y = b[i];
+      if (static_cast<bool>(x.var) != static_cast<bool>(y.var) || x.scope != y.scope) return false;
+      if (x.var && !Bind(x.var, y.var)) return false;
+    }
+    for (size_t i = 0; i < a.size(); ++i) {
+      if (!a[i].buffer) continue;
+      if (a[i].access != b[i].access || !Bind(a[i].buffer, b[i].buffer)) return false;
+    }
+    return true;
+  }
+
+  bool AreSame(Stmt x, Stmt y) {
+    if (x.kind() != y.kind() || x.for_kind() != y.for_kind() || x.name() != y.name() ||
+        x.operands().size() != y.operands().size() || x.children().size() != y.children().size()) {
+      return false;
+    }
+    for (size_t i = 0; i < x.operands().size(); ++i) {
+      if (!AreSame(x.operands()[i], y.operands()[i])) return false;
+    }
+    if ((x.Is(StmtKind::kFor) || x.Is(StmtKind::kLet)) && !Bind(x.var(), y.var())) return false;
+    if (x.Is(StmtKind::kAllocate) && !Bind(x.buffer(), y.buffer())) return false;
+    if (x.Is(StmtKind::kStore) && x.buffer() != Mapped(y.buffer())) return false;
+    for (size_t i = 0; i < x.children().size(); ++i) {
+      if (!AreSame(x.children()[i], y.children()[i])) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool Bind(Expr x, Expr y) {
+    if (x.type() != y.type()) return false;
+    vars_[y] = x;
+    equal_.clear();
+    return true;
+  }
+
+  bool Bind(Buffer x, Buffer y) {
     if (x->type != y->type || x->scope != y->scope || x->extents.size() != y->extents.size()) {
       return false;
     }
     for (size_t i = 0; i < x->extents.size(); ++i) {
-      if (x->extents[i] != Substitute(y->extents[i], vars, buffers)) return false;
+      if (x->extents[i] != Substitute(y->extents[i], vars_, buffers_)) return false;
     }
-    buffers[y] = x;
+    buffers_[y] = x;
+    equal_.clear();
     return true;
-  };
-  for (size_t i = 0; i < a.params.size(); ++i) {
-    const Param& x = a.params[i];
-    const Param& y = in_b.params[i];
-    if (static_cast<bool>(x.var) != static_cast<bool>(y.var) || x.scope != y.scope) return false;
-    if (x.var) {
-      if (x.var.type() != y.var.type()) return false;
-      vars[y.var] = x.var;
-    }
   }
-  for (size_t i = 0; i < a.params.size(); ++i) {
-    if (!a.params[i].buffer) continue;
-    if (a.params[i].access != in_b.params[i].access) return false;
-    if (!bind_buffers(a.params[i].buffer, in_b.params[i].buffer)) return false;
+
+  Buffer Mapped(Buffer y) const {
+    const auto it = buffers_.find(y);
+    return it == buffers_.end() ? y : it->second;
   }
+
+  bool AreSame(Expr x, Expr y) {
+    if (auto it = equal_.find(y); it != equal_.end() && it->second == x) return true;
+    if (!HaveSameShape(x, y)) return false;
+    equal_[y] = x;
+    return true;
+  }
+
   // Lets inside expressions bind too; expressions equal up to them are compared by their shape.
-  // Those of b that were found equal to one of a, which holds until something is bound: expressions
-  // share parts, which are compared once.
-  absl::flat_hash_map<Expr, Expr> equal;
-  std::function<bool(Expr, Expr)> same_expr;
-  const auto compare = [&](Expr x, Expr y) {
-    if (x == y && vars.empty()) return true;
+  bool HaveSameShape(Expr x, Expr y) {
+    if (x == y && vars_.empty()) return true;
     if (y.Is(ExprKind::kVar)) {
-      auto it = vars.find(y);
-      return x == (it == vars.end() ? y : it->second);
+      const auto it = vars_.find(y);
+      return x == (it == vars_.end() ? y : it->second);
     }
     if (x.kind() != y.kind() || x.type() != y.type() || x.name() != y.name() ||
         x.callee() != y.callee() || x.operands().size() != y.operands().size()) {
       return false;
     }
     if (x.IsConst()) return x == y;
-    if (y.buffer()) {
-      auto it = buffers.find(Buffer(y.buffer()));
-      const Buffer mapped = it == buffers.end() ? Buffer(y.buffer()) : it->second;
-      if (Buffer(x.buffer()) != mapped) return false;
-    }
+    if (y.buffer() && Buffer(x.buffer()) != Mapped(Buffer(y.buffer()))) return false;
     for (size_t i = 0; i < x.operands().size(); ++i) {
-      if (i == 1 && x.Is(ExprKind::kLet)) {
-        vars[y.var()] = x.var();
-        equal.clear();
-      }
-      if (!same_expr(x.operand(i), y.operand(i))) return false;
+      if (i == 1 && x.Is(ExprKind::kLet) && !Bind(x.var(), y.var())) return false;
+      if (!AreSame(x.operand(i), y.operand(i))) return false;
     }
     return true;
-  };
-  same_expr = [&](Expr x, Expr y) {
-    if (auto it = equal.find(y); it != equal.end() && it->second == x) return true;
-    if (!compare(x, y)) return false;
-    equal[y] = x;
-    return true;
-  };
-  std::function<bool(Stmt, Stmt)> same_stmt = [&](Stmt x, Stmt y) {
-    if (x.kind() != y.kind() || x.for_kind() != y.for_kind() || x.name() != y.name() ||
-        x.operands().size() != y.operands().size() || x.children().size() != y.children().size()) {
-      return false;
-    }
-    for (size_t i = 0; i < x.operands().size(); ++i) {
-      if (!same_expr(x.operands()[i], y.operands()[i])) return false;
-    }
-    if (x.Is(StmtKind::kFor) || x.Is(StmtKind::kLet)) {
-      if (x.var().type() != y.var().type()) return false;
-      vars[y.var()] = x.var();
-      equal.clear();
-    }
-    if (x.Is(StmtKind::kAllocate)) {
-      if (!bind_buffers(x.buffer(), y.buffer())) return false;
-      equal.clear();
-    }
-    if (x.Is(StmtKind::kStore)) {
-      auto it = buffers.find(y.buffer());
-      if (x.buffer() != (it == buffers.end() ? y.buffer() : it->second)) return false;
-    }
-    for (size_t i = 0; i < x.children().size(); ++i) {
-      if (!same_stmt(x.children()[i], y.children()[i])) return false;
-    }
-    return true;
-  };
-  return same_stmt(a.body, in_b.body);
+  }
+
+  VarMap vars_;
+  BufferMap buffers_;
+  // Expressions of b that were found equal to one of a, which holds until something is bound: expressions share parts,
+  // which are compared once.
+  absl::flat_hash_map<Expr, Expr> equal_;
+};
+
+}  // namespace
+
+bool StructurallyEqual(const Function& a, const Function& b) {
+  if (a.params.size() != b.params.size() || a.name != b.name) return false;
+  const Function in_b = a.context == b.context ? b : CloneInto(b, a.context);
+  Comparison comparison;
+  return comparison.AreSame(a.params, in_b.params) && comparison.AreSame(a.body, in_b.body);
 }
 
 }  // namespace polynao::ir

@@ -51,66 +51,96 @@ std::vector<uint8_t> PolynomialHash(const std::vector<uint8_t>& own, uint8_t ran
   return result;
 }
 
-}  // namespace
+// A piece of the map's text.
+struct Token {
+  size_t field;  // of Fields
+  int bits;      // -1: the rest
+};
 
-absl::StatusOr<AddressMap> AddressMap::Make(const DramTiming& t, std::string_view place) {
+enum FieldOf : size_t { kBank, kBankGroup, kRank, kColumn, kRow };
+using Fields = std::array<Field, 5>;
+
+Fields FieldsOf(const DramTiming& t) {
   const int bank = BitsOf(t.banks), group = BitsOf(t.bank_groups), rank = BitsOf(t.ranks);
   const int column = BitsOf(t.bursts_per_row()), row = BitsOf(t.rows);
-  Field fields[] = {{"bank", bank, true, 0, bank},
-                    {"bank_group", group, true, bank, group},
-                    {"rank", rank, true, bank + group, rank},
-                    {"column", column, false, 0, column},
-                    {"row", row, false, column, row}};
-  const auto error = [&](const auto&... pieces) {
-    return InvalidInput(place, ": dram.map \"", t.map, "\": ", pieces...);
-  };
-  struct Token {
-    Field* field;
-    int bits;  // -1: the rest
-  };
+  return {{{"bank", bank, true, 0, bank},
+           {"bank_group", group, true, bank, group},
+           {"rank", rank, true, bank + group, rank},
+           {"column", column, false, 0, column},
+           {"row", row, false, column, row}}};
+}
+
+// The pieces of a map's text, highest bits first. Errors begin with `at`.
+absl::StatusOr<std::vector<Token>> Tokens(std::string_view text, const Fields& fields,
+                                          std::string_view at) {
   std::vector<Token> tokens;
-  for (const absl::string_view word : absl::StrSplit(t.map, ' ', absl::SkipEmpty())) {
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
     const std::vector<std::string> parts = absl::StrSplit(word, ':');
-    Token token{nullptr, -1};
-    for (Field& field : fields) {
-      if (parts[0] == field.name) token.field = &field;
+    Token token{fields.size(), -1};
+    for (size_t f = 0; f < fields.size(); ++f) {
+      if (parts[0] == fields[f].name) token.field = f;
     }
-    if (token.field == nullptr) {
-      return error("expected row, rank, bank_group, bank or column, found \"", parts[0], "\"");
+    if (token.field == fields.size()) {
+      return InvalidInput(at, "expected row, rank, bank_group, bank or column, found \"", parts[0],
+                          "\"");
     }
     if (parts.size() > 2 || (parts.size() == 2 && (!absl::SimpleAtoi(parts[1], &token.bits) ||
                                                    token.bits < 1 || token.bits > 40))) {
-      return error("expected FIELD or FIELD:BITS, found \"", ToStd(word), "\"");
+      return InvalidInput(at, "expected FIELD or FIELD:BITS, found \"", ToStd(word), "\"");
     }
     tokens.push_back(token);
   }
-  for (Field& field : fields) {
+  return tokens;
+}
+
+// Gives each field's piece without a number the bits that its other pieces leave.
+absl::Status ShareBits(const Fields& fields, std::string_view at, std::vector<Token>& tokens) {
+  for (size_t f = 0; f < fields.size(); ++f) {
+    const Field& field = fields[f];
     int stated = 0;
     Token* rest = nullptr;
     for (Token& token : tokens) {
-      if (token.field != &field) continue;
+      if (token.field != f) continue;
       if (token.bits >= 0) {
         stated += token.bits;
       } else if (rest != nullptr) {
-        return error(field.name, " has two pieces without a number of bits");
+        return InvalidInput(at, field.name, " has two pieces without a number of bits");
       } else {
         rest = &token;
       }
     }
     if (stated > field.bits || (rest == nullptr && stated < field.bits)) {
-      return error(field.name, " has ", field.bits, " bits, its pieces have ", stated);
+      return InvalidInput(at, field.name, " has ", field.bits, " bits, its pieces have ", stated);
     }
     if (rest != nullptr) rest->bits = field.bits - stated;
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AddressMap> AddressMap::Make(const DramTiming& t, std::string_view place) {
+  const std::string at = StrCat(place, ": dram.map \"", t.map, "\": ");
+  Fields fields = FieldsOf(t);
+  ASSIGN_OR_RETURN(std::vector<Token> tokens, Tokens(t.map, fields, at));
+  RETURN_IF_ERROR(ShareBits(fields, at, tokens));
+  if (tokens.size() > kMaxPieces) return InvalidInput(at, "more than ", kMaxPieces, " pieces");
+
+  int bits = 0;
+  for (const Field& field : fields) bits += field.bits;
   AddressMap map;
-  if (tokens.size() > kMaxPieces) return error("more than ", kMaxPieces, " pieces");
-  const int bits = bank + group + rank + column + row;
+  map.burst_shift_ = BitsOf(t.burst_bytes());
+  map.column_bits_ = fields[kColumn].bits;
+  map.column_mask_ = (uint64_t{1} << map.column_bits_) - 1;
+  map.burst_mask_ = (uint64_t{1} << bits) - 1;
+  map.bytes_ = (bits + 7) / 8;
+
   std::vector<uint8_t> bank_of_bit(static_cast<size_t>(bits), 0);
   size_t above = 0;  // the highest column
   int from = bits, row_from[64];
   for (const Token& token : tokens) {
     if (token.bits == 0) continue;
-    Field& field = *token.field;
+    Field& field = fields[token.field];
     from -= token.bits;
     field.left -= token.bits;
     const int to = field.base + field.left;
@@ -122,48 +152,47 @@ absl::StatusOr<AddressMap> AddressMap::Make(const DramTiming& t, std::string_vie
     }
     map.pieces_[static_cast<size_t>(map.piece_count_++)] = {
         .mask = (uint64_t{1} << token.bits) - 1, .from = from, .to = to};
-    if (&field == &fields[3]) above = std::max(above, static_cast<size_t>(from + token.bits));
-    for (int i = 0; &field == &fields[4] && i < token.bits; ++i)
-      row_from[to - column + i] = from + i;
+    if (token.field == kColumn) above = std::max(above, static_cast<size_t>(from + token.bits));
+    for (int i = 0; token.field == kRow && i < token.bits; ++i) row_from[field.left + i] = from + i;
   }
-  const uint8_t in_rank = static_cast<uint8_t>((1 << (bank + group)) - 1);
+  const int in_rank_bits = fields[kBank].bits + fields[kBankGroup].bits;
+  const uint8_t in_rank = static_cast<uint8_t>((1 << in_rank_bits) - 1);
   if (t.hash == 1) {
     // Bit i of the row is in bits i and i - 1 of its Gray code.
-    for (int i = 0; i < row; ++i) {
-      const int gray = i == 0 ? 1 : i > bank + group ? 0 : 3 << (i - 1);
+    for (int i = 0; i < fields[kRow].bits; ++i) {
+      const int gray = i == 0 ? 1 : i > in_rank_bits ? 0 : 3 << (i - 1);
       bank_of_bit[static_cast<size_t>(row_from[i])] = static_cast<uint8_t>(gray & in_rank);
     }
   } else if (t.hash == 2) {
     bank_of_bit = PolynomialHash(bank_of_bit, static_cast<uint8_t>(~in_rank), above);
   }
-  map.burst_shift_ = BitsOf(t.burst_bytes());
-  map.column_bits_ = column;
-  map.column_mask_ = (uint64_t{1} << column) - 1;
-  map.burst_mask_ = (uint64_t{1} << bits) - 1;
-  map.bytes_ = (bits + 7) / 8;
   for (int bit = 0; bit < bits; ++bit) {
     map.SetBankOfBit(bit, bank_of_bit[static_cast<size_t>(bit)]);
   }
+  RETURN_IF_ERROR(map.InvertBanks(StrCat(at, "with dram.hash = ", t.hash)));
+  return map;
+}
+
+absl::Status AddressMap::InvertBanks(std::string_view at) {
   // Row and column are bits of the address, so the map is a permutation if it is one of the banks of row 0, column 0.
   std::array<bool, kMaxDramBanks> is_used{};
-  uint64_t bank_bits = map.burst_mask_;
-  for (int i = 0; i < map.piece_count_; ++i) {
-    const Piece& piece = map.pieces_[static_cast<size_t>(i)];
+  uint64_t bank_bits = burst_mask_;
+  for (int i = 0; i < piece_count_; ++i) {
+    const Piece& piece = pieces_[static_cast<size_t>(i)];
     bank_bits &= ~(piece.mask << piece.from);
   }
   for (uint64_t burst = 0;;) {
-    const size_t number = static_cast<size_t>(map.BankOf(burst));
+    const auto number = static_cast<size_t>(BankOf(burst));
     if (is_used[number]) {
-      return error("with dram.hash = ", t.hash, " it is no permutation: addresses ",
-                   map.burst_of_bank_[number] << map.burst_shift_, " and ",
-                   burst << map.burst_shift_, " are in one place");
+      return InvalidInput(at, " it is no permutation: addresses ",
+                          burst_of_bank_[number] << burst_shift_, " and ", burst << burst_shift_,
+                          " are in one place");
     }
     is_used[number] = true;
-    map.burst_of_bank_[number] = burst;
+    burst_of_bank_[number] = burst;
     burst = (burst - bank_bits) & bank_bits;  // the next subset of the bits
-    if (burst == 0) break;
+    if (burst == 0) return absl::OkStatus();
   }
-  return map;
 }
 
 void AddressMap::SetBankOfBit(int bit, uint8_t bank) {

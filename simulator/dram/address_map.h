@@ -83,6 +83,8 @@ class AddressMap {
     }
     return bank;
   }
+  // Fills burst_of_bank_; an error that begins with `at` if two places share an address.
+  absl::Status InvertBanks(std::string_view at);
   // Sets what bit `bit` of a burst's number contributes to its bank.
   void SetBankOfBit(int bit, uint8_t bank);
 

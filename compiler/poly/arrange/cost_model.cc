@@ -347,108 +347,158 @@ std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<in
   return VolumeOf(model, sizes, -1, warm).moved / runs;
 }
 
-TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
-  const size_t n = static_cast<size_t>(model.all);
-  std::vector<int64_t> extents(n, 1);
-  double instances = 0;
-  for (size_t m = 0; m < n; ++m) extents[m] = model.Extent(static_cast<int>(m));
-  for (const StatementModel& s : model.statements) instances = std::max(instances, s.Instances());
-  TilePlan best;
-  double best_cost = std::numeric_limits<double>::infinity();
-  std::vector<size_t> choice(query.members.size(), 0);
-  const double capacity = kUsable * static_cast<double>(machine.cache_bytes);
-  std::vector<int> untiled_order;
-  for (const int m : query.members) {
-    if (m != query.innermost) untiled_order.push_back(m);
+namespace {
+
+// Tries sizes of tiles, and keeps the cheapest.
+class TileSearch {
+ public:
+  TileSearch(const LoopModel& model, const TileQuery& query, const Machine& machine)
+      : model_(model),
+        query_(query),
+        machine_(machine),
+        capacity_(kUsable * static_cast<double>(machine.cache_bytes)) {
+    for (int m = 0; m < model.all; ++m) extents_.push_back(model.Extent(m));
+    for (const StatementModel& s : model.statements)
+      instances_ = std::max(instances_, s.Instances());
+    for (const int m : query.members) {
+      if (m != query.innermost) untiled_order_.push_back(m);
+    }
+    if (query.innermost >= 0) untiled_order_.push_back(query.innermost);
   }
-  if (query.innermost >= 0) untiled_order.push_back(query.innermost);
-  while (true) {
-    std::vector<int64_t> sizes = extents;
-    bool possible = true;
-    double tiles = 1;
-    for (size_t i = 0; i < query.members.size(); ++i) {
-      const int member = query.members[i];
+
+  TilePlan Best() {
+    std::vector<size_t> choice(query_.members.size(), 0);
+    while (true) {
+      TrySizes(choice);
+      size_t i = 0;
+      while (i < choice.size() && ++choice[i] == std::size(kSizes)) choice[i++] = 0;
+      if (i == choice.size()) return best_;
+    }
+  }
+
+ private:
+  struct Parallel {
+    double speed_up = 1, starts = 0;
+  };
+
+  double TilesAlong(size_t m) const {
+    return std::ceil(static_cast<double>(extents_[m]) / static_cast<double>(sizes_[m]));
+  }
+
+  // Sets sizes_ and tiles_; false: these sizes are not allowed.
+  bool SetSizes(const std::vector<size_t>& choice) {
+    sizes_ = extents_;
+    tiles_ = 1;
+    for (size_t i = 0; i < query_.members.size(); ++i) {
+      const int member = query_.members[i];
       const auto m = static_cast<size_t>(member);
       const int64_t size = kSizes[choice[i]];
-      const bool must_cut = query.parallel == member || (query.is_wave && i < 2);
+      const bool must_cut = query_.parallel == member || (query_.is_wave && i < 2);
       if (size == kWhole) {
-        possible = possible && !must_cut;
+        if (must_cut) return false;
         continue;
       }
-      const double along = std::ceil(static_cast<double>(extents[m]) / static_cast<double>(size));
       // A size that is the whole loop says so; cores need several tiles each, so that none waits long.
-      possible = possible && size < extents[m] && size % query.multiples[m] == 0 &&
-                 (size > 1 || (must_cut && !query.is_wave && query.may_be_one[m])) &&
-                 (!must_cut || along >= 4 * machine.cores);
-      sizes[m] = size;
-      tiles *= along;
+      if (size >= extents_[m] || size % query_.multiples[m] != 0) return false;
+      if (size == 1 && !(must_cut && !query_.is_wave && query_.may_be_one[m])) return false;
+      sizes_[m] = size;
+      const double along = TilesAlong(m);
+      if (must_cut && along < 4 * machine_.cores) return false;
+      tiles_ *= along;
     }
-    if (possible) {
-      for (const int last : query.members) {
-        const auto l = static_cast<size_t>(last);
-        if (tiles > 1 && sizes[l] >= extents[l]) continue;
-        const Volume volume = VolumeOf(model, sizes, tiles > 1 ? last : -1);
-        // What does not fit is brought in again for each use: counted as if no element stayed.
-        const double excess = volume.footprint > capacity ? volume.footprint / capacity : 1;
-        const double bytes = tiles > 1        ? volume.moved * tiles * excess
-                             : query.together ? UntiledBytes(model, untiled_order, capacity)
-                                              : UntiledBytesApart(model, untiled_order, capacity);
-        double row = 0;
-        for (const TileQuery::Rows& rows : query.rows)
-          row += rows.cycles * rows.instances /
-                 static_cast<double>(sizes[static_cast<size_t>(rows.member)]);
-        const double refill =
-            query.serial < 0 ? 0
-                             : query.serial_cycles * instances /
-                                   static_cast<double>(sizes[static_cast<size_t>(query.serial)]);
-        double far = 0;
-        if (query.serial >= 0) {
-          std::vector<int64_t> near = query.jam;
-          near[static_cast<size_t>(query.serial)] = sizes[static_cast<size_t>(query.serial)];
-          const double bytes_near = VolumeOf(model, near, -1).footprint;
-          if (bytes_near > static_cast<double>(machine.near_bytes))
-            far = query.far_cycles * instances;
-        }
-        const double other = row + refill + far + (tiles > 1 ? tiles * kTile : 0);
-        double speed_up = 1, starts = 0;
-        if (query.is_wave) {
-          double along[2];
-          for (size_t i = 0; i < 2; ++i) {
-            const auto m = static_cast<size_t>(query.members[i]);
-            along[i] = std::ceil(static_cast<double>(extents[m]) / static_cast<double>(sizes[m]));
-          }
-          speed_up = SpeedUpOfDiagonals(along[0], along[1], machine.cores);
-          starts = along[0] + along[1] - 1;
-        } else if (query.parallel >= 0 || query.is_inside_parallel) {
-          speed_up = machine.cores;
-          starts = query.parallel >= 0 ? 1 : 0;
-        }
-        const double cost =
-            (query.point_cycles + other) / speed_up +
-            bytes * machine.cycles_per_byte / std::min(speed_up, machine.memory_scaling) +
-            starts * machine.parallel_cycles;
-        if (cost < best_cost) {
-          best_cost = cost;
-          best.sizes.assign(n, kWhole);
-          for (const int m : query.members) {
-            const auto at = static_cast<size_t>(m);
-            if (sizes[at] < extents[at]) best.sizes[at] = sizes[at];
-          }
-          best.last = tiles > 1 ? last : -1;
-          best.bytes = bytes;
-          best.tiles = tiles;
-          best.other_cycles = other;
-          best.speed_up = speed_up;
-          best.starts = starts;
-        }
-        if (tiles == 1) break;
-      }
-    }
-    size_t i = 0;
-    while (i < choice.size() && ++choice[i] == std::size(kSizes)) choice[i++] = 0;
-    if (i == choice.size()) break;
+    return true;
   }
-  return best;
+
+  void TrySizes(const std::vector<size_t>& choice) {
+    if (!SetSizes(choice)) return;
+    for (const int last : query_.members) {
+      const auto l = static_cast<size_t>(last);
+      if (tiles_ > 1 && sizes_[l] >= extents_[l]) continue;
+      TryLast(last);
+      if (tiles_ == 1) return;
+    }
+  }
+
+  // Bytes from memory if consecutive tiles differ in member `last`.
+  double Bytes(int last) const {
+    if (tiles_ == 1) {
+      return query_.together ? UntiledBytes(model_, untiled_order_, capacity_)
+                             : UntiledBytesApart(model_, untiled_order_, capacity_);
+    }
+    const Volume volume = VolumeOf(model_, sizes_, last);
+    // What does not fit is brought in again for each use: counted as if no element stayed.
+    return volume.moved * tiles_ * std::max(volume.footprint / capacity_, 1.0);
+  }
+
+  // Cycles beside those of points and of memory: starts of rows, registers filled again, what is not near, tiles.
+  double OtherCycles() const {
+    double row = 0;
+    for (const TileQuery::Rows& rows : query_.rows) {
+      row += rows.cycles * rows.instances /
+             static_cast<double>(sizes_[static_cast<size_t>(rows.member)]);
+    }
+    double refill = 0, far = 0;
+    if (query_.serial >= 0) {
+      const int64_t size = sizes_[static_cast<size_t>(query_.serial)];
+      refill = query_.serial_cycles * instances_ / static_cast<double>(size);
+      std::vector<int64_t> near = query_.jam;
+      near[static_cast<size_t>(query_.serial)] = size;
+      if (VolumeOf(model_, near, -1).footprint > static_cast<double>(machine_.near_bytes))
+        far = query_.far_cycles * instances_;
+    }
+    return row + refill + far + (tiles_ > 1 ? tiles_ * kTile : 0);
+  }
+
+  Parallel ParallelTiles() const {
+    if (query_.is_wave) {
+      const double a = TilesAlong(static_cast<size_t>(query_.members[0]));
+      const double b = TilesAlong(static_cast<size_t>(query_.members[1]));
+      return {SpeedUpOfDiagonals(a, b, machine_.cores), a + b - 1};
+    }
+    if (query_.parallel < 0 && !query_.is_inside_parallel) return {};
+    return {static_cast<double>(machine_.cores), query_.parallel >= 0 ? 1.0 : 0.0};
+  }
+
+  void TryLast(int last) {
+    const double bytes = Bytes(last);
+    const double other = OtherCycles();
+    const Parallel parallel = ParallelTiles();
+    const double cost =
+        (query_.point_cycles + other) / parallel.speed_up +
+        bytes * machine_.cycles_per_byte / std::min(parallel.speed_up, machine_.memory_scaling) +
+        parallel.starts * machine_.parallel_cycles;
+    if (cost >= best_cost_) return;
+    best_cost_ = cost;
+    best_.sizes.assign(extents_.size(), kWhole);
+    for (const int m : query_.members) {
+      const auto at = static_cast<size_t>(m);
+      if (sizes_[at] < extents_[at]) best_.sizes[at] = sizes_[at];
+    }
+    best_.last = tiles_ > 1 ? last : -1;
+    best_.bytes = bytes;
+    best_.tiles = tiles_;
+    best_.other_cycles = other;
+    best_.speed_up = parallel.speed_up;
+    best_.starts = parallel.starts;
+  }
+
+  const LoopModel& model_;
+  const TileQuery& query_;
+  const Machine& machine_;
+  const double capacity_;
+  std::vector<int64_t> extents_;
+  double instances_ = 0;
+  std::vector<int> untiled_order_;
+  std::vector<int64_t> sizes_;
+  double tiles_ = 1;
+  TilePlan best_;
+  double best_cost_ = std::numeric_limits<double>::infinity();
+};
+
+}  // namespace
+
+TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
+  return TileSearch(model, query, machine).Best();
 }
 
 }  // namespace polynao::poly

@@ -284,21 +284,47 @@ int64_t LoopModel::Extent(int member) const {
   return most;
 }
 
-LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
-                  const AssumedParameters& assumed) {
-  LoopModel model;
-  model.members = static_cast<int>(band.size());
-  model.all = model.members + (place.has_prefix ? static_cast<int>(place.prefix.size()) : 0);
-  std::vector<std::pair<ir::Buffer, std::vector<std::vector<int64_t>>>> groups;
-  std::vector<std::pair<int, isl::map>> elements;  // group, and access without the statement's name
-  for (const isl::set& domain : SetsOf(place.domain)) {
-    const Statement* statement = scop.Find(TupleName(domain));
-    if (statement == nullptr) continue;
+namespace {
+
+// Builds a LoopModel, statement by statement.
+class Modeller {
+ public:
+  Modeller(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
+           const AssumedParameters& assumed)
+      : scop_(scop), place_(place), band_(band), assumed_(assumed) {
+    model_.members = static_cast<int>(band.size());
+    model_.all = model_.members + (place.has_prefix ? static_cast<int>(place.prefix.size()) : 0);
+  }
+
+  LoopModel Model() && {
+    for (const isl::set& domain : SetsOf(place_.domain)) {
+      const Statement* statement = scop_.Find(TupleName(domain));
+      if (statement != nullptr) Add(*statement, domain);
+    }
+    model_.groups = static_cast<int>(groups_.size());
+    return std::move(model_);
+  }
+
+ private:
+  // How a member moves the iterators; none: in no single way, or it has one iteration.
+  using Moves = std::vector<std::optional<Row>>;
+
+  void Add(const Statement& statement, const isl::set& domain) {
+    const isl::set sized = AtAssumed(domain, scop_, assumed_);
     StatementModel s;
-    s.statement = statement;
-    const int iterators = Dimensions(domain);
-    const isl::set sized = AtAssumed(domain, scop, assumed);
+    s.statement = &statement;
     s.count = EstimateCount(sized);
+    const Moves moves = SetExtents(domain, sized, s);
+    LimitExtents(sized, Dimensions(domain), moves, s);
+    CountOperations(moves, s);
+    AddAccesses(Dimensions(domain), moves, s);
+    model_.statements.push_back(std::move(s));
+  }
+
+  // Sets the members' extents as if each ran over its whole range.
+  Moves SetExtents(const isl::set& domain, const isl::set& sized, StatementModel& s) const {
+    const int iterators = Dimensions(domain);
+    const auto all = static_cast<size_t>(model_.all);
     // Rows that depend on those further out do not move: in [k = j, i, j] the last member has one iteration.
     std::vector<Row> rows;
     bool all_rows = true;
@@ -312,8 +338,8 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
       rows.push_back(*row);
       return true;
     };
-    std::vector<size_t> row_of(static_cast<size_t>(model.all), 0);  // each member's, if it moves
-    s.extents.assign(static_cast<size_t>(model.all), 1);
+    std::vector<size_t> row_of(all, 0);  // each member's, if it moves
+    s.extents.assign(all, 1);
     const auto add_all = [&](const isl::multi_union_pw_aff& schedule, size_t m) {
       for (const isl::pw_aff& f : FunctionsOf(schedule, domain)) {
         row_of[m] = rows.size();
@@ -321,38 +347,47 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
         ++m;
       }
     };
-    if (place.has_prefix) add_all(place.prefix, static_cast<size_t>(model.members));
-    add_all(band, 0);
-    std::vector<std::optional<Row>> moves;
-    for (int m = 0; m < model.all; ++m) {
+    if (place_.has_prefix) add_all(place_.prefix, static_cast<size_t>(model_.members));
+    add_all(band_, 0);
+    Moves moves;
+    for (int m = 0; m < model_.all; ++m) {
       moves.push_back(all_rows && s.Moves(m)
                           ? StepOf(rows, row_of[static_cast<size_t>(m)], iterators)
                           : std::nullopt);
     }
-    // Where loops are skewed, only a part of a member's range has iterations for given values of the others.
+    return moves;
+  }
+
+  // Where loops are skewed, only a part of a member's range has iterations for given values of the others.
+  static void LimitExtents(const isl::set& sized, int iterators, const Moves& moves,
+                           StatementModel& s) {
     Row box;
     for (int i = 0; i < iterators; ++i) box.push_back(ExtentOf(sized, i));
-    for (int m = 0; m < model.all; ++m) {
-      const std::optional<Row>& move = moves[static_cast<size_t>(m)];
-      if (!move) continue;
-      int64_t& extent = s.extents[static_cast<size_t>(m)];
+    for (size_t m = 0; m < moves.size(); ++m) {
+      if (!moves[m]) continue;
       for (size_t i = 0; i < box.size(); ++i) {
-        const int64_t step = std::llabs((*move)[i]);
-        if (step != 0) extent = std::max<int64_t>(std::min(extent, box[i] / step), 1);
+        const int64_t step = std::llabs((*moves[m])[i]);
+        if (step == 0) continue;
+        s.extents[m] = std::max<int64_t>(std::min(s.extents[m], box[i] / step), 1);
       }
     }
+  }
+
+  static void CountOperations(const Moves& moves, StatementModel& s) {
     absl::flat_hash_map<ir::Var, unsigned> varies;
-    for (size_t i = 0; i < statement->iterators.size(); ++i) {
+    for (size_t i = 0; i < s.statement->iterators.size(); ++i) {
       unsigned mask = 0;
-      for (int m = 0; m < model.all; ++m) {
-        const std::optional<Row>& move = moves[static_cast<size_t>(m)];
-        if (s.Moves(m) && (!move || (*move)[i] != 0)) mask |= 1U << m;
+      for (size_t m = 0; m < moves.size(); ++m) {
+        if (s.Moves(static_cast<int>(m)) && (!moves[m] || (*moves[m])[i] != 0)) mask |= 1U << m;
       }
-      varies[statement->iterators[i]] = mask;
+      varies[s.statement->iterators[i]] = mask;
     }
-    OperationCounter(varies).Count(statement->code, s);
-    std::vector<isl::map> seen;
-    for (const Access& access : statement->accesses) {
+    OperationCounter(varies).Count(s.statement->code, s);
+  }
+
+  void AddAccesses(int iterators, const Moves& moves, StatementModel& s) {
+    std::vector<isl::map> seen;  // of s.accesses
+    for (const Access& access : s.statement->accesses) {
       bool known = false;
       for (size_t i = 0; i < seen.size() && !known; ++i) {
         if (s.accesses[i].buffer != access.buffer || !IsSameMap(seen[i], access.map)) continue;
@@ -360,52 +395,75 @@ LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_p
         known = true;
       }
       if (known) continue;
-      LinearAccess linear{.buffer = access.buffer,
-                          .is_read = !access.is_write,
-                          .is_write = access.is_write,
-                          .is_linear = true,
-                          .steps = {}};
-      const auto dimensions = isl_map_dim(access.map.get(), isl_dim_out);
-      linear.is_linear = isl_map_is_single_valued(access.map.get()) == isl_bool_true;
-      isl::pw_multi_aff f;
-      if (linear.is_linear) f = isl::manage(isl_pw_multi_aff_from_map(access.map.copy()));
-      for (int d = 0; d < dimensions && linear.is_linear; ++d) {
-        const std::optional<Row> index =
-            RowOf(isl::manage(isl_pw_multi_aff_get_pw_aff(f.get(), d)), iterators);
-        std::vector<int64_t> steps;
-        for (int m = 0; m < model.all && linear.is_linear; ++m) {
-          // A member that does not move with the statement has one iteration.
-          if (!s.Moves(m)) {
-            steps.push_back(0);
-            continue;
-          }
-          const std::optional<Row>& move = moves[static_cast<size_t>(m)];
-          linear.is_linear = index && move;
-          int64_t step = 0;
-          for (size_t i = 0; linear.is_linear && i < static_cast<size_t>(iterators); ++i)
-            step += (*index)[i] * (*move)[i];
-          steps.push_back(step);
-        }
-        linear.steps.push_back(std::move(steps));
-      }
-      if (!linear.is_linear) linear.steps.clear();
-      const auto key = std::make_pair(access.buffer, linear.steps);
-      const auto at = std::find(groups.begin(), groups.end(), key);
-      linear.group = static_cast<int>(at - groups.begin());
-      if (at == groups.end()) groups.push_back(key);
-      const isl::map nameless = isl::manage(isl_map_reset_tuple_id(access.map.copy(), isl_dim_in));
-      const auto same = std::find_if(elements.begin(), elements.end(), [&](const auto& known) {
-        return known.first == linear.group && IsSameMap(known.second, nameless);
-      });
-      linear.element = static_cast<int>(same - elements.begin());
-      if (same == elements.end()) elements.emplace_back(linear.group, nameless);
+      LinearAccess linear = LinearOf(access, iterators, moves, s);
+      Number(access, linear);
       seen.push_back(access.map);
       s.accesses.push_back(std::move(linear));
     }
-    model.statements.push_back(std::move(s));
   }
-  model.groups = static_cast<int>(groups.size());
-  return model;
+
+  // How the indices of an access move with the members.
+  static LinearAccess LinearOf(const Access& access, int iterators, const Moves& moves,
+                               const StatementModel& s) {
+    LinearAccess linear{.buffer = access.buffer,
+                        .is_read = !access.is_write,
+                        .is_write = access.is_write,
+                        .is_linear = isl_map_is_single_valued(access.map.get()) == isl_bool_true,
+                        .steps = {}};
+    if (!linear.is_linear) return linear;
+    const auto dimensions = isl_map_dim(access.map.get(), isl_dim_out);
+    const isl::pw_multi_aff f = isl::manage(isl_pw_multi_aff_from_map(access.map.copy()));
+    for (int d = 0; d < dimensions && linear.is_linear; ++d) {
+      const std::optional<Row> index =
+          RowOf(isl::manage(isl_pw_multi_aff_get_pw_aff(f.get(), d)), iterators);
+      std::vector<int64_t> steps;
+      for (size_t m = 0; m < moves.size() && linear.is_linear; ++m) {
+        // A member that does not move with the statement has one iteration.
+        if (!s.Moves(static_cast<int>(m))) {
+          steps.push_back(0);
+          continue;
+        }
+        linear.is_linear = index && moves[m];
+        int64_t step = 0;
+        for (size_t i = 0; linear.is_linear && i < static_cast<size_t>(iterators); ++i)
+          step += (*index)[i] * (*moves[m])[i];
+        steps.push_back(step);
+      }
+      linear.steps.push_back(std::move(steps));
+    }
+    if (!linear.is_linear) linear.steps.clear();
+    return linear;
+  }
+
+  // Accesses that move alike share a group, those to the same elements an element, whatever the statement.
+  void Number(const Access& access, LinearAccess& linear) {
+    const auto key = std::make_pair(access.buffer, linear.steps);
+    const auto at = std::find(groups_.begin(), groups_.end(), key);
+    linear.group = static_cast<int>(at - groups_.begin());
+    if (at == groups_.end()) groups_.push_back(key);
+    const isl::map nameless = isl::manage(isl_map_reset_tuple_id(access.map.copy(), isl_dim_in));
+    const auto same = std::find_if(elements_.begin(), elements_.end(), [&](const auto& known) {
+      return known.first == linear.group && IsSameMap(known.second, nameless);
+    });
+    linear.element = static_cast<int>(same - elements_.begin());
+    if (same == elements_.end()) elements_.emplace_back(linear.group, nameless);
+  }
+
+  const Scop& scop_;
+  const Place& place_;
+  const isl::multi_union_pw_aff& band_;
+  const AssumedParameters& assumed_;
+  LoopModel model_;
+  std::vector<std::pair<ir::Buffer, std::vector<std::vector<int64_t>>>> groups_;
+  std::vector<std::pair<int, isl::map>>
+      elements_;  // group, and access without the statement's name
+};
+
+}  // namespace
+
+LoopModel ModelOf(const Scop& scop, const Place& place, const isl::multi_union_pw_aff& band,
+                  const AssumedParameters& assumed) {
+  return Modeller(scop, place, band, assumed).Model();
 }
 
 }  // namespace polynao::poly
