@@ -58,6 +58,11 @@ class Compiler {
   // bound or a condition, where overflow traps, and so does loading an element never stored.
   absl::StatusOr<int32_t> Value(Expr e, bool index);
   absl::Status ValueInto(int32_t slot, Expr e, bool index);
+  absl::Status CastInto(int32_t slot, Expr e, bool index);
+  absl::Status ShortCircuitInto(int32_t slot, Expr e, bool index);
+  absl::Status SelectInto(int32_t slot, Expr e, bool index);
+  absl::Status IntrinsicInto(int32_t slot, Expr e, bool index);
+  absl::Status BinaryInto(int32_t slot, Expr e, bool index);
   absl::StatusOr<int32_t> FlatIndex(const BufferNode* buffer, absl::Span<const Expr> indices);
   absl::Status Statement(Stmt s);
   absl::Status Call(Stmt s);
@@ -174,42 +179,18 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
       Emit({.code = Code::kMove, .dst = slot, .a = value});
       return absl::OkStatus();
     }
-    case ExprKind::kCast: {
-      ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
-      const bool from_float = IsFloat(e.operand(0).type());
-      const bool to_float = IsFloat(e.type());
-      const Code int_to_float =
-          e.operand(0).type() == Type::kU64 ? Code::kCastU64Float : Code::kCastIntFloat;
-      const Code code = from_float ? (to_float ? Code::kCastFloatFloat : Code::kCastFloatInt)
-                                   : (to_float ? int_to_float : Code::kCastIntInt);
-      Emit({.code = code, .type = e.type(), .dst = slot, .a = a});
-      return absl::OkStatus();
-    }
+    case ExprKind::kCast:
+      return CastInto(slot, e, index);
     case ExprKind::kNot: {
       ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
       Emit({.code = Code::kNot, .dst = slot, .a = a});
       return absl::OkStatus();
     }
     case ExprKind::kAnd:
-    case ExprKind::kOr: {
-      RETURN_IF_ERROR(ValueInto(slot, e.operand(0), index));
-      const Code code = e.Is(ExprKind::kAnd) ? Code::kShortAnd : Code::kShortOr;
-      const int32_t skip = Emit({.code = code, .a = slot});
-      RETURN_IF_ERROR(ValueInto(slot, e.operand(1), index));
-      Here(skip);
-      return absl::OkStatus();
-    }
-    case ExprKind::kSelect: {
-      // The condition decides what is evaluated, so it counts as an index even in a stored value.
-      ASSIGN_OR_RETURN(int32_t condition, Value(e.operand(0), true));
-      const int32_t to_else = Emit({.code = Code::kBranch, .a = condition});
-      RETURN_IF_ERROR(ValueInto(slot, e.operand(1), index));
-      const int32_t to_end = Emit({.code = Code::kJump});
-      Here(to_else);
-      RETURN_IF_ERROR(ValueInto(slot, e.operand(2), index));
-      Here(to_end);
-      return absl::OkStatus();
-    }
+    case ExprKind::kOr:
+      return ShortCircuitInto(slot, e, index);
+    case ExprKind::kSelect:
+      return SelectInto(slot, e, index);
     case ExprKind::kLet: {
       // The variable has its own slot, since evaluating the body reuses temporaries.
       const int32_t var = NewSlot();
@@ -229,38 +210,77 @@ absl::Status Compiler::ValueInto(int32_t slot, Expr e, bool index) {
     }
     case ExprKind::kAddress:
       return InvalidInput("an address outside an instruction's arguments");
-    case ExprKind::kCall: {
-      if (e.callee() != nullptr) return CallExtern(e, slot);
-      if (!IsPureIntrinsic(e.name())) {
-        return InvalidInput("the instruction ", e.name(), " is called inside an expression");
-      }
-      ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
-      int32_t b = a;
-      if (e.operands().size() > 1) {
-        ASSIGN_OR_RETURN(b, Value(e.operand(1), index));
-      }
-      Emit({.code = Code::kIntrinsic,
-            .type = e.type(),
-            .dst = slot,
-            .a = a,
-            .b = b,
-            .target = static_cast<int32_t>(FindPureIntrinsic(e.name()) - PureIntrinsics().data())});
-      return absl::OkStatus();
-    }
-    default: {
-      const Type type = e.operand(0).type();
-      ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
-      // A divisor decides whether the program goes on.
-      const bool divides = IsInt(type) && (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod));
-      const bool may_be_undefined = std::exchange(may_be_undefined_, may_be_undefined_ && !divides);
-      ASSIGN_OR_RETURN(int32_t b, Value(e.operand(1), index));
-      may_be_undefined_ = may_be_undefined;
-      const Code code =
-          IsFloat(type) ? FloatCode(e.kind()) : IntCode(e.kind(), type, index && IsIndexType(type));
-      Emit({.code = code, .type = type, .dst = slot, .a = a, .b = b});
-      return absl::OkStatus();
-    }
+    case ExprKind::kCall:
+      return e.callee() != nullptr ? CallExtern(e, slot) : IntrinsicInto(slot, e, index);
+    default:
+      return BinaryInto(slot, e, index);
   }
+}
+
+absl::Status Compiler::CastInto(int32_t slot, Expr e, bool index) {
+  const Type from = e.operand(0).type();
+  ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
+  Code code = IsFloat(e.type()) ? Code::kCastIntFloat : Code::kCastIntInt;
+  if (IsFloat(from)) {
+    code = IsFloat(e.type()) ? Code::kCastFloatFloat : Code::kCastFloatInt;
+  } else if (IsFloat(e.type()) && from == Type::kU64) {
+    code = Code::kCastU64Float;
+  }
+  Emit({.code = code, .type = e.type(), .dst = slot, .a = a});
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::ShortCircuitInto(int32_t slot, Expr e, bool index) {
+  RETURN_IF_ERROR(ValueInto(slot, e.operand(0), index));
+  const Code code = e.Is(ExprKind::kAnd) ? Code::kShortAnd : Code::kShortOr;
+  const int32_t skip = Emit({.code = code, .a = slot});
+  RETURN_IF_ERROR(ValueInto(slot, e.operand(1), index));
+  Here(skip);
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::SelectInto(int32_t slot, Expr e, bool index) {
+  // The condition decides what is evaluated, so it counts as an index even in a stored value.
+  ASSIGN_OR_RETURN(int32_t condition, Value(e.operand(0), true));
+  const int32_t to_else = Emit({.code = Code::kBranch, .a = condition});
+  RETURN_IF_ERROR(ValueInto(slot, e.operand(1), index));
+  const int32_t to_end = Emit({.code = Code::kJump});
+  Here(to_else);
+  RETURN_IF_ERROR(ValueInto(slot, e.operand(2), index));
+  Here(to_end);
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::IntrinsicInto(int32_t slot, Expr e, bool index) {
+  if (!IsPureIntrinsic(e.name())) {
+    return InvalidInput("the instruction ", e.name(), " is called inside an expression");
+  }
+  ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
+  int32_t b = a;
+  if (e.operands().size() > 1) {
+    ASSIGN_OR_RETURN(b, Value(e.operand(1), index));
+  }
+  Emit({.code = Code::kIntrinsic,
+        .type = e.type(),
+        .dst = slot,
+        .a = a,
+        .b = b,
+        .target = static_cast<int32_t>(FindPureIntrinsic(e.name()) - PureIntrinsics().data())});
+  return absl::OkStatus();
+}
+
+absl::Status Compiler::BinaryInto(int32_t slot, Expr e, bool index) {
+  const Type type = e.operand(0).type();
+  ASSIGN_OR_RETURN(int32_t a, Value(e.operand(0), index));
+  // A divisor decides whether the program goes on.
+  const bool divides = IsInt(type) && (e.Is(ExprKind::kDiv) || e.Is(ExprKind::kMod));
+  const bool may_be_undefined = std::exchange(may_be_undefined_, may_be_undefined_ && !divides);
+  ASSIGN_OR_RETURN(int32_t b, Value(e.operand(1), index));
+  may_be_undefined_ = may_be_undefined;
+  const Code code =
+      IsFloat(type) ? FloatCode(e.kind()) : IntCode(e.kind(), type, index && IsIndexType(type));
+  Emit({.code = code, .type = type, .dst = slot, .a = a, .b = b});
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int32_t> Compiler::FlatIndex(const BufferNode* buffer,

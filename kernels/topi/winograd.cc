@@ -135,124 +135,148 @@ struct Stages {
   Tensor bgemm, output;
 };
 
-// Dimensions of the stages: places of a transformed tile, then the depth if it is not transformed, then
-// two of channels and tiles in the order of `channels_last`.
-Stages Express(te::Graph& g, const Winograd& k) {
-  Stages t;
-  t.in = Placeholders(g, k);
-  Spatial padded = k;
-  for (size_t a = k.first; a < k.rank(); ++a) {
-    padded.after[a] += k.tiles(a) * k.m - k.axes[a].out;
+// Writes the stages. Their dimensions: places of a transformed tile, then the depth if it is not transformed, then two
+// of channels and tiles in the order of `channels_last`.
+class Expression {
+ public:
+  Expression(te::Graph& g, const Winograd& k) : g_(g), k_(k), dims_(k.rank() - k.first) {
+    for (size_t a = k.first; a < k.rank(); ++a) transforms_.push_back(TransformsOf(k.m, k.r(a)));
   }
-  t.pad = Pad(g, padded, t.in.data);
-  const size_t dims = k.rank() - k.first;
-  const int64_t depth_in = k.first == 0 ? 0 : t.pad.shape()[k.layout.find('D')];
-  const int64_t depth_out = k.first == 0 ? 0 : k.axes[0].out;
-  const auto zero = [](Expr e) { return ir::ConstantLike(e, 0); };
-  const auto shape_of = [&](int64_t depth, int64_t channels, int64_t tiles) {
-    te::Shape shape;
-    for (size_t a = k.first; a < k.rank(); ++a) shape.push_back(k.alpha(a));
-    if (k.first > 0) shape.push_back(depth);
-    shape.push_back(k.channels_last ? tiles : channels);
-    shape.push_back(k.channels_last ? channels : tiles);
-    return shape;
-  };
-  // From the indices of a stage: channel and tile.
-  const auto channel = [&](const Axes& i) { return k.channels_last ? i.back() : i[i.size() - 2]; };
-  const auto tile = [&](const Axes& i) { return k.channels_last ? i[i.size() - 2] : i.back(); };
 
-  // The filter, dilated: taps, [depth], input and output channel.
-  te::Shape kernel_shape;
-  for (size_t a = k.first; a < k.rank(); ++a) kernel_shape.push_back(k.r(a));
-  if (k.first > 0) kernel_shape.push_back(k.axes[0].kernel);
-  kernel_shape.push_back(k.ci);
-  kernel_shape.push_back(k.co);
-  t.kernel = g.Compute("kernel", kernel_shape, [&](const Axes& i) -> Expr {
-    std::vector<Expr> taps;
-    Expr element;
-    if (k.first > 0) taps.push_back(i[dims]);
-    for (size_t a = k.first; a < k.rank(); ++a) {
-      const Expr place = i[a - k.first];
-      const int64_t dilation = k.axes[a].dilation;
-      taps.push_back(dilation == 1 ? place : place / dilation);
-      if (dilation == 1) continue;
-      const Expr here = ir::Eq(place % dilation, zero(place));
-      element = element ? ir::And(element, here) : here;
+  Stages Make() {
+    Stages t;
+    t.in = Placeholders(g_, k_);
+    Spatial padded = k_;
+    for (size_t a = k_.first; a < k_.rank(); ++a) {
+      padded.after[a] += k_.tiles(a) * k_.m - k_.axes[a].out;
     }
-    Axes from;
-    size_t next = 0;
-    for (const char letter : k.kernel_layout) {
-      from.push_back(letter == 'O' ? i.back() : letter == 'I' ? i[i.size() - 2] : taps[next++]);
-    }
-    return element ? te::Select(element, t.in.weight(from), 0) : t.in.weight(from);
-  });
-  std::vector<Transforms> transforms;
-  for (size_t a = k.first; a < k.rank(); ++a) transforms.push_back(TransformsOf(k.m, k.r(a)));
-  const auto name = [&](const char* stage, size_t d) {
-    return d + 1 == dims ? std::string(stage) : StrCat(stage, d);
-  };
-  const auto chain = [&](const char* stage, Tensor from, Matrix Transforms::* matrix) {
-    std::vector<std::pair<Tensor, size_t>> tensors;
-    for (size_t d = 0; d < dims; ++d) {
-      from = Transform(g, name(stage, d), from, d, transforms[d].*matrix);
+    t.pad = Pad(g_, padded, t.in.data);
+    t.kernel = DilatedFilter(t.in.weight);
+    t.kernel_pack = Chain("kernel_pack", t.kernel, &Transforms::g);
+    t.tile = InputTiles(t.pad);
+    t.data_pack = Chain("data_pack", t.tile, &Transforms::bt);
+    t.bgemm = Products(t.kernel_pack.back().first, t.data_pack.back().first);
+    t.inverse = Chain("inverse", t.bgemm, &Transforms::at);
+    t.output = Output(t.in, t.inverse.back().first);
+    return t;
+  }
+
+ private:
+  using Chained = std::vector<std::pair<Tensor, size_t>>;
+
+  bool has_depth() const { return k_.first > 0; }
+  te::Shape ShapeOf(int64_t depth, int64_t channels) const {
+    te::Shape shape;
+    for (size_t a = k_.first; a < k_.rank(); ++a) shape.push_back(k_.alpha(a));
+    if (has_depth()) shape.push_back(depth);
+    shape.push_back(k_.channels_last ? k_.p() : channels);
+    shape.push_back(k_.channels_last ? channels : k_.p());
+    return shape;
+  }
+  // From the indices of a stage: channel and tile.
+  Expr ChannelOf(const Axes& i) const { return k_.channels_last ? i.back() : i[i.size() - 2]; }
+  Expr TileOf(const Axes& i) const { return k_.channels_last ? i[i.size() - 2] : i.back(); }
+
+  // One transform after the other along the dimensions of a tile.
+  Chained Chain(const char* stage, Tensor from, Matrix Transforms::* matrix) {
+    Chained tensors;
+    for (size_t d = 0; d < dims_; ++d) {
+      const std::string name = d + 1 == dims_ ? std::string(stage) : StrCat(stage, d);
+      from = Transform(g_, name, from, d, transforms_[d].*matrix);
       tensors.emplace_back(from, d);
     }
     return tensors;
-  };
-  t.kernel_pack = chain("kernel_pack", t.kernel, &Transforms::g);
+  }
 
-  t.tile = g.Compute("input_tile", shape_of(depth_in, k.ci, k.p()), [&](const Axes& i) {
-    Expr p = tile(i);
-    std::vector<Expr> places(k.rank());
-    for (size_t a = k.rank(); a-- > k.first;) {
-      places[a] = p % k.tiles(a) * k.m + i[a - k.first];
-      p = p / k.tiles(a);
-    }
-    if (k.first > 0) places[0] = i[dims];
-    return t.pad(InLayout(k.layout, p, channel(i), places));
-  });
-  t.data_pack = chain("data_pack", t.tile, &Transforms::bt);
+  // The filter, dilated: taps, [depth], input and output channel.
+  Tensor DilatedFilter(const Tensor& weight) {
+    te::Shape shape;
+    for (size_t a = k_.first; a < k_.rank(); ++a) shape.push_back(k_.r(a));
+    if (has_depth()) shape.push_back(k_.axes[0].kernel);
+    shape.push_back(k_.ci);
+    shape.push_back(k_.co);
+    return g_.Compute("kernel", shape, [&](const Axes& i) -> Expr {
+      std::vector<Expr> taps;
+      Expr element;
+      if (has_depth()) taps.push_back(i[dims_]);
+      for (size_t a = k_.first; a < k_.rank(); ++a) {
+        const Expr place = i[a - k_.first];
+        const int64_t dilation = k_.axes[a].dilation;
+        taps.push_back(dilation == 1 ? place : place / dilation);
+        if (dilation == 1) continue;
+        const Expr here = ir::Eq(place % dilation, ir::ConstantLike(place, 0));
+        element = element ? ir::And(element, here) : here;
+      }
+      Axes from;
+      size_t next = 0;
+      for (const char letter : k_.kernel_layout) {
+        from.push_back(letter == 'O' ? i.back() : letter == 'I' ? i[i.size() - 2] : taps[next++]);
+      }
+      return element ? te::Select(element, weight(from), 0) : weight(from);
+    });
+  }
 
-  const te::ReduceAxis rc = g.ReduceAxisOf("rc", k.ci);
-  std::vector<te::ReduceAxis> axes = {rc};
-  if (k.first > 0) axes.push_back(g.ReduceAxisOf("rd", k.axes[0].kernel));
-  const Tensor u = t.kernel_pack.back().first, v = t.data_pack.back().first;
-  t.bgemm = g.Compute("bgemm", shape_of(depth_out, k.co, k.p()), [&](const Axes& i) {
-    Axes from_u(i.begin(), i.begin() + static_cast<int64_t>(dims));
-    Axes from_v = from_u;
-    if (k.first > 0) {
-      from_u.push_back(axes[1]);
-      from_v.push_back(i[dims] * k.axes[0].stride + axes[1] * k.axes[0].dilation);
-    }
-    from_u.push_back(rc);
-    from_u.push_back(channel(i));
-    from_v.push_back(k.channels_last ? tile(i) : Expr(rc));
-    from_v.push_back(k.channels_last ? Expr(rc) : tile(i));
-    const auto to_sum = [&](Expr e) { return g.context().Cast(k.SumType(), e); };
-    return te::ReduceSum(to_sum(u(from_u)) * to_sum(v(from_v)), axes);
-  });
-  t.inverse = chain("inverse", t.bgemm, &Transforms::at);
+  Tensor InputTiles(const Tensor& pad) {
+    const int64_t depth = has_depth() ? pad.shape()[k_.layout.find('D')] : 0;
+    return g_.Compute("input_tile", ShapeOf(depth, k_.ci), [&](const Axes& i) {
+      Expr p = TileOf(i);
+      std::vector<Expr> places(k_.rank());
+      for (size_t a = k_.rank(); a-- > k_.first;) {
+        places[a] = p % k_.tiles(a) * k_.m + i[a - k_.first];
+        p = p / k_.tiles(a);
+      }
+      if (has_depth()) places[0] = i[dims_];
+      return pad(InLayout(k_.layout, p, ChannelOf(i), places));
+    });
+  }
 
-  const Tensor y = t.inverse.back().first;
-  t.output = g.Compute(
-      "output", k.out_shape,
-      [&](const Axes& i) {
-        const std::vector<Expr> places = SpatialLetters(k.layout, i);
-        const Expr c = Letter(k.layout, i, 'C');
-        Expr p = Letter(k.layout, i, 'N');
-        Axes from;
-        for (size_t a = k.first; a < k.rank(); ++a) {
-          p = p * k.tiles(a) + places[a] / k.m;
-          from.push_back(places[a] % k.m);
-        }
-        if (k.first > 0) from.push_back(places[0]);
-        from.push_back(k.channels_last ? p : c);
-        from.push_back(k.channels_last ? c : p);
-        return ApplyTail(k, t.in, g.context().Cast(k.out, y(from)), c);
-      },
-      AxisNames(k.layout));
-  return t;
-}
+  // Sums over input channels (and a depth that is not transformed) of transformed filter times transformed tile.
+  Tensor Products(const Tensor& u, const Tensor& v) {
+    const te::ReduceAxis rc = g_.ReduceAxisOf("rc", k_.ci);
+    std::vector<te::ReduceAxis> axes = {rc};
+    if (has_depth()) axes.push_back(g_.ReduceAxisOf("rd", k_.axes[0].kernel));
+    const int64_t depth = has_depth() ? k_.axes[0].out : 0;
+    return g_.Compute("bgemm", ShapeOf(depth, k_.co), [&](const Axes& i) {
+      Axes from_u(i.begin(), i.begin() + static_cast<int64_t>(dims_));
+      Axes from_v = from_u;
+      if (has_depth()) {
+        from_u.push_back(axes[1]);
+        from_v.push_back(i[dims_] * k_.axes[0].stride + axes[1] * k_.axes[0].dilation);
+      }
+      from_u.push_back(rc);
+      from_u.push_back(ChannelOf(i));
+      from_v.push_back(k_.channels_last ? TileOf(i) : Expr(rc));
+      from_v.push_back(k_.channels_last ? Expr(rc) : TileOf(i));
+      const auto to_sum = [&](Expr e) { return g_.context().Cast(k_.SumType(), e); };
+      return te::ReduceSum(to_sum(u(from_u)) * to_sum(v(from_v)), axes);
+    });
+  }
+
+  Tensor Output(const SpatialInputs& in, const Tensor& y) {
+    return g_.Compute(
+        "output", k_.out_shape,
+        [&](const Axes& i) {
+          const std::vector<Expr> places = SpatialLetters(k_.layout, i);
+          const Expr c = Letter(k_.layout, i, 'C');
+          Expr p = Letter(k_.layout, i, 'N');
+          Axes from;
+          for (size_t a = k_.first; a < k_.rank(); ++a) {
+            p = p * k_.tiles(a) + places[a] / k_.m;
+            from.push_back(places[a] % k_.m);
+          }
+          if (has_depth()) from.push_back(places[0]);
+          from.push_back(k_.channels_last ? p : c);
+          from.push_back(k_.channels_last ? c : p);
+          return ApplyTail(k_, in, g_.context().Cast(k_.out, y(from)), c);
+        },
+        AxisNames(k_.layout));
+  }
+
+  te::Graph& g_;
+  const Winograd& k_;
+  const size_t dims_;
+  std::vector<Transforms> transforms_;
+};
 
 // As many lanes as a vector of the last dimension should have: a divisor if there is a good one.
 int64_t Lanes(int64_t extent) {
@@ -293,7 +317,7 @@ absl::StatusOr<ir::Function> BuildForGpu(te::Schedule& s, const Winograd& k, Sta
 
 absl::StatusOr<ir::Function> Build(const Winograd& k, const Target& target) {
   te::Graph g(k.name);
-  Stages t = Express(g, k);
+  Stages t = Expression(g, k).Make();
   te::Schedule s(t.output);
   s[t.kernel].ComputeInline();
   if (IsGpu(target)) return BuildForGpu(s, k, t);

@@ -71,7 +71,7 @@ Fields FieldsOf(const DramTiming& t) {
 }
 
 // The pieces of a map's text, highest bits first. Errors begin with `at`.
-absl::StatusOr<std::vector<Token>> Tokens(std::string_view text, const Fields& fields,
+absl::StatusOr<std::vector<Token>> Tokens(const std::string& text, const Fields& fields,
                                           std::string_view at) {
   std::vector<Token> tokens;
   for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
