@@ -72,6 +72,8 @@ absl::StatusOr<std::map<std::string, double, std::less<>>> Metrics(const Setting
   std::map<std::string, double, std::less<>> metrics;
   metrics["cycles"] = static_cast<double>(result.cycles);
   metrics["time_ns"] = static_cast<double>(result.cycles) / machine.clock_ghz();
+  metrics["launched_ns"] =
+      static_cast<double>(result.cycles + result.launch_cycles) / machine.clock_ghz();
   metrics["instructions"] = static_cast<double>(result.instruction_count());
   metrics["gmem_bytes"] = static_cast<double>(result.gmem_read_moved + result.gmem_written_moved);
   if (candidate.operator_case) {

@@ -125,6 +125,7 @@ const std::vector<Metric>& Metrics() {
   static const auto* metrics = new std::vector<Metric>{
       {"cycles", "cycles", "from the first instruction to the last byte written"},
       {"time_ns", "ns", "cycles at the machine's clock"},
+      {"launched_ns", "ns", "the same after a launch of card.launch cycles"},
       {"bound_cycles", "cycles", "the least that bandwidth and units allow"},
       {"dram_bound_cycles", "cycles", "the least that DRAM allows"},
       {"instructions", "", "executed on all cores"},

@@ -21,8 +21,9 @@ struct Metric {
   const char* meaning;
   bool of_machine = false;  // the same for all programs of a point
 };
-// cycles, time_ns, bound_cycles, dram_bound_cycles, instructions, gmem_bytes, energy_pj, area_mm2, average_power_mw,
-// energy_delay_pj_s: in this order everywhere. The last four are there only if an energy table was given.
+// cycles, time_ns, launched_ns, bound_cycles, dram_bound_cycles, instructions, gmem_bytes, energy_pj, area_mm2,
+// average_power_mw, energy_delay_pj_s: in this order everywhere. The last four are there only if an energy table was
+// given.
 const std::vector<Metric>& Metrics();
 // Null if there is none of that name.
 const Metric* FindMetric(std::string_view name);

@@ -23,9 +23,9 @@ namespace {
 
 using cse::Binding;
 using cse::Block;
+using cse::CsePlan;
 using cse::Item;
 using cse::kNameStem;
-using cse::Plan;
 using cse::Use;
 using cse::Uses;
 using ir::Expr;
@@ -36,7 +36,7 @@ using ir::StmtKind;
 
 class Rewriter {
  public:
-  Rewriter(ir::Function& function, Plan plan)
+  Rewriter(ir::Function& function, CsePlan plan)
       : function_(function), context_(*function.context), plan_(std::move(plan)) {}
 
   struct Result {
@@ -299,7 +299,7 @@ class Rewriter {
 
   ir::Function& function_;
   ir::Context& context_;
-  Plan plan_;
+  CsePlan plan_;
   std::vector<int> report_order_;
   // Lets that became copies of other variables.
   ir::VarMap copies_;

@@ -49,7 +49,7 @@ class Planner {
     }
   }
 
-  Plan Make(Stmt body) {
+  CsePlan Make(Stmt body) {
     BuildBlock(body, -1);
     FindLetVars();
     for (int e = static_cast<int>(plan_.exprs.size()) - 1; e >= 0; --e) {
@@ -523,7 +523,7 @@ class Planner {
   const CseOptions& options_;
   Effects effects_;
   absl::flat_hash_set<const ir::BufferNode*> parameters_;
-  Plan plan_;
+  CsePlan plan_;
   MemoryVersions versions_;
   absl::flat_hash_set<Expr> let_vars_;  // of lets inside expressions
   // Of one group, and by node.
@@ -533,7 +533,7 @@ class Planner {
 
 }  // namespace
 
-int Plan::OperandNode(int e, size_t i, int node) const {
+int CsePlan::OperandNode(int e, size_t i, int node) const {
   const Expr expr = exprs[e];
   const bool has_sides = expr.Is(ExprKind::kAnd) || expr.Is(ExprKind::kOr) ||
                          expr.Is(ExprKind::kSelect) || expr.Is(ExprKind::kLet);
@@ -541,12 +541,12 @@ int Plan::OperandNode(int e, size_t i, int node) const {
   return sides.at({node, e}) + static_cast<int>(i) - 1;
 }
 
-absl::Span<const int> Plan::BindingsOf(int e) const {
+absl::Span<const int> CsePlan::BindingsOf(int e) const {
   const auto it = bindings_of.find(e);
   return it == bindings_of.end() ? absl::Span<const int>() : it->second;
 }
 
-Plan MakePlan(const ir::Function& function, const CseOptions& options) {
+CsePlan MakePlan(const ir::Function& function, const CseOptions& options) {
   return Planner(function, options).Make(function.body);
 }
 

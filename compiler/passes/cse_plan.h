@@ -87,7 +87,7 @@ struct Binding {
 inline constexpr std::string_view kNameStem = "cse_var_";
 
 // Blocks, expressions and bindings refer to one another by their numbers in these lists.
-struct Plan {
+struct CsePlan {
   std::vector<Node> nodes;
   std::vector<Block> blocks;  // the first one is the function's body
   absl::flat_hash_map<int, ir::Stmt> let_of_item;
@@ -116,7 +116,7 @@ struct Plan {
   absl::Span<const int> BindingsOf(int e) const;
 };
 
-Plan MakePlan(const ir::Function& function, const CseOptions& options);
+CsePlan MakePlan(const ir::Function& function, const CseOptions& options);
 
 }  // namespace polynao::cse
 

@@ -25,7 +25,7 @@ using Node = isl::schedule_node;
 
 class Arranger {
  public:
-  Arranger(const Scop& scop, const Dependences& dependences, const Machine& machine)
+  Arranger(const Scop& scop, const Dependences& dependences, const CpuMachine& machine)
       : scop_(scop),
         dependences_(dependences),
         machine_(machine),
@@ -121,7 +121,7 @@ class Arranger {
   Node VisitLeaf(const Node& node, bool is_parallel) {
     const isl::multi_union_pw_aff band = node.as<isl::schedule_node_band>().partial_schedule();
     const Place place = PlaceOf(node);
-    const Plan plan =
+    const BandPlan plan =
         MakePlan(scop_, dependences_, machine_, assumed_, place, band, is_parallel, warm_);
     result_.cycles += plan.cycles;
     if (plan.warm.empty()) warm_.clear();
@@ -184,11 +184,11 @@ class Arranger {
     return node;
   }
 
-  Node Apply(const Node& node, const Plan& plan, const std::vector<int>& members) {
+  Node Apply(const Node& node, const BandPlan& plan, const std::vector<int>& members) {
     switch (plan.kind) {
-      case Plan::Kind::kTile:
+      case BandPlan::Kind::kTile:
         return ApplyTiles(node, plan, members);
-      case Plan::Kind::kSequence: {
+      case BandPlan::Kind::kSequence: {
         std::vector<isl::union_set> filters;
         isl_union_set_list* list =
             isl_union_set_list_alloc(scop_.isl->get(), static_cast<int>(plan.groups.size()));
@@ -213,7 +213,7 @@ class Arranger {
         StrAppend(&line_, " }");
         return sequence;
       }
-      case Plan::Kind::kSerial: {
+      case BandPlan::Kind::kSerial: {
         std::vector<int> rest;
         for (const int m : members) {
           if (m != plan.serial) rest.push_back(m);
@@ -222,7 +222,7 @@ class Arranger {
         const Node band = WholeLoop(node, band_->at(plan.serial));
         return Apply(band.child(0), plan.children[0], rest).parent();
       }
-      case Plan::Kind::kPoints:
+      case BandPlan::Kind::kPoints:
         return ApplyPoints(node, plan, members);
     }
     POLYNAO_UNREACHABLE(static_cast<int>(plan.kind));
@@ -234,7 +234,7 @@ class Arranger {
     return text;
   }
 
-  Node ApplyTiles(Node node, const Plan& plan, const std::vector<int>& members) {
+  Node ApplyTiles(Node node, const BandPlan& plan, const std::vector<int>& members) {
     // Loops over tiles, outermost first.
     std::vector<int> order;
     if (plan.parallel >= 0) order.push_back(plan.parallel);
@@ -294,7 +294,7 @@ class Arranger {
     return parallel >= 0 ? band.parent() : band;
   }
 
-  static std::vector<int> WaveOrder(const Plan& plan, const std::vector<int>& members) {
+  static std::vector<int> WaveOrder(const BandPlan& plan, const std::vector<int>& members) {
     std::vector<int> order = {members[0], members[1]};
     for (size_t i = 2; i < members.size(); ++i) {
       if (plan.tiles.sizes[static_cast<size_t>(members[i])] != kWhole) order.push_back(members[i]);
@@ -302,7 +302,7 @@ class Arranger {
     return order;
   }
 
-  Node ApplyPoints(Node node, const Plan& plan, const std::vector<int>& members) {
+  Node ApplyPoints(Node node, const BandPlan& plan, const std::vector<int>& members) {
     const auto is_here = [&](int m) {
       return std::find(members.begin(), members.end(), m) != members.end();
     };
@@ -333,7 +333,7 @@ class Arranger {
   }
 
   // Loops over register tiles, the serial one last, then the tile itself.
-  Node ApplyJam(Node node, const Plan& plan, const std::vector<int>& order) {
+  Node ApplyJam(Node node, const BandPlan& plan, const std::vector<int>& order) {
     const std::vector<int64_t>& jam = plan.points.jam;
     result_.has_register_tiles = true;
     std::vector<int> inner;
@@ -394,7 +394,7 @@ class Arranger {
 
   const Scop& scop_;
   const Dependences& dependences_;
-  const Machine& machine_;
+  const CpuMachine& machine_;
   const AssumedParameters assumed_;
   AutoSchedule result_;
   // Of which the cache holds what the bands before at this iteration of the loops around have touched.
@@ -406,7 +406,7 @@ class Arranger {
 }  // namespace
 
 AutoSchedule Arrange(const Scop& scop, const Dependences& dependences,
-                     const isl::schedule& schedule, const Machine& machine) {
+                     const isl::schedule& schedule, const CpuMachine& machine) {
   return Arranger(scop, dependences, machine).Run(schedule);
 }
 

@@ -29,7 +29,7 @@ struct AutoSchedule {
 //
 // Throws isl::exception.
 AutoSchedule Arrange(const Scop& scop, const Dependences& dependences,
-                     const isl::schedule& schedule, const Machine& machine);
+                     const isl::schedule& schedule, const CpuMachine& machine);
 
 }  // namespace polynao::poly
 

@@ -120,7 +120,7 @@ TEST(CostModelTest, MatmulGetsATileOfRegisters) {
   const int j = MemberOf(AccessOf(s, "C"), 1), k = MemberOf(AccessOf(s, "A"), 1);
   std::vector<Carried> carried(3, Carried::kNothing);
   carried[static_cast<size_t>(k)] = Carried::kOrder;
-  Machine machine;  // 16 registers of 4 doubles
+  CpuMachine machine;  // 16 registers of 4 doubles
   const PointPlan plan = PlanPoints(s, {0, 1, 2}, carried, machine);
   EXPECT_EQ(plan.order.back(), j);
   EXPECT_EQ(plan.serial, k);
@@ -140,7 +140,7 @@ TEST(CostModelTest, TilesFitIntoTheCacheAndCutParallelLoops) {
   const StatementModel& s = f.model.statements[0];
   const int i = MemberOf(AccessOf(s, "C"), 0), j = MemberOf(AccessOf(s, "C"), 1);
   for (const int64_t kib : {64, 256, 1024, 4096}) {
-    Machine machine;
+    CpuMachine machine;
     machine.cache_bytes = kib * 1024;
     const TileQuery query{.members = {0, 1, 2},
                           .multiples = {4, 4, 4},

@@ -28,14 +28,14 @@ constexpr double kLineBytes = 64;
 constexpr double kUsable = 0.5;
 constexpr int64_t kSizes[] = {1, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, kWhole};
 
-double Lanes(const StatementModel& s, const Machine& machine) {
+double Lanes(const StatementModel& s, const CpuMachine& machine) {
   int bytes = 1;
   for (const LinearAccess& a : s.accesses) bytes = std::max(bytes, ir::ByteSize(a.buffer->type));
   return std::max(1.0, static_cast<double>(machine.vector_bytes) / bytes);
 }
 
 // Without a register tile, `v` innermost. `loaded`: elements that the iteration has in registers.
-double PlainCycles(const StatementModel& s, int v, Carried carried, const Machine& machine,
+double PlainCycles(const StatementModel& s, int v, Carried carried, const CpuMachine& machine,
                    absl::flat_hash_set<int>& loaded) {
   const double lanes = carried == Carried::kOrder ? 1 : Lanes(s, machine);
   double memory = 0;
@@ -75,7 +75,7 @@ struct JamCost {
   double Score() const { return cycles + 0.25 * far_cycles + serial_cycles / kLongRow; }
 };
 std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int64_t>& vectors,
-                                 int v, int serial, const Machine& machine) {
+                                 int v, int serial, const CpuMachine& machine) {
   const double lanes = Lanes(s, machine);
   double loads = 0, far = 0, held = 0, count = 1, most_loaded = 0;
   for (const int64_t n : vectors) count *= static_cast<double>(n);
@@ -109,7 +109,7 @@ std::optional<JamCost> CostOfJam(const StatementModel& s, const std::vector<int6
 }
 
 void PlanJam(const StatementModel& s, const std::vector<int>& members, int v,
-             const Machine& machine, PointPlan& best) {
+             const CpuMachine& machine, PointPlan& best) {
   const auto lanes = static_cast<int64_t>(Lanes(s, machine));
   double best_score = best.cycles;
   const auto extent = [&](int m) { return s.extents[static_cast<size_t>(m)]; };
@@ -258,7 +258,7 @@ bool WritesStay(const StatementModel& s, int serial) {
 }
 
 PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
-                     const std::vector<Carried>& carried, const Machine& machine) {
+                     const std::vector<Carried>& carried, const CpuMachine& machine) {
   PointPlan best;
   best.cycles = std::numeric_limits<double>::infinity();
   for (const int v : members) {
@@ -296,7 +296,7 @@ PointPlan PlanPoints(const StatementModel& s, const std::vector<int>& members,
 
 PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
                        const std::vector<int>& members, const std::vector<Carried>& carried,
-                       const Machine& machine) {
+                       const CpuMachine& machine) {
   PointPlan best;
   best.order = members;
   best.cycles = std::numeric_limits<double>::infinity();
@@ -329,7 +329,7 @@ PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
 }
 
 std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
-                                    const Buffers& warm, const Machine& machine) {
+                                    const Buffers& warm, const CpuMachine& machine) {
   const double capacity = kUsable * static_cast<double>(machine.cache_bytes);
   std::vector<int64_t> sizes(static_cast<size_t>(model.all), kWhole);
   for (const int m : around) sizes[static_cast<size_t>(m)] = 1;
@@ -352,7 +352,7 @@ namespace {
 // Tries sizes of tiles, and keeps the cheapest.
 class TileSearch {
  public:
-  TileSearch(const LoopModel& model, const TileQuery& query, const Machine& machine)
+  TileSearch(const LoopModel& model, const TileQuery& query, const CpuMachine& machine)
       : model_(model),
         query_(query),
         machine_(machine),
@@ -484,7 +484,7 @@ class TileSearch {
 
   const LoopModel& model_;
   const TileQuery& query_;
-  const Machine& machine_;
+  const CpuMachine& machine_;
   const double capacity_;
   std::vector<int64_t> extents_;
   double instances_ = 0;
@@ -497,7 +497,7 @@ class TileSearch {
 
 }  // namespace
 
-TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine) {
+TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const CpuMachine& machine) {
   return TileSearch(model, query, machine).Best();
 }
 

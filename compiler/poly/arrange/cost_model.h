@@ -47,13 +47,13 @@ bool WritesStay(const StatementModel& statement, int member);
 
 // `members`: those that run here, the others are around. `carried`: by member.
 PointPlan PlanPoints(const StatementModel& statement, const std::vector<int>& members,
-                     const std::vector<Carried>& carried, const Machine& machine);
+                     const std::vector<Carried>& carried, const CpuMachine& machine);
 
 // The same for statements whose instances run one after the other in each iteration: no register tile; loads that they
 // share count once.
 PointPlan PlanTogether(const std::vector<const StatementModel*>& statements,
                        const std::vector<int>& members, const std::vector<Carried>& carried,
-                       const Machine& machine);
+                       const CpuMachine& machine);
 
 // Sizes of tiles along the members of a band, and what they cost.
 struct TilePlan {
@@ -100,7 +100,7 @@ struct TileQuery {
 };
 
 // The sizes with the least time for bytes and short rows. All kWhole where tiles gain nothing.
-TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const Machine& machine);
+TilePlan PlanTiles(const LoopModel& model, const TileQuery& query, const CpuMachine& machine);
 
 using Buffers = absl::flat_hash_set<ir::Buffer>;
 
@@ -108,7 +108,7 @@ using Buffers = absl::flat_hash_set<ir::Buffer>;
 // nothing if it does not fit. `around`: the loops around it, outermost first. `warm`: what the loops before it have
 // left in the cache, at the same iteration of those.
 std::optional<double> BytesIfItFits(const LoopModel& model, const std::vector<int>& around,
-                                    const Buffers& warm, const Machine& machine);
+                                    const Buffers& warm, const CpuMachine& machine);
 
 }  // namespace polynao::poly
 

@@ -6,8 +6,8 @@
 
 namespace polynao::poly {
 
-Machine HostMachine(int cores) {
-  Machine machine;
+CpuMachine HostMachine(int cores) {
+  CpuMachine machine;
   machine.cores = cores;
   machine.memory_scaling = std::min(1 + 0.4 * (cores - 1), 8.0);
 #ifdef _SC_LEVEL1_DCACHE_SIZE

@@ -6,7 +6,7 @@
 
 namespace polynao::poly {
 
-struct Machine {
+struct CpuMachine {
   int cores = 2;
   int vector_bytes = 32;
   int vector_registers = 16;
@@ -23,7 +23,7 @@ struct Machine {
 };
 
 // This machine's, as far as it tells.
-Machine HostMachine(int cores);
+CpuMachine HostMachine(int cores);
 
 }  // namespace polynao::poly
 

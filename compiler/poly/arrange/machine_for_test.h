@@ -6,7 +6,7 @@
 
 namespace polynao::poly {
 
-inline Machine SmallMachine(int vector_registers = 8) {
+inline CpuMachine SmallMachine(int vector_registers = 8) {
   return {.cores = 2,
           .vector_bytes = 16,
           .vector_registers = vector_registers,

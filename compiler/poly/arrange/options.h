@@ -36,7 +36,7 @@ struct ScheduleOptions {
   bool vectorize = true;
   // Sums of floats may change their order.
   bool reassociate = false;
-  Machine machine = {};
+  CpuMachine machine = {};
   // isl's count of its own steps for one part. A part that needs more stays as it is. 0: no limit.
   int64_t max_operations = 10'000'000;
   // For "fuse" and "overlap": the report has exact numbers of instances, and the bytes that the stages as written move.

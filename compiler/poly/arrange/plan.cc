@@ -12,8 +12,8 @@ namespace polynao::poly {
 
 namespace {
 
-Plan Make(Plan::Kind kind) {
-  Plan plan;
+BandPlan Make(BandPlan::Kind kind) {
+  BandPlan plan;
   plan.kind = kind;
   return plan;
 }
@@ -21,7 +21,7 @@ Plan Make(Plan::Kind kind) {
 // The plan of one leaf band.
 class Planner {
  public:
-  Planner(const Scop& scop, const Dependences& dependences, const Machine& machine,
+  Planner(const Scop& scop, const Dependences& dependences, const CpuMachine& machine,
           const AssumedParameters& assumed, const Place& place, const isl::multi_union_pw_aff& band,
           const Buffers& warm)
       : scop_(scop),
@@ -34,7 +34,7 @@ class Planner {
   }
 
   // Of all of the band. Inside of a parallel loop all cores are busy already.
-  Plan Run(bool is_inside_parallel) {
+  BandPlan Run(bool is_inside_parallel) {
     Names all;
     for (const Statement& s : scop_.statements) {
       if (model_.Find(s.name) != nullptr) all.push_back(s.name);
@@ -43,7 +43,7 @@ class Planner {
     for (size_t i = 0; i < members.size(); ++i) members[i] = static_cast<int>(i);
     std::vector<int> around;
     for (int m = model_.members; m < model_.all; ++m) around.push_back(m);
-    Plan plan = Leaf(all, members, around, is_inside_parallel);
+    BandPlan plan = Leaf(all, members, around, is_inside_parallel);
     if (BytesIfItFits(model_, around, warm_, machine_)) {
       for (const StatementModel& s : model_.statements) {
         for (const LinearAccess& a : s.accesses) plan.warm.insert(a.buffer);
@@ -181,28 +181,29 @@ class Planner {
   }
 
   // The loops inside of a tile.
-  Plan Points(const Names& names, const std::vector<int>& members, const std::vector<int>& around) {
+  BandPlan Points(const Names& names, const std::vector<int>& members,
+                  const std::vector<int>& around) {
     const std::vector<Names> groups = GroupsOf(names, around);
     if (groups.size() > 1) {
-      Plan plan = Make(Plan::Kind::kSequence);
+      BandPlan plan = Make(BandPlan::Kind::kSequence);
       plan.groups = groups;
       for (const Names& group : groups) {
         plan.children.push_back(Points(group, members, around));
         plan.cycles += plan.children.back().cycles;
       }
       if (!HaveSameLoops(names)) return plan;
-      Plan together = Innermosts(names, members);
+      BandPlan together = Innermosts(names, members);
       const bool waits = together.points.carried == Carried::kOrder;
       return waits || plan.cycles <= together.cycles ? plan : together;
     }
     if (names.size() == 1 || members.size() <= 1) return Innermosts(names, members);
     // The members may swap; so any of them may be the serial one.
-    std::optional<Plan> best;
+    std::optional<BandPlan> best;
     for (const int m : members) {
       if (!AnyMoves(names, m)) continue;
-      Plan inside = Points(names, Without(members, m), With(around, m));
+      BandPlan inside = Points(names, Without(members, m), With(around, m));
       if (best && inside.cycles >= best->cycles) continue;
-      best = Make(Plan::Kind::kSerial);
+      best = Make(BandPlan::Kind::kSerial);
       best->serial = m;
       best->cycles = inside.cycles;
       best->children = {std::move(inside)};
@@ -241,8 +242,8 @@ class Planner {
     return members;
   }
 
-  Plan Innermosts(const Names& names, const std::vector<int>& members) {
-    Plan plan = Make(Plan::Kind::kPoints);
+  BandPlan Innermosts(const Names& names, const std::vector<int>& members) {
+    BandPlan plan = Make(BandPlan::Kind::kPoints);
     std::vector<Carried> carried(static_cast<size_t>(model_.all), Carried::kOrder);
     std::vector<Innermost> innermost(carried.size());
     for (const int m : members) {
@@ -276,24 +277,24 @@ class Planner {
   }
 
   // The point plan that takes longest.
-  static const Plan* Longest(const Plan& plan) {
+  static const BandPlan* Longest(const BandPlan& plan) {
     if (plan.children.empty()) return &plan;
-    const Plan* longest = nullptr;
-    for (const Plan& child : plan.children) {
-      const Plan* candidate = Longest(child);
+    const BandPlan* longest = nullptr;
+    for (const BandPlan& child : plan.children) {
+      const BandPlan* candidate = Longest(child);
       if (longest == nullptr || candidate->cycles > longest->cycles) longest = candidate;
     }
     return longest;
   }
 
-  static void MultiplesOf(const Plan& plan, std::vector<int64_t>& multiples) {
-    for (const Plan& child : plan.children) MultiplesOf(child, multiples);
+  static void MultiplesOf(const BandPlan& plan, std::vector<int64_t>& multiples) {
+    for (const BandPlan& child : plan.children) MultiplesOf(child, multiples);
     for (size_t m = 0; m < plan.points.jam.size(); ++m)
       multiples[m] = std::max(multiples[m], plan.points.jam[m]);
   }
 
-  static void RowsOf(const Plan& plan, double runs, std::vector<TileQuery::Rows>& rows) {
-    for (const Plan& child : plan.children) RowsOf(child, runs, rows);
+  static void RowsOf(const BandPlan& plan, double runs, std::vector<TileQuery::Rows>& rows) {
+    for (const BandPlan& child : plan.children) RowsOf(child, runs, rows);
     if (plan.points.row_cycles > 0) {
       rows.push_back({.member = plan.points.order.back(),
                       .cycles = plan.points.row_cycles,
@@ -301,8 +302,8 @@ class Planner {
     }
   }
 
-  static void InnermostMembers(const Plan& plan, std::vector<bool>& innermost) {
-    for (const Plan& child : plan.children) InnermostMembers(child, innermost);
+  static void InnermostMembers(const BandPlan& plan, std::vector<bool>& innermost) {
+    for (const BandPlan& child : plan.children) InnermostMembers(child, innermost);
     if (plan.children.empty() && !plan.points.order.empty())
       innermost[static_cast<size_t>(plan.points.order.back())] = true;
     if (plan.points.serial >= 0) innermost[static_cast<size_t>(plan.points.serial)] = true;
@@ -312,17 +313,17 @@ class Planner {
   struct Level {
     const std::vector<int>& members;
     LoopModel model;
-    Plan points;  // the loops inside of a tile
+    BandPlan points;  // the loops inside of a tile
     std::optional<double>
         fitting;  // bytes from memory, if what these loops touch fits into the cache
   };
 
-  Plan TileWith(const Level& level, int parallel, std::vector<ir::Buffer> copies, bool is_wave,
-                bool is_inside_parallel) {
+  BandPlan TileWith(const Level& level, int parallel, std::vector<ir::Buffer> copies, bool is_wave,
+                    bool is_inside_parallel) {
     const LoopModel& model = level.model;
     TileQuery query;
     query.members = level.members;
-    query.together = level.points.kind == Plan::Kind::kPoints;
+    query.together = level.points.kind == BandPlan::Kind::kPoints;
     query.multiples.assign(static_cast<size_t>(model.all), 1);
     query.parallel = parallel;
     query.is_wave = is_wave;
@@ -333,7 +334,7 @@ class Planner {
     InnermostMembers(level.points, innermost);
     for (const bool is : innermost) query.may_be_one.push_back(!is);
     RowsOf(level.points, model.runs, query.rows);
-    const Plan* longest = Longest(level.points);
+    const BandPlan* longest = Longest(level.points);
     if (!longest->points.order.empty()) {
       query.innermost = longest->points.order.back();
       query.serial = longest->points.serial;
@@ -341,7 +342,7 @@ class Planner {
       query.jam = longest->points.jam;
       query.far_cycles = longest->points.far_cycles;
     }
-    Plan plan = Make(Plan::Kind::kTile);
+    BandPlan plan = Make(BandPlan::Kind::kTile);
     plan.children = {level.points};
     plan.copies = std::move(copies);
     plan.parallel = parallel;
@@ -359,14 +360,14 @@ class Planner {
     return plan;
   }
 
-  Plan Leaf(const Names& names, const std::vector<int>& members, const std::vector<int>& around,
-            bool is_inside_parallel) {
+  BandPlan Leaf(const Names& names, const std::vector<int>& members, const std::vector<int>& around,
+                bool is_inside_parallel) {
     const Level level = {.members = members,
                          .model = ModelFor(names, around),
                          .points = Points(names, members, around),
                          .fitting = BytesIfItFits(ModelFor(names, {}), around, warm_, machine_)};
-    Plan best = TileWith(level, -1, {}, false, is_inside_parallel);
-    const auto consider = [&](Plan plan) {
+    BandPlan best = TileWith(level, -1, {}, false, is_inside_parallel);
+    const auto consider = [&](BandPlan plan) {
       if (plan.cycles < best.cycles) best = std::move(plan);
     };
     const Place place = At(names, around);
@@ -383,7 +384,7 @@ class Planner {
     }
     const std::vector<Names> groups = GroupsOf(names, around);
     if (groups.size() > 1) {
-      Plan plan = Make(Plan::Kind::kSequence);
+      BandPlan plan = Make(BandPlan::Kind::kSequence);
       plan.groups = groups;
       for (const Names& group : groups) {
         plan.children.push_back(Leaf(group, members, around, is_inside_parallel));
@@ -393,7 +394,7 @@ class Planner {
     } else if (members.size() > 1 && (names.size() > 1 || !has_parallel)) {
       // As the scheduler has it, the outermost loop that carries most.
       const int m = members[0];
-      Plan plan = Make(Plan::Kind::kSerial);
+      BandPlan plan = Make(BandPlan::Kind::kSerial);
       plan.serial = m;
       plan.children = {Leaf(names, Without(members, m), With(around, m), is_inside_parallel)};
       plan.cycles = plan.children[0].cycles;
@@ -404,7 +405,7 @@ class Planner {
 
   const Scop& scop_;
   const Dependences& dependences_;
-  const Machine& machine_;
+  const CpuMachine& machine_;
   const Place place_;
   const isl::multi_union_pw_aff band_;
   const Buffers& warm_;
@@ -416,9 +417,10 @@ class Planner {
 
 }  // namespace
 
-Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const AssumedParameters& assumed, const Place& place,
-              const isl::multi_union_pw_aff& band, bool is_inside_parallel, const Buffers& warm) {
+BandPlan MakePlan(const Scop& scop, const Dependences& dependences, const CpuMachine& machine,
+                  const AssumedParameters& assumed, const Place& place,
+                  const isl::multi_union_pw_aff& band, bool is_inside_parallel,
+                  const Buffers& warm) {
   return Planner(scop, dependences, machine, assumed, place, band, warm).Run(is_inside_parallel);
 }
 

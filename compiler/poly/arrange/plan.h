@@ -19,7 +19,7 @@ namespace polynao::poly {
 using Names = std::vector<std::string>;  // of statements, in the order of the program
 
 // How the loops of an innermost band run. Members are numbered as in the band.
-struct Plan {
+struct BandPlan {
   enum class Kind : uint8_t {
     kTile,      // loops over tiles around children[0]
     kSequence,  // groups of statements, each with a child of its own, one after the other
@@ -28,7 +28,7 @@ struct Plan {
   };
   Kind kind = Kind::kPoints;
   double cycles = 0;  // of all executions of these loops
-  std::vector<Plan> children;
+  std::vector<BandPlan> children;
   // kTile
   TilePlan tiles;
   int parallel = -1;
@@ -49,9 +49,10 @@ struct Plan {
 // The cheapest plan for a permutable band at `place`. Inside of a parallel loop all cores are busy already. `warm`: the
 // buffers of which the loops before have left in the cache what this band touches. `assumed`: the part's parameters.
 // Throws isl::exception.
-Plan MakePlan(const Scop& scop, const Dependences& dependences, const Machine& machine,
-              const AssumedParameters& assumed, const Place& place,
-              const isl::multi_union_pw_aff& band, bool is_inside_parallel, const Buffers& warm);
+BandPlan MakePlan(const Scop& scop, const Dependences& dependences, const CpuMachine& machine,
+                  const AssumedParameters& assumed, const Place& place,
+                  const isl::multi_union_pw_aff& band, bool is_inside_parallel,
+                  const Buffers& warm);
 
 }  // namespace polynao::poly
 

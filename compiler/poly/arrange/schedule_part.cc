@@ -25,7 +25,7 @@ constexpr std::string_view kNoOrderLine = "isl's scheduler found no order: the o
 // The cheapest of the orders that the scheduler finds, arranged for the machine.
 AutoSchedule Cheapest(const Scop& scop, const Dependences& dependences,
                       const ScheduleOptions& options) {
-  Machine machine = options.machine;
+  CpuMachine machine = options.machine;
   if (!options.parallel) machine.cores = 1;
   std::optional<AutoSchedule> best;
   const auto consider = [&](const isl::schedule& schedule) {

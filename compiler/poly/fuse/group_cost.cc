@@ -70,7 +70,8 @@ int64_t CountOf(const Range& range) { return range.IsEmpty() ? 0 : range.Count()
 
 }  // namespace
 
-GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine)
+GroupModel::GroupModel(const Scop& scop, const std::vector<Stage>& stages,
+                       const CpuMachine& machine)
     : stages_(stages), machine_(machine), assumed_(AssumeParameters(scop, machine.assumed_extent)) {
   for (const Stage& stage : stages) {
     StageInfo info;

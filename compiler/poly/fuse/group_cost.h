@@ -37,7 +37,7 @@ struct GroupCost {
 class GroupModel {
  public:
   // All outlive this. Throws isl::exception.
-  GroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& machine);
+  GroupModel(const Scop& scop, const std::vector<Stage>& stages, const CpuMachine& machine);
   virtual ~GroupModel() = default;
 
   bool CanBeRoot(int stage) const;
@@ -142,7 +142,7 @@ class GroupModel {
   Traffic TrafficOf(const Group& group, const Tally& tile) const;
 
   const std::vector<Stage>& stages_;
-  const Machine& machine_;
+  const CpuMachine& machine_;
   const AssumedParameters assumed_;
   std::vector<StageInfo> info_;
 };

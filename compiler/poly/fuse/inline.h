@@ -22,7 +22,7 @@ namespace polynao::poly {
 // of it, is still inlined in a statement that reads few of its elements: t[li[i], i], where t[k, i] is stored for eight
 // k. From the last array to the first, so that a chain ends in its last statement. Returns the names of the arrays, "t
 // in y" for one statement, "t (3 times)" where each element is computed three times now. `assumed_extent`: iterations
-// of a loop of which that is not known (Machine::assumed_extent).
+// of a loop of which that is not known (CpuMachine::assumed_extent).
 std::vector<std::string> InlineStages(ir::Function& function, int64_t assumed_extent);
 
 }  // namespace polynao::poly

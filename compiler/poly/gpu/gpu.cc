@@ -218,7 +218,7 @@ absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuO
   const bool fuses = options.strategy == "fuse";
   const ir::Stmt original = function.body;
   std::vector<std::string> inlined;
-  if (fuses && options.inline_stages) inlined = InlineStages(function, Machine().assumed_extent);
+  if (fuses && options.inline_stages) inlined = InlineStages(function, CpuMachine().assumed_extent);
   if (fuses) ExpandScalars(function);
   std::optional<Surroundings> surroundings;
   Given given;

@@ -31,7 +31,7 @@ double CountOf(const arith::ConstRange& range) {
 }  // namespace
 
 GpuGroupModel::GpuGroupModel(const Scop& scop, const std::vector<Stage>& stages,
-                             const Machine& sizes, const GpuMachine& gpu, int64_t shared_bytes,
+                             const CpuMachine& sizes, const GpuMachine& gpu, int64_t shared_bytes,
                              int64_t threads)
     : GroupModel(scop, stages, sizes),
       stages_(stages),

@@ -31,7 +31,7 @@ class GpuGroupModel : public GroupModel {
  public:
   // All outlive this. `shared_bytes`: of a block. `threads`: of a block, 0 for the cheapest number. Throws
   // isl::exception.
-  GpuGroupModel(const Scop& scop, const std::vector<Stage>& stages, const Machine& sizes,
+  GpuGroupModel(const Scop& scop, const std::vector<Stage>& stages, const CpuMachine& sizes,
                 const GpuMachine& gpu, int64_t shared_bytes, int64_t threads);
 
   GroupCost CostOf(const Group& group) const override;
