@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,58 +10,54 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
-#include "benchmarks/bar_chart.h"
-#include "benchmarks/html.h"
+#include "pages/charts.h"
+#include "pages/page.h"
 
 namespace polynao::benchmarks {
 namespace {
 
-constexpr const char* kColors[] = {"#8a93a0", "#c9ced6", "#e8b03a", "#c46a5a",
-                                   "#9a6fb0", "#2f6db3", "#4d9a63", "#3a3f47",
-                                   "#b5d0ee", "#7a5230", "#c08bb8", "#86b7a0"};
+using pages::BarChart;
+using pages::Cell;
+using pages::Escape;
+using pages::Table;
 
 bool IsOurs(const std::string& implementation) { return implementation.starts_with("nao-"); }
 
-std::string HeadHtml(const Comparison& result) {
+std::string FactsHtml(const Comparison& result) {
   std::vector<std::string> facts = {result.size, result.machine, result.date};
   if (!result.commit.empty()) facts.push_back("commit " + result.commit);
   facts.push_back(StrCat("seed ", result.seed));
   if (!result.filter.empty()) facts.push_back("only kernels with " + result.filter);
   facts.push_back(absl::StrFormat("%.0f s", result.wall_seconds));
-  return StrCat(PageHead(result.title), "<p>", Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
+  return StrCat("<p>", Escape(absl::StrJoin(facts, "; ")), ".</p>\n");
 }
 
 std::string ImplementationsHtml(const Comparison& result) {
-  std::string html = "<table>\n";
-  html += Heads({"implementation", "command", "threads", "kernels", "geometric mean"}, 2);
+  Table table({"implementation", "command", "threads", "kernels", "geometric mean"}, 2);
   for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
-    StrAppend(&html, "<tr>", Cell(implementation.name), Cell(implementation.command));
-    if (!implementation.missing.empty()) {
-      StrAppend(&html, "<td colspan=\"3\" class=\"off\">missing: ", Escape(implementation.missing),
-                "</td></tr>\n");
-      continue;
+    std::vector<Cell> cells = {implementation.name, implementation.command};
+    if (implementation.missing.empty()) {
+      cells.insert(cells.end(),
+                   {implementation.threads, kernels, kernels == 0 ? Cell("-") : Cell(mean, 3)});
+    } else {
+      cells.emplace_back("missing: " + implementation.missing, "off", 3);
     }
-    StrAppend(&html, Cell(StrCat(implementation.threads), true), Cell(StrCat(kernels), true),
-              Cell(kernels == 0 ? "-" : absl::StrFormat("%.3f", mean), true), "</tr>\n");
+    table.Row(cells);
   }
-  return html + "</table>\n";
+  return table.Html();
 }
 
 // The speed-ups over one baseline, of the implementations that have it.
 std::string SpeedupsHtml(const Comparison& result, const std::string& baseline) {
-  BarChart chart;
-  chart.line = 1.0;
-  chart.is_logarithmic = true;
+  BarChart chart{.line = 1.0, .is_logarithmic = true};
   for (const ComparisonRow& row : result.rows) chart.groups.push_back(row.kernel);
   chart.groups.emplace_back("geometric mean");
-  size_t color = 0;
   for (const ComparisonImplementation& implementation : result.implementations) {
     const auto [mean, kernels] = result.GeometricMean(implementation.name);
     if (kernels == 0 || implementation.name == baseline) continue;
     if (result.BaselineOf(implementation.name) != baseline) continue;
-    const std::string fill = kColors[color++ % std::size(kColors)];
-    BarChart::Series series{.name = implementation.name, .color = fill, .values = {}};
+    BarChart::Series series{.name = implementation.name};
     for (const ComparisonRow& row : result.rows) {
       series.values.push_back(row.Speedup(implementation.name, baseline));
     }
@@ -77,18 +72,19 @@ std::string SpeedupsHtml(const Comparison& result, const std::string& baseline) 
 
 // What was not measured because it is wrong.
 std::string FailuresHtml(const Comparison& result) {
-  std::string html;
+  Table table({"kernel", "implementation", "", "why"});
+  bool any = false;
   for (const ComparisonRow& row : result.rows) {
     for (const ComparisonEntry& entry : row.entries) {
       if (entry.error.empty() && entry.difference.empty()) continue;
-      StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
-                Cell(entry.error.empty() ? "values differ" : "failed", false, "bad"),
-                Cell(entry.error.empty() ? entry.difference : entry.error), "</tr>\n");
+      any = true;
+      table.Row({row.kernel, entry.implementation,
+                 Cell(entry.error.empty() ? "values differ" : "failed", "bad"),
+                 entry.error.empty() ? entry.difference : entry.error});
     }
   }
-  if (html.empty()) return "<p>All values agree.</p>\n";
-  return StrCat("<h2>Without a time</h2>\n<table>\n",
-                Heads({"kernel", "implementation", "", "why"}, 4), html, "</table>\n");
+  if (!any) return "<p>All values agree.</p>\n";
+  return StrCat("<h2>Without a time</h2>\n", table.Html());
 }
 
 std::string TimesHtml(const Comparison& result) {
@@ -98,10 +94,9 @@ std::string TimesHtml(const Comparison& result) {
     heads.push_back(implementation.name);
     if (IsOurs(implementation.name)) heads.push_back("compile");
   }
-  std::string html = StrCat("<h2>Times in ms</h2>\n<table>\n", Heads(heads, 2));
+  Table table(heads, 2);
   for (const ComparisonRow& row : result.rows) {
-    StrAppend(&html, "<tr>", Cell(row.kernel),
-              Cell(absl::StrJoin(row.sizes, " ", absl::PairFormatter("="))));
+    std::vector<Cell> cells = {row.kernel, absl::StrJoin(row.sizes, " ", absl::PairFormatter("="))};
     std::optional<double> least;
     for (const ComparisonEntry& entry : row.entries) {
       if (entry.ran()) least = std::min(entry.time_ns, least.value_or(entry.time_ns));
@@ -111,19 +106,18 @@ std::string TimesHtml(const Comparison& result) {
       const ComparisonEntry* entry = row.Find(implementation.name);
       const bool ran = entry != nullptr && entry->ran();
       if (ran) {
-        html += Cell(absl::StrFormat("%.3f", entry->time_ns / 1e6), true,
-                     entry->time_ns == least ? "good" : "");
+        cells.emplace_back(entry->time_ns / 1e6, 3, entry->time_ns == least ? "good" : "");
       } else if (entry == nullptr || !entry->skipped.empty()) {
-        html += Cell("-", true, "off");
+        cells.emplace_back("-", "off");
       } else {
-        html += Cell(entry->error.empty() ? "DIFFERS" : "FAILED", true, "bad");
+        cells.emplace_back(entry->error.empty() ? "DIFFERS" : "FAILED", "bad");
       }
       if (!IsOurs(implementation.name)) continue;
-      html += Cell(ran ? absl::StrFormat("%.0f", entry->compile_ms) : "-", true, "off");
+      cells.push_back(ran ? Cell(entry->compile_ms, 0, "off") : Cell("-", "off"));
     }
-    html += "</tr>\n";
+    table.Row(cells);
   }
-  return html + "</table>\n";
+  return StrCat("<h2>Times in ms</h2>\n", table.Html());
 }
 
 // Bytes to and from memory in MiB, those of a tile in KiB, counts without a fraction.
@@ -152,23 +146,22 @@ std::string FiguresHtml(const Comparison& result) {
   if (names.empty()) return "";
   std::vector<std::string> heads = {"kernel", "implementation", "time in ms", "compile in ms"};
   for (const std::string& name : names) heads.push_back(FigureHead(name));
-  std::string html = StrCat("<h2>What the schedules run</h2>\n<table>\n", Heads(heads, 2));
+  Table table(heads, 2);
   for (const ComparisonRow& row : result.rows) {
     for (const ComparisonEntry& entry : row.entries) {
       if (entry.figures.empty()) continue;
-      StrAppend(&html, "<tr>", Cell(row.kernel), Cell(entry.implementation),
-                Cell(absl::StrFormat("%.3f", entry.time_ns / 1e6), true),
-                Cell(absl::StrFormat("%.0f", entry.compile_ms), true));
+      std::vector<Cell> cells = {row.kernel, entry.implementation, Cell(entry.time_ns / 1e6, 3),
+                                 Cell(entry.compile_ms, 0)};
       for (const std::string& name : names) {
         const auto figure = std::find_if(entry.figures.begin(), entry.figures.end(),
                                          [&](const auto& f) { return f.first == name; });
-        html += figure == entry.figures.end() ? Cell("-", true, "off")
-                                              : Cell(FigureText(name, figure->second), true);
+        cells.push_back(figure == entry.figures.end() ? Cell("-", "off")
+                                                      : Cell(FigureText(name, figure->second)));
       }
-      html += "</tr>\n";
+      table.Row(cells);
     }
   }
-  return html + "</table>\n";
+  return StrCat("<h2>What the schedules run</h2>\n", table.Html());
 }
 
 std::string NotesHtml(const Comparison& result) {
@@ -196,8 +189,9 @@ std::string PageHtml(const Comparison& result) {
   }
   std::string charts;
   for (const std::string& baseline : baselines) charts += SpeedupsHtml(result, baseline);
-  return StrCat(HeadHtml(result), ImplementationsHtml(result), charts, FailuresHtml(result),
-                TimesHtml(result), FiguresHtml(result), NotesHtml(result), "</body></html>\n");
+  return pages::Page(result.title, StrCat(FactsHtml(result), ImplementationsHtml(result), charts,
+                                          FailuresHtml(result), TimesHtml(result),
+                                          FiguresHtml(result), NotesHtml(result)));
 }
 
 }  // namespace polynao::benchmarks

@@ -5,6 +5,7 @@
 #include "benchmarks/comparison_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "testing/browser.h"
 
 namespace polynao::benchmarks {
 namespace {
@@ -150,6 +151,8 @@ TEST(ComparisonTest, PageShowsEveryKernel) {
   EXPECT_THAT(html, HasSubstr("missing: clang-19 is not installed"));
   EXPECT_THAT(html, Not(HasSubstr(">polly</text>")));  // no bar, no legend
   EXPECT_THAT(html, HasSubstr(">4.000</td>"));         // the mean of 8 and 2
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
+  EXPECT_EQ(FaultsOf(html), "");
 }
 
 TEST(ComparisonTest, NothingRunIsNoSuccess) {

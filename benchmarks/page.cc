@@ -2,23 +2,24 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
-#include "benchmarks/bar_chart.h"
-#include "benchmarks/html.h"
+#include "pages/charts.h"
+#include "pages/page.h"
+#include "pages/svg.h"
 
 namespace polynao::benchmarks {
 namespace {
 
-std::string Color(const std::string& impl, size_t index) {
-  if (impl == kCompiled) return "#2f6db3";
-  if (impl == "library") return "#e8b03a";
-  if (impl == "expert") return "#4d9a63";
-  static constexpr const char* kOthers[] = {"#9a6fb0", "#c46a5a", "#7d8794"};
-  return kOthers[index % std::size(kOthers)];
-}
+using pages::BarChart;
+using pages::BarChartSvg;
+using pages::Cell;
+using pages::Escape;
+using pages::Table;
 
 // The implementations of a result, in the order of the rows.
 std::vector<std::string> Implementations(const SuiteResult& result) {
@@ -65,69 +66,42 @@ std::vector<std::string> Labels(const ClassRows& class_rows) {
   return labels;
 }
 
-// An implementation that ran in no case takes no room.
-void AddUnlessEmpty(BarChart::Series series, BarChart& chart) {
-  const auto& values = series.values;
-  if (std::any_of(values.begin(), values.end(), [](const auto& v) { return v.has_value(); })) {
-    chart.series.push_back(std::move(series));
-  }
-}
-
-std::string SpeedupChart(const SuiteResult& result, const ClassRows& class_rows) {
-  BarChart chart;
-  chart.groups = Labels(class_rows);
-  chart.line = 1.0;
-  size_t index = 0;
+// A bar for each implementation of each case: value(row, the library's row), where there is one. Each implementation
+// has its color on the whole page.
+template <typename Value>
+std::string CaseChart(const SuiteResult& result, const ClassRows& class_rows, const Value& value) {
+  BarChart chart{.groups = Labels(class_rows), .line = 1.0};
+  size_t color = 0;
   for (const std::string& impl : Implementations(result)) {
-    // Ablations may be a hundred times slower or stop; the tables have them.
-    if (impl != kCompiled && impl != "library" && impl != "expert") continue;
-    BarChart::Series series = {.name = impl,
-                               .color = Color(impl, index++),
-                               .values = {},
-                               .show_values = impl == kCompiled};
+    BarChart::Series series = {
+        .name = impl, .show_values = impl == kCompiled, .color = pages::SeriesColor(color++)};
+    bool any = false;
     for (const auto& rows : class_rows.rows) {
       const Row* row = Agreeing(rows, impl);
-      const Row* library = Agreeing(rows, "library");
-      if (row == nullptr || library == nullptr) {
-        series.values.push_back(std::nullopt);
-      } else {
-        series.values.push_back(static_cast<double>(library->cycles) /
-                                static_cast<double>(row->cycles));
-      }
+      series.values.push_back(row == nullptr ? std::nullopt
+                                             : value(*row, Agreeing(rows, "library")));
+      any |= series.values.back().has_value();
     }
-    AddUnlessEmpty(std::move(series), chart);
+    // An implementation that ran in no case takes no room.
+    if (any) chart.series.push_back(std::move(series));
   }
   return BarChartSvg(chart);
 }
 
-std::string EfficiencyChart(const SuiteResult& result, const ClassRows& class_rows) {
-  BarChart chart;
-  chart.groups = Labels(class_rows);
-  chart.line = 1.0;
-  size_t index = 0;
-  for (const std::string& impl : Implementations(result)) {
-    BarChart::Series series = {.name = impl,
-                               .color = Color(impl, index++),
-                               .values = {},
-                               .show_values = impl == kCompiled};
-    for (const auto& rows : class_rows.rows) {
-      const Row* row = Agreeing(rows, impl);
-      series.values.push_back(row == nullptr ? std::nullopt : std::optional(row->efficiency()));
-    }
-    AddUnlessEmpty(std::move(series), chart);
-  }
-  return BarChartSvg(chart);
+std::optional<double> Speedup(const Row& row, const Row* library) {
+  // Ablations may be a hundred times slower or stop; the tables have them.
+  const bool is_shown = row.impl == kCompiled || row.impl == "library" || row.impl == "expert";
+  if (!is_shown || library == nullptr) return std::nullopt;
+  return static_cast<double>(library->cycles) / static_cast<double>(row.cycles);
 }
+
+std::optional<double> Efficiency(const Row& row, const Row*) { return row.efficiency(); }
 
 std::string ClassChart(const SuiteResult& result) {
-  BarChart chart;
-  chart.line = 1.0;
-  chart.series = {{.name = "here", .color = "#2f6db3", .values = {}, .show_values = true},
-                  {.name = "goal", .color = "#b9c3cf", .values = {}, .show_values = true},
-                  {.name = "paper, its card and library",
-                   .color = "#d9d2c0",
-                   .values = {},
-                   .show_values = true}};
+  BarChart chart{.line = 1.0};
+  chart.series = {{.name = "here", .show_values = true},
+                  {.name = "goal", .show_values = true, .color = "#b9c3cf"},
+                  {.name = "paper, its card and library", .show_values = true, .color = "#d9d2c0"}};
   for (const ClassSummary& c : result.summary.classes) {
     chart.groups.push_back(c.figures.title);
     const Statistic* speedup = c.Speedup("library");
@@ -140,123 +114,107 @@ std::string ClassChart(const SuiteResult& result) {
 }
 
 // Geometric mean and minimum, coloured by whether they reach the goal.
-std::string StatisticCells(const Statistic& s, const SpeedupFigures* goal) {
-  if (s.cases == 0) {
-    return Cell("0", true) + Cell("-", true) + Cell("-", true) + Cell("-", true) + Cell("");
-  }
+std::vector<Cell> StatisticCells(const std::string& op_class, const std::string& impl,
+                                 const Statistic& s, const SpeedupFigures* goal = nullptr) {
+  if (s.cases == 0) return {op_class, impl, 0, "-", "-", "-", ""};
   const auto css = [&](double value, double wanted) {
     return goal == nullptr ? "" : value >= wanted ? "good" : "bad";
   };
-  return Cell(StrCat(s.cases), true) +
-         Cell(absl::StrFormat("%.3f", s.geomean), true, css(s.geomean, goal ? goal->geomean : 0)) +
-         Cell(absl::StrFormat("%.3f", s.min), true, css(s.min, goal ? goal->min : 0)) +
-         Cell(absl::StrFormat("%.3f", s.max), true) + Cell(s.min_shape);
+  return {op_class,
+          impl,
+          s.cases,
+          Cell(s.geomean, 3, css(s.geomean, goal ? goal->geomean : 0)),
+          Cell(s.min, 3, css(s.min, goal ? goal->min : 0)),
+          Cell(s.max, 3),
+          s.min_shape};
 }
 
 std::string SummaryHtml(const SuiteResult& result) {
   const Summary& summary = result.summary;
-  std::string html = "<h2>Summary</h2>\n";
-  absl::StrAppendFormat(&html,
-                        "<p>%d rows agree with the reference, %d differ, %d failed, %d skipped.",
-                        summary.agrees, summary.differs, summary.failed, summary.skipped);
+  std::string html = absl::StrFormat(
+      "<h2>Summary</h2>\n<p>%d rows agree with the reference, %d differ, %d failed, %d skipped.",
+      summary.agrees, summary.differs, summary.failed, summary.skipped);
   for (const auto& [reason, count] : summary.skip_reasons) {
-    absl::StrAppendFormat(&html, "<br><span class=\"off\">skipped %d: %s</span>", count,
-                          Escape(reason));
+    StrAppend(&html, "<br><span class=\"off\">skipped ", count, ": ", Escape(reason), "</span>");
   }
-  html += "</p>\n<h3>Speed-up of compiled programs</h3>\n<table>\n";
-  html +=
-      Heads({"class", "against", "cases", "geo-mean", "min", "max", "min at", "goal"}, 2, "min at");
+  Table speedups({"class", "against", "cases", "geo-mean", "min", "max", "min at", "goal"}, 2,
+                 "min at");
+  Table efficiencies({"class", "implementation", "cases", "geo-mean", "min", "max", "min at"}, 2,
+                     "min at");
   for (const ClassSummary& c : summary.classes) {
     for (const auto& [impl, s] : c.speedup) {
       const SpeedupFigures* goal = impl == "library"  ? &c.figures.goal
                                    : impl == "expert" ? &c.figures.goal_expert
                                                       : nullptr;
-      StrAppend(&html, "<tr>", Cell(c.figures.op_class), Cell(impl), StatisticCells(s, goal),
-                Cell(goal ? absl::StrFormat("%.2f, min %.2f", goal->geomean, goal->min) : "", true),
-                "</tr>\n");
+      std::vector<Cell> cells = StatisticCells(c.figures.op_class, impl, s, goal);
+      cells.emplace_back(goal ? absl::StrFormat("%.2f, min %.2f", goal->geomean, goal->min) : "");
+      speedups.Row(cells);
     }
-  }
-  html += "</table>\n<h3>Efficiency: bound / cycles</h3>\n<table>\n";
-  html +=
-      Heads({"class", "implementation", "cases", "geo-mean", "min", "max", "min at"}, 2, "min at");
-  for (const ClassSummary& c : summary.classes) {
     for (const auto& [impl, s] : c.efficiency) {
-      StrAppend(&html, "<tr>", Cell(c.figures.op_class), Cell(impl), StatisticCells(s, nullptr),
-                "</tr>\n");
+      efficiencies.Row(StatisticCells(c.figures.op_class, impl, s));
     }
   }
-  html +=
-      "</table>\n<h3>Compiled elementwise cases, by the bytes that must cross GMEM</h3>\n<table>\n";
-  html += Heads({"traffic", "goal", "reach it", "do not", "which"}, 1, "which");
+  Table traffic({"traffic", "goal", "reach it", "do not", "which"}, 1, "which");
   for (const TrafficSummary& t : summary.traffic) {
-    std::string missed;
-    for (const std::string& name : t.missed) StrAppend(&missed, missed.empty() ? "" : ", ", name);
-    StrAppend(&html, "<tr>",
-              Cell(absl::StrReplaceAll(ToAbsl(t.goal.name), {{"_mb", " MB"}, {"_", " "}})),
-              Cell(absl::StrFormat("%.2f", t.goal.efficiency), true),
-              Cell(StrCat(t.reached), true, t.reached > 0 ? "good" : ""),
-              Cell(StrCat(t.missed.size()), true, t.missed.empty() ? "" : "bad"), Cell(missed),
-              "</tr>\n");
+    traffic.Row({absl::StrReplaceAll(ToAbsl(t.goal.name), {{"_mb", " MB"}, {"_", " "}}),
+                 Cell(t.goal.efficiency, 2), Cell(t.reached, t.reached > 0 ? "good" : ""),
+                 Cell(t.missed.size(), t.missed.empty() ? "" : "bad"),
+                 absl::StrJoin(t.missed, ", ")});
   }
-  html +=
-      "</table>\n<h3>Lines of code</h3>\n"
-      "<p>Neither blank nor comment; in brackets the paper's Table III.</p>\n<table>\n";
-  html += Heads({"class", "tensor program", "library", "expert"}, 1);
+  Table lines({"class", "tensor program", "library", "expert"}, 1);
   for (const ClassSummary& c : summary.classes) {
     const auto count = [&](const char* kind, int paper) {
       const auto found = summary.lines.find({kind, c.figures.op_class});
       std::string text = found == summary.lines.end() ? "-" : StrCat(found->second);
       if (paper > 0) StrAppend(&text, " (", paper, ")");
-      return Cell(text, true);
+      return text;
     };
-    StrAppend(&html, "<tr>", Cell(c.figures.op_class),
-              count("tensor-program", c.figures.paper_tensor_program_lines),
-              count("library", c.figures.paper_hand_written_lines), count("expert", 0), "</tr>\n");
+    lines.Row({c.figures.op_class, count("tensor-program", c.figures.paper_tensor_program_lines),
+               count("library", c.figures.paper_hand_written_lines), count("expert", 0)});
   }
-  return html + "</table>\n";
+  return StrCat(html, "</p>\n<h3>Speed-up of compiled programs</h3>\n", speedups.Html(),
+                "<h3>Efficiency: bound / cycles</h3>\n", efficiencies.Html(),
+                "<h3>Compiled elementwise cases, by the bytes that must cross GMEM</h3>\n",
+                traffic.Html(),
+                "<h3>Lines of code</h3>\n<p>Neither blank nor comment; in brackets the paper's "
+                "Table III.</p>\n",
+                lines.Html());
 }
 
 std::string RowsHtml(const SuiteResult& result) {
-  std::string html = "<h2>Rows</h2>\n<table>\n";
-  html += Heads({"class", "op", "shape", "dtype", "implementation", "values", "cycles", "bound",
-                 "DRAM's bound", "efficiency", "instructions", "compile ms", "simulate ms"},
-                6);
+  Table table({"class", "op", "shape", "dtype", "implementation", "values", "cycles", "bound",
+               "DRAM's bound", "efficiency", "instructions", "compile ms", "simulate ms"},
+              6);
   for (const Row& row : result.rows) {
     const SuiteCase& c = row.suite_case;
-    StrAppend(&html, "<tr>", Cell(c.op_class), Cell(c.op), Cell(c.shape), Cell(c.dtype),
-              Cell(row.impl));
+    std::vector<Cell> cells = {c.op_class, c.op, c.shape, c.dtype, row.impl};
     if (row.ran()) {
       const bool agrees = row.state == Row::State::kAgrees;
-      StrAppend(&html, Cell(agrees ? "agree" : "DIFFER", false, agrees ? "good" : "bad"),
-                Cell(StrCat(row.cycles), true), Cell(StrCat(row.bound_cycles), true),
-                Cell(StrCat(row.dram_bound_cycles), true),
-                Cell(absl::StrFormat("%.3f", row.efficiency()), true),
-                Cell(StrCat(row.instructions), true),
-                Cell(absl::StrFormat("%.2f", row.compile_ms), true),
-                Cell(absl::StrFormat("%.0f", row.simulate_ms), true), "</tr>\n");
+      cells.insert(cells.end(),
+                   {Cell(agrees ? "agree" : "DIFFER", agrees ? "good" : "bad"), row.cycles,
+                    row.bound_cycles, row.dram_bound_cycles, Cell(row.efficiency(), 3),
+                    row.instructions, Cell(row.compile_ms, 2), Cell(row.simulate_ms, 0)});
     } else {
       const bool skipped = row.state == Row::State::kSkipped;
-      StrAppend(&html, "<td colspan=\"8\" class=\"", skipped ? "off" : "bad", "\">",
-                skipped ? "skipped: " : "failed: ", Escape(row.reason), "</td></tr>\n");
+      cells.emplace_back(StrCat(skipped ? "skipped: " : "failed: ", row.reason),
+                         skipped ? "off" : "bad", 8);
     }
+    table.Row(cells);
   }
-  return html + "</table>\n";
+  return StrCat("<h2>Rows</h2>\n", table.Html());
 }
 
 std::string MachineHtml(const SuiteResult& result) {
-  std::string html = StrCat("<details><summary>Machine ", Escape(result.machine.name),
-                            "</summary>\n<table>\n", Heads({"parameter", "value"}, 1));
-  for (const auto& [name, value] : result.machine.parameters()) {
-    StrAppend(&html, "<tr>", Cell(name), Cell(StrCat(value), true), "</tr>\n");
-  }
-  return html + "</table></details>\n";
+  Table table({"parameter", "value"}, 1);
+  for (const auto& [name, value] : result.machine.parameters()) table.Row({name, value});
+  return StrCat("<details><summary>Machine ", Escape(result.machine.name), "</summary>\n",
+                table.Html(), "</details>\n");
 }
 
 }  // namespace
 
 std::string PageHtml(const SuiteResult& result) {
-  std::string html = StrCat(PageHead(StrCat(result.suite.name, " on ", result.machine.name)), "<p>",
-                            Escape(result.suite.doc), ".<br>");
+  std::string html = StrCat("<p>", Escape(result.suite.doc), ".<br>");
   absl::StrAppendFormat(&html, "Seed %d, %d jobs, %.1f s", result.seed, result.jobs,
                         result.wall_seconds);
   if (!result.filter.empty()) StrAppend(&html, ", only rows with ", Escape(result.filter));
@@ -279,13 +237,13 @@ std::string PageHtml(const SuiteResult& result) {
                             Escape(row.reason));
       continue;
     }
-    StrAppend(&html, "<h3>Speed-up over the library</h3>\n", SpeedupChart(result, rows));
-    StrAppend(&html, "<h3>Efficiency: bound / cycles</h3>\n", EfficiencyChart(result, rows));
+    StrAppend(&html, "<h3>Speed-up over the library</h3>\n", CaseChart(result, rows, Speedup));
+    StrAppend(&html, "<h3>Efficiency: bound / cycles</h3>\n", CaseChart(result, rows, Efficiency));
   }
   html += SummaryHtml(result);
   html += RowsHtml(result);
   html += MachineHtml(result);
-  return html + "</body></html>\n";
+  return pages::Page(StrCat(result.suite.name, " on ", result.machine.name), html);
 }
 
 }  // namespace polynao::benchmarks

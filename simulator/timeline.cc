@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "simulator/trace.h"
+#include "pages/page.h"
+#include "pages/svg.h"
 
 namespace polynao::simulator {
 namespace {
@@ -78,47 +80,6 @@ Lane LaneOf(const Slice& slice) {
   return Lane::kScalar;
 }
 
-std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (char c : text) {
-    switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string Thousands(int64_t value) {
-  std::string digits = absl::StrCat(value);
-  for (int64_t i = static_cast<int64_t>(digits.size()) - 3; i > 0; i -= 3) {
-    digits.insert(static_cast<size_t>(i), "\u2009");
-  }
-  return digits;
-}
-
-// 1, 2 or 5 times a power of ten, so that at most about `count` steps fit.
-int64_t NiceStep(int64_t span, int count) {
-  const double raw = std::max(1.0, static_cast<double>(span) / count);
-  const double power = std::pow(10, std::floor(std::log10(raw)));
-  for (double factor : {1.0, 2.0, 5.0}) {
-    if (raw <= factor * power) return static_cast<int64_t>(factor * power);
-  }
-  return static_cast<int64_t>(10 * power);
-}
-
 constexpr int kLeft = 128;
 constexpr int kRight = 56;
 constexpr int kRowHeight = 11;
@@ -126,6 +87,7 @@ constexpr int kRowGap = 1;
 constexpr int kCoreGap = 5;
 constexpr int kClusterGap = 12;
 constexpr int kCurveHeight = 56;
+constexpr std::string_view kPanel = "class=\"panel\"";
 
 class Drawing {
  public:
@@ -152,13 +114,9 @@ class Drawing {
     axis_top_ = y_;
     y_ += 18;
     Rows();
-    Axis();
-    const std::string size = absl::StrFormat("width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\"",
-                                             width_, y_ + 12, width_, y_ + 12);
-    return absl::StrCat("<svg xmlns=\"http://www.w3.org/2000/svg\" ", size,
-                        " font-family=\"Helvetica, Arial, sans-serif\" font-size=\"10\">\n"
-                        "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-                        grid_, body_, "</svg>\n");
+    DrawCycles();
+    grid_.Add(body_.body());
+    return grid_.Element(width_, y_ + 12);
   }
 
  private:
@@ -169,32 +127,22 @@ class Drawing {
   double CyclesPerPixel() const {
     return static_cast<double>(end_ - begin_) / (width_ - kLeft - kRight);
   }
-  void Text(double x, double y, const std::string& text, const std::string& attributes = "") {
-    absl::StrAppend(&body_, absl::StrFormat("<text x=\"%.1f\" y=\"%.1f\" %s>", x, y, attributes),
-                    text, "</text>\n");
-  }
 
   void Header() {
-    Text(12, 22,
-         absl::StrCat(Escape(result_.program), " on ", Escape(result_.machine), ": ",
-                      Thousands(result_.cycles), " cycles"),
-         "font-size=\"15\" font-weight=\"bold\" fill=\"#222\"");
+    body_.Text(12, 22,
+               absl::StrCat(result_.program, " on ", result_.machine, ": ",
+                            pages::Thousands(result_.cycles), " cycles"),
+               "title");
     if (!result_.slices_complete) {
-      Text(width_ - 12, 22, "the trace reached its limit of slices and is cut",
-           "text-anchor=\"end\" fill=\"#b00020\"");
+      body_.Text(width_ - 12, 22, "the trace reached its limit of slices and is cut", "end bad");
     }
     std::array<bool, kStyles.size()> used{};
     for (const Slice& slice : result_.slices) used[static_cast<size_t>(PaintOf(slice))] = true;
-    double x = 12;
+    std::vector<std::pair<std::string, std::string>> legend;
     for (size_t i = 0; i < kStyles.size(); ++i) {
-      if (!used[i]) continue;
-      absl::StrAppend(&body_,
-                      absl::StrFormat("<rect x=\"%.1f\" y=\"34\" width=\"12\" height=\"10\" "
-                                      "fill=\"%s\"/>\n",
-                                      x, kStyles[i].color));
-      Text(x + 16, 43, kStyles[i].label, "fill=\"#333\"");
-      x += 30 + 5.6 * static_cast<double>(std::string_view(kStyles[i].label).size());
+      if (used[i]) legend.emplace_back(kStyles[i].label, kStyles[i].color);
     }
+    body_.Legend(12, 31, width_, legend);
     y_ = 58;
   }
 
@@ -207,10 +155,10 @@ class Drawing {
     }
     const double peak = std::max(1.0, static_cast<double>(rate) / 1000);
     const int base = y_ + kCurveHeight;
-    Text(kLeft - 8, y_ + 12, "GMEM", "text-anchor=\"end\" fill=\"#222\" font-weight=\"bold\"");
-    Text(kLeft - 8, y_ + 26, "B/cycle", "text-anchor=\"end\" fill=\"#666\"");
-    Text(width_ - kRight + 6, y_ + 8, absl::StrFormat("%.1f", peak), "fill=\"#666\"");
-    Text(width_ - kRight + 6, base, "0", "fill=\"#666\"");
+    body_.Text(kLeft - 8, y_ + 12, "GMEM", "end bold");
+    body_.Text(kLeft - 8, y_ + 26, "B/cycle", "end soft");
+    body_.Text(width_ - kRight + 6, y_ + 8, absl::StrFormat("%.1f", peak), "soft");
+    body_.Text(width_ - kRight + 6, base, "0", "soft");
     // Mean of the buckets under each pixel.
     const int pixels = width_ - kLeft - kRight;
     std::string points = absl::StrFormat("M%d,%d", kLeft, base);
@@ -230,29 +178,25 @@ class Drawing {
                                                base - std::min(1.0, value / peak) * kCurveHeight));
     }
     absl::StrAppend(&points, absl::StrFormat(" L%d,%d Z", width_ - kRight, base));
-    absl::StrAppend(
-        &body_,
-        absl::StrFormat("<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"#f4f6f9\"/>\n",
-                        kLeft, y_, pixels, kCurveHeight),
-        "<path d=\"", points, "\" fill=\"#3b76b0\" fill-opacity=\"0.55\"/>\n",
-        absl::StrFormat("<line x1=\"%d\" y1=\"%d\" x2=\"%d\" y2=\"%d\" stroke=\"#888\" "
-                        "stroke-dasharray=\"3 3\"/>\n",
-                        kLeft, y_, width_ - kRight, y_));
+    body_.Rect(kLeft, y_, pixels, kCurveHeight, kPanel);
+    body_.Add("<path d=\"" + points + "\" fill=\"#3b76b0\" fill-opacity=\"0.55\"/>\n");
+    body_.Line(kLeft, y_, width_ - kRight, y_, "ink dashed");
     y_ = base + 6;
   }
 
-  void Axis() {
-    const int bottom = y_;
-    const int64_t step = NiceStep(end_ - begin_, (width_ - kLeft - kRight) / 90);
-    for (int64_t cycle = (begin_ + step - 1) / step * step; cycle <= end_; cycle += step) {
-      absl::StrAppend(&grid_, absl::StrFormat("<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
-                                              "stroke=\"#e3e6ea\"/>\n",
-                                              X(cycle), axis_top_ + 14, X(cycle), bottom));
-      Text(X(cycle), axis_top_ + 10, Thousands(cycle), "text-anchor=\"middle\" fill=\"#555\"");
-      Text(X(cycle), bottom + 10, Thousands(cycle), "text-anchor=\"middle\" fill=\"#555\"");
+  void DrawCycles() {
+    const double span = static_cast<double>(end_ - begin_);
+    const int most = (width_ - kLeft - kRight) / 90;
+    const pages::Axis axis(static_cast<double>(begin_), static_cast<double>(end_), false, kLeft,
+                           width_ - kRight, static_cast<int>(std::min<double>(most, span)));
+    for (const double cycle : axis.ticks()) {
+      const std::string label = pages::Thousands(std::llround(cycle));
+      grid_.Line(axis.At(cycle), axis_top_ + 14, axis.At(cycle), y_, "grid");
+      body_.Text(axis.At(cycle), axis_top_ + 10, label, "middle soft");
+      body_.Text(axis.At(cycle), y_ + 10, label, "middle soft");
     }
-    Text(kLeft - 8, axis_top_ + 10, "cycle", "text-anchor=\"end\" fill=\"#555\"");
-    y_ = bottom + 12;
+    body_.Text(kLeft - 8, axis_top_ + 10, "cycle", "end soft");
+    y_ += 12;
   }
 
   void Rows() {
@@ -277,23 +221,18 @@ class Drawing {
               result_.cores[static_cast<size_t>(last_core)].cluster != core.cluster;
           y_ += new_cluster ? kClusterGap : kCoreGap;
           if (new_cluster) {
-            absl::StrAppend(
-                &grid_, absl::StrFormat("<line x1=\"12\" y1=\"%d\" x2=\"%d\" y2=\"%d\" "
-                                        "stroke=\"#b8bec6\"/>\n",
-                                        y_ - kClusterGap / 2, width_ - 12, y_ - kClusterGap / 2));
+            const int middle = y_ - kClusterGap / 2;
+            grid_.Line(12, middle, width_ - 12, middle, "grid");
           }
         }
-        Text(12, y_ + kRowHeight - 2,
-             core.is_memory_core ? absl::StrCat(core.cluster, ".memory")
-                                 : absl::StrCat("core ", core.cluster, ".", core.core),
-             "fill=\"#222\" font-weight=\"bold\"");
+        body_.Text(12, y_ + kRowHeight - 2,
+                   core.is_memory_core ? absl::StrCat(core.cluster, ".memory")
+                                       : absl::StrCat("core ", core.cluster, ".", core.core),
+                   "bold");
         last_core = core_index;
       }
-      Text(kLeft - 8, y_ + kRowHeight - 2, kLaneNames[static_cast<size_t>(lane)],
-           "text-anchor=\"end\" fill=\"#666\"");
-      absl::StrAppend(&grid_, absl::StrFormat("<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-                                              "fill=\"#f4f6f9\"/>\n",
-                                              kLeft, y_, width_ - kLeft - kRight, kRowHeight));
+      body_.Text(kLeft - 8, y_ + kRowHeight - 2, kLaneNames[static_cast<size_t>(lane)], "end soft");
+      grid_.Rect(kLeft, y_, width_ - kLeft - kRight, kRowHeight, kPanel);
       Row(slices);
       y_ += kRowHeight + kRowGap;
     }
@@ -339,10 +278,10 @@ class Drawing {
       current = is_tiny ? static_cast<int>(groups.size()) - 1 : -1;
     }
     for (const Group& group : groups) Rectangle(group);
-    Text(width_ - kRight + 6, y_ + kRowHeight - 2,
-         absl::StrFormat("%.0f%%",
-                         100.0 * static_cast<double>(busy) / static_cast<double>(end_ - begin_)),
-         "fill=\"#555\"");
+    body_.Text(width_ - kRight + 6, y_ + kRowHeight - 2,
+               absl::StrFormat("%.0f%%", 100.0 * static_cast<double>(busy) /
+                                             static_cast<double>(end_ - begin_)),
+               "soft");
   }
 
   void Rectangle(const Group& group) {
@@ -355,19 +294,18 @@ class Drawing {
       what = absl::StrCat(group.count, " slices");
     } else if (group.first->kind == Slice::Kind::kExecute &&
                static_cast<size_t>(group.first->pc) < result_.instructions.size()) {
-      what = Escape(result_.instructions[static_cast<size_t>(group.first->pc)]);
+      what = result_.instructions[static_cast<size_t>(group.first->pc)];
     } else {
       what = kStyles[static_cast<size_t>(group.paint)].label;
     }
-    absl::StrAppend(
-        &body_,
-        absl::StrFormat("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"", x, y_,
-                        width, kRowHeight, kStyles[static_cast<size_t>(group.paint)].color),
-        share < 0.99 ? absl::StrFormat(" fill-opacity=\"%.2f\"", 0.3 + 0.7 * share) : "",
-        // A light edge separates neighbours if the slice is wide enough.
-        width > 4 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : "",
-        absl::StrFormat("><title>pc %d: ", group.first->pc), what, "\ncycles ", group.begin, " to ",
-        group.end, " (", group.end - group.begin, ")</title></rect>\n");
+    body_.Rect(x, y_, width, kRowHeight,
+               absl::StrCat(
+                   "fill=\"", kStyles[static_cast<size_t>(group.paint)].color, "\"",
+                   share < 0.99 ? absl::StrFormat(" fill-opacity=\"%.2f\"", 0.3 + 0.7 * share) : "",
+                   // A light edge separates neighbours if the slice is wide enough.
+                   width > 4 ? " stroke=\"#ffffff\" stroke-width=\"0.5\"" : ""),
+               absl::StrCat("pc ", group.first->pc, ": ", what, "\ncycles ", group.begin, " to ",
+                            group.end, " (", group.end - group.begin, ")"));
   }
 
   const RunResult& result_;
@@ -376,8 +314,8 @@ class Drawing {
   int64_t end_ = 0;
   int y_ = 0;
   int axis_top_ = 0;
-  std::string grid_;  // below
-  std::string body_;
+  pages::Svg grid_;  // below
+  pages::Svg body_;
 };
 
 }  // namespace
@@ -386,19 +324,12 @@ std::string TimelineSvg(const RunResult& result, const TimelineOptions& options)
   return Drawing(result, options).Svg();
 }
 
-std::string TimelineHtml(const RunResult& result, const TimelineOptions& options) {
-  std::string rows;
-  for (const auto& [name, value] : result.Rows()) {
-    absl::StrAppend(&rows, "<tr><td>", Escape(name), "</td><td>", Thousands(value), "</td></tr>\n");
-  }
-  return absl::StrCat(
-      "<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escape(result.program),
-      " on ", Escape(result.machine),
-      "</title>\n<style>body{margin:16px;font:13px Helvetica,Arial,sans-serif;color:#222}"
-      "table{border-collapse:collapse;margin-top:16px}"
-      "td{padding:1px 14px 1px 0}td+td{text-align:right;font-variant-numeric:tabular-nums}"
-      "</style></head>\n<body>\n",
-      TimelineSvg(result, options), "<table>\n", rows, "</table>\n</body></html>\n");
+std::string TimelineFile(const RunResult& result, std::string_view path) {
+  const std::string svg = TimelineSvg(result);
+  if (!path.ends_with(".html")) return pages::SvgFile(svg);
+  pages::Table counters({"counter", "value"}, 1);
+  for (const auto& [name, value] : result.Rows()) counters.Row({name, pages::Thousands(value)});
+  return pages::Page(absl::StrCat(result.program, " on ", result.machine), svg + counters.Html());
 }
 
 }  // namespace polynao::simulator

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "simulator/report.h"
 
@@ -17,15 +18,14 @@ struct TimelineOptions {
   int width = 1280;  // pixels
 };
 
-// A run with a trace (TraceOptions) as a self-contained SVG: a row for each unit of each core that
-// did something, slices coloured by what the unit did, a curve of GMEM bytes per cycle against the
-// peak, an axis in cycles, a legend, and beside each row the share of time in which it was busy.
-// Slices narrower than a pixel are drawn together, paler the less they fill it. Hovering shows the
-// instruction.
+// A run with a trace (TraceOptions) as an <svg> element for pages: a row for each unit of each core that did something,
+// slices coloured by what the unit did, a curve of GMEM bytes per cycle against the peak, an axis in cycles, a legend,
+// and beside each row the share of time in which it was busy. Slices narrower than a pixel are drawn together, paler
+// the less they fill it. Hovering shows the instruction.
 std::string TimelineSvg(const RunResult& result, const TimelineOptions& options = {});
 
-// The same in an HTML page with the run's counters below.
-std::string TimelineHtml(const RunResult& result, const TimelineOptions& options = {});
+// The same as a file: a page with the run's counters below if its name ends with ".html", else a picture in SVG.
+std::string TimelineFile(const RunResult& result, std::string_view path);
 
 }  // namespace polynao::simulator
 

@@ -2,12 +2,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "testing/browser.h"
 
 namespace polynao::simulator {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 RunResult Example() {
   RunResult result;
@@ -86,10 +88,15 @@ TEST(Timeline, OfAnEmptyRunIsAPictureToo) {
   EXPECT_THAT(TimelineSvg(RunResult()), HasSubstr("</svg>"));
 }
 
-TEST(Timeline, HtmlHasTheCounters) {
-  const std::string html = TimelineHtml(Example());
+TEST(Timeline, FilesAreAPageWithTheCountersOrAPicture) {
+  const std::string html = TimelineFile(Example(), "t.html");
   EXPECT_THAT(html, HasSubstr("<svg"));
-  EXPECT_THAT(html, HasSubstr("<td>end_cycle</td><td>100\u2009000</td>"));
+  EXPECT_THAT(html, HasSubstr("<td>end_cycle</td><td class=\"n\">100\u2009000</td>"));
+  const std::string svg = TimelineFile(Example(), "t.svg");
+  EXPECT_THAT(svg, StartsWith("<svg"));
+  EXPECT_THAT(svg, HasSubstr("<style>"));
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
+  EXPECT_EQ(FaultsOf(html), "");
 }
 
 }  // namespace

@@ -3,21 +3,13 @@
 
 #include "simulator/page/report_page.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
-#include <optional>
 #include <regex>
-#include <sstream>
 #include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/files.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
@@ -25,6 +17,8 @@
 #include "simulator/page/run_json.h"
 #include "simulator/testing.h"
 #include "simulator/timeline.h"
+#include "testing/browser.h"
+#include "testing/machine.h"
 
 namespace polynao::simulator {
 namespace {
@@ -32,14 +26,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Json = nlohmann::ordered_json;
-
-std::optional<std::string> FindChromium() {
-  for (const char* path :
-       {"/usr/bin/chromium", "/usr/bin/chromium-browser", "/snap/bin/chromium"}) {
-    if (access(path, X_OK) == 0) return path;
-  }
-  return std::nullopt;
-}
 
 // Data as `nao sim --json` prints them, and their page.
 struct Example {
@@ -71,7 +57,7 @@ Example RunExample(const isa::Machine& machine) {
 
 // The data in a page, or what the browser has made of it.
 Json DataOf(const std::string& page) {
-  const std::string open = "<script type=\"application/json\" id=\"data\">";
+  const std::string open = "<script type=\"application/json\" id=\"data\">\n";
   const size_t begin = page.find(open) + open.size();
   return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
 }
@@ -89,23 +75,6 @@ TEST(ReportPageTest, HoldsItsDataAndNoOtherFile) {
   EXPECT_THAT(rest, Not(HasSubstr("https:")));
 }
 
-// What chromium has as the page's document after its script has run.
-std::string DomOf(const std::string& chromium, const std::string& page) {
-  const std::string folder = absl::StrCat(testing::TempDir(), "/report_page_", getpid());
-  EXPECT_TRUE(MakeDirectory(folder).ok());
-  EXPECT_TRUE(WriteFile(folder + "/page.html", page).ok());
-  const std::string command =
-      absl::StrCat("cd '", folder, "' && HOME='", folder, "' timeout 120 ", chromium,
-                   " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
-                   "--user-data-dir='",
-                   folder, "/profile' --virtual-time-budget=20000 --dump-dom 'file://", folder,
-                   "/page.html' >dom.html 2>chromium.log");
-  const int status = std::system(command.c_str());
-  const std::string log = ReadFile(folder + "/chromium.log").value_or("");
-  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0) << log;
-  return ReadFile(folder + "/dom.html").value_or("");
-}
-
 // Numbers are shown with thin spaces, fractions with four digits.
 void ExpectShows(const std::string& shown, const Json& value, const std::string& path) {
   const std::string plain = absl::StrReplaceAll(shown, {{"\u2009", ""}});
@@ -121,11 +90,11 @@ void ExpectShows(const std::string& shown, const Json& value, const std::string&
 class ReportPageInABrowserTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(ReportPageInABrowserTest, ShowsTheNumbersOfItsData) {
-  const std::optional<std::string> chromium = FindChromium();
-  if (!chromium) GTEST_SKIP() << "SKIPPED: no chromium (Debian package chromium)";
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
   const bool is_dram = std::string_view(GetParam()) == "mlu270";
   const Example example = RunExample(is_dram ? TestMachine("mlu270") : FlatMachine());
-  const std::string dom = DomOf(*chromium, example.page);
+  EXPECT_EQ(FaultsOf(example.page), "");
+  const std::string dom = DomOf(example.page);
   ASSERT_THAT(dom, HasSubstr("data-ready=\"1\""));
   EXPECT_THAT(dom, Not(HasSubstr("data-errors"))) << dom.substr(0, 300);
   EXPECT_EQ(DataOf(dom), example.data);
@@ -153,11 +122,10 @@ INSTANTIATE_TEST_SUITE_P(Machines, ReportPageInABrowserTest, testing::Values("ml
 
 // A page that cannot be drawn says so: the test above would see it.
 TEST(ReportPageTest, TellsErrors) {
-  const std::optional<std::string> chromium = FindChromium();
-  if (!chromium) GTEST_SKIP() << "SKIPPED: no chromium (Debian package chromium)";
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
   Json data = RunExample(FlatMachine()).data;
   data["cores"][0].erase("stalls");
-  const std::string dom = DomOf(*chromium, ReportPage("broken", data, {}));
+  const std::string dom = DomOf(ReportPage("broken", data, {}));
   EXPECT_THAT(dom, HasSubstr("data-ready=\"1\""));
   EXPECT_THAT(dom, HasSubstr("data-errors=\"stallTable: "));
   // Other parts are there.

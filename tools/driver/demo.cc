@@ -67,9 +67,9 @@ absl::StatusOr<bool> Demo(const std::string& directory) {
       if (draw) {
         picture = StrCat(directory, "/timeline.html");
         trace = StrCat(directory, "/trace.json");
-        RETURN_IF_ERROR(WriteFile(picture, simulator::TimelineHtml(*report.simulated)));
-        RETURN_IF_ERROR(WriteFile(StrCat(directory, "/timeline.svg"),
-                                  simulator::TimelineSvg(*report.simulated)));
+        for (const std::string& path : {picture, StrCat(directory, "/timeline.svg")}) {
+          RETURN_IF_ERROR(WriteFile(path, simulator::TimelineFile(*report.simulated, path)));
+        }
         RETURN_IF_ERROR(WriteFile(trace, simulator::TraceJson(*report.simulated)));
       }
     }

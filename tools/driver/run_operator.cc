@@ -61,9 +61,8 @@ absl::Status WriteTraces(const RunFlags& flags, const cases::CaseReport& report)
     RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(*report.simulated)));
   }
   if (!flags.timeline.empty()) {
-    const bool html = flags.timeline.ends_with(".html");
-    RETURN_IF_ERROR(WriteFile(flags.timeline, html ? simulator::TimelineHtml(*report.simulated)
-                                                   : simulator::TimelineSvg(*report.simulated)));
+    RETURN_IF_ERROR(
+        WriteFile(flags.timeline, simulator::TimelineFile(*report.simulated, flags.timeline)));
   }
   return absl::OkStatus();
 }

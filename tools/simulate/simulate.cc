@@ -186,9 +186,7 @@ absl::Status WriteResults(const Flags& flags, const isa::Program& program,
     RETURN_IF_ERROR(WriteFile(flags.trace, simulator::TraceJson(result)));
   }
   if (!flags.timeline.empty()) {
-    RETURN_IF_ERROR(WriteFile(flags.timeline, flags.timeline.ends_with(".html")
-                                                  ? simulator::TimelineHtml(result)
-                                                  : simulator::TimelineSvg(result)));
+    RETURN_IF_ERROR(WriteFile(flags.timeline, simulator::TimelineFile(result, flags.timeline)));
   }
   if (!flags.report.empty()) {
     const nlohmann::ordered_json data = ResultJson(flags, program, machine, result, energy);

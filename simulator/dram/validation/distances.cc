@@ -1,10 +1,13 @@
 #include "simulator/dram/validation/distances.h"
 
 #include <algorithm>
-#include <bit>
+#include <optional>
+#include <set>
 
 #include "absl/strings/str_format.h"
 #include "base/text.h"
+#include "pages/charts.h"
+#include "pages/svg.h"
 #include "simulator/dram/validation/streams.h"
 
 namespace polynao::simulator {
@@ -64,53 +67,28 @@ std::string WorstSharesTable(const DramTiming& timing) {
 }
 
 std::string DistancesSvg(const std::vector<NamedTiming>& timings, int64_t streams) {
-  constexpr int kLeft = 60, kTop = 30, kWidth = 560, kHeight = 240, kRight = 120, kBottom = 50;
-  const char* const colours[] = {"#999999", "#d98c00", "#1f5fa8", "#2a7f3f"};
-  int64_t least = 0, most = 0;
+  pages::LineChart chart{
+      .x_title = StrCat("distance of the starts of ", streams, " streams of reads"),
+      .y_title = "share of the peak",
+      .reach = {0, 1}};
+  std::set<int64_t> places;
   for (const NamedTiming& named : timings) {
     const std::vector<int64_t> distances = StreamDistances(named.timing, streams);
-    least = least == 0 ? distances.front() : std::min(least, distances.front());
-    most = std::max(most, distances.back());
+    places.insert(distances.begin(), distances.end());
   }
-  const int first = std::countr_zero(static_cast<uint64_t>(least));
-  const int last = std::countr_zero(static_cast<uint64_t>(most));
-  const auto x = [&](int power) { return kLeft + kWidth * (power - first) / (last - first); };
-  const auto y = [&](double share) { return kTop + kHeight * (1 - share); };
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-      "<text x=\"%d\" y=\"18\">%d streams of reads: share of the peak over the distance of their "
-      "starts</text>\n",
-      kLeft + kWidth + kRight, kTop + kHeight + kBottom, kLeft, streams);
-  for (int tenth = 0; tenth <= 10; tenth += 2) {
-    const double at = y(tenth / 10.0);
-    StrAppend(&svg, absl::StrFormat("<path d=\"M%d %.1fH%d\" stroke=\"#dddddd\"/>"
-                                    "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.1f</text>\n",
-                                    kLeft, at, kLeft + kWidth, kLeft - 6, at + 4, tenth / 10.0));
-  }
-  for (int power = first; power <= last; power += 2) {
-    StrAppend(&svg, absl::StrFormat("<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                                    x(power), kTop + kHeight + 20, BytesText(int64_t{1} << power)));
-  }
-  for (size_t t = 0; t < timings.size(); ++t) {
-    const NamedTiming& named = timings[t];
-    std::string path;
-    double end = 0;
-    for (const int64_t distance : StreamDistances(named.timing, streams)) {
-      end = ShareOfPeak(named.timing, kStreamMixes[0], streams, distance);
-      StrAppend(
-          &path, path.empty() ? "M" : "L",
-          absl::StrFormat("%d %.1f", x(std::countr_zero(static_cast<uint64_t>(distance))), y(end)));
+  for (const int64_t distance : places) chart.places.push_back(BytesText(distance));
+  for (const NamedTiming& named : timings) {
+    pages::LineChart::Series& series = chart.series.emplace_back();
+    series.name = named.name;
+    const std::vector<int64_t> distances = StreamDistances(named.timing, streams);
+    for (const int64_t distance : places) {
+      const bool has = std::binary_search(distances.begin(), distances.end(), distance);
+      series.values.push_back(
+          has ? std::optional(ShareOfPeak(named.timing, kStreamMixes[0], streams, distance))
+              : std::nullopt);
     }
-    const char* colour = colours[t % std::size(colours)];
-    StrAppend(&svg, absl::StrFormat("<path d=\"%s\" fill=\"none\" stroke=\"%s\" "
-                                    "stroke-width=\"2\"/><text x=\"%d\" y=\"%d\" "
-                                    "fill=\"%s\">%s</text>\n",
-                                    path, colour, kLeft + kWidth + 8,
-                                    kTop + 14 + 18 * static_cast<int>(t), colour, named.name));
   }
-  return svg + "</svg>\n";
+  return pages::SvgFile(pages::LineChartSvg(chart));
 }
 
 }  // namespace polynao::simulator
