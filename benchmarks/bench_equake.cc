@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/fusion_result.h"
@@ -144,8 +145,7 @@ absl::StatusOr<ComparisonRow> RowOf(const Case& c, const std::vector<Candidate>&
   }
   for (size_t i = 0; i < candidates.size(); ++i) {
     if (times[i].empty()) continue;
-    std::sort(times[i].begin(), times[i].end());
-    row.entries[i].time_ns = times[i][times[i].size() / 2];
+    row.entries[i].time_ns = Median(times[i]);
   }
   return row;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/name_filter.h"
@@ -50,12 +51,6 @@ codegen::LlvmOptions JitOptions() {
   codegen::LlvmOptions options;
   options.threads = 1;
   return options;
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 // One function of a case without and with the passes.

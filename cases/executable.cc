@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "cases/machines.h"
@@ -173,11 +174,9 @@ absl::StatusOr<RunTimes> TimeRuns(const Executable& executable, const ir::Functi
     if (runs >= options.least_runs && all >= options.seconds) break;
   }
   if (executable.entry != nullptr) CopyTensors(raw.buffers, arguments);
-  std::sort(times.begin(), times.end());
-  const size_t middle = times.size() / 2;
   return RunTimes{
-      .median_ns = times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2,
-      .least_ns = times.front(),
+      .median_ns = Median(times),
+      .least_ns = *std::min_element(times.begin(), times.end()),
       .runs = static_cast<int>(times.size())};
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "absl/strings/str_format.h"
+#include "base/median.h"
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/machines.h"
@@ -62,8 +63,7 @@ absl::StatusOr<double> MedianTime(const Run& run) {
     RETURN_IF_ERROR(run());
     times.push_back(MillisecondsSince(begin) * 1e6);
   } while (times.size() < 3 || (times.size() < 1000 && MillisecondsSince(start) < 50));
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  return times[times.size() / 2];
+  return Median(std::move(times));
 }
 
 // Tensors must fit the card's GMEM, or for other targets half of this machine's memory (results are

@@ -1,11 +1,11 @@
 #include "simulator/trace.h"
 
+#include <cmath>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::simulator {
 namespace {
@@ -13,20 +13,7 @@ namespace {
 // GMEM's process; clusters are numbered from 1 on.
 constexpr int kGmemProcess = 0;
 
-std::string Quote(std::string_view text) {
-  std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppend(&quoted, absl::StrFormat("\\u%04x", static_cast<unsigned char>(c)));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
+using Json = nlohmann::ordered_json;
 
 std::string SliceName(const RunResult& result, const Slice& slice) {
   switch (slice.kind) {
@@ -56,16 +43,30 @@ std::string CoreLabel(const CoreReport& core) {
 }
 
 std::string TraceJson(const RunResult& result) {
-  std::string json = "{\"displayTimeUnit\":\"ms\",\"otherData\":{";
-  absl::StrAppend(
-      &json, "\"machine\":", Quote(result.machine), ",\"program\":", Quote(result.program),
-      ",\"time\":\"1 us of this trace is 1 cycle\",\"cycles\":", result.cycles,
-      ",\"complete\":", result.slices_complete ? "true" : "false", "},\"traceEvents\":[\n");
-  const auto metadata = [&](const char* kind, int process, int thread, const std::string& name) {
-    absl::StrAppend(&json, "{\"ph\":\"M\",\"name\":\"", kind, "\",\"pid\":", process,
-                    ",\"tid\":", thread, ",\"args\":{\"name\":", Quote(name), "}},\n");
+  // An event a line, each written as soon as it is made: traces are large.
+  const Json head = {{"displayTimeUnit", "ms"},
+                     {"otherData",
+                      {{"machine", result.machine},
+                       {"program", result.program},
+                       {"time", "1 us of this trace is 1 cycle"},
+                       {"cycles", result.cycles},
+                       {"complete", result.slices_complete}}}};
+  std::string json = head.dump();
+  json.pop_back();
+  json += ",\"traceEvents\":[";
+  const char* separator = "\n";
+  const auto add = [&](const Json& event) {
+    json += std::exchange(separator, ",\n");
+    json += event.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
-  metadata("process_name", kGmemProcess, 0, "GMEM");
+  const auto name_of = [&](const char* kind, int process, int thread, const std::string& name) {
+    add({{"ph", "M"},
+         {"name", kind},
+         {"pid", process},
+         {"tid", thread},
+         {"args", {{"name", name}}}});
+  };
+  name_of("process_name", kGmemProcess, 0, "GMEM");
   std::set<int> processes;
   std::set<std::pair<int, int>> threads;
   for (const Slice& slice : result.slices) {
@@ -73,30 +74,37 @@ std::string TraceJson(const RunResult& result) {
     const int process = core.cluster + 1;
     const int thread = core.core * kUnitCount + static_cast<int>(slice.unit) + 1;
     if (processes.insert(process).second) {
-      metadata("process_name", process, 0, absl::StrCat("cluster ", core.cluster));
+      name_of("process_name", process, 0, absl::StrCat("cluster ", core.cluster));
     }
     if (threads.insert({process, thread}).second) {
-      metadata("thread_name", process, thread,
-               absl::StrCat(core.is_memory_core ? "memory core" : absl::StrCat("core ", core.core),
-                            " ", std::string(isa::UnitName(slice.unit))));
+      name_of("thread_name", process, thread,
+              absl::StrCat(core.is_memory_core ? "memory core" : absl::StrCat("core ", core.core),
+                           " ", std::string(isa::UnitName(slice.unit))));
     }
-    absl::StrAppend(&json, "{\"ph\":\"X\",\"pid\":", process, ",\"tid\":", thread,
-                    ",\"ts\":", slice.begin, ",\"dur\":", slice.end - slice.begin,
-                    ",\"name\":", Quote(SliceName(result, slice)));
-    absl::StrAppend(&json, ",\"args\":{\"pc\":", slice.pc, "}},\n");
+    add({{"ph", "X"},
+         {"pid", process},
+         {"tid", thread},
+         {"ts", slice.begin},
+         {"dur", slice.end - slice.begin},
+         {"name", SliceName(result, slice)},
+         {"args", {{"pc", slice.pc}}}});
   }
   for (size_t i = 0; i < result.gmem_buckets.size(); ++i) {
-    absl::StrAppend(&json, "{\"ph\":\"C\",\"pid\":", kGmemProcess,
-                    ",\"name\":\"bytes per cycle\",\"ts\":",
-                    static_cast<int64_t>(i) * result.gmem_bucket, ",\"args\":{\"bytes\":",
-                    absl::StrFormat("%.2f", static_cast<double>(result.gmem_buckets[i]) /
-                                                static_cast<double>(result.gmem_bucket)),
-                    "}},\n");
+    const double bytes =
+        static_cast<double>(result.gmem_buckets[i]) / static_cast<double>(result.gmem_bucket);
+    add({{"ph", "C"},
+         {"pid", kGmemProcess},
+         {"name", "bytes per cycle"},
+         {"ts", static_cast<int64_t>(i) * result.gmem_bucket},
+         {"args", {{"bytes", std::round(bytes * 100) / 100}}}});
   }
-  // JSON allows no comma after the last one.
-  absl::StrAppend(&json, "{\"ph\":\"I\",\"pid\":", kGmemProcess,
-                  ",\"tid\":0,\"s\":\"g\",\"ts\":", result.end_cycle, ",\"name\":\"end\"}\n]}\n");
-  return json;
+  add({{"ph", "I"},
+       {"pid", kGmemProcess},
+       {"tid", 0},
+       {"s", "g"},
+       {"ts", result.end_cycle},
+       {"name", "end"}});
+  return json + "\n]}\n";
 }
 
 }  // namespace polynao::simulator

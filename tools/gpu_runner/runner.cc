@@ -11,6 +11,7 @@
 #include <sstream>
 #include <thread>
 
+#include "base/median.h"
 #include "compiler/codegen/cuda/bundle_places.h"
 #include "compiler/ir/random_pixel.h"
 #include "compiler/ir/random_value.h"
@@ -84,11 +85,6 @@ void FillRandom(Type type, const Generator& generator, int64_t count, std::vecto
     threads.emplace_back(fill, count * part / parts, count * (part + 1) / parts);
   }
   for (std::thread& thread : threads) thread.join();
-}
-
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace
