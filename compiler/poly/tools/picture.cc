@@ -13,6 +13,7 @@
 #include <numeric>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -29,9 +30,12 @@
 #include "compiler/poly/model/scop.h"
 #include "compiler/poly/tools/picture_svg.h"
 #include "compiler/poly/tools/tree_page.h"
+#include "pages/page.h"
 
 namespace polynao::poly {
 namespace {
+
+using pages::Escape;
 
 constexpr int kMaxInstances = 2000;
 constexpr int kMaxArrows = 4000;
@@ -436,12 +440,19 @@ absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
 
 namespace {
 
+constexpr std::string_view kTreeStyle =
+    "details, .leaf { margin: 0 0 0 1.4em; border-left: 1px solid var(--line); padding: 2px 0 2px "
+    "8px; }\n"
+    "summary, .leaf { font: 13px monospace; white-space: pre-wrap; } .band { color: var(--accent); "
+    "}\n"
+    ".extension { color: #b3572f; } pre { white-space: pre-wrap; }\n";
+
 // "S0   a[i] = b[i] + 1", a line for each statement.
 std::string StatementsHtml(const Scop& scop) {
   std::string text;
   for (const Statement& s : scop.statements)
     StrAppend(&text, Text(s.domain), "\n  ", ir::Print(s.code), "\n");
-  return StrCat("<details><summary>statements</summary><pre>", Escaped(text), "</pre></details>\n");
+  return StrCat("<details><summary>statements</summary><pre>", Escape(text), "</pre></details>\n");
 }
 
 // The tree of the part, or one for each of its groups of stages.
@@ -452,10 +463,10 @@ absl::StatusOr<std::string> NewTreesHtml(const Scop& scop, size_t i, const Sched
   }
   std::string html = "<ul>\n";
   for (const std::string& line : report.parts[i].lines)
-    StrAppend(&html, "<li>", Escaped(line), "</li>\n");
+    StrAppend(&html, "<li>", Escape(line), "</li>\n");
   html += "</ul>\n";
   for (const GroupReport& group : report.parts[i].groups) {
-    StrAppend(&html, "<h4>", Escaped(TitleOf(group)), "</h4>\n",
+    StrAppend(&html, "<h4>", Escape(TitleOf(group)), "</h4>\n",
               TreeHtml(ReadTree(scop.isl->ctx(), group.tree)));
   }
   return html;
@@ -468,25 +479,18 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
   ASSIGN_OR_RETURN(const Extraction extraction, ExtractFor(function, options));
   ir::Function scheduled = function;
   ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options));
-  std::string page =
-      StrCat("<!DOCTYPE html>\n<html><head><meta charset=\"utf-8\"><title>", Escaped(function.name),
-             "</title>\n<style>body{font:14px sans-serif;margin:2em;color:#222}"
-             "details,.leaf{margin-left:1.4em;border-left:1px solid #ccd;padding:2px 0 2px 8px}"
-             "summary,.leaf{font-family:monospace;white-space:pre-wrap}.band{color:#2f6db3}"
-             ".extension{color:#b3572f}pre{white-space:pre-wrap}"
-             "</style></head><body>\n<h1>Schedule trees of ",
-             Escaped(function.name), "</h1>\n");
+  std::string body;
   for (size_t i = 0; i < extraction.scops.size(); ++i) {
     const Scop& scop = extraction.scops[i];
     RETURN_IF_ERROR(Guarded(*scop.isl, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const std::string after, NewTreesHtml(scop, i, report));
-      StrAppend(&page, "<h2>", Escaped(scop.name), "</h2>\n", StatementsHtml(scop),
+      StrAppend(&body, "<h2>", Escape(scop.name), "</h2>\n", StatementsHtml(scop),
                 "<h3>before</h3>\n", TreeHtml(scop.schedule), "<h3>after, by ",
-                Escaped(NameOf(options)), "</h3>\n", after);
+                Escape(NameOf(options)), "</h3>\n", after);
       return absl::OkStatus();
     }));
   }
-  return page + "</body></html>\n";
+  return pages::Page(StrCat("Schedule trees of ", function.name), body, kTreeStyle);
 }
 
 }  // namespace polynao::poly

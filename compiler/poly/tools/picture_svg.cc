@@ -7,9 +7,9 @@
 #include <map>
 #include <numeric>
 
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/text.h"
+#include "pages/page.h"
 
 namespace polynao::poly {
 namespace {
@@ -113,9 +113,9 @@ double Svg::Draw(const Panel& panel, const std::vector<Arrow>& arrows, double le
   const auto x = [&](int64_t right) { return left + kMargin + cell * (right + 0.5); };
   const auto y = [&](int64_t down) { return kTop + cell * (down + 0.5); };
   StrAppend(&body_, "<text class=\"title\" x=\"", left + kMargin, "\" y=\"40\">",
-            Escaped(panel.title), "</text>\n");
-  StrAppend(&body_, "<text x=\"", left + kMargin, "\" y=\"58\">", Escaped(panel.right),
-            " to the right, ", Escaped(panel.down), " down</text>\n");
+            pages::Escape(panel.title), "</text>\n");
+  StrAppend(&body_, "<text x=\"", left + kMargin, "\" y=\"58\">", pages::Escape(panel.right),
+            " to the right, ", pages::Escape(panel.down), " down</text>\n");
   // Numbers along the axes, as many as have room.
   const int64_t step = std::max<int64_t>(1, static_cast<int64_t>(24 / cell) + (cell < 24));
   for (int64_t column = 0; column < right_scale.columns(); column += step) {
@@ -176,7 +176,7 @@ void Svg::Note(const std::string& line, double width) {
   std::string rest;
   const auto flush = [&] {
     Add("<text x=\"%.0f\" y=\"%.1f\">", kMargin, height_ + 4);
-    StrAppend(&body_, Escaped(rest), "</text>\n");
+    StrAppend(&body_, pages::Escape(rest), "</text>\n");
     height_ += 16;
     rest.clear();
   };
@@ -209,14 +209,10 @@ std::string Svg::Finish(double width, const std::string& title) const {
       marker("flow", "#555"), marker("other", "#b05050"),
       "</defs>\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
       "<text x=\"44\" y=\"18\">",
-      Escaped(title), "</text>\n", body_, "</svg>\n");
+      pages::Escape(title), "</text>\n", body_, "</svg>\n");
 }
 
 }  // namespace
-
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}});
-}
 
 std::string PanelsSvg(const std::vector<Panel>& panels, const std::vector<Arrow>& arrows,
                       const std::string& title, const std::vector<std::string>& notes) {

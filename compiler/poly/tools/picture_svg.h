@@ -24,9 +24,6 @@ struct Arrow {
   bool is_flow;
 };
 
-// `text` between tags.
-std::string Escaped(const std::string& text);
-
 // The panels side by side, `title` above and `notes` below, a line each. The arrows are in all panels.
 std::string PanelsSvg(const std::vector<Panel>& panels, const std::vector<Arrow>& arrows,
                       const std::string& title, const std::vector<std::string>& notes);

@@ -7,6 +7,7 @@
 #include "compiler/poly/tools/describe.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "testing/browser.h"
 
 namespace polynao::poly {
 namespace {
@@ -137,6 +138,8 @@ TEST(PictureTest, TreesOfAutoHaveMarks) {
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_THAT(*page, HasSubstr(">mark parallel"));
   EXPECT_THAT(*page, HasSubstr("<h3>after, by auto</h3>"));
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
+  EXPECT_EQ(FaultsOf(*page), "");
 }
 
 // One tree for each group, with what tiles add. b is read twice, so that it is not computed where it is read.

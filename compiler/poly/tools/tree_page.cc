@@ -4,7 +4,8 @@
 #include <isl/schedule.h>
 #include <isl/schedule_node.h>
 
-#include "compiler/poly/tools/picture_svg.h"
+#include "base/text.h"
+#include "pages/page.h"
 
 namespace polynao::poly {
 namespace {
@@ -70,9 +71,9 @@ std::string NodeHtml(const isl::schedule_node& node) {
     children += NodeHtml(isl::manage(isl_schedule_node_get_child(node.get(), i)));
   }
   if (children.empty()) {
-    return StrCat("<div class=\"leaf ", css, "\">", Escaped(head), "</div>\n");
+    return StrCat("<div class=\"leaf ", css, "\">", pages::Escape(head), "</div>\n");
   }
-  return StrCat("<details open><summary class=\"", css, "\">", Escaped(head), "</summary>\n",
+  return StrCat("<details open><summary class=\"", css, "\">", pages::Escape(head), "</summary>\n",
                 children, "</details>\n");
 }
 
