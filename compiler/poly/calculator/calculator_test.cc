@@ -44,6 +44,12 @@ TEST(CalculatorTest, BothNotationsMeanTheSame) {
               "{ S[i] -> [i, 2i] : i < n }");
   ExpectEqual("{ (i) : i = n() + 3() }", "{ [i] : i = n + 3 }");
   ExpectEqual("{ (i, j) : (∀ k (i <= k ∨ k < j)) ⇔ i <= j }", "{ [i, j] }");
+  ExpectEqual("{ P((j + 1) -> A(j, k = j + n)); (i', i) }",
+              "{ P[[i] -> A[i - 1, n + i - 1]]; [a, b] }");
+  ExpectEqual("{ (i) : ∃ i : i = n ∧ i > 3 } + { (j, i) : ∃ i = 3 : i < n }",
+              "{ [i] : n > 3; [j, i] : n > 3 }");
+  ExpectEqual("{ Max(rat, Nan) → Sym(rat) : rat < n }", "{ Max[i, j] -> Sym[i] : i < n }");
+  ExpectEqual("{ (i, i') : i' < n and n' > n }", "[n, n'] -> { [i, j] : j < n < n' }");
   ExpectEqual("{ (i, j) : i, j < n, m }", "{ [i, j] : i < n and i < m and j < n and j < m }");
 }
 

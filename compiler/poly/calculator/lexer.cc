@@ -43,11 +43,11 @@ bool IsSubscript(std::string_view text) {
          (text[2] & 0x0F) <= 9;
 }
 
-// Bytes of the name at the beginning of the text: "S1", "i'", "S₁".
+// Bytes of the name at the beginning of the text: "S1", "i'", "S₁". As in isl, primes end it.
 size_t NameBytes(std::string_view text) {
   size_t bytes = 0;
   while (bytes < text.size()) {
-    if (IsNameStart(text[bytes]) || IsDigit(text[bytes]) || text[bytes] == '\'') {
+    if (IsNameStart(text[bytes]) || IsDigit(text[bytes])) {
       ++bytes;
     } else if (IsSubscript(text.substr(bytes))) {
       bytes += 3;
@@ -55,6 +55,7 @@ size_t NameBytes(std::string_view text) {
       break;
     }
   }
+  while (bytes < text.size() && text[bytes] == '\'') ++bytes;
   return bytes;
 }
 

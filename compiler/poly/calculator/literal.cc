@@ -1,9 +1,11 @@
 #include "compiler/poly/calculator/literal.h"
 
-#include <isl/local_space.h>
+#include <gmpxx.h>
+#include <isl/id.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,464 +17,390 @@
 namespace polynao::poly::calculator {
 namespace {
 
-// Builds the parts of one literal. A part is first a set { [x0, x1, ...] } with a dimension for each
-// element of its tuples, in order; a quantifier adds dimensions behind them for its variables. In
-// the end the set gets the tuples' structure.
-class LiteralBuilder {
- public:
-  LiteralBuilder(isl_ctx* context, const Literal& literal, std::string_view file)
-      : context_(context), literal_(literal), file_(file) {}
-
-  absl::StatusOr<LiteralValue> Build();
-
- private:
-  // The variables in sight, each with its dimension; the last of a name counts.
-  using Scope = std::vector<std::pair<std::string, int>>;
-
-  absl::Status Error(Place place, std::string_view expected, std::string_view found) const {
-    return ErrorAt(file_, place, expected, found);
+// The value of a node without names; none if it has a name, or a divisor that is not positive.
+std::optional<mpq_class> Constant(const Node& node) {
+  if (node.kind == NodeKind::kNumber) return mpq_class(node.name, 10);
+  if (node.operands.empty()) return std::nullopt;
+  std::vector<mpq_class> values;
+  for (const Node& operand : node.operands) {
+    const std::optional<mpq_class> value = Constant(operand);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
   }
-  // Most often isl's operations are spent; then the caller says so.
-  absl::Status Failed(Place place) const {
-    return Error(place, "a set that isl can represent", "one that it can not");
-  }
-  static std::optional<int> Find(const Scope& scope, const std::string& name);
-  std::optional<int> FindParameter(const std::string& name) const;
-
-  // Names that are no variables become parameters, or are an error if the literal declares its own.
-  absl::Status CollectParameters(const Node& node, Scope& scope);
-  absl::Status DefineElements(const Tuple& tuple, Scope& scope, int& dimensions);
-
-  isl_space* Space(int dimensions) const;
-  isl_local_space* LocalSpace(int dimensions) const {
-    return isl_local_space_from_space(Space(dimensions));
-  }
-  isl_space* TupleSpace(const Tuple& tuple, int& dimension) const;
-
-  // The value of a node without names; null if it has one, or if isl fails.
-  IslVal Constant(const Node& node) const;
-  absl::StatusOr<IslPwAff> Value(const Node& node, const Scope& scope, int dimensions);
-  absl::StatusOr<IslPwAff> ComputeValue(const Node& node, const Scope& scope, int dimensions);
-  IslPwAff Variable(int dimension, int dimensions) const;
-  absl::StatusOr<IslSet> Truth(const Node& node, const Scope& scope, int dimensions);
-  absl::StatusOr<IslSet> Quantified(const Node& node, Scope scope, int dimensions);
-  absl::StatusOr<IslSet> Compare(const Node& node, const Scope& scope, int dimensions);
-  absl::StatusOr<IslSet> CompareLists(const std::string& mark, const Node& a, const Node& b,
-                                      const Scope& scope, int dimensions);
-  absl::Status ConstrainElements(const Tuple& tuple, const Scope& scope, int dimensions,
-                                 int& dimension, IslSet& set);
-  absl::StatusOr<IslSet> BuildPart(const Part& part, const Scope& scope, int dimensions);
-
-  isl_ctx* const context_;
-  const Literal& literal_;
-  const std::string file_;
-  std::vector<std::string> parameters_;
-  // The dimensions that got a variable's name, in the part at hand.
-  std::vector<std::string> dimension_names_;
-};
-
-std::optional<int> LiteralBuilder::Find(const Scope& scope, const std::string& name) {
-  for (size_t i = scope.size(); i-- > 0;) {
-    if (scope[i].first == name) return scope[i].second;
-  }
+  auto floor = [](const mpq_class& value) -> mpq_class {
+    mpz_class result;
+    mpz_fdiv_q(result.get_mpz_t(), value.get_num_mpz_t(), value.get_den_mpz_t());
+    return result;
+  };
+  const mpq_class &a = values[0], &b = values.back();
+  const NodeKind kind = node.kind;
+  if (kind == NodeKind::kAdd) return a + b;
+  if (kind == NodeKind::kSubtract) return a - b;
+  if (kind == NodeKind::kMultiply) return a * b;
+  if (kind == NodeKind::kMin) return std::min(a, b);
+  if (kind == NodeKind::kMax) return std::max(a, b);
+  if (kind == NodeKind::kNegate) return -a;
+  if (kind == NodeKind::kFloor) return floor(a);
+  if (kind == NodeKind::kCeil) return -floor(-a);
+  if (b <= 0) return std::nullopt;
+  if (kind == NodeKind::kDivide) return a / b;
+  if (kind == NodeKind::kMod) return a - b * floor(a / b);
   return std::nullopt;
 }
 
-std::optional<int> LiteralBuilder::FindParameter(const std::string& name) const {
-  const auto it = std::find(parameters_.begin(), parameters_.end(), name);
-  if (it == parameters_.end()) return std::nullopt;
-  return static_cast<int>(it - parameters_.begin());
+// One part of a literal as a set in isl's notation (of a map, the wrapped one), which wants parameters declared,
+// variables defined before their use and named once, constants as divisors, and knows neither 'forall' nor 'iff'.
+//
+//   { S(i + 1, i) : ∃i: i > n }   ->   { Sym = [n] S[i0, i] : i0 = (i + (1)) and (exists (i' : (i' > n))) }
+class PartPrinter {
+ public:
+  PartPrinter(const Literal& literal, std::string_view file) : literal_(literal), file_(file) {
+    for (const Token& parameter : literal.parameters) AddParameter(parameter.text);
+  }
+
+  absl::StatusOr<std::string> Print(const Part& part);
+
+  // A variable or parameter in sight; the last of a name counts.
+  struct Variable {
+    std::string name;
+    std::string text;  // in isl's notation
+    bool is_parameter;
+    bool is_defined = true;
+  };
+  const std::vector<Variable>& parameters() const { return parameters_; }
+
+ private:
+  absl::Status Error(Place place, std::string_view expected, std::string_view found) const {
+    return ErrorAt(file_, place, expected, found);
+  }
+  Variable* Find(std::string_view name);
+  // A name that isl reads and that nothing else has. isl drops primes from the names of dimensions.
+  std::string Unique(const std::string& name, char mark);
+  std::string AddParameter(const std::string& name);
+
+  absl::Status DefineElements(const Tuple& tuple);
+  absl::StatusOr<std::string> PrintTuple(const Tuple& tuple, char letter, int& position);
+  absl::StatusOr<std::string> PrintName(const Node& node);
+  absl::StatusOr<std::string> PrintProduct(const Node& node);
+  absl::StatusOr<std::string> PrintQuantified(const Node& node);
+  absl::StatusOr<std::string> PrintCompare(const Node& node);
+  absl::StatusOr<std::string> PrintAll(std::string_view before, const std::vector<Node>& nodes,
+                                       std::string_view between = "");
+  // A name, a number, or text in parentheses.
+  absl::StatusOr<std::string> Print(const Node& node);
+
+  const Literal& literal_;
+  std::string_view file_;
+  std::vector<Variable> parameters_;
+  std::vector<Variable> scope_;
+  std::set<std::string> taken_;
+  bool is_ahead_ = false;  // a variable was used that is not defined yet
+  std::string conditions_;
+};
+
+PartPrinter::Variable* PartPrinter::Find(std::string_view name) {
+  for (std::vector<Variable>* variables : {&scope_, &parameters_}) {
+    for (size_t i = variables->size(); i-- > 0;) {
+      if ((*variables)[i].name == name) return &(*variables)[i];
+    }
+  }
+  return nullptr;
 }
 
-absl::Status LiteralBuilder::CollectParameters(const Node& node, Scope& scope) {
-  if (node.kind == "name" || node.kind == "constant") {
-    const bool is_variable = Find(scope, node.name).has_value();
-    if (is_variable && node.kind == "constant") {
-      return Error(node.place, "a symbolic constant before '()'",
-                   StrCat("the variable '", node.name, "'"));
-    }
-    if (is_variable || FindParameter(node.name)) return absl::OkStatus();
-    if (literal_.declares_parameters) {
-      return Error(node.place, "a variable of the tuple or a declared parameter",
-                   StrCat("'", node.name, "'"));
-    }
-    parameters_.push_back(node.name);
-    return absl::OkStatus();
+std::string PartPrinter::Unique(const std::string& name, char mark) {
+  std::string text = name;
+  std::string lower = name;
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  for (const char* word : {"infty", "infinity", "nan", "rat"}) {
+    if (lower == word) text += '_';
   }
-  const size_t outer = scope.size();
-  for (const Node& operand : node.operands) {
-    RETURN_IF_ERROR(CollectParameters(operand, scope));
-    if (operand.kind == "binder") scope.emplace_back(operand.name, 0);
-  }
-  scope.resize(outer);
-  return absl::OkStatus();
+  if (IsKeyword(lower)) text += '_';
+  while (!taken_.insert(text).second) text += mark;
+  return text;
 }
 
-// Gives each element a dimension, and the names that stand alone their meaning.
-absl::Status LiteralBuilder::DefineElements(const Tuple& tuple, Scope& scope, int& dimensions) {
-  for (const Tuple& nested : tuple.nested) {
-    RETURN_IF_ERROR(DefineElements(nested, scope, dimensions));
-  }
+std::string PartPrinter::AddParameter(const std::string& name) {
+  std::string text = name;
+  std::replace(text.begin(), text.end(), '\'', '_');
+  parameters_.push_back({name, Unique(text, '_'), true});
+  return parameters_.back().text;
+}
+
+// Names that stand alone in a tuple are new variables, for what stands in front of them, too.
+absl::Status PartPrinter::DefineElements(const Tuple& tuple) {
+  for (const Tuple& nested : tuple.nested) RETURN_IF_ERROR(DefineElements(nested));
   for (const Node& element : tuple.elements) {
-    const bool is_name = element.kind == "name" || element.kind == "define";
-    const bool is_new = is_name && !Find(scope, element.name) && !FindParameter(element.name);
-    if (element.kind == "define" && !is_new) {
+    const bool is_definition = element.kind == NodeKind::kDefine;
+    if (element.kind != NodeKind::kName && !is_definition) continue;
+    const bool is_known = Find(element.name) != nullptr;
+    if (is_definition && is_known) {
       return Error(element.place, "a new variable",
                    StrCat("'", element.name, "', which has a meaning already"));
     }
-    if (is_new) scope.emplace_back(element.name, dimensions);
-    dimension_names_.push_back(is_new ? element.name : "");
-    ++dimensions;
+    if (!is_known) scope_.push_back({element.name, Unique(element.name, '\''), false, false});
   }
   return absl::OkStatus();
 }
 
-isl_space* LiteralBuilder::Space(int dimensions) const {
-  isl_space* space = isl_space_set_alloc(context_, parameters_.size(), dimensions);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    space = isl_space_set_dim_name(space, isl_dim_param, i, parameters_[i].c_str());
-  }
-  return space;
-}
-
-// The tuple's space, without parameters. `dimension`: of its first element.
-isl_space* LiteralBuilder::TupleSpace(const Tuple& tuple, int& dimension) const {
-  isl_space* space;
-  if (tuple.is_wrapped) {
-    isl_space* domain = TupleSpace(tuple.nested[0], dimension);
-    isl_space* range = TupleSpace(tuple.nested[1], dimension);
-    space = isl_space_wrap(isl_space_map_from_domain_and_range(domain, range));
-  } else {
-    space = isl_space_set_alloc(context_, 0, tuple.elements.size());
-    for (size_t i = 0; i < tuple.elements.size(); ++i, ++dimension) {
-      const std::string& name = dimension_names_[dimension];
-      if (name.empty()) continue;
-      space = isl_space_set_dim_name(space, isl_dim_set, i, name.c_str());
-    }
-  }
-  if (!tuple.name.empty()) {
-    space = isl_space_set_tuple_name(space, isl_dim_set, tuple.name.c_str());
-  }
-  return space;
-}
-
-IslVal LiteralBuilder::Constant(const Node& node) const {
-  if (node.kind == "number") return IslVal(isl_val_read_from_str(context_, node.name.c_str()));
-  if (node.operands.empty()) return IslVal();
-  std::vector<IslVal> values;
-  for (const Node& operand : node.operands) {
-    values.push_back(Constant(operand));
-    if (!values.back()) return IslVal();
-  }
-  isl_val* a = values[0].take();
-  if (node.kind == "negate") return IslVal(isl_val_neg(a));
-  if (node.kind == "floor") return IslVal(isl_val_floor(a));
-  if (node.kind == "ceil") return IslVal(isl_val_ceil(a));
-  isl_val* b = values[1].take();
-  if (node.kind == "+") return IslVal(isl_val_add(a, b));
-  if (node.kind == "-") return IslVal(isl_val_sub(a, b));
-  if (node.kind == "*") return IslVal(isl_val_mul(a, b));
-  if (node.kind == "min") return IslVal(isl_val_min(a, b));
-  if (node.kind == "max") return IslVal(isl_val_max(a, b));
-  const IslVal divisor(b);
-  IslVal dividend(a);
-  if (isl_val_is_pos(divisor.get()) != isl_bool_true) return IslVal();
-  if (node.kind == "/") return IslVal(isl_val_div(dividend.take(), divisor.copy()));
-  // mod: a - b * floor(a / b).
-  isl_val* quotient = isl_val_floor(isl_val_div(dividend.copy(), divisor.copy()));
-  return IslVal(isl_val_sub(dividend.take(), isl_val_mul(divisor.copy(), quotient)));
-}
-
-IslPwAff LiteralBuilder::Variable(int dimension, int dimensions) const {
-  return IslPwAff(
-      isl_pw_aff_from_aff(isl_aff_var_on_domain(LocalSpace(dimensions), isl_dim_set, dimension)));
-}
-
-absl::StatusOr<IslPwAff> LiteralBuilder::Value(const Node& node, const Scope& scope,
-                                               int dimensions) {
-  ASSIGN_OR_RETURN(IslPwAff value, ComputeValue(node, scope, dimensions));
-  if (!value) return Failed(node.place);
-  return value;
-}
-
-absl::StatusOr<IslPwAff> LiteralBuilder::ComputeValue(const Node& node, const Scope& scope,
-                                                      int dimensions) {
-  if (IslVal constant = Constant(node)) {
-    return IslPwAff(
-        isl_pw_aff_from_aff(isl_aff_val_on_domain(LocalSpace(dimensions), constant.take())));
-  }
-  if (node.kind == "number") return Failed(node.place);
-  if (node.kind == "name" || node.kind == "constant") {
-    if (const auto dimension = Find(scope, node.name)) return Variable(*dimension, dimensions);
-    const auto parameter = FindParameter(node.name);
-    POLYNAO_CHECK(parameter.has_value()) << node.name;
-    return IslPwAff(isl_pw_aff_from_aff(
-        isl_aff_var_on_domain(LocalSpace(dimensions), isl_dim_param, *parameter)));
-  }
-  ASSIGN_OR_RETURN(IslPwAff a, Value(node.operands[0], scope, dimensions));
-  if (node.kind == "negate") return IslPwAff(isl_pw_aff_neg(a.take()));
-  if (node.kind == "floor") return IslPwAff(isl_pw_aff_floor(a.take()));
-  if (node.kind == "ceil") return IslPwAff(isl_pw_aff_ceil(a.take()));
-  if (node.kind == "/" || node.kind == "mod") {
-    IslVal divisor = Constant(node.operands[1]);
-    if (!divisor || isl_val_is_pos(divisor.get()) != isl_bool_true) {
-      return Error(node.operands[1].place, "a positive constant as the divisor",
-                   divisor ? TakeIslText(isl_val_to_str(divisor.get())) : "another expression");
-    }
-    return IslPwAff(node.kind == "/" ? isl_pw_aff_scale_down_val(a.take(), divisor.take())
-                                     : isl_pw_aff_mod_val(a.take(), divisor.take()));
-  }
-  ASSIGN_OR_RETURN(IslPwAff b, Value(node.operands[1], scope, dimensions));
-  if (node.kind == "+") return IslPwAff(isl_pw_aff_add(a.take(), b.take()));
-  if (node.kind == "-") return IslPwAff(isl_pw_aff_sub(a.take(), b.take()));
-  if (node.kind == "min") return IslPwAff(isl_pw_aff_min(a.take(), b.take()));
-  if (node.kind == "max") return IslPwAff(isl_pw_aff_max(a.take(), b.take()));
-  POLYNAO_CHECK(node.kind == "*") << node.kind;
-  if (isl_pw_aff_is_cst(a.get()) == isl_bool_false &&
-      isl_pw_aff_is_cst(b.get()) == isl_bool_false) {
-    return Error(node.place, "an affine expression", "a product of two variable expressions");
-  }
-  return IslPwAff(isl_pw_aff_mul(a.take(), b.take()));
-}
-
-absl::StatusOr<IslSet> LiteralBuilder::Truth(const Node& node, const Scope& scope, int dimensions) {
-  if (node.kind == "true") return IslSet(isl_set_universe(Space(dimensions)));
-  if (node.kind == "false") return IslSet(isl_set_empty(Space(dimensions)));
-  if (node.kind == "compare") return Compare(node, scope, dimensions);
-  if (node.kind == "exists" || node.kind == "forall") return Quantified(node, scope, dimensions);
-  ASSIGN_OR_RETURN(IslSet result, Truth(node.operands[0], scope, dimensions));
-  if (node.kind == "not") return IslSet(isl_set_complement(result.take()));
-  if (node.kind == "implies") result = IslSet(isl_set_complement(result.take()));
-  if (node.kind == "iff") {
-    // Both or neither.
-    ASSIGN_OR_RETURN(IslSet other, Truth(node.operands[1], scope, dimensions));
-    const IslSet both(isl_set_intersect(result.copy(), other.copy()));
-    const IslSet one(isl_set_union(result.take(), other.take()));
-    return IslSet(isl_set_union(both.copy(), isl_set_complement(one.copy())));
-  }
-  for (size_t i = 1; i < node.operands.size(); ++i) {
-    ASSIGN_OR_RETURN(IslSet next, Truth(node.operands[i], scope, dimensions));
-    result = IslSet(node.kind == "and" ? isl_set_intersect(result.take(), next.take())
-                                       : isl_set_union(result.take(), next.take()));
-  }
-  if (!result) return Failed(node.place);
-  return result;
-}
-
-// exists v: F projects v out of { [x, v] : F }; forall v: F is not exists v: not F.
-absl::StatusOr<IslSet> LiteralBuilder::Quantified(const Node& node, Scope scope, int dimensions) {
-  const int variables = static_cast<int>(node.operands.size()) - 1;
-  const int inner = dimensions + variables;
-  IslSet definitions(isl_set_universe(Space(inner)));
-  for (int i = 0; i < variables; ++i) {
-    const Node& binder = node.operands[i];
-    if (!binder.operands.empty()) {
-      ASSIGN_OR_RETURN(IslPwAff value, Value(binder.operands[0], scope, inner));
-      definitions = IslSet(isl_set_intersect(
-          definitions.take(),
-          isl_pw_aff_eq_set(Variable(dimensions + i, inner).take(), value.take())));
-    }
-    scope.emplace_back(binder.name, dimensions + i);
-  }
-  ASSIGN_OR_RETURN(IslSet holds, Truth(node.operands.back(), scope, inner));
-  const bool is_exists = node.kind == "exists";
-  if (!is_exists) holds = IslSet(isl_set_complement(holds.take()));
-  holds = IslSet(isl_set_intersect(holds.take(), definitions.take()));
-  holds = IslSet(isl_set_project_out(holds.take(), isl_dim_set, dimensions, variables));
-  if (!is_exists) holds = IslSet(isl_set_complement(holds.take()));
-  if (!holds) return Failed(node.place);
-  return holds;
-}
-
-absl::StatusOr<IslSet> LiteralBuilder::Compare(const Node& node, const Scope& scope,
-                                               int dimensions) {
-  IslSet result(isl_set_universe(Space(dimensions)));
-  size_t at = 0;
-  for (size_t i = 1; i < node.operands.size(); ++i) {
-    const size_t end = std::min(node.name.find(' ', at), node.name.size());
-    const std::string mark = node.name.substr(at, end - at);
-    at = end + 1;
-    ASSIGN_OR_RETURN(IslSet holds,
-                     CompareLists(mark, node.operands[i - 1], node.operands[i], scope, dimensions));
-    result = IslSet(isl_set_intersect(result.take(), holds.take()));
-  }
-  if (!result) return Failed(node.place);
-  return result;
-}
-
-absl::StatusOr<IslSet> LiteralBuilder::CompareLists(const std::string& mark, const Node& a,
-                                                    const Node& b, const Scope& scope,
-                                                    int dimensions) {
-  auto values = [&](const Node& list) -> absl::StatusOr<std::vector<IslPwAff>> {
-    std::vector<IslPwAff> result;
-    for (const Node& element : list.operands) {
-      ASSIGN_OR_RETURN(IslPwAff value, Value(element, scope, dimensions));
-      result.push_back(std::move(value));
-    }
-    return result;
-  };
-  auto compare = [](const std::string& by, const IslPwAff& x, const IslPwAff& y) {
-    if (by == "<=") return isl_pw_aff_le_set(x.copy(), y.copy());
-    if (by == "<") return isl_pw_aff_lt_set(x.copy(), y.copy());
-    if (by == ">=") return isl_pw_aff_ge_set(x.copy(), y.copy());
-    if (by == ">") return isl_pw_aff_gt_set(x.copy(), y.copy());
-    if (by == "=") return isl_pw_aff_eq_set(x.copy(), y.copy());
-    return isl_pw_aff_ne_set(x.copy(), y.copy());
-  };
-  ASSIGN_OR_RETURN(const std::vector<IslPwAff> x, values(a));
-  ASSIGN_OR_RETURN(const std::vector<IslPwAff> y, values(b));
-  if (mark.substr(0, 2) != "<<" && mark.substr(0, 2) != ">>") {
-    isl_set* all = isl_set_universe(Space(dimensions));
-    for (const IslPwAff& p : x) {
-      for (const IslPwAff& q : y) all = isl_set_intersect(all, compare(mark, p, q));
-    }
-    return IslSet(all);
-  }
-  // (a, b) << (c, d): a < c, or a = c and b < d.
-  if (x.size() != y.size()) {
-    return Error(b.place, StrCat("a list of ", x.size(), ", as on the other side"),
-                 StrCat("one of ", y.size()));
-  }
-  const std::string less = mark.substr(0, 1);
-  isl_set* result = isl_set_empty(Space(dimensions));
-  isl_set* equal = isl_set_universe(Space(dimensions));
-  for (size_t i = 0; i < x.size(); ++i) {
-    result =
-        isl_set_union(result, isl_set_intersect(isl_set_copy(equal), compare(less, x[i], y[i])));
-    equal = isl_set_intersect(equal, compare("=", x[i], y[i]));
-  }
-  if (mark.size() == 3) return IslSet(isl_set_union(result, equal));
-  isl_set_free(equal);
-  return IslSet(result);
-}
-
-// The elements that are values: { [.., x, ..] : x = value }.
-absl::Status LiteralBuilder::ConstrainElements(const Tuple& tuple, const Scope& scope,
-                                               int dimensions, int& dimension, IslSet& set) {
+// `letter` and `position`: isl's name for an element without one is "i3" or "o3".
+absl::StatusOr<std::string> PartPrinter::PrintTuple(const Tuple& tuple, char letter,
+                                                    int& position) {
+  std::string text = StrCat(tuple.name, "[");
   for (const Tuple& nested : tuple.nested) {
-    RETURN_IF_ERROR(ConstrainElements(nested, scope, dimensions, dimension, set));
+    ASSIGN_OR_RETURN(const std::string inner, PrintTuple(nested, letter, position));
+    StrAppend(&text, &nested == &tuple.nested[0] ? "" : " -> ", inner);
   }
   for (const Node& element : tuple.elements) {
-    const int own = dimension++;
-    const bool is_definition = element.kind == "define";
-    if (!is_definition && !dimension_names_[own].empty()) continue;
-    ASSIGN_OR_RETURN(IslPwAff value,
-                     Value(is_definition ? element.operands[0] : element, scope, dimensions));
-    set = IslSet(isl_set_intersect(
-        set.take(), isl_pw_aff_eq_set(Variable(own, dimensions).take(), value.take())));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<IslSet> LiteralBuilder::BuildPart(const Part& part, const Scope& scope,
-                                                 int dimensions) {
-  IslSet set(isl_set_universe(Space(dimensions)));
-  int dimension = 0;
-  for (const Tuple& tuple : part.tuples) {
-    RETURN_IF_ERROR(ConstrainElements(tuple, scope, dimensions, dimension, set));
-  }
-  for (const Node& condition : part.conditions) {
-    ASSIGN_OR_RETURN(IslSet holds, Truth(condition, scope, dimensions));
-    set = IslSet(isl_set_intersect(set.take(), holds.take()));
-  }
-  if (part.tuples.empty()) {
-    set = IslSet(isl_set_params(set.take()));
-  } else {
-    int first = 0;
-    isl_space* space = TupleSpace(part.tuples[0], first);
-    if (part.tuples.size() == 2) {
-      isl_space* range = TupleSpace(part.tuples[1], first);
-      space = isl_space_wrap(isl_space_map_from_domain_and_range(space, range));
-    }
-    space = isl_space_align_params(space, Space(0));
-    set = IslSet(isl_set_reset_space(set.take(), space));
-  }
-  set = IslSet(isl_set_coalesce(set.take()));
-  if (!set) return Failed(part.place);
-  return set;
-}
-
-absl::StatusOr<LiteralValue> LiteralBuilder::Build() {
-  for (const Token& parameter : literal_.parameters) {
-    if (FindParameter(parameter.text)) {
-      return Error(parameter.place, "another parameter",
-                   StrCat("'", parameter.text, "' a second time"));
-    }
-    parameters_.push_back(parameter.text);
-  }
-  const std::vector<std::string> declared = parameters_;
-  // A name can be a variable in one part and a parameter in another; the parameters of all parts come
-  // first.
-  std::vector<Scope> scopes;
-  std::vector<int> dimensions;
-  std::vector<std::vector<std::string>> names;
-  std::vector<std::string> all = declared;
-  for (const Part& part : literal_.parts) {
-    parameters_ = declared;
-    dimension_names_.clear();
-    Scope scope;
-    int count = 0;
-    for (const Tuple& tuple : part.tuples) RETURN_IF_ERROR(DefineElements(tuple, scope, count));
-    std::vector<const Tuple*> stack;
-    for (const Tuple& tuple : part.tuples) stack.push_back(&tuple);
-    std::reverse(stack.begin(), stack.end());
-    while (!stack.empty()) {
-      const Tuple& tuple = *stack.back();
-      stack.pop_back();
-      for (size_t i = tuple.nested.size(); i-- > 0;) stack.push_back(&tuple.nested[i]);
-      for (const Node& element : tuple.elements) {
-        RETURN_IF_ERROR(CollectParameters(element, scope));
+    const bool is_definition = element.kind == NodeKind::kDefine;
+    Variable* variable =
+        is_definition || element.kind == NodeKind::kName ? Find(element.name) : nullptr;
+    const bool is_new = variable != nullptr && !variable->is_defined;
+    StrAppend(&text, &element == &tuple.elements[0] ? "" : ", ");
+    if (is_new) StrAppend(&text, variable->text);
+    if (!is_new || is_definition) {
+      is_ahead_ = false;
+      ASSIGN_OR_RETURN(const std::string value,
+                       Print(is_definition ? element.operands[0] : element));
+      if (is_ahead_) {
+        const std::string own =
+            is_new ? variable->text : Unique(StrCat(std::string(1, letter), position), '\'');
+        if (!is_new) StrAppend(&text, own);
+        StrAppend(&conditions_, conditions_.empty() ? "" : " and ", own, " = ", value);
+      } else {
+        StrAppend(&text, is_new ? " = " : "", value);
       }
     }
-    for (const Node& condition : part.conditions) {
-      RETURN_IF_ERROR(CollectParameters(condition, scope));
-    }
-    for (const std::string& parameter : parameters_) {
-      if (std::find(all.begin(), all.end(), parameter) == all.end()) all.push_back(parameter);
-    }
-    scopes.push_back(std::move(scope));
-    dimensions.push_back(count);
-    names.push_back(dimension_names_);
+    if (is_new) variable->is_defined = true;
+    ++position;
   }
-  parameters_ = all;
-  LiteralValue value;
-  const bool is_map = !literal_.parts.empty() && literal_.parts[0].tuples.size() == 2;
-  if (is_map) {
-    value.map = IslUnionMap(isl_union_map_empty(isl_space_params(Space(0))));
-  } else {
-    value.set = IslUnionSet(isl_union_set_empty(isl_space_params(Space(0))));
+  return StrCat(text, "]");
+}
+
+absl::StatusOr<std::string> PartPrinter::PrintName(const Node& node) {
+  const Variable* variable = Find(node.name);
+  if (variable == nullptr && literal_.declares_parameters) {
+    return Error(node.place, "a variable of the tuple or a declared parameter",
+                 StrCat("'", node.name, "'"));
   }
-  for (size_t i = 0; i < literal_.parts.size(); ++i) {
-    const Part& part = literal_.parts[i];
-    if ((part.tuples.size() == 2) != is_map ||
-        part.tuples.empty() != literal_.parts[0].tuples.empty()) {
-      auto kind = [](const Part& p) {
-        return p.tuples.empty()       ? "a condition on parameters"
-               : p.tuples.size() == 1 ? "a set"
-                                      : "a map";
-      };
-      return Error(part.place, StrCat(kind(literal_.parts[0]), ", as the first part is"),
-                   kind(part));
-    }
-    dimension_names_ = names[i];
-    ASSIGN_OR_RETURN(IslSet set, BuildPart(part, scopes[i], dimensions[i]));
-    if (is_map) {
-      value.map = IslUnionMap(isl_union_map_union(
-          value.map.take(), isl_union_map_from_map(isl_set_unwrap(set.take()))));
-    } else {
-      value.set =
-          IslUnionSet(isl_union_set_union(value.set.take(), isl_union_set_from_set(set.take())));
-    }
+  if (variable == nullptr) return AddParameter(node.name);
+  if (node.kind == NodeKind::kConstant && !variable->is_parameter) {
+    return Error(node.place, "a symbolic constant before '()'",
+                 StrCat("the variable '", node.name, "'"));
   }
-  if (!value.set && !value.map) return Failed(literal_.place);
-  return value;
+  is_ahead_ |= !variable->is_defined;
+  return variable->text;
+}
+
+// Products and quotients, one side of which is a number.
+absl::StatusOr<std::string> PartPrinter::PrintProduct(const Node& node) {
+  std::optional<mpq_class> factor = Constant(node.operands[1]);
+  const Node* other = &node.operands[0];
+  if (node.kind == NodeKind::kMultiply) {
+    if (!factor) {
+      factor = Constant(*other);
+      other = &node.operands[1];
+    }
+    if (!factor) {
+      return Error(node.place, "an affine expression", "a product of two variable expressions");
+    }
+  } else if (!factor || *factor <= 0 || (node.kind == NodeKind::kMod && factor->get_den() != 1)) {
+    return Error(node.operands[1].place, "a positive constant as the divisor",
+                 factor ? factor->get_str() : "another expression");
+  }
+  ASSIGN_OR_RETURN(const std::string text, Print(*other));
+  if (node.kind == NodeKind::kMod) return StrCat("(", text, " mod ", factor->get_str(), ")");
+  if (node.kind == NodeKind::kDivide) factor = 1 / *factor;
+  const std::string product = StrCat("(", factor->get_num().get_str(), " * ", text, ")");
+  if (factor->get_den() == 1) return product;
+  return StrCat("(", product, "/", factor->get_den().get_str(), ")");
+}
+
+// "forall v: F" is "not exists v: not F".
+absl::StatusOr<std::string> PartPrinter::PrintQuantified(const Node& node) {
+  const size_t outer = scope_.size();
+  std::string variables;
+  for (size_t i = 0; i + 1 < node.operands.size(); ++i) {
+    const Node& variable = node.operands[i];
+    // With a prime at least: what becomes a parameter behind this has none.
+    const std::string text = Unique(StrCat(variable.name, "'"), '\'');
+    StrAppend(&variables, i == 0 ? "" : ", ", text);
+    if (variable.kind == NodeKind::kDefine) {
+      ASSIGN_OR_RETURN(const std::string value, Print(variable.operands[0]));
+      StrAppend(&variables, " = ", value);
+    }
+    scope_.push_back({variable.name, text, false});
+  }
+  ASSIGN_OR_RETURN(const std::string formula, Print(node.operands.back()));
+  scope_.resize(outer);
+  return node.kind == NodeKind::kExists
+             ? StrCat("(exists (", variables, " : ", formula, "))")
+             : StrCat("(not (exists (", variables, " : not ", formula, ")))");
+}
+
+absl::StatusOr<std::string> PartPrinter::PrintCompare(const Node& node) {
+  std::string text = "(";
+  const Node* before = nullptr;
+  for (const Node& list : node.operands) {
+    const bool is_lexicographic = list.name.starts_with("<<") || list.name.starts_with(">>");
+    if (is_lexicographic && list.operands.size() != before->operands.size()) {
+      return Error(list.place,
+                   StrCat("a list of ", before->operands.size(), ", as on the other side"),
+                   StrCat("one of ", list.operands.size()));
+    }
+    StrAppend(&text, " ", list.name, " ");
+    for (const Node& element : list.operands) {
+      ASSIGN_OR_RETURN(const std::string value, Print(element));
+      StrAppend(&text, &element == &list.operands[0] ? "" : ", ", value);
+    }
+    before = &list;
+  }
+  return text + ")";
+}
+
+absl::StatusOr<std::string> PartPrinter::PrintAll(std::string_view before,
+                                                  const std::vector<Node>& nodes,
+                                                  std::string_view between) {
+  std::string text(before);
+  for (const Node& node : nodes) {
+    ASSIGN_OR_RETURN(const std::string next, Print(node));
+    StrAppend(&text, &node == &nodes[0] ? "" : between, next);
+  }
+  return text + ")";
+}
+
+absl::StatusOr<std::string> PartPrinter::Print(const Node& node) {
+  if (const std::optional<mpq_class> constant = Constant(node)) {
+    const std::string numerator = StrCat("(", constant->get_num().get_str(), ")");
+    if (constant->get_den() == 1) return numerator;
+    return StrCat("(", numerator, "/", constant->get_den().get_str(), ")");
+  }
+  switch (node.kind) {
+    case NodeKind::kName:
+    case NodeKind::kConstant:
+      return PrintName(node);
+    case NodeKind::kMultiply:
+    case NodeKind::kDivide:
+    case NodeKind::kMod:
+      return PrintProduct(node);
+    case NodeKind::kExists:
+    case NodeKind::kForall:
+      return PrintQuantified(node);
+    case NodeKind::kCompare:
+      return PrintCompare(node);
+    case NodeKind::kAdd:
+      return PrintAll("(", node.operands, " + ");
+    case NodeKind::kSubtract:
+      return PrintAll("(", node.operands, " - ");
+    case NodeKind::kNegate:
+      return PrintAll("(-", node.operands);
+    case NodeKind::kMin:
+      return PrintAll("min(", node.operands, ", ");
+    case NodeKind::kMax:
+      return PrintAll("max(", node.operands, ", ");
+    case NodeKind::kFloor:
+      return PrintAll("floor(", node.operands);
+    case NodeKind::kCeil:
+      return PrintAll("ceil(", node.operands);
+    case NodeKind::kTrue:
+      return "(true)";
+    case NodeKind::kFalse:
+      return "(false)";
+    case NodeKind::kNot:
+      return PrintAll("(not ", node.operands);
+    case NodeKind::kAnd:
+      return PrintAll("(", node.operands, " and ");
+    case NodeKind::kOr:
+      return PrintAll("(", node.operands, " or ");
+    case NodeKind::kImplies:
+      return PrintAll("(", node.operands, " implies ");
+    case NodeKind::kIff: {
+      // Both or neither. Each side is written twice, so nested ones grow fast.
+      ASSIGN_OR_RETURN(const std::string both, PrintAll("((", node.operands, " and "));
+      ASSIGN_OR_RETURN(const std::string one, PrintAll("(", node.operands, " or "));
+      constexpr size_t kMaxBytes = 100'000;
+      if (both.size() <= kMaxBytes) return StrCat(both, " or not ", one, ")");
+      return Error(node.place, "shorter formulas beside 'iff'", "longer ones");
+    }
+    case NodeKind::kNumber:
+    case NodeKind::kDefine:
+    case NodeKind::kList:
+      break;
+  }
+  POLYNAO_UNREACHABLE("kind of node");
+}
+
+absl::StatusOr<std::string> PartPrinter::Print(const Part& part) {
+  for (const Tuple& tuple : part.tuples) RETURN_IF_ERROR(DefineElements(tuple));
+  std::string tuples;
+  for (const Tuple& tuple : part.tuples) {
+    const bool is_first = &tuple == &part.tuples[0];
+    int position = 0;
+    ASSIGN_OR_RETURN(const std::string text, PrintTuple(tuple, is_first ? 'i' : 'o', position));
+    StrAppend(&tuples, is_first ? "" : " -> ", text);
+  }
+  for (const Node& condition : part.conditions) {
+    ASSIGN_OR_RETURN(const std::string text, Print(condition));
+    StrAppend(&conditions_, conditions_.empty() ? "" : " and ", text);
+  }
+  std::string parameters;
+  for (const Variable& parameter : parameters_) {
+    StrAppend(&parameters, parameters.empty() ? "" : ", ", parameter.text);
+  }
+  if (part.tuples.size() == 2) tuples = StrCat("[", tuples, "]");
+  // "Sym" declares parameters, and a tuple may have that name, too.
+  return StrCat("{ Sym = [", parameters, "] ", tuples, " : ",
+                conditions_.empty() ? "true" : conditions_, " }");
 }
 
 }  // namespace
 
 absl::StatusOr<LiteralValue> BuildLiteral(isl_ctx* context, const Literal& literal,
                                           std::string_view file) {
-  return LiteralBuilder(context, literal, file).Build();
+  std::set<std::string> declared;
+  for (const Token& parameter : literal.parameters) {
+    if (declared.insert(parameter.text).second) continue;
+    return ErrorAt(file, parameter.place, "another parameter",
+                   StrCat("'", parameter.text, "' a second time"));
+  }
+  auto kind = [](const Part& part) {
+    return part.tuples.empty()       ? "a condition on parameters"
+           : part.tuples.size() == 1 ? "a set"
+                                     : "a map";
+  };
+  // A name can be a variable in one part and a parameter in another; the parameters of all parts come first.
+  std::vector<PartPrinter> printers(literal.parts.size(), PartPrinter(literal, file));
+  std::vector<std::string> texts;
+  IslSpace space(isl_space_params_alloc(context, 0));
+  for (size_t i = 0; i < literal.parts.size(); ++i) {
+    const Part& part = literal.parts[i];
+    ASSIGN_OR_RETURN(std::string text, printers[i].Print(part));
+    texts.push_back(std::move(text));
+    if (part.tuples.size() != literal.parts[0].tuples.size()) {
+      return ErrorAt(file, part.place, StrCat(kind(literal.parts[0]), ", as the first part is"),
+                     kind(part));
+    }
+    for (const auto& parameter : printers[i].parameters()) {
+      space = IslSpace(isl_space_add_param_id(
+          space.take(), isl_id_alloc(context, parameter.name.c_str(), nullptr)));
+    }
+  }
+  IslUnionSet all(isl_union_set_empty(space.copy()));
+  for (size_t i = 0; i < literal.parts.size(); ++i) {
+    isl_set* set = isl_set_read_from_str(context, texts[i].c_str());
+    for (size_t k = 0; k < printers[i].parameters().size(); ++k) {
+      set = isl_set_set_dim_name(set, isl_dim_param, k, printers[i].parameters()[k].name.c_str());
+    }
+    set = isl_set_coalesce(isl_set_align_params(set, space.copy()));
+    all = IslUnionSet(isl_union_set_union(all.take(), isl_union_set_from_set(set)));
+    if (!all) {
+      return ErrorAt(file, literal.parts[i].place, "a set that isl can represent",
+                     "one that it can not");
+    }
+  }
+  const bool is_map = !literal.parts.empty() && literal.parts[0].tuples.size() == 2;
+  if (is_map) return LiteralValue{{}, IslUnionMap(isl_union_set_unwrap(all.take()))};
+  return LiteralValue{std::move(all), {}};
 }
 
 }  // namespace polynao::poly::calculator

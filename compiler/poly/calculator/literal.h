@@ -1,4 +1,4 @@
-// Literals as isl objects.
+// Literals as isl objects: written in isl's notation, and read by isl.
 #ifndef COMPILER_POLY_CALCULATOR_LITERAL_H_
 #define COMPILER_POLY_CALCULATOR_LITERAL_H_
 

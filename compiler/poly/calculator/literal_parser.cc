@@ -15,6 +15,7 @@
 //   factor  := "-" factor | number ["()"] [factor] | name ["()"] | "(" sum ")" | "[" sum "]" | "⌊" sum "⌋"
 //            | floor(e) | ceil(e) | floord(e, d) | ceild(e, d) | min(a, b) | max(a, b)
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "base/status.h"
@@ -36,9 +37,8 @@ bool IsComparison(const Token& token) {
   return false;
 }
 
-Node MakeNode(std::string kind, Place place, std::vector<Node> operands = {},
-              std::string name = "") {
-  return Node{std::move(kind), std::move(name), std::move(operands), place};
+Node MakeNode(NodeKind kind, Place place, std::vector<Node> operands = {}, std::string name = "") {
+  return Node{kind, std::move(name), std::move(operands), place};
 }
 
 template <typename... Nodes>
@@ -65,10 +65,8 @@ class LiteralParser {
   absl::StatusOr<Tuple> ParseTuple();
   absl::StatusOr<Tuple> TryTuple();
   NodeOr ParseElement();
-  NodeOr ParseFormula();
-  NodeOr ParseImplication();
-  NodeOr ParseOr();
-  NodeOr ParseAnd();
+  NodeOr ParseVariable();
+  NodeOr ParseFormula(size_t level = 0);
   NodeOr ParseUnary();
   NodeOr TryUnary();
   NodeOr ParseQuantified();
@@ -181,7 +179,7 @@ absl::StatusOr<Tuple> LiteralParser::ParseCounted() {
   do {
     if (!IsVariable(tokens_.Peek())) return tokens_.Expected("a variable");
     const Token name = tokens_.Next();
-    tuple.elements.push_back(MakeNode("name", name.place, {}, name.text));
+    tuple.elements.push_back(MakeNode(NodeKind::kName, name.place, {}, name.text));
   } while (tokens_.Accept(","));
   return tuple;
 }
@@ -225,57 +223,43 @@ absl::StatusOr<Tuple> LiteralParser::TryTuple() {
 }
 
 absl::StatusOr<Node> LiteralParser::ParseElement() {
-  if (IsVariable(tokens_.Peek()) && tokens_.Peek(1).Is("=")) {
-    const Token name = tokens_.Next();
-    tokens_.Next();
-    ASSIGN_OR_RETURN(Node value, ParseSum());
-    return MakeNode("define", name.place, Operands(std::move(value)), name.text);
-  }
-  return ParseSum();
+  return IsVariable(tokens_.Peek()) && tokens_.Peek(1).Is("=") ? ParseVariable() : ParseSum();
 }
 
-absl::StatusOr<Node> LiteralParser::ParseFormula() {
-  ASSIGN_OR_RETURN(Node formula, ParseImplication());
-  for (int operands = 1; tokens_.Peek().Is("iff"); ++operands) {
+absl::StatusOr<Node> LiteralParser::ParseVariable() {
+  const Token name = tokens_.Next();
+  if (!tokens_.Accept("=")) return MakeNode(NodeKind::kName, name.place, {}, name.text);
+  ASSIGN_OR_RETURN(Node value, ParseSum());
+  return MakeNode(NodeKind::kDefine, name.place, Operands(std::move(value)), name.text);
+}
+
+// From what binds least. One after the other: to the left, "implies" to the right.
+absl::StatusOr<Node> LiteralParser::ParseFormula(size_t level) {
+  constexpr std::array<std::pair<const char*, NodeKind>, 4> kOperators = {
+      {{"iff", NodeKind::kIff},
+       {"implies", NodeKind::kImplies},
+       {"or", NodeKind::kOr},
+       {"and", NodeKind::kAnd}}};
+  if (level == kOperators.size()) return ParseUnary();
+  const auto [mark, kind] = kOperators[level];
+  ASSIGN_OR_RETURN(Node a, ParseFormula(level + 1));
+  for (int operands = 1; tokens_.Peek().Is(mark); ++operands) {
     const Place place = tokens_.Next().place;
-    RETURN_IF_ERROR(tokens_.CheckLength(operands));
-    ASSIGN_OR_RETURN(Node next, ParseImplication());
-    formula = MakeNode("iff", place, Operands(std::move(formula), std::move(next)));
+    // What isl prints may have thousands of these.
+    const bool is_list = kind == NodeKind::kAnd || kind == NodeKind::kOr;
+    if (!is_list) RETURN_IF_ERROR(tokens_.CheckLength(operands));
+    const bool is_right = kind == NodeKind::kImplies;
+    if (is_right) RETURN_IF_ERROR(tokens_.Enter());
+    NodeOr b = ParseFormula(is_right ? level : level + 1);
+    if (is_right) tokens_.Leave();
+    RETURN_IF_ERROR(b.status());
+    if (is_list && operands > 1) {
+      a.operands.push_back(*std::move(b));
+    } else {
+      a = MakeNode(kind, place, Operands(std::move(a), *std::move(b)));
+    }
   }
-  return formula;
-}
-
-absl::StatusOr<Node> LiteralParser::ParseImplication() {
-  ASSIGN_OR_RETURN(Node a, ParseOr());
-  if (!tokens_.Peek().Is("implies")) return a;
-  const Place place = tokens_.Next().place;
-  RETURN_IF_ERROR(tokens_.Enter());
-  absl::StatusOr<Node> b = ParseImplication();
-  tokens_.Leave();
-  RETURN_IF_ERROR(b.status());
-  return MakeNode("implies", place, Operands(std::move(a), *std::move(b)));
-}
-
-absl::StatusOr<Node> LiteralParser::ParseOr() {
-  ASSIGN_OR_RETURN(Node first, ParseAnd());
-  if (!tokens_.Peek().Is("or")) return first;
-  Node node = MakeNode("or", first.place, Operands(std::move(first)));
-  while (tokens_.Accept("or")) {
-    ASSIGN_OR_RETURN(Node next, ParseAnd());
-    node.operands.push_back(std::move(next));
-  }
-  return node;
-}
-
-absl::StatusOr<Node> LiteralParser::ParseAnd() {
-  ASSIGN_OR_RETURN(Node first, ParseUnary());
-  if (!tokens_.Peek().Is("and")) return first;
-  Node node = MakeNode("and", first.place, Operands(std::move(first)));
-  while (tokens_.Accept("and")) {
-    ASSIGN_OR_RETURN(Node next, ParseUnary());
-    node.operands.push_back(std::move(next));
-  }
-  return node;
+  return a;
 }
 
 absl::StatusOr<Node> LiteralParser::ParseUnary() {
@@ -287,11 +271,11 @@ absl::StatusOr<Node> LiteralParser::ParseUnary() {
 
 absl::StatusOr<Node> LiteralParser::TryUnary() {
   const Place place = tokens_.Peek().place;
-  if (tokens_.Accept("true")) return MakeNode("true", place);
-  if (tokens_.Accept("false")) return MakeNode("false", place);
+  if (tokens_.Accept("true")) return MakeNode(NodeKind::kTrue, place);
+  if (tokens_.Accept("false")) return MakeNode(NodeKind::kFalse, place);
   if (tokens_.Accept("not")) {
     ASSIGN_OR_RETURN(Node operand, ParseUnary());
-    return MakeNode("not", place, Operands(std::move(operand)));
+    return MakeNode(NodeKind::kNot, place, Operands(std::move(operand)));
   }
   if (tokens_.Peek().Is("exists") || tokens_.Peek().Is("forall")) return ParseQuantified();
   if (!tokens_.Peek().Is("(")) return ParseChain();
@@ -308,16 +292,12 @@ absl::StatusOr<Node> LiteralParser::TryUnary() {
 absl::StatusOr<Node> LiteralParser::ParseQuantified() {
   const Token quantifier = tokens_.Next();
   const bool is_closed = tokens_.Accept("(");
-  Node node = MakeNode(quantifier.text, quantifier.place);
+  Node node =
+      MakeNode(quantifier.Is("exists") ? NodeKind::kExists : NodeKind::kForall, quantifier.place);
   do {
     if (!IsVariable(tokens_.Peek())) return tokens_.Expected("a variable");
-    const Token name = tokens_.Next();
-    Node binder = MakeNode("binder", name.place, {}, name.text);
-    if (tokens_.Accept("=")) {
-      ASSIGN_OR_RETURN(Node value, ParseSum());
-      binder.operands.push_back(std::move(value));
-    }
-    node.operands.push_back(std::move(binder));
+    ASSIGN_OR_RETURN(Node variable, ParseVariable());
+    node.operands.push_back(std::move(variable));
   } while (tokens_.Accept(","));
   // "∀ v: F" or "∀ v F".
   const Token& next = tokens_.Peek();
@@ -334,11 +314,12 @@ absl::StatusOr<Node> LiteralParser::ParseQuantified() {
 
 absl::StatusOr<Node> LiteralParser::ParseChain() {
   ASSIGN_OR_RETURN(Node first, ParseList());
-  Node node = MakeNode("compare", first.place, Operands(std::move(first)));
+  Node node = MakeNode(NodeKind::kCompare, first.place, Operands(std::move(first)));
   if (!IsComparison(tokens_.Peek())) return tokens_.Expected("a comparison");
   while (IsComparison(tokens_.Peek())) {
-    StrAppend(&node.name, node.name.empty() ? "" : " ", tokens_.Next().text);
+    std::string mark = tokens_.Next().text;
     ASSIGN_OR_RETURN(Node next, ParseList());
+    next.name = std::move(mark);
     node.operands.push_back(std::move(next));
   }
   return node;
@@ -346,7 +327,7 @@ absl::StatusOr<Node> LiteralParser::ParseChain() {
 
 absl::StatusOr<Node> LiteralParser::ParseList() {
   const size_t start = tokens_.position();
-  Node list = MakeNode("list", tokens_.Peek().place);
+  Node list = MakeNode(NodeKind::kList, tokens_.Peek().place);
   if (tokens_.Accept("(")) {
     // A list in parentheses, if a comma is in them and no operator after them.
     bool is_list = true;
@@ -372,7 +353,8 @@ absl::StatusOr<Node> LiteralParser::ParseSum() {
     const Token mark = tokens_.Next();
     RETURN_IF_ERROR(tokens_.CheckLength(terms));
     ASSIGN_OR_RETURN(Node term, ParseTerm());
-    sum = MakeNode(mark.text, mark.place, Operands(std::move(sum), std::move(term)));
+    sum = MakeNode(mark.Is("+") ? NodeKind::kAdd : NodeKind::kSubtract, mark.place,
+                   Operands(std::move(sum), std::move(term)));
   }
   return sum;
 }
@@ -381,18 +363,21 @@ absl::StatusOr<Node> LiteralParser::ParseTerm() {
   ASSIGN_OR_RETURN(Node term, ParseFactor());
   for (int factors = 1;; ++factors) {
     const Token& mark = tokens_.Peek();
-    std::string kind;
-    if (mark.Is("*") || mark.Is("×")) kind = "*";
-    if (mark.Is("/")) kind = "/";
-    if (mark.Is("%") || mark.Is("mod")) kind = "mod";
-    if (kind.empty()) return term;
+    NodeKind kind = NodeKind::kMultiply;
+    if (mark.Is("/")) {
+      kind = NodeKind::kDivide;
+    } else if (mark.Is("%") || mark.Is("mod")) {
+      kind = NodeKind::kMod;
+    } else if (!mark.Is("*") && !mark.Is("×")) {
+      return term;
+    }
     const Place place = tokens_.Next().place;
     RETURN_IF_ERROR(tokens_.CheckLength(factors));
     ASSIGN_OR_RETURN(Node factor, ParseFactor());
     term = MakeNode(kind, place, Operands(std::move(term), std::move(factor)));
-    if (kind == "/" && rounded_ == 0) {
+    if (kind == NodeKind::kDivide && rounded_ == 0) {
       has_floor_division_ = true;
-      term = MakeNode("floor", place, Operands(std::move(term)));
+      term = MakeNode(NodeKind::kFloor, place, Operands(std::move(term)));
     }
   }
 }
@@ -408,59 +393,55 @@ absl::StatusOr<Node> LiteralParser::TryFactor() {
   const Token token = tokens_.Peek();
   if (tokens_.Accept("-")) {
     ASSIGN_OR_RETURN(Node operand, ParseFactor());
-    return MakeNode("negate", token.place, Operands(std::move(operand)));
+    return MakeNode(NodeKind::kNegate, token.place, Operands(std::move(operand)));
   }
   if (token.kind == TokenKind::kNumber) {
     tokens_.Next();
-    Node number = MakeNode("number", token.place, {}, token.text);
+    Node number = MakeNode(NodeKind::kNumber, token.place, {}, token.text);
     AcceptNoArguments();
     // "2i" and "2(i + j)" are products.
     const Token& next = tokens_.Peek();
     const bool begins_call = next.Is("floor") || next.Is("ceil");
     if (!IsVariable(next) && !next.Is("(") && !next.Is("⌊") && !begins_call) return number;
     ASSIGN_OR_RETURN(Node factor, ParseFactor());
-    return MakeNode("*", token.place, Operands(std::move(number), std::move(factor)));
+    return MakeNode(NodeKind::kMultiply, token.place,
+                    Operands(std::move(number), std::move(factor)));
   }
   if (IsVariable(token)) {
     tokens_.Next();
-    return MakeNode(AcceptNoArguments() ? "constant" : "name", token.place, {}, token.text);
+    return MakeNode(AcceptNoArguments() ? NodeKind::kConstant : NodeKind::kName, token.place, {},
+                    token.text);
   }
-  for (const auto& [open, close, kind] :
-       {std::array<const char*, 3>{"(", ")", ""}, {"[", "]", "floor"}, {"⌊", "⌋", "floor"}}) {
+  for (const auto& [open, close] :
+       {std::pair<const char*, const char*>{"(", ")"}, {"[", "]"}, {"⌊", "⌋"}}) {
     if (!tokens_.Accept(open)) continue;
-    const bool is_floor = *kind != '\0';
+    const bool is_floor = !token.Is("(");
     ASSIGN_OR_RETURN(Node inner, ParseOperand(is_floor));
     RETURN_IF_ERROR(tokens_.Expect(close, StrCat("an operator or '", close, "'")));
     if (!is_floor) return inner;
-    return MakeNode(kind, token.place, Operands(std::move(inner)));
+    return MakeNode(NodeKind::kFloor, token.place, Operands(std::move(inner)));
   }
-  for (const auto& [name, operands] : {std::pair<const char*, int>{"floor", 1},
-                                       {"ceil", 1},
-                                       {"floord", 2},
-                                       {"ceild", 2},
-                                       {"min", 2},
-                                       {"max", 2}}) {
+  for (const auto& [name, operands, kind] :
+       {std::tuple<const char*, int, NodeKind>{"floor", 1, NodeKind::kFloor},
+        {"ceil", 1, NodeKind::kCeil},
+        {"floord", 2, NodeKind::kFloor},
+        {"ceild", 2, NodeKind::kCeil},
+        {"min", 2, NodeKind::kMin},
+        {"max", 2, NodeKind::kMax}}) {
     if (!tokens_.Accept(name)) continue;
     RETURN_IF_ERROR(tokens_.Expect("(", "'('"));
-    Node call = MakeNode(name, token.place);
-    const bool is_rounded = call.kind != "min" && call.kind != "max";
-    for (int i = 0; i < operands; ++i) {
-      if (i > 0) RETURN_IF_ERROR(tokens_.Expect(",", "','"));
+    const bool is_rounded = kind == NodeKind::kFloor || kind == NodeKind::kCeil;
+    ASSIGN_OR_RETURN(Node call, ParseOperand(is_rounded));
+    // min and max may have more than two.
+    for (int i = 1; i < operands || (!is_rounded && tokens_.Peek().Is(",")); ++i) {
+      RETURN_IF_ERROR(tokens_.Expect(",", "','"));
+      RETURN_IF_ERROR(tokens_.CheckLength(i));
       ASSIGN_OR_RETURN(Node operand, ParseOperand(is_rounded));
-      call.operands.push_back(std::move(operand));
-    }
-    // min and max may have more.
-    while (!is_rounded && tokens_.Accept(",")) {
-      ASSIGN_OR_RETURN(Node operand, ParseSum());
-      Node inner = MakeNode(name, token.place, std::move(call.operands));
-      call = MakeNode(name, token.place, Operands(std::move(inner), std::move(operand)));
+      call = MakeNode(is_rounded ? NodeKind::kDivide : kind, token.place,
+                      Operands(std::move(call), std::move(operand)));
     }
     RETURN_IF_ERROR(tokens_.Expect(")", operands == 1 ? "an operator or ')'" : "')'"));
-    if (call.kind == "floord" || call.kind == "ceild") {
-      Node quotient = MakeNode("/", token.place, std::move(call.operands));
-      return MakeNode(call.kind == "floord" ? "floor" : "ceil", token.place, {std::move(quotient)});
-    }
-    return call;
+    return is_rounded ? MakeNode(kind, token.place, Operands(std::move(call))) : call;
   }
   return tokens_.Expected("an integer expression");
 }

@@ -12,14 +12,39 @@
 
 namespace polynao::poly::calculator {
 
-// A node of a formula or of an integer expression in a literal.
-//   "number" (name: digits)   "name"   "constant" (name: of a parameter, "n()")
-//   "+" "-" "*" "/" "mod" "min" "max": two operands; "negate" "floor" "ceil": one
-//   "compare": lists "list" as operands, name: the comparisons between them, blank-separated
-//   "and" "or" "implies" "iff": two; "not": one; "true" "false": none
-//   "exists" "forall": operands: binders ("binder", name, operand: its value if given), formula last
+// What a node of a literal's conditions and elements is.
+enum class NodeKind {
+  // Integers. Names have `name`, numbers their digits.
+  kNumber,
+  kName,
+  kConstant,  // a parameter for sure: "n()"
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,  // exact
+  kMod,
+  kMin,
+  kMax,
+  kNegate,
+  kFloor,
+  kCeil,
+  kDefine,  // name = operand: an element of a tuple, a quantified variable
+  // Conditions.
+  kCompare,  // lists
+  kList,     // name: the comparison with the list before
+  kNot,
+  kAnd,
+  kOr,
+  kImplies,
+  kIff,
+  kTrue,
+  kFalse,
+  kExists,  // variables (kName or kDefine), the formula last
+  kForall,
+};
+
 struct Node {
-  std::string kind;
+  NodeKind kind;
   std::string name;
   std::vector<Node> operands;
   Place place;
@@ -29,8 +54,8 @@ struct Node {
 struct Tuple {
   std::string name;
   bool is_wrapped = false;
-  std::vector<Tuple> nested;   // domain and range of a wrapped one
-  std::vector<Node> elements;  // "define" (name, operand: value) for "j = i + 1"
+  std::vector<Tuple> nested;  // domain and range of a wrapped one
+  std::vector<Node> elements;
   Place place;
 };
 
