@@ -13,6 +13,7 @@
 #include "benchmarks/provenance.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/target/target.h"
 #include "isa/dram_presets.h"
 #include "kernels/ladder/ladder.h"
 #include "simulator/simulator.h"
@@ -68,7 +69,7 @@ class Ladder {
 
  private:
   absl::StatusOr<int64_t> Cycles(const kernels::LadderStep& step, const isa::Machine& machine) {
-    ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+    ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
     ASSIGN_OR_RETURN(const isa::Program program, kernels::LadderProgram(step.name, target));
     // Rows as far apart as in the whole product, whatever part of it is computed: DRAM sees the difference. (Of a few
     // columns, which measure nothing, the tensor would take most of the time.)

@@ -245,7 +245,7 @@ absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& setting
   for (const kernels::OperatorCase& function : c.functions) {
     ASSIGN_OR_RETURN(pairs.emplace_back(), Build(function, target, row));
   }
-  if (settings.target == "cuda") return CountCode(pairs, row);
+  if (IsGpu(settings.target)) return CountCode(pairs, row);
   // The mean of the programs' speed-ups, weighted by the baselines' times.
   double weighted = 0;
   const double seconds = settings.seconds_per_case / static_cast<double>(pairs.size());
@@ -261,7 +261,7 @@ absl::Status RunRow(const kernels::TopiCase& c, const LicmBenchSettings& setting
 
 // "Intel(R) Xeon(R) Processor, LLVM, 1 thread".
 std::string MachineText(std::string_view target) {
-  if (target == "cuda") return StrCat("nvcc for ", kCudaArch, "; nothing was run");
+  if (IsGpu(target)) return StrCat("nvcc for ", kCudaArch, "; nothing was run");
   return StrCat(ProcessorName(), ", LLVM, 1 thread");
 }
 
@@ -280,7 +280,7 @@ absl::StatusOr<LicmResult> RunLicmSuite(const LicmBenchSettings& settings) {
     return InvalidInput("--jobs: expected 1 or more, found ", settings.jobs);
   }
   ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
-  if (settings.target != "cpu" && settings.target != "cuda") {
+  if (settings.target != LicmBenchSettings().target && !IsGpu(settings.target)) {
     return InvalidInput("--target: expected cpu or cuda, found '", settings.target, "'");
   }
   LicmResult result;

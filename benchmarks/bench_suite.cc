@@ -16,6 +16,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "kernels/operators.h"
 
 namespace polynao::benchmarks {
@@ -162,7 +163,7 @@ absl::StatusOr<SuiteResult> RunSuite(const Suite& suite, const BenchSettings& se
   result.date = Date();
   result.commit = Commit();
   ASSIGN_OR_RETURN(result.machine, cases::LoadMachine(settings.config, settings.overrides));
-  ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &result.machine));
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &result.machine));
   ASSIGN_OR_RETURN(std::vector<PassSpec> pipeline, PipelineFor(target));
   std::vector<Implementation> implementations = {
       {.name = kCompiled, .impl = kCompiled, .without = {}}};

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
+#include "compiler/target/target.h"
 #include "pages/charts.h"
 #include "pages/page.h"
 
@@ -112,7 +113,7 @@ std::string CudaPageHtml(const LicmResult& result) {
 }  // namespace
 
 std::string PageHtml(const LicmResult& result) {
-  if (result.target == "cuda") return CudaPageHtml(result);
+  if (IsGpu(result.target)) return CudaPageHtml(result);
   const LicmSummary& s = result.summary;
   BarChart cases{.line = 1.0, .is_logarithmic = true, .band = kBand, .largest = 3};
   BarChart operators = cases;

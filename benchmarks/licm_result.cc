@@ -9,6 +9,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/json_reader.h"
+#include "compiler/target/target.h"
 
 namespace polynao::benchmarks {
 
@@ -259,7 +260,7 @@ Json RowToJson(const LicmRow& row, std::string_view target) {
   json["ok"] = row.values_agree;
   json["error"] = nullptr;
   json["same_code"] = row.same_code;
-  if (target == "cuda") {
+  if (IsGpu(target)) {
     json["baseline_code"] = CodeJson(row.baseline_code);
     json["optimized_code"] = CodeJson(row.optimized_code);
     json["no_code"] = row.no_code.empty() ? Json(nullptr) : Json(row.no_code);
@@ -323,7 +324,7 @@ absl::StatusOr<LicmRow> RowFromJson(const Json& json) {
 }
 
 Json ToJson(const LicmResult& result) {
-  const bool cuda = result.target == "cuda";
+  const bool cuda = IsGpu(result.target);
   Json rows = Json::array();
   for (const LicmRow& row : result.rows) rows.push_back(RowToJson(row, result.target));
   const LicmSummary& s = result.summary;
@@ -453,7 +454,7 @@ std::string PassesText(const LicmSummary& s) {
 }  // namespace
 
 std::string RowsText(const LicmResult& result) {
-  if (result.target == "cuda") return CudaRowsText(result);
+  if (IsGpu(result.target)) return CudaRowsText(result);
   std::string text = absl::StrFormat("%-34s %11s %11s %8s %9s %9s %8s  %s\n", "case", "baseline us",
                                      "optimized", "speed-up", "int ops", "branches", "ms", "");
   for (const LicmRow& row : result.rows) {
@@ -478,7 +479,7 @@ std::string RowsText(const LicmResult& result) {
 
 std::string SummaryText(const LicmResult& result) {
   const LicmSummary& s = result.summary;
-  if (result.target == "cuda") return CudaSummaryText(s) + PassesText(s);
+  if (IsGpu(result.target)) return CudaSummaryText(s) + PassesText(s);
   std::string text =
       absl::StrFormat("%-28s %5s %5s %8s %8s %8s %8s %9s %9s\n", "operator", "cases", "eff.",
                       "average", "total", "best", "worst", "int ops", "branches");

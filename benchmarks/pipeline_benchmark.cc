@@ -12,6 +12,7 @@
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/operators.h"
 #include "simulator/simulator.h"
@@ -25,7 +26,7 @@ const isa::Machine& Mlu270() {
 }
 
 const Target& Card() {
-  static const auto* target = new Target(*cases::MakeTarget("diannao", &Mlu270()));
+  static const auto* target = new Target(*MakeTarget("diannao", &Mlu270()));
   return *target;
 }
 

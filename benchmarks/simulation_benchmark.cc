@@ -15,6 +15,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/target/target.h"
 #include "kernels/operators.h"
 #include "simulator/simulator.h"
 #include "testing/processes.h"
@@ -37,7 +38,7 @@ struct Compiled {
 };
 
 std::deque<Compiled> Compile(const Programs& what, const isa::Machine& machine) {
-  const auto target = cases::MakeTarget("diannao", &machine);
+  const auto target = MakeTarget("diannao", &machine);
   POLYNAO_CHECK(target.ok()) << target.status();
   const auto suite = benchmarks::FindSuite(what.suite);
   POLYNAO_CHECK(suite.ok()) << suite.status();

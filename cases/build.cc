@@ -13,6 +13,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "kernels/pipelines/pipelines.h"
@@ -104,7 +105,7 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
     return module;
   }
   if (const kernels::Pipeline* pipeline = kernels::FindPipeline(what.op)) {
-    if (target.name == "diannao") {
+    if (IsCard(target.name)) {
       return InvalidInput(what.op,
                           ": pipelines are not for the card: expected --target=cpu, c, cuda "
                           "or interp");

@@ -3,9 +3,9 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/case_json.h"
-#include "cases/machines.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
+#include "compiler/target/target.h"
 
 namespace polynao::cases {
 namespace {
@@ -15,7 +15,7 @@ using kernels::OperatorCase;
 
 }  // namespace
 
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
+absl::StatusOr<std::vector<codegen::OutputFile>> BuildBundles(
     const OperatorCase& c, const codegen::NvccOptions& nvcc, uint64_t seed,
     const std::vector<BundleVariant>& variants) {
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
@@ -50,14 +50,14 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
     // Narrow floats round after each operation, and nvcc may contract a product and a sum.
     reference.tolerance = type == ir::Type::kF16 ? 4e-3 : 3e-2;
   }
-  std::vector<codegen::BundleFile> files;
+  std::vector<codegen::OutputFile> files;
   for (size_t i = 0; i < variants.size(); ++i) {
     facts.operator_case["without"] = variants[i].without;
     ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(modules[i].source, nvcc));
     facts.arch = nvcc.arch;
-    ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle,
+    ASSIGN_OR_RETURN(std::vector<codegen::OutputFile> bundle,
                      codegen::MakeBundle(modules[i], facts));
-    for (codegen::BundleFile& file : bundle) {
+    for (codegen::OutputFile& file : bundle) {
       if (!variants[i].name.empty()) file.name = StrCat(variants[i].name, "/", file.name);
       files.push_back(std::move(file));
     }

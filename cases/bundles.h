@@ -20,7 +20,7 @@ struct BundleVariant {
 
 // Bundles of a case for a GPU machine (compiler/codegen/cuda/bundle.h), one for each variant, whose
 // name stands in front of the files'. With values to check against and, where there is an nvcc, machine code.
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildBundles(
+absl::StatusOr<std::vector<codegen::OutputFile>> BuildBundles(
     const kernels::OperatorCase& c, const codegen::NvccOptions& nvcc, uint64_t seed,
     const std::vector<BundleVariant>& variants);
 

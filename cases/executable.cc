@@ -10,11 +10,9 @@
 #include "base/median.h"
 #include "base/status.h"
 #include "base/text.h"
-#include "cases/machines.h"
-#include "compiler/codegen/c/run_c.h"
-#include "compiler/codegen/cuda/run_cuda.h"
-#include "compiler/codegen/llvm/compile.h"
-#include "compiler/ir/interpreter.h"
+#include "compiler/codegen/arguments.h"
+#include "compiler/codegen/back_ends.h"
+#include "compiler/ir/argument.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/passes/registry.h"
 #include "compiler/target/target.h"
@@ -77,59 +75,25 @@ absl::Status RunInShapes(const ir::Function& lowered,
   return status;
 }
 
-absl::StatusOr<Executable> Generate(const ir::Function& function,
-                                    const ExecutableOptions& options) {
-  Executable result;
-  if (options.target == "cpu") {
-    ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
-                     codegen::Compile(function, {.checks = options.checks,
-                                                 .threads = options.threads,
-                                                 .wide_vectors = true,
-                                                 .float_rules = options.float_rules}));
-    const std::shared_ptr<codegen::CompiledFunction> code = std::move(compiled);
-    result.run = [code](auto arguments) { return code->Run(arguments); };
-    result.entry = code->entry();
-    result.to_status = [code](int32_t value) { return code->ToStatus(value); };
-  } else if (options.target == "c") {
-    ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
-                     codegen::CompiledC::Create({function}, {.float_rules = options.float_rules}));
-    const std::shared_ptr<codegen::CompiledC> code = std::move(compiled);
-    result.run = [code](auto arguments) { return code->Run(0, arguments); };
-    result.entry = code->entry(0);
-    result.to_status = [code](int32_t) { return absl::OkStatus(); };
-  } else if (options.target == "cuda") {
-    ASSIGN_OR_RETURN(std::unique_ptr<codegen::ShimmedCuda> compiled,
-                     codegen::ShimmedCuda::Create({function}, 2));
-    result.run = [code = std::shared_ptr(std::move(compiled))](auto arguments) {
-      return code->Run(0, arguments);
-    };
-  } else {
-    ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
-                     ir::Interpreter::Create(function));
-    result.run = [code = std::shared_ptr(std::move(interpreter))](auto arguments) {
-      return code->Run({arguments.begin(), arguments.end()});
-    };
-  }
-  return result;
-}
-
 }  // namespace
 
 absl::StatusOr<Executable> MakeExecutable(const ir::Function& function,
                                           const ExecutableOptions& options) {
-  if (options.target == "diannao") {
-    return InvalidInput(
-        "expected a target that runs on this machine (cpu, c, cuda or interp), found 'diannao'");
-  }
   ASSIGN_OR_RETURN(const Target target, MakeTarget(options.target, nullptr));
   const Clock::time_point start = Clock::now();
   ir::Function lowered = function;
-  // Passes may move a division out of a loop, and make buffers flat.
-  if (options.target != "interp" && !options.checks) {
+  // Passes may move a division out of a loop, and make buffers flat. That a card does not run here, its back end says.
+  if (!IsCard(options.target) && !options.checks) {
     ASSIGN_OR_RETURN(const std::vector<PassSpec> passes, PipelineFor(target));
-    RETURN_IF_ERROR(RunPasses(lowered, passes, target, {.verify = false}));
+    if (!passes.empty()) RETURN_IF_ERROR(RunPasses(lowered, passes, target, {.verify = false}));
   }
-  ASSIGN_OR_RETURN(Executable result, Generate(lowered, options));
+  Executable result;
+  ASSIGN_OR_RETURN(static_cast<codegen::Executable&>(result),
+                   codegen::FindBackEnd(options.target)
+                       .Load(lowered, {.threads = options.threads,
+                                       .float_rules = options.float_rules,
+                                       .checks = options.checks,
+                                       .wide_vectors = true}));
   result.compile_ms = SecondsSince(start) * 1e3;
   result.run = [lowered, run = std::move(result.run)](auto arguments) {
     return RunInShapes(lowered, run, arguments);

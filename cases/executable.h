@@ -9,8 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "compiler/codegen/arguments.h"
-#include "compiler/ir/argument.h"
+#include "compiler/codegen/back_end.h"
 #include "compiler/ir/float_rules.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
@@ -18,7 +17,7 @@
 namespace polynao::cases {
 
 struct ExecutableOptions {
-  // "cpu", "c", "cuda" (by the shim, on this CPU) or "interp".
+  // Runs on this machine: no card's.
   std::string target = "cpu";
   // Of parallel loops on cpu; 0: as many as the machine runs at once. C follows OMP_NUM_THREADS.
   int threads = 0;
@@ -29,12 +28,7 @@ struct ExecutableOptions {
   bool checks = false;
 };
 
-struct Executable {
-  // Checks its arguments and runs.
-  std::function<absl::Status(absl::Span<const ir::Argument>)> run;
-  // The code itself, without checks, and what its result means. Null if it is not code of this machine.
-  codegen::RawEntry entry = nullptr;
-  std::function<absl::Status(int32_t)> to_status = {};
+struct Executable : codegen::Executable {
   double compile_ms = 0;  // passes of the target's pipeline and code generation
 };
 

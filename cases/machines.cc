@@ -43,21 +43,4 @@ absl::StatusOr<std::vector<isa::MachineParameter>> LoadParameters(const std::str
   return isa::ListParameters(file.text, file.name);
 }
 
-absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine) {
-  std::string names;
-  for (std::string_view known : TargetNames()) {
-    if (known == name) {
-      Target target;
-      target.name = name;
-      if (name == "diannao") {
-        target.instructions = &isa::DianNao();
-        target.machine = machine;
-      }
-      return target;
-    }
-    StrAppend(&names, names.empty() ? "" : ", ", known);
-  }
-  return InvalidInput("no target is named '", name, "'; there are: ", names);
-}
-
 }  // namespace polynao::cases

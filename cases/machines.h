@@ -1,4 +1,4 @@
-// Machines and targets by name.
+// Machines by name.
 #ifndef CASES_MACHINES_H_
 #define CASES_MACHINES_H_
 
@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/target/target.h"
 #include "isa/machine.h"
 
 namespace polynao::cases {
@@ -17,9 +16,6 @@ absl::StatusOr<isa::Machine> LoadMachine(const std::string& config,
 
 // Its parameters with their sources, in the order of the file.
 absl::StatusOr<std::vector<isa::MachineParameter>> LoadParameters(const std::string& config);
-
-// The target of that name; accelerators point to `machine`, which must outlive it.
-absl::StatusOr<Target> MakeTarget(const std::string& name, const isa::Machine* machine);
 
 }  // namespace polynao::cases
 

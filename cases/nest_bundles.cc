@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "cases/executable.h"
-#include "cases/machines.h"
 #include "cases/schedule.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/ir/assertions.h"
@@ -16,6 +15,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 
 namespace polynao::cases {
 namespace {
@@ -96,7 +96,7 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
   return result;
 }
 
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
+absl::StatusOr<std::vector<codegen::OutputFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings) {
   // Before anything runs on arguments that the function does not allow.
@@ -141,7 +141,7 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
   } else if (variants.empty()) {
     variants = {{"", settings.schedule, true}};
   }
-  std::vector<codegen::BundleFile> files;
+  std::vector<codegen::OutputFile> files;
   for (const auto& [folder, schedule, copies] : variants) {
     ASSIGN_OR_RETURN(const Variant variant, CompileVariant(function, arguments, schedule, copies));
     const codegen::CudaModule& module = variant.module;
@@ -150,8 +150,8 @@ absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
     facts.operator_case["notes"] = variant.notes;
     ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(module.source, settings.nvcc));
     facts.arch = settings.nvcc.arch;
-    ASSIGN_OR_RETURN(std::vector<codegen::BundleFile> bundle, codegen::MakeBundle(module, facts));
-    for (codegen::BundleFile& file : bundle) {
+    ASSIGN_OR_RETURN(std::vector<codegen::OutputFile> bundle, codegen::MakeBundle(module, facts));
+    for (codegen::OutputFile& file : bundle) {
       files.push_back({StrCat(folder, file.name), std::move(file.contents)});
     }
   }

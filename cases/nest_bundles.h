@@ -47,7 +47,7 @@ absl::StatusOr<ir::Function> WithScalars(const ir::Function& function,
 // Bundles of `function` on `arguments`, which `title` describes. The values to check against are those that code for
 // this CPU computes without a schedule. Errors: those of WithScalars, of ScheduleForCuda, of the back ends and of
 // MakeBundle.
-absl::StatusOr<std::vector<codegen::BundleFile>> BuildNestBundles(
+absl::StatusOr<std::vector<codegen::OutputFile>> BuildNestBundles(
     const ir::Function& function, const ir::RandomArguments& arguments, const std::string& title,
     const NestBundleSettings& settings);
 

@@ -128,11 +128,11 @@ absl::StatusOr<Files> Build(const std::string& text, const Scalars& scalars,
                             const NestBundleSettings& settings) {
   const absl::StatusOr<ir::Function> function = ir::ParseFunction(text);
   EXPECT_TRUE(function.ok()) << function.status();
-  absl::StatusOr<std::vector<codegen::BundleFile>> files =
+  absl::StatusOr<std::vector<codegen::OutputFile>> files =
       BuildNestBundles(*function, ArgumentsOf(*function, scalars), "a title", settings);
   if (!files.ok()) return files.status();
   Files result;
-  for (codegen::BundleFile& file : *files) result[file.name] = std::move(file.contents);
+  for (codegen::OutputFile& file : *files) result[file.name] = std::move(file.contents);
   return result;
 }
 

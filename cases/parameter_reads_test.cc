@@ -7,6 +7,7 @@
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "isa/machine.h"

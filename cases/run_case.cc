@@ -10,14 +10,12 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/machines.h"
-#include "compiler/codegen/c/run_c.h"
-#include "compiler/codegen/cuda/run_cuda.h"
-#include "compiler/codegen/llvm/compile.h"
+#include "compiler/codegen/back_ends.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/compare.h"
-#include "compiler/ir/interpreter.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/target/target.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
 #include "simulator/energy/energy_json.h"
@@ -79,12 +77,50 @@ absl::Status CheckSize(absl::Span<const kernels::TensorSpec> specs, const std::s
   const double here = static_cast<double>(sysconf(_SC_PHYS_PAGES)) *
                       static_cast<double>(sysconf(_SC_PAGE_SIZE)) / 2;
   const double card = static_cast<double>(machine.Get("gmem.mib")) * (1 << 20);
-  const bool on_card = target == "diannao" && card < here;
+  const bool on_card = IsCard(target) && card < here;
   if (bytes <= (on_card ? card : here)) return absl::OkStatus();
   return InvalidInput(
       absl::StrFormat("the case's tensors take %.1f MiB: expected at most %.1f MiB, %s",
                       bytes / (1 << 20), (on_card ? card : here) / (1 << 20),
                       on_card ? "the card's GMEM" : "half of this machine's memory"));
+}
+
+// Compiles the case for `target` and runs it on `tensors` on this machine.
+absl::Status RunHere(const Operator& op, const OperatorCase& c, const Target& target,
+                     std::vector<ir::Tensor>& tensors, CaseReport& report) {
+  const Clock::time_point start = Clock::now();
+  ASSIGN_OR_RETURN(ir::Function function, BuildFunction(op, c, target, report.settings.without));
+  RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
+  const std::vector<ir::Argument> arguments = Arguments(tensors);
+  ASSIGN_OR_RETURN(const codegen::Executable executable,
+                   codegen::FindBackEnd(target.name).Load(function, {}));
+  report.compile_ms = MillisecondsSince(start);
+  const Clock::time_point run_start = Clock::now();
+  RETURN_IF_ERROR(executable.run(arguments));
+  const double run_ms = MillisecondsSince(run_start);
+  switch (target.facts().kind) {
+    case TargetKind::kGpu:
+      report.simulate_ms = run_ms;
+      report.by_shim = true;
+      return absl::OkStatus();
+    case TargetKind::kInterpreter:
+      report.time_ns = run_ms * 1e6;
+      return absl::OkStatus();
+    case TargetKind::kProcessor: {
+      // Times are those of ordinary values: CPUs take many times as long for subnormal ones.
+      std::vector<ir::Tensor> ordinary =
+          kernels::MakeTensors(op, c, report.settings.seed, ir::Values::kExact);
+      for (size_t i = 0; i < ordinary.size(); ++i) ordinary[i].shape = tensors[i].shape;
+      const std::vector<ir::Argument> ordinary_arguments = Arguments(ordinary);
+      RETURN_IF_ERROR(executable.run(ordinary_arguments));
+      ASSIGN_OR_RETURN(report.time_ns,
+                       MedianTime([&] { return executable.run(ordinary_arguments); }));
+      return absl::OkStatus();
+    }
+    case TargetKind::kCard:
+      break;
+  }
+  POLYNAO_UNREACHABLE(target.name);
 }
 
 }  // namespace
@@ -168,25 +204,17 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
-  if (settings.impl != "compiled" && settings.target != "diannao") {
-    return InvalidInput("--impl=", settings.impl,
-                        " is a program of the tensor ISA: expected "
-                        "--target=diannao, found --target=",
-                        settings.target);
+  if (!IsCard(settings.target)) {
+    const std::string found =
+        StrCat(": expected --target=diannao, found --target=", settings.target);
+    if (settings.impl != "compiled") {
+      return InvalidInput("--impl=", settings.impl, " is a program of the tensor ISA", found);
+    }
+    if (settings.timing_only) return InvalidInput("--timing-only is of a simulated card", found);
+    if (!settings.energy.empty()) return InvalidInput("--energy is of a simulated card", found);
   }
-  if (settings.timing_only && settings.target != "diannao") {
-    return InvalidInput(
-        "--timing-only is of a simulated card: expected --target=diannao, found --target=",
-        settings.target);
-  }
-
   std::optional<simulator::EnergyTable> energy_table;
   if (!settings.energy.empty()) {
-    if (settings.target != "diannao") {
-      return InvalidInput(
-          "--energy is of a simulated card: expected --target=diannao, found --target=",
-          settings.target);
-    }
     ASSIGN_OR_RETURN(energy_table,
                      simulator::LoadEnergyTable(settings.energy, machine.GetText("gmem.dram")));
   }
@@ -196,7 +224,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   // Before the tensors, so that a case without a program does not wait for the reference.
   const Clock::time_point compile_start = Clock::now();
   std::optional<BuiltProgram> built;
-  if (settings.target == "diannao") {
+  if (IsCard(settings.target)) {
     ASSIGN_OR_RETURN(built, BuildProgram(c, target, settings.impl, settings.without));
     report.compile_ms = MillisecondsSince(compile_start);
   }
@@ -246,50 +274,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
                        simulator::EnergyOf(*report.simulated, machine, *energy_table));
     }
   } else {
-    // Times are those of ordinary values: CPUs take many times as long for subnormal ones.
-    const auto time = [&](const auto& run) -> absl::StatusOr<double> {
-      std::vector<ir::Tensor> ordinary =
-          kernels::MakeTensors(*op, c, settings.seed, ir::Values::kExact);
-      for (size_t i = 0; i < ordinary.size(); ++i) ordinary[i].shape = tensors[i].shape;
-      const std::vector<ir::Argument> arguments = Arguments(ordinary);
-      RETURN_IF_ERROR(run(arguments));
-      return MedianTime([&] { return run(arguments); });
-    };
-    const Clock::time_point start = Clock::now();
-    ASSIGN_OR_RETURN(ir::Function function, BuildFunction(*op, c, target, settings.without));
-    RETURN_IF_ERROR(ShapeLikeParameters(function, tensors));
-    const std::vector<ir::Argument> arguments = Arguments(tensors);
-    if (settings.target == "interp") {
-      ASSIGN_OR_RETURN(std::unique_ptr<ir::Interpreter> interpreter,
-                       ir::Interpreter::Create(function));
-      report.compile_ms = MillisecondsSince(start);
-      const Clock::time_point run_start = Clock::now();
-      RETURN_IF_ERROR(interpreter->Run(arguments));
-      report.time_ns = MillisecondsSince(run_start) * 1e6;
-    } else if (settings.target == "cpu") {
-      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledFunction> compiled,
-                       codegen::Compile(function));
-      report.compile_ms = MillisecondsSince(start);
-      RETURN_IF_ERROR(compiled->Run(arguments));
-      ASSIGN_OR_RETURN(report.time_ns,
-                       time([&](const std::vector<ir::Argument>& a) { return compiled->Run(a); }));
-    } else if (settings.target == "cuda") {
-      ASSIGN_OR_RETURN(std::unique_ptr<codegen::ShimmedCuda> compiled,
-                       codegen::ShimmedCuda::Create({function}, 2));
-      report.compile_ms = MillisecondsSince(start);
-      const Clock::time_point run_start = Clock::now();
-      RETURN_IF_ERROR(compiled->Run(0, arguments));
-      report.simulate_ms = MillisecondsSince(run_start);
-      report.by_shim = true;
-    } else {
-      ASSIGN_OR_RETURN(std::unique_ptr<codegen::CompiledC> compiled,
-                       codegen::CompiledC::Create({function}));
-      report.compile_ms = MillisecondsSince(start);
-      RETURN_IF_ERROR(compiled->Run(0, arguments));
-      ASSIGN_OR_RETURN(report.time_ns, time([&](const std::vector<ir::Argument>& a) {
-                         return compiled->Run(0, a);
-                       }));
-    }
+    RETURN_IF_ERROR(RunHere(*op, c, target, tensors, report));
   }
 
   report.ok = true;

@@ -25,6 +25,7 @@
 #include "compiler/ir/uniform_tensor.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "compiler/target/target.h"
 
 namespace polynao::cases {
 namespace {
@@ -181,7 +182,7 @@ absl::StatusOr<double> Run(const ir::Function& function, const NestSettings& set
   const StopMessage message(
       StrCat("function '", function.name, "' on ", settings.executable.target,
              settings.check_values ? "" : ", unchecked since --no-check was given"));
-  if (settings.executable.target == "cuda") {
+  if (IsGpu(settings.executable.target)) {
     RETURN_IF_ERROR(executable.run(arguments.arguments()));
   } else {
     ASSIGN_OR_RETURN(times, TimeRuns(executable, function, arguments, settings.timing));
@@ -202,7 +203,7 @@ nlohmann::ordered_json TimesJson(const std::optional<RunTimes>& times) {
 absl::StatusOr<Scheduled> ScheduleFor(const ir::Function& function, const NestSettings& settings) {
   ir::Function allowed = function;
   ir::Allow(allowed, settings.executable.float_rules);
-  return settings.executable.target == "cuda"
+  return IsGpu(settings.executable.target)
              ? ScheduleForCuda(allowed, settings.schedule)
              : ScheduleFunction(allowed, settings.schedule, settings.executable.threads);
 }
@@ -314,7 +315,8 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   ASSIGN_OR_RETURN(ir::RandomArguments arguments, MakeArguments(function, scalars, settings));
   std::optional<ir::RandomArguments> expected;
   ir::RandomArguments inputs(arguments);
-  const bool is_interpreted = settings.executable.target == "interp" && settings.schedule == "none";
+  const bool is_interpreted =
+      IsInterpreter(settings.executable.target) && settings.schedule == "none";
   const bool takes_long = settings.check_values && TakesLongToInterpret(function, integers);
   if (settings.check_values) expected.emplace(arguments);
   if (settings.check_values && !is_interpreted) {
@@ -328,7 +330,7 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
                        : ExecutableOptions{.target = "interp"}));
     RETURN_IF_ERROR(checked.run(expected->arguments()));
   }
-  if (!settings.check_values && settings.executable.target != "interp") settings.on_unchecked();
+  if (!settings.check_values && !IsInterpreter(settings.executable.target)) settings.on_unchecked();
   ASSIGN_OR_RETURN(report.compile_ms, Run(scheduled.function, settings, arguments, report.times));
   if (!settings.check_values) {
     report.not_compared_because = kNotAsked;

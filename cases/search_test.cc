@@ -6,6 +6,7 @@
 #include "cases/build.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"
 

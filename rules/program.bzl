@@ -2,6 +2,7 @@
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@cuda//:cuda.bzl", "NVCC_LABEL")
+load(":targets.bzl", "TARGETS")
 
 _CUDA_TOOLCHAIN = "@polynao//third_party/cuda:toolchain_type"
 
@@ -48,18 +49,10 @@ def machine_arguments(config, parameters):
         arguments += ["%s=%s" % (name, parameters[name]) for name in sorted(parameters)]
     return arguments
 
-# What each target's compiler writes beside the .nir file after all passes.
-_SUFFIXES = {
-    "diannao": [".bin", ".nasm", ".json"],
-    "cpu": [".ll", ".s", ".o"],
-    "c": [".c"],
-    "cuda": [],
-}
-
 def _nvcc(ctx):
     """Arguments of nao compile that say which nvcc makes machine code, and the files that this takes."""
     cuda = ctx.toolchains[_CUDA_TOOLCHAIN]
-    if ctx.attr.target != "cuda":
+    if not TARGETS[ctx.attr.target].is_bundle:
         fail("nao_program: arch = \"%s\" is of target = \"cuda\"" % ctx.attr.arch, attr = "arch")
     if cuda.nvcc == None:
         fail("nao_program: arch = \"%s\" takes an nvcc: there was none on the PATH" % ctx.attr.arch, attr = "arch")
@@ -93,16 +86,17 @@ def _program(ctx):
     compile += ["--schedule=" + choice for choice in ctx.attr.schedule]
     if ctx.attr.impl != "compiled":
         compile.append("--impl=" + ctx.attr.impl)
-    if ctx.attr.target != "diannao":
+    target = TARGETS[ctx.attr.target]
+    if not target.is_card:
         compile.append("--target=" + ctx.attr.target)
 
     is_assembly = ctx.file.asm != None
-    suffixes = list(_SUFFIXES[ctx.attr.target])
-    if ctx.attr.target != "cuda" and not is_assembly and ctx.attr.impl == "compiled":
+    suffixes = list(target.suffixes)
+    if not target.is_bundle and not is_assembly and ctx.attr.impl == "compiled":
         suffixes.append(".nir")
-    arguments = compile + (machine_arguments(config_of(ctx), ctx.attr.set) if ctx.attr.target == "diannao" else [])
+    arguments = compile + (machine_arguments(config_of(ctx), ctx.attr.set) if target.is_card else [])
     toolkit, toolkit_files = _nvcc(ctx) if ctx.attr.arch else (["--arch=none"], depset())
-    if ctx.attr.target == "cuda":
+    if target.is_bundle:
         outputs = [ctx.actions.declare_directory(ctx.label.name)]
         arguments += toolkit + ["-o", outputs[0].path]
     else:
@@ -117,12 +111,11 @@ def _program(ctx):
         mnemonic = "NaoCompile",
         progress_message = "Compiling %s for %s" % (ctx.label, ctx.attr.target),
     )
-    is_card = ctx.attr.target == "diannao"
     return [
         DefaultInfo(files = depset(outputs), runfiles = ctx.runfiles(outputs)),
         NaoProgramInfo(
-            bin = outputs[0] if is_card else None,
-            json = outputs[2] if is_card else None,
+            bin = outputs[0] if target.is_card else None,
+            json = outputs[2] if target.is_card else None,
             source = ctx.file.src,
             compile = compile,
             inputs = inputs,
@@ -149,7 +142,7 @@ _nao_program = rule(
         untuned = attr.bool(),
         search = attr.int(),
         impl = attr.string(default = "compiled", values = ["compiled", "library", "expert"]),
-        target = attr.string(default = "diannao", values = ["diannao", "cpu", "c", "cuda"]),
+        target = attr.string(default = "diannao", values = TARGETS.keys()),
         arch = attr.string(),
         _cc_toolchain = attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
         _nao = attr.label(default = "//tools:nao", executable = True, cfg = "target"),

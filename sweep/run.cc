@@ -10,13 +10,14 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/machines.h"
+#include "compiler/target/target.h"
 #include "isa/machine.h"
 
 namespace polynao::sweep {
 namespace {
 
 absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machine) {
-  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
   kernels::OperatorCase c = entry.operator_case;
   // A schedule found by a search is known for some machines only; points beside them would be at a disadvantage.
   c.use_tuned = false;

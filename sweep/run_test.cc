@@ -1,4 +1,5 @@
 #include "sweep/run.h"
+#include "compiler/target/target.h"
 
 #include "cases/build.h"
 #include "cases/case_text.h"
@@ -14,7 +15,7 @@ namespace {
 double FreshCycles(const Entry& entry, const std::vector<std::string>& overrides) {
   const absl::StatusOr<isa::Machine> machine = cases::LoadMachine("mlu270", overrides);
   EXPECT_TRUE(machine.ok()) << machine.status();
-  const Target target = *cases::MakeTarget("diannao", &*machine);
+  const Target target = *MakeTarget("diannao", &*machine);
   kernels::OperatorCase c = entry.operator_case;
   c.use_tuned = false;
   absl::StatusOr<cases::BuiltProgram> built = cases::BuildProgram(c, target, entry.impl);
@@ -36,7 +37,7 @@ double FreshCycles(const Entry& entry, const std::vector<std::string>& overrides
 // Points that differ in parameters of which no list spoke: the schedule of a grouped convolution reads these.
 TEST(RunSweep, CompilesAgainWhereWhatWasReadDiffers) {
   const isa::Machine machine = *cases::LoadMachine("mlu270", {});
-  const Target target = *cases::MakeTarget("diannao", &machine);
+  const Target target = *MakeTarget("diannao", &machine);
   Entry entry;
   entry.name = "groups";
   entry.operator_case = *cases::ParseCase(

@@ -81,6 +81,17 @@ broken PragmaUseNotListed 'no writer or reader of "pad"' simulator/core.cc 'auto
 broken PragmaFileWithoutUse 'core.cc does not use pragma::kEnd' compiler/ir/pragmas.h \
   ' X(kEnd, "end", "", "a nest", "It ends.", "simulator/core.cc", "")\n'
 broken PragmaKeyAsString 'a pragma key as a string' simulator/core.cc 'auto s = c.Pragma("pad", {}, body);\n'
+target_table='constexpr TargetFacts kTargets[] = {\n    {.name = "card",\n    {.name = "c",\n    {.name = "gpu",\n'
+for text in 'target.name == "c"' 'flags.target != "gpu"' 'name == "card"'; do
+  fresh_tree
+  mkdir "$tree/compiler/target"
+  printf 'cc_library(\n    srcs = ["targets.cc"],\n)\n' >"$tree/compiler/target/BUILD"
+  printf '%b' "$target_table" >"$tree/compiler/target/targets.cc"
+  printf 'bool is_row = row.name() == "c";\n' >>"$tree/simulator/core.cc"
+  expect "OtherNamesOf: $text" pass '' "$check_tree" "$tree"
+  printf 'bool is_one = %s;\n' "$text" >>"$tree/simulator/core.cc"
+  expect "NameOfTarget: $text" fail 'core.cc:3: asks for the name of a target' "$check_tree" "$tree"
+done
 broken ShellSyntax 'does not parse' x.sh 'if\n'
 broken ShellNotExecutable 'not executable' x.sh '#!/bin/bash\n'
 broken DeadLink 'link to no/such.md' README.md '[x](no/such.md)\n'

@@ -317,31 +317,7 @@ class Mover {
 
 }  // namespace
 
-LicmOptions LicmOptionsFor(const Target& target) {
-  LicmOptions options;
-  if (target.name == "cuda") {
-    options.unrolled_extent = 8;
-    options.max_live = 32;
-    options.divide = 6;
-    options.divide_variable = 30;
-    options.leave_inner_threads = true;
-  } else if (target.name == "diannao") {
-    options.threshold = 1;
-    options.unrolled_extent = 0;
-    options.beside_instructions = false;
-  } else if (target.name == "cpu" || target.name == "c") {
-    options.threshold = 1;
-  } else {
-    options = {.multiply = 1,
-               .divide = 1,
-               .divide_variable = 1,
-               .intrinsic = 1,
-               .load = 1,
-               .threshold = 1,
-               .unrolled_extent = 0};
-  }
-  return options;
-}
+LicmOptions LicmOptionsFor(const Target& target) { return {target.facts().motion}; }
 
 absl::StatusOr<bool> Licm(ir::Function& function, const Target& target, const LicmOptions& options,
                           LicmStats* stats) {
@@ -400,15 +376,16 @@ absl::StatusOr<bool> RunLicm(ir::Function& function, const PassEnvironment& envi
 PassInfo LicmPass() {
   return WithOptions<LicmOptions>(
       {.name = "licm", .doc = "evaluates in front of loops what does not vary in them"},
-      {IntOption("k", &LicmOptions::threshold, 1, 1000, "the cost from which an expression moves"),
-       IntOption("max_live", &LicmOptions::max_live, 0, 100000,
-                 "moved values that are alive in one loop"),
-       IntOption("unrolled", &LicmOptions::unrolled_extent, 0, 1000000,
-                 "iterations of loops that the compiler behind unrolls"),
+      {IntOption<LicmOptions>("k", &LicmOptions::threshold, 1, 1000,
+                              "the cost from which an expression moves"),
+       IntOption<LicmOptions>("max_live", &LicmOptions::max_live, 0, 100000,
+                              "moved values that are alive in one loop"),
+       IntOption<LicmOptions>("unrolled", &LicmOptions::unrolled_extent, 0, 1000000,
+                              "iterations of loops that the compiler behind unrolls"),
        BoolOption("leave", &LicmOptions::leave,
                   "leave arithmetic to the compiler behind, which moves it too"),
-       BoolOption("beside_instructions", &LicmOptions::beside_instructions,
-                  "values may leave loops that call instructions")},
+       BoolOption<LicmOptions>("beside_instructions", &LicmOptions::beside_instructions,
+                               "values may leave loops that call instructions")},
       LicmOptionsFor, RunLicm);
 }
 

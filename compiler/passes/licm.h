@@ -14,40 +14,14 @@ namespace polynao {
 
 struct PassInfo;
 
-// The cost of each operation that stays in a loop, and when moving pays. The unit is one simple
-// operation. The cost of an expression is the sum over its operations (variables and constants: 0),
-// without parts that move further out by themselves.
-struct LicmOptions {
-  int simple = 1;  // + - comparisons, logic, min, max, select, cast
-  int multiply = 2;
-  int divide = 3;            // / % by a constant, and of floats
-  int divide_by_power = 1;   // / % by a power of two, a shift
-  int divide_variable = 10;  // / % of integers by anything else
-  int intrinsic = 10;        // exp, sqrt, ...
-  int load = 4;
+// Costs and rooms as the target has them (compiler/target/target.h).
+struct LicmOptions : MotionCosts {
   // Operations that the compiler behind this one moves by itself (left_to_compiler.h) cost nothing. An
   // expression that has others moves whole.
   bool leave = false;
-  // The paper's K: an expression that costs less stays. At least 1.
-  int threshold = 2;
-  // The compiler behind this one unrolls loops of at most so many iterations, and `unroll` loops of
-  // constant extent, and then shares what their iterations have in common: there everything costs 0.
-  int unrolled_extent = 4;
-  // Values leave a loop as long as at most `max_live` values of lets around it, moved there or not,
-  // are used in it: more would live in memory. Where more could move, the values that spare least
-  // stay: cost times evaluations in one iteration of the loop. A loop inside of unknown extent
-  // counts for 8 iterations. Of equal values the later ones stay.
-  int max_live = 24;
-  // This is true if values may leave a thread loop inside another one. None leaves the outermost
-  // one.
-  bool leave_inner_threads = false;
-  // This is true if values may leave loops that call instructions.
-  bool beside_instructions = true;
 };
 
-// The costs for `target`: of a CPU core behind LLVM or a C compiler ("cpu", "c"), of a GPU thread
-// behind nvcc ("cuda"), of the accelerator's scalar unit, whose code nothing optimises ("diannao").
-// For others every operation counts alike.
+// The costs of `target`.
 LicmOptions LicmOptionsFor(const Target& target);
 
 // Counts what a run has moved.

@@ -119,14 +119,13 @@ const PassInfo* FindPass(std::string_view name) {
 std::string DefaultText(const PassOption& option) {
   // The values in the order of targets, with the names that share one.
   std::vector<std::pair<int64_t, std::string>> values;
-  for (const std::string_view name : TargetNames()) {
-    Target target;
-    target.name = std::string(name);
+  for (const TargetFacts& facts : Targets()) {
+    const Target target{.name = std::string(facts.name)};
     const int64_t value = option.default_value(target);
     auto it = std::find_if(values.begin(), values.end(),
                            [&](const auto& known) { return known.first == value; });
     if (it == values.end()) it = values.insert(it, {value, ""});
-    StrAppend(&it->second, it->second.empty() ? "" : ", ", name);
+    StrAppend(&it->second, it->second.empty() ? "" : ", ", facts.name);
   }
   std::string text = StrCat(option.name, "=", ValueText(option, values[0].first));
   for (size_t i = 1; i < values.size(); ++i) {
@@ -188,55 +187,9 @@ absl::StatusOr<std::vector<PassSpec>> ParsePasses(std::string_view text) {
 }
 
 absl::StatusOr<std::vector<PassSpec>> PipelineFor(const Target& target) {
-  if (target.name == "diannao") {
-    return ParsePasses(
-        // Tiling leaves guards; constant ones and fused-axis arithmetic go first, so that the next
-        // two see short affine conditions. What reduces or pads gets rid of its guards without
-        // being split, and the layout that its instructions ask for ...
-        "simplify,preprocess,"
-        // ... and the guards that are left are taken out of the loops.
-        "loop_partition,"
-        // The pieces' indices and extents become constants ...
-        "simplify,flatten,simplify,"
-        // ... which the patterns need. The pipeline sees queues only when there are instructions,
-        // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
-        // last comes the order between queues, which depends on the buffers that share bytes.
-        "tensorize,pipeline,storage,sync,"
-        // Loops without instructions are left to the scalar unit, which has nothing else to do then. At
-        // the end branches are joined: first those that the instructions in them have made equal, then
-        // neighbours about one thread number.
-        "licm,simplify,join_ifs");
-    // normalize, hoist_if and cse are not among them. Before tensorize they would hide the guards and
-    // sums that patterns are found by. Scalar code beside the queues is shared and moved by the code
-    // generator itself, below loops and above waits (compiler/codegen/diannao): the four passes changed
-    // twelve operators' cycles by -0.2 % to +0.3 %.
-  }
-  if (target.name == "cpu" || target.name == "c") {
-    // LLVM and C compilers vectorise loops without guards inside.
-    return ParsePasses(
-        "simplify,loop_partition,simplify,"
-        // What is left is put in order after the last simplify, which has an order of its own.
-        // Then what does not vary leaves loops: lets first, which stand in the way of ifs. The ifs
-        // need their conditions in place, so common subexpressions come last.
-        // Arithmetic is left to LLVM and C compilers (left_to_compiler.h).
-        "normalize,licm(leave=1),hoist_if,cse(leave=1)");
-  }
-  if (target.name == "cuda") {
-    return ParsePasses(
-        // Regions are made of the loops that the schedule made: a loop split by thread would have
-        // conditions that differ between threads around what they do together. Operators that no
-        // schedule binds to threads get them before.
-        "simplify,bind_parallel,thread_regions,simplify,"
-        // One sum for each address: `i / 7 * 7 + i % 7` and its like come together again, and what
-        // follows moves and shares parts of addresses, which a Horner scheme of dimensions hides.
-        // What is a thread's own keeps its dimensions, which are how the generator knows it.
-        "flatten(keep_private=1),simplify,"
-        // As for a CPU. After the regions are made, since what differs between threads can not
-        // leave the loops around regions, and what does not is then computed for the whole block.
-        "normalize,licm(leave=1),hoist_if,cse(leave=1)");
-  }
-  if (target.name == "interp") return std::vector<PassSpec>{};
-  return InvalidInput("no pipeline for target '", target.name, "'");
+  const std::string_view passes = target.facts().pipeline;
+  if (passes.empty()) return std::vector<PassSpec>{};
+  return ParsePasses(passes);
 }
 
 namespace {

@@ -299,14 +299,14 @@ std::vector<Tiling> Tilings(const Case& k, const OperatorCase& c, const isa::Mac
 
 // One loop nest; threads take the outermost dimension.
 absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Target& target) {
-  if (target.name == "cpu" || target.name == "c") {
+  if (IsProcessor(target.name)) {
     std::vector<Axis> axes = s[t.out].leaves();
     if (axes.size() == 1) {
       auto [run, element] = s[t.out].Split(axes[0], int64_t{1} << 14);
       axes = {run, element};
     }
     s[t.out].Parallel(axes.front()).Vectorize(axes.back());
-  } else if (target.name == "cuda") {
+  } else if (IsGpu(target.name)) {
     auto [block, thread] = s[t.out].Split(s[t.out].Fuse(s[t.out].leaves()), 256);
     s[t.out].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
   }

@@ -522,7 +522,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Conv& k, const Target& target) {
     return Lower(s);
   }
   if (!(t.sums == y)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
-  if (target.name != "interp") s[y].Parallel(s[y].axis(0));
+  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
   return Lower(s);
 }
 

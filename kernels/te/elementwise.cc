@@ -199,10 +199,10 @@ absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
                                         const std::vector<Tensor>& v, const Target& target) {
   const Tensor& y = v.back();
   for (size_t i = op.inputs.size(); i + 1 < v.size(); ++i) s[v[i]].ComputeInline();
-  if (target.name == "cpu" || target.name == "c") {
+  if (IsProcessor(target.name)) {
     auto [run, element] = s[y].Split(s[y].axis(0), int64_t{1} << 14);
     s[y].Parallel(run).Vectorize(element);
-  } else if (target.name == "cuda") {
+  } else if (IsGpu(target.name)) {
     auto [group, element] = s[y].Split(s[y].axis(0), 4);
     auto [block, thread] = s[y].Split(group, 256);
     s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x").Vectorize(element);

@@ -256,7 +256,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Matmul& k, const Target& target) 
     return Lower(s);
   }
   if (!(y == t.sums)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
-  if (target.name != "interp") s[y].Parallel(s[y].axis(y.shape()[0] > 1 ? 0 : 1));
+  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(y.shape()[0] > 1 ? 0 : 1));
   return Lower(s);
 }
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/ir/random_tensor.h"
+#include "compiler/target/target.h"
 
 namespace polynao::kernels {
 
@@ -53,8 +54,7 @@ double ScalarOf(const Operator& op, const OperatorCase& c) {
 }
 
 double ToleranceOf(const Operator& op, const OperatorCase& c, const Target& target) {
-  const bool has_own_math = target.name == "cpu" || target.name == "c" || target.name == "cuda";
-  if (op.tolerance_steps == 0 || !has_own_math) return 0;
+  if (op.tolerance_steps == 0 || target.facts().has_exact_math) return 0;
   return op.tolerance_steps * StepAtOne(c.dtype);
 }
 

@@ -205,7 +205,7 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const PoolTensors& t, cons
   s[t.place].ComputeInline();
   if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
   if (t.mean && t.narrow) s[t.mean].ComputeInline();
-  if (target.name != "interp") s[y].Parallel(s[y].axis(0));
+  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
   return Lower(s);
 }
 
@@ -329,7 +329,7 @@ absl::StatusOr<ir::Function> Build(const Pad& k, const OperatorCase& c, const Ta
                              {"y", "x", "c"});
   Schedule s(y);
   if (target.machine == nullptr) {
-    if (target.name != "interp") s[y].Parallel(s[y].axis(0));
+    if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
     return Lower(s);
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));

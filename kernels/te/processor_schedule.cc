@@ -9,9 +9,6 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
-bool IsProcessor(const Target& target) { return target.name == "cpu" || target.name == "c"; }
-bool IsGpu(const Target& target) { return target.name == "cuda"; }
-
 int64_t DivisorUpTo(int64_t n, int64_t most) {
   int64_t divisor = std::min(n, most);
   while (n % divisor != 0) --divisor;
@@ -19,7 +16,7 @@ int64_t DivisorUpTo(int64_t n, int64_t most) {
 }
 
 void ParallelElementwise(Schedule& s, const Tensor& t, const Target& target) {
-  if (!IsProcessor(target)) return;
+  if (!IsProcessor(target.name)) return;
   te::Stage& stage = s[t];
   std::vector<Axis> axes = stage.leaves();
   if (axes.size() < 2) {

@@ -13,10 +13,6 @@
 
 namespace polynao::kernels {
 
-// Returns true if loops are to be scheduled for a processor: not the interpreter, whose programs stay plain.
-bool IsProcessor(const Target& target);
-bool IsGpu(const Target& target);
-
 // The largest divisor of n that is `most` or less.
 int64_t DivisorUpTo(int64_t n, int64_t most);
 

@@ -290,7 +290,7 @@ absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Ta
   if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
   if (t.mean && t.narrow) s[t.mean].ComputeInline();
   const bool is_wide = y.shape()[0] > 1;
-  if (target.name != "interp") s[y].Parallel(s[y].axis(is_wide ? 0 : 1));
+  if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(is_wide ? 0 : 1));
   return Lower(s);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
+#include "compiler/target/target.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -43,7 +44,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
     }
   }
   if (reductions.empty()) {
-    if (target.name == "cuda") {
+    if (IsGpu(target.name)) {
       auto [block, thread] = s[y].Split(s[y].Fuse(s[y].leaves()), 256);
       s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
     } else if (IsProcessor(target) && y.rank() > 0) {
@@ -51,7 +52,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
     }
     return Lower(s);
   }
-  if (target.name == "interp") return Lower(s);
+  if (IsInterpreter(target.name)) return Lower(s);
   for (const Tensor& tensor : reductions) s[tensor].Parallel(s[tensor].axis(0));
   s[y].Parallel(s[y].axis(0));
   return Lower(s);

@@ -80,7 +80,7 @@ absl::StatusOr<ir::Function> Build(const BatchToSpace& k, const Target& target) 
   });
   te::Schedule s(output);
   ParallelElementwise(s, output, target);
-  if (IsGpu(target)) BindElements(s, output);
+  if (IsGpu(target.name)) BindElements(s, output);
   return te::Lower(s);
 }
 

@@ -363,7 +363,7 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   te::Graph g(k.name);
   Tensors t;
   t.in = Placeholders(g, k);
-  const int64_t block = IsProcessor(target) ? BlockOf(k) : 0;
+  const int64_t block = IsProcessor(target.name) ? BlockOf(k) : 0;
   if (block > 0) {
     t.source = Source(g, k, t.in.data);
     ExpressBlocked(g, k, block, t);
@@ -378,8 +378,8 @@ absl::StatusOr<ir::Function> Build(const Convolution& k, const Target& target) {
   for (const te::Operation& operation : operations) {
     if (operation.name == "dilate") s[Tensor(g.state(), &operation)].ComputeInline();
   }
-  if (IsGpu(target)) return BuildForGpu(s, k, t);
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (IsGpu(target.name)) return BuildForGpu(s, k, t);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   if (!(t.source == t.in.data) && !(t.source == t.packed_data))
     ParallelElementwise(s, t.source, target);
   if (t.packed) ParallelElementwise(s, t.packed, target);

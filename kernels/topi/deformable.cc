@@ -84,11 +84,11 @@ absl::StatusOr<ir::Function> Build(const Deformable& k, const Target& target) {
                 },
                 {"n", "f", "y", "x"});
   te::Schedule s(output);
-  if (IsGpu(target)) {
+  if (IsGpu(target.name)) {
     BindElements(s, sampled);
     BindElements(s, output);
   }
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   ParallelElementwise(s, sampled, target);
   TileReduction(s, output, {.row_axis = 3, .vector = DivisorUpTo(w.out, 64)});
   return te::Lower(s);

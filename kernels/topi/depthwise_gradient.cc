@@ -122,11 +122,11 @@ absl::StatusOr<ir::Function> BuildBackInput(const Gradient& k, const Target& tar
       names);
   te::Schedule s(output);
   s[dilate].ComputeInline();
-  if (IsGpu(target)) {
+  if (IsGpu(target.name)) {
     s[pad].ComputeInline();
     BindElements(s, output);
   }
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   ParallelElementwise(s, pad, target);
   TileReduction(s, output,
                 {.row_axis = 2, .rows = DivisorUpTo(k.w.in, 4), .vector = DivisorUpTo(k.c, 32)});
@@ -187,8 +187,8 @@ absl::StatusOr<ir::Function> BuildBackWeight(const Gradient& k, const Target& ta
         out_grad(b, dh, dw, channel) * pad(b, fh + dh * k.h.stride, fw + dw * k.w.stride, c), b, dh,
         dw);
   };
-  if (IsGpu(target)) return BuildBackWeightForGpu(g, k, out_grad, pad, !(pad == data));
-  if (!IsProcessor(target)) {
+  if (IsGpu(target.name)) return BuildBackWeightForGpu(g, k, out_grad, pad, !(pad == data));
+  if (!IsProcessor(target.name)) {
     const Tensor output =
         g.Compute("output", k.WeightShape(),
                   [&](Expr fh, Expr fw, Expr c, Expr m) { return product(fh, fw, c, c * k.m + m); },

@@ -229,7 +229,7 @@ absl::StatusOr<ir::Function> Build(const Image& k, const Target& target) {
   const Tensor output = express(g, k, data);
   Schedule s(output);
   ParallelElementwise(s, output, target);
-  if (IsGpu(target)) BindElements(s, output);
+  if (IsGpu(target.name)) BindElements(s, output);
   return te::Lower(s);
 }
 

@@ -192,8 +192,8 @@ absl::StatusOr<ir::Function> Build(const Product& p, const Target& target) {
   if (p.tail.bias) t.bias = g.Placeholder("bias", {p.n}, p.acc);
   const int64_t block = DivisorUpTo(p.n, 16);
   const int64_t lanes = DivisorUpTo(p.k, 16);
-  if (IsGpu(target)) return BuildForGpu(g, p, t);
-  if (!IsProcessor(target)) {
+  if (IsGpu(target.name)) return BuildForGpu(g, p, t);
+  if (!IsProcessor(target.name)) {
     ExpressDirect(g, p, t, 1);
   } else if (p.large_batch && block >= 8) {
     ExpressPacked(g, p, block, t);
@@ -201,7 +201,7 @@ absl::StatusOr<ir::Function> Build(const Product& p, const Target& target) {
     ExpressLanes(g, p, lanes, t);
   }
   Schedule s(t.output);
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   ParallelElementwise(s, t.output, target);
   if (t.packed) {
     ParallelElementwise(s, t.packed, target);

@@ -198,15 +198,15 @@ absl::StatusOr<ir::Function> BuildForGpu(const Reduction& r) {
 }
 
 absl::StatusOr<ir::Function> Build(const Reduction& r, const Target& target) {
-  if (IsGpu(target)) return BuildForGpu(r);
+  if (IsGpu(target.name)) return BuildForGpu(r);
   te::Graph g("reduce");
   // Along contiguous elements, which a vector takes at once.
-  const int64_t lanes = IsProcessor(target) && r.is_reduced.back() && !r.is_arg()
+  const int64_t lanes = IsProcessor(target.name) && r.is_reduced.back() && !r.is_arg()
                             ? DivisorUpTo(r.shape.back(), 16)
                             : 1;
   Parts parts = Express(g, r, lanes);
   Schedule s(parts.output);
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   te::Stage& output = s[parts.output];
   const auto all_axes = [](te::Stage& stage, size_t count) {
     std::vector<te::Axis> axes;

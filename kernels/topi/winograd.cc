@@ -320,9 +320,9 @@ absl::StatusOr<ir::Function> Build(const Winograd& k, const Target& target) {
   Stages t = Expression(g, k).Make();
   te::Schedule s(t.output);
   s[t.kernel].ComputeInline();
-  if (IsGpu(target)) return BuildForGpu(s, k, t);
+  if (IsGpu(target.name)) return BuildForGpu(s, k, t);
   s[t.tile].ComputeInline();
-  if (!IsProcessor(target)) return te::Lower(s);
+  if (!IsProcessor(target.name)) return te::Lower(s);
   if (!(t.pad == t.in.data)) ParallelElementwise(s, t.pad, target);
   ParallelElementwise(s, t.output, target);
   for (const auto* chain : {&t.kernel_pack, &t.data_pack, &t.inverse}) {

@@ -17,6 +17,7 @@
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"
 #include "simulator/reference/testing/compare.h"
@@ -75,7 +76,7 @@ std::vector<Case> Smallest(const std::vector<Case>& cases, int64_t count) {
 void CompareCases(const std::vector<std::string>& overrides, int64_t count) {
   const auto machine = cases::LoadMachine("mlu270", overrides);
   ASSERT_TRUE(machine.ok()) << machine.status();
-  const auto target = cases::MakeTarget("diannao", &*machine);
+  const auto target = MakeTarget("diannao", &*machine);
   ASSERT_TRUE(target.ok()) << target.status();
   int64_t programs = 0, instructions = 0, cycles = 0;
   for (const Case& c : Smallest(AllCases(*target), count)) {

@@ -11,6 +11,7 @@
 #include "cases/run_case.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"

@@ -15,6 +15,7 @@
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "compiler/target/target.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"
 #include "simulator/simulator.h"

@@ -12,6 +12,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

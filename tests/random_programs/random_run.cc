@@ -26,6 +26,7 @@
 #include "compiler/passes/same_meaning.h"
 #include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
+#include "compiler/target/target.h"
 #include "testing/processes.h"
 
 namespace polynao {
@@ -130,7 +131,7 @@ std::optional<ir::Function> Rewritten(const ir::Function& before, RandomStage st
 
 // Which form of the program is compiled: that of the CPU's pipeline, if it had that.
 bool IsCompiledAfterPasses(uint64_t seed, bool schedules) {
-  return schedules || (seed % 3 != 0 && TargetOf(seed).name == "cpu");
+  return schedules || (seed % 3 != 0 && IsProcessor(TargetOf(seed).name));
 }
 
 std::string Difference(const ir::Function& f, const ir::RandomArguments& expected,

@@ -4,6 +4,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cases/case_text.h"
+#include "compiler/target/target.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
@@ -47,7 +48,7 @@ absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op
        {"--config", "--set", "--untuned", "--search", "--schedule", "--impl", "--asm",
         "--record-error", "--trace", "--timeline", "--report", "--no-hazards", "--energy"}) {
     if (!given.contains(option)) continue;
-    if (target != "diannao") {
+    if (!IsCard(target)) {
       return InvalidInput(command.get_name(), " ", op, ": ", option,
                           " is of the card: expected --target=diannao, found --target=", target);
     }
@@ -79,7 +80,7 @@ absl::Status CheckPassNames(std::string_view option, const std::vector<std::stri
 absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,
                          std::string_view impl) {
   if (text.search == 0) return absl::OkStatus();
-  if (target != "diannao") {
+  if (!IsCard(target)) {
     return InvalidInput(
         "--search simulates programs of the card: expected --target=diannao, found --target=",
         target);

@@ -16,14 +16,12 @@
 #include "cases/program_file.h"
 #include "cases/run_nest.h"
 #include "cases/schedule.h"
-#include "compiler/codegen/c/emit_c.h"
-#include "compiler/codegen/cuda/bundle.h"
-#include "compiler/codegen/cuda/emit_cuda.h"
+#include "compiler/codegen/back_ends.h"
 #include "compiler/codegen/cuda/nvcc.h"
-#include "compiler/codegen/diannao/diannao.h"
-#include "compiler/codegen/llvm/compile.h"
+#include "compiler/codegen/output_file.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/pipelines/pipelines.h"
 #include "kernels/polybench/polybench.h"
@@ -55,18 +53,7 @@ struct CompileFlags {
   bool quiet = false;
 };
 
-using OutputFile = codegen::BundleFile;
-
-// A function of a .nir file for a GPU machine, without values.
-absl::StatusOr<std::vector<OutputFile>> BundleOf(const ir::Function& function,
-                                                 const codegen::NvccOptions& nvcc) {
-  ASSIGN_OR_RETURN(const codegen::CudaModule module, codegen::EmitCuda(function));
-  codegen::BundleFacts facts;
-  facts.operator_case["op"] = function.name;
-  ASSIGN_OR_RETURN(facts.binary, codegen::CompileIfThereIsNvcc(module.source, nvcc));
-  facts.arch = nvcc.arch;
-  return codegen::MakeBundle(module, facts);
-}
+using codegen::OutputFile;
 
 // The files of one function for a target; `reads` has seen what was read of the machine to make the function.
 absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Target& target,
@@ -83,27 +70,11 @@ absl::StatusOr<std::vector<OutputFile>> Generate(ir::Function function, const Ta
   RETURN_IF_ERROR(RunPasses(function, passes, target, options));
   const std::string& name = function.name;
   std::vector<OutputFile> files = {{StrCat(name, ".nir"), ir::Print(function)}};
-  if (target.name == "diannao") {
-    ASSIGN_OR_RETURN(isa::Program program, GenerateDianNao(function, target));
-    program.machine = reads.Values(*target.machine);
-    ASSIGN_OR_RETURN(std::string text, isa::Disassemble(*target.instructions, program));
-    files.push_back({StrCat(name, ".bin"), isa::Serialize(program)});
-    files.push_back({StrCat(name, ".nasm"), std::move(text)});
-  } else if (target.name == "c") {
-    ASSIGN_OR_RETURN(std::string text, codegen::EmitC(function));
-    files.push_back({StrCat(name, ".c"), std::move(text)});
-  } else if (target.name == "cuda") {
-    ASSIGN_OR_RETURN(std::vector<OutputFile> bundle, BundleOf(function, flags.nvcc));
-    for (OutputFile& file : bundle) files.push_back(std::move(file));
-  } else if (target.name == "cpu") {
-    const ir::Module module = {function.context, {function}};
-    for (const auto& [suffix, output] : {std::pair(".ll", codegen::LlvmOutput::kOptimizedIr),
-                                         std::pair(".s", codegen::LlvmOutput::kAssembly),
-                                         std::pair(".o", codegen::LlvmOutput::kObject)}) {
-      ASSIGN_OR_RETURN(std::string text, codegen::EmitLlvm(module, output));
-      files.push_back({StrCat(name, suffix), std::move(text)});
-    }
-  }
+  ASSIGN_OR_RETURN(std::vector<OutputFile> code,
+                   codegen::FindBackEnd(target.name)
+                       .Write(function, target, {.reads = &reads, .nvcc = flags.nvcc}));
+  files.insert(files.end(), std::make_move_iterator(code.begin()),
+               std::make_move_iterator(code.end()));
   return files;
 }
 
@@ -176,7 +147,7 @@ absl::StatusOr<std::vector<OutputFile>> NestBundles(const CompileFlags& flags) {
 // The functions of FILE.nir, a pipeline or a kernel of PolyBench, in the order of --schedule, for a target that is no
 // GPU.
 absl::StatusOr<ir::Module> ScheduledFunctions(const CompileFlags& flags, const Target& target) {
-  if (target.name == "diannao") {
+  if (IsCard(target.name)) {
     return InvalidInput(
         "--schedule gives loop nests an order: expected --target=cpu, c, cuda or interp, found "
         "--target=diannao");
@@ -283,7 +254,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
   const bool is_operator = !flags.what.op.ends_with(".nir") && !flags.what.op.ends_with(".nasm");
   absl::StatusOr<std::vector<OutputFile>> files = [&]() -> absl::StatusOr<std::vector<OutputFile>> {
     ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
-    ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+    ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
     const isa::ParameterReads reads;
     if (is_operator) {
       ASSIGN_OR_RETURN(made.operator_case, cases::ParseCase(flags.what, target));
@@ -319,7 +290,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
 // What the command's options are for. Errors: one that nothing reads.
 absl::Status CheckOptions(const CompileFlags& flags) {
   const std::string& what = flags.what.op;
-  const bool is_card = flags.target == "diannao", is_cuda = flags.target == "cuda";
+  const bool is_card = IsCard(flags.target), is_cuda = IsGpu(flags.target);
   const auto check = [&](std::string_view use, std::string_view options) {
     return command_line::CheckRead(*flags.command, what, use,
                                    StrCat("--target -o --quiet ", options));
@@ -364,7 +335,7 @@ absl::Status CheckOptions(const CompileFlags& flags) {
 }
 
 absl::Status CheckNameFlags(const CompileFlags& flags) {
-  if (flags.target != "diannao" &&
+  if (!IsCard(flags.target) &&
       (flags.impl != "compiled" || !flags.assembly.empty() || flags.record_error)) {
     return InvalidInput(
         "--impl, --asm and --record-error are of the card's programs: expected --target=diannao, "
@@ -377,7 +348,7 @@ absl::Status CheckNameFlags(const CompileFlags& flags) {
         "compile: expected --name for a hand-written program (--impl, --asm, FILE.nasm) and for "
         "--record-error");
   }
-  if (flags.name.empty() && !flags.arguments.empty() && flags.target == "diannao") {
+  if (flags.name.empty() && !flags.arguments.empty() && IsCard(flags.target)) {
     return InvalidInput("--arg: expected --name, whose NAME.json has the values");
   }
   if (flags.name.find('/') != std::string::npos) {
@@ -392,30 +363,30 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   RETURN_IF_ERROR(CheckOptions(flags));
   const bool is_assembly = !flags.assembly.empty();
   RETURN_IF_ERROR(CheckSearch(flags.what, flags.target, is_assembly ? "assembly" : flags.impl));
-  if (!flags.name.empty() && flags.target == "diannao") return NamedFiles(flags);
+  if (!flags.name.empty() && IsCard(flags.target)) return NamedFiles(flags);
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
-  ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
   const bool is_file = flags.what.op.ends_with(".nir");
   const bool is_kernel = flags.what.op.starts_with(kPolyBench);
   const bool is_pipeline = kernels::FindPipeline(flags.what.op) != nullptr;
-  if (is_file && !flags.arguments.empty() && target.name != "cuda") {
+  if (is_file && !flags.arguments.empty() && !IsGpu(target.name)) {
     return InvalidInput(flags.what.op, ": --arg makes a bundle: expected --target=cuda");
   }
   const bool is_bundle =
       is_kernel || (is_file && (!flags.arguments.empty() || !flags.what.schedule.empty()));
-  if (target.name == "cuda" && is_bundle) {
+  if (IsGpu(target.name) && is_bundle) {
     absl::StatusOr<std::vector<OutputFile>> files = NestBundles(flags);
     return files.ok() ? std::move(files) : WithContext(flags.what.op, files.status());
   }
-  if (target.name == "cuda" && !is_file) return is_pipeline ? NestBundles(flags) : Bundles(flags);
+  if (IsGpu(target.name) && !is_file) return is_pipeline ? NestBundles(flags) : Bundles(flags);
   const isa::ParameterReads reads;
   const bool is_scheduled = is_kernel || ((is_file || is_pipeline) && !flags.what.schedule.empty());
   absl::StatusOr<ir::Module> loaded =
       is_scheduled ? ScheduledFunctions(flags, target) : cases::LoadFunctions(flags.what, target);
   if (!loaded.ok() && is_scheduled) return WithContext(flags.what.op, loaded.status());
   ASSIGN_OR_RETURN(ir::Module module, std::move(loaded));
-  if ((target.name == "cuda" || !flags.name.empty()) && module.functions.size() != 1) {
-    return InvalidInput(flags.what.op, ": ", target.name == "cuda" ? "a bundle" : "--name",
+  if ((IsGpu(target.name) || !flags.name.empty()) && module.functions.size() != 1) {
+    return InvalidInput(flags.what.op, ": ", IsGpu(target.name) ? "a bundle" : "--name",
                         " is for one function, found ", module.functions.size());
   }
   std::vector<OutputFile> files;
@@ -423,7 +394,7 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
     ASSIGN_OR_RETURN(std::vector<OutputFile> made,
                      Generate(std::move(function), target, flags, reads));
     for (OutputFile& file : made) {
-      if (!flags.name.empty() && target.name != "cuda") {
+      if (!flags.name.empty() && !IsGpu(target.name)) {
         file.name = StrCat(flags.name, file.name.substr(file.name.rfind('.')));
       }
       files.push_back(std::move(file));
@@ -448,6 +419,19 @@ absl::Status Compile(const CompileFlags& flags) {
   return absl::OkStatus();
 }
 
+// "diannao (.bin, .nasm), .. or interp (.nir)": what is written for each target.
+std::string WrittenText() {
+  std::string text;
+  for (const TargetFacts& facts : Targets()) {
+    StrAppend(&text,
+              text.empty()                  ? ""
+              : &facts == &Targets().back() ? " or "
+                                            : ", ",
+              facts.name, " (", facts.writes, ")");
+  }
+  return text;
+}
+
 }  // namespace
 
 void AddCompileCommand(CLI::App& app, Action& action) {
@@ -457,11 +441,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
       ->required();
   AddCaseOptions(*command, flags->what);
   AddSearchOption(*command, flags->what);
-  command
-      ->add_option("--target", flags->target,
-                   "diannao (.bin, .nasm), cpu (.ll, .s, .o), c (.c), cuda (a bundle: kernel.cu, "
-                   "bundle.json, with nvcc .ptx and .cubin) or interp (.nir)")
-      ->capture_default_str();
+  command->add_option("--target", flags->target, WrittenText())->capture_default_str();
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->get_option("--schedule")

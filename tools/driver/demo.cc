@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/run_case.h"
+#include "compiler/target/target.h"
 #include "simulator/timeline.h"
 #include "simulator/trace.h"
 #include "tools/command_line/command_line.h"
@@ -47,7 +48,7 @@ absl::StatusOr<bool> Demo(const std::string& directory) {
       cases::CaseSettings settings;
       settings.target = row.target;
       settings.impl = row.impl;
-      const bool draw = picture.empty() && settings.target == "diannao";
+      const bool draw = picture.empty() && IsCard(settings.target);
       settings.trace.enabled = draw;
       ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(c, settings));
       all_agree = all_agree && report.ok;

@@ -12,6 +12,7 @@
 #include "benchmarks/fusion_result.h"
 #include "benchmarks/suites.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "isa/dram_presets.h"
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
@@ -93,6 +94,11 @@ absl::Status List(const std::string& what) {
       std::cout << "gmem.dram=" << preset.name << "\n";
       ListRows(file.parameters);
     }
+  } else if (what == "targets") {
+    for (const TargetFacts& facts : Targets()) {
+      Row(facts.name, facts.doc, 8);
+      Row("", StrCat("writes ", facts.writes), 8);
+    }
   } else if (what == "suites") {
     for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
     Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
@@ -102,7 +108,7 @@ absl::Status List(const std::string& what) {
     Row(benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc);
   } else {
     return InvalidInput(
-        "list: expected ops, cases, passes, instructions, configs or suites, found '", what, "'");
+        "list: expected ops, cases, passes, instructions, configs, targets or suites, found '", what, "'");
   }
   return absl::OkStatus();
 }
@@ -112,8 +118,8 @@ absl::Status List(const std::string& what) {
 void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
   CLI::App* command =
-      app.add_subcommand("list", "lists operators, passes, instructions, machines and suites");
-  command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs or suites")
+      app.add_subcommand("list", "lists operators, passes, instructions, machines, targets and suites");
+  command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs, targets or suites")
       ->required();
   command->callback([&action, what] {
     action = [what] { return Outcome{.status = List(*what), .values_agree = true}; };

@@ -15,6 +15,7 @@
 #include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
 #include "compiler/passes/registry.h"
+#include "compiler/target/target.h"
 #include "kernels/pipelines/pipelines.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
@@ -90,7 +91,7 @@ absl::Status CheckOptions(const OptFlags& flags) {
     return command_line::CheckRead(*flags.command, what, "a pipeline", options + " --shape");
   }
   if (what.ends_with(".nir")) {
-    const bool is_card = flags.target == "diannao";
+    const bool is_card = IsCard(flags.target);
     return command_line::CheckRead(*flags.command, what, StrCat("a function on ", flags.target),
                                    options + (is_card ? " --config --set" : ""));
   }
@@ -101,7 +102,7 @@ absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOptions(flags));
   RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
-  ASSIGN_OR_RETURN(Target target, cases::MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {

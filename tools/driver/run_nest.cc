@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "compiler/ir/text.h"
+#include "compiler/target/target.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/run.h"
 
@@ -13,7 +14,10 @@ namespace polynao::driver {
 
 absl::Status CheckThreads(const RunFlags& flags) {
   const std::string& target = flags.nest.executable.target;
-  if (flags.nest.executable.threads == 0 || target == "cpu") return absl::OkStatus();
+  const TargetFacts* facts = FindTarget(target);
+  if (flags.nest.executable.threads == 0 || (facts != nullptr && facts->has_threads)) {
+    return absl::OkStatus();
+  }
   return InvalidInput(
       "--threads is of parallel loops on the CPU: expected --target=cpu, found --target=", target);
 }

@@ -10,6 +10,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "compiler/target/target.h"
 #include "simulator/energy/energy_json.h"
 #include "simulator/page/report_page.h"
 #include "simulator/timeline.h"
@@ -87,7 +88,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   }
   ASSIGN_OR_RETURN(const isa::Machine machine,
                    cases::LoadMachine(flags.settings.config, flags.settings.overrides));
-  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget(flags.settings.target, &machine));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget(flags.settings.target, &machine));
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
                    cases::ParseCases(flags.text, target));
   RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));

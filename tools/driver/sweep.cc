@@ -12,6 +12,7 @@
 #include "benchmarks/suites.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "compiler/target/target.h"
 #include "sweep/page.h"
 #include "sweep/run.h"
 #include "sweep/table.h"
@@ -37,7 +38,7 @@ struct SweepFlags {
 absl::StatusOr<std::vector<sweep::Entry>> EntriesOf(const SweepFlags& flags) {
   ASSIGN_OR_RETURN(const isa::Machine machine,
                    cases::LoadMachine(flags.setting.config, flags.setting.base));
-  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
   std::vector<std::pair<std::string, cases::CaseText>> texts;
   if (!flags.text.shape.empty()) {
     std::string name = flags.text.op + "/" + flags.text.shape;

@@ -14,6 +14,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "compiler/target/target.h"
 #include "kernels/te/tuned.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
@@ -167,7 +168,7 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
                                     StrCat(kOfAll, " --shape --dtype --scalar --attr --schedule")));
   ASSIGN_OR_RETURN(isa::Machine machine,
                    cases::LoadMachine(flags.settings.config, flags.settings.overrides));
-  ASSIGN_OR_RETURN(Target target, cases::MakeTarget("diannao", &machine));
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
   const std::vector<cases::CaseText> cases = Cases(flags.text);
   bool ok = true;
   nlohmann::ordered_json json = nlohmann::ordered_json::array();

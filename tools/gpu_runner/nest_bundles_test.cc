@@ -29,7 +29,7 @@ std::vector<Json> RunBundles(const ir::Function& function, const ir::RandomArgum
   EXPECT_TRUE(files.ok()) << files.status();
   if (!files.ok()) return {};
   const std::string folder = ::testing::TempDir() + "/" + name;
-  for (const codegen::BundleFile& file : *files) {
+  for (const codegen::OutputFile& file : *files) {
     const std::filesystem::path path = folder + "/" + file.name;
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path, std::ios::binary) << file.contents;

@@ -74,7 +74,7 @@ class RunnerTest : public ::testing::Test {
     EXPECT_TRUE(files.ok()) << files.status();
     const std::string folder = ::testing::TempDir() + "/" + name;
     std::filesystem::create_directories(folder);
-    for (const codegen::BundleFile& file : *files) {
+    for (const codegen::OutputFile& file : *files) {
       std::ofstream(folder + "/" + file.name, std::ios::binary) << file.contents;
     }
     return folder;
@@ -175,7 +175,7 @@ TEST_F(RunnerTest, OthersAreComparedWith) {
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string folder = ::testing::TempDir() + "/dense";
   std::filesystem::create_directories(folder);
-  for (const codegen::BundleFile& file : *files) {
+  for (const codegen::OutputFile& file : *files) {
     std::ofstream(folder + "/" + file.name, std::ios::binary) << file.contents;
   }
   const Json line = Run(folder);
@@ -213,7 +213,7 @@ TEST_F(RunnerTest, LaunchesOfALoop) {
   ASSERT_TRUE(files.ok()) << files.status();
   const std::string folder = ::testing::TempDir() + "/loop";
   std::filesystem::create_directories(folder);
-  for (const codegen::BundleFile& file : *files) {
+  for (const codegen::OutputFile& file : *files) {
     std::ofstream(folder + "/" + file.name, std::ios::binary) << file.contents;
   }
   Json line = Run(folder);

@@ -36,7 +36,7 @@ constexpr int64_t kMaxUnroll = 64;
 
 class CFunctionEmitter : public FunctionEmitter {
  public:
-  explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c") {}
+  explicit CFunctionEmitter(const ir::Function& function) : FunctionEmitter(function, "c", true) {}
 
   // The declaration of `callee`, whose meaning without its result this emits; with what it does, if
   // that is known.

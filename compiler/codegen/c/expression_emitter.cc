@@ -354,7 +354,7 @@ Text FunctionEmitter::Cast(const Text& value, Expr from_expr, Type to) {
 }
 
 absl::StatusOr<Text> FunctionEmitter::EmitExternCall(Expr e) {
-  if (target_ != "c") {
+  if (!has_externs_) {
     return InvalidInput(function_.name, ": call of '", e.name(), "': the ", target_,
                         " target has no extern functions");
   }

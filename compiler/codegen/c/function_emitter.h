@@ -36,9 +36,13 @@ namespace polynao::codegen {
 // The part that back ends share; each one overrides loops and allocations.
 class FunctionEmitter {
  public:
-  // `target` is named in messages.
-  FunctionEmitter(const ir::Function& function, std::string_view target)
-      : function_(function), target_(target), aliases_(function), analyzer_(*function.context) {}
+  // `target` is named in messages; `has_externs` says whether its functions may call others.
+  FunctionEmitter(const ir::Function& function, std::string_view target, bool has_externs)
+      : function_(function),
+        target_(target),
+        has_externs_(has_externs),
+        aliases_(function),
+        analyzer_(*function.context) {}
   virtual ~FunctionEmitter() = default;
 
  protected:
@@ -133,6 +137,7 @@ class FunctionEmitter {
 
   const ir::Function& function_;
   const std::string target_;
+  const bool has_externs_;
   const ir::Aliases aliases_;
   // Facts that hold at the current statement.
   arith::Analyzer analyzer_;

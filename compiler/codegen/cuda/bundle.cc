@@ -133,13 +133,13 @@ ordered_json CheckJson(const ir::Tensor& expected, const BundleReference& refere
 
 }  // namespace
 
-absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
+absl::StatusOr<std::vector<OutputFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts) {
   if (module.functions.size() != 1) {
     return InvalidInput("bundle: expected one function, found ", module.functions.size());
   }
   const CudaFunction& function = module.functions[0];
-  std::vector<BundleFile> files;
+  std::vector<OutputFile> files;
   ordered_json json;
   json["format"] = 1;
   json["function"] = function.name;

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
+#include "compiler/codegen/output_file.h"
 #include "compiler/ir/tensor.h"
 #include "nlohmann/json.hpp"
 
@@ -48,15 +49,10 @@ struct BundleFacts {
   std::string arch;  // of the binary
 };
 
-struct BundleFile {
-  std::string name;
-  std::string contents;
-};
-
 // The files of a bundle: bundle.json, kernel.cu and, with a binary, kernel.ptx and kernel.cubin. An
 // input that no seed generates is in input<i>.bin. Errors: several functions, scalar parameters, extents
 // that are not constant, more than a million launches.
-absl::StatusOr<std::vector<BundleFile>> MakeBundle(const CudaModule& module,
+absl::StatusOr<std::vector<OutputFile>> MakeBundle(const CudaModule& module,
                                                    const BundleFacts& facts);
 
 }  // namespace polynao::codegen

@@ -51,7 +51,7 @@ TEST(BundleTest, FilesAndFacts) {
   const auto files = MakeBundle(module, facts);
   ASSERT_TRUE(files.ok()) << files.status();
   std::map<std::string, std::string> by_name;
-  for (const BundleFile& file : *files) by_name[file.name] = file.contents;
+  for (const OutputFile& file : *files) by_name[file.name] = file.contents;
   EXPECT_THAT(by_name,
               UnorderedElementsAre(Key("bundle.json"), Key("kernel.cu"), Key("input1.bin")));
   EXPECT_EQ(by_name["kernel.cu"], module.source);

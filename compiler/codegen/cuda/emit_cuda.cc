@@ -51,7 +51,7 @@ std::string_view WideType(int64_t bytes) {
 class KernelEmitter : public FunctionEmitter {
  public:
   KernelEmitter(const Kernel& kernel, std::string name)
-      : FunctionEmitter(kernel.function, "cuda"), kernel_(kernel), name_(std::move(name)) {
+      : FunctionEmitter(kernel.function, "cuda", false), kernel_(kernel), name_(std::move(name)) {
     for (const auto& [buffer, dimensions] : kernel.private_dimensions) {
       dropped_dimensions_[buffer.node()] = dimensions;
     }

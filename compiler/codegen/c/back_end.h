@@ -1,0 +1,13 @@
+// The target "c" (compiler/codegen/back_end.h).
+#ifndef COMPILER_CODEGEN_C_BACK_END_H_
+#define COMPILER_CODEGEN_C_BACK_END_H_
+
+#include "compiler/codegen/back_end.h"
+
+namespace polynao::codegen {
+
+const BackEnd& CBackEnd();
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_C_BACK_END_H_

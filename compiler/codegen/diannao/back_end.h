@@ -1,0 +1,13 @@
+// The target "diannao" (compiler/codegen/back_end.h).
+#ifndef COMPILER_CODEGEN_DIANNAO_BACK_END_H_
+#define COMPILER_CODEGEN_DIANNAO_BACK_END_H_
+
+#include "compiler/codegen/back_end.h"
+
+namespace polynao::codegen {
+
+const BackEnd& DianNaoBackEnd();
+
+}  // namespace polynao::codegen
+
+#endif  // COMPILER_CODEGEN_DIANNAO_BACK_END_H_
