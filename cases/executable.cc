@@ -138,10 +138,9 @@ absl::StatusOr<RunTimes> TimeRuns(const Executable& executable, const ir::Functi
     if (runs >= options.least_runs && all >= options.seconds) break;
   }
   if (executable.entry != nullptr) CopyTensors(raw.buffers, arguments);
-  return RunTimes{
-      .median_ns = Median(times),
-      .least_ns = *std::min_element(times.begin(), times.end()),
-      .runs = static_cast<int>(times.size())};
+  return RunTimes{.median_ns = Median(times),
+                  .least_ns = *std::min_element(times.begin(), times.end()),
+                  .runs = static_cast<int>(times.size())};
 }
 
 }  // namespace polynao::cases

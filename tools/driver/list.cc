@@ -108,7 +108,8 @@ absl::Status List(const std::string& what) {
     Row(benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc);
   } else {
     return InvalidInput(
-        "list: expected ops, cases, passes, instructions, configs, targets or suites, found '", what, "'");
+        "list: expected ops, cases, passes, instructions, configs, targets or suites, found '",
+        what, "'");
   }
   return absl::OkStatus();
 }
@@ -117,8 +118,8 @@ absl::Status List(const std::string& what) {
 
 void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
-  CLI::App* command =
-      app.add_subcommand("list", "lists operators, passes, instructions, machines, targets and suites");
+  CLI::App* command = app.add_subcommand(
+      "list", "lists operators, passes, instructions, machines, targets and suites");
   command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs, targets or suites")
       ->required();
   command->callback([&action, what] {
