@@ -28,7 +28,7 @@
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "kernels/operators.h"
 #include "kernels/topi_cases/cases.h"

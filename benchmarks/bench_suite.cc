@@ -15,7 +15,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "kernels/operators.h"
 

@@ -11,7 +11,7 @@
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/operators.h"

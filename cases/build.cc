@@ -12,7 +12,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"

@@ -14,7 +14,7 @@
 #include "compiler/codegen/back_ends.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/shapes.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 
 namespace polynao::cases {

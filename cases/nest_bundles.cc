@@ -14,7 +14,7 @@
 #include "compiler/ir/type.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 
 namespace polynao::cases {

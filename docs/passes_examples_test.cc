@@ -9,7 +9,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "docs/examples.h"
 #include "gmock/gmock.h"

@@ -9,7 +9,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pass_test_util.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

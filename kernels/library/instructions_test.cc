@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/codegen/diannao/diannao.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gtest/gtest.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"

@@ -20,7 +20,7 @@
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/graph.h"

@@ -15,7 +15,7 @@
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gtest/gtest.h"
 #include "isa/instruction_set.h"
 #include "simulator/simulator.h"

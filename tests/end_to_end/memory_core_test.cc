@@ -16,7 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/passes/queue_interpreter.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "simulator/simulator.h"

@@ -7,7 +7,7 @@
 #include "compiler/ir/random_tensor.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "isa/instructions_text.h"

@@ -11,7 +11,7 @@
 #include "cases/run_case.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "gmock/gmock.h"

@@ -16,7 +16,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/pipeline_program_for_test.h"
 #include "compiler/passes/queue_interpreter.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gtest/gtest.h"
 #include "simulator/simulator.h"
 #include "testing/machine.h"

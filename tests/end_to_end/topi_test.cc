@@ -15,7 +15,7 @@
 #include "compiler/ir/compare.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"

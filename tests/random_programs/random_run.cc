@@ -22,10 +22,10 @@
 #include "compiler/ir/visit.h"
 #include "compiler/passes/affine_program_for_test.h"
 #include "compiler/passes/pass_test_util.h"
-#include "compiler/passes/registry.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/poly/arrange/machine_for_test.h"
 #include "compiler/poly/poly.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "testing/processes.h"
 

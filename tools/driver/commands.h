@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cases/case_text.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 
 namespace polynao::driver {
 

@@ -20,7 +20,7 @@
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/codegen/output_file.h"
 #include "compiler/ir/text.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/program.h"
 #include "kernels/pipelines/pipelines.h"

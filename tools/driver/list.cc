@@ -11,7 +11,7 @@
 #include "benchmarks/bench_polybench.h"
 #include "benchmarks/fusion_result.h"
 #include "benchmarks/suites.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/dram_presets.h"
 #include "isa/instruction_set.h"

@@ -14,7 +14,7 @@
 #include "compiler/ir/argument.h"
 #include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "kernels/pipelines/pipelines.h"
 #include "tools/command_line/command_line.h"

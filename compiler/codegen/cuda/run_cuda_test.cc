@@ -14,7 +14,7 @@
 #include "compiler/ir/random_program.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"

@@ -11,10 +11,10 @@
 #include "compiler/ir/same_meaning.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
-#include "compiler/passes/registry.h"
 #include "compiler/poly/fuse/pipelines_for_test.h"
 #include "compiler/poly/gpu/gpu.h"
 #include "compiler/poly/gpu/shim_batch_for_test.h"
+#include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 
 namespace polynao::poly {

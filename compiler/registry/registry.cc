@@ -1,4 +1,4 @@
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 
 #include <algorithm>
 #include <chrono>

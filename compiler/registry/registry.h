@@ -1,6 +1,6 @@
 // The passes by name, and how a list of them runs.
-#ifndef COMPILER_PASSES_REGISTRY_H_
-#define COMPILER_PASSES_REGISTRY_H_
+#ifndef COMPILER_REGISTRY_REGISTRY_H_
+#define COMPILER_REGISTRY_REGISTRY_H_
 
 #include <functional>
 #include <string>
@@ -72,4 +72,4 @@ absl::Status RunPasses(ir::Function& function, absl::Span<const PassSpec> passes
 
 }  // namespace polynao
 
-#endif  // COMPILER_PASSES_REGISTRY_H_
+#endif  // COMPILER_REGISTRY_REGISTRY_H_

@@ -1,5 +1,5 @@
 // The registry: errors about options, defaults, and that each option of each pass does something.
-#include "compiler/passes/registry.h"
+#include "compiler/registry/registry.h"
 
 #include <map>
 #include <string>
