@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "compiler/poly/calculator/literal.h"
 #include "compiler/poly/calculator/map.h"
 #include "compiler/poly/calculator/syntax.h"
 #include "compiler/poly/calculator/value.h"
@@ -14,6 +13,18 @@
 namespace polynao::poly {
 namespace calculator {
 namespace {
+
+// Where isl's operations are spent, nothing that came of it counts: no value, no truth value, and no error.
+template <typename Result, typename Work>
+absl::StatusOr<Result> Checked(const Site& site, const Work& work) {
+  try {
+    absl::StatusOr<Result> result = work();
+    if (absl::IsResourceExhausted(result.status()) || !site.isl.IsSpent()) return result;
+    return site.Failed();
+  } catch (const isl::exception& error) {
+    return site.Failed(&error);
+  }
+}
 
 class Interpreter {
  public:
@@ -29,8 +40,9 @@ class Interpreter {
         variables_.insert_or_assign(statement.variable, std::move(value));
         continue;
       }
-      const std::string text = ToText(value);
-      if (isl_.IsSpent()) return SiteOf(statement.expression).Failed();
+      const Site site = SiteOf(statement.expression);
+      ASSIGN_OR_RETURN(const std::string text,
+                       Checked<std::string>(site, [&] { return ToText(value); }));
       StrAppend(&printed, text, "\n");
     }
     return printed;
@@ -47,12 +59,8 @@ class Interpreter {
   std::map<std::string, Value> variables_;
 };
 
-// Where isl's operations are spent, nothing that came of it counts: no value, no truth value, and no error.
 absl::StatusOr<Value> Interpreter::Eval(const Expression& e) {
-  absl::StatusOr<Value> value = EvalUnchecked(e);
-  if (absl::IsResourceExhausted(value.status())) return value;
-  if (isl_.IsSpent()) return SiteOf(e).Failed();
-  return value;
+  return Checked<Value>(SiteOf(e), [&] { return EvalUnchecked(e); });
 }
 
 absl::StatusOr<Value> Interpreter::EvalUnchecked(const Expression& e) {
@@ -77,20 +85,14 @@ absl::StatusOr<Value> Interpreter::EvalUnchecked(const Expression& e) {
     return value;
   };
   switch (e.kind) {
-    case Kind::kLiteral: {
-      ASSIGN_OR_RETURN(LiteralValue literal, BuildLiteral(isl_.get(), *e.literal, name_));
-      Value value{std::move(literal.set)};
-      if (literal.map) value.data = std::move(literal.map);
-      value.has_floor_division = e.literal->has_floor_division;
-      return value;
-    }
+    case Kind::kLiteral:
+      return BuildLiteral(site, *e.literal);
     case Kind::kNumber:
-      return Checked(site, Value{ReadNumber(isl_.get(), e.text)});
+      return Value{ReadNumber(isl_, e.text)};
     case Kind::kBool:
       return Value{e.text == "true"};
     case Kind::kEmpty:
-      return Checked(
-          site, Value{IslUnionSet(isl_union_set_empty(isl_space_params_alloc(isl_.get(), 0)))});
+      return Value{isl::union_set::empty(isl_.ctx())};
     case Kind::kVariable: {
       const auto it = variables_.find(e.text);
       if (it == variables_.end()) {
@@ -139,9 +141,9 @@ absl::StatusOr<isl::union_map> EvaluateMap(IslContext& isl, std::string_view tex
   const calculator::Expression& expression = statements[0].expression;
   calculator::Interpreter interpreter(isl, name);
   ASSIGN_OR_RETURN(const calculator::Value value, interpreter.Eval(expression));
-  const auto* map = value.As<IslUnionMap>();
+  const auto* map = value.As<isl::union_map>();
   if (map == nullptr) return interpreter.SiteOf(expression).Error("a map", KindOf(value));
-  return isl::manage(map->copy());
+  return *map;
 }
 
 }  // namespace polynao::poly

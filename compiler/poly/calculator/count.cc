@@ -18,11 +18,6 @@
 namespace polynao::poly {
 namespace {
 
-using IslBasicSet = IslHandle<isl_basic_set, isl_basic_set_copy, isl_basic_set_free>;
-using IslMat = IslHandle<isl_mat, isl_mat_copy, isl_mat_free>;
-using IslLocalSpace = IslHandle<isl_local_space, isl_local_space_copy, isl_local_space_free>;
-using IslAff = IslHandle<isl_aff, isl_aff_copy, isl_aff_free>;
-
 // Floors over one variable with a common period up to this are removed by splitting the variable
 // by its remainder; longer ones become variables of their own, which costs chambers.
 constexpr int kMaxSplit = 60;
@@ -30,7 +25,7 @@ constexpr int kMaxSplit = 60;
 // The sum of `summand` over the integer points of { x : equalities = 0, inequalities >= 0 } for
 // each value of the fixed variables (numbers 0 .. fixed - 1) in `context`.
 struct Piece {
-  IslSet context;  // { [fixed] : ... }: what equations ask of the fixed variables alone
+  isl::set context;  // { [fixed] : ... }: what equations ask of the fixed variables alone
   std::vector<IntegerForm> equalities;
   std::vector<IntegerForm> inequalities;
   std::set<int> unknowns;  // the variables to sum over
@@ -45,19 +40,13 @@ class Counter {
       : context_(context), fixed_(fixed), next_variable_(fixed), options_(options) {}
 
   // Counts the set's points `sign` times.
-  absl::Status AddBasicSet(isl_basic_set* set, int sign);
+  absl::Status AddBasicSet(const isl::basic_set& part, int sign);
   absl::Status Run();
 
-  // The sum of all results on `space` (taken): a parameter space or a set's.
-  absl::StatusOr<IslPwQuasiPolynomial> Result(isl_space* space);
-
-  // The error that isl's failure means.
-  absl::Status Failed(const char* doing) const;
+  // The sum of all results on `space`, a parameter space or a set's.
+  IslPwQuasiPolynomial Result(const isl::space& space);
 
  private:
-  // Takes isl's number; notes if isl failed to make it.
-  Integer TakeInteger(isl_val* value);
-  IntegerForm Row(const IslMat& matrix, int row);
   absl::StatusOr<bool> Simplify(Piece& piece);
   void Substitute(Piece& piece, int variable, const IntegerForm& numerator,
                   const Integer& denominator);
@@ -71,91 +60,77 @@ class Counter {
   absl::Status Push(Piece piece);
   static absl::Status CheckSize(const QuasiPolynomial& sum);
 
-  isl_aff* ToAff(const IntegerForm& form, isl_local_space* space) const;
-  IslSet ToSet(const Piece& piece) const;
-  isl_qpolynomial* ToIsl(const QuasiPolynomial& polynomial, isl_space* space) const;
+  isl::val Number(Integer integer) const;
+  // { [fixed] }.
+  isl::space Space() const { return isl::manage(isl_space_set_alloc(context_, 0, fixed_)); }
+  isl::aff ToAff(const IntegerForm& form, const isl::space& space) const;
+  isl::set ToSet(const Piece& piece) const;
+  IslQuasiPolynomial ToIsl(const QuasiPolynomial& polynomial, const isl::space& space) const;
 
   isl_ctx* const context_;
   const int fixed_;
   int next_variable_;
   const CountOptions options_;
-  bool has_failed_ = false;
   FloorTable floors_;
   std::vector<Piece> work_;
   int pieces_ = 0;
   // { [fixed] }, and the sum there; the sets may overlap.
-  std::vector<std::pair<IslSet, QuasiPolynomial>> results_;
+  std::vector<std::pair<isl::set, QuasiPolynomial>> results_;
 };
 
-absl::Status Counter::Failed(const char* doing) const {
-  if (isl_ctx_last_error(context_) == isl_error_quota) {
-    return absl::ResourceExhaustedError(
-        StrCat("counting needs more operations than the limit allows, while ", doing));
-  }
-  const char* message = isl_ctx_last_error_msg(context_);
-  return absl::InternalError(StrCat("counting failed while ", doing, ": ",
-                                    message == nullptr ? "no reason given" : message));
-}
-
-Integer Counter::TakeInteger(isl_val* value) {
+// The numerator of isl's number (taken).
+Integer NumeratorOf(isl_val* taken) {
+  const isl::val value = isl::manage(taken);
   Integer result;
-  if (isl_val_get_num_gmp(value, result.get_mpz_t()) < 0) has_failed_ = true;
-  isl_val_free(value);
+  isl_val_get_num_gmp(value.get(), result.get_mpz_t());
   return result;
 }
 
-IntegerForm Counter::Row(const IslMat& matrix, int row) {
-  IntegerForm form;
-  const int columns = isl_mat_cols(matrix.get());
-  for (int i = 0; i + 1 < columns; ++i) {
-    form.Add(i, TakeInteger(isl_mat_get_element_val(matrix.get(), row, i)));
+// The rows of a matrix (taken); the constants are in its last column.
+std::vector<IntegerForm> Rows(isl_mat* taken) {
+  const IslMatrix matrix(taken);
+  const int rows = isl_mat_rows(matrix.get()), columns = isl_mat_cols(matrix.get());
+  std::vector<IntegerForm> forms(rows);
+  for (int row = 0; row < rows; ++row) {
+    for (int i = 0; i + 1 < columns; ++i) {
+      forms[row].Add(i, NumeratorOf(isl_mat_get_element_val(matrix.get(), row, i)));
+    }
+    forms[row].constant = NumeratorOf(isl_mat_get_element_val(matrix.get(), row, columns - 1));
   }
-  form.constant = TakeInteger(isl_mat_get_element_val(matrix.get(), row, columns - 1));
-  return form;
+  return forms;
 }
 
-absl::Status Counter::AddBasicSet(isl_basic_set* set, int sign) {
+absl::Status Counter::AddBasicSet(const isl::basic_set& part, int sign) {
+  isl_basic_set* set = part.get();
   const int parameters = isl_basic_set_dim(set, isl_dim_param);
   const int dimensions = isl_basic_set_dim(set, isl_dim_set);
   const int divs = isl_basic_set_dim(set, isl_dim_div);
-  if (parameters < 0 || dimensions < 0 || divs < 0) return Failed("reading a set");
-  auto rows = [&](isl_mat* taken, std::vector<IntegerForm>& to) {
-    const IslMat matrix(taken);
-    const int count = isl_mat_rows(matrix.get());
-    for (int i = 0; i < count; ++i) to.push_back(Row(matrix, i));
-    return count >= 0;
-  };
   // The numbers of the variables are those of the columns: parameters, dimensions, divisions.
   Piece piece;
-  if (!rows(isl_basic_set_equalities_matrix(set, isl_dim_param, isl_dim_set, isl_dim_div,
-                                            isl_dim_cst),
-            piece.equalities) ||
-      !rows(isl_basic_set_inequalities_matrix(set, isl_dim_param, isl_dim_set, isl_dim_div,
-                                              isl_dim_cst),
-            piece.inequalities)) {
-    return Failed("reading constraints");
-  }
+  piece.equalities = Rows(
+      isl_basic_set_equalities_matrix(set, isl_dim_param, isl_dim_set, isl_dim_div, isl_dim_cst));
+  piece.inequalities = Rows(
+      isl_basic_set_inequalities_matrix(set, isl_dim_param, isl_dim_set, isl_dim_div, isl_dim_cst));
   const int first_div = parameters + dimensions;
   next_variable_ = std::max(next_variable_, first_div + divs);
   for (int i = fixed_; i < first_div + divs; ++i) piece.unknowns.insert(i);
   const IslLocalSpace local(isl_basic_set_get_local_space(set));
   for (int i = 0; i < divs; ++i) {
     // 0 <= numerator - denominator * division < denominator.
-    const IslAff div(isl_local_space_get_div(local.get(), i));
-    if (!div) return Failed("reading an integer division");
-    const Integer denominator = TakeInteger(isl_aff_get_denominator_val(div.get()));
+    const isl::aff div = isl::manage(isl_local_space_get_div(local.get(), i));
+    const Integer denominator = NumeratorOf(isl_aff_get_denominator_val(div.get()));
     IntegerForm numerator;
     auto read = [&](isl_dim_type type, int count, int first) {
       for (int j = 0; j < count; ++j) {
         isl_val* value = isl_aff_get_coefficient_val(div.get(), type, j);
         value = isl_val_mul(value, isl_aff_get_denominator_val(div.get()));
-        numerator.Add(first + j, TakeInteger(value));
+        numerator.Add(first + j, NumeratorOf(value));
       }
     };
     read(isl_dim_param, parameters, 0);
     read(isl_dim_in, dimensions, parameters);
     read(isl_dim_div, divs, first_div);
-    numerator.constant = TakeInteger(
+    numerator.constant = NumeratorOf(
         isl_val_mul(isl_aff_get_constant_val(div.get()), isl_aff_get_denominator_val(div.get())));
     numerator.Add(first_div + i, -denominator);
     piece.inequalities.push_back(numerator);
@@ -164,8 +139,7 @@ absl::Status Counter::AddBasicSet(isl_basic_set* set, int sign) {
     below.constant += denominator - 1;
     piece.inequalities.push_back(below);
   }
-  if (has_failed_) return Failed("reading constraints");
-  piece.context = IslSet(isl_set_universe(isl_space_set_alloc(context_, 0, fixed_)));
+  piece.context = isl::set::universe(Space());
   piece.summand = QuasiPolynomial(Rational(sign));
   return Push(std::move(piece));
 }
@@ -214,37 +188,27 @@ absl::StatusOr<bool> Counter::Simplify(Piece& piece) {
       isl_space_set_alloc(context_, 0, columns), matrix(piece.equalities),
       matrix(piece.inequalities), isl_dim_param, isl_dim_set, isl_dim_div, isl_dim_cst);
   set = isl_basic_set_detect_equalities(set);
-  const IslBasicSet simple(isl_basic_set_remove_redundancies(set));
-  const isl_bool is_empty = isl_basic_set_is_empty(simple.get());
-  if (is_empty == isl_bool_error) return Failed("simplifying constraints");
-  if (is_empty == isl_bool_true) return false;
+  const isl::basic_set simple = isl::manage(isl_basic_set_remove_redundancies(set));
+  if (simple.is_empty()) return false;
   if (isl_basic_set_dim(simple.get(), isl_dim_div) != 0) {
     return absl::InternalError("counting: a simplified polyhedron has an integer division");
   }
-  auto read = [&](isl_mat* taken, std::vector<IntegerForm>& to) {
-    const IslMat rows(taken);
-    to.clear();
-    const int count = isl_mat_rows(rows.get());
-    for (int i = 0; i < count; ++i) {
-      const IntegerForm by_column = Row(rows, i);
+  auto read = [&](isl_mat* taken) {
+    std::vector<IntegerForm> forms;
+    for (const IntegerForm& by_column : Rows(taken)) {
       IntegerForm form;
       form.constant = by_column.constant;
       for (const auto& [column, coefficient] : by_column.coefficients) {
         form.Add(variable_of[column], coefficient);
       }
-      to.push_back(std::move(form));
+      forms.push_back(std::move(form));
     }
-    return count >= 0;
+    return forms;
   };
-  if (!read(isl_basic_set_equalities_matrix(simple.get(), isl_dim_param, isl_dim_set, isl_dim_div,
-                                            isl_dim_cst),
-            piece.equalities) ||
-      !read(isl_basic_set_inequalities_matrix(simple.get(), isl_dim_param, isl_dim_set, isl_dim_div,
-                                              isl_dim_cst),
-            piece.inequalities) ||
-      has_failed_) {
-    return Failed("reading simplified constraints");
-  }
+  piece.equalities = read(isl_basic_set_equalities_matrix(simple.get(), isl_dim_param, isl_dim_set,
+                                                          isl_dim_div, isl_dim_cst));
+  piece.inequalities = read(isl_basic_set_inequalities_matrix(
+      simple.get(), isl_dim_param, isl_dim_set, isl_dim_div, isl_dim_cst));
   piece.is_simple = true;
   return true;
 }
@@ -298,12 +262,9 @@ void Counter::SolveEquality(Piece& piece, size_t index) {
     piece.equalities.erase(piece.equalities.begin() + index);
     if (divisor != 1) {
       // `rest` has fixed variables only here.
-      isl_local_space* space = isl_local_space_from_space(isl_space_set_alloc(context_, 0, fixed_));
-      isl_aff* remainder =
-          isl_aff_mod_val(ToAff(value, space),
-                          isl_val_int_from_gmp(context_, const_cast<mpz_ptr>(divisor.get_mpz_t())));
-      piece.context = IslSet(isl_set_intersect(
-          piece.context.take(), isl_set_from_basic_set(isl_aff_zero_basic_set(remainder))));
+      const isl::aff remainder = ToAff(value, Space()).mod(Number(divisor));
+      piece.context = piece.context.intersect(
+          isl::manage(isl_set_from_basic_set(isl_aff_zero_basic_set(remainder.copy()))));
     }
     Substitute(piece, smallest, value, divisor);
     piece.unknowns.erase(smallest);
@@ -413,9 +374,7 @@ absl::Status Counter::Eliminate(Piece piece, int variable) {
     (coefficient > 0 ? lowers : uppers).emplace_back(abs(coefficient), std::move(form));
   }
   if (lowers.empty() || uppers.empty()) {
-    const isl_bool is_empty = isl_set_is_empty(piece.context.get());
-    if (is_empty == isl_bool_error) return Failed("looking for an unbounded part");
-    if (is_empty == isl_bool_true) return absl::OkStatus();
+    if (piece.context.is_empty()) return absl::OkStatus();
     return absl::FailedPreconditionError(
         StrCat("expected a set with finitely many elements, found one whose elements have no ",
                lowers.empty() ? "lower" : "upper", " bound"));
@@ -473,11 +432,8 @@ absl::Status Counter::Eliminate(Piece piece, int variable) {
 }
 
 absl::Status Counter::Finish(Piece piece) {
-  IslSet domain = ToSet(piece);
-  if (!domain) return Failed("building a chamber");
-  const isl_bool is_empty = isl_set_is_empty(domain.get());
-  if (is_empty == isl_bool_error) return Failed("building a chamber");
-  if (is_empty == isl_bool_true) return absl::OkStatus();
+  isl::set domain = ToSet(piece);
+  if (domain.is_empty()) return absl::OkStatus();
   for (auto& [other, sum] : results_) {
     if (isl_set_plain_is_equal(other.get(), domain.get()) != isl_bool_true) continue;
     sum.Add(piece.summand);
@@ -501,7 +457,6 @@ absl::Status Counter::Run() {
         });
     if (equation != piece.equalities.end()) {
       SolveEquality(piece, equation - piece.equalities.begin());
-      if (!piece.context) return Failed("solving an equation");
       work_.push_back(std::move(piece));
       continue;
     }
@@ -534,69 +489,64 @@ absl::Status Counter::Run() {
   return absl::OkStatus();
 }
 
-isl_aff* Counter::ToAff(const IntegerForm& form, isl_local_space* space) const {
-  isl_aff* result = isl_aff_zero_on_domain(isl_local_space_copy(space));
-  const int parameters = isl_local_space_dim(space, isl_dim_param);
-  auto value = [&](Integer integer) { return isl_val_int_from_gmp(context_, integer.get_mpz_t()); };
+isl::val Counter::Number(Integer integer) const {
+  return isl::manage(isl_val_int_from_gmp(context_, integer.get_mpz_t()));
+}
+
+isl::aff Counter::ToAff(const IntegerForm& form, const isl::space& space) const {
+  isl_aff* result = space.zero_aff_on_domain().release();
+  const int parameters = isl_space_dim(space.get(), isl_dim_param);
   for (const auto& [variable, coefficient] : form.coefficients) {
-    result = variable < parameters
-                 ? isl_aff_set_coefficient_val(result, isl_dim_param, variable, value(coefficient))
-                 : isl_aff_set_coefficient_val(result, isl_dim_in, variable - parameters,
-                                               value(coefficient));
+    const bool is_parameter = variable < parameters;
+    result = isl_aff_set_coefficient_val(result, is_parameter ? isl_dim_param : isl_dim_in,
+                                         is_parameter ? variable : variable - parameters,
+                                         Number(coefficient).release());
   }
-  result = isl_aff_set_constant_val(result, value(form.constant));
-  isl_local_space_free(space);
-  return result;
+  return isl::manage(isl_aff_set_constant_val(result, Number(form.constant).release()));
 }
 
 // { [fixed] } of a piece without unknowns.
-IslSet Counter::ToSet(const Piece& piece) const {
-  isl_space* space = isl_space_set_alloc(context_, 0, fixed_);
-  isl_set* result = isl_set_copy(piece.context.get());
-  auto aff = [&](const IntegerForm& form) {
-    return ToAff(form, isl_local_space_from_space(isl_space_copy(space)));
-  };
+isl::set Counter::ToSet(const Piece& piece) const {
+  isl::set result = piece.context;
   for (const IntegerForm& form : piece.equalities) {
-    result = isl_set_intersect(result, isl_set_from_basic_set(isl_aff_zero_basic_set(aff(form))));
+    result = result.intersect(isl::manage(
+        isl_set_from_basic_set(isl_aff_zero_basic_set(ToAff(form, Space()).release()))));
   }
   for (const IntegerForm& form : piece.inequalities) {
-    result = isl_set_intersect(result, isl_pw_aff_nonneg_set(isl_pw_aff_from_aff(aff(form))));
+    result = result.intersect(
+        isl::manage(isl_pw_aff_nonneg_set(isl_pw_aff_from_aff(ToAff(form, Space()).release()))));
   }
-  isl_space_free(space);
-  return IslSet(isl_set_coalesce(result));
+  return result.coalesce();
 }
 
-isl_qpolynomial* Counter::ToIsl(const QuasiPolynomial& polynomial, isl_space* space) const {
-  isl_qpolynomial* result = isl_qpolynomial_zero_on_domain(isl_space_copy(space));
-  const int parameters = isl_space_dim(space, isl_dim_param);
+IslQuasiPolynomial Counter::ToIsl(const QuasiPolynomial& polynomial,
+                                  const isl::space& space) const {
+  IslQuasiPolynomial result(isl_qpolynomial_zero_on_domain(space.copy()));
+  const int parameters = isl_space_dim(space.get(), isl_dim_param);
   for (const auto& [monomial, coefficient] : polynomial.terms()) {
-    isl_qpolynomial* term = isl_qpolynomial_val_on_domain(
-        isl_space_copy(space),
-        isl_val_from_gmp(context_, coefficient.get_num_mpz_t(), coefficient.get_den_mpz_t()));
+    IslQuasiPolynomial term(isl_qpolynomial_val_on_domain(
+        space.copy(),
+        isl_val_from_gmp(context_, coefficient.get_num_mpz_t(), coefficient.get_den_mpz_t())));
     for (const auto& [factor, power] : monomial) {
-      isl_qpolynomial* value;
-      if (factor < 0) {
-        const FloorTerm& floor = floors_[~factor];
-        isl_aff* aff = ToAff(floor.numerator, isl_local_space_from_space(isl_space_copy(space)));
-        Integer denominator = floor.denominator;
-        aff = isl_aff_scale_down_val(aff, isl_val_int_from_gmp(context_, denominator.get_mpz_t()));
-        value = isl_qpolynomial_from_aff(isl_aff_floor(aff));
-      } else if (factor < parameters) {
-        value = isl_qpolynomial_var_on_domain(isl_space_copy(space), isl_dim_param, factor);
-      } else {
-        value =
-            isl_qpolynomial_var_on_domain(isl_space_copy(space), isl_dim_set, factor - parameters);
-      }
-      term = isl_qpolynomial_mul(term, isl_qpolynomial_pow(value, power));
+      const bool is_parameter = factor < parameters;
+      IslQuasiPolynomial value(
+          factor < 0
+              ? isl_qpolynomial_from_aff(ToAff(floors_[~factor].numerator, space)
+                                             .scale_down(Number(floors_[~factor].denominator))
+                                             .floor()
+                                             .release())
+              : isl_qpolynomial_var_on_domain(space.copy(),
+                                              is_parameter ? isl_dim_param : isl_dim_set,
+                                              is_parameter ? factor : factor - parameters));
+      value = IslQuasiPolynomial(isl_qpolynomial_pow(value.release(), power));
+      term = IslQuasiPolynomial(isl_qpolynomial_mul(term.release(), value.release()));
     }
-    result = isl_qpolynomial_add(result, term);
+    result = IslQuasiPolynomial(isl_qpolynomial_add(result.release(), term.release()));
   }
-  isl_space_free(space);
   return result;
 }
 
-absl::StatusOr<IslPwQuasiPolynomial> Counter::Result(isl_space* taken) {
-  const IslSpace space(taken);
+IslPwQuasiPolynomial Counter::Result(const isl::space& space) {
   const int parameters = isl_space_dim(space.get(), isl_dim_param);
   std::vector<IslPwQuasiPolynomial> sums;
   for (const auto& [domain, polynomial] : results_) {
@@ -610,7 +560,8 @@ absl::StatusOr<IslPwQuasiPolynomial> Counter::Result(isl_space* taken) {
     if (isl_space_is_params(space.get()) != isl_bool_true) {
       named = isl_set_reset_space(named, space.copy());
     }
-    sums.emplace_back(isl_pw_qpolynomial_alloc(named, ToIsl(polynomial, space.copy())));
+    const isl::set chamber = isl::manage(named);
+    sums.emplace_back(isl_pw_qpolynomial_alloc(chamber.copy(), ToIsl(polynomial, space).release()));
   }
   if (sums.empty()) {
     sums.emplace_back(
@@ -620,159 +571,152 @@ absl::StatusOr<IslPwQuasiPolynomial> Counter::Result(isl_space* taken) {
   while (sums.size() > 1) {
     std::vector<IslPwQuasiPolynomial> halves;
     for (size_t i = 0; i < sums.size(); i += 2) {
-      halves.push_back(i + 1 == sums.size()
-                           ? std::move(sums[i])
-                           : IslPwQuasiPolynomial(isl_pw_qpolynomial_coalesce(
-                                 isl_pw_qpolynomial_add(sums[i].take(), sums[i + 1].take()))));
+      halves.push_back(i + 1 == sums.size() ? std::move(sums[i])
+                                            : IslPwQuasiPolynomial(isl_pw_qpolynomial_coalesce(
+                                                  isl_pw_qpolynomial_add(sums[i].release(),
+                                                                         sums[i + 1].release()))));
     }
     sums = std::move(halves);
   }
-  if (!sums[0]) return Failed("adding the parts");
   return std::move(sums[0]);
 }
 
-}  // namespace
-
-namespace {
-
-std::vector<IslBasicSet> BasicSets(const IslSet& set) {
-  std::vector<IslBasicSet> parts;
-  isl_set_foreach_basic_set(
-      set.get(),
-      [](isl_basic_set* taken, void* user) {
-        static_cast<std::vector<IslBasicSet>*>(user)->emplace_back(taken);
-        return isl_stat_ok;
-      },
-      &parts);
+std::vector<isl::basic_set> BasicSets(const isl::set& set) {
+  std::vector<isl::basic_set> parts;
+  set.foreach_basic_set([&](const isl::basic_set& part) { parts.push_back(part); });
   return parts;
 }
 
 // Adds the intersections of the parts from `next` on with `chosen`, of which `sign` is the sign.
-absl::Status AddIntersections(Counter& counter, const std::vector<IslBasicSet>& parts, size_t next,
-                              const IslBasicSet& chosen, int sign) {
+absl::Status AddIntersections(Counter& counter, const std::vector<isl::basic_set>& parts,
+                              size_t next, const isl::basic_set& chosen, int sign) {
   for (size_t i = next; i < parts.size(); ++i) {
-    const IslBasicSet both(chosen ? isl_basic_set_intersect(chosen.copy(), parts[i].copy())
-                                  : parts[i].copy());
-    const isl_bool is_empty = isl_basic_set_is_empty(both.get());
-    if (is_empty == isl_bool_error) return counter.Failed("intersecting parts");
-    if (is_empty == isl_bool_true) continue;
-    RETURN_IF_ERROR(counter.AddBasicSet(both.get(), sign));
+    const isl::basic_set both = chosen.is_null() ? parts[i] : chosen.intersect(parts[i]);
+    if (both.is_empty()) continue;
+    RETURN_IF_ERROR(counter.AddBasicSet(both, sign));
     RETURN_IF_ERROR(AddIntersections(counter, parts, i + 1, both, -sign));
   }
   return absl::OkStatus();
 }
 
-// The number of points of `set` (taken) for each value of the first `fixed` columns, as a function
-// on `space` (taken), which has as many: parameters, then dimensions.
-absl::StatusOr<IslPwQuasiPolynomial> Count(isl_set* set, int fixed, isl_space* space,
+// `work()`, or the error that isl's failure means.
+template <typename Work>
+auto Counted(isl_ctx* context, const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const isl::exception& error) {
+    if (IsSpent(context)) {
+      return absl::ResourceExhaustedError("counting needs more operations than the limit allows");
+    }
+    return absl::InternalError(StrCat("counting failed: ", std::string(error.what())));
+  }
+}
+
+// The number of points of `set` for each value of the first `fixed` columns, as a function on
+// `space`, which has as many: parameters, then dimensions.
+absl::StatusOr<IslPwQuasiPolynomial> Count(const isl::set& set, int fixed, const isl::space& space,
                                            const CountOptions& options) {
-  const IslSpace result_space(space);
-  Counter counter(isl_set_get_ctx(set), fixed, options);
-  const IslSet parts(isl_set_compute_divs(isl_set_coalesce(isl_set_flatten(set))));
-  const IslSet disjoint(isl_set_compute_divs(isl_set_make_disjoint(parts.copy())));
-  if (!disjoint) return counter.Failed("making the parts disjoint");
+  Counter counter(isl_set_get_ctx(set.get()), fixed, options);
+  const isl::set parts = isl::manage(isl_set_compute_divs(set.flatten().coalesce().release()));
+  const isl::set disjoint = isl::manage(isl_set_compute_divs(isl_set_make_disjoint(parts.copy())));
   // The difference of two parts has one for each constraint of the second. With few parts, the sum
   // over all intersections with alternating signs is shorter.
   constexpr size_t kMaxIntersected = 4;
-  const std::vector<IslBasicSet> overlapping = BasicSets(parts);
-  const std::vector<IslBasicSet> separate = BasicSets(disjoint);
+  const std::vector<isl::basic_set> overlapping = BasicSets(parts);
+  const std::vector<isl::basic_set> separate = BasicSets(disjoint);
   const bool is_shorter = overlapping.size() <= kMaxIntersected &&
                           separate.size() > (size_t{1} << overlapping.size()) - 1;
   if (is_shorter) {
-    RETURN_IF_ERROR(AddIntersections(counter, overlapping, 0, IslBasicSet(), 1));
+    RETURN_IF_ERROR(AddIntersections(counter, overlapping, 0, isl::basic_set(), 1));
   } else {
-    for (const IslBasicSet& part : separate) RETURN_IF_ERROR(counter.AddBasicSet(part.get(), 1));
+    for (const isl::basic_set& part : separate) RETURN_IF_ERROR(counter.AddBasicSet(part, 1));
   }
   RETURN_IF_ERROR(counter.Run());
-  return counter.Result(result_space.copy());
+  return counter.Result(space);
 }
 
-// Adds up what `count` says of each part of a union. Part: a handle; Foreach: isl's function.
-template <typename Part, typename Union, typename Foreach, typename CountPart>
-absl::StatusOr<IslUnionQuasiPolynomial> CountUnion(Union* whole, isl_space* space, Foreach foreach,
-                                                   CountPart count) {
-  struct Visit {
-    CountPart count;
-    absl::Status status;
-    IslUnionQuasiPolynomial sum;
-  } visit{count, absl::OkStatus(), IslUnionQuasiPolynomial(isl_union_pw_qpolynomial_zero(space))};
-  const isl_stat visited = foreach (
-      whole,
-      [](auto* taken, void* user) {
-        Visit* visit = static_cast<Visit*>(user);
-        const Part part(taken);
-        absl::StatusOr<IslPwQuasiPolynomial> number = visit->count(part.get());
-        visit->status = number.status();
-        if (!number.ok()) return isl_stat_error;
-        visit->sum = IslUnionQuasiPolynomial(isl_union_pw_qpolynomial_add(
-            visit->sum.take(), isl_union_pw_qpolynomial_from_pw_qpolynomial(number->take())));
-        return visit->sum ? isl_stat_ok : isl_stat_error;
-      },
-      &visit);
-  RETURN_IF_ERROR(visit.status);
-  if (visited == isl_stat_error) return absl::InternalError("counting failed: adding the parts");
-  return std::move(visit.sum);
+// Adds up the counts of each part of a union.
+template <typename Part>
+absl::StatusOr<IslUnionQuasiPolynomial> CountParts(
+    isl_space* space, const std::vector<Part>& parts, const CountOptions& options,
+    absl::StatusOr<IslPwQuasiPolynomial> (*count)(const Part&, const CountOptions&)) {
+  IslUnionQuasiPolynomial sum(isl_union_pw_qpolynomial_zero(space));
+  for (const Part& part : parts) {
+    ASSIGN_OR_RETURN(IslPwQuasiPolynomial number, count(part, options));
+    sum = IslUnionQuasiPolynomial(isl_union_pw_qpolynomial_add(
+        sum.release(), isl_union_pw_qpolynomial_from_pw_qpolynomial(number.release())));
+  }
+  return sum;
 }
 
 }  // namespace
 
-absl::StatusOr<IslPwQuasiPolynomial> CountElements(isl_set* set, const CountOptions& options) {
-  const IslSpace space(isl_space_params(isl_set_get_space(set)));
-  if (isl_set_is_params(set) == isl_bool_true) {
-    // { : condition } has one element, the empty tuple, where the condition holds.
-    return IslPwQuasiPolynomial(
-        isl_pw_qpolynomial_alloc(isl_set_copy(set), isl_qpolynomial_one_on_domain(space.copy())));
-  }
-  return Count(isl_set_copy(set), isl_set_dim(set, isl_dim_param), space.copy(), options);
+absl::StatusOr<IslPwQuasiPolynomial> CountElements(const isl::set& set,
+                                                   const CountOptions& options) {
+  return Counted(isl_set_get_ctx(set.get()), [&]() -> absl::StatusOr<IslPwQuasiPolynomial> {
+    const isl::space space = isl::manage(isl_space_params(isl_set_get_space(set.get())));
+    if (isl_set_is_params(set.get()) == isl_bool_true) {
+      // One element, where the condition holds.
+      return IslPwQuasiPolynomial(
+          isl_pw_qpolynomial_alloc(set.copy(), isl_qpolynomial_one_on_domain(space.copy())));
+    }
+    return Count(set, isl_set_dim(set.get(), isl_dim_param), space, options);
+  });
 }
 
-absl::StatusOr<IslPwQuasiPolynomial> CountImages(isl_map* map, const CountOptions& options) {
-  const int fixed = isl_map_dim(map, isl_dim_param) + isl_map_dim(map, isl_dim_in);
-  return Count(isl_map_wrap(isl_map_copy(map)), fixed, isl_space_domain(isl_map_get_space(map)),
-               options);
+absl::StatusOr<IslPwQuasiPolynomial> CountImages(const isl::map& map, const CountOptions& options) {
+  return Counted(isl_map_get_ctx(map.get()), [&] {
+    const int fixed = isl_map_dim(map.get(), isl_dim_param) + isl_map_dim(map.get(), isl_dim_in);
+    return Count(map.wrap(), fixed, isl::manage(isl_space_domain(isl_map_get_space(map.get()))),
+                 options);
+  });
 }
 
-absl::StatusOr<IslUnionQuasiPolynomial> CountElements(isl_union_set* set,
+absl::StatusOr<IslUnionQuasiPolynomial> CountElements(const isl::union_set& set,
                                                       const CountOptions& options) {
-  return CountUnion<IslSet>(set, isl_union_set_get_space(set), isl_union_set_foreach_set,
-                            [&](isl_set* part) { return CountElements(part, options); });
+  return Counted(isl_union_set_get_ctx(set.get()), [&] {
+    return CountParts<isl::set>(isl_union_set_get_space(set.get()), SetsOf(set), options,
+                                CountElements);
+  });
 }
 
-absl::StatusOr<IslUnionQuasiPolynomial> CountImages(isl_union_map* map,
+absl::StatusOr<IslUnionQuasiPolynomial> CountImages(const isl::union_map& map,
                                                     const CountOptions& options) {
-  return CountUnion<IslMap>(map, isl_union_map_get_space(map), isl_union_map_foreach_map,
-                            [&](isl_map* part) { return CountImages(part, options); });
+  return Counted(isl_union_map_get_ctx(map.get()), [&] {
+    return CountParts<isl::map>(isl_union_map_get_space(map.get()), MapsOf(map), options,
+                                CountImages);
+  });
 }
 
-absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
-                               const std::map<std::string, IslVal>& parameters) {
-  const IslSpace space(isl_pw_qpolynomial_get_domain_space(count));
+absl::StatusOr<isl::val> ValueAt(const IslPwQuasiPolynomial& count,
+                                 const std::map<std::string, isl::val>& parameters) {
+  const isl::space space = isl::manage(isl_pw_qpolynomial_get_domain_space(count.get()));
   if (isl_space_is_params(space.get()) == isl_bool_false) {
     return InvalidInput("expected a function of parameters, found one of the elements of ",
-                        TakeIslText(isl_space_to_str(space.get())));
+                        Text(space));
   }
-  isl_point* point = isl_point_zero(space.copy());
+  isl::point point = isl::manage(isl_point_zero(space.copy()));
   const int dimensions = isl_space_dim(space.get(), isl_dim_param);
   for (int i = 0; i < dimensions; ++i) {
     const std::string name = isl_space_get_dim_name(space.get(), isl_dim_param, i);
     const auto it = parameters.find(name);
     if (it != parameters.end()) {
-      point = isl_point_set_coordinate_val(point, isl_dim_param, i, it->second.copy());
-    } else if (isl_pw_qpolynomial_involves_dims(count, isl_dim_param, i, 1) != isl_bool_false) {
-      isl_point_free(point);
+      point = isl::manage(
+          isl_point_set_coordinate_val(point.release(), isl_dim_param, i, it->second.copy()));
+    } else if (isl_pw_qpolynomial_involves_dims(count.get(), isl_dim_param, i, 1) !=
+               isl_bool_false) {
       return InvalidInput("expected a value for the parameter '", name, "', found none");
     }
   }
-  IslVal value(isl_pw_qpolynomial_eval(isl_pw_qpolynomial_copy(count), point));
-  if (!value) return absl::InternalError("evaluating a count failed");
-  return value;
+  return isl::manage(isl_pw_qpolynomial_eval(count.copy(), point.release()));
 }
 
-absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
-                               const std::map<std::string, int64_t>& parameters) {
-  std::map<std::string, IslVal> values;
+absl::StatusOr<isl::val> ValueAt(const IslPwQuasiPolynomial& count,
+                                 const std::map<std::string, int64_t>& parameters) {
+  std::map<std::string, isl::val> values;
   for (const auto& [name, value] : parameters) {
-    values.emplace(name, isl_val_int_from_si(isl_pw_qpolynomial_get_ctx(count), value));
+    values.emplace(
+        name, isl::manage(isl_val_int_from_si(isl_pw_qpolynomial_get_ctx(count.get()), value)));
   }
   return ValueAt(count, values);
 }
@@ -784,19 +728,20 @@ template <typename Count>
 std::string TextOf(Count* count, isl_ctx* context, char* (*to_text)(Count*)) {
   const unsigned long allowed = isl_ctx_get_max_operations(context);
   isl_ctx_set_max_operations(context, 0);
-  std::string text = TakeIslText(to_text(count));
+  const std::unique_ptr<char, void (*)(void*)> text(to_text(count), std::free);
   isl_ctx_set_max_operations(context, allowed);
-  return text;
+  return text.get();
 }
 
 }  // namespace
 
-std::string ToString(isl_pw_qpolynomial* count) {
-  return TextOf(count, isl_pw_qpolynomial_get_ctx(count), isl_pw_qpolynomial_to_str);
+std::string ToString(const IslPwQuasiPolynomial& count) {
+  return TextOf(count.get(), isl_pw_qpolynomial_get_ctx(count.get()), isl_pw_qpolynomial_to_str);
 }
 
-std::string ToString(isl_union_pw_qpolynomial* count) {
-  return TextOf(count, isl_union_pw_qpolynomial_get_ctx(count), isl_union_pw_qpolynomial_to_str);
+std::string ToString(const IslUnionQuasiPolynomial& count) {
+  return TextOf(count.get(), isl_union_pw_qpolynomial_get_ctx(count.get()),
+                isl_union_pw_qpolynomial_to_str);
 }
 
 }  // namespace polynao::poly

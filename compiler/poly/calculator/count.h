@@ -18,18 +18,14 @@
 #ifndef COMPILER_POLY_CALCULATOR_COUNT_H_
 #define COMPILER_POLY_CALCULATOR_COUNT_H_
 
-#include <isl/map_type.h>
-#include <isl/polynomial_type.h>
-#include <isl/set_type.h>
-#include <isl/union_map_type.h>
-#include <isl/union_set_type.h>
+#include <isl/cpp.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "compiler/poly/isl/isl_handle.h"
+#include "compiler/poly/isl/isl_tools.h"
 
 namespace polynao::poly {
 
@@ -38,30 +34,32 @@ struct CountOptions {
   int max_pieces = 20000;
 };
 
-// The number of elements of `set` (borrowed), on the space of its parameters. Errors:
+// The number of elements of `set`, on the space of its parameters. Errors:
 // FailedPrecondition where a non-empty part has infinitely many elements; ResourceExhausted after
 // options.max_pieces or the operations that the context allows.
-absl::StatusOr<IslPwQuasiPolynomial> CountElements(isl_set* set, const CountOptions& options = {});
+absl::StatusOr<IslPwQuasiPolynomial> CountElements(const isl::set& set,
+                                                   const CountOptions& options = {});
 
-// For each element of the domain of `map` (borrowed), the number of its images. The same errors.
-absl::StatusOr<IslPwQuasiPolynomial> CountImages(isl_map* map, const CountOptions& options = {});
+// For each element of the domain of `map`, the number of its images. The same errors.
+absl::StatusOr<IslPwQuasiPolynomial> CountImages(const isl::map& map,
+                                                 const CountOptions& options = {});
 
 // The sum over all sets; for maps, a function on each domain (maps with the same domain add up).
-absl::StatusOr<IslUnionQuasiPolynomial> CountElements(isl_union_set* set,
+absl::StatusOr<IslUnionQuasiPolynomial> CountElements(const isl::union_set& set,
                                                       const CountOptions& options = {});
-absl::StatusOr<IslUnionQuasiPolynomial> CountImages(isl_union_map* map,
+absl::StatusOr<IslUnionQuasiPolynomial> CountImages(const isl::union_map& map,
                                                     const CountOptions& options = {});
 
 // The value of a count of elements, a function of parameters only, where they have these values.
 // Error: a parameter of the function has no value. Further values are ignored.
-absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
-                               const std::map<std::string, IslVal>& parameters);
-absl::StatusOr<IslVal> ValueAt(isl_pw_qpolynomial* count,
-                               const std::map<std::string, int64_t>& parameters);
+absl::StatusOr<isl::val> ValueAt(const IslPwQuasiPolynomial& count,
+                                 const std::map<std::string, isl::val>& parameters);
+absl::StatusOr<isl::val> ValueAt(const IslPwQuasiPolynomial& count,
+                                 const std::map<std::string, int64_t>& parameters);
 
 // As text: "[n] -> { (n^2) : n > 0 }".
-std::string ToString(isl_pw_qpolynomial* count);
-std::string ToString(isl_union_pw_qpolynomial* count);
+std::string ToString(const IslPwQuasiPolynomial& count);
+std::string ToString(const IslUnionQuasiPolynomial& count);
 
 }  // namespace polynao::poly
 

@@ -23,55 +23,39 @@ using testing::HasSubstr;
 
 class CountTest : public testing::Test {
  protected:
-  CountTest() : context_(isl_ctx_alloc(), isl_ctx_free) {
-    isl_options_set_on_error(context_.get(), ISL_ON_ERROR_CONTINUE);
-  }
-
-  IslSet Set(const std::string& text) {
-    return IslSet(isl_set_read_from_str(context_.get(), text.c_str()));
-  }
+  isl::set Set(const std::string& text) { return isl::set(isl_.ctx(), text); }
 
   std::string Elements(const std::string& text) {
-    const absl::StatusOr<IslPwQuasiPolynomial> count = CountElements(Set(text).get());
-    return count.ok() ? ToString(count->get()) : std::string(count.status().message());
+    const absl::StatusOr<IslPwQuasiPolynomial> count = CountElements(Set(text));
+    return count.ok() ? ToString(*count) : std::string(count.status().message());
   }
 
   std::string Images(const std::string& text) {
-    const IslMap map(isl_map_read_from_str(context_.get(), text.c_str()));
-    const absl::StatusOr<IslPwQuasiPolynomial> count = CountImages(map.get());
-    return count.ok() ? ToString(count->get()) : std::string(count.status().message());
+    const isl::map map(isl_.ctx(), text);
+    const absl::StatusOr<IslPwQuasiPolynomial> count = CountImages(map);
+    return count.ok() ? ToString(*count) : std::string(count.status().message());
   }
 
   // The elements of the set where its parameters have these values, counted one by one.
-  int64_t Enumerate(const IslSet& set, const std::vector<int64_t>& parameters) {
+  int64_t Enumerate(const isl::set& set, const std::vector<int64_t>& parameters) {
     isl_set* fixed = set.copy();
     for (size_t i = 0; i < parameters.size(); ++i) {
       fixed = isl_set_fix_si(fixed, isl_dim_param, i, parameters[i]);
     }
-    const IslSet points(isl_set_project_out(fixed, isl_dim_param, 0, parameters.size()));
+    const isl::set points =
+        isl::manage(isl_set_project_out(fixed, isl_dim_param, 0, parameters.size()));
     int64_t count = 0;
-    const isl_stat visited = isl_set_foreach_point(
-        points.get(),
-        [](isl_point* point, void* user) {
-          isl_point_free(point);
-          ++*static_cast<int64_t*>(user);
-          return isl_stat_ok;
-        },
-        &count);
-    EXPECT_EQ(visited, isl_stat_ok);
+    points.foreach_point([&](const isl::point&) { ++count; });
     return count;
   }
 
   // Compares the symbolic count with enumeration for all values of the parameters in [low, high].
   // Returns what is wrong, or nothing.
   std::string Compare(const std::string& text, int64_t low, int64_t high) {
-    const IslSet set = Set(text);
-    if (!set) return "isl does not read it";
-    isl_ctx_reset_operations(context_.get());
-    isl_ctx_set_max_operations(context_.get(), max_operations_);
-    const absl::StatusOr<IslPwQuasiPolynomial> count = CountElements(set.get());
-    isl_ctx_set_max_operations(context_.get(), 0);
-    isl_ctx_reset_error(context_.get());
+    const isl::set set = Set(text);
+    isl_.Allow(max_operations_);
+    const absl::StatusOr<IslPwQuasiPolynomial> count = CountElements(set);
+    isl_.Allow(0);
     if (absl::IsResourceExhausted(count.status())) {
       ++given_up_;
       return "";
@@ -84,15 +68,15 @@ class CountTest : public testing::Test {
       for (int i = 0; i < parameters; ++i) {
         named[isl_set_get_dim_name(set.get(), isl_dim_param, i)] = values[i];
       }
-      const absl::StatusOr<IslVal> value = ValueAt(count->get(), named);
+      const absl::StatusOr<isl::val> value = ValueAt(*count, named);
       if (!value.ok()) return std::string(value.status().message());
       const int64_t expected = Enumerate(set, values);
-      const std::string found = TakeIslText(isl_val_to_str(value->get()));
+      const std::string found = Text(*value);
       if (found != StrCat(expected)) {
         std::string where;
         for (const auto& [name, number] : named) StrAppend(&where, name, " = ", number, " ");
         return StrCat(where, ": expected ", expected, ", found ", found, " from ",
-                      ToString(count->get()));
+                      ToString(*count));
       }
       int i = 0;
       while (i < parameters && ++values[i] > high) values[i++] = low;
@@ -100,7 +84,7 @@ class CountTest : public testing::Test {
     }
   }
 
-  std::unique_ptr<isl_ctx, void (*)(isl_ctx*)> context_;
+  IslContext isl_;
   unsigned long max_operations_ = 0;
   int64_t given_up_ = 0;
 };
@@ -174,7 +158,7 @@ TEST_F(CountTest, WhatCannotBeCountedIsAnError) {
               HasSubstr("no lower bound"));
   CountOptions few;
   few.max_pieces = 3;
-  EXPECT_EQ(CountElements(Set(kExample21).get(), few).status().code(),
+  EXPECT_EQ(CountElements(Set(kExample21), few).status().code(),
             absl::StatusCode::kResourceExhausted);
 }
 
@@ -190,30 +174,28 @@ TEST_F(CountTest, LargePolynomialsAreALimit) {
 }
 
 TEST_F(CountTest, OperationsOfTheContextAreALimit) {
-  const IslSet set = Set(kExample21);
-  isl_ctx_reset_operations(context_.get());
-  isl_ctx_set_max_operations(context_.get(), 200);
-  const absl::Status status = CountElements(set.get()).status();
+  const isl::set set = Set(kExample21);
+  isl_.Allow(200);
+  const absl::Status status = CountElements(set).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-  isl_ctx_set_max_operations(context_.get(), 0);
-  isl_ctx_reset_error(context_.get());
+  isl_.Allow(0);
 }
 
 TEST_F(CountTest, AValueNeedsItsParameters) {
   const absl::StatusOr<IslPwQuasiPolynomial> count =
-      CountElements(Set("[n, m] -> { [i] : 0 <= i < n }").get());
+      CountElements(Set("[n, m] -> { [i] : 0 <= i < n }"));
   ASSERT_TRUE(count.ok()) << count.status();
-  EXPECT_EQ(ValueAt(count->get(), std::map<std::string, int64_t>()).status().message(),
+  EXPECT_EQ(ValueAt(*count, std::map<std::string, int64_t>()).status().message(),
             "expected a value for the parameter 'n', found none");
-  const absl::StatusOr<IslVal> value =
-      ValueAt(count->get(), std::map<std::string, int64_t>{{"n", 12}, {"unused", 1}});
+  const absl::StatusOr<isl::val> value =
+      ValueAt(*count, std::map<std::string, int64_t>{{"n", 12}, {"unused", 1}});
   ASSERT_TRUE(value.ok()) << value.status();
-  EXPECT_EQ(isl_val_get_num_si(value->get()), 12);
+  EXPECT_EQ(value->num_si(), 12);
   // A function of a map's elements has no one value.
-  const IslMap map(isl_map_read_from_str(context_.get(), "{ S[i] -> [j] : 0 <= j < i }"));
-  const absl::StatusOr<IslPwQuasiPolynomial> images = CountImages(map.get());
+  const isl::map map(isl_.ctx(), "{ S[i] -> [j] : 0 <= j < i }");
+  const absl::StatusOr<IslPwQuasiPolynomial> images = CountImages(map);
   ASSERT_TRUE(images.ok()) << images.status();
-  EXPECT_EQ(ValueAt(images->get(), std::map<std::string, int64_t>()).status().message(),
+  EXPECT_EQ(ValueAt(*images, std::map<std::string, int64_t>()).status().message(),
             "expected a function of parameters, found one of the elements of { S[i] }");
 }
 

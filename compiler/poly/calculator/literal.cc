@@ -1,7 +1,6 @@
-#include "compiler/poly/calculator/literal.h"
+// Literals: written in isl's notation, and read by isl.
 
 #include <gmpxx.h>
-#include <isl/id.h>
 
 #include <algorithm>
 #include <optional>
@@ -12,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/status.h"
-#include "compiler/poly/calculator/lexer.h"
+#include "compiler/poly/calculator/value.h"
 
 namespace polynao::poly::calculator {
 namespace {
@@ -355,52 +354,42 @@ absl::StatusOr<std::string> PartPrinter::Print(const Part& part) {
 
 }  // namespace
 
-absl::StatusOr<LiteralValue> BuildLiteral(isl_ctx* context, const Literal& literal,
-                                          std::string_view file) {
+absl::StatusOr<Value> BuildLiteral(const Site& site, const Literal& literal) {
   std::set<std::string> declared;
   for (const Token& parameter : literal.parameters) {
     if (declared.insert(parameter.text).second) continue;
-    return ErrorAt(file, parameter.place, "another parameter",
+    return ErrorAt(site.file, parameter.place, "another parameter",
                    StrCat("'", parameter.text, "' a second time"));
   }
-  auto kind = [](const Part& part) {
-    return part.tuples.empty()       ? "a condition on parameters"
-           : part.tuples.size() == 1 ? "a set"
-                                     : "a map";
-  };
+  constexpr const char* kKinds[] = {"a condition on parameters", "a set", "a map"};
   // A name can be a variable in one part and a parameter in another; the parameters of all parts come first.
-  std::vector<PartPrinter> printers(literal.parts.size(), PartPrinter(literal, file));
-  std::vector<std::string> texts;
-  IslSpace space(isl_space_params_alloc(context, 0));
-  for (size_t i = 0; i < literal.parts.size(); ++i) {
-    const Part& part = literal.parts[i];
-    ASSIGN_OR_RETURN(std::string text, printers[i].Print(part));
-    texts.push_back(std::move(text));
+  isl::space space = isl::manage(isl_space_params_alloc(site.isl.get(), 0));
+  std::vector<isl::set> sets;
+  for (const Part& part : literal.parts) {
+    PartPrinter printer(literal, site.file);
+    ASSIGN_OR_RETURN(const std::string text, printer.Print(part));
     if (part.tuples.size() != literal.parts[0].tuples.size()) {
-      return ErrorAt(file, part.place, StrCat(kind(literal.parts[0]), ", as the first part is"),
-                     kind(part));
+      return ErrorAt(site.file, part.place,
+                     StrCat(kKinds[literal.parts[0].tuples.size()], ", as the first part is"),
+                     kKinds[part.tuples.size()]);
     }
-    for (const auto& parameter : printers[i].parameters()) {
-      space = IslSpace(isl_space_add_param_id(
-          space.take(), isl_id_alloc(context, parameter.name.c_str(), nullptr)));
+    isl_set* set = isl_set_read_from_str(site.isl.get(), text.c_str());
+    for (size_t i = 0; i < printer.parameters().size(); ++i) {
+      set = isl_set_set_dim_name(set, isl_dim_param, i, printer.parameters()[i].name.c_str());
     }
+    sets.push_back(isl::manage(isl_set_coalesce(set)));
+    isl_space* own = isl_space_params(isl_set_get_space(sets.back().get()));
+    space = isl::manage(isl_space_align_params(own, space.release()));
   }
-  IslUnionSet all(isl_union_set_empty(space.copy()));
-  for (size_t i = 0; i < literal.parts.size(); ++i) {
-    isl_set* set = isl_set_read_from_str(context, texts[i].c_str());
-    for (size_t k = 0; k < printers[i].parameters().size(); ++k) {
-      set = isl_set_set_dim_name(set, isl_dim_param, k, printers[i].parameters()[k].name.c_str());
-    }
-    set = isl_set_coalesce(isl_set_align_params(set, space.copy()));
-    all = IslUnionSet(isl_union_set_union(all.take(), isl_union_set_from_set(set)));
-    if (!all) {
-      return ErrorAt(file, literal.parts[i].place, "a set that isl can represent",
-                     "one that it can not");
-    }
+  isl::union_set all = isl::manage(isl_union_set_empty(space.copy()));
+  for (isl::set& set : sets) {
+    all = all.unite(isl::manage(isl_set_align_params(set.release(), space.copy())));
   }
-  const bool is_map = !literal.parts.empty() && literal.parts[0].tuples.size() == 2;
-  if (is_map) return LiteralValue{{}, IslUnionMap(isl_union_set_unwrap(all.take()))};
-  return LiteralValue{std::move(all), {}};
+  const bool is_map = !sets.empty() && literal.parts[0].tuples.size() == 2;
+  Value value{all};
+  if (is_map) value.data = all.unwrap();
+  value.has_floor_division = literal.has_floor_division;
+  return value;
 }
 
 }  // namespace polynao::poly::calculator

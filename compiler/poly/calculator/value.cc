@@ -17,56 +17,38 @@ struct Overloaded : Fs... {
 template <typename... Fs>
 Overloaded(Fs...) -> Overloaded<Fs...>;
 
-isl_stat AddSpace(isl_space* space, void* spaces) {
-  static_cast<std::vector<IslSpace>*>(spaces)->emplace_back(isl_space_drop_all_params(space));
-  return isl_stat_ok;
-}
-
 // The spaces of the parts, without parameters; of a count, those of its elements.
-std::vector<IslSpace> SpacesIn(const Value& value) {
-  std::vector<IslSpace> spaces;
-  if (const auto* set = value.As<IslUnionSet>()) {
-    isl_union_set_foreach_set(
-        set->get(),
-        [](isl_set* part, void* to) { return AddSpace(isl_set_get_space(IslSet(part).get()), to); },
-        &spaces);
-  } else if (const auto* map = value.As<IslUnionMap>()) {
-    isl_union_map_foreach_map(
-        map->get(),
-        [](isl_map* part, void* to) { return AddSpace(isl_map_get_space(IslMap(part).get()), to); },
-        &spaces);
-  } else if (const auto* function = value.As<IslUnionFunction>()) {
-    isl_union_pw_multi_aff_foreach_pw_multi_aff(
-        function->get(),
-        [](isl_pw_multi_aff* part, void* to) {
-          isl_space* space = isl_pw_multi_aff_get_space(part);
-          isl_pw_multi_aff_free(part);
-          return AddSpace(space, to);
-        },
-        &spaces);
+std::vector<isl::space> SpacesIn(const Value& value) {
+  std::vector<isl::space> spaces;
+  auto add = [&](isl_space* space) {
+    spaces.push_back(isl::manage(isl_space_drop_all_params(space)));
+  };
+  if (const auto* set = value.As<isl::union_set>()) {
+    set->foreach_set([&](const isl::set& part) { add(isl_set_get_space(part.get())); });
+  } else if (const auto* map = value.As<isl::union_map>()) {
+    map->foreach_map([&](const isl::map& part) { add(isl_map_get_space(part.get())); });
+  } else if (const auto* function = value.As<isl::union_pw_multi_aff>()) {
+    function->pw_multi_aff_list().foreach (
+        [&](const isl::pw_multi_aff& part) { add(isl_pw_multi_aff_get_space(part.get())); });
   } else if (const auto* count = value.As<IslUnionQuasiPolynomial>()) {
-    isl_union_pw_qpolynomial_foreach_pw_qpolynomial(
-        count->get(),
-        [](isl_pw_qpolynomial* part, void* to) {
-          isl_space* space = isl_pw_qpolynomial_get_domain_space(part);
-          isl_pw_qpolynomial_free(part);
-          return AddSpace(space, to);
-        },
-        &spaces);
+    for (const IslPwQuasiPolynomial& part : PartsOf(*count)) {
+      add(isl_pw_qpolynomial_get_domain_space(part.get()));
+    }
   }
   return spaces;
 }
 
 }  // namespace
 
-absl::Status Site::Failed() const {
+absl::Status Site::Failed(const isl::exception* error) const {
   if (isl.IsSpent()) {
     return absl::ResourceExhaustedError(std::string(
         Error("an operation within the limit on isl's operations", "one that needs more")
             .message()));
   }
   const char* message = isl_ctx_last_error_msg(isl.get());
-  if (message != nullptr && std::string_view(message) == "unbounded optimum") {
+  if (message == nullptr && error != nullptr) message = error->what();
+  if (message != nullptr && std::string_view(message).ends_with("unbounded optimum")) {
     return Error("a set with a first and a last element in lexicographic order",
                  "one that is unbounded");
   }
@@ -74,20 +56,20 @@ absl::Status Site::Failed() const {
                StrCat("an error of isl: ", message == nullptr ? "no reason given" : message));
 }
 
-IslVal ReadNumber(isl_ctx* context, const std::string& text) {
+isl::val ReadNumber(const IslContext& isl, const std::string& text) {
   // isl does not read "-0".
   const bool is_negative = text.starts_with("-");
-  IslVal number(isl_val_read_from_str(context, text.c_str() + is_negative));
-  return is_negative ? IslVal(isl_val_neg(number.take())) : number;
+  const isl::val number(isl.ctx(), text.substr(is_negative));
+  return is_negative ? number.neg() : number;
 }
 
 std::string KindOf(const Value& value) {
   return std::visit(Overloaded{
                         [](bool) { return "a truth value"; },
-                        [](const IslVal&) { return "a number"; },
-                        [](const IslUnionSet&) { return "a set"; },
-                        [](const IslUnionMap&) { return "a map"; },
-                        [](const IslUnionFunction&) { return "a function"; },
+                        [](const isl::val&) { return "a number"; },
+                        [](const isl::union_set&) { return "a set"; },
+                        [](const isl::union_map&) { return "a map"; },
+                        [](const isl::union_pw_multi_aff&) { return "a function"; },
                         [](const IslUnionQuasiPolynomial&) { return "a quasi-polynomial"; },
                         [](const std::string&) { return "text"; },
                     },
@@ -95,19 +77,14 @@ std::string KindOf(const Value& value) {
 }
 
 std::string ToText(const Value& value) {
-  std::string text = std::visit(
-      Overloaded{
-          [](bool truth) { return std::string(truth ? "true" : "false"); },
-          [](const IslVal& number) { return TakeIslText(isl_val_to_str(number.get())); },
-          [](const IslUnionSet& set) { return TakeIslText(isl_union_set_to_str(set.get())); },
-          [](const IslUnionMap& map) { return TakeIslText(isl_union_map_to_str(map.get())); },
-          [](const IslUnionFunction& function) {
-            return TakeIslText(isl_union_pw_multi_aff_to_str(function.get()));
-          },
-          [](const IslUnionQuasiPolynomial& count) { return ToString(count.get()); },
-          [](const std::string& words) { return words; },
-      },
-      value.data);
+  std::string text =
+      std::visit(Overloaded{
+                     [](bool truth) { return std::string(truth ? "true" : "false"); },
+                     [](const IslUnionQuasiPolynomial& count) { return ToString(count); },
+                     [](const std::string& words) { return words; },
+                     [](const auto& object) { return Text(object); },
+                 },
+                 value.data);
   std::string notes;
   auto note = [&](const char* text) { StrAppend(&notes, notes.empty() ? "  # " : "; ", text); };
   if (value.exactness == Exactness::kExactClosure) note("exact");
@@ -116,19 +93,10 @@ std::string ToText(const Value& value) {
   return text + notes;
 }
 
-absl::StatusOr<Value> Checked(const Site& site, Value value) {
-  const bool has_value =
-      std::visit(Overloaded{[](bool) { return true; }, [](const std::string&) { return true; },
-                            [](const auto& handle) { return static_cast<bool>(handle); }},
-                 value.data);
-  if (!has_value) return site.Failed();
-  return value;
-}
-
 std::string SpacesOf(const Value& value, int most) {
   std::set<std::string> names;
-  for (const IslSpace& space : SpacesIn(value)) {
-    names.insert(TakeIslText(isl_space_to_str(space.get())));
+  for (const isl::space& space : SpacesIn(value)) {
+    names.insert(Text(space));
   }
   std::string text;
   int count = 0;
@@ -140,12 +108,12 @@ std::string SpacesOf(const Value& value, int most) {
 }
 
 bool ShareSpace(const Value& a, const Value& b) {
-  const std::vector<IslSpace> x = SpacesIn(a), y = SpacesIn(b);
+  const std::vector<isl::space> x = SpacesIn(a), y = SpacesIn(b);
   if (x.empty() || y.empty()) return true;
-  for (const IslSpace& p : x) {
-    for (const IslSpace& q : y) {
+  for (const isl::space& p : x) {
+    for (const isl::space& q : y) {
       // The names of dimensions do not matter.
-      if (isl_space_is_equal(p.get(), q.get()) == isl_bool_true) return true;
+      if (p.is_equal(q)) return true;
     }
   }
   return false;

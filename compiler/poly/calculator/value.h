@@ -1,4 +1,4 @@
-// The values of the calculator, and what it does with them.
+// The values of the calculator, and what it does with them. Where isl fails, all of this throws isl::exception.
 #ifndef COMPILER_POLY_CALCULATOR_VALUE_H_
 #define COMPILER_POLY_CALCULATOR_VALUE_H_
 
@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/poly/calculator/syntax.h"
-#include "compiler/poly/isl/isl_handle.h"
 #include "compiler/poly/isl/isl_tools.h"
 
 namespace polynao::poly::calculator {
@@ -21,8 +20,8 @@ enum class Exactness { kUsual, kExactClosure, kOverApproximation };
 struct Value {
   // A truth value, a number, a set, a map, a piecewise quasi-affine function, a piecewise
   // quasi-polynomial (a count), or text.
-  std::variant<bool, IslVal, IslUnionSet, IslUnionMap, IslUnionFunction, IslUnionQuasiPolynomial,
-               std::string>
+  std::variant<bool, isl::val, isl::union_set, isl::union_map, isl::union_pw_multi_aff,
+               IslUnionQuasiPolynomial, std::string>
       data;
   Exactness exactness = Exactness::kUsual;
   // A literal that the value comes of has a '/', which rounds down, outside of floor() and ceil().
@@ -44,24 +43,27 @@ struct Site {
     return ErrorAt(file, place, expected, found);
   }
   // Returns the error that isl's failure means: most often, that the operations allowed are spent (ResourceExhausted).
-  absl::Status Failed() const;
+  absl::Status Failed(const isl::exception* error = nullptr) const;
 };
 
 // Of digits with a sign: "-12".
-IslVal ReadNumber(isl_ctx* context, const std::string& text);
+isl::val ReadNumber(const IslContext& isl, const std::string& text);
 
 // "a set", "a number", ...
 std::string KindOf(const Value& value);
 // Empty where isl's operations are spent.
 std::string ToText(const Value& value);
-// The value, if isl computed one.
-absl::StatusOr<Value> Checked(const Site& site, Value value);
 
 // The spaces of a set, map or function as text, sorted: "{ S[i, j] }". At most `most`, then "...".
 std::string SpacesOf(const Value& value, int most = 3);
 // Returns true if some set (map) of `a` is in the space of one of `b`, or one of them is empty.
 bool ShareSpace(const Value& a, const Value& b);
 
+// The set or map that `literal` describes. A name that its tuple does not define is a symbolic
+// constant (a parameter); where the literal declares its parameters, only those are. "{ }" is a
+// set. Errors, at their place: sets among maps, a product of two variables, a divisor that is no
+// positive constant, lists of different lengths.
+absl::StatusOr<Value> BuildLiteral(const Site& site, const Literal& literal);
 absl::StatusOr<Value> ApplyBinary(const Site& site, const std::string& mark, const Value& a,
                                   const Value& b);
 absl::StatusOr<Value> ApplyPower(const Site& site, const std::string& power, const Value& a);

@@ -7,7 +7,6 @@
 #include "base/status.h"
 #include "compiler/poly/calculator/count.h"
 #include "compiler/poly/fuse/part_variants.h"
-#include "compiler/poly/isl/isl_handle.h"
 #include "compiler/poly/model/assumed.h"
 
 namespace polynao::poly {
@@ -28,9 +27,9 @@ isl::set WithoutParameters(const isl::set& set) {
 absl::StatusOr<int64_t> Count(const isl::set& set, const Scop& part,
                               const AssumedParameters& assumed) {
   const isl::set sized = WithoutParameters(AtAssumed(set, part, assumed));
-  ASSIGN_OR_RETURN(const IslPwQuasiPolynomial count, CountElements(sized.get()));
-  ASSIGN_OR_RETURN(const IslVal value, ValueAt(count.get(), assumed.values));
-  if (isl_val_is_int(value.get()) != isl_bool_true || isl_val_cmp_si(value.get(), INT64_MAX) > 0)
+  ASSIGN_OR_RETURN(const IslPwQuasiPolynomial count, CountElements(sized));
+  ASSIGN_OR_RETURN(const isl::val value, ValueAt(count, assumed.values));
+  if (!value.is_int() || value.cmp_si(INT64_MAX) > 0)
     return absl::FailedPreconditionError("there are more instances than 64 bits can say");
   return isl_val_get_num_si(value.get());
 }

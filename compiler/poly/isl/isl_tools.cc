@@ -30,9 +30,9 @@ void IslContext::Allow(unsigned long operations) {
   isl_ctx_set_max_operations(context_, operations);
 }
 
-bool IslContext::IsSpent() const {
+bool IsSpent(isl_ctx* context) {
   // isl has no function for this; it counts allocations.
-  isl_val* value = isl_val_zero(context_);
+  isl_val* value = isl_val_zero(context);
   isl_val_free(value);
   return value == nullptr;
 }
@@ -78,6 +78,20 @@ std::vector<isl::map> MapsOf(const isl::union_map& map) {
   map.foreach_map([&](isl::map m) { maps.push_back(m); });
   return Sorted(std::move(maps),
                 [](const isl::map& m) { return std::pair(DomainName(m), RangeName(m)); });
+}
+
+std::vector<IslPwQuasiPolynomial> PartsOf(const IslUnionQuasiPolynomial& count) {
+  std::vector<isl_pw_qpolynomial*> taken;
+  isl_union_pw_qpolynomial_foreach_pw_qpolynomial(
+      count.get(),
+      [](isl_pw_qpolynomial* part, void* user) {
+        static_cast<std::vector<isl_pw_qpolynomial*>*>(user)->push_back(part);
+        return isl_stat_ok;
+      },
+      &taken);
+  std::vector<IslPwQuasiPolynomial> parts;
+  for (isl_pw_qpolynomial* part : taken) parts.emplace_back(part);
+  return parts;
 }
 
 std::string TupleName(const isl::set& set) { return NameOr(isl_set_get_tuple_name(set.get())); }

@@ -1,13 +1,18 @@
-// isl inside this folder: who owns its context, what it may spend, and how its errors become a Status.
+// isl inside this folder: who owns its context and objects, what it may spend, and how its errors become a Status.
 //
-// Objects of isl/cpp.h have value semantics and throw isl::exception. No function that other folders call
-// lets one through: they run their work on a context in `Guarded`. Functions that exist in isl's C interface only
-// are wrapped here, or called as `isl::manage(isl_f(x.copy()))`.
+// Objects have value semantics and throw isl::exception: those of isl/cpp.h, and IslOwner's of the types that it lacks.
+// No function that other folders call lets one through: they run their work on a context in `Guarded`. Functions that
+// exist in isl's C interface only are called as `isl::manage(isl_f(x.copy()))`. No pointer of isl's stays without an
+// owner where something may throw, and nothing throws in a function that isl's C code calls.
 #ifndef COMPILER_POLY_ISL_ISL_TOOLS_H_
 #define COMPILER_POLY_ISL_ISL_TOOLS_H_
 
+#include <isl/aff.h>
 #include <isl/cpp.h>
 #include <isl/ctx.h>
+#include <isl/local_space.h>
+#include <isl/mat.h>
+#include <isl/polynomial.h>
 
 #include <memory>
 #include <sstream>
@@ -20,6 +25,10 @@
 #include "base/text.h"
 
 namespace polynao::poly {
+
+// Returns true if isl did all operations that `context` allows. Every further function of isl fails then, each with an
+// error of its own.
+bool IsSpent(isl_ctx* context);
 
 // Owns an isl context. Every object made in it must go first; a struct that holds isl objects
 // declares a shared_ptr to their context as its first member, which is destroyed last.
@@ -35,9 +44,7 @@ class IslContext {
 
   // From here on isl may do `operations` steps (its own count); then it throws. 0: no limit.
   void Allow(unsigned long operations);
-  // Returns true if they are done. Every further function of isl fails then, each with an error of
-  // its own.
-  bool IsSpent() const;
+  bool IsSpent() const { return poly::IsSpent(context_); }
 
  private:
   isl_ctx* context_;
@@ -55,6 +62,38 @@ auto Guarded(const IslContext& isl, const Work& work) -> decltype(work()) {
   }
 }
 
+// Owns one object of a type that isl/cpp.h lacks, as its own types do.
+template <typename T, T* (*Copy)(T*), T* (*Free)(T*)>
+class IslOwner {
+ public:
+  // Takes what an isl function returned. Throws where that is null, which says that it failed.
+  explicit IslOwner(T* object) : object_(object) {
+    if (object == nullptr) isl::exception::throw_invalid("isl failed", __FILE__, __LINE__);
+  }
+  IslOwner(const IslOwner& other) : IslOwner(other.copy()) {}
+  IslOwner(IslOwner&& other) noexcept : object_(other.release()) {}
+  IslOwner& operator=(IslOwner other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~IslOwner() { Free(object_); }
+
+  T* get() const { return object_; }
+  T* copy() const { return Copy(object_); }
+  T* release() { return std::exchange(object_, nullptr); }
+
+ private:
+  T* object_;
+};
+
+using IslLocalSpace = IslOwner<isl_local_space, isl_local_space_copy, isl_local_space_free>;
+using IslMatrix = IslOwner<isl_mat, isl_mat_copy, isl_mat_free>;
+using IslQuasiPolynomial = IslOwner<isl_qpolynomial, isl_qpolynomial_copy, isl_qpolynomial_free>;
+using IslPwQuasiPolynomial =
+    IslOwner<isl_pw_qpolynomial, isl_pw_qpolynomial_copy, isl_pw_qpolynomial_free>;
+using IslUnionQuasiPolynomial = IslOwner<isl_union_pw_qpolynomial, isl_union_pw_qpolynomial_copy,
+                                         isl_union_pw_qpolynomial_free>;
+
 // isl's text of a set, map, schedule, ...
 template <typename T>
 std::string Text(const T& object) {
@@ -65,6 +104,7 @@ std::string Text(const T& object) {
 
 std::vector<isl::set> SetsOf(const isl::union_set& set);
 std::vector<isl::map> MapsOf(const isl::union_map& map);
+std::vector<IslPwQuasiPolynomial> PartsOf(const IslUnionQuasiPolynomial& count);
 
 // "S0" of { S0[i, j] }; "" if the tuple has no name.
 std::string TupleName(const isl::set& set);

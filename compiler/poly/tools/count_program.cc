@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "compiler/ir/type.h"
 #include "compiler/poly/calculator/count.h"
-#include "compiler/poly/isl/isl_handle.h"
 #include "compiler/poly/isl/isl_tools.h"
 #include "compiler/poly/model/dependences.h"
 #include "compiler/poly/model/extract.h"
@@ -54,25 +53,22 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets,
     IslPwQuasiPolynomial total(isl_pw_qpolynomial_from_qpolynomial(
         isl_qpolynomial_zero_on_domain(isl_set_get_space(context_.get()))));
     for (const isl::set& set : sets) {
-      ASSIGN_OR_RETURN(IslPwQuasiPolynomial count,
-                       CountElements(set.intersect_params(known).get()));
-      total = IslPwQuasiPolynomial(isl_pw_qpolynomial_add(total.take(), count.take()));
+      ASSIGN_OR_RETURN(IslPwQuasiPolynomial count, CountElements(set.intersect_params(known)));
+      total = IslPwQuasiPolynomial(isl_pw_qpolynomial_add(total.release(), count.release()));
     }
     for (const isl::set& set : without) {
-      ASSIGN_OR_RETURN(IslPwQuasiPolynomial count,
-                       CountElements(set.intersect_params(known).get()));
-      total = IslPwQuasiPolynomial(isl_pw_qpolynomial_sub(total.take(), count.take()));
+      ASSIGN_OR_RETURN(IslPwQuasiPolynomial count, CountElements(set.intersect_params(known)));
+      total = IslPwQuasiPolynomial(isl_pw_qpolynomial_sub(total.release(), count.release()));
     }
-    total = IslPwQuasiPolynomial(
-        isl_pw_qpolynomial_coalesce(isl_pw_qpolynomial_gist_params(total.take(), context_.copy())));
-    if (!total) return absl::ResourceExhaustedError("isl needs more operations than it is allowed");
+    total = IslPwQuasiPolynomial(isl_pw_qpolynomial_coalesce(
+        isl_pw_qpolynomial_gist_params(total.release(), context_.copy())));
     return total;
   };
   SymbolicCount result;
   scop_.isl->Allow(options_.max_operations);
   const absl::Status status = Guarded(*scop_.isl, [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const IslPwQuasiPolynomial total, sum(context_));
-    result.text = ToString(total.get());
+    result.text = ToString(total);
     return absl::OkStatus();
   });
   if (!status.ok()) {
@@ -84,9 +80,8 @@ SymbolicCount PartCounter::Sum(const std::vector<isl::set>& sets,
     scop_.isl->Allow(options_.max_operations);
     (void)Guarded(*scop_.isl, [&]() -> absl::Status {
       ASSIGN_OR_RETURN(const IslPwQuasiPolynomial total, sum(arguments));
-      ASSIGN_OR_RETURN(const IslVal value, ValueAt(total.get(), options_.arguments));
-      if (isl_val_is_int(value.get()) == isl_bool_true &&
-          isl_val_cmp_si(value.get(), INT64_MAX) <= 0) {
+      ASSIGN_OR_RETURN(const isl::val value, ValueAt(total, options_.arguments));
+      if (value.is_int() && value.cmp_si(INT64_MAX) <= 0) {
         result.value = isl_val_get_num_si(value.get());
       }
       return absl::OkStatus();
