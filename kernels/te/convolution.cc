@@ -501,7 +501,7 @@ Tensors ExpressBlocked(te::Graph& g, const Conv& k, int64_t block) {
 // groups and on other targets: rows in parallel.
 absl::StatusOr<ir::Function> OnProcessor(const Conv& k, const Target& target) {
   te::Graph g("conv2d");
-  const int64_t block = IsProcessor(target) && k.groups == 1 ? ChannelBlock(k.co) : 0;
+  const int64_t block = IsProcessor(target.name) && k.groups == 1 ? ChannelBlock(k.co) : 0;
   Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
   const Tensor y = t.output();
   Schedule s(y);

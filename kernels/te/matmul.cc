@@ -242,7 +242,7 @@ Tensors ExpressBlocked(te::Graph& g, const Matmul& k, int64_t block) {
 
 absl::StatusOr<ir::Function> OnProcessor(const Matmul& k, const Target& target) {
   te::Graph g("matmul");
-  const int64_t block = IsProcessor(target) ? ChannelBlock(k.co) : 0;
+  const int64_t block = IsProcessor(target.name) ? ChannelBlock(k.co) : 0;
   Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
   const Tensor y = t.output();
   Schedule s(y);

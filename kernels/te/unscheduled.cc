@@ -47,7 +47,7 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
     if (IsGpu(target.name)) {
       auto [block, thread] = s[y].Split(s[y].Fuse(s[y].leaves()), 256);
       s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
-    } else if (IsProcessor(target) && y.rank() > 0) {
+    } else if (IsProcessor(target.name) && y.rank() > 0) {
       s[y].Parallel(s[y].leaves().front());
     }
     return Lower(s);
