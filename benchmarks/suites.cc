@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "benchmarks/layers95_text.h"
 
 namespace polynao::benchmarks {
 namespace {
@@ -281,6 +282,30 @@ Suite ResNet50() {
   return suite;
 }
 
+// ---- layers that stand in no other suite
+
+Suite Layers95(std::string name, const std::string& dtype) {
+  Suite suite;
+  suite.name = std::move(name);
+  suite.doc = StrCat("95 layers of nine networks, dilated, grouped and of eight images, of ", dtype,
+                     ": none was tuned");
+  for (const auto line : absl::StrSplit(ToAbsl(Layers95Text()), '\n')) {
+    if (line.empty() || line[0] == '#') continue;
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    POLYNAO_CHECK(words.size() >= 3) << std::string(line);
+    if (suite.classes.empty() || suite.classes.back().op_class != words[0]) {
+      ClassFigures& figures = suite.classes.emplace_back();
+      figures.op_class = figures.title = words[0];
+    }
+    suite.cases.push_back({.op_class = words[0],
+                           .op = words[1],
+                           .shape = words[2],
+                           .dtype = dtype,
+                           .attributes = {words.begin() + 3, words.end()}});
+  }
+  return suite;
+}
+
 }  // namespace
 
 std::string SuiteCase::Name() const {
@@ -302,7 +327,10 @@ absl::Span<const Suite> Suites() {
                 {"add"}),
       Tensorize("tensorize48_all", "tensorize48 with sub and mul on the shapes of add: 80 cases",
                 {"add", "sub", "mul"}),
-      ResNet50(), ResNet50Training()};
+      ResNet50(),
+      ResNet50Training(),
+      Layers95("layers95", "i8"),
+      Layers95("layers95_f16", "f16")};
   return *suites;
 }
 

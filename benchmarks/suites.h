@@ -83,6 +83,7 @@ absl::Span<const TrafficGoal> TrafficGoals();
 // optimization fusing with loop partitioning": 16 shapes for each of three classes, 48 cases. The paper names three
 // binary operators (add, sub, mul) for the same 16 shapes and counts 16 cases; here these are the additions, and
 // `tensorize48_all` has sub and mul too, 80 cases.
+// `layers95` are the layers of layers95.txt, i8 for mlu270; `layers95_f16` are the same of f16, for mlu370.
 absl::Span<const Suite> Suites();
 
 // Errors: no suite has that name; the message lists the suites.

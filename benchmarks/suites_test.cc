@@ -33,6 +33,22 @@ TEST(SuitesTest, AllHasSubAndMulOnTheShapesOfAdd) {
   EXPECT_EQ(shapes["relu"], shapes["add"]);
 }
 
+TEST(SuitesTest, LayersStandInNoOtherSuite) {
+  std::set<std::string> others;
+  for (const Suite& suite : Suites()) {
+    if (suite.name.starts_with("layers95")) continue;
+    for (const SuiteCase& c : suite.cases) others.insert(c.op + c.shape);
+  }
+  const Suite& suite = **FindSuite("layers95");
+  std::set<std::string> names;
+  for (const SuiteCase& c : suite.cases) {
+    names.insert(c.Name());
+    EXPECT_FALSE(others.contains(c.op + c.shape)) << c.Name();
+  }
+  EXPECT_EQ(names.size(), 95);
+  EXPECT_EQ((*FindSuite("layers95_f16"))->cases.size(), 95);
+}
+
 // The network has 53 convolutions: the stem, four in the first block of each of the four stages, three in each of the
 // other 12 blocks.
 TEST(SuitesTest, ResNet50HasItsLayers) {

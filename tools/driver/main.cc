@@ -21,6 +21,7 @@ int Main(int argc, char** argv) {
   AddPolyCommand(app, action);
   AddSimCommand(app, action);
   AddCompareCommand(app, action);
+  AddCyclesCommand(app, action);
   AddSweepCommand(app, action);
   AddAsmCommand(app, action);
   AddDisasmCommand(app, action);

@@ -1,0 +1,191 @@
+#include "benchmarks/cycles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "benchmarks/json_reader.h"
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
+#include "nlohmann/json.hpp"
+
+namespace polynao::benchmarks {
+namespace {
+
+// A case is worse from so many times its cycles on.
+constexpr double kWorse = 1.01;
+
+void Measure(const SuiteCase& suite_case, const CyclesSettings& settings, CaseCycles& result) {
+  absl::StatusOr<kernels::OperatorCase> c = cases::ParseCase({.op = suite_case.op,
+                                                              .shape = suite_case.shape,
+                                                              .dtype = suite_case.dtype,
+                                                              .attributes = suite_case.attributes});
+  if (!c.ok()) {
+    result.failure = std::string(c.status().message());
+    return;
+  }
+  c->use_tuned = settings.use_tuned;
+  cases::CaseSettings case_settings;
+  case_settings.config = settings.config;
+  case_settings.overrides = settings.overrides;
+  case_settings.check_values = false;
+  case_settings.timing_only = true;
+  const absl::StatusOr<cases::CaseReport> report = cases::RunCase(*c, case_settings);
+  if (!report.ok()) {
+    result.failure = std::string(report.status().message());
+    return;
+  }
+  result.cycles = report->simulated->cycles;
+  result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
+}
+
+// Sums over the cases of a machine, suite and class that have cycles in both files.
+struct Sums {
+  int cases = 0;
+  double log_before = 0, log_after = 0;  // of efficiencies
+  int64_t before = 0, after = 0;         // cycles times count
+
+  void Add(const CaseCycles& b, const CaseCycles& a) {
+    ++cases;
+    const auto efficiency = [](const CaseCycles& c) {
+      return std::log(static_cast<double>(std::max<int64_t>(1, c.bound)) /
+                      static_cast<double>(std::max<int64_t>(1, c.cycles)));
+    };
+    log_before += efficiency(b);
+    log_after += efficiency(a);
+    before += b.cycles * b.count;
+    after += a.cycles * a.count;
+  }
+  std::string Line(const std::string& name) const {
+    return absl::StrFormat("%-40s %4d  %.3f -> %.3f  %d -> %d\n", name, cases,
+                           std::exp(log_before / cases), std::exp(log_after / cases), before,
+                           after);
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<CaseCycles>> MeasureCycles(const Suite& suite,
+                                                      const CyclesSettings& settings) {
+  ASSIGN_OR_RETURN(const isa::Machine machine,
+                   cases::LoadMachine(settings.config, settings.overrides));
+  std::vector<CaseCycles> results;
+  std::vector<const SuiteCase*> chosen;
+  for (const SuiteCase& c : suite.cases) {
+    if (c.Name().find(settings.filter) == std::string::npos) continue;
+    chosen.push_back(&c);
+    results.push_back(
+        {.machine = machine.name, .suite = suite.name, .name = c.Name(), .count = c.count});
+  }
+  if (chosen.empty()) {
+    return InvalidInput("--filter='", settings.filter, "': no case of ", suite.name,
+                        " has it in its name; the first is '", suite.cases[0].Name(), "'");
+  }
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  int done = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < chosen.size(); i = next++) {
+      Measure(*chosen[i], settings, results[i]);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (settings.on_case) settings.on_case(++done, static_cast<int>(chosen.size()), results[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < settings.jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return results;
+}
+
+std::string CyclesText(const std::vector<CaseCycles>& cases) {
+  std::string text = "[\n";
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const CaseCycles& c = cases[i];
+    nlohmann::ordered_json json = {
+        {"machine", c.machine}, {"suite", c.suite}, {"case", c.name}, {"count", c.count}};
+    if (c.failure.empty()) {
+      json["cycles"] = c.cycles;
+      json["bound"] = c.bound;
+    } else {
+      json["failure"] = c.failure;
+    }
+    text += json.dump() + (i + 1 < cases.size() ? ",\n" : "\n");
+  }
+  return text + "]\n";
+}
+
+absl::StatusOr<std::vector<CaseCycles>> ParseCycles(std::string_view text) {
+  const auto list = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!list.is_array()) return InvalidInput("expected a JSON list of cases");
+  std::vector<CaseCycles> cases;
+  std::set<std::string> keys;
+  for (const nlohmann::ordered_json& json : list) {
+    const std::string place = StrCat("case ", cases.size() + 1, ": ");
+    if (!json.is_object()) return InvalidInput(place, "expected an object, found ", json.dump());
+    CaseCycles c;
+    absl::Status status;
+    JsonReader reader(json, status);
+    reader.Read("machine", c.machine);
+    reader.Read("suite", c.suite);
+    reader.Read("case", c.name);
+    reader.Read("count", c.count);
+    if (reader.Has("failure")) {
+      reader.Read("failure", c.failure);
+    } else {
+      reader.Read("cycles", c.cycles);
+      reader.Read("bound", c.bound);
+    }
+    if (!status.ok()) return InvalidInput(place, status.message());
+    if (!keys.insert(c.Key()).second) return InvalidInput(place, c.Key(), " stands here twice");
+    cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
+CyclesComparison CompareCycles(const std::vector<CaseCycles>& before,
+                               const std::vector<CaseCycles>& after) {
+  std::map<std::string, const CaseCycles*> by_key;
+  for (const CaseCycles& c : after) by_key[c.Key()] = &c;
+  CyclesComparison result;
+  std::map<std::string, Sums> sums;
+  std::string changes;
+  for (const CaseCycles& b : before) {
+    const auto found = by_key.find(b.Key());
+    if (found == by_key.end()) {
+      result.worse.push_back(StrCat(b.Key(), ": is no longer there"));
+      continue;
+    }
+    const CaseCycles& a = *found->second;
+    if (!b.failure.empty() || !a.failure.empty()) {
+      if (b.failure.empty()) {
+        result.worse.push_back(StrCat(b.Key(), ": had ", b.cycles, " cycles, now ", a.failure));
+      } else if (a.failure.empty()) {
+        StrAppend(&changes, b.Key(), ": failed, now ", a.cycles, "\n");
+      }
+      continue;
+    }
+    const std::string suite = StrCat(b.machine, " ", b.suite);
+    sums[suite].Add(b, a);
+    sums[StrCat(suite, " ", b.name.substr(0, b.name.find('/')))].Add(b, a);
+    if (a.cycles == b.cycles) continue;
+    const double ratio =
+        static_cast<double>(a.cycles) / static_cast<double>(std::max<int64_t>(1, b.cycles));
+    const std::string line = absl::StrFormat("%s: %d -> %d (%.3f, bound %d)", b.Key(), b.cycles,
+                                             a.cycles, ratio, a.bound);
+    StrAppend(&changes, line, "\n");
+    if (ratio > kWorse) result.worse.push_back(line);
+  }
+  for (const auto& [name, of] : sums) result.report += of.Line(name);
+  result.report += changes;
+  return result;
+}
+
+}  // namespace polynao::benchmarks

@@ -1,0 +1,58 @@
+// Cycles of suites, kept in a file and compared with those of another day: what a change of the compiler made slower.
+#ifndef BENCHMARKS_CYCLES_H_
+#define BENCHMARKS_CYCLES_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "benchmarks/suites.h"
+
+namespace polynao::benchmarks {
+
+// One case on one machine. `failure`: why there are no cycles ("" where there are).
+struct CaseCycles {
+  std::string machine = {}, suite = {}, name = {};
+  int count = 1;  // how often the network has it
+  int64_t cycles = 0;
+  int64_t bound = 0;  // the larger of the bounds of docs/benchmarks.md
+  std::string failure = {};
+
+  std::string Key() const { return machine + " " + suite + " " + name; }
+  bool operator==(const CaseCycles&) const = default;
+};
+
+struct CyclesSettings {
+  std::string config = "mlu270";
+  std::vector<std::string> overrides;
+  std::string filter;  // only cases with this in their names
+  bool use_tuned = true;
+  int jobs = 1;
+  std::function<void(int done, int total, const CaseCycles&)> on_case;
+};
+
+// Simulates the compiled programs of a suite's cases, their timing alone. The order is the suite's. Errors: a wrong
+// machine; no case passes the filter. A case that does not compile or run has a failure.
+absl::StatusOr<std::vector<CaseCycles>> MeasureCycles(const Suite& suite,
+                                                      const CyclesSettings& settings);
+
+// JSON, one line for each case, and back. Errors: no such JSON; a case twice.
+std::string CyclesText(const std::vector<CaseCycles>& cases);
+absl::StatusOr<std::vector<CaseCycles>> ParseCycles(std::string_view text);
+
+struct CyclesComparison {
+  // For each machine, suite and class with cases in both: geometric means of efficiency (bound / cycles), and sums of
+  // cycles times count; then each case that changed, as text.
+  std::string report;
+  // Cases that became slower by more than 1 %, or lost their cycles, or stand in `before` alone.
+  std::vector<std::string> worse;
+};
+CyclesComparison CompareCycles(const std::vector<CaseCycles>& before,
+                               const std::vector<CaseCycles>& after);
+
+}  // namespace polynao::benchmarks
+
+#endif  // BENCHMARKS_CYCLES_H_

@@ -1,0 +1,68 @@
+#include "benchmarks/cycles.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace polynao::benchmarks {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<CaseCycles> Cases(int64_t a, int64_t b) {
+  return {{.machine = "m", .suite = "s", .name = "x/a", .cycles = a, .bound = 100},
+          {.machine = "m", .suite = "s", .name = "x/b", .count = 3, .cycles = b, .bound = 100}};
+}
+
+TEST(CyclesTest, TextIsReadBack) {
+  std::vector<CaseCycles> cases = Cases(200, 300);
+  cases.push_back({.machine = "m", .suite = "s", .name = "x/c", .failure = "it \"fails\""});
+  EXPECT_EQ(*ParseCycles(CyclesText(cases)), cases);
+}
+
+TEST(CyclesTest, WrongTextIsAnError) {
+  const auto message = [](std::string_view text) {
+    return std::string(ParseCycles(text).status().message());
+  };
+  EXPECT_EQ(message("{"), "expected a JSON list of cases");
+  EXPECT_EQ(message("[1]"), "case 1: expected an object, found 1");
+  EXPECT_EQ(message("[{}]"), "case 1: 'machine': expected a text, found none");
+  EXPECT_THAT(message(CyclesText({Cases(1, 2)[0], Cases(1, 2)[0]})), HasSubstr("twice"));
+}
+
+TEST(CyclesTest, OnePercentIsWorse) {
+  EXPECT_THAT(CompareCycles(Cases(1000, 1000), Cases(1010, 900)).worse, ElementsAre());
+  EXPECT_THAT(CompareCycles(Cases(1000, 1000), Cases(1011, 900)).worse,
+              ElementsAre("m s x/a: 1000 -> 1011 (1.011, bound 100)"));
+  const std::vector<CaseCycles> before = Cases(1000, 1000);
+  EXPECT_THAT(CompareCycles(before, {before[0]}).worse, ElementsAre("m s x/b: is no longer there"));
+  std::vector<CaseCycles> failed = before;
+  failed[1].failure = "does not fit";
+  EXPECT_THAT(CompareCycles(before, failed).worse,
+              ElementsAre("m s x/b: had 1000 cycles, now does not fit"));
+  EXPECT_THAT(CompareCycles(failed, before).worse, ElementsAre());
+}
+
+TEST(CyclesTest, ReportHasMeansAndSums) {
+  const std::string report = CompareCycles(Cases(200, 200), Cases(100, 400)).report;
+  EXPECT_THAT(report, HasSubstr("2  0.500 -> 0.500  800 -> 1300"));
+}
+
+TEST(CyclesTest, MeasuresACase) {
+  Suite suite;
+  suite.name = "two";
+  suite.cases = {{.op_class = "c", .op = "add", .shape = "64", .dtype = "f16"},
+                 {.op_class = "c", .op = "add", .shape = "1x", .dtype = "f16"}};
+  const auto cases = MeasureCycles(suite, {});
+  ASSERT_TRUE(cases.ok());
+  EXPECT_GT((*cases)[0].bound, 0);
+  EXPECT_GE((*cases)[0].cycles, (*cases)[0].bound);
+  EXPECT_EQ((*cases)[0].failure, "");
+  EXPECT_NE((*cases)[1].failure, "");
+  CyclesSettings settings;
+  settings.filter = "sub";
+  EXPECT_FALSE(MeasureCycles(suite, settings).ok());
+}
+
+}  // namespace
+}  // namespace polynao::benchmarks
