@@ -8,6 +8,7 @@
 #include "benchmarks/fusion_result.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 namespace {

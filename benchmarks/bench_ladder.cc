@@ -16,6 +16,7 @@
 #include "compiler/target/target.h"
 #include "isa/dram_presets.h"
 #include "kernels/ladder/ladder.h"
+#include "nlohmann/json.hpp"
 #include "simulator/simulator.h"
 
 namespace polynao::benchmarks {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "isa/machine.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace polynao::benchmarks {
 

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "nlohmann/json.hpp"
+
 namespace polynao::benchmarks {
 namespace {
 

@@ -32,6 +32,7 @@
 #include "compiler/target/target.h"
 #include "kernels/operators.h"
 #include "kernels/topi_cases/cases.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "benchmarks/licm_result.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace polynao::benchmarks {
 

@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/json_reader.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 

@@ -5,6 +5,7 @@
 #include "benchmarks/comparison_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "testing/browser.h"
 
 namespace polynao::benchmarks {

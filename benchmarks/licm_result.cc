@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "benchmarks/json_reader.h"
 #include "compiler/target/target.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/counts.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace polynao::benchmarks {
 

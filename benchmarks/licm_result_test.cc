@@ -7,6 +7,7 @@
 #include "benchmarks/licm_page.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "testing/browser.h"
 
 namespace polynao::benchmarks {

@@ -6,6 +6,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
 

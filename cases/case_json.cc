@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/status.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::cases {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "kernels/te/operator.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace polynao::cases {
 

@@ -16,6 +16,7 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
+#include "nlohmann/json.hpp"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
 #include "simulator/energy/energy_json.h"

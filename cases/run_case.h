@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "isa/machine.h"
 #include "kernels/operators.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "simulator/energy/energy.h"
 #include "simulator/report.h"
 #include "simulator/simulator.h"

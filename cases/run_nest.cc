@@ -26,6 +26,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::cases {
 namespace {

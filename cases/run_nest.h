@@ -16,7 +16,7 @@
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 
 namespace polynao::cases {
 

@@ -7,6 +7,7 @@
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::cases {
 namespace {

@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/pipelines/pipelines.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::cases {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <sstream>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/text.h"
 #include "tools/command_line/command_line.h"

@@ -3,6 +3,7 @@
 //   sweep_report --out-csv=s.csv --out-json=s.json --out-html=s.html rows1.json rows2.json
 #include <algorithm>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"

@@ -19,9 +19,15 @@ def _precompiled(header, copts):
         }),
     )
 
-def polynao_cc_library(name, copts = [], deps = [], visibility = ["//visibility:public"], **kwargs):
-    """A cc_library with the project's warnings; public unless it says otherwise."""
-    precompiled = _precompiled("library", copts)
+def polynao_cc_library(
+        name,
+        copts = [],
+        deps = [],
+        visibility = ["//visibility:public"],
+        precompiled = "library",
+        **kwargs):
+    """A cc_library with the project's warnings; public unless it says otherwise. `precompiled`: of third_party/pch."""
+    precompiled = _precompiled(precompiled, copts)
     cc_library(
         name = name,
         copts = precompiled.copts,

@@ -1,6 +1,7 @@
 #include "simulator/energy/energy_json.h"
 
 #include "absl/strings/str_format.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::simulator {
 namespace {

@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "simulator/energy/table.h"
 #include "simulator/report.h"
 #include "simulator/testing.h"

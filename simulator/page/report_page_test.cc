@@ -14,6 +14,7 @@
 #include "compiler/ir/tensor.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "simulator/page/run_json.h"
 #include "simulator/testing.h"
 #include "simulator/timeline.h"

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler/ir/type.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::simulator {
 namespace {

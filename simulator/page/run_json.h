@@ -3,7 +3,7 @@
 #define SIMULATOR_PAGE_RUN_JSON_H_
 
 #include "isa/machine.h"
-#include "nlohmann/json.hpp"
+#include "nlohmann/json_fwd.hpp"
 #include "simulator/report.h"
 
 namespace polynao::simulator {

@@ -3,6 +3,7 @@
 #include "compiler/ir/type.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "testing/machine.h"
 
 namespace polynao::simulator {

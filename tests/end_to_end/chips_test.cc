@@ -9,6 +9,7 @@
 #include "cases/run_case.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "simulator/energy/energy.h"
 
 namespace polynao::cases {

@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"
+#include "nlohmann/json.hpp"
 
 namespace polynao::cases {
 namespace {

@@ -12,6 +12,7 @@
 #include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "isa/program.h"
+#include "nlohmann/json.hpp"
 #include "simulator/simulator.h"
 
 namespace polynao::cases {

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <limits>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"

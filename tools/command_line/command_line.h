@@ -9,8 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace polynao::command_line {
 

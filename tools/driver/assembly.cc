@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "isa/program.h"

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/bench_equake.h"

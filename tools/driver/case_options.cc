@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "cases/case_text.h"

@@ -4,11 +4,15 @@
 
 #include <functional>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "cases/case_text.h"
 #include "compiler/registry/registry.h"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
 
 namespace polynao::driver {
 

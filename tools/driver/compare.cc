@@ -1,6 +1,7 @@
 #include <iostream>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "base/status.h"
 #include "cases/compare_programs.h"
 #include "cases/machines.h"

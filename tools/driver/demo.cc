@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/run_case.h"

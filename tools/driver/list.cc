@@ -2,6 +2,7 @@
 #include <iostream>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "benchmarks/bench_equake.h"

@@ -1,3 +1,4 @@
+#include "CLI/CLI.hpp"
 #include "base/text.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"

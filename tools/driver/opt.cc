@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {

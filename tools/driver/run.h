@@ -6,13 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "cases/case_text.h"
 #include "cases/run_case.h"
 #include "cases/run_nest.h"
 #include "kernels/equake/equake.h"
 #include "kernels/pipelines/pipelines.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace polynao::driver {
 
@@ -42,6 +45,8 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline,
 absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags);  // run_equake.cc
 absl::StatusOr<bool> RunFile(RunFlags& flags);                                   // run_nest.cc
 
+// Prints what they all found, as the flags say.
+bool Print(const cases::NestReport& report, const RunFlags& flags);  // run_nest.cc
 // --threads is of the CPU target alone.
 absl::Status CheckThreads(const RunFlags& flags);  // run_nest.cc
 

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -36,12 +34,7 @@ absl::StatusOr<bool> RunEquake(const kernels::Equake& equake, RunFlags& flags) {
                                                              .tolerance = equake.tolerance},
                                                             settings));
   report.arguments = {{"nodes", StrCat(nodes)}};
-  if (flags.json) {
-    std::cout << report.ToJson().dump(2) << std::endl;
-  } else {
-    std::cout << report.ToText() << std::flush;
-  }
-  return report.ok();
+  return Print(report, flags);
 }
 
 }  // namespace polynao::driver

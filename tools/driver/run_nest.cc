@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "compiler/ir/text.h"
 #include "compiler/target/target.h"
+#include "nlohmann/json.hpp"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/run.h"
 
@@ -20,6 +21,15 @@ absl::Status CheckThreads(const RunFlags& flags) {
   }
   return InvalidInput(
       "--threads is of parallel loops on the CPU: expected --target=cpu, found --target=", target);
+}
+
+bool Print(const cases::NestReport& report, const RunFlags& flags) {
+  if (flags.json) {
+    std::cout << report.ToJson().dump(2) << std::endl;
+  } else {
+    std::cout << report.ToText() << std::flush;
+  }
+  return report.ok();
 }
 
 absl::StatusOr<bool> RunFile(RunFlags& flags) {
@@ -45,12 +55,7 @@ absl::StatusOr<bool> RunFile(RunFlags& flags) {
   };
   absl::StatusOr<cases::NestReport> report = cases::RunNest(function, flags.nest);
   if (!report.ok()) return WithContext(file, report.status());
-  if (flags.json) {
-    std::cout << report->ToJson().dump(2) << std::endl;
-  } else {
-    std::cout << report->ToText() << std::flush;
-  }
-  return report->ok();
+  return Print(*report, flags);
 }
 
 }  // namespace polynao::driver

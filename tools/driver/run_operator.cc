@@ -11,6 +11,7 @@
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/target/target.h"
+#include "nlohmann/json.hpp"
 #include "simulator/energy/energy_json.h"
 #include "simulator/page/report_page.h"
 #include "simulator/timeline.h"

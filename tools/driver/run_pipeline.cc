@@ -1,7 +1,5 @@
 #include "cases/run_pipeline.h"
 
-#include <iostream>
-
 #include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "kernels/pipelines/pipelines.h"
@@ -27,12 +25,7 @@ absl::StatusOr<bool> RunPipeline(const kernels::Pipeline& pipeline, RunFlags& fl
   settings.nest.check_values = !flags.no_check;
   settings.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const cases::NestReport report, cases::RunPipeline(pipeline, settings));
-  if (flags.json) {
-    std::cout << report.ToJson().dump(2) << std::endl;
-  } else {
-    std::cout << report.ToText() << std::flush;
-  }
-  return report.ok();
+  return Print(report, flags);
 }
 
 }  // namespace polynao::driver

@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "tools/driver/commands.h"
 #include "tools/simulate/simulate.h"
 

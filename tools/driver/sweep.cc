@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/suites.h"

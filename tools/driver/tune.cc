@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
@@ -16,6 +17,7 @@
 #include "cases/run_case.h"
 #include "compiler/target/target.h"
 #include "kernels/te/tuned.h"
+#include "nlohmann/json.hpp"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 #include "tools/driver/tune.h"

@@ -4,11 +4,14 @@
 
 #include <string>
 
-#include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "cases/case_text.h"
 #include "cases/run_case.h"
 #include "kernels/pipelines/pipelines.h"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace polynao::driver {
 

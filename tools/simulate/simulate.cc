@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "cases/machines.h"

@@ -1,4 +1,5 @@
 // nao_sim: what `nao sim` does, in a program that starts in a few milliseconds. The rules of //:polynao.bzl run it.
+#include "CLI/CLI.hpp"
 #include "base/text.h"
 #include "tools/command_line/command_line.h"
 #include "tools/simulate/simulate.h"
