@@ -60,7 +60,10 @@ class Counter {
   absl::Status Push(Piece piece);
   static absl::Status CheckSize(const QuasiPolynomial& sum);
 
-  isl::val Number(Integer integer) const;
+  // An isl number, given.
+  isl_val* Number(Integer integer) const {
+    return isl_val_int_from_gmp(context_, integer.get_mpz_t());
+  }
   // { [fixed] }.
   isl::space Space() const { return isl::manage(isl_space_set_alloc(context_, 0, fixed_)); }
   isl::aff ToAff(const IntegerForm& form, const isl::space& space) const;
@@ -262,7 +265,7 @@ void Counter::SolveEquality(Piece& piece, size_t index) {
     piece.equalities.erase(piece.equalities.begin() + index);
     if (divisor != 1) {
       // `rest` has fixed variables only here.
-      const isl::aff remainder = ToAff(value, Space()).mod(Number(divisor));
+      const isl::aff remainder = ToAff(value, Space()).mod(isl::manage(Number(divisor)));
       piece.context = piece.context.intersect(
           isl::manage(isl_set_from_basic_set(isl_aff_zero_basic_set(remainder.copy()))));
     }
@@ -489,10 +492,6 @@ absl::Status Counter::Run() {
   return absl::OkStatus();
 }
 
-isl::val Counter::Number(Integer integer) const {
-  return isl::manage(isl_val_int_from_gmp(context_, integer.get_mpz_t()));
-}
-
 isl::aff Counter::ToAff(const IntegerForm& form, const isl::space& space) const {
   isl_aff* result = space.zero_aff_on_domain().release();
   const int parameters = isl_space_dim(space.get(), isl_dim_param);
@@ -500,9 +499,9 @@ isl::aff Counter::ToAff(const IntegerForm& form, const isl::space& space) const 
     const bool is_parameter = variable < parameters;
     result = isl_aff_set_coefficient_val(result, is_parameter ? isl_dim_param : isl_dim_in,
                                          is_parameter ? variable : variable - parameters,
-                                         Number(coefficient).release());
+                                         Number(coefficient));
   }
-  return isl::manage(isl_aff_set_constant_val(result, Number(form.constant).release()));
+  return isl::manage(isl_aff_set_constant_val(result, Number(form.constant)));
 }
 
 // { [fixed] } of a piece without unknowns.
@@ -530,14 +529,14 @@ IslQuasiPolynomial Counter::ToIsl(const QuasiPolynomial& polynomial,
     for (const auto& [factor, power] : monomial) {
       const bool is_parameter = factor < parameters;
       IslQuasiPolynomial value(
-          factor < 0
-              ? isl_qpolynomial_from_aff(ToAff(floors_[~factor].numerator, space)
-                                             .scale_down(Number(floors_[~factor].denominator))
-                                             .floor()
-                                             .release())
-              : isl_qpolynomial_var_on_domain(space.copy(),
-                                              is_parameter ? isl_dim_param : isl_dim_set,
-                                              is_parameter ? factor : factor - parameters));
+          factor < 0 ? isl_qpolynomial_from_aff(
+                           ToAff(floors_[~factor].numerator, space)
+                               .scale_down(isl::manage(Number(floors_[~factor].denominator)))
+                               .floor()
+                               .release())
+                     : isl_qpolynomial_var_on_domain(space.copy(),
+                                                     is_parameter ? isl_dim_param : isl_dim_set,
+                                                     is_parameter ? factor : factor - parameters));
       value = IslQuasiPolynomial(isl_qpolynomial_pow(value.release(), power));
       term = IslQuasiPolynomial(isl_qpolynomial_mul(term.release(), value.release()));
     }
@@ -561,7 +560,8 @@ IslPwQuasiPolynomial Counter::Result(const isl::space& space) {
       named = isl_set_reset_space(named, space.copy());
     }
     const isl::set chamber = isl::manage(named);
-    sums.emplace_back(isl_pw_qpolynomial_alloc(chamber.copy(), ToIsl(polynomial, space).release()));
+    IslQuasiPolynomial sum = ToIsl(polynomial, space);
+    sums.emplace_back(isl_pw_qpolynomial_alloc(chamber.copy(), sum.release()));
   }
   if (sums.empty()) {
     sums.emplace_back(

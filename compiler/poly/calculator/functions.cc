@@ -320,10 +320,10 @@ absl::StatusOr<Value> At(const CallSite& site) {
   }
   isl::set at = isl::set::universe(space);
   for (const Expression::Argument& argument : site.arguments) {
+    isl::val value = ReadNumber(site.isl, argument.value);
     const int position =
         isl_space_find_dim_by_name(space.get(), isl_dim_param, argument.name.text.c_str());
-    at = isl::manage(isl_set_fix_val(at.release(), isl_dim_param, position,
-                                     ReadNumber(site.isl, argument.value).release()));
+    at = isl::manage(isl_set_fix_val(at.release(), isl_dim_param, position, value.release()));
   }
   auto without = [&](isl::union_map map) {
     for (const Expression::Argument& argument : site.arguments) {

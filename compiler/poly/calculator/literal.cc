@@ -373,7 +373,12 @@ absl::StatusOr<Value> BuildLiteral(const Site& site, const Literal& literal) {
                      StrCat(kKinds[literal.parts[0].tuples.size()], ", as the first part is"),
                      kKinds[part.tuples.size()]);
     }
+    // isl's parser loses memory where the operations allowed end within it. Here it may do about a second's.
+    constexpr unsigned long kOperations = 1'000'000;
+    const unsigned long allowed = isl_ctx_get_max_operations(site.isl.get());
+    isl_ctx_set_max_operations(site.isl.get(), allowed == 0 ? 0 : std::max(allowed, kOperations));
     isl_set* set = isl_set_read_from_str(site.isl.get(), text.c_str());
+    isl_ctx_set_max_operations(site.isl.get(), allowed);
     for (size_t i = 0; i < printer.parameters().size(); ++i) {
       set = isl_set_set_dim_name(set, isl_dim_param, i, printer.parameters()[i].name.c_str());
     }

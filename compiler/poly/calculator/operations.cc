@@ -125,9 +125,9 @@ absl::StatusOr<Value> Product(const Site& site, const Value& a, const Value& b) 
     }
     if (const auto* count = a.As<IslUnionQuasiPolynomial>()) {
       return Value{IslUnionQuasiPolynomial(
-          is_condition
-              ? isl_union_pw_qpolynomial_intersect_params(count->copy(), Parameters(*set).release())
-              : isl_union_pw_qpolynomial_intersect_domain(count->copy(), set->copy()))};
+          is_condition ? isl_union_pw_qpolynomial_intersect_params(
+                             count->copy(), isl_union_set_params(set->copy()))
+                       : isl_union_pw_qpolynomial_intersect_domain(count->copy(), set->copy()))};
     }
   }
   return BadKinds(site, "*", a, b,
@@ -154,9 +154,9 @@ absl::StatusOr<Value> Gist(const Site& site, const Value& a, const Value& b) {
   }
   if (const auto* count = a.As<IslUnionQuasiPolynomial>(); count != nullptr && context != nullptr) {
     return Value{IslUnionQuasiPolynomial(
-        is_condition
-            ? isl_union_pw_qpolynomial_gist_params(count->copy(), Parameters(*context).release())
-            : isl_union_pw_qpolynomial_gist(count->copy(), context->copy()))};
+        is_condition ? isl_union_pw_qpolynomial_gist_params(count->copy(),
+                                                            isl_union_set_params(context->copy()))
+                     : isl_union_pw_qpolynomial_gist(count->copy(), context->copy()))};
   }
   return BadKinds(site, "%", a, b, "a set, map or quasi-polynomial % what is known");
 }
