@@ -155,11 +155,16 @@ class BodyReader {
     unit.inner_loop = inner_loop;
     unit.branches = branches_;
     absl::flat_hash_set<Buffer> inside;
+    bool only_moves = true;
     ir::ForEachStmt(nest, [&](Stmt s) {
       if (s.Is(StmtKind::kAllocate)) inside.insert(s.buffer());
       if (s.Is(StmtKind::kStore)) unit.writes.push_back(s.buffer());
+      if (s.Is(StmtKind::kAllocate) || s.Is(StmtKind::kStore)) only_moves = false;
       if (!s.Is(StmtKind::kEvaluate)) return true;
-      if (const isa::Instruction* instruction = Find(s)) AddOperands(*instruction, s, unit);
+      const isa::Instruction* instruction = Find(s);
+      if (instruction != nullptr) AddOperands(*instruction, s, unit);
+      only_moves = only_moves && instruction != nullptr && !instruction->waits &&
+                   instruction->queue == isa::Queue::kMove;
       return true;
     });
     ir::ForEachExprIn(nest, [&](Expr e) {
@@ -168,6 +173,13 @@ class BodyReader {
     const auto is_inside = [&](Buffer buffer) { return inside.contains(buffer); };
     std::erase_if(unit.reads, is_inside);
     std::erase_if(unit.writes, is_inside);
+    const auto is_own = [&](Buffer buffer) { return own_.contains(buffer); };
+    if (only_moves && !unit.writes.empty() &&
+        std::all_of(unit.reads.begin(), unit.reads.end(), is_own) &&
+        std::all_of(unit.writes.begin(), unit.writes.end(), is_own)) {
+      unit.stage = Stage::kFetch;
+      unit.queue = isa::Queue::kMove;
+    }
     body_.units.push_back(std::move(unit));
     return true;
   }

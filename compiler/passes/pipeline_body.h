@@ -19,15 +19,17 @@ namespace polynao::pipelining {
 inline constexpr int kDefaultCopies = 2;
 inline constexpr int kMostCopies = 3;
 
-enum class Stage : uint8_t { kPrepare, kLoad, kCompute, kStore };
-inline constexpr std::array<Stage, 4> kStages = {Stage::kPrepare, Stage::kLoad, Stage::kCompute,
-                                                 Stage::kStore};
-inline constexpr std::array<std::string_view, 4> kStageNames = {"prepare", "load", "compute",
-                                                                "store"};
+enum class Stage : uint8_t { kPrepare, kLoad, kFetch, kCompute, kStore };
+inline constexpr size_t kStageCount = 5;
+inline constexpr std::array<Stage, kStageCount> kStages = {
+    Stage::kPrepare, Stage::kLoad, Stage::kFetch, Stage::kCompute, Stage::kStore};
+inline constexpr std::array<std::string_view, kStageCount> kStageNames = {
+    "prepare", "load", "fetch", "compute", "store"};
 constexpr size_t Index(Stage stage) { return static_cast<size_t>(stage); }
 
 // A queued instruction; or, in the body of a loop of a cluster, a nest: a loop over its cores. A nest
-// counts as an instruction of the compute queue.
+// counts as an instruction of the compute queue; one that only copies from the body's buffers in smem to others of the
+// body as one of the move queue.
 struct Unit {
   std::string name;
   bool is_nest = false;

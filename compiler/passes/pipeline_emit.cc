@@ -268,7 +268,7 @@ class Emitter {
   const Plan& plan_;
   ir::Context& c_;
   const ControlInstructions& control_;
-  std::array<Stmt, 4> stages_;
+  std::array<Stmt, kStageCount> stages_;
   std::vector<ir::BufferMap> copies_;
   std::vector<Buffer> buffers_;
   std::set<isa::Queue> used_;   // by the body

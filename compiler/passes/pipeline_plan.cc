@@ -19,7 +19,7 @@ std::optional<Plan> MakePlan(const Body& body, const Windows& windows, int most_
       loads_ahead = loads_ahead && window != windows.end() && window->second > 0;
     }
   }
-  for (Stage stage : {Stage::kLoad, Stage::kCompute, Stage::kStore}) {
+  for (Stage stage : {Stage::kLoad, Stage::kFetch, Stage::kCompute, Stage::kStore}) {
     if (!plan.has[Index(stage)]) continue;
     plan.offset[Index(stage)] = plan.last;
     if (stage != Stage::kLoad || !loads_ahead) ++plan.last;
@@ -32,7 +32,11 @@ std::optional<Plan> MakePlan(const Body& body, const Windows& windows, int most_
   // memory core does that beside the cores, so its transfers come first.
   plan.order = {Stage::kCompute, Stage::kPrepare, Stage::kStore, Stage::kLoad};
   if (most_copies > kDefaultCopies) std::swap(plan.order[2], plan.order[3]);
-  if (body.of_cluster) std::rotate(plan.order.begin(), plan.order.begin() + 2, plan.order.end());
+  // The cores start the next copies first.
+  if (body.of_cluster) {
+    std::rotate(plan.order.begin(), plan.order.begin() + 2, plan.order.end());
+    plan.order.insert(plan.order.begin() + 2, Stage::kFetch);
+  }
   std::erase_if(plan.order, [&](Stage stage) { return !plan.has[Index(stage)]; });
 
   for (Buffer buffer : body.buffers) plan.copies[buffer] = 1;

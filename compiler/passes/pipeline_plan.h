@@ -16,11 +16,11 @@
 namespace polynao::pipelining {
 
 struct Plan {
-  std::array<bool, 4> has = {};
-  std::array<int64_t, 4> offset = {};  // iteration i runs in step i + offset
-  std::vector<Stage> order;            // within a step
-  int64_t first = 0;                   // the smallest offset
-  int64_t last = 0;                    // the largest
+  std::array<bool, kStageCount> has = {};
+  std::array<int64_t, kStageCount> offset = {};  // iteration i runs in step i + offset
+  std::vector<Stage> order;                      // within a step
+  int64_t first = 0;                             // the smallest offset
+  int64_t last = 0;                              // the largest
   absl::flat_hash_map<ir::Buffer, int64_t> copies;
   // Every buffer with more than one copy has so many: the largest number that one needs. After so many
   // steps the same copies are used again.

@@ -397,6 +397,32 @@ TEST(PipelineTest, BlocksOfAClusterThatAreStored) {
   }
 }
 
+// What cores only copy out of the block of SMEM is a stage: the next block's copy, while they compute on this one.
+TEST(PipelineTest, BlocksOfAClusterThatAreFetched) {
+  const std::string text =
+      "func f(A: f16[4000] in, C: f16[4000] out) { thread (cid, 2) {"
+      " for (b, 0, 5) { pragma \"double_buffer\" { allocate S: f16[256] @smem"
+      " allocate X: f16[64] @nmem"
+      " memcpy.f16.smem.gmem.async(&S[0], &A[b * 256], 256, 1, 0, 0)"
+      " thread (tid, 2) { memcpy.f16.nmem.smem.async(&X[0], &S[0], 64, 1, 0, 0) }"
+      " thread (tid, 2) { relu.f16(&X[0], &X[0], 64)"
+      " memcpy.f16.gmem.nmem.async(&C[cid * 2000 + b * 256 + tid * 64], &X[0], 64, 1, 0, 0)"
+      " } } } } }";
+  ir::Function f = ParseOrDie(text);
+  std::vector<PipelineDecision> decisions;
+  EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_EQ(decisions[0].form, "stages load, fetch, compute; copies S 2, X 2");
+  // Step 2 loads block 2, fetches block 1 and computes on block 0.
+  const std::string printed = ir::Print(f);
+  const size_t load = printed.find("&S.0[0], &A[(0 + 2) * 256]");
+  const size_t fetch = printed.find("&X.1[0], &S.1[0]");
+  const size_t compute = printed.find("relu.f16(&X.0[0]");
+  EXPECT_LT(load, fetch);
+  EXPECT_LT(fetch, compute);
+  EXPECT_LT(compute, printed.size());
+}
+
 TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   EXPECT_THAT(Reason(Program(1)), HasSubstr("it has 1 iterations"));
   EXPECT_THAT(Reason(Program(3, " X[3] = 1.0")), HasSubstr("no queued instruction: X[3] = 1.0"));

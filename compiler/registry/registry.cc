@@ -13,6 +13,7 @@
 #include "compiler/passes/bind_parallel.h"
 #include "compiler/passes/check_externs.h"
 #include "compiler/passes/check_pragmas.h"
+#include "compiler/passes/cluster_regions.h"
 #include "compiler/passes/cse.h"
 #include "compiler/passes/flatten.h"
 #include "compiler/passes/hoist_if.h"
@@ -38,10 +39,11 @@ using ir::Function;
 
 const std::vector<PassInfo>& AllPasses() {
   static const auto* passes = new std::vector<PassInfo>{
-      SimplifyPass(),   NormalizePass(),     LicmPass(),         HoistIfPass(),       CsePass(),
-      PreprocessPass(), LoopPartitionPass(), BindParallelPass(), ThreadRegionsPass(), FlattenPass(),
-      TensorizePass(),  PipelinePass(),      StoragePass(),      SyncPass(),          JoinIfsPass(),
-      PromotePass(),    SchedulePass(),
+      SimplifyPass(),      NormalizePass(),  LicmPass(),          HoistIfPass(),
+      CsePass(),           PreprocessPass(), LoopPartitionPass(), BindParallelPass(),
+      ThreadRegionsPass(), FlattenPass(),    TensorizePass(),     ClusterRegionsPass(),
+      PipelinePass(),      StoragePass(),    SyncPass(),          JoinIfsPass(),
+      PromotePass(),       SchedulePass(),
   };
   return *passes;
 }

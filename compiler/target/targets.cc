@@ -20,7 +20,7 @@ constexpr std::string_view kCardPipeline =
     // ... which the patterns need. The pipeline sees queues only when there are instructions,
     // and doubles buffers that tensorize may have expanded. Then buffers get addresses, and
     // last comes the order between queues, which depends on the buffers that share bytes.
-    "tensorize,pipeline,storage,sync,"
+    "tensorize,cluster_regions,pipeline,storage,sync,"
     // Loops without instructions are left to the scalar unit, which has nothing else to do then. At
     // the end branches are joined: first those that the instructions in them have made equal, then
     // neighbours about one thread number.

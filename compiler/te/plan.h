@@ -15,6 +15,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/schedule.h"
+#include "isa/levels.h"
 
 namespace polynao::te {
 
@@ -89,6 +90,14 @@ std::string StoreAtPlace(const Plan& plan);
 inline bool IsShared(const Plan& plan) { return plan.data().scope == "shared"; }
 inline bool IsBlockThread(const AxisData* leaf) {
   return leaf->kind == ir::ForKind::kThread && leaf->thread.starts_with("threadIdx.");
+}
+
+// Returns true if the results are computed inside the loop `leaf` for all of its iterations at once: memory that its
+// threads, or a cluster's cores, have in common.
+inline bool IsForAllOf(const Plan& plan, const AxisData* leaf) {
+  if (IsShared(plan)) return IsBlockThread(leaf);
+  return plan.data().scope == isa::kSmem && leaf->kind == ir::ForKind::kThread &&
+         leaf->thread == isa::kCoreAxis;
 }
 
 // The plans of a schedule's stages.

@@ -52,7 +52,7 @@ class Regions {
     for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
       for (size_t i = 0; i <= p->attach_leaf; ++i) {
         const AxisData* leaf = p->attach_plan->data().leaves[i];
-        if (IsShared(plan) && IsBlockThread(leaf)) continue;
+        if (IsForAllOf(plan, leaf)) continue;
         vars.insert(p->attach_plan->leaf_vars.at(leaf));
       }
     }
