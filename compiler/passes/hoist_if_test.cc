@@ -218,7 +218,7 @@ TEST(HoistIfTest, AsManyBranchesAfterLicm) {
   const auto branches = [&](bool with_licm) {
     ir::Function f = ParseOrDie(Text(body));
     if (with_licm) {
-      const LicmOptions options = {.threshold = 1, .unrolled_extent = 0};
+      const LicmOptions options = {{.threshold = 1, .unrolled_extent = 0}};
       EXPECT_TRUE(*Licm(f, TestTarget(), options));
     }
     EXPECT_TRUE(*HoistIf(f, TestTarget()));
@@ -248,7 +248,7 @@ TEST(HoistIfTest, RandomPrograms) {
     ir::Function after = before;
     if (seed % 2 == 0) {
       ASSERT_TRUE(Normalize(after, TestTarget()).ok());
-      ASSERT_TRUE(Licm(after, TestTarget(), {.threshold = 1}).ok());
+      ASSERT_TRUE(Licm(after, TestTarget(), {{.threshold = 1}}).ok());
     }
     const absl::StatusOr<bool> changed = HoistIf(after, TestTarget());
     ASSERT_TRUE(changed.ok());

@@ -248,7 +248,7 @@ TEST(LicmPaperTest, SectionIIIDCost) {
       "func f(A: i32[64], x: i32, y: i32) { for (i, 0, 64) { A[i] = (x/1024+y) * i } }";
   const auto after = [&](int k) {
     const LicmOptions options = {
-        .simple = 1, .divide = 3, .divide_by_power = 3, .threshold = k, .unrolled_extent = 0};
+        {.simple = 1, .divide = 3, .divide_by_power = 3, .threshold = k, .unrolled_extent = 0}};
     return RunPass(
         before, [&](ir::Function& f) { return Licm(f, TestTarget(), options); }, TestTarget());
   };

@@ -22,7 +22,7 @@ constexpr char kParams[] =
     "f32[m] in";
 
 // Everything but loops of one iteration pays, so that examples stay small.
-constexpr LicmOptions kEager = {.threshold = 1, .unrolled_extent = 1, .max_live = 1000};
+constexpr LicmOptions kEager = {{.threshold = 1, .unrolled_extent = 1, .max_live = 1000}};
 
 std::string Text(const std::string& body, const std::string& params = kParams) {
   return StrCat("func f(", params, ") {\n", body, "}\n");
@@ -85,7 +85,7 @@ TEST(LicmTest, LoadsThatNothingChanges) {
                 alias, [](ir::Function& f) { return Licm(f, TestTarget(), kEager); }, TestTarget()),
             alias);
   // What a call may write.
-  ExpectStays("for (i, 0, 9) { B[i] = A[0] }", {.load = 0, .threshold = 1});
+  ExpectStays("for (i, 0, 9) { B[i] = A[0] }", {{.load = 0, .threshold = 1}});
 }
 
 TEST(LicmTest, NothingThatCouldStopTheProgram) {
@@ -114,7 +114,7 @@ TEST(LicmTest, NothingThatCouldStopTheProgram) {
   ExpectStays("for (i, 0, n) { B[i] = x[0] }");
   ExpectStays("for (i, 0, 9) { if (n == 3 + i) { B[i] = x[2] } }");
   Expect("for (i, 0, n) { B[i] = A[7] }", "let inv_A = A[7] for (i, 0, n) { B[i] = inv_A }");
-  ExpectStays("for (i, 0, n) { B[i] = A[n + 4095] }", {.simple = 0, .load = 4});
+  ExpectStays("for (i, 0, n) { B[i] = A[n + 4095] }", {{.simple = 0, .load = 4}});
   // An index that wraps stops the program. In a let it does not.
   Expect("for (i, 0, n) { C[i * 0 + n * 3] = 1 }",
          "let inv_n = n * 3 for (i, 0, n) { C[i * 0 + inv_n] = 1 }");
@@ -153,7 +153,7 @@ TEST(LicmTest, ShadowedNames) {
 }
 
 TEST(LicmTest, CostAndThreshold) {
-  const LicmOptions options = {.threshold = 3, .unrolled_extent = 1};
+  const LicmOptions options = {{.threshold = 3, .unrolled_extent = 1}};
   ExpectStays("for (i, 0, 9) { for (j, 0, 9) { C[i * 9 + j] = j } }", options);
   ExpectStays("for (i, 0, 9) { C[i] = (7 - 3) * i }");
   // The paper's x / 1024 + y costs 4; of which a power of two here is a shift.
@@ -188,7 +188,7 @@ TEST(LicmTest, CostsOfTargets) {
 }
 
 TEST(LicmTest, LoopsThatAreUnrolled) {
-  const LicmOptions options = {.threshold = 1, .unrolled_extent = 4};
+  const LicmOptions options = {{.threshold = 1, .unrolled_extent = 4}};
   ExpectStays("for (i, 0, 9) { for (j, 0, 4) { C[j] = i * 3 } }", options);
   ExpectStays("for (i, 0, 9) { unroll (j, 0, 32) { C[j] = i * 3 } }", options);
   Expect("for (i, 0, 9) { for (j, 0, 5) { C[j] = i * 3 } }",
@@ -200,7 +200,7 @@ TEST(LicmTest, LoopsThatAreUnrolled) {
 }
 
 TEST(LicmTest, LiveValues) {
-  const LicmOptions options = {.threshold = 1, .unrolled_extent = 1, .max_live = 2};
+  const LicmOptions options = {{.threshold = 1, .unrolled_extent = 1, .max_live = 2}};
   Expect("for (i, 0, 9) { C[i] = n * 3 C[i + 9] = n * 4 C[i + 18] = n * 5 }",
          "let inv_n = n * 3 let inv_n_1 = n * 4"
          " for (i, 0, 9) { C[i] = inv_n C[i + 9] = inv_n_1 C[i + 18] = n * 5 }",
@@ -223,7 +223,7 @@ TEST(LicmTest, LiveValues) {
 // Where there is no room for all, those go that spare most.
 TEST(LicmTest, LiveValuesThatSpareMost) {
   const auto after = [](const std::string& body, int max_live) {
-    return After(body, {.threshold = 1, .unrolled_extent = 1, .max_live = max_live});
+    return After(body, {{.threshold = 1, .unrolled_extent = 1, .max_live = max_live}});
   };
   // By cost: a product 2, an intrinsic 10.
   EXPECT_EQ(after("for (i, 0, 9) { C[i] = n * 3 B[i] = exp(f32(m)) C[i + 9] = n * 5 }", 1),
@@ -258,12 +258,12 @@ TEST(LicmTest, NothingLeavesThreads) {
       "thread (cid, 2) { let inv_n = n * 3 for (i, 0, 9) { thread (tid, 2) { let inv_n_tid = inv_n "
       "+ tid "
       "for (j, 0, 9) { C[i + j] = inv_n_tid } } } }",
-      {.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true});
+      {{.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true}});
   // Only where it leaves another loop, too: not to between two thread loops.
   Expect("thread (cid, 2) { thread (tid, 2) { for (i, 0, 9) { C[i] = cid * 3 + tid } } }",
          "thread (cid, 2) { thread (tid, 2) { let inv_cid_tid = cid * 3 + tid"
          " for (i, 0, 9) { C[i] = inv_cid_tid } } }",
-         {.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true});
+         {{.threshold = 1, .unrolled_extent = 1, .leave_inner_threads = true}});
   Expect("parallel (i, 0, 9) { C[i] = n * 3 }",
          "let inv_n = n * 3 parallel (i, 0, 9) { C[i] = inv_n }");
 }
@@ -463,7 +463,7 @@ TEST(LicmTest, RandomPrograms) {
     ir::Function after = before;
     if (seed % 3 == 0) ASSERT_TRUE(Normalize(after, TestTarget()).ok());
     LicmOptions options = kEager;
-    if (seed % 5 == 0) options = {.max_live = 2, .leave_inner_threads = true};
+    if (seed % 5 == 0) options = {{.max_live = 2, .leave_inner_threads = true}};
     const absl::StatusOr<bool> changed = Licm(after, TestTarget(), options);
     ASSERT_TRUE(changed.ok());
     changed_programs += *changed;
