@@ -36,7 +36,7 @@ commands=$("$nao" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]\{1,\}\) .*/\1/p
 declare -A base=(
   [demo]='' [run]='add --shape=4' [bench]='tensorize48' [tune]='add --shape=4' [compile]='add --shape=4 -o out' [opt]='add --shape=4' [poly]='f.nir'
   [sim]='p.nasm' [compare]='c.json --reference' [sweep]='add --shape=4 --axis=gmem.channels=2 --out=out' [asm]='p.nasm -o out.bin'
-  [disasm]='c.bin' [list]='ops'
+  [disasm]='c.bin' [list]='ops' [cycles]='layers95'
 )
 # Bad values of options that are no numbers and no flags: COMMAND OPTION VALUE MESSAGE, or with * for commands that have
 # no line of their own.
@@ -126,6 +126,9 @@ sweep --axis =1 expected NAME=VALUE
 sweep --filter add --filter is not for an operator
 sweep --metrics frob frob
 sweep --out c.json/x can not be made
+cycles --compare x.json At least 2 required
+cycles --filter add( no case of layers95
+cycles --json /nonexistent/x can not be written
 asm -o /nonexistent/x can not be written
 disasm -o /nonexistent/x can not be written
 demo -o c.json/x can not be made
