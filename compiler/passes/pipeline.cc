@@ -113,7 +113,7 @@ class Pipeliner {
       reason = StrCat("it has ", ir::Print(loop.extent()), " iterations");
       return std::nullopt;
     }
-    const std::optional<pipelining::Body> body = pipelining::ReadBody(loop.body(), target_, reason);
+    std::optional<pipelining::Body> body = pipelining::ReadBody(loop.body(), target_, reason);
     if (!body) return std::nullopt;
     if (body->of_cluster && !is_constant) {
       reason = StrCat("it has ", ir::Print(loop.extent()), " iterations, and loops over cores");
@@ -128,6 +128,11 @@ class Pipeliner {
     std::optional<Plan> plan;
     for (int copies = body->copies; copies >= kDefaultCopies && !plan; --copies) {
       plan = MakePlan(*body, windows_, copies, reason);
+      if (plan && !Fits(*plan, reason)) plan = std::nullopt;
+    }
+    // Where what is fetched does not fit twice, fetching is a part of the computation.
+    if (!plan && pipelining::ComputeWhatIsFetched(*body)) {
+      plan = MakePlan(*body, windows_, kDefaultCopies, reason);
       if (plan && !Fits(*plan, reason)) plan = std::nullopt;
     }
     if (!plan) return std::nullopt;

@@ -219,4 +219,15 @@ std::optional<Body> ReadBody(Stmt body, const Target& target, std::string& reaso
   return BodyReader(target, reason).Read(body);
 }
 
+bool ComputeWhatIsFetched(Body& body) {
+  bool found = false;
+  for (Unit& unit : body.units) {
+    if (unit.stage != Stage::kFetch) continue;
+    unit.stage = Stage::kCompute;
+    unit.queue = isa::Queue::kCompute;
+    found = true;
+  }
+  return found;
+}
+
 }  // namespace polynao::pipelining

@@ -69,6 +69,9 @@ void ForEachConflict(const Unit& a, const Unit& b, const Visit& visit) {
 // Absent if the body cannot be pipelined; `reason` then says why.
 std::optional<Body> ReadBody(ir::Stmt body, const Target& target, std::string& reason);
 
+// Makes computation of the stage kFetch. Returns whether there was any.
+bool ComputeWhatIsFetched(Body& body);
+
 }  // namespace polynao::pipelining
 
 #endif  // COMPILER_PASSES_PIPELINE_BODY_H_

@@ -423,6 +423,22 @@ TEST(PipelineTest, BlocksOfAClusterThatAreFetched) {
   EXPECT_LT(compute, printed.size());
 }
 
+// X does not fit twice beside what else is in nmem, but S does in smem.
+TEST(PipelineTest, WhatDoesNotFitTwiceIsFetchedByTheComputation) {
+  ir::Function f = ParseOrDie(
+      "func f(A: f16[90000] in, C: f16[90000] out) { thread (cid, 1) {"
+      " for (b, 0, 5) { pragma \"double_buffer\" { allocate S: f16[64] @smem"
+      " allocate X: f16[9000] @nmem"
+      " memcpy.f16.smem.gmem.async(&S[0], &A[b * 64], 64, 1, 0, 0)"
+      " thread (tid, 2) { memcpy.f16.nmem.smem.async(&X[0], &S[0], 64, 1, 0, 0) }"
+      " thread (tid, 2) { relu.f16(&X[0], &X[0], 64)"
+      " memcpy.f16.gmem.nmem.async(&C[b * 128 + tid * 64], &X[0], 64, 1, 0, 0) } } } } }");
+  std::vector<PipelineDecision> decisions;
+  EXPECT_TRUE(*Pipeline(f, TestTarget("unit"), &decisions));
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_EQ(decisions[0].form, "stages load, compute; copies S 2, X 1");
+}
+
 TEST(PipelineTest, WhatStaysAsItIsAndWhy) {
   EXPECT_THAT(Reason(Program(1)), HasSubstr("it has 1 iterations"));
   EXPECT_THAT(Reason(Program(3, " X[3] = 1.0")), HasSubstr("no queued instruction: X[3] = 1.0"));

@@ -880,6 +880,27 @@ TEST(LowerTest, SharedStagesServeAllThreadsOfABlock) {
   }
 }
 
+// In smem there is room for what all cores of a cluster read; a core's own copy has its part.
+TEST(LowerTest, StagesInSmemServeAllCoresOfACluster) {
+  Graph g("shared");
+  Tensor a = g.Placeholder("A", {64}, Type::kI32);
+  Tensor c = g.Compute("C", {64}, [&](Expr i) { return a(i) * 2; });
+  Schedule s(c);
+  const Tensor shared = s.CacheRead(a, "smem", {c});
+  const Tensor own = s.CacheRead(shared, "nmem", {c});
+  auto [block, rest] = s[c].Split(s[c].axis(0), 32);
+  auto [core, each] = s[c].Split(rest, 8);
+  s[c].Reorder({core, block, each});
+  s[c].Bind(core, "tid");
+  s[shared].ComputeAt(s[c], block).SetScope("smem");
+  s[own].ComputeAt(s[c], block).SetScope("nmem");
+  const ir::Function f = MustLower(s);
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate A.smem: i32[32] @smem"));
+  EXPECT_THAT(ir::Print(f), HasSubstr("allocate A.smem.nmem: i32[8] @nmem"));
+  const std::vector<ir::Tensor> t = Execute(f);
+  for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(t[1].Int(i), t[0].Int(i) * 2) << i;
+}
+
 TEST(LowerTest, ReshapeOfAComputedTensor) {
   Graph g("reshape");
   Tensor a = g.Placeholder("A", {4, 6}, Type::kI32);

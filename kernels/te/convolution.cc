@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
+#include "compiler/te/card/card_group.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -79,8 +80,8 @@ Tensors ExpressInputs(te::Graph& g, const Conv& k) {
   if (k.bias) t.b = g.Placeholder("B", {k.co}, k.end.sum);
   t.padded = g.Compute("P", {k.h + 2 * k.pad_h, k.w + 2 * k.pad_w, k.ci},
                        [&](Expr y, Expr x, Expr c) {
+                         if (k.pad_h == 0 && k.pad_w == 0) return t.x(y, x, c);
                          const Expr value = t.x(y - k.pad_h, x - k.pad_w, c);
-                         if (k.pad_h == 0 && k.pad_w == 0) return value;
                          return te::Select(
                              ir::And(Within(y, k.pad_h, k.h), Within(x, k.pad_w, k.w)), value, 0.0);
                        },
@@ -537,9 +538,32 @@ absl::StatusOr<ir::Function> Build(const Conv& k, const OperatorCase& c, const T
     return InvalidInput("operator conv2d of ", type, ": ", target.machine->name,
                         " has no convolution of that type (tensor.macs_", type, " = 0)");
   }
+  if (c.schedule.contains("stream")) return te::BuildStream(t.output(), target, c.schedule);
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
                    Tilings(k, *target.machine, c.schedule, true));
   return OnCard(s, t, tilings[0]);
+}
+
+// By what CostModel's cycles are larger than those of the simulator.
+constexpr double kModelPerCycle = 1;
+
+absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Conv& k, const OperatorCase& c,
+                                                      const Target& target, bool only_first) {
+  absl::StatusOr<std::vector<RankedSchedule>> ranked;
+  const absl::StatusOr<std::vector<Tiling>> tilings =
+      Tilings(k, *target.machine, c.schedule, only_first);
+  if (tilings.ok()) {
+    ranked = std::vector<RankedSchedule>();
+    for (const Tiling& tiling : *tilings) {
+      ranked->push_back({tiling.choice(), tiling.cycles});
+      if (only_first) break;
+    }
+  } else {
+    ranked = tilings.status();
+  }
+  te::Graph g("conv2d");
+  Tensors t = Express(g, k);
+  return WithStreams(std::move(ranked), c, t.output(), target, kModelPerCycle, only_first);
 }
 
 // How many of `extent` rows (or columns) of the image are read by at least one window.
@@ -635,20 +659,13 @@ std::vector<Operator> ConvolutionOperators() {
     if (conv(c).groups != 1) {
       return GroupedConvolutionSchedules(conv(c), conv(c).end, c, target);
     }
-    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
-                     Tilings(conv(c), *target.machine, c.schedule, false));
-    std::vector<RankedSchedule> ranked;
-    ranked.reserve(tilings.size());
-    for (const Tiling& tiling : tilings) ranked.push_back({tiling.choice(), tiling.cycles});
-    return ranked;
+    return Schedules(conv(c), c, target, false);
   };
   row.first_schedules = [conv, all = row.schedules](
                             const OperatorCase& c,
                             const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     if (conv(c).groups != 1) return all(c, target);
-    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings,
-                     Tilings(conv(c), *target.machine, c.schedule, true));
-    return std::vector<RankedSchedule>{{tilings[0].choice(), tilings[0].cycles}};
+    return Schedules(conv(c), c, target, true);
   };
   return {row};
 }

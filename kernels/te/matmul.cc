@@ -7,6 +7,7 @@
 #include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
+#include "compiler/te/card/card_group.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -260,6 +261,9 @@ absl::StatusOr<ir::Function> OnProcessor(const Matmul& k, const Target& target) 
   return Lower(s);
 }
 
+// By what Cycles are larger than those of the simulator.
+constexpr double kModelPerCycle = 1;
+
 absl::StatusOr<ir::Function> Build(const Matmul& k, const OperatorCase& c, const Target& target) {
   if (target.machine == nullptr) return OnProcessor(k, target);
   te::Graph g("matmul");
@@ -271,6 +275,7 @@ absl::StatusOr<ir::Function> Build(const Matmul& k, const OperatorCase& c, const
     return InvalidInput("operator matmul of ", type, ": ", target.machine->name,
                         " has no matrix product of that type (tensor.macs_", type, " = 0)");
   }
+  if (c.schedule.contains("stream")) return te::BuildStream(t.output(), target, c.schedule);
   ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, *target.machine));
   return OnCard(s, t, k, tilings[0]);
 }
@@ -330,8 +335,16 @@ std::vector<Operator> MatmulOperators() {
   };
   row.schedules = [matmul](const OperatorCase& c,
                            const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(matmul(c), c, *target.machine));
-    return Ranked(tilings);
+    absl::StatusOr<std::vector<RankedSchedule>> ranked;
+    const absl::StatusOr<std::vector<Tiling>> tilings = Tilings(matmul(c), c, *target.machine);
+    if (tilings.ok()) {
+      ranked = Ranked(*tilings);
+    } else {
+      ranked = tilings.status();
+    }
+    te::Graph g("matmul");
+    Tensors t = Express(g, matmul(c));
+    return WithStreams(std::move(ranked), c, t.output(), target, kModelPerCycle, false);
   };
   return {row};
 }

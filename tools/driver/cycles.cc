@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/cycles.h"
+#include "benchmarks/model_check.h"
 #include "benchmarks/suites.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
@@ -21,6 +22,8 @@ struct CyclesFlags {
   benchmarks::CyclesSettings settings;
   bool untuned = false;
   std::vector<std::string> compared;  // two files
+  int model = 0;                      // how many schedules of each case; 0: cycles alone
+  std::vector<std::string> schedule;
   std::string json;
 };
 
@@ -41,6 +44,9 @@ absl::StatusOr<bool> Cycles(CyclesFlags flags) {
     std::cout << std::flush;
     return comparison.worse.empty();
   }
+  if (flags.model == 0 && !flags.schedule.empty()) {
+    return InvalidInput("--schedule: it says which schedules --model simulates");
+  }
   if (flags.suites.empty()) return InvalidInput("cycles: expected suites, or --compare");
   RETURN_IF_ERROR(command_line::CheckWritable("--json", flags.json));
   flags.settings.use_tuned = !flags.untuned;
@@ -49,13 +55,21 @@ absl::StatusOr<bool> Cycles(CyclesFlags flags) {
       std::fprintf(stderr, "%d of %d: %s\n", done, total, c.Key().c_str());
     };
   }
+  std::vector<benchmarks::ModelCheck> checks;
   std::vector<benchmarks::CaseCycles> all;
   for (const std::string& name : flags.suites) {
     ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(name));
+    if (flags.model > 0) {
+      ASSIGN_OR_RETURN(const auto of_suite,
+                       benchmarks::CheckModel(*suite, flags.schedule, flags.model, flags.settings));
+      checks.insert(checks.end(), of_suite.begin(), of_suite.end());
+      continue;
+    }
     ASSIGN_OR_RETURN(auto cases, benchmarks::MeasureCycles(*suite, flags.settings));
     all.insert(all.end(), cases.begin(), cases.end());
   }
-  const std::string text = benchmarks::CyclesText(all);
+  const std::string text =
+      flags.model > 0 ? benchmarks::ModelText(checks) : benchmarks::CyclesText(all);
   if (flags.json.empty()) {
     std::cout << text << std::flush;
   } else {
@@ -79,6 +93,14 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
                    "case is slower by more than 1 %")
       ->expected(2)
       ->excludes(suites);
+  command
+      ->add_option("--model", flags->model,
+                   "compare the cost model with the simulator on so many schedules of each case, "
+                   "drawn at random")
+      ->check(CLI::Range(2, 1'000'000))
+      ->excludes("--compare");
+  command->add_option("--schedule", flags->schedule,
+                      "--model: only schedules with these sizes: stream=1");
   command->add_option("--filter", flags->settings.filter, "only cases with this in their names");
   command->add_flag("--untuned", flags->untuned,
                     "choose schedules by the cost model even if a search has found some");

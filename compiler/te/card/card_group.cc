@@ -75,4 +75,19 @@ absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
                              : parts_->elementwise->Build(choice);
 }
 
+std::vector<CardSchedule> StreamSchedules(const Tensor& output, const Target& target,
+                                          bool only_first) {
+  const LaneInstructions instructions(*target.instructions, *target.machine);
+  const auto group = ContractionGroup::Create(output, instructions, target, {});
+  return group.ok() ? group->Streams(only_first) : std::vector<CardSchedule>();
+}
+
+absl::StatusOr<ir::Function> BuildStream(const Tensor& output, const Target& target,
+                                         const CardChoice& choice) {
+  const LaneInstructions instructions(*target.instructions, *target.machine);
+  ASSIGN_OR_RETURN(const ContractionGroup group,
+                   ContractionGroup::Create(output, instructions, target, {}));
+  return group.Build(choice);
+}
+
 }  // namespace polynao::te

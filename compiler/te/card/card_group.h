@@ -42,6 +42,14 @@ class CardGroup {
   std::vector<CardSchedule> schedules_;
 };
 
+// The schedules of a graph with one contraction whose weights stream (docs/mapping.md), the cheapest first, or that one
+// alone; none for other graphs. `cycles` predicts those of the simulator.
+std::vector<CardSchedule> StreamSchedules(const Tensor& output, const Target& target,
+                                          bool only_first);
+// The function under such a choice.
+absl::StatusOr<ir::Function> BuildStream(const Tensor& output, const Target& target,
+                                         const CardChoice& choice);
+
 }  // namespace polynao::te
 
 #endif  // COMPILER_TE_CARD_CARD_GROUP_H_

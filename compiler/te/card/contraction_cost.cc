@@ -15,28 +15,6 @@
 
 namespace polynao::te {
 
-ContractionGroup::Rates::Rates(const isa::Machine& m) : channel_map(m) {
-  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
-  clusters = m.clusters();
-  cores = m.cores_per_cluster();
-  has_cache = m.caches_reads();
-  gmem = m.gmem_bytes_per_cycle();
-  links = get("cluster.link_bytes") * get("card.clusters");
-  io_port = get("io_dma.port_bytes");
-  memory_core_port = get("io_dma.memory_core_port_bytes");
-  latency = get("gmem.latency") + get("io_dma.burst") / io_port;
-  io_start = get("io_dma.start");
-  strided_reads = get("io_dma.strided_reads");
-  store_segments = m.store_segments_per_core();
-  move_port = get("move_dma.port_bytes");
-  smem = get("smem.bytes");
-  vector_start = get("vector.start");
-  vector_bytes = get("vector.bytes");
-  tensor_start = get("tensor.start");
-  drain = get("sync.drain");
-  cached = has_cache ? get("gmem.channels") * get("gmem.cache_bytes") : 0;
-}
-
 // Extents of what `load` reads while the axes of `reader` run over a part of so
 // many elements.
 Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load) {
@@ -109,41 +87,94 @@ bool ContractionGroup::CanStay(const Tiling& t) const {
          image[0] * row_bytes % isa::kTensorUnitAlignment == 0;
 }
 
+int64_t ContractionGroup::StepBytes(size_t k, int64_t pixels, int64_t lanes, int64_t loaded_copies,
+                                    int64_t result_copies) const {
+  const Level& level = levels_[k];
+  const std::vector<Step>& steps = level.steps.list;
+  const std::vector<int> places = Places(level);
+  std::vector<size_t> room(steps.size());
+  std::map<size_t, int64_t> copies;  // of each place
+  for (size_t i = 0; i < steps.size(); ++i) {
+    room[i] = places[i] >= 0 ? room[places[i]] : i;
+    const bool is_loaded = steps[i].tensor != nullptr && static_cast<int>(i) != level.contracted;
+    int64_t& count = copies[room[i]];
+    count = std::max<int64_t>(count, is_loaded && !IsRow(steps[i]) ? loaded_copies : 1);
+    if (i == level.steps.result) count = std::max(count, result_copies);
+  }
+  int64_t bytes = 0;
+  for (const auto& [step, count] : copies) {
+    bytes += count * OnChipBytes((IsRow(steps[step]) ? 1 : pixels) * lanes, steps[step].type);
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].tensor != nullptr) continue;
+    const isa::Instruction* form;
+    for (const Use use : Uses(level, i, form)) {
+      if (use == Use::kSpread) bytes += OnChipBytes(pixels * lanes, steps[i].type);
+    }
+  }
+  return bytes;
+}
+
+std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
+  const Level& level = levels_[0];
+  if (levels_.size() > 1 || level.contracted < 0 || extras_.any()) return std::nullopt;
+  if (ElementCount(output_.shape()) == 0) return std::nullopt;
+  const Contraction& c = level.contraction;
+  const bool has_columns = channel() == 2;
+  const auto window = [&](size_t d) {
+    Shape one(output_.rank(), 1), two = one;
+    two[d] = 2;
+    const int64_t size = ReadExtents(*c.sums, one, c.image)[d];
+    const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
+    return mapping::Window{.step = ReadExtents(*c.sums, two, c.image)[d] - size,
+                           .size = size,
+                           .whole = image.shape[d]};
+  };
+  mapping::Layer layer;
+  layer.rows = rows(), layer.columns = columns(), layer.channels = channels();
+  layer.image_rows = window(0);
+  if (has_columns) layer.image_columns = window(1);
+  layer.input_channels = c.source->shape.back();
+  layer.element_bytes = ir::ByteSize(c.type);
+  layer.is_padded = c.pad != nullptr;
+  layer.filter_bytes = c.filter_elements * layer.element_bytes;
+  layer.filter_pitch = FilterPitch(c);
+  layer.macs_per_cycle = c.macs_per_cycle;
+  for (size_t i = 0; i < level.steps.list.size(); ++i) {
+    const Step& step = level.steps.list[i];
+    if (step.tensor == nullptr || static_cast<int>(i) == level.contracted) continue;
+    if (IsRow(step)) {
+      ++layer.channel_vectors;
+    } else if (std::all_of(step.varies.begin(), step.varies.end(), [](bool v) { return v; })) {
+      layer.loaded.push_back(ir::ByteSize(step.type));
+    } else {
+      return std::nullopt;
+    }
+  }
+  layer.result_bytes = ir::ByteSize(output_.type());
+  layer.temporaries = [this](int64_t pixels, int64_t lanes, int64_t copies) {
+    return StepBytes(0, pixels, lanes, copies, copies);
+  };
+  layer.vector_cycles = [this, has_columns](int64_t pixels, int64_t lanes) {
+    return VectorCyclesOf(0, has_columns ? Shape{pixels, 1, lanes} : Shape{pixels, lanes});
+  };
+  return layer;
+}
+
 ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
   Needs needs;
   const Footprint& f = FootprintOf(t.rows, t.columns);
   for (size_t k = 0; k < levels_.size(); ++k) {
     const Level& level = levels_[k];
-    const std::vector<Step>& steps = level.steps.list;
     const int64_t block = k == 0 ? t.block : f.results[k].back();
     const int64_t lanes = Lanes(block);
     const int64_t pixels = ElementCount(f.results[k]) / std::max<int64_t>(1, f.results[k].back());
-    const std::vector<int> places = Places(level);
-    std::vector<size_t> room(steps.size());
-    std::map<size_t, int64_t> copies;  // of each place
-    for (size_t i = 0; i < steps.size(); ++i) {
-      room[i] = places[i] >= 0 ? room[places[i]] : i;
-      const bool is_loaded = steps[i].tensor != nullptr && static_cast<int>(i) != level.contracted;
-      int64_t& count = copies[room[i]];
-      count = std::max<int64_t>(count, is_loaded && !IsRow(steps[i]) ? 2 : 1);
-      if (k == 0 && i == level.steps.result) count = std::max(count, t.copies);
-    }
     if (k == 0) {
       const int tiles = extras_.sums + extras_.values;
       needs.nmem += tiles * OnChipBytes(pixels * lanes, Type::kF32) +
                     extras_.sums * OnChipBytes(lanes, Type::kF32);
     }
-    for (const auto& [step, count] : copies) {
-      needs.nmem +=
-          count * OnChipBytes((IsRow(steps[step]) ? 1 : pixels) * lanes, steps[step].type);
-    }
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].tensor != nullptr) continue;
-      const isa::Instruction* form;
-      for (const Use use : Uses(level, i, form)) {
-        if (use == Use::kSpread) needs.nmem += OnChipBytes(pixels * lanes, steps[i].type);
-      }
-    }
+    needs.nmem += StepBytes(k, pixels, lanes, 2, k == 0 ? t.copies : 1);
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
     needs.wmem += lanes * FilterPitch(c);
@@ -190,18 +221,18 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
 }
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
-  const double rate = rates_.gmem / static_cast<double>(rates_.channel_map.channels());
+  const double rate = card_.gmem / static_cast<double>(card_.channel_map.channels());
   const int64_t across = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   double cycles = 0;
-  std::vector<int64_t> bytes(static_cast<size_t>(rates_.channel_map.channels()));
-  const int64_t interleave = rates_.channel_map.interleave();
+  std::vector<int64_t> bytes(static_cast<size_t>(card_.channel_map.channels()));
+  const int64_t interleave = card_.channel_map.interleave();
   for (int64_t step = 0; step < tiles; ++step) {
     std::fill(bytes.begin(), bytes.end(), 0);
-    for (int64_t cluster = 0; cluster < rates_.clusters; ++cluster) {
+    for (int64_t cluster = 0; cluster < card_.clusters; ++cluster) {
       const int64_t tile = (step + cluster * t.rotation) % tiles;
-      for (int64_t core = 0; core < rates_.cores; ++core) {
+      for (int64_t core = 0; core < card_.cores; ++core) {
         const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
                               core / across * t.core_rows + tile / tiles_across * t.rows;
         const int64_t x = core % across * t.core_columns + tile % tiles_across * t.columns;
@@ -216,7 +247,7 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
             // gaps do not matter here.
             while (left > 0) {
               const int64_t run = std::min(left, interleave - at % interleave);
-              bytes[static_cast<size_t>(rates_.channel_map.ChannelOf(at))] += run;
+              bytes[static_cast<size_t>(card_.channel_map.ChannelOf(at))] += run;
               at += run;
               left -= run;
             }
@@ -226,7 +257,7 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
     }
     const int64_t all = std::accumulate(bytes.begin(), bytes.end(), int64_t{0});
     cycles += std::max(static_cast<double>(*std::max_element(bytes.begin(), bytes.end())) / rate,
-                       static_cast<double>(all) / rates_.links);
+                       static_cast<double>(all) / card_.links);
   }
   return cycles;
 }
@@ -240,7 +271,7 @@ constexpr double kCoresInStep = 16;
 // mostly start their copies at the same time. Weights and one tile are loaded
 // before the first step; one tile is computed and stored after the last.
 double ContractionGroup::Cycles(const Tiling& t) const {
-  const Rates& r = rates_;
+  const mapping::CardFacts& r = card_;
   const Footprint& f = FootprintOf(t.rows, t.columns);
   const double all_cores = static_cast<double>(r.clusters * r.cores);
   const double share = std::min(r.gmem, r.links) / all_cores;

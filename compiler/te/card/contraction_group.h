@@ -6,18 +6,21 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/card_facts.h"
+#include "compiler/mapping/layer.h"
+#include "compiler/mapping/mapping.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/steps.h"
 #include "compiler/te/graph.h"
-#include "isa/channel_map.h"
 
 namespace polynao::te {
 
@@ -47,8 +50,10 @@ class ContractionGroup {
                                                  const LaneInstructions& instructions,
                                                  const Target& target, const TileExtras& extras);
 
-  // The tilings that fit the memories, the cheapest first.
+  // The tilings that fit the memories, and the mappings whose weights stream, the cheapest first.
   std::vector<CardSchedule> Schedules() const;
+  // These mappings alone, `cycles` as compiler/mapping has them; or the first of them, by its search.
+  std::vector<CardSchedule> Streams(bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
   // Bytes of NMEM and WMEM of the smallest tile.
   std::pair<int64_t, int64_t> LeastBytes() const;
@@ -82,6 +87,8 @@ class ContractionGroup {
     int64_t copies = 2;      // of a tile's result
     bool shared = false;     // weights go by way of SMEM
     bool pipelined = false;  // the weights of a block come while the block before is computed
+    // Weights stream; then a core has one tile, and the members above say its place, not how it is computed.
+    std::optional<mapping::Mapping> stream = std::nullopt;
   };
   // Extents of what a tile of the output needs of each level's result, and of
   // each contraction's image.
@@ -92,18 +99,6 @@ class ContractionGroup {
     int64_t nmem = 0, wmem = 0, smem = 0;
   };
   enum class Use : uint8_t { kWhole, kRow, kSpread };
-  // The machine's parameters that costs are made of: to find them by name would take longer than to compute with them.
-  struct Rates {
-    explicit Rates(const isa::Machine& m);
-    int64_t clusters, cores;
-    isa::ChannelMap channel_map;
-    bool has_cache;
-    double gmem, links;  // bytes a cycle: of all channels, of all clusters' links to them
-    double latency, io_start, io_port, strided_reads, store_segments;
-    double memory_core_port, move_port, smem;
-    double vector_start, vector_bytes, tensor_start, drain;
-    double cached;  // bytes a cycle out of the cache, if there is one
-  };
   class Builder;
 
   ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target,
@@ -112,7 +107,7 @@ class ContractionGroup {
         instructions_(&instructions),
         target_(&target),
         extras_(extras),
-        rates_(*target.machine) {}
+        card_(*target.machine) {}
 
   absl::Status AddLevel(const Tensor& result);
   absl::StatusOr<Contraction> ReadContraction(const Operation& operation) const;
@@ -144,6 +139,13 @@ class ContractionGroup {
   double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
   double Cycles(const Tiling& t) const;
   double VectorCyclesOf(size_t level, const Shape& extents) const;
+  // The group as a search sees it whose weights may stream; none if it has several levels or extras.
+  std::optional<mapping::Layer> StreamLayer() const;
+  Tiling StreamTiling(const mapping::Mapping& m) const;
+  // Bytes of NMEM for the steps of a level on so many pixels and lanes, with several copies of what they load and of
+  // their result.
+  int64_t StepBytes(size_t level, int64_t pixels, int64_t lanes, int64_t loaded_copies,
+                    int64_t result_copies) const;
   std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
   // Lanes of a block of channels.
   static int64_t Lanes(int64_t block);
@@ -152,7 +154,7 @@ class ContractionGroup {
   const LaneInstructions* instructions_;
   const Target* target_;
   TileExtras extras_;
-  Rates rates_;
+  mapping::CardFacts card_;
   std::vector<Level> levels_;
   // Many tilings have these footprints in common.
   mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;

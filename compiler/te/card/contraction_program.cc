@@ -48,9 +48,16 @@ class ContractionGroup::Builder {
   absl::StatusOr<ir::Function> Build() {
     for (size_t k = levels_.size(); k-- > 0;) MakeLevel(k);
     const size_t result = group_.levels_[0].steps.result;
-    y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(),
-                        [&](const Axes& at) { return Element(0, result, at); });
-    levels_[0].readers[result].push_back(y_);
+    const auto element = [&](const Axes& at) { return Element(0, result, at); };
+    if (t_.stream) {
+      whole_ =
+          graph_.Compute(StrCat(group_.output_.name(), ".whole"), group_.output_.shape(), element);
+      levels_[0].readers[result].push_back(whole_);
+      y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(), whole_);
+    } else {
+      y_ = graph_.Compute(group_.output_.name(), group_.output_.shape(), element);
+      levels_[0].readers[result].push_back(y_);
+    }
     Schedule s(y_);
     return Program(s);
   }
@@ -191,8 +198,10 @@ class ContractionGroup::Builder {
 
   struct Loops {
     Axis block, tid, tile;
+    Axis cluster = {};  // if weights stream
   };
   Loops TileOutput(Schedule& s) const {
+    if (t_.stream) return StreamOutput(s);
     Stage& y = s[y_];
     const bool has_columns = group_.channel() == 2;
     Axis cid, cid_channel, row = y.axis(0), channel = y.axis(group_.channel());
@@ -227,6 +236,58 @@ class ContractionGroup::Builder {
     return loops;
   }
 
+  // A core's block of rows and columns, its results made block by block of channels: whole in NMEM, or in SMEM, where
+  // those of the cluster's cores meet.
+  Loops StreamOutput(Schedule& s) const {
+    Stage& y = s[y_];
+    Stage& whole = s[whole_];
+    auto [cid, row] = y.Split(y.axis(0), t_.cluster_rows);
+    y.Bind(cid, isa::kClusterAxis);
+    Stage& shared = t_.stream->results_by_smem ? whole : y;  // by the cores
+    if (t_.stream->results_by_smem) {
+      y.Pragma(row, "memcpy");
+      whole.ComputeAt(y, cid).SetScope(isa::kSmem);
+      row = whole.axis(0);
+    }
+    auto [core_row, yy] = shared.Split(row, t_.core_rows);
+    std::vector<Axis> cores = {core_row}, inside = {yy};
+    if (group_.channel() == 2) {
+      auto [core_column, xx] = shared.Split(shared.axis(1), t_.core_columns);
+      cores.push_back(core_column), inside.push_back(xx);
+    }
+    Axis blocks, c = shared.axis(group_.channel());
+    if (t_.stream->results_by_smem) {
+      std::tie(blocks, c) = shared.Split(c, t_.stream->across * t_.block);
+      Axis core_channel;
+      std::tie(core_channel, c) = shared.Split(c, t_.block);
+      cores.push_back(core_channel);
+    }
+    inside.push_back(c);
+    std::vector<Axis> order = t_.stream->results_by_smem ? cores : std::vector<Axis>{cid};
+    if (t_.stream->results_by_smem) {
+      order.push_back(blocks);
+    } else {
+      order.insert(order.end(), cores.begin(), cores.end());
+    }
+    order.insert(order.end(), inside.begin(), inside.end());
+    shared.Reorder(order);
+    Loops loops;
+    loops.tid = cores.size() == 1 ? cores[0] : shared.Fuse(cores);
+    shared.Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    if (!t_.stream->results_by_smem) {
+      whole.ComputeAt(y, loops.tid).SetScope(isa::kNmem);
+      std::tie(blocks, c) = whole.Split(whole.axis(group_.channel()), t_.block);
+      order = {blocks};
+      for (size_t d = 0; d < group_.channel(); ++d) order.push_back(whole.axis(d));
+      order.push_back(c);
+      whole.Reorder(order);
+      whole.Pragma(whole.axis(0), "memcpy");
+    }
+    loops.block = loops.tile = blocks;
+    loops.cluster = cid;
+    return loops;
+  }
+
   // The memory core loads weights to SMEM, each core copies its part to WMEM.
   // Then tile by tile: load, pad, convolve, one instruction for each step, and
   // so on level by level; store.
@@ -244,7 +305,20 @@ class ContractionGroup::Builder {
       for (size_t i = 0; i < level.steps.list.size(); ++i) {
         if (level.steps.list[i].tensor == nullptr || static_cast<int>(i) == level.contracted)
           continue;
+        if (t_.stream && !IsRow(level.steps.list[i])) {
+          // A core's or cluster's part comes at once; of it what a block needs is taken without gaps.
+          levels_[k].values[i] = s.CacheRead(levels_[k].values[i],
+                                             t_.stream->results_by_smem ? isa::kSmem : isa::kNmem,
+                                             levels_[k].readers[i]);
+          cores_parts_.push_back(levels_[k].values[i]);
+        }
         levels_[k].values[i] = s.CacheRead(levels_[k].values[i], isa::kNmem, levels_[k].readers[i]);
+      }
+      if ((t_.stream && t_.stream->image_by_smem)) {
+        const Tensor reader = levels_[k].pad ? levels_[k].pad : levels_[k].values[level.contracted];
+        shared_image_ =
+            s.CacheRead(Tensor(graph_.state(), level.contraction.source), isa::kSmem, {reader});
+        if (levels_[k].image) levels_[k].image = shared_image_;
       }
       if (levels_[k].image) {
         levels_[k].image =
@@ -252,7 +326,29 @@ class ContractionGroup::Builder {
       }
     }
     const Loops loops = TileOutput(s);
+    for (const Tensor& part : cores_parts_) {
+      Stage& stage = s[part];
+      if (t_.stream->results_by_smem) {
+        stage.ComputeAt(s[y_], loops.cluster).SetScope(isa::kSmem);
+      } else {
+        stage.ComputeAt(s[y_], loops.tid).SetScope(isa::kNmem);
+      }
+      stage.Pragma(stage.axis(0), "memcpy");
+    }
+    if (shared_image_) {
+      s[shared_image_].ComputeAt(s[y_], loops.cluster).SetScope(isa::kSmem);
+      s[shared_image_].Pragma(s[shared_image_].axis(0), "memcpy");
+    }
     for (const auto& [shared, near] : weights) {
+      if (t_.stream) {
+        if (shared) {
+          s[shared].ComputeAt(s[whole_], loops.block).SetScope(isa::kSmem).DoubleBuffer();
+          s[shared].Pragma(s[shared].axis(0), "memcpy");
+        }
+        s[near].ComputeAt(s[whole_], loops.block).SetScope(isa::kWmem).DoubleBuffer();
+        s[near].Pragma(s[near].axis(0), "memcpy");
+        continue;
+      }
       if (shared && t_.pipelined) {
         s[shared].ComputeAt(s[y_], loops.block).SetScope(isa::kSmem).DoubleBuffer();
         s[shared].Pragma(s[shared].axis(0), "memcpy");
@@ -274,23 +370,29 @@ class ContractionGroup::Builder {
   void ScheduleLevel(Schedule& s, size_t k, const Loops& loops) {
     const Level& level = group_.levels_[k];
     LevelTensors& tensors = levels_[k];
-    const auto compute = [&](const Tensor& tensor, bool is_row, std::string_view instruction) {
-      s[tensor].ComputeAt(s[y_], is_row ? loops.tid : loops.tile).SetScope(isa::kNmem);
-      s[tensor].Pragma(s[tensor].axis(0), instruction);
+    // `is_once`: for all tiles of a core.
+    const auto compute = [&](const Tensor& tensor, bool is_once, std::string_view instruction) {
+      Stage& stage = s[tensor].SetScope(isa::kNmem);
+      if (is_once) {
+        stage.ComputeAt(s[t_.stream && t_.stream->results_by_smem ? whole_ : y_], loops.tid);
+      } else {
+        stage.ComputeAt(s[t_.stream ? whole_ : y_], loops.tile);
+      }
+      stage.Pragma(stage.axis(0), instruction);
     };
     if (tensors.pad) {
-      compute(tensors.pad, false, pragma::kPad);
+      compute(tensors.pad, t_.stream.has_value(), pragma::kPad);
       const bool is_leaf = k + 1 == levels_.size();
       if (t_.ahead > 0) {
         s[tensors.pad].StoreAt(loops.tid, t_.ahead);
-      } else if (is_leaf) {
+      } else if (is_leaf && !t_.stream) {
         s[tensors.pad].DoubleBuffer();
       }
     }
     if (tensors.dense) compute(tensors.dense, false, "memcpy");
     if (tensors.image) {
-      compute(tensors.image, false, "memcpy");
-      s[tensors.image].DoubleBuffer();
+      compute(tensors.image, t_.stream.has_value(), "memcpy");
+      if (!t_.stream) s[tensors.image].DoubleBuffer();
     }
     const std::vector<int> places = group_.Places(level);
     std::vector<bool> is_place(places.size());
@@ -308,6 +410,11 @@ class ContractionGroup::Builder {
                                        : std::string_view(tensors.forms[i]->family));
       if (places[i] >= 0) s[tensors.values[i]].InPlace(tensors.values[places[i]]);
       if (is_row || is_place[i]) continue;
+      if (t_.stream) {
+        if (t_.stream->results_by_smem && step.tensor != nullptr && !is_sums)
+          s[tensors.values[i]].DoubleBuffer();
+        continue;
+      }
       const bool is_result = k == 0 && i == level.steps.result;
       if (is_result) s[tensors.values[i]].DoubleBuffer(static_cast<int>(t_.copies));
       if (!is_result && step.tensor != nullptr && !is_sums) s[tensors.values[i]].DoubleBuffer();
@@ -319,9 +426,25 @@ class ContractionGroup::Builder {
   Graph graph_;
   std::vector<LevelTensors> levels_;
   Tensor y_;
+  // If weights stream: a core's results in NMEM, or a cluster's in SMEM; what is loaded for them and the image, if that
+  // goes by way of SMEM.
+  Tensor whole_, shared_image_;
+  std::vector<Tensor> cores_parts_;
 };
 
 absl::StatusOr<ir::Function> ContractionGroup::Build(const CardChoice& choice) const {
+  if (choice.contains("stream")) {
+    std::string text;
+    for (const auto& [name, value] : choice) {
+      if (name != "stream") StrAppend(&text, " ", name, "=", value);
+    }
+    ASSIGN_OR_RETURN(const mapping::Mapping m, mapping::ParseMapping(text));
+    const std::optional<mapping::Layer> layer = StreamLayer();
+    const std::string why =
+        layer ? mapping::WhyNot(*layer, card_, m) : std::string("its weights cannot stream");
+    if (!why.empty()) return InvalidInput("mapping", text, " of ", output_.name(), ": ", why);
+    return Builder(*this, StreamTiling(m)).Build();
+  }
   for (const auto& [tiling, schedule] : Tilings()) {
     if (schedule.choice == choice) return Builder(*this, tiling).Build();
   }

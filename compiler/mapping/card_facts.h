@@ -1,0 +1,40 @@
+// The card's rates, latencies and sizes, read once from the machine file.
+#ifndef COMPILER_MAPPING_CARD_FACTS_H_
+#define COMPILER_MAPPING_CARD_FACTS_H_
+
+#include <cstdint>
+
+#include "isa/channel_map.h"
+#include "isa/machine.h"
+
+namespace polynao::mapping {
+
+// Sizes in bytes, rates in bytes a cycle, times in cycles; docs/timing.md says what each parameter does. To find a
+// parameter by name would take longer than to compute with it.
+struct CardFacts {
+  explicit CardFacts(const isa::Machine& m);
+
+  int64_t clusters, cores;  // cores of a cluster, without its memory core
+  int64_t nmem_bytes, wmem_bytes, smem_bytes;
+  isa::ChannelMap channel_map;
+  bool has_cache;
+  double gmem;   // of all channels
+  double link;   // of one cluster, in each direction
+  double links;  // of all clusters
+  // From a request to the last byte of its burst at a core's port. A DRAM's own time is not in it.
+  double latency;
+  // Of the first burst of a closed row of the DRAM; 0 without one.
+  double dram_latency;
+  // Segments of a strided transfer that are under way at a time, for each core.
+  double strided_reads, store_segments;
+  double io_start, io_port, memory_core_port, io_burst;
+  double move_start, move_port, move_burst;
+  double smem, smem_latency;
+  double vector_start, vector_bytes, tensor_start;
+  double drain, barrier;  // a sync, a barrier of a cluster
+  double cached;          // bytes a cycle out of the cache, if there is one
+};
+
+}  // namespace polynao::mapping
+
+#endif  // COMPILER_MAPPING_CARD_FACTS_H_

@@ -1,0 +1,43 @@
+// A contraction with what is elementwise behind it, as the search sees it: roles and sizes, no expressions.
+#ifndef COMPILER_MAPPING_LAYER_H_
+#define COMPILER_MAPPING_LAYER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace polynao::mapping {
+
+// How many elements of one dimension of the image a run of the output reads.
+struct Window {
+  int64_t step = 1, size = 1;
+  int64_t whole = 1;  // of the dimension, padding included
+
+  int64_t Of(int64_t outputs) const { return std::min(whole, (outputs - 1) * step + size); }
+};
+
+// A convolution or product of `rows` x `columns` pixels (a product has one column) and `channels` output channels.
+// Extents are 1 and more.
+struct Layer {
+  int64_t rows = 1, columns = 1, channels = 1;
+  Window image_rows, image_columns;
+  int64_t input_channels = 1;
+  int64_t element_bytes = 1;  // of the image and the weights
+  bool is_padded = false;
+  int64_t filter_bytes = 1;   // of one output channel in GMEM
+  int64_t filter_pitch = 1;   // and in its bank of WMEM
+  double macs_per_cycle = 1;  // of a core
+  // Elementwise inputs of the output's shape, bytes of an element; and inputs that differ along the channels alone.
+  std::vector<int64_t> loaded;
+  int64_t channel_vectors = 0;
+  int64_t result_bytes = 1;  // of an element
+  // Bytes of NMEM for what is computed of so many pixels and lanes, `copies` of what is loaded for them; and the vector
+  // unit's cycles for it.
+  std::function<int64_t(int64_t pixels, int64_t lanes, int64_t copies)> temporaries;
+  std::function<double(int64_t pixels, int64_t lanes)> vector_cycles;
+};
+
+}  // namespace polynao::mapping
+
+#endif  // COMPILER_MAPPING_LAYER_H_

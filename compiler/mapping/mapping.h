@@ -1,0 +1,83 @@
+// How the cores of a card compute a layer whose weights stream: a decision, its text, what it needs and costs.
+#ifndef COMPILER_MAPPING_MAPPING_H_
+#define COMPILER_MAPPING_MAPPING_H_
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "compiler/mapping/card_facts.h"
+#include "compiler/mapping/layer.h"
+
+namespace polynao::mapping {
+
+// Clusters take runs of rows. In a cluster, `columns_apart` cores stand side by side, `across` cores share the channels
+// of a block of `across * block`, and the others share rows. A core's image stays in NMEM. Blocks of channels come one
+// after the other: while a core computes with the weights of one, those of the next come.
+struct Mapping {
+  int64_t columns_apart = 1;
+  int64_t across = 1;
+  int64_t block = 64;  // channels for which a core has weights at a time
+  // Weights, image and results go by way of SMEM, which the memory core fills and empties. Weights otherwise come to
+  // each core by itself; results otherwise stay in NMEM whole, until all channels of a pixel are there.
+  bool weights_by_smem = false, image_by_smem = false, results_by_smem = false;
+
+  bool operator==(const Mapping&) const = default;
+
+  // "across=4 block=64 columns_apart=1 image_by_smem=1 results_by_smem=1 weights_by_smem=0": all names in the order of
+  // the alphabet.
+  std::string Text() const;
+  std::map<std::string, int64_t> Values() const;
+};
+
+// Reads Text back, its words in any order. Errors name the word: what is no NAME=NUMBER, a name that there is not, that
+// is there twice or missing, a number below 1 or, for a flag, above 1.
+absl::StatusOr<Mapping> ParseMapping(std::string_view text);
+
+// The rows, columns and channels of a cluster and of a core.
+struct Shares {
+  int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
+  int64_t clusters = 0;  // that have rows
+  int64_t steps = 0;     // blocks of channels
+};
+Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// How many blocks of weights a core has room for: those of the next one come while it computes, or where they do not
+// fit WMEM beside each other after that.
+int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// Bytes of the memories.
+struct Needs {
+  int64_t nmem = 0, wmem = 0, smem = 0;
+};
+Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// Whether the mapping is one: its numbers divide cores and channels. The reason why it is not, or why it does not fit;
+// "" if it does.
+std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// Where the cycles go. A step of the pipeline takes as long as its slowest part.
+struct Cost {
+  double before = 0;  // the image and all that the first block needs
+  double steps = 0;
+  double after = 0;  // results that are stored at the end
+  // Of one step, whichever of them overlap.
+  double load = 0, fetch = 0, tensor = 0, vector = 0, wait = 0;
+
+  double cycles() const { return before + steps + after; }
+  // "load", "fetch" or "compute": the slowest part of a step.
+  std::string_view Binds() const;
+};
+Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+// No mapping that differs from `m` in its block alone takes less: bytes that cross GMEM and SMEM, and sums of the
+// busiest core.
+double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m);
+
+}  // namespace polynao::mapping
+
+#endif  // COMPILER_MAPPING_MAPPING_H_

@@ -1,0 +1,173 @@
+#include "compiler/mapping/mapping.h"
+
+#include <random>
+#include <string>
+
+#include "compiler/mapping/search.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "isa/machine.h"
+#include "testing/machine.h"
+
+namespace polynao::mapping {
+namespace {
+
+using testing::HasSubstr;
+
+// conv2d 14x14x256,256x3x3x256 of i8, its results f16.
+Layer Conv() {
+  Layer layer;
+  layer.rows = layer.columns = 14, layer.channels = 256;
+  layer.image_rows = layer.image_columns = {.step = 1, .size = 3, .whole = 16};
+  layer.input_channels = 256;
+  layer.is_padded = true;
+  layer.filter_bytes = layer.filter_pitch = 9 * 256;
+  layer.macs_per_cycle = 4096;
+  layer.channel_vectors = 2;
+  layer.result_bytes = 2;
+  layer.temporaries = [](int64_t pixels, int64_t lanes, int64_t copies) {
+    return pixels * lanes * (4 + 2 * copies);
+  };
+  layer.vector_cycles = [](int64_t pixels, int64_t lanes) {
+    return 4 * (16 + static_cast<double>(pixels * lanes) / 64);
+  };
+  return layer;
+}
+
+Layer RandomLayer(std::mt19937_64& random) {
+  const auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  Layer layer = Conv();
+  layer.rows = pick(1, 30), layer.columns = pick(1, 30);
+  layer.channels = 64 * pick(2, 16) + (pick(0, 9) == 0 ? pick(1, 63) : 0);
+  const int64_t window = pick(1, 5), step = pick(1, 2);
+  layer.image_rows = {step, window, (layer.rows - 1) * step + window};
+  layer.image_columns = {step, window, (layer.columns - 1) * step + window};
+  layer.input_channels = pick(1, 300);
+  layer.filter_bytes = window * window * layer.input_channels;
+  layer.filter_pitch = (layer.filter_bytes + 63) / 64 * 64;
+  if (pick(0, 1) == 1) layer.loaded = {2};
+  return layer;
+}
+
+TEST(MappingTest, TextIsReadBack) {
+  const Mapping m = {.columns_apart = 2,
+                     .across = 2,
+                     .block = 128,
+                     .weights_by_smem = true,
+                     .image_by_smem = false,
+                     .results_by_smem = true};
+  EXPECT_EQ(m.Text(),
+            "across=2 block=128 columns_apart=2 image_by_smem=0 results_by_smem=1 "
+            "weights_by_smem=1");
+  EXPECT_EQ(*ParseMapping(m.Text()), m);
+  EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
+                          "columns_apart=2 image_by_smem=0"),
+            m);
+}
+
+TEST(MappingTest, WrongTextIsAnErrorThatNamesTheWord) {
+  const auto error = [](std::string_view text) {
+    return std::string(ParseMapping(text).status().message());
+  };
+  EXPECT_EQ(error("across"), "mapping: expected NAME=NUMBER, found 'across'");
+  EXPECT_EQ(error("across=x"), "mapping: expected NAME=NUMBER, found 'across=x'");
+  EXPECT_THAT(error("rows=2"), HasSubstr("'rows=2': there is no rows, there are across="));
+  EXPECT_EQ(error("across=0"), "mapping: 'across=0': expected 1 and more");
+  EXPECT_EQ(error("image_by_smem=2"), "mapping: 'image_by_smem=2': expected 0 or 1");
+  EXPECT_EQ(error("across=1 across=2"), "mapping: 'across=2': across stands there twice");
+  EXPECT_EQ(error("across=1"), "mapping: block is missing");
+}
+
+// Texts with some characters changed are read to a mapping that prints and reads back, or refused.
+TEST(MappingTest, Fuzz) {
+  std::mt19937_64 random(1);
+  const std::string text = Mapping().Text();
+  constexpr std::string_view kCharacters = " =0129acs_-";
+  int read = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string changed = text;
+    for (int j = static_cast<int>(random() % 3); j >= 0; --j) {
+      changed[random() % changed.size()] = kCharacters[random() % kCharacters.size()];
+    }
+    const absl::StatusOr<Mapping> m = ParseMapping(changed);
+    if (!m.ok()) continue;
+    ++read;
+    EXPECT_EQ(*ParseMapping(m->Text()), *m) << changed;
+  }
+  EXPECT_GT(read, 100);
+}
+
+TEST(MappingTest, SaysWhyItIsNone) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  const auto why = [&](const Mapping& m) { return WhyNot(Conv(), card, m); };
+  EXPECT_EQ(why({.across = 4, .results_by_smem = true}), "");
+  EXPECT_THAT(why({.across = 4}), HasSubstr("results_by_smem = 1 is needed"));
+  EXPECT_EQ(why({.across = 3, .results_by_smem = true}),
+            "across * columns_apart = 3 is no divisor of 4 cores");
+  EXPECT_THAT(why({.across = 2, .block = 192, .results_by_smem = true}),
+              HasSubstr("across * block = 384 is no divisor of 256 channels"));
+  EXPECT_EQ(why({.block = 256}), "all channels are one block: nothing streams");
+  machine.Set("core.wmem_kib", 256);
+  EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 64}), "");
+  EXPECT_EQ(WeightCopies(Conv(), CardFacts(machine), {.block = 64}), 1);
+  EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 128}), "wmem: 294912 bytes of 262144");
+}
+
+TEST(MappingTest, NeedsAndSharesOfAConvolution) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  const Mapping m = {.across = 4, .image_by_smem = true, .results_by_smem = true};
+  const Shares shares = SharesOf(Conv(), card, m);
+  EXPECT_EQ(shares.core_rows, 14);
+  EXPECT_EQ(shares.core_columns, 14);
+  EXPECT_EQ(shares.steps, 1);
+  const Needs needs = NeedsOf(Conv(), card, m);
+  EXPECT_EQ(needs.wmem, 2 * 64 * 9 * 256);
+  EXPECT_EQ(needs.smem, 14 * 14 * 256 * 2 + 16 * 16 * 256);
+}
+
+// The busiest part of a step binds it.
+TEST(MappingTest, CostNamesWhatBinds) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  Layer layer = Conv();
+  layer.channels = 1024;
+  const Mapping m = {.across = 4, .image_by_smem = true, .results_by_smem = true};
+  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), "compute");
+  machine.Set("gmem.channel_bytes_per_kilocycle", 1600);
+  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), "load");
+}
+
+TEST(SearchTest, FindsTheFirstOfAllMappingsAndBoundsAreBelow) {
+  std::mt19937_64 random(7);
+  int found = 0;
+  int64_t costed = 0, all_mappings = 0;
+  for (int i = 0; i < 100; ++i) {
+    const Layer layer = RandomLayer(random);
+    isa::Machine machine = TestMachine(i % 2 == 0 ? "mlu270" : "mlu370");
+    machine.Set("card.clusters", 1 + static_cast<int64_t>(random() % 4));
+    const CardFacts card(machine);
+    const std::vector<Ranked> all = AllMappings(layer, card);
+    const Found best = Search(layer, card);
+    ASSERT_EQ(best.best.empty(), all.empty());
+    costed += best.costed;
+    all_mappings += static_cast<int64_t>(all.size());
+    for (const Ranked& one : all) {
+      EXPECT_LE(AtLeast(layer, card, one.mapping), one.cost.cycles()) << one.mapping.Text();
+    }
+    if (all.empty()) continue;
+    ++found;
+    EXPECT_EQ(best.best[0].mapping, all[0].mapping);
+    EXPECT_EQ(best.best[0].cost.cycles(), all[0].cost.cycles());
+  }
+  EXPECT_GT(found, 40);
+  EXPECT_LT(costed, all_mappings);
+}
+
+}  // namespace
+}  // namespace polynao::mapping

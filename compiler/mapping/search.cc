@@ -1,0 +1,82 @@
+#include "compiler/mapping/search.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "isa/granularity.h"
+
+namespace polynao::mapping {
+namespace {
+
+bool IsBefore(const Ranked& a, const Ranked& b) {
+  return std::pair(a.cost.cycles(), a.mapping.Values()) <
+         std::pair(b.cost.cycles(), b.mapping.Values());
+}
+
+// All mappings but for their blocks.
+std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
+  std::vector<Mapping> branches;
+  for (int64_t across = 1; across <= card.cores; ++across) {
+    if (card.cores % across != 0) continue;
+    for (int64_t apart = 1; apart <= std::min(card.cores / across, layer.columns); ++apart) {
+      if (card.cores / across % apart != 0) continue;
+      for (int flags = 0; flags < 8; ++flags) {
+        branches.push_back({.columns_apart = apart,
+                            .across = across,
+                            .weights_by_smem = (flags & 1) != 0,
+                            .image_by_smem = (flags & 2) != 0,
+                            .results_by_smem = (flags & 4) != 0});
+      }
+    }
+  }
+  return branches;
+}
+
+// Calls visit(mapping) for all blocks with which the mapping fits.
+template <typename Visit>
+void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
+  for (m.block = isa::kTensorLanes; m.across * m.block <= layer.channels;
+       m.block += isa::kTensorLanes) {
+    if (WhyNot(layer, card, m).empty()) visit(m);
+  }
+}
+
+}  // namespace
+
+std::vector<Ranked> AllMappings(const Layer& layer, const CardFacts& card) {
+  std::vector<Ranked> all;
+  for (const Mapping& branch : Branches(layer, card)) {
+    ForEachBlock(layer, card, branch,
+                 [&](const Mapping& m) { all.push_back({m, CostOf(layer, card, m)}); });
+  }
+  std::sort(all.begin(), all.end(), IsBefore);
+  return all;
+}
+
+Found Search(const Layer& layer, const CardFacts& card) {
+  std::vector<std::pair<double, Mapping>> branches;
+  for (const Mapping& m : Branches(layer, card)) {
+    branches.emplace_back(AtLeast(layer, card, m), m);
+  }
+  std::sort(branches.begin(), branches.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first, a.second.Values()) < std::pair(b.first, b.second.Values());
+  });
+  Found found;
+  for (const auto& [bound, branch] : branches) {
+    // Of equals the order decides, so that equal bounds are looked at.
+    if (!found.best.empty() && bound > found.best[0].cost.cycles()) break;
+    ForEachBlock(layer, card, branch, [&](const Mapping& m) {
+      ++found.costed;
+      const Ranked one = {m, CostOf(layer, card, m)};
+      if (found.best.empty()) {
+        found.best.push_back(one);
+      } else if (IsBefore(one, found.best[0])) {
+        found.best[0] = one;
+      }
+    });
+  }
+  return found;
+}
+
+}  // namespace polynao::mapping

@@ -1,0 +1,88 @@
+// Layers whose weights stream (docs/mapping.md) compute what the reference does, under any of their mappings.
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cases/case_text.h"
+#include "cases/machines.h"
+#include "cases/run_case.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/te/operators.h"
+
+namespace polynao::cases {
+namespace {
+
+struct Layer {
+  std::string machine;
+  CaseText text;
+};
+
+// Extents of 1, primes, just off a multiple of what divides them; strides, dilations, margins; everything that can be
+// loaded beside the image.
+std::vector<Layer> Layers() {
+  const auto layer = [](const char* machine, const char* op, const char* shape, const char* dtype,
+                        std::vector<std::string> attributes = {}) {
+    CaseText text;
+    text.op = op, text.shape = shape, text.dtype = dtype;
+    text.attributes = std::move(attributes);
+    return Layer{machine, text};
+  };
+  return {
+      layer("mlu270", "conv2d", "1x1x64,128x1x1x64", "i8"),
+      layer("mlu270", "conv2d", "7x5x30,128x3x3x30", "i8"),
+      layer("mlu270", "conv2d", "13x11x64,192x3x3x64", "i8", {"stride=2"}),
+      layer("mlu270", "conv2d", "9x17x17,256x3x2x17", "i8", {"dilation=2", "pad=1"}),
+      layer("mlu270", "conv2d", "15x16x64,256x1x1x64", "i16", {"bias=1", "relu=1"}),
+      layer("mlu370", "conv2d", "11x3x33,128x5x1x33", "f16", {"relu=1"}),
+      layer("mlu270", "matmul", "1x70,128x70", "i8"),
+      layer("mlu270", "matmul", "63x64,512x64", "i8", {"bias=1"}),
+      layer("mlu370", "matmul", "17x129,192x129", "f16"),
+      layer("mlu270", "conv2d_bn", "5x7x64,256x1x1x64", "i8", {"residual=1"}),
+      layer("mlu270", "conv2d_bn", "14x13x65,128x3x3x65", "i8", {"relu=0"}),
+      layer("mlu270", "conv2d_bn", "16x15x32,128x3x3x32", "i8", {"out=i8"}),
+  };
+}
+
+TEST(StreamsTest, ValuesAgreeUnderAnyMapping) {
+  std::mt19937_64 random(1);
+  for (Layer& layer : Layers()) {
+    SCOPED_TRACE(layer.text.op + " " + layer.text.shape);
+    layer.text.schedule = {"stream=1"};
+    const auto machine = LoadMachine(layer.machine, {});
+    const auto target = MakeTarget("diannao", &*machine);
+    kernels::OperatorCase c = *ParseCase(layer.text, *target);
+    auto mappings = (*kernels::FindOperator(c))->schedules(c, *target);
+    ASSERT_TRUE(mappings.ok()) << mappings.status();
+    // The first choice, and some others.
+    std::shuffle(mappings->begin() + 1, mappings->end(), random);
+    if (mappings->size() > 9) mappings->resize(9);
+    for (const kernels::RankedSchedule& mapping : *mappings) {
+      c.schedule = mapping.choice;
+      SCOPED_TRACE(kernels::ChoiceText(mapping.choice));
+      CaseSettings settings;
+      settings.config = layer.machine;
+      const auto report = RunCase(c, settings);
+      ASSERT_TRUE(report.ok()) << report.status();
+      EXPECT_TRUE(report->ok) << report->max_abs_error;
+      // Scalar code in place of an instruction would take hundreds of times as long.
+      EXPECT_LT(static_cast<double>(report->simulated->cycles), 1.5 * mapping.cycles);
+    }
+  }
+}
+
+TEST(StreamsTest, TwoRunsChooseTheSame) {
+  const auto machine = LoadMachine("mlu270", {});
+  const auto target = MakeTarget("diannao", &*machine);
+  CaseText text;
+  text.op = "conv2d", text.shape = "14x14x256,256x3x3x256", text.dtype = "i8";
+  const kernels::OperatorCase c = *ParseCase(text, *target);
+  const auto* op = *kernels::FindOperator(c);
+  const auto first = op->schedules(c, *target), second = op->schedules(c, *target);
+  EXPECT_EQ((*first)[0].choice, (*second)[0].choice);
+  EXPECT_TRUE((*first)[0].choice.contains("stream")) << kernels::ChoiceText((*first)[0].choice);
+}
+
+}  // namespace
+}  // namespace polynao::cases
