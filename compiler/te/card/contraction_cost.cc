@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <string_view>
+#include <tuple>
 
 #include "base/math.h"
 #include "base/text.h"
@@ -152,8 +154,12 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
     }
   }
   layer.result_bytes = ir::ByteSize(output_.type());
-  layer.temporaries = [this](int64_t pixels, int64_t lanes, int64_t copies) {
-    return StepBytes(0, pixels, lanes, copies, copies);
+  // Many mappings ask for the same.
+  const auto known = std::make_shared<std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t>>();
+  layer.temporaries = [this, known](int64_t pixels, int64_t lanes, int64_t copies) {
+    const auto [it, is_new] = known->try_emplace({pixels, lanes, copies});
+    if (is_new) it->second = StepBytes(0, pixels, lanes, copies, copies);
+    return it->second;
   };
   layer.vector_cycles = [this, has_columns](int64_t pixels, int64_t lanes) {
     return VectorCyclesOf(0, has_columns ? Shape{pixels, 1, lanes} : Shape{pixels, lanes});
