@@ -10,7 +10,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {

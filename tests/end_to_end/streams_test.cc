@@ -9,7 +9,7 @@
 #include "cases/run_case.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "kernels/te/operators.h"
+#include "kernels/operators.h"
 
 namespace polynao::cases {
 namespace {
