@@ -129,6 +129,7 @@ sweep --out c.json/x can not be made
 cycles --compare x.json At least 2 required
 cycles --filter add( no case of layers95
 cycles --json /nonexistent/x can not be written
+cycles --schedule stream=1 which schedules --model simulates
 asm -o /nonexistent/x can not be written
 disasm -o /nonexistent/x can not be written
 demo -o c.json/x can not be made
