@@ -10,6 +10,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "compiler/target/target.h"
 #include "kernels/operators.h"
 #include "nlohmann/json.hpp"
 
@@ -52,7 +53,7 @@ absl::StatusOr<std::vector<ModelCheck>> CheckModel(const Suite& suite,
                                                    int most, const CyclesSettings& settings) {
   ASSIGN_OR_RETURN(const isa::Machine machine,
                    cases::LoadMachine(settings.config, settings.overrides));
-  ASSIGN_OR_RETURN(const Target target, cases::MakeTarget("diannao", &machine));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
   cases::CaseSettings case_settings;
   case_settings.config = settings.config;
   case_settings.overrides = settings.overrides;
