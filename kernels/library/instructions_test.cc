@@ -35,7 +35,18 @@ constexpr std::string_view kOneSync =
 constexpr std::string_view kLoops = "loops and conditions are arranged so that others do";
 constexpr std::string_view kRotates =
     "rotates the tiles of clusters, for which the expert's kernel is";
+// A debt, not a reason: docs/mapping.md says so beside what the compiler gains by it.
+constexpr char kNotYet[] =
+    "images and results by way of SMEM: hand-written kernels have to learn it";
 constexpr Exception kExceptions[] = {
+    {"conv2d", "library", "memcpy.f16.gmem.smem.async", kNotYet},
+    {"conv2d", "library", "memcpy.f16.smem.nmem.async", kNotYet},
+    {"conv2d", "library", "memcpy.i8.nmem.smem.async", kNotYet},
+    {"conv2d", "library", "memcpy.i16.nmem.smem.async", kNotYet},
+    {"conv2d", "expert", "memcpy.f16.gmem.smem.async", kNotYet},
+    {"conv2d", "expert", "memcpy.f16.smem.nmem.async", kNotYet},
+    {"conv2d", "expert", "memcpy.i8.nmem.smem.async", kNotYet},
+    {"conv2d", "expert", "memcpy.i16.nmem.smem.async", kNotYet},
     {"conv2d", "library", "fill.i8", "the host puts the zeros around the image"},
     {"conv2d", "library", "fill.i16", "the host puts the zeros around the image"},
     {"conv2d", "library", "memcpy.f16.gmem.nmem.async", "memcpy3d of one plane is the same copy"},
