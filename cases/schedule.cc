@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <set>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -16,18 +15,13 @@
 #include "base/status.h"
 #include "compiler/ir/float_rules.h"
 #include "compiler/poly/gpu/gpu.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/poly.h"
 
 namespace polynao::cases {
 namespace {
 
 constexpr int64_t kMostThreads = 1024;  // of a block
-
-const std::set<std::string>& Strategies() {
-  static const auto& strategies =
-      *new std::set<std::string>{"auto", "fuse", "overlap", "original", "min", "smart", "max"};
-  return strategies;
-}
 
 // "auto" and its like, or "text" and what the file has.
 struct Strategy {
@@ -51,20 +45,21 @@ absl::StatusOr<std::vector<int64_t>> ParseTile(absl::string_view text) {
 }
 
 absl::StatusOr<Strategy> StrategyOf(const std::string& schedule) {
-  if (Strategies().contains(schedule)) return Strategy{schedule};
-  for (const std::string fusion : {"fuse", "overlap"}) {
-    if (!schedule.starts_with(fusion + ":")) continue;
-    ASSIGN_OR_RETURN(std::vector<int64_t> tile, ParseTile(schedule.substr(fusion.size() + 1)));
-    return Strategy{fusion, "", std::move(tile)};
+  const poly::NamedStrategy* found = poly::FindStrategy(schedule);
+  if (found != nullptr && found->is_search) return Strategy{schedule};
+  if (const size_t colon = schedule.find(':'); colon != std::string::npos) {
+    const std::string fusion = schedule.substr(0, colon);
+    if (poly::IsFusion(fusion)) {
+      ASSIGN_OR_RETURN(std::vector<int64_t> tile, ParseTile(schedule.substr(colon + 1)));
+      return Strategy{fusion, "", std::move(tile)};
+    }
   }
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(schedule);
   if (absl::StartsWith(text, "{") || absl::StartsWith(text, "[")) return Strategy{"text", schedule};
   if (!std::filesystem::is_regular_file(schedule)) {
-    return InvalidInput(
-        "--schedule: expected none, auto, fuse, fuse:8x64, overlap, original, min, smart, max, a "
-        "schedule "
-        "'{ S0[i, j] -> [j, i] }', or a file that has one, found '",
-        schedule, "'");
+    return InvalidInput("--schedule: expected ", ScheduleNames(),
+                        ", a schedule '{ S0[i, j] -> [j, i] }', or a file that has one, found '",
+                        schedule, "'");
   }
   ASSIGN_OR_RETURN(std::string read, ReadFile(schedule));
   // What `nao tune` has found.
@@ -106,6 +101,10 @@ absl::StatusOr<Scheduled> RunStrategy(const ir::Function& function, const std::s
 }
 
 }  // namespace
+
+std::string ScheduleNames() {
+  return StrCat("none, ", poly::StrategyNames(&poly::NamedStrategy::is_search), ", fuse:8x64");
+}
 
 absl::StatusOr<Scheduled> ScheduleFunction(const ir::Function& function,
                                            const std::string& schedule, int threads) {

@@ -18,8 +18,11 @@ struct Scheduled {
   std::vector<std::pair<std::string, double>> figures = {};  // poly::ScheduleReport::Figures
 };
 
-// `function` with its loops in the order of `schedule`: "none" leaves it as it is; "auto", "fuse", "overlap",
-// "original", "min", "smart" and "max" are strategies of compiler/poly/poly.h; a text that begins with { or [ is a
+// "none, original, .., fuse:8x64": what a schedule may be, besides a text or a file.
+std::string ScheduleNames();
+
+// `function` with its loops in the order of `schedule`: the name of a strategy (compiler/poly/order/strategies.h), of
+// which "none" leaves it as it is; a text that begins with { or [ is a
 // schedule (poly::ParseSchedule), anything else a file with one, or with "fuse:8x64". "fuse:8x64" and "overlap:8x64"
 // give the tiles of the groups' last arrays, outermost dimension first (0: all); arrays of fewer dimensions take the
 // last sizes. Sums of floats change their order only if the function is marked @reassociate. "auto" is for this machine

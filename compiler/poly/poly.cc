@@ -12,6 +12,7 @@
 #include "compiler/poly/model/expand.h"
 #include "compiler/poly/model/extract.h"
 #include "compiler/poly/order/schedule.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/parts.h"
 
 namespace polynao {
@@ -23,13 +24,9 @@ namespace {
 constexpr int64_t kMaxTileSize = int64_t{1} << 20;
 
 absl::Status CheckOptions(const ScheduleOptions& options) {
-  const bool is_known = options.strategy == "auto" || options.strategy == "text" ||
-                        IsFusion(options.strategy) || ParseStrategy(options.strategy);
-  if (!is_known) {
-    return InvalidInput(
-        "expected a strategy of none, original, min, smart, max, auto, fuse, overlap, text, found "
-        "'",
-        options.strategy, "'");
+  if (FindStrategy(options.strategy) == nullptr) {
+    return InvalidInput("expected a strategy of ", StrategyNames(), ", found '", options.strategy,
+                        "'");
   }
   for (const std::vector<int64_t>& level : options.tile) {
     for (const int64_t size : level) {
@@ -50,7 +47,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
   std::vector<std::string> inlined;
   if (IsFusion(options.strategy) && options.inline_stages)
     inlined = InlineStages(function, options.machine.assumed_extent);
-  if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(function);
+  if (FindStrategy(options.strategy)->expands_scalars) ExpandScalars(function);
   ASSIGN_OR_RETURN(
       ScheduleReport report,
       ScheduleParts(function, options.strategy, options.max_operations,
@@ -88,7 +85,7 @@ namespace {
 
 // The pass's options: numbers, as the command line has them.
 struct PassOptions {
-  int strategy = 2;  // in the order of kStrategies
+  int strategy = 2;  // smart, in the order of Searches()
   int tile = 32;
   bool parallel = true;
   bool vectorize = true;
@@ -98,8 +95,15 @@ struct PassOptions {
 };
 
 constexpr const char* kWindows[] = {"model", "none", "all"};
-constexpr const char* kStrategies[] = {"original", "min",  "smart",  "auto",
-                                       "max",      "fuse", "overlap"};
+
+// The strategies that the pass has.
+std::vector<std::string_view> Searches() {
+  std::vector<std::string_view> names;
+  for (const poly::NamedStrategy& strategy : poly::Strategies()) {
+    if (strategy.is_search) names.push_back(strategy.name);
+  }
+  return names;
+}
 
 }  // namespace
 
@@ -108,8 +112,7 @@ PassInfo SchedulePass() {
       {.name = "schedule",
        .doc = "gives affine loop nests a new order: fusion, tiles, parallel and vector loops",
        .second_run_changes = "tiles are loops that can be tiled again"},
-      {ChoiceOption("strategy", &PassOptions::strategy,
-                    {std::begin(kStrategies), std::end(kStrategies)},
+      {ChoiceOption("strategy", &PassOptions::strategy, Searches(),
                     "which loops share statements; auto also chooses tiles, by a cost model"),
        IntOption("tile", &PassOptions::tile, 0, 1024,
                  "iterations of a tile along each loop; 0: none"),
@@ -126,7 +129,7 @@ PassInfo SchedulePass() {
       [](ir::Function& function, const PassEnvironment& environment,
          PassOptions options) -> absl::StatusOr<bool> {
         poly::ScheduleOptions schedule;
-        schedule.strategy = kStrategies[options.strategy];
+        schedule.strategy = Searches()[static_cast<size_t>(options.strategy)];
         schedule.tile.clear();
         if (options.tile > 0) schedule.tile = {{options.tile}};
         schedule.parallel = options.parallel;

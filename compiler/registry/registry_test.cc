@@ -58,9 +58,9 @@ TEST(RegistryTest, ErrorsListWhatThereIs) {
       {"loop_partition(max_pieces=)", "expected an integer from 1 to 1000, found ''" + all},
       {"loop_partition(max_pieces=99999999999999999999)", "found '99999999999999999999'"},
       {"schedule(strategy=fast)",
-       "option 'strategy': expected original, min, smart, auto, max, fuse, overlap, found 'fast'; "
+       "option 'strategy': expected original, min, smart, max, auto, fuse, overlap, found 'fast'; "
        "it has: "
-       "strategy (original, min, smart, auto, max, fuse, overlap), tile (an integer from 0 to "
+       "strategy (original, min, smart, max, auto, fuse, overlap), tile (an integer from 0 to "
        "1024)"},
       {"cse(semantic=2)", "option 'semantic': expected 0 or 1, found '2'; it has: semantic"},
       {"cse(semantic=1;semantic=0)", "option 'semantic' is given twice"},

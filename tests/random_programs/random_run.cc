@@ -24,6 +24,7 @@
 #include "compiler/passes/pass_test_util.h"
 #include "compiler/passes/same_meaning.h"
 #include "compiler/poly/arrange/machine_for_test.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/poly.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
@@ -93,11 +94,19 @@ std::vector<PassSpec> PassesOf(uint64_t seed) {
   return specs;
 }
 
-constexpr std::string_view kStrategies[] = {"none", "min", "smart", "max", "auto", "fuse"};
+// Those that need no text.
+std::vector<std::string_view> StrategyNames() {
+  std::vector<std::string_view> names = {"none"};
+  for (const poly::NamedStrategy& strategy : poly::Strategies()) {
+    if (strategy.is_search) names.push_back(strategy.name);
+  }
+  return names;
+}
 
 poly::ScheduleOptions ScheduleOptionsOf(uint64_t seed) {
   poly::ScheduleOptions options;
-  options.strategy = std::string(kStrategies[seed % std::size(kStrategies)]);
+  static const auto& names = *new std::vector<std::string_view>(StrategyNames());
+  options.strategy = std::string(names[seed % names.size()]);
   options.machine = poly::SmallMachine(seed % 3 == 0 ? 4 : 8);
   if (seed % 7 < 3) options.tile = {{static_cast<int64_t>(seed % 7 + 2)}};
   options.join_all = seed % 11 < 5;

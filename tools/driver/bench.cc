@@ -87,36 +87,6 @@ void PrintLicmProgress(int done, int total, const benchmarks::LicmRow& row) {
                row.same_code ? ", same code" : "", row.values_agree ? "" : ", VALUES DIFFER");
 }
 
-// The options that the suite reads.
-absl::Status CheckOptions(const BenchFlags& flags) {
-  constexpr std::string_view kOfComparisons =
-      "--size --filter --seed --threads --peers --no-peers --json --html --resume --from";
-  const std::string& suite = flags.suite;
-  const bool is_comparison = suite == benchmarks::kPolyBenchSuite ||
-                             suite == benchmarks::kFusionSuite || suite == benchmarks::kEquakeSuite;
-  const auto check = [&](std::string_view use, std::string_view options) {
-    return command_line::CheckRead(*flags.command, suite, use, options);
-  };
-  RETURN_IF_ERROR(command_line::CheckWritable("--json", flags.json));
-  RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
-  if (is_comparison && !flags.from.empty())
-    return check("a result that is shown", "--from --json --html");
-  if (suite == benchmarks::kFusionSuite) {
-    return check("the suite",
-                 StrCat(kOfComparisons, " --rows --cols --pipelines --strategies --python"));
-  }
-  if (is_comparison) return check("the suite", StrCat(kOfComparisons, " --schedule"));
-  if (suite == benchmarks::kLicmSuite) {
-    return check("the suite", "--filter --seed --seconds --target --jobs --json --html --resume");
-  }
-  if (suite == benchmarks::kLadderSuite) {
-    return check("the suite", "--config --set --columns --sensitivity --json");
-  }
-  // Before its options, since a suite that does not exist has none.
-  RETURN_IF_ERROR(benchmarks::FindSuite(suite).status());
-  return check("the suite", "--filter --jobs --without --config --set --seed --json --html");
-}
-
 absl::StatusOr<bool> BenchLicm(const BenchFlags& flags) {
   benchmarks::LicmBenchSettings settings;
   settings.target = flags.target;
@@ -290,18 +260,14 @@ absl::StatusOr<bool> BenchLadder(const BenchFlags& flags) {
   return result.ok();
 }
 
-absl::StatusOr<bool> Bench(BenchFlags& flags) {
-  RETURN_IF_ERROR(CheckOptions(flags));
-  if (flags.suite == benchmarks::kPolyBenchSuite) return BenchPolyBench(flags);
-  if (flags.suite == benchmarks::kFusionSuite) return BenchFusion(flags);
-  if (flags.suite == benchmarks::kEquakeSuite) return BenchEquake(flags);
-  if (flags.suite == benchmarks::kLicmSuite) return BenchLicm(flags);
-  if (flags.suite == benchmarks::kLadderSuite) return BenchLadder(flags);
-  flags.settings.jobs =
+// A suite of operators on the card.
+absl::StatusOr<bool> BenchCard(const BenchFlags& flags) {
+  benchmarks::BenchSettings settings = flags.settings;
+  settings.jobs =
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(flags.suite));
-  if (isatty(STDERR_FILENO) != 0) flags.settings.on_row = PrintProgress;
-  ASSIGN_OR_RETURN(benchmarks::SuiteResult result, benchmarks::RunSuite(*suite, flags.settings));
+  if (isatty(STDERR_FILENO) != 0) settings.on_row = PrintProgress;
+  ASSIGN_OR_RETURN(benchmarks::SuiteResult result, benchmarks::RunSuite(*suite, settings));
   if (!flags.json.empty()) {
     RETURN_IF_ERROR(WriteFile(flags.json, benchmarks::ToJson(result).dump(2) + "\n"));
   }
@@ -316,7 +282,77 @@ absl::StatusOr<bool> Bench(BenchFlags& flags) {
   return result.ok();
 }
 
+// A suite as the command line knows it.
+struct BenchSuite {
+  SuiteText text;
+  std::string_view options;  // that it reads
+  absl::StatusOr<bool> (*run)(const BenchFlags&);
+  // Compares with other compilers; shows results that are saved (--from).
+  bool is_comparison = false;
+};
+
+constexpr std::string_view kOfComparisons =
+    "--size --filter --seed --threads --peers --no-peers --json --html --resume --from ";
+
+std::vector<BenchSuite> BenchSuites() {
+  std::vector<BenchSuite> suites;
+  for (const benchmarks::Suite& suite : benchmarks::Suites()) {
+    suites.push_back({.text = {suite.name, suite.doc},
+                      .options = "--filter --jobs --without --config --set --seed --json --html",
+                      .run = BenchCard});
+  }
+  suites.push_back({.text = {benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc},
+                    .options = "--filter --seed --seconds --target --jobs --json --html --resume",
+                    .run = BenchLicm});
+  suites.push_back({.text = {benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc},
+                    .options = "--schedule",
+                    .run = BenchPolyBench,
+                    .is_comparison = true});
+  suites.push_back({.text = {benchmarks::kFusionSuite, benchmarks::kFusionSuiteDoc},
+                    .options = "--rows --cols --pipelines --strategies --python",
+                    .run = BenchFusion,
+                    .is_comparison = true});
+  suites.push_back({.text = {benchmarks::kEquakeSuite, benchmarks::kEquakeSuiteDoc},
+                    .options = "--schedule",
+                    .run = BenchEquake,
+                    .is_comparison = true});
+  suites.push_back({.text = {benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc},
+                    .options = "--config --set --columns --sensitivity --json",
+                    .run = BenchLadder});
+  return suites;
+}
+
+// Errors: an option that the suite does not read.
+absl::Status CheckOptions(const BenchFlags& flags, const BenchSuite& suite) {
+  const auto check = [&](std::string_view use, std::string_view options) {
+    return command_line::CheckRead(*flags.command, flags.suite, use, options);
+  };
+  if (!suite.is_comparison) return check("the suite", suite.options);
+  if (!flags.from.empty()) return check("a result that is shown", "--from --json --html");
+  return check("the suite", StrCat(kOfComparisons, suite.options));
+}
+
+absl::StatusOr<bool> Bench(const BenchFlags& flags) {
+  RETURN_IF_ERROR(command_line::CheckWritable("--json", flags.json));
+  RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
+  std::string names;
+  for (const BenchSuite& suite : BenchSuites()) {
+    if (suite.text.name == flags.suite) {
+      RETURN_IF_ERROR(CheckOptions(flags, suite));
+      return suite.run(flags);
+    }
+    StrAppend(&names, names.empty() ? "" : ", ", suite.text.name);
+  }
+  return InvalidInput("no suite is named '", flags.suite, "'; there are: ", names);
+}
+
 }  // namespace
+
+std::vector<SuiteText> SuiteTexts() {
+  std::vector<SuiteText> texts;
+  for (const BenchSuite& suite : BenchSuites()) texts.push_back(suite.text);
+  return texts;
+}
 
 void AddBenchCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<BenchFlags>();

@@ -3,6 +3,9 @@
 #define TOOLS_DRIVER_COMMANDS_H_
 
 #include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -32,6 +35,13 @@ CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
 absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,
                                   const std::string& target, const std::string& impl,
                                   const std::string& others);
+
+// The suites that `nao bench` runs (bench.cc).
+struct SuiteText {
+  std::string_view name;
+  std::string_view doc;  // one line
+};
+std::vector<SuiteText> SuiteTexts();
 
 // An error if one of `names`, the passes to leave out that `option` gives, is none of `passes`.
 absl::Status CheckPassNames(std::string_view option, const std::vector<std::string>& names,

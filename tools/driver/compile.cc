@@ -447,10 +447,11 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->get_option("--schedule")
       ->description(
-          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; FILE.nir, "
-          "pipelines and polybench/NAME, not for the card: none, auto, fuse, fuse:8x64, original, "
-          "min, smart, max, or a file with a schedule's text. Default: none; for cuda fuse for "
-          "pipelines, auto for others with --arg");
+          StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "
+                 "FILE.nir, pipelines and polybench/NAME, not for the card: ",
+                 cases::ScheduleNames(),
+                 ", or a file with a schedule's text. Default: none; for cuda fuse for pipelines, "
+                 "auto for others with --arg"));
   command
       ->add_option(
           "--arg", flags->arguments,

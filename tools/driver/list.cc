@@ -5,13 +5,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_join.h"
 #include "base/status.h"
-#include "benchmarks/bench_equake.h"
-#include "benchmarks/bench_fusion.h"
-#include "benchmarks/bench_ladder.h"
-#include "benchmarks/bench_licm.h"
-#include "benchmarks/bench_polybench.h"
-#include "benchmarks/fusion_result.h"
-#include "benchmarks/suites.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/dram_presets.h"
@@ -100,16 +94,16 @@ absl::Status List(const std::string& what) {
       Row(facts.name, facts.doc, 8);
       Row("", StrCat("writes ", facts.writes), 8);
     }
+  } else if (what == "strategies") {
+    for (const poly::NamedStrategy& strategy : poly::Strategies()) {
+      Row(strategy.name, StrCat(strategy.doc, strategy.is_for_gpu ? "" : "; not for cuda"), 8);
+    }
   } else if (what == "suites") {
-    for (const benchmarks::Suite& suite : benchmarks::Suites()) Row(suite.name, suite.doc);
-    Row(benchmarks::kLicmSuite, benchmarks::kLicmSuiteDoc);
-    Row(benchmarks::kPolyBenchSuite, benchmarks::kPolyBenchSuiteDoc);
-    Row(benchmarks::kFusionSuite, benchmarks::kFusionSuiteDoc);
-    Row(benchmarks::kEquakeSuite, benchmarks::kEquakeSuiteDoc);
-    Row(benchmarks::kLadderSuite, benchmarks::kLadderSuiteDoc);
+    for (const SuiteText& suite : SuiteTexts()) Row(suite.name, suite.doc);
   } else {
     return InvalidInput(
-        "list: expected ops, cases, passes, instructions, configs, targets or suites, found '",
+        "list: expected ops, cases, passes, instructions, configs, targets, strategies or suites, "
+        "found '",
         what, "'");
   }
   return absl::OkStatus();
@@ -120,8 +114,10 @@ absl::Status List(const std::string& what) {
 void AddListCommand(CLI::App& app, Action& action) {
   auto what = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand(
-      "list", "lists operators, passes, instructions, machines, targets and suites");
-  command->add_option("WHAT", *what, "ops, cases, passes, instructions, configs, targets or suites")
+      "list", "lists operators, passes, instructions, machines, targets, strategies and suites");
+  command
+      ->add_option("WHAT", *what,
+                   "ops, cases, passes, instructions, configs, targets, strategies or suites")
       ->required();
   command->callback([&action, what] {
     action = [what] { return Outcome{.status = List(*what), .values_agree = true}; };

@@ -16,6 +16,7 @@
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/poly/calculator/calculator.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/tools/count_program.h"
 #include "compiler/poly/tools/describe.h"
 #include "compiler/poly/tools/picture.h"
@@ -306,8 +307,9 @@ void AddPolyCommand(CLI::App& app, Action& action) {
   tile->capture_default_str();
   command->add_option(
       "--strategy", flags->strategy,
-      "the order of schedule, tree, ast, loops, report, picture, trees: none, original, "
-      "min, smart, max, auto, fuse, overlap; default: none, for pictures smart");
+      StrCat("the order of schedule, tree, ast, loops, report, picture, trees: none, ",
+             poly::StrategyNames(&poly::NamedStrategy::is_search),
+             "; default: none, for pictures smart"));
   command->add_option("--statement", flags->statement, "for picture: the statement, as S1");
   command->add_option("--loops", flags->loops, "for picture: which loops go down and to the right")
       ->capture_default_str();

@@ -3,6 +3,8 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
+#include "base/text.h"
+#include "cases/schedule.h"
 #include "tools/driver/commands.h"
 
 namespace polynao::driver {
@@ -47,10 +49,12 @@ void AddRunCommand(CLI::App& app, Action& action) {
                       ".toml file; then the DRAM: 28nm,hbm2");
   command->get_option("--schedule")
       ->description(
-          "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; pipelines "
-          "(default: fuse) and FILE.nir (default: auto): none, fuse, fuse:8x64 with that tile, "
-          "overlap (not for cuda), original, min, smart, max, a schedule '{ S0[i, j] -> [j, i] }' "
-          "or '[S1(i, j) → (j, i)]', or a file with one");
+          StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "
+                 "pipelines (default: fuse) and FILE.nir (default: auto): a strategy (nao list "
+                 "strategies) of ",
+                 cases::ScheduleNames(),
+                 " with that tile, a schedule '{ S0[i, j] -> [j, i] }' or '[S1(i, j) → (j, i)]', "
+                 "or a file with one"));
   command->add_option("--function", flags->function, "FILE.nir: which function, if it has several");
   command
       ->add_option("--arg", flags->nest.arguments,

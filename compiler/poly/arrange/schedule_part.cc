@@ -15,6 +15,7 @@
 #include "compiler/poly/isl/tree_text.h"
 #include "compiler/poly/model/dependences.h"
 #include "compiler/poly/order/schedule.h"
+#include "compiler/poly/order/strategies.h"
 
 namespace polynao::poly {
 
@@ -89,7 +90,7 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
     if (options.strategy == "text") {
       ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
     } else {
-      schedule = ComputeSchedule(scop, dependences, *ParseStrategy(options.strategy),
+      schedule = ComputeSchedule(scop, dependences, *FindStrategy(options.strategy)->isl,
                                  /*outer_coincidence=*/false, &is_original);
     }
     report->schedule_ms = watch.Lap();

@@ -177,8 +177,6 @@ class UnusedBuffers : public ir::Mutator {
 
 ir::Stmt WithoutUnusedBuffers(ir::Stmt s) { return UnusedBuffers().Mutate(s); }
 
-bool IsFusion(std::string_view strategy) { return strategy == "fuse" || strategy == "overlap"; }
-
 std::string NamesOf(const Stage& stage) {
   std::string text;
   for (ir::Buffer buffer : stage.buffers) StrAppend(&text, text.empty() ? "" : "+", buffer->name);

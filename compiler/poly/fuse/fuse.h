@@ -19,8 +19,7 @@ namespace polynao::poly {
 
 // "fuse": groups and tile sizes by the cost model (group_cost.h). "overlap": as PolyMage (Mullapudi, Vasista,
 // Bondhugula, ASPLOS 2015) does it: tiles of fixed sizes, and a stage joins a group while little is computed twice. A
-// part without stages that share tiles is scheduled as by "auto".
-bool IsFusion(std::string_view strategy);
+// part without stages that share tiles is scheduled as by "auto". Both are fusions (order/strategies.h).
 
 // The code that a machine runs stages with.
 class StageCode {

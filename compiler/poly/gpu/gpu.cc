@@ -23,6 +23,7 @@
 #include "compiler/poly/model/expand.h"
 #include "compiler/poly/model/extract.h"
 #include "compiler/poly/order/schedule.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/parts.h"
 
 namespace polynao::poly {
@@ -32,11 +33,10 @@ namespace {
 constexpr int64_t kMaxBlockThreads = 1024;
 
 absl::Status CheckOptions(const GpuOptions& options) {
-  if (options.strategy != "auto" && options.strategy != "text" && options.strategy != "fuse" &&
-      !ParseStrategy(options.strategy)) {
-    return InvalidInput(
-        "expected a strategy of none, original, min, smart, max, auto, fuse, text, found '",
-        options.strategy, "'");
+  const NamedStrategy* strategy = FindStrategy(options.strategy);
+  if (strategy == nullptr || !strategy->is_for_gpu) {
+    return InvalidInput("expected a strategy of ", StrategyNames(&NamedStrategy::is_for_gpu),
+                        ", found '", options.strategy, "'");
   }
   for (size_t n = 0; n < options.block.size(); ++n) {
     int64_t threads = 1;
@@ -152,8 +152,8 @@ absl::StatusOr<ir::Stmt> MapPart(const Scop& scop, const GpuOptions& options, co
   if (options.strategy == "text") {
     ASSIGN_OR_RETURN(schedule, ParseSchedule(scop, dependences, options.text));
   } else {
-    const Strategy strategy =
-        options.strategy == "auto" ? Strategy::kSmart : *ParseStrategy(options.strategy);
+    // No cost model of a GPU compares orders: auto is smart.
+    const Strategy strategy = FindStrategy(options.strategy)->isl.value_or(Strategy::kSmart);
     schedule = ComputeSchedule(scop, dependences, strategy, /*outer_coincidence=*/true);
     if (strategy != Strategy::kOriginal)
       schedule = SplitIntoParallel(dependences, schedule, &splits);
@@ -215,7 +215,7 @@ class MappedCode : public StageCode {
 absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuOptions& options) {
   RETURN_IF_ERROR(CheckOptions(options));
   if (options.strategy == "none") return ScheduleReport();
-  const bool fuses = options.strategy == "fuse";
+  const bool fuses = IsFusion(options.strategy);
   const ir::Stmt original = function.body;
   std::vector<std::string> inlined;
   if (fuses && options.inline_stages) inlined = InlineStages(function, CpuMachine().assumed_extent);

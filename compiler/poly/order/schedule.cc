@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,12 +27,6 @@ namespace {
 // Iterations by which a statement may run behind another one in a loop that both share. Without a limit, isl may try
 // the number of all iterations, one after the other, where that is a constant.
 constexpr int kLargestShift = 64;
-
-constexpr std::pair<std::string_view, Strategy> kStrategies[] = {{"none", Strategy::kNone},
-                                                                 {"original", Strategy::kOriginal},
-                                                                 {"min", Strategy::kMin},
-                                                                 {"smart", Strategy::kSmart},
-                                                                 {"max", Strategy::kMax}};
 
 // { [S0[i] -> x[]] -> [S1[j] -> x[]] }: a pair with the buffer that it is about, by which the
 // scheduler knows which lifetimes an anti dependence may cut.
@@ -83,20 +78,6 @@ std::optional<isl::schedule> Computed(const Scop& scop,
 }
 
 }  // namespace
-
-std::optional<Strategy> ParseStrategy(std::string_view text) {
-  for (const auto& [name, strategy] : kStrategies) {
-    if (name == text) return strategy;
-  }
-  return std::nullopt;
-}
-
-std::string_view StrategyName(Strategy strategy) {
-  for (const auto& [name, s] : kStrategies) {
-    if (s == strategy) return name;
-  }
-  return "?";
-}
 
 isl::schedule ComputeSchedule(const Scop& scop, const Dependences& dependences, Strategy strategy,
                               bool outer_coincidence, bool* is_original) {

@@ -2,27 +2,14 @@
 #ifndef COMPILER_POLY_ORDER_SCHEDULE_H_
 #define COMPILER_POLY_ORDER_SCHEDULE_H_
 
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "compiler/poly/model/dependences.h"
 #include "compiler/poly/model/scop.h"
+#include "compiler/poly/order/strategies.h"
 
 namespace polynao::poly {
-
-// How isl's scheduler (Pluto's algorithm, by Feautrier's where that fails) groups statements into loops.
-enum class Strategy : uint8_t {
-  kNone,      // The function stays as it is.
-  kOriginal,  // The original order, taken apart and put together again.
-  kMin,       // Each strongly connected component has loops of its own: no fusion.
-  kSmart,     // isl's default: statements share loops as long as that keeps what is parallel.
-  kMax,       // As many statements as possible share loops, whatever that does to parallel ones.
-};
-
-std::optional<Strategy> ParseStrategy(std::string_view text);
-std::string_view StrategyName(Strategy strategy);
 
 // A legal schedule tree of `scop`. Members of a permutable band may be swapped and tiled; coincident
 // ones carry no dependence but those of private buffers. With `outer_coincidence` each band begins with a

@@ -28,6 +28,7 @@
 #include "compiler/poly/model/expand.h"
 #include "compiler/poly/model/extract.h"
 #include "compiler/poly/model/scop.h"
+#include "compiler/poly/order/strategies.h"
 #include "compiler/poly/tools/picture_svg.h"
 #include "compiler/poly/tools/tree_page.h"
 #include "pages/page.h"
@@ -82,7 +83,7 @@ absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
   ir::Function prepared = function;
   if (IsFusion(options.strategy) && options.inline_stages)
     InlineStages(prepared, options.machine.assumed_extent);
-  if (options.strategy == "auto" || IsFusion(options.strategy)) ExpandScalars(prepared);
+  if (FindStrategy(options.strategy)->expands_scalars) ExpandScalars(prepared);
   return Extract(prepared);
 }
 
