@@ -897,5 +897,16 @@ TEST(LoopPartitionTest, NestsWithWaitsStayWholeForAllThreads) {
   }
 }
 
+// Random program 916747: what a float decides has no range of integers.
+TEST(LoopPartitionTest, FloatsInConditionsOfBorders) {
+  const ir::Function before = ParseProgram(
+      "func f(n: i32, x: f32, C: i32[13]) { for (i, 0, n) { let t: i32 = 0 - i"
+      " if (0 <= select(x <= 65504.0, n, 9) + t) { C[0] = C[0] + 1 } } }");
+  ir::Function after = before;
+  ASSERT_TRUE(LoopPartition(after).ok());
+  for (int64_t n : {0, 1, 9, 12})
+    EXPECT_EQ(CompareMeaning(before, after, n), "") << ir::Print(after);
+}
+
 }  // namespace
 }  // namespace polynao

@@ -136,6 +136,7 @@ class SymbolicPlanner {
     if (!CanWrap(analyzer_, border)) return border;
     ir::VarMap clamped;
     for (Var x : ir::FreeVars(border)) {
+      if (ir::IsFloat(x.type())) continue;  // in the condition of a select
       const ConstRange outside = analyzer_.Range(x);
       Analyzer::Scope scope(analyzer_);
       analyzer_.Assume(whole.start < whole.end);
