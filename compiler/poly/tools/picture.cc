@@ -83,7 +83,9 @@ absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
   ir::Function prepared = function;
   if (IsFusion(options.strategy) && options.inline_stages)
     InlineStages(prepared, options.machine.assumed_extent);
-  if (FindStrategy(options.strategy)->expands_scalars) ExpandScalars(prepared);
+  // Of no strategy's name the scheduler tells.
+  const NamedStrategy* strategy = FindStrategy(options.strategy);
+  if (strategy != nullptr && strategy->expands_scalars) ExpandScalars(prepared);
   return Extract(prepared);
 }
 
