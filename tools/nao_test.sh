@@ -234,7 +234,7 @@ scheduled_code() {
 expect "code of a pipeline and of a kernel in an order of their own" pass "" scheduled_code
 expect "a bundle without a value" pass "" fails "parameter 'c: f32' has no value: expected --arg c=NUMBER" \
   "$nao" compile "$work/nest.nir" --arg n=300 --target=cuda -o "$work/none"
-expect "a bundle of an unknown schedule" pass "" fails "expected none, auto, .*, found 'best'" \
+expect "a bundle of an unknown schedule" pass "" fails "expected none, original, .*auto, .*, found 'best'" \
   "$nao" compile "$work/nest.nir" --arg n=3 --arg c=1 --schedule=best --target=cuda -o "$work/none"
 expect "a bundle of an unknown kernel" pass "" fails "no kernel .*'gemmm'|'gemmm'.*there are" \
   "$nao" compile polybench/gemmm --target=cuda -o "$work/none"
@@ -246,7 +246,7 @@ expect "an order of loops for the card" pass "" fails "nest.nir: --schedule is n
   "$nao" compile "$work/nest.nir" --schedule=auto -o "$work/none"
 expect "an order of loops for passes" pass "" fails "nest.nir: --schedule is not for a function" \
   "$nao" opt "$work/nest.nir" --schedule=auto
-expect "an unknown order for C" pass "" fails "harris: .*expected none, auto, .*, found 'best'" \
+expect "an unknown order for C" pass "" fails "harris: .*expected none, original, .*auto, .*, found 'best'" \
   "$nao" compile harris --shape=40x50 --target=c --schedule=best -o "$work/none"
 expect "no bundle is left by errors" pass "" test ! -e "$work/none"
 
