@@ -215,6 +215,87 @@ std::optional<VectorLoop> FindVectorLoop(Stmt loop, const ir::Aliases& aliases,
   return Finder(loop, aliases, analyzer).Find(loop);
 }
 
+namespace {
+
+// The accesses of a loop's body, each with the number of copies that unrolling makes of it.
+class AccessCounter {
+ public:
+  AccessCounter(const ir::Aliases& aliases, arith::Analyzer& analyzer)
+      : aliases_(aliases), analyzer_(analyzer) {}
+
+  void Visit(Stmt s, int64_t copies) {
+    ir::ForEachStmt(s, [&](Stmt child) {
+      if (child.Is(StmtKind::kFor)) {
+        const bool is_short = child.extent().Is(ExprKind::kIntImm);
+        const int64_t extent = is_short ? std::max<int64_t>(child.extent().int_value(), 0) : 1;
+        AddLoads(child.min(), copies);
+        AddLoads(child.extent(), copies);
+        Visit(child.body(), std::min(copies * std::min(extent, kMostChecks + 1), kMostChecks + 1));
+        return false;
+      }
+      if (child.Is(StmtKind::kStore)) Add(child.buffer(), child.indices(), true, copies);
+      for (Expr e : child.operands()) AddLoads(e, copies);
+      return true;
+    });
+  }
+
+  int64_t Checks() const {
+    int64_t checks = 0;
+    for (const Access& store : accesses_) {
+      if (!store.is_store) continue;
+      for (const Access& other : accesses_) {
+        if (!MayOverlap(store, other)) continue;
+        checks += store.copies * other.copies;  // each at most kMostChecks + 1
+        if (checks > kMostChecks) return kMostChecks + 1;
+      }
+    }
+    return checks;
+  }
+
+ private:
+  struct Access {
+    Buffer buffer;
+    bool is_store;
+    int64_t copies;
+    std::vector<arith::LinearForm> indices;
+  };
+
+  void AddLoads(Expr root, int64_t copies) {
+    ir::ForEachExpr(root, [&](Expr e) {
+      if (e.Is(ExprKind::kLoad)) Add(Buffer(e.buffer()), e.operands(), false, copies);
+    });
+  }
+
+  void Add(Buffer buffer, absl::Span<const Expr> indices, bool is_store, int64_t copies) {
+    Access access{.buffer = buffer, .is_store = is_store, .copies = copies, .indices = {}};
+    for (Expr index : indices) access.indices.push_back(analyzer_.Form(index));
+    accesses_.push_back(std::move(access));
+  }
+
+  bool MayOverlap(const Access& a, const Access& b) const {
+    if (a.buffer != b.buffer) {
+      return aliases_.Group(a.buffer) && aliases_.Group(a.buffer) == aliases_.Group(b.buffer);
+    }
+    for (size_t d = 0; d < a.indices.size(); ++d) {
+      arith::LinearForm difference = a.indices[d];
+      if (!difference.Add(b.indices[d], -1) || !difference.IsConstant()) return true;
+    }
+    return false;
+  }
+
+  const ir::Aliases& aliases_;
+  arith::Analyzer& analyzer_;
+  std::vector<Access> accesses_;
+};
+
+}  // namespace
+
+int64_t ChecksBeforeVectors(Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer) {
+  AccessCounter counter(aliases, analyzer);
+  counter.Visit(loop.body(), 1);
+  return counter.Checks();
+}
+
 std::optional<int64_t> SlopeIn(const arith::LinearForm& form, ir::Var var) {
   for (const arith::LinearForm::Term& term : form.terms()) {
     if (term.atom != var && ir::UsesVar(term.atom, var)) return std::nullopt;

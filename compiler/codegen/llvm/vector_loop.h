@@ -27,6 +27,15 @@ struct VectorLoop {
 std::optional<VectorLoop> FindVectorLoop(ir::Stmt loop, const ir::Aliases& aliases,
                                          arith::Analyzer& analyzer);
 
+// An upper bound of the comparisons of addresses that LLVM needs at run time before it may run iterations of `loop`
+// side by side, once constant loops inside are unrolled: a pair of accesses to one stored buffer (or to two that may
+// overlap) whose indices do not differ by constants needs one. More than kMostChecks are given as kMostChecks + 1.
+int64_t ChecksBeforeVectors(ir::Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer);
+
+// LLVM 19 and older vectorize a loop that is told to be vectorized even if they give up on its checks, of which they
+// make 128 at most (vectorize-memory-check-threshold), and then run without any.
+inline constexpr int64_t kMostChecks = 128;
+
 // The coefficient of `var` in `form`; nothing if it is inside of another atom: 2 in 2 i + j, nothing in i / 2.
 std::optional<int64_t> SlopeIn(const arith::LinearForm& form, ir::Var var);
 
