@@ -101,8 +101,11 @@ absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const Conv& k, const Op
 
 // [tensor-program depthwise begin]
 // Clusters share rows, cores share rows and channels. For each position (r, s) in the window, the elements of all
-// windows at this position are multiplied by the filters' element and added to the sums.
-absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) {
+// windows at this position are multiplied by the filters' element and added to the sums. Filters are turned from
+// [channel][place] to [place][channel], a cycle an element: each core of a cluster turns a part, all read it from SMEM;
+// where they are too few or too many, each core turns its own.
+absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling,
+                                       const isa::Machine& m) {
   te::Graph g("conv2d");
   const Tensor in = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
   const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, 1}, k.in);
@@ -117,9 +120,20 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) 
                      [&](Expr i, Expr j, Expr c) { return To(k.sum, from(i, j, c)); });
   };
   const Tensor image = wide("PW", padded);
-  const Tensor sorted =
+  const Tensor turned =
       g.Compute("FT", {k.kh, k.kw, k.co}, [&](Expr r, Expr s, Expr c) { return f(c, r, s, 0); });
-  const Tensor filters = wide("FW", sorted);
+  const int64_t own_filters = RoundUp(CeilDiv(k.co, m.cores_per_cluster()), isa::kVectorGroup);
+  // What it saves, and the copies to and out of SMEM with a barrier between them: twice that, since scalar code and
+  // waits beside them are not counted (measured, 230 to 370 cycles for few channels).
+  const int64_t saved = k.kh * k.kw * (k.co - own_filters);
+  const int64_t hops = 2 * (m.Get("move_dma.start") + m.Get("smem.latency") + m.Get("sync.drain")) +
+                       m.Get("sync.cluster") + k.kh * k.kw * k.co / m.Get("move_dma.port_bytes");
+  const bool shares = saved > 2 * hops && OnChipBytes(k.kh * k.kw * k.co, k.in) <= m.smem_bytes() &&
+                      2 * OnChipBytes(k.kh * k.kw * own_filters, k.in) <= m.nmem_bytes() / 4;
+  const Tensor shared =
+      shares ? g.Compute("FS", turned.shape(), [&](const te::Axes& at) { return turned(at); })
+             : turned;
+  const Tensor filters = wide("FW", shared);
   // Rows of any length: filters (and biases) are repeated for each pixel.
   const bool repeats = !k.has_whole_rows();
   const Tensor repeated =
@@ -143,16 +157,27 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling) 
   const Tensor y = steps.tensors.empty() ? sums : steps.tensors.back();
   Schedule s(y);
   const Tensor f_near = s.CacheRead(f, isa::kNmem);
+  const Tensor sorted = shares ? s.CacheRead(shared, isa::kNmem) : turned;
   const Tensor b_near = b ? s.CacheRead(b, isa::kNmem) : b;
   const Tensor result = s.CacheWrite(y, isa::kNmem);
   (steps.tensors.empty() ? sums : steps.tensors.back()) = result;
-  const auto [block, tile] = TileGrid(s, y, tiling);
+  const auto [cluster, block, tile] = TileGrid(s, y, tiling);
   const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
                        std::string_view instruction, size_t first = 0) {
     s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
     s[tensor].Pragma(s[tensor].axis(first), instruction);
   };
-  at(s[y], block, f_near, "memcpy");
+  if (shares) {
+    te::Stage& sharing = s[shared];
+    const auto [core, own] = sharing.Split(sharing.axis(2), own_filters);
+    sharing.Reorder({core, sharing.axis(0), sharing.axis(1), own});
+    sharing.ComputeAt(s[y], cluster).SetScope(isa::kSmem);
+    sharing.Bind(core, isa::kCoreAxis).Pragma(sharing.axis(0), "memcpy");
+    at(sharing, core, f_near, "memcpy");
+    at(sharing, core, turned, "memcpy");
+  } else {
+    at(s[y], block, f_near, "memcpy");
+  }
   at(s[y], block, sorted, "memcpy");
   if (widens) at(s[y], block, filters, "cast");
   if (b) at(s[y], block, b_near, "memcpy");
@@ -313,7 +338,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
   }
   ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, m));
   const GridTiling& tiling = tilings[0];
-  if (k.is_depthwise()) return Depthwise(k, tiling);
+  if (k.is_depthwise()) return Depthwise(k, tiling, m);
   const int64_t filters = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
   return Groups(k, tiling, filters <= m.smem_bytes());
 }
