@@ -24,10 +24,9 @@ def polynao_cc_library(
         copts = [],
         deps = [],
         visibility = ["//visibility:public"],
-        precompiled = "library",
         **kwargs):
-    """A cc_library with the project's warnings; public unless it says otherwise. `precompiled`: of third_party/pch."""
-    precompiled = _precompiled(precompiled, copts)
+    """A cc_library with the project's warnings; public unless it says otherwise."""
+    precompiled = _precompiled("library", copts)
     cc_library(
         name = name,
         copts = precompiled.copts,

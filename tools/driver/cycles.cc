@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "CLI/CLI.hpp"
 #include "base/files.h"
 #include "base/status.h"
 #include "benchmarks/cycles.h"
