@@ -12,8 +12,6 @@
 #include "benchmarks/measure.h"
 #include "benchmarks/name_filter.h"
 #include "benchmarks/peers.h"
-#include "benchmarks/plain_c.h"
-#include "benchmarks/provenance.h"
 #include "cases/executable.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
@@ -88,17 +86,6 @@ absl::StatusOr<std::vector<Candidate>> CandidatesOf(const EquakeSettings& settin
   return candidates;
 }
 
-absl::StatusOr<cases::Executable> Compile(const ir::Function& function, const Candidate& candidate,
-                                          ComparisonEntry& entry) {
-  if (!candidate.schedule.empty())
-    return CompileScheduled(function, candidate.schedule, candidate.threads, entry);
-  ASSIGN_OR_RETURN(const std::string text, PlainC(function, {}, {.threads = candidate.threads}));
-  ASSIGN_OR_RETURN(cases::Executable executable,
-                   MakePeerExecutable(candidate.peer, text, function.name));
-  entry.compile_ms = executable.compile_ms;
-  return executable;
-}
-
 absl::StatusOr<ComparisonRow> RowOf(const Case& c, const std::vector<Candidate>& candidates,
                                     const EquakeSettings& settings) {
   ASSIGN_OR_RETURN(const ir::Function function, kernels::EquakeFunction(c.equake, c.nodes));
@@ -114,7 +101,10 @@ absl::StatusOr<ComparisonRow> RowOf(const Case& c, const std::vector<Candidate>&
     entry.implementation = WithThreads(candidate.name, candidate.threads);
     entry.skipped = candidate.peer.missing;
     if (!entry.skipped.empty()) continue;
-    absl::StatusOr<cases::Executable> compiled = Compile(function, candidate, entry);
+    absl::StatusOr<cases::Executable> compiled =
+        candidate.schedule.empty()
+            ? CompilePlainC(function, {}, candidate.peer, {.threads = candidate.threads}, entry)
+            : CompileScheduled(function, candidate.schedule, candidate.threads, entry);
     if (compiled.ok()) {
       executable = *std::move(compiled);
     } else {
@@ -162,9 +152,7 @@ absl::StatusOr<Comparison> RunEquakeSuite(const EquakeSettings& settings) {
   result.size = settings.size;
   result.filter = settings.filter;
   result.seed = settings.seed;
-  result.machine = ProcessorName();
-  result.date = Date();
-  result.commit = Commit();
+  SetProvenance(result);
   const std::string& first = candidates[0].name;
   for (const Candidate& candidate : candidates) {
     if (!candidate.schedule.empty()) {
@@ -174,39 +162,15 @@ absl::StatusOr<Comparison> RunEquakeSuite(const EquakeSettings& settings) {
     result.implementations.push_back(
         {WithThreads(candidate.name, candidate.threads),
          candidate.schedule.empty() ? StrCat(candidate.peer.command, ", as it is written")
-                                    : StrCat("this compiler, --schedule=", candidate.schedule,
-                                             " --contract --reassociate --reciprocal"),
+                                    : ScheduleCommand(candidate.schedule),
          candidate.threads, candidate.peer.missing, WithThreads(first, candidate.threads)});
   }
   result.baseline = result.implementations[0].name;
-  double seconds_before = 0;
-  if (settings.known) {
-    RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
-    result.date = settings.known->date;
-    seconds_before = settings.known->wall_seconds;
-  }
-  const auto known = [&](const Case& c) -> const ComparisonRow* {
-    if (!settings.known) return nullptr;
-    for (const ComparisonRow& row : settings.known->rows) {
-      if (row.kernel == c.name) return &row;
-    }
-    return nullptr;
-  };
-  const auto total =
-      std::count_if(cases.begin(), cases.end(), [&](const Case& c) { return known(c) == nullptr; });
-  int done = 0;
-  for (const Case& c : cases) {
-    if (const ComparisonRow* row = known(c)) {
-      result.rows.push_back(*row);
-      continue;
-    }
-    ASSIGN_OR_RETURN(ComparisonRow row, RowOf(c, candidates, settings));
-    result.rows.push_back(std::move(row));
-    result.wall_seconds =
-        seconds_before + std::chrono::duration<double>(Clock::now() - start).count();
-    if (settings.on_row) settings.on_row(++done, static_cast<int>(total), result.rows.back());
-    if (settings.save) RETURN_IF_ERROR(settings.save(result));
-  }
+  std::vector<SuiteRow> rows;
+  for (const Case& c : cases) rows.push_back({c.name});
+  RETURN_IF_ERROR(AddRows(
+      rows, {settings.known, settings.on_row, settings.save}, start,
+      [&](size_t i) { return RowOf(cases[i], candidates, settings); }, result));
   return result;
 }
 

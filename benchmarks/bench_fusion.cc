@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <optional>
-#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "benchmarks/fusion_result.h"
@@ -15,8 +14,6 @@
 #include "benchmarks/measure.h"
 #include "benchmarks/name_filter.h"
 #include "benchmarks/peers.h"
-#include "benchmarks/plain_c.h"
-#include "benchmarks/provenance.h"
 #include "cases/executable.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
@@ -161,8 +158,7 @@ std::string Command(const Candidate& candidate, const std::string& halide) {
     case Candidate::Kind::kNaive:
       return StrCat(candidate.peer.command, ", stage after stage");
     case Candidate::Kind::kOurs:
-      return StrCat("this compiler, --schedule=", candidate.option,
-                    " --contract --reassociate --reciprocal");
+      return ScheduleCommand(candidate.option);
   }
   return "";
 }
@@ -236,15 +232,6 @@ std::string FindDifference(const Case& c, const ir::RandomArguments& actual) {
   return StrCat(difference, "; so do ", outliers, " of ", count, " elements");
 }
 
-absl::StatusOr<cases::Executable> CompileNaive(const Case& c, const Candidate& candidate,
-                                               ComparisonEntry& entry) {
-  ASSIGN_OR_RETURN(const std::string text, PlainC(c.function, {}, {.threads = candidate.threads}));
-  ASSIGN_OR_RETURN(cases::Executable executable,
-                   MakePeerExecutable(candidate.peer, text, c.function.name));
-  entry.compile_ms = executable.compile_ms;
-  return executable;
-}
-
 ComparisonEntry Measure(const Case& c, const Candidate& candidate, const HalidePeer* halide,
                         const FusionSettings& settings) {
   ComparisonEntry entry;
@@ -259,7 +246,7 @@ ComparisonEntry Measure(const Case& c, const Candidate& candidate, const HalideP
   } else {
     const absl::StatusOr<cases::Executable> executable =
         candidate.kind == Candidate::Kind::kNaive
-            ? CompileNaive(c, candidate, entry)
+            ? CompilePlainC(c.function, {}, candidate.peer, {.threads = candidate.threads}, entry)
             : CompileScheduled(c.function, candidate.option, candidate.threads, entry);
     if (!executable.ok()) {
       entry.error = std::string(executable.status().message());
@@ -273,106 +260,90 @@ ComparisonEntry Measure(const Case& c, const Candidate& candidate, const HalideP
   return entry;
 }
 
-}  // namespace
+absl::StatusOr<ComparisonRow> RowOf(const Pipeline& pipeline,
+                                    const std::vector<Candidate>& candidates, HalidePeer* halide,
+                                    const FusionSettings& settings) {
+  ASSIGN_OR_RETURN(const Case c, MakeCase(pipeline, settings));
+  if (halide != nullptr) {
+    std::vector<const ir::Tensor*> inputs;
+    for (const ir::Tensor& tensor : c.inputs.tensors()) inputs.push_back(&tensor);
+    inputs.pop_back();  // the output
+    RETURN_IF_ERROR(halide->SetInputs(inputs));
+  }
+  ComparisonRow row{.kernel = std::string(pipeline.name),
+                    .sizes = {{"rows", c.rows}, {"cols", c.cols}},
+                    .entries = {}};
+  for (const Candidate& candidate : candidates) {
+    row.entries.push_back(Measure(c, candidate, halide, settings));
+  }
+  AddFigures(row);
+  return row;
+}
 
-absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
-  RETURN_IF_ERROR(CheckSettings(settings));
-  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
-  std::vector<const Pipeline*> chosen;
-  for (const Pipeline& pipeline : kernels::Pipelines()) {
-    const std::string name(pipeline.name);
-    const bool named = settings.pipelines.empty() || Contains(settings.pipelines, name);
-    if (named && filter.Passes(name)) chosen.push_back(&pipeline);
+// An error, "" where `settings` does not compare with Halide: why it is missing.
+absl::StatusOr<HalidePeer> FindHalide(const FusionSettings& settings) {
+  for (const std::string& peer : settings.peers) {
+    if (peer.starts_with("halide")) return HalidePeer::Find(settings.python);
   }
-  if (chosen.empty()) {
-    return InvalidInput("--filter='", settings.filter, "': no pipeline is named so; the first is '",
-                        kernels::Pipelines()[0].name, "'");
-  }
-  const Clock::time_point start = Clock::now();
-  std::optional<HalidePeer> halide;
-  std::string no_halide;
-  if (std::any_of(settings.peers.begin(), settings.peers.end(),
-                  [](const std::string& peer) { return peer.starts_with("halide"); })) {
-    absl::StatusOr<HalidePeer> found = HalidePeer::Find(settings.python);
-    if (found.ok()) {
-      halide.emplace(*std::move(found));
-    } else {
-      no_halide = std::string(found.status().message());
-    }
-  }
-  ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, MakeCandidates(settings, no_halide));
-  if (candidates.empty()) return InvalidInput("expected strategies or peers, found none");
+  return absl::NotFoundError("");
+}
 
+// A result without rows. Errors: a strategy that there is not; `pipeline` is any.
+absl::StatusOr<Comparison> ResultWithoutRows(const FusionSettings& settings,
+                                             const std::vector<Candidate>& candidates,
+                                             const std::string& halide, const Pipeline& pipeline) {
   Comparison result;
   result.suite = kFusionSuite;
   result.title = kFusionTitle;
   result.size = settings.rows > 0 ? StrCat(settings.rows, "x", settings.cols) : settings.size;
   result.filter = settings.filter;
   result.seed = settings.seed;
-  result.machine = ProcessorName();
-  result.date = Date();
-  result.commit = Commit();
+  SetProvenance(result);
   for (const Candidate& candidate : candidates) {
     if (candidate.kind == Candidate::Kind::kOurs && candidate.threads == settings.threads[0]) {
-      const absl::StatusOr<ir::Function> tiny =
-          kernels::PipelineFunction(*chosen[0], chosen[0]->least_rows, chosen[0]->least_cols);
-      RETURN_IF_ERROR(tiny.status());
-      RETURN_IF_ERROR(cases::ScheduleFunction(*tiny, candidate.option).status());
+      ASSIGN_OR_RETURN(
+          const ir::Function tiny,
+          kernels::PipelineFunction(pipeline, pipeline.least_rows, pipeline.least_cols));
+      RETURN_IF_ERROR(cases::ScheduleFunction(tiny, candidate.option).status());
     }
     result.implementations.push_back({WithThreads(candidate.name, candidate.threads),
-                                      Command(candidate, halide ? halide->description() : ""),
-                                      candidate.threads, candidate.missing,
-                                      Baseline(candidates, candidate.threads)});
+                                      Command(candidate, halide), candidate.threads,
+                                      candidate.missing, Baseline(candidates, candidate.threads)});
   }
   result.baseline = result.implementations[0].baseline;
-  double seconds_before = 0;
-  if (settings.known) {
-    RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
-    result.date = settings.known->date;
-    seconds_before = settings.known->wall_seconds;
-  }
+  return result;
+}
 
-  const auto known_row = [&](std::string_view name) -> const ComparisonRow* {
-    if (!settings.known) return nullptr;
-    for (const ComparisonRow& row : settings.known->rows) {
-      if (row.kernel == name) return &row;
-    }
-    return nullptr;
-  };
-  const auto total = std::count_if(chosen.begin(), chosen.end(), [&](const Pipeline* pipeline) {
-    return known_row(pipeline->name) == nullptr;
-  });
-  int done = 0;
-  for (const Pipeline& pipeline : kernels::Pipelines()) {
-    if (const ComparisonRow* row = known_row(pipeline.name)) {
-      result.rows.push_back(*row);
-      continue;
-    }
-    if (std::find(chosen.begin(), chosen.end(), &pipeline) == chosen.end()) continue;
-    ASSIGN_OR_RETURN(const Case c, MakeCase(pipeline, settings));
-    if (halide) {
-      std::vector<const ir::Tensor*> inputs;
-      for (const ir::Tensor& tensor : c.inputs.tensors()) inputs.push_back(&tensor);
-      inputs.pop_back();  // the output
-      RETURN_IF_ERROR(halide->SetInputs(inputs));
-    }
-    ComparisonRow row{.kernel = std::string(pipeline.name),
-                      .sizes = {{"rows", c.rows}, {"cols", c.cols}},
-                      .entries = {}};
-    for (const Candidate& candidate : candidates) {
-      row.entries.push_back(Measure(c, candidate, halide ? &*halide : nullptr, settings));
-    }
-    AddFigures(row);
-    result.rows.push_back(std::move(row));
-    result.wall_seconds =
-        seconds_before + std::chrono::duration<double>(Clock::now() - start).count();
-    if (settings.on_row) {
-      settings.on_row(++done, static_cast<int>(total), result.rows.back());
-    }
-    if (settings.save) RETURN_IF_ERROR(settings.save(result));
+}  // namespace
+
+absl::StatusOr<Comparison> RunFusion(const FusionSettings& settings) {
+  RETURN_IF_ERROR(CheckSettings(settings));
+  ASSIGN_OR_RETURN(const NameFilter filter, NameFilter::Create(settings.filter));
+  const absl::Span<const Pipeline> pipelines = kernels::Pipelines();
+  std::vector<SuiteRow> rows;
+  const Pipeline* first = nullptr;
+  for (const Pipeline& pipeline : pipelines) {
+    const std::string name(pipeline.name);
+    const bool named = settings.pipelines.empty() || Contains(settings.pipelines, name);
+    rows.push_back({name, named && filter.Passes(name)});
+    if (rows.back().is_chosen && first == nullptr) first = &pipeline;
   }
-  result.wall_seconds =
-      seconds_before + std::chrono::duration<double>(Clock::now() - start).count();
+  if (first == nullptr) {
+    return InvalidInput("--filter='", settings.filter, "': no pipeline is named so; the first is '",
+                        pipelines[0].name, "'");
+  }
+  const Clock::time_point start = Clock::now();
+  absl::StatusOr<HalidePeer> found = FindHalide(settings);
+  HalidePeer* const halide = found.ok() ? &*found : nullptr;
+  ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
+                   MakeCandidates(settings, std::string(found.status().message())));
+  if (candidates.empty()) return InvalidInput("expected strategies or peers, found none");
+  ASSIGN_OR_RETURN(Comparison result,
+                   ResultWithoutRows(settings, candidates,
+                                     halide != nullptr ? halide->description() : "", *first));
+  RETURN_IF_ERROR(AddRows(
+      rows, {settings.known, settings.on_row, settings.save}, start,
+      [&](size_t i) { return RowOf(pipelines[i], candidates, halide, settings); }, result));
   return result;
 }
 

@@ -1,10 +1,24 @@
 #include "benchmarks/measure.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "base/status.h"
+#include "base/text.h"
+#include "benchmarks/provenance.h"
 #include "cases/schedule.h"
 #include "compiler/ir/float_rules.h"
 
 namespace polynao::benchmarks {
+namespace {
+
+const ComparisonRow* FindRow(const std::vector<ComparisonRow>& rows, const std::string& kernel) {
+  const auto found = std::find_if(rows.begin(), rows.end(),
+                                  [&](const ComparisonRow& row) { return row.kernel == kernel; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 absl::StatusOr<cases::Executable> CompileScheduled(const ir::Function& function,
                                                    const std::string& schedule, int threads,
@@ -23,6 +37,16 @@ absl::StatusOr<cases::Executable> CompileScheduled(const ir::Function& function,
   return executable;
 }
 
+absl::StatusOr<cases::Executable> CompilePlainC(const ir::Function& function,
+                                                const ir::IntValues& integers, const Peer& peer,
+                                                const PlainCOptions& options,
+                                                ComparisonEntry& entry) {
+  ASSIGN_OR_RETURN(const std::string text, PlainC(function, integers, options));
+  ASSIGN_OR_RETURN(cases::Executable executable, MakePeerExecutable(peer, text, function.name));
+  entry.compile_ms = executable.compile_ms;
+  return executable;
+}
+
 bool TimeEntry(const cases::Executable& executable, const ir::Function& function,
                const cases::TimingOptions& options, ir::RandomArguments& arguments,
                ComparisonEntry& entry) {
@@ -36,6 +60,58 @@ bool TimeEntry(const cases::Executable& executable, const ir::Function& function
   entry.least_ns = times->least_ns;
   entry.runs = times->runs;
   return true;
+}
+
+void SetProvenance(Comparison& result) {
+  result.machine = ProcessorName();
+  result.date = Date();
+  result.commit = Commit();
+}
+
+std::string ScheduleCommand(const std::string& schedule) {
+  return StrCat("this compiler, --schedule=", schedule, " --contract --reassociate --reciprocal");
+}
+
+absl::Status AddRows(const std::vector<SuiteRow>& rows, const RowsSettings& settings,
+                     std::chrono::steady_clock::time_point start,
+                     absl::FunctionRef<absl::StatusOr<ComparisonRow>(size_t row)> run,
+                     Comparison& result) {
+  static const std::vector<ComparisonRow> none;
+  double seconds_before = 0;
+  if (settings.known) {
+    RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
+    result.date = settings.known->date;
+    seconds_before = settings.known->wall_seconds;
+  }
+  const std::vector<ComparisonRow>& known = settings.known ? settings.known->rows : none;
+  const auto take_time = [&] {
+    result.wall_seconds =
+        seconds_before +
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  const auto total = std::count_if(rows.begin(), rows.end(), [&](const SuiteRow& row) {
+    return row.is_chosen && FindRow(known, row.kernel) == nullptr;
+  });
+  int done = 0;
+  size_t place = 0;  // in result.rows, of the next row
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const ComparisonRow* row = FindRow(known, rows[i].kernel);
+    const bool is_there = FindRow(result.rows, rows[i].kernel) != nullptr;
+    if (row == nullptr && !rows[i].is_chosen) continue;
+    const auto at = result.rows.begin() + static_cast<std::ptrdiff_t>(place++);
+    if (is_there) continue;
+    if (row != nullptr) {
+      result.rows.insert(at, *row);
+      continue;
+    }
+    ASSIGN_OR_RETURN(ComparisonRow made, run(i));
+    const ComparisonRow& placed = *result.rows.insert(at, std::move(made));
+    take_time();
+    if (settings.on_row) settings.on_row(++done, static_cast<int>(total), placed);
+    if (settings.save) RETURN_IF_ERROR(settings.save(result));
+  }
+  take_time();
+  return absl::OkStatus();
 }
 
 }  // namespace polynao::benchmarks
