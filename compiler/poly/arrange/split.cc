@@ -29,11 +29,11 @@ constexpr size_t kMaxHyperplanes = 2;
 using Hyperplanes = std::map<std::string, isl::aff>;
 
 // f or -f, so that its first coefficient is positive.
-isl_aff* Normalized(isl_aff* f) {
-  const isl_size n = isl_aff_dim(f, isl_dim_in);
+isl::aff Normalized(const isl::aff& f) {
+  const isl_size n = isl_aff_dim(f.get(), isl_dim_in);
   for (isl_size i = 0; i < n; ++i) {
-    const int sign = isl_aff_coefficient_sgn(f, isl_dim_in, i);
-    if (sign != 0) return sign < 0 ? isl_aff_neg(f) : f;
+    const int sign = isl_aff_coefficient_sgn(f.get(), isl_dim_in, i);
+    if (sign != 0) return sign < 0 ? f.neg() : f;
   }
   return f;
 }
@@ -42,17 +42,16 @@ isl_aff* Normalized(isl_aff* f) {
 void AddEquations(const isl::set& instances, const isl::set& domain, Hyperplanes* planes) {
   // isl's gist of basic sets crashes where one has floors of constants (isl 0.25): each equation is looked at for
   // itself.
-  isl_basic_set* hull = isl_set_affine_hull(instances.copy());
-  isl_constraint_list* list = isl_basic_set_get_constraint_list(hull);
-  isl_basic_set_free(hull);
+  const isl::basic_set hull = isl::manage(isl_set_affine_hull(instances.copy()));
+  const IslConstraintList list(isl_basic_set_get_constraint_list(hull.get()));
   const auto variables = static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_set));
-  for (isl_size i = 0; i < isl_constraint_list_size(list); ++i) {
-    isl_constraint* c = isl_constraint_list_get_at(list, i);
-    const auto floors = static_cast<unsigned>(isl_constraint_dim(c, isl_dim_div));
-    if (isl_constraint_is_equality(c) == isl_bool_true &&
-        isl_constraint_involves_dims(c, isl_dim_set, 0, variables) == isl_bool_true &&
-        isl_constraint_involves_dims(c, isl_dim_div, 0, floors) == isl_bool_false) {
-      const isl::aff f = isl::manage(Normalized(isl_constraint_get_aff(c)));
+  for (isl_size i = 0; i < isl_constraint_list_size(list.get()); ++i) {
+    const IslConstraint c(isl_constraint_list_get_at(list.get(), i));
+    const auto floors = static_cast<unsigned>(isl_constraint_dim(c.get(), isl_dim_div));
+    if (isl_constraint_is_equality(c.get()) == isl_bool_true &&
+        isl_constraint_involves_dims(c.get(), isl_dim_set, 0, variables) == isl_bool_true &&
+        isl_constraint_involves_dims(c.get(), isl_dim_div, 0, floors) == isl_bool_false) {
+      const isl::aff f = Normalized(isl::manage(isl_constraint_get_aff(c.get())));
       const isl::set zero = isl::manage(isl_set_from_basic_set(isl_aff_zero_basic_set(f.copy())));
       if (!domain.is_subset(zero)) {
         char* text = isl_aff_to_str(f.get());
@@ -60,9 +59,7 @@ void AddEquations(const isl::set& instances, const isl::set& domain, Hyperplanes
         std::free(text);
       }
     }
-    isl_constraint_free(c);
   }
-  isl_constraint_list_free(list);
 }
 
 // The parts of `domain` on each side of the hyperplanes and on them.
@@ -109,18 +106,17 @@ std::optional<std::vector<isl::set>> Ordered(std::vector<isl::set> parts, const 
 // The variables of the statement that the loops around do not determine: { S[k, i, j] -> [i, j] }.
 std::optional<isl::multi_union_pw_aff> FreeVariables(const isl::set& domain, const Place& place) {
   std::optional<isl::multi_union_pw_aff> result;
-  isl_local_space* space = isl_local_space_from_space(isl_set_get_space(domain.get()));
+  const IslLocalSpace space(isl_local_space_from_space(isl_set_get_space(domain.get())));
   const isl::union_map times =
       isl::union_map::from(place.prefix).intersect_domain(domain.to_union_set());
   for (unsigned i = 0; i < static_cast<unsigned>(isl_set_dim(domain.get(), isl_dim_set)); ++i) {
     const isl::multi_union_pw_aff variable = ToMulti(isl::manage(isl_union_pw_aff_from_pw_aff(
-        isl_pw_aff_from_aff(isl_aff_var_on_domain(isl_local_space_copy(space), isl_dim_set, i)))));
+        isl_pw_aff_from_aff(isl_aff_var_on_domain(space.copy(), isl_dim_set, i)))));
     const isl::union_map values =
         isl::union_map::from(variable).intersect_domain(domain.to_union_set());
     if (times.reverse().apply_range(values).is_single_valued()) continue;
     result = result ? result->flat_range_product(variable) : variable;
   }
-  isl_local_space_free(space);
   return result;
 }
 
@@ -171,12 +167,9 @@ class InstanceSplitter {
     Node split = isl::manage(isl_schedule_node_cut(node.copy()));
     split = split.insert_partial_schedule(*members);
     split = isl::manage(isl_schedule_node_band_set_permutable(split.release(), 1));
-    isl_union_set_list* filters =
-        isl_union_set_list_alloc(split.ctx().release(), static_cast<int>(parts->size()));
-    for (const isl::set& part : *parts) {
-      filters = isl_union_set_list_add(filters, part.to_union_set().release());
-    }
-    return isl::manage(isl_schedule_node_insert_sequence(split.release(), filters));
+    isl::union_set_list filters(split.ctx(), static_cast<int>(parts->size()));
+    for (const isl::set& part : *parts) filters = filters.add(part.to_union_set());
+    return isl::manage(isl_schedule_node_insert_sequence(split.release(), filters.release()));
   }
 
   // Whether the band has a parallel loop, so that it is a kernel as it is.

@@ -48,15 +48,14 @@ KernelLoops::KernelLoops(const Scop& part, const std::vector<Stage>& stages, con
 Node KernelLoops::BelowTiles(Node band, const isl::union_map& tiles) {
   const auto n = static_cast<size_t>(band.as<isl::schedule_node_band>().n_member());
   GpuMark blocks{.kind = GpuMark::Kind::kBlocks, .depth = DepthOf(band)};
-  isl_set* all = tiles.range().as_set().coalesce().release();
+  const isl::set all = tiles.range().as_set().coalesce();
   for (size_t i = 0; i < n; ++i) {
     blocks.shape.axes.emplace_back(1, "xyz"[n - 1 - i]);
     blocks.shape.sizes.push_back(1);
     const int position = static_cast<int>(i);
-    blocks.first.push_back(isl::manage(isl_set_dim_min(isl_set_copy(all), position)));
-    blocks.last.push_back(isl::manage(isl_set_dim_max(isl_set_copy(all), position)));
+    blocks.first.push_back(isl::manage(isl_set_dim_min(all.copy(), position)));
+    blocks.last.push_back(isl::manage(isl_set_dim_max(all.copy(), position)));
   }
-  isl_set_free(all);
   mapping_.marks["in_blocks"] = {.kind = GpuMark::Kind::kInBlocks,
                                  .loops = tiles,
                                  .depth = blocks.depth,

@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+#include "compiler/poly/isl/isl_tools.h"
+
 namespace polynao::poly {
 
 namespace {
@@ -23,11 +25,11 @@ struct Bound {
   std::vector<double> coefficients;
 };
 
-void AddBounds(isl_mat* matrix, bool both_ways, std::vector<Bound>* bounds) {
-  const isl_size rows = isl_mat_rows(matrix), columns = isl_mat_cols(matrix);
+void AddBounds(const IslMatrix& matrix, bool both_ways, std::vector<Bound>* bounds) {
+  const isl_size rows = isl_mat_rows(matrix.get()), columns = isl_mat_cols(matrix.get());
   for (isl_size r = 0; r < rows; ++r) {
     const auto at = [&](isl_size c) {
-      return isl_val_get_d(isl::manage(isl_mat_get_element_val(matrix, r, c)).get());
+      return isl_val_get_d(isl::manage(isl_mat_get_element_val(matrix.get(), r, c)).get());
     };
     Bound bound{.constant = at(0), .coefficients = {}};
     for (isl_size c = 1; c < columns; ++c) bound.coefficients.push_back(at(c));
@@ -38,26 +40,23 @@ void AddBounds(isl_mat* matrix, bool both_ways, std::vector<Bound>* bounds) {
     for (double& c : bound.coefficients) c = -c;
     bounds->push_back(bound);
   }
-  isl_mat_free(matrix);
 }
 
 // For each coordinate, its bounds by those before it.
 std::vector<std::vector<Bound>> BoundsOf(const isl::set& set) {
-  isl_basic_set* hull = isl_set_simple_hull(isl_set_project_out_all_params(set.copy()));
-  hull = isl_basic_set_remove_divs(hull);
-  hull = isl_basic_set_remove_redundancies(hull);
+  isl::basic_set hull = isl::manage(isl_basic_set_remove_redundancies(
+      isl_basic_set_remove_divs(isl_set_simple_hull(isl_set_project_out_all_params(set.copy())))));
   std::vector<std::vector<Bound>> bounds(static_cast<size_t>(isl_set_dim(set.get(), isl_dim_set)));
   for (size_t d = bounds.size(); d-- > 0;) {
-    AddBounds(
-        isl_basic_set_equalities_matrix(hull, isl_dim_cst, isl_dim_param, isl_dim_set, isl_dim_div),
-        true, &bounds[d]);
-    AddBounds(isl_basic_set_inequalities_matrix(hull, isl_dim_cst, isl_dim_param, isl_dim_set,
-                                                isl_dim_div),
+    AddBounds(IslMatrix(isl_basic_set_equalities_matrix(hull.get(), isl_dim_cst, isl_dim_param,
+                                                        isl_dim_set, isl_dim_div)),
+              true, &bounds[d]);
+    AddBounds(IslMatrix(isl_basic_set_inequalities_matrix(hull.get(), isl_dim_cst, isl_dim_param,
+                                                          isl_dim_set, isl_dim_div)),
               false, &bounds[d]);
-    hull = isl_basic_set_project_out(hull, isl_dim_set, static_cast<unsigned>(d), 1);
-    hull = isl_basic_set_remove_divs(hull);
+    hull = isl::manage(isl_basic_set_remove_divs(
+        isl_basic_set_project_out(hull.release(), isl_dim_set, static_cast<unsigned>(d), 1)));
   }
-  isl_basic_set_free(hull);
   return bounds;
 }
 

@@ -8,6 +8,7 @@
 #define COMPILER_POLY_ISL_ISL_TOOLS_H_
 
 #include <isl/aff.h>
+#include <isl/constraint.h>
 #include <isl/cpp.h>
 #include <isl/ctx.h>
 #include <isl/local_space.h>
@@ -86,6 +87,9 @@ class IslOwner {
   T* object_;
 };
 
+using IslConstraint = IslOwner<isl_constraint, isl_constraint_copy, isl_constraint_free>;
+using IslConstraintList =
+    IslOwner<isl_constraint_list, isl_constraint_list_copy, isl_constraint_list_free>;
 using IslLocalSpace = IslOwner<isl_local_space, isl_local_space_copy, isl_local_space_free>;
 using IslMatrix = IslOwner<isl_mat, isl_mat_copy, isl_mat_free>;
 using IslQuasiPolynomial = IslOwner<isl_qpolynomial, isl_qpolynomial_copy, isl_qpolynomial_free>;
