@@ -92,34 +92,34 @@ isl::union_map StoredBefore(const isl::union_map& pairs, const isl::union_map& m
 
 // Without the elements that the array does not have, as far as its extents are constants or parameters.
 isl::map Inside(const Scop& scop, ir::Buffer buffer, const isl::map& elements) {
-  isl_map* inside = elements.copy();
+  isl::map inside = elements;
   for (unsigned d = 0; d < buffer->extents.size(); ++d) {
-    inside = isl_map_lower_bound_si(inside, isl_dim_out, d, 0);
+    inside = isl::manage(isl_map_lower_bound_si(inside.release(), isl_dim_out, d, 0));
     const ir::Expr extent = buffer->extents[d];
     if (extent.Is(ir::ExprKind::kIntImm)) {
-      isl_val* last = isl_val_int_from_si(scop.isl->get(), extent.int_value() - 1);
-      inside = isl_map_upper_bound_val(inside, isl_dim_out, d, last);
+      const isl::val last(scop.isl->ctx(), extent.int_value() - 1);
+      inside = isl::manage(isl_map_upper_bound_val(inside.release(), isl_dim_out, d, last.copy()));
     }
     for (const Parameter& p : scop.parameters) {
       if (p.value != Widen(extent, {})) continue;
-      const int place = isl_map_find_dim_by_name(inside, isl_dim_param, p.name.c_str());
-      if (place >= 0) {
-        isl_map* lower = isl_map_order_gt(isl_map_universe(isl_map_get_space(inside)),
-                                          isl_dim_param, place, isl_dim_out, static_cast<int>(d));
-        inside = isl_map_intersect(inside, lower);
-      }
+      const int place = isl_map_find_dim_by_name(inside.get(), isl_dim_param, p.name.c_str());
+      if (place < 0) continue;
+      inside = inside.intersect(
+          isl::manage(isl_map_order_gt(isl_map_universe(isl_map_get_space(inside.get())),
+                                       isl_dim_param, place, isl_dim_out, static_cast<int>(d))));
     }
   }
-  return isl::manage(inside);
+  return inside;
 }
 
 // Dimensions `first`, .. of { [t..] -> .. } or of its range as parameters.
-isl_map* ToParameters(isl_map* map, isl_dim_type type, unsigned first, unsigned n,
+isl::map ToParameters(isl::map map, isl_dim_type type, unsigned first, unsigned n,
                       std::string (*name)(size_t)) {
-  const auto before = static_cast<unsigned>(isl_map_dim(map, isl_dim_param));
-  map = isl_map_move_dims(map, isl_dim_param, before, type, first, n);
+  const auto before = static_cast<unsigned>(isl_map_dim(map.get(), isl_dim_param));
+  map = isl::manage(isl_map_move_dims(map.release(), isl_dim_param, before, type, first, n));
   for (unsigned i = 0; i < n; ++i) {
-    map = isl_map_set_dim_name(map, isl_dim_param, before + i, name(i).c_str());
+    map = isl::manage(
+        isl_map_set_dim_name(map.release(), isl_dim_param, before + i, name(i).c_str()));
   }
   return map;
 }
@@ -156,23 +156,19 @@ int64_t Box::elements() const {
 }
 
 std::optional<Box> BoxOf(const isl::map& footprint) {
-  isl_fixed_box* hull = isl_map_get_range_simple_fixed_box_hull(footprint.get());
-  std::optional<Box> box;
-  if (isl_fixed_box_is_valid(hull) == isl_bool_true) {
-    box.emplace();
-    const isl::multi_aff first = isl::manage(isl_fixed_box_get_offset(hull));
-    isl_multi_val* sizes = isl_fixed_box_get_size(hull);
-    const int dimensions = static_cast<int>(isl_multi_val_size(sizes));
-    for (int i = 0; i < dimensions; ++i) {
-      box->first.push_back(ToPwAff(isl_multi_aff_get_aff(first.get(), i)));
-      const isl::val size = isl::manage(isl_multi_val_get_val(sizes, i));
-      box->sizes.push_back(isl_val_cmp_si(size.get(), kMaxElements) > 0
-                               ? kMaxElements
-                               : isl_val_get_num_si(size.get()));
-    }
-    isl_multi_val_free(sizes);
+  const isl::fixed_box hull = isl::manage(isl_map_get_range_simple_fixed_box_hull(footprint.get()));
+  if (!hull.is_valid()) return std::nullopt;
+  Box box;
+  const isl::multi_aff first = hull.offset();
+  const isl::multi_val sizes = hull.size();
+  for (unsigned i = 0; i < sizes.size(); ++i) {
+    const int d = static_cast<int>(i);
+    box.first.push_back(ToPwAff(first.at(d).release()));
+    const isl::val size = sizes.at(d);
+    box.sizes.push_back(isl_val_cmp_si(size.get(), kMaxElements) > 0
+                            ? kMaxElements
+                            : isl_val_get_num_si(size.get()));
   }
-  isl_fixed_box_free(hull);
   return box;
 }
 
@@ -184,36 +180,22 @@ struct Bounds {
   std::vector<isl::aff> least = {}, greatest = {};
 };
 
-// isl calls this, so it throws nothing.
-isl_stat AddBound(isl_constraint* constraint, void* user) {
-  Bounds& bounds = *static_cast<Bounds*>(user);
-  isl_val* factor =
-      isl_constraint_get_coefficient_val(constraint, isl_dim_set, static_cast<int>(bounds.d));
-  const bool is_least = isl_val_is_one(factor) == isl_bool_true;
-  const bool is_greatest = isl_val_is_negone(factor) == isl_bool_true;
-  isl_val_free(factor);
-  const bool is_equation = isl_constraint_is_equality(constraint) == isl_bool_true;
-  isl_stat result = isl_stat_ok;
-  if (is_least || is_greatest) {
-    isl_aff* bound = isl_constraint_get_bound(constraint, isl_dim_set, static_cast<int>(bounds.d));
-    if (bound == nullptr) {
-      result = isl_stat_error;
-    } else {
-      const isl::aff value = isl::manage(bound);
-      if (is_equation || is_least) bounds.least.push_back(value);
-      if (is_equation || is_greatest) bounds.greatest.push_back(value);
-    }
-  }
-  isl_constraint_free(constraint);
-  return result;
-}
-
 Bounds BoundsAlong(const isl::set& set, unsigned d) {
   Bounds bounds{.d = d};
   const isl::basic_set hull =
       isl::manage(isl_basic_set_remove_divs(isl_set_simple_hull(isl_set_coalesce(set.copy()))));
-  if (isl_basic_set_foreach_constraint(hull.get(), AddBound, &bounds) != isl_stat_ok)
-    return {.d = d};
+  const int place = static_cast<int>(d);
+  const IslConstraintList list(isl_basic_set_get_constraint_list(hull.get()));
+  for (int i = 0; i < isl_constraint_list_size(list.get()); ++i) {
+    const IslConstraint c(isl_constraint_list_get_at(list.get(), i));
+    const isl::val factor =
+        isl::manage(isl_constraint_get_coefficient_val(c.get(), isl_dim_set, place));
+    if (!factor.is_one() && !factor.is_negone()) continue;
+    const isl::aff value = isl::manage(isl_constraint_get_bound(c.get(), isl_dim_set, place));
+    const bool is_equation = isl_constraint_is_equality(c.get()) == isl_bool_true;
+    if (is_equation || factor.is_one()) bounds.least.push_back(value);
+    if (is_equation || factor.is_negone()) bounds.greatest.push_back(value);
+  }
   return bounds;
 }
 
@@ -224,10 +206,10 @@ std::optional<Box> ParametricBoxOf(const isl::map& footprint) {
   const auto n = static_cast<unsigned>(isl_map_dim(footprint.get(), isl_dim_out));
   Box box;
   for (unsigned d = 0; d < n; ++d) {
-    isl_map* one = isl_map_project_out(footprint.copy(), isl_dim_out, d + 1, n - d - 1);
-    one = isl_map_project_out(one, isl_dim_out, 0, d);
+    const isl::map one = isl::manage(isl_map_project_out(
+        isl_map_project_out(footprint.copy(), isl_dim_out, d + 1, n - d - 1), isl_dim_out, 0, d));
     // { [t0, .., a] }
-    const isl::set along = isl::manage(isl_set_flatten(isl_map_wrap(one)));
+    const isl::set along = one.wrap().flatten();
     std::optional<isl::pw_aff> first, extent;
     bool moves = false;
     for (const isl::aff& least : BoundsAlong(along, loops).least) {
@@ -236,16 +218,17 @@ std::optional<Box> ParametricBoxOf(const isl::map& footprint) {
       // One that moves with the loops around is nearer than the array's first element.
       if (first && (moves || !this_moves)) continue;
       // { [t0, .., a] -> [a - least] }
-      isl_aff* distance = isl_aff_var_on_domain(
-          isl_local_space_from_space(isl_set_get_space(along.get())), isl_dim_set, loops);
-      distance = isl_aff_sub(distance, least.copy());
+      const isl::aff distance = isl::manage(isl_aff_sub(
+          isl_aff_var_on_domain(isl_local_space_from_space(isl_set_get_space(along.get())),
+                                isl_dim_set, loops),
+          least.copy()));
       const isl::set distances =
-          isl::manage(isl_map_from_aff(distance)).intersect_domain(along).range();
+          isl::manage(isl_map_from_aff(distance.copy())).intersect_domain(along).range();
       std::optional<isl::pw_aff> size;
       for (const isl::aff& greatest : BoundsAlong(distances, 0).greatest) {
-        isl_aff* count = isl_aff_add_constant_si(greatest.copy(), 1);
-        count = isl_aff_add_dims(isl_aff_drop_dims(count, isl_dim_in, 0, 1), isl_dim_in, loops);
-        const isl::pw_aff limit = ToPwAff(count);
+        const isl::pw_aff limit = ToPwAff(isl_aff_add_dims(
+            isl_aff_drop_dims(isl_aff_add_constant_si(greatest.copy(), 1), isl_dim_in, 0, 1),
+            isl_dim_in, loops));
         size = size ? size->min(limit) : limit;
       }
       if (!size) continue;
@@ -313,11 +296,10 @@ bool FindReadable(const Scop& scop, const Place& place, const Place& kernel,
   if (hull.is_subset(elements)) elements = hull;
   if (isl_map_n_basic_map(elements.get()) > kMaxReadablePieces) return false;
   const auto n = static_cast<unsigned>(isl_map_dim(elements.get(), isl_dim_out));
-  isl_set* readable =
-      isl_map_domain(ToParameters(elements.release(), isl_dim_out, 0, n, ElementParameter));
+  const isl::set readable = ToParameters(elements, isl_dim_out, 0, n, ElementParameter).domain();
   const unsigned around = kernel.has_prefix ? kernel.prefix.size() : 0;
-  readable = isl_set_insert_dims(readable, isl_dim_set, around, place.prefix.size() - around);
-  group.readable = isl::manage(readable);
+  group.readable = isl::manage(
+      isl_set_insert_dims(readable.copy(), isl_dim_set, around, place.prefix.size() - around));
   return true;
 }
 
@@ -332,7 +314,7 @@ std::vector<OwnElement> OwnElements(const Scop& scop, const Place& place,
   const unsigned n = threads.size();
   // { [t.., p..] -> .. } with p as parameters
   const auto with_parameters = [&](const isl::map& map) {
-    return isl::manage(ToParameters(map.copy(), isl_dim_in, outer, n, ThreadParameter));
+    return ToParameters(map, isl_dim_in, outer, n, ThreadParameter);
   };
   // The iterations with such accesses.
   const auto iterations = [&](const isl::union_map& accesses) {

@@ -29,15 +29,15 @@ constexpr double kDivisionLatency = 13;
 
 using Row = std::vector<int64_t>;  // coefficients of the iterators
 
-// The function of the only piece; null if there are several.
-isl_aff* OnlyPiece(const isl::pw_aff& f) {
-  if (isl_pw_aff_n_piece(f.get()) != 1) return nullptr;
-  isl_aff* found = nullptr;
+// The function of the only piece; nothing if there are several.
+std::optional<isl::aff> OnlyPiece(const isl::pw_aff& f) {
+  if (isl_pw_aff_n_piece(f.get()) != 1) return std::nullopt;
+  std::optional<isl::aff> found;
   isl_pw_aff_foreach_piece(
       f.get(),
       [](isl_set* set, isl_aff* aff, void* result) {
-        isl_set_free(set);
-        *static_cast<isl_aff**>(result) = aff;
+        isl::manage(set);
+        *static_cast<std::optional<isl::aff>*>(result) = isl::manage(aff);
         return isl_stat_ok;
       },
       &found);
@@ -46,16 +46,15 @@ isl_aff* OnlyPiece(const isl::pw_aff& f) {
 
 // The coefficients of an affine function without quotients.
 std::optional<Row> RowOf(const isl::pw_aff& f, int iterators) {
-  isl_aff* aff = OnlyPiece(f);
-  if (aff == nullptr) return std::nullopt;
-  const isl::aff owner = isl::manage(aff);
-  for (int i = 0; i < isl_aff_dim(aff, isl_dim_div); ++i) {
-    if (!isl::manage(isl_aff_get_coefficient_val(aff, isl_dim_div, i)).is_zero())
+  const std::optional<isl::aff> aff = OnlyPiece(f);
+  if (!aff) return std::nullopt;
+  for (int i = 0; i < isl_aff_dim(aff->get(), isl_dim_div); ++i) {
+    if (!isl::manage(isl_aff_get_coefficient_val(aff->get(), isl_dim_div, i)).is_zero())
       return std::nullopt;
   }
   Row row;
   for (int i = 0; i < iterators; ++i) {
-    const isl::val v = isl::manage(isl_aff_get_coefficient_val(aff, isl_dim_in, i));
+    const isl::val v = isl::manage(isl_aff_get_coefficient_val(aff->get(), isl_dim_in, i));
     if (!v.is_int()) return std::nullopt;
     row.push_back(isl_val_get_num_si(v.get()));
   }
@@ -196,20 +195,19 @@ class OperationCounter {
 };
 
 int64_t ExtentOf(const isl::set& domain, const isl::pw_aff& f) {
-  isl_aff* aff = OnlyPiece(f);
-  if (aff == nullptr) return 1;
-  const isl::aff owner = isl::manage(aff);
-  const isl::val low = isl::manage(isl_set_min_val(domain.get(), aff));
-  const isl::val high = isl::manage(isl_set_max_val(domain.get(), aff));
+  const std::optional<isl::aff> aff = OnlyPiece(f);
+  if (!aff) return 1;
+  const isl::val low = isl::manage(isl_set_min_val(domain.get(), aff->get()));
+  const isl::val high = isl::manage(isl_set_max_val(domain.get(), aff->get()));
   if (!low.is_int() || !high.is_int()) return 1;
   const int64_t extent = isl_val_get_num_si(high.get()) - isl_val_get_num_si(low.get()) + 1;
   return std::max<int64_t>(extent, 1);
 }
 
 int64_t ExtentOf(const isl::set& domain, int iterator) {
-  isl_local_space* space = isl_local_space_from_space(isl_set_get_space(domain.get()));
   return ExtentOf(domain, isl::manage(isl_pw_aff_from_aff(isl_aff_var_on_domain(
-                              space, isl_dim_set, static_cast<unsigned>(iterator)))));
+                              isl_local_space_from_space(isl_set_get_space(domain.get())),
+                              isl_dim_set, static_cast<unsigned>(iterator)))));
 }
 
 bool IsSameMap(const isl::map& a, const isl::map& b) {
@@ -222,9 +220,9 @@ std::vector<isl::pw_aff> FunctionsOf(const isl::multi_union_pw_aff& schedule,
   std::vector<isl::pw_aff> functions;
   for (unsigned i = 0; i < schedule.size(); ++i) {
     const isl::union_pw_aff f = schedule.at(static_cast<int>(i));
-    isl_space* space = isl_space_from_domain(isl_set_get_space(domain.get()));
-    space = isl_space_add_dims(space, isl_dim_out, 1);
-    functions.push_back(isl::manage(isl_union_pw_aff_extract_pw_aff(f.get(), space)));
+    functions.push_back(isl::manage(isl_union_pw_aff_extract_pw_aff(
+        f.get(), isl_space_add_dims(isl_space_from_domain(isl_set_get_space(domain.get())),
+                                    isl_dim_out, 1))));
   }
   return functions;
 }

@@ -23,13 +23,10 @@ struct Ends {
   std::set<std::string> of_windows, of_others;
 };
 
-isl_stat AddEnd(isl_constraint* constraint, void* user) {
-  Ends& ends = *static_cast<Ends*>(user);
+void AddEnd(const IslConstraint& constraint, Ends& ends) {
   const auto sign_of = [&](isl_dim_type type, int position) {
-    isl_val* factor = isl_constraint_get_coefficient_val(constraint, type, position);
-    const int sign = isl_val_sgn(factor);
-    isl_val_free(factor);
-    return sign;
+    return isl_val_sgn(
+        isl::manage(isl_constraint_get_coefficient_val(constraint.get(), type, position)).get());
   };
   // -i + n >= 1
   std::vector<size_t> loops;
@@ -40,21 +37,13 @@ isl_stat AddEnd(isl_constraint* constraint, void* user) {
     is_end = is_end && sign <= 0;
   }
   std::vector<std::string> added;
-  for (int p = 0; p < isl_constraint_dim(constraint, isl_dim_param); ++p) {
+  for (int p = 0; p < isl_constraint_dim(constraint.get(), isl_dim_param); ++p) {
     if (sign_of(isl_dim_param, p) <= 0) continue;
     added.emplace_back(
-        isl_constraint_get_dim_name(constraint, isl_dim_param, static_cast<unsigned>(p)));
+        isl_constraint_get_dim_name(constraint.get(), isl_dim_param, static_cast<unsigned>(p)));
   }
-  isl_constraint_free(constraint);
   if (is_end && loops.size() == 1 && added.size() == 1)
     (ends.is_window[loops[0]] ? ends.of_windows : ends.of_others).insert(added[0]);
-  return isl_stat_ok;
-}
-
-isl_stat AddEndsOf(isl_basic_set* set, void* user) {
-  const isl_stat result = isl_basic_set_foreach_constraint(set, AddEnd, user);
-  isl_basic_set_free(set);
-  return result;
 }
 
 // Of each loop around the statement, whether it goes over a window: its variable is in no index of a store, and added
@@ -85,7 +74,12 @@ AssumedParameters AssumeParameters(const Scop& scop, int64_t extent) {
   Ends ends;
   for (const Statement& s : scop.statements) {
     ends.is_window = WindowsOf(s);
-    isl_set_foreach_basic_set(s.domain.get(), AddEndsOf, &ends);
+    s.domain.foreach_basic_set([&](const isl::basic_set& set) {
+      const IslConstraintList list(isl_basic_set_get_constraint_list(set.get()));
+      for (int i = 0; i < isl_constraint_list_size(list.get()); ++i) {
+        AddEnd(IslConstraint(isl_constraint_list_get_at(list.get(), i)), ends);
+      }
+    });
   }
   AssumedParameters result{.context = scop.context, .values = {}, .variables = {}};
   for (const Parameter& p : scop.parameters) {
@@ -95,19 +89,19 @@ AssumedParameters AssumeParameters(const Scop& scop, int64_t extent) {
         isl_set_find_dim_by_name(result.context.get(), isl_dim_param, p.name.c_str());
     if (position >= 0) {
       // { [n] }, the other parameters anything
-      isl_set* line = isl_set_from_params(result.context.copy());
-      line = isl_set_move_dims(line, isl_dim_set, 0, isl_dim_param, static_cast<unsigned>(position),
-                               1);
-      const isl::val least = isl::manage(isl_set_dim_min_val(isl_set_copy(line), 0));
-      const isl::val greatest = isl::manage(isl_set_dim_max_val(line, 0));
+      const isl::set line =
+          isl::manage(isl_set_move_dims(isl_set_from_params(result.context.copy()), isl_dim_set, 0,
+                                        isl_dim_param, static_cast<unsigned>(position), 1));
+      const isl::val least = isl::manage(isl_set_dim_min_val(line.copy(), 0));
+      const isl::val greatest = isl::manage(isl_set_dim_max_val(line.copy(), 0));
       if (least.is_int()) value = std::max<int64_t>(value, isl_val_get_num_si(least.get()));
       if (greatest.is_int()) value = std::min<int64_t>(value, isl_val_get_num_si(greatest.get()));
     }
-    isl_set* fixed = isl_set_universe(
+    const isl::set any = isl::manage(isl_set_universe(
         isl_space_add_param_id(isl_space_params_alloc(scop.isl->get(), 0),
-                               isl_id_alloc(scop.isl->get(), p.name.c_str(), nullptr)));
+                               isl_id_alloc(scop.isl->get(), p.name.c_str(), nullptr))));
     const isl::set at = isl::manage(
-        isl_set_fix_val(fixed, isl_dim_param, 0, isl_val_int_from_si(scop.isl->get(), value)));
+        isl_set_fix_val(any.copy(), isl_dim_param, 0, isl_val_int_from_si(scop.isl->get(), value)));
     const isl::set context = result.context.intersect(at);
     if (!context.is_empty()) result.context = context;
     result.values[p.name] = value;

@@ -45,34 +45,33 @@ using Coordinates = std::vector<int64_t>;
 
 // The elements of a set without parameters; nothing if there are more than `most`.
 std::optional<std::vector<Coordinates>> Points(const isl::set& set, int most) {
+  const isl::set flat = isl::manage(isl_set_flatten(set.copy()));
+  std::vector<Coordinates> result;
+  // A set that is not bounded has no end; count first.
+  if (flat.is_empty()) return result;
+  if (isl_set_is_bounded(flat.get()) != isl_bool_true) return std::nullopt;
   struct Visit {
-    std::vector<Coordinates> points;
+    std::vector<isl::point> points;
     size_t most;
   } visit{{}, static_cast<size_t>(most)};
-  const isl::set flat = isl::manage(isl_set_flatten(set.copy()));
-  // A set that is not bounded has no end; count first.
-  if (flat.is_empty()) return visit.points;
-  if (isl_set_is_bounded(flat.get()) != isl_bool_true) return std::nullopt;
   const isl_stat visited = isl_set_foreach_point(
       flat.get(),
       [](isl_point* point, void* user) {
         Visit* visit = static_cast<Visit*>(user);
-        Coordinates values;
-        const int dimensions =
-            isl_space_dim(isl::manage(isl_point_get_space(point)).get(), isl_dim_set);
-        for (int i = 0; i < dimensions; ++i) {
-          isl_val* value = isl_point_get_coordinate_val(point, isl_dim_set, i);
-          values.push_back(isl_val_get_num_si(value));
-          isl_val_free(value);
-        }
-        isl_point_free(point);
-        visit->points.push_back(std::move(values));
+        visit->points.push_back(isl::manage(point));
         return visit->points.size() > visit->most ? isl_stat_error : isl_stat_ok;
       },
       &visit);
   if (visited == isl_stat_error) return std::nullopt;
-  std::sort(visit.points.begin(), visit.points.end());
-  return visit.points;
+  for (const isl::point& point : visit.points) {
+    Coordinates& values = result.emplace_back();
+    for (int i = 0; i < Dimensions(flat); ++i) {
+      const isl::val value = isl::manage(isl_point_get_coordinate_val(point.get(), isl_dim_set, i));
+      values.push_back(isl_val_get_num_si(value.get()));
+    }
+  }
+  std::sort(result.begin(), result.end());
+  return result;
 }
 
 // The parts of the function as the scheduler sees them: for "fuse" and "overlap" without the arrays that are computed
@@ -148,16 +147,15 @@ std::string MemberText(const isl::union_pw_aff& member, const std::string& state
   const isl::union_map graph = isl::manage(isl_union_map_from_union_pw_aff(member.copy()));
   for (const isl::map& map : MapsOf(graph)) {
     if (DomainName(map) != statement) continue;
-    isl_pw_aff* function =
-        isl_union_pw_aff_extract_pw_aff(member.get(), isl_map_get_space(map.get()));
-    const isl::pw_aff pieces = isl::manage(function);
+    const isl::pw_aff pieces =
+        isl::manage(isl_union_pw_aff_extract_pw_aff(member.get(), isl_map_get_space(map.get())));
     if (isl_pw_aff_n_piece(pieces.get()) != 1) return "";
     // Without the piece's domain.
     std::string text;
     isl_pw_aff_foreach_piece(
         pieces.get(),
         [](isl_set* domain, isl_aff* value, void* user) {
-          isl_set_free(domain);
+          isl::manage(domain);
           *static_cast<std::string*>(user) = Text(isl::manage(value));
           return isl_stat_ok;
         },
@@ -200,13 +198,13 @@ class Picture {
 
 // The set for the arguments, without parameters.
 isl::set Picture::At(const isl::set& set) const {
-  isl_set* fixed = set.copy();
+  isl::set fixed = set;
   for (const auto& [name, value] : options_.arguments) {
-    const int position = isl_set_find_dim_by_name(fixed, isl_dim_param, name.c_str());
-    if (position >= 0) fixed = isl_set_fix_si(fixed, isl_dim_param, position, value);
+    const int position = isl_set_find_dim_by_name(fixed.get(), isl_dim_param, name.c_str());
+    if (position < 0) continue;
+    fixed = isl::manage(isl_set_fix_si(fixed.release(), isl_dim_param, position, value));
   }
-  return isl::manage(
-      isl_set_project_out(fixed, isl_dim_param, 0, isl_set_dim(fixed, isl_dim_param)));
+  return isl::manage(isl_set_project_out_all_params(fixed.release()));
 }
 
 absl::Status Picture::FindInstances() {
