@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
@@ -56,9 +57,10 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
                       return IsFusion(options.strategy) ? FusePart(scop, options, part)
                                                         : SchedulePart(scop, options, part);
                     }));
-  std::string names;
-  for (const std::string& name : inlined) StrAppend(&names, names.empty() ? "" : ", ", name);
-  if (!names.empty()) report.remarks.push_back(StrCat("computed where they are read: ", names));
+  if (!inlined.empty()) {
+    report.remarks.push_back(
+        StrCat("computed where they are read: ", absl::StrJoin(inlined, ", ")));
+  }
   for (const PartReport& part : report.parts) report.count_ms += part.count_ms;
   if (options.count && IsFusion(options.strategy)) ReportStagesAlone(original, options, &report);
   if (!report.changed) {

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "compiler/poly/arrange/plan.h"
 #include "compiler/poly/isl/tree.h"
@@ -206,7 +207,7 @@ class Arranger {
         StrAppend(&line_, " {");
         for (size_t i = 0; i < plan.children.size(); ++i) {
           if (i > 0) StrAppend(&line_, ";");
-          StrAppend(&line_, " ", Together(plan.groups[i]));
+          StrAppend(&line_, " ", absl::StrJoin(plan.groups[i], "+"));
           Node child = sequence.child(static_cast<int>(i)).child(0);
           sequence = Up(Apply(child, plan.children[i], members), 2);
         }
@@ -226,12 +227,6 @@ class Arranger {
         return ApplyPoints(node, plan, members);
     }
     POLYNAO_UNREACHABLE(static_cast<int>(plan.kind));
-  }
-
-  static std::string Together(const Names& names) {
-    std::string text;
-    for (const std::string& name : names) StrAppend(&text, text.empty() ? "" : "+", name);
-    return text;
   }
 
   Node ApplyTiles(Node node, const BandPlan& plan, const std::vector<int>& members) {

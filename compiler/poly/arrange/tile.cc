@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "compiler/poly/isl/tree.h"
 #include "compiler/poly/order/band_info.h"
@@ -176,12 +177,6 @@ class Tiler {
     return sizes;
   }
 
-  static std::string ListText(const std::vector<int64_t>& list) {
-    std::string text;
-    for (const int64_t size : list) StrAppend(&text, text.empty() ? "" : " x ", size);
-    return text;
-  }
-
   Node VisitBand(Node node, Around around) {
     ++report_.bands;
     const int n = MembersOf(node);
@@ -227,7 +222,7 @@ class Tiler {
     Copies wave_copies;
     for (size_t level = 0; level < levels; ++level) {
       const std::vector<int64_t> sizes = is_chunked ? chunk : SizesOf(level, n);
-      StrAppend(&line, level == 0 ? ", tiles of " : " of ", ListText(sizes));
+      StrAppend(&line, level == 0 ? ", tiles of " : " of ", absl::StrJoin(sizes, " x "));
       node = node.as<isl::schedule_node_band>().tile(Sizes(node, sizes));
       if (level == 0) {
         if (is_wave) wave_copies = WaveCopies(node);

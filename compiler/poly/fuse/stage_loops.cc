@@ -47,15 +47,6 @@ std::vector<Component> ComponentsOf(const Stage& stage) {
   return components;
 }
 
-isl::union_set DomainOf(const Component& statements) {
-  std::optional<isl::union_set> domain;
-  for (const Statement* s : statements) {
-    const isl::union_set one = s->domain.to_union_set();
-    domain = domain ? domain->unite(one) : one;
-  }
-  return *domain;
-}
-
 // How well a loop over `var` suits vectors: accesses that move to the next element count for it, those that jump
 // against.
 int VectorScore(const Statement& statement, ir::Var var) {

@@ -89,7 +89,7 @@ bool IsLocal(const Scop& scop, const std::set<std::string>& live_in, const Stage
 
 }  // namespace
 
-isl::union_set Stage::Domain() const {
+isl::union_set DomainOf(const std::vector<const Statement*>& statements) {
   std::optional<isl::union_set> domain;
   for (const Statement* s : statements) {
     const isl::union_set one = s->domain.to_union_set();

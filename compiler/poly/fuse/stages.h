@@ -14,6 +14,9 @@
 
 namespace polynao::poly {
 
+// The instances of the statements, of which there is one at least.
+isl::union_set DomainOf(const std::vector<const Statement*>& statements);
+
 // Statements that belong together: those that store one array, those that depend on each other in a circle, and those
 // that are joined to run in the same tiles.
 struct Stage {
@@ -29,7 +32,7 @@ struct Stage {
   // Its instances that may not run at once, or not in the other order.
   isl::union_map pairs = {};
 
-  isl::union_set Domain() const;
+  isl::union_set Domain() const { return DomainOf(statements); }
 };
 
 // Buffers whose stages are one.

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_join.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/text.h"
@@ -240,9 +241,10 @@ absl::StatusOr<ScheduleReport> ScheduleForGpu(ir::Function& function, const GpuO
                       MappedCode alone(options, given);
                       return FuseForGpu(scop, options, alone, part);
                     }));
-  std::string names;
-  for (const std::string& name : inlined) StrAppend(&names, names.empty() ? "" : ", ", name);
-  if (!names.empty()) report.remarks.push_back(StrCat("computed where they are read: ", names));
+  if (!inlined.empty()) {
+    report.remarks.push_back(
+        StrCat("computed where they are read: ", absl::StrJoin(inlined, ", ")));
+  }
   if (!report.changed) function.body = original;
   if (report.changed && fuses) function.body = WithoutUnusedBuffers(function.body);
   return report;

@@ -73,16 +73,12 @@ Node KernelLoops::StageLoops(Node leaf, int around, const Stage& stage,
 
 Node KernelLoops::WithThreads(Node node, int around, const Stage& stage, const Component& component,
                               const isl::union_map& all) {
-  std::optional<isl::union_set> domain;
-  for (const Statement* s : component) {
-    const isl::union_set one = s->domain.to_union_set();
-    domain = domain ? domain->unite(one) : one;
-  }
-  const isl::union_map instances = all.intersect_range(*domain);
+  const isl::union_set domain = DomainOf(component);
+  const isl::union_map instances = all.intersect_range(domain);
   if (instances.is_empty()) return node;
   ThreadLoops loops{.stage = &stage,
                     .instances = instances,
-                    .members = isl::manage(isl_union_map_from_domain(domain->copy())),
+                    .members = isl::manage(isl_union_map_from_domain(domain.copy())),
                     .box = {}};
   loops.depth = around + DepthOf(node);
   std::vector<int> shared, own;
@@ -106,7 +102,7 @@ Node KernelLoops::WithThreads(Node node, int around, const Stage& stage, const C
   if (!own.empty()) node = node.insert_partial_schedule(Members(*band, own));
   if (!shared.empty()) {
     const isl::multi_union_pw_aff members = Members(*band, shared);
-    loops.members = isl::union_map::from(members).intersect_domain(*domain);
+    loops.members = isl::union_map::from(members).intersect_domain(domain);
     node = node.insert_mark(StrCat(kInThreadsMark, number));
     node = node.insert_partial_schedule(members);
     for (size_t i = 0; i < shared.size(); ++i) {

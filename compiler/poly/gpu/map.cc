@@ -14,8 +14,10 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "compiler/ir/type.h"
+#include "compiler/poly/isl/tree.h"
 #include "compiler/poly/order/band_info.h"
 
 namespace polynao::poly {
@@ -29,8 +31,6 @@ constexpr int64_t kMaxCopyBytes = 1024;
 // Registers of a thread for its own elements.
 constexpr size_t kMaxOwn = 8;
 
-bool IsBand(const Node& node) { return node.isa<isl::schedule_node_band>(); }
-
 bool IsSequence(const Node& node) {
   return isl_schedule_node_get_type(node.get()) == isl_schedule_node_sequence ||
          isl_schedule_node_get_type(node.get()) == isl_schedule_node_set;
@@ -40,20 +40,12 @@ isl::multi_union_pw_aff ScheduleOf(const Node& node) {
   return node.as<isl::schedule_node_band>().partial_schedule();
 }
 
-int DepthOf(const Node& node) {
-  return static_cast<int>(isl_schedule_node_get_schedule_depth(node.get()));
-}
-
-isl::multi_union_pw_aff ToMulti(const isl::union_pw_aff& f) {
-  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(f.copy()));
-}
-
 isl_val* Val(const isl::union_pw_aff& f, int64_t value) {
   return isl_val_int_from_si(f.ctx().release(), value);
 }
 
 // floor(f / size), and f mod size.
-isl::union_pw_aff TileOf(const isl::union_pw_aff& f, int64_t size) {
+isl::union_pw_aff BlockOf(const isl::union_pw_aff& f, int64_t size) {
   return isl::manage(
       isl_union_pw_aff_floor(isl_union_pw_aff_scale_down_val(f.copy(), Val(f, size))));
 }
@@ -73,12 +65,6 @@ Node Whole(Node band) {
 Node InsertBand(const Node& node, const isl::multi_union_pw_aff& schedule) {
   const Node band = node.insert_partial_schedule(schedule);
   return isl::manage(isl_schedule_node_band_set_permutable(band.copy(), 1));
-}
-
-std::string ListText(const std::vector<int64_t>& list) {
-  std::string text;
-  for (const int64_t size : list) StrAppend(&text, text.empty() ? "" : " x ", size);
-  return text;
 }
 
 class Mapper {
@@ -249,7 +235,7 @@ class Mapper {
       kernel_->shape.axes.emplace_back(1, "xyz"[axis]);
       kernel_->shape.sizes.push_back(block[axis]);
       const isl::union_pw_aff member = members.at(choice.mapped[i]);
-      const isl::multi_union_pw_aff tile = ToMulti(TileOf(member, block[axis]));
+      const isl::multi_union_pw_aff tile = ToMulti(BlockOf(member, block[axis]));
       const isl::multi_union_pw_aff point = ToMulti(PointOf(member, block[axis]));
       tiles = tiles ? tiles->flat_range_product(tile) : tile;
       kernel_->points = i > 0 ? kernel_->points.flat_range_product(point) : point;
@@ -269,8 +255,9 @@ class Mapper {
     node = Sink(node.child(0));
     std::vector<OwnElement> own;
     if (kernel_->has_serial_tiles && options_.registers) own = Own(PlaceOf(node));
-    std::string line = StrCat(n, n == 1 ? " loop" : " loops", " parallel: blocks of ",
-                              ListText(kernel_->shape.sizes), n == 1 ? " threads" : " threads");
+    std::string line =
+        StrCat(n, n == 1 ? " loop" : " loops", " parallel: blocks of ",
+               absl::StrJoin(kernel_->shape.sizes, " x "), n == 1 ? " threads" : " threads");
     if (!choice.serial.empty()) StrAppend(&line, ", ", choice.serial.size(), " serial");
     if (kernel_->has_serial_tiles) StrAppend(&line, ", in tiles");
     if (!kernel_->shared_texts.empty()) {
@@ -382,7 +369,7 @@ class Mapper {
     for (const SharedCopy& copy : copies) {
       kernel_->shared_left -= copy.bytes();
       kernel_->shared_texts.push_back(
-          StrCat(copy.group.array, "[", ListText(copy.group.box.sizes), "]"));
+          StrCat(copy.group.array, "[", absl::StrJoin(copy.group.box.sizes, " x "), "]"));
     }
     return Insert(node,
                   {.kind = GpuMark::Kind::kShared, .shape = kernel_->shape, .shared = copies});

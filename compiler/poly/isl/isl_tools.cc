@@ -105,27 +105,26 @@ std::string RangeName(const isl::map& map) {
 int Dimensions(const isl::set& set) { return static_cast<int>(set.tuple_dim()); }
 
 isl::multi_union_pw_aff Coordinate(const isl::union_set& domain, int position) {
-  isl_union_pw_aff* sum = nullptr;
+  isl::union_pw_aff sum;
   for (const isl::set& set : SetsOf(domain)) {
-    isl_local_space* space = isl_local_space_from_space(isl_set_get_space(set.get()));
-    isl_union_pw_aff* one = isl_union_pw_aff_from_pw_aff(
-        isl_pw_aff_from_aff(isl_aff_var_on_domain(space, isl_dim_set, position)));
-    sum = sum == nullptr ? one : isl_union_pw_aff_union_add(sum, one);
+    const isl::union_pw_aff one =
+        isl::manage(isl_union_pw_aff_from_pw_aff(isl_pw_aff_from_aff(isl_aff_var_on_domain(
+            isl_local_space_from_space(isl_set_get_space(set.get())), isl_dim_set, position))));
+    sum = sum.is_null() ? one : sum.union_add(one);
   }
-  // Null after an error, as when isl's operations are spent: manage throws.
-  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(sum));
+  return isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(sum.release()));
 }
 
 isl::multi_union_pw_aff Members(const isl::multi_union_pw_aff& schedule,
                                 const std::vector<int>& order) {
   POLYNAO_CHECK(!order.empty());
-  isl_multi_union_pw_aff* result = nullptr;
+  isl::multi_union_pw_aff result;
   for (const int position : order) {
-    isl_multi_union_pw_aff* one =
-        isl_multi_union_pw_aff_from_union_pw_aff(schedule.at(position).release());
-    result = result == nullptr ? one : isl_multi_union_pw_aff_flat_range_product(result, one);
+    const isl::multi_union_pw_aff one =
+        isl::manage(isl_multi_union_pw_aff_from_union_pw_aff(schedule.at(position).release()));
+    result = result.is_null() ? one : result.flat_range_product(one);
   }
-  return isl::manage(result);
+  return result;
 }
 
 }  // namespace polynao::poly

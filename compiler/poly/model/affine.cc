@@ -125,22 +125,26 @@ bool AffineBuilder::IsInvariant(Expr e) const {
   return invariant;
 }
 
+std::string IslName(std::string name, absl::FunctionRef<bool(const std::string&)> taken) {
+  for (char& ch : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(ch))) ch = '_';
+  }
+  std::string unique = name;
+  for (int i = 1; taken(unique); ++i) unique = StrCat(name, "_", i);
+  return unique;
+}
+
 std::optional<isl::pw_aff> AffineBuilder::ParameterValue(Expr e) {
   if (!ir::IsIndexable(e.type()) || !IsInvariant(e)) return Fail(e);
   auto [it, is_new] = parameter_of_.emplace(e, parameters_.size());
   if (is_new) {
-    std::string name =
-        e.Is(ExprKind::kVar) ? std::string(e.name()) : StrCat("p", parameters_.size());
-    for (char& ch : name) {
-      if (!absl::ascii_isalnum(static_cast<unsigned char>(ch))) ch = '_';
-    }
     const auto taken = [&](const std::string& text) {
       return std::any_of(parameters_.begin(), parameters_.end(),
                          [&](const Parameter& p) { return p.name == text; });
     };
-    std::string unique = name;
-    for (int i = 1; taken(unique); ++i) unique = StrCat(name, "_", i);
-    parameters_.push_back({unique, Widen(e, {})});
+    const std::string name =
+        e.Is(ExprKind::kVar) ? std::string(e.name()) : StrCat("p", parameters_.size());
+    parameters_.push_back({IslName(name, taken), Widen(e, {})});
     parameter_terms_.push_back(e);
   }
   isl_id* id = isl_id_alloc(isl_->get(), parameters_[it->second].name.c_str(), nullptr);

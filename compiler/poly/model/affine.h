@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "compiler/ir/ir.h"
 #include "compiler/poly/isl/isl_tools.h"
 #include "compiler/poly/model/scop.h"
@@ -23,6 +24,9 @@ inline constexpr int kLargestBits = 40;
 // i64. What is below other operators keeps its type and is cast: i + 1 of i32 becomes
 // cast(i64, i) + 1, and A[i] becomes cast(i64, A[i]). `wide` has i64s of terms that have one already.
 ir::Expr Widen(ir::Expr e, const absl::flat_hash_map<ir::Expr, ir::Expr>& wide);
+
+// `name` with "_" for what isl does not read in a name, and a number behind it if that is `taken`.
+std::string IslName(std::string name, absl::FunctionRef<bool(const std::string&)> taken);
 
 // Knows the loops around a place, and makes functions on their variables: { [i, j] -> [i + 2j + n] }.
 //

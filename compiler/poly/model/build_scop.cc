@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "base/check.h"
 #include "compiler/ir/text.h"
 #include "compiler/poly/model/ast_value.h"
@@ -316,10 +315,8 @@ ScopBuilder::Tree ScopBuilder::Leaf(Stmt code, bool is_opaque) {
   statement.iterators = affine_.loops();
   isl_set* named = isl_set_set_tuple_name(domain_.copy(), statement.name.c_str());
   for (size_t i = 0; i < affine_.loops().size(); ++i) {
-    std::string name(affine_.loops()[i].name());
-    for (char& ch : name) {
-      if (!absl::ascii_isalnum(static_cast<unsigned char>(ch))) ch = '_';
-    }
+    const std::string name =
+        IslName(std::string(affine_.loops()[i].name()), [](const std::string&) { return false; });
     named = isl_set_set_dim_name(named, isl_dim_set, i, name.c_str());
   }
   statement.domain = isl::manage(named);
@@ -372,20 +369,12 @@ std::string ScopBuilder::ArrayName(Buffer buffer) {
   for (const auto& [known, name] : array_names_) {
     if (known == buffer) return name;
   }
-  std::string name = buffer->name;
-  for (char& ch : name) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(ch))) ch = '_';
-  }
   const auto taken = [&](const std::string& text) {
-    return std::any_of(array_names_.begin(), array_names_.end(),
+    return scop_.Find(text) != nullptr ||
+           std::any_of(array_names_.begin(), array_names_.end(),
                        [&](const auto& known) { return known.second == text; });
   };
-  std::string unique = name;
-  for (int i = 1; taken(unique) || scop_.Find(unique) != nullptr; ++i) {
-    unique = StrCat(name, "_", i);
-  }
-  array_names_.emplace_back(buffer, unique);
-  return unique;
+  return array_names_.emplace_back(buffer, IslName(buffer->name, taken)).second;
 }
 
 namespace {
