@@ -124,6 +124,50 @@ absl::Status RunHere(const Operator& op, const OperatorCase& c, const Target& ta
   POLYNAO_UNREACHABLE(target.name);
 }
 
+// Errors: settings of the card for another target.
+absl::Status CheckCardSettings(const CaseSettings& settings) {
+  if (IsCard(settings.target)) return absl::OkStatus();
+  const std::string found = StrCat(": expected --target=diannao, found --target=", settings.target);
+  if (settings.impl != "compiled") {
+    return InvalidInput("--impl=", settings.impl, " is a program of the tensor ISA", found);
+  }
+  if (settings.timing_only) return InvalidInput("--timing-only is of a simulated card", found);
+  if (!settings.energy.empty()) return InvalidInput("--energy is of a simulated card", found);
+  return absl::OkStatus();
+}
+
+// Simulates the program on `tensors`, of which the first `inputs` are no results.
+absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t inputs,
+                       const Target& target, const isa::Machine& machine,
+                       std::vector<ir::Tensor>& tensors, CaseReport& report) {
+  const CaseSettings& settings = report.settings;
+  report.host_step = built.host_step;
+  if (built.prepare && !settings.timing_only) tensors[0] = built.prepare(tensors[0]);
+  const std::vector<simulator::Argument> arguments = ProgramArguments(built, tensors);
+  const simulator::RunOptions options = {.machine = &machine,
+                                         .check_hazards = settings.check_hazards,
+                                         .trace = settings.trace,
+                                         .timing_only = settings.timing_only,
+                                         .profile = settings.profile};
+  const Clock::time_point start = Clock::now();
+  ASSIGN_OR_RETURN(report.simulated,
+                   simulator::Run(*target.instructions, built.program, arguments, options));
+  report.simulate_ms = MillisecondsSince(start);
+  ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, work));
+  if (machine.has_dram()) {
+    int64_t written = 0;
+    for (size_t i = inputs; i < tensors.size(); ++i) {
+      written += tensors[i].element_count() * ir::ByteSize(tensors[i].type);
+    }
+    ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
+    report.dram_bound_cycles = simulator::DramBoundCycles(timing, machine.Get("card.clock_mhz"),
+                                                          machine.Get("gmem.channels"),
+                                                          work.gmem_bytes - written, written);
+  }
+  report.machine = machine;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 double CaseReport::efficiency() const {
@@ -205,15 +249,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
-  if (!IsCard(settings.target)) {
-    const std::string found =
-        StrCat(": expected --target=diannao, found --target=", settings.target);
-    if (settings.impl != "compiled") {
-      return InvalidInput("--impl=", settings.impl, " is a program of the tensor ISA", found);
-    }
-    if (settings.timing_only) return InvalidInput("--timing-only is of a simulated card", found);
-    if (!settings.energy.empty()) return InvalidInput("--energy is of a simulated card", found);
-  }
+  RETURN_IF_ERROR(CheckCardSettings(settings));
   std::optional<simulator::EnergyTable> energy_table;
   if (!settings.energy.empty()) {
     ASSIGN_OR_RETURN(energy_table,
@@ -246,30 +282,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   }
 
   if (built) {
-    report.host_step = built->host_step;
-    if (built->prepare && !settings.timing_only) tensors[0] = built->prepare(tensors[0]);
-    const std::vector<simulator::Argument> arguments = ProgramArguments(*built, tensors);
-    const simulator::RunOptions options = {.machine = &machine,
-                                           .check_hazards = settings.check_hazards,
-                                           .trace = settings.trace,
-                                           .timing_only = settings.timing_only,
-                                           .profile = settings.profile};
-    const Clock::time_point simulate_start = Clock::now();
-    ASSIGN_OR_RETURN(report.simulated,
-                     simulator::Run(*target.instructions, built->program, arguments, options));
-    report.simulate_ms = MillisecondsSince(simulate_start);
-    ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, op->work(c)));
-    if (machine.has_dram()) {
-      int64_t written = 0;
-      for (size_t i = inputs; i < tensors.size(); ++i) {
-        written += tensors[i].element_count() * ir::ByteSize(tensors[i].type);
-      }
-      ASSIGN_OR_RETURN(const simulator::DramTiming timing, simulator::DramOf(machine));
-      report.dram_bound_cycles = simulator::DramBoundCycles(
-          timing, machine.Get("card.clock_mhz"), machine.Get("gmem.channels"),
-          op->work(c).gmem_bytes - written, written);
-    }
-    report.machine = machine;
+    RETURN_IF_ERROR(RunOnCard(*built, op->work(c), inputs, target, machine, tensors, report));
     if (energy_table) {
       ASSIGN_OR_RETURN(report.energy,
                        simulator::EnergyOf(*report.simulated, machine, *energy_table));

@@ -36,9 +36,7 @@ void AddAsmCommand(CLI::App& app, Action& action) {
   command->add_option("FILE", *file, "a .nasm file")->required();
   command->add_option("-o", *output, "the program to write")->required();
   command->callback([&action, file, output] {
-    action = [file, output] {
-      return Outcome{.status = Asm(*file, *output), .values_agree = true};
-    };
+    action = [file, output] { return Outcome{Asm(*file, *output)}; };
   });
 }
 
@@ -49,9 +47,7 @@ void AddDisasmCommand(CLI::App& app, Action& action) {
   command->add_option("FILE", *file, "a program made by nao asm or nao compile")->required();
   command->add_option("-o", *output, "file to write instead of stdout");
   command->callback([&action, file, output] {
-    action = [file, output] {
-      return Outcome{.status = Disasm(*file, *output), .values_agree = true};
-    };
+    action = [file, output] { return Outcome{Disasm(*file, *output)}; };
   });
 }
 

@@ -452,10 +452,7 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                       "write a page with charts; polybench, fusion: after each kernel");
   command->callback([&action, flags, command] {
     flags->command = command;
-    action = [flags] {
-      const absl::StatusOr<bool> ok = Bench(*flags);
-      return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
-    };
+    action = [flags] { return OutcomeOf(Bench(*flags)); };
   });
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cases/case_text.h"
 #include "compiler/registry/registry.h"
@@ -25,6 +26,10 @@ struct Outcome {
   absl::Status status;
   bool values_agree = true;
 };
+// Of a command that returns whether its values agree.
+inline Outcome OutcomeOf(const absl::StatusOr<bool>& agree) {
+  return {.status = agree.status(), .values_agree = agree.ok() && *agree};
+}
 // The function of the command that was chosen.
 using Action = std::function<Outcome()>;
 

@@ -52,12 +52,7 @@ void AddCompareCommand(CLI::App& app, Action& action) {
   command->add_option("--config", flags->config, "the machine")->capture_default_str();
   command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
   command->add_option("--seed", settings.seed, "of the inputs")->capture_default_str();
-  command->callback([&action, flags] {
-    action = [flags] {
-      const absl::StatusOr<bool> agrees = Compare(*flags);
-      return Outcome{.status = agrees.status(), .values_agree = agrees.ok() && *agrees};
-    };
-  });
+  command->callback([&action, flags] { action = [flags] { return OutcomeOf(Compare(*flags)); }; });
 }
 
 }  // namespace polynao::driver

@@ -114,12 +114,7 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
                    "cases at a time (default: the hardware's threads)")
       ->check(CLI::Range(1, 4096));
   command->add_option("--json", flags->json, "write the file here instead of stdout");
-  command->callback([&action, flags] {
-    action = [flags] {
-      const absl::StatusOr<bool> ok = Cycles(*flags);
-      return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
-    };
-  });
+  command->callback([&action, flags] { action = [flags] { return OutcomeOf(Cycles(*flags)); }; });
 }
 
 }  // namespace polynao::driver

@@ -90,12 +90,8 @@ void AddDemoCommand(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "demo", "one operator on every target: a table, a trace and a picture of the timeline");
   command->add_option("-o", *directory, "directory for trace and picture")->capture_default_str();
-  command->callback([&action, directory] {
-    action = [directory] {
-      const absl::StatusOr<bool> agree = Demo(*directory);
-      return Outcome{.status = agree.status(), .values_agree = agree.ok() && *agree};
-    };
-  });
+  command->callback(
+      [&action, directory] { action = [directory] { return OutcomeOf(Demo(*directory)); }; });
 }
 
 }  // namespace polynao::driver

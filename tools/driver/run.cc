@@ -88,11 +88,10 @@ void AddRunCommand(CLI::App& app, Action& action) {
     action = [flags] {
       const kernels::Pipeline* pipeline = kernels::FindPipeline(flags->text.op);
       const kernels::Equake* equake = kernels::FindEquake(flags->text.op);
-      const absl::StatusOr<bool> ok = flags->text.op.ends_with(".nir") ? RunFile(*flags)
-                                      : pipeline != nullptr ? RunPipeline(*pipeline, *flags)
-                                      : equake != nullptr   ? RunEquake(*equake, *flags)
-                                                            : RunOperator(*flags);
-      return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
+      return OutcomeOf(flags->text.op.ends_with(".nir") ? RunFile(*flags)
+                       : pipeline != nullptr            ? RunPipeline(*pipeline, *flags)
+                       : equake != nullptr              ? RunEquake(*equake, *flags)
+                                                        : RunOperator(*flags));
     };
   });
 }

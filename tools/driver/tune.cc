@@ -228,10 +228,7 @@ void AddTuneCommand(CLI::App& app, Action& action) {
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, command] {
     flags->command = command;
-    action = [flags] {
-      const absl::StatusOr<bool> ok = Tune(*flags);
-      return Outcome{.status = ok.status(), .values_agree = ok.ok() && *ok};
-    };
+    action = [flags] { return OutcomeOf(Tune(*flags)); };
   });
 }
 
