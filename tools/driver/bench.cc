@@ -346,6 +346,55 @@ absl::StatusOr<bool> Bench(const BenchFlags& flags) {
   return InvalidInput("no suite is named '", flags.suite, "'; there are: ", names);
 }
 
+// Options of suites that compare with other compilers.
+void AddComparisonOptions(CLI::App& command, BenchFlags& flags) {
+  command.add_option(
+      "--size", flags.size,
+      "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
+      "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all)");
+  command.add_option("--rows", flags.fusion.rows, "fusion: of the image, with --cols")
+      ->check(CLI::Range(1, 1 << 20));
+  command.add_option("--cols", flags.fusion.cols, "fusion: of the image, with --rows")
+      ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--pipelines", flags.pipelines,
+                  "fusion: the pipelines to run (--pipelines=harris,unsharp; default: all)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command
+      .add_option("--threads", flags.threads,
+                  "of parallel loops; polybench: a number (default: 2), fusion and equake: some "
+                  "(default: --threads=1,2)")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096))
+      ->allow_extra_args(false);
+  command
+      .add_option("--schedule", flags.schedules,
+                  "polybench, equake: schedules of this compiler to run (may be repeated; "
+                  "default: none and "
+                  "auto; min, smart, max, fuse and auto)")
+      ->allow_extra_args(false)
+      ->take_all();
+  command
+      .add_option("--strategies", flags.fusion.strategies,
+                  "fusion: schedules of this compiler to run (--strategies=fuse,smart)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->capture_default_str();
+  command.add_option(
+      "--python", flags.fusion.python,
+      "fusion: the Python with halide and numpy (default: $POLYNAO_PYTHON or python3)");
+  CLI::Option* peers =
+      command
+          .add_option(
+              "--peers", flags.peers,
+              "polybench, fusion, equake: what to compare with, or none (--peers=gcc,polly; "
+              "--peers=halide,gcc)")
+          ->delimiter(',')
+          ->allow_extra_args(false);
+  command.add_flag("--no-peers", flags.no_peers, "the same as --peers=none")->excludes(peers);
+}
+
 }  // namespace
 
 std::vector<SuiteText> SuiteTexts() {
@@ -377,51 +426,7 @@ void AddBenchCommand(CLI::App& app, Action& action) {
                    "also compile without these passes: partition,tensorize (may be repeated)")
       ->allow_extra_args(false)
       ->take_all();
-  command->add_option(
-      "--size", flags->size,
-      "polybench: a data set, MINI to EXTRALARGE (default: LARGE); fusion: paper or "
-      "small (default: paper); equake: test, train, ref, a number of nodes or all (default: all)");
-  command->add_option("--rows", flags->fusion.rows, "fusion: of the image, with --cols")
-      ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--cols", flags->fusion.cols, "fusion: of the image, with --rows")
-      ->check(CLI::Range(1, 1 << 20));
-  command
-      ->add_option("--pipelines", flags->pipelines,
-                   "fusion: the pipelines to run (--pipelines=harris,unsharp; default: all)")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command
-      ->add_option("--threads", flags->threads,
-                   "of parallel loops; polybench: a number (default: 2), fusion and equake: some "
-                   "(default: --threads=1,2)")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 4096))
-      ->allow_extra_args(false);
-  command
-      ->add_option("--schedule", flags->schedules,
-                   "polybench, equake: schedules of this compiler to run (may be repeated; "
-                   "default: none and "
-                   "auto; min, smart, max, fuse and auto)")
-      ->allow_extra_args(false)
-      ->take_all();
-  command
-      ->add_option("--strategies", flags->fusion.strategies,
-                   "fusion: schedules of this compiler to run (--strategies=fuse,smart)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->capture_default_str();
-  command->add_option(
-      "--python", flags->fusion.python,
-      "fusion: the Python with halide and numpy (default: $POLYNAO_PYTHON or python3)");
-  CLI::Option* peers =
-      command
-          ->add_option(
-              "--peers", flags->peers,
-              "polybench, fusion, equake: what to compare with, or none (--peers=gcc,polly; "
-              "--peers=halide,gcc)")
-          ->delimiter(',')
-          ->allow_extra_args(false);
-  command->add_flag("--no-peers", flags->no_peers, "the same as --peers=none")->excludes(peers);
+  AddComparisonOptions(*command, *flags);
   command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command->add_option("--set", flags->settings.overrides,

@@ -9,6 +9,35 @@
 
 namespace polynao::driver {
 
+namespace {
+
+// Options of FILE.nir.
+void AddNestOptions(CLI::App& command, RunFlags& flags) {
+  command.add_option("--function", flags.function, "FILE.nir: which function, if it has several");
+  command
+      .add_option("--arg", flags.nest.arguments,
+                  "FILE.nir: the value of a scalar parameter, n=1000; all need one")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option(
+          "--values", flags.nest.values,
+          "FILE.nir: elements of tensors: uniform (of [-1, 1)), exact (few bits), finite, or all")
+      ->capture_default_str();
+  command
+      .add_option("--threads", flags.nest.executable.threads,
+                  "FILE.nir on cpu: threads of parallel loops (default: the hardware's)")
+      ->check(CLI::Range(1, 4096));
+  command.add_flag("--contract", flags.nest.executable.float_rules.contract,
+                   "FILE.nir: a*b+c may be rounded once");
+  command.add_flag("--reassociate", flags.nest.executable.float_rules.reassociate,
+                   "FILE.nir: sums and products of floats may be computed in any order");
+  command.add_flag("--reciprocal", flags.nest.executable.float_rules.reciprocal,
+                   "FILE.nir: x / y may be computed as x * (1 / y)");
+}
+
+}  // namespace
+
 void AddRunCommand(CLI::App& app, Action& action) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand(
@@ -55,27 +84,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
                  cases::ScheduleNames(),
                  " with that tile, a schedule '{ S0[i, j] -> [j, i] }' or '[S1(i, j) → (j, i)]', "
                  "or a file with one"));
-  command->add_option("--function", flags->function, "FILE.nir: which function, if it has several");
-  command
-      ->add_option("--arg", flags->nest.arguments,
-                   "FILE.nir: the value of a scalar parameter, n=1000; all need one")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command
-      ->add_option(
-          "--values", flags->nest.values,
-          "FILE.nir: elements of tensors: uniform (of [-1, 1)), exact (few bits), finite, or all")
-      ->capture_default_str();
-  command
-      ->add_option("--threads", flags->nest.executable.threads,
-                   "FILE.nir on cpu: threads of parallel loops (default: the hardware's)")
-      ->check(CLI::Range(1, 4096));
-  command->add_flag("--contract", flags->nest.executable.float_rules.contract,
-                    "FILE.nir: a*b+c may be rounded once");
-  command->add_flag("--reassociate", flags->nest.executable.float_rules.reassociate,
-                    "FILE.nir: sums and products of floats may be computed in any order");
-  command->add_flag("--reciprocal", flags->nest.executable.float_rules.reciprocal,
-                    "FILE.nir: x / y may be computed as x * (1 / y)");
+  AddNestOptions(*command, *flags);
   command->add_option("--image", flags->image, "a pipeline's input: a PNG file");
   command->add_option("--out", flags->out, "a pipeline's output: the PNG file to write");
   command->add_flag("--json", flags->json, "print one JSON object");

@@ -52,8 +52,10 @@ bool Stores(const Statement& statement, ir::Buffer buffer) {
 
 using Places = std::map<std::string, size_t>;  // of statements, by their names
 
-std::vector<std::pair<size_t, size_t>> EdgesOf(const Places& place, const isl::union_map& pairs) {
-  std::vector<std::pair<size_t, size_t>> edges;
+using Edges = std::vector<std::pair<size_t, size_t>>;
+
+Edges EdgesOf(const Places& place, const isl::union_map& pairs) {
+  Edges edges;
   for (const isl::map& map : MapsOf(pairs)) {
     if (!map.is_empty()) edges.emplace_back(place.at(DomainName(map)), place.at(RangeName(map)));
   }
@@ -87,22 +89,9 @@ bool IsLocal(const Scop& scop, const std::set<std::string>& live_in, const Stage
   return true;
 }
 
-}  // namespace
-
-isl::union_set DomainOf(const std::vector<const Statement*>& statements) {
-  std::optional<isl::union_set> domain;
-  for (const Statement* s : statements) {
-    const isl::union_set one = s->domain.to_union_set();
-    domain = domain ? domain->unite(one) : one;
-  }
-  return *domain;
-}
-
-std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
-                            const JoinedBuffers& joined) {
+// The statements of one stage have one class. `edges`: what must run before what.
+Classes ClassesOf(const Scop& scop, const JoinedBuffers& joined, const Edges& edges) {
   const size_t n = scop.statements.size();
-  Places place;
-  for (const Statement& s : scop.statements) place.emplace(s.name, place.size());
   Classes classes(n);
   for (size_t i = 0; i < n; ++i) {
     for (const Access& access : scop.statements[i].accesses) {
@@ -122,15 +111,35 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
       if (!first) first = i;
     }
   }
-  const auto all = EdgesOf(place, dependences.All());
   Reach reach(n, std::vector<bool>(n, false));
-  for (const auto& [from, to] : all) reach[classes.Find(from)][classes.Find(to)] = true;
+  for (const auto& [from, to] : edges) reach[classes.Find(from)][classes.Find(to)] = true;
   Close(reach);
   for (size_t i = 0; i < n; ++i) {
     for (size_t j = 0; j < n; ++j) {
       if (reach[i][j] && reach[j][i]) classes.Join(i, j);
     }
   }
+  return classes;
+}
+
+}  // namespace
+
+isl::union_set DomainOf(const std::vector<const Statement*>& statements) {
+  std::optional<isl::union_set> domain;
+  for (const Statement* s : statements) {
+    const isl::union_set one = s->domain.to_union_set();
+    domain = domain ? domain->unite(one) : one;
+  }
+  return *domain;
+}
+
+std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
+                            const JoinedBuffers& joined) {
+  const size_t n = scop.statements.size();
+  Places place;
+  for (const Statement& s : scop.statements) place.emplace(s.name, place.size());
+  const auto all = EdgesOf(place, dependences.All());
+  Classes classes = ClassesOf(scop, joined, all);
   // Classes by number, each behind those it waits for.
   std::vector<std::set<size_t>> before(n), read(n), overwritten(n);
   for (const auto& [from, to] : all) {
