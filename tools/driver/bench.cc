@@ -427,10 +427,7 @@ void AddBenchCommand(CLI::App& app, Action& action) {
       ->allow_extra_args(false)
       ->take_all();
   AddComparisonOptions(*command, *flags);
-  command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
-      ->capture_default_str();
-  command->add_option("--set", flags->settings.overrides,
-                      "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command
       ->add_option("--columns", flags->columns,

@@ -11,6 +11,13 @@
 
 namespace polynao::driver {
 
+void AddMachineOptions(CLI::App& command, std::string& config,
+                       std::vector<std::string>& overrides) {
+  command.add_option("--config", config, "the machine: a name or a .toml file")
+      ->capture_default_str();
+  command.add_option("--set", overrides, "machine parameters: core.nmem_kib=256 ...");
+}
+
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
   CLI::Option* shape = command.add_option(
       "--shape", text.shape, "of an operator's inputs: 255x27x27, or 56x56x256,128x3x3x256");

@@ -35,6 +35,8 @@ using Action = std::function<Outcome()>;
 
 // Adds the options --shape, --dtype, --scalar, --attr and --schedule; returns the first.
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
+// Adds --config and --set.
+void AddMachineOptions(CLI::App& command, std::string& config, std::vector<std::string>& overrides);
 // An error if an option was given that an operator's case on `target`, by `impl` ("compiled", "library", "expert" or
 // "assembly"), has no use for; `others` are the command's own options that it has.
 absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,

@@ -105,10 +105,7 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
   command->add_option("--filter", flags->settings.filter, "only cases with this in their names");
   command->add_flag("--untuned", flags->untuned,
                     "choose schedules by the cost model even if a search has found some");
-  command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
-      ->capture_default_str();
-  command->add_option("--set", flags->settings.overrides,
-                      "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);
   command
       ->add_option("--jobs", flags->settings.jobs,
                    "cases at a time (default: the hardware's threads)")

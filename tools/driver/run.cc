@@ -56,10 +56,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
-  command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
-      ->capture_default_str();
-  command->add_option("--set", flags->settings.overrides,
-                      "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command->add_option("--trace", flags->trace, "write a Chrome/Perfetto trace (JSON)");
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");

@@ -217,10 +217,7 @@ void AddTuneCommand(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->add_option("--threads", flags->threads, "of a pipeline; default: as many as run at once")
       ->check(CLI::Range(1, 4096));
-  command->add_option("--config", flags->settings.config, "the machine: a name or a .toml file")
-      ->capture_default_str();
-  command->add_option("--set", flags->settings.overrides,
-                      "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command->add_option("--save", flags->save,
                       "write the fastest choices as a file like kernels/te/tuned.txt; of a "
