@@ -22,6 +22,7 @@ namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 ir::Function Parse(std::string_view text) {
@@ -464,6 +465,27 @@ TEST(PolyTest, TooManyOperations) {
   EXPECT_EQ(f.body, body);
   EXPECT_THAT(report->ToString(),
               AnyOf(HasSubstr("more operations than it is allowed"), HasSubstr("isl stopped")));
+}
+
+// Wherever the operations end, in an order, copies, costs or code, nothing is thrown and the part stays as it is.
+TEST(PolyTest, OperationsMayEndAnywhere) {
+  int stopped = 0;
+  for (const auto& [name, text] : Nests()) {
+    for (const char* strategy : {"min", "smart", "auto", "fuse"}) {
+      for (int64_t most = 500; most < 2'000'000; most *= 3) {
+        ir::Function f = Parse(text);
+        const ir::Stmt body = f.body;
+        const absl::StatusOr<ScheduleReport> report =
+            Schedule(f, {.strategy = strategy, .max_operations = most});
+        ASSERT_TRUE(report.ok()) << name << ", " << strategy << ", " << most << ": "
+                                 << report.status();
+        EXPECT_THAT(report->internal_errors, IsEmpty()) << name << ", " << strategy << ", " << most;
+        if (!report->changed) EXPECT_EQ(f.body, body) << name << ", " << strategy << ", " << most;
+        stopped += report->changed ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(stopped, 20);
 }
 
 // The integer programs of a common order of these nests have cuts without an end, and numbers that grow with each. A
