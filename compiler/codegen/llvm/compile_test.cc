@@ -185,6 +185,26 @@ TEST(LlvmTest, MarkedLoopsThatNeedManyChecks) {
   }
 }
 
+// The same where copies of one access, made by unrolling, may overlap or are rows of unknown length; with 16 copies the
+// pairs are more than 128.
+TEST(LlvmTest, MarkedLoopsWhoseUnrolledCopiesMeet) {
+  for (const char* statement :
+       {"C[T[j] + i] = C[T[j] + i] * 3 + 1", "let t = T[j] { C[t + i] = C[t + i] * 3 + 1 }",
+        "C[T[j] + i] = C[T[39 - j] + i] + 1", "C[j * j % 40 + i] = C[j + i] + 1",
+        "R[j, i + 1] = R[j + 1, i] + 1", "R[j, i] = R[j, i] + R[j + 1, i + 1]",
+        "if (j <= T[j]) { R[T[j], i + 1] = R[j, i] + C[i] }"}) {
+    for (const int copies : {2, 11, 16, 39}) {
+      const ir::Function f = Parse(StrCat(R"(
+          func f(n: i32, T: i32[40], C: i32[90], R: i32[41, n]) {
+            for (k, 0, 40) { T[k] = k * 7 % 40 }
+            vectorize (i, 0, 50) { unroll (j, 0, )",
+                                          copies, ") { ", statement, " } } }"));
+      const RandomArguments arguments(f, 1, {.scalars = {{"n", ir::Argument::Int(53)}}});
+      EXPECT_EQ(Check(f, arguments, {.optimization_level = 2}), "") << copies << ": " << statement;
+    }
+  }
+}
+
 // Rounding depends on the order of a sum, whatever a loop is marked with.
 TEST(LlvmTest, FloatSumsKeepTheirOrder) {
   for (const char* loop : {"for", "vectorize", "unroll"}) {

@@ -279,7 +279,7 @@ llvm::MDNode* Emitter::LoopHints(Stmt s) {
   }
   const bool is_constant = s.extent().Is(ExprKind::kIntImm);
   if (s.for_kind() == ForKind::kVectorize) {
-    if (ChecksBeforeVectors(s, aliases_, analyzer_) > kMostChecks) return nullptr;
+    if (MayLoseChecks(s, aliases_, analyzer_)) return nullptr;
     rows.push_back(
         LoopHint("llvm.loop.vectorize.enable", {llvm::ConstantAsMetadata::get(b_.getTrue())}));
     if (is_constant && s.extent().int_value() % kVectorIterations == 0 &&

@@ -23,6 +23,9 @@ using ir::Stmt;
 using ir::StmtKind;
 using ir::Type;
 
+// vectorize-memory-check-threshold.
+constexpr int64_t kMostChecks = 128;
+
 bool Uses(const arith::LinearForm& form, const absl::flat_hash_set<ir::Var>& vars) {
   for (const arith::LinearForm::Term& term : form.terms()) {
     for (const ir::Var var : ir::FreeVars(term.atom)) {
@@ -208,6 +211,87 @@ class Finder {
   absl::flat_hash_set<Expr> seen_;
 };
 
+// The pairs of accesses that LLVM compares before a loop runs as vectors.
+class CheckCounter {
+ public:
+  CheckCounter(const ir::Aliases& aliases, arith::Analyzer& analyzer)
+      : aliases_(aliases), analyzer_(analyzer) {}
+
+  // `copies`: what unrolling makes of `s`.
+  void Visit(Stmt s, double copies) {
+    ir::ForEachStmt(s, [&](Stmt child) {
+      for (Expr operand : child.operands()) {
+        ir::ForEachExpr(operand, [&](Expr e) {
+          if (e.Is(ExprKind::kLet)) inside_.insert(e.var());
+          if (e.Is(ExprKind::kLoad)) Add(Buffer(e.buffer()), e.operands(), false, copies);
+        });
+      }
+      if (child.Is(StmtKind::kStore)) Add(child.buffer(), child.indices(), true, copies);
+      if (child.Is(StmtKind::kLet)) inside_.insert(child.var());
+      if (!child.Is(StmtKind::kFor)) return true;
+      // An extent that LLVM may find to be a constant counts as a large one.
+      const bool is_constant = child.extent().Is(ExprKind::kIntImm);
+      if (!is_constant) inside_.insert(child.var());
+      if (is_constant) unrolled_.insert(child.var());
+      Visit(child.body(),
+            copies * (is_constant ? std::max(0.0, static_cast<double>(child.extent().int_value()))
+                                  : double{kMostChecks + 1}));
+      return false;
+    });
+  }
+
+  double Checks() const {
+    double checks = 0;
+    bool needs_some = false;
+    for (const auto& [key, accesses] : buffers_) {
+      if (accesses.stores <= 0) continue;
+      checks += accesses.stores * accesses.all;
+      needs_some |= !accesses.at_constant_distances;
+    }
+    return needs_some ? checks : 0;
+  }
+
+ private:
+  // Of one buffer, or of all that may overlap.
+  struct Accesses {
+    Buffer buffer;
+    std::vector<arith::LinearForm> first;  // indices
+    double stores = 0, all = 0;
+    bool at_constant_distances = true;
+  };
+
+  void Add(Buffer buffer, absl::Span<const Expr> indices, bool is_store, double copies) {
+    const std::optional<size_t> group = aliases_.Group(buffer);
+    std::vector<arith::LinearForm> forms;
+    for (Expr index : indices) forms.push_back(analyzer_.Form(index));
+    Accesses& accesses =
+        buffers_.try_emplace({group ? Buffer() : buffer, group.value_or(0)}).first->second;
+    if (accesses.all == 0) accesses.buffer = buffer, accesses.first = forms;
+    accesses.all += copies;
+    if (is_store) accesses.stores += copies;
+    bool& constant = accesses.at_constant_distances;
+    constant &= accesses.buffer == buffer;
+    for (size_t d = 0; constant && d < forms.size(); ++d) {
+      if (copies > 1) constant &= HasCopiesAtConstantDistances(forms[d]);
+      constant &= forms[d].Add(accesses.first[d], -1) && forms[d].IsConstant();
+    }
+  }
+
+  // Of 2 j + k with an unrolled j; not of A[j], n j, or what a let says.
+  bool HasCopiesAtConstantDistances(const arith::LinearForm& form) const {
+    if (Uses(form, inside_)) return false;
+    return std::all_of(form.terms().begin(), form.terms().end(), [&](const auto& term) {
+      return unrolled_.contains(term.atom) || !Uses(arith::LinearForm::Atom(term.atom), unrolled_);
+    });
+  }
+
+  const ir::Aliases& aliases_;
+  arith::Analyzer& analyzer_;
+  absl::flat_hash_map<std::pair<Buffer, size_t>, Accesses> buffers_;
+  absl::flat_hash_set<ir::Var> unrolled_;
+  absl::flat_hash_set<ir::Var> inside_;  // bound in the body otherwise
+};
+
 }  // namespace
 
 std::optional<VectorLoop> FindVectorLoop(Stmt loop, const ir::Aliases& aliases,
@@ -215,85 +299,10 @@ std::optional<VectorLoop> FindVectorLoop(Stmt loop, const ir::Aliases& aliases,
   return Finder(loop, aliases, analyzer).Find(loop);
 }
 
-namespace {
-
-// The accesses of a loop's body, each with the number of copies that unrolling makes of it.
-class AccessCounter {
- public:
-  AccessCounter(const ir::Aliases& aliases, arith::Analyzer& analyzer)
-      : aliases_(aliases), analyzer_(analyzer) {}
-
-  void Visit(Stmt s, int64_t copies) {
-    ir::ForEachStmt(s, [&](Stmt child) {
-      if (child.Is(StmtKind::kFor)) {
-        const bool is_short = child.extent().Is(ExprKind::kIntImm);
-        const int64_t extent = is_short ? std::max<int64_t>(child.extent().int_value(), 0) : 1;
-        AddLoads(child.min(), copies);
-        AddLoads(child.extent(), copies);
-        Visit(child.body(), std::min(copies * std::min(extent, kMostChecks + 1), kMostChecks + 1));
-        return false;
-      }
-      if (child.Is(StmtKind::kStore)) Add(child.buffer(), child.indices(), true, copies);
-      for (Expr e : child.operands()) AddLoads(e, copies);
-      return true;
-    });
-  }
-
-  int64_t Checks() const {
-    int64_t checks = 0;
-    for (const Access& store : accesses_) {
-      if (!store.is_store) continue;
-      for (const Access& other : accesses_) {
-        if (!MayOverlap(store, other)) continue;
-        checks += store.copies * other.copies;  // each at most kMostChecks + 1
-        if (checks > kMostChecks) return kMostChecks + 1;
-      }
-    }
-    return checks;
-  }
-
- private:
-  struct Access {
-    Buffer buffer;
-    bool is_store;
-    int64_t copies;
-    std::vector<arith::LinearForm> indices;
-  };
-
-  void AddLoads(Expr root, int64_t copies) {
-    ir::ForEachExpr(root, [&](Expr e) {
-      if (e.Is(ExprKind::kLoad)) Add(Buffer(e.buffer()), e.operands(), false, copies);
-    });
-  }
-
-  void Add(Buffer buffer, absl::Span<const Expr> indices, bool is_store, int64_t copies) {
-    Access access{.buffer = buffer, .is_store = is_store, .copies = copies, .indices = {}};
-    for (Expr index : indices) access.indices.push_back(analyzer_.Form(index));
-    accesses_.push_back(std::move(access));
-  }
-
-  bool MayOverlap(const Access& a, const Access& b) const {
-    if (a.buffer != b.buffer) {
-      return aliases_.Group(a.buffer) && aliases_.Group(a.buffer) == aliases_.Group(b.buffer);
-    }
-    for (size_t d = 0; d < a.indices.size(); ++d) {
-      arith::LinearForm difference = a.indices[d];
-      if (!difference.Add(b.indices[d], -1) || !difference.IsConstant()) return true;
-    }
-    return false;
-  }
-
-  const ir::Aliases& aliases_;
-  arith::Analyzer& analyzer_;
-  std::vector<Access> accesses_;
-};
-
-}  // namespace
-
-int64_t ChecksBeforeVectors(Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer) {
-  AccessCounter counter(aliases, analyzer);
+bool MayLoseChecks(Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer) {
+  CheckCounter counter(aliases, analyzer);
   counter.Visit(loop.body(), 1);
-  return counter.Checks();
+  return counter.Checks() > kMostChecks;
 }
 
 std::optional<int64_t> SlopeIn(const arith::LinearForm& form, ir::Var var) {

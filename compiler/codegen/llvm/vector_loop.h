@@ -27,14 +27,11 @@ struct VectorLoop {
 std::optional<VectorLoop> FindVectorLoop(ir::Stmt loop, const ir::Aliases& aliases,
                                          arith::Analyzer& analyzer);
 
-// An upper bound of the comparisons of addresses that LLVM needs at run time before it may run iterations of `loop`
-// side by side, once constant loops inside are unrolled: a pair of accesses to one stored buffer (or to two that may
-// overlap) whose indices do not differ by constants needs one. More than kMostChecks are given as kMostChecks + 1.
-int64_t ChecksBeforeVectors(ir::Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer);
-
-// LLVM 19 and older vectorize a loop that is told to be vectorized even if they give up on its checks, of which they
-// make 128 at most (vectorize-memory-check-threshold), and then run without any.
-inline constexpr int64_t kMostChecks = 128;
+// Whether LLVM may run `loop` as vectors without the comparisons of addresses that this needs at run time. LLVM 19 and
+// older do where a loop is told to be vectorized and needs more than 128 of them (vectorize-memory-check-threshold): it
+// gives up on the checks, not on the vectors. Counted are all pairs of accesses to a stored buffer (or to several that
+// may overlap), once constant loops inside are unrolled, if the distance of any two is no constant.
+bool MayLoseChecks(ir::Stmt loop, const ir::Aliases& aliases, arith::Analyzer& analyzer);
 
 // The coefficient of `var` in `form`; nothing if it is inside of another atom: 2 in 2 i + j, nothing in i / 2.
 std::optional<int64_t> SlopeIn(const arith::LinearForm& form, ir::Var var);
