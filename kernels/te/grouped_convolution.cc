@@ -99,6 +99,26 @@ absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const Conv& k, const Op
   });
 }
 
+// The channels whose filters a core turns if the cores of its cluster share that.
+int64_t OwnFilters(const Conv& k, const isa::Machine& m) {
+  return RoundUp(CeilDiv(k.co, m.cores_per_cluster()), isa::kVectorGroup);
+}
+
+// Whether that fits and pays: cycles of elements that a core need not turn, against copies to and out of SMEM with a
+// barrier between them; twice these, since scalar code and waits are not counted (230 to 370 cycles in all, simulated
+// with 3 to 96 channels on mlu270).
+bool SharesFilters(const Conv& k, const GridTiling& tiling, const isa::Machine& m) {
+  const int64_t places = k.kh * k.kw, own = OwnFilters(k, m);
+  const int64_t all_bytes = OnChipBytes(places * k.co, k.in);
+  const TileNeeds tile = DepthwiseNeeds(k, m, tiling.rows, tiling.columns, tiling.channels);
+  const int64_t nmem = tile.nmem_bytes - OnChipBytes(places * tiling.channels, k.in) +
+                       2 * OnChipBytes(places * own, k.in);
+  const int64_t hops = 2 * (m.Get("move_dma.start") + m.Get("smem.latency") + m.Get("sync.drain")) +
+                       m.Get("sync.cluster") + all_bytes / m.Get("move_dma.port_bytes");
+  return places * (tiling.core_channels - own) > 2 * hops && all_bytes <= m.smem_bytes() &&
+         nmem <= m.nmem_bytes();
+}
+
 // [tensor-program depthwise begin]
 // Clusters share rows, cores share rows and channels. For each position (r, s) in the window, the elements of all
 // windows at this position are multiplied by the filters' element and added to the sums. Filters are turned from
@@ -122,14 +142,7 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling,
   const Tensor image = wide("PW", padded);
   const Tensor turned =
       g.Compute("FT", {k.kh, k.kw, k.co}, [&](Expr r, Expr s, Expr c) { return f(c, r, s, 0); });
-  const int64_t own_filters = RoundUp(CeilDiv(k.co, m.cores_per_cluster()), isa::kVectorGroup);
-  // What it saves, and the copies to and out of SMEM with a barrier between them: twice that, since scalar code and
-  // waits beside them are not counted (measured, 230 to 370 cycles for few channels).
-  const int64_t saved = k.kh * k.kw * (k.co - own_filters);
-  const int64_t hops = 2 * (m.Get("move_dma.start") + m.Get("smem.latency") + m.Get("sync.drain")) +
-                       m.Get("sync.cluster") + k.kh * k.kw * k.co / m.Get("move_dma.port_bytes");
-  const bool shares = saved > 2 * hops && OnChipBytes(k.kh * k.kw * k.co, k.in) <= m.smem_bytes() &&
-                      2 * OnChipBytes(k.kh * k.kw * own_filters, k.in) <= m.nmem_bytes() / 4;
+  const bool shares = SharesFilters(k, tiling, m);
   const Tensor shared =
       shares ? g.Compute("FS", turned.shape(), [&](const te::Axes& at) { return turned(at); })
              : turned;
@@ -169,7 +182,7 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling,
   };
   if (shares) {
     te::Stage& sharing = s[shared];
-    const auto [core, own] = sharing.Split(sharing.axis(2), own_filters);
+    const auto [core, own] = sharing.Split(sharing.axis(2), OwnFilters(k, m));
     sharing.Reorder({core, sharing.axis(0), sharing.axis(1), own});
     sharing.ComputeAt(s[y], cluster).SetScope(isa::kSmem);
     sharing.Bind(core, isa::kCoreAxis).Pragma(sharing.axis(0), "memcpy");

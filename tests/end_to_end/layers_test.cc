@@ -228,6 +228,17 @@ TEST(LayersTest, GroupsOnTheCard) {
   }
 }
 
+// The cores of a cluster share the turning of filters where these are many: parts of whole and of ragged 64s, a core
+// without channels, biases, strides, windows larger than the image.
+TEST(LayersTest, DepthwiseFiltersThatCoresShare) {
+  RunOnCard({{"conv2d", "7x7x960,960x3x3x1", {"i8", "f16"}, {"groups=960"}},
+             {"conv2d", "5x3x257,257x5x5x1", {"i8", "f32"}, {"groups=257", "bias=1"}},
+             {"conv2d", "3x2x192,192x7x7x1", {"i8", "f16"}, {"groups=192", "stride=2", "pad=3"}},
+             {"conv2d", "9x1x1000,1000x3x1x1", {"i8"}, {"groups=1000", "pad=1"}},
+             {"conv2d", "1x1x2048,2048x3x3x1", {"f16"}, {"groups=2048", "relu=1"}}},
+            {"mlu270", "mlu290", "mlu370"});
+}
+
 TEST(LayersTest, EveryMachine) {
   RunOnCard({{"add", "255x27x3,3"},
              {"mul", "100x200,100x1"},
@@ -259,6 +270,7 @@ TEST(LayersTest, SmallMemories) {
       {"pad", "20x22x128"},
       {"matmul", "50x300,200x300", {"i8"}, {"bias=1"}},
       {"conv2d", "20x32x64,64x3x3x1", {"i8"}, {"groups=64", "bias=1"}},
+      {"conv2d", "5x4x512,512x3x3x1", {"i8"}, {"groups=512"}},
       {"conv2d", "20x32x64,64x3x3x16", {"i8"}, {"groups=4"}}};
   int run = 0;
   for (const Words& words : cases) {
