@@ -153,7 +153,6 @@ absl::StatusOr<Comparison> RunPolyBench(const PolyBenchSettings& settings) {
         {"nao-" + schedule, ScheduleCommand(schedule), settings.threads, ""});
   }
   result.baseline = Baseline(result);
-  if (settings.known) result.rows = settings.known->rows;
   RETURN_IF_ERROR(AddRows(
       rows, {settings.known, settings.on_row, settings.save}, start,
       [&](size_t i) { return RowOf(kernels[i], size, peers, settings); }, result));

@@ -10,16 +10,6 @@
 #include "compiler/ir/float_rules.h"
 
 namespace polynao::benchmarks {
-namespace {
-
-const ComparisonRow* FindRow(const std::vector<ComparisonRow>& rows, const std::string& kernel) {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const ComparisonRow& row) { return row.kernel == kernel; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
-}  // namespace
-
 absl::StatusOr<cases::Executable> CompileScheduled(const ir::Function& function,
                                                    const std::string& schedule, int threads,
                                                    ComparisonEntry& entry) {
@@ -76,36 +66,36 @@ absl::Status AddRows(const std::vector<SuiteRow>& rows, const RowsSettings& sett
                      std::chrono::steady_clock::time_point start,
                      absl::FunctionRef<absl::StatusOr<ComparisonRow>(size_t row)> run,
                      Comparison& result) {
-  static const std::vector<ComparisonRow> none;
   double seconds_before = 0;
   if (settings.known) {
     RETURN_IF_ERROR(WithContext("--resume", CheckSameRun(*settings.known, result)));
     result.date = settings.known->date;
+    result.rows = settings.known->rows;
     seconds_before = settings.known->wall_seconds;
   }
-  const std::vector<ComparisonRow>& known = settings.known ? settings.known->rows : none;
   const auto take_time = [&] {
     result.wall_seconds =
         seconds_before +
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
+  const auto is_known = [&](const SuiteRow& row) {
+    return std::any_of(result.rows.begin(), result.rows.end(),
+                       [&](const ComparisonRow& known) { return known.kernel == row.kernel; });
+  };
   const auto total = std::count_if(rows.begin(), rows.end(), [&](const SuiteRow& row) {
-    return row.is_chosen && FindRow(known, row.kernel) == nullptr;
+    return row.is_chosen && !is_known(row);
   });
   int done = 0;
-  size_t place = 0;  // in result.rows, of the next row
+  std::ptrdiff_t place = 0;  // in result.rows, of the next row
   for (size_t i = 0; i < rows.size(); ++i) {
-    const ComparisonRow* row = FindRow(known, rows[i].kernel);
-    const bool is_there = FindRow(result.rows, rows[i].kernel) != nullptr;
-    if (row == nullptr && !rows[i].is_chosen) continue;
-    const auto at = result.rows.begin() + static_cast<std::ptrdiff_t>(place++);
-    if (is_there) continue;
-    if (row != nullptr) {
-      result.rows.insert(at, *row);
+    if (is_known(rows[i])) {
+      ++place;
       continue;
     }
+    if (!rows[i].is_chosen) continue;
     ASSIGN_OR_RETURN(ComparisonRow made, run(i));
-    const ComparisonRow& placed = *result.rows.insert(at, std::move(made));
+    const ComparisonRow& placed =
+        *result.rows.insert(result.rows.begin() + place++, std::move(made));
     take_time();
     if (settings.on_row) settings.on_row(++done, static_cast<int>(total), placed);
     if (settings.save) RETURN_IF_ERROR(settings.save(result));

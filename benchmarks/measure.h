@@ -59,8 +59,8 @@ void SetProvenance(Comparison& result);
 // "this compiler, --schedule=auto --contract --reassociate --reciprocal": what CompileScheduled does.
 std::string ScheduleCommand(const std::string& schedule);
 
-// Adds to `result`, which has the implementations and perhaps known rows, the other known rows and what `run` makes of
-// the rows that are to run, in the order of `rows`. Sets the time since `start`, and what the known run took. Errors:
+// Adds to `result`, which has the implementations, the known rows, and then what `run` makes of the rows that are to
+// run, each at its place in the order of `rows`. Sets the time since `start`, and what the known run took. Errors:
 // `known` of another run (CheckSameRun); those of `run` and `save`.
 absl::Status AddRows(const std::vector<SuiteRow>& rows, const RowsSettings& settings,
                      std::chrono::steady_clock::time_point start,

@@ -49,8 +49,7 @@ void AddCompareCommand(CLI::App& app, Action& action) {
       ->check(CLI::Range(0.0, 1e308));
   command->add_option("--max-cycles", settings.max_cycles, "most cycles of this program")
       ->check(CLI::Range(int64_t{0}, INT64_MAX));
-  command->add_option("--config", flags->config, "the machine")->capture_default_str();
-  command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->config, flags->overrides);
   command->add_option("--seed", settings.seed, "of the inputs")->capture_default_str();
   command->callback([&action, flags] { action = [flags] { return OutcomeOf(Compare(*flags)); }; });
 }

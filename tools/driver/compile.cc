@@ -443,8 +443,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   AddCaseOptions(*command, flags->what);
   AddSearchOption(*command, flags->what);
   command->add_option("--target", flags->target, WrittenText())->capture_default_str();
-  command->add_option("--config", flags->config, "the machine")->capture_default_str();
-  command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->config, flags->overrides);
   command->get_option("--schedule")
       ->description(
           StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "

@@ -160,8 +160,7 @@ void AddOptCommand(CLI::App& app, Action& action) {
                       "passes as a,b(c=1); default: the target's pipeline");
   command->add_option("--target", flags->target, "what the passes compile for")
       ->capture_default_str();
-  command->add_option("--config", flags->config, "the machine")->capture_default_str();
-  command->add_option("--set", flags->overrides, "machine parameters: core.nmem_kib=256 ...");
+  AddMachineOptions(*command, flags->config, flags->overrides);
   command->add_option("--skip", flags->skip, "passes to leave out")->delimiter(',');
   command->add_option("--stop-after", flags->stop_after, "stop after so many passes")
       ->check(CLI::Range(0, 1'000'000));
