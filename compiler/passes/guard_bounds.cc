@@ -56,7 +56,7 @@ GuardBounds FindCopyBounds(const GuardedNest& nest, Analyzer& analyzer) {
   for (const GuardedLoop& loop : nest.loops) {
     if (loop.extent.IsInt(1)) only_values[loop.loop.var()] = loop.min;
   }
-  Expr some_outside = c.Bool(false);
+  Expr some_outside = c.Bool(nest.is_diagonal);
   for (size_t g = 0; g < nest.guards.size(); ++g) {
     const Guard& guard = nest.guards[g];
     if (guard.forms.empty()) {

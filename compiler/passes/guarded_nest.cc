@@ -40,6 +40,7 @@ class Parser {
     for (Stmt loop : last.loops) nest_.loops.push_back({loop, loop.min(), loop.extent()});
     if (!HasIndependentBounds()) return std::nullopt;
     if (nest_.IsPad() && !FindPadding()) return std::nullopt;
+    JoinLoops();
     FindGuards();
     if (!NarrowLoops()) {
       why_ = "it has no iteration";
@@ -134,6 +135,53 @@ class Parser {
       return false;
     }
     return true;
+  }
+
+  // Of padding whose inside is a diagonal of two loops over the same range, one loop is left:
+  //   for (i) for (j) D[i, j] = select(i == j, F[i], 0)  -->  inside: for (i) D[i, i] = F[i]
+  void JoinLoops() {
+    for (size_t g = nest_.guards.size(); g-- > 0;) {
+      const std::optional<std::pair<size_t, size_t>> equal = EqualLoops(nest_.guards[g]);
+      if (!equal) continue;
+      const Var stays = nest_.loops[equal->first].loop.var();
+      const Var goes = nest_.loops[equal->second].loop.var();
+      const ir::VarMap by = {{goes, stays}};
+      nest_.guards.erase(nest_.guards.begin() + static_cast<ptrdiff_t>(g));
+      for (Guard& guard : nest_.guards) guard.condition = ir::Substitute(guard.condition, by);
+      GuardedStore& guarded = nest_.stores[0];
+      std::vector<Expr> indices;
+      for (Expr index : guarded.store.indices()) indices.push_back(ir::Substitute(index, by));
+      nest_.inside_value = ir::Substitute(nest_.inside_value, by);
+      guarded.store = c_.Store(guarded.store.buffer(), indices, nest_.inside_value);
+      for (Expr& condition : guarded.conditions) condition = ir::Substitute(condition, by);
+      const auto at = static_cast<ptrdiff_t>(equal->second);
+      guarded.loops.erase(guarded.loops.begin() + at);
+      nest_.loops.erase(nest_.loops.begin() + at);
+      --nest_.shared_loops;
+      nest_.is_diagonal = true;
+    }
+  }
+
+  // The loops, the outer one first, that the guard asks to be equal, if they have the same range of several values.
+  std::optional<std::pair<size_t, size_t>> EqualLoops(const Guard& guard) {
+    if (!guard.is_inside || !guard.condition.Is(ExprKind::kEq)) return std::nullopt;
+    const std::vector<LinearForm> forms = FormsOf(guard.condition);
+    if (forms.empty() || forms[0].terms().size() != 2 || forms[0].constant() != 0) {
+      return std::nullopt;
+    }
+    std::vector<size_t> loops;
+    for (size_t k = 0; k < nest_.loops.size(); ++k) {
+      const int64_t coefficient = forms[0].CoefficientOf(nest_.loops[k].loop.var());
+      if (coefficient == 1 || coefficient == -1) loops.push_back(k);
+    }
+    if (loops.size() != 2) return std::nullopt;
+    const GuardedLoop& a = nest_.loops[loops[0]];
+    const GuardedLoop& b = nest_.loops[loops[1]];
+    const bool is_diagonal =
+        forms[0].CoefficientOf(a.loop.var()) + forms[0].CoefficientOf(b.loop.var()) == 0 &&
+        a.min == b.min && a.extent == b.extent && a.extent.Is(ExprKind::kIntImm) &&
+        a.extent.int_value() > 1;
+    return is_diagonal ? std::optional(std::pair(loops[0], loops[1])) : std::nullopt;
   }
 
   void FindGuards() {

@@ -75,8 +75,9 @@ struct GuardedNest {
       true;          // without the guards, all indices are inside their buffers or in `needs`
   int64_t used = 0;  // one more than the largest innermost index stored to
   // Under "pad".
-  ir::Expr inside_value;  // null: nothing is inside
-  ir::Expr fill_value;    // null: there is no select
+  ir::Expr inside_value;     // null: nothing is inside
+  ir::Expr fill_value;       // null: there is no select
+  bool is_diagonal = false;  // a loop is gone, whose values are those of another one inside
   GuardBounds bounds;
 
   bool IsPad() const { return family == nullptr; }

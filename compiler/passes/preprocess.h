@@ -30,6 +30,7 @@ struct PassInfo;
 //         P = select(inside, load, constant) under "pad"  -->
 //           if (some element is not inside) { pragma "fill" { all of P = constant } }
 //           pragma "memcpy" { the part inside }
+//         Where the part inside is a diagonal (i == j, two loops over one range), the copy has one loop for both.
 //         A buffer under "sliding_window" is filled once, at its allocation, for all nests that
 //         store to it.
 // ALIGN   A number of channels that is no multiple of the lanes is rounded up: in the result's

@@ -581,6 +581,45 @@ TEST(PreprocessTest, FillUnderACondition) {
                     HasSubstr("if ((x + n) % 2 == 0) {")));
 }
 
+// The inside is a diagonal: one loop for both dimensions.
+TEST(PreprocessTest, DiagonalPadding) {
+  const auto diagonal = [](std::string_view condition) {
+    return StrCat(
+        "func f(A: i32[3, 4, 5] in, C: i32[3, 4, 5, 4] out) { for (t, 0, 3) {"
+        " allocate P: i32[4, 5, 4] @nmem pragma \"pad\" {"
+        " for (i, 0, 4) { for (r, 0, 5) { for (j, 0, 4) { P[i, r, j] = select(",
+        condition,
+        ", A[t, i, r], 0) } } } } "
+        "for (i, 0, 4) { for (r, 0, 5) { for (j, 0, 4) { C[t, i, r, j] = P[i, r, j] } } } } }");
+  };
+  for (const char* condition : {"i == j", "j == i", "i - j == 0"}) {
+    EXPECT_THAT(After(diagonal(condition)), HasSubstr(R"(
+    pragma "fill" {
+      for (f, 0, 4) {
+        for (f_1, 0, 5) {
+          for (f_2, 0, 4) {
+            P[f, f_1, f_2] = 0
+          }
+        }
+      }
+    }
+    pragma "memcpy" {
+      for (i, 0, 4) {
+        for (r, 0, 5) {
+          P[i, r, i] = A[t, i, r]
+        }
+      }
+    }
+)")) << condition;
+  }
+  // A part of the diagonal; no diagonal, or one of loops over different ranges.
+  EXPECT_THAT(After(diagonal("i == j && 1 <= r")),
+              HasSubstr("for (r, 1, 4) {\n          P[i, r, i]"));
+  EXPECT_THAT(After(diagonal("i == j + 1")), HasSubstr("P[i, r, j] = A"));
+  EXPECT_THAT(After(diagonal("i == t")), HasSubstr("P[i, r, j] = A"));
+  EXPECT_THAT(After(diagonal("i == r")), HasSubstr("P[i, r, j] = A"));
+}
+
 // In the last tile the fill covers what the tile does not have.
 TEST(PreprocessTest, GuardedPadding) {
   const std::string text = After(
