@@ -1,8 +1,11 @@
 #include "kernels/te/grouped_convolution.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/math.h"
 #include "base/status.h"
@@ -220,72 +223,195 @@ absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling,
 }
 // [tensor-program depthwise end]
 
-// ---- groups ------------------------------------------------------------------------------------
+// ---- slices ------------------------------------------------------------------------------------
 
-TileNeeds GroupNeeds(const Conv& k, const isa::Machine& m, int64_t rows, int64_t columns) {
+// Groups side by side that the tensor unit convolves as one: a slice of the image's channels with filters that have
+// zeros where a channel is of another group.
+struct Slices {
+  int64_t count = 0;        // of the image
+  int64_t merged = 1;       // groups of a slice
+  int64_t in = 0, out = 0;  // channels of a slice
+
+  Slices(const Conv& k, int64_t groups)
+      : count(k.groups / groups),
+        merged(groups),
+        in(groups * k.group_ci()),
+        out(groups * k.group_co()) {}
+};
+
+// The ways to merge groups: until inputs or outputs of a slice are more than the tensor unit's lanes. Products with
+// zeros change no sums of integers; of floats they do (0 times infinity), so that each group is a slice.
+std::vector<Slices> SlicesOf(const Conv& k) {
+  std::vector<Slices> all;
+  for (int64_t merged = 1; merged <= k.groups; ++merged) {
+    if (k.groups % merged != 0 || (merged == 1 && k.is_depthwise())) continue;
+    const Slices slices(k, merged);
+    const bool fits = slices.in <= isa::kTensorLanes && slices.out <= isa::kTensorLanes;
+    if (merged == 1 || (fits && ir::IsInt(k.in))) all.push_back(slices);
+  }
+  return all;
+}
+
+// Bytes of the filters of a slice, zeros included: as they come from NMEM, and in WMEM.
+int64_t FilterBytes(const Conv& k, const Slices& t) {
+  return t.out * k.kh * k.kw * t.in * ir::ByteSize(k.in);
+}
+int64_t WmemBytes(const Conv& k, const Slices& t) {
+  return RoundUp(t.out, isa::kTensorLanes) *
+         RoundUp(k.kh * k.kw * t.in * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
+}
+
+// What a core needs for one slice of rows x columns of the output, and its cycles: of the tensor and vector unit, and
+// of the copies of filters to WMEM.
+struct SliceNeeds {
+  int64_t nmem_bytes = 0;
+  double compute = 0, move = 0;
+};
+SliceNeeds NeedsOf(const Conv& k, const Slices& t, const isa::Machine& m, int64_t rows,
+                   int64_t columns) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns);
   const int64_t pixels = rows * columns;
-  const int64_t lanes = RoundUp(k.group_co(), isa::kTensorLanes);
-  const int64_t bytes = ir::ByteSize(k.in);
-  const int64_t pitch = RoundUp(k.kh * k.kw * k.group_ci() * bytes, 64);
-  const int64_t width = m.Get("vector.bytes");
-  TileNeeds needs = ImageNeeds(k, rows, columns, k.ci);
-  needs.nmem_bytes += OnChipBytes(in * k.group_ci(), k.in) + k.NmemBytes(pixels * lanes, lanes) +
-                      2 * OnChipBytes(pixels * k.co, k.out);
-  const double group =
-      get("tensor.start") +
-      static_cast<double>(pixels * lanes * pitch / bytes) /
-          get(StrCat("tensor.macs_", ir::TypeName(k.in))) +
-      VectorCycles(m, in * RoundUp(k.group_ci() * bytes, width)) + k.Cycles(m, pixels * lanes) +
-      VectorCycles(m, pixels * RoundUp(k.group_co() * ir::ByteSize(k.out), width)) +
-      // Its filters come from SMEM.
-      get("move_dma.start") +
-      get("smem.latency") * (1 + static_cast<double>(k.group_co()) / get("move_dma.outstanding"));
-  needs.compute_cycles = static_cast<double>(k.groups) * group;
+  const int64_t lanes = RoundUp(t.out, isa::kTensorLanes);
+  const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
+  SliceNeeds needs;
+  needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + k.NmemBytes(pixels * lanes, lanes);
+  needs.compute = get("tensor.start") +
+                  static_cast<double>(pixels * WmemBytes(k, t) / bytes) /
+                      get(StrCat("tensor.macs_", ir::TypeName(k.in))) +
+                  VectorCycles(m, in * RoundUp(t.in * bytes, width)) + k.Cycles(m, pixels * lanes) +
+                  VectorCycles(m, pixels * RoundUp(t.out * ir::ByteSize(k.out), width));
+  needs.move = get("move_dma.start") +
+               get("smem.latency") * (1 + static_cast<double>(t.out) / get("move_dma.outstanding"));
+  if (t.merged > 1) {
+    // Zeros, then a run of inputs for each channel and place of the window.
+    needs.nmem_bytes +=
+        2 * FilterBytes(k, t) + OnChipBytes(k.co * k.kh * k.kw * k.group_ci(), k.in);
+    needs.compute += VectorCycles(m, FilterBytes(k, t)) +
+                     VectorCycles(m, t.out * k.kh * k.kw * RoundUp(k.group_ci() * bytes, width));
+    needs.move += static_cast<double>(FilterBytes(k, t)) / get("move_dma.port_bytes");
+  }
   return needs;
 }
 
-// Tiles have all channels.
-absl::StatusOr<std::vector<GridTiling>> GroupTilings(const Conv& k, const OperatorCase& c,
-                                                     const isa::Machine& m) {
-  const int64_t wmem =
-      RoundUp(k.group_co(), isa::kTensorLanes) *
-      RoundUp(k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
-  if (wmem > m.wmem_bytes()) {
-    return absl::ResourceExhaustedError(StrCat("operator conv2d ", ShapesText(c),
-                                               ": the filters of a group need ", wmem,
-                                               " bytes of wmem, which has ", m.wmem_bytes()));
+TileNeeds TileOfSlices(const Conv& k, const Slices& t, const isa::Machine& m, int64_t rows,
+                       int64_t columns) {
+  TileNeeds needs = ImageNeeds(k, rows, columns, k.ci);
+  const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
+  needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
+  needs.compute_cycles = static_cast<double>(t.count) * std::max(slice.compute, slice.move);
+  return needs;
+}
+
+// How the cores of a card share a grouped convolution.
+struct Plan {
+  enum class Kind : uint8_t {
+    kVector,  // depthwise, by the vector unit
+    kTiles,   // slices, all of a tile, one after the other
+    kShared,  // cores of a cluster share its slices; image and results go by way of SMEM
+  };
+  Kind kind = Kind::kVector;
+  GridTiling tiling = {};  // kShared: the rows of a cluster and of a core
+  int64_t merged = 0;      // groups of a slice
+  int64_t across = 1;      // kShared: cores that share the slices
+  double cycles = 0;
+  ScheduleChoice choice = {};
+};
+
+constexpr char kMerged[] = "merged", kShared[] = "shared";
+
+// Cores share the slices: `across` of them, the others rows.
+std::optional<Plan> SharedPlan(const Conv& k, const Slices& t, int64_t across,
+                               const isa::Machine& m) {
+  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const int64_t cores = m.cores_per_cluster();
+  if (cores % across != 0 || t.count % across != 0) return std::nullopt;
+  Plan plan = {.kind = Plan::Kind::kShared, .merged = t.merged, .across = across};
+  plan.choice = {{"across", across}, {kMerged, t.merged}, {kShared, 1}};
+  GridTiling& tiling = plan.tiling;
+  tiling.cluster_rows = CeilDiv(k.ho(), m.clusters());
+  tiling.core_rows = CeilDiv(tiling.cluster_rows, cores / across);
+  const int64_t own = t.count / across;
+  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo());
+  const int64_t bytes = ir::ByteSize(k.in);
+  const int64_t image_rows = std::min(k.h, k.InputRows(tiling.cluster_rows));
+  const int64_t image = image_rows * k.w * k.ci * bytes;
+  const int64_t results = tiling.cluster_rows * k.wo() * k.co * ir::ByteSize(k.out);
+  const int64_t core_image = k.InputRows(tiling.core_rows) * k.InputColumns(k.wo()) * own * t.in;
+  const int64_t filters = own * t.out * k.kh * k.kw * k.group_ci() * bytes;
+  if (slice.nmem_bytes + OnChipBytes(core_image, k.in) > m.nmem_bytes() ||
+      2 * WmemBytes(k, t) > m.wmem_bytes() ||
+      RoundUp(image, kOnChipAlignment) + RoundUp(results, kOnChipAlignment) > m.smem_bytes()) {
+    return std::nullopt;
   }
-  // Output channels are not tiled: a part of them would be stored pixel by pixel.
-  return GridTilings(c, {k.ho(), k.wo(), 1}, m, [&](int64_t rows, int64_t columns, int64_t) {
-    return GroupNeeds(k, m, rows, columns);
-  });
+  const double share = std::min(get("cluster.link_bytes"),
+                                m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters()));
+  const double port = std::min(share, get("io_dma.memory_core_port_bytes"));
+  const double trip = get("io_dma.start") + get("gmem.latency") + get("sync.drain");
+  const double hop = get("move_dma.start") + get("smem.latency") + get("sync.cluster");
+  const double to_core =
+      static_cast<double>(core_image * bytes) *
+      std::max(1 / get("move_dma.port_bytes"), static_cast<double>(cores) / get("smem.bytes"));
+  const double from_core =
+      static_cast<double>(tiling.core_rows * k.wo() * t.out * ir::ByteSize(k.out)) /
+      get("move_dma.port_bytes");
+  plan.cycles = 3 * trip + static_cast<double>(image + results) / port +
+                static_cast<double>(filters * cores) / share + 2 * hop + to_core +
+                static_cast<double>(own) *
+                    (std::max(slice.compute, slice.move + from_core) + get("sync.drain"));
+  return plan;
 }
 
 // [tensor-program groups begin]
-// Clusters and cores share rows. A tile is loaded with all channels. Group by group, its channels are convolved, and
-// the results are stored between those of the other groups.
-absl::StatusOr<ir::Function> Groups(const Conv& k, const GridTiling& tiling, bool shared_filters) {
-  te::Graph g("conv2d");
+// The filters of slices. Those of merged groups are made in NMEM: zeros with the groups' filters on the diagonal, from
+// `f`, which is there.
+struct Filters {
+  Tensor diagonal;  // in NMEM; none if no groups are merged
+  Tensor filters;   // (slices * out, kh, kw, in)
+};
+Filters MergedFilters(te::Graph& g, const Conv& k, const Slices& t, const Tensor& f) {
   const int64_t gci = k.group_ci(), gco = k.group_co();
+  Filters result;
+  result.diagonal =
+      g.Compute("D", {t.count, t.merged, gco, k.kh, k.kw, t.merged, gci}, [&](const te::Axes& at) {
+        const Expr channel = (at[0] * t.merged + at[1]) * gco + at[2];
+        return te::Select(ir::Eq(at[1], at[5]), f(channel, at[3], at[4], at[6]), 0.0);
+      });
+  result.filters = g.Compute("W", {t.count * t.out, k.kh, k.kw, t.in}, [&](const te::Axes& at) {
+    return result.diagonal(at[0] / t.out, at[0] % t.out / gco, at[0] % gco, at[1], at[2],
+                           at[3] / gci, at[3] % gci);
+  });
+  return result;
+}
+
+// kTiles: clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and
+// the results are stored between those of the other slices.
+// kShared: the memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
+absl::StatusOr<ir::Function> ConvolveSlices(const Conv& k, const Plan& plan,
+                                            const isa::Machine& m) {
+  const Slices t(k, plan.merged);
+  const bool is_shared = plan.kind == Plan::Kind::kShared;
+  const bool is_merged = t.merged > 1;
+  te::Graph g("conv2d");
   const Tensor x = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
-  const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, gci}, k.in);
+  const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.in);
   const Tensor b = k.bias ? g.Placeholder("B", {k.co}, k.sum) : Tensor();
   const Tensor padded = Padded(g, k, x);
   const Tensor part = g.Compute(
-      "Q", {k.groups, padded.shape()[0], padded.shape()[1], gci},
-      [&](Expr group, Expr y, Expr column, Expr i) { return padded(y, column, group * gci + i); });
+      "Q", {t.count, padded.shape()[0], padded.shape()[1], t.in},
+      [&](Expr slice, Expr y, Expr column, Expr i) { return padded(y, column, slice * t.in + i); });
+  const Filters merged =
+      is_merged ? MergedFilters(g, k, t, f) : Filters{.diagonal = {}, .filters = f};
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s_axis = g.ReduceAxisOf("s", k.kw);
-  const te::ReduceAxis i = g.ReduceAxisOf("i", gci);
-  const te::Shape out = {k.ho(), k.wo(), k.groups, gco};
-  const Tensor sums = g.Compute("S", out, [&](Expr y, Expr column, Expr group, Expr c) {
+  const te::ReduceAxis i = g.ReduceAxisOf("i", t.in);
+  const te::Shape out = {k.ho(), k.wo(), t.count, t.out};
+  const Tensor sums = g.Compute("S", out, [&](Expr y, Expr column, Expr slice, Expr c) {
     const Expr value =
-        part(group, y * k.stride + r * k.dilation, column * k.stride + s_axis * k.dilation, i);
-    const Expr weight = f(group * gco + c, r, s_axis, i);
+        part(slice, y * k.stride + r * k.dilation, column * k.stride + s_axis * k.dilation, i);
+    const Expr weight = merged.filters(slice * t.out + c, r, s_axis, i);
     return te::ReduceSum(To(k.sum, value) * To(k.sum, weight), r, s_axis, i);
   });
-  const Tensor biases = b ? g.Reshape(b, {k.groups, gco}) : b;
+  const Tensor biases = b ? g.Reshape(b, {t.count, t.out}) : b;
   const EpilogueSteps steps = Append(g, k, sums, biases);
   const Tensor last = steps.tensors.empty() ? sums : steps.tensors.back();
   const auto copy = [&](const char* name, const Tensor& from) {
@@ -295,44 +421,114 @@ absl::StatusOr<ir::Function> Groups(const Conv& k, const GridTiling& tiling, boo
   const Tensor y = copy("Y", whole);
 
   Schedule s(y);
-  const Tensor shared = shared_filters ? s.CacheRead(f, isa::kSmem) : f;
-  const Tensor filters = s.CacheRead(shared, isa::kWmem);
+  const int64_t filter_bytes = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
+  const bool filters_by_smem = !is_merged && !is_shared && filter_bytes <= m.smem_bytes();
+  const Tensor shared_filters = filters_by_smem ? s.CacheRead(f, isa::kSmem) : f;
+  const Tensor near_filters = is_merged ? s.CacheRead(f, isa::kNmem) : Tensor();
+  const Tensor filters = is_merged ? merged.filters : s.CacheRead(shared_filters, isa::kWmem);
+  const Tensor image = is_shared ? s.CacheRead(x, isa::kSmem) : Tensor();
   const Tensor b_near = b ? s.CacheRead(biases, isa::kNmem) : b;
-  auto [cid, row] = s[y].Split(s[y].axis(0), tiling.cluster_rows);
-  auto [tid, core_y] = s[y].Split(row, tiling.core_rows);
-  auto [tile_row, yy] = s[y].Split(core_y, tiling.rows);
-  auto [tile_column, xx] = s[y].Split(s[y].axis(1), tiling.columns);
-  s[y].Reorder({cid, tid, tile_row, tile_column, yy, xx});
-  const Axis tile = s[y].Fuse(tile_row, tile_column);
-  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
   const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
                        std::string_view scope, std::string_view instruction) {
     s[tensor].ComputeAt(reader, axis).SetScope(scope).Pragma(s[tensor].axis(0), instruction);
   };
-  if (shared_filters) at(s[y], cid, shared, isa::kSmem, "memcpy");
-  at(s[y], tile, padded, isa::kNmem, pragma::kPad);
   te::Stage& results = s[whole];
-  const Axis group = results.axis(2);
-  results.ComputeAt(s[y], tile).SetScope(isa::kNmem);
-  results.Reorder({group, results.axis(0), results.axis(1), results.axis(3)});
-  results.Pragma(results.axis(0), "memcpy");
-  at(results, group, part, isa::kNmem, "memcpy");
-  at(results, group, filters, isa::kWmem, "memcpy");
-  if (b) at(results, group, b_near, isa::kNmem, "memcpy");
-  at(results, group, sums, isa::kNmem, "conv");
+  auto [cid, row] = s[y].Split(s[y].axis(0), plan.tiling.cluster_rows);
+  s[y].Bind(cid, isa::kClusterAxis);
+  Axis tid, slice;
+  if (is_shared) {
+    s[y].Pragma(row, "memcpy");
+    at(s[y], cid, image, isa::kSmem, "memcpy");
+    results.ComputeAt(s[y], cid).SetScope(isa::kSmem);
+    auto [core_row, yy] = results.Split(results.axis(0), plan.tiling.core_rows);
+    Axis core_slice;
+    std::tie(core_slice, slice) = results.Split(results.axis(2), t.count / plan.across);
+    results.Reorder({core_row, core_slice, slice, yy, results.axis(1), results.axis(3)});
+    tid = results.Fuse(core_row, core_slice);
+    results.Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    at(results, tid, padded, isa::kNmem, pragma::kPad);
+  } else {
+    auto [core, core_y] = s[y].Split(row, plan.tiling.core_rows);
+    auto [tile_row, yy] = s[y].Split(core_y, plan.tiling.rows);
+    auto [tile_column, xx] = s[y].Split(s[y].axis(1), plan.tiling.columns);
+    s[y].Reorder({cid, core, tile_row, tile_column, yy, xx});
+    const Axis tile = s[y].Fuse(tile_row, tile_column);
+    tid = core;
+    s[y].Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
+    if (filters_by_smem) at(s[y], cid, shared_filters, isa::kSmem, "memcpy");
+    at(s[y], tile, padded, isa::kNmem, pragma::kPad);
+    slice = results.axis(2);
+    results.ComputeAt(s[y], tile).SetScope(isa::kNmem);
+    results.Reorder({slice, results.axis(0), results.axis(1), results.axis(3)});
+    results.Pragma(results.axis(0), "memcpy");
+    s[padded].DoubleBuffer();
+    s[whole].DoubleBuffer();
+  }
+  if (is_merged) {
+    at(is_shared ? results : s[y], tid, near_filters, isa::kNmem, "memcpy");
+    at(results, slice, merged.diagonal, isa::kNmem, pragma::kPad);
+    s[merged.diagonal].DoubleBuffer();
+    s[filters].DoubleBuffer();
+  }
+  at(results, slice, part, isa::kNmem, "memcpy");
+  at(results, slice, filters, isa::kWmem, "memcpy");
+  if (b) at(results, slice, b_near, isa::kNmem, "memcpy");
+  at(results, slice, sums, isa::kNmem, "conv");
   for (size_t j = 0; j < steps.tensors.size(); ++j) {
-    at(results, group, steps.tensors[j], isa::kNmem, steps.instructions[j]);
+    at(results, slice, steps.tensors[j], isa::kNmem, steps.instructions[j]);
   }
   ReusePlaces(s, sums, steps);
-  s[padded].DoubleBuffer();
-  s[whole].DoubleBuffer();
   return Lower(s);
 }
 // [tensor-program groups end]
 
-absl::StatusOr<std::vector<GridTiling>> Tilings(const Conv& k, const OperatorCase& c,
-                                                const isa::Machine& m) {
-  return k.is_depthwise() ? DepthwiseTilings(k, c, m) : GroupTilings(k, c, m);
+// All plans that agree with the case, the cheapest first.
+absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
+                                        const isa::Machine& m) {
+  std::vector<Plan> plans;
+  absl::Status error;
+  // The rest of what the case asks for is the tiling's.
+  OperatorCase of_tiling = c;
+  of_tiling.schedule.erase(kMerged);
+  of_tiling.schedule.erase(kShared);
+  const auto add = [&](Plan::Kind kind, int64_t merged,
+                       absl::StatusOr<std::vector<GridTiling>> tilings) {
+    if (!tilings.ok()) {
+      if (error.ok()) error = tilings.status();
+      return;
+    }
+    for (GridTiling& tiling : *tilings) {
+      Plan plan = {.kind = kind, .tiling = tiling, .merged = merged, .cycles = tiling.cycles};
+      plan.choice = tiling.choice;
+      plan.choice[kMerged] = merged;
+      plan.choice[kShared] = 0;
+      if (Agrees(plan.choice, c.schedule)) plans.push_back(std::move(plan));
+    }
+  };
+  if (k.is_depthwise()) add(Plan::Kind::kVector, 0, DepthwiseTilings(k, of_tiling, m));
+  const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
+  for (const Slices& t : has_conv ? SlicesOf(k) : std::vector<Slices>()) {
+    if ((t.merged > 1 ? 2 : 1) * WmemBytes(k, t) > m.wmem_bytes()) {
+      error.Update(absl::ResourceExhaustedError(
+          StrCat("operator conv2d ", ShapesText(c), ": the filters of a group need ",
+                 WmemBytes(k, t), " bytes of wmem, which has ", m.wmem_bytes())));
+      continue;
+    }
+    // Output channels are not tiled: a part of them would be stored pixel by pixel.
+    add(Plan::Kind::kTiles, t.merged,
+        GridTilings(of_tiling, {k.ho(), k.wo(), 1}, m, [&](int64_t rows, int64_t columns, int64_t) {
+          return TileOfSlices(k, t, m, rows, columns);
+        }));
+    for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
+      const std::optional<Plan> plan = SharedPlan(k, t, across, m);
+      if (plan && Agrees(plan->choice, c.schedule)) plans.push_back(*plan);
+    }
+  }
+  if (plans.empty() && !error.ok()) return error;
+  std::sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+  });
+  return plans;
 }
 
 }  // namespace
@@ -349,20 +545,20 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
                           " has no convolution of that type (tensor.macs_", type, " = 0)");
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, m));
-  const GridTiling& tiling = tilings[0];
-  if (k.is_depthwise()) return Depthwise(k, tiling, m);
-  const int64_t filters = k.co * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
-  return Groups(k, tiling, filters <= m.smem_bytes());
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, m));
+  if (plans.empty()) {
+    return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(c.schedule));
+  }
+  if (plans[0].kind == Plan::Kind::kVector) return Depthwise(k, plans[0].tiling, m);
+  return ConvolveSlices(k, plans[0], m);
 }
 
 absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const ConvLayer& layer,
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target) {
-  ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings,
-                   Tilings(Conv(layer, e), c, *target.machine));
-  return Ranked(tilings);
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(Conv(layer, e), c, *target.machine));
+  return Ranked(plans);
 }
 
 }  // namespace polynao::kernels

@@ -11,9 +11,11 @@
 
 namespace polynao::kernels {
 
-// The function that computes a convolution of more than one group on a card. The vector unit computes depthwise
-// convolutions: one row of products for each position in the window, added up. The tensor unit computes groups of
-// several channels one after the other, each on its part of a tile's channels.
+// The function that computes a convolution of more than one group on a card. The tensor unit computes groups one after
+// the other, each on its part of the image's channels; of integers so many at once as fill its lanes, with filters that
+// have zeros where a channel is of another group. Cores share rows, or the groups of a cluster's rows, whose image and
+// results then go by way of SMEM. The vector unit computes depthwise convolutions, too: one row of products for each
+// position in the window, added up. The cost model chooses.
 absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, const Epilogue& e,
                                                      const OperatorCase& c, const Target& target);
 

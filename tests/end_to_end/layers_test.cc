@@ -3,6 +3,7 @@
 
 #include <array>
 #include <random>
+#include <set>
 
 #include "absl/strings/str_join.h"
 #include "base/text.h"
@@ -228,6 +229,46 @@ TEST(LayersTest, GroupsOnTheCard) {
   }
 }
 
+// Groups as slices of the tensor unit, and depthwise ones on the vector unit: the first schedule of every kind,
+// whatever the cost model prefers.
+TEST(LayersTest, EveryKindOfGroups) {
+  const auto machine = LoadMachine("mlu270", {});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const auto target = MakeTarget("diannao", &*machine);
+  ASSERT_TRUE(target.ok()) << target.status();
+  std::set<std::vector<int64_t>> kinds;
+  for (const Words& words : std::vector<Words>{
+           {"conv2d", "9x11x64,64x3x3x1", {"i8", "i16"}, {"groups=64", "bias=1"}},
+           {"conv2d", "8x5x72,72x5x5x1", {"i8"}, {"groups=72", "stride=2", "relu=1"}},
+           {"conv2d", "6x7x36,36x3x1x1", {"i8"}, {"groups=36", "dilation=2", "out=i8"}},
+           {"conv2d", "5x9x24,48x3x3x1", {"i8"}, {"groups=24"}},
+           {"conv2d", "7x6x32,32x3x3x4", {"i8", "i16"}, {"groups=8", "bias=1"}},
+           {"conv2d", "10x3x48,32x2x2x6", {"i8"}, {"groups=8", "stride=2", "out=i32"}}}) {
+    for (const std::string& type : words.types) {
+      const auto c = ParseCase(
+          {.op = words.op, .shape = words.shape, .dtype = type, .attributes = words.attributes});
+      ASSERT_TRUE(c.ok()) << c.status();
+      const auto all = (*kernels::FindOperator(*c))->schedules(*c, *target);
+      ASSERT_TRUE(all.ok()) << all.status();
+      std::set<std::vector<int64_t>> seen;
+      for (const kernels::RankedSchedule& schedule : *all) {
+        const std::vector<int64_t> kind = {schedule.choice.at("merged"),
+                                           schedule.choice.at("shared"),
+                                           schedule.choice.at("across")};
+        if (!seen.insert(kind).second) continue;
+        kernels::OperatorCase chosen = *c;
+        chosen.schedule = schedule.choice;
+        const auto report = RunCase(chosen, {});
+        ASSERT_TRUE(report.ok()) << report.status();
+        EXPECT_TRUE(report->ok && report->max_abs_error == 0)
+            << words.shape << " " << type << " " << kernels::ChoiceText(schedule.choice);
+      }
+      kinds.insert(seen.begin(), seen.end());
+    }
+  }
+  EXPECT_GE(kinds.size(), 20u);
+}
+
 // The cores of a cluster share the turning of filters where these are many: parts of whole and of ragged 64s, a core
 // without channels, biases, strides, windows larger than the image.
 TEST(LayersTest, DepthwiseFiltersThatCoresShare) {
@@ -426,7 +467,7 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
   EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}, {"out=i32"}}),
               HasSubstr("the sum of floats is no i32"));
   EXPECT_THAT(Error({"matmul", "4x5,6x5", {"f16"}}),
-              HasSubstr("mlu270 has no matrix product of that type (tensor.macs_f16 = 0)"));
+              HasSubstr("mlu270 has no tensor instruction for it (tensor.macs_f16 = 0)"));
   EXPECT_EQ(Error({"reduce_sum", "4x5", {"f16"}, {"axis=2"}}),
             "operator reduce_sum 4x5: attribute axis: expected a whole number from -2 to 1, found "
             "'2'");
@@ -443,7 +484,8 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
               HasSubstr("the window is larger than the padded image"));
   EXPECT_THAT(Error({"pad", "4x4x4", {"i8"}, {"value=200"}}),
               HasSubstr("attribute value: expected a value of i8, found 200"));
-  EXPECT_THAT(Error({"add", "4x4,4", {"f64"}}), HasSubstr("the card has no instruction add.f64"));
+  EXPECT_THAT(Error({"add", "4x4,4", {"f64"}}),
+              HasSubstr("the card has no instruction for A[i, j] + B[j] of f64"));
   EXPECT_THAT(Error({"reduce_max", "4x4", {"i8"}}), HasSubstr("no instruction reduce_max.i8"));
   EXPECT_THAT(Error({"reduce_sum", "1000000"}), HasSubstr("its smallest tile needs"));
   CaseSettings small;
