@@ -68,7 +68,7 @@ TEST_F(SearchTest, MoreTrialsAreNoWorse) {
 TEST_F(SearchTest, EachScheduleHasItsOwnChoice) {
   for (const CaseText& text :
        {CaseText{.op = "conv2d", .shape = "14x14x64,64x3x3x64", .dtype = "i8"},
-        CaseText{.op = "conv2d", .shape = "9x8x64,64x3x3x64", .dtype = "f16"},
+        CaseText{.op = "conv2d", .shape = "9x8x64,64x3x3x64", .dtype = "i16"},
         CaseText{.op = "conv2d",
                  .shape = "14x14x64,64x3x3x16",
                  .dtype = "i8",

@@ -19,13 +19,13 @@ namespace polynao::pragma {
   X(kPad, "pad", "",                                                                              \
     "a nest over one store of select(inside, load, constant)",                                    \
     "The nest copies a tensor and pads it: it becomes a fill and a memcpy.",                      \
-    "compiler/te/card/contraction_program.cc kernels/te/convolution.cc "                          \
+    "compiler/te/card/contraction_program.cc "                                                    \
     "kernels/te/grouped_convolution.cc kernels/te/pool.cc kernels/te/reduce.cc",                  \
     "compiler/passes/preprocess_facts.cc compiler/passes/nest_builder.cc")                        \
   X(kRagged, "ragged", "",                                                                        \
     "a loop over tiles",                                                                          \
     "The tiles have unequal sizes: guards of copies become bounds, so that the loop stays whole.",\
-    "compiler/te/card/elementwise_group.cc kernels/te/elementwise.cc "                            \
+    "compiler/te/card/elementwise_group.cc "                                                      \
     "compiler/ir/random_program.cc",                                                              \
     "compiler/passes/preprocess_facts.cc")                                                        \
   X(kTensorize, "tensorize", "",                                                                  \

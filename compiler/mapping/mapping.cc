@@ -63,6 +63,7 @@ int64_t OnChip(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 std::map<std::string, int64_t> Mapping::Values() const {
   return {{"across", across},
           {"block", block},
+          {"channel_clusters", channel_clusters},
           {"columns_apart", columns_apart},
           {"image_by_smem", image_by_smem},
           {"results_by_smem", results_by_smem},
@@ -102,7 +103,8 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
   for (const auto& [name, value] : none.Values()) {
     if (!values.contains(name)) return InvalidInput("mapping: ", name, " is missing");
   }
-  return Mapping{.columns_apart = values["columns_apart"],
+  return Mapping{.channel_clusters = values["channel_clusters"],
+                 .columns_apart = values["columns_apart"],
                  .across = values["across"],
                  .block = values["block"],
                  .weights_by_smem = values["weights_by_smem"] != 0,
@@ -112,12 +114,13 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
 
 Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   Shares s;
-  s.cluster_rows = CeilDiv(layer.rows, card.clusters);
-  s.clusters = CeilDiv(layer.rows, s.cluster_rows);
+  s.cluster_rows = CeilDiv(layer.rows, std::max<int64_t>(1, card.clusters / m.channel_clusters));
+  s.cluster_channels = CeilDiv(layer.channels, m.channel_clusters);
+  s.clusters = CeilDiv(layer.rows, s.cluster_rows) * m.channel_clusters;
   s.core_columns = CeilDiv(layer.columns, m.columns_apart);
   s.core_rows =
       CeilDiv(s.cluster_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
-  s.steps = CeilDiv(layer.channels, m.across * m.block);
+  s.steps = CeilDiv(s.cluster_channels, m.across * m.block);
   return s;
 }
 
@@ -128,7 +131,7 @@ int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const Parts p = PartsOf(layer, card, m);
-  const int64_t cluster_outputs = p.shares.cluster_rows * layer.columns * layer.channels;
+  const int64_t cluster_outputs = p.shares.cluster_rows * layer.columns * p.shares.cluster_channels;
   Needs needs;
   needs.nmem = OnChip(RoundUp(p.core_image_bytes, isa::kVectorGroup * layer.element_bytes)) +
                layer.channel_vectors * OnChip(layer.channels * 4) +
@@ -136,7 +139,7 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   if (m.results_by_smem) {
     needs.smem += OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * p.loaded);
   } else {
-    const int64_t outputs = p.pixels * RoundUp(layer.channels, isa::kVectorGroup);
+    const int64_t outputs = p.pixels * RoundUp(p.shares.cluster_channels, isa::kVectorGroup);
     needs.nmem += OnChip(outputs * layer.result_bytes) + OnChip(outputs * p.loaded);
   }
   needs.wmem = WeightCopies(layer, card, m) * OnChip(p.lanes * layer.filter_pitch);
@@ -150,14 +153,19 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     return StrCat("across * columns_apart = ", m.across * m.columns_apart, " is no divisor of ",
                   card.cores, " cores");
   }
-  if (m.block % isa::kTensorLanes != 0 || layer.channels % (m.across * m.block) != 0) {
-    return StrCat("across * block = ", m.across * m.block, " is no divisor of ", layer.channels,
-                  " channels in groups of ", isa::kTensorLanes);
+  if (card.clusters % m.channel_clusters != 0) {
+    return StrCat("channel_clusters = ", m.channel_clusters, " is no divisor of ", card.clusters,
+                  " clusters");
+  }
+  const int64_t at_once = m.channel_clusters * m.across * m.block;
+  if (m.block % isa::kTensorLanes != 0 || layer.channels % at_once != 0) {
+    return StrCat("channel_clusters * across * block = ", at_once, " is no divisor of ",
+                  layer.channels, " channels in groups of ", isa::kTensorLanes);
   }
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");
   }
-  if (m.across * m.block == layer.channels && m.across == 1) {
+  if (at_once == layer.channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
   if (m.across > 1 && !m.results_by_smem) {
@@ -192,8 +200,9 @@ Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
     return card.io_start + std::max(segments * latency / at_once + bytes / card.io_port,
                                     latency + bytes * cores / share);
   };
-  const auto by_memory_core = [&](double bytes) {
-    return trip + bytes / std::min(card.memory_core_port, share);
+  const auto by_memory_core = [&](double bytes, double segments = 1, double at_once = 1) {
+    return card.io_start + std::max(segments * latency / at_once,
+                                    latency + bytes / std::min(card.memory_core_port, share));
   };
   // A copy between SMEM and each core.
   const double hop = card.move_start + card.smem_latency;
@@ -205,7 +214,11 @@ Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const auto weights = static_cast<double>(p.weights);
   const auto outputs = static_cast<double>(p.pixels * m.block);  // of a step of a core
   const auto cluster_outputs =
-      static_cast<double>(p.shares.cluster_rows * layer.columns * layer.channels);
+      static_cast<double>(p.shares.cluster_rows * layer.columns * p.shares.cluster_channels);
+  // Of a cluster's or core's part of a tensor of the output's shape.
+  const bool whole_pixels = m.channel_clusters == 1;
+  const double cluster_segments =
+      whole_pixels ? 1.0 : static_cast<double>(p.shares.cluster_rows * layer.columns);
   cost.tensor = card.tensor_start + static_cast<double>(p.pixels * p.lanes * layer.filter_pitch) /
                                         static_cast<double>(layer.element_bytes) /
                                         layer.macs_per_cycle;
@@ -225,17 +238,17 @@ Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const bool whole_columns = p.shares.core_columns == layer.columns;
   const auto image_segments =
       whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(p.shares.core_rows));
+  const double core_segments = !whole_pixels   ? static_cast<double>(p.pixels)
+                               : whole_columns ? 1.0
+                                               : static_cast<double>(p.shares.core_rows);
   const double image = m.image_by_smem ? by_memory_core(static_cast<double>(p.cluster_image_bytes))
                                        : by_cores(core_image, image_segments, card.strided_reads);
   const double to_core = m.image_by_smem ? card.barrier + by_move(core_image) : 0;
   double operands = 0;
   for (int64_t bytes : layer.loaded) {
     const double all = cluster_outputs * static_cast<double>(bytes);
-    operands +=
-        m.results_by_smem
-            ? by_memory_core(all)
-            : by_cores(all / cores, whole_columns ? 1.0 : static_cast<double>(p.shares.core_rows),
-                       card.strided_reads);
+    operands += m.results_by_smem ? by_memory_core(all, cluster_segments, card.strided_reads)
+                                  : by_cores(all / cores, core_segments, card.strided_reads);
   }
   const double vectors = static_cast<double>(layer.channel_vectors) * trip;
   const double padding =
@@ -285,11 +298,10 @@ Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
     }
   }
   const double results = cluster_outputs * static_cast<double>(layer.result_bytes);
-  cost.after =
-      m.results_by_smem
-          ? card.drain + card.barrier + by_memory_core(results)
-          : by_cores(results / cores, whole_columns ? 1.0 : static_cast<double>(p.shares.core_rows),
-                     card.store_segments);
+  cost.after = m.results_by_smem
+                   ? card.drain + card.barrier +
+                         by_memory_core(results, cluster_segments, card.store_segments * cores)
+                   : by_cores(results / cores, core_segments, card.store_segments);
   return cost;
 }
 
@@ -301,14 +313,15 @@ double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
   // The image comes before the last block of weights, and results leave behind it.
   const double image = m.image_by_smem ? static_cast<double>(p.cluster_image_bytes)
                                        : static_cast<double>(p.core_image_bytes) * cores;
-  const auto weights = static_cast<double>(layer.channels * layer.filter_bytes);
+  const int64_t channels = p.shares.cluster_channels;
+  const auto weights = static_cast<double>(channels * layer.filter_bytes);
   const double copies = m.weights_by_smem ? 1 : cores / static_cast<double>(m.across);
   const double fetched = m.weights_by_smem ? weights / static_cast<double>(m.across) /
                                                  std::min(card.move_port, card.smem / cores)
                                            : 0;
-  const auto results = static_cast<double>(p.shares.cluster_rows * layer.columns * layer.channels *
-                                           layer.result_bytes);
-  const double sums = static_cast<double>(p.pixels * (layer.channels / m.across)) *
+  const auto results =
+      static_cast<double>(p.shares.cluster_rows * layer.columns * channels * layer.result_bytes);
+  const double sums = static_cast<double>(p.pixels * (channels / m.across)) *
                       static_cast<double>(layer.filter_pitch) /
                       static_cast<double>(layer.element_bytes) / layer.macs_per_cycle;
   return std::max({image / share + weights * copies / share, fetched, sums}) + results / share;

@@ -15,10 +15,12 @@
 
 namespace polynao::mapping {
 
-// Clusters take runs of rows. In a cluster, `columns_apart` cores stand side by side, `across` cores share the channels
-// of a block of `across * block`, and the others share rows. A core's image stays in NMEM. Blocks of channels come one
-// after the other: while a core computes with the weights of one, those of the next come.
+// Clusters take runs of rows; `channel_clusters` of them share a run and have a part of the channels each. In a
+// cluster, `columns_apart` cores stand side by side, `across` cores share the channels of a block of `across * block`,
+// and the others share rows. A core's image stays in NMEM. Blocks of channels come one after the other: while a core
+// computes with the weights of one, those of the next come.
 struct Mapping {
+  int64_t channel_clusters = 1;
   int64_t columns_apart = 1;
   int64_t across = 1;
   int64_t block = 64;  // channels for which a core has weights at a time
@@ -28,8 +30,8 @@ struct Mapping {
 
   bool operator==(const Mapping&) const = default;
 
-  // "across=4 block=64 columns_apart=1 image_by_smem=1 results_by_smem=1 weights_by_smem=0": all names in the order of
-  // the alphabet.
+  // "across=4 block=64 channel_clusters=1 columns_apart=1 image_by_smem=1 results_by_smem=1 weights_by_smem=0": all
+  // names in the order of the alphabet.
   std::string Text() const;
   std::map<std::string, int64_t> Values() const;
 };
@@ -40,7 +42,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text);
 
 // The rows, columns and channels of a cluster and of a core.
 struct Shares {
-  int64_t cluster_rows = 0, core_rows = 0, core_columns = 0;
+  int64_t cluster_rows = 0, cluster_channels = 0, core_rows = 0, core_columns = 0;
   int64_t clusters = 0;  // that have rows
   int64_t steps = 0;     // blocks of channels
 };

@@ -52,18 +52,19 @@ Layer RandomLayer(std::mt19937_64& random) {
 }
 
 TEST(MappingTest, TextIsReadBack) {
-  const Mapping m = {.columns_apart = 2,
+  const Mapping m = {.channel_clusters = 4,
+                     .columns_apart = 2,
                      .across = 2,
                      .block = 128,
                      .weights_by_smem = true,
                      .image_by_smem = false,
                      .results_by_smem = true};
   EXPECT_EQ(m.Text(),
-            "across=2 block=128 columns_apart=2 image_by_smem=0 results_by_smem=1 "
-            "weights_by_smem=1");
+            "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 "
+            "results_by_smem=1 weights_by_smem=1");
   EXPECT_EQ(*ParseMapping(m.Text()), m);
   EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
-                          "columns_apart=2 image_by_smem=0"),
+                          "columns_apart=2 image_by_smem=0 channel_clusters=4"),
             m);
 }
 
@@ -110,6 +111,7 @@ TEST(MappingTest, SaysWhyItIsNone) {
             "across * columns_apart = 3 is no divisor of 4 cores");
   EXPECT_THAT(why({.across = 2, .block = 192, .results_by_smem = true}),
               HasSubstr("across * block = 384 is no divisor of 256 channels"));
+  EXPECT_EQ(why({.channel_clusters = 2}), "channel_clusters = 2 is no divisor of 1 clusters");
   EXPECT_EQ(why({.block = 256}), "all channels are one block: nothing streams");
   machine.Set("core.wmem_kib", 256);
   EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 64}), "");
@@ -129,6 +131,18 @@ TEST(MappingTest, NeedsAndSharesOfAConvolution) {
   const Needs needs = NeedsOf(Conv(), card, m);
   EXPECT_EQ(needs.wmem, 2 * 64 * 9 * 256);
   EXPECT_EQ(needs.smem, 14 * 14 * 256 * 2 + 16 * 16 * 256);
+}
+
+// Clusters that share channels load their own weights and all of their rows' image.
+TEST(MappingTest, ClustersThatShareChannels) {
+  const CardFacts card(TestMachine("mlu270"));
+  const Mapping m = {.channel_clusters = 2, .across = 2, .results_by_smem = true};
+  const Shares shares = SharesOf(Conv(), card, m);
+  EXPECT_EQ(shares.cluster_rows, 7);
+  EXPECT_EQ(shares.cluster_channels, 128);
+  EXPECT_EQ(shares.clusters, 4);
+  EXPECT_EQ(shares.steps, 1);
+  EXPECT_EQ(NeedsOf(Conv(), card, m).smem, 7 * 14 * 128 * 2);
 }
 
 // The busiest part of a step binds it.

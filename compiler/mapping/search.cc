@@ -14,19 +14,28 @@ bool IsBefore(const Ranked& a, const Ranked& b) {
          std::pair(b.cost.cycles(), b.mapping.Values());
 }
 
+std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
+  std::vector<int64_t> divisors;
+  for (int64_t d = 1; d <= std::min(n, most); ++d) {
+    if (n % d == 0) divisors.push_back(d);
+  }
+  return divisors;
+}
+
 // All mappings but for their blocks.
 std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   std::vector<Mapping> branches;
-  for (int64_t across = 1; across <= card.cores; ++across) {
-    if (card.cores % across != 0) continue;
-    for (int64_t apart = 1; apart <= std::min(card.cores / across, layer.columns); ++apart) {
-      if (card.cores / across % apart != 0) continue;
-      for (int flags = 0; flags < 8; ++flags) {
-        branches.push_back({.columns_apart = apart,
-                            .across = across,
-                            .weights_by_smem = (flags & 1) != 0,
-                            .image_by_smem = (flags & 2) != 0,
-                            .results_by_smem = (flags & 4) != 0});
+  for (int64_t sharing : DivisorsUpTo(card.clusters, layer.channels / isa::kTensorLanes)) {
+    for (int64_t across : DivisorsUpTo(card.cores, card.cores)) {
+      for (int64_t apart : DivisorsUpTo(card.cores / across, layer.columns)) {
+        for (int flags = 0; flags < 8; ++flags) {
+          branches.push_back({.channel_clusters = sharing,
+                              .columns_apart = apart,
+                              .across = across,
+                              .weights_by_smem = (flags & 1) != 0,
+                              .image_by_smem = (flags & 2) != 0,
+                              .results_by_smem = (flags & 4) != 0});
+        }
       }
     }
   }
@@ -36,7 +45,7 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
 // Calls visit(mapping) for all blocks with which the mapping fits.
 template <typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
-  for (m.block = isa::kTensorLanes; m.across * m.block <= layer.channels;
+  for (m.block = isa::kTensorLanes; m.channel_clusters * m.across * m.block <= layer.channels;
        m.block += isa::kTensorLanes) {
     if (WhyNot(layer, card, m).empty()) visit(m);
   }

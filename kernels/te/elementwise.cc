@@ -2,42 +2,33 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
-#include <tuple>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "base/math.h"
 #include "base/status.h"
-#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
-#include "isa/granularity.h"
-#include "isa/levels.h"
 #include "kernels/reference/elementwise.h"
 #include "kernels/te/broadcast.h"
 #include "kernels/te/schedule_util.h"
-#include "kernels/te/tuned.h"
+#include "kernels/te/unscheduled.h"
 
 namespace polynao::kernels {
 namespace {
 
 using ir::Expr;
-using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
 // The operands of one element: the inputs' elements, then the results of the previous steps.
 using Values = absl::Span<const Expr>;
 
-// One tensor instruction on the card, and what it computes.
+// What a step computes: one instruction on the card.
 struct Step {
-  const char* instruction;
   Expr (*value)(Values v, Expr scalar);
-  // The value whose buffer on the card the result overwrites; this step is the last to read it.
-  int in_place = 0;
   // Whether the number is the attribute a_min instead of the operator's scalar.
   bool takes_low = false;
 };
@@ -48,112 +39,7 @@ struct Elementwise {
   std::vector<const char*> inputs;
   const char* output;
   std::vector<Step> steps;
-
-  // The instruction that makes value `i` on the card: inputs are copied.
-  const char* Instruction(size_t i) const {
-    return i < inputs.size() ? "memcpy" : steps[i - inputs.size()].instruction;
-  }
-  // Places on the card that a tile needs.
-  int64_t Buffers() const {
-    return inputs.size() + std::count_if(steps.begin(), steps.end(),
-                                         [](const Step& step) { return step.in_place < 0; });
-  }
 };
-
-// How a card's cores share n elements: each core takes one run of them, in tiles. Runs and tiles are whole groups of
-// the vector unit. NMEM holds two sets of the tiles that are needed at a time (one is computed while the next one is
-// loaded), each at a multiple of kOnChipAlignment.
-struct Tiling {
-  int64_t run = 0;
-  int64_t tile = 0;
-  // How many tiles further on each core starts than its neighbour. With tiles of different sizes the cores drift
-  // apart, so that GMEM serves some cores while others wait.
-  int64_t rotate = 0;
-  // Whether the cost model may choose it: all tiles of one size, in the same order on all cores. The model does not
-  // see how cores drift apart under other tilings; a search may find that they are faster.
-  bool is_plain = true;
-  double cycles = 0;  // by the cost model
-  ScheduleChoice choice = {};
-};
-
-// What a tiling costs, for ranking. All cores share GMEM, which moves all bytes. It is always busy except before the
-// first tile has arrived, while the last tile is computed (nothing is left to load), and where all cores wait for their
-// queues between two tiles.
-class CostModel {
- public:
-  CostModel(const Elementwise& op, int64_t n, int64_t bytes, const isa::Machine& m) {
-    const auto get = [&](std::string_view name) { return static_cast<double>(m.Get(name)); };
-    const double copies = static_cast<double>(op.inputs.size()) + 1;
-    bytes_ = bytes;
-    steps_ = static_cast<double>(op.steps.size());
-    start_ = get("vector.start");
-    rate_ = get("vector.bytes");
-    wait_ = copies * get("io_dma.start") + get("sync.drain");
-    moved_ = copies * static_cast<double>(n * bytes) /
-             std::min(m.gmem_bytes_per_cycle(),
-                      get("cluster.link_bytes") * static_cast<double>(m.clusters()));
-  }
-  double Cycles(const Tiling& t) const {
-    const double tiles = static_cast<double>(CeilDiv(t.run, t.tile));
-    const double compute = steps_ * (start_ + static_cast<double>(t.tile * bytes_) / rate_);
-    return moved_ + compute + tiles * wait_;
-  }
-
- private:
-  int64_t bytes_;
-  double steps_, start_, rate_, wait_, moved_;
-};
-
-// All tilings of a case that agree with its schedule, the cost model's first choice first.
-std::vector<Tiling> Tilings(const Elementwise& op, const OperatorCase& k, const isa::Machine& m) {
-  const int64_t bytes = ir::ByteSize(k.dtype);
-  const int64_t n = te::ElementCount(k.shape);
-  constexpr int64_t kGroup = isa::kVectorGroup;
-  const int64_t run = std::max(kGroup, RoundUp(CeilDiv(n, m.cores()), kGroup));
-  const int64_t room = m.nmem_bytes() / (2 * op.Buffers()) / kOnChipAlignment * kOnChipAlignment;
-  const int64_t largest = std::max(kGroup, room / bytes / kGroup * kGroup);
-  // A half, a third, ... of the run, sizes in between, and parts of the largest tile. Most of these leave a short
-  // tile at the end; only equal tiles are safe without measuring.
-  const int64_t least = 4 * CeilDiv(run, largest);
-  std::vector<std::pair<int64_t, bool>> sizes;  // and whether tiles are equal
-  for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
-    sizes.emplace_back(CeilDiv(4 * run, quarters), quarters % 4 == 0);
-  }
-  for (int64_t part = 128; part >= 16; --part) {
-    sizes.emplace_back(CeilDiv(std::min(run, largest) * part, 128), false);
-  }
-  const CostModel cost(op, n, bytes, m);
-  const int64_t cores = m.cores_per_cluster();
-  std::set<std::pair<int64_t, int64_t>> seen;  // sizes and rotations
-  std::vector<Tiling> tilings;
-  for (const auto& [size, is_equal] : sizes) {
-    const int64_t tile = RoundUp(size, kGroup);
-    if (tile > largest) continue;
-    const int64_t orders = std::min(cores, CeilDiv(run, tile));
-    for (int64_t rotate = 0; rotate < orders; ++rotate) {
-      Tiling t = {.run = run, .tile = tile, .rotate = rotate};
-      t.choice = {{"rotate", rotate}, {"tile", t.tile}};
-      if (!Agrees(t.choice, k.schedule) || !seen.insert({tile, rotate}).second) continue;
-      t.is_plain = rotate == 0 && is_equal;
-      t.cycles = cost.Cycles(t);
-      tilings.push_back(t);
-    }
-  }
-  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::tuple(!a.is_plain, a.cycles, b.tile, a.rotate) <
-           std::tuple(!b.is_plain, b.cycles, a.tile, b.rotate);
-  });
-  return tilings;
-}
-
-// The tiling that the case asks for, a tuned one, or the cost model's choice.
-absl::StatusOr<Tiling> ChooseTiling(const Elementwise& op, const OperatorCase& k,
-                                    const isa::Machine& m) {
-  const std::vector<Tiling> tilings = Tilings(op, k, m);
-  if (!tilings.empty()) return tilings[0];
-  return InvalidInput("operator ", k.op, ": no schedule that fits has ", ChoiceText(k.schedule),
-                      " (there are rotate, tile)");
-}
 
 // The attribute a_min of clip.
 double LowOf(const OperatorCase& k) {
@@ -183,14 +69,6 @@ std::vector<Tensor> Express(te::Graph& g, const Elementwise& op, const OperatorC
   return v;
 }
 
-// Results take the places of values that no later step reads.
-void ReusePlaces(Schedule& s, const Elementwise& op, const std::vector<Tensor>& v) {
-  for (size_t j = 0; j < op.steps.size(); ++j) {
-    if (op.steps[j].in_place < 0) continue;
-    s[v[op.inputs.size() + j]].InPlace(v[op.steps[j].in_place]);
-  }
-}
-
 // [tensor-program binary unary end]
 
 // One loop for all steps. On a CPU threads take runs of 16 Ki elements; for fewer, a thread costs more than it
@@ -215,45 +93,6 @@ absl::StatusOr<ir::Function> LowerFused(Schedule& s, const Elementwise& op,
 std::string FunctionName(std::string_view op) {
   const bool is_taken = op == "abs" || op == "div" || op == "exp" || op == "tanh";
   return StrCat(op, is_taken ? "_elements" : "");
-}
-
-// [tensor-program binary unary begin]
-// On the card each core takes one run of elements and moves it through NMEM in tiles:
-//   copy the inputs in, one instruction for each step, copy the output out.
-absl::StatusOr<ir::Function> Build(const Elementwise& op, const OperatorCase& k, double scalar,
-                                   const Target& target) {
-  te::Graph g(FunctionName(k.op));
-  std::vector<Tensor> v = Express(g, op, k, scalar);
-  const Tensor y = v.back();
-  Schedule s(y);
-  if (target.machine == nullptr) return LowerFused(s, op, v, target);
-  ASSIGN_OR_RETURN(const Tiling t, ChooseTiling(op, k, *target.machine));
-  for (size_t i = 0; i < op.inputs.size(); ++i) v[i] = s.CacheRead(v[i], isa::kNmem);
-  v.back() = s.CacheWrite(y, isa::kNmem);
-  auto [core, rest] = s[y].Split(s[y].axis(0), t.run);
-  auto [cid, tid] = s[y].Split(core, target.machine->cores_per_cluster());
-  auto [tile_in_order, element] = s[y].Split(rest, t.tile);
-  const Axis tile = t.rotate > 0 ? s[y].Rotate(tile_in_order, tid, t.rotate) : tile_in_order;
-  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(element, "memcpy");
-  if (t.run % t.tile != 0) s[y].Pragma(tile, pragma::kRagged);
-  for (size_t i = 0; i < v.size(); ++i) {
-    s[v[i]].ComputeAt(s[y], tile).SetScope(isa::kNmem).Pragma(s[v[i]].axis(0), op.Instruction(i));
-  }
-  ReusePlaces(s, op, v);
-  s[v.back()].DoubleBuffer();
-  return Lower(s);
-}
-// [tensor-program binary unary end]
-
-absl::Status CheckCard(const Elementwise& op, const OperatorCase& k, const Target& target) {
-  if (target.instructions == nullptr) return absl::OkStatus();
-  for (const Step& step : op.steps) {
-    const std::string instruction = StrCat(step.instruction, ".", ir::TypeName(k.dtype));
-    if (target.instructions->Find(instruction) != nullptr) continue;
-    return InvalidInput("operator ", k.op, " of ", ir::TypeName(k.dtype),
-                        ": the card has no instruction ", instruction);
-  }
-  return absl::OkStatus();
 }
 
 using Reference = void (*)(absl::Span<const ir::Tensor> in, double scalar, ir::Tensor& out);
@@ -285,22 +124,26 @@ Operator MakeOperator(Elementwise op, Reference reference,
                                       absl::Span<ir::Tensor> out) {
     reference(in, number(c), out[0]);
   };
-  row.build = [op, number](const OperatorCase& c,
-                           const Target& target) -> absl::StatusOr<ir::Function> {
-    RETURN_IF_ERROR(CheckCard(op, c, target));
-    return Build(op, c, number(c), target);
-  };
-  row.schedules = [op](const OperatorCase& c, const Target& target) {
-    return Ranked(Tilings(op, c, *target.machine));
+  ScheduleByExpressions(
+      row,
+      [op, number](te::Graph& g, const OperatorCase& c) {
+        return Express(g, op, c, number(c)).back();
+      },
+      FunctionName(op.name));
+  row.build = [op, number, on_card = row.build](const OperatorCase& c, const Target& target) {
+    if (target.machine != nullptr) return on_card(c, target);
+    te::Graph g(FunctionName(c.op));
+    const std::vector<Tensor> v = Express(g, op, c, number(c));
+    Schedule s(v.back());
+    return LowerFused(s, op, v, target);
   };
   return row;
 }
 
-// `name` is operator and instruction.
 template <BinaryOp kOp>
 Operator Binary(const char* name, const char* doc, Expr (*value)(Values v, Expr scalar)) {
   return WithBroadcasting(
-      MakeOperator({name, doc, {"A", "B"}, "C", {{name, value}}},
+      MakeOperator({name, doc, {"A", "B"}, "C", {{value}}},
                    [](absl::Span<const ir::Tensor> in, double, ir::Tensor& out) {
                      ReferenceBinary(kOp, in[0], in[1], out);
                    }),
@@ -310,7 +153,7 @@ Operator Binary(const char* name, const char* doc, Expr (*value)(Values v, Expr 
 template <BinaryOp kOp>
 Operator WithScalar(const char* name, const char* doc, Expr (*value)(Values v, Expr scalar)) {
   return MakeOperator(
-      {name, doc, {"X"}, "Y", {{name, value}}},
+      {name, doc, {"X"}, "Y", {{value}}},
       [](absl::Span<const ir::Tensor> in, double scalar, ir::Tensor& out) {
         ReferenceScalar(kOp, in[0], scalar, out);
       },
@@ -347,14 +190,14 @@ constexpr char kAbs[] = "abs";
 
 // clip, whose lower limit is an attribute.
 Operator Clip() {
-  Operator row = MakeOperator(
-      {"clip",
-       "Y = X limited to a_min .. scalar (6)",
-       {"X"},
-       "Y",
-       {{"maxs", [](Values v, Expr low) { return ir::Max(v[0], low); }, 0, /*takes_low=*/true},
-        {"mins", [](Values v, Expr s) { return ir::Min(v[1], s); }, 1}}},
-      nullptr, 6);
+  Operator row =
+      MakeOperator({"clip",
+                    "Y = X limited to a_min .. scalar (6)",
+                    {"X"},
+                    "Y",
+                    {{[](Values v, Expr low) { return ir::Max(v[0], low); }, /*takes_low=*/true},
+                     {[](Values v, Expr s) { return ir::Min(v[1], s); }}}},
+                   nullptr, 6);
   row.attributes = {{"a_min", "0", "the lower limit"}};
   row.check = [](const OperatorCase& c) {
     const double low = LowOf(c);
@@ -403,22 +246,20 @@ std::vector<Operator> ElementwiseOperators() {
       WithScalar<BinaryOp::kMin>("mins", "Y = the smaller of X and scalar (2)",
                                  [](Values v, Expr s) { return ir::Min(v[0], s); }),
       Unary<UnaryOp::kRelu>("relu", "Y = the larger of X and 0",
-                            {{"relu", [](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }}}),
+                            {{[](Values v, Expr) { return ir::Max(v[0], Zero(v[0])); }}}),
       FloatsOnly(Unary<UnaryOp::kLeakyRelu>(
           "leaky_relu", "Y = the larger of X and X * scalar (0.01: the slope below 0); of floats",
-          {{"muls", [](Values v, Expr s) { return v[0] * s; }, -1},
-           {"max", [](Values v, Expr) { return ir::Max(v[0], v[1]); }}},
+          {{[](Values v, Expr s) { return v[0] * s; }},
+           {[](Values v, Expr) { return ir::Max(v[0], v[1]); }}},
           0.01)),
       FloatsOnly(Unary<UnaryOp::kSigmoid>("sigmoid", "Y = 1 / (1 + exp(-X)); of floats",
-                                          {{"sigmoid", Call<kSigmoid>}}),
+                                          {{Call<kSigmoid>}}),
                  kMathSteps),
-      FloatsOnly(Unary<UnaryOp::kTanh>("tanh", "Y = tanh(X); of floats", {{"tanh", Call<kTanh>}}),
+      FloatsOnly(Unary<UnaryOp::kTanh>("tanh", "Y = tanh(X); of floats", {{Call<kTanh>}}),
                  kMathSteps),
-      FloatsOnly(
-          Unary<UnaryOp::kExp>("exp", "Y = e to the power of X; of floats", {{"exp", Call<kExp>}}),
-          kMathSteps),
-      FloatsOnly(
-          Unary<UnaryOp::kAbs>("abs", "Y = X without its sign; of floats", {{"abs", Call<kAbs>}})),
+      FloatsOnly(Unary<UnaryOp::kExp>("exp", "Y = e to the power of X; of floats", {{Call<kExp>}}),
+                 kMathSteps),
+      FloatsOnly(Unary<UnaryOp::kAbs>("abs", "Y = X without its sign; of floats", {{Call<kAbs>}})),
       Clip(),
   };
 }

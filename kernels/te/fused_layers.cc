@@ -215,10 +215,13 @@ Operator ConvolutionBatchNorm() {
                           absl::Span<ir::Tensor> out) {
     out[0] = Reference(layer(c), in[0], in.subspan(1));
   };
-  ScheduleByExpressions(row, [layer](Graph& g, const OperatorCase& c) {
-    const Layer k = layer(c);
-    return Express(g, k, g.Placeholder("X", {k.h, k.w, k.ci}, k.in), "");
-  });
+  ScheduleByExpressions(
+      row,
+      [layer](Graph& g, const OperatorCase& c) {
+        const Layer k = layer(c);
+        return Express(g, k, g.Placeholder("X", {k.h, k.w, k.ci}, k.in), "");
+      },
+      StrCat(row.name, "_graph"));
   return row;
 }
 
@@ -348,12 +351,15 @@ Operator ConvolutionBatchStatistics() {
                           absl::Span<ir::Tensor> out) {
     out[0] = BatchNormReference(layer(c), in);
   };
-  ScheduleByExpressions(row, [op, layer](Graph& g, const OperatorCase& c) {
-    const Layer k = layer(c);
-    const bool has_moments = AttributeWord(*op, c, "variance") == "moments";
-    return ExpressBatchNorm(g, k, has_moments ? Variance::kMoments : Variance::kDeviations,
-                            g.Placeholder("X", {k.h, k.w, k.ci}, k.in));
-  });
+  ScheduleByExpressions(
+      row,
+      [op, layer](Graph& g, const OperatorCase& c) {
+        const Layer k = layer(c);
+        const bool has_moments = AttributeWord(*op, c, "variance") == "moments";
+        return ExpressBatchNorm(g, k, has_moments ? Variance::kMoments : Variance::kDeviations,
+                                g.Placeholder("X", {k.h, k.w, k.ci}, k.in));
+      },
+      StrCat(row.name, "_graph"));
   return row;
 }
 
@@ -408,11 +414,14 @@ Operator ConvolutionPair() {
     const auto [a, b] = layers(c);
     out[0] = Reference(b, Reference(a, in[0], in.subspan(1, 3)), in.subspan(4));
   };
-  ScheduleByExpressions(row, [layers](Graph& g, const OperatorCase& c) {
-    const auto [a, b] = layers(c);
-    const Tensor middle = Express(g, a, g.Placeholder("X", {a.h, a.w, a.ci}, a.in), "1");
-    return Express(g, b, middle, "2");
-  });
+  ScheduleByExpressions(
+      row,
+      [layers](Graph& g, const OperatorCase& c) {
+        const auto [a, b] = layers(c);
+        const Tensor middle = Express(g, a, g.Placeholder("X", {a.h, a.w, a.ci}, a.in), "1");
+        return Express(g, b, middle, "2");
+      },
+      StrCat(row.name, "_graph"));
   return row;
 }
 

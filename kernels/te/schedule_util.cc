@@ -1,12 +1,10 @@
 #include "kernels/te/schedule_util.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <tuple>
 
 #include "compiler/target/target.h"
-#include "compiler/te/card/card_group.h"
 #include "isa/granularity.h"
 #include "isa/levels.h"
 
@@ -123,26 +121,6 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
   });
   return tilings;
-}
-
-absl::StatusOr<std::vector<RankedSchedule>> WithStreams(
-    absl::StatusOr<std::vector<RankedSchedule>> tilings, const OperatorCase& c,
-    const te::Tensor& output, const Target& target, double per_cycle, bool only_first) {
-  std::vector<RankedSchedule> streams;
-  // The first of all need not agree.
-  for (const te::CardSchedule& stream :
-       te::StreamSchedules(output, target, only_first && c.schedule.empty())) {
-    if (!Agrees(stream.choice, c.schedule)) continue;
-    streams.push_back({stream.choice, stream.cycles * per_cycle});
-  }
-  if (streams.empty()) return tilings;
-  if (!tilings.ok()) return streams;
-  std::vector<RankedSchedule> all;
-  std::merge(tilings->begin(), tilings->end(), streams.begin(), streams.end(),
-             std::back_inserter(all),
-             [](const RankedSchedule& a, const RankedSchedule& b) { return a.cycles < b.cycles; });
-  if (only_first) all.resize(1);
-  return all;
 }
 
 GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& t) {

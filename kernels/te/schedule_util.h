@@ -72,13 +72,6 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
     const OperatorCase& c, const te::Shape& output, const isa::Machine& m,
     const std::function<TileNeeds(int64_t rows, int64_t columns, int64_t channels)>& needs);
 
-// `tilings`, the schedules of an operator's own, and those of its graph with this output whose weights stream, all that
-// agree with the case, each in its own order: always the cheaper of the two that come next. `per_cycle`: by what the
-// operator's cost model is larger than the simulator's cycles. An error in `tilings` stays one if nothing streams.
-absl::StatusOr<std::vector<RankedSchedule>> WithStreams(
-    absl::StatusOr<std::vector<RankedSchedule>> tilings, const OperatorCase& c,
-    const te::Tensor& output, const Target& target, double per_cycle, bool only_first);
-
 // The loops of a tiled output, bound to the card's clusters and cores.
 struct GridLoops {
   te::Axis cluster;  // its part of the rows

@@ -58,46 +58,50 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
   return Lower(s);
 }
 
-// A name that no function of C's library has.
-std::string FunctionName(const OperatorCase& c) { return StrCat(c.op, "_graph"); }
-
-absl::StatusOr<std::vector<te::CardSchedule>> Allowed(const te::CardProgram& group,
-                                                      const OperatorCase& c) {
-  std::vector<te::CardSchedule> allowed;
-  for (const te::CardSchedule& schedule : group.Schedules()) {
-    if (Agrees(schedule.choice, c.schedule)) allowed.push_back(schedule);
-  }
-  if (!allowed.empty()) return allowed;
-  return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                      "; the first that fits is ", ChoiceText(group.Schedules()[0].choice));
-}
-
-absl::StatusOr<te::CardProgram> GroupOf(const Express& express, const OperatorCase& c,
-                                        const Target& target) {
-  Graph g(FunctionName(c));
+absl::StatusOr<te::CardProgram> GroupOf(const Expressions& express, const std::string& function,
+                                        const OperatorCase& c, const Target& target) {
+  Graph g(function);
   absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(express(g, c), target);
   if (group.ok()) return group;
   return WithContext(StrCat("operator ", c.op), group.status());
 }
 
+// The schedules that agree with the case, or the first of them.
+absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram& group,
+                                                          const OperatorCase& c, bool only_first) {
+  std::vector<te::CardSchedule> schedules = group.Schedules(c.schedule, only_first);
+  if (!schedules.empty()) return schedules;
+  const std::vector<te::CardSchedule> first = group.Schedules({}, true);
+  if (first.empty()) return InvalidInput("operator ", c.op, ": no schedule fits");
+  return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
+                      "; the first that fits is ", ChoiceText(first[0].choice));
+}
+
 }  // namespace
 
-void ScheduleByExpressions(Operator& row, const Express& express) {
-  row.build = [express](const OperatorCase& c,
-                        const Target& target) -> absl::StatusOr<ir::Function> {
+void ScheduleByExpressions(Operator& row, const Expressions& express, const std::string& function) {
+  row.build = [express, function](const OperatorCase& c,
+                                  const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine == nullptr) {
-      Graph g(FunctionName(c));
+      Graph g(function);
       return OnProcessor(express(g, c), target);
     }
-    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, c, target));
-    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> allowed, Allowed(group, c));
-    return group.Build(allowed[0].choice);
+    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
+    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> first, SchedulesOf(group, c, true));
+    return group.Build(first[0].choice);
   };
-  row.schedules = [express](const OperatorCase& c,
-                            const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, c, target));
-    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> allowed, Allowed(group, c));
-    return Ranked(allowed);
+  const auto ranked = [express, function](
+                          const OperatorCase& c, const Target& target,
+                          bool only_first) -> absl::StatusOr<std::vector<RankedSchedule>> {
+    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
+    ASSIGN_OR_RETURN(const std::vector<te::CardSchedule> list, SchedulesOf(group, c, only_first));
+    return Ranked(list);
+  };
+  row.schedules = [ranked](const OperatorCase& c, const Target& target) {
+    return ranked(c, target, false);
+  };
+  row.first_schedules = [ranked](const OperatorCase& c, const Target& target) {
+    return ranked(c, target, true);
   };
 }
 
@@ -165,7 +169,7 @@ isa::Work ElementwiseWork(const std::vector<TensorSpec>& tensors, int64_t operat
 }
 
 // `operations`: of the vector unit for each element of the output.
-Operator MakeOperator(const char* name, const char* doc, const Express& express,
+Operator MakeOperator(const char* name, const char* doc, const Expressions& express,
                       std::function<int64_t(const OperatorCase&)> operations) {
   Operator row;
   row.name = name;
@@ -173,7 +177,8 @@ Operator MakeOperator(const char* name, const char* doc, const Express& express,
   row.tensors = [](const OperatorCase& c) {
     return std::vector<TensorSpec>{{"X", c.dtype, c.shape}, {"Y", c.dtype, c.shape}};
   };
-  ScheduleByExpressions(row, express);
+  // A name that no function of C's library has.
+  ScheduleByExpressions(row, express, StrCat(name, "_graph"));
   row.work = [tensors = row.tensors, operations = std::move(operations)](const OperatorCase& c) {
     return ElementwiseWork(tensors(c), operations(c));
   };

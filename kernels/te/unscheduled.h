@@ -11,11 +11,12 @@
 namespace polynao::kernels {
 
 // Writes the tensors of a case; the output. Placeholders are the operator's inputs, in order.
-using Express = std::function<te::Tensor(te::Graph&, const OperatorCase&)>;
+using Expressions = std::function<te::Tensor(te::Graph&, const OperatorCase&)>;
 
-// Gives `row` what follows from the expressions: `build` and `schedules`. On a card, te::CardProgram fuses what it can;
-// elsewhere all that is elementwise becomes one loop nest, and reductions are computed row by row.
-void ScheduleByExpressions(Operator& row, const Express& express);
+// Gives `row` what follows from the expressions: `build`, of a function of this name, and `schedules`. On a card,
+// te::CardProgram fuses what it can; elsewhere all that is elementwise becomes one loop nest, and reductions are
+// computed row by row.
+void ScheduleByExpressions(Operator& row, const Expressions& express, const std::string& function);
 
 // Elementwise graphs: add_relu, add_n, batch_norm, silu, gelu, hard_swish.
 std::vector<Operator> UnscheduledOperators();

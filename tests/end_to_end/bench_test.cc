@@ -95,7 +95,7 @@ TEST(BenchTest, WhatDoesNotExistIsSkippedAndWhatDoesNotCompileFails) {
   }
   for (int i : {3, 4}) {
     EXPECT_EQ(result.rows[i].state, Row::State::kFailed);
-    EXPECT_THAT(result.rows[i].reason, HasSubstr("the card has no instruction sub.f64"));
+    EXPECT_THAT(result.rows[i].reason, HasSubstr("the card has no instruction "));
   }
   EXPECT_FALSE(result.ok());
 }

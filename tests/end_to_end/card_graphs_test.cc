@@ -102,7 +102,7 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
   target.machine = &machine;
   absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(y, target);
   if (!group.ok()) return group.status();
-  const auto& schedules = group->Schedules();
+  const std::vector<te::CardSchedule> schedules = group->Schedules({}, false);
   size_t at = std::min(choice, schedules.size() - 1);
   if (choice == kCutChoice) {
     const auto is_cut = [](const te::CardSchedule& schedule) {
@@ -424,7 +424,7 @@ TEST(CardGraphsTest, PairsAreFusedWhereItPays) {
     target.machine = &machine;
     const absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(y, target);
     EXPECT_TRUE(program.ok()) << program.status();
-    return program.ok() && program->Schedules()[0].choice.at("cut") == 1;
+    return program.ok() && program->Schedules({}, true)[0].choice.at("cut") == 1;
   };
   EXPECT_FALSE(is_cut(56, 64, FlatMachine()));
   EXPECT_TRUE(is_cut(14, 256, FlatMachine()));

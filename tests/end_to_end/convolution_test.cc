@@ -144,8 +144,8 @@ TEST(ConvolutionTest, SmallMemories) {
     MustRun(c, settings);
   }
   CaseSettings settings;
-  settings.overrides = {"core.nmem_kib=1"};
-  EXPECT_THAT(Error(c, settings), HasSubstr("its smallest tile needs"));
+  settings.overrides = {"core.wmem_kib=2"};
+  EXPECT_THAT(Error(c, settings), HasSubstr("its smallest tile does not fit"));
 }
 
 // Images that stay in NMEM, loaded some tiles ahead, in orders that begin elsewhere in each cluster.
@@ -176,6 +176,60 @@ TEST(ConvolutionTest, Orders) {
     }
   }
   EXPECT_GE(ran, 20);
+}
+
+// Cores and clusters that share channels, images by way of SMEM, blocks that come while others are used, sums that are
+// added up part by part: the cheapest of each kind.
+TEST(ConvolutionTest, EveryKindOfTiling) {
+  const std::vector<kernels::ScheduleChoice> kinds = {
+      {{"across", 2}, {"depth", 0}},
+      {{"across", 4}, {"image_by_smem", 0}, {"depth", 0}},
+      {{"across", 4}, {"image_by_smem", 1}, {"depth", 0}},
+      {{"across", 4}, {"image_by_smem", 1}, {"depth", 0}, {"channel_clusters", 4}},
+      {{"across", 2}, {"columns_apart", 2}, {"depth", 0}},
+      {{"channel_clusters", 2}, {"depth", 0}},
+      {{"channel_clusters", 4}, {"columns_apart", 2}, {"weights_by_smem", 0}},
+      {{"pipelined", 1}},
+      {{"pipelined", 1}, {"across", 2}, {"channel_clusters", 2}},
+      {{"stream", 1}, {"channel_clusters", 2}},
+      {{"stream", 1}, {"channel_clusters", 4}, {"across", 2}},
+      {{"stream", 1}, {"channel_clusters", 2}, {"results_by_smem", 0}},
+      {{"stream", 1}, {"columns_apart", 2}, {"image_by_smem", 1}}};
+  std::vector<int> ran(kinds.size());
+  for (const std::string shape :
+       {"12x10x64,512x3x3x64", "9x7x20,1024x1x1x20", "7x5x64,300x2x3x64"}) {
+    for (size_t i = 0; i < kinds.size(); ++i) {
+      kernels::OperatorCase c = Conv(shape, ir::Type::kI8, {{"bias", "1"}, {"stride", "1"}});
+      c.schedule = kinds[i];
+      SCOPED_TRACE(kernels::ChoiceText(c.schedule));
+      const absl::StatusOr<CaseReport> report = RunCase(c, {});
+      if (!report.ok()) {
+        ASSERT_THAT(std::string(report.status().message()), HasSubstr("no schedule that fits"));
+        continue;
+      }
+      MustRun(c);
+      ++ran[i];
+    }
+  }
+  for (size_t i = 0; i < kinds.size(); ++i) EXPECT_GE(ran[i], 1) << kernels::ChoiceText(kinds[i]);
+}
+
+// Filters of which WMEM does not hold 64: sums are added up in parts of the window's rows, or of the channels.
+TEST(ConvolutionTest, FiltersThatDoNotFit) {
+  CaseSettings settings;
+  settings.overrides = {"core.wmem_kib=16"};
+  for (const char* shape : {"9x7x64,64x3x3x64", "6x5x48,100x5x2x48", "5x9x600,64x1x1x600"}) {
+    for (const char* stride : {"1", "2"}) {
+      MustRun(Conv(shape, ir::Type::kI8, {{"stride", stride}, {"bias", "1"}}), settings);
+    }
+    MustRun(Conv(shape, ir::Type::kI16, {{"dilation", "2"}}), settings);
+  }
+  // Nor does NMEM hold the rows that a window reads.
+  settings.overrides = {"core.nmem_kib=24"};
+  MustRun(Conv("9x9x256,64x3x3x256", ir::Type::kI8, {{"dilation", "4"}}), settings);
+  settings.overrides = {"core.wmem_kib=2"};
+  EXPECT_THAT(Error(Conv("9x7x64,64x3x3x64"), settings),
+              HasSubstr("its smallest tile does not fit"));
 }
 
 // POLYNAO_RANDOM_CASES=5000 runs more, POLYNAO_SEED=7 the same again.
@@ -269,7 +323,7 @@ TEST(ConvolutionTest, WhatIsWrongSaysSo) {
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kI8, {{"size", "1"}})),
               HasSubstr("attribute 'size': expected one of stride, pad"));
   EXPECT_THAT(Error(Conv("4x4x4,8x3x3x4", ir::Type::kF16)),
-              HasSubstr("mlu270 has no convolution of that type (tensor.macs_f16 = 0)"));
+              HasSubstr("mlu270 has no tensor instruction for it (tensor.macs_f16 = 0)"));
 }
 
 }  // namespace

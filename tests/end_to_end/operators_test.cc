@@ -110,6 +110,10 @@ TEST(OperatorsTest, TypesThatTheCardLacksSaySo) {
         settings.impl = impl;
         if (settings.impl != "compiled" && !IsInLibrary(op)) continue;
         SCOPED_TRACE(Name(c, settings));
+        if (op.name == "relu" && settings.impl == "compiled" && ir::IsInt(type)) {
+          MustRun(c, settings);  // `maxs` computes it.
+          continue;
+        }
         EXPECT_THAT(std::string(RunCase(c, settings).status().message()),
                     AnyOf(HasSubstr("the card has no instruction"),
                           HasSubstr("expected f16, bf16, f32 or f64")));
@@ -156,18 +160,22 @@ TEST(OperatorsTest, OnChipResultsTakeThePlaceOfOperands) {
     absl::StatusOr<ir::Function> function = op.build(c, *target);
     ASSERT_TRUE(function.ok()) << function.status();
     ASSERT_TRUE(RunPasses(*function, *PipelineFor(*target), *target).ok());
-    std::set<std::string> names;
+    std::set<std::string> raw;
     int64_t bytes = 0;
     ir::ForEachStmt(function->body, [&](ir::Stmt s) {
       if (!s.Is(ir::StmtKind::kAllocate)) return true;
-      // The pipeline's two copies of a buffer are one place here.
-      std::string name = s.buffer()->name;
-      if (name.ends_with(".0") || name.ends_with(".1")) name.resize(name.size() - 2);
-      names.insert(name);
+      raw.insert(s.buffer()->name);
       const int64_t size = s.buffer()->extents[0].int_value() * ir::ByteSize(s.buffer()->type);
       bytes = std::max(bytes, size);
       return true;
     });
+    // The pipeline's two copies of a buffer are one place here.
+    std::set<std::string> names;
+    for (std::string name : raw) {
+      const std::string base = name.substr(0, name.size() - 2);
+      if (raw.contains(base + ".0") && raw.contains(base + ".1")) name = base;
+      names.insert(name);
+    }
     const bool reads_again = op.name == "leaky_relu" || op.name == "silu" || op.name == "gelu" ||
                              op.name == "hard_swish";
     const size_t buffers = reads_again ? 2 : op.tensors(c).size() - 1;
@@ -352,9 +360,9 @@ TEST(OperatorsTest, WhatDoesNotFitSaysSo) {
   s.impl = "library";
   EXPECT_THAT(error(add, s), HasSubstr("expected --target=diannao, found --target=cpu"));
   EXPECT_EQ(error({.op = "add", .shape = {4}, .dtype = ir::Type::kF64}, {}),
-            "operator add of f64: the card has no instruction add.f64");
+            "operator add: tensor C: the card has no instruction for A[i] + B[i] of f64");
   EXPECT_EQ(error({.op = "clip", .shape = {4}, .dtype = ir::Type::kF64}, {}),
-            "operator clip of f64: the card has no instruction maxs.f64");
+            "operator clip: tensor Y: the card has no instruction for min(T0[i], 6.0) of f64");
   EXPECT_EQ(error({.op = "div", .shape = {4}, .dtype = ir::Type::kI32}, {}),
             "operator div of i32: expected f16, bf16, f32 or f64");
   EXPECT_EQ(error({.op = "add", .shape = {4}, .scalar = 2}, {}),

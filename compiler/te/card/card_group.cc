@@ -51,43 +51,31 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
   CardGroup group;
   group.parts_ = std::make_unique<Parts>(target);
   Parts& parts = *group.parts_;
-  const isa::Machine& machine = *target.machine;
-  std::string needed;
   if (HasReduction(output)) {
     ASSIGN_OR_RETURN(parts.contraction,
                      ContractionGroup::Create(output, parts.instructions, target, extras));
-    group.schedules_ = parts.contraction->Schedules();
-    const auto [nmem, wmem] = parts.contraction->LeastBytes();
-    needed = StrCat(": ", nmem, " bytes of nmem and ", wmem, " of wmem");
-  } else {
-    ASSIGN_OR_RETURN(parts.elementwise,
-                     ElementwiseGroup::Create(output, parts.instructions, machine, extras));
-    group.schedules_ = parts.elementwise->Schedules();
+    RETURN_IF_ERROR(parts.contraction->CheckSmallestTile());
+    return group;
   }
-  if (!group.schedules_.empty()) return group;
-  return absl::ResourceExhaustedError(
-      StrCat("tensor ", output.name(), ": its smallest tile does not fit", needed, "; nmem has ",
-             machine.nmem_bytes(), " bytes, wmem ", machine.wmem_bytes()));
+  const isa::Machine& machine = *target.machine;
+  ASSIGN_OR_RETURN(parts.elementwise,
+                   ElementwiseGroup::Create(output, parts.instructions, machine, extras));
+  if (!parts.elementwise->Schedules().empty()) return group;
+  return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
+                                             ": its smallest tile does not fit; nmem has ",
+                                             machine.nmem_bytes(), " bytes"));
+}
+
+std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
+  if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);
+  std::vector<CardSchedule> schedules = parts_->elementwise->Schedules();
+  std::erase_if(schedules, [&](const CardSchedule& s) { return !Agrees(s.choice, wanted); });
+  return schedules;
 }
 
 absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
   return parts_->contraction ? parts_->contraction->Build(choice)
                              : parts_->elementwise->Build(choice);
-}
-
-std::vector<CardSchedule> StreamSchedules(const Tensor& output, const Target& target,
-                                          bool only_first) {
-  const LaneInstructions instructions(*target.instructions, *target.machine);
-  const auto group = ContractionGroup::Create(output, instructions, target, {});
-  return group.ok() ? group->Streams(only_first) : std::vector<CardSchedule>();
-}
-
-absl::StatusOr<ir::Function> BuildStream(const Tensor& output, const Target& target,
-                                         const CardChoice& choice) {
-  const LaneInstructions instructions(*target.instructions, *target.machine);
-  ASSIGN_OR_RETURN(const ContractionGroup group,
-                   ContractionGroup::Create(output, instructions, target, {}));
-  return group.Build(choice);
 }
 
 }  // namespace polynao::te

@@ -1,7 +1,7 @@
 // Schedules for a card, found from a graph that has none.
 //
 //   ASSIGN_OR_RETURN(CardGroup group, CardGroup::Create(y, target));
-//   ASSIGN_OR_RETURN(ir::Function function, group.Build(group.Schedules()[0].choice));
+//   ASSIGN_OR_RETURN(ir::Function function, group.Build(group.Schedules({}, true)[0].choice));
 //
 // README.md says what groups there are and how their tiles are found.
 #ifndef COMPILER_TE_CARD_CARD_GROUP_H_
@@ -30,25 +30,17 @@ class CardGroup {
   CardGroup(CardGroup&&) noexcept;
   CardGroup& operator=(CardGroup&&) noexcept;
 
-  // Returns the schedules that may be chosen, the cost model's first choice first; at least one.
-  const std::vector<CardSchedule>& Schedules() const { return schedules_; }
-  // The function under a choice of Schedules().
+  // Returns the schedules that have the choices `wanted`, the cost model's first choice first; or that one alone, which
+  // is found sooner. Without `wanted` there is at least one.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
+  // The function under a choice of Schedules.
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
 
  private:
   struct Parts;
   CardGroup();
   std::unique_ptr<Parts> parts_;
-  std::vector<CardSchedule> schedules_;
 };
-
-// The schedules of a graph with one contraction whose weights stream (docs/mapping.md), the cheapest first, or that one
-// alone; none for other graphs. `cycles` predicts those of the simulator.
-std::vector<CardSchedule> StreamSchedules(const Tensor& output, const Target& target,
-                                          bool only_first);
-// The function under such a choice.
-absl::StatusOr<ir::Function> BuildStream(const Tensor& output, const Target& target,
-                                         const CardChoice& choice);
 
 }  // namespace polynao::te
 

@@ -311,7 +311,7 @@ class Writer {
                                          [](const Step& step) { return step.tensor == nullptr; }));
     }
     ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras));
-    const CardSchedule& schedule = group.Schedules()[0];
+    const CardSchedule schedule = group.Schedules({}, true)[0];
     cycles_ += schedule.cycles + BarrierCycles();
     ASSIGN_OR_RETURN(ir::Function function, group.Build(schedule.choice));
     std::vector<size_t> slots;
@@ -428,12 +428,9 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
     if (contractions < 2) RETURN_IF_ERROR(group.status());
     error = group.status();
-    if (group.ok()) {
-      program.schedules_ = group->Schedules();
-      program.group_ = *std::move(group);
-    }
+    if (group.ok()) program.group_ = *std::move(group);
     if (contractions < 2) return program;
-    for (CardSchedule& schedule : program.schedules_) schedule.choice[kCut] = 0;
+    program.has_cut_ = true;
   }
   // A cut group computes nothing twice, but its result crosses GMEM.
   for (const bool is_cut : {false, true}) {
@@ -448,14 +445,32 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
       CardSchedule schedule = {.choice = {}, .cycles = writer.cycles()};
       if (has_sums) schedule.choice[kAlong] = along;
       if (contractions > 1) schedule.choice[kCut] = is_cut;
-      program.schedules_.push_back(std::move(schedule));
+      program.sequences_.push_back(std::move(schedule));
     }
   }
-  if (program.schedules_.empty()) return error;
-  std::sort(program.schedules_.begin(), program.schedules_.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
-  });
+  if (program.sequences_.empty() && !program.group_) return error;
   return program;
+}
+
+std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first) const {
+  std::vector<CardSchedule> schedules;
+  for (const CardSchedule& sequence : sequences_) {
+    if (Agrees(sequence.choice, wanted)) schedules.push_back(sequence);
+  }
+  CardChoice of_group = wanted;
+  const auto cut = of_group.find(kCut);
+  const bool is_whole = cut == of_group.end() || (has_cut_ && cut->second == 0);
+  if (cut != of_group.end() && is_whole) of_group.erase(cut);
+  if (group_ && is_whole) {
+    for (CardSchedule& schedule : group_->Schedules(of_group, only_first)) {
+      if (has_cut_) schedule.choice[kCut] = 0;
+      schedules.push_back(std::move(schedule));
+    }
+  }
+  // A group has an order of its own.
+  if (!sequences_.empty()) std::sort(schedules.begin(), schedules.end(), IsBefore);
+  if (only_first && schedules.size() > 1) schedules.resize(1);
+  return schedules;
 }
 
 absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {

@@ -1,7 +1,7 @@
 // One program for a card of any graph of groups.
 //
 //   ASSIGN_OR_RETURN(CardProgram program, CardProgram::Create(y, target));
-//   ASSIGN_OR_RETURN(ir::Function function, program.Build(program.Schedules()[0].choice));
+//   ASSIGN_OR_RETURN(ir::Function function, program.Build(program.Schedules({}, true)[0].choice));
 #ifndef COMPILER_TE_CARD_CARD_PROGRAM_H_
 #define COMPILER_TE_CARD_CARD_PROGRAM_H_
 
@@ -27,10 +27,11 @@ class CardProgram {
   // Errors: those of CardGroup::Create.
   static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target);
 
-  // The cheapest first. The choices of the group, if it is one. Of column sums `sums_along`: 1 takes those that read
-  // only what a contraction's group computes in that group's pass, 0 in a pass of their own. Of several contractions
-  // `cut`: 1 makes a group of each. Groups of a sequence have their cost models' first choices.
-  const std::vector<CardSchedule>& Schedules() const { return schedules_; }
+  // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
+  // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
+  // in that group's pass, 0 in a pass of their own. Of several contractions `cut`: 1 makes a group of each. Groups of a
+  // sequence have their cost models' first choices.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
 
  private:
@@ -38,8 +39,9 @@ class CardProgram {
 
   const Target* target_ = nullptr;
   Tensor output_;
-  std::optional<CardGroup> group_;  // of the whole graph, if it is one
-  std::vector<CardSchedule> schedules_;
+  std::optional<CardGroup> group_;       // of the whole graph, if it is one
+  std::vector<CardSchedule> sequences_;  // of several groups
+  bool has_cut_ = false;
 };
 
 }  // namespace polynao::te

@@ -2,10 +2,12 @@
 #ifndef COMPILER_TE_CARD_CARD_SCHEDULE_H_
 #define COMPILER_TE_CARD_CARD_SCHEDULE_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "compiler/te/card/tile_cost.h"
 #include "isa/machine.h"
@@ -19,6 +21,16 @@ struct CardSchedule {
   CardChoice choice;
   double cycles = 0;  // by the cost model, which ranks schedules and predicts no cycles
 };
+
+// Returns true if `a` is cheaper; of equals the one whose choice is smaller.
+inline bool IsBefore(const CardSchedule& a, const CardSchedule& b) {
+  return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+}
+
+// Returns true if `choice` has all choices of `wanted`.
+inline bool Agrees(const CardChoice& choice, const CardChoice& wanted) {
+  return std::includes(choice.begin(), choice.end(), wanted.begin(), wanted.end());
+}
 
 // A group may do this with each tile besides: column sums (column_sums.h).
 struct TileExtras {

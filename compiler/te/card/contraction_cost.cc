@@ -19,13 +19,18 @@ namespace polynao::te {
 
 // Extents of what `load` reads while the axes of `reader` run over a part of so
 // many elements.
-Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load) {
+Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load,
+                                    int64_t depth) {
   arith::VarRanges ranges;
   for (size_t d = 0; d < extents.size(); ++d) {
     ranges[reader.axes[d]] = {0, std::max<int64_t>(1, extents[d]) - 1};
   }
-  for (const ReduceAxis& axis : reader.bodies[0].axes) {
-    ranges[axis] = {axis.min, axis.min + std::max<int64_t>(1, axis.extent) - 1};
+  const std::vector<ReduceAxis>& axes = reader.bodies[0].axes;
+  const Cut cut = CutOf(axes, depth);
+  for (size_t d = 0; d < axes.size(); ++d) {
+    const int64_t all = std::max<int64_t>(1, axes[d].extent);
+    const int64_t extent = depth == 0 || d > cut.axis ? all : d == cut.axis ? cut.places : 1;
+    ranges[axes[d]] = {axes[d].min, axes[d].min + extent - 1};
   }
   Shape result;
   for (Expr index : load.operands()) {
@@ -35,9 +40,9 @@ Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extent
   return result;
 }
 
-const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows,
-                                                                 int64_t columns) const {
-  const auto [it, is_new] = footprints_.try_emplace({rows, columns});
+const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows, int64_t columns,
+                                                                 int64_t depth) const {
+  const auto [it, is_new] = footprints_.try_emplace({rows, columns, depth});
   Footprint& f = it->second;
   if (!is_new) return f;
   Shape extents = {rows};
@@ -48,7 +53,7 @@ const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows,
     if (level.contracted < 0) break;
     const Contraction& c = level.contraction;
     const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
-    Shape of_image = ReadExtents(*c.sums, extents, c.image);
+    Shape of_image = ReadExtents(*c.sums, extents, c.image, depth);
     for (size_t d = 0; d < of_image.size(); ++d)
       of_image[d] = std::min(of_image[d], image.shape[d]);
     f.images.push_back(of_image);
@@ -61,8 +66,24 @@ const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows,
   return f;
 }
 
-int64_t ContractionGroup::FilterPitch(const Contraction& c) const {
-  return RoundUp(c.filter_elements * ir::ByteSize(c.type), isa::kTensorUnitAlignment);
+ContractionGroup::Cut ContractionGroup::CutOf(const std::vector<ReduceAxis>& axes, int64_t depth) {
+  Cut cut;
+  if (depth == 0) return cut;
+  int64_t inner = 1;
+  for (size_t d = axes.size(); d-- > 0;) {
+    const int64_t extent = std::max<int64_t>(1, axes[d].extent);
+    if (cut.parts > 1) {
+      cut.parts *= extent;
+    } else if (inner * extent > depth) {
+      cut = {.axis = d, .places = depth / inner, .parts = CeilDiv(extent, depth / inner)};
+    }
+    inner *= extent;
+  }
+  return cut;
+}
+
+int64_t ContractionGroup::FilterPitch(const Contraction& c, int64_t depth) {
+  return RoundUp(FilterElements(c, depth) * ir::ByteSize(c.type), isa::kTensorUnitAlignment);
 }
 
 int64_t ContractionGroup::RowStep(const Tiling& t) const {
@@ -79,8 +100,8 @@ int64_t ContractionGroup::RowStep(const Tiling& t) const {
 
 bool ContractionGroup::CanStay(const Tiling& t) const {
   const Contraction& c = levels_[0].contraction;
-  if (c.pad == nullptr || levels_.size() > 1) return false;
-  const Shape& image = FootprintOf(t.rows, t.columns).images[0];
+  if (c.pad == nullptr || levels_.size() > 1 || t.depth > 0) return false;
+  const Shape& image = FootprintOf(t).images[0];
   const int64_t row_bytes =
       ElementCount(image) / std::max<int64_t>(1, image[0]) * ir::ByteSize(c.type);
   const int64_t step = RowStep(t);
@@ -140,7 +161,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   layer.element_bytes = ir::ByteSize(c.type);
   layer.is_padded = c.pad != nullptr;
   layer.filter_bytes = c.filter_elements * layer.element_bytes;
-  layer.filter_pitch = FilterPitch(c);
+  layer.filter_pitch = FilterPitch(c, 0);
   layer.macs_per_cycle = c.macs_per_cycle;
   for (size_t i = 0; i < level.steps.list.size(); ++i) {
     const Step& step = level.steps.list[i];
@@ -169,7 +190,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
 
 ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
   Needs needs;
-  const Footprint& f = FootprintOf(t.rows, t.columns);
+  const Footprint& f = FootprintOf(t);
   for (size_t k = 0; k < levels_.size(); ++k) {
     const Level& level = levels_[k];
     const int64_t block = k == 0 ? t.block : f.results[k].back();
@@ -183,8 +204,9 @@ ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
     needs.nmem += StepBytes(k, pixels, lanes, 2, k == 0 ? t.copies : 1);
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
-    needs.wmem += lanes * FilterPitch(c);
-    needs.smem += (t.pipelined ? 2 : t.shared) * block * c.filter_elements * ir::ByteSize(c.type);
+    needs.wmem += lanes * FilterPitch(c, t.depth);
+    needs.smem += (t.pipelined ? 2 : t.weights_by_smem) * t.across * block *
+                  FilterElements(c, t.depth) * ir::ByteSize(c.type);
     // The image: padded, or loaded as it is. A level of its own has made one
     // that is neither.
     const bool is_leaf = k + 1 == levels_.size();
@@ -197,7 +219,9 @@ ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
       const int64_t again = t.rotation > 0 ? std::max<int64_t>(0, image[0] - RowStep(t)) : 0;
       image[0] += RowStep(t) * (CeilDiv(t.core_rows, t.rows) - 1) + again;
     }
-    needs.nmem += (is_leaf && t.ahead == 0 ? 2 : 1) * OnChipBytes(ElementCount(image), c.type);
+    const int64_t bytes = OnChipBytes(ElementCount(image), c.type);
+    needs.nmem += (is_leaf && t.ahead == 0 ? 2 : 1) * bytes;
+    if (t.image_by_smem) needs.smem += 2 * bytes;
   }
   return needs;
 }
@@ -228,7 +252,7 @@ double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
 
 double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const {
   const double rate = card_.gmem / static_cast<double>(card_.channel_map.channels());
-  const int64_t across = CeilDiv(columns(), t.core_columns);
+  const int64_t apart = CeilDiv(columns(), t.core_columns);
   const int64_t tiles_across = CeilDiv(t.core_columns, t.columns);
   const int64_t tiles = CeilDiv(t.core_rows, t.rows) * tiles_across;
   double cycles = 0;
@@ -239,11 +263,13 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
     for (int64_t cluster = 0; cluster < card_.clusters; ++cluster) {
       const int64_t tile = (step + cluster * t.rotation) % tiles;
       for (int64_t core = 0; core < card_.cores; ++core) {
+        const int64_t place = core / t.across;
         const int64_t first = cluster / t.channel_clusters * t.cluster_rows +
-                              core / across * t.core_rows + tile / tiles_across * t.rows;
-        const int64_t x = core % across * t.core_columns + tile % tiles_across * t.columns;
+                              place / apart * t.core_rows + tile / tiles_across * t.rows;
+        const int64_t x = place % apart * t.core_columns + tile % tiles_across * t.columns;
         if (first >= rows() || x >= columns()) continue;
         for (const Moved& part : moved) {
+          if (part.by_memory_core && core > 0) continue;
           const int64_t clipped = std::min(part.rows, (rows() - first) * part.row_step);
           for (int64_t row = 0; row < clipped; ++row) {
             int64_t at = ((first * part.row_step + row) * part.width + x * part.column_step) *
@@ -268,30 +294,78 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
   return cycles;
 }
 
-// How many cores start their copies at the same time; of more cores some drift apart. Chosen on 40 convolutions on 16
-// and 32 cores.
-constexpr double kCoresInStep = 16;
+// How many cores start their copies at the same time, of more cores some drift apart; and how often a core waits in
+// each tile: for loads, for computation, for stores. Chosen on 60 random tilings of each of 37 convolutions (mlu270):
+// with 5 and 3 the model's choice takes 0.6 % more cycles than the best of these, with 16 and 1 3 %.
+constexpr double kCoresInStep = 5, kWaitsPerTile = 3;
+
+// The time in which the weights of a block come, or of a part of it.
+struct ContractionGroup::WeightTimes {
+  double load = 0;     // to SMEM, or to each core's WMEM
+  double to_core = 0;  // from SMEM
+};
+
+ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) const {
+  const mapping::CardFacts& r = card_;
+  double filters = 0;  // bytes of a core
+  for (size_t k = 0; k < levels_.size(); ++k) {
+    if (levels_[k].contracted < 0) continue;
+    const Contraction& c = levels_[k].contraction;
+    const int64_t block = k == 0 ? t.block : levels_[k].steps.domain.back();
+    filters += static_cast<double>(block * FilterElements(c, t.depth) * ir::ByteSize(c.type));
+  }
+  // Clusters that share rows load other weights, all others the same, which the cache has then.
+  const auto cores = static_cast<double>(r.cores);
+  const auto clusters = static_cast<double>(r.clusters);
+  const auto across = static_cast<double>(t.across);
+  const double reads = filters * (t.weights_by_smem ? across : cores);  // of a cluster
+  WeightTimes times;
+  times.load =
+      std::max({across * filters * static_cast<double>(t.channel_clusters) / r.gmem,
+                reads * clusters / (r.has_cache ? r.cached : r.gmem), reads * clusters / r.links,
+                t.weights_by_smem ? across * filters / r.memory_core_port : filters / r.io_port}) +
+      r.latency;
+  if (t.weights_by_smem) times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
+  return times;
+}
+
+double ContractionGroup::AtLeast(const Tiling& t) const {
+  const Contraction& c = levels_[0].contraction;
+  const auto blocks = static_cast<double>(CeilDiv(t.cluster_channels, t.across * t.block));
+  const double tensor = blocks *
+                        static_cast<double>(t.core_rows * t.core_columns * Lanes(t.block) *
+                                            FilterPitch(c, 0) / ir::ByteSize(c.type)) /
+                        c.macs_per_cycle;
+  const double results = static_cast<double>(extras_.is_stored * ElementCount(output_.shape()) *
+                                             ir::ByteSize(output_.type())) /
+                         std::min(card_.gmem, card_.links);
+  const double weights = blocks * TimesOfWeights(t).load;
+  const double tiles = std::max(tensor, results);
+  return t.pipelined ? std::max(weights, tiles) : weights + tiles;
+}
 
 // A step of the pipeline takes as long as the slowest of the compute queue, the
 // core's IO-DMA and GMEM, which waits out latencies, since the cores
 // mostly start their copies at the same time. Weights and one tile are loaded
 // before the first step; one tile is computed and stored after the last.
-double ContractionGroup::Cycles(const Tiling& t) const {
+double ContractionGroup::Cycles(const Tiling& t, double limit) const {
   const mapping::CardFacts& r = card_;
-  const Footprint& f = FootprintOf(t.rows, t.columns);
+  const Footprint& f = FootprintOf(t);
   const double all_cores = static_cast<double>(r.clusters * r.cores);
+  const double cores = static_cast<double>(r.cores);
   const double share = std::min(r.gmem, r.links) / all_cores;
-  const double blocks = CeilDiv(t.cluster_channels, t.block);
+  const double blocks = static_cast<double>(CeilDiv(t.cluster_channels, t.across * t.block));
   const bool whole_columns = t.columns >= columns();
-  double compute = 0, load = 0, store = 0, waits = 0, filters = 0, first_bytes = 0, last_bytes = 0;
+  double compute = 0, load = 0, store = 0, waits = 0, first_bytes = 0, last_bytes = 0;
+  double by_memory_core = 0, fetch = 0, part_load = 0;
   std::vector<Moved> moved;
   const auto rounds = [&](bool is_one, int64_t segments, double at_once) {
     return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
   };
   // A load or store of a part of a tensor: its bytes on the port, and its
   // segments' latencies.
-  const auto move = [&](double& queue, double bytes, double segments) {
-    queue += r.io_start + segments * r.latency + bytes / r.io_port;
+  const auto move = [&](double& queue, double bytes, double segments, double port) {
+    queue += r.io_start + segments * r.latency + bytes / port;
     waits += r.io_start + segments * r.latency;
   };
   for (size_t k = 0; k < levels_.size(); ++k) {
@@ -321,21 +395,20 @@ double ContractionGroup::Cycles(const Tiling& t) const {
       if (step.tensor == nullptr || static_cast<int>(i) == level.contracted || IsRow(step))
         continue;
       const double bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
-      move(load, bytes, rounds(is_one, parts, r.strided_reads));
+      move(load, bytes, rounds(is_one, parts, r.strided_reads), r.io_port);
       add_moved(step.type);
       first_bytes += bytes;
     }
     if (k == 0) {
       last_bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(output_.type()));
-      move(store, last_bytes, rounds(is_one, parts, r.store_segments));
+      move(store, last_bytes, rounds(is_one, parts, r.store_segments), r.io_port);
       add_moved(output_.type());
     }
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
     const int64_t element = ir::ByteSize(c.type);
     compute += r.tensor_start +
-               static_cast<double>(pixels * lanes * FilterPitch(c) / element) / c.macs_per_cycle;
-    filters += static_cast<double>(extents.back() * c.filter_elements * element);
+               static_cast<double>(pixels * lanes * FilterPitch(c, 0) / element) / c.macs_per_cycle;
     const bool is_leaf = k + 1 == levels_.size();
     const Shape& image = f.images[k];
     const int64_t image_bytes = ElementCount(image) * element;
@@ -350,8 +423,19 @@ double ContractionGroup::Cycles(const Tiling& t) const {
     const int64_t step = std::min(RowStep(t), image[0]);
     const int64_t rows = r.has_cache || t.ahead > 0 ? step : image[0];
     const int64_t row_bytes = image_bytes / std::max<int64_t>(1, image[0]);
-    move(load, static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes),
-         rounds(whole_columns, image[0], r.strided_reads));
+    const double bytes = static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes);
+    const double segments = rounds(whole_columns && t.depth == 0, image[0], r.strided_reads);
+    if (t.depth > 0) {
+      // Each part of the sums loads its own, and waits for it.
+      part_load = r.io_start + segments * r.latency + bytes * std::max(1 / r.io_port, 1 / share);
+      continue;
+    }
+    if (t.image_by_smem) {
+      move(by_memory_core, bytes, segments, r.memory_core_port);
+      fetch = r.move_start + r.smem_latency + bytes * std::max(1 / r.move_port, cores / r.smem);
+    } else {
+      move(load, bytes, segments, r.io_port);
+    }
     const int64_t columns = channel() == 2 ? image[1] : 1;
     const Shape& source = c.source->shape;
     moved.push_back({.rows = rows,
@@ -360,33 +444,38 @@ double ContractionGroup::Cycles(const Tiling& t) const {
                      .column_step = std::max<int64_t>(1, columns / t.columns),
                      .width = channel() == 2 ? source[1] : 1,
                      .pixel_bytes = source.back() * element,
-                     .bytes = source.back() * element});
-    first_bytes += static_cast<double>(image_bytes);
+                     .bytes = source.back() * element,
+                     .by_memory_core = t.image_by_smem});
+    first_bytes += static_cast<double>(image_bytes) / (t.image_by_smem ? cores : 1);
   }
-  // Clusters that share rows load other weights, all others the same, which the
-  // cache has then.
-  const double cores = static_cast<double>(r.cores);
-  const double reads = filters * (t.shared ? 1 : cores);  // of a cluster
-  const double weights =
-      std::max({filters * static_cast<double>(t.channel_clusters) / r.gmem,
-                reads * static_cast<double>(r.clusters) / (r.has_cache ? r.cached : r.gmem),
-                reads * static_cast<double>(r.clusters) / r.links,
-                filters / (t.shared ? r.memory_core_port : r.io_port)}) +
-      r.latency;
-  const double to_core = t.shared ? filters * std::max(1 / r.move_port, cores / r.smem) : 0;
-  const double sync = r.drain + r.io_start;
+  const WeightTimes weights = TimesOfWeights(t);
+  const double sync = kWaitsPerTile * (r.drain + r.io_start) + (t.image_by_smem ? r.barrier : 0);
   const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
   const double across = static_cast<double>(CeilDiv(t.core_columns, t.columns));
   const double tiles = static_cast<double>(CeilDiv(t.core_rows, t.rows)) * across;
   const double together = std::min(1.0, kCoresInStep / all_cores);
-  const double steps = std::max({rows_in_tiles * across * compute, tiles * (load + store),
-                                 GmemCycles(t, moved) + tiles * together * waits});
-  const double body =
-      std::max({to_core, load, first_bytes / share + r.latency}) + tiles * sync + steps + compute +
-      std::max(store, last_bytes / share + r.latency) +
+  const Contraction& last = levels_.back().contraction;
+  const double parts =
+      t.depth == 0 ? 0 : static_cast<double>(CutOf(last.sums->bodies[0].axes, t.depth).parts);
+  const double of_parts = parts * (weights.load + weights.to_core + part_load + sync);
+  const double rest =
+      std::max({weights.to_core, load + fetch, first_bytes / share + r.latency}) +
+      tiles * (sync + of_parts) + compute + std::max(store, last_bytes / share + r.latency) +
       extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block);
-  if (t.pipelined) return weights + (blocks - 1) * std::max(weights, body) + body;
-  return blocks * (weights + body);
+  const auto total = [&](double steps) {
+    const double body = rest + steps;
+    if (t.depth > 0) return blocks * body;
+    if (t.pipelined) return weights.load + (blocks - 1) * std::max(weights.load, body) + body;
+    return blocks * (weights.load + body);
+  };
+  // Where the memory core loads images, a core computes and stores one tile after the other.
+  const double of_core = t.image_by_smem
+                             ? tiles * (compute + load + store)
+                             : std::max(rows_in_tiles * across * compute, tiles * (load + store));
+  const double steps =
+      std::max({of_core, tiles * by_memory_core, tiles * fetch, tiles * together * waits});
+  if (total(steps) > limit) return total(steps);
+  return total(std::max(steps, GmemCycles(t, moved) + tiles * together * waits));
 }
 
 }  // namespace polynao::te

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -50,13 +51,12 @@ class ContractionGroup {
                                                  const LaneInstructions& instructions,
                                                  const Target& target, const TileExtras& extras);
 
-  // The tilings that fit the memories, and the mappings whose weights stream, the cheapest first.
-  std::vector<CardSchedule> Schedules() const;
-  // These mappings alone, `cycles` as compiler/mapping has them; or the first of them, by its search.
-  std::vector<CardSchedule> Streams(bool only_first) const;
+  // The tilings that fit the memories, and the mappings whose weights stream, that have the choices `wanted`, the
+  // cheapest first; or the first of these alone.
+  std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
-  // Bytes of NMEM and WMEM of the smallest tile.
-  std::pair<int64_t, int64_t> LeastBytes() const;
+  // An error if the smallest tile fits NMEM or WMEM not.
+  absl::Status CheckSmallestTile() const;
 
  private:
   // A tensor of the chain with the elementwise steps that lead to it, and the
@@ -67,16 +67,17 @@ class ContractionGroup {
     int contracted = -1;  // the step that is the contraction
     Contraction contraction = {};
   };
-  // How the cores share the output. A cluster takes a run of rows, or a block
-  // of the channels; a core takes a block of `core_rows` rows and
-  // `core_columns` columns of them, tile by tile, for `block` channels at a
-  // time, whose weights stay in WMEM.
+  // How the cores share the output. A cluster takes a run of rows, or a block of the channels. Of its cores
+  // `columns_apart` stand side by side, `across` share the channels, the others share rows. A core takes a block of
+  // rows and columns, tile by tile, for `block` channels at a time, whose weights stay in WMEM.
   struct Tiling {
     int64_t channel_clusters = 1;  // that share rows
-    int64_t cluster_rows = 0, cluster_channels = 0;
-    int64_t core_rows = 0, core_columns = 0;
-    int64_t rows = 0, columns = 0;  // of a tile
+    int64_t columns_apart = 1, across = 1;
     int64_t block = 0;
+    int64_t rows = 0, columns = 0;  // of a tile
+    // How many products of each sum are added up at a time, where the weights of whole sums do not fit; then each tile
+    // loads weights and image part by part. 0: all.
+    int64_t depth = 0;
     // How many tiles further on each cluster starts than the one before, so
     // that not all ask the same channel of GMEM.
     int64_t rotation = 0;
@@ -84,9 +85,13 @@ class ContractionGroup {
     // NMEM, and rows that tiles share come once. 0: each tile's image comes by
     // itself, while the tile before is computed.
     int64_t ahead = 0;
-    int64_t copies = 2;      // of a tile's result
-    bool shared = false;     // weights go by way of SMEM
-    bool pipelined = false;  // the weights of a block come while the block before is computed
+    int64_t copies = 2;            // of a tile's result
+    bool weights_by_smem = false;  // else each core loads its own
+    bool image_by_smem = false;    // each tile, where all cores of a cluster share the channels
+    bool pipelined = false;        // the weights of a block come while the block before is computed
+    // These follow from the others.
+    int64_t cluster_rows = 0, cluster_channels = 0;
+    int64_t core_rows = 0, core_columns = 0;
     // Weights stream; then a core has one tile, and the members above say its place, not how it is computed.
     std::optional<mapping::Mapping> stream = std::nullopt;
   };
@@ -99,6 +104,8 @@ class ContractionGroup {
     int64_t nmem = 0, wmem = 0, smem = 0;
   };
   enum class Use : uint8_t { kWhole, kRow, kSpread };
+  // The name of the choice, 1, of mappings whose weights stream.
+  static constexpr char kStream[] = "stream";
   class Builder;
 
   ContractionGroup(const Tensor& output, const LaneInstructions& instructions, const Target& target,
@@ -121,9 +128,25 @@ class ContractionGroup {
   static bool IsRow(const Step& step);
   std::vector<Use> Uses(const Level& level, size_t step, const isa::Instruction*& form) const;
   std::vector<int> Places(const Level& level) const;
-  const Footprint& FootprintOf(int64_t rows, int64_t columns) const;
-  static Shape ReadExtents(const Operation& reader, const Shape& extents, Expr load);
-  int64_t FilterPitch(const Contraction& c) const;
+  const Footprint& FootprintOf(int64_t rows, int64_t columns, int64_t depth) const;
+  const Footprint& FootprintOf(const Tiling& t) const {
+    return FootprintOf(t.rows, t.columns, t.depth);
+  }
+  // `depth`: of a part of the sums (Tiling::depth).
+  static Shape ReadExtents(const Operation& reader, const Shape& extents, Expr load,
+                           int64_t depth = 0);
+  // Of one row of weights, or of `depth` elements of it: how many these are, and bytes in their bank.
+  static int64_t FilterElements(const Contraction& c, int64_t depth) {
+    return depth > 0 ? depth : c.filter_elements;
+  }
+  static int64_t FilterPitch(const Contraction& c, int64_t depth);
+  // A part of a sum: one place of the axes before `axis`, `places` of it, all of those behind it; and how many parts
+  // there are.
+  struct Cut {
+    size_t axis = 0;
+    int64_t places = 1, parts = 1;
+  };
+  static Cut CutOf(const std::vector<ReduceAxis>& axes, int64_t depth);
   // Rows of the image by which a tile is further on than the one before.
   int64_t RowStep(const Tiling& t) const;
   bool CanStay(const Tiling& t) const;
@@ -133,20 +156,39 @@ class ContractionGroup {
   // pixel_bytes on, for `rows` rows.
   struct Moved {
     int64_t rows, columns, row_step, column_step, width, pixel_bytes, bytes;
+    bool by_memory_core = false;  // once for all cores of a cluster
   };
   // Cycles for which the busiest channel of GMEM serves all tiles of a block of
   // channels, summed over the steps.
   double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
-  double Cycles(const Tiling& t) const;
+  // Cycles by the cost model, exact if they are below `limit`; else a lower bound.
+  double Cycles(const Tiling& t, double limit) const;
+  struct WeightTimes;
+  WeightTimes TimesOfWeights(const Tiling& t) const;
+  // No tiling with the same clusters, cores, block and ways of the weights takes less.
+  double AtLeast(const Tiling& t) const;
   double VectorCyclesOf(size_t level, const Shape& extents) const;
   // The group as a search sees it whose weights may stream; none if it has several levels or extras.
   std::optional<mapping::Layer> StreamLayer() const;
-  Tiling StreamTiling(const mapping::Mapping& m) const;
+  Tiling StreamTiling(const mapping::Layer& layer, const mapping::Mapping& m) const;
   // Bytes of NMEM for the steps of a level on so many pixels and lanes, with several copies of what they load and of
   // their result.
   int64_t StepBytes(size_t level, int64_t pixels, int64_t lanes, int64_t loaded_copies,
                     int64_t result_copies) const;
-  std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
+  std::vector<CardSchedule> Streams(const CardChoice& wanted, bool only_first) const;
+  std::vector<CardSchedule> Tilings(const CardChoice& wanted, bool only_first, double limit) const;
+  // Fills in what follows from the numbers of clusters and cores.
+  Tiling Placed(Tiling t) const;
+  // Tiling::depth for all tilings: the largest with which the smallest tile fits; 0 if whole sums do, or if nothing
+  // fits.
+  int64_t Depth() const;
+  int64_t LeastCut() const;
+  static CardChoice ChoiceOf(const Tiling& t);
+  // Errors: a name that lacks or that there is not; numbers that do not divide the cores; what does not fit.
+  absl::StatusOr<Tiling> TilingOf(const CardChoice& choice) const;
+  // The reason why the tiling is none or does not fit; "" if it does.
+  std::string WhyNot(const Tiling& t) const;
+  class TilingSearch;
   // Lanes of a block of channels.
   static int64_t Lanes(int64_t block);
 
@@ -157,10 +199,10 @@ class ContractionGroup {
   mapping::CardFacts card_;
   std::vector<Level> levels_;
   // Many tilings have these footprints in common.
-  mutable std::map<std::pair<int64_t, int64_t>, Footprint> footprints_;
+  mutable std::map<std::tuple<int64_t, int64_t, int64_t>, Footprint> footprints_;
   mutable std::map<std::pair<size_t, Shape>, double> vector_cycles_;
   mutable int64_t step_of_a_row_ = -1;
-  mutable std::pair<int64_t, int64_t> least_ = {INT64_MAX, INT64_MAX};
+  mutable std::optional<int64_t> depth_;
 };
 
 }  // namespace polynao::te

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -215,21 +216,29 @@ class ContractionGroup::Builder {
     }
     auto [core_row, core_y] = y.Split(row, t_.core_rows);
     auto [tile_row, yy] = y.Split(core_y, t_.rows);
-    auto [block, c] = y.Split(channel, t_.block);
-    Loops loops = {block, core_row, tile_row};
-    std::vector<Axis> order = {cid};
-    if (cid_channel) order.push_back(cid_channel);
+    auto [block, c] = y.Split(channel, t_.across * t_.block);
+    std::vector<Axis> cores = {core_row}, tiles = {tile_row}, inside = {yy};
     if (has_columns) {
       auto [core_column, core_x] = y.Split(y.axis(1), t_.core_columns);
       auto [tile_column, xx] = y.Split(core_x, t_.columns);
-      order.insert(order.end(), {block, core_row, core_column, tile_row, tile_column, yy, xx, c});
-      y.Reorder(order);
-      loops.tid = y.Fuse(core_row, core_column);
-      loops.tile = y.Fuse(tile_row, tile_column);
-    } else {
-      order.insert(order.end(), {block, core_row, tile_row, yy, c});
-      y.Reorder(order);
+      cores.push_back(core_column), tiles.push_back(tile_column), inside.push_back(xx);
     }
+    if (t_.across > 1) {
+      Axis core_channel;
+      std::tie(core_channel, c) = y.Split(c, t_.block);
+      cores.push_back(core_channel);
+    }
+    inside.push_back(c);
+    std::vector<Axis> order = {cid};
+    if (cid_channel) order.push_back(cid_channel);
+    order.push_back(block);
+    for (const std::vector<Axis>& axes : {cores, tiles, inside}) {
+      order.insert(order.end(), axes.begin(), axes.end());
+    }
+    y.Reorder(order);
+    Loops loops = {.block = block, .tid = cores[0], .tile = tiles[0]};
+    if (cores.size() > 1) loops.tid = y.Fuse(cores);
+    if (tiles.size() > 1) loops.tile = y.Fuse(tiles);
     if (cid_channel) cid = y.Fuse(cid, cid_channel);
     if (t_.rotation > 0) loops.tile = y.Rotate(loops.tile, cid, t_.rotation);
     y.Bind(cid, isa::kClusterAxis).Bind(loops.tid, isa::kCoreAxis).Pragma(yy, "memcpy");
@@ -242,12 +251,21 @@ class ContractionGroup::Builder {
     Stage& y = s[y_];
     Stage& whole = s[whole_];
     auto [cid, row] = y.Split(y.axis(0), t_.cluster_rows);
+    Axis c = y.axis(group_.channel());
+    if (t_.stream->channel_clusters > 1) {
+      Axis cid_channel;
+      std::tie(cid_channel, c) = y.Split(c, t_.cluster_channels);
+      std::vector<Axis> order = {cid, cid_channel, row, c};
+      if (group_.channel() == 2) order.insert(order.begin() + 3, y.axis(1));
+      y.Reorder(order);
+      cid = y.Fuse(cid, cid_channel);
+    }
     y.Bind(cid, isa::kClusterAxis);
     Stage& shared = t_.stream->results_by_smem ? whole : y;  // by the cores
     if (t_.stream->results_by_smem) {
       y.Pragma(row, "memcpy");
       whole.ComputeAt(y, cid).SetScope(isa::kSmem);
-      row = whole.axis(0);
+      row = whole.axis(0), c = whole.axis(group_.channel());
     }
     auto [core_row, yy] = shared.Split(row, t_.core_rows);
     std::vector<Axis> cores = {core_row}, inside = {yy};
@@ -255,7 +273,7 @@ class ContractionGroup::Builder {
       auto [core_column, xx] = shared.Split(shared.axis(1), t_.core_columns);
       cores.push_back(core_column), inside.push_back(xx);
     }
-    Axis blocks, c = shared.axis(group_.channel());
+    Axis blocks;
     if (t_.stream->results_by_smem) {
       std::tie(blocks, c) = shared.Split(c, t_.stream->across * t_.block);
       Axis core_channel;
@@ -297,8 +315,9 @@ class ContractionGroup::Builder {
       if (group_.levels_[k].contracted < 0) continue;
       const Tensor from(graph_.state(), group_.levels_[k].contraction.weights);
       const Tensor sums = levels_[k].values[group_.levels_[k].contracted];
-      const Tensor shared = t_.shared ? s.CacheRead(from, isa::kSmem, {sums}) : Tensor();
-      weights.emplace_back(shared, s.CacheRead(t_.shared ? shared : from, isa::kWmem, {sums}));
+      const bool by_smem = t_.weights_by_smem;
+      const Tensor shared = by_smem ? s.CacheRead(from, isa::kSmem, {sums}) : Tensor();
+      weights.emplace_back(shared, s.CacheRead(by_smem ? shared : from, isa::kWmem, {sums}));
     }
     for (size_t k = 0; k < levels_.size(); ++k) {
       const Level& level = group_.levels_[k];
@@ -314,7 +333,7 @@ class ContractionGroup::Builder {
         }
         levels_[k].values[i] = s.CacheRead(levels_[k].values[i], isa::kNmem, levels_[k].readers[i]);
       }
-      if ((t_.stream && t_.stream->image_by_smem)) {
+      if (t_.stream ? t_.stream->image_by_smem : t_.image_by_smem) {
         const Tensor reader = levels_[k].pad ? levels_[k].pad : levels_[k].values[level.contracted];
         shared_image_ =
             s.CacheRead(Tensor(graph_.state(), level.contraction.source), isa::kSmem, {reader});
@@ -336,9 +355,12 @@ class ContractionGroup::Builder {
       stage.Pragma(stage.axis(0), "memcpy");
     }
     if (shared_image_) {
-      s[shared_image_].ComputeAt(s[y_], loops.cluster).SetScope(isa::kSmem);
-      s[shared_image_].Pragma(s[shared_image_].axis(0), "memcpy");
+      Stage& image = s[shared_image_];
+      image.ComputeAt(s[y_], t_.stream ? loops.cluster : loops.tile).SetScope(isa::kSmem);
+      image.Pragma(image.axis(0), "memcpy");
+      if (!t_.stream) image.DoubleBuffer();
     }
+    if (t_.depth > 0) part_ = CutSums(s, loops);
     for (const auto& [shared, near] : weights) {
       if (t_.stream) {
         if (shared) {
@@ -361,10 +383,39 @@ class ContractionGroup::Builder {
             .Bind(loader, isa::kCoreAxis)
             .Pragma(filter, "memcpy");
       }
-      s[near].ComputeAt(s[y_], loops.tid).SetScope(isa::kWmem).Pragma(s[near].axis(0), "memcpy");
+      s[near].SetScope(isa::kWmem).Pragma(s[near].axis(0), "memcpy");
+      if (part_) {
+        s[near].ComputeAt(s[levels_[0].values[group_.levels_[0].contracted]], part_);
+      } else {
+        s[near].ComputeAt(s[y_], loops.tid);
+      }
     }
     for (size_t k = levels_.size(); k-- > 0;) ScheduleLevel(s, k, loops);
     return Lower(s);
+  }
+
+  // Adds the sums up part by part; the loop over the parts.
+  Axis CutSums(Schedule& s, const Loops& loops) const {
+    const Contraction& c = group_.levels_[0].contraction;
+    Stage& sums = s[levels_[0].values[group_.levels_[0].contracted]];
+    sums.ComputeAt(s[y_], loops.tile).SetScope(isa::kNmem);
+    const Cut cut = CutOf(c.sums->bodies[0].axes, t_.depth);
+    std::vector<Axis> order, inside;
+    for (size_t d = 0; d < c.sums->bodies[0].axes.size(); ++d) {
+      Axis axis = sums.reduce_axis(d);
+      if (d <= cut.axis) {
+        auto [part, place] = sums.Split(axis, d == cut.axis ? cut.places : 1);
+        order.push_back(part);
+        axis = place;
+      }
+      inside.push_back(axis);
+    }
+    const size_t parts = order.size();
+    for (size_t d = 0; d < c.sums->axes.size(); ++d) order.push_back(sums.axis(d));
+    order.insert(order.end(), inside.begin(), inside.end());
+    sums.Reorder(order);
+    sums.Pragma(order[parts], StrCat(c.family, "_acc")).PragmaInit(order[parts], "fill");
+    return order[parts - 1];
   }
 
   void ScheduleLevel(Schedule& s, size_t k, const Loops& loops) {
@@ -380,7 +431,15 @@ class ContractionGroup::Builder {
       }
       stage.Pragma(stage.axis(0), instruction);
     };
-    if (tensors.pad) {
+    // What sums that are added up part by part read of the image.
+    const auto compute_part = [&](const Tensor& tensor, std::string_view instruction) {
+      Stage& stage = s[tensor].SetScope(isa::kNmem).DoubleBuffer();
+      stage.ComputeAt(s[tensors.values[level.contracted]], part_);
+      stage.Pragma(stage.axis(0), instruction);
+    };
+    if (part_ && tensors.pad) {
+      compute_part(tensors.pad, pragma::kPad);
+    } else if (tensors.pad) {
       compute(tensors.pad, t_.stream.has_value(), pragma::kPad);
       const bool is_leaf = k + 1 == levels_.size();
       if (t_.ahead > 0) {
@@ -390,7 +449,9 @@ class ContractionGroup::Builder {
       }
     }
     if (tensors.dense) compute(tensors.dense, false, "memcpy");
-    if (tensors.image) {
+    if (part_ && tensors.image) {
+      compute_part(tensors.image, "memcpy");
+    } else if (tensors.image) {
       compute(tensors.image, t_.stream.has_value(), "memcpy");
       if (!t_.stream) s[tensors.image].DoubleBuffer();
     }
@@ -404,6 +465,7 @@ class ContractionGroup::Builder {
       const Step& step = level.steps.list[i];
       const bool is_sums = static_cast<int>(i) == level.contracted;
       const bool is_row = !is_sums && IsRow(step);
+      if (is_sums && part_) continue;
       compute(tensors.values[i], is_row,
               is_sums                  ? std::string_view(level.contraction.family)
               : step.tensor != nullptr ? "memcpy"
@@ -429,26 +491,25 @@ class ContractionGroup::Builder {
   // If weights stream: a core's results in NMEM, or a cluster's in SMEM; what is loaded for them and the image, if that
   // goes by way of SMEM.
   Tensor whole_, shared_image_;
+  Axis part_ = {};  // of the sums, if they are cut
   std::vector<Tensor> cores_parts_;
 };
 
 absl::StatusOr<ir::Function> ContractionGroup::Build(const CardChoice& choice) const {
-  if (choice.contains("stream")) {
-    std::string text;
-    for (const auto& [name, value] : choice) {
-      if (name != "stream") StrAppend(&text, " ", name, "=", value);
-    }
-    ASSIGN_OR_RETURN(const mapping::Mapping m, mapping::ParseMapping(text));
-    const std::optional<mapping::Layer> layer = StreamLayer();
-    const std::string why =
-        layer ? mapping::WhyNot(*layer, card_, m) : std::string("its weights cannot stream");
-    if (!why.empty()) return InvalidInput("mapping", text, " of ", output_.name(), ": ", why);
-    return Builder(*this, StreamTiling(m)).Build();
+  if (!choice.contains(kStream)) {
+    ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(choice));
+    return Builder(*this, tiling).Build();
   }
-  for (const auto& [tiling, schedule] : Tilings()) {
-    if (schedule.choice == choice) return Builder(*this, tiling).Build();
+  std::string text;
+  for (const auto& [name, value] : choice) {
+    if (name != kStream) StrAppend(&text, " ", name, "=", value);
   }
-  return InvalidInput("no such schedule of ", output_.name());
+  ASSIGN_OR_RETURN(const mapping::Mapping m, mapping::ParseMapping(text));
+  const std::optional<mapping::Layer> layer = StreamLayer();
+  const std::string why =
+      layer ? mapping::WhyNot(*layer, card_, m) : std::string("its weights cannot stream");
+  if (!why.empty()) return InvalidInput("mapping", text, " of ", output_.name(), ": ", why);
+  return Builder(*this, StreamTiling(*layer, m)).Build();
 }
 
 }  // namespace polynao::te

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -210,11 +211,44 @@ double ElementwiseGroup::Cycles(const Tiling& t, int64_t& nmem_bytes) const {
   }
   int64_t outer = 1;
   for (size_t d = 0; d < t.split; ++d) outer *= extents_[d];
-  return once + PipelinedCycles(*machine_, outer * (t.core / t.tile), needs);
+  return once + PipelinedCycles(*machine_, outer * CeilDiv(t.core, t.tile), needs);
+}
+
+void ElementwiseGroup::AddRagged(int64_t run, std::vector<Tiling>& tilings) const {
+  // Runs and tiles are whole groups of the vector unit.
+  const auto fits = [&](int64_t tile) {
+    int64_t nmem_bytes;
+    Cycles({.core = run, .tile = tile}, nmem_bytes);
+    return nmem_bytes <= machine_->nmem_bytes();
+  };
+  int64_t largest = 0;  // in groups
+  for (int64_t step = int64_t{1} << 40; step > 0; step /= 2) {
+    const int64_t tile = (largest + step) * isa::kVectorGroup;
+    if (tile <= run && fits(tile)) largest += step;
+  }
+  largest *= isa::kVectorGroup;
+  if (largest == 0) return;
+  // Sizes between a half, a third, ... of the run, and parts of the largest tile.
+  std::set<int64_t> sizes;
+  const int64_t least = 4 * CeilDiv(run, largest);
+  for (int64_t quarters = least; quarters <= least + 24; ++quarters) {
+    sizes.insert(RoundUp(CeilDiv(4 * run, quarters), isa::kVectorGroup));
+  }
+  for (int64_t part = 16; part <= 128; ++part) {
+    sizes.insert(RoundUp(largest * part / 128, isa::kVectorGroup));
+  }
+  for (const int64_t tile : sizes) {
+    if (tile > largest) continue;
+    const int64_t orders = std::min(machine_->cores_per_cluster(), CeilDiv(run, tile));
+    for (int64_t rotation = 0; rotation < orders; ++rotation) {
+      const Tiling t = {.core = run, .tile = tile, .rotation = rotation};
+      if (!t.is_plain()) tilings.push_back(t);
+    }
+  }
 }
 
 std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup::Tilings() const {
-  std::vector<std::pair<Tiling, CardSchedule>> tilings;
+  std::vector<Tiling> all;
   for (size_t split = 0; split < (extras_.any() ? 1 : extents_.size()); ++split) {
     const int64_t extent = extents_[split];
     const int64_t run = std::max<int64_t>(1, CeilDiv(extent, machine_->cores()));
@@ -228,15 +262,25 @@ std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup:
       if (tile == t.tile) continue;
       t.tile = tile;
       t.core = RoundUp(run, t.tile);
-      int64_t nmem_bytes;
-      CardSchedule schedule;
-      schedule.cycles = Cycles(t, nmem_bytes);
-      schedule.choice = {{"split", static_cast<int64_t>(split)}, {"tile", t.tile}};
-      if (nmem_bytes <= machine_->nmem_bytes()) tilings.emplace_back(t, std::move(schedule));
+      all.push_back(t);
     }
+    // What all tiles read repeated is as long as a tile, and begins with it.
+    const bool all_vary = std::all_of(varies_.begin(), varies_.end(),
+                                      [](const std::vector<bool>& varies) { return varies[0]; });
+    if (extents_.size() == 1 && all_vary && !extras_.any()) AddRagged(RoundUp(run, group), all);
+  }
+  std::vector<std::pair<Tiling, CardSchedule>> tilings;
+  for (const Tiling& t : all) {
+    int64_t nmem_bytes;
+    CardSchedule schedule;
+    schedule.cycles = Cycles(t, nmem_bytes);
+    schedule.choice = {
+        {"rotate", t.rotation}, {"split", static_cast<int64_t>(t.split)}, {"tile", t.tile}};
+    if (nmem_bytes <= machine_->nmem_bytes()) tilings.emplace_back(t, std::move(schedule));
   }
   std::sort(tilings.begin(), tilings.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.second.cycles, a.second.choice) < std::tie(b.second.cycles, b.second.choice);
+    return std::tuple(!a.first.is_plain(), a.second.cycles, a.second.choice) <
+           std::tuple(!b.first.is_plain(), b.second.cycles, b.second.choice);
   });
   return tilings;
 }
@@ -383,7 +427,9 @@ class ElementwiseGroup::Builder {
     const std::vector<Axis> axes = s[y].leaves();
     auto [core, rest] = s[y].Split(axes[t_.split], t_.core);
     auto [cid, tid] = s[y].Split(core, group_.machine_->cores_per_cluster());
-    auto [tile, element] = s[y].Split(rest, t_.tile);
+    auto [tile_in_order, element] = s[y].Split(rest, t_.tile);
+    const Axis tile =
+        t_.rotation > 0 ? s[y].Rotate(tile_in_order, tid, t_.rotation) : tile_in_order;
     std::vector<Axis> order = {cid, tid};
     order.insert(order.end(), axes.begin(), axes.begin() + static_cast<ptrdiff_t>(t_.split));
     order.insert(order.end(), {tile, element});
@@ -394,9 +440,10 @@ class ElementwiseGroup::Builder {
     // The bounds of copies tell the last tile's size, so that there is one program for all tiles. Of a few steps the
     // last tile may have a program of its own, which is faster.
     constexpr size_t kManySteps = 12;
-    if (group_.steps_.list.size() > kManySteps) s[y].Pragma(tile, pragma::kRagged);
-    const auto compute = [&, tid = tid, tile = tile](const Tensor& tensor, bool is_same,
-                                                     std::string_view instruction) {
+    const bool is_ragged = t_.core % t_.tile != 0;
+    if (is_ragged || group_.steps_.list.size() > kManySteps) s[y].Pragma(tile, pragma::kRagged);
+    const auto compute = [&, tid = tid](const Tensor& tensor, bool is_same,
+                                        std::string_view instruction) {
       s[tensor].ComputeAt(s[y], is_same ? tid : tile).SetScope(isa::kNmem);
       s[tensor].Pragma(s[tensor].leaves()[0], instruction);
     };

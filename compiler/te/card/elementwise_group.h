@@ -27,7 +27,9 @@ class ElementwiseGroup {
                                                  const isa::Machine& machine,
                                                  const TileExtras& extras);
 
-  // The tilings that fit NMEM, the cheapest first; choices `split` and `tile`.
+  // The tilings that fit NMEM, the cheapest first; choices `rotate`, `split` and `tile`. Those that only a search may
+  // find to be the fastest come last: the cost model does not see how cores drift apart where their tiles come in
+  // different orders, or where the last of them is shorter.
   std::vector<CardSchedule> Schedules() const;
   // The function under a choice of Schedules().
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
@@ -36,6 +38,9 @@ class ElementwiseGroup {
   struct Tiling {
     size_t split = 0;
     int64_t core = 1, tile = 1;
+    int64_t rotation = 0;  // each core starts so many tiles further on than its neighbour
+
+    bool is_plain() const { return rotation == 0 && core % tile == 0; }
   };
   // How an instruction reads an operand's part of a tile: an element for each of its own, a row for all rows, or a
   // copy in NMEM that repeats elements.
@@ -62,6 +67,8 @@ class ElementwiseGroup {
   std::vector<int> Places(const Tiling& t) const;
   // Estimated cycles, and bytes of NMEM.
   double Cycles(const Tiling& t, int64_t& nmem_bytes) const;
+  // Adds the tilings of a run of single elements that is no whole number of tiles, and other orders of tiles.
+  void AddRagged(int64_t run, std::vector<Tiling>& tilings) const;
   std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
 
   Tensor output_;

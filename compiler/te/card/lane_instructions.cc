@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -116,7 +117,10 @@ std::vector<LaneMatch> LaneInstructions::Find(Expr value) const {
     matches.push_back(std::move(match));
   }
   std::sort(matches.begin(), matches.end(), [](const LaneMatch& a, const LaneMatch& b) {
-    return std::pair(-a.size, a.instruction->index) < std::pair(-b.size, b.instruction->index);
+    const auto order = [](const auto& match) {
+      return std::tuple(-match.size, match.instruction->operands.size(), match.instruction->index);
+    };
+    return order(a) < order(b);
   });
   return matches;
 }
