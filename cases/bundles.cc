@@ -6,6 +6,7 @@
 #include "compiler/codegen/cuda/emit_cuda.h"
 #include "compiler/codegen/cuda/nvcc.h"
 #include "compiler/target/target.h"
+#include "isa/bound.h"
 
 namespace polynao::cases {
 namespace {

@@ -16,6 +16,7 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
+#include "isa/bound.h"
 #include "nlohmann/json.hpp"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
@@ -153,7 +154,8 @@ absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t 
   ASSIGN_OR_RETURN(report.simulated,
                    simulator::Run(*target.instructions, built.program, arguments, options));
   report.simulate_ms = MillisecondsSince(start);
-  ASSIGN_OR_RETURN(report.bound_cycles, isa::BoundCycles(machine, work));
+  ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(machine, work));
+  report.bound_cycles = bound.cycles, report.bound_by = bound.by;
   if (machine.has_dram()) {
     int64_t written = 0;
     for (size_t i = inputs; i < tensors.size(); ++i) {
@@ -201,6 +203,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
   json["cycles"] = nullptr;
   json["time_ns"] = nullptr;
   json["bound_cycles"] = nullptr;
+  json["bound_by"] = nullptr;
   json["dram_bound_cycles"] = nullptr;
   json["efficiency"] = nullptr;
   json["bytes"] = nullptr;
@@ -217,6 +220,7 @@ nlohmann::ordered_json CaseReport::ToJson() const {
     json["time_ns"] = static_cast<double>(simulated->cycles) / machine->clock_ghz();
     json["launch_cycles"] = simulated->launch_cycles;
     json["bound_cycles"] = bound_cycles;
+    json["bound_by"] = bound_by;
     if (machine->has_dram()) json["dram_bound_cycles"] = dram_bound_cycles;
     json["efficiency"] = efficiency();
     nlohmann::ordered_json bytes = nlohmann::ordered_json::object();

@@ -47,6 +47,7 @@ struct CaseReport {
   double max_abs_error = 0;
   double max_rel_error = 0;
   int64_t bound_cycles = 0;
+  std::string bound_by;  // isa::Bound::by
   // DRAM needs this many cycles for the bytes of bound_cycles, in the best order, with refreshes
   // (simulator/dram/bound.h); 0 if GMEM is no DRAM.
   int64_t dram_bound_cycles = 0;

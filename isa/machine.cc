@@ -264,12 +264,6 @@ void FollowDram(Machine& m, absl::Span<const Override> overrides) {
   }
 }
 
-// ceil(work / (rate / per)).
-int64_t CeilDiv(int64_t work, int64_t rate, int64_t per = 1) {
-  const __int128 scaled = static_cast<__int128>(work) * per;
-  return static_cast<int64_t>((scaled + rate - 1) / rate);
-}
-
 }  // namespace
 
 absl::Span<const ParameterRow> MachineRows() {
@@ -406,26 +400,6 @@ absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view to
                                                              std::string_view file) {
   ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, MachineRows()));
   return std::move(parsed.parameters);
-}
-
-absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work) {
-  int64_t bound =
-      CeilDiv(work.gmem_bytes,
-              machine.Get("gmem.channels") * machine.Get("gmem.channel_bytes_per_kilocycle"), 1000);
-  if (work.macs > 0) {
-    const std::string name = absl::StrCat("tensor.macs_", std::string(ir::TypeName(work.mac_type)));
-    const int64_t* rate = machine.Find(name);
-    if (rate == nullptr || *rate == 0) {
-      return InvalidInput("machine ", machine.name, " has no tensor unit for ",
-                          std::string(ir::TypeName(work.mac_type)));
-    }
-    bound = std::max(bound, CeilDiv(work.macs, *rate * machine.cores()));
-  }
-  if (work.vector_elements > 0) {
-    const int64_t bytes = work.vector_elements * ir::ByteSize(work.vector_type);
-    bound = std::max(bound, CeilDiv(bytes, machine.Get("vector.bytes") * machine.cores()));
-  }
-  return bound;
 }
 
 }  // namespace polynao::isa

@@ -96,19 +96,6 @@ class ParameterReads {
   ParameterReads* outer_;  // which gets the names as well
 };
 
-// A task needs at least this much, for BoundCycles.
-struct Work {
-  int64_t gmem_bytes = 0;  // that must cross GMEM once
-  int64_t macs = 0;        // multiply-accumulates of the tensor unit, of operand type
-  ir::Type mac_type = ir::Type::kI8;
-  int64_t vector_elements = 0;  // element operations of the vector unit, of type
-  ir::Type vector_type = ir::Type::kF16;
-};
-
-// max over GMEM, tensor units and vector units of work / peak rate of the whole card, rounded up.
-// No latency, no start-up cost. Errors: a type for which the machine has no rate.
-absl::StatusOr<int64_t> BoundCycles(const Machine& machine, const Work& work);
-
 // Parses a machine file and applies overrides ("core.nmem_kib=256"). A file states its name and
 // every parameter, each with its source:
 //

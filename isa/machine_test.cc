@@ -259,23 +259,5 @@ TEST(Machine, LoadsLookIntoTheCacheWhereTheFileSaysSo) {
   EXPECT_FALSE(ParseMachine(FlatConfig(), "m.toml", {"gmem.cache_kib=0"})->caches_reads());
 }
 
-TEST(Bound, IsTheSlowestResource) {
-  const auto machine = ParseMachine(Config("mlu270"), "m.toml");
-  ASSERT_TRUE(machine.ok());
-  const auto bound = [&](const Work& work) { return BoundCycles(*machine, work).value(); };
-  EXPECT_EQ(bound({}), 0);
-  EXPECT_EQ(bound({.gmem_bytes = 1}), 1);
-  EXPECT_EQ(bound({.gmem_bytes = 1024}), 10);
-  EXPECT_EQ(bound({.gmem_bytes = 1025}), 11);
-  EXPECT_EQ(bound({.macs = 16 * 4096 * 7}), 7);
-  EXPECT_EQ(bound({.macs = 16 * 4096 * 7, .mac_type = ir::Type::kI16}), 14);
-  EXPECT_EQ(bound({.vector_elements = 16 * 64 * 3 + 1}), 4);
-  EXPECT_EQ(bound({.vector_elements = 16 * 64 * 3, .vector_type = ir::Type::kF32}), 6);
-  EXPECT_EQ(bound({.gmem_bytes = 10240, .vector_elements = 16 * 64 * 3}), 100);
-  const auto none = BoundCycles(*machine, {.macs = 1, .mac_type = ir::Type::kF16});
-  ASSERT_FALSE(none.ok());
-  EXPECT_THAT(std::string(none.status().message()), HasSubstr("no tensor unit for f16"));
-}
-
 }  // namespace
 }  // namespace polynao::isa

@@ -1,4 +1,5 @@
 #include "simulator/simulator.h"
+#include "isa/bound.h"
 
 #include <map>
 #include <random>
@@ -48,7 +49,7 @@ TEST(Simulator, AddsOnAllCores) {
       EXPECT_EQ(result.launch_cycles, machine.Get("card.launch"));
       EXPECT_THAT(result.unwritten, testing::IsEmpty());
       const isa::Work work{.gmem_bytes = 6 * n, .vector_elements = n};
-      EXPECT_GE(result.cycles, isa::BoundCycles(machine, work).value());
+      EXPECT_GE(result.cycles, isa::BoundOf(machine, work).value().cycles);
     }
   }
 }
@@ -63,7 +64,7 @@ TEST(Simulator, StreamingComesCloseToThePeak) {
   const isa::Machine machine = FlatMachine();
   const int64_t n = 4 << 20;
   const RunResult result = RunAdd(machine, n, 16384).result;
-  const int64_t bound = isa::BoundCycles(machine, {.gmem_bytes = 6 * n}).value();
+  const int64_t bound = isa::BoundOf(machine, {.gmem_bytes = 6 * n}).value().cycles;
   EXPECT_LT(result.cycles, bound * 102 / 100);
 }
 

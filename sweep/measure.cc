@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
+#include "isa/bound.h"
 #include "kernels/operators.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
@@ -26,7 +27,8 @@ absl::StatusOr<Bounds> BoundsOf(const isa::Machine& machine, const kernels::Oper
   ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
   Bounds bounds;
   const isa::Work work = op->work(c);
-  ASSIGN_OR_RETURN(bounds.bound, isa::BoundCycles(machine, work));
+  ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(machine, work));
+  bounds.bound = bound.cycles;
   if (!machine.has_dram()) return bounds;
   const std::vector<kernels::TensorSpec> specs = op->tensors(c);
   int64_t written = ir::ByteSize(specs.back().type);

@@ -2,6 +2,7 @@
 // machines at the edges; cycles against the bound.
 
 #include "kernels/library/library.h"
+#include "isa/bound.h"
 
 #include <optional>
 #include <random>
@@ -152,7 +153,7 @@ TEST(ElementwiseTest, RandomMachines) {
 TEST(ElementwiseTest, TheExpertRunsNearTheBound) {
   const isa::Machine machine = FlatMachine();
   const auto efficiency = [&](const OperatorCase& c) {
-    const int64_t bound = *isa::BoundCycles(machine, (*FindOperator(c))->work(c));
+    const int64_t bound = isa::BoundOf(machine, (*FindOperator(c))->work(c))->cycles;
     return static_cast<double>(bound) / static_cast<double>(MustAgree(c, "expert", machine));
   };
   for (const char* op : {"add", "relu"}) {
@@ -328,7 +329,7 @@ TEST(Conv2dTest, RandomLayersAndMachines) {
 TEST(Conv2dTest, TheExpertIsFasterThanTheLibrary) {
   const isa::Machine machine = FlatMachine();
   const OperatorCase c = Conv("55x55x128,64x3x3x128");
-  const int64_t bound = *isa::BoundCycles(machine, (*FindOperator(c))->work(c));
+  const int64_t bound = isa::BoundOf(machine, (*FindOperator(c))->work(c))->cycles;
   const auto efficiency = [&](const char* impl) {
     return static_cast<double>(bound) / static_cast<double>(MustAgree(c, impl, machine));
   };

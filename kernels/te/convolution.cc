@@ -11,6 +11,7 @@
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
@@ -227,13 +228,24 @@ std::vector<Operator> ConvolutionOperators() {
         ReadPlaces(k.h, k.ho(), k.kh, k.pad_h, k) * ReadPlaces(k.w, k.wo(), k.kw, k.pad_w, k);
     work.gmem_bytes = (pixels * k.ci + k.co * k.filter_elements()) * ir::ByteSize(k.end.in) +
                       outputs * ir::ByteSize(k.end.out) + (k.bias ? 4 * k.co : 0);
-    // Depthwise channels are computed by the vector unit: products and sums.
-    const bool is_depthwise = k.groups > 1 && k.group_ci() == 1 && k.co == k.groups;
-    work.macs = is_depthwise ? 0 : outputs * k.filter_elements();
     work.mac_type = k.end.in;
-    work.vector_elements =
-        outputs * (k.end.VectorOperations() + (is_depthwise ? 2 * k.filter_elements() - 1 : 0));
+    work.vector_elements = outputs * k.end.VectorOperations();
     work.vector_type = Type::kF32;
+    if (k.groups > 1 && k.group_ci() == 1 && k.co == k.groups) {
+      // Depthwise: products and sums of the vector unit; or of integers on the tensor unit, which multiplies each
+      // element that it reads by 64 weights, of which at most as many as the window has places are of use.
+      work.either_elements = outputs * (2 * k.filter_elements() - 1);
+      if (ir::IsInt(k.end.in)) {
+        work.either_macs = outputs * std::max(k.filter_elements(), isa::kTensorLanes);
+      }
+      return work;
+    }
+    work.macs = outputs * k.filter_elements();
+    if (k.groups == 1) {
+      work.operand_bytes[0] = pixels * k.ci * ir::ByteSize(k.end.in);
+      work.operand_bytes[1] = k.co * k.filter_elements() * ir::ByteSize(k.end.in);
+      work.results = outputs;
+    }
     return work;
   };
   row.reference = [conv](const OperatorCase& c, absl::Span<const ir::Tensor> in,

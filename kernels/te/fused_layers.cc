@@ -39,7 +39,15 @@ struct Layer : ConvLayer {
     work.vector_type = Type::kF16;
     work.vector_elements =
         outputs() * (1 + 2 * norm + residual + relu + (out == Type::kF16 ? 0 : 1));
+    work.operand_bytes[0] = ImageBytes();
+    work.operand_bytes[1] = co * kh * kw * ci * ir::ByteSize(in);
+    work.results = outputs();
     return work;
+  }
+  // Of the image what at least one window reads.
+  int64_t ImageBytes() const {
+    const int64_t skipped = kh < stride ? stride / kh : 1;
+    return h * w * ci * ir::ByteSize(in) / (skipped * skipped);
   }
   int64_t FilterBytes() const {
     return co * kh * kw * ci * ir::ByteSize(in) + (norm ? 2 * co * ir::ByteSize(Type::kF16) : 0);
@@ -136,12 +144,6 @@ Layer MakeLayer(const OperatorCase& c, int64_t h, int64_t w, size_t operand, int
   return k;
 }
 
-// Of the image what at least one window reads.
-int64_t ReadImageBytes(const Layer& k) {
-  const int64_t skipped = k.kh < k.stride ? k.stride / k.kh : 1;
-  return k.h * k.w * k.ci * ir::ByteSize(k.in) / (skipped * skipped);
-}
-
 double ScaleOf(const Operator& op, const OperatorCase& c) {
   const std::vector<double> list = AttributeList(op, c, "scale");
   return AttributeWord(op, c, "scale") == "auto" || list.empty() ? (ir::IsInt(c.dtype) ? 0x1p-6 : 1)
@@ -207,7 +209,7 @@ Operator ConvolutionBatchNorm() {
     const Layer k = layer(c);
     isa::Work work = k.Work();
     work.gmem_bytes =
-        ReadImageBytes(k) + k.FilterBytes() +
+        k.ImageBytes() + k.FilterBytes() +
         k.outputs() * (ir::ByteSize(k.out) + (k.residual ? ir::ByteSize(Type::kF16) : 0));
     return work;
   };
@@ -343,7 +345,7 @@ Operator ConvolutionBatchStatistics() {
     isa::Work work = k.Work();
     // Scaled to f16; widened, summed, squared, summed; normalised by two steps, and narrowed.
     work.vector_elements = k.outputs() * (1 + 4 + 3 + k.residual + k.relu);
-    work.gmem_bytes = ReadImageBytes(k) + k.FilterBytes() +
+    work.gmem_bytes = k.ImageBytes() + k.FilterBytes() +
                       k.outputs() * ir::ByteSize(Type::kF16) * (k.residual ? 2 : 1);
     return work;
   };
@@ -404,6 +406,7 @@ Operator ConvolutionPair() {
     const auto [a, b] = layers(c);
     isa::Work work = a.Work();
     work.macs += b.Work().macs;
+    work.operand_bytes[0] = 0;  // The image between need not cross GMEM.
     work.vector_elements += b.Work().vector_elements;
     work.gmem_bytes = a.h * a.w * a.ci * ir::ByteSize(a.in) + a.FilterBytes() + b.FilterBytes() +
                       b.outputs() * ir::ByteSize(b.out);

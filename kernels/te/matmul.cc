@@ -134,6 +134,9 @@ std::vector<Operator> MatmulOperators() {
     work.gmem_bytes = (k.rows + k.co) * k.k * ir::ByteSize(k.in) +
                       k.rows * k.co * ir::ByteSize(k.out) + (k.bias ? 4 * k.co : 0);
     work.macs = k.rows * k.co * k.k;
+    work.operand_bytes[0] = k.rows * k.k * ir::ByteSize(k.in);
+    work.operand_bytes[1] = k.co * k.k * ir::ByteSize(k.in);
+    work.results = k.rows * k.co;
     work.mac_type = k.in;
     work.vector_elements = k.rows * k.co * k.VectorOperations();
     work.vector_type = Type::kF32;

@@ -19,6 +19,7 @@
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/target/target.h"
+#include "isa/bound.h"
 #include "isa/machine.h"
 
 namespace polynao::kernels {

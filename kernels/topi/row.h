@@ -18,6 +18,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
+#include "isa/bound.h"
 #include "isa/machine.h"
 #include "kernels/te/operator.h"
 

@@ -38,10 +38,11 @@ void PrintReport(const cases::CaseReport& report) {
   if (report.simulated) {
     const std::string dram =
         report.machine->has_dram() ? StrCat(", bound of DRAM ", report.dram_bound_cycles) : "";
-    std::printf("  cycles %lld, bound %lld%s, efficiency %.3f, instructions %lld\n",
+    const std::string by = report.bound_by.empty() ? "" : StrCat(" (", report.bound_by, ")");
+    std::printf("  cycles %lld, bound %lld%s%s, efficiency %.3f, instructions %lld\n",
                 static_cast<long long>(report.simulated->cycles),
-                static_cast<long long>(report.bound_cycles), dram.c_str(), report.efficiency(),
-                static_cast<long long>(report.simulated->instruction_count()));
+                static_cast<long long>(report.bound_cycles), by.c_str(), dram.c_str(),
+                report.efficiency(), static_cast<long long>(report.simulated->instruction_count()));
     if (!report.host_step.empty()) {
       std::printf("  before it, not in the cycles, the host %s\n", report.host_step.c_str());
     }
