@@ -16,10 +16,6 @@
 namespace polynao::mapping {
 namespace {
 
-// What several clusters get of GMEM's rate: their streams meet in the DRAM's banks. Simulated transfers of ResNet-50's
-// layers take 1.0 times what bytes / rate says with one cluster, 1.03 to 1.13 with more.
-constexpr double kTogether = 0.92;
-
 // Cycles of a program that are in no unit's work: scalar code before the first copies and behind barriers. The smallest
 // layers take so much more than their parts (matmul 128x64,128x64).
 constexpr double kScalarCode = 150;

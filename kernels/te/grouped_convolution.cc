@@ -299,7 +299,10 @@ TileNeeds TileOfSlices(const Conv& k, const Slices& t, const isa::Machine& m, in
   TileNeeds needs = ImageNeeds(k, rows, columns, k.ci);
   const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
   needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
-  needs.compute_cycles = static_cast<double>(t.count) * std::max(slice.compute, slice.move);
+  // Only tiles are a pipeline; inside one, each step waits for the one before.
+  needs.compute_cycles =
+      static_cast<double>(t.count) *
+      (slice.compute + slice.move + 2 * static_cast<double>(m.Get("sync.drain")));
   return needs;
 }
 
@@ -482,6 +485,24 @@ absl::StatusOr<ir::Function> ConvolveSlices(const Conv& k, const Plan& plan,
 }
 // [tensor-program groups end]
 
+// Cycles before the first tile in which filters come, and are turned for the vector unit.
+double CyclesOfFilters(const Conv& k, const Plan& plan, const isa::Machine& m) {
+  const auto cores = static_cast<double>(m.cores_per_cluster());
+  const double share = std::min(static_cast<double>(m.Get("cluster.link_bytes")),
+                                m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters()));
+  const int64_t places = k.kh * k.kw;
+  const auto bytes = [&](int64_t channels) {
+    return static_cast<double>(channels * places * k.group_ci() * ir::ByteSize(k.in));
+  };
+  if (plan.kind == Plan::Kind::kTiles) {
+    // Each core loads those that it merges; others come by way of SMEM once.
+    return bytes(k.co) * (plan.merged > 1 ? cores : 1) / share;
+  }
+  const bool shares = SharesFilters(k, plan.tiling, m);
+  const int64_t own = shares ? OwnFilters(k, m) : plan.tiling.core_channels;
+  return bytes(own) * cores / share + static_cast<double>(places * own);
+}
+
 // All plans that agree with the case, the cheapest first.
 absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
                                         const isa::Machine& m) {
@@ -499,6 +520,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
     }
     for (GridTiling& tiling : *tilings) {
       Plan plan = {.kind = kind, .tiling = tiling, .merged = merged, .cycles = tiling.cycles};
+      plan.cycles += CyclesOfFilters(k, plan, m);
       plan.choice = tiling.choice;
       plan.choice[kMerged] = merged;
       plan.choice[kShared] = 0;

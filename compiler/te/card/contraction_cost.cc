@@ -205,8 +205,8 @@ ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
     needs.wmem += lanes * FilterPitch(c, t.depth);
-    needs.smem += (t.pipelined ? 2 : t.weights_by_smem) * t.across * block *
-                  FilterElements(c, t.depth) * ir::ByteSize(c.type);
+    needs.smem += (t.pipelined ? 2 : t.weights_by_smem) * t.across * block * c.filter_elements *
+                  ir::ByteSize(c.type);
     // The image: padded, or loaded as it is. A level of its own has made one
     // that is neither.
     const bool is_leaf = k + 1 == levels_.size();
@@ -294,12 +294,11 @@ double ContractionGroup::GmemCycles(const Tiling& t, const std::vector<Moved>& m
   return cycles;
 }
 
-// How many cores start their copies at the same time, of more cores some drift apart; and how often a core waits in
-// each tile: for loads, for computation, for stores. Chosen on 60 random tilings of each of 37 convolutions (mlu270):
-// with 5 and 3 the model's choice takes 0.6 % more cycles than the best of these, with 16 and 1 3 %.
-constexpr double kCoresInStep = 5, kWaitsPerTile = 3;
+// How often a core waits in each tile: for loads, for computation, for stores. With this and kCoresInStep the model's
+// choice takes 0.6 % more cycles than the best of 60 random tilings (37 convolutions on mlu270).
+constexpr double kWaitsPerTile = 3;
 
-// The time in which the weights of a block come, or of a part of it.
+// The time in which the weights of a block come; of sums in parts, those of a part to WMEM.
 struct ContractionGroup::WeightTimes {
   double load = 0;     // to SMEM, or to each core's WMEM
   double to_core = 0;  // from SMEM
@@ -312,7 +311,9 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
     if (levels_[k].contracted < 0) continue;
     const Contraction& c = levels_[k].contraction;
     const int64_t block = k == 0 ? t.block : levels_[k].steps.domain.back();
-    filters += static_cast<double>(block * FilterElements(c, t.depth) * ir::ByteSize(c.type));
+    filters +=
+        static_cast<double>(block * ir::ByteSize(c.type) *
+                            (t.weights_by_smem ? c.filter_elements : FilterElements(c, t.depth)));
   }
   // Clusters that share rows load other weights, all others the same, which the cache has then.
   const auto cores = static_cast<double>(r.cores);
@@ -320,12 +321,19 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
   const auto across = static_cast<double>(t.across);
   const double reads = filters * (t.weights_by_smem ? across : cores);  // of a cluster
   WeightTimes times;
+  // Streams of cores meet as those of clusters do.
   times.load =
       std::max({across * filters * static_cast<double>(t.channel_clusters) / r.gmem,
                 reads * clusters / (r.has_cache ? r.cached : r.gmem), reads * clusters / r.links,
-                t.weights_by_smem ? across * filters / r.memory_core_port : filters / r.io_port}) +
+                t.weights_by_smem ? across * filters / r.memory_core_port : filters / r.io_port}) /
+          mapping::kTogether +
       r.latency;
-  if (t.weights_by_smem) times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
+  if (!t.weights_by_smem) return times;
+  times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
+  if (t.depth > 0) {
+    const Contraction& c = levels_[0].contraction;
+    times.to_core *= static_cast<double>(t.depth) / static_cast<double>(c.filter_elements);
+  }
   return times;
 }
 
@@ -457,14 +465,16 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
   const Contraction& last = levels_.back().contraction;
   const double parts =
       t.depth == 0 ? 0 : static_cast<double>(CutOf(last.sums->bodies[0].axes, t.depth).parts);
-  const double of_parts = parts * (weights.load + weights.to_core + part_load + sync);
+  // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
+  const double of_part = t.weights_by_smem ? weights.to_core : weights.load;
+  const double of_parts = parts * (of_part + part_load + sync);
   const double rest =
       std::max({weights.to_core, load + fetch, first_bytes / share + r.latency}) +
       tiles * (sync + of_parts) + compute + std::max(store, last_bytes / share + r.latency) +
       extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block);
   const auto total = [&](double steps) {
     const double body = rest + steps;
-    if (t.depth > 0) return blocks * body;
+    if (t.depth > 0) return blocks * ((t.weights_by_smem ? weights.load : 0) + body);
     if (t.pipelined) return weights.load + (blocks - 1) * std::max(weights.load, body) + body;
     return blocks * (weights.load + body);
   };

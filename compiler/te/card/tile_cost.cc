@@ -23,10 +23,12 @@ double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& ne
   const auto waits = [&m](int64_t segments, double at_once) {
     return segments <= 1 ? 0 : static_cast<double>(segments * m.Get("gmem.latency")) / at_once;
   };
+  const double segments =
+      waits(needs.load_segments, static_cast<double>(m.Get("io_dma.strided_reads"))) +
+      waits(needs.store_segments, m.store_segments_per_core());
+  const double together = std::min(1.0, kCoresInStep / static_cast<double>(m.cores()));
   const double move =
-      std::max(static_cast<double>(needs.moved_bytes) / share,
-               waits(needs.load_segments, static_cast<double>(m.Get("io_dma.strided_reads"))) +
-                   waits(needs.store_segments, m.store_segments_per_core()));
+      std::max(static_cast<double>(needs.moved_bytes) / share + together * segments, segments);
   const double wait =
       static_cast<double>(m.Get("sync.drain") + 2 * m.Get("io_dma.start") + m.Get("gmem.latency"));
   const double step = std::max(needs.compute_cycles, move) + wait;
