@@ -66,14 +66,51 @@ std::vector<size_t> SearchOrder(const std::vector<kernels::RankedSchedule>& rank
   return order;
 }
 
+absl::StatusOr<ir::Function> AfterPasses(const Operator& op, const OperatorCase& c,
+                                         const Target& target,
+                                         const std::vector<std::string>& without) {
+  ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
+  ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
+  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false, .skip = without}));
+  return function;
+}
+
+// About how many elements a core's scalar unit stores: those of all stores in their loops, of which a loop whose count
+// is known only at run time has eight iterations.
+double ScalarStores(ir::Stmt s) {
+  if (s.Is(ir::StmtKind::kStore)) return 1;
+  double stores = 0;
+  for (ir::Stmt child : s.children()) stores += ScalarStores(child);
+  if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
+  const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
+  return stores *
+         (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
+}
+
+// Of more stores than this another schedule is looked for, of so many.
+constexpr double kFewStores = 500;
+constexpr size_t kOtherSchedules = 12;
+
 }  // namespace
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
                                            const Target& target,
                                            const std::vector<std::string>& without) {
-  ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
-  ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
-  RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false, .skip = without}));
+  ASSIGN_OR_RETURN(ir::Function function, AfterPasses(op, c, target, without));
+  if (!IsCard(target.name) || !op.schedules || !without.empty()) return function;
+  double stores = ScalarStores(function.body);
+  if (stores <= kFewStores) return function;
+  const auto ranked = op.schedules(c, target);
+  if (!ranked.ok()) return function;
+  for (const size_t i : SearchOrder(*ranked, kOtherSchedules)) {
+    OperatorCase other = c;
+    other.schedule = (*ranked)[i].choice;
+    absl::StatusOr<ir::Function> built = AfterPasses(op, other, target, without);
+    if (!built.ok() || ScalarStores(built->body) >= stores) continue;
+    stores = ScalarStores(built->body);
+    function = *std::move(built);
+    if (stores <= kFewStores) break;
+  }
   return function;
 }
 

@@ -33,7 +33,9 @@ absl::StatusOr<BuiltProgram> BuildProgram(const kernels::OperatorCase& c, const 
 absl::StatusOr<kernels::OperatorCase> SearchSchedule(const kernels::OperatorCase& c,
                                                      const Target& target, int count);
 
-// The function of a case on `target`, after the target's passes except those named `without`.
+// The function of a case on `target`, after the target's passes except those named `without`. A schedule that leaves
+// scalar code in place of instructions is refused on a card: of some others, the cheapest by the cost model, the first
+// that leaves none is taken, or the one that leaves least.
 absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
                                            const kernels::OperatorCase& c, const Target& target,
                                            const std::vector<std::string>& without);

@@ -70,8 +70,10 @@ absl::StatusOr<ContractionGroup::Tiling> ContractionGroup::TilingOf(
   }
   int64_t inner = 1;  // A part has whole inner axes.
   const std::vector<ReduceAxis>& axes = levels_[0].contraction.sums->bodies[0].axes;
-  for (size_t d = CutOf(axes, t.depth).axis + 1; d < axes.size(); ++d) inner *= axes[d].extent;
-  if (t.depth % inner != 0 || t.depth >= levels_[0].contraction.filter_elements) {
+  const Cut cut = CutOf(axes, t.depth);
+  for (size_t d = cut.axis + 1; d < axes.size(); ++d) inner *= axes[d].extent;
+  if (t.depth % inner != 0 || axes[cut.axis].extent % cut.places != 0 ||
+      t.depth >= levels_[0].contraction.filter_elements) {
     return InvalidInput("tiling of ", output_.name(), ": depth=", t.depth,
                         " is no part of the sums");
   }
@@ -120,8 +122,9 @@ int64_t ContractionGroup::LeastCut() const {
   int64_t inner = c.filter_elements;
   for (const ReduceAxis& axis : c.sums->bodies[0].axes) {
     inner /= axis.extent;
-    for (const int64_t places : Fractions(axis.extent)) {
-      t.depth = places * inner;
+    for (int64_t parts = 1; parts <= axis.extent; ++parts) {
+      if (axis.extent % parts != 0) continue;  // A shorter last part would leave scalar code.
+      t.depth = axis.extent / parts * inner;
       if (t.depth < c.filter_elements && WhyNot(t).empty()) return t.depth;
     }
   }
