@@ -101,13 +101,14 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
   double stores = ScalarStores(function.body);
   if (stores <= kFewStores) return function;
   const auto ranked = op.schedules(c, target);
-  if (!ranked.ok()) return function;
+  if (!ranked.ok() || ranked->size() < 2) return function;  // The user has named all choices.
   for (const size_t i : SearchOrder(*ranked, kOtherSchedules)) {
     OperatorCase other = c;
     other.schedule = (*ranked)[i].choice;
     absl::StatusOr<ir::Function> built = AfterPasses(op, other, target, without);
-    if (!built.ok() || ScalarStores(built->body) >= stores) continue;
-    stores = ScalarStores(built->body);
+    const double left = built.ok() ? ScalarStores(built->body) : stores;
+    if (left >= stores) continue;
+    stores = left;
     function = *std::move(built);
     if (stores <= kFewStores) break;
   }
