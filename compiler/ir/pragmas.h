@@ -19,8 +19,8 @@ namespace polynao::pragma {
   X(kPad, "pad", "",                                                                              \
     "a nest over one store of select(inside, load, constant)",                                    \
     "The nest copies a tensor and pads it: it becomes a fill and a memcpy.",                      \
-    "compiler/te/card/contraction_program.cc "                                                    \
-    "kernels/te/grouped_convolution.cc kernels/te/pool.cc kernels/te/reduce.cc",                  \
+    "compiler/te/card/contraction_program.cc compiler/te/card/vector_program.cc "                 \
+    "kernels/te/grouped_convolution.cc",                                                          \
     "compiler/passes/preprocess_facts.cc compiler/passes/nest_builder.cc")                        \
   X(kRagged, "ragged", "",                                                                        \
     "a loop over tiles",                                                                          \

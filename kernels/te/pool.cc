@@ -6,19 +6,15 @@
 #include <optional>
 
 #include "absl/strings/numbers.h"
-#include "base/math.h"
 #include "base/status.h"
-#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
-#include "isa/granularity.h"
-#include "isa/levels.h"
 #include "kernels/reference/layout.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
-#include "kernels/te/tuned.h"
+#include "kernels/te/unscheduled.h"
 
 namespace polynao::kernels {
 namespace {
@@ -56,26 +52,15 @@ struct Pool : PoolLayer {
     sum = is_max ? type : SumType(type);
   }
 
-  // Whether the elements of a window's place in all windows of a row stand side by side, from a
-  // multiple of the vector unit's group on.
-  bool runs_through() const {
-    return stride == 1 && c % isa::kVectorGroup == 0 &&
-           c * ir::ByteSize(sum) % kOnChipAlignment == 0;
-  }
   // Means of one element are that element.
   bool has_mean() const { return !is_max && window > 1; }
-  const char* combine() const { return is_max ? "max" : "add"; }
 };
 
 // [tensor-program pool begin]
-// The tensors of pooling, in the order of their computation. For each position (r, s) in the window, the elements of
-// all windows at this position form one tensor. These tensors are added up, or their maximum is taken, one by one:
-// each instruction reads contiguous memory, for any number of channels.
+// The tensors of pooling in the order of their computation; the result is the last.
 struct PoolTensors {
-  Tensor x;
   Tensor padded;
   Tensor wide;  // in the sum's type; empty if that is the input's
-  Tensor place;
   Tensor reduced;
   Tensor mean, narrow;  // of means
   Tensor output() const { return narrow ? narrow : mean ? mean : reduced; }
@@ -84,12 +69,15 @@ struct PoolTensors {
 PoolTensors Express(te::Graph& g, const Pool& k) {
   PoolTensors t;
   const std::vector<std::string> names = {"y", "x", "c"};
-  t.x = g.Placeholder("X", {k.h, k.w, k.c}, k.type);
+  const Tensor x = g.Placeholder("X", {k.h, k.w, k.c}, k.type);
   const Expr around = k.is_max ? te::Identity(te::Reducer::kMax, g.context(), k.type)
-                               : ir::ConstantLike(t.x(0, 0, 0), 0);
+                               : ir::ConstantLike(x(0, 0, 0), 0);
   t.padded = g.Compute(
       "P", {k.h + 2 * k.pad, k.w + 2 * k.pad, k.c},
-      [&](Expr y, Expr x, Expr c) { return Padded(t.x, k.pad, k.pad, around, y, x, c); }, names);
+      [&](Expr row, Expr column, Expr c) {
+        return Padded(x, k.pad, k.pad, around, row, column, c);
+      },
+      names);
   Tensor from = t.padded;
   if (k.sum != k.type) {
     t.wide = g.Compute(
@@ -98,17 +86,12 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
     from = t.wide;
   }
   const te::Shape shape = {k.ho(), k.wo(), k.c};
-  t.place = g.Compute("G", {k.window, k.window, k.ho(), k.wo(), k.c},
-                      [&](Expr r, Expr s, Expr y, Expr x, Expr c) {
-                        return from(y * k.stride + r, x * k.stride + s, c);
-                      },
-                      {"r", "s", "y", "x", "c"});
   const te::ReduceAxis r = g.ReduceAxisOf("r", k.window), s = g.ReduceAxisOf("s", k.window);
   const bool narrows = k.sum != k.type;
   t.reduced = g.Compute(
       k.has_mean() || narrows ? "S" : "Y", shape,
       [&](Expr y, Expr x, Expr c) {
-        const Expr value = t.place(r, s, y, x, c);
+        const Expr value = from(y * k.stride + r, x * k.stride + s, c);
         return k.is_max ? te::ReduceMax(value, r, s) : te::ReduceSum(value, r, s);
       },
       names);
@@ -130,94 +113,19 @@ PoolTensors Express(te::Graph& g, const Pool& k) {
   return t;
 }
 
-// Clusters share rows, cores share rows and channels. Tile by tile: load the image, pad it, add one position of the
-// window after the other to the result, store the result.
-absl::StatusOr<ir::Function> OnCard(Schedule& s, PoolTensors& t, const Pool& k,
-                                    const GridTiling& tiling) {
-  const Tensor y = t.output();
-  const Tensor result = s.CacheWrite(y, isa::kNmem);
-  (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
-  const te::Axis tile = TileGrid(s, y, tiling).tile;
-  const auto at_tile = [&](const Tensor& tensor, std::string_view instruction) {
-    if (!tensor) return;
-    s[tensor].ComputeAt(s[y], tile).SetScope(isa::kNmem).Pragma(s[tensor].axis(0), instruction);
-  };
-  at_tile(t.padded, pragma::kPad);
-  at_tile(t.wide, "cast");
-  at_tile(t.mean, "muls");
-  at_tile(t.narrow, "cast");
-  if (t.mean) s[t.mean].InPlace(t.reduced);
-  te::Stage& sum = s[t.reduced];
-  const te::Axis r = sum.reduce_axis(0), w = sum.reduce_axis(1);
-  sum.ComputeAt(s[y], tile).SetScope(isa::kNmem);
-  sum.Reorder({r, w, sum.axis(0), sum.axis(1), sum.axis(2)});
-  sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
-  if (k.runs_through()) {
-    s[t.place].ComputeInline();
-  } else {
-    s[t.place].ComputeAt(sum, w).SetScope(isa::kNmem).Pragma(s[t.place].axis(2), "memcpy");
-  }
-  s[t.padded].DoubleBuffer();
-  s[result].DoubleBuffer();
-  return Lower(s);
-}
-// [tensor-program pool end]
-
-TileNeeds Needs(const Pool& k, const isa::Machine& m, int64_t rows, int64_t columns,
-                int64_t channels) {
-  const int64_t in_rows = (rows - 1) * k.stride + k.window;
-  const int64_t in_columns = (columns - 1) * k.stride + k.window;
-  const int64_t in = in_rows * in_columns * channels;
-  const int64_t out = rows * columns * channels;
-  const int64_t sum_bytes = OnChipBytes(out, k.sum);
-  TileNeeds needs;
-  needs.nmem_bytes = 2 * OnChipBytes(in, k.type) + sum_bytes * (k.runs_through() ? 1 : 2) +
-                     OnChipBytes(out, k.type) * (k.sum == k.type ? 1 : 2);
-  needs.moved_bytes = (in + out) * ir::ByteSize(k.type);
-  needs.load_segments = Segments({k.h, k.w + 2 * k.pad, k.c}, in_rows, in_columns, channels);
-  needs.store_segments = Segments({k.ho(), k.wo(), k.c}, rows, columns, channels);
-  const double pass = VectorCycles(m, sum_bytes);
-  const double gather = VectorCycles(
-      m, rows * columns * RoundUp(channels * ir::ByteSize(k.sum), m.Get("vector.bytes")));
-  const double reduce =
-      k.runs_through() ? static_cast<double>(rows) * VectorCycles(m, 0) + pass : gather + pass;
-  needs.compute_cycles = static_cast<double>(k.window * k.window) * reduce + 3 * pass;
-  if (k.sum != k.type) {
-    needs.nmem_bytes += OnChipBytes(in, k.sum);
-    needs.compute_cycles += VectorCycles(m, OnChipBytes(in, k.sum));
-  }
-  return needs;
-}
-
-absl::StatusOr<std::vector<GridTiling>> Tilings(const Pool& k, const OperatorCase& c,
-                                                const isa::Machine& m) {
-  return GridTilings(c, {k.ho(), k.wo(), k.c}, m, [&](int64_t rows, int64_t columns, int64_t n) {
-    return Needs(k, m, rows, columns, n);
-  });
-}
-
 // On a CPU: pads the image once, then computes rows in parallel.
-absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const PoolTensors& t, const Pool& k,
+absl::StatusOr<ir::Function> OnProcessor(const PoolTensors& t, const Pool& k,
                                          const Target& target) {
   const Tensor y = t.output();
+  Schedule s(y);
   if (k.pad == 0) s[t.padded].ComputeInline();
   if (t.wide) s[t.wide].ComputeInline();
-  s[t.place].ComputeInline();
   if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
   if (t.mean && t.narrow) s[t.mean].ComputeInline();
   if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
   return Lower(s);
 }
-
-absl::StatusOr<ir::Function> Build(const Pool& k, const OperatorCase& c, const Target& target) {
-  te::Graph g(c.op);
-  PoolTensors t = Express(g, k);
-  Schedule s(t.output());
-  if (target.machine == nullptr) return OnProcessor(s, t, k, target);
-  RETURN_IF_ERROR(CheckInstructions(c, target, {StrCat(k.combine(), ".", ir::TypeName(k.sum))}));
-  ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
-  return OnCard(s, t, k, tilings[0]);
-}
+// [tensor-program pool end]
 
 absl::Status Check(const Operator& op, const OperatorCase& c) {
   RETURN_IF_ERROR(CheckShapes(c, {3}));
@@ -275,13 +183,14 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
     const Pool k = pool(c);
     ReferencePool2d(k.is_max ? ReduceOp::kMax : ReduceOp::kMean, k, in[0], out[0]);
   };
-  row.build = [pool](const OperatorCase& c, const Target& target) {
-    return Build(pool(c), c, target);
-  };
-  row.schedules = [pool](const OperatorCase& c,
-                         const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pool(c), c, *target.machine));
-    return Ranked(tilings);
+  ScheduleByExpressions(
+      row, [pool](te::Graph& g, const OperatorCase& c) { return Express(g, pool(c)).output(); },
+      name);
+  row.build = [pool, on_card = row.build](const OperatorCase& c,
+                                          const Target& target) -> absl::StatusOr<ir::Function> {
+    if (target.machine != nullptr) return on_card(c, target);
+    te::Graph g(c.op);
+    return OnProcessor(Express(g, pool(c)), pool(c), target);
   };
   return row;
 }
@@ -303,43 +212,18 @@ struct Pad {
   te::Shape output() const { return {before + h + after, before + w + after, c}; }
 };
 
-absl::StatusOr<std::vector<GridTiling>> Tilings(const Pad& k, const OperatorCase& c,
-                                                const isa::Machine& m) {
-  return GridTilings(c, k.output(), m, [&](int64_t rows, int64_t columns, int64_t channels) {
-    const int64_t bytes = OnChipBytes(rows * columns * channels, k.type);
-    const int64_t segments = Segments(k.output(), rows, columns, channels);
-    return TileNeeds{.nmem_bytes = 2 * bytes,
-                     .moved_bytes = 2 * bytes,
-                     .load_segments = std::max(rows, segments),
-                     .store_segments = segments,
-                     .compute_cycles = VectorCycles(m, bytes)};
-  });
-}
-
-absl::StatusOr<ir::Function> Build(const Pad& k, const OperatorCase& c, const Target& target) {
-  // [tensor-program pad begin]
-  te::Graph g("pad");
+// [tensor-program pad begin]
+Tensor Express(te::Graph& g, const Pad& k) {
   const Tensor x = g.Placeholder("X", {k.h, k.w, k.c}, k.type);
   const Expr value = ir::IsFloat(k.type) ? g.context().Float(k.type, k.value)
                                          : g.context().Int(k.type, static_cast<int64_t>(k.value));
-  const Tensor y = g.Compute("Y", k.output(),
-                             [&](Expr row, Expr column, Expr channel) {
-                               return Padded(x, k.before, k.after, value, row, column, channel);
-                             },
-                             {"y", "x", "c"});
-  Schedule s(y);
-  if (target.machine == nullptr) {
-    if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
-    return Lower(s);
-  }
-  ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(k, c, *target.machine));
-  const Tensor padded = s.CacheWrite(y, isa::kNmem);
-  const GridTiling& tiling = tilings[0];
-  s[padded].ComputeAt(s[y], TileGrid(s, y, tiling).tile).SetScope(isa::kNmem).DoubleBuffer();
-  s[padded].Pragma(s[padded].axis(0), pragma::kPad);
-  return Lower(s);
-  // [tensor-program pad end]
+  return g.Compute("Y", k.output(),
+                   [&](Expr row, Expr column, Expr channel) {
+                     return Padded(x, k.before, k.after, value, row, column, channel);
+                   },
+                   {"y", "x", "c"});
 }
+// [tensor-program pad end]
 
 absl::Status CheckPad(const Operator& op, const OperatorCase& c) {
   RETURN_IF_ERROR(CheckShapes(c, {3}));
@@ -380,14 +264,8 @@ Operator PadRow() {
     const Pad k = pad(c);
     ReferencePad(k.before, k.after, k.value, in[0], out[0]);
   };
-  row.build = [pad](const OperatorCase& c, const Target& target) {
-    return Build(pad(c), c, target);
-  };
-  row.schedules = [pad](const OperatorCase& c,
-                        const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pad(c), c, *target.machine));
-    return Ranked(tilings);
-  };
+  ScheduleByExpressions(
+      row, [pad](te::Graph& g, const OperatorCase& c) { return Express(g, pad(c)); }, "pad");
   return row;
 }
 

@@ -6,18 +6,14 @@
 #include <tuple>
 #include <utility>
 
-#include "base/math.h"
 #include "base/status.h"
-#include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
-#include "isa/granularity.h"
-#include "isa/levels.h"
 #include "kernels/reference/reduce.h"
 #include "kernels/te/schedule_util.h"
-#include "kernels/te/tuned.h"
+#include "kernels/te/unscheduled.h"
 
 namespace polynao::kernels {
 namespace {
@@ -37,14 +33,6 @@ struct Reduction {
   // Means of one element are that element.
   bool has_mean() const { return op == ReduceOp::kMean && count > 1; }
   bool adds() const { return op == ReduceOp::kSum || op == ReduceOp::kMean; }
-  // The vector unit's instruction that takes in one more row.
-  const char* combine() const { return adds() ? "add" : op == ReduceOp::kMax ? "max" : "min"; }
-  // The instruction that reduces rows of whole groups.
-  std::string whole() const { return StrCat("reduce_", adds() ? "sum" : combine()); }
-  // Whether rows of so many results start where instructions may.
-  bool IsAligned(int64_t results) const {
-    return results % isa::kVectorGroup == 0 && results * ir::ByteSize(sum) % kOnChipAlignment == 0;
-  }
   te::Reducer reducer() const {
     return adds()                 ? te::Reducer::kSum
            : op == ReduceOp::kMax ? te::Reducer::kMax
@@ -52,262 +40,39 @@ struct Reduction {
   }
 };
 
-// How the card reduces. Along rows: there are few results, and the elements of each stand, or are moved, side by
-// side in a row that one instruction reduces. Otherwise row by row: one instruction for each of the `count` rows
-// computes neighbouring results together.
-struct Tiling {
-  bool along_rows = false;
-  // A core takes a run of `core` outer elements, `tile` at a time; or, of one outer element after the
-  // other, a run of `core` inner ones, `tile` at a time.
-  bool by_outer = true;
-  int64_t core = 1, tile = 1;
-  int64_t rows = 1;       // of `count` that are in NMEM at a time
-  bool gathered = false;  // a row is copied to where instructions may start
-  double cycles = 0;      // by PipelinedCycles
-  ScheduleChoice choice = {};
-};
-
-// Sizes rounded up to the vector unit's groups, and to rows of groups.
-
 // [tensor-program reduce begin]
-struct Tensors {
-  Tensor x;
-  Tensor side;  // along rows: rows side by side, filled up to a whole group; else empty
-  Tensor wide;  // in the sum's type
-  Tensor row;   // row by row: one row of what is reduced; else empty
-  Tensor reduced;
-  Tensor mean, narrow;  // of means; in the result's type
-  Tensor output() const { return narrow ? narrow : mean ? mean : reduced; }
-};
-
-Tensors Express(te::Graph& g, const Reduction& k, const te::Shape& shape, const Tiling& tiling) {
-  Tensors t;
-  t.x = g.Reshape(g.Placeholder("X", shape, k.type), {k.outer, k.count, k.inner});
+// The sums (maxima, minima), in the sum's type, and what follows from them; the result is the last.
+std::vector<Tensor> Express(te::Graph& g, const Reduction& k, const te::Shape& shape) {
+  const Tensor x = g.Reshape(g.Placeholder("X", shape, k.type), {k.outer, k.count, k.inner});
   const bool narrows = k.sum != k.type;
-  const char* reduced = k.has_mean() || narrows ? "S" : "Y";
   const te::Shape result = {k.outer, k.inner};
-  const auto cast = [&](const Tensor& from) {
-    return g.Compute("W", from.shape(),
-                     [&](Expr a, Expr b, Expr c) { return To(k.sum, from(a, b, c)); });
-  };
-  if (tiling.along_rows) {
-    const int64_t whole = RoundUp(k.count, isa::kVectorGroup);
-    t.side = g.Compute("P", {k.outer, k.inner, whole}, [&](Expr o, Expr i, Expr r) {
-      const Expr value = t.x(o, r, i);
-      const Expr nothing = te::Identity(k.reducer(), g.context(), k.type);
-      return whole == k.count ? value : te::Select(r < k.count, value, nothing);
-    });
-    if (narrows) t.wide = cast(t.side);
-    const Tensor from = narrows ? t.wide : t.side;
-    const te::ReduceAxis r = g.ReduceAxisOf("r", whole);
-    t.reduced = g.Compute(
-        reduced, result, [&](Expr o, Expr i) { return te::Body(k.reducer(), from(o, i, r), {r}); });
-  } else {
-    if (narrows) t.wide = cast(t.x);
-    const Tensor from = narrows ? t.wide : t.x;
-    t.row = g.Compute("G", {k.count, k.outer, k.inner},
-                      [&](Expr r, Expr o, Expr i) { return from(o, r, i); });
-    const te::ReduceAxis r = g.ReduceAxisOf("r", k.count);
-    t.reduced = g.Compute(reduced, result, [&](Expr o, Expr i) {
-      return te::Body(k.reducer(), t.row(r, o, i), {r});
-    });
-  }
+  const te::ReduceAxis r = g.ReduceAxisOf("r", k.count);
+  std::vector<Tensor> t = {
+      g.Compute(k.has_mean() || narrows ? "S" : "Y", result,
+                [&](Expr o, Expr i) { return te::Body(k.reducer(), To(k.sum, x(o, r, i)), {r}); })};
   if (k.has_mean()) {
-    t.mean = g.Compute(narrows ? "M" : "Y", result, [&](Expr o, Expr i) {
-      const Expr sum = t.reduced(o, i);
+    t.push_back(g.Compute(narrows ? "M" : "Y", result, [&](Expr o, Expr i) {
+      const Expr sum = t[0](o, i);
       return sum * ir::ConstantLike(sum, 1.0 / static_cast<double>(k.count));
-    });
+    }));
   }
   if (narrows) {
-    const Tensor last = t.output();
-    t.narrow = g.Compute("Y", result, [&](Expr o, Expr i) { return To(k.type, last(o, i)); });
+    const Tensor last = t.back();
+    t.push_back(g.Compute("Y", result, [&](Expr o, Expr i) { return To(k.type, last(o, i)); }));
   }
   return t;
 }
 
-absl::StatusOr<ir::Function> OnCard(Schedule& s, Tensors& t, const Reduction& k,
-                                    const Tiling& tiling, const isa::Machine& m) {
-  const Tensor y = t.output();
-  const Tensor x = s.CacheRead(t.x, isa::kNmem);
-  const Tensor result = s.CacheWrite(y, isa::kNmem);
-  (t.narrow ? t.narrow : t.mean ? t.mean : t.reduced) = result;
-  auto [core, rest] = s[y].Split(s[y].axis(tiling.by_outer ? 0 : 1), tiling.core);
-  auto [cid, tid] = s[y].Split(core, m.cores_per_cluster());
-  auto [tile, element] = s[y].Split(rest, tiling.tile);
-  if (tiling.by_outer) {
-    s[y].Reorder({cid, tid, tile, element});
-  } else {
-    s[y].Reorder({cid, tid, s[y].axis(0), tile, element});
-  }
-  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(element, "memcpy");
-  const auto at = [&](te::Stage& reader, Axis axis, const Tensor& tensor,
-                      std::string_view instruction) {
-    if (!tensor) return;
-    s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
-    if (!instruction.empty()) s[tensor].Pragma(s[tensor].axis(0), instruction);
-  };
-  at(s[y], tile, t.narrow, "cast");
-  at(s[y], tile, t.mean, "muls");
-  te::Stage& sum = s[t.reduced];
-  if (t.mean) s[t.mean].InPlace(t.reduced);
-  if (tiling.along_rows) {
-    at(s[y], tile, t.reduced, k.whole().c_str());
-    at(s[y], tile, t.wide, "cast");
-    if (k.inner == 1 && k.count % isa::kVectorGroup == 0) {
-      s[t.side].ComputeInline();
-    } else {
-      at(s[y], tile, t.side,
-         k.count % isa::kVectorGroup == 0 ? std::string_view("memcpy") : pragma::kPad);
-    }
-    at(s[y], tile, x, "memcpy");
-  } else {
-    at(s[y], tile, t.reduced, "");
-    auto [rows, row] = sum.Split(sum.reduce_axis(0), tiling.rows);
-    sum.Reorder({rows, row, sum.axis(0), sum.axis(1)});
-    sum.Pragma(sum.axis(0), k.combine()).PragmaInit(sum.axis(0), "fill");
-    // If a core computes parts of rows, there are gaps between them: rows are cast one by one.
-    const bool has_gaps = !tiling.by_outer && k.inner % tiling.tile != 0 && !tiling.gathered;
-    at(sum, has_gaps ? row : rows, t.wide, "cast");
-    at(sum, rows, x, "memcpy");
-    if (tiling.gathered) {
-      at(sum, row, t.row, "memcpy");
-    } else {
-      s[t.row].ComputeInline();
-    }
-  }
-  s[x].DoubleBuffer();
-  s[result].DoubleBuffer();
-  return Lower(s);
-}
-// [tensor-program reduce end]
-
-TileNeeds Needs(const Reduction& k, const isa::Machine& m, const Tiling& t) {
-  const int64_t outer = t.by_outer ? t.tile : 1;
-  const int64_t results = t.by_outer ? outer * k.inner : t.tile;
-  const int64_t elements = results * t.rows;
-  const int64_t wide_bytes =
-      OnChipBytes(results * RoundUp(t.rows, t.along_rows ? isa::kVectorGroup : 1), k.sum);
-  const int64_t result_bytes = OnChipBytes(results, k.sum);
-  TileNeeds needs;
-  needs.nmem_bytes = 2 * OnChipBytes(elements, k.type) + result_bytes * 3;
-  if (k.sum != k.type) {
-    needs.nmem_bytes += wide_bytes;
-    needs.compute_cycles += VectorCycles(m, wide_bytes);
-  }
-  needs.moved_bytes = elements * ir::ByteSize(k.type);
-  if (!t.by_outer && t.tile < k.inner) needs.load_segments = t.rows;
-  const int64_t width = m.Get("vector.bytes");
-  if (t.along_rows) {
-    const bool is_in_place = k.inner == 1 && k.count % isa::kVectorGroup == 0;
-    if (!is_in_place) {
-      needs.nmem_bytes += OnChipBytes(results * RoundUp(k.count, isa::kVectorGroup), k.type);
-      const int64_t segment =
-          k.inner == 1 ? RoundUp(k.count * ir::ByteSize(k.type), width) : k.count * width;
-      needs.compute_cycles += VectorCycles(m, results * segment);
-    }
-    needs.compute_cycles += VectorCycles(m, wide_bytes);
-  } else {
-    const double pass = VectorCycles(m, result_bytes);
-    const double rows = static_cast<double>(t.rows);
-    if (t.gathered) {
-      needs.nmem_bytes += result_bytes;
-      needs.compute_cycles +=
-          rows * VectorCycles(m, outer * RoundUp(results / outer * ir::ByteSize(k.sum), width));
-    }
-    needs.compute_cycles += rows * pass * static_cast<double>(t.gathered ? 1 : outer);
-  }
-  needs.compute_cycles += 3 * VectorCycles(m, result_bytes);
-  return needs;
-}
-
-absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCase& c,
-                                            const Target& target) {
-  const isa::Machine& m = *target.machine;
-  // The smallest integers have no instruction along rows.
-  const std::string whole = StrCat(k.whole(), ".", ir::TypeName(k.sum));
-  const bool has_whole = target.instructions->Find(whole) != nullptr;
-  const std::string combine = StrCat(k.combine(), ".", ir::TypeName(k.sum));
-  RETURN_IF_ERROR(CheckInstructions(c, target, {k.inner == 1 ? whole : combine}));
-  std::vector<Tiling> tilings;
-  int64_t least = INT64_MAX;
-  const auto try_one = [&](Tiling t) {
-    const TileNeeds needs = Needs(k, m, t);
-    least = std::min(least, needs.nmem_bytes);
-    t.choice = {{"by_outer", t.by_outer}, {"rows", t.rows}, {"tile", t.tile}};
-    if (needs.nmem_bytes > m.nmem_bytes() || !Agrees(t.choice, c.schedule)) return;
-    const int64_t tiles = CeilDiv(t.core, t.tile) * (t.by_outer ? 1 : k.outer);
-    t.cycles = PipelinedCycles(m, tiles * CeilDiv(k.count, t.rows), needs);
-    tilings.push_back(t);
-  };
-  const int64_t core_outer = CeilDiv(k.outer, m.cores());
-  for (int64_t tile : Fractions(core_outer)) {
-    // There are few columns, or only one: rows of one column each.
-    if (k.inner < isa::kVectorGroup && has_whole) {
-      try_one({.along_rows = true, .core = core_outer, .tile = tile, .rows = k.count});
-    }
-    if (k.inner == 1) continue;
-    for (int64_t rows : Fractions(k.count)) {
-      // Of several outer elements a part of the last rows would not run through memory.
-      if (tile > 1 && k.count % rows != 0) continue;
-      Tiling t = {.core = core_outer, .tile = tile, .rows = rows, .gathered = true};
-      try_one(t);
-      t.gathered = false;
-      if (k.IsAligned(k.inner)) try_one(t);
-    }
-  }
-  if (k.inner > 1) {
-    const int64_t core = RoundUp(CeilDiv(k.inner, m.cores()), isa::kVectorGroup);
-    int64_t last = 0;
-    for (int64_t part : Fractions(core)) {
-      const int64_t tile = std::min(RoundUp(part, isa::kVectorGroup), k.inner);
-      if (tile == std::exchange(last, tile)) continue;
-      for (int64_t rows : Fractions(k.count)) {
-        Tiling t = {.by_outer = false, .core = RoundUp(core, tile), .tile = tile, .rows = rows};
-        t.gathered = !k.IsAligned(tile);
-        try_one(t);
-      }
-    }
-  }
-  if (least > m.nmem_bytes()) {
-    return absl::ResourceExhaustedError(StrCat("operator ", c.op, " ", ShapesText(c),
-                                               ": its smallest tile needs ", least,
-                                               " bytes of nmem, which has ", m.nmem_bytes()));
-  }
-  if (tilings.empty()) {
-    return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                        " (there are by_outer, rows, tile)");
-  }
-  std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
-    return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
-  });
-  return tilings;
-}
-
-absl::StatusOr<ir::Function> OnProcessor(Schedule& s, const Tensors& t, const Target& target) {
-  const Tensor y = t.output();
-  if (t.wide) s[t.wide].ComputeInline();
-  s[t.row].ComputeInline();
-  if (!(y == t.reduced)) s[t.reduced].ComputeAt(s[y], s[y].axis(1));
-  if (t.mean && t.narrow) s[t.mean].ComputeInline();
+absl::StatusOr<ir::Function> OnProcessor(const std::vector<Tensor>& t, const Target& target) {
+  const Tensor& y = t.back();
+  Schedule s(y);
+  if (t.size() > 1) s[t[0]].ComputeAt(s[y], s[y].axis(1));
+  if (t.size() > 2) s[t[1]].ComputeInline();
   const bool is_wide = y.shape()[0] > 1;
   if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(is_wide ? 0 : 1));
   return Lower(s);
 }
-
-absl::StatusOr<ir::Function> Build(const Reduction& k, const OperatorCase& c,
-                                   const Target& target) {
-  te::Graph g(c.op);
-  if (target.machine == nullptr) {
-    const Tensors t = Express(g, k, c.shape, Tiling());
-    Schedule s(t.output());
-    return OnProcessor(s, t, target);
-  }
-  ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(k, c, target));
-  const Tiling& tiling = tilings[0];
-  Tensors t = Express(g, k, c.shape, tiling);
-  Schedule s(t.output());
-  return OnCard(s, t, k, tiling, *target.machine);
-}
+// [tensor-program reduce end]
 
 // The axes from `axis` on, `axes` of them, of which `axis` may be counted from the end.
 Reduction Along(ReduceOp op, const OperatorCase& c, int64_t axis, int64_t axes) {
@@ -336,18 +101,24 @@ Operator MakeOperator(Operator row, ReduceOp op,
     work.vector_type = k.sum;
     return work;
   };
+  // Cores may share a sum; then its parts are added up in another order.
+  if (op == ReduceOp::kSum || op == ReduceOp::kMean) row.tolerance_of_largest = 2e-3;
   row.reference = [reduction, op](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                                   absl::Span<ir::Tensor> out) {
     const Reduction k = reduction(c);
     ReferenceReduce(op, k.outer, k.count, k.inner, in[0], out[0]);
   };
-  row.build = [reduction](const OperatorCase& c, const Target& target) {
-    return Build(reduction(c), c, target);
-  };
-  row.schedules = [reduction](const OperatorCase& c,
-                              const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
-    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, target));
-    return Ranked(tilings);
+  ScheduleByExpressions(
+      row,
+      [reduction](te::Graph& g, const OperatorCase& c) {
+        return Express(g, reduction(c), c.shape).back();
+      },
+      row.name);
+  row.build = [reduction, on_card = row.build](
+                  const OperatorCase& c, const Target& target) -> absl::StatusOr<ir::Function> {
+    if (target.machine != nullptr) return on_card(c, target);
+    te::Graph g(c.op);
+    return OnProcessor(Express(g, reduction(c), c.shape), target);
   };
   return row;
 }

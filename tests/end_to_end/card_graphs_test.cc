@@ -30,6 +30,7 @@
 #include "isa/instruction_set.h"
 #include "simulator/simulator.h"
 #include "testing/machine.h"
+#include "tests/end_to_end/card_graph_for_test.h"
 
 namespace polynao {
 namespace {
@@ -40,146 +41,6 @@ using te::Axes;
 using te::Graph;
 using te::Shape;
 using te::Tensor;
-
-class Random {
- public:
-  explicit Random(unsigned seed) : engine_(seed) {}
-  int64_t Pick(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(engine_() % (high - low + 1));
-  }
-  bool OneIn(int64_t n) { return Pick(1, n) == 1; }
-  template <typename T>
-  T Of(const std::vector<T>& values) {
-    return values[Pick(0, values.size() - 1)];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-struct Result {
-  std::vector<ir::Tensor> inputs;
-  ir::Tensor output;
-  simulator::RunResult run;
-  ir::Function function;  // after the passes
-};
-
-std::vector<ir::Tensor> Inputs(const Tensor& y, unsigned seed, ir::Values values) {
-  std::vector<ir::Tensor> inputs;
-  for (const te::Operation& operation : y.graph()->operations) {
-    if (operation.kind != te::Operation::Kind::kPlaceholder) continue;
-    inputs.push_back(ir::RandomTensor(operation.outputs[0]->type, operation.shape,
-                                      seed + inputs.size(), values));
-  }
-  return inputs;
-}
-
-// What the graph means: its computes one after the other, interpreted.
-absl::StatusOr<ir::Tensor> Meaning(const Tensor& y, std::vector<ir::Tensor> inputs) {
-  te::Schedule plain(y);
-  absl::StatusOr<ir::Function> function = te::Lower(plain);
-  if (!function.ok()) return function.status();
-  ir::Tensor output(y.type(), y.shape());
-  std::vector<ir::Argument> arguments;
-  for (ir::Tensor& input : inputs) arguments.push_back(ir::Argument::Of(&input));
-  arguments.push_back(ir::Argument::Of(&output));
-  absl::StatusOr<std::unique_ptr<ir::Interpreter>> interpreter = ir::Interpreter::Create(*function);
-  if (!interpreter.ok()) return interpreter.status();
-  const absl::Status status = (*interpreter)->Run(arguments);
-  if (!status.ok()) return status;
-  return output;
-}
-
-// Stands for the cheapest schedule that makes a group of each contraction.
-constexpr size_t kCutChoice = -1;
-
-// Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it.
-absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size_t choice,
-                              std::vector<ir::Tensor> inputs) {
-  Target target;
-  target.name = "diannao";
-  target.instructions = &isa::DianNao();
-  target.machine = &machine;
-  absl::StatusOr<te::CardProgram> group = te::CardProgram::Create(y, target);
-  if (!group.ok()) return group.status();
-  const std::vector<te::CardSchedule> schedules = group->Schedules({}, false);
-  size_t at = std::min(choice, schedules.size() - 1);
-  if (choice == kCutChoice) {
-    const auto is_cut = [](const te::CardSchedule& schedule) {
-      const auto cut = schedule.choice.find("cut");
-      return cut != schedule.choice.end() && cut->second == 1;
-    };
-    at = std::find_if(schedules.begin(), schedules.end(), is_cut) - schedules.begin();
-    if (at == schedules.size()) at = 0;
-  }
-  absl::StatusOr<ir::Function> function = group->Build(schedules[at].choice);
-  if (!function.ok()) return function.status();
-  absl::Status status = RunPasses(*function, *PipelineFor(target), target);
-  if (!status.ok()) return status;
-  absl::StatusOr<isa::Program> program = GenerateDianNao(*function, target);
-  const auto with_function = [&](const absl::Status& error) {
-    return absl::Status(error.code(), StrCat(error.message(), "\n", ir::Print(*function)));
-  };
-  if (!program.ok()) return with_function(program.status());
-  Result result = {.inputs = inputs,
-                   .output = ir::Tensor(y.type(), y.shape()),
-                   .run = {},
-                   .function = *function};
-  std::vector<simulator::Argument> arguments;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    inputs[i].shape = program->params[i].shape;
-    arguments.push_back(simulator::Argument::Of(&inputs[i]));
-  }
-  result.output.shape = program->params[inputs.size()].shape;
-  arguments.push_back(simulator::Argument::Of(&result.output));
-  simulator::RunOptions options;
-  options.machine = &machine;
-  absl::StatusOr<simulator::RunResult> run =
-      simulator::Run(*target.instructions, *program, arguments, options);
-  if (!run.ok()) return with_function(run.status());
-  result.run = *std::move(run);
-  result.output.shape = y.shape();
-  return result;
-}
-
-// Statements that compute or copy element by element.
-int Stores(const ir::Function& function) {
-  int stores = 0;
-  ir::ForEachStmt(function.body, [&](ir::Stmt s) {
-    stores += s.Is(ir::StmtKind::kStore);
-    return true;
-  });
-  return stores;
-}
-
-// What the compiler may do with a few graphs, but not with many.
-struct Exceptions {
-  int too_large = 0;  // the code generator has too few registers
-  int scalar = 0;     // some nest became no instruction
-};
-
-void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsigned seed,
-               Exceptions& exceptions) {
-  const std::vector<ir::Tensor> inputs = Inputs(y, seed, ir::Values::kAll);
-  const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs);
-  ASSERT_TRUE(expected.ok()) << expected.status();
-  const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs);
-  if (absl::StrContains(result.status().message(), "values are live at once")) {
-    ++exceptions.too_large;
-    return;
-  }
-  ASSERT_TRUE(result.ok()) << result.status();
-  const int64_t at = ir::FirstDifference(result->output, *expected);
-  ASSERT_EQ(at, -1) << "element " << at << ": " << result->output.Value(at) << ", expected "
-                    << expected->Value(at) << "\n"
-                    << ir::Print(result->function);
-  if (Stores(result->function) > 0) {
-    ++exceptions.scalar;
-    std::cout << "scalar code in the program of POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed
-              << "\n"
-              << ir::Print(result->function);
-  }
-}
 
 // ---- random elementwise graphs
 
@@ -301,25 +162,6 @@ class RandomGraph {
   Shape domain_;
   std::vector<Tensor> tensors_;
 };
-
-// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
-// At most `most_scalar` of 50 programs may have a nest that becomes no instruction.
-void ForRandomSeeds(int count, int most_scalar,
-                    const std::function<void(Random&, unsigned seed, Exceptions&)>& run) {
-  if (const char* text = std::getenv("POLYNAO_RANDOM_CASES")) count = std::atoi(text);
-  const char* seed_text = std::getenv("POLYNAO_SEED");
-  const unsigned first = seed_text != nullptr ? std::atoi(seed_text) : std::random_device{}();
-  Exceptions exceptions;
-  for (int round = 0; round < count; ++round) {
-    const unsigned seed = first + round;
-    SCOPED_TRACE(testing::Message() << "POLYNAO_RANDOM_CASES=1 POLYNAO_SEED=" << seed);
-    Random random(seed);
-    run(random, seed, exceptions);
-    if (testing::Test::HasFailure()) return;
-  }
-  EXPECT_LE(exceptions.too_large, 1 + count / 50);
-  EXPECT_LE(exceptions.scalar, most_scalar * (1 + count / 50));
-}
 
 TEST(CardGraphsTest, RandomElementwiseGraphs) {
   ForRandomSeeds(150, /*most_scalar=*/0, [](Random& random, unsigned seed, Exceptions& exceptions) {
@@ -629,11 +471,22 @@ TEST(CardGraphsTest, WhatTheCardCannotComputeSaysSo) {
   const Tensor z = g.Placeholder("Z", {64, 32}, Type::kF64);
   EXPECT_THAT(Error(g.Compute("Y", {64, 32}, [&](const Axes& at) { return z(at) + z(at); })),
               testing::HasSubstr("tensor Y: the card has no instruction for "));
-  EXPECT_THAT(Error(g.Compute("Y", {32, 64}, [&](Expr i, Expr j) { return x(j, i) + x(j, i); })),
-              testing::HasSubstr("is no elementwise compute"));
-  EXPECT_THAT(Error(g.Compute("Y", {32, 32}, [&](Expr i, Expr j) { return x(i, j) + 1; })),
-              testing::HasSubstr(
-                  "expected that it reads all 64 elements of X along dimension 0, found 32"));
+  const auto f16 = [&](Expr e) { return g.context().Cast(Type::kF16, e); };
+  EXPECT_THAT(Error(g.Compute("Y", {64, 32}, [&](Expr i, Expr j) { return x(i, j) + f16(j); })),
+              testing::HasSubstr("tensor Y: the card has no instruction for "));
+  const Tensor at = g.Placeholder("AT", {8}, Type::kI32);
+  EXPECT_THAT(Error(g.Compute("Y", {8, 32}, [&](Expr i, Expr j) { return x(at(i), j); })),
+              testing::HasSubstr("tensor Y: expected indices of axes alone, found X[AT[i], j]"));
+  const te::ReduceAxis k = g.ReduceAxisOf("k", 32);
+  EXPECT_THAT(Error(g.Compute("Y", {64}, [&](Expr i) { return te::ReduceProd(x(i, k), k); })),
+              testing::HasSubstr("expected a sum, a minimum or a maximum"));
+  const te::ReduceAxis r = g.ReduceAxisOf("r", 64);
+  const Tensor largest = g.Compute("M", {1}, [&](Expr) { return te::ReduceMax(x(r, k), r, k); });
+  const Tensor least = g.Compute("L", {1}, [&](Expr) { return te::ReduceMin(x(r, k), r, k); });
+  EXPECT_THAT(Error(g.Compute("Y", {64, 32},
+                              [&](Expr i, Expr j) { return x(i, j) - largest(0) - least(0); }),
+                    {"core.nmem_kib=1"}),
+              testing::HasSubstr("nmem has 1024 bytes"));
 }
 
 }  // namespace

@@ -9,9 +9,11 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/vector_group.h"
 #include "compiler/te/schedule.h"
 
 namespace polynao::te {
@@ -19,26 +21,58 @@ namespace polynao::te {
 struct CardGroup::Parts {
   explicit Parts(const Target& target) : instructions(*target.instructions, *target.machine) {}
   LaneInstructions instructions;
-  // One of the two.
+  // One of the three.
   std::optional<ElementwiseGroup> elementwise;
   std::optional<ContractionGroup> contraction;
+  std::optional<VectorGroup> vector;
 };
 
 namespace {
 
-// Whether the output, or a compute that it needs, is a reduction.
-bool HasReduction(const Tensor& output) {
-  const GraphState& graph = *output.graph();
-  absl::flat_hash_set<const Operation*> needed = {output.operation()};
-  for (auto it = graph.operations.rbegin(); it != graph.operations.rend(); ++it) {
-    if (!needed.contains(&*it) || it->kind != Operation::Kind::kCompute) continue;
-    if (it->bodies[0].reducer) return true;
-    for (const Operation* read : ReadOperations(graph, it->bodies)) needed.insert(read);
-  }
-  return false;
+// Whether all are elementwise on whole tensors.
+bool IsElementwiseGraph(const Tensor& output) {
+  const std::vector<const Operation*> computes = Computes(output);
+  return std::all_of(computes.begin(), computes.end(), [&](const Operation* compute) {
+    if (!IsElementwise(*compute)) return false;
+    bool reads_all = true;
+    for (const Body& body : compute->bodies) {
+      ir::ForEachExpr(body.value, [&](Expr e) {
+        if (!e.Is(ir::ExprKind::kLoad)) return;
+        const Operation& read = *output.graph()->producers.at(ir::Buffer(e.buffer())).first;
+        for (size_t d = 0; d < e.operands().size(); ++d) {
+          const auto it = std::find(compute->axes.begin(), compute->axes.end(), e.operands()[d]);
+          const int64_t extent =
+              it == compute->axes.end() ? 1 : compute->shape[it - compute->axes.begin()];
+          if (read.shape[d] != extent && read.shape[d] != 1) reads_all = false;
+        }
+      });
+    }
+    return reads_all;
+  });
 }
 
 }  // namespace
+
+std::vector<const Operation*> Computes(const Tensor& output) {
+  const GraphState& graph = *output.graph();
+  absl::flat_hash_set<const Operation*> needed = {output.operation()};
+  std::vector<const Operation*> computes;
+  for (auto it = graph.operations.rbegin(); it != graph.operations.rend(); ++it) {
+    if (!needed.contains(&*it) || it->kind != Operation::Kind::kCompute) continue;
+    computes.push_back(&*it);
+    for (const Operation* read : ReadOperations(graph, it->bodies)) needed.insert(read);
+  }
+  return computes;
+}
+
+bool IsSumOfProducts(const Operation& operation) {
+  if (operation.kind != Operation::Kind::kCompute) return false;
+  const Body& body = operation.bodies[0];
+  if (body.reducer != Reducer::kSum || !body.value.Is(ir::ExprKind::kMul)) return false;
+  int loads = 0;
+  ir::ForEachExpr(body.value, [&](Expr e) { loads += e.Is(ir::ExprKind::kLoad); });
+  return loads == 2;
+}
 
 CardGroup::CardGroup() = default;
 CardGroup::~CardGroup() = default;
@@ -51,13 +85,19 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
   CardGroup group;
   group.parts_ = std::make_unique<Parts>(target);
   Parts& parts = *group.parts_;
-  if (HasReduction(output)) {
+  const isa::Machine& machine = *target.machine;
+  const std::vector<const Operation*> computes = Computes(output);
+  if (std::any_of(computes.begin(), computes.end(),
+                  [](const Operation* compute) { return IsSumOfProducts(*compute); })) {
     ASSIGN_OR_RETURN(parts.contraction,
                      ContractionGroup::Create(output, parts.instructions, target, extras));
     RETURN_IF_ERROR(parts.contraction->CheckSmallestTile());
     return group;
   }
-  const isa::Machine& machine = *target.machine;
+  if (!extras.any() && !IsElementwiseGraph(output)) {
+    ASSIGN_OR_RETURN(parts.vector, VectorGroup::Create(output, parts.instructions, machine));
+    return group;
+  }
   ASSIGN_OR_RETURN(parts.elementwise,
                    ElementwiseGroup::Create(output, parts.instructions, machine, extras));
   if (!parts.elementwise->Schedules().empty()) return group;
@@ -68,14 +108,15 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
 
 std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
   if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);
-  std::vector<CardSchedule> schedules = parts_->elementwise->Schedules();
+  std::vector<CardSchedule> schedules =
+      parts_->vector ? parts_->vector->Schedules() : parts_->elementwise->Schedules();
   std::erase_if(schedules, [&](const CardSchedule& s) { return !Agrees(s.choice, wanted); });
   return schedules;
 }
 
 absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
-  return parts_->contraction ? parts_->contraction->Build(choice)
-                             : parts_->elementwise->Build(choice);
+  if (parts_->contraction) return parts_->contraction->Build(choice);
+  return parts_->vector ? parts_->vector->Build(choice) : parts_->elementwise->Build(choice);
 }
 
 }  // namespace polynao::te

@@ -18,6 +18,12 @@
 
 namespace polynao::te {
 
+// The computes that the output needs, readers first.
+std::vector<const Operation*> Computes(const Tensor& output);
+
+// Whether the compute is a sum of products of two elements, which is what the tensor unit computes.
+bool IsSumOfProducts(const Operation& operation);
+
 // All computes between a graph's inputs and one output, computed tile by tile: inputs are loaded once, the output is
 // stored once, and what lies between stays on chip.
 class CardGroup {

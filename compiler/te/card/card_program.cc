@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -14,8 +15,10 @@
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/column_sums.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/split_reduction.h"
 #include "compiler/te/card/steps.h"
 #include "compiler/te/schedule.h"
+#include "isa/granularity.h"
 
 namespace polynao::te {
 namespace {
@@ -128,20 +131,23 @@ Tensor Elements(const std::shared_ptr<GraphState>& graph, const Operation& sum) 
 }
 
 // Names of choices.
-constexpr char kAlong[] = "sums_along", kCut[] = "cut";
+constexpr char kAlong[] = "sums_along", kCut[] = "cut", kChunks[] = "chunks", kLength[] = "length";
 
 // Puts groups one after the other.
 class Writer {
  public:
-  // `is_cut`: contractions that another one reads are groups of their own.
-  Writer(const Tensor& output, const Target& target, bool sums_along, bool is_cut)
+  // `is_cut`: contractions that another one reads are groups of their own. `stored`: crosses GMEM besides.
+  Writer(const Tensor& output, const Target& target, bool sums_along, bool is_cut,
+         const Operation* stored = nullptr)
       : output_(output),
         target_(target),
         sums_along_(sums_along),
         is_cut_(is_cut),
         whole_(*output.graph()),
         c_(*whole_.context),
-        instructions_(*target.instructions, *target.machine) {}
+        instructions_(*target.instructions, *target.machine) {
+    if (stored != nullptr) stored_.insert(stored);
+  }
 
   absl::StatusOr<ir::Function> Run() {
     FindStored();
@@ -193,7 +199,8 @@ class Writer {
       }
     }
     for (const Operation& operation : whole_.operations) {
-      if (!live.contains(&operation) || !IsSum(operation)) continue;
+      if (!live.contains(&operation)) continue;
+      if (!IsColumnSum(operation) && !IsSumOfProducts(operation)) continue;
       if (IsColumnSum(operation)) {
         stored_.insert(&operation);
         continue;
@@ -413,6 +420,21 @@ class Writer {
 
 }  // namespace
 
+namespace {
+
+// The graph's reduction if it has one only; else null.
+const Operation* OnlyReduction(const Tensor& output) {
+  const Operation* reduction = nullptr;
+  for (const Operation* compute : Computes(output)) {
+    if (!IsSum(*compute)) continue;
+    if (reduction != nullptr) return nullptr;
+    reduction = compute;
+  }
+  return reduction;
+}
+
+}  // namespace
+
 absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target) {
   CardProgram program;
   program.target_ = &target;
@@ -421,9 +443,17 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
   RETURN_IF_ERROR(graph.status);
   const bool has_sums = std::any_of(graph.operations.begin(), graph.operations.end(), IsColumnSum);
   const int64_t contractions = std::count_if(
-      graph.operations.begin(), graph.operations.end(),
-      [](const Operation& operation) { return IsSum(operation) && !IsColumnSum(operation); });
+      graph.operations.begin(), graph.operations.end(), [](const Operation& operation) {
+        return IsSumOfProducts(operation) && !IsColumnSum(operation);
+      });
   absl::Status error;
+  if (!has_sums && contractions == 0) {
+    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
+    if (group.ok()) program.group_ = *std::move(group);
+    program.AddSplits();
+    if (program.sequences_.empty()) RETURN_IF_ERROR(group.status());
+    return program;
+  }
   if (!has_sums) {
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
     if (contractions < 2) RETURN_IF_ERROR(group.status());
@@ -452,6 +482,32 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
   return program;
 }
 
+void CardProgram::AddSplits() {
+  reduction_ = OnlyReduction(output_);
+  if (reduction_ == nullptr) return;
+  const int64_t extent = reduction_->bodies[0].axes[0].extent;
+  const int64_t cores = target_->machine->cores();
+  // Where each core has many results of its own, they need no parts.
+  constexpr int64_t kManyResults = 512;
+  if (group_ && ElementCount(reduction_->shape) >= cores * kManyResults) return;
+  std::set<std::pair<int64_t, int64_t>> splits;
+  for (const int64_t chunks : {cores, 4 * cores, 16 * cores}) {
+    if (extent < 4 * chunks) continue;
+    const int64_t length = extent / chunks;
+    splits.insert({chunks, length});
+    if (length >= isa::kVectorGroup) {
+      splits.insert({chunks, length / isa::kVectorGroup * isa::kVectorGroup});
+    }
+  }
+  for (const auto& [chunks, length] : splits) {
+    const SplitReduction split = Split(output_, *reduction_, chunks, length);
+    Writer writer(split.output, *target_, true, false, split.partial);
+    if (!writer.Run().ok()) continue;
+    sequences_.push_back(
+        {.choice = {{kChunks, chunks}, {kLength, length}}, .cycles = writer.cycles()});
+  }
+}
+
 std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool only_first) const {
   std::vector<CardSchedule> schedules;
   for (const CardSchedule& sequence : sequences_) {
@@ -474,6 +530,12 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
 }
 
 absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {
+  if (const auto chunks = choice.find(kChunks); chunks != choice.end()) {
+    const auto length = choice.find(kLength);
+    if (length == choice.end()) return InvalidInput("no such schedule of ", output_.name());
+    const SplitReduction split = Split(output_, *reduction_, chunks->second, length->second);
+    return Writer(split.output, *target_, true, false, split.partial).Run();
+  }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;
   if (group_ && !is_cut) {

@@ -36,12 +36,15 @@ class CardProgram {
 
  private:
   CardProgram() = default;
+  // Sequences in which the only reduction is computed in two steps.
+  void AddSplits();
 
   const Target* target_ = nullptr;
   Tensor output_;
   std::optional<CardGroup> group_;       // of the whole graph, if it is one
   std::vector<CardSchedule> sequences_;  // of several groups
   bool has_cut_ = false;
+  const Operation* reduction_ = nullptr;  // that may be split
 };
 
 }  // namespace polynao::te

@@ -132,6 +132,26 @@ const isa::Instruction* LaneInstructions::Fill(ir::Type type) const {
   return nullptr;
 }
 
+const isa::Instruction* LaneInstructions::RowReduction(ir::ExprKind combine, ir::Type type) const {
+  // for (i) { dst[i] = first; for (j) { dst[i] = combine(dst[i], src[..]) } }
+  for (const isa::Instruction& instruction : instructions_.instructions()) {
+    const ir::Stmt rows = instruction.meaning.body;
+    if (instruction.unit != isa::Unit::kVector || !rows.Is(ir::StmtKind::kFor)) continue;
+    const ir::Stmt row = rows.body();
+    if (!row.Is(ir::StmtKind::kSeq) || row.children().size() != 2) continue;
+    const ir::Stmt first = row.children()[0], elements = row.children()[1];
+    if (!first.Is(ir::StmtKind::kStore) || !elements.Is(ir::StmtKind::kFor)) continue;
+    const ir::Stmt one = elements.body();
+    const bool combines = one.Is(ir::StmtKind::kStore) && one.buffer() == first.buffer() &&
+                          one.value().Is(combine) && one.value().type() == type &&
+                          one.value().operand(0).Is(ExprKind::kLoad) &&
+                          ir::Buffer(one.value().operand(0).buffer()) == first.buffer() &&
+                          one.value().operand(1).Is(ExprKind::kLoad);
+    if (combines && std::isfinite(Cycles(instruction, 1, isa::kVectorGroup))) return &instruction;
+  }
+  return nullptr;
+}
+
 double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t rows,
                                 int64_t count) const {
   std::vector<int64_t> values(instruction.operands.size());

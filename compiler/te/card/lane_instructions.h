@@ -40,6 +40,9 @@ class LaneInstructions {
   // The instruction that stores one value to all elements; null if there is none for the type.
   const isa::Instruction* Fill(ir::Type type) const;
 
+  // The instruction that reduces rows of `type` by the binary operation `combine`; null if there is none.
+  const isa::Instruction* RowReduction(ir::ExprKind combine, ir::Type type) const;
+
   // Cycles of the vector unit for `rows` rows of `count` elements, `count` rounded up to whole groups.
   double Cycles(const isa::Instruction& instruction, int64_t rows, int64_t count) const;
   // Cycles of a copy inside NMEM.

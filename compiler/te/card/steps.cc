@@ -60,14 +60,16 @@ Expr Instantiate(Expr pattern, Expr e, const absl::flat_hash_map<Expr, Expr>& el
 
 class Cutter {
  public:
-  Cutter(const GraphState& graph, const LaneInstructions& instructions)
-      : graph_(graph), instructions_(instructions), context_(*graph.context) {}
+  Cutter(const GraphState& graph, const LaneInstructions& instructions,
+         const absl::flat_hash_set<const Operation*>& whole)
+      : graph_(graph), instructions_(instructions), context_(*graph.context), whole_(whole) {}
 
   absl::StatusOr<Steps> Run(const Tensor& output) {
     steps_.domain = output.shape();
     Dimensions all;
     for (size_t d = 0; d < output.rank(); ++d) all.push_back(static_cast<int>(d));
     const auto [producer, index] = graph_.producers.at(output.buffer());
+    root_ = producer;
     ASSIGN_OR_RETURN(steps_.result, AddTensor(*producer, index, all));
     return Needed(steps_);
   }
@@ -88,7 +90,8 @@ class Cutter {
     const auto key = std::make_tuple(&operation, output, dimensions);
     if (const auto it = tensors_.find(key); it != tensors_.end()) return it->second;
     size_t step;
-    if (IsElementwise(operation)) {
+    const bool is_entered = &operation == root_ || !whole_.contains(&operation);
+    if (is_entered && IsElementwise(operation)) {
       ASSIGN_OR_RETURN(step, AddValue(operation.bodies[output].value, {&operation, dimensions}));
     } else {
       std::vector<bool> varies(steps_.domain.size());
@@ -253,6 +256,8 @@ class Cutter {
   const GraphState& graph_;
   const LaneInstructions& instructions_;
   ir::Context& context_;
+  const absl::flat_hash_set<const Operation*>& whole_;
+  const Operation* root_ = nullptr;
   Steps steps_;
   absl::flat_hash_map<Expr, size_t> elements_;
   absl::flat_hash_map<size_t, Expr> element_of_;
@@ -309,9 +314,10 @@ bool IsElementwise(const Operation& operation) {
   return is_elementwise;
 }
 
-absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions) {
+absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions,
+                                   const absl::flat_hash_set<const Operation*>& whole) {
   RETURN_IF_ERROR(output.graph()->status);
-  return Cutter(*output.graph(), instructions).Run(output);
+  return Cutter(*output.graph(), instructions, whole).Run(output);
 }
 
 }  // namespace polynao::te

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/graph.h"
@@ -54,7 +55,9 @@ struct Steps {
 // The steps of `output`. The domain is its shape. Computes that are no elementwise expression (reductions, padding,
 // other indices than the axes in their order) count as tensors that are read. Errors: an expression that no instruction
 // computes.
-absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions);
+// Other computes in `whole` count as tensors too.
+absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions,
+                                   const absl::flat_hash_set<const Operation*>& whole = {});
 
 // `e` with some loads replaced.
 Expr Replace(Expr e, const absl::flat_hash_map<Expr, Expr>& by);

@@ -17,8 +17,9 @@ double VectorCycles(const isa::Machine& m, int64_t bytes) {
 }
 
 double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
-  const double share = std::min(m.gmem_bytes_per_cycle() / static_cast<double>(m.cores()),
-                                static_cast<double>(m.Get("io_dma.port_bytes")));
+  const auto cores = static_cast<double>(needs.cores > 0 ? needs.cores : m.cores());
+  const double share =
+      std::min(m.gmem_bytes_per_cycle() / cores, static_cast<double>(m.Get("io_dma.port_bytes")));
   // Of strided copies only a few segments are under way at a time.
   const auto waits = [&m](int64_t segments, double at_once) {
     return segments <= 1 ? 0 : static_cast<double>(segments * m.Get("gmem.latency")) / at_once;
@@ -26,7 +27,8 @@ double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& ne
   const double segments =
       waits(needs.load_segments, static_cast<double>(m.Get("io_dma.strided_reads"))) +
       waits(needs.store_segments, m.store_segments_per_core());
-  const double together = std::min(1.0, kCoresInStep / static_cast<double>(m.cores()));
+  // All cores start their first tile at the same time.
+  const double together = tiles == 1 ? 1 : std::min(1.0, kCoresInStep / cores);
   const double move =
       std::max(static_cast<double>(needs.moved_bytes) / share + together * segments, segments);
   const double wait =

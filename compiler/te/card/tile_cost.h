@@ -26,6 +26,7 @@ struct TileNeeds {
   int64_t moved_bytes = 0;
   int64_t load_segments = 1, store_segments = 1;
   double compute_cycles = 0;
+  int64_t cores = 0;  // that have tiles; 0: all
 };
 
 // Cycles of one vector instruction on so many bytes of its widest operand.

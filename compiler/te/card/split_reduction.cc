@@ -1,0 +1,78 @@
+#include "compiler/te/card/split_reduction.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::te {
+SplitReduction Split(const Tensor& output, const Operation& reduction, int64_t chunks,
+                     int64_t length) {
+  const GraphState& whole = *output.graph();
+  auto state = std::make_shared<GraphState>();
+  state->name = whole.name;
+  state->context = whole.context;
+  state->index_type = whole.index_type;
+  state->status = whole.status;
+  state->scalars = whole.scalars;
+  Graph g(state);
+  const Body& body = reduction.bodies[0];
+  const int64_t rest = body.axes[0].extent - chunks * length;
+  const auto index = [&](int64_t i) { return whole.context->Int(whole.index_type, i); };
+  // The reduction of `extent` places of the first axis from `from` on.
+  const auto part = [&](const Axes& results, Expr from, int64_t extent) {
+    ir::VarMap by;
+    for (size_t d = 0; d < results.size(); ++d) by[reduction.axes[d]] = results[d];
+    std::vector<ReduceAxis> axes;
+    for (size_t r = 0; r < body.axes.size(); ++r) {
+      const ReduceAxis& old = body.axes[r];
+      axes.push_back(
+          g.ReduceAxisOf(StrCat("r", r), r == 0 ? 0 : old.min, r == 0 ? extent : old.extent));
+      by[old] = r == 0 ? from + axes[0] : Expr(axes[r]);
+    }
+    return Body(*body.reducer, ir::Substitute(body.value, by), axes);
+  };
+  SplitReduction split;
+  absl::flat_hash_map<const Operation*, const Operation*> own;
+  for (const Operation& operation : whole.operations) {
+    if (&operation == &reduction) {
+      Shape shape = {chunks};
+      shape.insert(shape.end(), operation.shape.begin(), operation.shape.end());
+      const Tensor parts = g.Compute(StrCat(operation.name, ".parts"), shape, [&](const Axes& at) {
+        const Expr from = at[0] * length + index(body.axes[0].min);
+        return part(Axes(at.begin() + 1, at.end()), from, length);
+      });
+      split.partial = parts.operation();
+      Tensor others, sum;
+      if (rest > 0) {
+        others = g.Compute(StrCat(operation.name, ".rest"), operation.shape, [&](const Axes& at) {
+          return part(at, index(body.axes[0].min + chunks * length), rest);
+        });
+      }
+      const ReduceAxis c = g.ReduceAxisOf("c", chunks);
+      const auto all = [&](const Axes& at) {
+        Axes place = {c};
+        place.insert(place.end(), at.begin(), at.end());
+        return Body(*body.reducer, parts(place), {c});
+      };
+      if (rest > 0) sum = g.Compute(StrCat(operation.name, ".sum"), operation.shape, all);
+      state->operations.push_back(operation);
+      Operation& copy = state->operations.back();
+      copy.bodies = {rest > 0 ? Body(Combine(*body.reducer, sum(copy.axes), others(copy.axes)))
+                              : all(copy.axes)};
+    } else {
+      state->operations.push_back(operation);
+    }
+    Operation& copy = state->operations.back();
+    if (copy.base != nullptr) copy.base = own.at(copy.base);
+    own[&operation] = &copy;
+    for (size_t i = 0; i < copy.outputs.size(); ++i) state->producers[copy.outputs[i]] = {&copy, i};
+  }
+  split.output = Tensor(state, own.at(output.operation()));
+  return split;
+}
+
+}  // namespace polynao::te

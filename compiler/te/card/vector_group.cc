@@ -1,0 +1,811 @@
+#include "compiler/te/card/vector_group.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/math.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/visit.h"
+#include "compiler/target/target.h"
+#include "compiler/te/card/tile_cost.h"
+#include "isa/granularity.h"
+
+namespace polynao::te {
+namespace {
+
+using arith::ConstRange;
+using ir::ExprKind;
+using Kind = VectorNode::Kind;
+using Operand = VectorNode::Operand;
+
+// Bytes that no memory has: of tilings that are refused.
+constexpr int64_t kTooMuch = int64_t{1} << 48;
+
+int64_t Product(const Shape& shape) {
+  int64_t product = 1;
+  for (int64_t extent : shape) product *= extent;
+  return product;
+}
+
+std::vector<int64_t> Divisors(int64_t n) {
+  std::vector<int64_t> small, large;
+  for (int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d * d < n) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+}  // namespace
+
+absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
+                                                const LaneInstructions& instructions,
+                                                const isa::Machine& machine) {
+  VectorGroup group(output, instructions, machine);
+  if (output.rank() == 0) {
+    return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
+  }
+  ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions));
+  group.FindFollowed();
+  RETURN_IF_ERROR(group.FindReducers());
+  if (!group.Tilings().empty()) return group;
+  return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
+                                             ": its smallest tile does not fit; nmem has ",
+                                             machine.nmem_bytes(), " bytes"));
+}
+
+void VectorGroup::FindFollowed() {
+  const auto& list = nodes_.list;
+  readers_.resize(list.size());
+  std::vector<std::vector<uint64_t>>& follows = dimension_follows_;
+  follows.resize(list.size());
+  for (size_t i = 0; i < list.size(); ++i) follows[i].resize(list[i].shape.size());
+  for (size_t d = 0; d < nodes_.result.dimensions.size(); ++d) {
+    follows[nodes_.result.node][d] |= uint64_t{1} << nodes_.result.dimensions[d];
+  }
+  follows_.resize(list.size());
+  for (size_t i = list.size(); i-- > 0;) {
+    const VectorNode& node = list[i];
+    for (uint64_t bits : follows[i]) follows_[i] |= bits;
+    for (const Operand& operand : node.operands) {
+      readers_[operand.node].push_back(i);
+      std::vector<uint64_t>& below = follows[operand.node];
+      for (size_t k = 0; k < below.size(); ++k) {
+        if (node.kind != Kind::kCopy) {
+          const int d = operand.dimensions[k];
+          const bool is_own = d >= 0 && d < static_cast<int>(node.shape.size());
+          below[k] |= is_own ? follows[i][d] : 0;
+          continue;
+        }
+        for (size_t d = 0; d < node.axes.size(); ++d) {
+          if (ir::UsesVar(node.load.operands()[k], node.axes[d])) below[k] |= follows[i][d];
+        }
+      }
+    }
+  }
+}
+
+absl::Status VectorGroup::FindReducers() {
+  reducers_.resize(nodes_.list.size());
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    const VectorNode& node = nodes_.list[i];
+    if (node.kind != Kind::kReduce) continue;
+    ir::Context& c = *output_.graph()->context;
+    const Expr a = c.Load(c.NewBuffer("a", node.type, {}), {});
+    const Expr b = c.Load(c.NewBuffer("b", node.type, {}), {});
+    const ExprKind kind = node.reducer == Reducer::kSum   ? ExprKind::kAdd
+                          : node.reducer == Reducer::kMin ? ExprKind::kMin
+                                                          : ExprKind::kMax;
+    const std::vector<LaneMatch> matches = instructions_->Find(c.Binary(kind, a, b));
+    const auto combine = std::find_if(matches.begin(), matches.end(), [](const LaneMatch& match) {
+      return !match.row && match.operands.size() == 2;
+    });
+    if (combine != matches.end()) reducers_[i].combine = combine->instruction;
+    reducers_[i].row = instructions_->RowReduction(kind, node.type);
+    if (reducers_[i].combine == nullptr && reducers_[i].row == nullptr) {
+      return InvalidInput("tensor ", node.name, ": the card has no instruction that reduces ",
+                          ir::TypeName(node.type));
+    }
+  }
+  return absl::OkStatus();
+}
+
+int VectorGroup::PartedReduction() const {
+  int reduction = -1;
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    if (nodes_.list[i].kind != Kind::kReduce) continue;
+    if (reduction >= 0) return -1;
+    reduction = static_cast<int>(i);
+  }
+  if (reduction < 0) return -1;
+  // All that it reads is computed for it alone: inputs and what stands in its loops.
+  for (size_t i = 0; i < static_cast<size_t>(reduction); ++i) {
+    const VectorNode& node = nodes_.list[i];
+    const bool is_alone = std::all_of(readers_[i].begin(), readers_[i].end(), [&](size_t reader) {
+      return static_cast<int>(reader) == reduction || nodes_.list[reader].reduction == reduction;
+    });
+    if (!is_alone || (node.kind != Kind::kInput && node.reduction != reduction)) return -1;
+  }
+  return reduction;
+}
+
+bool VectorGroup::MayComputeFirst() const {
+  bool has_lanes = false;
+  for (const VectorNode& node : nodes_.list) {
+    if (node.reduction < 0) continue;
+    if (node.kind != Kind::kLane) return false;
+    has_lanes = true;
+  }
+  return has_lanes;
+}
+
+// Decides for each node what it needs, where it is, and what it costs.
+class VectorGroup::Placer {
+ public:
+  Placer(const VectorGroup& group, const Tiling& tiling)
+      : group_(group), t_(tiling), list_(group.nodes_.list) {}
+
+  Layout Run() {
+    layout_.nodes.resize(list_.size());
+    Needed();
+    for (size_t i = list_.size(); i-- > 0;) Box(i);
+    for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
+    for (size_t i = 0; i < list_.size(); ++i) PlaceInput(i);
+    for (size_t i = 0; i < list_.size(); ++i) {
+      switch (list_[i].kind) {
+        case Kind::kInput:
+          CountInput(i);
+          break;
+        case Kind::kCopy:
+          CountCopy(i);
+          break;
+        case Kind::kLane:
+          CountLane(i);
+          break;
+        case Kind::kReduce:
+          CountReduce(i);
+          break;
+      }
+    }
+    CountResult();
+    return std::move(layout_);
+  }
+
+ private:
+  Placed& at(size_t i) { return layout_.nodes[i]; }
+  const isa::Machine& machine() const { return *group_.machine_; }
+
+  void Need(size_t node, size_t d, ConstRange range) {
+    ConstRange& needed = at(node).needed[d];
+    needed = arith::Union(needed, range);
+  }
+
+  // From the result back: which elements of each node the first tile reads.
+  void Needed() {
+    for (size_t i = 0; i < list_.size(); ++i) {
+      at(i).needed.assign(list_[i].shape.size(), ConstRange::Nothing());
+    }
+    const Operand& result = group_.nodes_.result;
+    for (size_t d = 0; d < result.dimensions.size(); ++d) {
+      Need(result.node, d, {0, t_.tile[result.dimensions[d]] - 1});
+    }
+    for (size_t i = list_.size(); i-- > 0;) {
+      const VectorNode& node = list_[i];
+      std::vector<ConstRange> domain = at(i).needed;
+      for (size_t r = 0; r < node.reduced.size(); ++r) {
+        const bool is_parted = t_.part > 0 && r == 0;
+        domain.push_back({0, (is_parted ? t_.part : node.reduced[r]) - 1});
+      }
+      if (node.kind == Kind::kCopy) {
+        arith::VarRanges ranges;
+        for (size_t d = 0; d < node.axes.size(); ++d) ranges[node.axes[d]] = domain[d];
+        for (size_t d = 0; d < node.load.operands().size(); ++d) {
+          Need(node.operands[0].node, d, arith::RangeOf(node.load.operands()[d], ranges));
+        }
+        continue;
+      }
+      for (const Operand& operand : node.operands) {
+        for (size_t d = 0; d < operand.dimensions.size(); ++d) {
+          const int in = operand.dimensions[d];
+          Need(operand.node, d, in < 0 ? ConstRange::Point(0) : domain[in]);
+        }
+      }
+    }
+  }
+
+  static int64_t Size(ConstRange range, int64_t whole) {
+    if (range.IsEmpty()) return 1;
+    return range.IsBounded() ? std::min(range.max - range.min + 1, whole) : whole;
+  }
+
+  void Box(size_t i) {
+    const VectorNode& node = list_[i];
+    Placed& placed = at(i);
+    placed.in_loop = node.reduction >= 0 && !t_.along && !t_.first;
+    for (size_t d = 0; d < node.shape.size(); ++d) {
+      const bool is_one = placed.in_loop && node.is_reduced[d];
+      placed.box.push_back(is_one ? 1 : Size(placed.needed[d], node.shape[d]));
+    }
+    bool has_tiles = false;
+    placed.is_same = !placed.in_loop;
+    for (size_t d = 0; d < t_.tile.size(); ++d) {
+      const bool moves = t_.tile[d] < t_.core[d];
+      has_tiles = has_tiles || moves;
+      if (moves && (group_.follows_[i] >> d & 1) != 0) placed.is_same = false;
+    }
+    if (!has_tiles) placed.is_same = false;
+    // What is computed before the tiles needs its operands there, all of them.
+    if (placed.is_same || placed.in_loop) return;
+    for (size_t reader : group_.readers_[i]) {
+      const bool in_loop = at(reader).in_loop;
+      if (at(in_loop ? list_[reader].reduction : reader).is_same) placed.is_same = true;
+    }
+    for (size_t d = 0; placed.is_same && d < node.shape.size(); ++d) {
+      if (group_.dimension_follows_[i][d] != 0) placed.box[d] = node.shape[d];
+    }
+  }
+
+  // Whether a copy keeps the order of elements: each index is at most one axis, plus what the loops of a reduction
+  // give, and axes come in their order. Elements are the operand's dimensions that `axis_of` leaves at -1.
+  bool KeepsOrder(size_t i, std::vector<int>& axis_of) const {
+    const VectorNode& node = list_[i];
+    int last = -1;
+    for (Expr index : node.load.operands()) {
+      int axis = -1;
+      for (size_t d = 0; d < node.axes.size(); ++d) {
+        const bool is_fixed =
+            layout_.nodes[i].in_loop ? bool{node.is_reduced[d]} : node.shape[d] == 1;
+        if (is_fixed || !ir::UsesVar(index, node.axes[d])) continue;
+        if (axis >= 0) return false;
+        axis = static_cast<int>(d);
+      }
+      axis_of.push_back(axis);
+      if (axis < 0) continue;
+      if (axis <= last) return false;
+      last = axis;
+      const arith::LinearForm form = arith::Decompose(index);
+      if (form.CoefficientOf(node.axes[axis]) != 1) return false;
+      for (const arith::LinearForm::Term& term : form.terms()) {
+        if (term.atom != node.axes[axis] && ir::UsesVar(term.atom, node.axes[axis])) return false;
+      }
+    }
+    // Axes that no index has would be repeated.
+    for (size_t d = 0; d < node.shape.size(); ++d) {
+      const bool is_read = std::count(axis_of.begin(), axis_of.end(), static_cast<int>(d)) > 0;
+      if (!is_read && layout_.nodes[i].box[d] > 1) return false;
+    }
+    return true;
+  }
+
+  // The stretches of memory in which elements of a box stand of which `part` are read; none if they do not begin where
+  // vector instructions may.
+  std::optional<Runs> RunsOf(const Shape& box, const Shape& part, Type type) const {
+    Runs runs;
+    size_t d = box.size();
+    int64_t inner = 1;
+    while (d > 0 && box[d - 1] == part[d - 1]) inner *= box[--d];
+    runs.length = inner;
+    if (d == 0) return runs;
+    runs.length *= part[d - 1];
+    for (size_t k = 0; k + 1 < d; ++k) runs.count *= part[k];
+    const bool is_aligned =
+        inner % isa::kVectorGroup == 0 && inner * ir::ByteSize(type) % kOnChipAlignment == 0;
+    return is_aligned ? std::optional(runs) : std::nullopt;
+  }
+  // The same for copies, which begin anywhere.
+  static Runs SegmentsOf(const Shape& box, const Shape& part) {
+    Runs runs;
+    size_t d = box.size();
+    while (d > 0 && box[d - 1] == part[d - 1]) runs.length *= box[--d];
+    if (d == 0) return runs;
+    runs.length *= part[d - 1];
+    for (size_t k = 0; k + 1 < d; ++k) runs.count *= part[k];
+    return runs;
+  }
+
+  // What a copy reads, as extents along its operand's dimensions.
+  Shape ReadBox(size_t i, const std::vector<int>& axis_of) const {
+    Shape part;
+    for (int axis : axis_of) part.push_back(axis < 0 ? 1 : layout_.nodes[i].box[axis]);
+    return part;
+  }
+
+  void PlaceCopy(size_t i) {
+    const VectorNode& node = list_[i];
+    if (node.kind != Kind::kCopy) return;
+    Placed& placed = at(i);
+    const size_t from = node.operands[0].node;
+    std::vector<int> axis_of;
+    if (!KeepsOrder(i, axis_of)) return;
+    const bool is_input = list_[from].kind == Kind::kInput;
+    if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
+      placed.is_direct = true;
+      return;
+    }
+    if (node.pads()) return;
+    const std::optional<Runs> runs = RunsOf(at(from).box, ReadBox(i, axis_of), node.type);
+    if (!runs) return;
+    placed.is_inlined = true;
+    for (size_t reader : group_.readers_[i]) {
+      const Kind kind = list_[reader].kind;
+      if (kind == Kind::kCopy || (kind == Kind::kReduce && t_.along && runs->count > 1)) {
+        placed.is_inlined = false;
+      }
+    }
+    if (i == group_.nodes_.result.node) placed.is_inlined = false;
+  }
+
+  void PlaceInput(size_t i) {
+    if (list_[i].kind != Kind::kInput) return;
+    at(i).is_loaded = i == group_.nodes_.result.node;
+    for (size_t reader : group_.readers_[i]) {
+      if (!at(reader).is_direct) at(i).is_loaded = true;
+    }
+  }
+
+  // The operand's own extents of what a reader reads whose domain has these.
+  static Shape OwnExtents(const Operand& operand, const Shape& domain) {
+    Shape own;
+    for (int d : operand.dimensions) own.push_back(d < 0 ? 1 : domain[d]);
+    return own;
+  }
+  // The box that holds this, and the extents of what is read there.
+  std::pair<Shape, Shape> Source(const Operand& operand, const Shape& domain) const {
+    const Placed& placed = layout_.nodes[operand.node];
+    const Shape own = OwnExtents(operand, domain);
+    if (!placed.is_inlined) return {placed.box, own};
+    std::vector<int> axis_of;
+    KeepsOrder(operand.node, axis_of);
+    Shape part;
+    for (int axis : axis_of) part.push_back(axis < 0 ? 1 : own[axis]);
+    return {layout_.nodes[list_[operand.node].operands[0].node].box, part};
+  }
+
+  // Whether the last tile leaves gaps between rows of the node's box, over which no instruction runs.
+  bool HasGaps(size_t i) const {
+    const int64_t whole = group_.output_.shape()[t_.split];
+    if (whole % t_.tile[t_.split] == 0) return false;
+    int64_t rows = 1;
+    for (size_t d = 0; d < list_[i].shape.size(); ++d) {
+      if ((group_.dimension_follows_[i][d] >> t_.split & 1) != 0 && rows > 1) return true;
+      rows *= layout_.nodes[i].box[d];
+    }
+    return false;
+  }
+
+  // How often a node is computed in a tile.
+  double Times(size_t i) const {
+    if (!layout_.nodes[i].in_loop) return 1;
+    return Times(list_[list_[i].reduction]);
+  }
+  double Times(const VectorNode& reduction) const {
+    int64_t times = 1;
+    for (size_t r = 0; r < reduction.reduced.size(); ++r) {
+      times *= t_.part > 0 && r == 0 ? t_.part : reduction.reduced[r];
+    }
+    return static_cast<double>(times);
+  }
+  void Count(size_t i, double cycles) { (at(i).is_same ? once_ : needs_.compute_cycles) += cycles; }
+  void Store(size_t i, bool is_moved) {
+    const int64_t bytes = OnChipBytes(Product(at(i).box), list_[i].type);
+    layout_.nmem_bytes += bytes * (is_moved && !at(i).is_same ? 2 : 1);
+  }
+  void Load(size_t i, const Shape& whole, const Shape& part) {
+    const int64_t bytes = Product(part) * ir::ByteSize(list_[i].type);
+    if (at(i).is_same) {
+      once_ += static_cast<double>(machine().Get("gmem.latency")) +
+               static_cast<double>(bytes * machine().cores()) / machine().gmem_bytes_per_cycle();
+      return;
+    }
+    needs_.moved_bytes += bytes;
+    needs_.load_segments = std::max(needs_.load_segments, SegmentsOf(whole, part).count);
+  }
+
+  void CountInput(size_t i) {
+    if (!at(i).is_loaded) return;
+    Store(i, true);
+    Load(i, list_[i].shape, at(i).box);
+  }
+
+  void CountCopy(size_t i) {
+    const VectorNode& node = list_[i];
+    if (at(i).is_inlined) return;
+    Store(i, at(i).is_direct);
+    const Shape& box = at(i).box;
+    double cycles =
+        node.pads() ? VectorCycles(machine(), Product(box) * ir::ByteSize(node.type)) : 0;
+    std::vector<int> axis_of;
+    const bool keeps = KeepsOrder(i, axis_of);
+    if (at(i).is_direct) {
+      // Margins stand between the rows of a padded copy.
+      const size_t from = node.operands[0].node;
+      Shape part = ReadBox(i, axis_of);
+      for (size_t d = 0; d < part.size(); ++d) part[d] = std::min(part[d], list_[from].shape[d]);
+      Load(i, list_[from].shape, part);
+      if (node.pads()) {
+        needs_.load_segments = std::max(needs_.load_segments, SegmentsOf(box, part).count);
+      }
+    } else if (keeps) {
+      const Runs runs = SegmentsOf(at(node.operands[0].node).box, ReadBox(i, axis_of));
+      cycles += group_.instructions_->CopyCycles(node.type, runs.count, runs.length);
+    } else {
+      // Along the last axis, if it is the operand's last index, elements stand side by side.
+      int64_t length = 1;
+      for (size_t d = box.size(); d-- > 0;) {
+        if (at(i).in_loop && node.is_reduced[d]) continue;
+        if (!node.load.operands().empty() && node.load.operands().back() == node.axes[d]) {
+          length = box[d];
+        }
+        break;
+      }
+      cycles += group_.instructions_->CopyCycles(node.type, Product(box) / length, length);
+    }
+    Count(i, Times(i) * cycles);
+  }
+
+  // Copies of elements along dimensions that the operand lacks.
+  double SpreadCycles(const Shape& box, const std::vector<bool>& has, Type type) {
+    const int64_t elements = Product(box);
+    layout_.nmem_bytes += OnChipBytes(elements, type);
+    const auto copy = [&](int64_t segments, int64_t count) {
+      return group_.instructions_->CopyCycles(type, segments, count);
+    };
+    if (RepeatsElements(box, has)) {
+      const int64_t groups = elements / box.back() * isa::kVectorGroup;
+      layout_.nmem_bytes += OnChipBytes(groups, type);
+      return copy(groups, 1) + copy(elements / isa::kVectorGroup, isa::kVectorGroup);
+    }
+    int64_t run = 1;
+    for (size_t d = box.size(); d > 0 && has[d - 1]; --d) run *= box[d - 1];
+    return copy(elements / run, run);
+  }
+
+ public:
+  // Whether single elements are repeated along the last dimension so often that it pays to copy them in groups.
+  static bool RepeatsElements(const Shape& box, const std::vector<bool>& has) {
+    return !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
+  }
+  // The dimensions of a reader's box along which an operand has elements of its own.
+  static std::vector<bool> Has(const Shape& box, const Operand& operand) {
+    std::vector<bool> has(box.size());
+    for (int d : operand.dimensions) {
+      if (d >= 0 && d < static_cast<int>(box.size())) has[d] = true;
+    }
+    return has;
+  }
+
+ private:
+  void CountLane(size_t i) {
+    const VectorNode& node = list_[i];
+    Placed& placed = at(i);
+    const Shape& box = placed.box;
+    if (HasGaps(i)) layout_.nmem_bytes = kTooMuch;
+    placed.form = node.step.instruction;
+    Runs own;
+    own.length = Product(box);
+    int64_t row = 0;
+    double cycles = 0;
+    for (size_t o = 0; o < node.operands.size(); ++o) {
+      const Operand& operand = node.operands[o];
+      const std::vector<bool> has = Has(box, operand);
+      bool covers = true;
+      for (size_t d = 0; d < box.size(); ++d) covers = covers && (has[d] || box[d] == 1);
+      const auto [whole, read] = Source(operand, box);
+      const std::optional<Runs> runs = RunsOf(whole, read, node.type);
+      Use use = Use::kSpread;
+      if (covers && runs && (runs->count == 1 || own.count == 1)) {
+        use = Use::kWhole;
+        if (runs->count > 1 || runs->length < own.length) own = *runs;
+      } else if (row == 0 && runs && runs->count == 1) {
+        use = RowUse(node, o, has, box, placed.form, row);
+      }
+      placed.uses.push_back(use);
+      if (use == Use::kSpread) cycles += SpreadCycles(box, has, list_[operand.node].type);
+    }
+    if (row > 0) {
+      // A row's form has no runs of its own.
+      if (own.count > 1) {
+        placed.form = node.step.instruction;
+        for (size_t o = 0; o < placed.uses.size(); ++o) {
+          if (placed.uses[o] != Use::kRow) continue;
+          placed.uses[o] = Use::kSpread;
+          cycles +=
+              SpreadCycles(box, Has(box, node.operands[o]), list_[node.operands[o].node].type);
+        }
+      } else {
+        own = {.count = own.length / row, .length = row};
+      }
+    }
+    const bool is_row = placed.form != node.step.instruction;
+    cycles += is_row ? group_.instructions_->Cycles(*placed.form, own.count, own.length)
+                     : static_cast<double>(own.count) *
+                           group_.instructions_->Cycles(*placed.form, 1, own.length);
+    Count(i, Times(i) * cycles);
+    for (size_t o = 0; o < node.operands.size() && placed.place < 0; ++o) {
+      if (CanTakePlace(i, o)) placed.place = static_cast<int>(node.operands[o].node);
+    }
+    if (placed.place < 0) Store(i, false);
+  }
+
+  Use RowUse(const VectorNode& node, size_t operand, const std::vector<bool>& has, const Shape& box,
+             const isa::Instruction*& form, int64_t& row) const {
+    size_t first = box.size();
+    int64_t length = 1;
+    while (first > 0 && (has[first - 1] || box[first - 1] == 1)) length *= box[--first];
+    for (size_t d = 0; d < first; ++d) {
+      if (has[d] && box[d] > 1) return Use::kSpread;
+    }
+    if (length % isa::kVectorGroup != 0) return Use::kSpread;
+    for (const Step::RowForm& row_form : node.step.row_forms) {
+      if (row_form.operand != operand) continue;
+      form = row_form.instruction;
+      row = length;
+      return Use::kRow;
+    }
+    return Use::kSpread;
+  }
+
+  // Whether nobody needs operand `o`'s elements after lane i, which has one for each of its own.
+  bool CanTakePlace(size_t i, size_t o) const {
+    const size_t operand = list_[i].operands[o].node;
+    const Placed &own = layout_.nodes[i], &other = layout_.nodes[operand];
+    return own.uses[o] == Use::kWhole && group_.readers_[operand].size() == 1 &&
+           !other.is_inlined && !other.is_direct && list_[operand].type == list_[i].type &&
+           other.box == own.box && list_[operand].shape == list_[i].shape &&
+           other.is_same == own.is_same && list_[operand].reduction == list_[i].reduction &&
+           (other.in_loop || list_[operand].kind != Kind::kInput || other.is_loaded) &&
+           !(list_[operand].kind == Kind::kInput && own.in_loop);
+  }
+
+  void CountReduce(size_t i) {
+    const VectorNode& node = list_[i];
+    const Operand& operand = node.operands[0];
+    if (HasGaps(i)) layout_.nmem_bytes = kTooMuch;
+    Store(i, false);
+    const int64_t results = Product(at(i).box), size = ir::ByteSize(node.type);
+    Shape domain = at(i).box;
+    domain.insert(domain.end(), node.reduced.begin(), node.reduced.end());
+    if (t_.along) {
+      const int64_t count = Product(node.reduced), row = RoundUp(count, isa::kVectorGroup);
+      // Whether the elements of a row stand side by side, and rows behind one another.
+      bool is_row = true;
+      int last = -1;
+      const Shape own = OwnExtents(operand, domain);
+      for (size_t d = 0; d < own.size(); ++d) {
+        if (own[d] == 1) continue;
+        is_row = is_row && operand.dimensions[d] > last;
+        last = operand.dimensions[d];
+      }
+      const auto [whole, part] = Source(operand, domain);
+      const bool is_whole = is_row && whole == part && Product(part) == results * row;
+      double cycles = VectorCycles(machine(), results * row * size);
+      if (!is_whole) {
+        at(i).has_copy = true;
+        layout_.nmem_bytes += OnChipBytes(results * row, node.type);
+        cycles += group_.instructions_->CopyCycles(node.type, is_row ? results : results * count,
+                                                   is_row ? count : 1);
+        if (row != count) cycles += VectorCycles(machine(), results * row * size);
+      }
+      Count(i, cycles);
+      return;
+    }
+    // Of several outer elements a last, smaller part would not run through memory.
+    const auto results_rank = static_cast<int>(node.shape.size());
+    if (t_.part > 0 && node.reduced[0] % t_.part != 0) {
+      for (int d : operand.dimensions) {
+        if (d >= results_rank) break;
+        if (d >= 0 && at(i).box[d] > 1) layout_.nmem_bytes = kTooMuch;
+      }
+    }
+    // The elements of one place of the reduced dimensions.
+    std::fill(domain.begin() + results_rank, domain.end(), 1);
+    const auto [whole, read] = Source(operand, domain);
+    double cycles = group_.instructions_->Cycles(*group_.reducers_[i].combine, 1, results);
+    const bool has_all = Product(read) == results;
+    const std::optional<Runs> runs = has_all ? RunsOf(whole, read, node.type) : std::nullopt;
+    const Runs segments = SegmentsOf(whole, read);
+    const double gather = cycles + group_.instructions_->CopyCycles(
+                                       node.type, results / segments.length, segments.length);
+    const double direct =
+        runs ? static_cast<double>(runs->count) *
+                   group_.instructions_->Cycles(*group_.reducers_[i].combine, 1, runs->length)
+             : HUGE_VAL;
+    at(i).has_copy = gather < direct;
+    if (at(i).has_copy) layout_.nmem_bytes += OnChipBytes(results, node.type);
+    cycles = Times(node) * std::min(gather, direct) + VectorCycles(machine(), results * size);
+    Count(i, cycles);
+  }
+
+  void CountResult() {
+    const Operand& result = group_.nodes_.result;
+    const Type type = list_[result.node].type;
+    const std::vector<bool> has = Has(t_.tile, result);
+    for (size_t d = 0; d < has.size(); ++d) {
+      if (!has[d] && t_.tile[d] > 1) layout_.spreads_result = true;
+    }
+    if (layout_.spreads_result) needs_.compute_cycles += SpreadCycles(t_.tile, has, type);
+    // It leaves while the next tile is computed.
+    size_t room = result.node;
+    while (at(room).place >= 0) room = at(room).place;
+    const bool is_moved = list_[room].kind == Kind::kInput || at(room).is_direct;
+    if (!is_moved) layout_.nmem_bytes += OnChipBytes(Product(at(room).box), type);
+    needs_.moved_bytes += Product(t_.tile) * ir::ByteSize(type);
+    needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
+    needs_.nmem_bytes = layout_.nmem_bytes;
+    const Shape& shape = group_.output_.shape();
+    needs_.cores = CeilDiv(shape[t_.split], t_.core[t_.split]) * t_.across;
+    int64_t tiles = 1;
+    for (size_t d = 0; d < t_.tile.size(); ++d) tiles *= CeilDiv(t_.core[d], t_.tile[d]);
+    const int parted = t_.part > 0 ? group_.PartedReduction() : -1;
+    if (parted >= 0) tiles *= CeilDiv(list_[parted].reduced[0], t_.part);
+    layout_.cycles = once_ + PipelinedCycles(machine(), tiles, needs_);
+  }
+
+  const VectorGroup& group_;
+  const Tiling& t_;
+  const std::vector<VectorNode>& list_;
+  Layout layout_;
+  TileNeeds needs_;
+  double once_ = 0;
+};
+
+VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Placer(*this, t).Run(); }
+
+namespace {
+
+// A few sizes of tiles for a run of n: all, a half, a third, a quarter, a sixth, ...
+std::vector<int64_t> Parts(int64_t n) {
+  std::vector<int64_t> sizes;
+  for (int64_t parts = 1; parts <= n; parts += std::max<int64_t>(1, parts / 2)) {
+    const int64_t size = CeilDiv(n, parts);
+    if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+  }
+  if (!sizes.empty() && sizes.back() != 1) sizes.push_back(1);
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
+  const Shape& shape = output_.shape();
+  const size_t last = shape.size() - 1;
+  std::vector<Tiling> ways;
+  for (size_t split = 0; split < shape.size(); ++split) {
+    // Along the first dimension at least, be it of one element.
+    if (shape[split] == 1 && split > 0) continue;
+    for (const int64_t across : Divisors(machine_->cores_per_cluster())) {
+      for (size_t apart = 0; apart < shape.size(); ++apart) {
+        // No other dimension is shared.
+        if (across == 1 ? apart != split : apart == split || shape[apart] % across != 0) continue;
+        Tiling t = {.split = split, .apart = apart, .across = across, .core = shape, .tile = {}};
+        const int64_t runs = machine_->clusters() * machine_->cores_per_cluster() / across;
+        t.core[split] = CeilDiv(shape[split], runs);
+        if (across > 1) t.core[apart] = shape[apart] / across;
+        if (across > 1 && apart == last && t.core[last] % isa::kVectorGroup != 0) continue;
+        ways.push_back(t);
+        if (split < last) continue;
+        // Single elements fill whole groups of the vector unit; and one core alone leaves no gaps.
+        const int64_t groups = std::min(RoundUp(t.core[last], isa::kVectorGroup), shape[last]);
+        if (groups != t.core[last]) {
+          t.core[last] = groups;
+          ways.push_back(t);
+        }
+        if (across > 1 || shape[last] % groups == 0) continue;
+        t.core[last] = shape[last];
+        ways.push_back(std::move(t));
+      }
+    }
+  }
+  return ways;
+}
+
+std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
+  const int64_t core = way.core[d];
+  const bool is_last = d + 1 == way.core.size();
+  std::vector<int64_t> sizes;
+  if (d == way.split) {
+    for (const int64_t part : Parts(core)) {
+      const bool has_groups = is_last && core % isa::kVectorGroup == 0;
+      const int64_t size = has_groups ? RoundUp(part, isa::kVectorGroup) : part;
+      if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+    }
+    return sizes;
+  }
+  // Others divide what a core has.
+  sizes = Divisors(core);
+  std::reverse(sizes.begin(), sizes.end());
+  if (is_last) {
+    std::erase_if(sizes, [&](int64_t n) { return n < core && n % isa::kVectorGroup != 0; });
+  }
+  return sizes;
+}
+
+std::vector<VectorGroup::Tiling> VectorGroup::AllTilings() const {
+  std::vector<Tiling> tilings;
+  const int parted = PartedReduction();
+  bool may_along = false, may_combine = true;
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    if (nodes_.list[i].kind != Kind::kReduce) continue;
+    may_along = true;
+    may_combine = may_combine && reducers_[i].combine != nullptr;
+  }
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    const bool is_reduce = nodes_.list[i].kind == Kind::kReduce;
+    if (is_reduce && reducers_[i].row == nullptr) may_along = false;
+  }
+  // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
+  const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
+    if (d == 0) {
+      const Layout layout = LayoutOf(t);
+      if (layout.nmem_bytes > machine_->nmem_bytes()) return false;
+      tilings.push_back(t);
+      return true;
+    }
+    bool fits = false;
+    int more = 0;
+    for (const int64_t size : TileSizes(t, d - 1)) {
+      t.tile[d - 1] = size;
+      fits = self(self, t, d - 1) || fits;
+      if (fits && ++more > 4 && d > 1) break;
+    }
+    return fits;
+  };
+  for (Tiling& way : SharedOutputs()) {
+    way.tile = way.core;
+    if (may_along) {
+      way.along = true;
+      add(add, way, way.tile.size());
+      way.along = false;
+    }
+    if (!may_combine) continue;
+    for (const bool first : {false, true}) {
+      if (first && !MayComputeFirst()) continue;
+      way.first = first;
+      const Shape none = {0};
+      for (const int64_t part : parted < 0 ? none : Parts(nodes_.list[parted].reduced[0])) {
+        way.part = part;
+        add(add, way, way.tile.size());
+      }
+      way.part = 0;
+    }
+    way.first = false;
+  }
+  return tilings;
+}
+
+CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
+  CardChoice choice = {{"split", static_cast<int64_t>(t.split)},
+                       {"apart", static_cast<int64_t>(t.apart)},
+                       {"across", t.across},
+                       {"along", t.along},
+                       {"first", t.first},
+                       {"part", t.part}};
+  for (size_t d = 0; d < t.tile.size(); ++d) choice[StrCat("tile", d)] = t.tile[d];
+  return choice;
+}
+
+std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Tilings() const {
+  std::vector<std::pair<Tiling, CardSchedule>> tilings;
+  for (const Tiling& t : AllTilings()) {
+    tilings.emplace_back(t, CardSchedule{ChoiceOf(t), LayoutOf(t).cycles});
+  }
+  std::sort(tilings.begin(), tilings.end(),
+            [](const auto& a, const auto& b) { return IsBefore(a.second, b.second); });
+  return tilings;
+}
+
+std::vector<CardSchedule> VectorGroup::Schedules() const {
+  std::vector<CardSchedule> schedules;
+  for (auto& [tiling, schedule] : Tilings()) schedules.push_back(std::move(schedule));
+  return schedules;
+}
+
+}  // namespace polynao::te

@@ -1,0 +1,118 @@
+// Computes without a contraction as one group on a card: reductions, windows, margins, transposed and strided reads,
+// and what is elementwise around them. Each tensor crosses GMEM once, or once for each tile that needs it; everything
+// between stays in NMEM.
+#ifndef COMPILER_TE_CARD_VECTOR_GROUP_H_
+#define COMPILER_TE_CARD_VECTOR_GROUP_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/arith/const_range.h"
+#include "compiler/ir/ir.h"
+#include "compiler/te/card/card_schedule.h"
+#include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/vector_nodes.h"
+#include "compiler/te/graph.h"
+#include "isa/machine.h"
+
+namespace polynao::te {
+
+class VectorGroup {
+ public:
+  // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
+  static absl::StatusOr<VectorGroup> Create(const Tensor& output,
+                                            const LaneInstructions& instructions,
+                                            const isa::Machine& machine);
+
+  // The tilings that fit NMEM, the cheapest first.
+  //
+  //   split         the output's dimension of which clusters and cores take runs
+  //   apart, across the dimension that `across` cores of a cluster share besides
+  //   tile0, ..     extents of a tile along the output's dimensions
+  //   along         1: rows of what is reduced stand side by side, and one instruction reduces a row. 0: one instruction
+  //                 for each place of the reduced dimensions takes in the elements of all results there
+  //   first         1: what is reduced is computed for all these places before, 0: for each place in turn
+  //   part          of the first reduced dimension in NMEM at a time
+  std::vector<CardSchedule> Schedules() const;
+  // The function under a choice of Schedules().
+  absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+
+ private:
+  struct Tiling {
+    size_t split = 0, apart = 0;
+    int64_t across = 1;
+    Shape core, tile;
+    bool along = false;
+    bool first = false;
+    int64_t part = 0;
+  };
+  // How a lane reads an operand: an element for each of its own, a row for all rows, or a copy of its own.
+  enum class Use : uint8_t { kWhole, kRow, kSpread };
+  // Copies in one stretch of memory each.
+  struct Runs {
+    int64_t count = 1, length = 1;
+  };
+  // A node under a tiling.
+  struct Placed {
+    std::vector<arith::ConstRange> needed;  // of the first tile, the reduced dimensions whole
+    Shape box;                              // of its storage
+    bool is_same = false;                   // for all tiles of a core
+    bool in_loop = false;                   // computed for each place of the reduced dimensions
+    bool is_inlined = false;                // a copy that its readers make
+    bool is_direct = false;                 // a copy that comes from GMEM itself
+    bool is_loaded = false;                 // an input that has storage of its own
+    bool has_copy = false;                  // a reduction that copies what it reads
+    int place = -1;                         // the node whose storage a lane takes
+    const isa::Instruction* form = nullptr;
+    std::vector<Use> uses = {};
+  };
+  struct Layout {
+    std::vector<Placed> nodes;
+    bool spreads_result = false;
+    int64_t nmem_bytes = 0;
+    double cycles = 0;
+  };
+  class Placer;
+  class Builder;
+
+  VectorGroup(const Tensor& output, const LaneInstructions& instructions,
+              const isa::Machine& machine)
+      : output_(output), instructions_(&instructions), machine_(&machine) {}
+
+  Layout LayoutOf(const Tiling& t) const;
+  // Which of the output's dimensions each node follows, as bits.
+  void FindFollowed();
+  absl::Status FindReducers();
+  // The reduction whose first dimension may be in NMEM part by part; -1: none.
+  int PartedReduction() const;
+  // Whether reductions read computed elements, all of them at the places of their loops.
+  bool MayComputeFirst() const;
+  // Ways to share the output; tiles are not set.
+  std::vector<Tiling> SharedOutputs() const;
+  // Extents of tiles along dimension d, the largest first.
+  std::vector<int64_t> TileSizes(const Tiling& way, size_t d) const;
+  std::vector<Tiling> AllTilings() const;
+  CardChoice ChoiceOf(const Tiling& t) const;
+  std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
+
+  Tensor output_;
+  const LaneInstructions* instructions_;
+  const isa::Machine* machine_;
+  VectorNodes nodes_;
+  std::vector<std::vector<size_t>> readers_;
+  std::vector<uint64_t> follows_;  // the output's dimensions, as bits
+  std::vector<std::vector<uint64_t>> dimension_follows_;
+  // Of each reduction the instruction that takes in one more element, and the one that reduces a row, if there is one.
+  struct Reducers {
+    const isa::Instruction* combine = nullptr;
+    const isa::Instruction* row = nullptr;
+  };
+  std::vector<Reducers> reducers_;
+};
+
+}  // namespace polynao::te
+
+#endif  // COMPILER_TE_CARD_VECTOR_GROUP_H_

@@ -1,0 +1,354 @@
+#include "compiler/te/card/vector_nodes.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/schedule.h"
+
+namespace polynao::te {
+namespace {
+
+using ir::ExprKind;
+using Kind = VectorNode::Kind;
+using Operand = VectorNode::Operand;
+
+// Whether the values of `e` depend on `axes` other than through elements that are read.
+bool HasAxisOutsideLoads(Expr e, const Axes& axes) {
+  if (e.Is(ExprKind::kLoad)) return false;
+  if (e.Is(ExprKind::kVar)) return std::find(axes.begin(), axes.end(), e) != axes.end();
+  return std::any_of(e.operands().begin(), e.operands().end(),
+                     [&](Expr operand) { return HasAxisOutsideLoads(operand, axes); });
+}
+
+class Cutter {
+ public:
+  Cutter(const Tensor& output, const LaneInstructions& instructions)
+      : graph_(output.graph()), instructions_(instructions) {
+    // What several computes read is computed once.
+    absl::flat_hash_map<const Operation*, int> readers;
+    absl::flat_hash_set<const Operation*> live = {output.operation()};
+    const auto& operations = output.graph()->operations;
+    for (auto it = operations.rbegin(); it != operations.rend(); ++it) {
+      if (!live.contains(&*it) || it->kind != Operation::Kind::kCompute) continue;
+      for (const Operation* read : ReadOperations(*output.graph(), it->bodies)) {
+        live.insert(read);
+        if (++readers[read] > 1) whole_.insert(read);
+      }
+    }
+  }
+
+  absl::StatusOr<VectorNodes> Run(const Tensor& output) {
+    ASSIGN_OR_RETURN(nodes_.result, NodeOf(*output.operation(), 0));
+    return std::move(nodes_);
+  }
+
+ private:
+  size_t Add(VectorNode node) {
+    nodes_.list.push_back(std::move(node));
+    return nodes_.list.size() - 1;
+  }
+
+  // The node that holds a tensor, in the domain of the tensor's dimensions.
+  absl::StatusOr<Operand> NodeOf(const Operation& operation, size_t output) {
+    const auto key = std::pair(&operation, output);
+    if (const auto it = tensors_.find(key); it != tensors_.end()) return it->second;
+    absl::StatusOr<Operand> operand;
+    if (operation.kind != Operation::Kind::kCompute) {
+      operand = All(Add({.kind = Kind::kInput,
+                         .name = operation.name,
+                         .type = operation.outputs[output]->type,
+                         .shape = operation.shape,
+                         .input = &operation,
+                         .output = output}));
+    } else if (const auto it = copies_.find(&operation); it != copies_.end()) {
+      operand = CopyNode(operation, it->second);
+    } else if (operation.bodies[output].reducer) {
+      operand = ReduceNode(operation, output);
+    } else {
+      operand =
+          Value(operation.name, operation.bodies[output].value, operation.axes, operation.shape);
+    }
+    if (operand.ok()) tensors_[key] = *operand;
+    return operand;
+  }
+
+  Operand All(size_t node) const {
+    Operand operand = {.node = node, .dimensions = {}};
+    for (size_t d = 0; d < nodes_.list[node].shape.size(); ++d) {
+      operand.dimensions.push_back(static_cast<int>(d));
+    }
+    return operand;
+  }
+
+  absl::StatusOr<Operand> CopyNode(const Operation& copy, Expr load) {
+    const auto [producer, output] = graph_->producers.at(ir::Buffer(load.buffer()));
+    ASSIGN_OR_RETURN(const Operand from, NodeOf(*producer, output));
+    // Of the indices those of the dimensions that the node has.
+    std::vector<Expr> indices;
+    for (int d : from.dimensions) indices.push_back(load.operands()[d]);
+    const VectorNode& read = nodes_.list[from.node];
+    const ir::Buffer buffer =
+        load.context().NewBuffer(read.name, read.type, std::vector<Expr>(indices.size(), Index(1)));
+    const Expr element = load.context().Load(buffer, indices);
+    return All(Add({.kind = Kind::kCopy,
+                    .name = copy.name,
+                    .type = copy.outputs[0]->type,
+                    .shape = copy.shape,
+                    .operands = {{.node = from.node, .dimensions = {}}},
+                    .axes = copy.axes,
+                    .value = Replace(copy.bodies[0].value, {{load, element}}),
+                    .load = element}));
+  }
+
+  absl::StatusOr<Operand> ReduceNode(const Operation& operation, size_t output) {
+    const Body& body = operation.bodies[output];
+    if (*body.reducer != Reducer::kSum && *body.reducer != Reducer::kMin &&
+        *body.reducer != Reducer::kMax) {
+      return InvalidInput("tensor ", operation.name,
+                          ": expected a sum, a minimum or a maximum, found another reduction");
+    }
+    Graph g(graph_);
+    // The same elements as a compute over all axes.
+    const std::vector<size_t> order = MemoryOrder(operation, body);
+    const size_t results = operation.axes.size();
+    Shape shape;
+    for (size_t d : order) {
+      shape.push_back(d < results ? operation.shape[d] : body.axes[d - results].extent);
+    }
+    const Tensor elements =
+        g.Compute(StrCat(operation.name, ".in"), shape, [&](const Axes& at) -> Expr {
+          ir::VarMap by;
+          for (size_t k = 0; k < order.size(); ++k) {
+            const size_t d = order[k];
+            if (d < results) {
+              by[operation.axes[d]] = at[k];
+            } else {
+              const ReduceAxis& axis = body.axes[d - results];
+              by[axis] = axis.min == 0 ? at[k] : at[k] + Index(axis.min);
+            }
+          }
+          return ir::Substitute(body.value, by);
+        });
+    RETURN_IF_ERROR(graph_->status);
+    const size_t first = nodes_.list.size();
+    const Operation& all = *elements.operation();
+    ASSIGN_OR_RETURN(Operand read, Value(operation.name, all.bodies[0].value, all.axes, all.shape));
+    for (int& d : read.dimensions) d = d < 0 ? -1 : static_cast<int>(order[d]);
+    VectorNode node = {.kind = Kind::kReduce,
+                       .name = operation.name,
+                       .type = operation.outputs[output]->type,
+                       .shape = {},
+                       .operands = {read},
+                       .reducer = *body.reducer};
+    for (const ReduceAxis& axis : body.axes) node.reduced.push_back(axis.extent);
+    const int rank = static_cast<int>(operation.shape.size());
+    Operand result;
+    std::map<int, int> own;  // of the domain's dimensions
+    for (int d = 0; d < rank; ++d) {
+      if (std::count(read.dimensions.begin(), read.dimensions.end(), d) == 0) continue;
+      own[d] = static_cast<int>(node.shape.size());
+      node.shape.push_back(operation.shape[d]);
+      result.dimensions.push_back(d);
+    }
+    for (size_t r = 0; r < body.axes.size(); ++r) {
+      own[rank + static_cast<int>(r)] = static_cast<int>(node.shape.size() + r);
+    }
+    for (int& d : node.operands[0].dimensions) d = d < 0 ? -1 : own.at(d);
+    result.node = Add(std::move(node));
+    // What was made for these elements alone belongs to the reduction's loops.
+    for (size_t i = first; i < result.node; ++i) {
+      VectorNode& part = nodes_.list[i];
+      const auto it = domains_.find(i);
+      if (it == domains_.end() || it->second.first != &all.axes) continue;
+      for (int d : it->second.second) {
+        part.is_reduced.push_back(d >= 0 && order[d] >= results);
+      }
+      const bool varies = std::count(part.is_reduced.begin(), part.is_reduced.end(), true) > 0;
+      if (varies) part.reduction = static_cast<int>(result.node);
+    }
+    return result;
+  }
+
+  // The results' and the reduced axes (these count on from the results') in the order in which the elements stand in
+  // memory: that of a load whose indices are all of them. Without such a load results' come first.
+  static std::vector<size_t> MemoryOrder(const Operation& operation, const Body& body) {
+    Axes all = operation.axes;
+    all.insert(all.end(), body.axes.begin(), body.axes.end());
+    std::vector<size_t> order(all.size());
+    for (size_t d = 0; d < order.size(); ++d) order[d] = d;
+    ir::ForEachExpr(body.value, [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad) || e.operands().size() != all.size()) return;
+      std::vector<size_t> found;
+      for (Expr index : e.operands()) {
+        const auto it = std::find(all.begin(), all.end(), index);
+        if (it != all.end()) found.push_back(it - all.begin());
+      }
+      if (std::set<size_t>(found.begin(), found.end()).size() == all.size()) order = found;
+    });
+    return order;
+  }
+
+  Expr Index(int64_t i) const { return graph_->context->Int(graph_->index_type, i); }
+
+  // The node of an expression over `axes`.
+  absl::StatusOr<Operand> Value(const std::string& name, Expr value, const Axes& axes,
+                                const Shape& shape) {
+    Graph g(graph_);
+    ASSIGN_OR_RETURN(const Expr plain, Plain(name, value, axes, shape));
+    const Tensor elements = g.Compute(name, shape, [&](const Axes& at) -> Expr {
+      ir::VarMap by;
+      for (size_t d = 0; d < axes.size(); ++d) by[axes[d]] = at[d];
+      return ir::Substitute(plain, by);
+    });
+    RETURN_IF_ERROR(graph_->status);
+    if (!IsElementwise(*elements.operation())) {
+      return InvalidInput("tensor ", name, ": the card has no instruction for ", ir::Print(value));
+    }
+    ASSIGN_OR_RETURN(const Steps steps, CutIntoSteps(elements, instructions_, whole_));
+    std::vector<Operand> operands;
+    for (const Step& step : steps.list) {
+      if (step.tensor != nullptr) {
+        ASSIGN_OR_RETURN(Operand operand, NodeOf(*step.tensor, step.output));
+        for (int& d : operand.dimensions) d = step.dimensions[d];
+        const VectorNode& node = nodes_.list[operand.node];
+        if (node.kind == Kind::kCopy) domains_[operand.node] = {&axes, operand.dimensions};
+        operands.push_back(std::move(operand));
+        continue;
+      }
+      Operand own;
+      std::vector<int> position(shape.size(), -1);
+      VectorNode node = {
+          .kind = Kind::kLane, .name = step.name, .type = step.type, .shape = {}, .step = step};
+      for (size_t d = 0; d < shape.size(); ++d) {
+        if (!step.varies[d]) continue;
+        position[d] = static_cast<int>(node.shape.size());
+        node.shape.push_back(shape[d]);
+        own.dimensions.push_back(static_cast<int>(d));
+      }
+      for (size_t operand : step.operands) {
+        node.operands.push_back(operands[operand]);
+        for (int& d : node.operands.back().dimensions) d = d < 0 ? -1 : position[d];
+      }
+      own.node = Add(std::move(node));
+      domains_[own.node] = {&axes, own.dimensions};
+      operands.push_back(std::move(own));
+    }
+    return operands[steps.result];
+  }
+
+  // `e` over elements at plain places alone: others are copies.
+  absl::StatusOr<Expr> Plain(const std::string& name, Expr e, const Axes& axes,
+                             const Shape& shape) {
+    if (e.Is(ExprKind::kLoad)) return IsPlain(e, axes, shape) ? e : Copy(name, e, e, axes, shape);
+    if (e.Is(ExprKind::kSelect) && HasAxisOutsideLoads(e.operand(0), axes)) {
+      const bool loads_first = e.operand(1).Is(ExprKind::kLoad);
+      const Expr load = e.operand(loads_first ? 1 : 2), other = e.operand(loads_first ? 2 : 1);
+      bool has_loads = false;
+      ir::ForEachExpr(e.operand(0),
+                      [&](Expr part) { has_loads = has_loads || part.Is(ExprKind::kLoad); });
+      if (!load.Is(ExprKind::kLoad) || !other.IsConst() || has_loads) {
+        return InvalidInput("tensor ", name,
+                            ": expected an element or a constant by a condition on the axes, "
+                            "found ",
+                            ir::Print(e));
+      }
+      const Expr select =
+          loads_first ? e : e.context().Select(ir::Not(e.operand(0)), e.operand(2), e.operand(1));
+      return Copy(name, select, load, axes, shape);
+    }
+    std::vector<Expr> operands;
+    for (Expr operand : e.operands()) {
+      ASSIGN_OR_RETURN(const Expr plain, Plain(name, operand, axes, shape));
+      operands.push_back(plain);
+    }
+    return operands.empty() ? e : e.context().Rebuild(e, operands);
+  }
+
+  // Whether all elements of a tensor are read in the order of the axes, each index an axis or 0.
+  bool IsPlain(Expr load, const Axes& axes, const Shape& shape) const {
+    const Operation& producer = *graph_->producers.at(ir::Buffer(load.buffer())).first;
+    size_t next = 0;
+    for (size_t d = 0; d < load.operands().size(); ++d) {
+      const Expr index = load.operands()[d];
+      if (producer.shape[d] == 1 && index.IsInt(0)) continue;
+      const auto it = std::find(axes.begin() + static_cast<ptrdiff_t>(next), axes.end(), index);
+      if (it == axes.end() || shape[it - axes.begin()] != producer.shape[d]) return false;
+      next = it - axes.begin() + 1;
+    }
+    return true;
+  }
+
+  // An element of a new compute that copies: `value` over the axes that it has.
+  absl::StatusOr<Expr> Copy(const std::string& name, Expr value, Expr load, const Axes& axes,
+                            const Shape& shape) {
+    const auto key = std::pair(value, axes.empty() ? Expr() : axes[0]);
+    if (const auto it = elements_.find(key); it != elements_.end()) return it->second;
+    Axes used;
+    Shape extents;
+    for (size_t d = 0; d < axes.size(); ++d) {
+      if (!ir::UsesVar(value, axes[d])) continue;
+      used.push_back(axes[d]);
+      extents.push_back(shape[d]);
+    }
+    int loads = 0;
+    ir::ForEachExpr(value, [&](Expr part) { loads += part.Is(ExprKind::kLoad); });
+    if (loads > 1) {
+      return InvalidInput("tensor ", name, ": expected indices of axes alone, found ",
+                          ir::Print(load));
+    }
+    if (used.empty()) {
+      used = {axes.empty() ? Index(0) : axes[0]};
+      extents = {axes.empty() ? 1 : shape[0]};
+    }
+    Graph g(graph_);
+    Expr copied_load;
+    const Tensor copy = g.Compute(StrCat(name, ".at"), extents, [&](const Axes& at) -> Expr {
+      ir::VarMap by;
+      for (size_t d = 0; d < at.size(); ++d) {
+        if (used[d].Is(ExprKind::kVar)) by[used[d]] = at[d];
+      }
+      copied_load = ir::Substitute(load, by);
+      return ir::Substitute(value, by);
+    });
+    RETURN_IF_ERROR(graph_->status);
+    copies_[copy.operation()] = copied_load;
+    whole_.insert(copy.operation());
+    return elements_[key] = copy(used);
+  }
+
+  std::shared_ptr<GraphState> graph_;
+  const LaneInstructions& instructions_;
+  // Computes that are nodes of their own, not parts of their readers' expressions.
+  absl::flat_hash_set<const Operation*> whole_;
+  absl::flat_hash_map<const Operation*, Expr> copies_;  // their loads
+  std::map<std::pair<const Operation*, size_t>, Operand> tensors_;
+  absl::flat_hash_map<std::pair<Expr, Expr>, Expr> elements_;
+  // The axes of the expression that a node is a part of, and which of these its dimensions are.
+  std::map<size_t, std::pair<const Axes*, std::vector<int>>> domains_;
+  VectorNodes nodes_;
+};
+
+}  // namespace
+
+Shape VectorNode::Domain() const {
+  Shape domain = shape;
+  domain.insert(domain.end(), reduced.begin(), reduced.end());
+  return domain;
+}
+
+absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output,
+                                         const LaneInstructions& instructions) {
+  RETURN_IF_ERROR(output.graph()->status);
+  return Cutter(output, instructions).Run(output);
+}
+
+}  // namespace polynao::te

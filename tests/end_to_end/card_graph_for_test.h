@@ -1,0 +1,77 @@
+// Graphs without a schedule, compiled for the card, simulated and interpreted: what the tests of such graphs share.
+#ifndef TESTS_END_TO_END_CARD_GRAPH_FOR_TEST_H_
+#define TESTS_END_TO_END_CARD_GRAPH_FOR_TEST_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <random>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/ir/random_value.h"
+#include "compiler/ir/tensor.h"
+#include "compiler/te/graph.h"
+#include "isa/machine.h"
+#include "simulator/simulator.h"
+
+namespace polynao {
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : engine_(seed) {}
+  int64_t Pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine_() % (high - low + 1));
+  }
+  bool OneIn(int64_t n) { return Pick(1, n) == 1; }
+  template <typename T>
+  T Of(const std::vector<T>& values) {
+    return values[Pick(0, values.size() - 1)];
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+struct Result {
+  std::vector<ir::Tensor> inputs;
+  ir::Tensor output;
+  simulator::RunResult run;
+  ir::Function function;  // after the passes
+};
+
+// Values for the placeholders of the graph.
+std::vector<ir::Tensor> Inputs(const te::Tensor& y, unsigned seed, ir::Values values);
+
+// What the graph means: its computes one after the other, interpreted.
+absl::StatusOr<ir::Tensor> Meaning(const te::Tensor& y, std::vector<ir::Tensor> inputs);
+
+// Stands for the cheapest schedule that makes a group of each contraction.
+inline constexpr size_t kCutChoice = -1;
+
+// Compiles the graph under the schedule number `choice` of the cost model's list, and simulates it.
+absl::StatusOr<Result> OnCard(const te::Tensor& y, const isa::Machine& machine, size_t choice,
+                              std::vector<ir::Tensor> inputs);
+
+// Statements that compute or copy element by element.
+int Stores(const ir::Function& function);
+
+// What the compiler may do with a few graphs, but not with many.
+struct Exceptions {
+  int too_large = 0;  // the code generator has too few registers
+  int scalar = 0;     // some nest became no instruction
+};
+
+// All values of the graph on the card are those of the interpreter; scalar code is counted and printed.
+void MustAgree(const te::Tensor& y, const isa::Machine& machine, size_t choice, unsigned seed,
+               Exceptions& exceptions);
+
+// Runs `run` with `count` random engines, or as many as POLYNAO_RANDOM_CASES says, and prints the seed of what fails.
+// At most `most_scalar` of 50 programs may have a nest that becomes no instruction.
+void ForRandomSeeds(int count, int most_scalar,
+                    const std::function<void(Random&, unsigned seed, Exceptions&)>& run);
+
+}  // namespace polynao
+
+#endif  // TESTS_END_TO_END_CARD_GRAPH_FOR_TEST_H_
