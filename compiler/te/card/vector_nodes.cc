@@ -43,6 +43,12 @@ class Cutter {
         live.insert(read);
         if (++readers[read] > 1) whole_.insert(read);
       }
+      // What reads elements at other places is cut by itself.
+      for (const Body& body : it->bodies) {
+        ir::ForEachExpr(body.value, [&](Expr e) {
+          if (e.Is(ExprKind::kLoad) && !IsPlain(e, it->axes, it->shape)) whole_.insert(&*it);
+        });
+      }
     }
   }
 
