@@ -15,6 +15,7 @@
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/card/rename.h"
+#include "compiler/te/card/steps.h"
 #include "compiler/te/graph.h"
 
 namespace polynao::poly {
@@ -53,6 +54,73 @@ bool UsesBuffer(ir::Stmt s, Buffer buffer) {
     });
   }
   return uses;
+}
+
+// The load that is a factor of a product, under casts.
+Expr LoadOf(Expr factor) {
+  while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
+  return factor.Is(ExprKind::kLoad) ? factor : Expr();
+}
+
+// A sum of products whose weights, or whose image, stand in memory in another order than the tensor unit reads them:
+// results' axes, then the reduced ones. `copies` are stages that turn them around, for buffers of their own.
+//
+//   C[i, j] += A[i, l] * B[l, j]   -->   B.turned[j, l] = B[l, j]   C[i, j] += A[i, l] * B.turned[j, l]
+std::optional<NestStage> WithTurnedFactors(const NestStage& stage, ir::Context& c,
+                                           std::vector<NestStage>& copies) {
+  if (stage.reduction != ExprKind::kAdd || !stage.element.Is(ExprKind::kMul)) return std::nullopt;
+  std::vector<Expr> order(stage.axes.begin(), stage.axes.end());
+  for (const NestStage::ReduceRange& range : stage.ranges) order.push_back(range.var);
+  NestStage turned = stage;
+  for (size_t f = 0; f < 2; ++f) {
+    const Expr load = LoadOf(stage.element.operand(f));
+    if (!load) return std::nullopt;
+    // Each index one variable, plus a constant.
+    std::vector<std::pair<size_t, size_t>>
+        places;  // in the order of variables, and which index that is
+    for (size_t d = 0; d < load.operands().size(); ++d) {
+      size_t variable = order.size();
+      for (size_t v = 0; v < order.size(); ++v) {
+        if (!ir::UsesVar(load.operands()[d], order[v])) continue;
+        if (variable < order.size()) return std::nullopt;
+        variable = v;
+      }
+      if (variable == order.size()) return std::nullopt;
+      places.emplace_back(variable, d);
+    }
+    if (std::is_sorted(places.begin(), places.end())) continue;
+    std::sort(places.begin(), places.end());
+    NestStage copy = {.name = stage.name,
+                      .place = stage.place,
+                      .target = {},
+                      .axes = {},
+                      .low = {},
+                      .extents = {},
+                      .value = {}};
+    std::vector<Expr> extents, indices;
+    ir::VarMap by;
+    for (const auto& [v, d] : places) {
+      const bool is_axis = v < stage.axes.size();
+      const NestStage::ReduceRange* range =
+          is_axis ? nullptr : &stage.ranges[v - stage.axes.size()];
+      const int64_t extent = is_axis ? stage.extents[v] : range->extent;
+      const int64_t min = is_axis ? 0 : range->min;
+      const ir::Var axis = c.NewVar(ir::Var(order[v]).name(), order[v].type());
+      copy.axes.push_back(axis);
+      copy.low.push_back(0);
+      copy.extents.push_back(extent);
+      extents.push_back(c.Int(order[v].type(), extent));
+      by[order[v]] = min == 0 ? Expr(axis) : axis + min;
+      indices.push_back(min == 0 ? order[v] : order[v] - min);
+    }
+    copy.value = ir::Substitute(load, by);
+    copy.target =
+        c.NewBuffer(StrCat(ir::Buffer(load.buffer())->name, ".turned"), load.type(), extents);
+    turned.element = te::Replace(turned.element, {{load, c.Load(copy.target, indices)}});
+    copies.push_back(std::move(copy));
+  }
+  if (copies.empty()) return std::nullopt;
+  return turned;
 }
 
 // Some stages as one graph, in the order of the nest; the last one's target is the output.
@@ -194,13 +262,13 @@ class Scheduler {
 
   // Buffers of one dimension for parameters and locals.
   void MakeBuffers() {
-    const auto make = [&](Buffer buffer) {
-      int64_t elements = 1;
-      for (int64_t extent : ShapeOf(buffer)) elements *= extent;
-      flat_[buffer] = c_.NewBuffer(buffer->name, buffer->type, {c_.Int(IndexType(), elements)});
-    };
-    for (const ir::Param& param : function_.params) make(param.buffer);
-    for (Buffer local : stages_.locals) make(local);
+    for (const ir::Param& param : function_.params) MakeBuffer(param.buffer);
+    for (Buffer local : stages_.locals) MakeBuffer(local);
+  }
+  void MakeBuffer(Buffer buffer) {
+    int64_t elements = 1;
+    for (int64_t extent : ShapeOf(buffer)) elements *= extent;
+    flat_[buffer] = c_.NewBuffer(buffer->name, buffer->type, {c_.Int(IndexType(), elements)});
   }
 
   ir::Type IndexType() const {
@@ -215,27 +283,82 @@ class Scheduler {
     return ir::Type::kI32;
   }
 
+  // Some stages as statements, with what they cost.
+  struct Piece {
+    std::vector<ir::Stmt> body;
+    std::vector<Buffer> temporaries;
+    double cycles = 0;
+    bool reassociates = false;
+    std::vector<std::string> notes;
+  };
+  using Members = std::vector<const NestStage*>;
+
   absl::Status AddGroup(size_t last) {
-    std::vector<size_t> members;
+    Members members;
     for (size_t i = 0; i <= last; ++i) {
-      if (group_of_[i] == last) members.push_back(i);
+      if (group_of_[i] == last) members.push_back(&stages_.list[i]);
     }
-    const absl::Status together = AddPiece(members);
-    if (together.ok() || members.size() == 1) return together;
-    program_.notes.push_back(StrCat("not together: ", together.message()));
-    // One after the other.
-    for (size_t i : members) RETURN_IF_ERROR(AddPiece({i}));
+    absl::StatusOr<Piece> together = CheapestPiece(members);
+    if (together.ok()) {
+      Add(*together, all_);
+      return absl::OkStatus();
+    }
+    if (members.size() == 1) return together.status();
+    all_.notes.push_back(StrCat("not together: ", together.status().message()));
+    for (const NestStage* stage : members) {
+      ASSIGN_OR_RETURN(Piece piece, CheapestPiece({stage}));
+      Add(piece, all_);
+    }
     return absl::OkStatus();
   }
 
-  absl::Status AddPiece(const std::vector<size_t>& members) {
-    StageGraph graph(function_, IndexType());
-    std::string note;
-    for (size_t i : members) {
-      graph.Add(stages_.list[i]);
-      StrAppend(&note, note.empty() ? "" : " ", stages_.list[i].name);
+  // The members as they are, or after copies that turn factors of products around.
+  absl::StatusOr<Piece> CheapestPiece(const Members& members) {
+    absl::StatusOr<Piece> best = PieceOf(members);
+    std::vector<NestStage> copies;
+    std::vector<NestStage> turned;
+    turned.reserve(members.size());
+    Members others = members;
+    for (const NestStage*& stage : others) {
+      std::optional<NestStage> other = WithTurnedFactors(*stage, c_, copies);
+      if (!other) continue;
+      turned.push_back(*std::move(other));
+      stage = &turned.back();
     }
-    const NestStage& last = stages_.list[members.back()];
+    if (copies.empty()) return best;
+    Piece all;
+    for (const NestStage& copy : copies) {
+      MakeBuffer(copy.target);
+      absl::StatusOr<Piece> piece = PieceOf({&copy});
+      if (!piece.ok()) return best;
+      Add(*piece, all);
+      all.temporaries.push_back(flat_.at(copy.target));
+    }
+    absl::StatusOr<Piece> piece = PieceOf(others);
+    if (!piece.ok()) return best;
+    Add(*piece, all);
+    return best.ok() && best->cycles <= all.cycles ? best : all;
+  }
+  static void Add(const Piece& piece, Piece& all) {
+    all.body.insert(all.body.end(), piece.body.begin(), piece.body.end());
+    all.temporaries.insert(all.temporaries.end(), piece.temporaries.begin(),
+                           piece.temporaries.end());
+    all.cycles += piece.cycles;
+    all.reassociates = all.reassociates || piece.reassociates;
+    all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
+  }
+
+  absl::StatusOr<Piece> PieceOf(const Members& members) {
+    StageGraph graph(function_, IndexType());
+    Piece piece;
+    std::string note;
+    for (const NestStage* stage : members) {
+      graph.Add(*stage);
+      StrAppend(&note, note.empty() ? "" : " ", stage->name);
+      const bool is_float = ir::IsFloat(stage->target->type);
+      if (stage->reduction == ExprKind::kAdd && is_float) piece.reassociates = true;
+    }
+    const NestStage& last = *members.back();
     absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(graph.output(), target_);
     if (!program.ok()) return WithContext(StrCat("'", last.place, "'"), program.status());
     const std::vector<te::CardSchedule> schedules = program->Schedules({}, true);
@@ -254,18 +377,12 @@ class Scheduler {
     }
     ir::Stmt body = te::Rename(to).Mutate(part.body);
     for (; body.Is(ir::StmtKind::kAllocate) && body.buffer()->scope == "gmem"; body = body.body()) {
-      temporaries_.push_back(body.buffer());
+      piece.temporaries.push_back(body.buffer());
     }
-    body_.push_back(body);
-    for (size_t i : members) {
-      const NestStage& stage = stages_.list[i];
-      if (stage.reduction == ExprKind::kAdd && ir::IsFloat(stage.target->type)) {
-        program_.reassociates = true;
-      }
-    }
-    program_.cycles += schedules[0].cycles;
-    program_.notes.push_back(StrCat(note, " -> ", last.target->name));
-    return absl::OkStatus();
+    piece.body = {body};
+    piece.cycles = schedules[0].cycles;
+    piece.notes = {StrCat(note, " -> ", last.target->name)};
+    return piece;
   }
 
   // Where the elements of a box stand in the whole tensor.
@@ -299,9 +416,12 @@ class Scheduler {
       whole.params.push_back(
           {.var = {}, .buffer = flat_.at(param.buffer), .access = param.access, .scope = ""});
     }
-    whole.body = c_.Seq(body_);
-    for (Buffer local : stages_.locals) temporaries_.push_back(flat_.at(local));
-    for (Buffer temporary : temporaries_) {
+    program_.cycles = all_.cycles;
+    program_.reassociates = all_.reassociates;
+    program_.notes = all_.notes;
+    whole.body = c_.Seq(all_.body);
+    for (Buffer local : stages_.locals) all_.temporaries.push_back(flat_.at(local));
+    for (Buffer temporary : all_.temporaries) {
       const auto uses = [&](ir::Stmt s) { return UsesBuffer(s, temporary); };
       if (ir::AnyStmt(whole.body, uses)) whole.body = c_.Allocate(temporary, whole.body);
     }
@@ -313,8 +433,7 @@ class Scheduler {
   ir::Context& c_;
   std::vector<size_t> group_of_;
   absl::flat_hash_map<Buffer, Buffer> flat_;
-  std::vector<ir::Stmt> body_;
-  std::vector<Buffer> temporaries_;
+  Piece all_;
   NestProgram program_;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -261,9 +263,8 @@ class VectorGroup::Placer {
     for (Expr index : node.load.operands()) {
       int axis = -1;
       for (size_t d = 0; d < node.axes.size(); ++d) {
-        const bool is_fixed =
-            layout_.nodes[i].in_loop ? bool{node.is_reduced[d]} : node.shape[d] == 1;
-        if (is_fixed || !ir::UsesVar(index, node.axes[d])) continue;
+        // One place along an axis, or each in turn in the loops of a reduction.
+        if (layout_.nodes[i].box[d] == 1 || !ir::UsesVar(index, node.axes[d])) continue;
         if (axis >= 0) return false;
         axis = static_cast<int>(d);
       }
@@ -712,11 +713,13 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   const bool is_last = d + 1 == way.core.size();
   std::vector<int64_t> sizes;
   if (d == way.split) {
+    // Of single elements whole groups of the vector unit too.
+    std::set<int64_t, std::greater<>> all;
     for (const int64_t part : Parts(core)) {
-      const bool has_groups = is_last && core % isa::kVectorGroup == 0;
-      const int64_t size = has_groups ? RoundUp(part, isa::kVectorGroup) : part;
-      if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+      all.insert(part);
+      if (is_last) all.insert(std::min(RoundUp(part, isa::kVectorGroup), core));
     }
+    sizes.assign(all.begin(), all.end());
     return sizes;
   }
   // Others divide what a core has.
