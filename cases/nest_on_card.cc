@@ -55,7 +55,13 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
   if (!HasThreads(nest.function)) {
     ASSIGN_OR_RETURN(const std::vector<PassSpec> simplify, ParsePasses("simplify"));
     RETURN_IF_ERROR(RunPasses(nest.function, simplify, target));
-    absl::StatusOr<poly::NestProgram> program = poly::ScheduleForCard(nest.function, target);
+    const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
+      ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
+      RETURN_IF_ERROR(RunPasses(part, pipeline, target));
+      return ScalarStores(part);
+    };
+    absl::StatusOr<poly::NestProgram> program =
+        poly::ScheduleForCard(nest.function, target, scalar_stores);
     if (program.ok()) {
       nest.function = std::move(program->function);
       nest.notes = std::move(program->notes);

@@ -220,8 +220,13 @@ class StageGraph {
 
 class Scheduler {
  public:
-  Scheduler(const ir::Function& function, const Target& target, const NestStages& stages)
-      : function_(function), target_(target), stages_(stages), c_(*function.context) {}
+  Scheduler(const ir::Function& function, const Target& target, const NestStages& stages,
+            const CountScalarStores& scalar_stores)
+      : function_(function),
+        target_(target),
+        stages_(stages),
+        scalar_stores_(scalar_stores),
+        c_(*function.context) {}
 
   absl::StatusOr<NestProgram> Run() {
     FindGroups();
@@ -348,6 +353,29 @@ class Scheduler {
     all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
   }
 
+  // The cheapest schedule's function, or that of another one if it leaves scalar code.
+  absl::StatusOr<ir::Function> BestOf(const te::CardProgram& program, const NestStage& last,
+                                      double& cycles) {
+    std::vector<te::CardSchedule> schedules = program.Schedules({}, true);
+    if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
+    ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
+    cycles = schedules[0].cycles;
+    ASSIGN_OR_RETURN(int64_t least, scalar_stores_(best));
+    if (least == 0) return best;
+    constexpr size_t kMostTries = 12;
+    schedules = program.Schedules({}, false);
+    for (size_t i = 1; i < std::min(schedules.size(), kMostTries) && least > 0; ++i) {
+      absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
+      if (!other.ok()) continue;
+      const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
+      if (!stores.ok() || *stores >= least) continue;
+      least = *stores;
+      best = *std::move(other);
+      cycles = schedules[i].cycles;
+    }
+    return best;
+  }
+
   absl::StatusOr<Piece> PieceOf(const Members& members) {
     StageGraph graph(function_, IndexType());
     Piece piece;
@@ -361,9 +389,7 @@ class Scheduler {
     const NestStage& last = *members.back();
     absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(graph.output(), target_);
     if (!program.ok()) return WithContext(StrCat("'", last.place, "'"), program.status());
-    const std::vector<te::CardSchedule> schedules = program->Schedules({}, true);
-    if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
-    ASSIGN_OR_RETURN(const ir::Function part, program->Build(schedules[0].choice));
+    ASSIGN_OR_RETURN(const ir::Function part, BestOf(*program, last, piece.cycles));
     te::Rename::Map to;
     for (size_t i = 0; i < graph.inputs().size(); ++i) {
       to[part.params[i].buffer] = {.to = flat_.at(graph.inputs()[i])};
@@ -380,7 +406,6 @@ class Scheduler {
       piece.temporaries.push_back(body.buffer());
     }
     piece.body = {body};
-    piece.cycles = schedules[0].cycles;
     piece.notes = {StrCat(note, " -> ", last.target->name)};
     return piece;
   }
@@ -430,6 +455,7 @@ class Scheduler {
   const ir::Function& function_;
   const Target& target_;
   const NestStages& stages_;
+  const CountScalarStores& scalar_stores_;
   ir::Context& c_;
   std::vector<size_t> group_of_;
   absl::flat_hash_map<Buffer, Buffer> flat_;
@@ -439,9 +465,10 @@ class Scheduler {
 
 }  // namespace
 
-absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target) {
+absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target,
+                                            const CountScalarStores& scalar_stores) {
   ASSIGN_OR_RETURN(const NestStages stages, FindStages(function));
-  return Scheduler(function, target, stages).Run();
+  return Scheduler(function, target, stages, scalar_stores).Run();
 }
 
 }  // namespace polynao::poly
