@@ -10,6 +10,7 @@
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/ir/fix_scalars.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_program.h"
 #include "compiler/registry/registry.h"

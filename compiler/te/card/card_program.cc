@@ -409,12 +409,13 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
         return IsSumOfProducts(operation) && !IsColumnSum(operation);
       });
   absl::Status error;
-  if (!has_sums && contractions == 0) {
+  if (contractions == 0) {
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
     if (group.ok()) program.group_ = *std::move(group);
+    error = group.status();
     program.AddSplits();
-    if (program.sequences_.empty()) RETURN_IF_ERROR(group.status());
-    return program;
+    if (program.group_ || !program.sequences_.empty()) return program;
+    if (!has_sums) return error;
   }
   if (!has_sums) {
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);

@@ -278,7 +278,8 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
   }
   // Clusters and cores share the output, each goes through its part tile by tile.
-  const int64_t runs = group_.machine_->cores_per_cluster() / t_.across;
+  const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
+  const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
   std::vector<Axis> tiles, elements;
   const std::vector<Axis> axes = s[y].leaves();
