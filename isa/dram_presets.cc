@@ -1,5 +1,7 @@
 #include "isa/dram_presets.h"
 
+#include <map>
+
 #include "base/status.h"
 #include "isa/dram_parameters.h"
 
@@ -18,11 +20,18 @@ constexpr ParameterRow kRows[] = {
 absl::Span<const ParameterRow> DramRows() { return kRows; }
 
 absl::StatusOr<ParameterFile> ReadDramPreset(std::string_view name) {
+  // Read once: every machine and every simulation asks.
+  static const auto* files = [] {
+    auto* result = new std::map<std::string_view, absl::StatusOr<ParameterFile>>();
+    for (const DramPresetText& preset : DramPresetTexts()) {
+      result->emplace(preset.name,
+                      ReadParameterFile(preset.text, StrCat(preset.name, ".toml"), kRows));
+    }
+    return result;
+  }();
+  if (const auto found = files->find(name); found != files->end()) return found->second;
   std::string names;
   for (const DramPresetText& preset : DramPresetTexts()) {
-    if (preset.name == name) {
-      return ReadParameterFile(preset.text, StrCat(name, ".toml"), kRows);
-    }
     StrAppend(&names, names.empty() ? "" : ", ", preset.name);
   }
   return InvalidInput("there is no DRAM preset \"", name, "\"; there are ", names);

@@ -88,6 +88,7 @@ Queue QueueOf(Unit unit) {
 struct InstructionSet::Prepared {
   std::vector<IntExpression> constraints;
   IntExpression cost;
+  std::vector<int> cost_parameters;  // which of parameter_names() it reads
   FootprintPlan footprint;
   ActionPlan actions;
   // Pairs (written, other) of operands in one memory, and whether they may coincide.
@@ -275,7 +276,9 @@ absl::StatusOr<std::unique_ptr<InstructionSet::Prepared>> InstructionSet::Prepar
     if (operand.ok()) return operand;
     const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), var.name());
     if (it == parameter_names_.end()) return operand.status();
-    return Source{Source::Kind::kParameter, static_cast<int>(it - parameter_names_.begin())};
+    const int parameter = static_cast<int>(it - parameter_names_.begin());
+    prepared->cost_parameters.push_back(parameter);
+    return Source{Source::Kind::kParameter, parameter};
   };
   absl::StatusOr<IntExpression> cost = IntExpression::Compile(instruction.cost, with_machine);
   if (!cost.ok()) return WithContext("@cost", cost.status());
@@ -478,16 +481,9 @@ absl::StatusOr<int64_t> InstructionSet::Cost(const Instruction& instruction, Ope
                                              const isa::Machine& machine) const {
   // Only what this instruction's cost names is read.
   std::vector<int64_t> parameters(parameter_names_.size());
-  absl::Status status;
-  ir::ForEachExpr(instruction.cost, [&](Expr e) {
-    if (!e.Is(ExprKind::kVar)) return;
-    const auto it = std::find(parameter_names_.begin(), parameter_names_.end(), e.name());
-    if (it == parameter_names_.end()) return;
-    const absl::StatusOr<int64_t> value = ParameterOf(machine, *it);
-    if (value.ok()) parameters[it - parameter_names_.begin()] = *value;
-    status.Update(value.status());
-  });
-  RETURN_IF_ERROR(status);
+  for (const int i : PreparedOf(instruction).cost_parameters) {
+    ASSIGN_OR_RETURN(parameters[i], ParameterOf(machine, parameter_names_[i]));
+  }
   return Cost(instruction, values, parameters);
 }
 

@@ -367,9 +367,18 @@ double Machine::store_segments_per_core() const {
   return std::min(own, static_cast<double>(of_cluster) / static_cast<double>(cores_per_cluster()));
 }
 
+absl::StatusOr<ParameterFile> ReadMachineFile(std::string_view toml_text, std::string_view file) {
+  return ReadParameterFile(toml_text, file, MachineRows());
+}
+
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides) {
-  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadParameterFile(toml_text, file, MachineRows()));
+  ASSIGN_OR_RETURN(const ParameterFile parsed, ReadMachineFile(toml_text, file));
+  return MakeMachine(parsed, file, overrides);
+}
+
+absl::StatusOr<Machine> MakeMachine(const ParameterFile& parsed, std::string_view file,
+                                    const std::vector<std::string>& overrides) {
   ASSIGN_OR_RETURN(Machine machine, Resolve(parsed, file, ""));
   RETURN_IF_ERROR(CheckConsistent(machine, file));
   if (overrides.empty()) return machine;
@@ -394,12 +403,6 @@ absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_vie
   FollowDram(machine, values);
   RETURN_IF_ERROR(CheckConsistent(machine, "overrides"));
   return machine;
-}
-
-absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
-                                                             std::string_view file) {
-  ASSIGN_OR_RETURN(ParameterFile parsed, ReadParameterFile(toml_text, file, MachineRows()));
-  return std::move(parsed.parameters);
 }
 
 }  // namespace polynao::isa

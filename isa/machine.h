@@ -112,9 +112,10 @@ class ParameterReads {
 absl::StatusOr<Machine> ParseMachine(std::string_view toml_text, std::string_view file,
                                      const std::vector<std::string>& overrides = {});
 
-// The parameters with unit, value and source, in file order, for `nao list configs` and docs.
-absl::StatusOr<std::vector<MachineParameter>> ListParameters(std::string_view toml_text,
-                                                             std::string_view file);
+// Its two steps. A file has the parameters with unit, value and source, in their order.
+absl::StatusOr<ParameterFile> ReadMachineFile(std::string_view toml_text, std::string_view file);
+absl::StatusOr<Machine> MakeMachine(const ParameterFile& parsed, std::string_view file,
+                                    const std::vector<std::string>& overrides);
 
 }  // namespace polynao::isa
 

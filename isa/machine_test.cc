@@ -114,11 +114,11 @@ TEST(Machine, WhatIsReadIsNoted) {
 }
 
 TEST(Machine, ListsParametersInFileOrderWithTheirSources) {
-  const auto list = ListParameters(Config("mlu270"), "m.toml");
-  ASSERT_TRUE(list.ok());
-  EXPECT_EQ(list->front().name, "card.clusters");
-  EXPECT_EQ(list->back().name, "dram.posted");
-  for (const MachineParameter& parameter : *list) {
+  const auto file = ReadMachineFile(Config("mlu270"), "m.toml");
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->parameters.front().name, "card.clusters");
+  EXPECT_EQ(file->parameters.back().name, "dram.posted");
+  for (const MachineParameter& parameter : file->parameters) {
     EXPECT_FALSE(parameter.meaning.empty()) << parameter.name;
     EXPECT_THAT(parameter.source, ::testing::ContainsRegex("^(sourced|derived|assumed): "));
   }

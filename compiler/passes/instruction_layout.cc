@@ -4,7 +4,6 @@
 #include <memory>
 #include <numeric>
 
-#include "absl/types/span.h"
 #include "compiler/ir/affine.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/visit.h"
@@ -45,6 +44,19 @@ Stmt FindUpdate(Stmt s, std::vector<Stmt>& loops) {
   return Stmt();
 }
 
+Stmt FindUpdate(Stmt s) {
+  std::vector<Stmt> loops;
+  return FindUpdate(s, loops);
+}
+
+bool LoadsFromWmem(Expr e) { return e.Is(ExprKind::kLoad) && e.buffer()->scope == isa::kWmem; }
+
+bool LoadsWeights(Stmt update) {
+  bool found = false;
+  ir::ForEachExpr(update.value(), [&](Expr e) { found = found || LoadsFromWmem(e); });
+  return found;
+}
+
 // The multiple of which `@require(pitch * size % multiple == 0)` wants `pitch` to be; 1 if nothing
 // does.
 int64_t RequiredMultiple(const Function& meaning, Expr pitch) {
@@ -73,17 +85,15 @@ int64_t RequiredMultiple(const Function& meaning, Expr pitch) {
 
 // The layout of weights that an accumulating meaning asks for:
 //   dst[.., c * lanes + l] += ... weights[l, c * pitch + ...]
-std::optional<WeightLayout> FindWeights(const Function& meaning, Stmt update,
-                                        absl::Span<const Stmt> loops) {
+std::optional<WeightLayout> FindWeights(const Function& meaning) {
+  std::vector<Stmt> loops;
+  const Stmt update = FindUpdate(meaning.body, loops);
   std::vector<Var> vars;
   for (Stmt loop : loops) vars.push_back(loop.var());
   const std::optional<ir::Affine> channel = ir::Linearize(update.indices().back(), vars);
   std::optional<WeightLayout> weights;
   ir::ForEachExpr(update.value(), [&](Expr e) {
-    if (!channel || !e.Is(ExprKind::kLoad) || e.buffer()->scope != isa::kWmem ||
-        e.operands().size() != 2) {
-      return;
-    }
+    if (!channel || !LoadsFromWmem(e) || e.operands().size() != 2) return;
     const auto lane = std::find(vars.begin(), vars.end(), e.operand(0));
     const std::optional<ir::Affine> place = ir::Linearize(e.operand(1), vars);
     if (lane == vars.end() || !place) return;
@@ -108,15 +118,15 @@ InstructionFamily MakeFamily(const isa::InstructionSet& set, std::string_view na
     if (instruction.family != name || instruction.queue == isa::Queue::kNone || instruction.waits) {
       continue;
     }
-    // In a context of its own: the table's is shared.
-    const Function meaning = ir::CloneInto(instruction.meaning, std::make_shared<Context>());
-    std::vector<Stmt> loops;
-    if (Stmt update = FindUpdate(meaning.body, loops)) {
+    if (const Stmt update = FindUpdate(instruction.meaning.body)) {
       family.reduces = true;
-      if (auto weights = FindWeights(meaning, update, loops)) family.weights.push_back(*weights);
+      if (!LoadsWeights(update)) continue;
+      // In a context of its own: the table's is shared.
+      const Function meaning = ir::CloneInto(instruction.meaning, std::make_shared<Context>());
+      if (auto weights = FindWeights(meaning)) family.weights.push_back(*weights);
       continue;
     }
-    Stmt s = meaning.body;
+    Stmt s = instruction.meaning.body;
     while (s.Is(StmtKind::kFor)) s = s.body();
     if (s.Is(StmtKind::kStore) && s.value().Is(ExprKind::kLoad)) family.copies = true;
   }

@@ -79,10 +79,10 @@ absl::Status List(const std::string& what) {
     }
   } else if (what == "configs") {
     for (const simulator::ConfigText& config : simulator::ConfigTexts()) {
-      ASSIGN_OR_RETURN(std::vector<isa::MachineParameter> parameters,
-                       isa::ListParameters(config.text, config.name));
+      ASSIGN_OR_RETURN(const isa::ParameterFile file,
+                       isa::ReadMachineFile(config.text, config.name));
       std::cout << config.name << "\n";
-      ListRows(parameters);
+      ListRows(file.parameters);
     }
     for (const isa::DramPresetText& preset : isa::DramPresetTexts()) {
       ASSIGN_OR_RETURN(const isa::ParameterFile file, isa::ReadDramPreset(preset.name));

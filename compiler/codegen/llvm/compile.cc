@@ -15,6 +15,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -276,7 +277,14 @@ absl::StatusOr<std::vector<std::unique_ptr<CompiledFunction>>> CompileAll(
       EmitModule(emitted, options, target, /*is_exported=*/false, context.get(), &code->failures));
   Optimize(*module, options.optimization_level, target.machine.get());
 
-  auto jit = llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*target.builder).create();
+  // LLJIT would make two more target machines, which takes as long as a small function.
+  llvm::orc::LLJITBuilder builder;
+  builder.setJITTargetMachineBuilder(*target.builder);
+  builder.setDataLayout(module->getDataLayout());
+  builder.setCompileFunctionCreator([&](JITTargetMachineBuilder) {
+    return std::make_unique<llvm::orc::TMOwningSimpleCompiler>(std::move(target.machine));
+  });
+  auto jit = builder.create();
   if (!jit) return ToStatus(jit.takeError());
   code->jit = std::move(*jit);
   // The runtime is linked into this executable; looking up its symbols by name may not find them.
