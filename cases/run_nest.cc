@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/stop_message.h"
 #include "base/text.h"
+#include "cases/nest_on_card.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
 #include "compiler/ir/argument.h"
@@ -26,6 +27,7 @@
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
+#include "isa/bound.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::cases {
@@ -201,6 +203,30 @@ nlohmann::ordered_json TimesJson(const std::optional<RunTimes>& times) {
   return {{"median_ns", times->median_ns}, {"least_ns", times->least_ns}, {"runs", times->runs}};
 }
 
+// Compiles `function` for the card and simulates it.
+absl::Status RunOnCard(const ir::Function& function, ir::RandomArguments& arguments,
+                       NestReport& report, bool& reassociates) {
+  const NestSettings& settings = report.settings;
+  ASSIGN_OR_RETURN(const NestOnCard nest, CompileForCard(function, arguments.arguments(),
+                                                         settings.config, settings.overrides));
+  report.schedule_ms = nest.schedule_ms;
+  report.compile_ms = nest.compile_ms;
+  report.notes = nest.notes;
+  reassociates = nest.reassociates;
+  ASSIGN_OR_RETURN(const simulator::RunResult run, Simulate(nest, arguments.arguments()));
+  report.cycles = run.cycles;
+  isa::Work work;
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (!param.buffer) continue;
+    const ir::Tensor& tensor = *arguments.arguments()[i].tensor;
+    work.gmem_bytes += tensor.element_count() * ir::ByteSize(tensor.type);
+  }
+  ASSIGN_OR_RETURN(const isa::Bound bound, isa::BoundOf(*nest.machine, work));
+  report.bound_cycles = bound.cycles;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Scheduled> ScheduleFor(const ir::Function& function, const NestSettings& settings) {
   ir::Function allowed = function;
   ir::Allow(allowed, settings.executable.float_rules);
@@ -230,6 +256,11 @@ nlohmann::ordered_json NestReport::ToJson() const {
   json["difference"] = difference;
   json["schedule_ms"] = schedule_ms;
   json["compile_ms"] = compile_ms;
+  if (cycles) {
+    json["cycles"] = *cycles;
+    json["bound_cycles"] = *bound_cycles;
+    json["config"] = settings.config;
+  }
   json["time_ns"] = nullptr;
   if (times) json["time_ns"] = times->median_ns;
   json["times"] = TimesJson(times);
@@ -254,14 +285,18 @@ std::string NestReport::ToText() const {
     if (tolerance > 0) StrAppend(&text, " within ", tolerance);
     StrAppend(&text, "\n");
   }
-  if (times) {
+  if (cycles) {
+    absl::StrAppendFormat(
+        &text, "  cycles %d, bound %d (GMEM, each tensor once), efficiency %.3f, ", *cycles,
+        *bound_cycles, static_cast<double>(*bound_cycles) / static_cast<double>(*cycles));
+  } else if (times) {
     StrAppend(&text, "  time ", TimesText(*times), ", ");
   } else {
     StrAppend(&text,
               "  executed on this CPU, by the shim of CUDA's execution model (no time of a GPU), ");
   }
   absl::StrAppendFormat(&text, "compiled in %.2f ms\n", compile_ms);
-  if (settings.schedule != "none") {
+  if (settings.schedule != "none" && !cycles) {
     absl::StrAppendFormat(&text, "  schedule %s, made in %.2f ms\n", settings.schedule,
                           schedule_ms);
   }
@@ -309,9 +344,13 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
   }
   const ir::IntValues integers = IntegersOf(function, scalars);
   RETURN_IF_ERROR(CheckMemory(function, integers));
-  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
-  report.schedule_ms = scheduled.milliseconds;
-  report.notes = scheduled.notes;
+  const bool on_card = IsCard(settings.executable.target);
+  Scheduled scheduled;
+  if (!on_card) {
+    ASSIGN_OR_RETURN(scheduled, ScheduleFor(function, settings));
+    report.schedule_ms = scheduled.milliseconds;
+    report.notes = scheduled.notes;
+  }
 
   ASSIGN_OR_RETURN(ir::RandomArguments arguments, MakeArguments(function, scalars, settings));
   std::optional<ir::RandomArguments> expected;
@@ -332,16 +371,21 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestSetti
     RETURN_IF_ERROR(checked.run(expected->arguments()));
   }
   if (!settings.check_values && !IsInterpreter(settings.executable.target)) settings.on_unchecked();
-  ASSIGN_OR_RETURN(report.compile_ms, Run(scheduled.function, settings, arguments, report.times));
+  bool reassociates = false;
+  if (on_card) {
+    RETURN_IF_ERROR(RunOnCard(function, arguments, report, reassociates));
+  } else {
+    ASSIGN_OR_RETURN(report.compile_ms, Run(scheduled.function, settings, arguments, report.times));
+  }
   if (!settings.check_values) {
     report.not_compared_because = kNotAsked;
   } else if (is_interpreted) {
     report.not_compared_because = "since they are the interpreter's own";
-  } else if (takes_long && settings.schedule != "none") {
+  } else if (takes_long && settings.schedule != "none" && !on_card) {
     RETURN_IF_ERROR(Run(function, settings, inputs, report.unscheduled_times).status());
   }
   if (!report.compared_with.empty()) {
-    if (!IsExact(function, settings)) report.tolerance = Tolerance(function);
+    if (!IsExact(function, settings) || reassociates) report.tolerance = Tolerance(function);
     report.difference = ir::FindDisagreement(function, arguments, *expected, report.tolerance);
   }
   return report;

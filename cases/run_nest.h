@@ -22,6 +22,9 @@ namespace polynao::cases {
 
 struct NestSettings {
   ExecutableOptions executable;
+  // Of target diannao: the machine.
+  std::string config = "mlu270";
+  std::vector<std::string> overrides = {};
   std::string schedule = "auto";       // ScheduleFunction (schedule.h)
   std::vector<std::string> arguments;  // of all scalar parameters: "n=1000", "alpha=0.5"
   // Elements of tensors: "uniform" (uniform_tensor.h), or "exact", "finite", "all" (ir::Values).
@@ -44,6 +47,8 @@ struct NestReport {
   double compile_ms = 0;
   // Nothing for cuda: the shim executes, it does not measure.
   std::optional<RunTimes> times;
+  // On the card: cycles, and those that GMEM needs at least to move each tensor once.
+  std::optional<int64_t> cycles, bound_cycles;
   // The values were compared with this: "the interpreter", "checked code on cpu". Empty if with nothing; then there is
   // a reason, "since ...".
   std::string compared_with;

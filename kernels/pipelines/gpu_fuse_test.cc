@@ -62,7 +62,7 @@ TEST_P(PipelineGpuFuseTest, Agrees) {
     function.name += functions.empty() ? "_own" : "_published";
     functions.push_back(function);
   }
-  const auto compiled = codegen::ShimmedCuda::Create(functions, 0);
+  const auto compiled = codegen::ShimmedCuda::Create(functions);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const auto disagreement = [&](size_t i, uint64_t order, std::optional<size_t> left_out) {
     const ir::RandomArguments actual(c.arguments);

@@ -138,7 +138,7 @@ TEST_P(PipelineGpuTest, Agrees) {
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->changed) << report->ToString();
   ASSERT_EQ(RunPasses(function, *PipelineFor(target), target, passes), absl::OkStatus());
-  const auto compiled = codegen::ShimmedCuda::Create({function}, 0);
+  const auto compiled = codegen::ShimmedCuda::Create({function});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const ir::RandomArguments actual(c.arguments);
   ASSERT_EQ((*compiled)->Run(0, actual.arguments(), 0), absl::OkStatus());

@@ -51,7 +51,7 @@ TEST_P(PolyBenchGpuTest, KeepsTheMeaning) {
     ASSERT_EQ(RunPasses(function, *PipelineFor(target), target, passes), absl::OkStatus());
     lowered.push_back(function);
   }
-  const auto compiled = codegen::ShimmedCuda::Create(lowered, 0);
+  const auto compiled = codegen::ShimmedCuda::Create(lowered);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   uint64_t run = 0;
   for (size_t i = 0; i < before.size(); ++i) {

@@ -494,7 +494,7 @@ TEST(LayersTest, WhatIsWrongSaysSo) {
               HasSubstr("the card has no instruction for A[i, j] + B[j] of f64"));
   CaseSettings small;
   small.overrides = {"core.nmem_kib=1"};
-  EXPECT_THAT(Error({"max_pool2d", "40x40x400", {"f16"}, {"window=4"}}, small),
+  EXPECT_THAT(Error({"max_pool2d", "40x40x500", {"f32"}, {"window=4"}}, small),
               HasSubstr("nmem has 1024 bytes"));
   EXPECT_THAT(Error({"max_pool2d", "4x4x4", {"u8"}}), HasSubstr("no instruction that reduces u8"));
 }

@@ -35,7 +35,7 @@ bool Print(const cases::NestReport& report, const RunFlags& flags) {
 absl::StatusOr<bool> RunFile(RunFlags& flags) {
   const std::string& file = flags.text.op;
   RETURN_IF_ERROR(command_line::CheckRead(*flags.command, file, "a function",
-                                          "--function --arg --values --target --schedule --threads "
+                                          "--function --arg --values --target --config --set --schedule --threads "
                                           "--contract --reassociate --reciprocal "
                                           "--seed --no-check --json"));
   RETURN_IF_ERROR(CheckThreads(flags));
@@ -44,6 +44,8 @@ absl::StatusOr<bool> RunFile(RunFlags& flags) {
                         absl::StrJoin(flags.text.schedule, ", "));
   }
   if (!flags.text.schedule.empty()) flags.nest.schedule = flags.text.schedule[0];
+  flags.nest.config = flags.settings.config;
+  flags.nest.overrides = flags.settings.overrides;
   flags.nest.check_values = !flags.no_check;
   flags.nest.seed = flags.settings.seed;
   ASSIGN_OR_RETURN(const std::string text, ReadFile(file));

@@ -171,7 +171,7 @@ TEST(NamesTest, OfHeadersAndLanguagesInCuda) {
   EXPECT_GT(words.size(), 1000);
   for (const std::string& word : Known()) words.insert(word);
   const std::vector<ir::Function> functions = FunctionsNamed(Usable(words));
-  auto compiled = ShimmedCuda::Create(functions, 0);
+  auto compiled = ShimmedCuda::Create(functions);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   ExpectAgreement(functions, [&](size_t i, auto a) { return (*compiled)->Run(i, a); });
 }

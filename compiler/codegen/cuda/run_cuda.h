@@ -36,10 +36,10 @@ std::vector<std::string> ShimFlags();
 // only one kernel runs at a time, on one CPU; floats round as in the interpreter.
 class ShimmedCuda {
  public:
-  // Emits `functions` as one CUDA file and compiles it. Errors: those of EmitCuda, no compiler, or
-  // the compiler's own messages.
+  // Emits `functions` as one CUDA file and compiles it, by default as fast as can be: the kernels of tests run briefly.
+  // Errors: those of EmitCuda, no compiler, or the compiler's own messages.
   static absl::StatusOr<std::unique_ptr<ShimmedCuda>> Create(
-      absl::Span<const ir::Function> functions, int optimization_level = 1);
+      absl::Span<const ir::Function> functions, int optimization_level = 0);
 
   // Runs the kernels of function number `index`. `order` says how threads take turns between barriers
   // (0: by number, 1: backwards, others: drawn from it). Errors: arguments that do not fit

@@ -58,7 +58,7 @@ TEST_P(GpuBarriersTest, EachIsNeeded) {
   const Target target{.name = "cuda"};
   ASSERT_EQ(RunPasses(after, *PipelineFor(target), target, {.skip = {"flatten"}}),
             absl::OkStatus());
-  const auto compiled = codegen::ShimmedCuda::Create({after}, 0);
+  const auto compiled = codegen::ShimmedCuda::Create({after});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   const std::map<std::string, int64_t> sizes = {{"n", 10}, {"m", 11}, {"l", 8}, {"t", 2}};
   ir::RandomArgumentOptions options = {.values = ir::Values::kExact};

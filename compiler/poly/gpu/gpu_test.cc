@@ -32,7 +32,7 @@ struct Mapped {
 // Nothing that nothing has stored is loaded either. (The interpreter takes what the caller left in `out` parameters.)
 void ExpectSameInShim(const ir::Function& before, const ir::Function& after) {
   if (!codegen::FindCCompiler(false).ok()) return;
-  const auto compiled = codegen::ShimmedCuda::Create({after}, 0);
+  const auto compiled = codegen::ShimmedCuda::Create({after});
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   for (const uint64_t seed : {0, 1, 2}) {
     const auto arguments = ir::RandomArguments::Draw(before, seed, {.small_integers = true});

@@ -59,7 +59,7 @@ class ShimBatch {
       all.push_back(before_[i]);
       all.back().name = StrCat("before_", i);
     }
-    auto compiled = codegen::ShimmedCuda::Create(all, 0);
+    auto compiled = codegen::ShimmedCuda::Create(all);
     ASSERT_TRUE(compiled.ok()) << compiled.status() << ir::Print(before_[0]);
     for (size_t i = 0; i < before_.size(); ++i) {
       for (const uint64_t order : {0, 1, 12345}) {

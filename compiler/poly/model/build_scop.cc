@@ -546,14 +546,11 @@ std::optional<Reduction> ScopBuilder::FindReduction(Stmt store, const Statement&
     case ExprKind::kAdd:
     case ExprKind::kSub:
     case ExprKind::kMul:
-      break;
     case ExprKind::kMin:
     case ExprKind::kMax:
     case ExprKind::kBitAnd:
     case ExprKind::kBitOr:
     case ExprKind::kBitXor:
-      // Of floats, the order decides which NaN or zero stays.
-      if (ir::IsFloat(type)) return std::nullopt;
       break;
     default:
       return std::nullopt;

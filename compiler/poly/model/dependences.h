@@ -10,8 +10,8 @@
 namespace polynao::poly {
 
 struct DependenceOptions {
-  // Updates x = x + e of one float element may change their order, and so the rounding. Those of integers
-  // always may: they wrap, so that the order does not matter.
+  // Updates x = x + e of one float element may change their order, and so the rounding (of a maximum: which NaN or
+  // zero it is). Those of integers always may: they wrap, so that the order does not matter.
   bool reassociate_floats = false;
 };
 

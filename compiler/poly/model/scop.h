@@ -37,7 +37,8 @@ struct Access {
 struct Reduction {
   ir::Buffer buffer;
   ir::ExprKind op;
-  bool is_exact;  // for integers; floats round, and their order matters
+  // For integers. The order of floats decides how they round, and which NaN or zero is the largest.
+  bool is_exact;
 };
 
 struct Statement {

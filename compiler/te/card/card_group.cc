@@ -89,9 +89,19 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
   const std::vector<const Operation*> computes = Computes(output);
   if (std::any_of(computes.begin(), computes.end(),
                   [](const Operation* compute) { return IsSumOfProducts(*compute); })) {
-    ASSIGN_OR_RETURN(parts.contraction,
-                     ContractionGroup::Create(output, parts.instructions, target, extras));
-    RETURN_IF_ERROR(parts.contraction->CheckSmallestTile());
+    absl::StatusOr<ContractionGroup> contraction =
+        ContractionGroup::Create(output, parts.instructions, target, extras);
+    absl::Status status = contraction.status();
+    if (contraction.ok()) status = contraction->CheckSmallestTile();
+    if (status.ok()) {
+      parts.contraction = *std::move(contraction);
+      return group;
+    }
+    // The vector unit multiplies and adds too.
+    if (extras.any()) return status;
+    absl::StatusOr<VectorGroup> vector = VectorGroup::Create(output, parts.instructions, machine);
+    if (!vector.ok()) return status;
+    parts.vector = *std::move(vector);
     return group;
   }
   if (!extras.any() && !IsElementwiseGraph(output)) {

@@ -15,6 +15,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/column_sums.h"
 #include "compiler/te/card/lane_instructions.h"
+#include "compiler/te/card/rename.h"
 #include "compiler/te/card/split_reduction.h"
 #include "compiler/te/card/steps.h"
 #include "compiler/te/schedule.h"
@@ -24,47 +25,8 @@ namespace polynao::te {
 namespace {
 
 using ir::Buffer;
-using ir::ExprKind;
 using ir::Stmt;
-using ir::StmtKind;
 using Operations = absl::flat_hash_set<const Operation*>;
-
-// The accesses of parameters, which have another shape in the whole function, or none but a row of elements.
-class Rename : public ir::Mutator {
- public:
-  explicit Rename(const absl::flat_hash_map<Buffer, Buffer>& to) : to_(to) {}
-
-  Expr Mutate(Expr e) override {
-    e = MutateOperands(e);
-    const bool reads = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress);
-    const auto it = reads ? to_.find(Buffer(e.buffer())) : to_.end();
-    if (it == to_.end()) return e;
-    const std::vector<Expr> at = At(it->first, it->second, e.operands());
-    return e.Is(ExprKind::kLoad) ? e.context().Load(it->second, at)
-                                 : e.context().Address(it->second, at);
-  }
-  Stmt Mutate(Stmt s) override {
-    s = MutateChildren(s);
-    const auto it = s.Is(StmtKind::kStore) ? to_.find(s.buffer()) : to_.end();
-    if (it == to_.end()) return s;
-    return s.context().Store(it->second, At(it->first, it->second, s.indices()), s.value());
-  }
-
- private:
-  static std::vector<Expr> At(Buffer from, Buffer to, absl::Span<const Expr> indices) {
-    std::vector<Expr> at(indices.begin(), indices.end());
-    if (from->extents.size() == to->extents.size() &&
-        std::equal(from->extents.begin(), from->extents.end(), to->extents.begin())) {
-      return at;
-    }
-    POLYNAO_CHECK(to->extents.size() == 1) << to->name;
-    Expr position = at.empty() ? to->context->Int(to->extents[0].type(), 0) : at[0];
-    for (size_t d = 1; d < at.size(); ++d) position = position * from->extents[d] + at[d];
-    return {position};
-  }
-
-  const absl::flat_hash_map<Buffer, Buffer>& to_;
-};
 
 bool IsSum(const Operation& operation) {
   return operation.kind == Operation::Kind::kCompute && operation.bodies[0].reducer.has_value();
@@ -393,9 +355,9 @@ class Writer {
     }
     std::vector<Stmt> stmts;
     for (const Piece& piece : pieces_) {
-      absl::flat_hash_map<Buffer, Buffer> to;
+      Rename::Map to;
       for (size_t i = 0; i < piece.slots.size(); ++i) {
-        to[piece.function.params[i].buffer] = slots_[piece.slots[i]].buffer;
+        to[piece.function.params[i].buffer] = {.to = slots_[piece.slots[i]].buffer};
       }
       stmts.push_back(Rename(to).Mutate(piece.function.body));
     }
@@ -447,12 +409,13 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
         return IsSumOfProducts(operation) && !IsColumnSum(operation);
       });
   absl::Status error;
-  if (!has_sums && contractions == 0) {
+  if (contractions == 0) {
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
     if (group.ok()) program.group_ = *std::move(group);
+    error = group.status();
     program.AddSplits();
-    if (program.sequences_.empty()) RETURN_IF_ERROR(group.status());
-    return program;
+    if (program.group_ || !program.sequences_.empty()) return program;
+    if (!has_sums) return error;
   }
   if (!has_sums) {
     absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);

@@ -431,7 +431,10 @@ class ElementwiseGroup::Builder {
     }
     const std::vector<Axis> axes = s[y].leaves();
     auto [core, rest] = s[y].Split(axes[t_.split], t_.core);
-    auto [cid, tid] = s[y].Split(core, group_.machine_->cores_per_cluster());
+    // Cores without a tile would load what others store, if the group works in place.
+    const int64_t used = CeilDiv(group_.extents_[t_.split], t_.core);
+    auto [cid, tid] = s[y].Split(
+        core, std::max<int64_t>(1, std::min(group_.machine_->cores_per_cluster(), used)));
     auto [tile_in_order, element] = s[y].Split(rest, t_.tile);
     const Axis tile =
         t_.rotation > 0 ? s[y].Rotate(tile_in_order, tid, t_.rotation) : tile_in_order;

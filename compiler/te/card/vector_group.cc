@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/const_range.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/visit.h"
@@ -155,7 +158,8 @@ class VectorGroup::Placer {
 
   Layout Run() {
     layout_.nodes.resize(list_.size());
-    Needed();
+    needed_of_tile_ = Needed(t_.tile);
+    needed_of_core_ = Needed(t_.core);
     for (size_t i = list_.size(); i-- > 0;) Box(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceInput(i);
@@ -183,23 +187,25 @@ class VectorGroup::Placer {
   Placed& at(size_t i) { return layout_.nodes[i]; }
   const isa::Machine& machine() const { return *group_.machine_; }
 
-  void Need(size_t node, size_t d, ConstRange range) {
-    ConstRange& needed = at(node).needed[d];
-    needed = arith::Union(needed, range);
-  }
+  // Of each node the elements along each of its dimensions, the reduced ones whole.
+  using Ranges = std::vector<std::vector<ConstRange>>;
 
-  // From the result back: which elements of each node the first tile reads.
-  void Needed() {
+  // From the result back: which elements of each node the first `extents` elements of the output need.
+  Ranges Needed(const Shape& extents) const {
+    Ranges needed(list_.size());
     for (size_t i = 0; i < list_.size(); ++i) {
-      at(i).needed.assign(list_[i].shape.size(), ConstRange::Nothing());
+      needed[i].assign(list_[i].shape.size(), ConstRange::Nothing());
     }
+    const auto need = [&needed](size_t node, size_t d, ConstRange range) {
+      needed[node][d] = arith::Union(needed[node][d], range);
+    };
     const Operand& result = group_.nodes_.result;
     for (size_t d = 0; d < result.dimensions.size(); ++d) {
-      Need(result.node, d, {0, t_.tile[result.dimensions[d]] - 1});
+      need(result.node, d, {0, extents[result.dimensions[d]] - 1});
     }
     for (size_t i = list_.size(); i-- > 0;) {
       const VectorNode& node = list_[i];
-      std::vector<ConstRange> domain = at(i).needed;
+      std::vector<ConstRange> domain = needed[i];
       for (size_t r = 0; r < node.reduced.size(); ++r) {
         const bool is_parted = t_.part > 0 && r == 0;
         domain.push_back({0, (is_parted ? t_.part : node.reduced[r]) - 1});
@@ -208,17 +214,18 @@ class VectorGroup::Placer {
         arith::VarRanges ranges;
         for (size_t d = 0; d < node.axes.size(); ++d) ranges[node.axes[d]] = domain[d];
         for (size_t d = 0; d < node.load.operands().size(); ++d) {
-          Need(node.operands[0].node, d, arith::RangeOf(node.load.operands()[d], ranges));
+          need(node.operands[0].node, d, arith::RangeOf(node.load.operands()[d], ranges));
         }
         continue;
       }
       for (const Operand& operand : node.operands) {
         for (size_t d = 0; d < operand.dimensions.size(); ++d) {
           const int in = operand.dimensions[d];
-          Need(operand.node, d, in < 0 ? ConstRange::Point(0) : domain[in]);
+          need(operand.node, d, in < 0 ? ConstRange::Point(0) : domain[in]);
         }
       }
     }
+    return needed;
   }
 
   static int64_t Size(ConstRange range, int64_t whole) {
@@ -230,10 +237,6 @@ class VectorGroup::Placer {
     const VectorNode& node = list_[i];
     Placed& placed = at(i);
     placed.in_loop = node.reduction >= 0 && !t_.along && !t_.first;
-    for (size_t d = 0; d < node.shape.size(); ++d) {
-      const bool is_one = placed.in_loop && node.is_reduced[d];
-      placed.box.push_back(is_one ? 1 : Size(placed.needed[d], node.shape[d]));
-    }
     bool has_tiles = false;
     placed.is_same = !placed.in_loop;
     for (size_t d = 0; d < t_.tile.size(); ++d) {
@@ -242,14 +245,16 @@ class VectorGroup::Placer {
       if (moves && (group_.follows_[i] >> d & 1) != 0) placed.is_same = false;
     }
     if (!has_tiles) placed.is_same = false;
-    // What is computed before the tiles needs its operands there, all of them.
-    if (placed.is_same || placed.in_loop) return;
+    // What is computed before the tiles needs its operands there.
     for (size_t reader : group_.readers_[i]) {
       const bool in_loop = at(reader).in_loop;
-      if (at(in_loop ? list_[reader].reduction : reader).is_same) placed.is_same = true;
+      const bool is_before = at(in_loop ? list_[reader].reduction : reader).is_same;
+      if (!placed.in_loop && is_before) placed.is_same = true;
     }
-    for (size_t d = 0; placed.is_same && d < node.shape.size(); ++d) {
-      if (group_.dimension_follows_[i][d] != 0) placed.box[d] = node.shape[d];
+    const Ranges& needed = placed.is_same ? needed_of_core_ : needed_of_tile_;
+    for (size_t d = 0; d < node.shape.size(); ++d) {
+      const bool is_one = placed.in_loop && node.is_reduced[d];
+      placed.box.push_back(is_one ? 1 : Size(needed[i][d], node.shape[d]));
     }
   }
 
@@ -261,9 +266,8 @@ class VectorGroup::Placer {
     for (Expr index : node.load.operands()) {
       int axis = -1;
       for (size_t d = 0; d < node.axes.size(); ++d) {
-        const bool is_fixed =
-            layout_.nodes[i].in_loop ? bool{node.is_reduced[d]} : node.shape[d] == 1;
-        if (is_fixed || !ir::UsesVar(index, node.axes[d])) continue;
+        // One place along an axis, or each in turn in the loops of a reduction.
+        if (layout_.nodes[i].box[d] == 1 || !ir::UsesVar(index, node.axes[d])) continue;
         if (axis >= 0) return false;
         axis = static_cast<int>(d);
       }
@@ -653,6 +657,7 @@ class VectorGroup::Placer {
   const Tiling& t_;
   const std::vector<VectorNode>& list_;
   Layout layout_;
+  Ranges needed_of_tile_, needed_of_core_;
   TileNeeds needs_;
   double once_ = 0;
 };
@@ -712,11 +717,13 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   const bool is_last = d + 1 == way.core.size();
   std::vector<int64_t> sizes;
   if (d == way.split) {
+    // Of single elements whole groups of the vector unit too.
+    std::set<int64_t, std::greater<>> all;
     for (const int64_t part : Parts(core)) {
-      const bool has_groups = is_last && core % isa::kVectorGroup == 0;
-      const int64_t size = has_groups ? RoundUp(part, isa::kVectorGroup) : part;
-      if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
+      all.insert(part);
+      if (is_last) all.insert(std::min(RoundUp(part, isa::kVectorGroup), core));
     }
+    sizes.assign(all.begin(), all.end());
     return sizes;
   }
   // Others divide what a core has.

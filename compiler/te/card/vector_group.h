@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler/arith/const_range.h"
 #include "compiler/ir/ir.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
@@ -57,15 +56,14 @@ class VectorGroup {
   };
   // A node under a tiling.
   struct Placed {
-    std::vector<arith::ConstRange> needed;  // of the first tile, the reduced dimensions whole
-    Shape box;                              // of its storage
-    bool is_same = false;                   // for all tiles of a core
-    bool in_loop = false;                   // computed for each place of the reduced dimensions
-    bool is_inlined = false;                // a copy that its readers make
-    bool is_direct = false;                 // a copy that comes from GMEM itself
-    bool is_loaded = false;                 // an input that has storage of its own
-    bool has_copy = false;                  // a reduction that copies what it reads
-    int place = -1;                         // the node whose storage a lane takes
+    Shape box;                // of its storage
+    bool is_same = false;     // for all tiles of a core
+    bool in_loop = false;     // computed for each place of the reduced dimensions
+    bool is_inlined = false;  // a copy that its readers make
+    bool is_direct = false;   // a copy that comes from GMEM itself
+    bool is_loaded = false;   // an input that has storage of its own
+    bool has_copy = false;    // a reduction that copies what it reads
+    int place = -1;           // the node whose storage a lane takes
     const isa::Instruction* form = nullptr;
     std::vector<Use> uses = {};
   };

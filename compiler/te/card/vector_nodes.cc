@@ -10,6 +10,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/const_range.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/schedule.h"
@@ -43,6 +45,12 @@ class Cutter {
         live.insert(read);
         if (++readers[read] > 1) whole_.insert(read);
       }
+      // What reads elements at other places is cut by itself.
+      for (const Body& body : it->bodies) {
+        ir::ForEachExpr(body.value, [&](Expr e) {
+          if (e.Is(ExprKind::kLoad) && !IsPlain(e, it->axes, it->shape)) whole_.insert(&*it);
+        });
+      }
     }
   }
 
@@ -63,13 +71,11 @@ class Cutter {
     if (const auto it = tensors_.find(key); it != tensors_.end()) return it->second;
     absl::StatusOr<Operand> operand;
     if (operation.kind != Operation::Kind::kCompute) {
-      operand = All(Add({.kind = Kind::kInput,
-                         .name = operation.name,
-                         .type = operation.outputs[output]->type,
-                         .shape = operation.shape,
-                         .input = &operation,
-                         .output = output}));
-    } else if (const auto it = copies_.find(&operation); it != copies_.end()) {
+      std::vector<arith::ConstRange> whole;
+      for (int64_t extent : operation.shape) whole.push_back({0, extent - 1});
+      return InputNode(operation, output, whole);
+    }
+    if (const auto it = copies_.find(&operation); it != copies_.end()) {
       operand = CopyNode(operation, it->second);
     } else if (operation.bodies[output].reducer) {
       operand = ReduceNode(operation, output);
@@ -79,6 +85,33 @@ class Cutter {
     }
     if (operand.ok()) tensors_[key] = *operand;
     return operand;
+  }
+
+  // The node of an input of which these elements are read. Parts that have none in common are loaded by themselves.
+  Operand InputNode(const Operation& operation, size_t output,
+                    const std::vector<arith::ConstRange>& ranges) {
+    const auto is_apart = [](const arith::ConstRange& a, const arith::ConstRange& b) {
+      return arith::Intersect(a, b).IsEmpty();
+    };
+    std::vector<Part>& parts = parts_[{&operation, output}];
+    for (Part& part : parts) {
+      bool apart = false;
+      for (size_t d = 0; d < ranges.size(); ++d) {
+        apart = apart || is_apart(part.ranges[d], ranges[d]);
+      }
+      if (apart) continue;
+      for (size_t d = 0; d < ranges.size(); ++d) {
+        part.ranges[d] = arith::Union(part.ranges[d], ranges[d]);
+      }
+      return All(part.node);
+    }
+    parts.push_back({ranges, Add({.kind = Kind::kInput,
+                                  .name = operation.name,
+                                  .type = operation.outputs[output]->type,
+                                  .shape = operation.shape,
+                                  .input = &operation,
+                                  .output = output})});
+    return All(parts.back().node);
   }
 
   Operand All(size_t node) const {
@@ -91,7 +124,19 @@ class Cutter {
 
   absl::StatusOr<Operand> CopyNode(const Operation& copy, Expr load) {
     const auto [producer, output] = graph_->producers.at(ir::Buffer(load.buffer()));
-    ASSIGN_OR_RETURN(const Operand from, NodeOf(*producer, output));
+    Operand from;
+    if (producer->kind == Operation::Kind::kCompute) {
+      ASSIGN_OR_RETURN(from, NodeOf(*producer, output));
+    } else {
+      arith::VarRanges axes;
+      for (size_t d = 0; d < copy.axes.size(); ++d) axes[copy.axes[d]] = {0, copy.shape[d] - 1};
+      std::vector<arith::ConstRange> ranges;
+      for (size_t d = 0; d < load.operands().size(); ++d) {
+        const arith::ConstRange inside = {0, producer->shape[d] - 1};
+        ranges.push_back(arith::Intersect(arith::RangeOf(load.operands()[d], axes), inside));
+      }
+      from = InputNode(*producer, output, ranges);
+    }
     // Of the indices those of the dimensions that the node has.
     std::vector<Expr> indices;
     for (int d : from.dimensions) indices.push_back(load.operands()[d]);
@@ -331,6 +376,11 @@ class Cutter {
   absl::flat_hash_set<const Operation*> whole_;
   absl::flat_hash_map<const Operation*, Expr> copies_;  // their loads
   std::map<std::pair<const Operation*, size_t>, Operand> tensors_;
+  struct Part {
+    std::vector<arith::ConstRange> ranges;
+    size_t node;
+  };
+  std::map<std::pair<const Operation*, size_t>, std::vector<Part>> parts_;  // of inputs
   absl::flat_hash_map<std::pair<Expr, Expr>, Expr> elements_;
   // The axes of the expression that a node is a part of, and which of these its dimensions are.
   std::map<size_t, std::pair<const Axes*, std::vector<int>>> domains_;

@@ -1,6 +1,7 @@
 // The tensors of a vector group under a tiling, and their schedule.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -43,9 +44,9 @@ class VectorGroup::Builder {
       spread = Spread(list_[result.node].name, group_.output_.shape(), t_.tile, has, {},
                       [&](const Axes& at) { return Element(result, at); });
     }
-    const Tensor y =
-        graph_.Compute(group_.output_.name(), group_.output_.shape(),
-                       [&](const Axes& at) { return spread ? spread(at) : Element(result, at); });
+    const Tensor y = Compute(group_.output_.name(), group_.output_.shape(), [&](const Axes& at) {
+      return spread ? spread(at) : Element(result, at);
+    });
     Schedule s(y);
     return Program(s, y);
   }
@@ -67,22 +68,32 @@ class VectorGroup::Builder {
     return shape;
   }
 
+  // A compute of the graph; which inputs it reads is written down.
+  template <typename F>
+  Tensor Compute(const std::string& name, const Shape& shape, const F& f) {
+    read_.clear();
+    const Tensor tensor = graph_.Compute(name, shape, f);
+    for (size_t i : read_) readers_[i].push_back(tensor);
+    return tensor;
+  }
+
   // The element that a reader at `at`, in its domain, reads.
-  Expr Element(const Operand& operand, const Axes& at) const {
+  Expr Element(const Operand& operand, const Axes& at) {
     Axes own;
     for (int d : operand.dimensions) own.push_back(d < 0 ? Zero() : at[d]);
     return At(operand.node, own, at);
   }
   // `at`: of the reader; scalars are read by the axis of scalars.
-  Expr At(size_t i, const Axes& own, const Axes& at) const {
+  Expr At(size_t i, const Axes& own, const Axes& at) {
     if (layout_.nodes[i].is_inlined) return CopyElement(i, own);
+    if (list_[i].kind == Kind::kInput) read_.insert(i);
     if (!own.empty()) return tensors_[i](own);
     const bool is_scalar = at.size() == 1 && list_[i].shape.empty() && scalar_reader_;
     return tensors_[i](Axes{is_scalar ? at[0] : Zero()});
   }
 
   // A copy's element at `own`.
-  Expr CopyElement(size_t i, const Axes& own) const {
+  Expr CopyElement(size_t i, const Axes& own) {
     const VectorNode& node = list_[i];
     ir::VarMap by;
     for (size_t d = 0; d < node.axes.size(); ++d) {
@@ -112,6 +123,8 @@ class VectorGroup::Builder {
   const std::vector<VectorNode>& list_;
   Graph graph_;
   std::vector<Tensor> tensors_;  // empty: an inlined copy
+  std::set<size_t> read_;        // inputs, by the compute that is being made
+  std::map<size_t, std::vector<Tensor>> readers_;
   std::vector<Extra> extras_;
   bool scalar_reader_ = false;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
@@ -125,14 +138,14 @@ Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape,
   const bool repeats = !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
   Extra extra = where;
   if (!repeats) {
-    extra.tensor = graph_.Compute(StrCat(name, ".full"), shape, element);
+    extra.tensor = Compute(StrCat(name, ".full"), shape, element);
     extras_.push_back(extra);
     return extra.tensor;
   }
   Shape few_shape = shape;
   few_shape.back() = isa::kVectorGroup;
-  const Tensor few = graph_.Compute(StrCat(name, ".few"), few_shape, element);
-  const Tensor full = graph_.Compute(StrCat(name, ".full"), shape, [&](const Axes& own) {
+  const Tensor few = Compute(StrCat(name, ".few"), few_shape, element);
+  const Tensor full = Compute(StrCat(name, ".full"), shape, [&](const Axes& own) {
     Axes at = own;
     at.back() = at.back() % isa::kVectorGroup;
     return few(at);
@@ -152,8 +165,8 @@ Tensor VectorGroup::Builder::Make(size_t i) {
       return Tensor(graph_.state(), node.input, node.output);
     case Kind::kCopy:
       if (layout_.nodes[i].is_inlined) return Tensor();
-      return graph_.Compute(StrCat(node.name, ".", i), node.shape,
-                            [&](const Axes& own) { return CopyElement(i, own); });
+      return Compute(StrCat(node.name, ".", i), node.shape,
+                     [&](const Axes& own) { return CopyElement(i, own); });
     case Kind::kLane:
       return MakeLane(i);
     case Kind::kReduce:
@@ -181,7 +194,7 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
   }
   scalar_reader_ = node.shape.empty();
   const Tensor lane =
-      graph_.Compute(StrCat(node.name, ".", i), AtLeastOne(node.shape), [&](const Axes& at) {
+      Compute(StrCat(node.name, ".", i), AtLeastOne(node.shape), [&](const Axes& at) {
         absl::flat_hash_map<Expr, Expr> elements;
         for (size_t o = 0; o < node.operands.size(); ++o) {
           elements[node.step.elements[o]] =
@@ -222,7 +235,7 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
     shape.push_back(row);
     Tensor rows;
     if (placed.has_copy) {
-      rows = graph_.Compute(StrCat(name, ".rows"), shape, [&](const Axes& at) {
+      rows = Compute(StrCat(name, ".rows"), shape, [&](const Axes& at) {
         const Expr value = element(at, places(at.back()));
         const Expr nothing = te::Identity(node.reducer, graph_.context(), node.type);
         return row == count ? value : Select(at.back() < count, value, nothing);
@@ -230,7 +243,7 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
       extras_.push_back({.tensor = rows, .is_same = placed.is_same, .pads = row != count});
     }
     const ReduceAxis k = graph_.ReduceAxisOf("k", row);
-    return graph_.Compute(name, results, [&](const Axes& at) {
+    return Compute(name, results, [&](const Axes& at) {
       Axes own = at;
       own.push_back(k);
       return Body(node.reducer, rows ? rows(own) : element(at, places(k)), {k});
@@ -245,12 +258,12 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
     Shape shape = node.reduced;
     shape.insert(shape.end(), results.begin(), results.end());
     const auto count = static_cast<ptrdiff_t>(node.reduced.size());
-    gathered = graph_.Compute(StrCat(name, ".at"), shape, [&](const Axes& at) {
+    gathered = Compute(StrCat(name, ".at"), shape, [&](const Axes& at) {
       return element(Axes(at.begin() + count, at.end()), Axes(at.begin(), at.begin() + count));
     });
     extras_.push_back({.tensor = gathered, .reduction = static_cast<int>(i)});
   }
-  return graph_.Compute(name, results, [&](const Axes& at) {
+  return Compute(name, results, [&](const Axes& at) {
     Axes r(axes.begin(), axes.end());
     if (!gathered) return Body(node.reducer, element(at, r), axes);
     r.insert(r.end(), at.begin(), at.end());
@@ -261,10 +274,12 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
 absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
   std::vector<Tensor> on_chip = tensors_;
   for (size_t i = 0; i < list_.size(); ++i) {
-    if (layout_.nodes[i].is_loaded) on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem);
+    if (!layout_.nodes[i].is_loaded) continue;
+    on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
   }
   // Clusters and cores share the output, each goes through its part tile by tile.
-  const int64_t runs = group_.machine_->cores_per_cluster() / t_.across;
+  const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
+  const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
   std::vector<Axis> tiles, elements;
   const std::vector<Axis> axes = s[y].leaves();

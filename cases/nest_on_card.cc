@@ -1,0 +1,105 @@
+#include "cases/nest_on_card.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "cases/machines.h"
+#include "compiler/codegen/diannao/diannao.h"
+#include "compiler/ir/fix_scalars.h"
+#include "compiler/ir/tensor.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/card/nest_program.h"
+#include "compiler/registry/registry.h"
+#include "compiler/target/target.h"
+
+namespace polynao::cases {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double MillisecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+bool HasThreads(const ir::Function& function) {
+  return ir::AnyStmt(function.body, [](ir::Stmt s) {
+    return s.Is(ir::StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
+  });
+}
+
+// Loops around stores that are left to the scalar unit.
+int64_t ScalarStores(const ir::Function& function) {
+  int64_t stores = 0;
+  ir::ForEachStmt(function.body, [&](ir::Stmt s) {
+    stores += s.Is(ir::StmtKind::kStore);
+    return true;
+  });
+  return stores;
+}
+
+}  // namespace
+
+absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
+                                          absl::Span<const ir::Argument> arguments,
+                                          const std::string& config,
+                                          const std::vector<std::string>& overrides) {
+  NestOnCard nest;
+  ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(config, overrides));
+  nest.machine = std::make_unique<isa::Machine>(std::move(machine));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", nest.machine.get()));
+  ASSIGN_OR_RETURN(nest.function, ir::FixScalars(function, arguments));
+  const Clock::time_point start = Clock::now();
+  if (!HasThreads(nest.function)) {
+    ASSIGN_OR_RETURN(const std::vector<PassSpec> simplify, ParsePasses("simplify"));
+    RETURN_IF_ERROR(RunPasses(nest.function, simplify, target));
+    const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
+      ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
+      RETURN_IF_ERROR(RunPasses(part, pipeline, target));
+      return ScalarStores(part);
+    };
+    absl::StatusOr<poly::NestProgram> program =
+        poly::ScheduleForCard(nest.function, target, scalar_stores);
+    if (program.ok()) {
+      nest.function = std::move(program->function);
+      nest.notes = std::move(program->notes);
+      nest.reassociates = program->reassociates;
+    } else {
+      nest.notes.push_back(StrCat("on the scalar unit of one core: ", program.status().message()));
+    }
+  }
+  nest.schedule_ms = MillisecondsSince(start);
+  const Clock::time_point compile = Clock::now();
+  ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
+  RETURN_IF_ERROR(RunPasses(nest.function, pipeline, target));
+  ASSIGN_OR_RETURN(nest.program, GenerateDianNao(nest.function, target));
+  nest.compile_ms = MillisecondsSince(compile);
+  if (const int64_t stores = ScalarStores(nest.function); stores > 0) {
+    nest.notes.push_back(StrCat(stores, " stores are left to the scalar unit"));
+  }
+  return nest;
+}
+
+absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
+                                              absl::Span<const ir::Argument> arguments) {
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", nest.machine.get()));
+  std::vector<simulator::Argument> own;
+  std::vector<std::pair<ir::Tensor*, std::vector<int64_t>>> shapes;
+  for (const ir::Argument& argument : arguments) {
+    if (argument.tensor == nullptr) continue;
+    shapes.emplace_back(argument.tensor, argument.tensor->shape);
+    argument.tensor->shape = nest.program.params[own.size()].shape;
+    own.push_back(simulator::Argument::Of(argument.tensor));
+  }
+  simulator::RunOptions options;
+  options.machine = nest.machine.get();
+  absl::StatusOr<simulator::RunResult> result =
+      simulator::Run(*target.instructions, nest.program, own, options);
+  for (auto& [tensor, shape] : shapes) tensor->shape = shape;
+  return result;
+}
+
+}  // namespace polynao::cases

@@ -1,0 +1,44 @@
+// A user's function of loop IR on the simulated card.
+#ifndef CASES_NEST_ON_CARD_H_
+#define CASES_NEST_ON_CARD_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/ir.h"
+#include "isa/machine.h"
+#include "isa/program.h"
+#include "simulator/simulator.h"
+
+namespace polynao::cases {
+
+struct NestOnCard {
+  std::unique_ptr<isa::Machine> machine;
+  ir::Function function;  // after the passes
+  isa::Program program;
+  double schedule_ms = 0, compile_ms = 0;
+  std::vector<std::string> notes;
+  // Sums of floats are added up in another order.
+  bool reassociates = false;
+};
+
+// Compiles a function for the card of a machine file, its scalar parameters having the values of `arguments`, one for
+// each parameter. A function that says itself what the cores do (loops over threads) stays as it is. Others become
+// instructions by way of poly::ScheduleForCard; what cannot runs on one core's scalar unit, and a note says why.
+absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
+                                          absl::Span<const ir::Argument> arguments,
+                                          const std::string& config,
+                                          const std::vector<std::string>& overrides);
+
+// Simulates it; the tensors among `arguments` hold what it has stored.
+absl::StatusOr<simulator::RunResult> Simulate(const NestOnCard& nest,
+                                              absl::Span<const ir::Argument> arguments);
+
+}  // namespace polynao::cases
+
+#endif  // CASES_NEST_ON_CARD_H_

@@ -1,0 +1,474 @@
+#include "compiler/poly/card/nest_program.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/card/nest_stages.h"
+#include "compiler/te/card/card_program.h"
+#include "compiler/te/card/rename.h"
+#include "compiler/te/card/steps.h"
+#include "compiler/te/graph.h"
+
+namespace polynao::poly {
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+
+te::Shape ShapeOf(Buffer buffer) {
+  te::Shape shape;
+  for (Expr extent : buffer->extents) shape.push_back(extent.int_value());
+  return shape;
+}
+
+// The buffers that a stage reads.
+absl::flat_hash_set<Buffer> ReadsOf(const NestStage& stage) {
+  absl::flat_hash_set<Buffer> reads;
+  for (Expr e : {stage.value, stage.element}) {
+    if (!e) continue;
+    ir::ForEachExpr(e, [&](Expr part) {
+      if (part.Is(ExprKind::kLoad)) reads.insert(Buffer(part.buffer()));
+    });
+  }
+  return reads;
+}
+
+// Whether the statement itself reads or stores the buffer, or names its address.
+bool UsesBuffer(ir::Stmt s, Buffer buffer) {
+  if (s.Is(ir::StmtKind::kStore) && s.buffer() == buffer) return true;
+  bool uses = false;
+  for (Expr operand : s.operands()) {
+    ir::ForEachExpr(operand, [&](Expr e) {
+      const bool names = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress);
+      uses = uses || (names && Buffer(e.buffer()) == buffer);
+    });
+  }
+  return uses;
+}
+
+// The load that is a factor of a product, under casts.
+Expr LoadOf(Expr factor) {
+  while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
+  return factor.Is(ExprKind::kLoad) ? factor : Expr();
+}
+
+// A sum of products whose weights, or whose image, stand in memory in another order than the tensor unit reads them:
+// results' axes, then the reduced ones. `copies` are stages that turn them around, for buffers of their own.
+//
+//   C[i, j] += A[i, l] * B[l, j]   -->   B.turned[j, l] = B[l, j]   C[i, j] += A[i, l] * B.turned[j, l]
+std::optional<NestStage> WithTurnedFactors(const NestStage& stage, ir::Context& c,
+                                           std::vector<NestStage>& copies) {
+  if (stage.reduction != ExprKind::kAdd || !stage.element.Is(ExprKind::kMul)) return std::nullopt;
+  std::vector<Expr> order(stage.axes.begin(), stage.axes.end());
+  for (const NestStage::ReduceRange& range : stage.ranges) order.push_back(range.var);
+  NestStage turned = stage;
+  for (size_t f = 0; f < 2; ++f) {
+    const Expr load = LoadOf(stage.element.operand(f));
+    if (!load) return std::nullopt;
+    // Each index one variable, plus a constant.
+    std::vector<std::pair<size_t, size_t>>
+        places;  // in the order of variables, and which index that is
+    for (size_t d = 0; d < load.operands().size(); ++d) {
+      size_t variable = order.size();
+      for (size_t v = 0; v < order.size(); ++v) {
+        if (!ir::UsesVar(load.operands()[d], order[v])) continue;
+        if (variable < order.size()) return std::nullopt;
+        variable = v;
+      }
+      if (variable == order.size()) return std::nullopt;
+      places.emplace_back(variable, d);
+    }
+    if (std::is_sorted(places.begin(), places.end())) continue;
+    std::sort(places.begin(), places.end());
+    NestStage copy = {.name = stage.name,
+                      .place = stage.place,
+                      .target = {},
+                      .axes = {},
+                      .low = {},
+                      .extents = {},
+                      .value = {}};
+    std::vector<Expr> extents, indices;
+    ir::VarMap by;
+    for (const auto& [v, d] : places) {
+      const bool is_axis = v < stage.axes.size();
+      const NestStage::ReduceRange* range =
+          is_axis ? nullptr : &stage.ranges[v - stage.axes.size()];
+      const int64_t extent = is_axis ? stage.extents[v] : range->extent;
+      const int64_t min = is_axis ? 0 : range->min;
+      const ir::Var axis = c.NewVar(ir::Var(order[v]).name(), order[v].type());
+      copy.axes.push_back(axis);
+      copy.low.push_back(0);
+      copy.extents.push_back(extent);
+      extents.push_back(c.Int(order[v].type(), extent));
+      by[order[v]] = min == 0 ? Expr(axis) : axis + min;
+      indices.push_back(min == 0 ? order[v] : order[v] - min);
+    }
+    copy.value = ir::Substitute(load, by);
+    copy.target =
+        c.NewBuffer(StrCat(ir::Buffer(load.buffer())->name, ".turned"), load.type(), extents);
+    turned.element = te::Replace(turned.element, {{load, c.Load(copy.target, indices)}});
+    copies.push_back(std::move(copy));
+  }
+  if (copies.empty()) return std::nullopt;
+  return turned;
+}
+
+// Some stages as one graph, in the order of the nest; the last one's target is the output.
+class StageGraph {
+ public:
+  StageGraph(const ir::Function& function, ir::Type index_type)
+      : g_(NewState(function, index_type)) {}
+
+  void Add(const NestStage& stage) {
+    const auto at = [&](const te::Axes& axes, ir::VarMap& by) {
+      for (size_t d = 0; d < axes.size(); ++d) by[stage.axes[d]] = axes[d];
+    };
+    te::Tensor tensor;
+    if (stage.reduction) {
+      const te::Reducer reducer = *stage.reduction == ExprKind::kAdd   ? te::Reducer::kSum
+                                  : *stage.reduction == ExprKind::kMin ? te::Reducer::kMin
+                                                                       : te::Reducer::kMax;
+      const std::string name = stage.value ? StrCat(stage.name, ".all") : NameOf(stage);
+      tensor = g_.Compute(name, stage.extents, [&](const te::Axes& axes) {
+        ir::VarMap by;
+        at(axes, by);
+        std::vector<te::ReduceAxis> over;
+        for (const NestStage::ReduceRange& range : stage.ranges) {
+          over.push_back(g_.ReduceAxisOf(range.var.name(), range.min, range.extent));
+          by[range.var] = over.back();
+        }
+        return te::Body(reducer, Value(stage.element, by), over);
+      });
+      if (stage.value) {
+        const te::Tensor all = tensor;
+        tensor = g_.Compute(NameOf(stage), stage.extents, [&](const te::Axes& axes) {
+          ir::VarMap by;
+          at(axes, by);
+          const Expr start = Value(stage.value, by);
+          return start.context().Binary(*stage.reduction, start, all(axes));
+        });
+      }
+    } else {
+      tensor = g_.Compute(NameOf(stage), stage.extents, [&](const te::Axes& axes) {
+        ir::VarMap by;
+        at(axes, by);
+        return Value(stage.value, by);
+      });
+    }
+    computed_[stage.target] = {tensor, &stage};
+    output_ = tensor;
+  }
+
+  const te::Tensor& output() const { return output_; }
+  // The buffers of the placeholders, in order.
+  const std::vector<Buffer>& inputs() const { return inputs_; }
+
+ private:
+  static std::shared_ptr<te::GraphState> NewState(const ir::Function& function,
+                                                  ir::Type index_type) {
+    auto state = std::make_shared<te::GraphState>();
+    state->name = function.name;
+    state->context = function.context;
+    state->index_type = index_type;
+    return state;
+  }
+  static std::string NameOf(const NestStage& stage) { return stage.target->name; }
+
+  // `e` over the graph's tensors.
+  Expr Value(Expr e, const ir::VarMap& by) {
+    if (e.Is(ExprKind::kVar)) {
+      const auto it = by.find(e);
+      return it == by.end() ? e : it->second;
+    }
+    std::vector<Expr> operands;
+    for (Expr operand : e.operands()) operands.push_back(Value(operand, by));
+    if (!e.Is(ExprKind::kLoad)) {
+      return operands.empty() ? e : e.context().Rebuild(e, operands);
+    }
+    const Buffer buffer(e.buffer());
+    if (const auto it = computed_.find(buffer); it != computed_.end()) {
+      const auto& [tensor, stage] = it->second;
+      for (size_t d = 0; d < operands.size(); ++d) {
+        if (stage->low[d] != 0) operands[d] = operands[d] - stage->low[d];
+      }
+      return tensor(operands);
+    }
+    auto [it, is_new] = placeholders_.try_emplace(buffer);
+    if (is_new) {
+      it->second = g_.Placeholder(buffer->name, ShapeOf(buffer), buffer->type);
+      inputs_.push_back(buffer);
+    }
+    return it->second(operands);
+  }
+
+  te::Graph g_;
+  absl::flat_hash_map<Buffer, std::pair<te::Tensor, const NestStage*>> computed_;
+  absl::flat_hash_map<Buffer, te::Tensor> placeholders_;
+  std::vector<Buffer> inputs_;
+  te::Tensor output_;
+};
+
+class Scheduler {
+ public:
+  Scheduler(const ir::Function& function, const Target& target, const NestStages& stages,
+            const CountScalarStores& scalar_stores)
+      : function_(function),
+        target_(target),
+        stages_(stages),
+        scalar_stores_(scalar_stores),
+        c_(*function.context) {}
+
+  absl::StatusOr<NestProgram> Run() {
+    FindGroups();
+    MakeBuffers();
+    for (size_t i = 0; i < stages_.list.size(); ++i) {
+      if (group_of_[i] == i) RETURN_IF_ERROR(AddGroup(i));
+    }
+    Whole();
+    return std::move(program_);
+  }
+
+ private:
+  // Of each stage the last stage of its group: that of its only reader, or its own.
+  void FindGroups() {
+    const auto& list = stages_.list;
+    const absl::flat_hash_set<Buffer> locals(stages_.locals.begin(), stages_.locals.end());
+    absl::flat_hash_map<Buffer, int> writers;
+    for (const NestStage& stage : list) ++writers[stage.target];
+    group_of_.resize(list.size());
+    for (size_t i = list.size(); i-- > 0;) {
+      group_of_[i] = i;
+      if (!locals.contains(list[i].target) || writers[list[i].target] > 1) continue;
+      std::set<size_t> groups;
+      for (size_t k = i + 1; k < list.size(); ++k) {
+        if (ReadsOf(list[k]).contains(list[i].target)) groups.insert(group_of_[k]);
+      }
+      if (groups.size() != 1) continue;
+      // What the group's tiles store, none of them may read.
+      if (ReadsOf(list[i]).contains(list[*groups.begin()].target)) continue;
+      // Nothing that the stage reads may be stored before the group.
+      bool is_stable = true;
+      for (size_t k = i + 1; k < *groups.begin(); ++k) {
+        if (ReadsOf(list[i]).contains(list[k].target) && group_of_[k] == k) is_stable = false;
+      }
+      if (is_stable) group_of_[i] = *groups.begin();
+    }
+  }
+
+  // Buffers of one dimension for parameters and locals.
+  void MakeBuffers() {
+    for (const ir::Param& param : function_.params) MakeBuffer(param.buffer);
+    for (Buffer local : stages_.locals) MakeBuffer(local);
+  }
+  void MakeBuffer(Buffer buffer) {
+    int64_t elements = 1;
+    for (int64_t extent : ShapeOf(buffer)) elements *= extent;
+    flat_[buffer] = c_.NewBuffer(buffer->name, buffer->type, {c_.Int(IndexType(), elements)});
+  }
+
+  ir::Type IndexType() const {
+    for (const NestStage& stage : stages_.list) {
+      for (const ir::Var& axis : stage.axes) {
+        if (axis.type() == ir::Type::kI64) return ir::Type::kI64;
+      }
+      for (const NestStage::ReduceRange& range : stage.ranges) {
+        if (range.var.type() == ir::Type::kI64) return ir::Type::kI64;
+      }
+    }
+    return ir::Type::kI32;
+  }
+
+  // Some stages as statements, with what they cost.
+  struct Piece {
+    std::vector<ir::Stmt> body;
+    std::vector<Buffer> temporaries;
+    double cycles = 0;
+    bool reassociates = false;
+    std::vector<std::string> notes;
+  };
+  using Members = std::vector<const NestStage*>;
+
+  absl::Status AddGroup(size_t last) {
+    Members members;
+    for (size_t i = 0; i <= last; ++i) {
+      if (group_of_[i] == last) members.push_back(&stages_.list[i]);
+    }
+    absl::StatusOr<Piece> together = CheapestPiece(members);
+    if (together.ok()) {
+      Add(*together, all_);
+      return absl::OkStatus();
+    }
+    if (members.size() == 1) return together.status();
+    all_.notes.push_back(StrCat("not together: ", together.status().message()));
+    for (const NestStage* stage : members) {
+      ASSIGN_OR_RETURN(Piece piece, CheapestPiece({stage}));
+      Add(piece, all_);
+    }
+    return absl::OkStatus();
+  }
+
+  // The members as they are, or after copies that turn factors of products around.
+  absl::StatusOr<Piece> CheapestPiece(const Members& members) {
+    absl::StatusOr<Piece> best = PieceOf(members);
+    std::vector<NestStage> copies;
+    std::vector<NestStage> turned;
+    turned.reserve(members.size());
+    Members others = members;
+    for (const NestStage*& stage : others) {
+      std::optional<NestStage> other = WithTurnedFactors(*stage, c_, copies);
+      if (!other) continue;
+      turned.push_back(*std::move(other));
+      stage = &turned.back();
+    }
+    if (copies.empty()) return best;
+    Piece all;
+    for (const NestStage& copy : copies) {
+      MakeBuffer(copy.target);
+      absl::StatusOr<Piece> piece = PieceOf({&copy});
+      if (!piece.ok()) return best;
+      Add(*piece, all);
+      all.temporaries.push_back(flat_.at(copy.target));
+    }
+    absl::StatusOr<Piece> piece = PieceOf(others);
+    if (!piece.ok()) return best;
+    Add(*piece, all);
+    return best.ok() && best->cycles <= all.cycles ? best : all;
+  }
+  static void Add(const Piece& piece, Piece& all) {
+    all.body.insert(all.body.end(), piece.body.begin(), piece.body.end());
+    all.temporaries.insert(all.temporaries.end(), piece.temporaries.begin(),
+                           piece.temporaries.end());
+    all.cycles += piece.cycles;
+    all.reassociates = all.reassociates || piece.reassociates;
+    all.notes.insert(all.notes.end(), piece.notes.begin(), piece.notes.end());
+  }
+
+  // The cheapest schedule's function, or that of another one if it leaves scalar code.
+  absl::StatusOr<ir::Function> BestOf(const te::CardProgram& program, const NestStage& last,
+                                      double& cycles) {
+    std::vector<te::CardSchedule> schedules = program.Schedules({}, true);
+    if (schedules.empty()) return InvalidInput("'", last.place, "': no schedule fits");
+    ASSIGN_OR_RETURN(ir::Function best, program.Build(schedules[0].choice));
+    cycles = schedules[0].cycles;
+    ASSIGN_OR_RETURN(int64_t least, scalar_stores_(best));
+    if (least == 0) return best;
+    constexpr size_t kMostTries = 12;
+    schedules = program.Schedules({}, false);
+    for (size_t i = 1; i < std::min(schedules.size(), kMostTries) && least > 0; ++i) {
+      absl::StatusOr<ir::Function> other = program.Build(schedules[i].choice);
+      if (!other.ok()) continue;
+      const absl::StatusOr<int64_t> stores = scalar_stores_(*other);
+      if (!stores.ok() || *stores >= least) continue;
+      least = *stores;
+      best = *std::move(other);
+      cycles = schedules[i].cycles;
+    }
+    return best;
+  }
+
+  absl::StatusOr<Piece> PieceOf(const Members& members) {
+    StageGraph graph(function_, IndexType());
+    Piece piece;
+    std::string note;
+    for (const NestStage* stage : members) {
+      graph.Add(*stage);
+      StrAppend(&note, note.empty() ? "" : " ", stage->name);
+      const bool is_float = ir::IsFloat(stage->target->type);
+      if (stage->reduction == ExprKind::kAdd && is_float) piece.reassociates = true;
+    }
+    const NestStage& last = *members.back();
+    absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(graph.output(), target_);
+    if (!program.ok()) return WithContext(StrCat("'", last.place, "'"), program.status());
+    ASSIGN_OR_RETURN(const ir::Function part, BestOf(*program, last, piece.cycles));
+    te::Rename::Map to;
+    for (size_t i = 0; i < graph.inputs().size(); ++i) {
+      to[part.params[i].buffer] = {.to = flat_.at(graph.inputs()[i])};
+    }
+    const Buffer output = part.params.back().buffer;
+    te::Renamed& place = to[output];
+    place.to = flat_.at(last.target);
+    const te::Shape whole = ShapeOf(last.target);
+    if (last.extents != whole) {
+      RETURN_IF_ERROR(PlaceBox(last, whole, ShapeOf(output), place));
+    }
+    ir::Stmt body = te::Rename(to).Mutate(part.body);
+    for (; body.Is(ir::StmtKind::kAllocate) && body.buffer()->scope == "gmem"; body = body.body()) {
+      piece.temporaries.push_back(body.buffer());
+    }
+    piece.body = {body};
+    piece.notes = {StrCat(note, " -> ", last.target->name)};
+    return piece;
+  }
+
+  // Where the elements of a box stand in the whole tensor.
+  static absl::Status PlaceBox(const NestStage& stage, const te::Shape& whole,
+                               const te::Shape& shape, te::Renamed& place) {
+    std::vector<int64_t> strides(whole.size(), 1);
+    for (size_t d = whole.size(); d-- > 1;) strides[d - 1] = strides[d] * whole[d];
+    for (size_t d = 0; d < whole.size(); ++d) place.offset += stage.low[d] * strides[d];
+    if (shape == stage.extents) {
+      place.strides = strides;
+      return absl::OkStatus();
+    }
+    // Another shape of as many elements: they must stand side by side.
+    size_t first = 0;
+    while (first < whole.size() && stage.extents[first] == 1) ++first;
+    for (size_t d = first + 1; d < whole.size(); ++d) {
+      if (stage.extents[d] != whole[d]) {
+        return InvalidInput("'", stage.place, "': expected a store of whole rows");
+      }
+    }
+    place.strides.assign(shape.size(), 1);
+    for (size_t d = shape.size(); d-- > 1;) place.strides[d - 1] = place.strides[d] * shape[d];
+    return absl::OkStatus();
+  }
+
+  void Whole() {
+    ir::Function& whole = program_.function;
+    whole.name = function_.name;
+    whole.context = function_.context;
+    for (const ir::Param& param : function_.params) {
+      whole.params.push_back(
+          {.var = {}, .buffer = flat_.at(param.buffer), .access = param.access, .scope = ""});
+    }
+    program_.cycles = all_.cycles;
+    program_.reassociates = all_.reassociates;
+    program_.notes = all_.notes;
+    whole.body = c_.Seq(all_.body);
+    for (Buffer local : stages_.locals) all_.temporaries.push_back(flat_.at(local));
+    for (Buffer temporary : all_.temporaries) {
+      const auto uses = [&](ir::Stmt s) { return UsesBuffer(s, temporary); };
+      if (ir::AnyStmt(whole.body, uses)) whole.body = c_.Allocate(temporary, whole.body);
+    }
+  }
+
+  const ir::Function& function_;
+  const Target& target_;
+  const NestStages& stages_;
+  const CountScalarStores& scalar_stores_;
+  ir::Context& c_;
+  std::vector<size_t> group_of_;
+  absl::flat_hash_map<Buffer, Buffer> flat_;
+  Piece all_;
+  NestProgram program_;
+};
+
+}  // namespace
+
+absl::StatusOr<NestProgram> ScheduleForCard(const ir::Function& function, const Target& target,
+                                            const CountScalarStores& scalar_stores) {
+  ASSIGN_OR_RETURN(const NestStages stages, FindStages(function));
+  return Scheduler(function, target, stages, scalar_stores).Run();
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,261 @@
+#include "compiler/poly/card/nest_stages.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "compiler/ir/text.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/isl/isl_tools.h"
+#include "compiler/poly/model/dependences.h"
+#include "compiler/poly/model/extract.h"
+#include "compiler/poly/model/scop.h"
+
+namespace polynao::poly {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+template <typename... Words>
+absl::Status NoStage(const Statement& s, const Words&... words) {
+  return InvalidInput("statement '", FirstLine(ir::Print(s.code)), "': ", words...);
+}
+
+// The domain's bounds, if it holds all points between them.
+struct Bound {
+  int64_t min, extent;
+};
+absl::StatusOr<std::vector<Bound>> BoxOf(const Statement& s) {
+  std::vector<Bound> box;
+  isl::set whole = isl::set::universe(s.domain.space());
+  for (size_t d = 0; d < s.iterators.size(); ++d) {
+    const int position = static_cast<int>(d);
+    const isl::val least = isl::manage(isl_set_dim_min_val(s.domain.copy(), position));
+    const isl::val most = isl::manage(isl_set_dim_max_val(s.domain.copy(), position));
+    if (!least.is_int() || !most.is_int()) {
+      return NoStage(s, "expected loops with constant bounds");
+    }
+    box.push_back({isl_val_get_num_si(least.get()),
+                   isl_val_get_num_si(most.get()) - isl_val_get_num_si(least.get()) + 1});
+    whole = isl::manage(isl_set_lower_bound_val(whole.release(), isl_dim_set,
+                                                static_cast<unsigned>(d), least.copy()));
+    whole = isl::manage(isl_set_upper_bound_val(whole.release(), isl_dim_set,
+                                                static_cast<unsigned>(d), most.copy()));
+  }
+  if (!whole.is_equal(s.domain)) {
+    return NoStage(s, "expected a box of iterations, found bounds that depend on other loops");
+  }
+  return box;
+}
+
+// Iterator + constant as the iterator's number; -1: a constant alone; -2: something else.
+int IteratorOf(const Statement& s, Expr index, int64_t& constant) {
+  constant = 0;
+  if (index.Is(ExprKind::kIntImm)) {
+    constant = index.int_value();
+    return -1;
+  }
+  const bool adds = index.Is(ExprKind::kAdd) || index.Is(ExprKind::kSub);
+  if (adds && index.operand(1).Is(ExprKind::kIntImm)) {
+    constant = index.operand(1).int_value() * (index.Is(ExprKind::kAdd) ? 1 : -1);
+    index = index.operand(0);
+  } else if (index.Is(ExprKind::kAdd) && index.operand(0).Is(ExprKind::kIntImm)) {
+    constant = index.operand(0).int_value();
+    index = index.operand(1);
+  }
+  const auto it = std::find(s.iterators.begin(), s.iterators.end(), index);
+  return it == s.iterators.end() ? -2 : static_cast<int>(it - s.iterators.begin());
+}
+
+// The store that the statement is.
+std::optional<Stmt> StoreOf(Stmt code) {
+  while (code.Is(StmtKind::kIf) && code.else_case().IsEmpty()) code = code.then_case();
+  return code.Is(StmtKind::kStore) ? std::optional(code) : std::nullopt;
+}
+
+class StageFinder {
+ public:
+  StageFinder(const ir::Function& function, const Scop& scop, const Dependences& dependences)
+      : function_(function), scop_(scop), dependences_(dependences) {}
+
+  absl::StatusOr<NestStages> Run() {
+    RETURN_IF_ERROR(CheckOrder());
+    NestStages stages;
+    stages.locals = scop_.locals;
+    for (size_t i = 0; i < scop_.statements.size(); ++i) {
+      ASSIGN_OR_RETURN(NestStage stage, StageOf(scop_.statements[i]));
+      stages.list.push_back(std::move(stage));
+    }
+    for (size_t i = 0; i < stages.list.size(); ++i) FindStart(stages.list, i);
+    std::erase_if(stages.list, [](const NestStage& stage) { return !stage.target; });
+    return stages;
+  }
+
+ private:
+  // Each statement runs as a whole, one after the other.
+  absl::Status CheckOrder() const {
+    std::map<std::string, size_t> numbers;
+    for (size_t i = 0; i < scop_.statements.size(); ++i) numbers[scop_.statements[i].name] = i;
+    for (const isl::map& pairs : MapsOf(dependences_.All())) {
+      const size_t from = numbers.at(DomainName(pairs)), to = numbers.at(RangeName(pairs));
+      if (from < to) continue;
+      const Statement& s = scop_.statements[to];
+      if (from == to) {
+        return NoStage(s, "expected that no iteration needs what another one stores");
+      }
+      return NoStage(s, "expected that no iteration needs what '",
+                     FirstLine(ir::Print(scop_.statements[from].code)),
+                     "' stores in an earlier one");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<NestStage> StageOf(const Statement& s) const {
+    const std::optional<Stmt> store = StoreOf(s.code);
+    if (s.is_opaque || !store || s.code.Is(StmtKind::kIf)) {
+      return NoStage(s, "expected one store, under affine conditions");
+    }
+    ASSIGN_OR_RETURN(const std::vector<Bound> box, BoxOf(s));
+    NestStage stage = {.name = s.name,
+                       .place = FirstLine(ir::Print(s.code)),
+                       .target = store->buffer(),
+                       .axes = {},
+                       .low = {},
+                       .extents = {},
+                       .value = {}};
+    std::vector<bool> is_result(s.iterators.size());
+    ir::VarMap by;  // iterators as axes and what they begin with
+    ir::Context& c = *function_.context;
+    for (Expr index : store->indices()) {
+      int64_t constant;
+      const int d = IteratorOf(s, index, constant);
+      if (d == -2 || (d >= 0 && is_result[d])) {
+        return NoStage(s, "expected indices of one loop each, found ", ir::Print(index));
+      }
+      const ir::Var axis = c.NewVar(d < 0 ? "one" : s.iterators[d].name(), index.type());
+      stage.axes.push_back(axis);
+      stage.extents.push_back(d < 0 ? 1 : box[d].extent);
+      stage.low.push_back(constant + (d < 0 ? 0 : box[d].min));
+      if (d < 0) continue;
+      is_result[d] = true;
+      by[s.iterators[d]] = box[d].min == 0 ? Expr(axis) : axis + c.Int(index.type(), box[d].min);
+    }
+    for (size_t d = 0; d < s.iterators.size(); ++d) {
+      if (is_result[d]) continue;
+      const ir::Var var = c.NewVar(s.iterators[d].name(), s.iterators[d].type());
+      by[s.iterators[d]] = var;
+      stage.ranges.push_back({var, box[d].min, box[d].extent});
+    }
+    const Expr value = ir::Substitute(store->value(), by);
+    if (stage.ranges.empty()) {
+      stage.value = value;
+      return stage;
+    }
+    if (!s.reduction) {
+      return NoStage(s, "expected an index for each of its loops, or a reduction");
+    }
+    // x[f] = x[f] op e
+    stage.reduction = s.reduction->op;
+    const bool is_reduced =
+        *stage.reduction == ExprKind::kAdd || *stage.reduction == ExprKind::kMin ||
+        *stage.reduction == ExprKind::kMax || *stage.reduction == ExprKind::kSub;
+    const auto is_target = [&](Expr e) {
+      return e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == stage.target;
+    };
+    if (!is_reduced || !value.Is(*stage.reduction)) {
+      return NoStage(s, "expected a sum, a minimum or a maximum");
+    }
+    const bool is_first = is_target(value.operand(0));
+    // max(x, e) ignores a NaN in e, max(e, x) takes it.
+    const bool is_ordered =
+        value.Is(ExprKind::kSub) || (ir::IsFloat(value.type()) && !value.Is(ExprKind::kAdd));
+    if (!is_first && (!is_target(value.operand(1)) || is_ordered)) {
+      return NoStage(s, "expected an update of one element");
+    }
+    stage.value = value.operand(is_first ? 0 : 1);
+    stage.element = value.operand(is_first ? 1 : 0);
+    if (value.Is(ExprKind::kSub)) {
+      stage.reduction = ExprKind::kAdd;
+      stage.element = c.Const(stage.element.type(), 0) - stage.element;
+    }
+    return stage;
+  }
+
+  // A store of the same elements before a reduction, which nothing else reads, is what the reduction begins with.
+  void FindStart(std::vector<NestStage>& list, size_t i) const {
+    NestStage& stage = list[i];
+    if (!stage.reduction) return;
+    for (size_t k = i; k-- > 0;) {
+      NestStage& before = list[k];
+      if (!before.target || !(before.target == stage.target)) continue;
+      // The reduction stores all of them again, so later readers do not count.
+      const std::set<size_t> readers = ReadersOf(k);
+      const bool is_start = !before.reduction && before.low == stage.low &&
+                            before.extents == stage.extents &&
+                            readers.upper_bound(k) == readers.find(i);
+      if (!is_start) return;
+      ir::VarMap by;
+      for (size_t d = 0; d < stage.axes.size(); ++d) by[before.axes[d]] = stage.axes[d];
+      stage.value = ir::Substitute(before.value, by);
+      const bool is_float = ir::IsFloat(stage.value.type());
+      const bool is_zero =
+          is_float ? stage.value.Is(ExprKind::kFloatImm) && stage.value.float_value() == 0
+                   : stage.value.IsInt(0);
+      if (*stage.reduction == ExprKind::kAdd && is_zero) stage.value = Expr();
+      before.target = {};
+      return;
+    }
+  }
+
+  // The statements that read or overwrite what a statement has stored.
+  std::set<size_t> ReadersOf(size_t k) const {
+    std::map<std::string, size_t> numbers;
+    for (size_t i = 0; i < scop_.statements.size(); ++i) numbers[scop_.statements[i].name] = i;
+    std::set<size_t> readers;
+    for (const isl::map& pairs : MapsOf(dependences_.All())) {
+      if (numbers.at(DomainName(pairs)) == k) readers.insert(numbers.at(RangeName(pairs)));
+    }
+    return readers;
+  }
+
+  const ir::Function& function_;
+  const Scop& scop_;
+  const Dependences& dependences_;
+};
+
+}  // namespace
+
+absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
+  ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
+  Stmt body = extraction.skeleton;
+  std::vector<ir::Buffer> locals;
+  while (body.Is(StmtKind::kAllocate)) {
+    locals.push_back(body.buffer());
+    body = body.body();
+  }
+  if (extraction.scops.size() != 1 || body != extraction.scops[0].place) {
+    std::string reason;
+    for (const Remark& remark : extraction.remarks) StrAppend(&reason, "; ", remark.ToString());
+    return InvalidInput("function '", function.name,
+                        "': expected loops, stores and conditions that are affine", reason);
+  }
+  const Scop& scop = extraction.scops[0];
+  return Guarded(*scop.isl, [&]() -> absl::StatusOr<NestStages> {
+    const Dependences dependences = ComputeDependences(scop, {.reassociate_floats = true});
+    ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, scop, dependences).Run());
+    stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
+    return stages;
+  });
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,53 @@
+// A nest as stages for the card: each computes a whole box of one tensor's elements, from elements that are there before.
+//
+//   for (i, 0, n) {                                stage 0   x = A y    (a reduction; the zeros are its start)
+//     x[i] = 0.0                                   stage 1   y[i] = x[i] * 2.0
+//     for (j, 0, n) { x[i] = x[i] + A[i, j] * y[j] }
+//   }
+//   for (i, 0, n) { y[i] = x[i] * 2.0 }
+//
+// The polyhedral model says that this is the same: no dependence leads from a later statement to an earlier one, nor from
+// one instance of a statement to another, updates of a reduction aside.
+#ifndef COMPILER_POLY_CARD_NEST_STAGES_H_
+#define COMPILER_POLY_CARD_NEST_STAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+
+namespace polynao::poly {
+
+struct NestStage {
+  std::string name;   // of its statement
+  std::string place;  // the statement's first line
+  ir::Buffer target;
+  // What is stored: target[low[d] + axes[d], ..] for axes[d] in [0, extents[d]).
+  std::vector<ir::Var> axes;
+  std::vector<int64_t> low, extents;
+  // The element at `axes`. Of reductions what the sum, minimum or maximum begins with; empty: with nothing.
+  ir::Expr value;
+  // `element` over these ranges too is what a reduction takes in.
+  struct ReduceRange {
+    ir::Var var;
+    int64_t min, extent;
+  };
+  std::optional<ir::ExprKind> reduction = std::nullopt;  // kAdd, kMin, kMax
+  std::vector<ReduceRange> ranges = {};
+  ir::Expr element = {};
+};
+
+struct NestStages {
+  std::vector<NestStage> list;     // in an order in which they may run
+  std::vector<ir::Buffer> locals;  // allocations of the nest
+};
+
+// The stages of a function without scalar parameters. Errors: what is no such nest, with the statement and the reason.
+absl::StatusOr<NestStages> FindStages(const ir::Function& function);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_CARD_NEST_STAGES_H_
