@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/te/card/card_program.h"
@@ -27,7 +28,10 @@ using ir::ExprKind;
 
 te::Shape ShapeOf(Buffer buffer) {
   te::Shape shape;
-  for (Expr extent : buffer->extents) shape.push_back(extent.int_value());
+  for (Expr extent : buffer->extents) {
+    const absl::StatusOr<int64_t> number = ir::EvaluateInt(extent, {});
+    shape.push_back(number.ok() ? *number : -1);
+  }
   return shape;
 }
 
@@ -229,6 +233,7 @@ class Scheduler {
         c_(*function.context) {}
 
   absl::StatusOr<NestProgram> Run() {
+    RETURN_IF_ERROR(CheckShapes());
     FindGroups();
     MakeBuffers();
     for (size_t i = 0; i < stages_.list.size(); ++i) {
@@ -239,6 +244,20 @@ class Scheduler {
   }
 
  private:
+  absl::Status CheckShapes() const {
+    for (const NestStage& stage : stages_.list) {
+      absl::flat_hash_set<Buffer> buffers = ReadsOf(stage);
+      buffers.insert(stage.target);
+      for (Buffer buffer : buffers) {
+        for (int64_t extent : ShapeOf(buffer)) {
+          if (extent >= 0) continue;
+          return InvalidInput("buffer '", buffer->name, "': expected extents that are numbers");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Of each stage the last stage of its group: that of its only reader, or its own.
   void FindGroups() {
     const auto& list = stages_.list;
