@@ -22,7 +22,7 @@
 namespace polynao::poly {
 
 struct NestStage {
-  std::string name;   // of its statement
+  std::string name;   // of its statement; with the iterations that it belongs to: "S0 t=3"
   std::string place;  // the statement's first line
   ir::Buffer target;
   // What is stored: target[low[d] + axes[d], ..] for axes[d] in [0, extents[d]).
@@ -45,7 +45,10 @@ struct NestStages {
   std::vector<ir::Buffer> locals;  // allocations of the nest
 };
 
-// The stages of a function without scalar parameters. Errors: what is no such nest, with the statement and the reason.
+// The stages of a function without scalar parameters. Where a later statement, or a later iteration, needs what an
+// earlier one stores, statements are taken one after the other, and iterations of the outermost loop one by one, up to
+// 2000 stages in all: the time steps of a stencil, the rows of a triangle. Errors: what is no such nest, with the
+// statement and the reason.
 absl::StatusOr<NestStages> FindStages(const ir::Function& function);
 
 }  // namespace polynao::poly
