@@ -385,6 +385,20 @@ class VectorGroup::Placer {
     return false;
   }
 
+  // Whether the last tile, which is shorter, reads backwards: then it would begin before what is there.
+  bool ReadsBackwards(size_t i) const {
+    if (group_.output_.shape()[t_.split] % t_.tile[t_.split] == 0) return false;
+    const VectorNode& node = list_[i];
+    for (Expr index : node.load.operands()) {
+      const arith::LinearForm form = arith::Decompose(index);
+      for (size_t d = 0; d < node.axes.size(); ++d) {
+        const bool follows = (group_.dimension_follows_[i][d] >> t_.split & 1) != 0;
+        if (follows && form.CoefficientOf(node.axes[d]) < 0) return true;
+      }
+    }
+    return false;
+  }
+
   // How often a node is computed in a tile.
   double Times(size_t i) const {
     if (!layout_.nodes[i].in_loop) return 1;
@@ -421,6 +435,7 @@ class VectorGroup::Placer {
 
   void CountCopy(size_t i) {
     const VectorNode& node = list_[i];
+    if (ReadsBackwards(i)) layout_.nmem_bytes = kTooMuch;
     if (at(i).is_inlined) return;
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
