@@ -287,9 +287,12 @@ class Writer {
     for (const Operation* input : part.inputs) slots.push_back(SlotOf(input));
     if (end != nullptr) slots.push_back(SlotOf(end));
     if (!sums.empty()) {
-      const auto shared = schedule.choice.find("channel_clusters");
-      RETURN_IF_ERROR(AddColumnSums(function, along, end != nullptr,
-                                    shared == schedule.choice.end() ? 1 : shared->second));
+      const auto number = [&](std::string_view name) {
+        const auto it = schedule.choice.find(name);
+        return it == schedule.choice.end() ? 1 : it->second;
+      };
+      RETURN_IF_ERROR(AddColumnSums(function, along, end != nullptr, number("channel_clusters"),
+                                    number("across")));
     }
     const size_t first = slots_.size();
     for (const Operation* sum : sums) {
