@@ -235,5 +235,79 @@ TEST(UnscheduledNestsTest, RandomNests) {
   EXPECT_LE(scalar, 2 + count / 12);
 }
 
+// ---- what becomes of some nests -------------------------------------------------------------------
+
+TEST(UnscheduledNestsTest, StagesThatOneGroupReadsAreComputedWithIt) {
+  const NestReport report = MustAgree(
+      "func softmax(X: f32[33, 65] in, Y: f32[33, 65] out) {\n"
+      "  allocate M: f32[33]\n  allocate E: f32[33, 65]\n  allocate S: f32[33]\n"
+      "  for (i, 0, 33) {\n"
+      "    M[i] = X[i, 0]\n"
+      "    for (j, 0, 65) { M[i] = max(M[i], X[i, j]) }\n"
+      "    for (j, 0, 65) { E[i, j] = exp(X[i, j] - M[i]) }\n"
+      "    S[i] = 0.0\n"
+      "    for (j, 0, 65) { S[i] = S[i] + E[i, j] }\n"
+      "    for (j, 0, 65) { Y[i, j] = E[i, j] / S[i] }\n"
+      "  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S1 S2 S4 S5 -> Y"));
+}
+
+TEST(UnscheduledNestsTest, FactorsOfProductsAreTurnedAround) {
+  const NestReport report = MustAgree(
+      "func product(A: i8[65, 64] in, B: i8[64, 130] in, C: i32[65, 130] out) {\n"
+      "  for (i, 0, 65) { for (j, 0, 130) {\n"
+      "    C[i, j] = 0\n"
+      "    for (k, 0, 64) { C[i, j] = C[i, j] + i32(A[i, k]) * i32(B[k, j]) }\n"
+      "  } }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S1 -> B.turned", "S1 -> C"));
+}
+
+TEST(UnscheduledNestsTest, TimeStepsThatAreAlikeAreCompiledOnce) {
+  const NestReport report = MustAgree(
+      "func jacobi(A: f32[300], B: f32[300]) {\n"
+      "  for (t, 0, 50) {\n"
+      "    for (i, 1, 298) { B[i] = (A[i - 1] + A[i + 1]) * 0.5 }\n"
+      "    for (i, 1, 298) { A[i] = (B[i - 1] + B[i + 1]) * 0.5 }\n"
+      "  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S0 -> B", "S1 -> A"));
+}
+
+TEST(UnscheduledNestsTest, ANoteSaysWhatRunsOnTheScalarUnit) {
+  const NestReport report = MustAgree(
+      "func scan(A: i32[900]) { for (i, 1, 899) { A[i] = A[i] + A[i - 1] } }\n", OnCard());
+  ASSERT_EQ(report.notes.size(), 2);
+  EXPECT_THAT(report.notes[0],
+              HasSubstr("statement 'A[i] = A[i] + A[i - 1]': expected that no iteration needs what "
+                        "another one stores"));
+  EXPECT_EQ(report.notes[1], "1 stores are left to the scalar unit");
+}
+
+// In f32, of the smallest data set; the other kernels are scalar code, which takes long to simulate.
+TEST(UnscheduledNestsTest, KernelsOfPolyBench) {
+  for (const char* name : {"2mm", "atax", "bicg", "doitgen", "durbin", "fdtd-2d", "gemm", "gesummv",
+                           "heat-3d", "jacobi-2d", "mvt", "syrk", "trisolv"}) {
+    const absl::StatusOr<const kernels::PolyBenchKernel*> found =
+        kernels::FindPolyBenchKernel(name);
+    ASSERT_TRUE(found.ok()) << found.status();
+    const kernels::PolyBenchKernel* kernel = *found;
+    NestSettings settings = OnCard("mlu370");
+    settings.values = "uniform";
+    for (size_t i = 0; i < kernel->parameters.size(); ++i) {
+      settings.arguments.push_back(StrCat(kernel->parameters[i], "=", kernel->sizes[0][i]));
+    }
+    for (const auto& [scalar, value] : kernel->scalars) {
+      settings.arguments.push_back(StrCat(scalar, "=", value));
+    }
+    const std::string text = absl::StrReplaceAll(ToAbsl(kernel->text), {{"f64", "f32"}});
+    const NestReport report = MustAgree(text, settings);
+    for (const std::string& note : report.notes) {
+      EXPECT_THAT(note, testing::Not(HasSubstr("scalar unit"))) << name;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace polynao::cases

@@ -51,8 +51,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--target", flags->settings.target,
-          "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; pipelines and FILE.nir: "
-          "cpu")
+          "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; default of pipelines and "
+          "FILE.nir: cpu")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();

@@ -1,4 +1,4 @@
-// A nest as stages for the card: each computes a whole box of one tensor's elements, from elements that are there before.
+// A nest as stages for the card: each computes a box of one tensor's elements, from elements that are there before.
 //
 //   for (i, 0, n) {                                stage 0   x = A y    (a reduction; the zeros are its start)
 //     x[i] = 0.0                                   stage 1   y[i] = x[i] * 2.0
@@ -6,8 +6,8 @@
 //   }
 //   for (i, 0, n) { y[i] = x[i] * 2.0 }
 //
-// The polyhedral model says that this is the same: no dependence leads from a later statement to an earlier one, nor from
-// one instance of a statement to another, updates of a reduction aside.
+// The polyhedral model says that this is the same: no dependence leads from a later statement to an earlier one, nor
+// from one instance of a statement to another, updates of a reduction aside.
 #ifndef COMPILER_POLY_CARD_NEST_STAGES_H_
 #define COMPILER_POLY_CARD_NEST_STAGES_H_
 
