@@ -142,14 +142,10 @@ std::string ShimmedText(std::string_view cuda) {
 }
 
 std::vector<std::string> ShimFlags() {
-  return {"-std=c++17",
-          "-march=native",
-          "-ffp-contract=off",
-          "-fno-strict-aliasing",
-          "-fno-threadsafe-statics",
-          "-fno-exceptions",
-          "-fno-rtti",
-          "-U_FORTIFY_SOURCE"};
+  return {"-std=c++17", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
+          "-fno-threadsafe-statics", "-fno-exceptions", "-fno-rtti", "-U_FORTIFY_SOURCE",
+          // <math.h> without <cmath>, which takes longer to read than the rest.
+          "-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS"};
 }
 
 absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
