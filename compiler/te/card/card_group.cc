@@ -78,4 +78,14 @@ absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
                              : parts_->elementwise->Build(choice);
 }
 
+absl::StatusOr<mapping::Estimate> CardGroup::EstimateOf(const CardChoice& choice) const {
+  return parts_->contraction ? parts_->contraction->EstimateOf(choice)
+                             : parts_->elementwise->EstimateOf(choice);
+}
+
+std::string CardGroup::WhyNone(const CardChoice& wanted) const {
+  return parts_->contraction ? parts_->contraction->WhyNone(wanted)
+                             : parts_->elementwise->WhyNone(wanted);
+}
+
 }  // namespace polynao::te
