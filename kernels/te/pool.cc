@@ -283,6 +283,11 @@ Operator PoolRow(const char* name, const char* doc, bool floats_only) {
     ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pool(c), c, *target.machine));
     return Ranked(tilings);
   };
+  row.estimate = [pool](const OperatorCase& c,
+                        const Target& target) -> absl::StatusOr<mapping::Estimate> {
+    ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pool(c), c, *target.machine));
+    return EstimateOfTiles(*target.machine, tilings[0]);
+  };
   return row;
 }
 
@@ -387,6 +392,11 @@ Operator PadRow() {
                         const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pad(c), c, *target.machine));
     return Ranked(tilings);
+  };
+  row.estimate = [pad](const OperatorCase& c,
+                       const Target& target) -> absl::StatusOr<mapping::Estimate> {
+    ASSIGN_OR_RETURN(const std::vector<GridTiling> tilings, Tilings(pad(c), c, *target.machine));
+    return EstimateOfTiles(*target.machine, tilings[0]);
   };
   return row;
 }

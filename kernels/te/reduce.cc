@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
+#include "compiler/te/card/card_schedule.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -63,7 +64,9 @@ struct Tiling {
   int64_t core = 1, tile = 1;
   int64_t rows = 1;       // of `count` that are in NMEM at a time
   bool gathered = false;  // a row is copied to where instructions may start
-  double cycles = 0;      // by PipelinedCycles
+  int64_t tiles = 0;      // of a core
+  TileNeeds needs = {};
+  double cycles = 0;  // by PipelinedCycles
   ScheduleChoice choice = {};
 };
 
@@ -229,14 +232,19 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
   const std::string combine = StrCat(k.combine(), ".", ir::TypeName(k.sum));
   RETURN_IF_ERROR(CheckInstructions(c, target, {k.inner == 1 ? whole : combine}));
   std::vector<Tiling> tilings;
-  int64_t least = INT64_MAX;
+  int64_t least = INT64_MAX, least_wanted = INT64_MAX;
+  ScheduleChoice nearest;  // of those with what the case names
   const auto try_one = [&](Tiling t) {
-    const TileNeeds needs = Needs(k, m, t);
-    least = std::min(least, needs.nmem_bytes);
+    t.needs = Needs(k, m, t);
+    least = std::min(least, t.needs.nmem_bytes);
     t.choice = {{"by_outer", t.by_outer}, {"rows", t.rows}, {"tile", t.tile}};
-    if (needs.nmem_bytes > m.nmem_bytes() || !Agrees(t.choice, c.schedule)) return;
-    const int64_t tiles = CeilDiv(t.core, t.tile) * (t.by_outer ? 1 : k.outer);
-    t.cycles = PipelinedCycles(m, tiles * CeilDiv(k.count, t.rows), needs);
+    if (!Agrees(t.choice, c.schedule)) return;
+    if (t.needs.nmem_bytes > m.nmem_bytes()) {
+      if (t.needs.nmem_bytes < least_wanted) least_wanted = t.needs.nmem_bytes, nearest = t.choice;
+      return;
+    }
+    t.tiles = CeilDiv(t.core, t.tile) * (t.by_outer ? 1 : k.outer) * CeilDiv(k.count, t.rows);
+    t.cycles = PipelinedCycles(m, t.tiles, t.needs);
     tilings.push_back(t);
   };
   const int64_t core_outer = CeilDiv(k.outer, m.cores());
@@ -274,8 +282,8 @@ absl::StatusOr<std::vector<Tiling>> Tilings(const Reduction& k, const OperatorCa
                                                " bytes of nmem, which has ", m.nmem_bytes()));
   }
   if (tilings.empty()) {
-    return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                        " (there are by_outer, rows, tile)");
+    return NoSchedule(
+        c, nearest.empty() ? "" : te::DoesNotFit("nmem", least_wanted, m.nmem_bytes(), nearest));
   }
   std::sort(tilings.begin(), tilings.end(), [](const Tiling& a, const Tiling& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
@@ -348,6 +356,11 @@ Operator MakeOperator(Operator row, ReduceOp op,
                               const Target& target) -> absl::StatusOr<std::vector<RankedSchedule>> {
     ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, target));
     return Ranked(tilings);
+  };
+  row.estimate = [reduction](const OperatorCase& c,
+                             const Target& target) -> absl::StatusOr<mapping::Estimate> {
+    ASSIGN_OR_RETURN(const std::vector<Tiling> tilings, Tilings(reduction(c), c, target));
+    return EstimateOfTiles(*target.machine, tilings[0]);
   };
   return row;
 }
