@@ -87,21 +87,25 @@ double ScalarStores(ir::Stmt s) {
          (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
 }
 
+struct Taken {
+  ir::Function function;  // after the passes
+  // The schedule that was taken in place of the one that the operator chooses, if that one was refused.
+  std::optional<kernels::ScheduleChoice> instead = std::nullopt;
+};
+
 // Of more stores than this another schedule is looked for, of so many.
 constexpr double kFewStores = 500;
 constexpr size_t kOtherSchedules = 12;
 
-}  // namespace
-
-absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
-                                           const Target& target,
-                                           const std::vector<std::string>& without) {
-  ASSIGN_OR_RETURN(ir::Function function, AfterPasses(op, c, target, without));
-  if (!IsCard(target.name) || !op.schedules || !without.empty()) return function;
-  double stores = ScalarStores(function.body);
-  if (stores <= kFewStores) return function;
+absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Target& target,
+                           const std::vector<std::string>& without) {
+  Taken taken;
+  ASSIGN_OR_RETURN(taken.function, AfterPasses(op, c, target, without));
+  if (!IsCard(target.name) || !op.schedules || !without.empty()) return taken;
+  double stores = ScalarStores(taken.function.body);
+  if (stores <= kFewStores) return taken;
   const auto ranked = op.schedules(c, target);
-  if (!ranked.ok() || ranked->size() < 2) return function;  // The user has named all choices.
+  if (!ranked.ok() || ranked->size() < 2) return taken;  // The user has named all choices.
   for (const size_t i : SearchOrder(*ranked, kOtherSchedules)) {
     OperatorCase other = c;
     other.schedule = (*ranked)[i].choice;
@@ -109,10 +113,34 @@ absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCas
     const double left = built.ok() ? ScalarStores(built->body) : stores;
     if (left >= stores) continue;
     stores = left;
-    function = *std::move(built);
+    taken = {.function = *std::move(built), .instead = other.schedule};
     if (stores <= kFewStores) break;
   }
-  return function;
+  return taken;
+}
+
+}  // namespace
+
+absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
+                                           const Target& target,
+                                           const std::vector<std::string>& without) {
+  ASSIGN_OR_RETURN(Taken taken, Take(op, c, target, without));
+  return std::move(taken.function);
+}
+
+absl::StatusOr<TakenSchedule> TakeSchedule(const OperatorCase& c, const Target& target) {
+  ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
+  TakenSchedule taken = {.operator_case = c};
+  if (!IsCard(target.name) || !op->choose) return taken;
+  ASSIGN_OR_RETURN(const kernels::ChosenSchedule chosen, op->choose(c, target));
+  taken.operator_case.schedule = chosen.choice;
+  taken.by = chosen.by;
+  ASSIGN_OR_RETURN(const Taken built, Take(*op, c, target, {}));
+  if (built.instead) {
+    taken.refused = chosen.choice;
+    taken.operator_case.schedule = *built.instead;
+  }
+  return taken;
 }
 
 std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,
@@ -163,7 +191,8 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
   for (const OperatorCase& c : cases) {
     ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
     ASSIGN_OR_RETURN(const OperatorCase chosen, SearchSchedule(c, target, what.search));
-    ASSIGN_OR_RETURN(ir::Function function, op->build(chosen, target));
+    ASSIGN_OR_RETURN(const TakenSchedule taken, TakeSchedule(chosen, target));
+    ASSIGN_OR_RETURN(ir::Function function, op->build(taken.operator_case, target));
     module.functions.push_back(ir::CloneInto(function, module.context));
   }
   return module;

@@ -16,7 +16,7 @@
 namespace polynao::cases {
 
 // The functions of a .nir file, checked; or, if what.op does not end in .nir, the operator of that
-// name as its tensor expression is lowered for `target`, before any pass.
+// name as its tensor expression is lowered for `target`, before any pass, with the schedule that it is run with.
 absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& target);
 
 // The DianNao program of a case: compiled from its tensor expression, leaving out the passes named
@@ -39,6 +39,15 @@ absl::StatusOr<kernels::OperatorCase> SearchSchedule(const kernels::OperatorCase
 absl::StatusOr<ir::Function> BuildFunction(const kernels::Operator& op,
                                            const kernels::OperatorCase& c, const Target& target,
                                            const std::vector<std::string>& without);
+
+// The schedule that BuildFunction takes without `without`: the case with all choices, nothing to choose if it has none.
+struct TakenSchedule {
+  kernels::OperatorCase operator_case;
+  kernels::ChosenSchedule::By by = kernels::ChosenSchedule::By::kModel;
+  // The schedule that would have been taken, and is refused for its scalar code; empty if none is.
+  kernels::ScheduleChoice refused = {};
+};
+absl::StatusOr<TakenSchedule> TakeSchedule(const kernels::OperatorCase& c, const Target& target);
 
 // Returns the simulator's arguments for the parameters of a program: `tensors` in their order,
 // which get the shapes that the program declares, and the program's own scalars.

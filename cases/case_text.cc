@@ -1,9 +1,12 @@
 #include "cases/case_text.h"
 
-#include "absl/strings/numbers.h"
+#include <utility>
+
 #include "absl/strings/str_join.h"
+#include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "kernels/te/tuned.h"
 #include "kernels/topi_cases/cases.h"
 
 namespace polynao::cases {
@@ -17,6 +20,44 @@ constexpr ir::Type kTypes[] = {ir::Type::kF16, ir::Type::kF32, ir::Type::kBF16, 
                                ir::Type::kI1};
 
 void AppendName(std::string* text, ir::Type type) { StrAppend(text, ir::TypeName(type)); }
+
+// Reads --schedule, each a text with = or a file with a line for the case, which is complete but for that. A schedule
+// that the case does not have is an error of the place where it stands.
+absl::Status ReadSchedule(const CaseText& text, const Target& target, OperatorCase& c) {
+  std::string place = "--schedule";
+  for (const std::string& one : text.schedule) {
+    kernels::ScheduleChoice choice;
+    if (one.find('=') != std::string::npos) {
+      ASSIGN_OR_RETURN(const kernels::TunedSchedule schedule,
+                       kernels::ParseSchedule(one, "--schedule"));
+      choice = schedule.choice;
+    } else {
+      const absl::StatusOr<std::string> lines = ReadFile(one);
+      if (!lines.ok()) {
+        return InvalidInput("--schedule: expected name=number or a file, found '", one,
+                            "': ", lines.status().message());
+      }
+      if (target.machine == nullptr) {
+        return InvalidInput("--schedule=", one, ": a file has schedules of the card");
+      }
+      ASSIGN_OR_RETURN(kernels::FoundSchedule found,
+                       kernels::FindSchedule(*lines, one, c, *target.machine));
+      choice = std::move(found.choice);
+      place = std::move(found.place);
+    }
+    for (const auto& [name, value] : choice) {
+      if (c.schedule.emplace(name, value).second) continue;
+      return InvalidInput("--schedule: ", name, " has a value already");
+    }
+  }
+  if (c.schedule.empty() || target.machine == nullptr || text.any_machine) return absl::OkStatus();
+  const absl::StatusOr<const kernels::Operator*> op = kernels::FindOperator(c);
+  if (!op.ok()) return absl::OkStatus();  // That is for others to say.
+  if (!(*op)->choose) {
+    return InvalidInput(place, ": operator ", c.op, " has no schedule to choose");
+  }
+  return WithContext(place, (*op)->choose(c, target).status());
+}
 
 }  // namespace
 
@@ -44,25 +85,17 @@ absl::StatusOr<OperatorCase> ParseCase(const CaseText& text, const Target& targe
     }
     c.attributes[attribute.substr(0, equals)] = attribute.substr(equals + 1);
   }
-  for (const std::string& choice : text.schedule) {
-    const size_t equals = choice.find('=');
-    int64_t value;
-    if (equals == std::string::npos || equals == 0 ||
-        !absl::SimpleAtoi(ToAbsl(choice).substr(equals + 1), &value)) {
-      return InvalidInput("--schedule: expected name=number, found '", choice, "'");
-    }
-    c.schedule[choice.substr(0, equals)] = value;
-  }
   if (text.dtype.empty()) {
     c.dtype = FirstType(c, target);
-    return c;
+  } else {
+    const std::optional<ir::Type> type = ir::ParseType(text.dtype);
+    if (!type) {
+      return InvalidInput("dtype '", text.dtype, "': expected ",
+                          absl::StrJoin(kTypes, ", ", AppendName));
+    }
+    c.dtype = *type;
   }
-  const std::optional<ir::Type> type = ir::ParseType(text.dtype);
-  if (!type) {
-    return InvalidInput("dtype '", text.dtype, "': expected ",
-                        absl::StrJoin(kTypes, ", ", AppendName));
-  }
-  c.dtype = *type;
+  RETURN_IF_ERROR(ReadSchedule(text, target, c));
   return c;
 }
 

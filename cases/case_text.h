@@ -20,9 +20,12 @@ struct CaseText {
   std::string dtype = {};  // empty: the first one that operator and target have (FirstType)
   std::optional<double> scalar = {};
   std::vector<std::string> attributes = {};  // "stride=2"
-  std::vector<std::string> schedule = {};    // "tile=4096"
-  bool untuned = false;                      // OperatorCase::use_tuned
-  int search = 0;                            // SearchSchedule's `count`; 0: none
+  // "tile=4096", "rows=7 columns=14", or a file with a line for the case (kernels::FindSchedule).
+  std::vector<std::string> schedule = {};
+  // Other machines than the target's run the case: its schedule is not looked for there.
+  bool any_machine = false;
+  bool untuned = false;  // OperatorCase::use_tuned
+  int search = 0;        // SearchSchedule's `count`; 0: none
   // A case of the TOPI table, by its number, instead of a shape, a type and attributes.
   std::optional<int> table_case = {};
 };
@@ -32,7 +35,8 @@ struct CaseText {
 ir::Type FirstType(kernels::OperatorCase c, const Target& target);
 
 // The case of `text`, whose type is FirstType's for `target` if the text names none. Errors: a shape, a
-// type or an attribute that is none. Whether there is such an operator is for FindOperator to say.
+// type or an attribute that is none; a schedule that the case does not have on `target`. Whether there is such an
+// operator is for FindOperator to say.
 absl::StatusOr<kernels::OperatorCase> ParseCase(const CaseText& text, const Target& target = {});
 
 // The same, where text.table_case may name a case of the table: those of all its functions.

@@ -54,8 +54,6 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
   ASSIGN_OR_RETURN(nest.function, ir::FixScalars(function, arguments));
   const Clock::time_point start = Clock::now();
   if (!HasThreads(nest.function)) {
-    ASSIGN_OR_RETURN(const std::vector<PassSpec> simplify, ParsePasses("simplify"));
-    RETURN_IF_ERROR(RunPasses(nest.function, simplify, target));
     const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
       ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
       RETURN_IF_ERROR(RunPasses(part, pipeline, target));

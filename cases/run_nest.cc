@@ -398,20 +398,25 @@ absl::StatusOr<NestReport> RunNest(const ir::Function& function, const NestRefer
   NestReport report;
   report.function = function.name;
   report.settings = settings;
-  ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
-  report.schedule_ms = scheduled.milliseconds;
-  report.notes = scheduled.notes;
   std::optional<ir::RandomArguments> expected;
   if (settings.check_values) expected.emplace(*reference.arguments);
-  ASSIGN_OR_RETURN(report.compile_ms,
-                   Run(scheduled.function, settings, *reference.arguments, report.times));
+  bool reassociates = false;
+  if (IsCard(settings.executable.target)) {
+    RETURN_IF_ERROR(RunOnCard(function, *reference.arguments, report, reassociates));
+  } else {
+    ASSIGN_OR_RETURN(const Scheduled scheduled, ScheduleFor(function, settings));
+    report.schedule_ms = scheduled.milliseconds;
+    report.notes = scheduled.notes;
+    ASSIGN_OR_RETURN(report.compile_ms,
+                     Run(scheduled.function, settings, *reference.arguments, report.times));
+  }
   if (!settings.check_values) {
     report.not_compared_because = kNotAsked;
     return report;
   }
   reference.run(expected->arguments());
   report.compared_with = reference.name;
-  report.tolerance = IsExact(function, settings)
+  report.tolerance = IsExact(function, settings) && !reassociates
                          ? reference.tolerance
                          : std::max(reference.tolerance, Tolerance(function));
   report.difference =

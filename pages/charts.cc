@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -52,6 +53,127 @@ Axis BarAxis(const BarChart& chart, double foot, double begin, double end) {
   return Axis(low / margin, high * margin, true, begin, end);
 }
 
+class BarPlot {
+ public:
+  explicit BarPlot(const BarChart& chart) : chart_(chart) {
+    for (const std::string& label : chart.groups) longest_ = std::max(longest_, label.size());
+    const double count = static_cast<double>(std::max<size_t>(chart.groups.size(), 1));
+    const double room = (kBarWidth - 50) / count;
+    turned_ = static_cast<double>(longest_) * 6.2 > room;
+    left_ = PlotLeft(turned_ ? chart.groups : std::vector<std::string>(), kRightEnd);
+    group_ = (kRightEnd - left_) / count;
+    for (size_t s = 0; s < chart.series.size(); ++s) {
+      const BarChart::Series& series = chart.series[s];
+      legend_.emplace_back(series.name, series.color.empty() ? SeriesColor(s) : series.color);
+    }
+    const double top = svg_.Legend(left_, 4, kRightEnd, legend_) + 12;
+    bottom_ = top + kBarHeight;
+    axis_.emplace(BarAxis(chart, chart.line.value_or(1), bottom_, top));
+    foot_ = chart.is_logarithmic ? axis_->At(chart.line.value_or(1)) : bottom_;
+  }
+
+  std::string Draw() {
+    axis_->DrawLeft(svg_, left_, kRightEnd, "");
+    for (size_t g = 0; g < chart_.groups.size(); ++g) {
+      const bool has_bars = Bars(g);
+      if (!Dots(g) && !has_bars) Turned(numbers_, "no value", "off", Middle(g), bottom_ - 8, -90);
+      Label(g);
+    }
+    if (chart_.line) Line();
+    svg_.Line(left_, bottom_, kRightEnd, bottom_, "ink");
+    svg_.Add(numbers_.body());
+    return svg_.Element(kBarWidth,
+                        bottom_ + (turned_ ? 24 + static_cast<double>(longest_) * 4.4 : 26));
+  }
+
+ private:
+  static constexpr double kRightEnd = kBarWidth - kBarRight;
+
+  double Begin(size_t g) const { return left_ + group_ * (static_cast<double>(g) + 0.1); }
+  double Middle(size_t g) const { return Begin(g) + group_ * 0.4; }
+
+  static void Turned(Svg& svg, const std::string& text, const std::string& look, double middle,
+                     double y, int degrees) {
+    svg.Text(
+        0, 0, text, look,
+        absl::StrFormat("transform=\"translate(%.1f %g) rotate(%d)\"", middle + 4, y, degrees));
+  }
+
+  // Calls draw(x, y, width, title) for a value in one of the slots of group `g`.
+  template <typename Draw>
+  void Place(size_t g, double value, size_t slot, size_t slots, const std::string& title,
+             const Draw& draw) {
+    const double width = group_ * 0.8 / static_cast<double>(slots);
+    const double x = Begin(g) + width * static_cast<double>(slot);
+    const double y = axis_->At(std::min(value, chart_.largest));
+    draw(x, y, width * 0.94, absl::StrFormat("%s: %.3f", title, value));
+    if (value > chart_.largest) {
+      numbers_.Text(x + width / 2, y - 5, absl::StrFormat("%.1f", value), "value middle");
+    }
+  }
+
+  // Whether there are any.
+  bool Bars(size_t g) {
+    bool any = false;
+    for (size_t s = 0; s < chart_.series.size(); ++s) {
+      const BarChart::Series& series = chart_.series[s];
+      if (g >= series.values.size() || !series.values[g]) continue;
+      const double value = *series.values[g];
+      if (chart_.is_logarithmic && value <= 0) continue;
+      any = true;
+      Place(g, value, s, chart_.series.size(), StrCat(chart_.groups[g], ", ", series.name),
+            [&](double x, double y, double width, const std::string& title) {
+              svg_.Rect(x, std::min(y, foot_), width, std::max(0.5, std::abs(foot_ - y)),
+                        Fill(legend_[s].second), title);
+              if (!series.show_values) return;
+              numbers_.Text(x + width / 2, y > foot_ ? y + 10 : y - 3,
+                            absl::StrFormat("%.2f", value), "value middle");
+            });
+    }
+    return any;
+  }
+
+  bool Dots(size_t g) {
+    if (g >= chart_.dots.size()) return false;
+    const std::vector<double>& dots = chart_.dots[g];
+    for (size_t i = 0; i < dots.size(); ++i) {
+      Place(g, dots[i], i, dots.size(), chart_.groups[g],
+            [&](double x, double y, double width, const std::string& title) {
+              svg_.Circle(x + width / 2, y, 2.4, Fill(SeriesColor(0)) + " fill-opacity=\"0.75\"",
+                          title);
+            });
+    }
+    return !dots.empty();
+  }
+
+  void Label(size_t g) {
+    if (turned_) {
+      Turned(svg_, chart_.groups[g], "end", Middle(g), bottom_ + 14, -40);
+    } else {
+      svg_.Text(Middle(g), bottom_ + 16, chart_.groups[g], "middle");
+    }
+  }
+
+  void Line() {
+    const double y = axis_->At(*chart_.line);
+    svg_.Line(left_, y, kRightEnd, y, chart_.band > 0 ? "ink" : "ink dashed");
+    if (chart_.band == 0) return;
+    for (const double side : {1.0, -1.0}) {
+      const double edge = axis_->At(*chart_.line + side * chart_.band);
+      svg_.Line(left_, edge, kRightEnd, edge, side > 0 ? "up dashed" : "down dashed");
+    }
+  }
+
+  const BarChart& chart_;
+  size_t longest_ = 0;   // label
+  bool turned_ = false;  // labels that do not fit side by side
+  double left_ = 0, bottom_ = 0, foot_ = 0;
+  double group_ = 0;  // width
+  std::vector<std::pair<std::string, std::string>> legend_;
+  std::optional<Axis> axis_;
+  Svg svg_, numbers_;  // numbers last, so that no line crosses them
+};
+
 // ---- Scatters and lines
 
 constexpr double kWidth = 640, kHeight = 400, kLeft = 92, kRight = 16, kTop = 18, kBottom = 58;
@@ -96,92 +218,7 @@ void Polyline(Svg& svg, const std::vector<double>& xs, const std::vector<std::op
 
 }  // namespace
 
-std::string BarChartSvg(const BarChart& chart) {
-  const double count = static_cast<double>(std::max<size_t>(chart.groups.size(), 1));
-  // Labels that do not fit side by side are turned.
-  size_t longest = 0;
-  for (const std::string& label : chart.groups) longest = std::max(longest, label.size());
-  const double room = (kBarWidth - 50) / count;
-  const bool turned = static_cast<double>(longest) * 6.2 > room;
-  const double right = kBarWidth - kBarRight;
-  const double left = PlotLeft(turned ? chart.groups : std::vector<std::string>(), right);
-  const double group = (right - left) / count;
-
-  Svg svg, numbers;  // numbers last, so that no line crosses them
-  std::vector<std::pair<std::string, std::string>> legend;
-  for (size_t s = 0; s < chart.series.size(); ++s) {
-    const BarChart::Series& series = chart.series[s];
-    legend.emplace_back(series.name, series.color.empty() ? SeriesColor(s) : series.color);
-  }
-  const double top = svg.Legend(left, 4, right, legend) + 12, bottom = top + kBarHeight;
-  const Axis axis = BarAxis(chart, chart.line.value_or(1), bottom, top);
-  const double foot = chart.is_logarithmic ? axis.At(chart.line.value_or(1)) : bottom;
-  axis.DrawLeft(svg, left, right, "");
-
-  for (size_t g = 0; g < chart.groups.size(); ++g) {
-    const std::string& name = chart.groups[g];
-    const double begin = left + group * (static_cast<double>(g) + 0.1),
-                 middle = begin + group * 0.4;
-    bool any = false;
-    // Calls draw(x, y, width, title) for a value in a slot.
-    const auto place = [&](double value, size_t slot, size_t slots, const std::string& title,
-                           const auto& draw) {
-      any = true;
-      const double width = group * 0.8 / static_cast<double>(slots);
-      const double x = begin + width * static_cast<double>(slot);
-      const double y = axis.At(std::min(value, chart.largest));
-      draw(x, y, width * 0.94, absl::StrFormat("%s: %.3f", title, value));
-      if (value > chart.largest) {
-        numbers.Text(x + width / 2, y - 5, absl::StrFormat("%.1f", value), "value middle");
-      }
-    };
-    for (size_t s = 0; s < chart.series.size(); ++s) {
-      const BarChart::Series& series = chart.series[s];
-      if (g >= series.values.size() || !series.values[g]) continue;
-      const double value = *series.values[g];
-      if (chart.is_logarithmic && value <= 0) continue;
-      place(value, s, chart.series.size(), StrCat(name, ", ", series.name),
-            [&](double x, double y, double width, const std::string& title) {
-              svg.Rect(x, std::min(y, foot), width, std::max(0.5, std::abs(foot - y)),
-                       Fill(legend[s].second), title);
-              if (!series.show_values) return;
-              numbers.Text(x + width / 2, y > foot ? y + 10 : y - 3, absl::StrFormat("%.2f", value),
-                           "value middle");
-            });
-    }
-    for (size_t i = 0; g < chart.dots.size() && i < chart.dots[g].size(); ++i) {
-      place(chart.dots[g][i], i, chart.dots[g].size(), name,
-            [&](double x, double y, double width, const std::string& title) {
-              svg.Circle(x + width / 2, y, 2.4, Fill(SeriesColor(0)) + " fill-opacity=\"0.75\"",
-                         title);
-            });
-    }
-    if (!any) {
-      numbers.Text(
-          0, 0, "no value", "off",
-          absl::StrFormat("transform=\"translate(%.1f %g) rotate(-90)\"", middle + 4, bottom - 8));
-    }
-    if (turned) {
-      svg.Text(
-          0, 0, name, "end",
-          absl::StrFormat("transform=\"translate(%.1f %g) rotate(-40)\"", middle + 4, bottom + 14));
-    } else {
-      svg.Text(middle, bottom + 16, name, "middle");
-    }
-  }
-  if (chart.line) {
-    const double y = axis.At(*chart.line);
-    svg.Line(left, y, right, y, chart.band > 0 ? "ink" : "ink dashed");
-    for (const double side : {1.0, -1.0}) {
-      if (chart.band == 0) break;
-      const double edge = axis.At(*chart.line + side * chart.band);
-      svg.Line(left, edge, right, edge, side > 0 ? "up dashed" : "down dashed");
-    }
-  }
-  svg.Line(left, bottom, right, bottom, "ink");
-  svg.Add(numbers.body());
-  return svg.Element(kBarWidth, bottom + (turned ? 24 + static_cast<double>(longest) * 4.4 : 26));
-}
+std::string BarChartSvg(const BarChart& chart) { return BarPlot(chart).Draw(); }
 
 std::string ScatterSvg(const Scatter& scatter) {
   std::vector<double> all_x, all_y;

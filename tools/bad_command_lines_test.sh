@@ -13,6 +13,7 @@ mkdir "$work/in"
 printf '%s\n' '@assert(n % 4 == 0, 0 < n)' 'func clear(A: f32[n] out, n: i32) { for (i, 0, n) { A[i] = 0.0 } }' >"$work/in/f.nir"
 printf '%s\n' 'func g(A: u8[4] out, n: u64) { for (i, 0, 4) { A[i] = cast(u8, n >> 56) } }' >"$work/in/u64.nir"
 printf 'halt\n' >"$work/in/p.nasm"
+printf '# plans\ntile=64 x\n' >"$work/in/plans.txt"
 printf '.program q\n.assert "n %% 4 == 0"\n.scalar n i8\n  halt\n' >"$work/in/q.nasm"
 "$nao" compile relu --shape=100 --dtype=f16 --name=c -o "$work/in" --quiet || exit 1
 # Builtins of Bash alone: a thousand command lines are tried, and another process takes as long as one of them.
@@ -80,6 +81,7 @@ read -r -d '' texts <<'TEXTS'
 * --attr frob=1 frob
 * --schedule tile expected
 * --schedule tile=1.5 expected
+* --save-schedule /nonexistent/x can not be written
 * --target vax vax
 * --impl frob frob
 * --energy fast no energy table is named 'fast'
@@ -210,6 +212,18 @@ no command is named 'frobnicate'; there are: demo, run, | frobnicate
 --schedule is of the card | run add --shape=4 --target=cpu --schedule=tile=64
 --untuned is of compiled programs: expected --impl=compiled, found --impl=library | run add --shape=4 --impl=library --untuned
 --schedule is of compiled programs | run add --shape=4 --impl=expert --schedule=tile=64
+--schedule: expected name=number or a file, found 'missing.txt' | run add --shape=4 --schedule=missing.txt
+there is no frob, expected clusters, | run add --shape=4 --schedule=frob=1
+tile=63: expected 64 | run add --shape=4 --schedule=tile=63
+no schedule has clusters=3 on a machine of 4 clusters | run add --shape=4 --schedule=clusters=3
+tile has a value already | run add --shape=4 --schedule=tile=64 --schedule=tile=64
+expected a number from 0, found '-64' | run add --shape=4 --schedule=tile=-64
+plans.txt:2: word 2: expected name=number, found 'x' | run add --shape=4 --schedule=plans.txt
+nmem: [0-9]+ bytes of 32768 with | run max_pool2d --shape=56x56x64 --dtype=f16 --set core.nmem_kib=32 --schedule=rows=7 --schedule=columns=28 --schedule=channels=64
+--explain is of the card: expected --target=diannao, found --target=cpu | run add --shape=4 --target=cpu --explain
+--explain is of compiled programs: expected --impl=compiled, found --impl=library | run add --shape=4 --impl=library --explain
+--save-schedule is of the card | run add --shape=4 --target=cpu --save-schedule=x
+--explain is not for a function | run f.nir --arg n=4 --explain
 expected no --shape, --dtype, --scalar, --attr or --schedule | run conv2d --case=1 --schedule=tile=64
 --dtype is not for a pipeline | run harris --dtype=f16
 --arg is not for a pipeline | run harris --arg n=4
@@ -304,6 +318,7 @@ fuzz() {
   local i
   for ((i = 0; i < 25; ++i)); do
     survives opt add --shape="$(random_text '0123459x,-. ' 9)" --stop-after=0 -o /dev/null &&
+      survives opt add --shape=4 --stop-after=0 -o /dev/null --schedule "$(random_text 'tile=64 rotate=0clusters-.' 12)" &&
       survives sim q.nasm --arg "n$(random_text '=-0123458x. ' 6)" -o /dev/null &&
       survives sim p.nasm --set "$(random_text 'core.nmem_kib=gd-01259' 14)" -o /dev/null &&
       survives sim p.nasm --set "core.nmem_kib=$(random_text '0123456789-.e' 5)" -o /dev/null &&

@@ -289,8 +289,17 @@ expect "run OP with a pipeline's option" pass "" fails "run add: --image is not 
   "$nao" run add --shape=3 --image="$work/noise.png"
 expect "run OP with a function's option" pass "" fails "run add: --arg is not for an operator" \
   "$nao" run add --shape=4 --arg n=5
-expect "run FILE.nir on the card" pass "" fails "expected a target that runs on this machine" \
-  "$nao" run "$work/scale.nir" --function=clear --arg n=4 --target=diannao
+cat >"$work/sums.nir" <<'NIR'
+func sums(A: f32[n, m] in, S: f32[n] out, n: i32, m: i32) {
+  for (i, 0, n) { S[i] = 0.0 for (j, 0, m) { S[i] = S[i] + A[i, j] * 2.0 } }
+}
+NIR
+nest_on_card() {
+  "$nao" run "$work/sums.nir" --arg n=33 --arg m=65 --target=diannao --set core.nmem_kib=64 --json >"$work/sums.json" &&
+    [[ $(json_field "$work/sums.json" ok) == true && $(json_field "$work/sums.json" cycles) -lt 3000 ]] &&
+    grep -q '"S1 -> S"' "$work/sums.json"
+}
+expect "run FILE.nir on the card" pass "" nest_on_card
 
 opt_checked() {
   "$nao" compile add --shape=100 --target=interp -o "$work/interp" >/dev/null &&

@@ -164,6 +164,7 @@ struct Interpreter::Program {
   int32_t body_start = 0;  // after the code that evaluates extents of parameters
 
   absl::Status Execute(int32_t start);
+  absl::Status Allocate(const Op& op, int64_t at);
   absl::Status CallInstruction(const Op& op, int64_t at);
   // Runs call number op.target on what its arguments are now. `propagate`: what it computes from
   // undefined elements is undefined, rather than an error.

@@ -25,6 +25,34 @@ double RoundTo(Type type, double value) {
   return RoundFloat(type, value);
 }
 
+// The types that most programs load and store come first.
+void LoadElement(const Op& op, const uint8_t* data, int64_t index, Slot& result) {
+  if (op.type == Type::kF32) {
+    float value;
+    std::memcpy(&value, data + index * 4, 4);
+    result.f = value;
+  } else if (op.type == Type::kI32) {
+    int32_t value;
+    std::memcpy(&value, data + index * 4, 4);
+    result.i = value;
+  } else if (op.code == Code::kLoadFloat) {
+    result.f = LoadFloat(op.type, data + index * ByteSize(op.type));
+  } else {
+    result.i = ir::LoadInt(op.type, data + index * ByteSize(op.type));
+  }
+}
+
+void StoreElement(const Op& op, uint8_t* data, int64_t index, Slot value) {
+  if (op.type == Type::kF32) {
+    const float single = static_cast<float>(value.f);
+    std::memcpy(data + index * 4, &single, 4);
+  } else if (op.code == Code::kStoreFloat) {
+    StoreFloat(op.type, data + index * ByteSize(op.type), value.f);
+  } else {
+    ir::StoreInt(op.type, data + index * ByteSize(op.type), value.i);
+  }
+}
+
 }  // namespace
 
 absl::Status Interpreter::Program::TrapAt(int64_t at, std::string_view why) const {
@@ -111,6 +139,33 @@ absl::StatusOr<bool> Interpreter::Program::CallDevice(const Op& op) {
   return device->Call(call.meaning->name, arguments);
 }
 
+absl::Status Interpreter::Program::Allocate(const Op& op, int64_t at) {
+  struct Memory& memory = memories[op.b];
+  const BufferNode* const buffer = buffers[op.b];
+  int64_t count = 1;
+  for (int32_t slot : extents[op.b]) {
+    const int64_t extent = slots[slot].i;
+    if (extent < 0) {
+      return TrapAt(at, StrCat("allocation of ", buffer->name, " with the extent ", extent));
+    }
+    if (__builtin_mul_overflow(count, extent, &count)) return TrapAt(at, "allocation overflows");
+  }
+  if (count > kMaxAllocated) return TrapAt(at, StrCat("allocation of ", count, " elements"));
+  memory.count = count;
+  if (device != nullptr) {
+    absl::StatusOr<uint8_t*> data = device->Allocate(*buffer);
+    if (!data.ok()) return TrapAt(at, ToStd(data.status().message()));
+    memory.data = *data;
+    memory.defined = nullptr;
+    return absl::OkStatus();
+  }
+  memory.storage.resize(count * ByteSize(buffer->type));
+  memory.flags.assign(count, 0);
+  memory.data = memory.storage.data();
+  memory.defined = memory.flags.data();
+  return absl::OkStatus();
+}
+
 absl::Status Interpreter::Program::Execute(int32_t start) {
   resume_at = -1;
   Slot* const s = slots.data();
@@ -122,132 +177,70 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
   // clang-format off
 #define TRAP(why) return TrapAt(op - code, why)
 #define NEXT ++op; continue
-#define INDEX_ARITHMETIC(builtin)                                        \
-  {                                                                      \
-    int64_t result;                                                      \
+#define JUMP op = code + op->target; continue
+// Operations that neither stop nor jump: `result` over operands x and y.
+#define INT(code, result) \
+  case Code::code: { const int64_t x = s[op->a].i, y = s[op->b].i; s[op->dst].i = (result); NEXT; }
+#define INT_OF_FLOAT(code, result) \
+  case Code::code: { const double x = s[op->a].f, y = s[op->b].f; s[op->dst].i = (result); NEXT; }
+#define FLOAT(code, result) \
+  case Code::code: { const double x = s[op->a].f, y = s[op->b].f; s[op->dst].f = (result); NEXT; }
+#define WRAPPING(code, operation) \
+  INT(code, WrapInt(op->type, static_cast<int64_t>(static_cast<uint64_t>(x) operation static_cast<uint64_t>(y))))
+#define ROUNDED(code, result) FLOAT(code, RoundTo(op->type, result))
+#define DIVISION(code, name, result) \
+  case Code::code: if (s[op->b].i == 0) TRAP(name " by zero"); s[op->dst].i = (result); NEXT;
+#define INDEX_ARITHMETIC(code, builtin) \
+  case Code::code: { \
+    int64_t result; \
     if (builtin(s[op->a].i, s[op->b].i, &result) || !FitsInt(op->type, result)) { \
-      TRAP(StrCat("the index arithmetic overflows ", TypeName(op->type)));  \
-    }                                                                    \
-    s[op->dst].i = result;                                               \
-    NEXT;                                                                \
+      TRAP(StrCat("the index arithmetic overflows ", TypeName(op->type))); \
+    } \
+    s[op->dst].i = result; \
+    NEXT; \
   }
-#define WRAPPING(operation)                                              \
-  s[op->dst].i = WrapInt(op->type, static_cast<int64_t>(                 \
-      static_cast<uint64_t>(s[op->a].i) operation static_cast<uint64_t>(s[op->b].i))); \
-  NEXT
-  // clang-format on
   while (true) {
     ++executed[static_cast<int>(op->code)];
     switch (op->code) {
-      case Code::kMove:
-        s[op->dst] = s[op->a];
-        NEXT;
-      case Code::kAddInt:
-        WRAPPING(+);
-      case Code::kSubInt:
-        WRAPPING(-);
-      case Code::kMulInt:
-        WRAPPING(*);
-      case Code::kAddIndex:
-        INDEX_ARITHMETIC(__builtin_add_overflow)
-      case Code::kSubIndex:
-        INDEX_ARITHMETIC(__builtin_sub_overflow)
-      case Code::kMulIndex:
-        INDEX_ARITHMETIC(__builtin_mul_overflow)
-      case Code::kDivInt:
-        if (s[op->b].i == 0) TRAP("division by zero");
-        s[op->dst].i = WrapInt(op->type, FloorDiv(s[op->a].i, s[op->b].i));
-        NEXT;
-      case Code::kModInt:
-        if (s[op->b].i == 0) TRAP("remainder of a division by zero");
-        s[op->dst].i = FloorMod(s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kMinInt:
-        s[op->dst].i = s[op->b].i < s[op->a].i ? s[op->b].i : s[op->a].i;
-        NEXT;
-      case Code::kMaxInt:
-        s[op->dst].i = s[op->a].i < s[op->b].i ? s[op->b].i : s[op->a].i;
-        NEXT;
-      case Code::kAndInt:
-        s[op->dst].i = s[op->a].i & s[op->b].i;
-        NEXT;
-      case Code::kOrInt:
-        s[op->dst].i = s[op->a].i | s[op->b].i;
-        NEXT;
-      case Code::kXorInt:
-        s[op->dst].i = s[op->a].i ^ s[op->b].i;
-        NEXT;
-      case Code::kShiftLeft:
-        s[op->dst].i = ir::ShiftLeft(op->type, s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kShiftRight:
-        s[op->dst].i = ir::ShiftRight(op->type, s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kDivU64:
-        if (s[op->b].i == 0) TRAP("division by zero");
-        s[op->dst].i = DivInt(Type::kU64, s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kModU64:
-        if (s[op->b].i == 0) TRAP("remainder of a division by zero");
-        s[op->dst].i = ModInt(Type::kU64, s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kMinU64:
-        s[op->dst].i = IntLess(Type::kU64, s[op->b].i, s[op->a].i) ? s[op->b].i : s[op->a].i;
-        NEXT;
-      case Code::kMaxU64:
-        s[op->dst].i = IntLess(Type::kU64, s[op->a].i, s[op->b].i) ? s[op->b].i : s[op->a].i;
-        NEXT;
-      case Code::kLtU64:
-        s[op->dst].i = IntLess(Type::kU64, s[op->a].i, s[op->b].i);
-        NEXT;
-      case Code::kLeU64:
-        s[op->dst].i = !IntLess(Type::kU64, s[op->b].i, s[op->a].i);
-        NEXT;
-      case Code::kEqInt:
-        s[op->dst].i = s[op->a].i == s[op->b].i;
-        NEXT;
-      case Code::kNeInt:
-        s[op->dst].i = s[op->a].i != s[op->b].i;
-        NEXT;
-      case Code::kLtInt:
-        s[op->dst].i = s[op->a].i < s[op->b].i;
-        NEXT;
-      case Code::kLeInt:
-        s[op->dst].i = s[op->a].i <= s[op->b].i;
-        NEXT;
-      case Code::kAddFloat:
-        s[op->dst].f = RoundTo(op->type, s[op->a].f + s[op->b].f);
-        NEXT;
-      case Code::kSubFloat:
-        s[op->dst].f = RoundTo(op->type, s[op->a].f - s[op->b].f);
-        NEXT;
-      case Code::kMulFloat:
-        s[op->dst].f = RoundTo(op->type, s[op->a].f * s[op->b].f);
-        NEXT;
-      case Code::kDivFloat:
-        s[op->dst].f = RoundTo(op->type, s[op->a].f / s[op->b].f);
-        NEXT;
-      case Code::kMinFloat:
-        s[op->dst].f = s[op->b].f < s[op->a].f ? s[op->b].f : s[op->a].f;
-        NEXT;
-      case Code::kMaxFloat:
-        s[op->dst].f = s[op->a].f < s[op->b].f ? s[op->b].f : s[op->a].f;
-        NEXT;
-      case Code::kEqFloat:
-        s[op->dst].i = s[op->a].f == s[op->b].f;
-        NEXT;
-      case Code::kNeFloat:
-        s[op->dst].i = s[op->a].f != s[op->b].f;
-        NEXT;
-      case Code::kLtFloat:
-        s[op->dst].i = s[op->a].f < s[op->b].f;
-        NEXT;
-      case Code::kLeFloat:
-        s[op->dst].i = s[op->a].f <= s[op->b].f;
-        NEXT;
-      case Code::kNot:
-        s[op->dst].i = !s[op->a].i;
-        NEXT;
+      case Code::kMove: s[op->dst] = s[op->a]; NEXT;
+      WRAPPING(kAddInt, +)
+      WRAPPING(kSubInt, -)
+      WRAPPING(kMulInt, *)
+      INDEX_ARITHMETIC(kAddIndex, __builtin_add_overflow)
+      INDEX_ARITHMETIC(kSubIndex, __builtin_sub_overflow)
+      INDEX_ARITHMETIC(kMulIndex, __builtin_mul_overflow)
+      DIVISION(kDivInt, "division", WrapInt(op->type, FloorDiv(s[op->a].i, s[op->b].i)))
+      DIVISION(kModInt, "remainder of a division", FloorMod(s[op->a].i, s[op->b].i))
+      DIVISION(kDivU64, "division", DivInt(Type::kU64, s[op->a].i, s[op->b].i))
+      DIVISION(kModU64, "remainder of a division", ModInt(Type::kU64, s[op->a].i, s[op->b].i))
+      INT(kMinInt, y < x ? y : x)
+      INT(kMaxInt, x < y ? y : x)
+      INT(kAndInt, x & y)
+      INT(kOrInt, x | y)
+      INT(kXorInt, x ^ y)
+      INT(kShiftLeft, ir::ShiftLeft(op->type, x, y))
+      INT(kShiftRight, ir::ShiftRight(op->type, x, y))
+      INT(kMinU64, IntLess(Type::kU64, y, x) ? y : x)
+      INT(kMaxU64, IntLess(Type::kU64, x, y) ? y : x)
+      INT(kLtU64, IntLess(Type::kU64, x, y))
+      INT(kLeU64, !IntLess(Type::kU64, y, x))
+      INT(kEqInt, x == y)
+      INT(kNeInt, x != y)
+      INT(kLtInt, x < y)
+      INT(kLeInt, x <= y)
+      ROUNDED(kAddFloat, x + y)
+      ROUNDED(kSubFloat, x - y)
+      ROUNDED(kMulFloat, x * y)
+      ROUNDED(kDivFloat, x / y)
+      ROUNDED(kIntrinsic, intrinsics[op->target].evaluate(x, y))
+      FLOAT(kMinFloat, y < x ? y : x)
+      FLOAT(kMaxFloat, x < y ? y : x)
+      INT_OF_FLOAT(kEqFloat, x == y)
+      INT_OF_FLOAT(kNeFloat, x != y)
+      INT_OF_FLOAT(kLtFloat, x < y)
+      INT_OF_FLOAT(kLeFloat, x <= y)
+      case Code::kNot: s[op->dst].i = !s[op->a].i; NEXT;
+      // clang-format on
       case Code::kCastIntInt:
         s[op->dst].i = op->type == Type::kI1 ? s[op->a].i != 0 : WrapInt(op->type, s[op->a].i);
         NEXT;
@@ -263,9 +256,6 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         NEXT;
       case Code::kCastFloatFloat:
         s[op->dst].f = RoundTo(op->type, s[op->a].f);
-        NEXT;
-      case Code::kIntrinsic:
-        s[op->dst].f = RoundTo(op->type, intrinsics[op->target].evaluate(s[op->a].f, s[op->b].f));
         NEXT;
       case Code::kIndex:
       case Code::kNextIndex: {
@@ -290,26 +280,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
           }
           undefined = true;
         }
-        switch (op->type) {
-          case Type::kF32: {
-            float value;
-            std::memcpy(&value, memory.data + index * 4, 4);
-            s[op->dst].f = value;
-            break;
-          }
-          case Type::kI32: {
-            int32_t value;
-            std::memcpy(&value, memory.data + index * 4, 4);
-            s[op->dst].i = value;
-            break;
-          }
-          default:
-            if (op->code == Code::kLoadFloat) {
-              s[op->dst].f = LoadFloat(op->type, memory.data + index * ByteSize(op->type));
-            } else {
-              s[op->dst].i = ir::LoadInt(op->type, memory.data + index * ByteSize(op->type));
-            }
-        }
+        LoadElement(*op, memory.data, index, s[op->dst]);
         NEXT;
       }
       case Code::kStoreInt:
@@ -318,30 +289,20 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         const int64_t index = s[op->dst].i;
         if (memory.defined != nullptr) memory.defined[index] = !undefined;
         undefined = false;
-        if (op->type == Type::kF32) {
-          const float value = static_cast<float>(s[op->a].f);
-          std::memcpy(memory.data + index * 4, &value, 4);
-        } else if (op->code == Code::kStoreFloat) {
-          StoreFloat(op->type, memory.data + index * ByteSize(op->type), s[op->a].f);
-        } else {
-          ir::StoreInt(op->type, memory.data + index * ByteSize(op->type), s[op->a].i);
-        }
+        StoreElement(*op, memory.data, index, s[op->a]);
         NEXT;
       }
       case Code::kJump:
-        op = code + op->target;
-        continue;
+        JUMP;
       case Code::kBranch:
       case Code::kShortAnd:
         if (s[op->a].i == 0) {
-          op = code + op->target;
-          continue;
+          JUMP;
         }
         NEXT;
       case Code::kShortOr:
         if (s[op->a].i != 0) {
-          op = code + op->target;
-          continue;
+          JUMP;
         }
         NEXT;
       case Code::kLoopCount: {
@@ -356,8 +317,7 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
       }
       case Code::kLoopTest:
         if (s[op->a].i == 0) {
-          op = code + op->target;
-          continue;
+          JUMP;
         }
         if (--budget < 0) TRAP(StrCat("more than ", max_operations, " loop iterations"));
         NEXT;
@@ -365,34 +325,11 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
         // Behind the last iteration there may be no next value.
         s[op->dst].i = static_cast<int64_t>(static_cast<uint64_t>(s[op->dst].i) + 1);
         --s[op->a].i;
-        op = code + op->target;
-        continue;
+        JUMP;
+      case Code::kAllocate:
+        RETURN_IF_ERROR(Allocate(*op, op - code));
+        NEXT;
       case Code::kEnter:
-        NEXT;
-      case Code::kAllocate: {
-        struct Memory& memory = memories[op->b];
-        int64_t count = 1;
-        for (int32_t extent : extents[op->b]) {
-          if (s[extent].i < 0) {
-            TRAP(StrCat("allocation of ", buffers[op->b]->name, " with the extent ", s[extent].i));
-          }
-          if (__builtin_mul_overflow(count, s[extent].i, &count)) TRAP("allocation overflows");
-        }
-        if (count > kMaxAllocated) TRAP(StrCat("allocation of ", count, " elements"));
-        memory.count = count;
-        if (device != nullptr) {
-          absl::StatusOr<uint8_t*> data = device->Allocate(*buffers[op->b]);
-          if (!data.ok()) TRAP(ToStd(data.status().message()));
-          memory.data = *data;
-          memory.defined = nullptr;
-          NEXT;
-        }
-        memory.storage.resize(count * ByteSize(buffers[op->b]->type));
-        memory.flags.assign(count, 0);
-        memory.data = memory.storage.data();
-        memory.defined = memory.flags.data();
-        NEXT;
-      }
       case Code::kRelease:
         NEXT;
       case Code::kCallInstruction:
@@ -416,8 +353,14 @@ absl::Status Interpreter::Program::Execute(int32_t start) {
   }
 #undef TRAP
 #undef NEXT
-#undef INDEX_ARITHMETIC
+#undef JUMP
+#undef INT
+#undef INT_OF_FLOAT
+#undef FLOAT
 #undef WRAPPING
+#undef ROUNDED
+#undef DIVISION
+#undef INDEX_ARITHMETIC
 }
 
 Interpreter::Interpreter(std::unique_ptr<Program> program) : program_(std::move(program)) {}

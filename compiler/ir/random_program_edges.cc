@@ -112,77 +112,65 @@ Expr Generator::EdgeComparison(Expr x, const std::vector<Expr>& others) {
   return random_.Percent(50) ? c_.Binary(kind, x, y) : c_.Binary(kind, y, x);
 }
 
-Stmt Generator::EdgeLoop(int depth) {
-  Type type = AnyLoopType();
-  int64_t count = random_.Between(1, 6);
-  Expr min, extent;
-  std::optional<IntVar> small;
+Generator::EdgeBounds Generator::AnyEdgeBounds() {
+  EdgeBounds b = {.type = AnyLoopType(), .count = random_.Between(1, 6)};
   switch (random_.Between(0, 6)) {
     case 0:
-      min = c_.Int(type, LeastInt(type));
+      b.min = c_.Int(b.type, LeastInt(b.type));
       break;
     case 1:
       if (counts_.empty()) break;
-      extent = random_.Pick(counts_);
-      type = extent.type();
-      count = kMaxRandomSize;
-      min = c_.Int(type, random_.Percent(60) ? 0 : random_.Between(IsUnsigned(type) ? 0 : -3, 3));
-      small = IntVar{.var = {},
-                     .low = min.int_value(),
-                     .high = min.int_value() + count - 1,
-                     .below = min.IsInt(0) ? extent : Expr()};
+      b.extent = random_.Pick(counts_);
+      b.type = b.extent.type();
+      b.count = kMaxRandomSize;
+      b.min =
+          c_.Int(b.type, random_.Percent(60) ? 0 : random_.Between(IsUnsigned(b.type) ? 0 : -3, 3));
+      b.small = IntVar{.var = {},
+                       .low = b.min.int_value(),
+                       .high = b.min.int_value() + b.count - 1,
+                       .below = b.min.IsInt(0) ? b.extent : Expr()};
       break;
-    case 2: {
+    case 2:
       if (starts_.empty()) break;
-      min = random_.Pick(starts_);
-      type = min.type();
+      b.min = random_.Pick(starts_);
+      b.type = b.min.type();
       for (Var v : counts_) {
-        if (v.type() != type || random_.Percent(50)) continue;
-        extent = v;
-        count = kMaxRandomSize;
+        if (v.type() != b.type || random_.Percent(50)) continue;
+        b.extent = v;
+        b.count = kMaxRandomSize;
       }
       break;
-    }
     case 3:
       if (anys_.empty()) break;
-      min = random_.Pick(anys_);
-      type = min.type();
-      min = Min(min, c_.Int(type, GreatestInt(type) - count + 1));
+      b.min = random_.Pick(anys_);
+      b.type = b.min.type();
+      b.min = Min(b.min, c_.Int(b.type, GreatestInt(b.type) - b.count + 1));
       break;
     case 4:
       if (anys_.empty()) break;
-      extent = random_.Pick(anys_);
-      type = extent.type();
-      extent = Min(extent, c_.Int(type, count));
-      min = c_.Int(type, 0);
-      small = IntVar{.var = {}, .low = 0, .high = count - 1, .below = extent};
+      b.extent = random_.Pick(anys_);
+      b.type = b.extent.type();
+      b.extent = Min(b.extent, c_.Int(b.type, b.count));
+      b.min = c_.Int(b.type, 0);
+      b.small = IntVar{.var = {}, .low = 0, .high = b.count - 1, .below = b.extent};
       break;
     case 5:
-      if (type != Type::kI8 && type != Type::kU8) break;
-      count = GreatestInt(type);
-      min = c_.Int(type, LeastInt(type));
-      small =
-          IntVar{.var = {}, .low = LeastInt(type), .high = LeastInt(type) + count - 1, .below = {}};
+      if (b.type != Type::kI8 && b.type != Type::kU8) break;
+      b.count = GreatestInt(b.type);
+      b.min = c_.Int(b.type, LeastInt(b.type));
+      b.small = IntVar{
+          .var = {}, .low = LeastInt(b.type), .high = LeastInt(b.type) + b.count - 1, .below = {}};
       break;
     default:
       break;
   }
-  if (!min) min = c_.Int(type, GreatestInt(type) - count + 1);  // up to the greatest value
-  if (!extent) extent = c_.Int(type, count);
-  if (iterations_ * count > options_.max_iterations) return Statement(depth - 1);
-  const ForKind kind = options_.loop_kinds
-                           ? random_.OneOf({ForKind::kSerial, ForKind::kSerial, ForKind::kSerial,
-                                            ForKind::kUnroll, ForKind::kVectorize})
-                           : ForKind::kSerial;
-  const Var var = c_.NewVar(Name("i"), type);
-  iterations_ *= count;
-  const MadeScope scope(*this);
-  if (small) {
-    small->var = var;
-    ints_.push_back(*small);
-  } else {
-    edge_vars_.push_back({var, min, count});
-  }
+  // Up to the greatest value.
+  if (!b.min) b.min = c_.Int(b.type, GreatestInt(b.type) - b.count + 1);
+  if (!b.extent) b.extent = c_.Int(b.type, b.count);
+  return b;
+}
+
+Stmt Generator::EdgeLoopBody(Var var, int depth) {
   std::vector<Expr> others;
   for (const auto* list : {&counts_, &starts_, &anys_}) {
     others.insert(others.end(), list->begin(), list->end());
@@ -195,13 +183,33 @@ Stmt Generator::EdgeLoop(int depth) {
         c_.If(condition, then_case, random_.Percent(60) ? Statement(depth - 1) : Stmt()));
   }
   if (body.empty() || random_.Percent(30)) body.push_back(Statement(depth - 1));
-  if (small) {
+  return c_.Seq(body);
+}
+
+Stmt Generator::EdgeLoop(int depth) {
+  EdgeBounds bounds = AnyEdgeBounds();
+  if (iterations_ * bounds.count > options_.max_iterations) return Statement(depth - 1);
+  const ForKind kind = options_.loop_kinds
+                           ? random_.OneOf({ForKind::kSerial, ForKind::kSerial, ForKind::kSerial,
+                                            ForKind::kUnroll, ForKind::kVectorize})
+                           : ForKind::kSerial;
+  const Var var = c_.NewVar(Name("i"), bounds.type);
+  iterations_ *= bounds.count;
+  const MadeScope scope(*this);
+  if (bounds.small) {
+    bounds.small->var = var;
+    ints_.push_back(*bounds.small);
+  } else {
+    edge_vars_.push_back({var, bounds.min, bounds.count});
+  }
+  const Stmt body = EdgeLoopBody(var, depth);
+  if (bounds.small) {
     ints_.pop_back();
   } else {
     edge_vars_.pop_back();
   }
-  iterations_ /= count;
-  return c_.For(var, min, extent, c_.Seq(body), kind);
+  iterations_ /= bounds.count;
+  return c_.For(var, bounds.min, bounds.extent, body, kind);
 }
 
 Expr Generator::LocalExtent() {

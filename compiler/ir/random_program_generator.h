@@ -199,6 +199,14 @@ class Generator {
   Expr EdgeComparison(Expr x, const std::vector<Expr>& others);
   // A loop at an end of its variable's type, or with a scalar parameter in its bounds.
   Stmt EdgeLoop(int depth);
+  struct EdgeBounds {
+    Type type;      // of the variable
+    int64_t count;  // iterations, at most
+    Expr min = {}, extent = {};
+    std::optional<IntVar> small = {};  // given where sums of the variable fit its type
+  };
+  EdgeBounds AnyEdgeBounds();
+  Stmt EdgeLoopBody(Var var, int depth);
   // An extent of an allocation that depends on what stands around it, or null.
   Expr LocalExtent();
 

@@ -145,13 +145,21 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
 }
 
 std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) {
+  if (m.across < 1 || m.across > card.cores || m.columns_apart < 1 ||
+      m.columns_apart > card.cores) {
+    return StrCat("across = ", m.across, ", columns_apart = ", m.columns_apart, " of ", card.cores,
+                  " cores");
+  }
   if (card.cores % (m.across * m.columns_apart) != 0) {
     return StrCat("across * columns_apart = ", m.across * m.columns_apart, " is no divisor of ",
                   card.cores, " cores");
   }
-  if (card.clusters % m.channel_clusters != 0) {
+  if (m.channel_clusters < 1 || card.clusters % m.channel_clusters != 0) {
     return StrCat("channel_clusters = ", m.channel_clusters, " is no divisor of ", card.clusters,
                   " clusters");
+  }
+  if (m.block < 1 || m.block > layer.channels) {
+    return StrCat("block = ", m.block, " of ", layer.channels, " channels");
   }
   const int64_t at_once = m.channel_clusters * m.across * m.block;
   if (m.block % isa::kTensorLanes != 0 || layer.channels % at_once != 0) {
@@ -179,34 +187,44 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   return "";
 }
 
-std::string_view Cost::Binds() const {
-  if (load >= std::max(fetch, tensor + vector)) return "load";
-  return fetch > tensor + vector ? "fetch" : "compute";
-}
-
-Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
+CostParts CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const Parts p = PartsOf(layer, card, m);
   const auto clusters = static_cast<double>(p.shares.clusters);
   const auto cores = static_cast<double>(card.cores);
   const double share = ShareOf(card, clusters);
+  const std::string_view share_is = share < card.link ? kGmem : kLink;
   const double latency = card.latency + card.dram_latency;
-  const double trip = card.io_start + latency;
-  // A load or store of `bytes` by each core, or by the memory core.
-  const auto by_cores = [&](double bytes, double segments, double at_once) {
-    return card.io_start + std::max(segments * latency / at_once + bytes / card.io_port,
-                                    latency + bytes * cores / share);
+  // A load or store: what it waits for, then bytes, by what carries them.
+  struct Transfer {
+    double waits = 0, bytes = 0;
+    std::string_view by;
+    double cycles() const { return waits + bytes; }
   };
+  const auto longer = [](const Transfer& a, const Transfer& b) {
+    return a.cycles() > b.cycles() ? a : b;
+  };
+  // Of `bytes` by each core, or by the memory core.
+  const auto by_cores = [&](double bytes, double segments, double at_once) {
+    return longer({card.io_start + segments * latency / at_once, bytes / card.io_port, kIoDma},
+                  {card.io_start + latency, bytes * cores / share, share_is});
+  };
+  const double port = std::min(card.memory_core_port, share);
+  const std::string_view port_is = port < share ? kMemoryCore : share_is;
   const auto by_memory_core = [&](double bytes, double segments = 1, double at_once = 1) {
-    return card.io_start + std::max(segments * latency / at_once,
-                                    latency + bytes / std::min(card.memory_core_port, share));
+    return longer({card.io_start + segments * latency / at_once, 0, kGmem},
+                  {card.io_start + latency, bytes / port, port_is});
   };
   // A copy between SMEM and each core.
-  const double hop = card.move_start + card.smem_latency;
   const double core_rate = std::min(card.move_port, card.smem / cores);
-  const auto by_move = [&](double bytes) { return hop + bytes / core_rate; };
+  const auto by_move = [&](double bytes) {
+    return Transfer{card.move_start + card.smem_latency, bytes / core_rate, kMoveDma};
+  };
 
-  Cost cost;
-  cost.before = kScalarCode;
+  CostParts cost;
+  const auto add = [&cost](std::string_view what, const Transfer& t) {
+    cost.Add(what, kWaits, t.waits);
+    cost.Add(what, t.by, t.bytes);
+  };
   const auto weights = static_cast<double>(p.weights);
   const auto outputs = static_cast<double>(p.pixels * m.block);  // of a step of a core
   const auto cluster_outputs =
@@ -215,89 +233,137 @@ Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   const bool whole_pixels = m.channel_clusters == 1;
   const double cluster_segments =
       whole_pixels ? 1.0 : static_cast<double>(p.shares.cluster_rows * layer.columns);
-  cost.tensor = card.tensor_start + static_cast<double>(p.pixels * p.lanes * layer.filter_pitch) /
-                                        static_cast<double>(layer.element_bytes) /
-                                        layer.macs_per_cycle;
-  cost.vector = layer.vector_cycles(p.pixels, p.lanes);
-  double moved = 0;  // by each core between SMEM and NMEM in a step
-  if (m.results_by_smem) {
-    moved = by_move(outputs * static_cast<double>(layer.result_bytes));
-    if (p.loaded > 0) moved += by_move(outputs * static_cast<double>(p.loaded));
-  } else {
-    // A copy to where all channels of a pixel are; another one of what was loaded.
-    const auto copies = static_cast<double>(layer.result_bytes + p.loaded);
-    cost.vector +=
-        (p.loaded > 0 ? 2 : 1) * card.vector_start + outputs * copies / card.vector_bytes;
-  }
-  // What is loaded once: the image, elementwise inputs, vectors of channels.
-  const auto core_image = static_cast<double>(p.core_image_bytes);
   const bool whole_columns = p.shares.core_columns == layer.columns;
-  const auto image_segments =
-      whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(p.shares.core_rows));
   const double core_segments = !whole_pixels   ? static_cast<double>(p.pixels)
                                : whole_columns ? 1.0
                                                : static_cast<double>(p.shares.core_rows);
-  const double image = m.image_by_smem ? by_memory_core(static_cast<double>(p.cluster_image_bytes))
-                                       : by_cores(core_image, image_segments, card.strided_reads);
-  const double to_core = m.image_by_smem ? card.barrier + by_move(core_image) : 0;
-  double operands = 0;
-  for (int64_t bytes : layer.loaded) {
-    const double all = cluster_outputs * static_cast<double>(bytes);
-    operands += m.results_by_smem ? by_memory_core(all, cluster_segments, card.strided_reads)
-                                  : by_cores(all / cores, core_segments, card.strided_reads);
-  }
-  const double vectors = static_cast<double>(layer.channel_vectors) * trip;
-  const double padding =
-      layer.is_padded ? card.vector_start + core_image / card.vector_bytes + card.drain : 0;
+  // Sums and elementwise work of a step, and copies of what it loaded and of its results.
+  const auto add_compute = [&] {
+    cost.Add("sums", kTensorUnit,
+             card.tensor_start + static_cast<double>(p.pixels * p.lanes * layer.filter_pitch) /
+                                     static_cast<double>(layer.element_bytes) /
+                                     layer.macs_per_cycle);
+    cost.Add("elementwise", kVectorUnit, layer.vector_cycles(p.pixels, p.lanes));
+    if (m.results_by_smem) return;
+    // A copy to where all channels of a pixel are; another one of what was loaded.
+    const auto copies = static_cast<double>(layer.result_bytes + p.loaded);
+    cost.Add("copies", kVectorUnit,
+             (p.loaded > 0 ? 2 : 1) * card.vector_start + outputs * copies / card.vector_bytes);
+  };
+  // Between SMEM and NMEM.
+  const auto add_moved = [&] {
+    if (!m.results_by_smem) return;
+    add("results", by_move(outputs * static_cast<double>(layer.result_bytes)));
+    if (p.loaded > 0) add("operands", by_move(outputs * static_cast<double>(p.loaded)));
+  };
+  const auto core_image = static_cast<double>(p.core_image_bytes);
+  // What is loaded once: the image, elementwise inputs.
+  const auto add_image = [&] {
+    if (layer.is_padded) {
+      cost.Add("padding", kVectorUnit, card.vector_start + core_image / card.vector_bytes);
+      cost.Add("padding", kWaits, card.drain);
+    }
+    const auto segments =
+        whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(p.shares.core_rows));
+    add("image", m.image_by_smem ? by_memory_core(static_cast<double>(p.cluster_image_bytes))
+                                 : by_cores(core_image, segments, card.strided_reads));
+    for (int64_t bytes : layer.loaded) {
+      const double all = cluster_outputs * static_cast<double>(bytes);
+      add("operands", m.results_by_smem ? by_memory_core(all, cluster_segments, card.strided_reads)
+                                        : by_cores(all / cores, core_segments, card.strided_reads));
+    }
+  };
+  const auto add_to_core = [&] {
+    if (!m.image_by_smem) return;
+    cost.Add("image", kWaits, card.barrier);
+    add("image", by_move(core_image));
+  };
+  const auto add_vectors = [&] {
+    cost.Add("vectors of channels", kWaits,
+             static_cast<double>(layer.channel_vectors) * (card.io_start + latency));
+  };
+  const auto add_waits = [&](double times, double cycles) {
+    cost.Phase("waits", times), cost.Lane(), cost.Add("queues and barriers", kWaits, cycles);
+  };
   const auto steps = static_cast<double>(p.shares.steps);
-  const double compute = cost.tensor + cost.vector;
-  // Loads and copies out of SMEM meet at its port, which takes bursts in turn: while cores copy, the memory core has
-  // its burst's part of a round.
   const bool alone = WeightCopies(layer, card, m) == 1;
+  cost.Phase("before", 1), cost.Lane();
+  cost.Add("program", kScalarUnit, kScalarCode);
   if (m.weights_by_smem) {
-    cost.load = by_memory_core(static_cast<double>(m.across) * weights);
-    cost.fetch = by_move(weights);
-    cost.wait = card.drain + card.barrier;
+    const Transfer load = by_memory_core(static_cast<double>(m.across) * weights);
+    const Transfer fetch = by_move(weights);
+    // Loads and copies out of SMEM meet at its port, which takes bursts in turn: while cores copy, the memory core has
+    // its burst's part of a round.
     const double round = card.io_burst + cores * card.move_burst;
-    const double while_fetching = cost.fetch * card.smem * card.io_burst / round;
+    const double while_fetching = fetch.cycles() * card.smem * card.io_burst / round;
     const double rest = static_cast<double>(m.across) * weights - while_fetching;
-    const double together =
-        rest <= 0 ? std::max(cost.load, cost.fetch)
-                  : std::max(cost.load, cost.fetch + card.io_start +
-                                            rest / std::min(card.memory_core_port, share));
+    const auto add_loads = [&] {
+      cost.Lane(), add("weights", load);
+      cost.Lane(), add("weights to WMEM", fetch);
+      if (rest > 0) add("weights", {card.io_start, rest / port, port_is});
+    };
     // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and fetches.
-    cost.before += padding + image + operands + to_core + vectors;
-    cost.before = m.image_by_smem || m.results_by_smem
-                      ? cost.before + cost.load
-                      : std::max(cost.before, cost.load + core_image * cores / share);
-    cost.before += cost.wait;
+    add_image(), add_to_core(), add_vectors();
+    const bool is_behind = m.image_by_smem || m.results_by_smem;
+    if (!is_behind) cost.Lane();
+    add("weights", load);
+    if (!is_behind) cost.Add("image", share_is, core_image * cores / share);
+    const double wait = card.drain + card.barrier;
     if (alone) {
       // Copies to WMEM wait for the sums before them.
-      const double rest_of_step = cost.fetch + card.drain + compute + moved;
-      cost.steps = (steps - 1) * (std::max(together, rest_of_step) + cost.wait) + rest_of_step;
+      const auto add_rest = [&] {
+        cost.Lane(), add("weights to WMEM", fetch);
+        cost.Add("queues and barriers", kWaits, card.drain);
+        add_compute(), add_moved();
+      };
+      add_waits(steps, wait);
+      cost.Phase("steps", steps - 1), add_loads(), add_rest();
+      cost.Phase("last step", 1), add_rest();
     } else {
-      cost.steps = (steps > 1 ? together : cost.fetch) + cost.wait;
-      if (steps > 2) cost.steps += (steps - 2) * (std::max(together, compute + moved) + cost.wait);
-      if (steps > 1) cost.steps += std::max(cost.fetch, compute + moved) + cost.wait;
-      cost.steps += compute + moved;
+      add_waits(steps + 1, wait);
+      cost.Phase("second load", 1);
+      if (steps > 1) {
+        add_loads();
+      } else {
+        cost.Lane(), add("weights to WMEM", fetch);
+      }
+      const auto add_step = [&] { cost.Lane(), add_compute(), add_moved(); };
+      if (steps > 2) cost.Phase("steps", steps - 2), add_loads(), add_step();
+      if (steps > 1) {
+        cost.Phase("last step but one", 1);
+        cost.Lane(), add("weights to WMEM", fetch);
+        add_step();
+      }
+      cost.Phase("last step", 1), add_step();
     }
-    cost.load = together;
   } else {
-    cost.load = by_cores(weights, 1, 1);
-    cost.fetch = moved;
-    cost.wait = card.drain;
-    cost.before += padding + image + operands + std::max(to_core, vectors + cost.load) + cost.wait;
-    cost.steps = (steps - 1) * (std::max({cost.load, cost.fetch, compute}) + cost.wait) + compute +
-                 cost.wait + moved;
+    const Transfer load = by_cores(weights, 1, 1);
+    add_image();
+    cost.Phase("first weights", 1);
+    cost.Lane(), add_to_core();
+    cost.Lane(), add_vectors(), add("weights", load);
     if (alone) {
-      cost.steps = steps * (compute + moved + 3 * card.drain) + (steps - 1) * cost.load;
+      add_waits(1, card.drain);
+      cost.Phase("steps", steps), cost.Lane(), add_compute(), add_moved();
+      cost.Add("queues and barriers", kWaits, 3 * card.drain);
+      cost.Phase("loads between", steps - 1), cost.Lane(), add("weights", load);
+    } else {
+      add_waits(steps + 1, card.drain);
+      cost.Phase("steps", steps - 1);
+      cost.Lane(), add("weights", load);
+      cost.Lane(), add_moved();
+      cost.Lane(), add_compute();
+      cost.Phase("last step", 1), cost.Lane(), add_compute(), add_moved();
     }
   }
+  cost.Phase("after", 1), cost.Lane();
   const double results = cluster_outputs * static_cast<double>(layer.result_bytes);
-  cost.after = m.results_by_smem
-                   ? card.drain + card.barrier +
-                         by_memory_core(results, cluster_segments, card.store_segments * cores)
-                   : by_cores(results / cores, core_segments, card.store_segments);
+  if (m.results_by_smem) {
+    cost.Add("queues and barriers", kWaits, card.drain + card.barrier);
+    add("results", by_memory_core(results, cluster_segments, card.store_segments * cores));
+  } else {
+    add("results", by_cores(results / cores, core_segments, card.store_segments));
+  }
   return cost;
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/mapping/card_facts.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/mapping/layer.h"
 
 namespace polynao::mapping {
@@ -52,29 +53,15 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 // fit WMEM beside each other after that.
 int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m);
 
-// Bytes of the memories.
-struct Needs {
-  int64_t nmem = 0, wmem = 0, smem = 0;
-};
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 // Whether the mapping is one: its numbers divide cores and channels. The reason why it is not, or why it does not fit;
 // "" if it does.
 std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m);
 
-// Where the cycles go. A step of the pipeline takes as long as its slowest part.
-struct Cost {
-  double before = 0;  // the image and all that the first block needs
-  double steps = 0;
-  double after = 0;  // results that are stored at the end
-  // Of one step, whichever of them overlap.
-  double load = 0, fetch = 0, tensor = 0, vector = 0, wait = 0;
-
-  double cycles() const { return before + steps + after; }
-  // "load", "fetch" or "compute": the slowest part of a step.
-  std::string_view Binds() const;
-};
-Cost CostOf(const Layer& layer, const CardFacts& card, const Mapping& m);
+// Where the cycles go: what the first block needs, steps, each as long as its slowest part, and results that are stored
+// at the end.
+CostParts CostOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 // No mapping that differs from `m` in its block alone takes less: bytes that cross GMEM and SMEM, and sums of the
 // busiest core.

@@ -152,9 +152,9 @@ TEST(MappingTest, CostNamesWhatBinds) {
   Layer layer = Conv();
   layer.channels = 1024;
   const Mapping m = {.across = 4, .image_by_smem = true, .results_by_smem = true};
-  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), "compute");
+  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), kTensorUnit);
   machine.Set("gmem.channel_bytes_per_kilocycle", 1600);
-  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), "load");
+  EXPECT_EQ(CostOf(layer, CardFacts(machine), m).Binds(), kGmem);
 }
 
 TEST(SearchTest, FindsTheFirstOfAllMappingsAndBoundsAreBelow) {
@@ -172,12 +172,12 @@ TEST(SearchTest, FindsTheFirstOfAllMappingsAndBoundsAreBelow) {
     costed += best.costed;
     all_mappings += static_cast<int64_t>(all.size());
     for (const Ranked& one : all) {
-      EXPECT_LE(AtLeast(layer, card, one.mapping), one.cost.cycles()) << one.mapping.Text();
+      EXPECT_LE(AtLeast(layer, card, one.mapping), one.cycles) << one.mapping.Text();
     }
     if (all.empty()) continue;
     ++found;
     EXPECT_EQ(best.best[0].mapping, all[0].mapping);
-    EXPECT_EQ(best.best[0].cost.cycles(), all[0].cost.cycles());
+    EXPECT_EQ(best.best[0].cycles, all[0].cycles);
   }
   EXPECT_GT(found, 40);
   EXPECT_LT(costed, all_mappings);

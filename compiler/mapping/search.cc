@@ -1,17 +1,18 @@
 #include "compiler/mapping/search.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
+#include "base/math.h"
 #include "isa/granularity.h"
 
 namespace polynao::mapping {
 namespace {
 
 bool IsBefore(const Ranked& a, const Ranked& b) {
-  return std::pair(a.cost.cycles(), a.mapping.Values()) <
-         std::pair(b.cost.cycles(), b.mapping.Values());
+  return std::pair(a.cycles, a.mapping.Values()) < std::pair(b.cycles, b.mapping.Values());
 }
 
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
@@ -57,10 +58,37 @@ std::vector<Ranked> AllMappings(const Layer& layer, const CardFacts& card) {
   std::vector<Ranked> all;
   for (const Mapping& branch : Branches(layer, card)) {
     ForEachBlock(layer, card, branch,
-                 [&](const Mapping& m) { all.push_back({m, CostOf(layer, card, m)}); });
+                 [&](const Mapping& m) { all.push_back({m, CostOf(layer, card, m).cycles()}); });
   }
   std::sort(all.begin(), all.end(), IsBefore);
   return all;
+}
+
+std::optional<Misfit> NearestMisfit(const Layer& layer, const CardFacts& card,
+                                    const std::map<std::string, int64_t, std::less<>>& values) {
+  std::optional<Misfit> nearest;
+  const auto part = [](int64_t bytes, int64_t has) {
+    return static_cast<double>(bytes) / static_cast<double>(has);
+  };
+  for (Mapping m : Branches(layer, card)) {
+    for (m.block = isa::kTensorLanes; m.block <= RoundUp(layer.channels, isa::kTensorLanes);
+         m.block += isa::kTensorLanes) {
+      const std::map<std::string, int64_t> own = m.Values();
+      if (!std::all_of(values.begin(), values.end(), [&](const auto& value) {
+            return own.find(value.first)->second == value.second;
+          })) {
+        continue;
+      }
+      const std::string why = WhyNot(layer, card, m);
+      if (why.empty()) continue;
+      const Needs needs = NeedsOf(layer, card, m);
+      double times = std::max({part(needs.nmem, card.nmem_bytes), part(needs.wmem, card.wmem_bytes),
+                               part(needs.smem, card.smem_bytes)});
+      if (times <= 1) times = std::numeric_limits<double>::infinity();
+      if (!nearest || times < nearest->times) nearest = {m, why, times};
+    }
+  }
+  return nearest;
 }
 
 Found Search(const Layer& layer, const CardFacts& card) {
@@ -74,10 +102,10 @@ Found Search(const Layer& layer, const CardFacts& card) {
   Found found;
   for (const auto& [bound, branch] : branches) {
     // Of equals the order decides, so that equal bounds are looked at.
-    if (!found.best.empty() && bound > found.best[0].cost.cycles()) break;
+    if (!found.best.empty() && bound > found.best[0].cycles) break;
     ForEachBlock(layer, card, branch, [&](const Mapping& m) {
       ++found.costed;
-      const Ranked one = {m, CostOf(layer, card, m)};
+      const Ranked one = {m, CostOf(layer, card, m).cycles()};
       if (found.best.empty()) {
         found.best.push_back(one);
       } else if (IsBefore(one, found.best[0])) {

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/mapping/card_facts.h"
@@ -14,12 +17,22 @@ namespace polynao::mapping {
 
 struct Ranked {
   Mapping mapping;
-  Cost cost;
+  double cycles = 0;
 };
 
 // All mappings that fit, the cheapest first; of equals the one whose text is the smaller. The order is the same in
 // every run.
 std::vector<Ranked> AllMappings(const Layer& layer, const CardFacts& card);
+
+// Of the mappings that have these values and do not fit, the one that needs least of what it lacks: how many times what
+// there is. One that is none (WhyNot) only where there are no others. Nothing where there is no such mapping.
+struct Misfit {
+  Mapping mapping;
+  std::string why;
+  double times = 0;
+};
+std::optional<Misfit> NearestMisfit(const Layer& layer, const CardFacts& card,
+                                    const std::map<std::string, int64_t, std::less<>>& values);
 
 struct Found {
   std::vector<Ranked> best;  // at most one; empty if none fits

@@ -110,6 +110,92 @@ class Regions {
     }
   }
 
+  // The iterations of the consumer's loop in which a sliding window lies.
+  struct Iterations {
+    const AxisData* axis = nullptr;
+    Expr var;
+    int64_t count = 1;
+    LinearForm shift;  // of a rotated loop
+    bool is_rotated = false;
+    Expr tile;  // of iteration `var`
+
+    bool Move(const LinearForm& form) const {
+      return std::any_of(form.terms().begin(), form.terms().end(),
+                         [&](const auto& term) { return ir::UsesVar(term.atom, var); });
+    }
+    // By how much `form` grows from one tile to the next.
+    int64_t StepOf(const LinearForm& form) const {
+      const auto it = std::find_if(form.terms().begin(), form.terms().end(),
+                                   [&](const auto& term) { return term.atom == tile; });
+      return it == form.terms().end() ? 0 : it->coefficient;
+    }
+  };
+
+  Iterations IterationsAround(const Plan& plan) const {
+    const Plan& consumer = *plan.attach_plan;
+    Iterations loop;
+    loop.axis = consumer.data().leaves[plan.attach_leaf];
+    loop.var = consumer.leaf_vars.at(loop.axis);
+    loop.count = std::max<int64_t>(1, consumer.extents.at(loop.axis));
+    const auto& relations = consumer.data().relations;
+    const auto rotation = std::find_if(relations.begin(), relations.end(), [&](const auto& r) {
+      return r.kind == AxisRelation::Kind::kRotate && r.inner == loop.axis;
+    });
+    const AxisValues values = plans_.FindAxisValues(consumer, consumer.leaf_vars);
+    if (rotation != relations.end() && loop.count > 1) {
+      loop.shift = Decompose(values.at(rotation->outer)) * rotation->amount;
+    }
+    // By no iteration for sure: bounds have no remainder then.
+    loop.is_rotated = RangeOf(loop.shift, ranges_).max > 0;
+    if (!loop.is_rotated) loop.shift = {};
+    loop.tile = loop.is_rotated ? values.at(rotation->parent) : loop.var;
+    return loop;
+  }
+
+  // The dimension along which the window slides; none if all iterations read the same.
+  absl::StatusOr<std::optional<size_t>> SlidingDimension(const Plan& plan,
+                                                         const Iterations& loop) const {
+    std::optional<size_t> moving;
+    bool is_regular = true;
+    for (size_t d = 0; d < plan.start.size(); ++d) {
+      if (!loop.Move(plan.start[d])) continue;
+      const int64_t step = loop.StepOf(plan.start[d]);
+      is_regular = is_regular && !moving && step > 0 && step <= plan.size[d] &&
+                   !loop.Move(plan.start[d] - Decompose(loop.tile) * step);
+      moving = d;
+    }
+    if (!is_regular) {
+      return InvalidInput(StoreAtPlace(plan), "what an iteration of ", loop.axis->name,
+                          " reads does not move along one dimension by a constant step of at most "
+                          "its size");
+    }
+    for (const std::vector<Plan*>& attached : plan.attached) {
+      if (attached.empty()) continue;
+      return InvalidInput(StoreAtPlace(plan), "stage ", attached[0]->name(),
+                          " is computed inside it");
+    }
+    return moving;
+  }
+
+  // Another part of `plan`, in its head or its steps.
+  static Plan& NewPart(Plan& plan, std::vector<std::unique_ptr<Plan>>& parts) {
+    parts.push_back(std::make_unique<Plan>());
+    Plan& part = *parts.back();
+    part.stage = plan.stage;
+    part.bodies = plan.bodies;
+    part.order = plan.order;
+    part.attach_plan = plan.attach_plan;
+    part.attach_leaf = plan.attach_leaf - (&parts == &plan.head ? 1 : 0);
+    part.attached.resize(plan.attached.size());
+    part.stored.resize(plan.attached.size());
+    part.start = plan.start;
+    part.size = plan.size;
+    part.place = plan.place;
+    part.store_size = plan.store_size;
+    part.limits = plan.limits;
+    return part;
+  }
+
   // The parts of a sliding window. Iteration i of the consumer's loop reads `size` elements, by
   // `step` further than the iteration before, of which it has `size - step` in common with it; if the
   // loop is rotated, iteration i is tile (i + shift) % count, and tile 0 begins anew. In the storage
@@ -120,79 +206,23 @@ class Regions {
   // and what it reads first ends where that ends and begins at at(i - 1) + size. Iteration i computes
   // this for iteration i + ahead; the head computes it for those before.
   absl::Status Slide(Plan& plan) {
-    const Plan& consumer = *plan.attach_plan;
-    const AxisData* const axis = consumer.data().leaves[plan.attach_leaf];
-    const Expr var = consumer.leaf_vars.at(axis);
-    const int64_t count = std::max<int64_t>(1, consumer.extents.at(axis));
-    const auto& relations = consumer.data().relations;
-    const auto rotation = std::find_if(relations.begin(), relations.end(), [&](const auto& r) {
-      return r.kind == AxisRelation::Kind::kRotate && r.inner == axis;
-    });
-    const AxisValues values = plans_.FindAxisValues(consumer, consumer.leaf_vars);
-    LinearForm shift;
-    if (rotation != relations.end() && count > 1) {
-      shift = Decompose(values.at(rotation->outer)) * rotation->amount;
-    }
-    // By no iteration for sure: bounds have no remainder then.
-    const bool is_rotated = RangeOf(shift, ranges_).max > 0;
-    if (!is_rotated) shift = {};
-    const Expr tile = is_rotated ? values.at(rotation->parent) : var;
-    const auto is_moving = [&](const LinearForm& form) {
-      return std::any_of(form.terms().begin(), form.terms().end(),
-                         [&](const auto& term) { return ir::UsesVar(term.atom, var); });
-    };
-    const auto step_of = [&](const LinearForm& form) {
-      const auto it = std::find_if(form.terms().begin(), form.terms().end(),
-                                   [&](const auto& term) { return term.atom == tile; });
-      return it == form.terms().end() ? 0 : it->coefficient;
-    };
-    std::optional<size_t> moving;
-    bool is_regular = true;
-    for (size_t d = 0; d < plan.start.size(); ++d) {
-      if (!is_moving(plan.start[d])) continue;
-      const int64_t step = step_of(plan.start[d]);
-      is_regular = is_regular && !moving && step > 0 && step <= plan.size[d] &&
-                   !is_moving(plan.start[d] - Decompose(tile) * step);
-      moving = d;
-    }
-    if (!is_regular) {
-      return InvalidInput(StoreAtPlace(plan), "what an iteration of ", axis->name,
-                          " reads does not move along one dimension by a constant step of at most "
-                          "its size");
-    }
-    for (const std::vector<Plan*>& attached : plan.attached) {
-      if (attached.empty()) continue;
-      return InvalidInput(StoreAtPlace(plan), "stage ", attached[0]->name(),
-                          " is computed inside it");
-    }
+    const Iterations loop = IterationsAround(plan);
+    const Expr var = loop.var, tile = loop.tile;
+    const int64_t count = loop.count;
+    const LinearForm& shift = loop.shift;
+    const bool is_rotated = loop.is_rotated;
+    ASSIGN_OR_RETURN(const std::optional<size_t> moving, SlidingDimension(plan, loop));
     // A limit that moves along says nothing of what later iterations read.
     for (std::vector<SymbolicInterval>& limits : plan.limits) {
-      std::erase_if(limits, [&](const SymbolicInterval& limit) { return is_moving(limit.min); });
+      std::erase_if(limits, [&](const SymbolicInterval& limit) { return loop.Move(limit.min); });
     }
-    const auto new_part = [&](std::vector<std::unique_ptr<Plan>>& parts) -> Plan& {
-      parts.push_back(std::make_unique<Plan>());
-      Plan& part = *parts.back();
-      part.stage = plan.stage;
-      part.bodies = plan.bodies;
-      part.order = plan.order;
-      part.attach_plan = plan.attach_plan;
-      part.attach_leaf = plan.attach_leaf - (&parts == &plan.head ? 1 : 0);
-      part.attached.resize(plan.attached.size());
-      part.stored.resize(plan.attached.size());
-      part.start = plan.start;
-      part.size = plan.size;
-      part.place = plan.place;
-      part.store_size = plan.store_size;
-      part.limits = plan.limits;
-      return part;
-    };
-    if (!moving) {  // all iterations read the same
-      FindOverhang(new_part(plan.head));
+    if (!moving) {
+      FindOverhang(NewPart(plan, plan.head));
       return absl::OkStatus();
     }
     const size_t d = *moving;
     const int64_t size = plan.size[d];
-    const int64_t step = step_of(plan.start[d]);
+    const int64_t step = loop.StepOf(plan.start[d]);
     const int64_t ahead = std::min(plan.data().ahead, count);
     const Expr turn = context_.Int(index_type_, count);
     const LinearForm base = plan.start[d] - Decompose(tile) * step;
@@ -210,7 +240,7 @@ class Regions {
     };
     const auto add_part = [&](std::vector<std::unique_ptr<Plan>>& parts, const LinearForm& start,
                               int64_t part_size, const LinearForm& place, Expr condition) {
-      Plan& part = new_part(parts);
+      Plan& part = NewPart(plan, parts);
       part.start[d] = start;
       part.size[d] = part_size;
       part.place[d] = place;

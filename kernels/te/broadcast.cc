@@ -186,6 +186,7 @@ Operator WithBroadcasting(Operator row, BinaryOp op, Value value) {
   };
   row.schedules = either(broadcast.schedules, plain.schedules);
   row.first_schedules = either(broadcast.first_schedules, plain.first_schedules);
+  row.estimate = either(broadcast.estimate, plain.estimate);
   return row;
 }
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_join.h"
@@ -43,6 +46,57 @@ std::vector<RankedSchedule> Merged(std::vector<std::vector<RankedSchedule>> list
   }
 }
 
+absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const OperatorCase& c,
+                                                      const Target& target, bool only_first);
+
+// "1, 2 or 4"; of many the first ones.
+std::string Alternatives(const std::vector<std::string>& words) {
+  constexpr size_t kMost = 16;
+  if (words.size() > kMost) {
+    return StrCat(absl::StrJoin(words.begin(), words.begin() + kMost, ", "), ", ..");
+  }
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i) {
+    StrAppend(&text, i == 0 ? "" : i + 1 == words.size() ? " or " : ", ", words[i]);
+  }
+  return text;
+}
+
+// Which word of a case's schedule is the one that no schedule has; "" if there is no schedule at all.
+std::string AtFault(const Operator& op, const OperatorCase& c, const Target& target) {
+  OperatorCase any = c;
+  any.schedule.clear();
+  const absl::StatusOr<std::vector<RankedSchedule>> all = Schedules(op, any, target, false);
+  if (!all.ok() || all->empty()) return "";
+  std::map<std::string, std::set<int64_t>> values;
+  for (const RankedSchedule& schedule : *all) {
+    for (const auto& [name, value] : schedule.choice) values[name].insert(value);
+  }
+  for (const auto& [name, value] : c.schedule) {
+    std::vector<std::string> words;
+    if (!values.contains(name)) {
+      for (const auto& [known, numbers] : values) words.push_back(known);
+      return StrCat("there is no ", name, ", expected ", Alternatives(words));
+    }
+    if (values[name].contains(value)) continue;
+    for (const int64_t number : values[name]) words.push_back(StrCat(number));
+    return StrCat(name, "=", value, ": expected ", Alternatives(words));
+  }
+  // Each word alone is one of a schedule's.
+  const ScheduleChoice* nearest = nullptr;
+  size_t most = 0;
+  for (const RankedSchedule& schedule : *all) {
+    const size_t shared = static_cast<size_t>(
+        std::count_if(c.schedule.begin(), c.schedule.end(), [&](const auto& word) {
+          const auto it = schedule.choice.find(word.first);
+          return it != schedule.choice.end() && it->second == word.second;
+        }));
+    if (nearest == nullptr || shared > most) nearest = &schedule.choice, most = shared;
+  }
+  return StrCat("no schedule has all of it; ", most, " of ", c.schedule.size(), " has ",
+                ChoiceText(*nearest));
+}
+
 // All schedules for all numbers of clusters, the first one first; with `only_first`, the others may lack.
 absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const OperatorCase& c,
                                                       const Target& target, bool only_first) {
@@ -66,15 +120,52 @@ absl::StatusOr<std::vector<RankedSchedule>> Schedules(const Operator& op, const 
                                                            ? op.first_schedules(rest, fewer)
                                                            : op.schedules(rest, fewer);
     if (!list.ok()) {
-      error.Update(list.status());
+      // What does not fit says more than what there is not.
+      if (error.ok() ||
+          (absl::IsResourceExhausted(list.status()) && !absl::IsResourceExhausted(error))) {
+        error = list.status();
+      }
       continue;
     }
     for (RankedSchedule& schedule : *list) schedule.choice[std::string(kClusters)] = count;
     lists.push_back(std::move(*list));
   }
+  if (lists.empty() && !c.schedule.empty() && !absl::IsResourceExhausted(error)) {
+    const std::string at_fault = AtFault(op, c, target);
+    if (!at_fault.empty())
+      return absl::Status(error.code(), StrCat(error.message(), ": ", at_fault));
+  }
   if (lists.empty()) return error;
   return Merged(std::move(lists));
 }
+
+absl::StatusOr<ChosenSchedule> Chosen(const Operator& plain, const OperatorCase& c,
+                                      const Target& target) {
+  using enum ChosenSchedule::By;
+  const std::optional<TunedSchedule> tuned = TunedFor(c, *target.machine);
+  ASSIGN_OR_RETURN(const std::vector<RankedSchedule> ranked, Schedules(plain, c, target, !tuned));
+  if (ranked.empty()) return ChosenSchedule();  // a shape without elements
+  ChosenSchedule chosen = {.choice = Choose(ranked, tuned).choice};
+  chosen.by = !c.schedule.empty()                       ? kCase
+              : tuned && chosen.choice == tuned->choice ? kTuned
+                                                        : kModel;
+  return chosen;
+}
+
+// The case and the machine as they are for the operator itself.
+struct OnFewer {
+  OperatorCase c;
+  isa::Machine machine;
+  Target target;
+
+  OnFewer(const OperatorCase& whole, const ScheduleChoice& choice, const Target& all)
+      : c(whole), machine(WithClusters(*all.machine, choice.find(kClusters)->second)), target(all) {
+    c.schedule = choice;
+    c = WithoutClusters(c);
+    target.machine = &machine;
+  }
+  OnFewer(const OnFewer&) = delete;
+};
 
 }  // namespace
 
@@ -94,18 +185,24 @@ void ChooseOnCard(Operator& op) {
   op.schedules = [plain](const OperatorCase& c, const Target& target) {
     return Schedules(plain, c, target, false);
   };
+  op.choose = [plain](const OperatorCase& c, const Target& target) {
+    return Chosen(plain, c, target);
+  };
   op.build = [plain](const OperatorCase& c, const Target& target) -> absl::StatusOr<ir::Function> {
     if (target.machine == nullptr) return plain.build(c, target);
-    const std::optional<TunedSchedule> tuned = TunedFor(c, *target.machine);
-    ASSIGN_OR_RETURN(const std::vector<RankedSchedule> ranked, Schedules(plain, c, target, !tuned));
-    if (ranked.empty()) return plain.build(WithoutClusters(c), target);  // a shape without elements
-    OperatorCase chosen = c;
-    chosen.schedule = Choose(ranked, tuned).choice;
-    const isa::Machine machine =
-        WithClusters(*target.machine, chosen.schedule.find(kClusters)->second);
-    Target fewer = target;
-    fewer.machine = &machine;
-    return plain.build(WithoutClusters(chosen), fewer);
+    ASSIGN_OR_RETURN(const ChosenSchedule chosen, Chosen(plain, c, target));
+    if (chosen.choice.empty()) return plain.build(WithoutClusters(c), target);
+    const OnFewer fewer(c, chosen.choice, target);
+    return plain.build(fewer.c, fewer.target);
+  };
+  if (!plain.estimate) return;
+  op.estimate = [plain](const OperatorCase& c,
+                        const Target& target) -> absl::StatusOr<mapping::Estimate> {
+    if (!c.schedule.contains(kClusters)) {
+      return InvalidInput("operator ", c.op, ": clusters is missing");
+    }
+    const OnFewer fewer(c, c.schedule, target);
+    return plain.estimate(fewer.c, fewer.target);
   };
 }
 

@@ -18,7 +18,8 @@ std::vector<int64_t> ClusterCounts(const isa::Machine& machine);
 // Adds the choice `clusters` to an operator that has Operator::schedules: its schedules become those for machines of
 // fewer clusters too, which leave the others idle, and `build` takes the one that
 //   OperatorCase::schedule names; else a tuned one (tuned.h); else the cost model's first.
-// Of equals that for more clusters.
+// Of equals that for more clusters. Gives it `choose`, and `estimate` for all numbers of clusters. Errors of a schedule
+// that the case names say which name or number there is not, or which memory lacks how much.
 void ChooseOnCard(Operator& op);
 
 }  // namespace polynao::kernels

@@ -263,15 +263,15 @@ std::vector<Operator> ConvolutionOperators() {
     if (target.machine == nullptr) return OnProcessor(k, target);
     return k.groups == 1 ? plain.build(c, target) : BuildGroupedConvolution(k, k.end, c, target);
   };
-  const auto schedules = [conv](const auto& of_one_group) {
-    return [conv, of_one_group](const OperatorCase& c, const Target& target) {
+  const auto either = [conv](const auto& of_one_group, const auto& of_groups) {
+    return [conv, of_one_group, of_groups](const OperatorCase& c, const Target& target) {
       const Conv k = conv(c);
-      return k.groups == 1 ? of_one_group(c, target)
-                           : GroupedConvolutionSchedules(k, k.end, c, target);
+      return k.groups == 1 ? of_one_group(c, target) : of_groups(k, k.end, c, target);
     };
   };
-  row.schedules = schedules(plain.schedules);
-  row.first_schedules = schedules(plain.first_schedules);
+  row.schedules = either(plain.schedules, GroupedConvolutionSchedules);
+  row.first_schedules = either(plain.first_schedules, GroupedConvolutionSchedules);
+  row.estimate = either(plain.estimate, GroupedConvolutionEstimate);
   return {row};
 }
 

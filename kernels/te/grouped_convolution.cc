@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
+#include "compiler/te/card/card_schedule.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -265,7 +266,7 @@ int64_t WmemBytes(const Conv& k, const Slices& t) {
 // of the copies of filters to WMEM.
 struct SliceNeeds {
   int64_t nmem_bytes = 0;
-  double compute = 0, move = 0;
+  double tensor = 0, vector = 0, move = 0;
 };
 SliceNeeds NeedsOf(const Conv& k, const Slices& t, const isa::Machine& m, int64_t rows,
                    int64_t columns) {
@@ -276,19 +277,18 @@ SliceNeeds NeedsOf(const Conv& k, const Slices& t, const isa::Machine& m, int64_
   const int64_t bytes = ir::ByteSize(k.in), width = m.Get("vector.bytes");
   SliceNeeds needs;
   needs.nmem_bytes = OnChipBytes(in * t.in, k.in) + k.NmemBytes(pixels * lanes, lanes);
-  needs.compute = get("tensor.start") +
-                  static_cast<double>(pixels * WmemBytes(k, t) / bytes) /
-                      get(StrCat("tensor.macs_", ir::TypeName(k.in))) +
-                  VectorCycles(m, in * RoundUp(t.in * bytes, width)) + k.Cycles(m, pixels * lanes) +
-                  VectorCycles(m, pixels * RoundUp(t.out * ir::ByteSize(k.out), width));
+  needs.tensor = get("tensor.start") + static_cast<double>(pixels * WmemBytes(k, t) / bytes) /
+                                           get(StrCat("tensor.macs_", ir::TypeName(k.in)));
+  needs.vector = VectorCycles(m, in * RoundUp(t.in * bytes, width)) + k.Cycles(m, pixels * lanes) +
+                 VectorCycles(m, pixels * RoundUp(t.out * ir::ByteSize(k.out), width));
   needs.move = get("move_dma.start") +
                get("smem.latency") * (1 + static_cast<double>(t.out) / get("move_dma.outstanding"));
   if (t.merged > 1) {
     // Zeros, then a run of inputs for each channel and place of the window.
     needs.nmem_bytes +=
         2 * FilterBytes(k, t) + OnChipBytes(k.co * k.kh * k.kw * k.group_ci(), k.in);
-    needs.compute += VectorCycles(m, FilterBytes(k, t)) +
-                     VectorCycles(m, t.out * k.kh * k.kw * RoundUp(k.group_ci() * bytes, width));
+    needs.vector += VectorCycles(m, FilterBytes(k, t)) +
+                    VectorCycles(m, t.out * k.kh * k.kw * RoundUp(k.group_ci() * bytes, width));
     needs.move += static_cast<double>(FilterBytes(k, t)) / get("move_dma.port_bytes");
   }
   return needs;
@@ -300,9 +300,10 @@ TileNeeds TileOfSlices(const Conv& k, const Slices& t, const isa::Machine& m, in
   const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
   needs.nmem_bytes += slice.nmem_bytes + 2 * OnChipBytes(rows * columns * k.co, k.out);
   // Only tiles are a pipeline; inside one, each step waits for the one before.
-  needs.compute_cycles =
-      static_cast<double>(t.count) *
-      (slice.compute + slice.move + 2 * static_cast<double>(m.Get("sync.drain")));
+  const auto count = static_cast<double>(t.count);
+  needs.tensor_cycles = count * slice.tensor;
+  needs.copy_cycles = count * (slice.move + 2 * static_cast<double>(m.Get("sync.drain")));
+  needs.compute_cycles = needs.tensor_cycles + count * slice.vector + needs.copy_cycles;
   return needs;
 }
 
@@ -323,10 +324,9 @@ struct Plan {
 
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
-// Cores share the slices: `across` of them, the others rows.
+// Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
 std::optional<Plan> SharedPlan(const Conv& k, const Slices& t, int64_t across,
                                const isa::Machine& m) {
-  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t cores = m.cores_per_cluster();
   if (cores % across != 0 || t.count % across != 0) return std::nullopt;
   Plan plan = {.kind = Plan::Kind::kShared, .merged = t.merged, .across = across};
@@ -334,35 +334,57 @@ std::optional<Plan> SharedPlan(const Conv& k, const Slices& t, int64_t across,
   GridTiling& tiling = plan.tiling;
   tiling.cluster_rows = CeilDiv(k.ho(), m.clusters());
   tiling.core_rows = CeilDiv(tiling.cluster_rows, cores / across);
-  const int64_t own = t.count / across;
-  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo());
-  const int64_t bytes = ir::ByteSize(k.in);
-  const int64_t image_rows = std::min(k.h, k.InputRows(tiling.cluster_rows));
-  const int64_t image = image_rows * k.w * k.ci * bytes;
-  const int64_t results = tiling.cluster_rows * k.wo() * k.co * ir::ByteSize(k.out);
-  const int64_t core_image = k.InputRows(tiling.core_rows) * k.InputColumns(k.wo()) * own * t.in;
-  const int64_t filters = own * t.out * k.kh * k.kw * k.group_ci() * bytes;
-  if (slice.nmem_bytes + OnChipBytes(core_image, k.in) > m.nmem_bytes() ||
-      2 * WmemBytes(k, t) > m.wmem_bytes() ||
-      RoundUp(image, kOnChipAlignment) + RoundUp(results, kOnChipAlignment) > m.smem_bytes()) {
-    return std::nullopt;
+  return plan;
+}
+
+// The parts of the image and the results that go by way of SMEM, and of the image that a core copies.
+struct SharedBytes {
+  int64_t image = 0, results = 0, core_image = 0;
+
+  SharedBytes(const Conv& k, const Slices& t, const Plan& plan) {
+    const int64_t rows = plan.tiling.cluster_rows, bytes = ir::ByteSize(k.in);
+    image = std::min(k.h, k.InputRows(rows)) * k.w * k.ci * bytes;
+    results = rows * k.wo() * k.co * ir::ByteSize(k.out);
+    core_image = k.InputRows(plan.tiling.core_rows) * k.InputColumns(k.wo()) *
+                 (t.count / plan.across) * t.in * bytes;
   }
-  const double share = std::min(get("cluster.link_bytes"),
-                                m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters()));
+};
+
+mapping::CostParts CostOfShared(const Conv& k, const Plan& plan, const isa::Machine& m) {
+  const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
+  const Slices t(k, plan.merged);
+  const SharedBytes bytes(k, t, plan);
+  const GridTiling& tiling = plan.tiling;
+  const int64_t cores = m.cores_per_cluster(), own = t.count / plan.across;
+  const SliceNeeds slice = NeedsOf(k, t, m, tiling.core_rows, k.wo());
+  const int64_t filters = own * t.out * k.kh * k.kw * k.group_ci() * ir::ByteSize(k.in);
+  const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
+  const double link = get("cluster.link_bytes");
+  const double share = std::min(link, gmem);
   const double port = std::min(share, get("io_dma.memory_core_port_bytes"));
+  const std::string_view share_is = gmem <= link ? mapping::kGmem : mapping::kLink;
+  const std::string_view port_is = port < share ? mapping::kMemoryCore : share_is;
   const double trip = get("io_dma.start") + get("gmem.latency") + get("sync.drain");
   const double hop = get("move_dma.start") + get("smem.latency") + get("sync.cluster");
-  const double to_core =
-      static_cast<double>(core_image * bytes) *
-      std::max(1 / get("move_dma.port_bytes"), static_cast<double>(cores) / get("smem.bytes"));
   const double from_core =
       static_cast<double>(tiling.core_rows * k.wo() * t.out * ir::ByteSize(k.out)) /
       get("move_dma.port_bytes");
-  plan.cycles = 3 * trip + static_cast<double>(image + results) / port +
-                static_cast<double>(filters * cores) / share + 2 * hop + to_core +
-                static_cast<double>(own) *
-                    (std::max(slice.compute, slice.move + from_core) + get("sync.drain"));
-  return plan;
+  mapping::CostParts cost;
+  cost.Phase("loads and stores", 1), cost.Lane();
+  cost.Add("image and results", port_is, static_cast<double>(bytes.image + bytes.results) / port);
+  cost.Add("filters", share_is, static_cast<double>(filters * cores) / share);
+  cost.Add(
+      "image", mapping::kMoveDma,
+      static_cast<double>(bytes.core_image) *
+          std::max(1 / get("move_dma.port_bytes"), static_cast<double>(cores) / get("smem.bytes")));
+  cost.Add("segments and barriers", mapping::kWaits, 3 * trip + 2 * hop);
+  cost.Phase("slices", static_cast<double>(own));
+  cost.Lane(), cost.Add("sums", mapping::kTensorUnit, slice.tensor);
+  cost.Add("elementwise", mapping::kVectorUnit, slice.vector);
+  cost.Lane(), cost.Add("filters and results", mapping::kMoveDma, slice.move + from_core);
+  cost.Phase("waits between slices", static_cast<double>(own));
+  cost.Lane(), cost.Add("queues", mapping::kWaits, get("sync.drain"));
+  return cost;
 }
 
 // [tensor-program groups begin]
@@ -486,51 +508,95 @@ absl::StatusOr<ir::Function> ConvolveSlices(const Conv& k, const Plan& plan,
 // [tensor-program groups end]
 
 // Cycles before the first tile in which filters come, and are turned for the vector unit.
-double CyclesOfFilters(const Conv& k, const Plan& plan, const isa::Machine& m) {
+void AddFilters(const Conv& k, const Plan& plan, const isa::Machine& m, mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
-  const double share = std::min(static_cast<double>(m.Get("cluster.link_bytes")),
-                                m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters()));
+  const auto link = static_cast<double>(m.Get("cluster.link_bytes"));
+  const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
+  const double share = std::min(link, gmem);
   const int64_t places = k.kh * k.kw;
   const auto bytes = [&](int64_t channels) {
     return static_cast<double>(channels * places * k.group_ci() * ir::ByteSize(k.in));
   };
+  const std::string_view by = gmem <= link ? mapping::kGmem : mapping::kLink;
+  cost.Phase("filters", 1), cost.Lane();
   if (plan.kind == Plan::Kind::kTiles) {
     // Each core loads those that it merges; others come by way of SMEM once.
-    return bytes(k.co) * (plan.merged > 1 ? cores : 1) / share;
+    cost.Add("filters", by, bytes(k.co) * (plan.merged > 1 ? cores : 1) / share);
+    return;
   }
   const bool shares = SharesFilters(k, plan.tiling, m);
   const int64_t own = shares ? OwnFilters(k, m) : plan.tiling.core_channels;
-  return bytes(own) * cores / share + static_cast<double>(places * own);
+  cost.Add("filters", by, bytes(own) * cores / share);
+  cost.Add("turned", mapping::kScalarUnit, static_cast<double>(places * own));
 }
 
-// All plans that agree with the case, the cheapest first.
+mapping::Estimate EstimateOf(const Conv& k, const Plan& plan, const isa::Machine& m) {
+  if (plan.kind == Plan::Kind::kShared) {
+    const Slices t(k, plan.merged);
+    const SharedBytes bytes(k, t, plan);
+    const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo());
+    return {.kind = "slices shared by cores",
+            .cost = CostOfShared(k, plan, m),
+            .needs = {
+                .nmem = slice.nmem_bytes + OnChipBytes(bytes.core_image / ir::ByteSize(k.in), k.in),
+                .wmem = 2 * WmemBytes(k, t),
+                .smem = RoundUp(bytes.image, kOnChipAlignment) +
+                        RoundUp(bytes.results, kOnChipAlignment)}};
+  }
+  mapping::Estimate estimate = {.kind = "depthwise by the vector unit", .cost = {}, .needs = {}};
+  AddFilters(k, plan, m, estimate.cost);
+  estimate.cost.Append(te::PipelinedParts(m, plan.tiling.tiles, plan.tiling.needs));
+  estimate.needs.nmem = plan.tiling.needs.nmem_bytes;
+  if (plan.kind == Plan::Kind::kTiles) {
+    estimate.kind = "slices of tiles";
+    estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * WmemBytes(k, Slices(k, plan.merged));
+  }
+  return estimate;
+}
+
+// "wmem: 70000 bytes of 65536", or "".
+std::string WhyNot(const mapping::Needs& needs, const isa::Machine& m, const ScheduleChoice& c) {
+  if (needs.nmem > m.nmem_bytes()) return te::DoesNotFit("nmem", needs.nmem, m.nmem_bytes(), c);
+  if (needs.wmem > m.wmem_bytes()) return te::DoesNotFit("wmem", needs.wmem, m.wmem_bytes(), c);
+  if (needs.smem > m.smem_bytes()) return te::DoesNotFit("smem", needs.smem, m.smem_bytes(), c);
+  return "";
+}
+
+// All plans that agree with the case, the cheapest first. Errors: none fits; none has what the case names.
 absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
                                         const isa::Machine& m) {
   std::vector<Plan> plans;
   absl::Status error;
+  std::string why;  // of one that agrees and does not fit
   // The rest of what the case asks for is the tiling's.
   OperatorCase of_tiling = c;
   of_tiling.schedule.erase(kMerged);
   of_tiling.schedule.erase(kShared);
+  const auto allows = [&](std::string_view name, int64_t value) {
+    const auto it = c.schedule.find(name);
+    return it == c.schedule.end() || it->second == value;
+  };
   const auto add = [&](Plan::Kind kind, int64_t merged,
                        absl::StatusOr<std::vector<GridTiling>> tilings) {
+    if (!allows(kMerged, merged) || !allows(kShared, 0)) return;
     if (!tilings.ok()) {
-      if (error.ok()) error = tilings.status();
+      if (error.ok() || absl::IsResourceExhausted(tilings.status())) error = tilings.status();
       return;
     }
     for (GridTiling& tiling : *tilings) {
-      Plan plan = {.kind = kind, .tiling = tiling, .merged = merged, .cycles = tiling.cycles};
-      plan.cycles += CyclesOfFilters(k, plan, m);
+      Plan plan = {.kind = kind, .tiling = tiling, .merged = merged};
+      plan.cycles = EstimateOf(k, plan, m).cost.cycles();
       plan.choice = tiling.choice;
       plan.choice[kMerged] = merged;
       plan.choice[kShared] = 0;
-      if (Agrees(plan.choice, c.schedule)) plans.push_back(std::move(plan));
+      plans.push_back(std::move(plan));
     }
   };
   if (k.is_depthwise()) add(Plan::Kind::kVector, 0, DepthwiseTilings(k, of_tiling, m));
   const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
   for (const Slices& t : has_conv ? SlicesOf(k) : std::vector<Slices>()) {
     if ((t.merged > 1 ? 2 : 1) * WmemBytes(k, t) > m.wmem_bytes()) {
+      if (!allows(kMerged, t.merged)) continue;
       error.Update(absl::ResourceExhaustedError(
           StrCat("operator conv2d ", ShapesText(c), ": the filters of a group need ",
                  WmemBytes(k, t), " bytes of wmem, which has ", m.wmem_bytes())));
@@ -542,14 +608,24 @@ absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
           return TileOfSlices(k, t, m, rows, columns);
         }));
     for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
-      const std::optional<Plan> plan = SharedPlan(k, t, across, m);
-      if (plan && Agrees(plan->choice, c.schedule)) plans.push_back(*plan);
+      std::optional<Plan> plan = SharedPlan(k, t, across, m);
+      if (!plan || !Agrees(plan->choice, c.schedule)) continue;
+      const mapping::Estimate estimate = EstimateOf(k, *plan, m);
+      const std::string misfit = WhyNot(estimate.needs, m, plan->choice);
+      if (!misfit.empty()) {
+        why = misfit;
+        continue;
+      }
+      plan->cycles = estimate.cost.cycles();
+      plans.push_back(*std::move(plan));
     }
   }
+  if (plans.empty() && !c.schedule.empty() && !why.empty()) return NoSchedule(c, why);
   if (plans.empty() && !error.ok()) return error;
   std::sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
   });
+  if (plans.empty()) return NoSchedule(c, "");
   return plans;
 }
 
@@ -568,9 +644,6 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, m));
-  if (plans.empty()) {
-    return InvalidInput("operator conv2d: no schedule that fits has ", ChoiceText(c.schedule));
-  }
   if (plans[0].kind == Plan::Kind::kVector) return Depthwise(k, plans[0].tiling, m);
   return ConvolveSlices(k, plans[0], m);
 }
@@ -581,6 +654,15 @@ absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const Co
                                                                         const Target& target) {
   ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(Conv(layer, e), c, *target.machine));
   return Ranked(plans);
+}
+
+absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& layer,
+                                                             const Epilogue& e,
+                                                             const OperatorCase& c,
+                                                             const Target& target) {
+  const Conv k(layer, e);
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, *target.machine));
+  return EstimateOf(k, plans[0], *target.machine);
 }
 
 }  // namespace polynao::kernels

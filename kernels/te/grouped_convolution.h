@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler/mapping/estimate.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/operator.h"
@@ -24,6 +25,12 @@ absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const Co
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target);
+
+// Of a case that names all choices of one of them: what the cost model says of it.
+absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& layer,
+                                                             const Epilogue& e,
+                                                             const OperatorCase& c,
+                                                             const Target& target);
 
 }  // namespace polynao::kernels
 

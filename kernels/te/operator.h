@@ -18,6 +18,7 @@
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_value.h"
 #include "compiler/ir/tensor.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/target/target.h"
 #include "isa/bound.h"
 #include "isa/machine.h"
@@ -31,6 +32,12 @@ using ScheduleChoice = std::map<std::string, int64_t, std::less<>>;
 struct RankedSchedule {
   ScheduleChoice choice;
   double cycles = 0;
+};
+
+// The schedule that a case gets on a card.
+struct ChosenSchedule {
+  ScheduleChoice choice;  // empty if there is nothing to choose
+  enum class By : uint8_t { kModel, kTuned, kCase, kSearch } by = By::kModel;
 };
 
 // One use of an operator:
@@ -109,6 +116,11 @@ struct Operator {
   // The first of `schedules`, and any number of those that follow it, where these are found sooner than all.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>
       first_schedules = {};
+  // Which of `schedules` `build` takes.
+  std::function<absl::StatusOr<ChosenSchedule>(const OperatorCase&, const Target&)> choose = {};
+  // Of a case that names all choices of one of `schedules`: what makes up its cycles, and the memory that it needs.
+  std::function<absl::StatusOr<mapping::Estimate>(const OperatorCase&, const Target&)> estimate =
+      {};
 };
 
 // Returns true if `choice` has all choices of `wanted`.

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "compiler/target/target.h"
+#include "compiler/te/card/card_schedule.h"
 #include "isa/granularity.h"
 #include "isa/levels.h"
 
@@ -73,6 +74,12 @@ absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
   return absl::OkStatus();
 }
 
+absl::Status NoSchedule(const OperatorCase& c, std::string_view why) {
+  const std::string what =
+      StrCat("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule));
+  return why.empty() ? InvalidInput(what) : absl::ResourceExhaustedError(StrCat(what, ": ", why));
+}
+
 int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t channels) {
   if (channels < whole[2]) return rows * columns;
   return columns < whole[1] ? rows : 1;
@@ -82,7 +89,8 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
     const OperatorCase& c, const te::Shape& output, const isa::Machine& m,
     const std::function<TileNeeds(int64_t rows, int64_t columns, int64_t channels)>& needs) {
   std::vector<GridTiling> tilings;
-  int64_t least = INT64_MAX;
+  int64_t least = INT64_MAX, least_wanted = INT64_MAX;
+  ScheduleChoice nearest;  // of those with what the case names
   for (int64_t across : Divisors(m.cores_per_cluster())) {
     GridTiling t;
     if (output[2] % across != 0) continue;
@@ -95,14 +103,18 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
       for (int64_t columns : Divisors(output[1])) {
         for (const int64_t rows : Fractions(t.core_rows)) {
           t.rows = rows, t.columns = columns, t.channels = channels;
-          const TileNeeds tile = needs(rows, columns, channels);
-          least = std::min(least, tile.nmem_bytes);
+          t.needs = needs(rows, columns, channels);
+          least = std::min(least, t.needs.nmem_bytes);
           t.choice = {
               {"across", across}, {"channels", channels}, {"columns", columns}, {"rows", rows}};
-          if (tile.nmem_bytes > m.nmem_bytes() || !Agrees(t.choice, c.schedule)) continue;
-          const int64_t tiles =
-              t.core_channels / channels * (output[1] / columns) * CeilDiv(t.core_rows, rows);
-          t.cycles = PipelinedCycles(m, tiles, tile);
+          if (!Agrees(t.choice, c.schedule)) continue;
+          if (t.needs.nmem_bytes > m.nmem_bytes()) {
+            if (t.needs.nmem_bytes >= least_wanted) continue;
+            least_wanted = t.needs.nmem_bytes, nearest = t.choice;
+            continue;
+          }
+          t.tiles = t.core_channels / channels * (output[1] / columns) * CeilDiv(t.core_rows, rows);
+          t.cycles = PipelinedCycles(m, t.tiles, t.needs);
           tilings.push_back(t);
         }
       }
@@ -114,8 +126,8 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
                                                " bytes of nmem, which has ", m.nmem_bytes()));
   }
   if (tilings.empty()) {
-    return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                        " (there are across, channels, columns, rows)");
+    return NoSchedule(
+        c, nearest.empty() ? "" : te::DoesNotFit("nmem", least_wanted, m.nmem_bytes(), nearest));
   }
   std::sort(tilings.begin(), tilings.end(), [](const GridTiling& a, const GridTiling& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);

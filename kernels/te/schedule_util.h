@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/graph.h"
 #include "compiler/te/schedule.h"
@@ -46,6 +47,10 @@ absl::Status CheckType(const OperatorCase& c, const std::vector<ir::Type>& types
 absl::Status CheckInstructions(const OperatorCase& c, const Target& target,
                                const std::vector<std::string>& mnemonics);
 
+// That no schedule of the case has the choices that it names. `why`: the candidate with them that comes closest, and
+// what it lacks (ResourceExhausted); "" if there is no candidate with them.
+absl::Status NoSchedule(const OperatorCase& c, std::string_view why);
+
 // ---- tiles on the card
 
 using te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds, te::VectorCycles;
@@ -61,9 +66,19 @@ int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t 
 struct GridTiling {
   int64_t cluster_rows = 0, core_rows = 0, core_channels = 0;
   int64_t rows = 0, columns = 0, channels = 0;
+  int64_t tiles = 0;  // of a core
+  TileNeeds needs = {};
   double cycles = 0;  // by PipelinedCycles
   ScheduleChoice choice = {};
 };
+
+// What the cost model says of a tiling that has `tiles` and `needs`: GridTiling, and reduce's.
+template <typename Tiling>
+mapping::Estimate EstimateOfTiles(const isa::Machine& m, const Tiling& t) {
+  return {.kind = "tiles",
+          .cost = te::PipelinedParts(m, t.tiles, t.needs),
+          .needs = {.nmem = t.needs.nmem_bytes}};
+}
 
 // All tilings of `output` (three extents) that fit NMEM and agree with the case's schedule, the
 // cheapest first. `needs` says what a tile of rows x columns x channels needs. Errors: the smallest

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "isa/machine.h"
 #include "kernels/te/operator.h"
 
@@ -35,6 +36,27 @@ std::string TuningKey(const OperatorCase& c, const isa::Machine& machine);
 // A whole line: "KEY: within=1.0213 rotate=1 tile=5824".
 std::string TuningLine(const OperatorCase& c, const isa::Machine& machine,
                        const TunedSchedule& tuned);
+
+// "tile=4096 rotate=0", in any order, with or without within=1.02. Errors begin with `place` and name the word by its
+// number: what is no NAME=NUMBER (from 0, below 2^40), a name that stands there twice, no word at all.
+absl::StatusOr<TunedSchedule> ParseSchedule(std::string_view text, std::string_view place);
+
+// A line without a limit: "KEY: rotate=1 tile=5824".
+std::string ScheduleLine(const OperatorCase& c, const isa::Machine& machine,
+                         const ScheduleChoice& choice);
+
+// The text of such a file with `lines` put in: each in the place of the one with the same key, or at the end. A file
+// that is empty gets a comment first.
+std::string WithScheduleLines(std::string_view text, const std::vector<std::string>& lines);
+
+struct FoundSchedule {
+  ScheduleChoice choice;
+  std::string place;  // "FILE:3"
+};
+// The schedule that a file has for the case: the line of its key, or one without a key. Errors name file, line and
+// word: a line that is malformed, two that apply, none that does.
+absl::StatusOr<FoundSchedule> FindSchedule(std::string_view text, std::string_view file,
+                                           const OperatorCase& c, const isa::Machine& machine);
 
 // The schedule that `text` (lines like those of tuned.txt; a line that begins with # is a comment) has
 // for the case on a machine of this name.

@@ -1,5 +1,10 @@
 #include "kernels/te/tuned.h"
 
+#include <algorithm>
+#include <random>
+#include <string>
+
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -82,6 +87,98 @@ TEST(TunedTest, ACaseMayForbidOrReplaceWhatIsTuned) {
   c.use_tuned = true;
   c.schedule = {{"tile", 128}};
   EXPECT_FALSE(TunedFor(c, Machine()).has_value());
+}
+
+std::string ErrorOf(std::string_view text) {
+  return std::string(ParseSchedule(text, "f:1").status().message());
+}
+
+TEST(ParseScheduleTest, WordsInAnyOrder) {
+  const absl::StatusOr<TunedSchedule> schedule =
+      ParseSchedule("  tile=64\twithin=1.25 by_outer=0 ", "f:1");
+  ASSERT_TRUE(schedule.ok()) << schedule.status();
+  EXPECT_EQ(schedule->choice, (ScheduleChoice{{"by_outer", 0}, {"tile", 64}}));
+  EXPECT_EQ(schedule->within, 1.25);
+}
+
+TEST(ParseScheduleTest, ErrorsNamePlaceAndWord) {
+  EXPECT_EQ(ErrorOf(""), "f:1: expected name=number, found nothing");
+  EXPECT_EQ(ErrorOf("within=1"), "f:1: expected name=number, found nothing");
+  EXPECT_EQ(ErrorOf("tile=64 across"), "f:1: word 2: expected name=number, found 'across'");
+  EXPECT_EQ(ErrorOf("=4"), "f:1: word 1: expected name=number, found '=4'");
+  EXPECT_EQ(ErrorOf("Tile=4"), "f:1: word 1: expected name=number, found 'Tile=4'");
+  EXPECT_EQ(ErrorOf("tile=1.5"), "f:1: word 1: tile: expected a number from 0, found '1.5'");
+  EXPECT_EQ(ErrorOf("tile=-1"), "f:1: word 1: tile: expected a number from 0, found '-1'");
+  EXPECT_EQ(ErrorOf("tile=1=2"), "f:1: word 1: tile: expected a number from 0, found '1=2'");
+  EXPECT_EQ(ErrorOf("tile=1099511627776"),
+            "f:1: word 1: tile: expected a number from 0, found '1099511627776'");
+  EXPECT_EQ(ErrorOf("a=1 a=1"), "f:1: word 2: a has a value already");
+  EXPECT_EQ(ErrorOf("a=1 within=nan"),
+            "f:1: word 2: within: expected a number above 0, found 'nan'");
+  EXPECT_EQ(ErrorOf("a=1 within=1 within=1"), "f:1: word 3: within has a value already");
+}
+
+TEST(FindScheduleTest, TheLineOfTheCaseOrOneWithoutAKey) {
+  const std::string own = ScheduleLine(kCase, Machine(), {{"tile", 64}});
+  const std::string other = "mlu370 add 255x27x27 f16: tile=128";
+  const auto found = [](const std::string& text) -> std::string {
+    const absl::StatusOr<FoundSchedule> schedule = FindSchedule(text, "f", kCase, Machine());
+    if (!schedule.ok()) return std::string(schedule.status().message());
+    return StrCat(schedule->place, " ", ChoiceText(schedule->choice));
+  };
+  EXPECT_EQ(found("# comment\n\n" + other + "\r\n" + own), "f:4 tile=64");
+  EXPECT_EQ(found("tile=32 rotate=0\n"), "f:1 rotate=0 tile=32");
+  EXPECT_EQ(found(own + "\ntile=32"), "f:2: line 1 is a schedule of this case, too");
+  EXPECT_EQ(found(other),
+            "f: expected a line 'mlu270 add 255x27x27 f16: ..', found 'mlu370 add "
+            "255x27x27 f16'");
+  EXPECT_EQ(found("# nothing"),
+            "f: expected a line 'mlu270 add 255x27x27 f16: ..', found no schedule");
+  EXPECT_EQ(found(other + "\ntile"), "f:2: word 1: expected name=number, found 'tile'");
+}
+
+TEST(FindScheduleTest, SavedLinesTakeTheirPlace) {
+  const std::string first = ScheduleLine(kCase, Machine(), {{"tile", 64}});
+  const std::string second = ScheduleLine(kCase, Machine(), {{"tile", 128}});
+  const std::string once = WithScheduleLines("", {first, "mlu270 relu 5 f16: tile=64"});
+  EXPECT_TRUE(once.starts_with("# "));
+  const std::string twice = WithScheduleLines(once, {second});
+  EXPECT_EQ(std::count(twice.begin(), twice.end(), '\n'), 3);
+  EXPECT_EQ(FindSchedule(twice, "f", kCase, Machine())->choice.at("tile"), 128);
+}
+
+// Random bytes, and lines with some bytes changed: an error of the place, or a schedule that prints and reads back.
+TEST(FindScheduleTest, Fuzz) {
+  std::mt19937_64 random(1);
+  const std::string line =
+      TuningLine(kCase, Machine(), {.choice = {{"rotate", 1}, {"tile", 5824}}, .within = 1.5});
+  constexpr std::string_view kCharacters = " =.:-019aetw_#\n";
+  int read = 0;
+  for (int i = 0; i < 40000; ++i) {
+    std::string text = line;
+    if (i % 4 == 0) {
+      text.clear();
+      for (uint64_t j = random() % 40; j > 0; --j) text += static_cast<char>(random());
+    } else {
+      for (uint64_t j = random() % 4 + 1; j > 0; --j) {
+        const size_t at = random() % text.size();
+        text[at] = random() % 8 == 0 ? static_cast<char>(random())
+                                     : kCharacters[random() % kCharacters.size()];
+      }
+    }
+    const absl::StatusOr<FoundSchedule> found = FindSchedule(text, "f", kCase, Machine());
+    if (!found.ok()) {
+      EXPECT_TRUE(ToStd(found.status().message()).starts_with("f:")) << found.status();
+      EXPECT_LT(found.status().message().size(), 300u);
+      continue;
+    }
+    ++read;
+    EXPECT_FALSE(found->choice.empty()) << text;
+    const absl::StatusOr<TunedSchedule> again = ParseSchedule(ChoiceText(found->choice), "f:1");
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(again->choice, found->choice);
+  }
+  EXPECT_GT(read, 100);
 }
 
 }  // namespace

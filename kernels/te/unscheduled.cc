@@ -71,10 +71,8 @@ absl::StatusOr<std::vector<te::CardSchedule>> SchedulesOf(const te::CardProgram&
                                                           const OperatorCase& c, bool only_first) {
   std::vector<te::CardSchedule> schedules = group.Schedules(c.schedule, only_first);
   if (!schedules.empty()) return schedules;
-  const std::vector<te::CardSchedule> first = group.Schedules({}, true);
-  if (first.empty()) return InvalidInput("operator ", c.op, ": no schedule fits");
-  return InvalidInput("operator ", c.op, ": no schedule that fits has ", ChoiceText(c.schedule),
-                      "; the first that fits is ", ChoiceText(first[0].choice));
+  if (c.schedule.empty()) return InvalidInput("operator ", c.op, ": no schedule fits");
+  return NoSchedule(c, group.WhyNone(c.schedule));
 }
 
 }  // namespace
@@ -99,6 +97,11 @@ void ScheduleByExpressions(Operator& row, const Expressions& express, const std:
   };
   row.schedules = [ranked](const OperatorCase& c, const Target& target) {
     return ranked(c, target, false);
+  };
+  row.estimate = [express, function](const OperatorCase& c,
+                                     const Target& target) -> absl::StatusOr<mapping::Estimate> {
+    ASSIGN_OR_RETURN(const te::CardProgram group, GroupOf(express, function, c, target));
+    return group.EstimateOf(te::CardChoice(c.schedule.begin(), c.schedule.end()));
   };
   row.first_schedules = [ranked](const OperatorCase& c, const Target& target) {
     return ranked(c, target, true);

@@ -60,12 +60,6 @@ Tail ReadTail(const Operator& row, const OperatorCase& c) {
   return tail;
 }
 
-te::Shape Spatial::OutExtents() const {
-  te::Shape extents;
-  for (const SpatialAxis& a : axes) extents.push_back(a.out);
-  return extents;
-}
-
 std::vector<OperatorAttribute> SpatialAttributes(const SpatialForm& form, bool with_dilation) {
   std::vector<OperatorAttribute> attributes;
   for (const char letter : SpatialOf(form.layout)) {

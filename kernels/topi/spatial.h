@@ -45,8 +45,6 @@ struct Spatial {
   size_t rank() const { return axes.size(); }
   int64_t group_ci() const { return ci / groups; }
   int64_t group_co() const { return co / groups; }
-  // Extents of the output along the spatial axes.
-  te::Shape OutExtents() const;
 };
 
 // How a row lays its tensors out.

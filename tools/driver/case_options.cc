@@ -32,8 +32,10 @@ CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
-      .add_option("--schedule", text.schedule,
-                  "sizes taken out of the schedule's hands (nao tune): --schedule tile=4096")
+      .add_option(
+          "--schedule", text.schedule,
+          "choices taken out of the compiler's hands, 'rows=7 columns=14', or a file with a line "
+          "for the case (nao run --save-schedule, nao tune --save)")
       ->expected(1)
       ->allow_extra_args(false)  // or else a text in [ ] would be a list
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

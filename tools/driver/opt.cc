@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/case_text.h"
+#include "cases/explain.h"
 #include "cases/machines.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/scalar_text.h"
@@ -99,6 +100,20 @@ absl::Status CheckOptions(const OptFlags& flags) {
   return CheckOperatorOptions(*flags.command, what, flags.target, "compiled", options);
 }
 
+// What --explain says of an operator's schedule on the card; nothing of one that has no choice.
+absl::Status ExplainSchedules(const OptFlags& flags, const Target& target) {
+  if (!IsCard(flags.target) || flags.what.op.ends_with(".nir")) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
+                   cases::ParseCases(flags.what, target));
+  for (const kernels::OperatorCase& c : cases) {
+    ASSIGN_OR_RETURN(const cases::TakenSchedule taken, cases::TakeSchedule(c, target));
+    if (taken.operator_case.schedule.empty()) continue;
+    ASSIGN_OR_RETURN(const cases::Explanation explanation, cases::Explain(taken, target));
+    std::fprintf(stderr, "%s\n", explanation.ToText().c_str());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOptions(flags));
   RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
@@ -113,6 +128,7 @@ absl::Status Opt(const OptFlags& flags) {
   }
   RETURN_IF_ERROR(CheckPassNames("--skip", flags.skip, passes));
   ASSIGN_OR_RETURN(const auto scalars, ParseScalars(flags.args, module));
+  if (flags.explain) RETURN_IF_ERROR(ExplainSchedules(flags, target));
   PipelineOptions options;
   options.check = flags.check;
   options.check_seed = flags.seed;
@@ -174,7 +190,8 @@ void AddOptCommand(CLI::App& app, Action& action) {
                     "print the function after each pass, on stderr");
   command->add_flag("--stats", flags->stats, "print what each pass did, on stderr");
   command->add_flag("--explain", flags->explain,
-                    "print why marked loops became no instruction, on stderr");
+                    "print why marked loops became no instruction, and of an operator on the card "
+                    "why it has its schedule (nao run --explain), on stderr");
   command->add_flag("--time", flags->time, "print each pass's time, on stderr");
   command->add_option("-o", flags->output, "file to write instead of stdout");
   command->callback([&action, flags, command] {

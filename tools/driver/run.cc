@@ -51,8 +51,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--target", flags->settings.target,
-          "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; pipelines and FILE.nir: "
-          "cpu")
+          "diannao, cpu, c, cuda (by a shim, on the CPU) or interp; default of pipelines and "
+          "FILE.nir: cpu")
       ->capture_default_str();
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
@@ -75,7 +75,8 @@ void AddRunCommand(CLI::App& app, Action& action) {
                       ".toml file; then the DRAM: 28nm,hbm2");
   command->get_option("--schedule")
       ->description(
-          StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "
+          StrCat("of operators: choices taken out of the compiler's hands, 'tile=4096' or a file "
+                 "with a line for the case (--save-schedule); "
                  "pipelines (default: fuse) and FILE.nir (default: auto): a strategy (nao list "
                  "strategies) of ",
                  cases::ScheduleNames(),
@@ -84,6 +85,12 @@ void AddRunCommand(CLI::App& app, Action& action) {
   AddNestOptions(*command, *flags);
   command->add_option("--image", flags->image, "a pipeline's input: a PNG file");
   command->add_option("--out", flags->out, "a pipeline's output: the PNG file to write");
+  command->add_flag("--explain", flags->explain,
+                    "operators on the card: what the cost model says of the schedule that is "
+                    "taken, of the best others, and of those that do not fit");
+  command->add_option("--save-schedule", flags->save_schedule,
+                      "operators on the card: write the schedule that is taken to a file for "
+                      "--schedule=FILE, in the place of the case's line or at the end");
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([&action, flags, shape, command] {
     flags->command = command;

@@ -30,6 +30,9 @@ struct RunFlags {
   const CLI::App* command = nullptr;
   bool has_shape = false;
   bool json = false;
+  // Of operators on the card.
+  bool explain = false;
+  std::string save_schedule;
   // Of functions and pipelines.
   std::string function;
   cases::NestSettings nest;

@@ -34,10 +34,11 @@ bool Print(const cases::NestReport& report, const RunFlags& flags) {
 
 absl::StatusOr<bool> RunFile(RunFlags& flags) {
   const std::string& file = flags.text.op;
-  RETURN_IF_ERROR(command_line::CheckRead(*flags.command, file, "a function",
-                                          "--function --arg --values --target --config --set --schedule --threads "
-                                          "--contract --reassociate --reciprocal "
-                                          "--seed --no-check --json"));
+  RETURN_IF_ERROR(command_line::CheckRead(
+      *flags.command, file, "a function",
+      "--function --arg --values --target --config --set --schedule --threads "
+      "--contract --reassociate --reciprocal "
+      "--seed --no-check --json"));
   RETURN_IF_ERROR(CheckThreads(flags));
   if (flags.text.schedule.size() > 1) {
     return InvalidInput("run ", file, ": expected one --schedule, found ",

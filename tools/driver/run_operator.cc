@@ -8,9 +8,11 @@
 #include "base/status.h"
 #include "cases/build.h"
 #include "cases/case_text.h"
+#include "cases/explain.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
 #include "compiler/target/target.h"
+#include "kernels/te/tuned.h"
 #include "nlohmann/json.hpp"
 #include "simulator/energy/energy_json.h"
 #include "simulator/page/report_page.h"
@@ -78,13 +80,43 @@ std::string PageTitle(const RunFlags& flags, const cases::CaseReport& report) {
   return StrCat(c.op, " ", what, " on ", report.machine->name, " (", report.settings.impl, ")");
 }
 
+// Errors: --explain or --save-schedule for what has no schedule of the card.
+absl::Status CheckScheduleOptions(const RunFlags& flags) {
+  const char* option = flags.explain                 ? "--explain"
+                       : flags.save_schedule.empty() ? nullptr
+                                                     : "--save-schedule";
+  if (option == nullptr) return absl::OkStatus();
+  if (!IsCard(flags.settings.target)) {
+    return InvalidInput(
+        "run ", flags.text.op, ": ", option,
+        " is of the card: expected --target=diannao, found --target=", flags.settings.target);
+  }
+  if (flags.settings.impl == "compiled") return absl::OkStatus();
+  return InvalidInput(
+      "run ", flags.text.op, ": ", option,
+      " is of compiled programs: expected --impl=compiled, found --impl=", flags.settings.impl);
+}
+
+absl::Status SaveSchedule(const std::string& file, const kernels::OperatorCase& c,
+                          const isa::Machine& machine) {
+  if (file.empty()) return absl::OkStatus();
+  if (c.schedule.empty()) {
+    return InvalidInput("--save-schedule: operator ", c.op, " ", kernels::ShapesText(c),
+                        " has no schedule to choose");
+  }
+  const absl::StatusOr<std::string> before = ReadFile(file);
+  return WriteFile(file, kernels::WithScheduleLines(
+                             before.value_or(""), {kernels::ScheduleLine(c, machine, c.schedule)}));
+}
+
 }  // namespace
 
 absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   RETURN_IF_ERROR(CheckOperatorOptions(
       *flags.command, flags.text.op, flags.settings.target, flags.settings.impl,
       "--target --impl --seed --no-check --timing-only --json --trace "
-      "--timeline --report --no-hazards --energy"));
+      "--timeline --report --no-hazards --energy --explain --save-schedule"));
+  RETURN_IF_ERROR(CheckScheduleOptions(flags));
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
@@ -96,6 +128,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));
   RETURN_IF_ERROR(command_line::CheckWritable("--trace", flags.trace));
   RETURN_IF_ERROR(command_line::CheckWritable("--report", flags.report));
+  RETURN_IF_ERROR(command_line::CheckWritable("--save-schedule", flags.save_schedule));
   if (cases.size() > 1 && (!flags.trace.empty() || !flags.timeline.empty())) {
     return InvalidInput(
         "run ", flags.text.op, ": --trace and --timeline show one program, and case ",
@@ -112,12 +145,29 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   std::string title;
   std::vector<std::string> timelines;  // for the page
   std::vector<cases::CaseReport> reports;
+  std::vector<std::string> explanations;  // of each, or none
   for (const kernels::OperatorCase& c : cases) {
-    ASSIGN_OR_RETURN(const kernels::OperatorCase chosen,
+    ASSIGN_OR_RETURN(kernels::OperatorCase chosen,
                      cases::SearchSchedule(c, target, flags.text.search));
+    std::optional<cases::Explanation> explanation;
+    if (flags.explain || !flags.save_schedule.empty()) {
+      // What is explained is what is run: the case names all choices from here on.
+      ASSIGN_OR_RETURN(cases::TakenSchedule taken, cases::TakeSchedule(chosen, target));
+      if (flags.text.search > 0) taken.by = kernels::ChosenSchedule::By::kSearch;
+      chosen = taken.operator_case;
+      if (flags.explain) {
+        ASSIGN_OR_RETURN(explanation, cases::Explain(taken, target));
+      }
+    }
     ASSIGN_OR_RETURN(cases::CaseReport report, cases::RunCase(chosen, flags.settings));
     RETURN_IF_ERROR(WriteTraces(flags, report));
+    RETURN_IF_ERROR(SaveSchedule(flags.save_schedule, chosen, machine));
     functions.push_back(report.ToJson());
+    if (explanation) {
+      explanation->simulated = report.simulated->cycles;
+      functions.back()["explanation"] = explanation->ToJson();
+      explanations.push_back(explanation->ToText());
+    }
     if (!flags.report.empty()) {
       title = PageTitle(flags, report);
       timelines.push_back(simulator::TimelineSvg(*report.simulated));
@@ -142,6 +192,7 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
     std::cout << json.dump(2) << std::endl;
   } else {
     for (const cases::CaseReport& report : reports) PrintReport(report);
+    for (const std::string& text : explanations) std::printf("\n%s", text.c_str());
   }
   return ok;
 }

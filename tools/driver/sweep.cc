@@ -62,7 +62,8 @@ absl::StatusOr<std::vector<sweep::Entry>> EntriesOf(const SweepFlags& flags) {
   const auto is_compiled = [](const std::string& impl) { return impl == "compiled"; };
   const bool any_compiled = std::any_of(flags.impls.begin(), flags.impls.end(), is_compiled);
   RETURN_IF_ERROR(CheckSearch(flags.text, "diannao", any_compiled ? "compiled" : flags.impls[0]));
-  for (const auto& [name, text] : texts) {
+  for (auto& [name, text] : texts) {
+    text.any_machine = true;
     for (const std::string& impl : flags.impls) {
       sweep::Entry entry;
       ASSIGN_OR_RETURN(entry.operator_case, cases::ParseCase(text, target));

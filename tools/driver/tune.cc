@@ -6,8 +6,6 @@
 #include <memory>
 
 #include "CLI/CLI.hpp"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -140,24 +138,6 @@ std::vector<cases::CaseText> Cases(const cases::CaseText& text) {
   return cases;
 }
 
-// The text of tuned.txt with `lines` put in: in the place of those for the same case and machine, or
-// at the end.
-std::string WithLines(std::string_view text, const std::vector<std::string>& lines) {
-  const auto key = [](std::string_view line) { return line.substr(0, line.find(':')); };
-  std::vector<std::string> all = absl::StrSplit(ToAbsl(text), '\n', absl::SkipEmpty());
-  for (const std::string& line : lines) {
-    const auto known = std::find_if(all.begin(), all.end(), [&](const std::string& other) {
-      return other[0] != '#' && key(other) == key(line);
-    });
-    if (known == all.end()) {
-      all.push_back(line);
-    } else {
-      *known = line;
-    }
-  }
-  return StrCat(absl::StrJoin(all, "\n"), "\n");
-}
-
 absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   RETURN_IF_ERROR(command_line::CheckWritable("--save", flags.save));
   if (const kernels::Pipeline* pipeline = kernels::FindPipeline(flags.text.op))
@@ -187,14 +167,8 @@ absl::StatusOr<bool> Tune(const TuneFlags& flags) {
   }
   if (flags.json) std::cout << (cases.size() == 1 ? json[0] : json).dump(2) << std::endl;
   if (!flags.save.empty() && ok) {
-    // A file that there is not yet begins with what its lines are.
     const absl::StatusOr<std::string> before = ReadFile(flags.save);
-    RETURN_IF_ERROR(WriteFile(
-        flags.save,
-        WithLines(
-            before.value_or("# Schedules found by `nao tune`: machine, operator, shapes, type: "
-                            "limit (TunedSchedule::within), choices.\n"),
-            lines)));
+    RETURN_IF_ERROR(WriteFile(flags.save, kernels::WithScheduleLines(before.value_or(""), lines)));
   }
   return ok;
 }

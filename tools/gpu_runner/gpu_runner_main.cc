@@ -131,29 +131,29 @@ class Compiler {
   std::vector<std::thread> threads_;
 };
 
-// Of the pairs of a file of results, by operator: how many, how many of them right, faster, slower (by
-// more than 1 %), and speed-ups: geometric mean, worst, best; the last row is over all.
-bool Summarize(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    std::cerr << "gpu_runner: cannot read " << path << "\n";
-    return false;
-  }
-  struct Pair {
-    std::string op;
-    double baseline = 0, optimised = 0;
-    bool ok = true;
-    bool is_counted = true;  // in the last row
-  };
-  struct Variant {
-    double time_us = 0;
-    bool ok = false;
-  };
-  struct Group {
-    std::string op;
-    std::map<std::string, Variant> variants;
-  };
-  std::map<std::string, Group> groups;
+// A summary of a file of results, in its steps: bundles, pairs of them, and rows of a table.
+struct Variant {
+  double time_us = 0;
+  bool ok = false;
+};
+struct Variants {
+  std::string op;
+  std::map<std::string, Variant> by_name;
+};
+struct Pair {
+  std::string op;
+  double baseline = 0, optimised = 0;
+  bool ok = true;
+  bool is_counted = true;  // in the last row
+};
+struct Row {
+  int cases = 0, right = 0, faster = 0, slower = 0;
+  double logs = 0, worst = 1e9, best = 0, baseline = 0, optimised = 0;
+};
+
+// By the folder in which the bundles of a pair lie.
+std::map<std::string, Variants> ReadVariants(std::istream& file) {
+  std::map<std::string, Variants> folders;
   for (std::string line; std::getline(file, line);) {
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object()) continue;
@@ -162,59 +162,73 @@ bool Summarize(const std::string& path) {
     if (slash == std::string::npos) continue;
     const std::string name = bundle.substr(slash + 1);
     if (name != "baseline" && name != "optimised" && name != "published") continue;
-    Group& group = groups[bundle.substr(0, slash)];
-    group.op = json["case"].value("op", "");
-    group.variants[name] = {json.value("time_us", 0.0), json.value("ok", false)};
+    Variants& variants = folders[bundle.substr(0, slash)];
+    variants.op = json["case"].value("op", "");
+    variants.by_name[name] = {json.value("time_us", 0.0), json.value("ok", false)};
   }
-  // "published" is a second optimised one.
+  return folders;
+}
+
+// "published" is a second optimised one.
+std::map<std::string, Pair> PairsOf(const std::map<std::string, Variants>& folders) {
   std::map<std::string, Pair> pairs;
-  for (const auto& [path_of_group, group] : groups) {
-    const auto baseline = group.variants.find("baseline");
-    for (const auto& [name, variant] : group.variants) {
+  for (const auto& [folder, variants] : folders) {
+    const auto baseline = variants.by_name.find("baseline");
+    for (const auto& [name, variant] : variants.by_name) {
       if (name == "baseline") continue;
-      Pair& pair = pairs[path_of_group + "/" + name];
-      pair.op = name == "optimised" ? group.op : group.op + ", " + name;
+      Pair& pair = pairs[folder + "/" + name];
+      pair.op = name == "optimised" ? variants.op : variants.op + ", " + name;
       pair.is_counted = name == "optimised";
       pair.optimised = variant.time_us;
       pair.ok = variant.ok;
-      if (baseline == group.variants.end()) continue;
+      if (baseline == variants.by_name.end()) continue;
       pair.baseline = baseline->second.time_us;
       pair.ok = pair.ok && baseline->second.ok;
     }
   }
-  struct Row {
-    int cases = 0, right = 0, faster = 0, slower = 0;
-    double logs = 0, worst = 1e9, best = 0, baseline = 0, optimised = 0;
-  };
+  return pairs;
+}
+
+void Count(const Pair& pair, Row& row) {
+  ++row.cases;
+  if (!pair.ok || pair.baseline <= 0 || pair.optimised <= 0) return;
+  const double gain = pair.baseline / pair.optimised;
+  ++row.right;
+  row.faster += gain > 1.01;
+  row.slower += gain < 0.99;
+  row.logs += std::log(gain);
+  row.worst = std::min(row.worst, gain);
+  row.best = std::max(row.best, gain);
+  row.baseline += pair.baseline;
+  row.optimised += pair.optimised;
+}
+
+void Print(const std::string& op, const Row& row) {
+  if (row.right == 0) {
+    std::printf("%-28s %6d %6d\n", op.c_str(), row.cases, row.right);
+    return;
+  }
+  std::printf("%-28s %6d %6d %7d %7d %7.3f %7.3f %7.3f %7.3f\n", op.c_str(), row.cases, row.right,
+              row.faster, row.slower, std::exp(row.logs / row.right), row.worst, row.best,
+              row.baseline / row.optimised);
+}
+
+// Of the pairs of a file of results, by operator: how many, how many of them right, faster, slower (by
+// more than 1 %), and speed-ups: geometric mean, worst, best; the last row is over all.
+bool Summarize(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    std::cerr << "gpu_runner: cannot read " << path << "\n";
+    return false;
+  }
   std::map<std::string, Row> rows;
-  for (const auto& [path_of_pair, pair] : pairs) {
-    for (const std::string& op : {pair.op, std::string("~ all")}) {
-      if (op != pair.op && !pair.is_counted) continue;
-      Row& row = rows[op];
-      ++row.cases;
-      if (!pair.ok || pair.baseline <= 0 || pair.optimised <= 0) continue;
-      const double gain = pair.baseline / pair.optimised;
-      ++row.right;
-      row.faster += gain > 1.01;
-      row.slower += gain < 0.99;
-      row.logs += std::log(gain);
-      row.worst = std::min(row.worst, gain);
-      row.best = std::max(row.best, gain);
-      row.baseline += pair.baseline;
-      row.optimised += pair.optimised;
-    }
+  for (const auto& [place, pair] : PairsOf(ReadVariants(file))) {
+    Count(pair, rows[pair.op]);
+    if (pair.is_counted) Count(pair, rows["~ all"]);
   }
   std::printf("%-28s %6s %6s %7s %7s %7s %7s %7s %7s\n", "operator", "cases", "right", "faster",
               "slower", "mean", "worst", "best", "total");
-  for (const auto& [op, row] : rows) {
-    if (row.right == 0) {
-      std::printf("%-28s %6d %6d\n", op.c_str(), row.cases, row.right);
-      continue;
-    }
-    std::printf("%-28s %6d %6d %7d %7d %7.3f %7.3f %7.3f %7.3f\n", op.c_str(), row.cases, row.right,
-                row.faster, row.slower, std::exp(row.logs / row.right), row.worst, row.best,
-                row.baseline / row.optimised);
-  }
+  for (const auto& [op, row] : rows) Print(op, row);
   return true;
 }
 

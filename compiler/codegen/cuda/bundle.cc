@@ -131,6 +131,26 @@ ordered_json CheckJson(const ir::Tensor& expected, const BundleReference& refere
   return json;
 }
 
+// Where the values of input number `input` come from: what they are drawn from, or a file.
+void AddInput(const BundleReference& reference, size_t input, ordered_json& row,
+              std::vector<OutputFile>& files) {
+  const uint64_t seed =
+      input < reference.seeds.size() ? reference.seeds[input] : reference.seed + input;
+  const ir::Tensor& tensor = reference.inputs[input];
+  if (ir::RandomTensor(tensor.type, tensor.shape, seed, ir::Values::kExact).bytes == tensor.bytes) {
+    row["seed"] = seed;
+  } else if (IsUniform(tensor, seed)) {
+    row["uniform_seed"] = seed;
+  } else if (input == 0 && reference.pixels && IsPixels(tensor, *reference.pixels)) {
+    row["pixel_seed"] = reference.pixels->seed;
+    row["levels"] = reference.pixels->levels;
+  } else {
+    const std::string name = StrCat("input", input, ".bin");
+    row["file"] = name;
+    files.push_back({name, std::string(tensor.bytes.begin(), tensor.bytes.end())});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<OutputFile>> MakeBundle(const CudaModule& module,
@@ -174,26 +194,10 @@ absl::StatusOr<std::vector<OutputFile>> MakeBundle(const CudaModule& module,
                   : is_input              ? "in"
                                           : "out";
     if (is_input && facts.reference) {
-      const std::vector<uint64_t>& seeds = facts.reference->seeds;
-      const uint64_t seed = input < seeds.size() ? seeds[input] : facts.reference->seed + input;
       if (input >= facts.reference->inputs.size()) {
         return InvalidInput("bundle: no input is given for '", buffer->name, "'");
       }
-      const ir::Tensor& tensor = facts.reference->inputs[input];
-      if (ir::RandomTensor(tensor.type, tensor.shape, seed, ir::Values::kExact).bytes ==
-          tensor.bytes) {
-        row["seed"] = seed;
-      } else if (IsUniform(tensor, seed)) {
-        row["uniform_seed"] = seed;
-      } else if (input == 0 && facts.reference->pixels &&
-                 IsPixels(tensor, *facts.reference->pixels)) {
-        row["pixel_seed"] = facts.reference->pixels->seed;
-        row["levels"] = facts.reference->pixels->levels;
-      } else {
-        const std::string name = StrCat("input", input, ".bin");
-        row["file"] = name;
-        files.push_back({name, std::string(tensor.bytes.begin(), tensor.bytes.end())});
-      }
+      AddInput(*facts.reference, input, row, files);
       ++input;
     }
     if (is_output && facts.reference) {

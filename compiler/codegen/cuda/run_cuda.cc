@@ -51,8 +51,8 @@ std::string WithArray(absl::string_view line) {
   const std::string name(rest.substr(space + 1, bracket - space - 1));
   const std::string array = StrCat("nao_shim::Array<", type, ToStd(rest.substr(bracket)), "]>");
   if (!is_shared) return StrCat(array, " ", name, "(\"", name, "\");");
-  return StrCat("static ", array, " ", name, "_array(\"", name, "\", nao_shim::Space::kShared); ",
-                array, "& ", name, " = ", name, "_array; ", name, ".Enter();");
+  return StrCat("static ", array, " ", name, "_array(\"", name, "\"); ", array, "& ", name, " = ",
+                name, "_array; ", name, ".Enter();");
 }
 
 // A kernel's launch with `grid`: the addresses of its buffers and the values of its scalars, each in the order of its
@@ -73,7 +73,7 @@ std::string LaunchText(const CudaFunction& function, const CudaKernel& kernel) {
       const std::string memory = StrCat("memory", buffers);
       StrAppend(&text, "  const nao_shim::Memory ", memory, " = {\"", param.buffer->name,
                 "\", (char *)buffers[", buffers, "], undefined[", buffers, "], ",
-                ir::ByteSize(param.buffer->type), ", nao_shim::Space::kGlobal};\n");
+                ir::ByteSize(param.buffer->type), "};\n");
       const std::string_view type = MemoryType(param.buffer->type);
       StrAppend(&list, "nao_shim::Pointer<", type, ">((", type, " *)buffers[", buffers++, "], &",
                 memory, ")");
@@ -142,14 +142,10 @@ std::string ShimmedText(std::string_view cuda) {
 }
 
 std::vector<std::string> ShimFlags() {
-  return {"-std=c++17",
-          "-march=native",
-          "-ffp-contract=off",
-          "-fno-strict-aliasing",
-          "-fno-threadsafe-statics",
-          "-fno-exceptions",
-          "-fno-rtti",
-          "-U_FORTIFY_SOURCE"};
+  return {"-std=c++17", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing",
+          "-fno-threadsafe-statics", "-fno-exceptions", "-fno-rtti", "-U_FORTIFY_SOURCE",
+          // <math.h> without <cmath>, which takes longer to read than the rest.
+          "-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS"};
 }
 
 absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
@@ -188,8 +184,6 @@ absl::StatusOr<std::unique_ptr<ShimmedCuda>> ShimmedCuda::Create(
   result->set_order_ = reinterpret_cast<void (*)(uint64_t)>(set_order);
   result->leave_out_ = reinterpret_cast<void (*)(int)>(leave_out);
   result->message_ = reinterpret_cast<const char* (*)()>(message);
-  ASSIGN_OR_RETURN(void* loads, result->code_->Find("nao_shim_loads"));
-  result->loads_ = reinterpret_cast<const int64_t* (*)()>(loads);
   return result;
 }
 

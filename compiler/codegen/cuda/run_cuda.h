@@ -50,10 +50,6 @@ class ShimmedCuda {
   absl::Status Run(size_t index, absl::Span<const ir::Argument> arguments, uint64_t order = 0,
                    std::optional<size_t> left_out_barrier = {}) const;
 
-  // Loads of all runs so far, wide ones counting once.
-  int64_t global_loads() const { return loads_()[0]; }
-  int64_t shared_loads() const { return loads_()[1]; }
-
   // How many barriers the text of function number `index` has.
   size_t BarrierCount(size_t index) const { return barrier_lines_[index].size(); }
 
@@ -71,7 +67,6 @@ class ShimmedCuda {
   void (*set_order_)(uint64_t) = nullptr;
   void (*leave_out_)(int) = nullptr;
   const char* (*message_)() = nullptr;
-  const int64_t* (*loads_)() = nullptr;
 };
 
 }  // namespace polynao::codegen

@@ -4,8 +4,8 @@
 // What it does beyond running: threads run from barrier to barrier in an order that the caller chooses, so that what is
 // missing a barrier is seen; a barrier can be left out, to see that it is needed. These stop the kernel with an error:
 // a barrier that not all threads of a block reach, or at different places; a load of memory that nothing has stored, be
-// it global, shared or an array of a thread. It counts loads, but no time, and models no machine. One kernel at a time
-// in a process.
+// it global, shared or an array of a thread. It counts no time and models no machine. One kernel at a time in a
+// process.
 //
 // ShimmedText (run_cuda.h) turns the pointers and arrays of a CUDA file into the classes below, which know what is
 // stored. The rest of the file stays as it is.
@@ -85,8 +85,6 @@ static bool has_fibers;  // the kernel's threads are fibers
 static bool has_failed;
 static jmp_buf failure;
 static int64_t block_number;  // of all blocks so far
-// Loads of elements so far, from global and shared memory.
-static int64_t loads[2];
 // 0: threads run in the order of their numbers; 1: in reverse; others: in orders drawn from it.
 static uint64_t order;
 // The line of the barrier that threads pass without waiting; 0: none.
@@ -119,15 +117,12 @@ static void Resume(Thread* thread) {
 
 // ---- memory
 
-enum class Space { kGlobal, kShared, kThread };
-
 // A buffer. `undefined` has a byte for each of its bytes, not 0 if nothing has stored it; null: all is defined.
 struct Memory {
   const char* name;
   char* base;
   unsigned char* undefined;
   size_t element_bytes;
-  Space space;
 };
 
 // Stops the kernel.
@@ -151,7 +146,6 @@ class Element {
   Element(T* place, const Memory* memory) : place_(place), memory_(memory) {}
   operator T() const {
     const Memory& memory = *memory_;
-    if (memory.space != Space::kThread) ++loads[memory.space == Space::kShared];
     if (memory.undefined != nullptr) {
       const size_t first = (size_t)((char*)place_ - memory.base);
       for (size_t i = 0; i < sizeof(T); ++i) {
@@ -179,7 +173,7 @@ class Element {
 };
 
 // Stands for memory that comes from elsewhere.
-static const Memory defined_memory = {"", nullptr, nullptr, 1, Space::kGlobal};
+static const Memory defined_memory = {"", nullptr, nullptr, 1};
 
 template <typename T>
 struct Pointer {
@@ -196,8 +190,7 @@ struct Pointer {
 template <typename T, size_t n>
 class Elements {
  public:
-  explicit Elements(const char* name, Space space = Space::kThread)
-      : memory_{name, (char*)elements_, undefined_, sizeof(T), space} {
+  explicit Elements(const char* name) : memory_{name, (char*)elements_, undefined_, sizeof(T)} {
     Clear();
   }
   Elements(const Elements&) = delete;
@@ -361,7 +354,5 @@ bool Launch(const char* name, dim3 grid, dim3 block, bool has_barriers, Kernel c
 extern "C" void nao_shim_set_order(uint64_t order) { nao_shim::order = order; }
 extern "C" void nao_shim_leave_out(int line) { nao_shim::left_out_line = line; }
 extern "C" const char* nao_shim_message() { return nao_shim::message; }
-// Loads so far, from global and shared memory.
-extern "C" const int64_t* nao_shim_loads() { return nao_shim::loads; }
 
 #endif  // COMPILER_CODEGEN_CUDA_SHIM_H_

@@ -30,8 +30,7 @@ class ShimTest : public ::testing::Test {
                             size_t defined = SIZE_MAX) {
     const std::string text =
         ShimmedText(kernel) + "\nextern \"C\" int run(float* p, unsigned char* undefined) { " +
-        "const nao_shim::Memory memory = {\"a\", (char*)p, undefined, 4, "
-        "nao_shim::Space::kGlobal}; " +
+        "const nao_shim::Memory memory = {\"a\", (char*)p, undefined, 4}; " +
         "const nao_shim::Pointer<float> a(p, &memory); return nao_shim::Launch(\"k\", dim3{" +
         grid + "}, dim3{" + block + "}, " +
         (kernel.find("__syncthreads") != std::string::npos ? "true" : "false") +

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/te/card/card_program.h"
@@ -27,7 +28,11 @@ using ir::ExprKind;
 
 te::Shape ShapeOf(Buffer buffer) {
   te::Shape shape;
-  for (Expr extent : buffer->extents) shape.push_back(extent.int_value());
+  for (Expr extent : buffer->extents) {
+    const absl::StatusOr<int64_t> number = ir::EvaluateInt(extent, {});
+    shape.push_back(number.ok() ? *number : -1);
+  }
+  if (shape.empty()) shape.push_back(1);  // one element
   return shape;
 }
 
@@ -131,15 +136,16 @@ class StageGraph {
 
   void Add(const NestStage& stage) {
     const auto at = [&](const te::Axes& axes, ir::VarMap& by) {
-      for (size_t d = 0; d < axes.size(); ++d) by[stage.axes[d]] = axes[d];
+      for (size_t d = 0; d < stage.axes.size(); ++d) by[stage.axes[d]] = axes[d];
     };
+    const te::Shape extents = stage.extents.empty() ? te::Shape{1} : stage.extents;
     te::Tensor tensor;
     if (stage.reduction) {
       const te::Reducer reducer = *stage.reduction == ExprKind::kAdd   ? te::Reducer::kSum
                                   : *stage.reduction == ExprKind::kMin ? te::Reducer::kMin
                                                                        : te::Reducer::kMax;
       const std::string name = stage.value ? StrCat(stage.name, ".all") : NameOf(stage);
-      tensor = g_.Compute(name, stage.extents, [&](const te::Axes& axes) {
+      tensor = g_.Compute(name, extents, [&](const te::Axes& axes) {
         ir::VarMap by;
         at(axes, by);
         std::vector<te::ReduceAxis> over;
@@ -151,7 +157,7 @@ class StageGraph {
       });
       if (stage.value) {
         const te::Tensor all = tensor;
-        tensor = g_.Compute(NameOf(stage), stage.extents, [&](const te::Axes& axes) {
+        tensor = g_.Compute(NameOf(stage), extents, [&](const te::Axes& axes) {
           ir::VarMap by;
           at(axes, by);
           const Expr start = Value(stage.value, by);
@@ -159,7 +165,7 @@ class StageGraph {
         });
       }
     } else {
-      tensor = g_.Compute(NameOf(stage), stage.extents, [&](const te::Axes& axes) {
+      tensor = g_.Compute(NameOf(stage), extents, [&](const te::Axes& axes) {
         ir::VarMap by;
         at(axes, by);
         return Value(stage.value, by);
@@ -196,9 +202,10 @@ class StageGraph {
       return operands.empty() ? e : e.context().Rebuild(e, operands);
     }
     const Buffer buffer(e.buffer());
+    if (operands.empty()) operands.push_back(g_.context().Int(g_.index_type(), 0));
     if (const auto it = computed_.find(buffer); it != computed_.end()) {
       const auto& [tensor, stage] = it->second;
-      for (size_t d = 0; d < operands.size(); ++d) {
+      for (size_t d = 0; d < stage->low.size(); ++d) {
         if (stage->low[d] != 0) operands[d] = operands[d] - stage->low[d];
       }
       return tensor(operands);
@@ -229,6 +236,7 @@ class Scheduler {
         c_(*function.context) {}
 
   absl::StatusOr<NestProgram> Run() {
+    RETURN_IF_ERROR(CheckShapes());
     FindGroups();
     MakeBuffers();
     for (size_t i = 0; i < stages_.list.size(); ++i) {
@@ -239,6 +247,20 @@ class Scheduler {
   }
 
  private:
+  absl::Status CheckShapes() const {
+    for (const NestStage& stage : stages_.list) {
+      absl::flat_hash_set<Buffer> buffers = ReadsOf(stage);
+      buffers.insert(stage.target);
+      for (Buffer buffer : buffers) {
+        for (int64_t extent : ShapeOf(buffer)) {
+          if (extent >= 0) continue;
+          return InvalidInput("buffer '", buffer->name, "': expected extents that are numbers");
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
   // Of each stage the last stage of its group: that of its only reader, or its own.
   void FindGroups() {
     const auto& list = stages_.list;
@@ -319,6 +341,22 @@ class Scheduler {
 
   // The members as they are, or after copies that turn factors of products around.
   absl::StatusOr<Piece> CheapestPiece(const Members& members) {
+    // Iterations that are alike have the same stages.
+    std::string key;
+    for (const NestStage* stage : members) StrAppend(&key, stage->name, ";");
+    if (const auto it = pieces_.find(key); it != pieces_.end()) {
+      Piece again = it->second;
+      for (ir::Stmt& s : again.body) s = ir::CloneWithFreshBindings(s);
+      again.notes.clear();
+      again.temporaries.clear();
+      return again;
+    }
+    absl::StatusOr<Piece> piece = NewPiece(members);
+    if (piece.ok()) pieces_[key] = *piece;
+    return piece;
+  }
+
+  absl::StatusOr<Piece> NewPiece(const Members& members) {
     absl::StatusOr<Piece> best = PieceOf(members);
     std::vector<NestStage> copies;
     std::vector<NestStage> turned;
@@ -398,7 +436,7 @@ class Scheduler {
     te::Renamed& place = to[output];
     place.to = flat_.at(last.target);
     const te::Shape whole = ShapeOf(last.target);
-    if (last.extents != whole) {
+    if (!last.extents.empty() && last.extents != whole) {
       RETURN_IF_ERROR(PlaceBox(last, whole, ShapeOf(output), place));
     }
     ir::Stmt body = te::Rename(to).Mutate(part.body);
@@ -460,6 +498,7 @@ class Scheduler {
   std::vector<size_t> group_of_;
   absl::flat_hash_map<Buffer, Buffer> flat_;
   Piece all_;
+  absl::flat_hash_map<std::string, Piece> pieces_;
   NestProgram program_;
 };
 

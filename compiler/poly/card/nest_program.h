@@ -1,5 +1,5 @@
-// One program for the card of a nest's stages: stages that only one later stage reads are computed with it, on chip; the
-// others are groups one after the other, whose results cross GMEM.
+// One program for the card of a nest's stages: stages that only one later group reads are computed with it, on chip;
+// the others are groups one after the other, whose results cross GMEM.
 #ifndef COMPILER_POLY_CARD_NEST_PROGRAM_H_
 #define COMPILER_POLY_CARD_NEST_PROGRAM_H_
 

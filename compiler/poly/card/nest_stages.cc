@@ -6,9 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
+#include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/isl/isl_tools.h"
@@ -75,6 +76,21 @@ int IteratorOf(const Statement& s, Expr index, int64_t& constant) {
   }
   const auto it = std::find(s.iterators.begin(), s.iterators.end(), index);
   return it == s.iterators.end() ? -2 : static_cast<int>(it - s.iterators.begin());
+}
+
+// A sum without the summand that the statement updates: of (x + a) - b it is a - b. None if there is no such summand.
+template <typename F>
+std::optional<Expr> WithoutTarget(Expr e, const F& is_target) {
+  if (!e.Is(ExprKind::kAdd) && !e.Is(ExprKind::kSub)) return std::nullopt;
+  const Expr a = e.operand(0), b = e.operand(1);
+  if (is_target(a)) return e.Is(ExprKind::kAdd) ? b : e.context().Const(e.type(), 0) - b;
+  if (is_target(b) && e.Is(ExprKind::kAdd)) return a;
+  if (const std::optional<Expr> rest = WithoutTarget(a, is_target)) {
+    return e.context().Binary(e.kind(), *rest, b);
+  }
+  if (!e.Is(ExprKind::kAdd)) return std::nullopt;
+  const std::optional<Expr> rest = WithoutTarget(b, is_target);
+  return rest ? std::optional(a + *rest) : std::nullopt;
 }
 
 // The store that the statement is.
@@ -172,22 +188,23 @@ class StageFinder {
     const auto is_target = [&](Expr e) {
       return e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == stage.target;
     };
+    if (const std::optional<Expr> others = WithoutTarget(value, is_target)) {
+      stage.reduction = ExprKind::kAdd;
+      stage.element = *others;
+      stage.value = c.Load(stage.target, ir::Substitute(*store, by).indices());
+      return stage;
+    }
     if (!is_reduced || !value.Is(*stage.reduction)) {
       return NoStage(s, "expected a sum, a minimum or a maximum");
     }
-    const bool is_first = is_target(value.operand(0));
     // max(x, e) ignores a NaN in e, max(e, x) takes it.
-    const bool is_ordered =
-        value.Is(ExprKind::kSub) || (ir::IsFloat(value.type()) && !value.Is(ExprKind::kAdd));
-    if (!is_first && (!is_target(value.operand(1)) || is_ordered)) {
+    const bool is_first = is_target(value.operand(0));
+    const bool is_extreme = value.Is(ExprKind::kMin) || value.Is(ExprKind::kMax);
+    if (!is_extreme || (!is_first && (!is_target(value.operand(1)) || ir::IsFloat(value.type())))) {
       return NoStage(s, "expected an update of one element");
     }
     stage.value = value.operand(is_first ? 0 : 1);
     stage.element = value.operand(is_first ? 1 : 0);
-    if (value.Is(ExprKind::kSub)) {
-      stage.reduction = ExprKind::kAdd;
-      stage.element = c.Const(stage.element.type(), 0) - stage.element;
-    }
     return stage;
   }
 
@@ -233,9 +250,8 @@ class StageFinder {
   const Dependences& dependences_;
 };
 
-}  // namespace
-
-absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
+// The stages of a function that is one static control part.
+absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
   ASSIGN_OR_RETURN(const Extraction extraction, Extract(function));
   Stmt body = extraction.skeleton;
   std::vector<ir::Buffer> locals;
@@ -256,6 +272,117 @@ absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
     stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
     return stages;
   });
+}
+
+class Unroller {
+ public:
+  explicit Unroller(const ir::Function& function) : function_(function) {}
+
+  // Adds the stages of `body`, in the iterations that `where` says.
+  absl::Status Add(Stmt body, const std::string& where) {
+    if (body.Is(StmtKind::kAllocate)) {
+      stages_.locals.push_back(body.buffer());
+      return Add(body.body(), where);
+    }
+    if (body.IsEmpty()) return absl::OkStatus();
+    if (body.Is(StmtKind::kStore)) return AddStore(body, where);
+    ir::Function part = function_;
+    part.body = body;
+    absl::StatusOr<NestStages> stages = StagesOfPart(part);
+    if (stages.ok()) return Append(*stages, where);
+    if (body.Is(StmtKind::kSeq)) {
+      for (Stmt child : body.children()) RETURN_IF_ERROR(Add(child, where));
+      return absl::OkStatus();
+    }
+    const bool is_loop = body.Is(StmtKind::kFor) && body.for_kind() != ir::ForKind::kThread;
+    const absl::StatusOr<int64_t> min =
+        is_loop ? ir::EvaluateInt(body.min(), {}) : absl::StatusOr<int64_t>(stages.status());
+    const absl::StatusOr<int64_t> extent =
+        is_loop ? ir::EvaluateInt(body.extent(), {}) : absl::StatusOr<int64_t>(stages.status());
+    if (!min.ok() || !extent.ok()) return stages.status();
+    return AddIterations(body, *min, *extent, where, stages.status());
+  }
+
+  NestStages stages_;
+
+ private:
+  // One store outside of all loops.
+  absl::Status AddStore(Stmt store, const std::string& where) {
+    NestStage stage = {.name = "S0",
+                       .place = FirstLine(ir::Print(store)),
+                       .target = store.buffer(),
+                       .axes = {},
+                       .low = {},
+                       .extents = {},
+                       .value = store.value()};
+    for (Expr index : store.indices()) {
+      const absl::StatusOr<int64_t> number = ir::EvaluateInt(index, {});
+      if (!number.ok()) {
+        return InvalidInput("statement '", stage.place, "': expected indices that are numbers");
+      }
+      stage.axes.push_back(store.context().NewVar("one", index.type()));
+      stage.low.push_back(*number);
+      stage.extents.push_back(1);
+    }
+    NestStages stages;
+    stages.list.push_back(std::move(stage));
+    return Append(stages, where);
+  }
+
+  absl::Status AddIterations(Stmt loop, int64_t min, int64_t extent, const std::string& where,
+                             const absl::Status& reason) {
+    const ir::Var var = loop.var();
+    if (!ir::UsesVar(loop.body(), var) && extent > 0) {
+      // All iterations are alike.
+      const size_t first = stages_.list.size();
+      RETURN_IF_ERROR(Add(loop.body(), where));
+      const std::vector<NestStage> once(stages_.list.begin() + static_cast<ptrdiff_t>(first),
+                                        stages_.list.end());
+      for (int64_t i = 1; i < extent; ++i) {
+        if (stages_.list.size() + once.size() > kMostStages) return reason;
+        stages_.list.insert(stages_.list.end(), once.begin(), once.end());
+      }
+      return absl::OkStatus();
+    }
+    for (int64_t i = 0; i < extent; ++i) {
+      if (++tries_ > kMostTries) return reason;
+      const Expr value = loop.context().Int(var.type(), min + i);
+      const Stmt body = ir::CloneWithFreshBindings(ir::Substitute(loop.body(), {{var, value}}));
+      RETURN_IF_ERROR(Add(body, StrCat(where, " ", var.name(), "=", min + i)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Append(NestStages& stages, const std::string& where) {
+    if (stages_.list.size() + stages.list.size() > kMostStages) {
+      return InvalidInput("function '", function_.name, "': more than ", kMostStages, " stages");
+    }
+    // Numbers go on from part to part; only iterations that are alike have stages of one name.
+    int number = 0;
+    for (NestStage& stage : stages.list) {
+      if (!absl::SimpleAtoi(stage.name.substr(1), &number)) number = 0;
+      stage.name = StrCat("S", number + statements_, where);
+      stages_.list.push_back(std::move(stage));
+    }
+    statements_ += number + 1;
+    stages_.locals.insert(stages_.locals.end(), stages.locals.begin(), stages.locals.end());
+    return absl::OkStatus();
+  }
+
+  static constexpr size_t kMostStages = 2000;
+  // Parts that are looked at take some milliseconds each.
+  static constexpr int kMostTries = 300;
+
+  const ir::Function& function_;
+  int tries_ = 0, statements_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<NestStages> FindStages(const ir::Function& function) {
+  Unroller unroller(function);
+  RETURN_IF_ERROR(unroller.Add(function.body, ""));
+  return std::move(unroller.stages_);
 }
 
 }  // namespace polynao::poly

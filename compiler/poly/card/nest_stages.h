@@ -1,4 +1,4 @@
-// A nest as stages for the card: each computes a whole box of one tensor's elements, from elements that are there before.
+// A nest as stages for the card: each computes a box of one tensor's elements, from elements that are there before.
 //
 //   for (i, 0, n) {                                stage 0   x = A y    (a reduction; the zeros are its start)
 //     x[i] = 0.0                                   stage 1   y[i] = x[i] * 2.0
@@ -6,8 +6,8 @@
 //   }
 //   for (i, 0, n) { y[i] = x[i] * 2.0 }
 //
-// The polyhedral model says that this is the same: no dependence leads from a later statement to an earlier one, nor from
-// one instance of a statement to another, updates of a reduction aside.
+// The polyhedral model says that this is the same: no dependence leads from a later statement to an earlier one, nor
+// from one instance of a statement to another, updates of a reduction aside.
 #ifndef COMPILER_POLY_CARD_NEST_STAGES_H_
 #define COMPILER_POLY_CARD_NEST_STAGES_H_
 
@@ -22,7 +22,7 @@
 namespace polynao::poly {
 
 struct NestStage {
-  std::string name;   // of its statement
+  std::string name;   // of its statement; with the iterations that it belongs to: "S0 t=3"
   std::string place;  // the statement's first line
   ir::Buffer target;
   // What is stored: target[low[d] + axes[d], ..] for axes[d] in [0, extents[d]).
@@ -45,7 +45,10 @@ struct NestStages {
   std::vector<ir::Buffer> locals;  // allocations of the nest
 };
 
-// The stages of a function without scalar parameters. Errors: what is no such nest, with the statement and the reason.
+// The stages of a function without scalar parameters. Where a later statement, or a later iteration, needs what an
+// earlier one stores, statements are taken one after the other, and iterations of the outermost loop one by one, up to
+// 2000 stages in all: the time steps of a stencil, the rows of a triangle. Errors: what is no such nest, with the
+// statement and the reason.
 absl::StatusOr<NestStages> FindStages(const ir::Function& function);
 
 }  // namespace polynao::poly

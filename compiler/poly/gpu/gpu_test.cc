@@ -1,6 +1,7 @@
 #include "compiler/poly/gpu/gpu.h"
 
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "compiler/codegen/c/c_compiler.h"
@@ -30,19 +31,22 @@ struct Mapped {
 };
 
 // Nothing that nothing has stored is loaded either. (The interpreter takes what the caller left in `out` parameters.)
-void ExpectSameInShim(const ir::Function& before, const ir::Function& after) {
+void ExpectSameInShim(const ir::Function& before, std::vector<ir::Function> afters) {
   if (!codegen::FindCCompiler(false).ok()) return;
-  const auto compiled = codegen::ShimmedCuda::Create({after});
+  for (size_t i = 0; i < afters.size(); ++i) StrAppend(&afters[i].name, "_", i);
+  const auto compiled = codegen::ShimmedCuda::Create(afters);
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   for (const uint64_t seed : {0, 1, 2}) {
     const auto arguments = ir::RandomArguments::Draw(before, seed, {.small_integers = true});
     if (!arguments.ok()) continue;
     ir::RandomArguments expected = *arguments;
     if (!ir::Interpret(before, expected.arguments()).ok()) continue;
-    EXPECT_EQ(
-        ir::Disagreement(before, *arguments, [&](auto a) { return (*compiled)->Run(0, a, seed); }),
-        "")
-        << ir::Print(after);
+    for (size_t i = 0; i < afters.size(); ++i) {
+      EXPECT_EQ(ir::Disagreement(before, *arguments,
+                                 [&](auto a) { return (*compiled)->Run(i, a, seed); }),
+                "")
+          << ir::Print(afters[i]);
+    }
   }
 }
 
@@ -50,19 +54,20 @@ void ExpectSameInShim(const ir::Function& before, const ir::Function& after) {
 Mapped Map(const std::string& program, const GpuOptions& options = {}) {
   Mapped result;
   const ir::Function before = *ir::ParseFunction(program);
-  ir::Function after = before;
   GpuOptions small = options;
   small.block = {{{3}, {3, 2}, {2, 1, 2}}};
   small.serial_tile = small.serial_tiles = 2;
+  std::vector<ir::Function> afters;
   for (const GpuOptions& o : {small, options}) {
-    after = before;
+    ir::Function& after = afters.emplace_back(before);
     const auto report = ScheduleForGpu(after, o);
     EXPECT_TRUE(report.ok()) << report.status();
     result.report = report->ToString();
     EXPECT_EQ(ir::Verify(after), absl::OkStatus());
     EXPECT_EQ(ir::CompareMeaning(before, after, 1), "") << result.report;
-    ExpectSameInShim(before, after);
   }
+  ExpectSameInShim(before, afters);
+  ir::Function& after = afters.back();
   result.text = ir::Print(after);
   const Target target{.name = "cuda"};
   EXPECT_EQ(RunPasses(after, *PipelineFor(target), target, {}), absl::OkStatus());

@@ -129,4 +129,15 @@ absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
   return parts_->vector ? parts_->vector->Build(choice) : parts_->elementwise->Build(choice);
 }
 
+absl::StatusOr<mapping::Estimate> CardGroup::EstimateOf(const CardChoice& choice) const {
+  if (parts_->contraction) return parts_->contraction->EstimateOf(choice);
+  return parts_->vector ? parts_->vector->EstimateOf(choice)
+                        : parts_->elementwise->EstimateOf(choice);
+}
+
+std::string CardGroup::WhyNone(const CardChoice& wanted) const {
+  if (parts_->contraction) return parts_->contraction->WhyNone(wanted);
+  return parts_->vector ? parts_->vector->WhyNone(wanted) : parts_->elementwise->WhyNone(wanted);
+}
+
 }  // namespace polynao::te

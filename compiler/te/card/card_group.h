@@ -8,10 +8,12 @@
 #define COMPILER_TE_CARD_CARD_GROUP_H_
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/graph.h"
@@ -41,6 +43,11 @@ class CardGroup {
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   // The function under a choice of Schedules.
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+  // What the cost model says of a choice of Schedules; its cycles are theirs.
+  absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
+  // Why no schedule has the choices `wanted`: the candidate with them that comes closest to fitting, the memory that it
+  // lacks, what it needs and what there is; "" if there is no candidate with them.
+  std::string WhyNone(const CardChoice& wanted) const;
 
  private:
   struct Parts;

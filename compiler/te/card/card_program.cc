@@ -134,7 +134,7 @@ class Writer {
     return Whole();
   }
 
-  double cycles() const { return cycles_; }
+  const mapping::Estimate& estimate() const { return estimate_; }
 
  private:
   struct Slot {
@@ -281,15 +281,25 @@ class Writer {
     }
     ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras));
     const CardSchedule schedule = group.Schedules({}, true)[0];
-    cycles_ += schedule.cycles + BarrierCycles();
+    ASSIGN_OR_RETURN(const mapping::Estimate estimate, group.EstimateOf(schedule.choice));
+    estimate_.cost.Append(estimate.cost);
+    estimate_.cost.Phase("barrier behind a group", 1), estimate_.cost.Lane();
+    estimate_.cost.Add("barrier", mapping::kWaits, BarrierCycles());
+    mapping::Needs& needs = estimate_.needs;
+    needs.nmem = std::max(needs.nmem, estimate.needs.nmem);
+    needs.wmem = std::max(needs.wmem, estimate.needs.wmem);
+    needs.smem = std::max(needs.smem, estimate.needs.smem);
     ASSIGN_OR_RETURN(ir::Function function, group.Build(schedule.choice));
     std::vector<size_t> slots;
     for (const Operation* input : part.inputs) slots.push_back(SlotOf(input));
     if (end != nullptr) slots.push_back(SlotOf(end));
     if (!sums.empty()) {
-      const auto shared = schedule.choice.find("channel_clusters");
-      RETURN_IF_ERROR(AddColumnSums(function, along, end != nullptr,
-                                    shared == schedule.choice.end() ? 1 : shared->second));
+      const auto number = [&](std::string_view name) {
+        const auto it = schedule.choice.find(name);
+        return it == schedule.choice.end() ? 1 : it->second;
+      };
+      RETURN_IF_ERROR(AddColumnSums(function, along, end != nullptr, number("channel_clusters"),
+                                    number("across")));
     }
     const size_t first = slots_.size();
     for (const Operation* sum : sums) {
@@ -377,7 +387,7 @@ class Writer {
   Operations stored_, is_taken_;
   std::deque<Slot> slots_;
   std::vector<Piece> pieces_;
-  double cycles_ = 0;
+  mapping::Estimate estimate_ = {.kind = "groups in sequence", .cost = {}, .needs = {}};
 };
 
 }  // namespace
@@ -422,6 +432,7 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     if (contractions < 2) RETURN_IF_ERROR(group.status());
     error = group.status();
     if (group.ok()) program.group_ = *std::move(group);
+    program.why_no_group_ = std::string(error.message());
     if (contractions < 2) return program;
     program.has_cut_ = true;
   }
@@ -435,10 +446,11 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
         if (error.ok()) error = function.status();
         continue;
       }
-      CardSchedule schedule = {.choice = {}, .cycles = writer.cycles()};
+      CardSchedule schedule = {.choice = {}, .cycles = writer.estimate().cost.cycles()};
       if (has_sums) schedule.choice[kAlong] = along;
       if (contractions > 1) schedule.choice[kCut] = is_cut;
       program.sequences_.push_back(std::move(schedule));
+      program.estimates_.push_back(writer.estimate());
     }
   }
   if (program.sequences_.empty() && !program.group_) return error;
@@ -466,8 +478,9 @@ void CardProgram::AddSplits() {
     const SplitReduction split = Split(output_, *reduction_, chunks, length);
     Writer writer(split.output, *target_, true, false, split.partial);
     if (!writer.Run().ok()) continue;
-    sequences_.push_back(
-        {.choice = {{kChunks, chunks}, {kLength, length}}, .cycles = writer.cycles()});
+    sequences_.push_back({.choice = {{kChunks, chunks}, {kLength, length}},
+                          .cycles = writer.estimate().cost.cycles()});
+    estimates_.push_back(writer.estimate());
   }
 }
 
@@ -490,6 +503,25 @@ std::vector<CardSchedule> CardProgram::Schedules(const CardChoice& wanted, bool 
   if (!sequences_.empty()) std::sort(schedules.begin(), schedules.end(), IsBefore);
   if (only_first && schedules.size() > 1) schedules.resize(1);
   return schedules;
+}
+
+absl::StatusOr<mapping::Estimate> CardProgram::EstimateOf(const CardChoice& choice) const {
+  for (size_t i = 0; i < sequences_.size(); ++i) {
+    if (sequences_[i].choice == choice) return estimates_[i];
+  }
+  if (!group_) return InvalidInput("no such schedule of ", output_.name());
+  CardChoice of_group = choice;
+  of_group.erase(kCut);
+  return group_->EstimateOf(of_group);
+}
+
+std::string CardProgram::WhyNone(const CardChoice& wanted) const {
+  if (!group_) return why_no_group_;
+  CardChoice of_group = wanted;
+  const auto cut = of_group.find(kCut);
+  if (cut != of_group.end() && (!has_cut_ || cut->second != 0)) return "";
+  if (cut != of_group.end()) of_group.erase(cut);
+  return group_->WhyNone(of_group);
 }
 
 absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const {

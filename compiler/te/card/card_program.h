@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -33,6 +34,9 @@ class CardProgram {
   // sequence have their cost models' first choices.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+  // As those of CardGroup. A sequence takes what its groups take, one after the other.
+  absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
+  std::string WhyNone(const CardChoice& wanted) const;
 
  private:
   CardProgram() = default;
@@ -41,8 +45,11 @@ class CardProgram {
 
   const Target* target_ = nullptr;
   Tensor output_;
-  std::optional<CardGroup> group_;       // of the whole graph, if it is one
-  std::vector<CardSchedule> sequences_;  // of several groups
+  std::optional<CardGroup> group_;  // of the whole graph, if it is one
+  // Of several groups.
+  std::vector<CardSchedule> sequences_;
+  std::vector<mapping::Estimate> estimates_;
+  std::string why_no_group_;  // of several contractions
   bool has_cut_ = false;
   const Operation* reduction_ = nullptr;  // that may be split
 };

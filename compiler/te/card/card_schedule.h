@@ -7,8 +7,10 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 
+#include "base/text.h"
 #include "compiler/te/card/tile_cost.h"
 #include "isa/machine.h"
 
@@ -25,6 +27,20 @@ struct CardSchedule {
 // Returns true if `a` is cheaper; of equals the one whose choice is smaller.
 inline bool IsBefore(const CardSchedule& a, const CardSchedule& b) {
   return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
+}
+
+// "tile=4096".
+inline std::string ChoiceText(const CardChoice& choice) {
+  std::string text;
+  for (const auto& [name, value] : choice)
+    StrAppend(&text, text.empty() ? "" : " ", name, "=", value);
+  return text;
+}
+
+// "smem: 70000 bytes of 65536 with tile=4096".
+inline std::string DoesNotFit(std::string_view memory, int64_t needed, int64_t has,
+                              const CardChoice& choice) {
+  return StrCat(memory, ": ", needed, " bytes of ", has, " with ", ChoiceText(choice));
 }
 
 // Returns true if `choice` has all choices of `wanted`.

@@ -63,12 +63,13 @@ class OtherStore : public ir::Mutator {
 class Adder : public ir::Mutator {
  public:
   Adder(ir::Function& function, const std::vector<ColumnSum>& sums, bool is_stored,
-        int64_t channel_clusters)
+        int64_t channel_clusters, int64_t across)
       : c_(*function.context),
         sums_(sums),
         output_(function.params.back().buffer),
         is_stored_(is_stored),
-        channel_clusters_(channel_clusters) {}
+        channel_clusters_(channel_clusters),
+        across_(across) {}
 
   absl::Status Run(ir::Function& function) {
     const Stmt body = Mutate(function.body);
@@ -172,7 +173,8 @@ class Adder : public ir::Mutator {
     const size_t rank = extents_.size();
     const int64_t cores = ExtentOf(loop.extent());
     const int64_t clusters = ExtentOf(cluster_.extent());
-    const int64_t parts = CeilDiv(clusters, channel_clusters_) * cores;
+    const int64_t runs = CeilDiv(cores, across_);  // of rows, in a cluster
+    const int64_t parts = CeilDiv(clusters, channel_clusters_) * runs;
     const Expr channels = output_->extents.back();
     std::vector<Stmt> before, behind;
     std::vector<Buffer> buffers;
@@ -204,8 +206,8 @@ class Adder : public ir::Mutator {
       behind.push_back(along_row("memcpy", [&](Expr at) {
         const Expr channel = ir::Substitute(channel_, {{column_, at}});
         const Expr part =
-            c_.Binary(ExprKind::kDiv, cluster_.var(), Index(channel_clusters_)) * Index(cores) +
-            loop.var();
+            c_.Binary(ExprKind::kDiv, cluster_.var(), Index(channel_clusters_)) * Index(runs) +
+            c_.Binary(ExprKind::kDiv, loop.var(), Index(across_));
         return c_.If(channel < channels, c_.Store(partial, {part, channel}, c_.Load(row, {at})));
       }));
     }
@@ -222,7 +224,7 @@ class Adder : public ir::Mutator {
   const std::vector<ColumnSum>& sums_;
   const Buffer output_;
   const bool is_stored_;
-  const int64_t channel_clusters_;
+  const int64_t channel_clusters_, across_;
   Stmt cluster_;
   bool is_found_ = false, is_done_ = false;
   Expr channel_, column_;      // of the output, over the loops; of the tile, a loop
@@ -249,8 +251,8 @@ bool IsColumnSum(const Operation& operation) {
 }
 
 absl::Status AddColumnSums(ir::Function& function, const std::vector<ColumnSum>& sums,
-                           bool is_stored, int64_t channel_clusters) {
-  return Adder(function, sums, is_stored, channel_clusters).Run(function);
+                           bool is_stored, int64_t channel_clusters, int64_t across) {
+  return Adder(function, sums, is_stored, channel_clusters, across).Run(function);
 }
 
 absl::StatusOr<ir::Function> AddParts(Graph graph, const Tensor& partial, const Target& target) {

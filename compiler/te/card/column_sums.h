@@ -36,10 +36,11 @@ bool IsColumnSum(const Operation& operation);
 //     for (tile) { .. X = .. ; E = f(X); A = A + E; Y[tile ..] = X }
 //     for (row) R = R + A[row];  PARTIAL[cid * 4 + tid] = R }
 //
-// So the sums are associated in another way than the expression's. `channel_clusters`: clusters that share rows.
+// So the sums are associated in another way than the expression's. `channel_clusters` clusters share rows, and so do
+// `across` cores of each: they store the parts of their channels side by side.
 // Errors: the output is stored otherwise.
 absl::Status AddColumnSums(ir::Function& function, const std::vector<ColumnSum>& sums,
-                           bool is_stored, int64_t channel_clusters);
+                           bool is_stored, int64_t channel_clusters, int64_t across);
 
 // The function that adds partial sums: PARTIAL f32[parts, channels] to S f32[channels].
 absl::StatusOr<ir::Function> AddParts(Graph graph, const Tensor& partial, const Target& target);

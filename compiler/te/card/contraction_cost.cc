@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 #include "base/math.h"
 #include "base/text.h"
@@ -300,8 +301,9 @@ constexpr double kWaitsPerTile = 3;
 
 // The time in which the weights of a block come; of sums in parts, those of a part to WMEM.
 struct ContractionGroup::WeightTimes {
-  double load = 0;     // to SMEM, or to each core's WMEM
-  double to_core = 0;  // from SMEM
+  double bytes = 0, load = 0;  // to SMEM, or to each core's WMEM; with their latency
+  std::string_view by;         // what makes that so long
+  double to_core = 0;          // from SMEM
 };
 
 ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) const {
@@ -322,12 +324,19 @@ ContractionGroup::WeightTimes ContractionGroup::TimesOfWeights(const Tiling& t) 
   const double reads = filters * (t.weights_by_smem ? across : cores);  // of a cluster
   WeightTimes times;
   // Streams of cores meet as those of clusters do.
-  times.load =
-      std::max({across * filters * static_cast<double>(t.channel_clusters) / r.gmem,
-                reads * clusters / (r.has_cache ? r.cached : r.gmem), reads * clusters / r.links,
-                t.weights_by_smem ? across * filters / r.memory_core_port : filters / r.io_port}) /
-          mapping::kTogether +
-      r.latency;
+  const auto consider = [&times](double cycles, std::string_view by) {
+    if (cycles > times.bytes) times.bytes = cycles, times.by = by;
+  };
+  consider(across * filters * static_cast<double>(t.channel_clusters) / r.gmem, mapping::kGmem);
+  consider(reads * clusters / (r.has_cache ? r.cached : r.gmem), mapping::kGmem);
+  consider(reads * clusters / r.links, mapping::kLink);
+  if (t.weights_by_smem) {
+    consider(across * filters / r.memory_core_port, mapping::kMemoryCore);
+  } else {
+    consider(filters / r.io_port, mapping::kIoDma);
+  }
+  times.bytes /= mapping::kTogether;
+  times.load = times.bytes + r.latency;
   if (!t.weights_by_smem) return times;
   times.to_core = filters * std::max(1 / r.move_port, cores / r.smem);
   if (t.depth > 0) {
@@ -356,7 +365,8 @@ double ContractionGroup::AtLeast(const Tiling& t) const {
 // core's IO-DMA and GMEM, which waits out latencies, since the cores
 // mostly start their copies at the same time. Weights and one tile are loaded
 // before the first step; one tile is computed and stored after the last.
-double ContractionGroup::Cycles(const Tiling& t, double limit) const {
+mapping::CostParts ContractionGroup::Cost(const Tiling& t, double limit) const {
+  using mapping::kWaits;
   const mapping::CardFacts& r = card_;
   const Footprint& f = FootprintOf(t);
   const double all_cores = static_cast<double>(r.clusters * r.cores);
@@ -364,16 +374,21 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
   const double share = std::min(r.gmem, r.links) / all_cores;
   const double blocks = static_cast<double>(CeilDiv(t.cluster_channels, t.across * t.block));
   const bool whole_columns = t.columns >= columns();
-  double compute = 0, load = 0, store = 0, waits = 0, first_bytes = 0, last_bytes = 0;
-  double by_memory_core = 0, fetch = 0, part_load = 0;
+  // Of a tile: cycles of a queue, those in which it waits and those in which bytes move.
+  struct Queue {
+    double waits = 0, bytes = 0;
+  };
+  Queue load, store, by_memory_core, fetch, part_load;
+  double tensor = 0, vector = 0, waits = 0, first_bytes = 0, last_bytes = 0;
   std::vector<Moved> moved;
   const auto rounds = [&](bool is_one, int64_t segments, double at_once) {
     return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
   };
   // A load or store of a part of a tensor: its bytes on the port, and its
   // segments' latencies.
-  const auto move = [&](double& queue, double bytes, double segments, double port) {
-    queue += r.io_start + segments * r.latency + bytes / port;
+  const auto move = [&](Queue& queue, double bytes, double segments, double port) {
+    queue.waits += r.io_start + segments * r.latency;
+    queue.bytes += bytes / port;
     waits += r.io_start + segments * r.latency;
   };
   for (size_t k = 0; k < levels_.size(); ++k) {
@@ -383,7 +398,7 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
     const Shape& whole = level.steps.domain;
     const int64_t lanes = Lanes(extents.back());
     const int64_t pixels = ElementCount(extents) / std::max<int64_t>(1, extents.back());
-    compute += VectorCyclesOf(k, extents);
+    vector += VectorCyclesOf(k, extents);
     // Channels of a block are segments of their own.
     const bool is_part = k == 0 && t.block < channels();
     const int64_t parts = is_part ? pixels : extents[0];
@@ -415,15 +430,15 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
     if (level.contracted < 0) continue;
     const Contraction& c = level.contraction;
     const int64_t element = ir::ByteSize(c.type);
-    compute += r.tensor_start +
-               static_cast<double>(pixels * lanes * FilterPitch(c, 0) / element) / c.macs_per_cycle;
+    tensor += r.tensor_start +
+              static_cast<double>(pixels * lanes * FilterPitch(c, 0) / element) / c.macs_per_cycle;
     const bool is_leaf = k + 1 == levels_.size();
     const Shape& image = f.images[k];
     const int64_t image_bytes = ElementCount(image) * element;
     if (c.pad != nullptr && !(is_leaf && t.ahead > 0)) {
-      compute += r.vector_start + static_cast<double>(image_bytes) / r.vector_bytes;
+      vector += r.vector_start + static_cast<double>(image_bytes) / r.vector_bytes;
       if (!is_leaf) {
-        compute += instructions_->CopyCycles(c.type, image[0], ElementCount(image) / image[0]);
+        vector += instructions_->CopyCycles(c.type, image[0], ElementCount(image) / image[0]);
       }
     }
     if (!is_leaf) continue;
@@ -435,12 +450,12 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
     const double segments = rounds(whole_columns && t.depth == 0, image[0], r.strided_reads);
     if (t.depth > 0) {
       // Each part of the sums loads its own, and waits for it.
-      part_load = r.io_start + segments * r.latency + bytes * std::max(1 / r.io_port, 1 / share);
+      part_load = {r.io_start + segments * r.latency, bytes * std::max(1 / r.io_port, 1 / share)};
       continue;
     }
     if (t.image_by_smem) {
       move(by_memory_core, bytes, segments, r.memory_core_port);
-      fetch = r.move_start + r.smem_latency + bytes * std::max(1 / r.move_port, cores / r.smem);
+      fetch = {r.move_start + r.smem_latency, bytes * std::max(1 / r.move_port, cores / r.smem)};
     } else {
       move(load, bytes, segments, r.io_port);
     }
@@ -465,27 +480,78 @@ double ContractionGroup::Cycles(const Tiling& t, double limit) const {
   const Contraction& last = levels_.back().contraction;
   const double parts =
       t.depth == 0 ? 0 : static_cast<double>(CutOf(last.sums->bodies[0].axes, t.depth).parts);
-  // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
-  const double of_part = t.weights_by_smem ? weights.to_core : weights.load;
-  const double of_parts = parts * (of_part + part_load + sync);
-  const double rest =
-      std::max({weights.to_core, load + fetch, first_bytes / share + r.latency}) +
-      tiles * (sync + of_parts) + compute + std::max(store, last_bytes / share + r.latency) +
-      extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block);
-  const auto total = [&](double steps) {
-    const double body = rest + steps;
-    if (t.depth > 0) return blocks * ((t.weights_by_smem ? weights.load : 0) + body);
-    if (t.pipelined) return weights.load + (blocks - 1) * std::max(weights.load, body) + body;
-    return blocks * (weights.load + body);
+  const std::string_view share_is = r.gmem <= r.links ? mapping::kGmem : mapping::kLink;
+  mapping::CostParts cost;
+  const auto add = [&cost](std::string_view what, std::string_view by, const Queue& queue,
+                           double times = 1) {
+    cost.Add(what, kWaits, times * queue.waits);
+    cost.Add(what, by, times * queue.bytes);
   };
-  // Where the memory core loads images, a core computes and stores one tile after the other.
-  const double of_core = t.image_by_smem
-                             ? tiles * (compute + load + store)
-                             : std::max(rows_in_tiles * across * compute, tiles * (load + store));
-  const double steps =
-      std::max({of_core, tiles * by_memory_core, tiles * fetch, tiles * together * waits});
-  if (total(steps) > limit) return total(steps);
-  return total(std::max(steps, GmemCycles(t, moved) + tiles * together * waits));
+  const auto add_compute = [&](double times) {
+    cost.Add("sums", mapping::kTensorUnit, times * tensor);
+    cost.Add("elementwise", mapping::kVectorUnit, times * vector);
+  };
+  const auto add_weights = [&] {
+    cost.Add("weights", weights.by, weights.bytes);
+    cost.Add("weights", kWaits, r.latency);
+  };
+  // A block of channels, whose weights are there.
+  const auto add_body = [&](double times, double gmem) {
+    cost.Phase("first tile", times);
+    cost.Lane(), cost.Add("weights to WMEM", mapping::kMoveDma, weights.to_core);
+    cost.Lane(), add("loads", mapping::kIoDma, load), add("image", mapping::kMoveDma, fetch);
+    cost.Lane(), add("loads", share_is, {r.latency, first_bytes / share});
+    cost.Phase("waits between tiles", times);
+    cost.Lane(), cost.Add("queues and barriers", kWaits, tiles * sync);
+    cost.Phase("parts of sums", times), cost.Lane();
+    // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
+    if (t.weights_by_smem) {
+      cost.Add("weights to WMEM", mapping::kMoveDma, tiles * parts * weights.to_core);
+    } else {
+      add("weights", weights.by, {r.latency, weights.bytes}, tiles * parts);
+    }
+    add("image", share > r.io_port ? mapping::kIoDma : share_is, part_load, tiles * parts);
+    cost.Add("queues and barriers", kWaits, tiles * parts * sync);
+    cost.Phase("last tile", times), cost.Lane(), add_compute(1);
+    cost.Phase("last store", times);
+    cost.Lane(), add("results", mapping::kIoDma, store);
+    cost.Lane(), add("results", share_is, {r.latency, last_bytes / share});
+    cost.Phase("column sums", times), cost.Lane();
+    cost.Add("rows", mapping::kVectorUnit,
+             extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block));
+    cost.Phase("tiles", times);
+    if (t.image_by_smem) {
+      // The memory core loads images; a core computes and stores one tile after the other.
+      cost.Lane(), add_compute(tiles);
+      add("loads", mapping::kIoDma, load, tiles), add("results", mapping::kIoDma, store, tiles);
+    } else {
+      cost.Lane(), add_compute(rows_in_tiles * across);
+      cost.Lane(), add("loads", mapping::kIoDma, load, tiles);
+      add("results", mapping::kIoDma, store, tiles);
+    }
+    cost.Lane(), add("image", mapping::kMemoryCore, by_memory_core, tiles);
+    cost.Lane(), add("image", mapping::kMoveDma, fetch, tiles);
+    cost.Lane(), cost.Add("loads and stores", mapping::kGmem, gmem);
+    cost.Add("segments", kWaits, tiles * together * waits);
+  };
+  const auto add_all = [&](double gmem) {
+    cost = {};
+    if (t.pipelined) {
+      add_body(1, gmem);
+      const mapping::CostParts body = std::exchange(cost, {});
+      cost.Phase("first weights", 1), cost.Lane(), add_weights();
+      cost.Phase("blocks but the last", blocks - 1), cost.Lane(), add_weights();
+      cost.LaneOfLongest(body);
+      cost.Append(body);
+      return;
+    }
+    cost.Phase("weights", blocks), cost.Lane();
+    if (t.depth == 0 || t.weights_by_smem) add_weights();
+    add_body(blocks, gmem);
+  };
+  add_all(0);
+  if (cost.cycles() <= limit) add_all(GmemCycles(t, moved));
+  return cost;
 }
 
 }  // namespace polynao::te

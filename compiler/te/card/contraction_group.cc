@@ -259,7 +259,7 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
   for (const mapping::Ranked& ranked :
        is_searched ? mapping::Search(*layer, card_).best : mapping::AllMappings(*layer, card_)) {
     CardSchedule schedule;
-    schedule.cycles = ranked.cost.cycles();
+    schedule.cycles = ranked.cycles;
     for (const auto& [name, value] : ranked.mapping.Values()) schedule.choice[name] = value;
     schedule.choice[kStream] = 1;
     if (!Agrees(schedule.choice, wanted)) continue;
@@ -269,7 +269,7 @@ std::vector<CardSchedule> ContractionGroup::Streams(const CardChoice& wanted,
   return schedules;
 }
 
-// Cycles of tilings by Cycles are 0.9 to 1.2 times what is simulated (nine layers on mlu270, as many on mlu370), in the
+// Cycles of tilings by Cost are 0.9 to 1.2 times what is simulated (nine layers on mlu270, as many on mlu370), in the
 // median 1.05 times; those of mappings that stream 0.9 to 1.15, in the median 1.04 times.
 constexpr double kTilesAgainstStreams = 1.03;
 
@@ -287,6 +287,60 @@ std::vector<CardSchedule> ContractionGroup::Schedules(const CardChoice& wanted,
   std::sort(schedules.begin(), schedules.end(), IsBefore);
   if (only_first && schedules.size() > 1) schedules.resize(1);
   return schedules;
+}
+
+absl::StatusOr<mapping::Mapping> ContractionGroup::MappingOf(const CardChoice& choice) const {
+  std::string text;
+  for (const auto& [name, value] : choice) {
+    if (name != kStream) StrAppend(&text, " ", name, "=", value);
+  }
+  ASSIGN_OR_RETURN(const mapping::Mapping m, mapping::ParseMapping(text));
+  const std::optional<mapping::Layer> layer = StreamLayer();
+  const std::string why =
+      layer ? mapping::WhyNot(*layer, card_, m) : std::string("its weights cannot stream");
+  if (!why.empty()) return InvalidInput("mapping", text, " of ", output_.name(), ": ", why);
+  return m;
+}
+
+absl::StatusOr<mapping::Estimate> ContractionGroup::EstimateOf(const CardChoice& choice) const {
+  if (choice.contains(kStream)) {
+    ASSIGN_OR_RETURN(const mapping::Mapping m, MappingOf(choice));
+    const mapping::Layer layer = *StreamLayer();
+    mapping::Estimate estimate = {.kind = "weights stream",
+                                  .cost = mapping::CostOf(layer, card_, m),
+                                  .needs = mapping::NeedsOf(layer, card_, m)};
+    const double cycles = estimate.cost.cycles();
+    estimate.cost.Phase("factor against tilings", 1), estimate.cost.Lane();
+    estimate.cost.Add("measured", mapping::kFactor, kTilesAgainstStreams * cycles - cycles);
+    return estimate;
+  }
+  ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(choice));
+  return mapping::Estimate{.kind = "tiles",
+                           .cost = Cost(tiling, std::numeric_limits<double>::infinity()),
+                           .needs = NeedsOf(tiling)};
+}
+
+std::string ContractionGroup::WhyNone(const CardChoice& wanted) const {
+  const CardChoice of_tilings = ChoiceOf({});
+  CardChoice of_streams = {{kStream, 1}};
+  for (const auto& [name, value] : mapping::Mapping().Values()) of_streams[name] = value;
+  bool can_stream = true, can_tile = true;
+  for (const auto& [name, value] : wanted) {
+    can_stream = can_stream && of_streams.contains(name);
+    can_tile = can_tile && of_tilings.contains(name);
+  }
+  std::pair<double, std::string> nearest = {0, ""};
+  if (can_tile) nearest = NearestTiling(wanted);
+  const auto stream = wanted.find(kStream);
+  if (!can_stream || (stream != wanted.end() && stream->second != 1)) return nearest.second;
+  const std::optional<mapping::Layer> layer = StreamLayer();
+  if (!layer) return can_tile ? nearest.second : "its weights cannot stream";
+  CardChoice values = wanted;
+  values.erase(kStream);
+  const std::optional<mapping::Misfit> misfit = mapping::NearestMisfit(*layer, card_, values);
+  const bool is_nearer = misfit && (nearest.first == 0 || misfit->times < nearest.first);
+  if (!is_nearer) return nearest.second;
+  return StrCat(misfit->why, " with stream=1 ", misfit->mapping.Text());
 }
 
 }  // namespace polynao::te

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
 #include "compiler/mapping/card_facts.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/mapping/layer.h"
 #include "compiler/mapping/mapping.h"
 #include "compiler/target/target.h"
@@ -55,6 +56,11 @@ class ContractionGroup {
   // cheapest first; or the first of these alone.
   std::vector<CardSchedule> Schedules(const CardChoice& wanted, bool only_first) const;
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+  // The cost model's parts of such a choice.
+  absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
+  // Why no schedule has the choices `wanted`: a name that there is not, or the schedule with them that comes closest to
+  // fitting, and what it lacks; "" if no candidate has them.
+  std::string WhyNone(const CardChoice& wanted) const;
   // An error if the smallest tile fits NMEM or WMEM not.
   absl::Status CheckSmallestTile() const;
 
@@ -100,9 +106,7 @@ class ContractionGroup {
   struct Footprint {
     std::vector<Shape> results, images;
   };
-  struct Needs {
-    int64_t nmem = 0, wmem = 0, smem = 0;
-  };
+  using Needs = mapping::Needs;
   enum class Use : uint8_t { kWhole, kRow, kSpread };
   // The name of the choice, 1, of mappings whose weights stream.
   static constexpr char kStream[] = "stream";
@@ -161,8 +165,8 @@ class ContractionGroup {
   // Cycles for which the busiest channel of GMEM serves all tiles of a block of
   // channels, summed over the steps.
   double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
-  // Cycles by the cost model, exact if they are below `limit`; else a lower bound.
-  double Cycles(const Tiling& t, double limit) const;
+  // Cycles by the cost model, exact if they are at most `limit`; else a lower bound.
+  mapping::CostParts Cost(const Tiling& t, double limit) const;
   struct WeightTimes;
   WeightTimes TimesOfWeights(const Tiling& t) const;
   // No tiling with the same clusters, cores, block and ways of the weights takes less.
@@ -177,6 +181,11 @@ class ContractionGroup {
                     int64_t result_copies) const;
   std::vector<CardSchedule> Streams(const CardChoice& wanted, bool only_first) const;
   std::vector<CardSchedule> Tilings(const CardChoice& wanted, bool only_first, double limit) const;
+  // The tiling with the choices `wanted` that needs least of what it lacks: how many times what there is, and WhyNone's
+  // text; 0 and "" if there is none.
+  std::pair<double, std::string> NearestTiling(const CardChoice& wanted) const;
+  // The mapping of the choices of a schedule whose weights stream.
+  absl::StatusOr<mapping::Mapping> MappingOf(const CardChoice& choice) const;
   // Fills in what follows from the numbers of clusters and cores.
   Tiling Placed(Tiling t) const;
   // Tiling::depth for all tilings: the largest with which the smallest tile fits; 0 if whole sums do, or if nothing

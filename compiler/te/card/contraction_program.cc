@@ -500,16 +500,8 @@ absl::StatusOr<ir::Function> ContractionGroup::Build(const CardChoice& choice) c
     ASSIGN_OR_RETURN(const Tiling tiling, TilingOf(choice));
     return Builder(*this, tiling).Build();
   }
-  std::string text;
-  for (const auto& [name, value] : choice) {
-    if (name != kStream) StrAppend(&text, " ", name, "=", value);
-  }
-  ASSIGN_OR_RETURN(const mapping::Mapping m, mapping::ParseMapping(text));
-  const std::optional<mapping::Layer> layer = StreamLayer();
-  const std::string why =
-      layer ? mapping::WhyNot(*layer, card_, m) : std::string("its weights cannot stream");
-  if (!why.empty()) return InvalidInput("mapping", text, " of ", output_.name(), ": ", why);
-  return Builder(*this, StreamTiling(*layer, m)).Build();
+  ASSIGN_OR_RETURN(const mapping::Mapping m, MappingOf(choice));
+  return Builder(*this, StreamTiling(*StreamLayer(), m)).Build();
 }
 
 }  // namespace polynao::te

@@ -180,7 +180,27 @@ class ContractionGroup::TilingSearch {
     return std::move(found_);
   }
 
+  std::pair<double, std::string> NearestMisfit() {
+    is_for_misfits_ = true;
+    Run();
+    return nearest_;
+  }
+
  private:
+  void ConsiderMisfit(const Tiling& t, const std::string& why) {
+    const Needs needs = group_.NeedsOf(t);
+    const isa::Machine& m = group_.machine();
+    const auto part = [](int64_t bytes, int64_t has) {
+      return static_cast<double>(bytes) / static_cast<double>(has);
+    };
+    const double times =
+        std::max({part(needs.nmem, m.nmem_bytes()), part(needs.wmem, m.wmem_bytes()),
+                  part(needs.smem, m.smem_bytes())});
+    if (why.empty() || (nearest_.first > 0 && times >= nearest_.first)) return;
+    const CardChoice choice = ChoiceOf(t);
+    if (Agrees(choice, wanted_)) nearest_ = {times, StrCat(why, " with ", ChoiceText(choice))};
+  }
+
   bool Allows(std::string_view name, int64_t value) const {
     const auto it = wanted_.find(name);
     return it == wanted_.end() || it->second == value;
@@ -262,9 +282,11 @@ class ContractionGroup::TilingSearch {
   }
 
   void Consider(const Tiling& t) {
-    if (!group_.WhyNot(t).empty()) return;
+    const std::string why = group_.WhyNot(t);
+    if (is_for_misfits_) return ConsiderMisfit(t, why);
+    if (!why.empty()) return;
     const double cycles =
-        group_.Cycles(t, only_first_ ? limit_ : std::numeric_limits<double>::infinity());
+        group_.Cost(t, only_first_ ? limit_ : std::numeric_limits<double>::infinity()).cycles();
     if (only_first_ && cycles > limit_) return;
     CardSchedule schedule = {.choice = ChoiceOf(t), .cycles = cycles};
     if (!Agrees(schedule.choice, wanted_)) return;
@@ -282,7 +304,13 @@ class ContractionGroup::TilingSearch {
   double limit_;
   std::vector<Tiling> branches_;
   std::vector<CardSchedule> found_;
+  bool is_for_misfits_ = false;
+  std::pair<double, std::string> nearest_ = {0, ""};
 };
+
+std::pair<double, std::string> ContractionGroup::NearestTiling(const CardChoice& wanted) const {
+  return TilingSearch(*this, wanted, false, 0).NearestMisfit();
+}
 
 std::vector<CardSchedule> ContractionGroup::Tilings(const CardChoice& wanted, bool only_first,
                                                     double limit) const {

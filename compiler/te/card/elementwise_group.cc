@@ -147,7 +147,7 @@ std::vector<int> ElementwiseGroup::Places(const Tiling& t) const {
   return places;
 }
 
-double ElementwiseGroup::Cycles(const Tiling& t, int64_t& nmem_bytes) const {
+mapping::CostParts ElementwiseGroup::Cost(const Tiling& t, int64_t& nmem_bytes) const {
   TileNeeds needs;
   double once = 0;
   const std::vector<int> places = Places(t);
@@ -211,14 +211,17 @@ double ElementwiseGroup::Cycles(const Tiling& t, int64_t& nmem_bytes) const {
   }
   int64_t outer = 1;
   for (size_t d = 0; d < t.split; ++d) outer *= extents_[d];
-  return once + PipelinedCycles(*machine_, outer * CeilDiv(t.core, t.tile), needs);
+  mapping::CostParts cost;
+  cost.Phase("once", 1), cost.Lane(), cost.Add("computation", mapping::kVectorUnit, once);
+  cost.Append(PipelinedParts(*machine_, outer * CeilDiv(t.core, t.tile), needs));
+  return cost;
 }
 
 void ElementwiseGroup::AddRagged(int64_t run, std::vector<Tiling>& tilings) const {
   // Runs and tiles are whole groups of the vector unit.
   const auto fits = [&](int64_t tile) {
     int64_t nmem_bytes;
-    Cycles({.core = run, .tile = tile}, nmem_bytes);
+    Cost({.core = run, .tile = tile}, nmem_bytes);
     return nmem_bytes <= machine_->nmem_bytes();
   };
   int64_t largest = 0;  // in groups
@@ -247,7 +250,8 @@ void ElementwiseGroup::AddRagged(int64_t run, std::vector<Tiling>& tilings) cons
   }
 }
 
-std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup::Tilings() const {
+std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup::Tilings(
+    bool fitting) const {
   std::vector<Tiling> all;
   for (size_t split = 0; split < (extras_.any() ? 1 : extents_.size()); ++split) {
     const int64_t extent = extents_[split];
@@ -278,10 +282,11 @@ std::vector<std::pair<ElementwiseGroup::Tiling, CardSchedule>> ElementwiseGroup:
   for (const Tiling& t : all) {
     int64_t nmem_bytes;
     CardSchedule schedule;
-    schedule.cycles = Cycles(t, nmem_bytes);
+    schedule.cycles = Cost(t, nmem_bytes).cycles();
     schedule.choice = {
         {"rotate", t.rotation}, {"split", static_cast<int64_t>(t.split)}, {"tile", t.tile}};
-    if (nmem_bytes <= machine_->nmem_bytes()) tilings.emplace_back(t, std::move(schedule));
+    if ((nmem_bytes <= machine_->nmem_bytes()) == fitting)
+      tilings.emplace_back(t, std::move(schedule));
   }
   std::sort(tilings.begin(), tilings.end(), [](const auto& a, const auto& b) {
     return std::tuple(!a.first.is_plain(), a.second.cycles, a.second.choice) <
@@ -490,6 +495,29 @@ absl::StatusOr<ir::Function> ElementwiseGroup::Build(const CardChoice& choice) c
     if (schedule.choice == choice) return Builder(*this, tiling).Build();
   }
   return InvalidInput("no such schedule of ", output_.name());
+}
+
+absl::StatusOr<mapping::Estimate> ElementwiseGroup::EstimateOf(const CardChoice& choice) const {
+  for (const auto& [tiling, schedule] : Tilings()) {
+    if (schedule.choice != choice) continue;
+    mapping::Estimate estimate = {.kind = "tiles", .cost = {}, .needs = {}};
+    estimate.cost = Cost(tiling, estimate.needs.nmem);
+    return estimate;
+  }
+  return InvalidInput("no such schedule of ", output_.name());
+}
+
+std::string ElementwiseGroup::WhyNone(const CardChoice& wanted) const {
+  int64_t least = INT64_MAX;
+  CardChoice nearest;
+  for (const auto& [tiling, schedule] : Tilings(/*fitting=*/false)) {
+    int64_t nmem_bytes;
+    Cost(tiling, nmem_bytes);
+    if (!Agrees(schedule.choice, wanted) || nmem_bytes >= least) continue;
+    least = nmem_bytes, nearest = schedule.choice;
+  }
+  if (nearest.empty()) return "";
+  return DoesNotFit("nmem", least, machine_->nmem_bytes(), nearest);
 }
 
 }  // namespace polynao::te

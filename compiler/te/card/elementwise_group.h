@@ -4,10 +4,12 @@
 #define COMPILER_TE_CARD_ELEMENTWISE_GROUP_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/steps.h"
@@ -33,6 +35,11 @@ class ElementwiseGroup {
   std::vector<CardSchedule> Schedules() const;
   // The function under a choice of Schedules().
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
+  // The cost model's parts of such a choice.
+  absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
+  // Why no schedule has the choices: the tiling with them that needs least of the memory that it does not fit; "" if
+  // there is none with them.
+  std::string WhyNone(const CardChoice& wanted) const;
 
  private:
   struct Tiling {
@@ -66,10 +73,10 @@ class ElementwiseGroup {
   // The operand in whose place the step computes; -1: none.
   std::vector<int> Places(const Tiling& t) const;
   // Estimated cycles, and bytes of NMEM.
-  double Cycles(const Tiling& t, int64_t& nmem_bytes) const;
+  mapping::CostParts Cost(const Tiling& t, int64_t& nmem_bytes) const;
   // Adds the tilings of a run of single elements that is no whole number of tiles, and other orders of tiles.
   void AddRagged(int64_t run, std::vector<Tiling>& tilings) const;
-  std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
+  std::vector<std::pair<Tiling, CardSchedule>> Tilings(bool fitting = true) const;
 
   Tensor output_;
   const LaneInstructions* instructions_;

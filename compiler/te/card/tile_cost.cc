@@ -16,10 +16,12 @@ double VectorCycles(const isa::Machine& m, int64_t bytes) {
   return static_cast<double>(m.Get("vector.start") + CeilDiv(bytes, m.Get("vector.bytes")));
 }
 
-double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
+mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
+  using mapping::kWaits;
   const auto cores = static_cast<double>(needs.cores > 0 ? needs.cores : m.cores());
-  const double share =
-      std::min(m.gmem_bytes_per_cycle() / cores, static_cast<double>(m.Get("io_dma.port_bytes")));
+  const double gmem = m.gmem_bytes_per_cycle() / cores;
+  const auto port = static_cast<double>(m.Get("io_dma.port_bytes"));
+  const double share = std::min(gmem, port);
   // Of strided copies only a few segments are under way at a time.
   const auto waits = [&m](int64_t segments, double at_once) {
     return segments <= 1 ? 0 : static_cast<double>(segments * m.Get("gmem.latency")) / at_once;
@@ -29,12 +31,32 @@ double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& ne
       waits(needs.store_segments, m.store_segments_per_core());
   // All cores start their first tile at the same time.
   const double together = tiles == 1 ? 1 : std::min(1.0, kCoresInStep / cores);
-  const double move =
-      std::max(static_cast<double>(needs.moved_bytes) / share + together * segments, segments);
+  const double bytes = static_cast<double>(needs.moved_bytes) / share;
+  const double move = std::max(bytes + together * segments, segments);
   const double wait =
       static_cast<double>(m.Get("sync.drain") + 2 * m.Get("io_dma.start") + m.Get("gmem.latency"));
-  const double step = std::max(needs.compute_cycles, move) + wait;
-  return static_cast<double>(tiles) * step + std::min(needs.compute_cycles, move) + 2 * wait;
+  mapping::CostParts cost;
+  const auto add_compute = [&] {
+    cost.Lane();
+    cost.Add("computation", mapping::kTensorUnit, needs.tensor_cycles);
+    cost.Add("copies", mapping::kMoveDma, needs.copy_cycles);
+    cost.Add("computation", mapping::kVectorUnit,
+             needs.compute_cycles - needs.tensor_cycles - needs.copy_cycles);
+  };
+  const auto add_move = [&] {
+    cost.Lane();
+    if (move == segments) return cost.Add("segments", kWaits, segments);
+    cost.Add("loads and stores", gmem < port ? mapping::kGmem : mapping::kIoDma, bytes);
+    cost.Add("segments", kWaits, together * segments);
+  };
+  cost.Phase("tiles", static_cast<double>(tiles));
+  add_compute(), add_move();
+  cost.Phase("waits between tiles", static_cast<double>(tiles) + 2);
+  cost.Lane(), cost.Add("queues", kWaits, wait);
+  // Of the first and the last tile nothing overlaps.
+  cost.Phase("first and last tile", 1);
+  needs.compute_cycles < move ? add_compute() : add_move();
+  return cost;
 }
 
 std::vector<int64_t> Fractions(int64_t n) {

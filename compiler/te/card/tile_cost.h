@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/ir/type.h"
+#include "compiler/mapping/estimate.h"
 #include "isa/machine.h"
 
 namespace polynao::te {
@@ -26,15 +27,20 @@ struct TileNeeds {
   int64_t moved_bytes = 0;
   int64_t load_segments = 1, store_segments = 1;
   double compute_cycles = 0;
+  // Of these, the tensor unit's, and those of copies to WMEM; the others are the vector unit's.
+  double tensor_cycles = 0, copy_cycles = 0;
   int64_t cores = 0;  // that have tiles; 0: all
 };
 
 // Cycles of one vector instruction on so many bytes of its widest operand.
 double VectorCycles(const isa::Machine& m, int64_t bytes);
-// Cycles of a core's tiles, one after the other in three stages: load, compute, store. A simple model for ranking: a
+// What a core's tiles take, one after the other in three stages: load, compute, store. A simple model for ranking: a
 // step takes as long as the slower of the units and the core's share of GMEM; between steps the core waits for its
 // queues.
-double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
+mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles, const TileNeeds& needs);
+inline double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNeeds& needs) {
+  return PipelinedParts(m, tiles, needs).cycles();
+}
 
 // Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.
 std::vector<int64_t> Fractions(int64_t n);

@@ -385,6 +385,20 @@ class VectorGroup::Placer {
     return false;
   }
 
+  // Whether the last tile, which is shorter, reads backwards: then it would begin before what is there.
+  bool ReadsBackwards(size_t i) const {
+    if (group_.output_.shape()[t_.split] % t_.tile[t_.split] == 0) return false;
+    const VectorNode& node = list_[i];
+    for (Expr index : node.load.operands()) {
+      const arith::LinearForm form = arith::Decompose(index);
+      for (size_t d = 0; d < node.axes.size(); ++d) {
+        const bool follows = (group_.dimension_follows_[i][d] >> t_.split & 1) != 0;
+        if (follows && form.CoefficientOf(node.axes[d]) < 0) return true;
+      }
+    }
+    return false;
+  }
+
   // How often a node is computed in a tile.
   double Times(size_t i) const {
     if (!layout_.nodes[i].in_loop) return 1;
@@ -405,8 +419,9 @@ class VectorGroup::Placer {
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = Product(part) * ir::ByteSize(list_[i].type);
     if (at(i).is_same) {
-      once_ += static_cast<double>(machine().Get("gmem.latency")) +
-               static_cast<double>(bytes * machine().cores()) / machine().gmem_bytes_per_cycle();
+      once_load_ +=
+          static_cast<double>(machine().Get("gmem.latency")) +
+          static_cast<double>(bytes * machine().cores()) / machine().gmem_bytes_per_cycle();
       return;
     }
     needs_.moved_bytes += bytes;
@@ -421,6 +436,7 @@ class VectorGroup::Placer {
 
   void CountCopy(size_t i) {
     const VectorNode& node = list_[i];
+    if (ReadsBackwards(i)) layout_.nmem_bytes = kTooMuch;
     if (at(i).is_inlined) return;
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
@@ -650,7 +666,13 @@ class VectorGroup::Placer {
     for (size_t d = 0; d < t_.tile.size(); ++d) tiles *= CeilDiv(t_.core[d], t_.tile[d]);
     const int parted = t_.part > 0 ? group_.PartedReduction() : -1;
     if (parted >= 0) tiles *= CeilDiv(list_[parted].reduced[0], t_.part);
-    layout_.cycles = once_ + PipelinedCycles(machine(), tiles, needs_);
+    if (once_load_ > 0 || once_ > 0) {
+      layout_.cost.Phase("before the tiles", 1);
+      layout_.cost.Lane();
+      layout_.cost.Add("loads", mapping::kGmem, once_load_);
+      layout_.cost.Add("computation", mapping::kVectorUnit, once_);
+    }
+    layout_.cost.Append(PipelinedParts(machine(), tiles, needs_));
   }
 
   const VectorGroup& group_;
@@ -659,7 +681,7 @@ class VectorGroup::Placer {
   Layout layout_;
   Ranges needed_of_tile_, needed_of_core_;
   TileNeeds needs_;
-  double once_ = 0;
+  double once_ = 0, once_load_ = 0;
 };
 
 VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Placer(*this, t).Run(); }
@@ -735,7 +757,7 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   return sizes;
 }
 
-std::vector<VectorGroup::Tiling> VectorGroup::AllTilings() const {
+std::vector<VectorGroup::Tiling> VectorGroup::AllTilings(bool fitting) const {
   std::vector<Tiling> tilings;
   const int parted = PartedReduction();
   bool may_along = false, may_combine = true;
@@ -751,10 +773,9 @@ std::vector<VectorGroup::Tiling> VectorGroup::AllTilings() const {
   // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
   const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
     if (d == 0) {
-      const Layout layout = LayoutOf(t);
-      if (layout.nmem_bytes > machine_->nmem_bytes()) return false;
-      tilings.push_back(t);
-      return true;
+      const bool fits = LayoutOf(t).nmem_bytes <= machine_->nmem_bytes();
+      if (fits == fitting) tilings.push_back(t);
+      return fits;
     }
     bool fits = false;
     int more = 0;
@@ -802,11 +823,34 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
 std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Tilings() const {
   std::vector<std::pair<Tiling, CardSchedule>> tilings;
   for (const Tiling& t : AllTilings()) {
-    tilings.emplace_back(t, CardSchedule{ChoiceOf(t), LayoutOf(t).cycles});
+    tilings.emplace_back(t, CardSchedule{ChoiceOf(t), LayoutOf(t).cost.cycles()});
   }
   std::sort(tilings.begin(), tilings.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.second, b.second); });
   return tilings;
+}
+
+absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choice) const {
+  for (const Tiling& t : AllTilings()) {
+    if (ChoiceOf(t) != choice) continue;
+    const Layout layout = LayoutOf(t);
+    return mapping::Estimate{.kind = t.along ? "rows side by side" : "tiles",
+                             .cost = layout.cost,
+                             .needs = {.nmem = layout.nmem_bytes}};
+  }
+  return InvalidInput("no such schedule of ", output_.name());
+}
+
+std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
+  int64_t least = kTooMuch;
+  CardChoice nearest;
+  for (const Tiling& t : AllTilings(/*fitting=*/false)) {
+    CardChoice choice = ChoiceOf(t);
+    const int64_t bytes = LayoutOf(t).nmem_bytes;
+    if (!Agrees(choice, wanted) || bytes >= least) continue;
+    least = bytes, nearest = std::move(choice);
+  }
+  return nearest.empty() ? "" : DoesNotFit("nmem", least, machine_->nmem_bytes(), nearest);
 }
 
 std::vector<CardSchedule> VectorGroup::Schedules() const {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler/ir/ir.h"
+#include "compiler/mapping/estimate.h"
 #include "compiler/te/card/card_schedule.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_nodes.h"
@@ -36,6 +37,10 @@ class VectorGroup {
   //   first         1: what is reduced is computed for all these places before, 0: for each place in turn
   //   part          of the first reduced dimension in NMEM at a time
   std::vector<CardSchedule> Schedules() const;
+  // What the cost model says of a choice of Schedules().
+  absl::StatusOr<mapping::Estimate> EstimateOf(const CardChoice& choice) const;
+  // Which tiling with the choices `wanted` comes closest to fitting, and what it needs; "" if none has them.
+  std::string WhyNone(const CardChoice& wanted) const;
   // The function under a choice of Schedules().
   absl::StatusOr<ir::Function> Build(const CardChoice& choice) const;
 
@@ -71,7 +76,7 @@ class VectorGroup {
     std::vector<Placed> nodes;
     bool spreads_result = false;
     int64_t nmem_bytes = 0;
-    double cycles = 0;
+    mapping::CostParts cost;
   };
   class Placer;
   class Builder;
@@ -92,7 +97,8 @@ class VectorGroup {
   std::vector<Tiling> SharedOutputs() const;
   // Extents of tiles along dimension d, the largest first.
   std::vector<int64_t> TileSizes(const Tiling& way, size_t d) const;
-  std::vector<Tiling> AllTilings() const;
+  // Those that fit NMEM, or, of each way to share the output, the ones that do not.
+  std::vector<Tiling> AllTilings(bool fitting = true) const;
   CardChoice ChoiceOf(const Tiling& t) const;
   std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
 

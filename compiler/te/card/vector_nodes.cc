@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/arith/const_range.h"
+#include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -87,15 +88,16 @@ class Cutter {
     return operand;
   }
 
-  // The node of an input of which these elements are read. Parts that have none in common are loaded by themselves.
+  // The node of an input of which these elements are read. Parts that have none in common are loaded by themselves, and
+  // so is what is read backwards: an interval around both ways would hold elements that nobody reads.
   Operand InputNode(const Operation& operation, size_t output,
-                    const std::vector<arith::ConstRange>& ranges) {
+                    const std::vector<arith::ConstRange>& ranges, bool backwards = false) {
     const auto is_apart = [](const arith::ConstRange& a, const arith::ConstRange& b) {
       return arith::Intersect(a, b).IsEmpty();
     };
     std::vector<Part>& parts = parts_[{&operation, output}];
     for (Part& part : parts) {
-      bool apart = false;
+      bool apart = part.backwards != backwards;
       for (size_t d = 0; d < ranges.size(); ++d) {
         apart = apart || is_apart(part.ranges[d], ranges[d]);
       }
@@ -105,12 +107,13 @@ class Cutter {
       }
       return All(part.node);
     }
-    parts.push_back({ranges, Add({.kind = Kind::kInput,
-                                  .name = operation.name,
-                                  .type = operation.outputs[output]->type,
-                                  .shape = operation.shape,
-                                  .input = &operation,
-                                  .output = output})});
+    parts.push_back({ranges, backwards,
+                     Add({.kind = Kind::kInput,
+                          .name = operation.name,
+                          .type = operation.outputs[output]->type,
+                          .shape = operation.shape,
+                          .input = &operation,
+                          .output = output})});
     return All(parts.back().node);
   }
 
@@ -131,11 +134,16 @@ class Cutter {
       arith::VarRanges axes;
       for (size_t d = 0; d < copy.axes.size(); ++d) axes[copy.axes[d]] = {0, copy.shape[d] - 1};
       std::vector<arith::ConstRange> ranges;
+      bool backwards = false;
       for (size_t d = 0; d < load.operands().size(); ++d) {
+        const arith::LinearForm form = arith::Decompose(load.operands()[d]);
+        for (const arith::LinearForm::Term& term : form.terms()) {
+          backwards = backwards || term.coefficient < 0;
+        }
         const arith::ConstRange inside = {0, producer->shape[d] - 1};
         ranges.push_back(arith::Intersect(arith::RangeOf(load.operands()[d], axes), inside));
       }
-      from = InputNode(*producer, output, ranges);
+      from = InputNode(*producer, output, ranges, backwards);
     }
     // Of the indices those of the dimensions that the node has.
     std::vector<Expr> indices;
@@ -378,6 +386,7 @@ class Cutter {
   std::map<std::pair<const Operation*, size_t>, Operand> tensors_;
   struct Part {
     std::vector<arith::ConstRange> ranges;
+    bool backwards;
     size_t node;
   };
   std::map<std::pair<const Operation*, size_t>, std::vector<Part>> parts_;  // of inputs

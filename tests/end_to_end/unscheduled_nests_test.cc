@@ -1,0 +1,313 @@
+// Functions of loop IR without threads on the card: all values are those of the interpreter, on random nests and
+// machines. POLYNAO_RANDOM_CASES=2000 runs more of them, POLYNAO_SEED=7 the same ones again.
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/text.h"
+#include "cases/run_nest.h"
+#include "compiler/ir/text.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "kernels/polybench/polybench.h"
+#include "tests/end_to_end/card_graph_for_test.h"
+
+namespace polynao::cases {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+NestSettings OnCard(const std::string& config = "mlu270") {
+  NestSettings settings;
+  settings.executable.target = "diannao";
+  settings.config = config;
+  settings.values = "exact";
+  return settings;
+}
+
+absl::StatusOr<NestReport> RunText(const std::string& text, const NestSettings& settings) {
+  const absl::StatusOr<ir::Module> module = ir::ParseModule(text, "nest.nir");
+  if (!module.ok()) return module.status();
+  return RunNest(module->functions[0], settings);
+}
+
+NestReport MustAgree(const std::string& text, const NestSettings& settings) {
+  const absl::StatusOr<NestReport> report = RunText(text, settings);
+  EXPECT_TRUE(report.ok()) << report.status() << "\n" << text;
+  if (!report.ok()) return NestReport();
+  EXPECT_EQ(report->difference, "") << text << "\n" << absl::StrJoin(report->notes, "\n");
+  return *report;
+}
+
+// ---- random nests -------------------------------------------------------------------------------
+
+// A function of one to five nests, each of which stores one tensor from those before it.
+class RandomNests {
+ public:
+  explicit RandomNests(Random& random)
+      : random_(random), type_(random.Of<std::string>({"f16", "f32", "i32"})) {}
+
+  std::string Make() {
+    Tensor t = Input(Shape());
+    const int64_t nests = random_.Pick(1, 5);
+    for (int64_t i = 0; i < nests; ++i) t = Next(t, i + 1 == nests);
+    return StrCat("func random(", absl::StrJoin(params_, ", "), ") {\n", locals_, body_, "}\n");
+  }
+
+ private:
+  struct Tensor {
+    std::string name;
+    std::vector<int64_t> shape;
+  };
+
+  std::vector<int64_t> Shape() {
+    std::vector<int64_t> shape;
+    const int64_t rank = random_.Pick(1, 3);
+    int64_t elements = 1;
+    for (int64_t d = 0; d < rank; ++d) {
+      shape.push_back(random_.Of<int64_t>({1, 2, 3, 5, 7, 16, 31, 64, 65}));
+      if (elements * shape.back() > 6000) shape.back() = 2;
+      elements *= shape.back();
+    }
+    return shape;
+  }
+  std::string Declared(const Tensor& t) const {
+    return StrCat(t.name, ": ", type_, "[", absl::StrJoin(t.shape, ", "), "]");
+  }
+  Tensor Input(const std::vector<int64_t>& shape) {
+    Tensor t = {StrCat("X", inputs_++), shape};
+    params_.push_back(StrCat(Declared(t), " in"));
+    return t;
+  }
+  // A tensor that the function stores: a parameter or, if something else is the result, an allocation.
+  Tensor Output(const std::vector<int64_t>& shape, bool is_last) {
+    Tensor t = {StrCat("T", outputs_++), shape};
+    if (is_last || random_.OneIn(3)) {
+      params_.push_back(StrCat(Declared(t), random_.OneIn(2) ? " out" : ""));
+    } else {
+      StrAppend(&locals_, "  allocate ", Declared(t), "\n");
+    }
+    return t;
+  }
+
+  static std::string Element(const Tensor& t, const std::vector<std::string>& at) {
+    return StrCat(t.name, "[", absl::StrJoin(at, ", "), "]");
+  }
+  std::vector<std::string> Iterators(size_t rank) const {
+    std::vector<std::string> all = {"i", "j", "k", "l"};
+    all.resize(rank);
+    return all;
+  }
+  // Loops over [begin, begin + extent) around `inner`.
+  static std::string Loops(const std::vector<std::string>& iterators,
+                           const std::vector<int64_t>& begin, const std::vector<int64_t>& extents,
+                           const std::string& inner) {
+    std::string text = "  ";
+    for (size_t d = 0; d < iterators.size(); ++d) {
+      StrAppend(&text, "for (", iterators[d], ", ", begin[d], ", ", extents[d], ") { ");
+    }
+    StrAppend(&text, inner);
+    for (size_t d = 0; d < iterators.size(); ++d) text += " }";
+    return text + "\n";
+  }
+  std::string Loops(const std::vector<int64_t>& extents, const std::string& inner) const {
+    return Loops(Iterators(extents.size()), std::vector<int64_t>(extents.size()), extents, inner);
+  }
+
+  Tensor Next(const Tensor& t, bool is_last) {
+    const size_t rank = t.shape.size(), d = random_.Pick(0, rank - 1);
+    std::vector<std::string> at = Iterators(rank);
+    std::vector<int64_t> shape = t.shape;
+    switch (random_.Pick(0, 7)) {
+      case 0: {  // lanes with a tensor of the last dimensions
+        const size_t first = random_.Pick(0, rank - 1);
+        const Tensor other = Input({shape.begin() + static_cast<ptrdiff_t>(first), shape.end()});
+        const Tensor y = Output(shape, is_last);
+        const std::string a = Element(t, at);
+        const std::string b =
+            Element(other, {at.begin() + static_cast<ptrdiff_t>(first), at.end()});
+        const std::string value =
+            random_.OneIn(2) ? StrCat(a, " + ", b) : StrCat("max(", a, ", ", b, ")");
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", value)));
+        return y;
+      }
+      case 1: {  // transposed
+        const Tensor y = Output({shape.rbegin(), shape.rend()}, is_last);
+        const std::vector<std::string> from(at.rbegin(), at.rend());
+        StrAppend(&body_, Loops(y.shape, StrCat(Element(y, at), " = ", Element(t, from))));
+        return y;
+      }
+      case 2: {  // neighbours, of the inner elements alone
+        if (shape[d] < 3) break;
+        const Tensor y = Output(shape, is_last);
+        // What the stencil does not store.
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Zero())));
+        std::vector<std::string> before = at, after = at;
+        before[d] = StrCat(at[d], " - 1");
+        after[d] = StrCat(at[d], " + 1");
+        std::vector<int64_t> begin(rank), extents = shape;
+        begin[d] = 1;
+        extents[d] -= 2;
+        StrAppend(&body_, Loops(at, begin, extents,
+                                StrCat(Element(y, at), " = ", Element(t, before), " + ",
+                                       Element(t, after))));
+        return y;
+      }
+      case 3: {  // every other
+        shape[d] = (shape[d] + 1) / 2;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> from = at;
+        from[d] = StrCat(at[d], " * 2");
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, from))));
+        return y;
+      }
+      case 4: {  // with margins
+        shape[d] += 2;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> from = at;
+        from[d] = StrCat(at[d], " - 1");
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = select(1 <= ", at[d], " && ",
+                                              at[d], " < ", t.shape[d] + 1, ", ", Element(t, from),
+                                              ", ", Zero(), ")")));
+        return y;
+      }
+      case 5: {  // in place
+        const Tensor y = Output(shape, is_last);
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(t, at))));
+        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = ", Element(y, at), " + ",
+                                              Element(t, at))));
+        return y;
+      }
+      default: {  // over one dimension
+        std::vector<std::string> of = at;
+        of.erase(of.begin() + static_cast<ptrdiff_t>(d));
+        shape.erase(shape.begin() + static_cast<ptrdiff_t>(d));
+        if (shape.empty()) break;
+        const Tensor y = Output(shape, is_last);
+        std::vector<std::string> iterators = of;
+        iterators.push_back(at[d]);
+        std::vector<int64_t> extents = shape;
+        extents.push_back(t.shape[d]);
+        StrAppend(&body_, Loops(of, std::vector<int64_t>(shape.size()), shape,
+                                StrCat(Element(y, of), " = ", Zero())));
+        const std::string a = Element(y, of), b = Element(t, at);
+        const std::string value =
+            random_.OneIn(2) ? StrCat(a, " + ", b) : StrCat("max(", a, ", ", b, ")");
+        StrAppend(&body_, Loops(iterators, std::vector<int64_t>(extents.size()), extents,
+                                StrCat(a, " = ", value)));
+        return y;
+      }
+    }
+    return Next(t, is_last);
+  }
+  std::string Zero() const { return type_ == "i32" ? "0" : type_ == "f32" ? "0.0" : "f16(0.0)"; }
+
+  Random& random_;
+  const std::string type_;
+  int inputs_ = 0, outputs_ = 0;
+  std::vector<std::string> params_;
+  std::string locals_, body_;
+};
+
+TEST(UnscheduledNestsTest, RandomNests) {
+  int scalar = 0, count = 0;
+  ForRandomSeeds(60, /*most_scalar=*/0, [&](Random& random, unsigned seed, Exceptions&) {
+    NestSettings settings = OnCard(random.Of<std::string>({"mlu270", "mlu370", "unit"}));
+    settings.overrides = {StrCat("core.nmem_kib=", random.Pick(1, 8) * 64),
+                          StrCat("card.clusters=", random.Pick(1, 4)),
+                          StrCat("cluster.cores=", random.Pick(1, 4))};
+    settings.seed = seed;
+    const std::string text = RandomNests(random).Make();
+    SCOPED_TRACE(text);
+    const NestReport report = MustAgree(text, settings);
+    ++count;
+    for (const std::string& note : report.notes) {
+      if (note.find("scalar unit") == std::string::npos) continue;
+      std::cout << "seed " << seed << ": " << note << "\n" << text;
+      ++scalar;
+    }
+  });
+  EXPECT_LE(scalar, 2 + count / 12);
+}
+
+// ---- what becomes of some nests -------------------------------------------------------------------
+
+TEST(UnscheduledNestsTest, StagesThatOneGroupReadsAreComputedWithIt) {
+  const NestReport report = MustAgree(
+      "func softmax(X: f32[33, 65] in, Y: f32[33, 65] out) {\n"
+      "  allocate M: f32[33]\n  allocate E: f32[33, 65]\n  allocate S: f32[33]\n"
+      "  for (i, 0, 33) {\n"
+      "    M[i] = X[i, 0]\n"
+      "    for (j, 0, 65) { M[i] = max(M[i], X[i, j]) }\n"
+      "    for (j, 0, 65) { E[i, j] = exp(X[i, j] - M[i]) }\n"
+      "    S[i] = 0.0\n"
+      "    for (j, 0, 65) { S[i] = S[i] + E[i, j] }\n"
+      "    for (j, 0, 65) { Y[i, j] = E[i, j] / S[i] }\n"
+      "  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S1 S2 S4 S5 -> Y"));
+}
+
+TEST(UnscheduledNestsTest, FactorsOfProductsAreTurnedAround) {
+  const NestReport report = MustAgree(
+      "func product(A: i8[65, 64] in, B: i8[64, 130] in, C: i32[65, 130] out) {\n"
+      "  for (i, 0, 65) { for (j, 0, 130) {\n"
+      "    C[i, j] = 0\n"
+      "    for (k, 0, 64) { C[i, j] = C[i, j] + i32(A[i, k]) * i32(B[k, j]) }\n"
+      "  } }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S1 -> B.turned", "S1 -> C"));
+}
+
+TEST(UnscheduledNestsTest, TimeStepsThatAreAlikeAreCompiledOnce) {
+  const NestReport report = MustAgree(
+      "func jacobi(A: f32[300], B: f32[300]) {\n"
+      "  for (t, 0, 50) {\n"
+      "    for (i, 1, 298) { B[i] = (A[i - 1] + A[i + 1]) * 0.5 }\n"
+      "    for (i, 1, 298) { A[i] = (B[i - 1] + B[i + 1]) * 0.5 }\n"
+      "  }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S0 -> B", "S1 -> A"));
+}
+
+TEST(UnscheduledNestsTest, ANoteSaysWhatRunsOnTheScalarUnit) {
+  const NestReport report = MustAgree(
+      "func scan(A: i32[900]) { for (i, 1, 899) { A[i] = A[i] + A[i - 1] } }\n", OnCard());
+  ASSERT_EQ(report.notes.size(), 2);
+  EXPECT_THAT(report.notes[0],
+              HasSubstr("statement 'A[i] = A[i] + A[i - 1]': expected that no iteration needs what "
+                        "another one stores"));
+  EXPECT_EQ(report.notes[1], "1 stores are left to the scalar unit");
+}
+
+// In f32, of the smallest data set; the other kernels are scalar code, which takes long to simulate.
+TEST(UnscheduledNestsTest, KernelsOfPolyBench) {
+  for (const char* name : {"2mm", "atax", "bicg", "doitgen", "durbin", "fdtd-2d", "gemm", "gesummv",
+                           "heat-3d", "jacobi-2d", "mvt", "syrk", "trisolv"}) {
+    const absl::StatusOr<const kernels::PolyBenchKernel*> found =
+        kernels::FindPolyBenchKernel(name);
+    ASSERT_TRUE(found.ok()) << found.status();
+    const kernels::PolyBenchKernel* kernel = *found;
+    NestSettings settings = OnCard("mlu370");
+    settings.values = "uniform";
+    for (size_t i = 0; i < kernel->parameters.size(); ++i) {
+      settings.arguments.push_back(StrCat(kernel->parameters[i], "=", kernel->sizes[0][i]));
+    }
+    for (const auto& [scalar, value] : kernel->scalars) {
+      settings.arguments.push_back(StrCat(scalar, "=", value));
+    }
+    const std::string text = absl::StrReplaceAll(ToAbsl(kernel->text), {{"f64", "f32"}});
+    const NestReport report = MustAgree(text, settings);
+    for (const std::string& note : report.notes) {
+      EXPECT_THAT(note, testing::Not(HasSubstr("scalar unit"))) << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace polynao::cases
