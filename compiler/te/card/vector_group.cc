@@ -59,7 +59,8 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions));
   group.FindFollowed();
   RETURN_IF_ERROR(group.FindReducers());
-  if (!group.Tilings().empty()) return group;
+  group.ranked_ = group.Ranked();
+  if (!group.ranked_.empty()) return group;
   return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
                                              ": its smallest tile does not fit; nmem has ",
                                              machine.nmem_bytes(), " bytes"));
@@ -757,8 +758,8 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   return sizes;
 }
 
-std::vector<VectorGroup::Tiling> VectorGroup::AllTilings(bool fitting) const {
-  std::vector<Tiling> tilings;
+std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool fitting) const {
+  std::vector<std::pair<Tiling, double>> tilings;
   const int parted = PartedReduction();
   bool may_along = false, may_combine = true;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
@@ -773,8 +774,9 @@ std::vector<VectorGroup::Tiling> VectorGroup::AllTilings(bool fitting) const {
   // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
   const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
     if (d == 0) {
-      const bool fits = LayoutOf(t).nmem_bytes <= machine_->nmem_bytes();
-      if (fits == fitting) tilings.push_back(t);
+      const Layout layout = LayoutOf(t);
+      const bool fits = layout.nmem_bytes <= machine_->nmem_bytes();
+      if (fits == fitting) tilings.emplace_back(t, layout.cost.cycles());
       return fits;
     }
     bool fits = false;
@@ -813,6 +815,7 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
   CardChoice choice = {{"split", static_cast<int64_t>(t.split)},
                        {"apart", static_cast<int64_t>(t.apart)},
                        {"across", t.across},
+                       {"core", t.core[t.split]},
                        {"along", t.along},
                        {"first", t.first},
                        {"part", t.part}};
@@ -820,31 +823,36 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
   return choice;
 }
 
-std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Tilings() const {
+std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Ranked() const {
   std::vector<std::pair<Tiling, CardSchedule>> tilings;
-  for (const Tiling& t : AllTilings()) {
-    tilings.emplace_back(t, CardSchedule{ChoiceOf(t), LayoutOf(t).cost.cycles()});
+  for (auto& [tiling, cycles] : AllTilings()) {
+    tilings.emplace_back(tiling, CardSchedule{ChoiceOf(tiling), cycles});
   }
   std::sort(tilings.begin(), tilings.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.second, b.second); });
   return tilings;
 }
 
-absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choice) const {
-  for (const Tiling& t : AllTilings()) {
-    if (ChoiceOf(t) != choice) continue;
-    const Layout layout = LayoutOf(t);
-    return mapping::Estimate{.kind = t.along ? "rows side by side" : "tiles",
-                             .cost = layout.cost,
-                             .needs = {.nmem = layout.nmem_bytes}};
+const VectorGroup::Tiling* VectorGroup::Find(const CardChoice& choice) const {
+  for (const auto& [tiling, schedule] : ranked_) {
+    if (schedule.choice == choice) return &tiling;
   }
-  return InvalidInput("no such schedule of ", output_.name());
+  return nullptr;
+}
+
+absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choice) const {
+  const Tiling* t = Find(choice);
+  if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  const Layout layout = LayoutOf(*t);
+  return mapping::Estimate{.kind = t->along ? "rows side by side" : "tiles",
+                           .cost = layout.cost,
+                           .needs = {.nmem = layout.nmem_bytes}};
 }
 
 std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
   int64_t least = kTooMuch;
   CardChoice nearest;
-  for (const Tiling& t : AllTilings(/*fitting=*/false)) {
+  for (const auto& [t, cycles] : AllTilings(/*fitting=*/false)) {
     CardChoice choice = ChoiceOf(t);
     const int64_t bytes = LayoutOf(t).nmem_bytes;
     if (!Agrees(choice, wanted) || bytes >= least) continue;
@@ -855,7 +863,7 @@ std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
 
 std::vector<CardSchedule> VectorGroup::Schedules() const {
   std::vector<CardSchedule> schedules;
-  for (auto& [tiling, schedule] : Tilings()) schedules.push_back(std::move(schedule));
+  for (const auto& [tiling, schedule] : ranked_) schedules.push_back(schedule);
   return schedules;
 }
 

@@ -391,10 +391,9 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Build(const CardChoice& choice) const {
-  for (const Tiling& t : AllTilings()) {
-    if (ChoiceOf(t) == choice) return Builder(*this, t).Build();
-  }
-  return InvalidInput("no such schedule of ", output_.name());
+  const Tiling* t = Find(choice);
+  if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  return Builder(*this, *t).Build();
 }
 
 }  // namespace polynao::te
