@@ -467,9 +467,18 @@ void CardProgram::AddSplits() {
   if (reduction_ == nullptr) return;
   const int64_t extent = reduction_->bodies[0].axes[0].extent;
   const int64_t cores = target_->machine->cores();
-  // Where each core has many results of its own, they need no parts.
-  constexpr int64_t kManyResults = 512;
-  if (group_ && ElementCount(reduction_->shape) >= cores * kManyResults) return;
+  // Where the inputs take GMEM nearly as long, parts gain nothing.
+  constexpr double kNear = 1.25;
+  double bytes = 0;
+  for (const Operation& operation : output_.graph()->operations) {
+    if (operation.kind != Operation::Kind::kPlaceholder) continue;
+    bytes += static_cast<double>(ElementCount(operation.shape) *
+                                 ir::ByteSize(operation.outputs[0]->type));
+  }
+  if (group_ && group_->Schedules({}, true)[0].cycles <
+                    kNear * bytes / target_->machine->gmem_bytes_per_cycle()) {
+    return;
+  }
   std::set<std::pair<int64_t, int64_t>> splits;
   for (const int64_t chunks : {cores, 4 * cores, 16 * cores}) {
     if (extent < 4 * chunks) continue;

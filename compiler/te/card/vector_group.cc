@@ -692,7 +692,7 @@ namespace {
 // A few sizes of tiles for a run of n: all, a half, a third, a quarter, a sixth, ...
 std::vector<int64_t> Parts(int64_t n) {
   std::vector<int64_t> sizes;
-  for (int64_t parts = 1; parts <= n; parts += std::max<int64_t>(1, parts / 2)) {
+  for (int64_t parts = 1; parts <= n; parts += parts < 4 ? 1 : parts / 2) {
     const int64_t size = CeilDiv(n, parts);
     if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
   }
@@ -769,7 +769,12 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
   }
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     const bool is_reduce = nodes_.list[i].kind == Kind::kReduce;
-    if (is_reduce && reducers_[i].row == nullptr) may_along = false;
+    if (!is_reduce) continue;
+    // Rows of windows are copied together element by element, which pays for few channels alone.
+    const VectorNode& operand = nodes_.list[nodes_.list[i].operands[0].node];
+    const bool is_window = operand.kind == Kind::kCopy && operand.reduction >= 0;
+    const bool is_wide = output_.shape().back() >= isa::kVectorGroup && reducers_[i].combine;
+    if (reducers_[i].row == nullptr || (is_window && is_wide)) may_along = false;
   }
   // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
   const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
