@@ -74,4 +74,46 @@ void ReferenceBatchToSpace(const std::vector<int64_t>& block, const std::vector<
   }
 }
 
+void ReferenceWalk(const std::vector<int64_t>& from, const std::vector<int64_t>& begin,
+                   const std::vector<int64_t>& step, const ir::Tensor& x, ir::Tensor& y) {
+  const size_t rank = y.shape.size();
+  POLYNAO_CHECK(x.shape.size() == rank && from.size() == rank);
+  for (int64_t at = 0; at < y.element_count(); ++at) {
+    std::vector<int64_t> place(rank);
+    int64_t rest = at;
+    for (size_t d = rank; d-- > 0; rest /= y.shape[d]) {
+      place[from[d]] = begin[d] + step[d] * (rest % y.shape[d]);
+    }
+    int64_t element = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      POLYNAO_CHECK(place[d] >= 0 && place[d] < x.shape[d]);
+      element = element * x.shape[d] + place[d];
+    }
+    Copy(x, element, y, at);
+  }
+}
+
+void ReferenceConcat(int64_t axis, const ir::Tensor& a, const ir::Tensor& b, ir::Tensor& y) {
+  int64_t outer = 1;
+  for (int64_t d = 0; d < axis; ++d) outer *= y.shape[d];
+  const int64_t of_a = a.element_count() / outer, of_b = b.element_count() / outer;
+  int64_t at = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < of_a; ++i) Copy(a, o * of_a + i, y, at++);
+    for (int64_t i = 0; i < of_b; ++i) Copy(b, o * of_b + i, y, at++);
+  }
+}
+
+void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y) {
+  const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
+  int64_t at = 0;
+  for (int64_t row = 0; row < h * scale; ++row) {
+    for (int64_t column = 0; column < w * scale; ++column) {
+      for (int64_t i = 0; i < c; ++i) {
+        Copy(x, (row / scale * w + column / scale) * c + i, y, at++);
+      }
+    }
+  }
+}
+
 }  // namespace polynao::kernels
