@@ -116,4 +116,28 @@ void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y) {
   }
 }
 
+void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y) {
+  const auto round = [&x](double value) { return ir::RoundFloat(x.type, value); };
+  // (outer, n, inner) to (outer, n * 2, inner).
+  const auto twice = [&](const ir::Tensor& from, int64_t outer, int64_t n, ir::Tensor& to) {
+    const int64_t inner = from.element_count() / outer / n;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < n * 2; ++i) {
+        const int64_t near = i / 2;
+        const int64_t far =
+            i % 2 == 0 ? (near > 0 ? near - 1 : 0) : (near + 1 < n ? near + 1 : near);
+        for (int64_t k = 0; k < inner; ++k) {
+          const double a = from.Float((o * n + near) * inner + k);
+          const double b = from.Float((o * n + far) * inner + k);
+          to.SetValue((o * n * 2 + i) * inner + k, round(round(a * 0.75) + round(b * 0.25)));
+        }
+      }
+    }
+  };
+  const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
+  ir::Tensor rows(x.type, {h * 2, w, c});
+  twice(x, 1, h, rows);
+  twice(rows, h * 2, w, y);
+}
+
 }  // namespace polynao::kernels

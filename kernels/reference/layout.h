@@ -34,6 +34,10 @@ void ReferenceConcat(int64_t axis, const ir::Tensor& a, const ir::Tensor& b, ir:
 // y (h * scale, w * scale, c) = x (h, w, c), each pixel as a square of scale rows and columns.
 void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y);
 
+// y (h * 2, w * 2, c) from x (h, w, c), first along rows, then along columns: elements 2i and 2i + 1 are 0.75 * x[i] +
+// 0.25 * x[i - 1 or i + 1], with x[i] where x has no such element. Products and sums are rounded to the type; floats.
+void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_LAYOUT_H_

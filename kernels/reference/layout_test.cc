@@ -65,6 +65,18 @@ TEST(ReferenceResizeNearestTest, SquaresOfChannels) {
   EXPECT_THAT(Values(y), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4));
 }
 
+TEST(ReferenceResizeBilinearTest, EdgesAreRepeated) {
+  ir::Tensor x(ir::Type::kF32, {1, 2, 1}), y(ir::Type::kF32, {2, 4, 1});
+  x.SetValue(1, 8);
+  ReferenceResizeBilinear(x, y);
+  for (int64_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(y.Value(row * 4), 0);
+    EXPECT_EQ(y.Value(row * 4 + 1), 2);
+    EXPECT_EQ(y.Value(row * 4 + 2), 6);
+    EXPECT_EQ(y.Value(row * 4 + 3), 8);
+  }
+}
+
 TEST(ReferenceBroadcastTest, NewAxesAndAxesOfOne) {
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({2}), {3, 2})), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({3, 1}), {3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));

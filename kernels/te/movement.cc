@@ -149,6 +149,11 @@ Operator WalkRow(const char* name, const char* doc, std::vector<OperatorAttribut
   return row;
 }
 
+// What changes no number when it is added: x + 0 is 0 for x = -0.
+Expr Nothing(te::Graph& g, ir::Type type) {
+  return ir::IsFloat(type) ? g.context().Float(type, -0.0) : g.context().Int(type, 0);
+}
+
 // ---- concat ------------------------------------------------------------------------------------
 
 Operator Concat() {
@@ -196,9 +201,7 @@ Operator Concat() {
         return g.Compute("C", output(c), [&](const Axes& at) {
           Axes behind = at;
           behind[axis] = at[axis] - split;
-          // What changes no number when it is added: x + 0 is 0 for x = -0.
-          const Expr none =
-              ir::IsFloat(c.dtype) ? g.context().Float(c.dtype, -0.0) : g.context().Int(c.dtype, 0);
+          const Expr none = Nothing(g, c.dtype);
           return te::Select(at[axis] < split, a(at), none) +
                  te::Select(at[axis] >= split, b(behind), none);
         });
@@ -245,6 +248,64 @@ Operator ResizeNearest() {
             [&](Expr y, Expr, Expr column, Expr, Expr channel) { return x(y, column, channel); });
       },
       // [tensor-program resize_nearest end]
+      row.name);
+  return row;
+}
+
+// ---- resize_bilinear ---------------------------------------------------------------------------
+
+// [tensor-program resize_bilinear begin]
+// t with two elements for each along `axis`, these along a new axis behind it.
+Tensor Twice(te::Graph& g, const std::string& name, const Tensor& t, size_t axis) {
+  const Expr none = Nothing(g, t.type());
+  const auto blended = [&](const char* side, bool is_behind) {
+    return g.Compute(name + side, t.shape(), [&](const Axes& at) {
+      Axes next = at;
+      next[axis] = is_behind ? at[axis] + 1 : at[axis] - 1;
+      const Expr has_next =
+          is_behind ? at[axis] < static_cast<int>(t.shape()[axis]) - 1 : at[axis] >= 1;
+      const Expr neighbour =
+          te::Select(has_next, t(next), none) + te::Select(ir::Not(has_next), t(at), none);
+      return t(at) * 0.75 + neighbour * 0.25;
+    });
+  };
+  const Tensor before = blended(".before", false), behind = blended(".behind", true);
+  Shape shape = t.shape();
+  shape.insert(shape.begin() + static_cast<ptrdiff_t>(axis) + 1, 2);
+  return g.Compute(name, shape, [&](const Axes& at) {
+    const Expr side = at[axis + 1];
+    Axes own = at;
+    own.erase(own.begin() + static_cast<ptrdiff_t>(axis) + 1);
+    return te::Select(side < 1, before(own), none) + te::Select(side >= 1, behind(own), none);
+  });
+}
+// [tensor-program resize_bilinear end]
+
+Operator ResizeBilinear() {
+  Operator row;
+  row.name = "resize_bilinear";
+  row.doc = "Y (H * 2, W * 2, C): X (H, W, C) between its pixels, edges repeated; of floats";
+  row.floats_only = true;
+  row.shapes = {"image (H, W, C)"};
+  row.check = [](const OperatorCase& c) { return CheckShapes(c, {3}); };
+  row.tensors = [](const OperatorCase& c) {
+    return std::vector<TensorSpec>{{"X", c.dtype, c.shape},
+                                   {"Y", c.dtype, {c.shape[0] * 2, c.shape[1] * 2, c.shape[2]}}};
+  };
+  row.work = [tensors = row.tensors](const OperatorCase& c) {
+    isa::Work work = MovedBytes(tensors(c));
+    // A quarter, three quarters and two sums for a row's two elements; then the same for the columns of both.
+    work.vector_elements = (4 + 2 * 4) * te::ElementCount(c.shape);
+    work.vector_type = c.dtype;
+    return work;
+  };
+  row.reference = [](const OperatorCase&, absl::Span<const ir::Tensor> in,
+                     absl::Span<ir::Tensor> out) { ReferenceResizeBilinear(in[0], out[0]); };
+  ScheduleByExpressions(
+      row,
+      [](te::Graph& g, const OperatorCase& c) {
+        return Twice(g, "Y", Twice(g, "T", g.Placeholder("X", c.shape, c.dtype), 0), 2);
+      },
       row.name);
   return row;
 }
@@ -331,6 +392,7 @@ std::vector<Operator> MovementOperators() {
               {{"axis", "-1", "the axis; -1: the last one"}}, Flipped),
       Concat(),
       ResizeNearest(),
+      ResizeBilinear(),
       Rotary()};
 }
 

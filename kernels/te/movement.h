@@ -8,7 +8,7 @@
 
 namespace polynao::kernels {
 
-// transpose, slice, flip, concat, resize_nearest, rotary.
+// transpose, slice, flip, concat, resize_nearest, resize_bilinear, rotary.
 std::vector<Operator> MovementOperators();
 
 }  // namespace polynao::kernels

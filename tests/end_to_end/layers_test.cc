@@ -190,6 +190,9 @@ const std::vector<Words>& MovementCases() {
       {"resize_nearest", "7x9x64", kVector},
       {"resize_nearest", "1x1x1", kVector, {"scale=1"}},
       {"resize_nearest", "5x3x13", kVector, {"scale=3"}},
+      {"resize_bilinear", "7x9x64", kFloats},
+      {"resize_bilinear", "1x1x1", kFloats},
+      {"resize_bilinear", "5x3x13", kFloats},
       {"rotary", "3x5x64", kFloats},
       {"rotary", "1x2", kFloats},
       {"rotary", "2x3x7x128", kFloats},
@@ -538,6 +541,7 @@ TEST(LayersTest, ByWayOfC) {
           {"flip", "5x9"},
           {"concat", "5x9,5x3"},
           {"resize_nearest", "3x4x5"},
+          {"resize_bilinear", "3x4x5"},
           {"rotary", "5x10"},
           {"matmul", "5x7,9x7", {"i8"}, {"bias=1"}}},
          {"c"});
