@@ -480,9 +480,11 @@ class VectorGroup::Placer {
       return group_.instructions_->CopyCycles(type, segments, count);
     };
     if (RepeatsElements(box, has)) {
-      const int64_t groups = elements / box.back() * isa::kVectorGroup;
-      layout_.nmem_bytes += OnChipBytes(groups, type);
-      return copy(groups, 1) + copy(elements / isa::kVectorGroup, isa::kVectorGroup);
+      const int64_t rows = elements / box.back();
+      layout_.nmem_bytes += OnChipBytes(rows * kFirstRun, type);
+      layout_.nmem_bytes += OnChipBytes(rows * isa::kVectorGroup, type);
+      return copy(rows * kFirstRun, 1) + copy(rows * isa::kVectorGroup / kFirstRun, kFirstRun) +
+             copy(elements / isa::kVectorGroup, isa::kVectorGroup);
     }
     int64_t run = 1;
     for (size_t d = box.size(); d > 0 && has[d - 1]; --d) run *= box[d - 1];
@@ -578,6 +580,8 @@ class VectorGroup::Placer {
   bool CanTakePlace(size_t i, size_t o) const {
     const size_t operand = list_[i].operands[o].node;
     const Placed &own = layout_.nodes[i], &other = layout_.nodes[operand];
+    // One fill pads a whole buffer, before the copy, if nothing else writes to it.
+    if (list_[operand].kind == Kind::kCopy && list_[operand].pads()) return false;
     return own.uses[o] == Use::kWhole && group_.readers_[operand].size() == 1 &&
            !other.is_inlined && !other.is_direct && list_[operand].type == list_[i].type &&
            other.box == own.box && list_[operand].shape == list_[i].shape &&

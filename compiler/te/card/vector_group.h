@@ -61,6 +61,9 @@ class VectorGroup {
   struct Runs {
     int64_t count = 1, length = 1;
   };
+  // An element is repeated along a row in three copies: this often by itself, then runs of this length up to a group of
+  // the vector unit, then groups.
+  static constexpr int64_t kFirstRun = 8;
   // A node under a tiling.
   struct Placed {
     Shape box;                // of its storage
