@@ -150,10 +150,10 @@ TEST_P(ExplainTest, SaysWhatDoesNotFit) {
   text.schedule = {"frob=14"};
   EXPECT_THAT(std::string(ParseCase(text, target_).status().message()),
               HasSubstr("there is no frob, expected across, "));
-  text = {.op = "max_pool2d", .shape = "56x56x64", .dtype = "f16", .schedule = {"rows=7"}};
-  text.schedule[0] += " columns=28 channels=64";
+  text = {.op = "max_pool2d", .shape = "56x56x64", .dtype = "f16", .schedule = {"tile0=7"}};
+  text.schedule[0] += " tile1=28 tile2=64";
   EXPECT_THAT(std::string(ParseCase(text, target_).status().message()),
-              HasSubstr("bytes of 32768 with across=1 channels=64 columns=28 rows=7"));
+              ::testing::ContainsRegex("bytes of 32768 with across=1 .*tile0=7 tile1=28 tile2=64"));
 }
 
 // The schedule that is run, where the cost model's first is refused for its scalar code; LoadFunctions shows it, too.

@@ -41,6 +41,24 @@ int64_t ScalarStores(const ir::Function& function) {
   return stores;
 }
 
+// Allocations taken off their statements, to stand around the whole function: there GMEM has room for them.
+class TakeAllocations : public ir::Mutator {
+ public:
+  using ir::Mutator::Mutate;
+  ir::Stmt Mutate(ir::Stmt s) override {
+    if (!s.Is(ir::StmtKind::kAllocate)) return MutateChildren(s);
+    buffers_.push_back(s.buffer());
+    return Mutate(s.body());
+  }
+  ir::Stmt Around(ir::Stmt body) const {
+    for (ir::Buffer buffer : buffers_) body = body.context().Allocate(buffer, body);
+    return body;
+  }
+
+ private:
+  std::vector<ir::Buffer> buffers_;
+};
+
 }  // namespace
 
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
@@ -67,6 +85,9 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
       nest.reassociates = program->reassociates;
     } else {
       nest.notes.push_back(StrCat("on the scalar unit of one core: ", program.status().message()));
+      TakeAllocations take;
+      const ir::Stmt body = take.Mutate(nest.function.body);
+      nest.function.body = take.Around(body);
     }
   }
   nest.schedule_ms = MillisecondsSince(start);

@@ -176,7 +176,8 @@ TEST(RunPipelineTest, TellsWhatIsWrong) {
   PipelineSettings settings = Settings("50x70");
   settings.nest.schedule = "fast";
   EXPECT_THAT(RunNamed("unsharp", settings).status().message(), HasSubstr("--schedule: expected"));
-  EXPECT_FALSE(RunNamed("unsharp", Settings("50x70", "diannao")).ok());
+  EXPECT_THAT(RunNamed("local_laplacian", Settings("50x70", "diannao")).status().message(),
+              HasSubstr("a value of u16, which the scalar unit of a DianNao core does not have"));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "kernels/te/convolution.h"
 #include "kernels/te/elementwise.h"
 #include "kernels/te/matmul.h"
+#include "kernels/te/movement.h"
+#include "kernels/te/normalization.h"
 #include "kernels/te/pool.h"
 #include "kernels/te/reduce.h"
 #include "kernels/te/unscheduled.h"
@@ -87,7 +89,8 @@ absl::Span<const Operator> Operators() {
   static const auto* operators = [] {
     auto* all = new std::vector<Operator>;
     for (auto more : {ElementwiseOperators, ConvolutionOperators, MatmulOperators, PoolOperators,
-                      ReduceOperators, UnscheduledOperators, FusedLayers, TopiOperators}) {
+                      ReduceOperators, UnscheduledOperators, FusedLayers, NormalizationOperators,
+                      MovementOperators, TopiOperators}) {
       for (Operator& op : more()) {
         if (op.schedules) ChooseOnCard(op);
         all->push_back(std::move(op));

@@ -219,7 +219,7 @@ no schedule has clusters=3 on a machine of 4 clusters | run add --shape=4 --sche
 tile has a value already | run add --shape=4 --schedule=tile=64 --schedule=tile=64
 expected a number from 0, found '-64' | run add --shape=4 --schedule=tile=-64
 plans.txt:2: word 2: expected name=number, found 'x' | run add --shape=4 --schedule=plans.txt
-nmem: [0-9]+ bytes of 32768 with | run max_pool2d --shape=56x56x64 --dtype=f16 --set core.nmem_kib=32 --schedule=rows=7 --schedule=columns=28 --schedule=channels=64
+nmem: [0-9]+ bytes of 32768 with | run max_pool2d --shape=56x56x64 --dtype=f16 --set core.nmem_kib=32 --schedule=tile0=7 --schedule=tile1=28 --schedule=tile2=64
 --explain is of the card: expected --target=diannao, found --target=cpu | run add --shape=4 --target=cpu --explain
 --explain is of compiled programs: expected --impl=compiled, found --impl=library | run add --shape=4 --impl=library --explain
 --save-schedule is of the card | run add --shape=4 --target=cpu --save-schedule=x

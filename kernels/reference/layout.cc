@@ -74,4 +74,70 @@ void ReferenceBatchToSpace(const std::vector<int64_t>& block, const std::vector<
   }
 }
 
+void ReferenceWalk(const std::vector<int64_t>& from, const std::vector<int64_t>& begin,
+                   const std::vector<int64_t>& step, const ir::Tensor& x, ir::Tensor& y) {
+  const size_t rank = y.shape.size();
+  POLYNAO_CHECK(x.shape.size() == rank && from.size() == rank);
+  for (int64_t at = 0; at < y.element_count(); ++at) {
+    std::vector<int64_t> place(rank);
+    int64_t rest = at;
+    for (size_t d = rank; d-- > 0; rest /= y.shape[d]) {
+      place[from[d]] = begin[d] + step[d] * (rest % y.shape[d]);
+    }
+    int64_t element = 0;
+    for (size_t d = 0; d < rank; ++d) {
+      POLYNAO_CHECK(place[d] >= 0 && place[d] < x.shape[d]);
+      element = element * x.shape[d] + place[d];
+    }
+    Copy(x, element, y, at);
+  }
+}
+
+void ReferenceConcat(int64_t axis, const ir::Tensor& a, const ir::Tensor& b, ir::Tensor& y) {
+  int64_t outer = 1;
+  for (int64_t d = 0; d < axis; ++d) outer *= y.shape[d];
+  const int64_t of_a = a.element_count() / outer, of_b = b.element_count() / outer;
+  int64_t at = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < of_a; ++i) Copy(a, o * of_a + i, y, at++);
+    for (int64_t i = 0; i < of_b; ++i) Copy(b, o * of_b + i, y, at++);
+  }
+}
+
+void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y) {
+  const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
+  int64_t at = 0;
+  for (int64_t row = 0; row < h * scale; ++row) {
+    for (int64_t column = 0; column < w * scale; ++column) {
+      for (int64_t i = 0; i < c; ++i) {
+        Copy(x, (row / scale * w + column / scale) * c + i, y, at++);
+      }
+    }
+  }
+}
+
+void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y) {
+  const auto round = [&x](double value) { return ir::RoundFloat(x.type, value); };
+  // (outer, n, inner) to (outer, n * 2, inner).
+  const auto twice = [&](const ir::Tensor& from, int64_t outer, int64_t n, ir::Tensor& to) {
+    const int64_t inner = from.element_count() / outer / n;
+    for (int64_t o = 0; o < outer; ++o) {
+      for (int64_t i = 0; i < n * 2; ++i) {
+        const int64_t near = i / 2;
+        const int64_t far =
+            i % 2 == 0 ? (near > 0 ? near - 1 : 0) : (near + 1 < n ? near + 1 : near);
+        for (int64_t k = 0; k < inner; ++k) {
+          const double a = from.Float((o * n + near) * inner + k);
+          const double b = from.Float((o * n + far) * inner + k);
+          to.SetValue((o * n * 2 + i) * inner + k, round(round(a * 0.75) + round(b * 0.25)));
+        }
+      }
+    }
+  };
+  const int64_t h = x.shape[0], w = x.shape[1], c = x.shape[2];
+  ir::Tensor rows(x.type, {h * 2, w, c});
+  twice(x, 1, h, rows);
+  twice(rows, h * 2, w, y);
+}
+
 }  // namespace polynao::kernels

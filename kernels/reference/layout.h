@@ -23,6 +23,21 @@ ir::Tensor ReferenceBroadcast(const ir::Tensor& x, const std::vector<int64_t>& s
 void ReferenceBatchToSpace(const std::vector<int64_t>& block, const std::vector<int64_t>& begin,
                            const ir::Tensor& x, ir::Tensor& out);
 
+// y[.., i_d, ..] = x at the place whose coordinate from[d] is begin[d] + step[d] * i_d, for all dimensions d of y:
+// `from` exchanges dimensions, a step of -1 reverses one.
+void ReferenceWalk(const std::vector<int64_t>& from, const std::vector<int64_t>& begin,
+                   const std::vector<int64_t>& step, const ir::Tensor& x, ir::Tensor& y);
+
+// y = a, then b behind it along `axis`.
+void ReferenceConcat(int64_t axis, const ir::Tensor& a, const ir::Tensor& b, ir::Tensor& y);
+
+// y (h * scale, w * scale, c) = x (h, w, c), each pixel as a square of scale rows and columns.
+void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y);
+
+// y (h * 2, w * 2, c) from x (h, w, c), first along rows, then along columns: elements 2i and 2i + 1 are 0.75 * x[i] +
+// 0.25 * x[i - 1 or i + 1], with x[i] where x has no such element. Products and sums are rounded to the type; floats.
+void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_LAYOUT_H_

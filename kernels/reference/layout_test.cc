@@ -41,6 +41,42 @@ TEST(ReferenceBatchToSpaceTest, BlocksAndCrops) {
   EXPECT_THAT(Values(z), ElementsAre(3, 2, 7, 6));
 }
 
+TEST(ReferenceWalkTest, ExchangedReversedAndStrided) {
+  ir::Tensor y(ir::Type::kI8, {3, 2});
+  ReferenceWalk({1, 0}, {0, 0}, {1, 1}, Counting({2, 3}), y);
+  EXPECT_THAT(Values(y), ElementsAre(1, 4, 2, 5, 3, 6));
+  ir::Tensor z(ir::Type::kI8, {2, 2});
+  ReferenceWalk({0, 1}, {1, 0}, {-1, 2}, Counting({2, 3}), z);
+  EXPECT_THAT(Values(z), ElementsAre(4, 6, 1, 3));
+}
+
+TEST(ReferenceConcatTest, RowsAndColumns) {
+  ir::Tensor y(ir::Type::kI8, {3, 2});
+  ReferenceConcat(0, Counting({1, 2}), Counting({2, 2}), y);
+  EXPECT_THAT(Values(y), ElementsAre(1, 2, 1, 2, 3, 4));
+  ir::Tensor z(ir::Type::kI8, {2, 3});
+  ReferenceConcat(1, Counting({2, 1}), Counting({2, 2}), z);
+  EXPECT_THAT(Values(z), ElementsAre(1, 1, 2, 2, 3, 4));
+}
+
+TEST(ReferenceResizeNearestTest, SquaresOfChannels) {
+  ir::Tensor y(ir::Type::kI8, {2, 4, 2});
+  ReferenceResizeNearest(2, Counting({1, 2, 2}), y);
+  EXPECT_THAT(Values(y), ElementsAre(1, 2, 1, 2, 3, 4, 3, 4, 1, 2, 1, 2, 3, 4, 3, 4));
+}
+
+TEST(ReferenceResizeBilinearTest, EdgesAreRepeated) {
+  ir::Tensor x(ir::Type::kF32, {1, 2, 1}), y(ir::Type::kF32, {2, 4, 1});
+  x.SetValue(1, 8);
+  ReferenceResizeBilinear(x, y);
+  for (int64_t row = 0; row < 2; ++row) {
+    EXPECT_EQ(y.Value(row * 4), 0);
+    EXPECT_EQ(y.Value(row * 4 + 1), 2);
+    EXPECT_EQ(y.Value(row * 4 + 2), 6);
+    EXPECT_EQ(y.Value(row * 4 + 3), 8);
+  }
+}
+
 TEST(ReferenceBroadcastTest, NewAxesAndAxesOfOne) {
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({2}), {3, 2})), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({3, 1}), {3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));

@@ -58,7 +58,8 @@ absl::StatusOr<TunedSchedule> ParseSchedule(std::string_view text, std::string_v
     const std::string_view name = word.substr(0, equals);
     const std::string_view value = word.substr(std::min(equals + 1, word.size()));
     const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return absl::ascii_islower(static_cast<unsigned char>(c)) || c == '_';
+      const auto letter = static_cast<unsigned char>(c);
+      return absl::ascii_islower(letter) || absl::ascii_isdigit(letter) || c == '_';
     });
     const auto shown = [](std::string_view all) {
       constexpr size_t kMost = 40;

@@ -29,21 +29,21 @@ using te::Tensor;
 
 // ---- schedules
 
-// Inlines what is elementwise before the first reduction; threads share the rows of the others.
+// Inlines what is elementwise before the first reduction; threads share the rows of all others.
 absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) {
   te::Schedule s(y);
-  std::vector<Tensor> reductions;
+  std::vector<Tensor> stored;
   for (const te::Operation& operation : y.graph()->operations) {
     if (operation.kind != te::Operation::Kind::kCompute) continue;
     const Tensor tensor(y.graph(), &operation);
     if (tensor == y) continue;
-    if (operation.bodies[0].reducer) {
-      reductions.push_back(tensor);
-    } else if (reductions.empty()) {
+    if (stored.empty() && !operation.bodies[0].reducer) {
       s[tensor].ComputeInline();
+    } else {
+      stored.push_back(tensor);
     }
   }
-  if (reductions.empty()) {
+  if (stored.empty()) {
     if (IsGpu(target.name)) {
       auto [block, thread] = s[y].Split(s[y].Fuse(s[y].leaves()), 256);
       s[y].Bind(block, "blockIdx.x").Bind(thread, "threadIdx.x");
@@ -53,8 +53,10 @@ absl::StatusOr<ir::Function> OnProcessor(const Tensor& y, const Target& target) 
     return Lower(s);
   }
   if (IsInterpreter(target.name)) return Lower(s);
-  for (const Tensor& tensor : reductions) s[tensor].Parallel(s[tensor].axis(0));
-  s[y].Parallel(s[y].axis(0));
+  stored.push_back(y);
+  for (const Tensor& tensor : stored) {
+    if (tensor.rank() > 0) s[tensor].Parallel(s[tensor].axis(0));
+  }
   return Lower(s);
 }
 

@@ -171,9 +171,11 @@ class RandomNests {
         const Tensor y = Output(shape, is_last);
         std::vector<std::string> from = at;
         from[d] = StrCat(at[d], " - 1");
-        StrAppend(&body_, Loops(shape, StrCat(Element(y, at), " = select(1 <= ", at[d], " && ",
-                                              at[d], " < ", t.shape[d] + 1, ", ", Element(t, from),
-                                              ", ", Zero(), ")")));
+        const std::string value =
+            random_.OneIn(2) ? Element(t, from) : StrCat(Element(t, from), " + ", Element(t, from));
+        StrAppend(&body_,
+                  Loops(shape, StrCat(Element(y, at), " = select(1 <= ", at[d], " && ", at[d],
+                                      " < ", t.shape[d] + 1, ", ", value, ", ", Zero(), ")")));
         return y;
       }
       case 5: {  // in place

@@ -425,7 +425,8 @@ class Scheduler {
       if (stage->reduction == ExprKind::kAdd && is_float) piece.reassociates = true;
     }
     const NestStage& last = *members.back();
-    absl::StatusOr<te::CardProgram> program = te::CardProgram::Create(graph.output(), target_);
+    absl::StatusOr<te::CardProgram> program =
+        te::CardProgram::Create(graph.output(), target_, /*by_vector=*/true);
     if (!program.ok()) return WithContext(StrCat("'", last.place, "'"), program.status());
     ASSIGN_OR_RETURN(const ir::Function part, BestOf(*program, last, piece.cycles));
     te::Rename::Map to;

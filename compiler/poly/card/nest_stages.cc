@@ -9,6 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -97,6 +99,84 @@ std::optional<Expr> WithoutTarget(Expr e, const F& is_target) {
 std::optional<Stmt> StoreOf(Stmt code) {
   while (code.Is(StmtKind::kIf) && code.else_case().IsEmpty()) code = code.then_case();
   return code.Is(StmtKind::kStore) ? std::optional(code) : std::nullopt;
+}
+
+// The values of `axes` within `extents` for which `condition` holds, if these are a box: comparisons of one axis and a
+// number each, joined by `&&`.
+std::optional<std::vector<Bound>> InsideOf(Expr condition, const std::vector<ir::Var>& axes,
+                                           const std::vector<int64_t>& extents) {
+  std::vector<Bound> box;
+  for (int64_t extent : extents) box.push_back({0, extent});
+  std::vector<Expr> stack = {condition};
+  while (!stack.empty()) {
+    const Expr e = stack.back();
+    stack.pop_back();
+    if (e.Is(ExprKind::kAnd)) {
+      stack.insert(stack.end(), {e.operand(0), e.operand(1)});
+      continue;
+    }
+    if (!e.Is(ExprKind::kLe) && !e.Is(ExprKind::kLt)) return std::nullopt;
+    // number <= axis + constant, axis + constant <= number; < alike
+    const bool is_below = e.operand(1).Is(ExprKind::kIntImm);
+    const Expr number = e.operand(is_below ? 1 : 0);
+    arith::LinearForm form = arith::Decompose(e.operand(is_below ? 0 : 1));
+    if (!number.Is(ExprKind::kIntImm) || form.terms().size() != 1 ||
+        form.terms()[0].coefficient != 1) {
+      return std::nullopt;
+    }
+    const auto it = std::find(axes.begin(), axes.end(), form.terms()[0].atom);
+    if (it == axes.end()) return std::nullopt;
+    Bound& bound = box[it - axes.begin()];
+    const int64_t end = bound.min + bound.extent, strict = e.Is(ExprKind::kLt);
+    const int64_t value = number.int_value() - form.constant();
+    const int64_t least = is_below ? bound.min : std::max(bound.min, value + strict);
+    const int64_t most = is_below ? std::min(end, value + 1 - strict) : end;
+    bound = {least, most - least};
+  }
+  return box;
+}
+
+// A stage with margins, select(inside, e, number), as a stage of the inner elements alone, for a tensor of their own,
+// and one that copies them.
+//
+//   T[x] = select(1 <= x && x < 9, A[x - 1] + A[x], 0)   -->   T.inside[x] = A[x] + A[x + 1]   x in [0, 8)
+//                                                              T[x] = select(1 <= x && x < 9, T.inside[x - 1], 0)
+void TakeMarginsOff(ir::Context& c, NestStages& stages) {
+  std::vector<NestStage> list;
+  for (NestStage& stage : stages.list) {
+    const Expr value = stage.value;
+    const bool has_margins = !stage.reduction && value && value.Is(ExprKind::kSelect) &&
+                             !value.operand(1).Is(ExprKind::kLoad) && !value.operand(1).IsConst() &&
+                             value.operand(2).IsConst();
+    const auto inside =
+        has_margins ? InsideOf(value.operand(0), stage.axes, stage.extents) : std::nullopt;
+    const bool is_empty = inside && std::any_of(inside->begin(), inside->end(),
+                                                [](const Bound& b) { return b.extent <= 0; });
+    if (is_empty) stage.value = value.operand(2);
+    if (inside && !is_empty) {
+      NestStage inner = stage;
+      inner.name += ".inside";
+      std::vector<Expr> extents, at;
+      ir::VarMap by;
+      for (size_t d = 0; d < stage.axes.size(); ++d) {
+        const ir::Var axis = c.NewVar(stage.axes[d].name(), stage.axes[d].type());
+        inner.axes[d] = axis;
+        inner.low[d] = 0;
+        inner.extents[d] = (*inside)[d].extent;
+        extents.push_back(c.Int(axis.type(), inner.extents[d]));
+        by[stage.axes[d]] = axis + (*inside)[d].min;
+        at.push_back(stage.axes[d] - (*inside)[d].min);
+      }
+      inner.value = ir::Substitute(value.operand(1), by);
+      inner.target =
+          c.NewBuffer(StrCat(stage.target->name, ".inside"), stage.target->type, extents);
+      stages.locals.push_back(inner.target);
+      stage.value = c.Select(value.operand(0), c.Load(inner.target, at), value.operand(2));
+      list.push_back(std::move(inner));
+    }
+    list.push_back(std::move(stage));
+  }
+  stages.list = std::move(list);
 }
 
 class StageFinder {
@@ -270,6 +350,7 @@ absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
     const Dependences dependences = ComputeDependences(scop, {.reassociate_floats = true});
     ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, scop, dependences).Run());
     stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
+    TakeMarginsOff(*function.context, stages);
     return stages;
   });
 }
@@ -360,8 +441,10 @@ class Unroller {
     // Numbers go on from part to part; only iterations that are alike have stages of one name.
     int number = 0;
     for (NestStage& stage : stages.list) {
-      if (!absl::SimpleAtoi(stage.name.substr(1), &number)) number = 0;
-      stage.name = StrCat("S", number + statements_, where);
+      const size_t end = stage.name.find_first_not_of("0123456789", 1);
+      if (!absl::SimpleAtoi(stage.name.substr(1, end - 1), &number)) number = 0;
+      const std::string suffix = end == std::string::npos ? "" : stage.name.substr(end);
+      stage.name = StrCat("S", number + statements_, suffix, where);
       stages_.list.push_back(std::move(stage));
     }
     statements_ += number + 1;

@@ -80,7 +80,7 @@ CardGroup::CardGroup(CardGroup&&) noexcept = default;
 CardGroup& CardGroup::operator=(CardGroup&&) noexcept = default;
 
 absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& target,
-                                            const TileExtras& extras) {
+                                            const TileExtras& extras, bool by_vector) {
   POLYNAO_CHECK(target.machine != nullptr && target.instructions != nullptr) << target.name;
   CardGroup group;
   group.parts_ = std::make_unique<Parts>(target);
@@ -97,8 +97,7 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
       parts.contraction = *std::move(contraction);
       return group;
     }
-    // The vector unit multiplies and adds too.
-    if (extras.any()) return status;
+    if (extras.any() || !by_vector) return status;
     absl::StatusOr<VectorGroup> vector = VectorGroup::Create(output, parts.instructions, machine);
     if (!vector.ok()) return status;
     parts.vector = *std::move(vector);
@@ -115,6 +114,8 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
                                              ": its smallest tile does not fit; nmem has ",
                                              machine.nmem_bytes(), " bytes"));
 }
+
+bool CardGroup::is_vector() const { return parts_->vector.has_value(); }
 
 std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
   if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);

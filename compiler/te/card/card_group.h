@@ -32,11 +32,15 @@ class CardGroup {
  public:
   // `target` is an accelerator; it must outlive the group. Errors: a compute that no group has, an expression that no
   // instruction computes, a smallest tile that does not fit the memories.
+  // `by_vector`: sums of products that the tensor unit does not compute go to the vector unit.
   static absl::StatusOr<CardGroup> Create(const Tensor& output, const Target& target,
-                                          const TileExtras& extras = {});
+                                          const TileExtras& extras = {}, bool by_vector = false);
   ~CardGroup();
   CardGroup(CardGroup&&) noexcept;
   CardGroup& operator=(CardGroup&&) noexcept;
+
+  // Whether it has reductions or elements at other places, on the vector unit.
+  bool is_vector() const;
 
   // Returns the schedules that have the choices `wanted`, the cost model's first choice first; or that one alone, which
   // is found sooner. Without `wanted` there is at least one.

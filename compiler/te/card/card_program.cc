@@ -100,11 +100,12 @@ class Writer {
  public:
   // `is_cut`: contractions that another one reads are groups of their own. `stored`: crosses GMEM besides.
   Writer(const Tensor& output, const Target& target, bool sums_along, bool is_cut,
-         const Operation* stored = nullptr)
+         const Operation* stored = nullptr, bool by_vector = false)
       : output_(output),
         target_(target),
         sums_along_(sums_along),
         is_cut_(is_cut),
+        by_vector_(by_vector),
         whole_(*output.graph()),
         c_(*whole_.context),
         instructions_(*target.instructions, *target.machine) {
@@ -112,7 +113,8 @@ class Writer {
   }
 
   absl::StatusOr<ir::Function> Run() {
-    FindStored();
+    // Where the caller says what crosses GMEM, all else is computed with it, sums too.
+    if (stored_.empty()) FindStored();
     const Operation* const result = output_.operation();
     for (const Operation& operation : whole_.operations) {
       if (!stored_.contains(&operation)) continue;
@@ -279,7 +281,7 @@ class Writer {
           static_cast<int>(std::count_if(sum.steps.list.begin(), sum.steps.list.end(),
                                          [](const Step& step) { return step.tensor == nullptr; }));
     }
-    ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras));
+    ASSIGN_OR_RETURN(const CardGroup group, CardGroup::Create(base, target_, extras, by_vector_));
     const CardSchedule schedule = group.Schedules({}, true)[0];
     ASSIGN_OR_RETURN(const mapping::Estimate estimate, group.EstimateOf(schedule.choice));
     estimate_.cost.Append(estimate.cost);
@@ -380,7 +382,7 @@ class Writer {
 
   const Tensor output_;
   const Target& target_;
-  const bool sums_along_, is_cut_;
+  const bool sums_along_, is_cut_, by_vector_;
   const GraphState& whole_;
   ir::Context& c_;
   const LaneInstructions instructions_;
@@ -407,8 +409,10 @@ const Operation* OnlyReduction(const Tensor& output) {
 
 }  // namespace
 
-absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target) {
+absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Target& target,
+                                                bool by_vector) {
   CardProgram program;
+  program.by_vector_ = by_vector;
   program.target_ = &target;
   program.output_ = output;
   const GraphState& graph = *output.graph();
@@ -420,7 +424,7 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
       });
   absl::Status error;
   if (contractions == 0) {
-    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
+    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target, {}, by_vector);
     if (group.ok()) program.group_ = *std::move(group);
     error = group.status();
     program.AddSplits();
@@ -428,11 +432,12 @@ absl::StatusOr<CardProgram> CardProgram::Create(const Tensor& output, const Targ
     if (!has_sums) return error;
   }
   if (!has_sums) {
-    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target);
+    absl::StatusOr<CardGroup> group = CardGroup::Create(output, target, {}, by_vector);
     if (contractions < 2) RETURN_IF_ERROR(group.status());
     error = group.status();
     if (group.ok()) program.group_ = *std::move(group);
     program.why_no_group_ = std::string(error.message());
+    if (contractions < 2 && program.group_->is_vector()) program.AddSplits();
     if (contractions < 2) return program;
     program.has_cut_ = true;
   }
@@ -462,9 +467,18 @@ void CardProgram::AddSplits() {
   if (reduction_ == nullptr) return;
   const int64_t extent = reduction_->bodies[0].axes[0].extent;
   const int64_t cores = target_->machine->cores();
-  // Where each core has many results of its own, they need no parts.
-  constexpr int64_t kManyResults = 512;
-  if (group_ && ElementCount(reduction_->shape) >= cores * kManyResults) return;
+  // Where the inputs take GMEM nearly as long, parts gain nothing.
+  constexpr double kNear = 1.25;
+  double bytes = 0;
+  for (const Operation& operation : output_.graph()->operations) {
+    if (operation.kind != Operation::Kind::kPlaceholder) continue;
+    bytes += static_cast<double>(ElementCount(operation.shape) *
+                                 ir::ByteSize(operation.outputs[0]->type));
+  }
+  if (group_ && group_->Schedules({}, true)[0].cycles <
+                    kNear * bytes / target_->machine->gmem_bytes_per_cycle()) {
+    return;
+  }
   std::set<std::pair<int64_t, int64_t>> splits;
   for (const int64_t chunks : {cores, 4 * cores, 16 * cores}) {
     if (extent < 4 * chunks) continue;
@@ -476,7 +490,7 @@ void CardProgram::AddSplits() {
   }
   for (const auto& [chunks, length] : splits) {
     const SplitReduction split = Split(output_, *reduction_, chunks, length);
-    Writer writer(split.output, *target_, true, false, split.partial);
+    Writer writer(split.output, *target_, true, false, split.partial, by_vector_);
     if (!writer.Run().ok()) continue;
     sequences_.push_back({.choice = {{kChunks, chunks}, {kLength, length}},
                           .cycles = writer.estimate().cost.cycles()});
@@ -529,7 +543,7 @@ absl::StatusOr<ir::Function> CardProgram::Build(const CardChoice& choice) const 
     const auto length = choice.find(kLength);
     if (length == choice.end()) return InvalidInput("no such schedule of ", output_.name());
     const SplitReduction split = Split(output_, *reduction_, chunks->second, length->second);
-    return Writer(split.output, *target_, true, false, split.partial).Run();
+    return Writer(split.output, *target_, true, false, split.partial, by_vector_).Run();
   }
   const auto along = choice.find(kAlong), cut = choice.find(kCut);
   const bool is_cut = cut != choice.end() && cut->second != 0;

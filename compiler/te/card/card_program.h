@@ -25,8 +25,9 @@ namespace polynao::te {
 // barriers of the card between the groups. What is elementwise between belongs to the groups that read it.
 class CardProgram {
  public:
-  // Errors: those of CardGroup::Create.
-  static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target);
+  // `by_vector` and errors are those of CardGroup::Create.
+  static absl::StatusOr<CardProgram> Create(const Tensor& output, const Target& target,
+                                            bool by_vector = false);
 
   // Returns the schedules that have the choices `wanted`, the cheapest first, or that one alone. The choices of the
   // group, if it is one. Of column sums `sums_along`: 1 takes those that read only what a contraction's group computes
@@ -50,7 +51,7 @@ class CardProgram {
   std::vector<CardSchedule> sequences_;
   std::vector<mapping::Estimate> estimates_;
   std::string why_no_group_;  // of several contractions
-  bool has_cut_ = false;
+  bool has_cut_ = false, by_vector_ = false;
   const Operation* reduction_ = nullptr;  // that may be split
 };
 

@@ -59,7 +59,8 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions));
   group.FindFollowed();
   RETURN_IF_ERROR(group.FindReducers());
-  if (!group.Tilings().empty()) return group;
+  group.ranked_ = group.Ranked();
+  if (!group.ranked_.empty()) return group;
   return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
                                              ": its smallest tile does not fit; nmem has ",
                                              machine.nmem_bytes(), " bytes"));
@@ -479,9 +480,11 @@ class VectorGroup::Placer {
       return group_.instructions_->CopyCycles(type, segments, count);
     };
     if (RepeatsElements(box, has)) {
-      const int64_t groups = elements / box.back() * isa::kVectorGroup;
-      layout_.nmem_bytes += OnChipBytes(groups, type);
-      return copy(groups, 1) + copy(elements / isa::kVectorGroup, isa::kVectorGroup);
+      const int64_t rows = elements / box.back();
+      layout_.nmem_bytes += OnChipBytes(rows * kFirstRun, type);
+      layout_.nmem_bytes += OnChipBytes(rows * isa::kVectorGroup, type);
+      return copy(rows * kFirstRun, 1) + copy(rows * isa::kVectorGroup / kFirstRun, kFirstRun) +
+             copy(elements / isa::kVectorGroup, isa::kVectorGroup);
     }
     int64_t run = 1;
     for (size_t d = box.size(); d > 0 && has[d - 1]; --d) run *= box[d - 1];
@@ -577,6 +580,8 @@ class VectorGroup::Placer {
   bool CanTakePlace(size_t i, size_t o) const {
     const size_t operand = list_[i].operands[o].node;
     const Placed &own = layout_.nodes[i], &other = layout_.nodes[operand];
+    // One fill pads a whole buffer, before the copy, if nothing else writes to it.
+    if (list_[operand].kind == Kind::kCopy && list_[operand].pads()) return false;
     return own.uses[o] == Use::kWhole && group_.readers_[operand].size() == 1 &&
            !other.is_inlined && !other.is_direct && list_[operand].type == list_[i].type &&
            other.box == own.box && list_[operand].shape == list_[i].shape &&
@@ -691,7 +696,7 @@ namespace {
 // A few sizes of tiles for a run of n: all, a half, a third, a quarter, a sixth, ...
 std::vector<int64_t> Parts(int64_t n) {
   std::vector<int64_t> sizes;
-  for (int64_t parts = 1; parts <= n; parts += std::max<int64_t>(1, parts / 2)) {
+  for (int64_t parts = 1; parts <= n; parts += parts < 4 ? 1 : parts / 2) {
     const int64_t size = CeilDiv(n, parts);
     if (sizes.empty() || sizes.back() != size) sizes.push_back(size);
   }
@@ -757,8 +762,8 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   return sizes;
 }
 
-std::vector<VectorGroup::Tiling> VectorGroup::AllTilings(bool fitting) const {
-  std::vector<Tiling> tilings;
+std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool fitting) const {
+  std::vector<std::pair<Tiling, double>> tilings;
   const int parted = PartedReduction();
   bool may_along = false, may_combine = true;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
@@ -768,13 +773,19 @@ std::vector<VectorGroup::Tiling> VectorGroup::AllTilings(bool fitting) const {
   }
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     const bool is_reduce = nodes_.list[i].kind == Kind::kReduce;
-    if (is_reduce && reducers_[i].row == nullptr) may_along = false;
+    if (!is_reduce) continue;
+    // Rows of windows are copied together element by element, which pays for few channels alone.
+    const VectorNode& operand = nodes_.list[nodes_.list[i].operands[0].node];
+    const bool is_window = operand.kind == Kind::kCopy && operand.reduction >= 0;
+    const bool is_wide = output_.shape().back() >= isa::kVectorGroup && reducers_[i].combine;
+    if (reducers_[i].row == nullptr || (is_window && is_wide)) may_along = false;
   }
   // Tiles by extents: all of the last dimension, then of the one before, ...; what fits is not made smaller in vain.
   const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
     if (d == 0) {
-      const bool fits = LayoutOf(t).nmem_bytes <= machine_->nmem_bytes();
-      if (fits == fitting) tilings.push_back(t);
+      const Layout layout = LayoutOf(t);
+      const bool fits = layout.nmem_bytes <= machine_->nmem_bytes();
+      if (fits == fitting) tilings.emplace_back(t, layout.cost.cycles());
       return fits;
     }
     bool fits = false;
@@ -813,6 +824,7 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
   CardChoice choice = {{"split", static_cast<int64_t>(t.split)},
                        {"apart", static_cast<int64_t>(t.apart)},
                        {"across", t.across},
+                       {"core", t.core[t.split]},
                        {"along", t.along},
                        {"first", t.first},
                        {"part", t.part}};
@@ -820,31 +832,36 @@ CardChoice VectorGroup::ChoiceOf(const Tiling& t) const {
   return choice;
 }
 
-std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Tilings() const {
+std::vector<std::pair<VectorGroup::Tiling, CardSchedule>> VectorGroup::Ranked() const {
   std::vector<std::pair<Tiling, CardSchedule>> tilings;
-  for (const Tiling& t : AllTilings()) {
-    tilings.emplace_back(t, CardSchedule{ChoiceOf(t), LayoutOf(t).cost.cycles()});
+  for (auto& [tiling, cycles] : AllTilings()) {
+    tilings.emplace_back(tiling, CardSchedule{ChoiceOf(tiling), cycles});
   }
   std::sort(tilings.begin(), tilings.end(),
             [](const auto& a, const auto& b) { return IsBefore(a.second, b.second); });
   return tilings;
 }
 
-absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choice) const {
-  for (const Tiling& t : AllTilings()) {
-    if (ChoiceOf(t) != choice) continue;
-    const Layout layout = LayoutOf(t);
-    return mapping::Estimate{.kind = t.along ? "rows side by side" : "tiles",
-                             .cost = layout.cost,
-                             .needs = {.nmem = layout.nmem_bytes}};
+const VectorGroup::Tiling* VectorGroup::Find(const CardChoice& choice) const {
+  for (const auto& [tiling, schedule] : ranked_) {
+    if (schedule.choice == choice) return &tiling;
   }
-  return InvalidInput("no such schedule of ", output_.name());
+  return nullptr;
+}
+
+absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choice) const {
+  const Tiling* t = Find(choice);
+  if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  const Layout layout = LayoutOf(*t);
+  return mapping::Estimate{.kind = t->along ? "rows side by side" : "tiles",
+                           .cost = layout.cost,
+                           .needs = {.nmem = layout.nmem_bytes}};
 }
 
 std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
   int64_t least = kTooMuch;
   CardChoice nearest;
-  for (const Tiling& t : AllTilings(/*fitting=*/false)) {
+  for (const auto& [t, cycles] : AllTilings(/*fitting=*/false)) {
     CardChoice choice = ChoiceOf(t);
     const int64_t bytes = LayoutOf(t).nmem_bytes;
     if (!Agrees(choice, wanted) || bytes >= least) continue;
@@ -855,7 +872,7 @@ std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
 
 std::vector<CardSchedule> VectorGroup::Schedules() const {
   std::vector<CardSchedule> schedules;
-  for (auto& [tiling, schedule] : Tilings()) schedules.push_back(std::move(schedule));
+  for (const auto& [tiling, schedule] : ranked_) schedules.push_back(schedule);
   return schedules;
 }
 

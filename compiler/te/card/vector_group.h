@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,6 +31,7 @@ class VectorGroup {
   // The tilings that fit NMEM, the cheapest first.
   //
   //   split         the output's dimension of which clusters and cores take runs
+  //   core          how long a run is
   //   apart, across the dimension that `across` cores of a cluster share besides
   //   tile0, ..     extents of a tile along the output's dimensions
   //   along         1: rows of what is reduced stand side by side, and one instruction reduces a row. 0: one instruction
@@ -59,6 +61,9 @@ class VectorGroup {
   struct Runs {
     int64_t count = 1, length = 1;
   };
+  // An element is repeated along a row in three copies: this often by itself, then runs of this length up to a group of
+  // the vector unit, then groups.
+  static constexpr int64_t kFirstRun = 8;
   // A node under a tiling.
   struct Placed {
     Shape box;                // of its storage
@@ -97,10 +102,12 @@ class VectorGroup {
   std::vector<Tiling> SharedOutputs() const;
   // Extents of tiles along dimension d, the largest first.
   std::vector<int64_t> TileSizes(const Tiling& way, size_t d) const;
-  // Those that fit NMEM, or, of each way to share the output, the ones that do not.
-  std::vector<Tiling> AllTilings(bool fitting = true) const;
+  // Those that fit NMEM, with their cycles, or those that were tried and do not fit.
+  std::vector<std::pair<Tiling, double>> AllTilings(bool fitting = true) const;
   CardChoice ChoiceOf(const Tiling& t) const;
-  std::vector<std::pair<Tiling, CardSchedule>> Tilings() const;
+  std::vector<std::pair<Tiling, CardSchedule>> Ranked() const;
+  // The tiling of a choice; null if there is none.
+  const Tiling* Find(const CardChoice& choice) const;
 
   Tensor output_;
   const LaneInstructions* instructions_;
@@ -115,6 +122,7 @@ class VectorGroup {
     const isa::Instruction* row = nullptr;
   };
   std::vector<Reducers> reducers_;
+  std::vector<std::pair<Tiling, CardSchedule>> ranked_;  // the cheapest first
 };
 
 }  // namespace polynao::te

@@ -59,7 +59,7 @@ class VectorGroup::Builder {
     bool is_same = false;
     bool is_parted = false;  // with each part of what is reduced
     bool pads = false;
-    bool is_full_of_few = false;
+    int64_t run = 0;  // elements that a copy repeats; 0: one of each
   };
 
   Expr Zero() const { return graph_.context().Int(graph_.index_type(), 0); }
@@ -107,7 +107,7 @@ class VectorGroup::Builder {
     return Select(ir::Substitute(node.value.operand(0), by), element, node.value.operand(2));
   }
 
-  // Copies of elements along the dimensions that `has` lacks, by way of a few copies of each where that pays.
+  // Copies of elements along the dimensions that `has` lacks, by way of runs of them where that pays.
   template <typename F>
   Tensor Spread(const std::string& name, const Shape& shape, const Shape& box,
                 const std::vector<bool>& has, const Extra& where, const F& element);
@@ -142,20 +142,24 @@ Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape,
     extras_.push_back(extra);
     return extra.tensor;
   }
-  Shape few_shape = shape;
-  few_shape.back() = isa::kVectorGroup;
-  const Tensor few = Compute(StrCat(name, ".few"), few_shape, element);
-  const Tensor full = Compute(StrCat(name, ".full"), shape, [&](const Axes& own) {
-    Axes at = own;
-    at.back() = at.back() % isa::kVectorGroup;
-    return few(at);
-  });
-  extra.tensor = few;
-  extras_.push_back(extra);
-  extra.tensor = full;
-  extra.is_full_of_few = true;
-  extras_.push_back(extra);
-  return full;
+  // Each segment of a copy takes a cycle or more, so the first copies, of single elements, are few.
+  Tensor from;
+  for (const int64_t length : {kFirstRun, isa::kVectorGroup, shape.back()}) {
+    Shape part = shape;
+    part.back() = length;
+    const int64_t run = from ? from.shape().back() : 0;
+    const Tensor copies = Compute(StrCat(name, ".", length), part, [&](const Axes& own) -> Expr {
+      if (run == 0) return element(own);
+      Axes at = own;
+      at.back() = at.back() % run;
+      return from(at);
+    });
+    extra.tensor = copies;
+    extra.run = run;
+    extras_.push_back(extra);
+    from = copies;
+  }
+  return from;
 }
 
 Tensor VectorGroup::Builder::Make(size_t i) {
@@ -366,8 +370,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     }
   }
   for (const Extra& extra : extras_) {
-    if (extra.is_full_of_few)
-      s[extra.tensor].Split(s[extra.tensor].leaves().back(), isa::kVectorGroup);
+    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
     compute(extra.tensor, extra.is_same, extra.reduction, extra.is_parted,
             extra.pads ? pragma::kPad : std::string_view("memcpy"));
   }
@@ -391,10 +394,9 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Build(const CardChoice& choice) const {
-  for (const Tiling& t : AllTilings()) {
-    if (ChoiceOf(t) == choice) return Builder(*this, t).Build();
-  }
-  return InvalidInput("no such schedule of ", output_.name());
+  const Tiling* t = Find(choice);
+  if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
+  return Builder(*this, *t).Build();
 }
 
 }  // namespace polynao::te
