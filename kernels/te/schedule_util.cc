@@ -12,14 +12,6 @@
 namespace polynao::kernels {
 namespace {
 
-std::vector<int64_t> Divisors(int64_t n) {
-  std::vector<int64_t> divisors;
-  for (int64_t d = 1; d <= n; ++d) {
-    if (n % d == 0) divisors.push_back(d);
-  }
-  return divisors;
-}
-
 // The ways to take a part of the channels.
 std::vector<int64_t> Parts(int64_t channels) {
   std::vector<int64_t> parts = {channels};

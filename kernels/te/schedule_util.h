@@ -53,7 +53,8 @@ absl::Status NoSchedule(const OperatorCase& c, std::string_view why);
 
 // ---- tiles on the card
 
-using te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds, te::VectorCycles;
+using te::Divisors, te::Fractions, te::OnChipBytes, te::PipelinedCycles, te::TileNeeds,
+    te::VectorCycles;
 
 // Segments of rows x columns x channels out of a tensor of `whole` (three extents).
 int64_t Segments(const te::Shape& whole, int64_t rows, int64_t columns, int64_t channels);

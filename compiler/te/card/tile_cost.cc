@@ -59,6 +59,17 @@ mapping::CostParts PipelinedParts(const isa::Machine& m, int64_t tiles, const Ti
   return cost;
 }
 
+std::vector<int64_t> Divisors(int64_t n) {
+  std::vector<int64_t> small, large;
+  for (int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    small.push_back(d);
+    if (d * d < n) large.push_back(n / d);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
 std::vector<int64_t> Fractions(int64_t n) {
   std::vector<int64_t> sizes;
   for (int64_t parts = 1; parts <= n; parts += std::max<int64_t>(1, parts / 8)) {

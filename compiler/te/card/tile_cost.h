@@ -42,6 +42,9 @@ inline double PipelinedCycles(const isa::Machine& m, int64_t tiles, const TileNe
   return PipelinedParts(m, tiles, needs).cycles();
 }
 
+// The numbers that divide n, the smallest first.
+std::vector<int64_t> Divisors(int64_t n);
+
 // Sizes of tiles to try for a run of n: n, a half of it, a third, ..., then in larger steps, and 1.
 std::vector<int64_t> Fractions(int64_t n);
 

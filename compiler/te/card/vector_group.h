@@ -83,6 +83,8 @@ class VectorGroup {
     int64_t nmem_bytes = 0;
     mapping::CostParts cost;
   };
+  // Bytes that no memory has: of tilings that are refused.
+  static constexpr int64_t kTooMuch = int64_t{1} << 48;
   class Placer;
   class Builder;
 
