@@ -17,6 +17,7 @@
 #include "compiler/te/schedule.h"
 #include "isa/granularity.h"
 #include "isa/levels.h"
+#include "kernels/te/depthwise.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/tuned.h"
 
@@ -29,203 +30,6 @@ using te::Axis;
 using te::Schedule;
 using te::Tensor;
 
-struct Conv : ConvLayer, Epilogue {
-  using Epilogue::bias;
-  using Epilogue::relu;
-  using Epilogue::scale;
-
-  Conv(const ConvLayer& layer, const Epilogue& e) : ConvLayer(layer), Epilogue(e) {}
-
-  int64_t group_co() const { return co / groups; }
-  int64_t InputRows(int64_t rows) const { return (rows - 1) * stride + (kh - 1) * dilation + 1; }
-  int64_t InputColumns(int64_t n) const { return (n - 1) * stride + (kw - 1) * dilation + 1; }
-  bool is_depthwise() const { return groups == ci && groups == co; }
-  // Whether the products of whole rows of pixels are contiguous and start at an aligned address.
-  bool has_whole_rows() const { return ci % isa::kVectorGroup == 0; }
-  bool runs_through() const { return has_whole_rows() && stride == 1; }
-};
-
-// The image with zeros around it.
-Tensor Padded(te::Graph& g, const Conv& k, const Tensor& x) {
-  return g.Compute("P", {k.h + 2 * k.pad_h, k.w + 2 * k.pad_w, k.ci},
-                   [&](Expr y, Expr column, Expr c) {
-                     const Expr value = x(y - k.pad_h, column - k.pad_w, c);
-                     if (k.pad_h == 0 && k.pad_w == 0) return value;
-                     return te::Select(ir::And(ir::And(k.pad_h <= y, y < k.pad_h + k.h),
-                                               ir::And(k.pad_w <= column, column < k.pad_w + k.w)),
-                                       value, 0.0);
-                   },
-                   {"y", "x", "c"});
-}
-
-// Bytes, moved segments and cycles that every kind of tile of rows x columns x channels has.
-TileNeeds ImageNeeds(const Conv& k, int64_t rows, int64_t columns, int64_t channels) {
-  const int64_t in = k.InputRows(rows) * k.InputColumns(columns) * channels;
-  const int64_t out = rows * columns * channels * k.co / k.ci;
-  TileNeeds needs;
-  needs.nmem_bytes = 2 * OnChipBytes(in, k.in);
-  needs.moved_bytes = in * ir::ByteSize(k.in) + out * ir::ByteSize(k.out);
-  needs.load_segments = Segments({k.h, k.w + 2 * k.pad_w, k.ci}, k.InputRows(rows),
-                                 k.InputColumns(columns), channels);
-  needs.store_segments = Segments({k.ho(), k.wo(), k.ci}, rows, columns, channels);
-  return needs;
-}
-
-// ---- depthwise ---------------------------------------------------------------------------------
-
-TileNeeds DepthwiseNeeds(const Conv& k, const isa::Machine& m, int64_t rows, int64_t columns,
-                         int64_t channels) {
-  const int64_t in = k.InputRows(rows) * k.InputColumns(columns) * channels;
-  const int64_t out = rows * columns * channels;
-  const int64_t places = k.kh * k.kw;
-  TileNeeds needs = ImageNeeds(k, rows, columns, channels);
-  needs.nmem_bytes += k.NmemBytes(out, channels) +
-                      OnChipBytes(out, k.sum) * (k.has_whole_rows() ? 1 : 3) +
-                      2 * OnChipBytes(places * channels, k.in);
-  if (k.sum != k.in) {
-    needs.nmem_bytes += OnChipBytes(in, k.sum) + OnChipBytes(places * channels, k.sum);
-    needs.compute_cycles += VectorCycles(m, OnChipBytes(in, k.sum));
-  }
-  const double pass = VectorCycles(m, OnChipBytes(out, k.sum));
-  const double gather = VectorCycles(
-      m, rows * columns * RoundUp(channels * ir::ByteSize(k.sum), m.Get("vector.bytes")));
-  const double product = k.runs_through() ? static_cast<double>(rows) * VectorCycles(m, 0) + pass
-                         : k.has_whole_rows() ? gather + pass
-                                              : 2 * gather + pass;
-  needs.compute_cycles += static_cast<double>(places) * (product + pass) + k.Cycles(m, out);
-  return needs;
-}
-
-absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const Conv& k, const OperatorCase& c,
-                                                         const isa::Machine& m) {
-  return GridTilings(c, {k.ho(), k.wo(), k.co}, m, [&](int64_t rows, int64_t columns, int64_t n) {
-    return DepthwiseNeeds(k, m, rows, columns, n);
-  });
-}
-
-// The channels whose filters a core turns if the cores of its cluster share that.
-int64_t OwnFilters(const Conv& k, const isa::Machine& m) {
-  return RoundUp(CeilDiv(k.co, m.cores_per_cluster()), isa::kVectorGroup);
-}
-
-// Whether that fits and pays: cycles of elements that a core need not turn, against copies to and out of SMEM with a
-// barrier between them; twice these, since scalar code and waits are not counted (230 to 370 cycles in all, simulated
-// with 3 to 96 channels on mlu270).
-bool SharesFilters(const Conv& k, const GridTiling& tiling, const isa::Machine& m) {
-  const int64_t places = k.kh * k.kw, own = OwnFilters(k, m);
-  const int64_t all_bytes = OnChipBytes(places * k.co, k.in);
-  const TileNeeds tile = DepthwiseNeeds(k, m, tiling.rows, tiling.columns, tiling.channels);
-  const int64_t nmem = tile.nmem_bytes - OnChipBytes(places * tiling.channels, k.in) +
-                       2 * OnChipBytes(places * own, k.in);
-  const int64_t hops = 2 * (m.Get("move_dma.start") + m.Get("smem.latency") + m.Get("sync.drain")) +
-                       m.Get("sync.cluster") + all_bytes / m.Get("move_dma.port_bytes");
-  return places * (tiling.core_channels - own) > 2 * hops && all_bytes <= m.smem_bytes() &&
-         nmem <= m.nmem_bytes();
-}
-
-// [tensor-program depthwise begin]
-// Clusters share rows, cores share rows and channels. For each position (r, s) in the window, the elements of all
-// windows at this position are multiplied by the filters' element and added to the sums. Filters are turned from
-// [channel][place] to [place][channel], a cycle an element: each core of a cluster turns a part, all read it from SMEM;
-// where they are too few or too many, each core turns its own.
-absl::StatusOr<ir::Function> Depthwise(const Conv& k, const GridTiling& tiling,
-                                       const isa::Machine& m) {
-  te::Graph g("conv2d");
-  const Tensor in = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
-  const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, 1}, k.in);
-  const Tensor b = k.bias ? g.Placeholder("B", {k.co}, k.sum) : Tensor();
-  const te::Shape out = {k.ho(), k.wo(), k.co};
-  const te::Shape places = {k.kh, k.kw, k.ho(), k.wo(), k.co};
-  const bool widens = k.sum != k.in;
-  const Tensor padded = Padded(g, k, in);
-  const auto wide = [&](const char* name, const Tensor& from) {
-    if (!widens) return from;
-    return g.Compute(name, from.shape(),
-                     [&](Expr i, Expr j, Expr c) { return To(k.sum, from(i, j, c)); });
-  };
-  const Tensor image = wide("PW", padded);
-  const Tensor turned =
-      g.Compute("FT", {k.kh, k.kw, k.co}, [&](Expr r, Expr s, Expr c) { return f(c, r, s, 0); });
-  const bool shares = SharesFilters(k, tiling, m);
-  const Tensor shared =
-      shares ? g.Compute("FS", turned.shape(), [&](const te::Axes& at) { return turned(at); })
-             : turned;
-  const Tensor filters = wide("FW", shared);
-  // Rows of any length: filters (and biases) are repeated for each pixel.
-  const bool repeats = !k.has_whole_rows();
-  const Tensor repeated =
-      repeats ? g.Compute("FR", places,
-                          [&](Expr r, Expr s, Expr, Expr, Expr c) { return filters(r, s, c); })
-              : Tensor();
-  const Tensor place = g.Compute("G", places, [&](Expr r, Expr s, Expr y, Expr x, Expr c) {
-    return image(y * k.stride + r * k.dilation, x * k.stride + s * k.dilation, c);
-  });
-  const Tensor product = g.Compute("M", places, [&](Expr r, Expr s, Expr y, Expr x, Expr c) {
-    return place(r, s, y, x, c) * (repeats ? repeated(r, s, y, x, c) : filters(r, s, c));
-  });
-  const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s_axis = g.ReduceAxisOf("s", k.kw);
-  Tensor sums = g.Compute("S", out, [&](Expr y, Expr x, Expr c) {
-    return te::ReduceSum(product(r, s_axis, y, x, c), r, s_axis);
-  });
-  const Tensor biases =
-      b && repeats ? g.Compute("BR", out, [&](Expr, Expr, Expr c) { return b(c); }) : b;
-  EpilogueSteps steps = Append(g, k, sums, biases);
-
-  const Tensor y = steps.tensors.empty() ? sums : steps.tensors.back();
-  Schedule s(y);
-  const Tensor f_near = s.CacheRead(f, isa::kNmem);
-  const Tensor sorted = shares ? s.CacheRead(shared, isa::kNmem) : turned;
-  const Tensor b_near = b ? s.CacheRead(b, isa::kNmem) : b;
-  const Tensor result = s.CacheWrite(y, isa::kNmem);
-  (steps.tensors.empty() ? sums : steps.tensors.back()) = result;
-  const auto [cluster, block, tile] = TileGrid(s, y, tiling);
-  const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
-                       std::string_view instruction, size_t first = 0) {
-    s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
-    s[tensor].Pragma(s[tensor].axis(first), instruction);
-  };
-  if (shares) {
-    te::Stage& sharing = s[shared];
-    const auto [core, own] = sharing.Split(sharing.axis(2), OwnFilters(k, m));
-    sharing.Reorder({core, sharing.axis(0), sharing.axis(1), own});
-    sharing.ComputeAt(s[y], cluster).SetScope(isa::kSmem);
-    sharing.Bind(core, isa::kCoreAxis).Pragma(sharing.axis(0), "memcpy");
-    at(sharing, core, f_near, "memcpy");
-    at(sharing, core, turned, "memcpy");
-  } else {
-    at(s[y], block, f_near, "memcpy");
-  }
-  at(s[y], block, sorted, "memcpy");
-  if (widens) at(s[y], block, filters, "cast");
-  if (b) at(s[y], block, b_near, "memcpy");
-  if (b && repeats) at(s[y], tile, biases, "memcpy");
-  at(s[y], tile, padded, pragma::kPad);
-  if (widens) at(s[y], tile, image, "cast");
-  for (size_t j = 0; j < steps.tensors.size(); ++j) {
-    at(s[y], tile, steps.tensors[j], steps.instructions[j]);
-  }
-  ReusePlaces(s, sums, steps);
-  te::Stage& sum = s[sums];
-  const Axis rr = sum.reduce_axis(0), ss = sum.reduce_axis(1);
-  sum.ComputeAt(s[y], tile).SetScope(isa::kNmem);
-  sum.Reorder({rr, ss, sum.axis(0), sum.axis(1), sum.axis(2)});
-  sum.Pragma(sum.axis(0), "add").PragmaInit(sum.axis(0), "fill");
-  at(sum, ss, product, repeats ? "mul" : "row_mul", 2);
-  if (repeats) at(sum, ss, repeated, "memcpy", 2);
-  if (k.runs_through()) {
-    s[place].ComputeInline();
-  } else {
-    at(sum, ss, place, "memcpy", 2);
-    s[product].InPlace(place);
-  }
-  s[padded].DoubleBuffer();
-  s[result].DoubleBuffer();
-  return Lower(s);
-}
-// [tensor-program depthwise end]
-
-// ---- slices ------------------------------------------------------------------------------------
-
 // Groups side by side that the tensor unit convolves as one: a slice of the image's channels with filters that have
 // zeros where a channel is of another group.
 struct Slices {
@@ -233,7 +37,7 @@ struct Slices {
   int64_t merged = 1;       // groups of a slice
   int64_t in = 0, out = 0;  // channels of a slice
 
-  Slices(const Conv& k, int64_t groups)
+  Slices(const GroupedConv& k, int64_t groups)
       : count(k.groups / groups),
         merged(groups),
         in(groups * k.group_ci()),
@@ -242,7 +46,7 @@ struct Slices {
 
 // The ways to merge groups: until inputs or outputs of a slice are more than the tensor unit's lanes. Products with
 // zeros change no sums of integers; of floats they do (0 times infinity), so that each group is a slice.
-std::vector<Slices> SlicesOf(const Conv& k) {
+std::vector<Slices> SlicesOf(const GroupedConv& k) {
   std::vector<Slices> all;
   for (int64_t merged = 1; merged <= k.groups; ++merged) {
     if (k.groups % merged != 0 || (merged == 1 && k.is_depthwise())) continue;
@@ -254,10 +58,10 @@ std::vector<Slices> SlicesOf(const Conv& k) {
 }
 
 // Bytes of the filters of a slice, zeros included: as they come from NMEM, and in WMEM.
-int64_t FilterBytes(const Conv& k, const Slices& t) {
+int64_t FilterBytes(const GroupedConv& k, const Slices& t) {
   return t.out * k.kh * k.kw * t.in * ir::ByteSize(k.in);
 }
-int64_t WmemBytes(const Conv& k, const Slices& t) {
+int64_t WmemBytes(const GroupedConv& k, const Slices& t) {
   return RoundUp(t.out, isa::kTensorLanes) *
          RoundUp(k.kh * k.kw * t.in * ir::ByteSize(k.in), isa::kTensorUnitAlignment);
 }
@@ -268,7 +72,7 @@ struct SliceNeeds {
   int64_t nmem_bytes = 0;
   double tensor = 0, vector = 0, move = 0;
 };
-SliceNeeds NeedsOf(const Conv& k, const Slices& t, const isa::Machine& m, int64_t rows,
+SliceNeeds NeedsOf(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
                    int64_t columns) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const int64_t in = k.InputRows(rows) * k.InputColumns(columns);
@@ -294,7 +98,7 @@ SliceNeeds NeedsOf(const Conv& k, const Slices& t, const isa::Machine& m, int64_
   return needs;
 }
 
-TileNeeds TileOfSlices(const Conv& k, const Slices& t, const isa::Machine& m, int64_t rows,
+TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine& m, int64_t rows,
                        int64_t columns) {
   TileNeeds needs = ImageNeeds(k, rows, columns, k.ci);
   const SliceNeeds slice = NeedsOf(k, t, m, rows, columns);
@@ -325,7 +129,7 @@ struct Plan {
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
 // Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
-std::optional<Plan> SharedPlan(const Conv& k, const Slices& t, int64_t across,
+std::optional<Plan> SharedPlan(const GroupedConv& k, const Slices& t, int64_t across,
                                const isa::Machine& m) {
   const int64_t cores = m.cores_per_cluster();
   if (cores % across != 0 || t.count % across != 0) return std::nullopt;
@@ -341,7 +145,7 @@ std::optional<Plan> SharedPlan(const Conv& k, const Slices& t, int64_t across,
 struct SharedBytes {
   int64_t image = 0, results = 0, core_image = 0;
 
-  SharedBytes(const Conv& k, const Slices& t, const Plan& plan) {
+  SharedBytes(const GroupedConv& k, const Slices& t, const Plan& plan) {
     const int64_t rows = plan.tiling.cluster_rows, bytes = ir::ByteSize(k.in);
     image = std::min(k.h, k.InputRows(rows)) * k.w * k.ci * bytes;
     results = rows * k.wo() * k.co * ir::ByteSize(k.out);
@@ -350,7 +154,7 @@ struct SharedBytes {
   }
 };
 
-mapping::CostParts CostOfShared(const Conv& k, const Plan& plan, const isa::Machine& m) {
+mapping::CostParts CostOfShared(const GroupedConv& k, const Plan& plan, const isa::Machine& m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const Slices t(k, plan.merged);
   const SharedBytes bytes(k, t, plan);
@@ -394,7 +198,7 @@ struct Filters {
   Tensor diagonal;  // in NMEM; none if no groups are merged
   Tensor filters;   // (slices * out, kh, kw, in)
 };
-Filters MergedFilters(te::Graph& g, const Conv& k, const Slices& t, const Tensor& f) {
+Filters MergedFilters(te::Graph& g, const GroupedConv& k, const Slices& t, const Tensor& f) {
   const int64_t gci = k.group_ci(), gco = k.group_co();
   Filters result;
   result.diagonal =
@@ -412,7 +216,7 @@ Filters MergedFilters(te::Graph& g, const Conv& k, const Slices& t, const Tensor
 // kTiles: clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and
 // the results are stored between those of the other slices.
 // kShared: the memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
-absl::StatusOr<ir::Function> ConvolveSlices(const Conv& k, const Plan& plan,
+absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Plan& plan,
                                             const isa::Machine& m) {
   const Slices t(k, plan.merged);
   const bool is_shared = plan.kind == Plan::Kind::kShared;
@@ -508,7 +312,8 @@ absl::StatusOr<ir::Function> ConvolveSlices(const Conv& k, const Plan& plan,
 // [tensor-program groups end]
 
 // Cycles before the first tile in which filters come, and are turned for the vector unit.
-void AddFilters(const Conv& k, const Plan& plan, const isa::Machine& m, mapping::CostParts& cost) {
+void AddFilters(const GroupedConv& k, const Plan& plan, const isa::Machine& m,
+                mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
   const auto link = static_cast<double>(m.Get("cluster.link_bytes"));
   const double gmem = m.gmem_bytes_per_cycle() / static_cast<double>(m.clusters());
@@ -530,7 +335,7 @@ void AddFilters(const Conv& k, const Plan& plan, const isa::Machine& m, mapping:
   cost.Add("turned", mapping::kScalarUnit, static_cast<double>(places * own));
 }
 
-mapping::Estimate EstimateOf(const Conv& k, const Plan& plan, const isa::Machine& m) {
+mapping::Estimate EstimateOf(const GroupedConv& k, const Plan& plan, const isa::Machine& m) {
   if (plan.kind == Plan::Kind::kShared) {
     const Slices t(k, plan.merged);
     const SharedBytes bytes(k, t, plan);
@@ -563,7 +368,7 @@ std::string WhyNot(const mapping::Needs& needs, const isa::Machine& m, const Sch
 }
 
 // All plans that agree with the case, the cheapest first. Errors: none fits; none has what the case names.
-absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
+absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase& c,
                                         const isa::Machine& m) {
   std::vector<Plan> plans;
   absl::Status error;
@@ -633,7 +438,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const Conv& k, const OperatorCase& c,
 
 absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, const Epilogue& e,
                                                      const OperatorCase& c, const Target& target) {
-  const Conv k(layer, e);
+  const GroupedConv k(layer, e);
   const isa::Machine& m = *target.machine;
   const std::string type(ir::TypeName(k.in));
   if (!k.is_depthwise()) {
@@ -652,7 +457,7 @@ absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const Co
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target) {
-  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(Conv(layer, e), c, *target.machine));
+  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(GroupedConv(layer, e), c, *target.machine));
   return Ranked(plans);
 }
 
@@ -660,7 +465,7 @@ absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& la
                                                              const Epilogue& e,
                                                              const OperatorCase& c,
                                                              const Target& target) {
-  const Conv k(layer, e);
+  const GroupedConv k(layer, e);
   ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, *target.machine));
   return EstimateOf(k, plans[0], *target.machine);
 }
