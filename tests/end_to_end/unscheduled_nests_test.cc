@@ -287,6 +287,20 @@ TEST(UnscheduledNestsTest, ANoteSaysWhatRunsOnTheScalarUnit) {
   EXPECT_EQ(report.notes[1], "1 stores are left to the scalar unit");
 }
 
+// Loops of any integer type, mixed, and without an iteration; variables of loops as values, indices that are data.
+TEST(UnscheduledNestsTest, AnyLoop) {
+  for (const char* body :
+       {"for (i: i8, i8(0), i8(20)) { B[i, 0] = A[i + i8(1), 0] }",
+        "for (i, 0, 39) { for (j: i64, i64(0), i64(9)) { B[i + 1, j] = A[i + 1, j] + A[i, j] } }",
+        "for (i: i16, i16(0), i16(30)) { B[i, 0] = 0 for (j: i8, i8(1), i8(5)) { "
+        "B[i, 0] = B[i, 0] + A[i + i16(1), j + i8(1)] } }",
+        "for (i, 5, 0) { B[i, 0] = A[i, 0] }", "for (i, 0, 40) { B[i, 3] = i * 3 }",
+        "parallel (i, 0, 40) { vectorize (j, 0, 9) { B[i, j] = A[39 - i, 8 - j] } }",
+        "for (i, 0, 40) { B[i, 0] = A[max(0, min(A[i, 1], 39)), 2] }", "B[3, 4] = A[5, 6]"}) {
+    MustAgree(StrCat("func any(A: i32[40, 9] in, B: i32[40, 9]) { ", body, " }\n"), OnCard());
+  }
+}
+
 // In f32, of the smallest data set; the other kernels are scalar code, which takes long to simulate.
 TEST(UnscheduledNestsTest, KernelsOfPolyBench) {
   for (const char* name : {"2mm", "atax", "bicg", "doitgen", "durbin", "fdtd-2d", "gemm", "gesummv",
