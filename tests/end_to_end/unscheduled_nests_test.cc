@@ -10,6 +10,9 @@
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "cases/run_nest.h"
+#include "compiler/ir/random_arguments.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -235,6 +238,43 @@ TEST(UnscheduledNestsTest, RandomNests) {
     }
   });
   EXPECT_LE(scalar, 2 + count / 12);
+}
+
+// Programs that nobody wrote for the card.
+TEST(UnscheduledNestsTest, RandomPrograms) {
+  ir::RandomProgramOptions options;
+  options.loop_kinds = options.wide_unsigned = options.variable_shifts = false;
+  options.max_iterations = 300;
+  int instructions = 0, count = 0;
+  ForRandomSeeds(60, /*most_scalar=*/0, [&](Random&, unsigned seed, Exceptions&) {
+    const ir::Function function = ir::RandomProgram(seed, options);
+    const absl::StatusOr<std::vector<ir::Argument>> scalars =
+        ir::RandomArguments::DrawScalars(function, seed, {});
+    ASSERT_TRUE(scalars.ok()) << scalars.status();
+    NestSettings settings = OnCard();
+    settings.seed = seed;
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.var) continue;
+      settings.arguments.push_back(
+          StrCat(param.name(), "=", ir::ScalarText(param.var.type(), (*scalars)[i])));
+    }
+    const absl::StatusOr<NestReport> report = RunNest(function, settings);
+    if (!report.ok()) {
+      EXPECT_THAT(std::string(report.status().message()),
+                  testing::AnyOf(HasSubstr("extent that is not constant"),
+                                 HasSubstr("values are live at once"), HasSubstr("nmem needs"),
+                                 HasSubstr("allocated in 'gmem'")))
+          << ir::Print(function);
+      return;
+    }
+    EXPECT_EQ(report->difference, "") << ir::Print(function);
+    ++count;
+    if (report->notes.empty() || report->notes[0].find("scalar unit") == std::string::npos) {
+      ++instructions;
+    }
+  });
+  std::cout << instructions << " of " << count << " programs run on instructions\n";
 }
 
 // ---- what becomes of some nests -------------------------------------------------------------------
