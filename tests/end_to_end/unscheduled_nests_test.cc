@@ -10,6 +10,9 @@
 #include "absl/strings/str_replace.h"
 #include "base/text.h"
 #include "cases/run_nest.h"
+#include "compiler/ir/random_arguments.h"
+#include "compiler/ir/random_program.h"
+#include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -237,6 +240,43 @@ TEST(UnscheduledNestsTest, RandomNests) {
   EXPECT_LE(scalar, 2 + count / 12);
 }
 
+// Programs that nobody wrote for the card.
+TEST(UnscheduledNestsTest, RandomPrograms) {
+  ir::RandomProgramOptions options;
+  options.loop_kinds = options.wide_unsigned = options.variable_shifts = false;
+  options.max_iterations = 300;
+  int instructions = 0, count = 0;
+  ForRandomSeeds(60, /*most_scalar=*/0, [&](Random&, unsigned seed, Exceptions&) {
+    const ir::Function function = ir::RandomProgram(seed, options);
+    const absl::StatusOr<std::vector<ir::Argument>> scalars =
+        ir::RandomArguments::DrawScalars(function, seed, {});
+    ASSERT_TRUE(scalars.ok()) << scalars.status();
+    NestSettings settings = OnCard();
+    settings.seed = seed;
+    for (size_t i = 0; i < function.params.size(); ++i) {
+      const ir::Param& param = function.params[i];
+      if (!param.var) continue;
+      settings.arguments.push_back(
+          StrCat(param.name(), "=", ir::ScalarText(param.var.type(), (*scalars)[i])));
+    }
+    const absl::StatusOr<NestReport> report = RunNest(function, settings);
+    if (!report.ok()) {
+      EXPECT_THAT(std::string(report.status().message()),
+                  testing::AnyOf(HasSubstr("extent that is not constant"),
+                                 HasSubstr("values are live at once"), HasSubstr("nmem needs"),
+                                 HasSubstr("allocated in 'gmem'")))
+          << ir::Print(function);
+      return;
+    }
+    EXPECT_EQ(report->difference, "") << ir::Print(function);
+    ++count;
+    if (report->notes.empty() || report->notes[0].find("scalar unit") == std::string::npos) {
+      ++instructions;
+    }
+  });
+  std::cout << instructions << " of " << count << " programs run on instructions\n";
+}
+
 // ---- what becomes of some nests -------------------------------------------------------------------
 
 TEST(UnscheduledNestsTest, StagesThatOneGroupReadsAreComputedWithIt) {
@@ -285,6 +325,20 @@ TEST(UnscheduledNestsTest, ANoteSaysWhatRunsOnTheScalarUnit) {
               HasSubstr("statement 'A[i] = A[i] + A[i - 1]': expected that no iteration needs what "
                         "another one stores"));
   EXPECT_EQ(report.notes[1], "1 stores are left to the scalar unit");
+}
+
+// Loops of any integer type, mixed, and without an iteration; variables of loops as values, indices that are data.
+TEST(UnscheduledNestsTest, AnyLoop) {
+  for (const char* body :
+       {"for (i: i8, i8(0), i8(20)) { B[i, 0] = A[i + i8(1), 0] }",
+        "for (i, 0, 39) { for (j: i64, i64(0), i64(9)) { B[i + 1, j] = A[i + 1, j] + A[i, j] } }",
+        "for (i: i16, i16(0), i16(30)) { B[i, 0] = 0 for (j: i8, i8(1), i8(5)) { "
+        "B[i, 0] = B[i, 0] + A[i + i16(1), j + i8(1)] } }",
+        "for (i, 5, 0) { B[i, 0] = A[i, 0] }", "for (i, 0, 40) { B[i, 3] = i * 3 }",
+        "parallel (i, 0, 40) { vectorize (j, 0, 9) { B[i, j] = A[39 - i, 8 - j] } }",
+        "for (i, 0, 40) { B[i, 0] = A[max(0, min(A[i, 1], 39)), 2] }", "B[3, 4] = A[5, 6]"}) {
+    MustAgree(StrCat("func any(A: i32[40, 9] in, B: i32[40, 9]) { ", body, " }\n"), OnCard());
+  }
 }
 
 // In f32, of the smallest data set; the other kernels are scalar code, which takes long to simulate.

@@ -193,11 +193,16 @@ class StageGraph {
   // `e` over the graph's tensors.
   Expr Value(Expr e, const ir::VarMap& by) {
     if (e.Is(ExprKind::kVar)) {
+      // A loop may have a variable of another type than the graph's axes.
       const auto it = by.find(e);
-      return it == by.end() ? e : it->second;
+      if (it == by.end() || it->second.type() == e.type()) return it == by.end() ? e : it->second;
+      return e.context().Cast(e.type(), it->second);
     }
     std::vector<Expr> operands;
-    for (Expr operand : e.operands()) operands.push_back(Value(operand, by));
+    for (Expr operand : e.operands()) {
+      const auto it = e.Is(ExprKind::kLoad) ? by.find(operand) : by.end();
+      operands.push_back(it == by.end() ? Value(operand, by) : it->second);
+    }
     if (!e.Is(ExprKind::kLoad)) {
       return operands.empty() ? e : e.context().Rebuild(e, operands);
     }

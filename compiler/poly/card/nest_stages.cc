@@ -347,6 +347,10 @@ absl::StatusOr<NestStages> StagesOfPart(const ir::Function& function) {
   }
   const Scop& scop = extraction.scops[0];
   return Guarded(*scop.isl, [&]() -> absl::StatusOr<NestStages> {
+    if (!scop.context.is_subset(scop.assumed)) {
+      return InvalidInput("function '", function.name,
+                          "': expected indices and bounds that do not wrap around");
+    }
     const Dependences dependences = ComputeDependences(scop, {.reassociate_floats = true});
     ASSIGN_OR_RETURN(NestStages stages, StageFinder(function, scop, dependences).Run());
     stages.locals.insert(stages.locals.begin(), locals.begin(), locals.end());
