@@ -482,9 +482,12 @@ void CardProgram::AddSplits() {
   std::set<std::pair<int64_t, int64_t>> splits;
   for (const int64_t chunks : {cores, 4 * cores, 16 * cores}) {
     if (extent < 4 * chunks) continue;
+    if (chunks > 4 * cores && group_) continue;
     const int64_t length = extent / chunks;
     splits.insert({chunks, length});
-    if (length >= isa::kVectorGroup) {
+    // Few results stand in rows of what is reduced, which begin at whole groups then.
+    const bool is_along = ElementCount(reduction_->shape) < isa::kVectorGroup;
+    if (is_along && length >= isa::kVectorGroup) {
       splits.insert({chunks, length / isa::kVectorGroup * isa::kVectorGroup});
     }
   }

@@ -10,6 +10,8 @@
 #include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/tile_cost.h"
 #include "isa/granularity.h"
@@ -28,6 +30,7 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
   ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions));
+  group.ReadIndices();
   group.FindFollowed();
   RETURN_IF_ERROR(group.FindReducers());
   group.ranked_ = group.Ranked();
@@ -35,6 +38,28 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
                                              ": its smallest tile does not fit; nmem has ",
                                              machine.nmem_bytes(), " bytes"));
+}
+
+void VectorGroup::ReadIndices() {
+  indices_.resize(nodes_.list.size());
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    const VectorNode& node = nodes_.list[i];
+    if (node.kind != Kind::kCopy) continue;
+    for (Expr e : node.load.operands()) {
+      const arith::LinearForm form = arith::Decompose(e);
+      Index& index = indices_[i].emplace_back();
+      index.constant = form.constant();
+      for (const Expr axis : node.axes) {
+        index.coefficients.push_back(form.CoefficientOf(axis));
+        index.uses.push_back(ir::UsesVar(e, axis));
+      }
+      for (const arith::LinearForm::Term& term : form.terms()) {
+        const bool is_axis =
+            std::find(node.axes.begin(), node.axes.end(), term.atom) != node.axes.end();
+        index.is_linear = index.is_linear && is_axis;
+      }
+    }
+  }
 }
 
 void VectorGroup::FindFollowed() {
@@ -61,7 +86,7 @@ void VectorGroup::FindFollowed() {
           continue;
         }
         for (size_t d = 0; d < node.axes.size(); ++d) {
-          if (ir::UsesVar(node.load.operands()[k], node.axes[d])) below[k] |= follows[i][d];
+          if (indices_[i][k].uses[d]) below[k] |= follows[i][d];
         }
       }
     }

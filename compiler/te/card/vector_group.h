@@ -93,6 +93,7 @@ class VectorGroup {
       : output_(output), instructions_(&instructions), machine_(&machine) {}
 
   Layout LayoutOf(const Tiling& t) const;
+  void ReadIndices();
   // Which of the output's dimensions each node follows, as bits.
   void FindFollowed();
   absl::Status FindReducers();
@@ -116,7 +117,15 @@ class VectorGroup {
   const isa::Machine* machine_;
   VectorNodes nodes_;
   std::vector<std::vector<size_t>> readers_;
-  std::vector<uint64_t> follows_;  // the output's dimensions, as bits
+  // An index of a copy as constant + coefficients * axes; `is_linear`: it is no more than that.
+  struct Index {
+    bool is_linear = true;
+    int64_t constant = 0;
+    std::vector<int64_t> coefficients;
+    std::vector<bool> uses;  // each axis
+  };
+  std::vector<std::vector<Index>> indices_;  // of each node
+  std::vector<uint64_t> follows_;            // the output's dimensions, as bits
   std::vector<std::vector<uint64_t>> dimension_follows_;
   // Of each reduction the instruction that takes in one more element, and the one that reduces a row, if there is one.
   struct Reducers {

@@ -7,9 +7,7 @@
 
 #include "base/math.h"
 #include "compiler/arith/const_range.h"
-#include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
-#include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/card/vector_group.h"
@@ -61,6 +59,23 @@ class VectorGroup::Placer {
   // Of each node the elements along each of its dimensions, the reduced ones whole.
   using Ranges = std::vector<std::vector<ConstRange>>;
 
+  ConstRange RangeOfIndex(size_t i, size_t d, const std::vector<ConstRange>& axes) const {
+    const VectorNode& node = list_[i];
+    const Index& index = group_.indices_[i][d];
+    if (index.is_linear) {
+      ConstRange range = ConstRange::Point(index.constant);
+      for (size_t a = 0; a < node.axes.size(); ++a) {
+        if (index.coefficients[a] != 0) {
+          range = range + axes[a] * ConstRange::Point(index.coefficients[a]);
+        }
+      }
+      return range;
+    }
+    arith::VarRanges ranges;
+    for (size_t a = 0; a < node.axes.size(); ++a) ranges[node.axes[a]] = axes[a];
+    return arith::RangeOf(node.load.operands()[d], ranges);
+  }
+
   // From the result back: which elements of each node the first `extents` elements of the output need.
   Ranges Needed(const Shape& extents) const {
     Ranges needed(list_.size());
@@ -82,10 +97,8 @@ class VectorGroup::Placer {
         domain.push_back({0, (is_parted ? t_.part : node.reduced[r]) - 1});
       }
       if (node.kind == Kind::kCopy) {
-        arith::VarRanges ranges;
-        for (size_t d = 0; d < node.axes.size(); ++d) ranges[node.axes[d]] = domain[d];
         for (size_t d = 0; d < node.load.operands().size(); ++d) {
-          need(node.operands[0].node, d, arith::RangeOf(node.load.operands()[d], ranges));
+          need(node.operands[0].node, d, RangeOfIndex(i, d, domain));
         }
         continue;
       }
@@ -134,23 +147,18 @@ class VectorGroup::Placer {
   bool KeepsOrder(size_t i, std::vector<int>& axis_of) const {
     const VectorNode& node = list_[i];
     int last = -1;
-    for (Expr index : node.load.operands()) {
+    for (const Index& index : group_.indices_[i]) {
       int axis = -1;
       for (size_t d = 0; d < node.axes.size(); ++d) {
         // One place along an axis, or each in turn in the loops of a reduction.
-        if (layout_.nodes[i].box[d] == 1 || !ir::UsesVar(index, node.axes[d])) continue;
+        if (layout_.nodes[i].box[d] == 1 || !index.uses[d]) continue;
         if (axis >= 0) return false;
         axis = static_cast<int>(d);
       }
       axis_of.push_back(axis);
       if (axis < 0) continue;
-      if (axis <= last) return false;
+      if (axis <= last || !index.is_linear || index.coefficients[axis] != 1) return false;
       last = axis;
-      const arith::LinearForm form = arith::Decompose(index);
-      if (form.CoefficientOf(node.axes[axis]) != 1) return false;
-      for (const arith::LinearForm::Term& term : form.terms()) {
-        if (term.atom != node.axes[axis] && ir::UsesVar(term.atom, node.axes[axis])) return false;
-      }
     }
     // Axes that no index has would be repeated.
     for (size_t d = 0; d < node.shape.size(); ++d) {
@@ -260,11 +268,10 @@ class VectorGroup::Placer {
   bool ReadsBackwards(size_t i) const {
     if (group_.output_.shape()[t_.split] % t_.tile[t_.split] == 0) return false;
     const VectorNode& node = list_[i];
-    for (Expr index : node.load.operands()) {
-      const arith::LinearForm form = arith::Decompose(index);
+    for (const Index& index : group_.indices_[i]) {
       for (size_t d = 0; d < node.axes.size(); ++d) {
         const bool follows = (group_.dimension_follows_[i][d] >> t_.split & 1) != 0;
-        if (follows && form.CoefficientOf(node.axes[d]) < 0) return true;
+        if (follows && index.coefficients[d] < 0) return true;
       }
     }
     return false;
