@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "base/text.h"
 #include "cases/case_text.h"
@@ -129,7 +130,12 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
     c->schedule.clear();
     settings.check_values = false;
     settings.timing_only = true;
-    const absl::StatusOr<CaseReport> chosen = RunCase(*c, settings);
+    absl::StatusOr<CaseReport> chosen = RunCase(*c, settings);
+    // A little scalar code may be left: one seed in some thousands.
+    if (absl::StrContains(chosen.status().message(), "cannot be timed without values")) {
+      settings.timing_only = false;
+      chosen = RunCase(*c, settings);
+    }
     EXPECT_TRUE(chosen.ok()) << chosen.status();
     if (chosen.ok()) {
       EXPECT_LT(static_cast<double>(chosen->simulated->cycles), 8 * (*all)[0].cycles + 20'000);
