@@ -129,7 +129,7 @@ std::vector<double> AttributeList(const Operator& op, const OperatorCase& c,
 
 bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target,
                  const ir::Tensor& expected, const ir::Difference& difference) {
-  if (op.tolerance_of_largest == 0) return difference.max_rel <= ToleranceOf(op, c, target);
+  if (KeepsOrder(op, &target)) return difference.max_rel <= ToleranceOf(op, c, target);
   if (ir::IsInt(expected.type)) return difference.max_abs == 0;
   // Infinities and NaNs must stand where the reference has them (Compare); they say nothing about the size of
   // the other values.
@@ -141,8 +141,13 @@ bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target
   return difference.max_abs <= op.tolerance_of_largest * largest;
 }
 
-ir::Values ValuesFor(const Operator& op) {
-  return op.tolerance_of_largest == 0 ? ir::Values::kAll : ir::Values::kFinite;
+ir::Values ValuesFor(const Operator& op, const Target* target) {
+  return KeepsOrder(op, target) ? ir::Values::kAll : ir::Values::kFinite;
+}
+
+bool KeepsOrder(const Operator& op, const Target* target) {
+  const bool is_other = target != nullptr && target->machine == nullptr;
+  return op.tolerance_of_largest == 0 || (op.only_card_reorders && is_other);
 }
 
 std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,

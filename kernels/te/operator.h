@@ -96,6 +96,8 @@ struct Operator {
   // Instead, on all targets: the difference allowed between floats, as a part of the largest
   // magnitude in the reference's output. For long sums, whose order a schedule may change.
   double tolerance_of_largest = 0;
+  // It holds on the card alone, whose cores share a sum; other targets add in order and agree bit for bit.
+  bool only_card_reorders = false;
   // Inputs, then the output.
   std::function<std::vector<TensorSpec>(const OperatorCase&)> tensors;
   // Values for input `i`. Empty: random ones (MakeTensors).
@@ -149,7 +151,9 @@ bool ValuesAgree(const Operator& op, const OperatorCase& c, const Target& target
 
 // The values of random inputs with which a run of the operator can be compared with its reference: all of them
 // (ir::Values::kAll), or kFinite where the operator has a tolerance of the largest value.
-ir::Values ValuesFor(const Operator& op);
+ir::Values ValuesFor(const Operator& op, const Target* target = nullptr);
+// Whether results are compared bit for bit, or within Operator::tolerance_steps.
+bool KeepsOrder(const Operator& op, const Target* target);
 
 // Values for all inputs of a case: those of Operator::input, or random ones; zeros for the outputs.
 std::vector<ir::Tensor> MakeTensors(const Operator& op, const OperatorCase& c, uint64_t seed,

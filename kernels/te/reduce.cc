@@ -102,7 +102,10 @@ Operator MakeOperator(Operator row, ReduceOp op,
     return work;
   };
   // Cores may share a sum; then its parts are added up in another order.
-  if (op == ReduceOp::kSum || op == ReduceOp::kMean) row.tolerance_of_largest = 2e-3;
+  if (op == ReduceOp::kSum || op == ReduceOp::kMean) {
+    row.tolerance_of_largest = 2e-3;
+    row.only_card_reorders = true;
+  }
   row.reference = [reduction, op](const OperatorCase& c, absl::Span<const ir::Tensor> in,
                                   absl::Span<ir::Tensor> out) {
     const Reduction k = reduction(c);

@@ -1,6 +1,7 @@
 #include "compiler/poly/card/nest_stages.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -262,9 +263,6 @@ class StageFinder {
     }
     // x[f] = x[f] op e
     stage.reduction = s.reduction->op;
-    const bool is_reduced =
-        *stage.reduction == ExprKind::kAdd || *stage.reduction == ExprKind::kMin ||
-        *stage.reduction == ExprKind::kMax || *stage.reduction == ExprKind::kSub;
     const auto is_target = [&](Expr e) {
       return e.Is(ExprKind::kLoad) && ir::Buffer(e.buffer()) == stage.target;
     };
@@ -274,13 +272,12 @@ class StageFinder {
       stage.value = c.Load(stage.target, ir::Substitute(*store, by).indices());
       return stage;
     }
-    if (!is_reduced || !value.Is(*stage.reduction)) {
+    if (!value.Is(ExprKind::kMin) && !value.Is(ExprKind::kMax)) {
       return NoStage(s, "expected a sum, a minimum or a maximum");
     }
     // max(x, e) ignores a NaN in e, max(e, x) takes it.
     const bool is_first = is_target(value.operand(0));
-    const bool is_extreme = value.Is(ExprKind::kMin) || value.Is(ExprKind::kMax);
-    if (!is_extreme || (!is_first && (!is_target(value.operand(1)) || ir::IsFloat(value.type())))) {
+    if (!is_first && (!is_target(value.operand(1)) || ir::IsFloat(value.type()))) {
       return NoStage(s, "expected an update of one element");
     }
     stage.value = value.operand(is_first ? 0 : 1);
@@ -305,9 +302,10 @@ class StageFinder {
       for (size_t d = 0; d < stage.axes.size(); ++d) by[before.axes[d]] = stage.axes[d];
       stage.value = ir::Substitute(before.value, by);
       const bool is_float = ir::IsFloat(stage.value.type());
-      const bool is_zero =
-          is_float ? stage.value.Is(ExprKind::kFloatImm) && stage.value.float_value() == 0
-                   : stage.value.IsInt(0);
+      const bool is_zero = is_float ? stage.value.Is(ExprKind::kFloatImm) &&
+                                          stage.value.float_value() == 0 &&
+                                          !std::signbit(stage.value.float_value())
+                                    : stage.value.IsInt(0);
       if (*stage.reduction == ExprKind::kAdd && is_zero) stage.value = Expr();
       before.target = {};
       return;

@@ -33,6 +33,7 @@ absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
   group.ReadIndices();
   group.FindFollowed();
   RETURN_IF_ERROR(group.FindReducers());
+  group.parted_ = group.FindParted();
   group.ranked_ = group.Ranked();
   if (!group.ranked_.empty()) return group;
   return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
@@ -118,7 +119,7 @@ absl::Status VectorGroup::FindReducers() {
   return absl::OkStatus();
 }
 
-int VectorGroup::PartedReduction() const {
+int VectorGroup::FindParted() const {
   int reduction = -1;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     if (nodes_.list[i].kind != Kind::kReduce) continue;
@@ -220,7 +221,6 @@ std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
 
 std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool fitting) const {
   std::vector<std::pair<Tiling, double>> tilings;
-  const int parted = PartedReduction();
   bool may_along = false, may_combine = true;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     if (nodes_.list[i].kind != Kind::kReduce) continue;
@@ -265,7 +265,7 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
       if (first && !MayComputeFirst()) continue;
       way.first = first;
       const Shape none = {0};
-      for (const int64_t part : parted < 0 ? none : Parts(nodes_.list[parted].reduced[0])) {
+      for (const int64_t part : parted_ < 0 ? none : Parts(nodes_.list[parted_].reduced[0])) {
         way.part = part;
         add(add, way, way.tile.size());
       }

@@ -17,6 +17,7 @@
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_nodes.h"
 #include "compiler/te/graph.h"
+#include "isa/granularity.h"
 #include "isa/machine.h"
 
 namespace polynao::te {
@@ -98,7 +99,12 @@ class VectorGroup {
   void FindFollowed();
   absl::Status FindReducers();
   // The reduction whose first dimension may be in NMEM part by part; -1: none.
-  int PartedReduction() const;
+  int FindParted() const;
+  // Whether single elements are repeated along the last dimension of a box, where an operand has elements of its own
+  // along `has`, so often that it pays to copy them in groups.
+  static bool RepeatsElements(const Shape& box, const std::vector<bool>& has) {
+    return !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
+  }
   // Whether reductions read computed elements, all of them at the places of their loops.
   bool MayComputeFirst() const;
   // Ways to share the output; tiles are not set.
@@ -133,6 +139,7 @@ class VectorGroup {
     const isa::Instruction* row = nullptr;
   };
   std::vector<Reducers> reducers_;
+  int parted_ = -1;                                      // FindParted
   std::vector<std::pair<Tiling, CardSchedule>> ranked_;  // the cheapest first
 };
 

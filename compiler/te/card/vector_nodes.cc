@@ -398,12 +398,6 @@ class Cutter {
 
 }  // namespace
 
-Shape VectorNode::Domain() const {
-  Shape domain = shape;
-  domain.insert(domain.end(), reduced.begin(), reduced.end());
-  return domain;
-}
-
 absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output,
                                          const LaneInstructions& instructions) {
   RETURN_IF_ERROR(output.graph()->status);

@@ -57,8 +57,6 @@ struct VectorNode {
   std::vector<bool> is_reduced = {};
 
   bool pads() const { return value != load; }
-  // The extents of the domain.
-  Shape Domain() const;
 };
 
 struct VectorNodes {

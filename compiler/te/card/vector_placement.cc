@@ -171,17 +171,12 @@ class VectorGroup::Placer {
   // The stretches of memory in which elements of a box stand of which `part` are read; none if they do not begin where
   // vector instructions may.
   std::optional<Runs> RunsOf(const Shape& box, const Shape& part, Type type) const {
-    Runs runs;
     size_t d = box.size();
     int64_t inner = 1;
     while (d > 0 && box[d - 1] == part[d - 1]) inner *= box[--d];
-    runs.length = inner;
-    if (d == 0) return runs;
-    runs.length *= part[d - 1];
-    for (size_t k = 0; k + 1 < d; ++k) runs.count *= part[k];
     const bool is_aligned =
         inner % isa::kVectorGroup == 0 && inner * ir::ByteSize(type) % kOnChipAlignment == 0;
-    return is_aligned ? std::optional(runs) : std::nullopt;
+    return d == 0 || is_aligned ? std::optional(SegmentsOf(box, part)) : std::nullopt;
   }
   // The same for copies, which begin anywhere.
   static Runs SegmentsOf(const Shape& box, const Shape& part) {
@@ -368,11 +363,6 @@ class VectorGroup::Placer {
     return copy(elements / run, run);
   }
 
- public:
-  // Whether single elements are repeated along the last dimension so often that it pays to copy them in groups.
-  static bool RepeatsElements(const Shape& box, const std::vector<bool>& has) {
-    return !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
-  }
   // The dimensions of a reader's box along which an operand has elements of its own.
   static std::vector<bool> Has(const Shape& box, const Operand& operand) {
     std::vector<bool> has(box.size());
@@ -382,7 +372,6 @@ class VectorGroup::Placer {
     return has;
   }
 
- private:
   void CountLane(size_t i) {
     const VectorNode& node = list_[i];
     Placed& placed = at(i);
@@ -546,8 +535,7 @@ class VectorGroup::Placer {
     needs_.cores = CeilDiv(shape[t_.split], t_.core[t_.split]) * t_.across;
     int64_t tiles = 1;
     for (size_t d = 0; d < t_.tile.size(); ++d) tiles *= CeilDiv(t_.core[d], t_.tile[d]);
-    const int parted = t_.part > 0 ? group_.PartedReduction() : -1;
-    if (parted >= 0) tiles *= CeilDiv(list_[parted].reduced[0], t_.part);
+    if (t_.part > 0) tiles *= CeilDiv(list_[group_.parted_].reduced[0], t_.part);
     if (once_load_ > 0 || once_ > 0) {
       layout_.cost.Phase("before the tiles", 1);
       layout_.cost.Lane();

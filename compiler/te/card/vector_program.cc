@@ -135,9 +135,8 @@ template <typename F>
 Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape, const Shape& box,
                                     const std::vector<bool>& has, const Extra& where,
                                     const F& element) {
-  const bool repeats = !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
   Extra extra = where;
-  if (!repeats) {
+  if (!RepeatsElements(box, has)) {
     extra.tensor = Compute(StrCat(name, ".full"), shape, element);
     extras_.push_back(extra);
     return extra.tensor;
@@ -314,7 +313,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     if (reduction >= 0) {
       stage.ComputeAt(s[on_chip[reduction]], inner_[reduction]);
     } else if (part_ && is_parted) {
-      stage.ComputeAt(s[on_chip[group_.PartedReduction()]], part_);
+      stage.ComputeAt(s[on_chip[group_.parted_]], part_);
     } else {
       stage.ComputeAt(s[y], is_same ? tid : tile);
     }
@@ -352,8 +351,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     switch (node.kind) {
       case Kind::kInput:
         if (!placed.is_loaded) break;
-        compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.PartedReduction(),
-                "memcpy");
+        compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.parted_, "memcpy");
         break;
       case Kind::kCopy:
         if (placed.is_inlined) break;
