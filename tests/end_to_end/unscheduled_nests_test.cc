@@ -306,6 +306,17 @@ TEST(UnscheduledNestsTest, FactorsOfProductsAreTurnedAround) {
   EXPECT_THAT(report.notes, ElementsAre("S1 -> B.turned", "S1 -> C"));
 }
 
+// What a sum begins with is a stage of its own if something else reads it.
+TEST(UnscheduledNestsTest, AReadStartIsStored) {
+  const NestReport report = MustAgree(
+      "func start(A: i32[5, 7] in, S: i32[5], T: i32[5]) {\n"
+      "  for (i, 0, 5) { S[i] = 1 }\n"
+      "  for (i, 0, 5) { T[i] = S[i] }\n"
+      "  for (i, 0, 5) { for (j, 0, 7) { S[i] = S[i] + A[i, j] } }\n}\n",
+      OnCard());
+  EXPECT_THAT(report.notes, ElementsAre("S0 -> S", "S1 -> T", "S2 -> S"));
+}
+
 TEST(UnscheduledNestsTest, TimeStepsThatAreAlikeAreCompiledOnce) {
   const NestReport report = MustAgree(
       "func jacobi(A: f32[300], B: f32[300]) {\n"
