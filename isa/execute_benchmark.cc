@@ -22,7 +22,7 @@ struct Memories {
   std::vector<uint8_t> bytes[kSpaceCount];
   int64_t pc = 0;
   std::vector<int64_t> args = std::vector<int64_t>(16, 3);
-  InstructionSet::Machine view;
+  InstructionSet::CoreView view;
 
   Memories() {
     for (int s = 0; s < kSpaceCount; ++s) {

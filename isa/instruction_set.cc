@@ -505,7 +505,7 @@ std::optional<std::vector<Flow>> InstructionSet::Flows(const Instruction& instru
 }
 
 absl::Status InstructionSet::FillBuffers(const Instruction& instruction, OperandValues values,
-                                         const Machine& machine, absl::Span<int64_t> written,
+                                         const CoreView& core, absl::Span<int64_t> written,
                                          uint8_t** buffers) const {
   const Prepared& prepared = PreparedOf(instruction);
   for (size_t o = 0; o < instruction.operands.size(); ++o) {
@@ -515,46 +515,46 @@ absl::Status InstructionSet::FillBuffers(const Instruction& instruction, Operand
       written[o] = 0;
       buffers[operand.param] = reinterpret_cast<uint8_t*>(&written[o]);
     } else if (operand.kind == OperandKind::kAddress) {
-      uint8_t* memory = machine.memory[static_cast<int>(operand.space)];
+      uint8_t* memory = core.memory[static_cast<int>(operand.space)];
       buffers[operand.param] = memory == nullptr ? nullptr : memory + values[o];
     }
   }
   if (prepared.pc_param >= 0) {
-    POLYNAO_CHECK(machine.pc != nullptr) << instruction.mnemonic << " needs a pc";
-    buffers[prepared.pc_param] = reinterpret_cast<uint8_t*>(machine.pc);
+    POLYNAO_CHECK(core.pc != nullptr) << instruction.mnemonic << " needs a pc";
+    buffers[prepared.pc_param] = reinterpret_cast<uint8_t*>(core.pc);
   }
   if (prepared.arg_param >= 0) {
     int64_t extent = 0;
     if (!prepared.arg_extent.Evaluate({.operands = values.data()}, &extent) || extent < 1 ||
-        extent > static_cast<int64_t>(machine.args.size())) {
+        extent > static_cast<int64_t>(core.args.size())) {
       return InvalidInput(instruction.mnemonic, ": argument ", extent - 1,
-                          " does not exist; the program has ", machine.args.size());
+                          " does not exist; the program has ", core.args.size());
     }
     // The meaning only reads them.
     buffers[prepared.arg_param] =
-        reinterpret_cast<uint8_t*>(const_cast<int64_t*>(machine.args.data()));
+        reinterpret_cast<uint8_t*>(const_cast<int64_t*>(core.args.data()));
   }
   return absl::OkStatus();
 }
 
 absl::Status InstructionSet::Execute(const Instruction& instruction, OperandValues values,
-                                     const Machine& machine, absl::Span<int64_t> written) const {
+                                     const CoreView& core, absl::Span<int64_t> written) const {
   const Prepared& prepared = PreparedOf(instruction);
   if (prepared.native != nullptr) {
     uint8_t* buffers[kMaxParams];
-    RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
+    RETURN_IF_ERROR(FillBuffers(instruction, values, core, written, buffers));
     if (prepared.native->Run({.operands = values.data(), .buffers = buffers})) {
       return absl::OkStatus();
     }
   }
-  return Interpret(instruction, values, machine, written);
+  return Interpret(instruction, values, core, written);
 }
 
 absl::Status InstructionSet::Interpret(const Instruction& instruction, OperandValues values,
-                                       const Machine& machine, absl::Span<int64_t> written) const {
+                                       const CoreView& core, absl::Span<int64_t> written) const {
   Prepared& prepared = PreparedOf(instruction);
   uint8_t* buffers[kMaxParams] = {};
-  RETURN_IF_ERROR(FillBuffers(instruction, values, machine, written, buffers));
+  RETURN_IF_ERROR(FillBuffers(instruction, values, core, written, buffers));
   const std::vector<ir::Param>& params = instruction.meaning.params;
   std::vector<ir::Interpreter::RawArgument> arguments(params.size());
   for (size_t p = 0; p < params.size(); ++p) arguments[p].address = buffers[p];

@@ -225,7 +225,7 @@ class InstructionSet {
                     ActionCounts* counts) const;
 
   // How an instruction sees its memories and registers while it executes.
-  struct Machine {
+  struct CoreView {
     uint8_t* memory[kSpaceCount] = {};  // first byte of each memory, null where the core has none
     int64_t size[kSpaceCount] = {};     // bytes
     int64_t* pc = nullptr;              // index of the next instruction; branches write it
@@ -234,11 +234,11 @@ class InstructionSet {
   // Executes the meaning: reads and writes memories, writes the kWritten operands' new values to
   // `written` (one slot per operand). Uses a native routine where there is one, else interprets.
   // The caller has checked constraints and bounds. Errors come from the interpreter.
-  absl::Status Execute(const Instruction& instruction, OperandValues values, const Machine& machine,
+  absl::Status Execute(const Instruction& instruction, OperandValues values, const CoreView& core,
                        absl::Span<int64_t> written) const;
   // The same, always by interpreting the meaning (what Execute is tested against).
-  absl::Status Interpret(const Instruction& instruction, OperandValues values,
-                         const Machine& machine, absl::Span<int64_t> written) const;
+  absl::Status Interpret(const Instruction& instruction, OperandValues values, const CoreView& core,
+                         absl::Span<int64_t> written) const;
 
   // Returns true if Execute has something faster than Interpret for it.
   bool HasNativeRoutine(const Instruction& instruction) const;
@@ -261,7 +261,7 @@ class InstructionSet {
   absl::Status CheckForms(const std::map<int, std::string>& places) const;
   // The first byte of each buffer parameter of the meaning.
   absl::Status FillBuffers(const Instruction& instruction, OperandValues values,
-                           const Machine& machine, absl::Span<int64_t> written,
+                           const CoreView& core, absl::Span<int64_t> written,
                            uint8_t** buffers) const;
   std::vector<Instruction> instructions_;
   mutable std::deque<std::atomic<Prepared*>> prepared_;  // null: not made yet

@@ -57,8 +57,8 @@ TestMachine::TestMachine(int64_t bytes) {
   for (int64_t i = 0; i < 16; ++i) args.push_back(i * 1000 - 3);
 }
 
-InstructionSet::Machine TestMachine::View() {
-  InstructionSet::Machine view;
+InstructionSet::CoreView TestMachine::View() {
+  InstructionSet::CoreView view;
   for (int s = 0; s < kSpaceCount; ++s) {
     view.memory[s] = memory[s].data();
     view.size[s] = static_cast<int64_t>(memory[s].size());

@@ -21,7 +21,7 @@ struct TestMachine {
   // `bytes` in each memory.
   explicit TestMachine(int64_t bytes);
   // How instructions see it.
-  InstructionSet::Machine View();
+  InstructionSet::CoreView View();
 };
 
 // Operand values that satisfy the instruction's constraints and stay within memories of `bytes`;

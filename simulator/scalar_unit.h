@@ -36,7 +36,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
     ClusterLink* link = nullptr;
     Smem* smem = nullptr;
     // The core's memories; null where it has none.
-    isa::InstructionSet::Machine machine;
+    isa::InstructionSet::CoreView machine;
   };
   ScalarUnit(sc_core::sc_module_name name, Context& context, AccessChecker::CoreId id,
              const Wiring& wiring, CoreReport& report, int32_t report_index);
@@ -51,7 +51,7 @@ class ScalarUnit : public sc_core::sc_module, public BarrierMember, public Burst
   bool halted() const { return state_ == State::kHalted; }
   // Says what this core waits for, for reports of a deadlock: "waits at a cluster barrier at pc 7".
   std::string Describe() const;
-  const isa::InstructionSet::Machine& machine() const { return wiring_.machine; }
+  const isa::InstructionSet::CoreView& machine() const { return wiring_.machine; }
 
  private:
   enum class State {

@@ -1,4 +1,11 @@
-// The driver: ./nao COMMAND. For example: ./nao run add --shape=255x27x27 --target=diannao --json
+// The driver: ./nao COMMAND. For example: ./nao tune conv2d --shape=14x14x256,256x3x3x256 --dtype=i8
 #include "tools/driver/commands.h"
 
-int main(int argc, char** argv) { return polynao::driver::Main(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace polynao::driver;
+  constexpr AddCommand kCommands[] = {
+      AddDemoCommand,  AddRunCommand,  AddBenchCommand,  AddTuneCommand,    AddCompileCommand,
+      AddOptCommand,   AddPolyCommand, AddSimCommand,    AddCompareCommand, AddCyclesCommand,
+      AddSweepCommand, AddAsmCommand,  AddDisasmCommand, AddListCommand};
+  return Main(argc, argv, kCommands);
+}

@@ -62,6 +62,19 @@ expect "run --timing-only changes no cycle" pass "" run_timing_only
 expect "run --timing-only is of the card" fail "--timing-only is of a simulated card: expected --target=diannao, found --target=cpu" \
   "$nao" run add --shape=255x27 --target=cpu --timing-only
 
+# ./nao takes nao_run for some commands: those that it has.
+commands_of_nao_run() {
+  local commands command
+  commands=$(sed -n 's/^ *\(demo .*\)) if driver_is_stale nao.*/\1/p' nao | tr -d '|')
+  [[ -n $commands ]] || return 1
+  for command in $commands; do
+    "$PWD/tools/nao_run" "$command" --help >/dev/null || return 1
+  done
+  diff <("$PWD/tools/nao_run" run add --shape=255x27 --json | grep -v '_ms"') \
+    <("$nao" run add --shape=255x27 --json | grep -v '_ms"')
+}
+expect "./nao takes nao_run for commands that it has" pass "" commands_of_nao_run
+
 compile_and_simulate() {
   "$nao" compile add --shape=63x65 -o "$work/add" >/dev/null &&
     "$nao" disasm "$work/add/add.bin" -o "$work/add/again.nasm" &&

@@ -16,42 +16,6 @@
 namespace polynao::mapping {
 namespace {
 
-// Cycles of a program that are in no unit's work: scalar code before the first copies and behind barriers. The smallest
-// layers take so much more than their parts (matmul 128x64,128x64).
-constexpr double kScalarCode = 150;
-
-// What the cores' parts have in common.
-struct Parts {
-  Shares shares;
-  int64_t pixels = 0, lanes = 0;    // of a step of a core
-  int64_t image_pixels = 0;         // of a core
-  int64_t cluster_image_bytes = 0;  // without what lies outside of it
-  int64_t core_image_bytes = 0;
-  int64_t weights = 0;  // bytes of a block of a core
-  int64_t loaded = 0;   // bytes of elementwise inputs, of one element
-};
-
-Parts PartsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  Parts p;
-  p.shares = SharesOf(layer, card, m);
-  p.pixels = p.shares.core_rows * p.shares.core_columns;
-  p.lanes = RoundUp(m.block, isa::kTensorLanes);
-  const int64_t columns = layer.image_columns.Of(p.shares.core_columns);
-  p.image_pixels = layer.image_rows.Of(p.shares.core_rows) * columns;
-  const int64_t pixel = layer.input_channels * layer.element_bytes;
-  p.core_image_bytes = p.image_pixels * pixel;
-  p.cluster_image_bytes =
-      layer.image_rows.Of(p.shares.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
-  p.weights = m.block * layer.filter_bytes;
-  for (int64_t bytes : layer.loaded) p.loaded += bytes;
-  return p;
-}
-
-// A cluster's share of GMEM's rate.
-double ShareOf(const CardFacts& card, double clusters) {
-  return std::min(card.link, card.gmem / clusters * (clusters > 1 ? kTogether : 1));
-}
-
 int64_t OnChip(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 
 }  // namespace
@@ -117,6 +81,15 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   s.core_rows =
       CeilDiv(s.cluster_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
   s.steps = CeilDiv(s.cluster_channels, m.across * m.block);
+  s.pixels = s.core_rows * s.core_columns;
+  s.lanes = RoundUp(m.block, isa::kTensorLanes);
+  const int64_t pixel = layer.input_channels * layer.element_bytes;
+  s.core_image_bytes =
+      layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
+  s.cluster_image_bytes =
+      layer.image_rows.Of(s.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
+  s.weight_bytes = m.block * layer.filter_bytes;
+  for (int64_t bytes : layer.loaded) s.loaded_bytes += bytes;
   return s;
 }
 
@@ -126,21 +99,22 @@ int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m
 }
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const Parts p = PartsOf(layer, card, m);
-  const int64_t cluster_outputs = p.shares.cluster_rows * layer.columns * p.shares.cluster_channels;
+  const Shares s = SharesOf(layer, card, m);
+  const int64_t cluster_outputs = s.cluster_rows * layer.columns * s.cluster_channels;
   Needs needs;
-  needs.nmem = OnChip(RoundUp(p.core_image_bytes, isa::kVectorGroup * layer.element_bytes)) +
+  needs.nmem = OnChip(RoundUp(s.core_image_bytes, isa::kVectorGroup * layer.element_bytes)) +
                layer.channel_vectors * OnChip(layer.channels * 4) +
-               layer.temporaries(p.pixels, p.lanes, m.results_by_smem ? 2 : 1);
+               layer.temporaries(s.pixels, s.lanes, m.results_by_smem ? 2 : 1);
   if (m.results_by_smem) {
-    needs.smem += OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * p.loaded);
+    needs.smem +=
+        OnChip(cluster_outputs * layer.result_bytes) + OnChip(cluster_outputs * s.loaded_bytes);
   } else {
-    const int64_t outputs = p.pixels * RoundUp(p.shares.cluster_channels, isa::kVectorGroup);
-    needs.nmem += OnChip(outputs * layer.result_bytes) + OnChip(outputs * p.loaded);
+    const int64_t outputs = s.pixels * RoundUp(s.cluster_channels, isa::kVectorGroup);
+    needs.nmem += OnChip(outputs * layer.result_bytes) + OnChip(outputs * s.loaded_bytes);
   }
-  needs.wmem = WeightCopies(layer, card, m) * OnChip(p.lanes * layer.filter_pitch);
-  if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * p.weights);
-  if (m.image_by_smem) needs.smem += OnChip(p.cluster_image_bytes);
+  needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * layer.filter_pitch);
+  if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
+  if (m.image_by_smem) needs.smem += OnChip(s.cluster_image_bytes);
   return needs;
 }
 
@@ -185,208 +159,6 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     if (!why.empty()) return why;
   }
   return "";
-}
-
-CostParts CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const Parts p = PartsOf(layer, card, m);
-  const auto clusters = static_cast<double>(p.shares.clusters);
-  const auto cores = static_cast<double>(card.cores);
-  const double share = ShareOf(card, clusters);
-  const std::string_view share_is = share < card.link ? kGmem : kLink;
-  const double latency = card.latency + card.dram_latency;
-  // A load or store: what it waits for, then bytes, by what carries them.
-  struct Transfer {
-    double waits = 0, bytes = 0;
-    std::string_view by;
-    double cycles() const { return waits + bytes; }
-  };
-  const auto longer = [](const Transfer& a, const Transfer& b) {
-    return a.cycles() > b.cycles() ? a : b;
-  };
-  // Of `bytes` by each core, or by the memory core.
-  const auto by_cores = [&](double bytes, double segments, double at_once) {
-    return longer({card.io_start + segments * latency / at_once, bytes / card.io_port, kIoDma},
-                  {card.io_start + latency, bytes * cores / share, share_is});
-  };
-  const double port = std::min(card.memory_core_port, share);
-  const std::string_view port_is = port < share ? kMemoryCore : share_is;
-  const auto by_memory_core = [&](double bytes, double segments = 1, double at_once = 1) {
-    return longer({card.io_start + segments * latency / at_once, 0, kGmem},
-                  {card.io_start + latency, bytes / port, port_is});
-  };
-  // A copy between SMEM and each core.
-  const double core_rate = std::min(card.move_port, card.smem / cores);
-  const auto by_move = [&](double bytes) {
-    return Transfer{card.move_start + card.smem_latency, bytes / core_rate, kMoveDma};
-  };
-
-  CostParts cost;
-  const auto add = [&cost](std::string_view what, const Transfer& t) {
-    cost.Add(what, kWaits, t.waits);
-    cost.Add(what, t.by, t.bytes);
-  };
-  const auto weights = static_cast<double>(p.weights);
-  const auto outputs = static_cast<double>(p.pixels * m.block);  // of a step of a core
-  const auto cluster_outputs =
-      static_cast<double>(p.shares.cluster_rows * layer.columns * p.shares.cluster_channels);
-  // Of a cluster's or core's part of a tensor of the output's shape.
-  const bool whole_pixels = m.channel_clusters == 1;
-  const double cluster_segments =
-      whole_pixels ? 1.0 : static_cast<double>(p.shares.cluster_rows * layer.columns);
-  const bool whole_columns = p.shares.core_columns == layer.columns;
-  const double core_segments = !whole_pixels   ? static_cast<double>(p.pixels)
-                               : whole_columns ? 1.0
-                                               : static_cast<double>(p.shares.core_rows);
-  // Sums and elementwise work of a step, and copies of what it loaded and of its results.
-  const auto add_compute = [&] {
-    cost.Add("sums", kTensorUnit,
-             card.tensor_start + static_cast<double>(p.pixels * p.lanes * layer.filter_pitch) /
-                                     static_cast<double>(layer.element_bytes) /
-                                     layer.macs_per_cycle);
-    cost.Add("elementwise", kVectorUnit, layer.vector_cycles(p.pixels, p.lanes));
-    if (m.results_by_smem) return;
-    // A copy to where all channels of a pixel are; another one of what was loaded.
-    const auto copies = static_cast<double>(layer.result_bytes + p.loaded);
-    cost.Add("copies", kVectorUnit,
-             (p.loaded > 0 ? 2 : 1) * card.vector_start + outputs * copies / card.vector_bytes);
-  };
-  // Between SMEM and NMEM.
-  const auto add_moved = [&] {
-    if (!m.results_by_smem) return;
-    add("results", by_move(outputs * static_cast<double>(layer.result_bytes)));
-    if (p.loaded > 0) add("operands", by_move(outputs * static_cast<double>(p.loaded)));
-  };
-  const auto core_image = static_cast<double>(p.core_image_bytes);
-  // What is loaded once: the image, elementwise inputs.
-  const auto add_image = [&] {
-    if (layer.is_padded) {
-      cost.Add("padding", kVectorUnit, card.vector_start + core_image / card.vector_bytes);
-      cost.Add("padding", kWaits, card.drain);
-    }
-    const auto segments =
-        whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(p.shares.core_rows));
-    add("image", m.image_by_smem ? by_memory_core(static_cast<double>(p.cluster_image_bytes))
-                                 : by_cores(core_image, segments, card.strided_reads));
-    for (int64_t bytes : layer.loaded) {
-      const double all = cluster_outputs * static_cast<double>(bytes);
-      add("operands", m.results_by_smem ? by_memory_core(all, cluster_segments, card.strided_reads)
-                                        : by_cores(all / cores, core_segments, card.strided_reads));
-    }
-  };
-  const auto add_to_core = [&] {
-    if (!m.image_by_smem) return;
-    cost.Add("image", kWaits, card.barrier);
-    add("image", by_move(core_image));
-  };
-  const auto add_vectors = [&] {
-    cost.Add("vectors of channels", kWaits,
-             static_cast<double>(layer.channel_vectors) * (card.io_start + latency));
-  };
-  const auto add_waits = [&](double times, double cycles) {
-    cost.Phase("waits", times), cost.Lane(), cost.Add("queues and barriers", kWaits, cycles);
-  };
-  const auto steps = static_cast<double>(p.shares.steps);
-  const bool alone = WeightCopies(layer, card, m) == 1;
-  cost.Phase("before", 1), cost.Lane();
-  cost.Add("program", kScalarUnit, kScalarCode);
-  if (m.weights_by_smem) {
-    const Transfer load = by_memory_core(static_cast<double>(m.across) * weights);
-    const Transfer fetch = by_move(weights);
-    // Loads and copies out of SMEM meet at its port, which takes bursts in turn: while cores copy, the memory core has
-    // its burst's part of a round.
-    const double round = card.io_burst + cores * card.move_burst;
-    const double while_fetching = fetch.cycles() * card.smem * card.io_burst / round;
-    const double rest = static_cast<double>(m.across) * weights - while_fetching;
-    const auto add_loads = [&] {
-      cost.Lane(), add("weights", load);
-      cost.Lane(), add("weights to WMEM", fetch);
-      if (rest > 0) add("weights", {card.io_start, rest / port, port_is});
-    };
-    // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and fetches.
-    add_image(), add_to_core(), add_vectors();
-    const bool is_behind = m.image_by_smem || m.results_by_smem;
-    if (!is_behind) cost.Lane();
-    add("weights", load);
-    if (!is_behind) cost.Add("image", share_is, core_image * cores / share);
-    const double wait = card.drain + card.barrier;
-    if (alone) {
-      // Copies to WMEM wait for the sums before them.
-      const auto add_rest = [&] {
-        cost.Lane(), add("weights to WMEM", fetch);
-        cost.Add("queues and barriers", kWaits, card.drain);
-        add_compute(), add_moved();
-      };
-      add_waits(steps, wait);
-      cost.Phase("steps", steps - 1), add_loads(), add_rest();
-      cost.Phase("last step", 1), add_rest();
-    } else {
-      add_waits(steps + 1, wait);
-      cost.Phase("second load", 1);
-      if (steps > 1) {
-        add_loads();
-      } else {
-        cost.Lane(), add("weights to WMEM", fetch);
-      }
-      const auto add_step = [&] { cost.Lane(), add_compute(), add_moved(); };
-      if (steps > 2) cost.Phase("steps", steps - 2), add_loads(), add_step();
-      if (steps > 1) {
-        cost.Phase("last step but one", 1);
-        cost.Lane(), add("weights to WMEM", fetch);
-        add_step();
-      }
-      cost.Phase("last step", 1), add_step();
-    }
-  } else {
-    const Transfer load = by_cores(weights, 1, 1);
-    add_image();
-    cost.Phase("first weights", 1);
-    cost.Lane(), add_to_core();
-    cost.Lane(), add_vectors(), add("weights", load);
-    if (alone) {
-      add_waits(1, card.drain);
-      cost.Phase("steps", steps), cost.Lane(), add_compute(), add_moved();
-      cost.Add("queues and barriers", kWaits, 3 * card.drain);
-      cost.Phase("loads between", steps - 1), cost.Lane(), add("weights", load);
-    } else {
-      add_waits(steps + 1, card.drain);
-      cost.Phase("steps", steps - 1);
-      cost.Lane(), add("weights", load);
-      cost.Lane(), add_moved();
-      cost.Lane(), add_compute();
-      cost.Phase("last step", 1), cost.Lane(), add_compute(), add_moved();
-    }
-  }
-  cost.Phase("after", 1), cost.Lane();
-  const double results = cluster_outputs * static_cast<double>(layer.result_bytes);
-  if (m.results_by_smem) {
-    cost.Add("queues and barriers", kWaits, card.drain + card.barrier);
-    add("results", by_memory_core(results, cluster_segments, card.store_segments * cores));
-  } else {
-    add("results", by_cores(results / cores, core_segments, card.store_segments));
-  }
-  return cost;
-}
-
-double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const Parts p = PartsOf(layer, card, m);
-  const auto clusters = static_cast<double>(p.shares.clusters);
-  const auto cores = static_cast<double>(card.cores);
-  const double share = ShareOf(card, clusters);
-  // The image comes before the last block of weights, and results leave behind it.
-  const double image = m.image_by_smem ? static_cast<double>(p.cluster_image_bytes)
-                                       : static_cast<double>(p.core_image_bytes) * cores;
-  const int64_t channels = p.shares.cluster_channels;
-  const auto weights = static_cast<double>(channels * layer.filter_bytes);
-  const double copies = m.weights_by_smem ? 1 : cores / static_cast<double>(m.across);
-  const double fetched = m.weights_by_smem ? weights / static_cast<double>(m.across) /
-                                                 std::min(card.move_port, card.smem / cores)
-                                           : 0;
-  const auto results =
-      static_cast<double>(p.shares.cluster_rows * layer.columns * channels * layer.result_bytes);
-  const double sums = static_cast<double>(p.pixels * (channels / m.across)) *
-                      static_cast<double>(layer.filter_pitch) /
-                      static_cast<double>(layer.element_bytes) / layer.macs_per_cycle;
-  return std::max({image / share + weights * copies / share, fetched, sums}) + results / share;
 }
 
 }  // namespace polynao::mapping

@@ -41,11 +41,15 @@ struct Mapping {
 // is there twice or missing, a number below 1 or, for a flag, above 1.
 absl::StatusOr<Mapping> ParseMapping(std::string_view text);
 
-// The rows, columns and channels of a cluster and of a core.
+// What a cluster and a core have of rows, columns and channels, and of bytes.
 struct Shares {
   int64_t cluster_rows = 0, cluster_channels = 0, core_rows = 0, core_columns = 0;
-  int64_t clusters = 0;  // that have rows
-  int64_t steps = 0;     // blocks of channels
+  int64_t clusters = 0;                                   // that have rows
+  int64_t steps = 0;                                      // blocks of channels
+  int64_t pixels = 0, lanes = 0;                          // of a step of a core
+  int64_t cluster_image_bytes = 0, core_image_bytes = 0;  // without what lies outside of the image
+  int64_t weight_bytes = 0;                               // of a block of a core
+  int64_t loaded_bytes = 0;                               // of elementwise inputs, for one element
 };
 Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 

@@ -210,7 +210,7 @@ class Mover {
     lacked_room_ = false;
     if (e.Is(ExprKind::kAddress) || (e.Is(ExprKind::kCall) && !places_.effects().IsPure(e)))
       return {};
-    const LicmPlaces::Plan plan = places_.PlanOf(e);
+    const LicmPlaces::HoistPlan plan = places_.PlanOf(e);
     for (int place = plan.place; place < from && places_.IsWorth(plan.cost, place, from); ++place) {
       auto& known = places_.loop(place).known;
       if (const auto it = known.find(e); it != known.end()) {
@@ -242,7 +242,7 @@ class Mover {
 
   // Records why `e`, which could move to `plan.place`, stays in the innermost loop. What it is made of
   // is not told apart.
-  void NoteStays(Expr e, const LicmPlaces::Plan& plan) {
+  void NoteStays(Expr e, const LicmPlaces::HoistPlan& plan) {
     if (e.IsConst() || !stays_.insert({e, Here()}).second) return;
     ir::ForEachExpr(e, [&](Expr part) { stays_.insert({part, Here()}); });
     const int cost = places_.WholeCost(e);

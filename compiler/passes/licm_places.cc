@@ -226,13 +226,13 @@ bool LicmPlaces::Spares(int to, int from) const {
   return false;
 }
 
-const LicmPlaces::Plan& LicmPlaces::PlanOf(Expr e) {
-  if (const Plan* known = plans_.Find(e)) return *known;
+const LicmPlaces::HoistPlan& LicmPlaces::PlanOf(Expr e) {
+  if (const HoistPlan* known = plans_.Find(e)) return *known;
   // The compiler behind this one folds constants.
   const bool constant = InfoOf(e).depths == 0;
-  Plan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e, options_)};
+  HoistPlan plan{.place = FirstPlace(e), .cost = constant ? 0 : OperationCost(e, options_)};
   for (Expr operand : e.operands()) {
-    const Plan& inner = PlanOf(operand);
+    const HoistPlan& inner = PlanOf(operand);
     const bool moves_on = inner.place < plan.place && IsWorth(inner.cost, inner.place, plan.place);
     // The sum counts shared operands several times and may exceed any int.
     if (!moves_on) plan.cost = std::min(plan.cost + inner.cost, kMaxCost);

@@ -60,7 +60,7 @@ class LicmPlaces {
   };
 
   // Where an expression can move to from the innermost loop, and the cost of one evaluation.
-  struct Plan {
+  struct HoistPlan {
     int place = 0;
     int cost = 0;
   };
@@ -104,7 +104,7 @@ class LicmPlaces {
     return cost >= options_.threshold && Spares(to, from);
   }
   // Valid as long as the enclosing loops stay the same.
-  const Plan& PlanOf(ir::Expr e);
+  const HoistPlan& PlanOf(ir::Expr e);
   // Returns true if the program may evaluate `e` at `place`: `e` cannot stop the program there, or the program
   // evaluates it later for certain. `certain_from`: the first place that is certain to be followed by an evaluation
   // here. `strict`: a value that was never stored stops the program here.
@@ -180,7 +180,7 @@ class LicmPlaces {
   // Variables of let expressions.
   absl::flat_hash_set<ir::Expr> bound_inside_;
   ir::ExprMap<Info> infos_;
-  ir::ExprMap<Plan> plans_;
+  ir::ExprMap<HoistPlan> plans_;
   absl::flat_hash_map<ir::Stmt, uint64_t> stmt_depths_;
 };
 

@@ -30,7 +30,7 @@ using pipelining::kDefaultCopies;
 using pipelining::kMostCopies;
 using pipelining::kStageNames;
 using pipelining::kStages;
-using pipelining::Plan;
+using pipelining::PipelinePlan;
 using pipelining::Stage;
 using pipelining::Unit;
 using pipelining::Windows;
@@ -92,7 +92,7 @@ class Pipeliner {
     return RoundUp(bytes, kOnChipAlignment);
   }
 
-  bool Fits(const Plan& plan, std::string& reason) const {
+  bool Fits(const PipelinePlan& plan, std::string& reason) const {
     std::map<std::string, int64_t> needed = around_;
     for (const auto& [buffer, copies] : plan.copies) {
       needed[buffer->scope] += copies * AlignedBytes(buffer);
@@ -125,7 +125,7 @@ class Pipeliner {
       return std::nullopt;
     }
     // Where three copies do not fit, two may.
-    std::optional<Plan> plan;
+    std::optional<PipelinePlan> plan;
     for (int copies = body->copies; copies >= kDefaultCopies && !plan; --copies) {
       plan = MakePlan(*body, windows_, copies, reason);
       if (plan && !Fits(*plan, reason)) plan = std::nullopt;
@@ -141,7 +141,7 @@ class Pipeliner {
     return pipelining::Emit(loop, *body, *plan, busy_, control_);
   }
 
-  static std::string Form(const pipelining::Body& body, const Plan& plan) {
+  static std::string Form(const pipelining::Body& body, const PipelinePlan& plan) {
     std::string form = "stages";
     for (Stage stage : kStages) {
       if (plan.has[Index(stage)]) StrAppend(&form, " ", kStageNames[Index(stage)], ",");

@@ -66,7 +66,7 @@ class StageFilter {
 
 class Emitter {
  public:
-  Emitter(Stmt loop, const Body& body, const Plan& plan, const std::set<isa::Queue>& busy,
+  Emitter(Stmt loop, const Body& body, const PipelinePlan& plan, const std::set<isa::Queue>& busy,
           const ControlInstructions& control)
       : loop_(loop), body_(body), plan_(plan), c_(loop.context()), control_(control) {
     for (Stage stage : plan.order) {
@@ -265,7 +265,7 @@ class Emitter {
 
   const Stmt loop_;
   const Body& body_;
-  const Plan& plan_;
+  const PipelinePlan& plan_;
   ir::Context& c_;
   const ControlInstructions& control_;
   std::array<Stmt, kStageCount> stages_;
@@ -279,7 +279,7 @@ class Emitter {
 
 }  // namespace
 
-Stmt Emit(Stmt loop, const Body& body, const Plan& plan, const std::set<isa::Queue>& busy,
+Stmt Emit(Stmt loop, const Body& body, const PipelinePlan& plan, const std::set<isa::Queue>& busy,
           const ControlInstructions& control) {
   return Emitter(loop, body, plan, busy, control).Emit();
 }

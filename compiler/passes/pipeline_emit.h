@@ -13,8 +13,8 @@ namespace polynao::pipelining {
 
 // The steps of the pipelined loop, with the allocations of all copies around them. `busy`: the queues
 // that the whole function uses.
-ir::Stmt Emit(ir::Stmt loop, const Body& body, const Plan& plan, const std::set<isa::Queue>& busy,
-              const ControlInstructions& control);
+ir::Stmt Emit(ir::Stmt loop, const Body& body, const PipelinePlan& plan,
+              const std::set<isa::Queue>& busy, const ControlInstructions& control);
 
 }  // namespace polynao::pipelining
 

@@ -6,9 +6,9 @@ namespace polynao::pipelining {
 
 using ir::Buffer;
 
-std::optional<Plan> MakePlan(const Body& body, const Windows& windows, int most_copies,
-                             std::string& reason) {
-  Plan plan;
+std::optional<PipelinePlan> MakePlan(const Body& body, const Windows& windows, int most_copies,
+                                     std::string& reason) {
+  PipelinePlan plan;
   // Whether all loads are for later iterations.
   bool loads_ahead = true;
   for (const Unit& unit : body.units) {

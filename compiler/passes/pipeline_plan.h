@@ -15,7 +15,7 @@
 
 namespace polynao::pipelining {
 
-struct Plan {
+struct PipelinePlan {
   std::array<bool, kStageCount> has = {};
   std::array<int64_t, kStageCount> offset = {};  // iteration i runs in step i + offset
   std::vector<Stage> order;                      // within a step
@@ -37,8 +37,8 @@ using Windows = absl::flat_hash_map<ir::Buffer, int64_t>;
 
 // Absent if the stages cannot run side by side with `most_copies` copies of each buffer; `reason` then
 // says why.
-std::optional<Plan> MakePlan(const Body& body, const Windows& windows, int most_copies,
-                             std::string& reason);
+std::optional<PipelinePlan> MakePlan(const Body& body, const Windows& windows, int most_copies,
+                                     std::string& reason);
 
 }  // namespace polynao::pipelining
 

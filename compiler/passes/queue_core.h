@@ -82,7 +82,7 @@ class Executor {
   const Memories memories_;
   Garbage& garbage_;
   std::vector<QueueRecord::Step>& record_;
-  isa::InstructionSet::Machine machine_;
+  isa::InstructionSet::CoreView machine_;
 };
 
 // A core or memory core.

@@ -137,7 +137,7 @@ struct Item {
   }
 };
 
-struct Plan {
+struct Placement {
   std::vector<int64_t> begins;
   int64_t peak = 0;
   void Put(const std::vector<Item>& items, size_t i, int64_t begin) {
@@ -147,29 +147,29 @@ struct Plan {
 };
 
 // Every item gets bytes of its own.
-Plan InARow(const std::vector<Item>& items) {
-  Plan plan = {.begins = std::vector<int64_t>(items.size())};
+Placement InARow(const std::vector<Item>& items) {
+  Placement placement = {.begins = std::vector<int64_t>(items.size())};
   for (size_t i = 0; i < items.size(); ++i) {
-    plan.Put(items, i, RoundUp(plan.peak, kOnChipAlignment));
+    placement.Put(items, i, RoundUp(placement.peak, kOnChipAlignment));
   }
-  return plan;
+  return placement;
 }
 
 // Items that are never live at the same time may share bytes. From the largest to the smallest, each
 // takes the smallest gap between the placed items that are live at the same time.
-Plan WithReuse(const std::vector<Item>& items) {
+Placement WithReuse(const std::vector<Item>& items) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     return std::pair(items[b].bytes, a) < std::pair(items[a].bytes, b);
   });
-  Plan plan = {.begins = std::vector<int64_t>(items.size())};
+  Placement placement = {.begins = std::vector<int64_t>(items.size())};
   for (size_t n = 0; n < order.size(); ++n) {
     const Item& item = items[order[n]];
     std::vector<std::pair<int64_t, int64_t>> taken;
     for (size_t m = 0; m < n; ++m) {
       const Item& other = items[order[m]];
-      const int64_t begin = plan.begins[order[m]];
+      const int64_t begin = placement.begins[order[m]];
       if (other.MeetsInTime(item)) {
         taken.emplace_back(begin, RoundUp(begin + other.bytes, kOnChipAlignment));
       }
@@ -186,15 +186,15 @@ Plan WithReuse(const std::vector<Item>& items) {
       }
       free = std::max(free, end);
     }
-    plan.Put(items, order[n], best >= 0 ? best : free);
+    placement.Put(items, order[n], best >= 0 ? best : free);
   }
-  return plan;
+  return placement;
 }
 
 // Without reuse if that fits.
-Plan PlanPlaces(const std::vector<Item>& items, int64_t available) {
-  Plan plan = InARow(items);
-  return plan.peak <= available ? plan : WithReuse(items);
+Placement PlanPlaces(const std::vector<Item>& items, int64_t available) {
+  Placement placement = InARow(items);
+  return placement.peak <= available ? placement : WithReuse(items);
 }
 
 // ---- memories that are too small
@@ -223,11 +223,11 @@ class Memory {
 
   absl::Status Place(absl::flat_hash_map<Buffer, int64_t>& addresses,
                      std::vector<StoragePlace>* places) const {
-    const Plan plan = PlanPlaces(items_, available_);
-    if (plan.peak > available_) return DoesNotFit(plan);
+    const Placement placement = PlanPlaces(items_, available_);
+    if (placement.peak > available_) return DoesNotFit(placement);
     for (size_t i = 0; i < items_.size(); ++i) {
-      addresses[lives_[i]->buffer] = plan.begins[i];
-      if (places != nullptr) places->push_back(PlaceOf(plan, i));
+      addresses[lives_[i]->buffer] = placement.begins[i];
+      if (places != nullptr) places->push_back(PlaceOf(placement, i));
     }
     return absl::OkStatus();
   }
@@ -241,7 +241,7 @@ class Memory {
            }));
   }
 
-  StoragePlace PlaceOf(const Plan& plan, size_t i) const {
+  StoragePlace PlaceOf(const Placement& placement, size_t i) const {
     const Lifetime& life = *lives_[i];
     const auto text = [](Stmt s) {
       if (!s) return std::string();
@@ -251,7 +251,7 @@ class Memory {
     };
     StoragePlace place = {.buffer = life.buffer->name,
                           .scope = scope_,
-                          .begin = plan.begins[i],
+                          .begin = placement.begins[i],
                           .bytes = life.bytes,
                           .first = life.first,
                           .last = life.last,
@@ -259,9 +259,9 @@ class Memory {
                           .to = text(life.to),
                           .copies = Copies(i)};
     for (size_t j = 0; j < items_.size(); ++j) {
-      place.is_shared =
-          place.is_shared || (j != i && plan.begins[i] < plan.begins[j] + items_[j].bytes &&
-                              plan.begins[j] < plan.begins[i] + items_[i].bytes);
+      place.is_shared = place.is_shared ||
+                        (j != i && placement.begins[i] < placement.begins[j] + items_[j].bytes &&
+                         placement.begins[j] < placement.begins[i] + items_[i].bytes);
     }
     return place;
   }
@@ -271,7 +271,7 @@ class Memory {
     return PlanPlaces(changed, available_).peak;
   }
 
-  absl::Status DoesNotFit(const Plan& plan) const {
+  absl::Status DoesNotFit(const Placement& placement) const {
     // The items that are live where most bytes are needed.
     std::vector<size_t> live;
     int64_t most = -1;
@@ -296,7 +296,7 @@ class Memory {
       StrAppend(&list, list.empty() ? "" : ", ", lives_[i]->buffer->name, " ", items_[i].bytes);
     }
     return absl::ResourceExhaustedError(
-        StrCat("storage: ", scope_, " needs ", plan.peak, " bytes and has ", available_,
+        StrCat("storage: ", scope_, " needs ", placement.peak, " bytes and has ", available_,
                "; live there: ", list, " bytes", AboutCopies(), ToShrink(live[0])));
   }
 

@@ -43,7 +43,7 @@ class Lowering {
       RETURN_IF_ERROR(PlanLoops(**it));
       RETURN_IF_ERROR(PlanBuffers(**it));
     }
-    std::vector<Plan*> top;
+    std::vector<StagePlan*> top;
     for (const auto& plan : plans_.list) {
       if (plan->attach_plan == nullptr) top.push_back(plan.get());
     }
@@ -100,7 +100,7 @@ class Lowering {
 
   // ---- loops ----
 
-  absl::Status CheckExtent(const Plan& plan, const AxisData& axis, int64_t extent) const {
+  absl::Status CheckExtent(const StagePlan& plan, const AxisData& axis, int64_t extent) const {
     if (index_type_ == Type::kI64 || extent <= std::numeric_limits<int32_t>::max()) {
       return absl::OkStatus();
     }
@@ -108,7 +108,7 @@ class Lowering {
                         " needs i64 indices: give Graph the index type i64");
   }
 
-  absl::Status FindExtents(Plan& plan) {
+  absl::Status FindExtents(StagePlan& plan) {
     const StageData& data = plan.data();
     for (size_t d = 0; d < data.spatial.size(); ++d) plan.extents[data.spatial[d]] = plan.size[d];
     for (size_t i = 0; i < data.reduce.size(); ++i) {
@@ -140,12 +140,12 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  absl::Status CheckThreads(const Plan& plan) const {
+  absl::Status CheckThreads(const StagePlan& plan) const {
     for (const AxisData* leaf : plan.data().leaves) {
       if (leaf->kind != ForKind::kThread) continue;
       // What threads of a block share they also compute together.
       if (IsShared(plan) && IsBlockThread(leaf)) continue;
-      for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
+      for (const StagePlan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
         for (size_t i = 0; i <= p->attach_leaf; ++i) {
           const AxisData* outer = p->attach_plan->data().leaves[i];
           if (outer->kind != ForKind::kThread || outer->thread != leaf->thread) continue;
@@ -159,11 +159,11 @@ class Lowering {
     return absl::OkStatus();
   }
 
-  absl::Status PlanLoops(Plan& plan) {
+  absl::Status PlanLoops(StagePlan& plan) {
     RETURN_IF_ERROR(FindRegion(plan, plans_));
     if (plan.head.empty()) return MakeLoops(plan);
     // What the stage reads, its parts read.
-    std::vector<Plan*> parts;
+    std::vector<StagePlan*> parts;
     for (auto* some : {&plan.head, &plan.steps}) {
       for (const auto& part : *some) {
         RETURN_IF_ERROR(MakeLoops(*part));
@@ -171,13 +171,13 @@ class Lowering {
       }
     }
     for (const auto& producer : plans_.list) {
-      std::vector<Plan*>& readers = producer->readers;
+      std::vector<StagePlan*>& readers = producer->readers;
       if (std::erase(readers, &plan) > 0) readers.insert(readers.end(), parts.begin(), parts.end());
     }
     return absl::OkStatus();
   }
 
-  absl::Status MakeLoops(Plan& plan) {
+  absl::Status MakeLoops(StagePlan& plan) {
     RETURN_IF_ERROR(FindExtents(plan));
     RETURN_IF_ERROR(CheckThreads(plan));
     const StageData& data = plan.data();
@@ -198,8 +198,8 @@ class Lowering {
                                          : context_.NewVar(StrCat(leaf.name, suffix), index_type_);
   }
 
-  absl::Status PlanBuffers(Plan& plan) {
-    if (const Plan* reader = plan.in_place_reader) {
+  absl::Status PlanBuffers(StagePlan& plan) {
+    if (const StagePlan* reader = plan.in_place_reader) {
       if (plan.start != reader->start || plan.size != reader->size || !plan.head.empty() ||
           !reader->head.empty()) {
         return InvalidInput("stage ", reader->name(), ": InPlace(", plan.name(),
@@ -255,7 +255,7 @@ class Lowering {
     const auto [operation, result] = graph_.producers.at(Buffer(load.buffer()));
     std::vector<Expr> indices(load.operands().begin(), load.operands().end());
     if (operation->kind == Operation::Kind::kCompute) {
-      const Plan& plan = *plans_.by_operation.at(operation);
+      const StagePlan& plan = *plans_.by_operation.at(operation);
       for (size_t d = 0; d < indices.size(); ++d) {
         if (plan.start[d] == plan.place[d]) continue;
         indices[d] = plans_.ToExpr(Decompose(indices[d]) - plan.start[d] + plan.place[d]);
@@ -273,7 +273,7 @@ class Lowering {
   }
 
   // `stmt` under the conditions that keep `values` inside the loops' and the tensor's bounds.
-  Stmt Guarded(const Plan& plan, const AxisValues& values, bool with_reduce, Stmt stmt) const {
+  Stmt Guarded(const StagePlan& plan, const AxisValues& values, bool with_reduce, Stmt stmt) const {
     Expr condition;
     auto require = [&](Expr e) { condition = condition ? ir::And(condition, e) : e; };
     for (const AxisRelation& relation : plan.data().relations) {
@@ -296,7 +296,7 @@ class Lowering {
     return condition ? context_.If(condition, stmt) : stmt;
   }
 
-  std::vector<Expr> StoreIndices(const Plan& plan, const AxisValues& values) const {
+  std::vector<Expr> StoreIndices(const StagePlan& plan, const AxisValues& values) const {
     std::vector<Expr> indices;
     for (size_t d = 0; d < plan.size.size(); ++d) {
       const Expr value = values.at(plan.data().spatial[d]);
@@ -306,7 +306,7 @@ class Lowering {
     return indices;
   }
 
-  Stmt Loop(const Plan& plan, const AxisData* leaf, Expr var,
+  Stmt Loop(const StagePlan& plan, const AxisData* leaf, Expr var,
             const std::vector<AxisPragma>& pragmas, Stmt body) const {
     const int64_t min = plans_.LoopMin(plan, leaf);
     Stmt loop = context_.For(var, context_.Int(index_type_, min),
@@ -319,7 +319,7 @@ class Lowering {
   }
 
   // Stores the identity in all elements that the reduce loops from leaf `first` on update.
-  Stmt Initialisation(const Plan& plan, size_t first) const {
+  Stmt Initialisation(const StagePlan& plan, size_t first) const {
     const auto& leaves = plan.data().leaves;
     AxisValues vars = plan.leaf_vars;
     for (size_t i = first; i < leaves.size(); ++i) {
@@ -344,7 +344,7 @@ class Lowering {
   }
 
   // The innermost statement.
-  Stmt Update(const Plan& plan) const {
+  Stmt Update(const StagePlan& plan) const {
     const AxisValues values = plans_.FindAxisValues(plan, plan.leaf_vars);
     const std::vector<Expr> indices = StoreIndices(plan, values);
     absl::flat_hash_map<Expr, Expr> done;
@@ -373,7 +373,7 @@ class Lowering {
   }
 
   // The statements inside the first `depth` leaves.
-  Stmt Inside(const Plan& plan, size_t depth) const {
+  Stmt Inside(const StagePlan& plan, size_t depth) const {
     const auto& leaves = plan.data().leaves;
     Stmt stmt = depth == leaves.size() ? Update(plan)
                                        : Loop(plan, leaves[depth], plan.leaf_vars.at(leaves[depth]),
@@ -383,9 +383,9 @@ class Lowering {
     }
     if (depth == 0) return stmt;
     // The heads of windows stand before the loop, and behind what they read.
-    const std::vector<Plan*>& windows = plan.stored[depth - 1];
+    const std::vector<StagePlan*>& windows = plan.stored[depth - 1];
     std::vector<Stmt> stmts;
-    for (const Plan* window : windows) AddParts(window->head, stmts);
+    for (const StagePlan* window : windows) AddParts(window->head, stmts);
     stmts.push_back(stmt);
     stmt = WithStages(plan.attached[depth - 1], context_.Seq(stmts));
     for (auto it = windows.rbegin(); it != windows.rend(); ++it) {
@@ -396,9 +396,9 @@ class Lowering {
   }
 
   // The loops of `plans` before `rest`, and the storage of their results around both.
-  Stmt WithStages(const std::vector<Plan*>& plans, Stmt rest) const {
+  Stmt WithStages(const std::vector<StagePlan*>& plans, Stmt rest) const {
     std::vector<Stmt> stmts;
-    for (const Plan* plan : plans) {
+    for (const StagePlan* plan : plans) {
       if (plan->head.empty()) stmts.push_back(Inside(*plan, 0));
       AddParts(plan->steps, stmts);
     }
@@ -412,9 +412,10 @@ class Lowering {
 
   // Loops of a sliding window. Conditions are for the loop around: there may be no part of it for
   // which they are known.
-  void AddParts(const std::vector<std::unique_ptr<Plan>>& parts, std::vector<Stmt>& stmts) const {
+  void AddParts(const std::vector<std::unique_ptr<StagePlan>>& parts,
+                std::vector<Stmt>& stmts) const {
     for (size_t i = 0; i < parts.size(); ++i) {
-      const Plan& part = *parts[i];
+      const StagePlan& part = *parts[i];
       Stmt stmt = Inside(part, 0);
       if (part.restarts) stmt = context_.If(part.restarts, Inside(*parts[++i], 0), stmt);
       if (part.condition) stmt = context_.If(part.condition, stmt);
@@ -423,7 +424,7 @@ class Lowering {
     }
   }
 
-  Stmt WithStorage(const Plan& plan, Stmt stmt) const {
+  Stmt WithStorage(const StagePlan& plan, Stmt stmt) const {
     for (size_t i = plan.buffers.size(); i-- > 0;) {
       if (!plan.is_allocated[i]) continue;
       stmt = context_.Allocate(plan.buffers[i], stmt);

@@ -4,24 +4,24 @@
 
 namespace polynao::te {
 
-std::string StoreAtPlace(const Plan& plan) {
+std::string StoreAtPlace(const StagePlan& plan) {
   return StrCat("stage ", plan.name(), ": StoreAt(", plan.data().store_axis->name, "): ");
 }
 
-bool Plans::NeedsGuard(const Plan& plan, const AxisRelation& relation) {
+bool Plans::NeedsGuard(const StagePlan& plan, const AxisRelation& relation) {
   return relation.kind != AxisRelation::Kind::kFuse &&
          relation.kind != AxisRelation::Kind::kRotate &&
          plan.extents.at(relation.outer) * plan.extents.at(relation.inner) !=
              plan.extents.at(relation.parent);
 }
 
-int64_t Plans::LoopMin(const Plan& plan, const AxisData* leaf) {
+int64_t Plans::LoopMin(const StagePlan& plan, const AxisData* leaf) {
   const auto& reduce = plan.data().reduce;
   const auto it = std::find(reduce.begin(), reduce.end(), leaf);
   return it == reduce.end() ? 0 : plan.reduce_min(it - reduce.begin());
 }
 
-AxisValues Plans::FindAxisValues(const Plan& plan, AxisValues values, const AxisData* pinned,
+AxisValues Plans::FindAxisValues(const StagePlan& plan, AxisValues values, const AxisData* pinned,
                                  Expr pinned_value) const {
   const auto& relations = plan.data().relations;
   for (auto it = relations.rbegin(); it != relations.rend(); ++it) {
@@ -47,14 +47,14 @@ AxisValues Plans::FindAxisValues(const Plan& plan, AxisValues values, const Axis
   return values;
 }
 
-Expr Plans::Coordinate(const Plan& plan, const AxisValues& values, size_t d) const {
+Expr Plans::Coordinate(const StagePlan& plan, const AxisValues& values, size_t d) const {
   const Expr value = values.at(plan.data().spatial[d]);
   const LinearForm& start = plan.start[d];
   if (start == LinearForm()) return value;
   return ToExpr(start + Decompose(value));
 }
 
-Expr Plans::ReduceValue(const Plan& plan, const AxisValues& values, size_t i) const {
+Expr Plans::ReduceValue(const StagePlan& plan, const AxisValues& values, size_t i) const {
   const AxisData* axis = plan.data().reduce[i];
   const Expr value = values.at(axis);
   // An axis that is still a loop runs from its own minimum.
@@ -62,7 +62,7 @@ Expr Plans::ReduceValue(const Plan& plan, const AxisValues& values, size_t i) co
   return value + context.Int(index_type, plan.reduce_min(i));
 }
 
-ir::VarMap Plans::BodyVars(const Plan& plan, const AxisValues& values) const {
+ir::VarMap Plans::BodyVars(const StagePlan& plan, const AxisValues& values) const {
   ir::VarMap vars;
   for (size_t d = 0; d < plan.data().axes.size(); ++d) {
     vars[plan.data().axes[d]] = Coordinate(plan, values, d);

@@ -32,16 +32,16 @@ inline LinearForm End(const SymbolicInterval& interval) {
 }
 
 // Everything known about the loops of one stage.
-struct Plan {
+struct StagePlan {
   const Stage* stage = nullptr;
   std::vector<Body> bodies;  // after inlining, over the graph's axes
   size_t order = 0;          // producers come before their readers
-  std::vector<Plan*> readers;
-  Plan* attach_plan = nullptr;
+  std::vector<StagePlan*> readers;
+  StagePlan* attach_plan = nullptr;
   size_t attach_leaf = 0;
-  std::vector<std::vector<Plan*>> attached;  // per leaf, producers first
+  std::vector<std::vector<StagePlan*>> attached;  // per leaf, producers first
   // Per leaf: sliding windows, which are computed one leaf further in.
-  std::vector<std::vector<Plan*>> stored;
+  std::vector<std::vector<StagePlan*>> stored;
 
   // The part of the tensor that is computed: per dimension start and size, and whether the part may
   // reach over the tensor's ends.
@@ -57,8 +57,8 @@ struct Plan {
   Shape store_size;
   // Of a sliding window, in the place of its own loops: those before the first iteration, and those
   // of an iteration.
-  std::vector<std::unique_ptr<Plan>> head;
-  std::vector<std::unique_ptr<Plan>> steps;
+  std::vector<std::unique_ptr<StagePlan>> head;
+  std::vector<std::unique_ptr<StagePlan>> steps;
   Expr condition;  // under which the loops run; null: always
   // The condition under which the part behind this one runs in its place; null: never.
   Expr restarts;
@@ -67,8 +67,8 @@ struct Plan {
   AxisValues leaf_vars;
   std::vector<Expr> values;  // the bodies' values over loop variables
   std::vector<ir::Buffer> buffers;
-  std::vector<bool> is_allocated;   // per buffer
-  Plan* in_place_reader = nullptr;  // the stage that is computed in this one's storage
+  std::vector<bool> is_allocated;        // per buffer
+  StagePlan* in_place_reader = nullptr;  // the stage that is computed in this one's storage
 
   const StageData& data() const { return stage->data(); }
   const std::string& name() const { return stage->name(); }
@@ -84,17 +84,17 @@ struct Plan {
 };
 
 // "stage A: StoreAt(xo): ", the place of an error.
-std::string StoreAtPlace(const Plan& plan);
+std::string StoreAtPlace(const StagePlan& plan);
 
 // Returns true if the threads of a GPU's block have one copy of the results, for all of them.
-inline bool IsShared(const Plan& plan) { return plan.data().scope == "shared"; }
+inline bool IsShared(const StagePlan& plan) { return plan.data().scope == "shared"; }
 inline bool IsBlockThread(const AxisData* leaf) {
   return leaf->kind == ir::ForKind::kThread && leaf->thread.starts_with("threadIdx.");
 }
 
 // Returns true if the results are computed inside the loop `leaf` for all of its iterations at once: memory that its
 // threads, or a cluster's cores, have in common.
-inline bool IsForAllOf(const Plan& plan, const AxisData* leaf) {
+inline bool IsForAllOf(const StagePlan& plan, const AxisData* leaf) {
   if (IsShared(plan)) return IsBlockThread(leaf);
   return plan.data().scope == isa::kSmem && leaf->kind == ir::ForKind::kThread &&
          leaf->thread == isa::kCoreAxis;
@@ -109,28 +109,28 @@ class Plans {
   Expr ToExpr(const LinearForm& form) const { return arith::ToExpr(form, context, index_type); }
 
   // Returns true if the loops of a split run over iterations that the axis does not have.
-  static bool NeedsGuard(const Plan& plan, const AxisRelation& relation);
+  static bool NeedsGuard(const StagePlan& plan, const AxisRelation& relation);
   // The first value of the variable of a leaf.
-  static int64_t LoopMin(const Plan& plan, const AxisData* leaf);
+  static int64_t LoopMin(const StagePlan& plan, const AxisData* leaf);
 
   // The values of all axes (counted from 0) given those of the leaves; an axis `pinned` has the
   // value given for it whatever its leaves have.
-  AxisValues FindAxisValues(const Plan& plan, AxisValues values, const AxisData* pinned = nullptr,
-                            Expr pinned_value = {}) const;
+  AxisValues FindAxisValues(const StagePlan& plan, AxisValues values,
+                            const AxisData* pinned = nullptr, Expr pinned_value = {}) const;
   // The element of dimension d that the loops are at.
-  Expr Coordinate(const Plan& plan, const AxisValues& values, size_t d) const;
+  Expr Coordinate(const StagePlan& plan, const AxisValues& values, size_t d) const;
   // Returns the values of the graph's axes in the bodies.
-  ir::VarMap BodyVars(const Plan& plan, const AxisValues& values) const;
+  ir::VarMap BodyVars(const StagePlan& plan, const AxisValues& values) const;
 
   const GraphState& graph;
   ir::Context& context;
   const ir::Type index_type;
-  std::vector<std::unique_ptr<Plan>> list;  // producers before readers
-  absl::flat_hash_map<const Operation*, Plan*> by_operation;
+  std::vector<std::unique_ptr<StagePlan>> list;  // producers before readers
+  absl::flat_hash_map<const Operation*, StagePlan*> by_operation;
   arith::VarRanges ranges;  // of the variables of all loops
 
  private:
-  Expr ReduceValue(const Plan& plan, const AxisValues& values, size_t i) const;
+  Expr ReduceValue(const StagePlan& plan, const AxisValues& values, size_t i) const;
 };
 
 }  // namespace polynao::te

@@ -28,7 +28,7 @@ class Regions {
         index_type_(plans.index_type),
         ranges_(plans.ranges) {}
 
-  absl::Status Find(Plan& plan) {
+  absl::Status Find(StagePlan& plan) {
     const Shape& shape = plan.data().operation->shape;
     const size_t rank = shape.size();
     plan.limits.resize(rank);
@@ -47,9 +47,9 @@ class Regions {
  private:
   // Loop variables of the loops around the place where `plan` is computed; without those over the
   // threads that share its results, which are computed for all of these threads.
-  absl::flat_hash_set<Expr> EnclosingVars(const Plan& plan) const {
+  absl::flat_hash_set<Expr> EnclosingVars(const StagePlan& plan) const {
     absl::flat_hash_set<Expr> vars;
-    for (const Plan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
+    for (const StagePlan* p = &plan; p->attach_plan != nullptr; p = p->attach_plan) {
       for (size_t i = 0; i <= p->attach_leaf; ++i) {
         const AxisData* leaf = p->attach_plan->data().leaves[i];
         if (IsForAllOf(plan, leaf)) continue;
@@ -62,7 +62,7 @@ class Regions {
   // Per dimension an interval around all that `values` read of `plan`'s results while the loop
   // variables that are not `fixed` run; unset where no size is known.
   std::vector<std::optional<SymbolicInterval>> ReadRegion(
-      const Plan& plan, const std::vector<Expr>& values,
+      const StagePlan& plan, const std::vector<Expr>& values,
       const absl::flat_hash_set<Expr>& fixed) const {
     absl::flat_hash_set<Expr> loads;
     for (Expr value : values) {
@@ -92,14 +92,14 @@ class Regions {
 
   // Per dimension where the part that the readers need begins, and its size, while variables that
   // are not `fixed` run.
-  void FindStartAndSize(const Plan& plan, const absl::flat_hash_set<Expr>& fixed,
+  void FindStartAndSize(const StagePlan& plan, const absl::flat_hash_set<Expr>& fixed,
                         std::vector<LinearForm>& start, Shape& size) const {
     const Shape& shape = plan.data().operation->shape;
     start.assign(shape.size(), LinearForm());
     size = shape;
     if (plan.attach_plan == nullptr) return;
     std::vector<Expr> values;
-    for (const Plan* reader : plan.readers) {
+    for (const StagePlan* reader : plan.readers) {
       values.insert(values.end(), reader->values.begin(), reader->values.end());
     }
     const std::vector<std::optional<SymbolicInterval>> region = ReadRegion(plan, values, fixed);
@@ -131,8 +131,8 @@ class Regions {
     }
   };
 
-  Iterations IterationsAround(const Plan& plan) const {
-    const Plan& consumer = *plan.attach_plan;
+  Iterations IterationsAround(const StagePlan& plan) const {
+    const StagePlan& consumer = *plan.attach_plan;
     Iterations loop;
     loop.axis = consumer.data().leaves[plan.attach_leaf];
     loop.var = consumer.leaf_vars.at(loop.axis);
@@ -153,7 +153,7 @@ class Regions {
   }
 
   // The dimension along which the window slides; none if all iterations read the same.
-  absl::StatusOr<std::optional<size_t>> SlidingDimension(const Plan& plan,
+  absl::StatusOr<std::optional<size_t>> SlidingDimension(const StagePlan& plan,
                                                          const Iterations& loop) const {
     std::optional<size_t> moving;
     bool is_regular = true;
@@ -169,7 +169,7 @@ class Regions {
                           " reads does not move along one dimension by a constant step of at most "
                           "its size");
     }
-    for (const std::vector<Plan*>& attached : plan.attached) {
+    for (const std::vector<StagePlan*>& attached : plan.attached) {
       if (attached.empty()) continue;
       return InvalidInput(StoreAtPlace(plan), "stage ", attached[0]->name(),
                           " is computed inside it");
@@ -178,9 +178,9 @@ class Regions {
   }
 
   // Another part of `plan`, in its head or its steps.
-  static Plan& NewPart(Plan& plan, std::vector<std::unique_ptr<Plan>>& parts) {
-    parts.push_back(std::make_unique<Plan>());
-    Plan& part = *parts.back();
+  static StagePlan& NewPart(StagePlan& plan, std::vector<std::unique_ptr<StagePlan>>& parts) {
+    parts.push_back(std::make_unique<StagePlan>());
+    StagePlan& part = *parts.back();
     part.stage = plan.stage;
     part.bodies = plan.bodies;
     part.order = plan.order;
@@ -205,7 +205,7 @@ class Regions {
   //
   // and what it reads first ends where that ends and begins at at(i - 1) + size. Iteration i computes
   // this for iteration i + ahead; the head computes it for those before.
-  absl::Status Slide(Plan& plan) {
+  absl::Status Slide(StagePlan& plan) {
     const Iterations loop = IterationsAround(plan);
     const Expr var = loop.var, tile = loop.tile;
     const int64_t count = loop.count;
@@ -238,9 +238,10 @@ class Regions {
       const Expr turns = plans_.ToExpr(i + Decompose(begin)) / turn;
       return in_order + Decompose(turns) * (size - step);
     };
-    const auto add_part = [&](std::vector<std::unique_ptr<Plan>>& parts, const LinearForm& start,
-                              int64_t part_size, const LinearForm& place, Expr condition) {
-      Plan& part = NewPart(plan, parts);
+    const auto add_part = [&](std::vector<std::unique_ptr<StagePlan>>& parts,
+                              const LinearForm& start, int64_t part_size, const LinearForm& place,
+                              Expr condition) {
+      StagePlan& part = NewPart(plan, parts);
       part.start[d] = start;
       part.size[d] = part_size;
       part.place[d] = place;
@@ -248,7 +249,7 @@ class Regions {
       FindOverhang(part);
     };
     // What iteration i reads first.
-    const auto add_step = [&](std::vector<std::unique_ptr<Plan>>& parts, const LinearForm& i,
+    const auto add_step = [&](std::vector<std::unique_ptr<StagePlan>>& parts, const LinearForm& i,
                               Expr condition) {
       const LinearForm place = at(i - LinearForm::Constant(1)) + LinearForm::Constant(size);
       const LinearForm start = base + Decompose(tile_of(i)) * step;
@@ -275,7 +276,7 @@ class Regions {
   }
 
   // Whether the part may reach over the tensor's ends.
-  void FindOverhang(Plan& plan) const {
+  void FindOverhang(StagePlan& plan) const {
     const Shape& shape = plan.data().operation->shape;
     const size_t rank = shape.size();
     plan.below.assign(rank, false);
@@ -296,7 +297,8 @@ class Regions {
   // needed: for (xo) { AL = ...; for (xi, 0, 8) if (xo*8 + xi < 12) ... AL ... } reads no element
   // from the twelfth on. What each guard leaves is found by taking what it bounds as one variable,
   // here p = xo*8 + xi in 0 ... 11.
-  void FindLimits(Plan& plan, const Plan& reader, const absl::flat_hash_set<Expr>& fixed) {
+  void FindLimits(StagePlan& plan, const StagePlan& reader,
+                  const absl::flat_hash_set<Expr>& fixed) {
     const StageData& data = reader.data();
     const Shape& shape = plan.data().operation->shape;
     auto new_variable = [&](int64_t size) {
@@ -355,6 +357,6 @@ class Regions {
 
 }  // namespace
 
-absl::Status FindRegion(Plan& plan, Plans& plans) { return Regions(plans).Find(plan); }
+absl::Status FindRegion(StagePlan& plan, Plans& plans) { return Regions(plans).Find(plan); }
 
 }  // namespace polynao::te

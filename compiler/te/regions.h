@@ -11,7 +11,7 @@ namespace polynao::te {
 // Sets start, size, limits, place, store_size, below and above of `plan`, and the parts (`head`,
 // `steps`) of a sliding window. The loops of all readers must be planned. Errors: a sliding window that
 // does not move along one dimension by a constant step.
-absl::Status FindRegion(Plan& plan, Plans& plans);
+absl::Status FindRegion(StagePlan& plan, Plans& plans);
 
 }  // namespace polynao::te
 

@@ -87,8 +87,8 @@ class Stages {
           order);
     }
     for (const Operation* operation : order) {
-      plans_.list.push_back(std::make_unique<Plan>());
-      Plan& plan = *plans_.list.back();
+      plans_.list.push_back(std::make_unique<StagePlan>());
+      StagePlan& plan = *plans_.list.back();
       plan.stage = stages.at(operation);
       plan.bodies = final_bodies.at(operation);
       plan.order = plans_.list.size();
@@ -115,7 +115,7 @@ class Stages {
         return InvalidInput(place, "stage ", data.attach_stage->name(),
                             " is inlined or needed by no output");
       }
-      Plan& consumer = *it->second;
+      StagePlan& consumer = *it->second;
       if (consumer.order < plan->order) {
         return InvalidInput(place, "stage ", consumer.name(), " does not read ", plan->name());
       }
@@ -139,7 +139,7 @@ class Stages {
     }
     for (const auto& plan : plans_.list) {
       if (plan->attach_plan == nullptr) continue;
-      for (const Plan* reader : plan->readers) {
+      for (const StagePlan* reader : plan->readers) {
         if (IsInside(*reader, *plan->attach_plan, plan->attach_leaf)) continue;
         return InvalidInput("stage ", plan->name(), ": ComputeAt(", plan->attach_plan->name(), ", ",
                             plan->data().attach_axis->name, "): stage ", reader->name(), " reads ",
@@ -170,10 +170,10 @@ class Stages {
   }
 
   // Empty if `plan` can be computed in the storage of `source`.
-  static std::string WhyNotInPlace(const Plan& plan, const Plan& source) {
+  static std::string WhyNotInPlace(const StagePlan& plan, const StagePlan& source) {
     const Operation& from = *source.data().operation;
     const Operation& to = *plan.data().operation;
-    const auto is_here = [&](const Plan& p) {
+    const auto is_here = [&](const StagePlan& p) {
       return p.attach_plan == source.attach_plan && p.attach_leaf == source.attach_leaf;
     };
     if (source.data().is_output) return "it is an output";
@@ -185,7 +185,7 @@ class Stages {
       return "DoubleBuffer and StorageAlign belong to the stage computed in place";
     }
     bool reads = false;
-    for (const Plan* reader : source.readers) {
+    for (const StagePlan* reader : source.readers) {
       reads = reads || reader == &plan;
       if (is_here(*reader) && is_here(plan) && reader->order <= plan.order) continue;
       return StrCat("stage ", reader->name(), " reads it later or in another loop");
@@ -201,8 +201,8 @@ class Stages {
   }
 
   // Whether `plan`'s loops stand in the body of that leaf of `outer`, or are that stage's own.
-  static bool IsInside(const Plan& plan, const Plan& outer, size_t leaf) {
-    for (const Plan* p = &plan; p != nullptr; p = p->attach_plan) {
+  static bool IsInside(const StagePlan& plan, const StagePlan& outer, size_t leaf) {
+    for (const StagePlan* p = &plan; p != nullptr; p = p->attach_plan) {
       if (p == &outer) return true;
       if (p->attach_plan == &outer) return p->attach_leaf >= leaf;
     }

@@ -43,7 +43,7 @@ constexpr int64_t kTileRows = 2;
 constexpr size_t kShares = 8;
 constexpr size_t kStyledShares = 3;
 
-struct Plan {
+struct Schedule {
   ConvShares shares = {};
   Style style = {};
 };
@@ -59,7 +59,7 @@ constexpr int64_t kPieceBytes = 8192;
 // A plan with what follows from it for a layer and a machine.
 class Layout {
  public:
-  Layout(const ConvCase& k, const isa::Machine& machine, const Plan& plan)
+  Layout(const ConvCase& k, const isa::Machine& machine, const Schedule& plan)
       : k_(k), machine_(machine), shares_(plan.shares), style_(plan.style) {}
 
   // Chooses the largest block of channels and the largest pass that fit. False: none does.
@@ -206,7 +206,7 @@ std::string Layout::Numbers() const {
 
 // The kernel of a plan. ResourceExhausted: it does not fit.
 absl::StatusOr<HandWrittenKernel> KernelOf(const ConvCase& k, const Target& target,
-                                           const Plan& plan) {
+                                           const Schedule& plan) {
   Layout layout(k, *target.machine, plan);
   if (!layout.Fit()) {
     return absl::ResourceExhaustedError(StrCat("the expert's conv2d: no tile fits nmem, which has ",
@@ -237,7 +237,7 @@ absl::StatusOr<HandWrittenKernel> FindExpertConv2d(const OperatorCase& c, const 
   absl::StatusOr<HandWrittenKernel> best;
   int64_t least = 0;
   // Cycles of a plan, or ResourceExhausted. Keeps the fastest kernel in `best`, else why there is none.
-  const auto try_plan = [&](const Plan& plan) -> absl::StatusOr<int64_t> {
+  const auto try_plan = [&](const Schedule& plan) -> absl::StatusOr<int64_t> {
     absl::StatusOr<HandWrittenKernel> kernel = KernelOf(k, target, plan);
     if (!kernel.ok()) {
       if (!best.ok()) best = kernel.status();

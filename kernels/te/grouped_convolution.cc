@@ -112,7 +112,7 @@ TileNeeds TileOfSlices(const GroupedConv& k, const Slices& t, const isa::Machine
 }
 
 // How the cores of a card share a grouped convolution.
-struct Plan {
+struct Sharing {
   enum class Kind : uint8_t {
     kVector,  // depthwise, by the vector unit
     kTiles,   // slices, all of a tile, one after the other
@@ -129,11 +129,11 @@ struct Plan {
 constexpr char kMerged[] = "merged", kShared[] = "shared";
 
 // Cores share the slices: `across` of them, the others rows. Nothing if these do not divide them.
-std::optional<Plan> SharedPlan(const GroupedConv& k, const Slices& t, int64_t across,
-                               const isa::Machine& m) {
+std::optional<Sharing> SharedSlices(const GroupedConv& k, const Slices& t, int64_t across,
+                                    const isa::Machine& m) {
   const int64_t cores = m.cores_per_cluster();
   if (cores % across != 0 || t.count % across != 0) return std::nullopt;
-  Plan plan = {.kind = Plan::Kind::kShared, .merged = t.merged, .across = across};
+  Sharing plan = {.kind = Sharing::Kind::kShared, .merged = t.merged, .across = across};
   plan.choice = {{"across", across}, {kMerged, t.merged}, {kShared, 1}};
   GridTiling& tiling = plan.tiling;
   tiling.cluster_rows = CeilDiv(k.ho(), m.clusters());
@@ -145,7 +145,7 @@ std::optional<Plan> SharedPlan(const GroupedConv& k, const Slices& t, int64_t ac
 struct SharedBytes {
   int64_t image = 0, results = 0, core_image = 0;
 
-  SharedBytes(const GroupedConv& k, const Slices& t, const Plan& plan) {
+  SharedBytes(const GroupedConv& k, const Slices& t, const Sharing& plan) {
     const int64_t rows = plan.tiling.cluster_rows, bytes = ir::ByteSize(k.in);
     image = std::min(k.h, k.InputRows(rows)) * k.w * k.ci * bytes;
     results = rows * k.wo() * k.co * ir::ByteSize(k.out);
@@ -154,7 +154,7 @@ struct SharedBytes {
   }
 };
 
-mapping::CostParts CostOfShared(const GroupedConv& k, const Plan& plan, const isa::Machine& m) {
+mapping::CostParts CostOfShared(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
   const auto get = [&m](std::string_view name) { return static_cast<double>(m.Get(name)); };
   const Slices t(k, plan.merged);
   const SharedBytes bytes(k, t, plan);
@@ -216,10 +216,10 @@ Filters MergedFilters(te::Graph& g, const GroupedConv& k, const Slices& t, const
 // kTiles: clusters and cores share rows. A tile is loaded with all channels. Its slices are convolved one by one, and
 // the results are stored between those of the other slices.
 // kShared: the memory core loads a cluster's rows and stores its results; cores take some of the slices of some rows.
-absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Plan& plan,
+absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing& plan,
                                             const isa::Machine& m) {
   const Slices t(k, plan.merged);
-  const bool is_shared = plan.kind == Plan::Kind::kShared;
+  const bool is_shared = plan.kind == Sharing::Kind::kShared;
   const bool is_merged = t.merged > 1;
   te::Graph g("conv2d");
   const Tensor x = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
@@ -312,7 +312,7 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Plan& pl
 // [tensor-program groups end]
 
 // Cycles before the first tile in which filters come, and are turned for the vector unit.
-void AddFilters(const GroupedConv& k, const Plan& plan, const isa::Machine& m,
+void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m,
                 mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
   const auto link = static_cast<double>(m.Get("cluster.link_bytes"));
@@ -324,7 +324,7 @@ void AddFilters(const GroupedConv& k, const Plan& plan, const isa::Machine& m,
   };
   const std::string_view by = gmem <= link ? mapping::kGmem : mapping::kLink;
   cost.Phase("filters", 1), cost.Lane();
-  if (plan.kind == Plan::Kind::kTiles) {
+  if (plan.kind == Sharing::Kind::kTiles) {
     // Each core loads those that it merges; others come by way of SMEM once.
     cost.Add("filters", by, bytes(k.co) * (plan.merged > 1 ? cores : 1) / share);
     return;
@@ -335,8 +335,8 @@ void AddFilters(const GroupedConv& k, const Plan& plan, const isa::Machine& m,
   cost.Add("turned", mapping::kScalarUnit, static_cast<double>(places * own));
 }
 
-mapping::Estimate EstimateOf(const GroupedConv& k, const Plan& plan, const isa::Machine& m) {
-  if (plan.kind == Plan::Kind::kShared) {
+mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
+  if (plan.kind == Sharing::Kind::kShared) {
     const Slices t(k, plan.merged);
     const SharedBytes bytes(k, t, plan);
     const SliceNeeds slice = NeedsOf(k, t, m, plan.tiling.core_rows, k.wo());
@@ -352,7 +352,7 @@ mapping::Estimate EstimateOf(const GroupedConv& k, const Plan& plan, const isa::
   AddFilters(k, plan, m, estimate.cost);
   estimate.cost.Append(te::PipelinedParts(m, plan.tiling.tiles, plan.tiling.needs));
   estimate.needs.nmem = plan.tiling.needs.nmem_bytes;
-  if (plan.kind == Plan::Kind::kTiles) {
+  if (plan.kind == Sharing::Kind::kTiles) {
     estimate.kind = "slices of tiles";
     estimate.needs.wmem = (plan.merged > 1 ? 2 : 1) * WmemBytes(k, Slices(k, plan.merged));
   }
@@ -368,9 +368,9 @@ std::string WhyNot(const mapping::Needs& needs, const isa::Machine& m, const Sch
 }
 
 // All plans that agree with the case, the cheapest first. Errors: none fits; none has what the case names.
-absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase& c,
-                                        const isa::Machine& m) {
-  std::vector<Plan> plans;
+absl::StatusOr<std::vector<Sharing>> Plans(const GroupedConv& k, const OperatorCase& c,
+                                           const isa::Machine& m) {
+  std::vector<Sharing> plans;
   absl::Status error;
   std::string why;  // of one that agrees and does not fit
   // The rest of what the case asks for is the tiling's.
@@ -381,7 +381,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase
     const auto it = c.schedule.find(name);
     return it == c.schedule.end() || it->second == value;
   };
-  const auto add = [&](Plan::Kind kind, int64_t merged,
+  const auto add = [&](Sharing::Kind kind, int64_t merged,
                        absl::StatusOr<std::vector<GridTiling>> tilings) {
     if (!allows(kMerged, merged) || !allows(kShared, 0)) return;
     if (!tilings.ok()) {
@@ -389,7 +389,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase
       return;
     }
     for (GridTiling& tiling : *tilings) {
-      Plan plan = {.kind = kind, .tiling = tiling, .merged = merged};
+      Sharing plan = {.kind = kind, .tiling = tiling, .merged = merged};
       plan.cycles = EstimateOf(k, plan, m).cost.cycles();
       plan.choice = tiling.choice;
       plan.choice[kMerged] = merged;
@@ -397,7 +397,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase
       plans.push_back(std::move(plan));
     }
   };
-  if (k.is_depthwise()) add(Plan::Kind::kVector, 0, DepthwiseTilings(k, of_tiling, m));
+  if (k.is_depthwise()) add(Sharing::Kind::kVector, 0, DepthwiseTilings(k, of_tiling, m));
   const bool has_conv = m.Get(StrCat("tensor.macs_", ir::TypeName(k.in))) != 0;
   for (const Slices& t : has_conv ? SlicesOf(k) : std::vector<Slices>()) {
     if ((t.merged > 1 ? 2 : 1) * WmemBytes(k, t) > m.wmem_bytes()) {
@@ -408,12 +408,12 @@ absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase
       continue;
     }
     // Output channels are not tiled: a part of them would be stored pixel by pixel.
-    add(Plan::Kind::kTiles, t.merged,
+    add(Sharing::Kind::kTiles, t.merged,
         GridTilings(of_tiling, {k.ho(), k.wo(), 1}, m, [&](int64_t rows, int64_t columns, int64_t) {
           return TileOfSlices(k, t, m, rows, columns);
         }));
     for (int64_t across = 1; across <= m.cores_per_cluster(); ++across) {
-      std::optional<Plan> plan = SharedPlan(k, t, across, m);
+      std::optional<Sharing> plan = SharedSlices(k, t, across, m);
       if (!plan || !Agrees(plan->choice, c.schedule)) continue;
       const mapping::Estimate estimate = EstimateOf(k, *plan, m);
       const std::string misfit = WhyNot(estimate.needs, m, plan->choice);
@@ -427,7 +427,7 @@ absl::StatusOr<std::vector<Plan>> Plans(const GroupedConv& k, const OperatorCase
   }
   if (plans.empty() && !c.schedule.empty() && !why.empty()) return NoSchedule(c, why);
   if (plans.empty() && !error.ok()) return error;
-  std::sort(plans.begin(), plans.end(), [](const Plan& a, const Plan& b) {
+  std::sort(plans.begin(), plans.end(), [](const Sharing& a, const Sharing& b) {
     return std::tie(a.cycles, a.choice) < std::tie(b.cycles, b.choice);
   });
   if (plans.empty()) return NoSchedule(c, "");
@@ -448,8 +448,8 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
                           " has no convolution of that type (tensor.macs_", type, " = 0)");
     }
   }
-  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, m));
-  if (plans[0].kind == Plan::Kind::kVector) return Depthwise(k, plans[0].tiling, m);
+  ASSIGN_OR_RETURN(const std::vector<Sharing> plans, Plans(k, c, m));
+  if (plans[0].kind == Sharing::Kind::kVector) return Depthwise(k, plans[0].tiling, m);
   return ConvolveSlices(k, plans[0], m);
 }
 
@@ -457,7 +457,8 @@ absl::StatusOr<std::vector<RankedSchedule>> GroupedConvolutionSchedules(const Co
                                                                         const Epilogue& e,
                                                                         const OperatorCase& c,
                                                                         const Target& target) {
-  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(GroupedConv(layer, e), c, *target.machine));
+  ASSIGN_OR_RETURN(const std::vector<Sharing> plans,
+                   Plans(GroupedConv(layer, e), c, *target.machine));
   return Ranked(plans);
 }
 
@@ -466,7 +467,7 @@ absl::StatusOr<mapping::Estimate> GroupedConvolutionEstimate(const ConvLayer& la
                                                              const OperatorCase& c,
                                                              const Target& target) {
   const GroupedConv k(layer, e);
-  ASSIGN_OR_RETURN(const std::vector<Plan> plans, Plans(k, c, *target.machine));
+  ASSIGN_OR_RETURN(const std::vector<Sharing> plans, Plans(k, c, *target.machine));
   return EstimateOf(k, plans[0], *target.machine);
 }
 

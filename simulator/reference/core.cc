@@ -96,7 +96,7 @@ absl::Status ExecuteScalar(const isa::InstructionSet& set,
   int64_t next_pc = core.pc + 1;
   std::vector<int64_t> written(operands.size(), 0);
   if (!is_unknown) {
-    isa::InstructionSet::Machine machine;
+    isa::InstructionSet::CoreView machine;
     machine.pc = &next_pc;
     machine.args = core.args;
     RETURN_IF_ERROR(set.Execute(instruction, operands, machine, absl::MakeSpan(written)));

@@ -59,6 +59,8 @@ void AddSearchOption(CLI::App& command, cases::CaseText& text);
 absl::Status CheckSearch(const cases::CaseText& text, std::string_view target,
                          std::string_view impl);
 
+// One of these adds a command.
+using AddCommand = void (*)(CLI::App& app, Action& action);
 void AddListCommand(CLI::App& app, Action& action);
 void AddOptCommand(CLI::App& app, Action& action);
 void AddRunCommand(CLI::App& app, Action& action);
@@ -74,9 +76,9 @@ void AddCyclesCommand(CLI::App& app, Action& action);
 void AddSweepCommand(CLI::App& app, Action& action);
 void AddTuneCommand(CLI::App& app, Action& action);
 
-// The whole program: parses the command line, runs the command, prints "nao: MESSAGE" for an error.
-// Returns the exit code: 0 only if all went well and values agree, else 1.
-int Main(int argc, char** argv);
+// A whole program that has these commands: parses the command line, runs the command, prints "nao: MESSAGE" for an
+// error. Returns the exit code: 0 only if all went well and values agree, else 1.
+int Main(int argc, char** argv, absl::Span<const AddCommand> commands);
 
 }  // namespace polynao::driver
 

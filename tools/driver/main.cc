@@ -5,7 +5,7 @@
 
 namespace polynao::driver {
 
-int Main(int argc, char** argv) {
+int Main(int argc, char** argv, absl::Span<const AddCommand> commands) {
   CLI::App app(
       "Polynao: a tensor compiler and the cycle-accurate model of a DianNao-class accelerator.\n"
       "`./nao test` runs all tests; the other commands:",
@@ -13,20 +13,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   Action action;
-  AddDemoCommand(app, action);
-  AddRunCommand(app, action);
-  AddBenchCommand(app, action);
-  AddTuneCommand(app, action);
-  AddCompileCommand(app, action);
-  AddOptCommand(app, action);
-  AddPolyCommand(app, action);
-  AddSimCommand(app, action);
-  AddCompareCommand(app, action);
-  AddCyclesCommand(app, action);
-  AddSweepCommand(app, action);
-  AddAsmCommand(app, action);
-  AddDisasmCommand(app, action);
-  AddListCommand(app, action);
+  for (const AddCommand add : commands) add(app, action);
   if (const auto code = command_line::Parse(app, {argv + 1, argv + argc})) return *code;
   const Outcome outcome = action();
   if (!outcome.status.ok()) {

@@ -271,44 +271,67 @@ class KernelEmitter : public FunctionEmitter {
     return StrCat("*reinterpret_cast<", is_const ? "const " : "", type, "*>(&", element, ")");
   }
 
-  // Emits for (v, 0, 4) { A[.. + v] = .. B[.. + v] .. } as one load of four elements for each such load,
-  // four computations, and one store. Returns whether `s` is such a loop.
+  // A loop over the lanes of a vector: for (v, 0, 4) { A[.. + v] = .. B[.. + v] .. }.
+  struct WideStore {
+    Var lane;
+    int64_t lanes = 0, bytes = 0;
+    std::vector<Expr> conditions;  // that all lanes have in common
+    Stmt store;
+    std::vector<Expr> target;  // of lane 0
+    std::vector<Expr> loads;   // that every lane makes
+  };
+
+  // The loop `s` as such a store, if all lanes can be computed before any is stored. Its variable is bound.
+  std::optional<WideStore> FindWideStore(Stmt s) {
+    WideStore wide{.lane = s.var(), .lanes = s.extent().int_value()};
+    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
+    if (!only) return std::nullopt;
+    wide.conditions = only->conditions;
+    for (Expr condition : wide.conditions) {
+      if (ir::UsesVar(condition, wide.lane)) return std::nullopt;
+    }
+    wide.store = only->store;
+    const ir::Buffer buffer = wide.store.buffer();
+    wide.bytes = wide.lanes * ir::ByteSize(buffer->type);
+    if (wide.lanes < 2 || (wide.bytes != 4 && wide.bytes != 8 && wide.bytes != kMaxWideBytes)) {
+      return std::nullopt;
+    }
+    if (!IsWideAt(wide, buffer, wide.store.indices(), &wide.target)) return std::nullopt;
+    absl::flat_hash_set<Expr> seen;
+    CollectUnconditionalLoads(wide.store.value(), seen, wide.loads);
+    // Lanes must not read what other lanes store.
+    bool independent = true;
+    ir::ForEachExpr(wide.store.value(), [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad) || !MayOverlap(ir::Buffer(e.buffer()), buffer)) return;
+      independent &=
+          ir::Buffer(e.buffer()) == buffer &&
+          std::equal(e.operands().begin(), e.operands().end(), wide.store.indices().begin());
+    });
+    if (!independent) return std::nullopt;
+    return wide;
+  }
+
+  // Returns true if the lanes' elements lie side by side, and lane 0's `first`.
+  template <typename Indices>
+  bool IsWideAt(const WideStore& wide, ir::Buffer buffer, const Indices& indices,
+                std::vector<Expr>* first) {
+    return IsWide(buffer, indices, DroppedDimensions(buffer), wide.lane, wide.lanes, exact_lets_,
+                  first);
+  }
+
+  // Emits a wide store as one load of all lanes for each such load, a computation of each lane, and one store. Returns
+  // false, and emits nothing, if `s` is none.
   absl::StatusOr<bool> EmitWide(Stmt s) {
     if (s.for_kind() != ForKind::kVectorize || !s.min().IsInt(0) || !s.extent().IsConst()) {
       return false;
     }
-    const int64_t n = s.extent().int_value();
     arith::Analyzer::Scope known(analyzer_);
     analyzer_.BindLoop(s.var(), s.min(), s.extent());
-    const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
-    if (!only) return false;
-    // All lanes must have the conditions in common.
-    const std::vector<Expr>& conditions = only->conditions;
-    for (Expr condition : conditions) {
-      if (ir::UsesVar(condition, s.var())) return false;
-    }
-    const Stmt store = only->store;
-    const ir::Buffer buffer = store.buffer();
-    const int64_t bytes = n * ir::ByteSize(buffer->type);
-    if (n < 2 || (bytes != 4 && bytes != 8 && bytes != kMaxWideBytes)) return false;
-    std::vector<Expr> target;
-    if (!IsWide(buffer, store.indices(), DroppedDimensions(buffer), s.var(), n, exact_lets_,
-                &target))
-      return false;
-    absl::flat_hash_set<Expr> seen;
-    std::vector<Expr> loads;
-    CollectUnconditionalLoads(store.value(), seen, loads);
-    // Lanes must not read what other lanes store.
-    bool independent = true;
-    ir::ForEachExpr(store.value(), [&](Expr e) {
-      if (!e.Is(ExprKind::kLoad) || !MayOverlap(ir::Buffer(e.buffer()), buffer)) return;
-      independent &= ir::Buffer(e.buffer()) == buffer &&
-                     std::equal(e.operands().begin(), e.operands().end(), store.indices().begin());
-    });
-    if (!independent) return false;
+    const std::optional<WideStore> wide = FindWideStore(s);
+    if (!wide) return false;
 
     ScopedNames scope(this);
-    for (Expr condition : conditions) {
+    for (Expr condition : wide->conditions) {
       ASSIGN_OR_RETURN(const Text text, Operand(condition, true));
       Line(StrCat("if (", text.text, ") {"));
       ++indent_;
@@ -316,65 +339,74 @@ class KernelEmitter : public FunctionEmitter {
     Line("{");
     ++indent_;
     const auto outer = in_scope_;
-    CountUses(target);
-    ASSIGN_OR_RETURN(const std::string wide_target, As(WideType(bytes), false, buffer, target));
-    if (store.value().Is(ExprKind::kLoad) && store.value().type() == buffer->type) {
-      std::vector<Expr> from;
-      const ir::Buffer source(store.value().buffer());
-      if (IsWide(source, store.value().operands(), DroppedDimensions(source), s.var(), n,
-                 exact_lets_, &from)) {
-        CountUses(from);
-        ASSIGN_OR_RETURN(const std::string wide_source, As(WideType(bytes), true, source, from));
-        Line(StrCat(wide_target, " = ", wide_source, ";"));
-        return EndWide(conditions.size(), outer);
-      }
-    }
-    const std::string lane = Bind(s.var().node(), s.var().name());
-    for (Expr load : loads) {
-      const ir::Buffer source(load.buffer());
-      const int64_t source_bytes = n * ir::ByteSize(source->type);
-      std::vector<Expr> from;
-      if (source_bytes < 4 || source_bytes > kMaxWideBytes ||
-          !IsWide(source, load.operands(), DroppedDimensions(source), s.var(), n, exact_lets_,
-                  &from)) {
-        continue;
-      }
-      CountUses(from);
-      ASSIGN_OR_RETURN(const std::string wide_source,
-                       As(WideType(source_bytes), true, source, from));
-      const std::string name = NewName(StrCat(source->name, "_lanes"));
-      Line(StrCat("__align__(16) ", MemoryType(source->type), " ", name, "[", n, "];"));
-      Line(StrCat("*reinterpret_cast<", WideType(source_bytes), "*>(", name, ") = ", wide_source,
-                  ";"));
-      const Key key(load, false);
-      variables_[key] = LoadedValue(source->type, StrCat(name, "[", lane, "]"));
-      made_.push_back(key);
-    }
-    const std::string result = NewName(StrCat(buffer->name, "_lanes"));
-    Line(StrCat("__align__(16) ", MemoryType(buffer->type), " ", result, "[", n, "];"));
-    Line("#pragma unroll");
-    Line(StrCat("for (", ValueType(s.var().type()), " ", lane, " = 0; ", lane, " < ", n, "; ++",
-                lane, ") {"));
-    ++indent_;
-    {
-      ScopedNames lane_scope(this);
-      CountUses({store.value()});
-      ASSIGN_OR_RETURN(const std::string value, StoredValue(store));
-      Line(StrCat(result, "[", lane, "] = ", value, ";"));
-    }
-    --indent_;
-    Line("}");
-    Line(StrCat(wide_target, " = *reinterpret_cast<const ", WideType(bytes), "*>(", result, ");"));
-    return EndWide(conditions.size(), outer);
-  }
-
-  bool EndWide(size_t conditions, const absl::flat_hash_set<std::string>& names) {
-    in_scope_ = names;
-    for (size_t i = 0; i < conditions + 1; ++i) {
+    CountUses(wide->target);
+    ASSIGN_OR_RETURN(const std::string target,
+                     As(WideType(wide->bytes), false, wide->store.buffer(), wide->target));
+    ASSIGN_OR_RETURN(const bool is_copy, EmitWideCopy(*wide, target));
+    if (!is_copy) RETURN_IF_ERROR(EmitLanes(*wide, target));
+    in_scope_ = outer;
+    for (size_t i = 0; i < wide->conditions.size() + 1; ++i) {
       --indent_;
       Line("}");
     }
     return true;
+  }
+
+  // A store of elements that lie side by side elsewhere, as one assignment. Returns false, and emits nothing, if it is
+  // none.
+  absl::StatusOr<bool> EmitWideCopy(const WideStore& wide, const std::string& target) {
+    const Expr value = wide.store.value();
+    if (!value.Is(ExprKind::kLoad) || value.type() != wide.store.buffer()->type) return false;
+    const ir::Buffer source(value.buffer());
+    std::vector<Expr> from;
+    if (!IsWideAt(wide, source, value.operands(), &from)) return false;
+    CountUses(from);
+    ASSIGN_OR_RETURN(const std::string loaded, As(WideType(wide.bytes), true, source, from));
+    Line(StrCat(target, " = ", loaded, ";"));
+    return true;
+  }
+
+  // Loads what lies side by side, computes one lane after the other, and stores all.
+  absl::Status EmitLanes(const WideStore& wide, const std::string& target) {
+    const int64_t n = wide.lanes;
+    const std::string lane = Bind(wide.lane.node(), wide.lane.name());
+    for (Expr load : wide.loads) RETURN_IF_ERROR(EmitWideLoad(wide, load, lane));
+    const ir::Buffer buffer = wide.store.buffer();
+    const std::string result = NewName(StrCat(buffer->name, "_lanes"));
+    Line(StrCat("__align__(16) ", MemoryType(buffer->type), " ", result, "[", n, "];"));
+    Line("#pragma unroll");
+    Line(StrCat("for (", ValueType(wide.lane.type()), " ", lane, " = 0; ", lane, " < ", n, "; ++",
+                lane, ") {"));
+    ++indent_;
+    {
+      ScopedNames lane_scope(this);
+      CountUses({wide.store.value()});
+      ASSIGN_OR_RETURN(const std::string value, StoredValue(wide.store));
+      Line(StrCat(result, "[", lane, "] = ", value, ";"));
+    }
+    --indent_;
+    Line("}");
+    Line(StrCat(target, " = *reinterpret_cast<const ", WideType(wide.bytes), "*>(", result, ");"));
+    return absl::OkStatus();
+  }
+
+  // All lanes of `load` at once, if they lie side by side and are no more bytes than a thread loads at once.
+  absl::Status EmitWideLoad(const WideStore& wide, Expr load, const std::string& lane) {
+    const ir::Buffer source(load.buffer());
+    const int64_t bytes = wide.lanes * ir::ByteSize(source->type);
+    std::vector<Expr> from;
+    if (bytes < 4 || bytes > kMaxWideBytes || !IsWideAt(wide, source, load.operands(), &from)) {
+      return absl::OkStatus();
+    }
+    CountUses(from);
+    ASSIGN_OR_RETURN(const std::string loaded, As(WideType(bytes), true, source, from));
+    const std::string name = NewName(StrCat(source->name, "_lanes"));
+    Line(StrCat("__align__(16) ", MemoryType(source->type), " ", name, "[", wide.lanes, "];"));
+    Line(StrCat("*reinterpret_cast<", WideType(bytes), "*>(", name, ") = ", loaded, ";"));
+    const Key key(load, false);
+    variables_[key] = LoadedValue(source->type, StrCat(name, "[", lane, "]"));
+    made_.push_back(key);
+    return absl::OkStatus();
   }
 
   // Emits for (k, 0, 4) { S[i] = S[i] + i32(A[.. + k]) * i32(B[.. + k]) } of i8 A and B as dp4a. Returns

@@ -1,231 +1,16 @@
-// What a tile of a contraction group needs and costs: footprints composed through the access maps, bytes of the
-// memories, cycles.
+// Cycles of a tile of a contraction group: sums and elementwise work, what comes and leaves, and how these overlap.
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <memory>
 #include <numeric>
 #include <string_view>
-#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "base/math.h"
-#include "base/text.h"
-#include "compiler/arith/symbolic_interval.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/tile_cost.h"
-#include "isa/granularity.h"
 
 namespace polynao::te {
-
-// Extents of what `load` reads while the axes of `reader` run over a part of so
-// many elements.
-Shape ContractionGroup::ReadExtents(const Operation& reader, const Shape& extents, Expr load,
-                                    int64_t depth) {
-  arith::VarRanges ranges;
-  for (size_t d = 0; d < extents.size(); ++d) {
-    ranges[reader.axes[d]] = {0, std::max<int64_t>(1, extents[d]) - 1};
-  }
-  const std::vector<ReduceAxis>& axes = reader.bodies[0].axes;
-  const Cut cut = CutOf(axes, depth);
-  for (size_t d = 0; d < axes.size(); ++d) {
-    const int64_t all = std::max<int64_t>(1, axes[d].extent);
-    const int64_t extent = depth == 0 || d > cut.axis ? all : d == cut.axis ? cut.places : 1;
-    ranges[axes[d]] = {axes[d].min, axes[d].min + extent - 1};
-  }
-  Shape result;
-  for (Expr index : load.operands()) {
-    const auto interval = arith::IntervalOf(index, ranges, {});
-    result.push_back(interval ? interval->size : INT64_MAX);
-  }
-  return result;
-}
-
-const ContractionGroup::Footprint& ContractionGroup::FootprintOf(int64_t rows, int64_t columns,
-                                                                 int64_t depth) const {
-  const auto [it, is_new] = footprints_.try_emplace({rows, columns, depth});
-  Footprint& f = it->second;
-  if (!is_new) return f;
-  Shape extents = {rows};
-  if (channel() == 2) extents.push_back(columns);
-  extents.push_back(channels());
-  for (const Level& level : levels_) {
-    f.results.push_back(extents);
-    if (level.contracted < 0) break;
-    const Contraction& c = level.contraction;
-    const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
-    Shape of_image = ReadExtents(*c.sums, extents, c.image, depth);
-    for (size_t d = 0; d < of_image.size(); ++d)
-      of_image[d] = std::min(of_image[d], image.shape[d]);
-    f.images.push_back(of_image);
-    extents = of_image;
-    if (c.pad != nullptr)
-      extents = ReadExtents(*c.pad, of_image, c.pad->bodies[0].value.operand(1));
-    for (size_t d = 0; d < extents.size(); ++d)
-      extents[d] = std::min(extents[d], c.source->shape[d]);
-  }
-  return f;
-}
-
-ContractionGroup::Cut ContractionGroup::CutOf(const std::vector<ReduceAxis>& axes, int64_t depth) {
-  Cut cut;
-  if (depth == 0) return cut;
-  int64_t inner = 1;
-  for (size_t d = axes.size(); d-- > 0;) {
-    const int64_t extent = std::max<int64_t>(1, axes[d].extent);
-    if (cut.parts > 1) {
-      cut.parts *= extent;
-    } else if (inner * extent > depth) {
-      cut = {.axis = d, .places = depth / inner, .parts = CeilDiv(extent, depth / inner)};
-    }
-    inner *= extent;
-  }
-  return cut;
-}
-
-int64_t ContractionGroup::FilterPitch(const Contraction& c, int64_t depth) {
-  return RoundUp(FilterElements(c, depth) * ir::ByteSize(c.type), isa::kTensorUnitAlignment);
-}
-
-int64_t ContractionGroup::RowStep(const Tiling& t) const {
-  // Two rows of the output, not cut at the image's ends, read one stride more
-  // than one row.
-  if (step_of_a_row_ < 0) {
-    const Contraction& c = levels_[0].contraction;
-    Shape one(output_.rank(), 1), two = one;
-    two[0] = 2;
-    step_of_a_row_ = ReadExtents(*c.sums, two, c.image)[0] - ReadExtents(*c.sums, one, c.image)[0];
-  }
-  return t.rows * step_of_a_row_;
-}
-
-bool ContractionGroup::CanStay(const Tiling& t) const {
-  const Contraction& c = levels_[0].contraction;
-  if (c.pad == nullptr || levels_.size() > 1 || t.depth > 0) return false;
-  const Shape& image = FootprintOf(t).images[0];
-  const int64_t row_bytes =
-      ElementCount(image) / std::max<int64_t>(1, image[0]) * ir::ByteSize(c.type);
-  const int64_t step = RowStep(t);
-  return t.columns == t.core_columns && t.rows < t.core_rows && image[0] < c.pad->shape[0] &&
-         step <= image[0] && step * row_bytes % isa::kTensorUnitAlignment == 0 &&
-         image[0] * row_bytes % isa::kTensorUnitAlignment == 0;
-}
-
-int64_t ContractionGroup::StepBytes(size_t k, int64_t pixels, int64_t lanes, int64_t loaded_copies,
-                                    int64_t result_copies) const {
-  const Level& level = levels_[k];
-  const std::vector<Step>& steps = level.steps.list;
-  const std::vector<int> places = Places(level);
-  std::vector<size_t> room(steps.size());
-  std::map<size_t, int64_t> copies;  // of each place
-  for (size_t i = 0; i < steps.size(); ++i) {
-    room[i] = places[i] >= 0 ? room[places[i]] : i;
-    const bool is_loaded = steps[i].tensor != nullptr && static_cast<int>(i) != level.contracted;
-    int64_t& count = copies[room[i]];
-    count = std::max<int64_t>(count, is_loaded && !IsRow(steps[i]) ? loaded_copies : 1);
-    if (i == level.steps.result) count = std::max(count, result_copies);
-  }
-  int64_t bytes = 0;
-  for (const auto& [step, count] : copies) {
-    bytes += count * OnChipBytes((IsRow(steps[step]) ? 1 : pixels) * lanes, steps[step].type);
-  }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].tensor != nullptr) continue;
-    const isa::Instruction* form;
-    for (const Use use : Uses(level, i, form)) {
-      if (use == Use::kSpread) bytes += OnChipBytes(pixels * lanes, steps[i].type);
-    }
-  }
-  return bytes;
-}
-
-std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
-  const Level& level = levels_[0];
-  if (levels_.size() > 1 || level.contracted < 0 || extras_.any()) return std::nullopt;
-  if (ElementCount(output_.shape()) == 0) return std::nullopt;
-  const Contraction& c = level.contraction;
-  const bool has_columns = channel() == 2;
-  const auto window = [&](size_t d) {
-    Shape one(output_.rank(), 1), two = one;
-    two[d] = 2;
-    const int64_t size = ReadExtents(*c.sums, one, c.image)[d];
-    const Operation& image = c.pad != nullptr ? *c.pad : *c.source;
-    return mapping::Window{.step = ReadExtents(*c.sums, two, c.image)[d] - size,
-                           .size = size,
-                           .whole = image.shape[d]};
-  };
-  mapping::Layer layer;
-  layer.rows = rows(), layer.columns = columns(), layer.channels = channels();
-  layer.image_rows = window(0);
-  if (has_columns) layer.image_columns = window(1);
-  layer.input_channels = c.source->shape.back();
-  layer.element_bytes = ir::ByteSize(c.type);
-  layer.is_padded = c.pad != nullptr;
-  layer.filter_bytes = c.filter_elements * layer.element_bytes;
-  layer.filter_pitch = FilterPitch(c, 0);
-  layer.macs_per_cycle = c.macs_per_cycle;
-  for (size_t i = 0; i < level.steps.list.size(); ++i) {
-    const Step& step = level.steps.list[i];
-    if (step.tensor == nullptr || static_cast<int>(i) == level.contracted) continue;
-    if (IsRow(step)) {
-      ++layer.channel_vectors;
-    } else if (std::all_of(step.varies.begin(), step.varies.end(), [](bool v) { return v; })) {
-      layer.loaded.push_back(ir::ByteSize(step.type));
-    } else {
-      return std::nullopt;
-    }
-  }
-  layer.result_bytes = ir::ByteSize(output_.type());
-  // Many mappings ask for the same.
-  const auto known = std::make_shared<std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t>>();
-  layer.temporaries = [this, known](int64_t pixels, int64_t lanes, int64_t copies) {
-    const auto [it, is_new] = known->try_emplace({pixels, lanes, copies});
-    if (is_new) it->second = StepBytes(0, pixels, lanes, copies, copies);
-    return it->second;
-  };
-  layer.vector_cycles = [this, has_columns](int64_t pixels, int64_t lanes) {
-    return VectorCyclesOf(0, has_columns ? Shape{pixels, 1, lanes} : Shape{pixels, lanes});
-  };
-  return layer;
-}
-
-ContractionGroup::Needs ContractionGroup::NeedsOf(const Tiling& t) const {
-  Needs needs;
-  const Footprint& f = FootprintOf(t);
-  for (size_t k = 0; k < levels_.size(); ++k) {
-    const Level& level = levels_[k];
-    const int64_t block = k == 0 ? t.block : f.results[k].back();
-    const int64_t lanes = Lanes(block);
-    const int64_t pixels = ElementCount(f.results[k]) / std::max<int64_t>(1, f.results[k].back());
-    if (k == 0) {
-      const int tiles = extras_.sums + extras_.values;
-      needs.nmem += tiles * OnChipBytes(pixels * lanes, Type::kF32) +
-                    extras_.sums * OnChipBytes(lanes, Type::kF32);
-    }
-    needs.nmem += StepBytes(k, pixels, lanes, 2, k == 0 ? t.copies : 1);
-    if (level.contracted < 0) continue;
-    const Contraction& c = level.contraction;
-    needs.wmem += lanes * FilterPitch(c, t.depth);
-    needs.smem += (t.pipelined ? 2 : t.weights_by_smem) * t.across * block * c.filter_elements *
-                  ir::ByteSize(c.type);
-    // The image: padded, or loaded as it is. A level of its own has made one
-    // that is neither.
-    const bool is_leaf = k + 1 == levels_.size();
-    const bool is_dense = f.images[k].back() % isa::kVectorGroup == 0;
-    if (c.pad == nullptr && !is_leaf && is_dense) continue;
-    Shape image = f.images[k];
-    if (is_leaf && t.ahead > 0) {
-      // Where the order of tiles starts over, rows that they share are loaded
-      // again.
-      const int64_t again = t.rotation > 0 ? std::max<int64_t>(0, image[0] - RowStep(t)) : 0;
-      image[0] += RowStep(t) * (CeilDiv(t.core_rows, t.rows) - 1) + again;
-    }
-    const int64_t bytes = OnChipBytes(ElementCount(image), c.type);
-    needs.nmem += (is_leaf && t.ahead == 0 ? 2 : 1) * bytes;
-    if (t.image_by_smem) needs.smem += 2 * bytes;
-  }
-  return needs;
-}
 
 double ContractionGroup::VectorCyclesOf(size_t k, const Shape& extents) const {
   const auto [it, is_new] = vector_cycles_.try_emplace({k, extents});
@@ -361,197 +146,267 @@ double ContractionGroup::AtLeast(const Tiling& t) const {
   return t.pipelined ? std::max(weights, tiles) : weights + tiles;
 }
 
-// A step of the pipeline takes as long as the slowest of the compute queue, the
-// core's IO-DMA and GMEM, which waits out latencies, since the cores
-// mostly start their copies at the same time. Weights and one tile are loaded
-// before the first step; one tile is computed and stored after the last.
-mapping::CostParts ContractionGroup::Cost(const Tiling& t, double limit) const {
-  using mapping::kWaits;
-  const mapping::CardFacts& r = card_;
-  const Footprint& f = FootprintOf(t);
-  const double all_cores = static_cast<double>(r.clusters * r.cores);
-  const double cores = static_cast<double>(r.cores);
-  const double share = std::min(r.gmem, r.links) / all_cores;
-  const double blocks = static_cast<double>(CeilDiv(t.cluster_channels, t.across * t.block));
-  const bool whole_columns = t.columns >= columns();
+// A step of the pipeline takes as long as the slowest of the compute queue, the core's IO-DMA and GMEM, which waits out
+// latencies, since the cores mostly start their copies at the same time. Weights and one tile are loaded before the
+// first step; one tile is computed and stored after the last.
+class ContractionGroup::TileCost {
+ public:
+  TileCost(const ContractionGroup& group, const Tiling& t)
+      : group_(group),
+        card_(group.card_),
+        t_(t),
+        footprint_(group.FootprintOf(t)),
+        cores_(static_cast<double>(card_.cores)),
+        all_cores_(static_cast<double>(card_.clusters * card_.cores)),
+        share_(std::min(card_.gmem, card_.links) / all_cores_),
+        share_is_(card_.gmem <= card_.links ? mapping::kGmem : mapping::kLink),
+        whole_columns_(t.columns >= group.columns()),
+        weights_(group.TimesOfWeights(t)) {
+    for (size_t k = 0; k < group_.levels_.size(); ++k) {
+      CountElementwise(k);
+      if (k == 0) CountResults();
+      if (group_.levels_[k].contracted >= 0) CountContraction(k);
+    }
+    CountTiles();
+  }
+
+  // The cycles without what GMEM's channels add; `gmem`: what the busiest ones take for the tiles of a block.
+  mapping::CostParts Parts(double gmem) {
+    cost_ = {};
+    const auto blocks = static_cast<double>(CeilDiv(t_.cluster_channels, t_.across * t_.block));
+    if (t_.pipelined) {
+      AddBlock(1, gmem);
+      const mapping::CostParts block = std::exchange(cost_, {});
+      cost_.Phase("first weights", 1), cost_.Lane(), AddWeights();
+      cost_.Phase("blocks but the last", blocks - 1), cost_.Lane(), AddWeights();
+      cost_.LaneOfLongest(block);
+      cost_.Append(block);
+    } else {
+      cost_.Phase("weights", blocks), cost_.Lane();
+      if (t_.depth == 0 || t_.weights_by_smem) AddWeights();
+      AddBlock(blocks, gmem);
+    }
+    return cost_;
+  }
+  const std::vector<Moved>& moved() const { return moved_; }
+
+ private:
   // Of a tile: cycles of a queue, those in which it waits and those in which bytes move.
   struct Queue {
     double waits = 0, bytes = 0;
   };
-  Queue load, store, by_memory_core, fetch, part_load;
-  double tensor = 0, vector = 0, waits = 0, first_bytes = 0, last_bytes = 0;
-  std::vector<Moved> moved;
-  const auto rounds = [&](bool is_one, int64_t segments, double at_once) {
+
+  // Of what level `k` computes for a tile.
+  Shape ExtentsOf(size_t k) const {
+    Shape extents = footprint_.results[k];
+    if (k == 0) extents.back() = std::min(t_.block, extents.back());
+    return extents;
+  }
+  static int64_t PixelsOf(const Shape& extents) {
+    return ElementCount(extents) / std::max<int64_t>(1, extents.back());
+  }
+  static double Rounds(bool is_one, int64_t segments, double at_once) {
     return is_one ? 1.0 : std::ceil(static_cast<double>(segments) / at_once);
-  };
-  // A load or store of a part of a tensor: its bytes on the port, and its
-  // segments' latencies.
-  const auto move = [&](Queue& queue, double bytes, double segments, double port) {
-    queue.waits += r.io_start + segments * r.latency;
+  }
+
+  // A load or store of a part of a tensor: its bytes on the port, and its segments' latencies.
+  void Move(Queue& queue, double bytes, double segments, double port) {
+    queue.waits += card_.io_start + segments * card_.latency;
     queue.bytes += bytes / port;
-    waits += r.io_start + segments * r.latency;
-  };
-  for (size_t k = 0; k < levels_.size(); ++k) {
-    const Level& level = levels_[k];
-    Shape extents = f.results[k];
-    if (k == 0) extents.back() = std::min(t.block, extents.back());
-    const Shape& whole = level.steps.domain;
-    const int64_t lanes = Lanes(extents.back());
-    const int64_t pixels = ElementCount(extents) / std::max<int64_t>(1, extents.back());
-    vector += VectorCyclesOf(k, extents);
+    waits_ += card_.io_start + segments * card_.latency;
+  }
+
+  // A tensor of the shape of level `k`'s result, of which a tile loads or stores its part: `at_once` segments together.
+  void MoveTile(Queue& queue, size_t k, Type type, double at_once) {
+    const Shape extents = ExtentsOf(k);
+    const Shape& whole = group_.levels_[k].steps.domain;
     // Channels of a block are segments of their own.
-    const bool is_part = k == 0 && t.block < channels();
-    const int64_t parts = is_part ? pixels : extents[0];
-    const bool is_one = whole_columns && !is_part;
-    const auto add_moved = [&](Type type) {
-      const int64_t columns = channel() == 2 ? extents[1] : 1;
-      moved.push_back({.rows = extents[0],
-                       .columns = columns,
-                       .row_step = k == 0 ? 1 : std::max<int64_t>(1, RowStep(t) / t.rows),
-                       .column_step = std::max<int64_t>(1, columns / t.columns),
-                       .width = channel() == 2 ? whole[1] : 1,
-                       .pixel_bytes = whole.back() * ir::ByteSize(type),
-                       .bytes = extents.back() * ir::ByteSize(type)});
-    };
+    const bool is_part = k == 0 && t_.block < group_.channels();
+    const int64_t segments = is_part ? PixelsOf(extents) : extents[0];
+    const auto bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(type));
+    Move(queue, bytes, Rounds(whole_columns_ && !is_part, segments, at_once), card_.io_port);
+    const bool has_columns = group_.channel() == 2;
+    const int64_t columns = has_columns ? extents[1] : 1;
+    moved_.push_back({.rows = extents[0],
+                      .columns = columns,
+                      .row_step = k == 0 ? 1 : std::max<int64_t>(1, group_.RowStep(t_) / t_.rows),
+                      .column_step = std::max<int64_t>(1, columns / t_.columns),
+                      .width = has_columns ? whole[1] : 1,
+                      .pixel_bytes = whole.back() * ir::ByteSize(type),
+                      .bytes = extents.back() * ir::ByteSize(type)});
+  }
+
+  void CountElementwise(size_t k) {
+    const Level& level = group_.levels_[k];
+    const Shape extents = ExtentsOf(k);
+    vector_ += group_.VectorCyclesOf(k, extents);
     for (size_t i = 0; i < level.steps.list.size(); ++i) {
       const Step& step = level.steps.list[i];
-      if (step.tensor == nullptr || static_cast<int>(i) == level.contracted || IsRow(step))
-        continue;
-      const double bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
-      move(load, bytes, rounds(is_one, parts, r.strided_reads), r.io_port);
-      add_moved(step.type);
-      first_bytes += bytes;
+      const bool is_loaded = step.tensor != nullptr && static_cast<int>(i) != level.contracted;
+      if (!is_loaded || IsRow(step)) continue;
+      MoveTile(load_, k, step.type, card_.strided_reads);
+      first_bytes_ += static_cast<double>(ElementCount(extents) * ir::ByteSize(step.type));
     }
-    if (k == 0) {
-      last_bytes = static_cast<double>(ElementCount(extents) * ir::ByteSize(output_.type()));
-      move(store, last_bytes, rounds(is_one, parts, r.store_segments), r.io_port);
-      add_moved(output_.type());
-    }
-    if (level.contracted < 0) continue;
-    const Contraction& c = level.contraction;
+  }
+
+  void CountResults() {
+    const Type type = group_.output_.type();
+    MoveTile(store_, 0, type, card_.store_segments);
+    last_bytes_ = static_cast<double>(ElementCount(ExtentsOf(0)) * ir::ByteSize(type));
+  }
+
+  void CountContraction(size_t k) {
+    const Contraction& c = group_.levels_[k].contraction;
+    const Shape extents = ExtentsOf(k);
     const int64_t element = ir::ByteSize(c.type);
-    tensor += r.tensor_start +
-              static_cast<double>(pixels * lanes * FilterPitch(c, 0) / element) / c.macs_per_cycle;
-    const bool is_leaf = k + 1 == levels_.size();
-    const Shape& image = f.images[k];
-    const int64_t image_bytes = ElementCount(image) * element;
-    if (c.pad != nullptr && !(is_leaf && t.ahead > 0)) {
-      vector += r.vector_start + static_cast<double>(image_bytes) / r.vector_bytes;
+    const int64_t sums = PixelsOf(extents) * Lanes(extents.back());
+    tensor_ += card_.tensor_start +
+               static_cast<double>(sums * FilterPitch(c, 0) / element) / c.macs_per_cycle;
+    const bool is_leaf = k + 1 == group_.levels_.size();
+    const Shape& image = footprint_.images[k];
+    if (c.pad != nullptr && !(is_leaf && t_.ahead > 0)) {
+      const int64_t elements = ElementCount(image);
+      vector_ += card_.vector_start + static_cast<double>(elements * element) / card_.vector_bytes;
       if (!is_leaf) {
-        vector += instructions_->CopyCycles(c.type, image[0], ElementCount(image) / image[0]);
+        vector_ += group_.instructions_->CopyCycles(c.type, image[0], elements / image[0]);
       }
     }
-    if (!is_leaf) continue;
-    // Rows and columns that tiles share come from the cache, if there is one.
-    const int64_t step = std::min(RowStep(t), image[0]);
-    const int64_t rows = r.has_cache || t.ahead > 0 ? step : image[0];
-    const int64_t row_bytes = image_bytes / std::max<int64_t>(1, image[0]);
-    const double bytes = static_cast<double>((t.ahead > 0 ? step : image[0]) * row_bytes);
-    const double segments = rounds(whole_columns && t.depth == 0, image[0], r.strided_reads);
-    if (t.depth > 0) {
-      // Each part of the sums loads its own, and waits for it.
-      part_load = {r.io_start + segments * r.latency, bytes * std::max(1 / r.io_port, 1 / share)};
-      continue;
-    }
-    if (t.image_by_smem) {
-      move(by_memory_core, bytes, segments, r.memory_core_port);
-      fetch = {r.move_start + r.smem_latency, bytes * std::max(1 / r.move_port, cores / r.smem)};
-    } else {
-      move(load, bytes, segments, r.io_port);
-    }
-    const int64_t columns = channel() == 2 ? image[1] : 1;
-    const Shape& source = c.source->shape;
-    moved.push_back({.rows = rows,
-                     .columns = columns,
-                     .row_step = std::max<int64_t>(1, step / t.rows),
-                     .column_step = std::max<int64_t>(1, columns / t.columns),
-                     .width = channel() == 2 ? source[1] : 1,
-                     .pixel_bytes = source.back() * element,
-                     .bytes = source.back() * element,
-                     .by_memory_core = t.image_by_smem});
-    first_bytes += static_cast<double>(image_bytes) / (t.image_by_smem ? cores : 1);
+    if (is_leaf) CountImage(c, image);
   }
-  const WeightTimes weights = TimesOfWeights(t);
-  const double sync = kWaitsPerTile * (r.drain + r.io_start) + (t.image_by_smem ? r.barrier : 0);
-  const double rows_in_tiles = static_cast<double>(t.core_rows) / static_cast<double>(t.rows);
-  const double across = static_cast<double>(CeilDiv(t.core_columns, t.columns));
-  const double tiles = static_cast<double>(CeilDiv(t.core_rows, t.rows)) * across;
-  const double together = std::min(1.0, kCoresInStep / all_cores);
-  const Contraction& last = levels_.back().contraction;
-  const double parts =
-      t.depth == 0 ? 0 : static_cast<double>(CutOf(last.sums->bodies[0].axes, t.depth).parts);
-  const std::string_view share_is = r.gmem <= r.links ? mapping::kGmem : mapping::kLink;
-  mapping::CostParts cost;
-  const auto add = [&cost](std::string_view what, std::string_view by, const Queue& queue,
-                           double times = 1) {
-    cost.Add(what, kWaits, times * queue.waits);
-    cost.Add(what, by, times * queue.bytes);
-  };
-  const auto add_compute = [&](double times) {
-    cost.Add("sums", mapping::kTensorUnit, times * tensor);
-    cost.Add("elementwise", mapping::kVectorUnit, times * vector);
-  };
-  const auto add_weights = [&] {
-    cost.Add("weights", weights.by, weights.bytes);
-    cost.Add("weights", kWaits, r.latency);
-  };
-  // A block of channels, whose weights are there.
-  const auto add_body = [&](double times, double gmem) {
-    cost.Phase("first tile", times);
-    cost.Lane(), cost.Add("weights to WMEM", mapping::kMoveDma, weights.to_core);
-    cost.Lane(), add("loads", mapping::kIoDma, load), add("image", mapping::kMoveDma, fetch);
-    cost.Lane(), add("loads", share_is, {r.latency, first_bytes / share});
-    cost.Phase("waits between tiles", times);
-    cost.Lane(), cost.Add("queues and barriers", kWaits, tiles * sync);
-    cost.Phase("parts of sums", times), cost.Lane();
-    // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
-    if (t.weights_by_smem) {
-      cost.Add("weights to WMEM", mapping::kMoveDma, tiles * parts * weights.to_core);
-    } else {
-      add("weights", weights.by, {r.latency, weights.bytes}, tiles * parts);
-    }
-    add("image", share > r.io_port ? mapping::kIoDma : share_is, part_load, tiles * parts);
-    cost.Add("queues and barriers", kWaits, tiles * parts * sync);
-    cost.Phase("last tile", times), cost.Lane(), add_compute(1);
-    cost.Phase("last store", times);
-    cost.Lane(), add("results", mapping::kIoDma, store);
-    cost.Lane(), add("results", share_is, {r.latency, last_bytes / share});
-    cost.Phase("column sums", times), cost.Lane();
-    cost.Add("rows", mapping::kVectorUnit,
-             extras_.RowCycles(machine(), ElementCount(f.results[0]) / channels(), t.block));
-    cost.Phase("tiles", times);
-    if (t.image_by_smem) {
-      // The memory core loads images; a core computes and stores one tile after the other.
-      cost.Lane(), add_compute(tiles);
-      add("loads", mapping::kIoDma, load, tiles), add("results", mapping::kIoDma, store, tiles);
-    } else {
-      cost.Lane(), add_compute(rows_in_tiles * across);
-      cost.Lane(), add("loads", mapping::kIoDma, load, tiles);
-      add("results", mapping::kIoDma, store, tiles);
-    }
-    cost.Lane(), add("image", mapping::kMemoryCore, by_memory_core, tiles);
-    cost.Lane(), add("image", mapping::kMoveDma, fetch, tiles);
-    cost.Lane(), cost.Add("loads and stores", mapping::kGmem, gmem);
-    cost.Add("segments", kWaits, tiles * together * waits);
-  };
-  const auto add_all = [&](double gmem) {
-    cost = {};
-    if (t.pipelined) {
-      add_body(1, gmem);
-      const mapping::CostParts body = std::exchange(cost, {});
-      cost.Phase("first weights", 1), cost.Lane(), add_weights();
-      cost.Phase("blocks but the last", blocks - 1), cost.Lane(), add_weights();
-      cost.LaneOfLongest(body);
-      cost.Append(body);
+
+  // The image that tiles load: each its own, each the rows that are new, or each part of the sums its part.
+  void CountImage(const Contraction& c, const Shape& image) {
+    const int64_t element = ir::ByteSize(c.type);
+    const int64_t image_bytes = ElementCount(image) * element;
+    // Rows and columns that tiles share come from the cache, if there is one.
+    const int64_t step = std::min(group_.RowStep(t_), image[0]);
+    const int64_t rows = t_.ahead > 0 ? step : image[0];
+    const auto bytes = static_cast<double>(rows * (image_bytes / std::max<int64_t>(1, image[0])));
+    const double segments = Rounds(whole_columns_ && t_.depth == 0, image[0], card_.strided_reads);
+    if (t_.depth > 0) {
+      // Each part of the sums loads its own, and waits for it.
+      part_load_ = {card_.io_start + segments * card_.latency,
+                    bytes * std::max(1 / card_.io_port, 1 / share_)};
       return;
     }
-    cost.Phase("weights", blocks), cost.Lane();
-    if (t.depth == 0 || t.weights_by_smem) add_weights();
-    add_body(blocks, gmem);
-  };
-  add_all(0);
-  if (cost.cycles() <= limit) add_all(GmemCycles(t, moved));
-  return cost;
+    if (t_.image_by_smem) {
+      Move(by_memory_core_, bytes, segments, card_.memory_core_port);
+      fetch_ = {card_.move_start + card_.smem_latency,
+                bytes * std::max(1 / card_.move_port, cores_ / card_.smem)};
+    } else {
+      Move(load_, bytes, segments, card_.io_port);
+    }
+    const bool has_columns = group_.channel() == 2;
+    const int64_t columns = has_columns ? image[1] : 1;
+    const Shape& source = c.source->shape;
+    moved_.push_back({.rows = card_.has_cache ? step : rows,
+                      .columns = columns,
+                      .row_step = std::max<int64_t>(1, step / t_.rows),
+                      .column_step = std::max<int64_t>(1, columns / t_.columns),
+                      .width = has_columns ? source[1] : 1,
+                      .pixel_bytes = source.back() * element,
+                      .bytes = source.back() * element,
+                      .by_memory_core = t_.image_by_smem});
+    first_bytes_ += static_cast<double>(image_bytes) / (t_.image_by_smem ? cores_ : 1);
+  }
+
+  void CountTiles() {
+    across_ = static_cast<double>(CeilDiv(t_.core_columns, t_.columns));
+    tiles_ = static_cast<double>(CeilDiv(t_.core_rows, t_.rows)) * across_;
+    sync_ = kWaitsPerTile * (card_.drain + card_.io_start) + (t_.image_by_smem ? card_.barrier : 0);
+  }
+
+  void AddQueue(std::string_view what, std::string_view by, const Queue& queue, double times = 1) {
+    cost_.Add(what, mapping::kWaits, times * queue.waits);
+    cost_.Add(what, by, times * queue.bytes);
+  }
+  void AddCompute(double times) {
+    cost_.Add("sums", mapping::kTensorUnit, times * tensor_);
+    cost_.Add("elementwise", mapping::kVectorUnit, times * vector_);
+  }
+  void AddWeights() {
+    cost_.Add("weights", weights_.by, weights_.bytes);
+    cost_.Add("weights", mapping::kWaits, card_.latency);
+  }
+
+  // Each of `times` blocks of channels, whose weights are there.
+  void AddBlock(double times, double gmem) {
+    cost_.Phase("first tile", times);
+    cost_.Lane(), cost_.Add("weights to WMEM", mapping::kMoveDma, weights_.to_core);
+    cost_.Lane(), AddQueue("loads", mapping::kIoDma, load_);
+    AddQueue("image", mapping::kMoveDma, fetch_);
+    cost_.Lane(), AddQueue("loads", share_is_, {card_.latency, first_bytes_ / share_});
+    cost_.Phase("waits between tiles", times);
+    cost_.Lane(), cost_.Add("queues and barriers", mapping::kWaits, tiles_ * sync_);
+    AddPartsOfSums(times);
+    cost_.Phase("last tile", times), cost_.Lane(), AddCompute(1);
+    cost_.Phase("last store", times);
+    cost_.Lane(), AddQueue("results", mapping::kIoDma, store_);
+    cost_.Lane(), AddQueue("results", share_is_, {card_.latency, last_bytes_ / share_});
+    cost_.Phase("column sums", times), cost_.Lane();
+    const int64_t pixels = ElementCount(footprint_.results[0]) / group_.channels();
+    cost_.Add("rows", mapping::kVectorUnit,
+              group_.extras_.RowCycles(group_.machine(), pixels, t_.block));
+    AddTiles(times, gmem);
+  }
+
+  void AddPartsOfSums(double times) {
+    const Operation* sums = group_.levels_.back().contraction.sums;
+    const int64_t cuts = t_.depth == 0 ? 0 : CutOf(sums->bodies[0].axes, t_.depth).parts;
+    const double parts = tiles_ * static_cast<double>(cuts);
+    cost_.Phase("parts of sums", times), cost_.Lane();
+    // Parts of weights come from SMEM, which has whole ones, or each time from GMEM.
+    if (t_.weights_by_smem) {
+      cost_.Add("weights to WMEM", mapping::kMoveDma, parts * weights_.to_core);
+    } else {
+      AddQueue("weights", weights_.by, {card_.latency, weights_.bytes}, parts);
+    }
+    AddQueue("image", share_ > card_.io_port ? mapping::kIoDma : share_is_, part_load_, parts);
+    cost_.Add("queues and barriers", mapping::kWaits, parts * sync_);
+  }
+
+  void AddTiles(double times, double gmem) {
+    cost_.Phase("tiles", times);
+    if (t_.image_by_smem) {
+      // The memory core loads images; a core computes and stores one tile after the other.
+      cost_.Lane(), AddCompute(tiles_);
+      AddQueue("loads", mapping::kIoDma, load_, tiles_);
+      AddQueue("results", mapping::kIoDma, store_, tiles_);
+    } else {
+      const double rows_in_tiles = static_cast<double>(t_.core_rows) / static_cast<double>(t_.rows);
+      cost_.Lane(), AddCompute(rows_in_tiles * across_);
+      cost_.Lane(), AddQueue("loads", mapping::kIoDma, load_, tiles_);
+      AddQueue("results", mapping::kIoDma, store_, tiles_);
+    }
+    cost_.Lane(), AddQueue("image", mapping::kMemoryCore, by_memory_core_, tiles_);
+    cost_.Lane(), AddQueue("image", mapping::kMoveDma, fetch_, tiles_);
+    cost_.Lane(), cost_.Add("loads and stores", mapping::kGmem, gmem);
+    const double together = std::min(1.0, kCoresInStep / all_cores_);
+    cost_.Add("segments", mapping::kWaits, tiles_ * together * waits_);
+  }
+
+  const ContractionGroup& group_;
+  const mapping::CardFacts& card_;
+  const Tiling& t_;
+  const Footprint& footprint_;
+  const double cores_, all_cores_;
+  const double share_;  // bytes of GMEM a cycle for each core
+  const std::string_view share_is_;
+  const bool whole_columns_;
+  const WeightTimes weights_;
+  // Of a tile.
+  Queue load_, store_, by_memory_core_, fetch_, part_load_;
+  double tensor_ = 0, vector_ = 0, waits_ = 0, first_bytes_ = 0, last_bytes_ = 0;
+  std::vector<Moved> moved_;
+  // Of a core and a block of channels.
+  double tiles_ = 0, across_ = 0, sync_ = 0;
+  mapping::CostParts cost_;
+};
+
+mapping::CostParts ContractionGroup::Cost(const Tiling& t, double limit) const {
+  TileCost cost(*this, t);
+  mapping::CostParts parts = cost.Parts(0);
+  return parts.cycles() <= limit ? cost.Parts(GmemCycles(t, cost.moved())) : parts;
 }
 
 }  // namespace polynao::te

@@ -167,6 +167,7 @@ class ContractionGroup {
   double GmemCycles(const Tiling& t, const std::vector<Moved>& moved) const;
   // Cycles by the cost model, exact if they are at most `limit`; else a lower bound.
   mapping::CostParts Cost(const Tiling& t, double limit) const;
+  class TileCost;
   struct WeightTimes;
   WeightTimes TimesOfWeights(const Tiling& t) const;
   // No tiling with the same clusters, cores, block and ways of the weights takes less.

@@ -116,6 +116,16 @@ class VectorGroup::Builder {
   Tensor MakeLane(size_t i);
   Tensor MakeReduce(size_t i);
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
+  // The loops of the output in which all else is computed: of a core, and of its tiles.
+  struct OutputLoops {
+    Axis core, tile;
+  };
+  OutputLoops ShareOutput(Stage& y) const;
+  void ComputeIn(Schedule& s, const Tensor& tensor, Stage& y, const Axis& loop, int reduction,
+                 bool is_parted, std::string_view instruction) const;
+  void PlaceReduction(size_t i, Schedule& s, Stage& y, const OutputLoops& loops);
+  void PlaceNode(size_t i, Schedule& s, Stage& y, const OutputLoops& loops) const;
+  void DoubleBufferMoved(Schedule& s) const;
 
   const VectorGroup& group_;
   const Tiling& t_;
@@ -123,6 +133,7 @@ class VectorGroup::Builder {
   const std::vector<VectorNode>& list_;
   Graph graph_;
   std::vector<Tensor> tensors_;  // empty: an inlined copy
+  std::vector<Tensor> on_chip_;  // the same, inputs as they are in NMEM
   std::set<size_t> read_;        // inputs, by the compute that is being made
   std::map<size_t, std::vector<Tensor>> readers_;
   std::vector<Extra> extras_;
@@ -275,26 +286,42 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
-  std::vector<Tensor> on_chip = tensors_;
+  on_chip_ = tensors_;
   for (size_t i = 0; i < list_.size(); ++i) {
     if (!layout_.nodes[i].is_loaded) continue;
-    on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
+    on_chip_[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
   }
-  // Clusters and cores share the output, each goes through its part tile by tile.
+  const OutputLoops loops = ShareOutput(s[y]);
+  // Reductions first: others are computed in their loops.
+  for (size_t i = list_.size(); i-- > 0;) {
+    if (list_[i].kind == Kind::kReduce) PlaceReduction(i, s, s[y], loops);
+  }
+  for (size_t i = 0; i < list_.size(); ++i) PlaceNode(i, s, s[y], loops);
+  for (const Extra& extra : extras_) {
+    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
+    ComputeIn(s, extra.tensor, s[y], extra.is_same ? loops.core : loops.tile, extra.reduction,
+              extra.is_parted, extra.pads ? pragma::kPad : std::string_view("memcpy"));
+  }
+  DoubleBufferMoved(s);
+  return Lower(s);
+}
+
+// Clusters and cores share the output, each goes through its part tile by tile.
+VectorGroup::Builder::OutputLoops VectorGroup::Builder::ShareOutput(Stage& y) const {
   const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
   const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
   std::vector<Axis> tiles, elements;
-  const std::vector<Axis> axes = s[y].leaves();
+  const std::vector<Axis> axes = y.leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
     Axis rest = axes[d];
     if (d == t_.split) {
-      std::tie(cid, rest) = s[y].Split(rest, t_.core[d] * runs);
-      std::tie(core, rest) = s[y].Split(rest, t_.core[d]);
+      std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
+      std::tie(core, rest) = y.Split(rest, t_.core[d]);
     } else if (t_.across > 1 && d == t_.apart) {
-      std::tie(side, rest) = s[y].Split(rest, t_.core[d]);
+      std::tie(side, rest) = y.Split(rest, t_.core[d]);
     }
-    const auto [tile, element] = s[y].Split(rest, t_.tile[d]);
+    const auto [tile, element] = y.Split(rest, t_.tile[d]);
     tiles.push_back(tile);
     elements.push_back(element);
   }
@@ -302,77 +329,82 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   if (side) order.push_back(side);
   order.insert(order.end(), tiles.begin(), tiles.end());
   order.insert(order.end(), elements.begin(), elements.end());
-  s[y].Reorder(order);
-  const Axis tid = side ? s[y].Fuse(core, side) : core;
-  const Axis tile = s[y].Fuse(tiles);
-  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(elements[0], "memcpy");
+  y.Reorder(order);
+  OutputLoops loops;
+  loops.core = side ? y.Fuse(core, side) : core;
+  loops.tile = y.Fuse(tiles);
+  y.Bind(cid, isa::kClusterAxis).Bind(loops.core, isa::kCoreAxis).Pragma(elements[0], "memcpy");
+  return loops;
+}
 
-  const auto compute = [&](const Tensor& tensor, bool is_same, int reduction, bool is_parted,
-                           std::string_view instruction) {
-    Stage& stage = s[tensor];
-    if (reduction >= 0) {
-      stage.ComputeAt(s[on_chip[reduction]], inner_[reduction]);
-    } else if (part_ && is_parted) {
-      stage.ComputeAt(s[on_chip[group_.parted_]], part_);
-    } else {
-      stage.ComputeAt(s[y], is_same ? tid : tile);
-    }
-    stage.SetScope(isa::kNmem);
-    if (!instruction.empty()) stage.Pragma(stage.leaves()[0], instruction);
-  };
-  // Reductions first: others are computed in their loops.
-  for (size_t i = list_.size(); i-- > 0;) {
-    if (list_[i].kind != Kind::kReduce) continue;
-    Stage& stage = s[on_chip[i]];
-    stage.ComputeAt(s[y], layout_.nodes[i].is_same ? tid : tile).SetScope(isa::kNmem);
-    if (t_.along) {
-      stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
-      continue;
-    }
-    std::vector<Axis> loops;
-    for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
-      Axis axis = stage.reduce_axis(r);
-      if (r == 0 && t_.part > 0) {
-        std::tie(part_, axis) = stage.Split(axis, t_.part);
-        loops.push_back(part_);
-      }
-      loops.push_back(axis);
-    }
-    inner_[static_cast<int>(i)] = loops.back();
-    const size_t rank = AtLeastOne(list_[i].shape).size();
-    for (size_t d = 0; d < rank; ++d) loops.push_back(stage.axis(d));
-    stage.Reorder(loops);
-    stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
-        .PragmaInit(stage.axis(0), "fill");
+// In the loops of node `reduction`, with each part of what is reduced, or else at `loop` of the output.
+void VectorGroup::Builder::ComputeIn(Schedule& s, const Tensor& tensor, Stage& y, const Axis& loop,
+                                     int reduction, bool is_parted,
+                                     std::string_view instruction) const {
+  Stage& stage = s[tensor];
+  if (reduction >= 0) {
+    stage.ComputeAt(s[on_chip_[reduction]], inner_.at(reduction));
+  } else if (part_ && is_parted) {
+    stage.ComputeAt(s[on_chip_[group_.parted_]], part_);
+  } else {
+    stage.ComputeAt(y, loop);
   }
-  for (size_t i = 0; i < list_.size(); ++i) {
-    const Placed& placed = layout_.nodes[i];
-    const VectorNode& node = list_[i];
-    switch (node.kind) {
-      case Kind::kInput:
-        if (!placed.is_loaded) break;
-        compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.parted_, "memcpy");
-        break;
-      case Kind::kCopy:
-        if (placed.is_inlined) break;
-        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1, false,
+  stage.SetScope(isa::kNmem);
+  if (!instruction.empty()) stage.Pragma(stage.leaves()[0], instruction);
+}
+
+void VectorGroup::Builder::PlaceReduction(size_t i, Schedule& s, Stage& y,
+                                          const OutputLoops& loops) {
+  Stage& stage = s[on_chip_[i]];
+  stage.ComputeAt(y, layout_.nodes[i].is_same ? loops.core : loops.tile).SetScope(isa::kNmem);
+  if (t_.along) {
+    stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
+    return;
+  }
+  std::vector<Axis> order;
+  for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
+    Axis axis = stage.reduce_axis(r);
+    if (r == 0 && t_.part > 0) {
+      std::tie(part_, axis) = stage.Split(axis, t_.part);
+      order.push_back(part_);
+    }
+    order.push_back(axis);
+  }
+  inner_[static_cast<int>(i)] = order.back();
+  const size_t rank = AtLeastOne(list_[i].shape).size();
+  for (size_t d = 0; d < rank; ++d) order.push_back(stage.axis(d));
+  stage.Reorder(order);
+  stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
+      .PragmaInit(stage.axis(0), "fill");
+}
+
+void VectorGroup::Builder::PlaceNode(size_t i, Schedule& s, Stage& y,
+                                     const OutputLoops& loops) const {
+  const Placed& placed = layout_.nodes[i];
+  const VectorNode& node = list_[i];
+  const Axis& loop = placed.is_same ? loops.core : loops.tile;
+  const int reduction = placed.in_loop ? node.reduction : -1;
+  switch (node.kind) {
+    case Kind::kInput:
+      if (!placed.is_loaded) break;
+      ComputeIn(s, on_chip_[i], y, loop, -1, static_cast<int>(i) < group_.parted_, "memcpy");
+      break;
+    case Kind::kCopy:
+      if (placed.is_inlined) break;
+      ComputeIn(s, on_chip_[i], y, loop, reduction, false,
                 node.pads() ? pragma::kPad : std::string_view("memcpy"));
-        break;
-      case Kind::kLane:
-        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1,
-                node.reduction >= 0, placed.form->family);
-        if (placed.place >= 0) s[on_chip[i]].InPlace(on_chip[placed.place]);
-        break;
-      case Kind::kReduce:
-        break;
-    }
+      break;
+    case Kind::kLane:
+      ComputeIn(s, on_chip_[i], y, loop, reduction, node.reduction >= 0, placed.form->family);
+      if (placed.place >= 0) s[on_chip_[i]].InPlace(on_chip_[placed.place]);
+      break;
+    case Kind::kReduce:
+      break;
   }
-  for (const Extra& extra : extras_) {
-    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
-    compute(extra.tensor, extra.is_same, extra.reduction, extra.is_parted,
-            extra.pads ? pragma::kPad : std::string_view("memcpy"));
-  }
-  // What is loaded or stored has two copies: one is moved while the other is used.
+}
+
+// What is loaded or stored has two copies: one is moved while the other is used.
+void VectorGroup::Builder::DoubleBufferMoved(Schedule& s) const {
   std::vector<bool> is_taken(list_.size()), is_moved(list_.size());
   is_moved[group_.nodes_.result.node] = true;
   for (size_t i = 0; i < list_.size(); ++i) {
@@ -386,9 +418,10 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     const Placed& placed = layout_.nodes[i];
     const bool has_storage =
         !placed.is_inlined && (list_[i].kind != Kind::kInput || placed.is_loaded);
-    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) s[on_chip[i]].DoubleBuffer();
+    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) {
+      s[on_chip_[i]].DoubleBuffer();
+    }
   }
-  return Lower(s);
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Build(const CardChoice& choice) const {

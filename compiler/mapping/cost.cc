@@ -1,0 +1,261 @@
+// The cost of a mapping: what the first block needs, steps, each as long as its slowest part, and results at the end.
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/mapping/mapping.h"
+
+namespace polynao::mapping {
+namespace {
+
+// Cycles of a program that are in no unit's work: scalar code before the first copies and behind barriers. The smallest
+// layers take so much more than their parts (matmul 128x64,128x64).
+constexpr double kScalarCode = 150;
+
+// A cluster's share of GMEM's rate.
+double ShareOf(const CardFacts& card, double clusters) {
+  return std::min(card.link, card.gmem / clusters * (clusters > 1 ? kTogether : 1));
+}
+
+class StreamCost {
+ public:
+  StreamCost(const Layer& layer, const CardFacts& card, const Mapping& m)
+      : layer_(layer),
+        card_(card),
+        m_(m),
+        s_(SharesOf(layer, card, m)),
+        cores_(static_cast<double>(card.cores)),
+        share_(ShareOf(card, static_cast<double>(s_.clusters))),
+        share_is_(share_ < card.link ? kGmem : kLink),
+        latency_(card.latency + card.dram_latency),
+        port_(std::min(card.memory_core_port, share_)),
+        port_is_(port_ < share_ ? kMemoryCore : share_is_),
+        block_bytes_(static_cast<double>(s_.weight_bytes)),
+        core_image_(static_cast<double>(s_.core_image_bytes)),
+        outputs_(static_cast<double>(s_.pixels * m.block)),
+        cluster_outputs_(
+            static_cast<double>(s_.cluster_rows * layer.columns * s_.cluster_channels)),
+        steps_(static_cast<double>(s_.steps)),
+        is_alone_(WeightCopies(layer, card, m) == 1) {
+    const bool whole_pixels = m.channel_clusters == 1;
+    const bool whole_columns = s_.core_columns == layer.columns;
+    cluster_segments_ = whole_pixels ? 1.0 : static_cast<double>(s_.cluster_rows * layer.columns);
+    core_segments_ = !whole_pixels   ? static_cast<double>(s_.pixels)
+                     : whole_columns ? 1.0
+                                     : static_cast<double>(s_.core_rows);
+    image_segments_ = whole_columns ? 1.0 : static_cast<double>(layer.image_rows.Of(s_.core_rows));
+  }
+
+  CostParts Parts() {
+    cost_.Phase("before", 1), cost_.Lane();
+    cost_.Add("program", kScalarUnit, kScalarCode);
+    m_.weights_by_smem ? AddStepsBySmem() : AddStepsByCores();
+    AddResults();
+    return cost_;
+  }
+
+ private:
+  // A load or store: what it waits for, then bytes, by what carries them.
+  struct Transfer {
+    double waits = 0, bytes = 0;
+    std::string_view by;
+    double cycles() const { return waits + bytes; }
+  };
+  static Transfer Longer(const Transfer& a, const Transfer& b) {
+    return a.cycles() > b.cycles() ? a : b;
+  }
+  // Of `bytes` by each core, or by the memory core.
+  Transfer ByCores(double bytes, double segments, double at_once) const {
+    return Longer({card_.io_start + segments * latency_ / at_once, bytes / card_.io_port, kIoDma},
+                  {card_.io_start + latency_, bytes * cores_ / share_, share_is_});
+  }
+  Transfer ByMemoryCore(double bytes, double segments = 1, double at_once = 1) const {
+    return Longer({card_.io_start + segments * latency_ / at_once, 0, kGmem},
+                  {card_.io_start + latency_, bytes / port_, port_is_});
+  }
+  // A copy between SMEM and each core.
+  Transfer ByMove(double bytes) const {
+    return {card_.move_start + card_.smem_latency,
+            bytes / std::min(card_.move_port, card_.smem / cores_), kMoveDma};
+  }
+
+  void Add(std::string_view what, const Transfer& t) {
+    cost_.Add(what, kWaits, t.waits);
+    cost_.Add(what, t.by, t.bytes);
+  }
+  void AddWaits(double times, double cycles) {
+    cost_.Phase("waits", times), cost_.Lane(), cost_.Add("queues and barriers", kWaits, cycles);
+  }
+
+  // Sums and elementwise work of a step, and copies of what it loaded and of its results.
+  void AddCompute() {
+    const double macs = static_cast<double>(s_.pixels * s_.lanes * layer_.filter_pitch) /
+                        static_cast<double>(layer_.element_bytes);
+    cost_.Add("sums", kTensorUnit, card_.tensor_start + macs / layer_.macs_per_cycle);
+    cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.pixels, s_.lanes));
+    if (m_.results_by_smem) return;
+    // A copy to where all channels of a pixel are; another one of what was loaded.
+    const auto copies = static_cast<double>(layer_.result_bytes + s_.loaded_bytes);
+    cost_.Add("copies", kVectorUnit,
+              (s_.loaded_bytes > 0 ? 2 : 1) * card_.vector_start +
+                  outputs_ * copies / card_.vector_bytes);
+  }
+  // Between SMEM and NMEM.
+  void AddMoved() {
+    if (!m_.results_by_smem) return;
+    Add("results", ByMove(outputs_ * static_cast<double>(layer_.result_bytes)));
+    if (s_.loaded_bytes > 0) {
+      Add("operands", ByMove(outputs_ * static_cast<double>(s_.loaded_bytes)));
+    }
+  }
+
+  // What is loaded once: the image, elementwise inputs.
+  void AddImage() {
+    if (layer_.is_padded) {
+      cost_.Add("padding", kVectorUnit, card_.vector_start + core_image_ / card_.vector_bytes);
+      cost_.Add("padding", kWaits, card_.drain);
+    }
+    Add("image", m_.image_by_smem ? ByMemoryCore(static_cast<double>(s_.cluster_image_bytes))
+                                  : ByCores(core_image_, image_segments_, card_.strided_reads));
+    for (int64_t bytes : layer_.loaded) {
+      const double all = cluster_outputs_ * static_cast<double>(bytes);
+      Add("operands", m_.results_by_smem
+                          ? ByMemoryCore(all, cluster_segments_, card_.strided_reads)
+                          : ByCores(all / cores_, core_segments_, card_.strided_reads));
+    }
+  }
+  void AddImageToCores() {
+    if (!m_.image_by_smem) return;
+    cost_.Add("image", kWaits, card_.barrier);
+    Add("image", ByMove(core_image_));
+  }
+  void AddVectors() {
+    cost_.Add("vectors of channels", kWaits,
+              static_cast<double>(layer_.channel_vectors) * (card_.io_start + latency_));
+  }
+
+  // The memory core loads blocks of all cores, each core copies its part to WMEM.
+  Transfer BlockToSmem() const {
+    return ByMemoryCore(static_cast<double>(m_.across) * block_bytes_);
+  }
+  Transfer BlockToWmem() const { return ByMove(block_bytes_); }
+  // A load while the block before it is copied. Both meet at SMEM's port, which takes bursts in turn: while cores copy,
+  // the memory core has its burst's part of a round.
+  void AddLoadAndCopy() {
+    const double round = card_.io_burst + cores_ * card_.move_burst;
+    const double meanwhile = BlockToWmem().cycles() * card_.smem * card_.io_burst / round;
+    const double rest = static_cast<double>(m_.across) * block_bytes_ - meanwhile;
+    cost_.Lane(), Add("weights", BlockToSmem());
+    cost_.Lane(), Add("weights to WMEM", BlockToWmem());
+    if (rest > 0) Add("weights", {card_.io_start, rest / port_, port_is_});
+  }
+  void AddCopy() { cost_.Lane(), Add("weights to WMEM", BlockToWmem()); }
+
+  // The memory core loads the image first, cores then the rest; step 0 loads, step 1 loads and copies.
+  void AddStepsBySmem() {
+    AddImage(), AddImageToCores(), AddVectors();
+    const bool is_behind = m_.image_by_smem || m_.results_by_smem;
+    if (!is_behind) cost_.Lane();
+    Add("weights", BlockToSmem());
+    if (!is_behind) cost_.Add("image", share_is_, core_image_ * cores_ / share_);
+    const double wait = card_.drain + card_.barrier;
+    if (is_alone_) {
+      // Copies to WMEM wait for the sums before them.
+      const auto add_rest = [&] {
+        AddCopy();
+        cost_.Add("queues and barriers", kWaits, card_.drain);
+        AddCompute(), AddMoved();
+      };
+      AddWaits(steps_, wait);
+      cost_.Phase("steps", steps_ - 1), AddLoadAndCopy(), add_rest();
+      cost_.Phase("last step", 1), add_rest();
+      return;
+    }
+    const auto add_step = [&] { cost_.Lane(), AddCompute(), AddMoved(); };
+    AddWaits(steps_ + 1, wait);
+    cost_.Phase("second load", 1), steps_ > 1 ? AddLoadAndCopy() : AddCopy();
+    if (steps_ > 2) cost_.Phase("steps", steps_ - 2), AddLoadAndCopy(), add_step();
+    if (steps_ > 1) cost_.Phase("last step but one", 1), AddCopy(), add_step();
+    cost_.Phase("last step", 1), add_step();
+  }
+
+  // Each core loads its own weights.
+  void AddStepsByCores() {
+    const Transfer load = ByCores(block_bytes_, 1, 1);
+    AddImage();
+    cost_.Phase("first weights", 1);
+    cost_.Lane(), AddImageToCores();
+    cost_.Lane(), AddVectors(), Add("weights", load);
+    if (is_alone_) {
+      AddWaits(1, card_.drain);
+      cost_.Phase("steps", steps_), cost_.Lane(), AddCompute(), AddMoved();
+      cost_.Add("queues and barriers", kWaits, 3 * card_.drain);
+      cost_.Phase("loads between", steps_ - 1), cost_.Lane(), Add("weights", load);
+      return;
+    }
+    AddWaits(steps_ + 1, card_.drain);
+    cost_.Phase("steps", steps_ - 1);
+    cost_.Lane(), Add("weights", load);
+    cost_.Lane(), AddMoved();
+    cost_.Lane(), AddCompute();
+    cost_.Phase("last step", 1), cost_.Lane(), AddCompute(), AddMoved();
+  }
+
+  void AddResults() {
+    cost_.Phase("after", 1), cost_.Lane();
+    const double bytes = cluster_outputs_ * static_cast<double>(layer_.result_bytes);
+    if (m_.results_by_smem) {
+      cost_.Add("queues and barriers", kWaits, card_.drain + card_.barrier);
+      Add("results", ByMemoryCore(bytes, cluster_segments_, card_.store_segments * cores_));
+    } else {
+      Add("results", ByCores(bytes / cores_, core_segments_, card_.store_segments));
+    }
+  }
+
+  const Layer& layer_;
+  const CardFacts& card_;
+  const Mapping& m_;
+  const Shares s_;
+  const double cores_;
+  const double share_;  // bytes of GMEM a cycle for each cluster
+  const std::string_view share_is_;
+  const double latency_;
+  const double port_;  // of the memory core
+  const std::string_view port_is_;
+  const double block_bytes_, core_image_;
+  const double outputs_, cluster_outputs_;  // of a step of a core; of a cluster
+  const double steps_;
+  const bool is_alone_;  // WMEM has room for one block
+  double cluster_segments_ = 1, core_segments_ = 1, image_segments_ = 1;
+  CostParts cost_;
+};
+
+}  // namespace
+
+CostParts CostOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
+  return StreamCost(layer, card, m).Parts();
+}
+
+double AtLeast(const Layer& layer, const CardFacts& card, const Mapping& m) {
+  const Shares s = SharesOf(layer, card, m);
+  const auto clusters = static_cast<double>(s.clusters);
+  const auto cores = static_cast<double>(card.cores);
+  const double share = ShareOf(card, clusters);
+  // The image comes before the last block of weights, and results leave behind it.
+  const double image = m.image_by_smem ? static_cast<double>(s.cluster_image_bytes)
+                                       : static_cast<double>(s.core_image_bytes) * cores;
+  const int64_t channels = s.cluster_channels;
+  const auto weights = static_cast<double>(channels * layer.filter_bytes);
+  const double copies = m.weights_by_smem ? 1 : cores / static_cast<double>(m.across);
+  const double fetched = m.weights_by_smem ? weights / static_cast<double>(m.across) /
+                                                 std::min(card.move_port, card.smem / cores)
+                                           : 0;
+  const auto results =
+      static_cast<double>(s.cluster_rows * layer.columns * channels * layer.result_bytes);
+  const double sums = static_cast<double>(s.pixels * (channels / m.across)) *
+                      static_cast<double>(layer.filter_pitch) /
+                      static_cast<double>(layer.element_bytes) / layer.macs_per_cycle;
+  return std::max({image / share + weights * copies / share, fetched, sums}) + results / share;
+}
+
+}  // namespace polynao::mapping
