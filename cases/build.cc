@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status.h"
 #include "compiler/codegen/diannao/diannao.h"
+#include "compiler/ir/parts_layout.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
@@ -141,6 +142,31 @@ absl::StatusOr<TakenSchedule> TakeSchedule(const OperatorCase& c, const Target& 
     taken.operator_case.schedule = *built.instead;
   }
   return taken;
+}
+
+void PrepareTensors(const BuiltProgram& built, std::vector<ir::Tensor>& tensors) {
+  if (built.prepare) tensors[0] = built.prepare(tensors[0]);
+  LayOutInParts(built.program, tensors);
+}
+
+void LayOutInParts(const isa::Program& program, std::vector<ir::Tensor>& tensors) {
+  size_t next = 0;
+  for (const isa::ProgramParam& param : program.params) {
+    if (!param.is_tensor || param.is_temporary) continue;
+    POLYNAO_CHECK(next < tensors.size()) << program.name;
+    if (param.parts > 1) tensors[next] = ir::InParts(tensors[next], param.rows, param.parts);
+    ++next;
+  }
+}
+
+std::string HostStep(const BuiltProgram& built) {
+  std::string step = built.host_step;
+  for (const isa::ProgramParam& param : built.program.params) {
+    if (param.parts == 1) continue;
+    StrAppend(&step, step.empty() ? "" : ", ", "lays out ", param.name, " in ", param.parts,
+              " parts");
+  }
+  return step;
 }
 
 std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,

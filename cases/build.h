@@ -49,6 +49,13 @@ struct TakenSchedule {
 };
 absl::StatusOr<TakenSchedule> TakeSchedule(const kernels::OperatorCase& c, const Target& target);
 
+// Lays out inputs as the program takes them: what the host does before each run, or once if they are constants.
+void PrepareTensors(const BuiltProgram& built, std::vector<ir::Tensor>& tensors);
+// The part of that which the program's parameters say (isa::ProgramParam::parts).
+void LayOutInParts(const isa::Program& program, std::vector<ir::Tensor>& tensors);
+// What that is: "lays out F in 3 parts"; empty if nothing.
+std::string HostStep(const BuiltProgram& built);
+
 // Returns the simulator's arguments for the parameters of a program: `tensors` in their order,
 // which get the shapes that the program declares, and the program's own scalars.
 std::vector<simulator::Argument> ProgramArguments(const BuiltProgram& built,

@@ -94,6 +94,7 @@ absl::StatusOr<int64_t> Simulate(const ProgramOnDisk& on_disk, const isa::Machin
     }
     if (built.prepare) tensors[0] = built.prepare(tensors[0]);
   }
+  LayOutInParts(on_disk.program, tensors);
   std::vector<simulator::Argument> arguments;
   size_t next = 0;
   for (const isa::ProgramParam& param : on_disk.program.params) {

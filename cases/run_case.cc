@@ -142,8 +142,8 @@ absl::Status RunOnCard(const BuiltProgram& built, const isa::Work& work, size_t 
                        const Target& target, const isa::Machine& machine,
                        std::vector<ir::Tensor>& tensors, CaseReport& report) {
   const CaseSettings& settings = report.settings;
-  report.host_step = built.host_step;
-  if (built.prepare && !settings.timing_only) tensors[0] = built.prepare(tensors[0]);
+  report.host_step = HostStep(built);
+  if (!settings.timing_only) PrepareTensors(built, tensors);
   const std::vector<simulator::Argument> arguments = ProgramArguments(built, tensors);
   const simulator::RunOptions options = {.machine = &machine,
                                          .check_hazards = settings.check_hazards,

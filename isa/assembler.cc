@@ -349,8 +349,23 @@ class Assembler {
     }
     if (!found) return Expected("in, out or inout");
     RETURN_IF_ERROR(Next());
+    if (token_.kind == Kind::kWord && token_.text == "parts") RETURN_IF_ERROR(Parts(param));
     program_.params.push_back(std::move(param));
     return absl::OkStatus();
+  }
+
+  // parts(ROWS, PARTS)
+  absl::Status Parts(ProgramParam& param) {
+    const Token place = token_;
+    RETURN_IF_ERROR(Next());
+    RETURN_IF_ERROR(Expect('('));
+    ASSIGN_OR_RETURN(param.rows, Value());
+    RETURN_IF_ERROR(Expect(','));
+    ASSIGN_OR_RETURN(param.parts, Value());
+    RETURN_IF_ERROR(Expect(')'));
+    if (HasValidParts(param)) return absl::OkStatus();
+    return ErrorAt(place, "expected an input with a shape whose elements are so many rows of two or more parts, found ",
+                   "parts(", param.rows, ", ", param.parts, ") of '", param.name, "'");
   }
 
   absl::StatusOr<ir::Type> TypeWord() {
@@ -554,6 +569,7 @@ absl::StatusOr<std::string> Disassemble(const InstructionSet& set, const Program
       }
       StrAppend(&text, param.any_shape ? "" : "]");
       if (!param.is_temporary) StrAppend(&text, " ", AccessName(param.access));
+      if (param.parts > 1) StrAppend(&text, " parts(", param.rows, ", ", param.parts, ")");
     }
     text += '\n';
   }

@@ -67,14 +67,16 @@ TEST(Assembler, DisassemblesToTextThatReadsBack) {
   Program program = MustAssemble(
       ".program p\n.machine \"core.nmem_kib=512\"\n.machine \"gmem.dram=\"\n.assert \"n % 64 == "
       "0\"\n.tensor a.b bf16 [] "
-      "out\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
+      "out\n.tensor w i8 [64, 9] in parts(64, 3)\n.temporary t f32 [4, 0]\nloop:\n  addi r1, r2, "
       "-9223372036854775808\n"
       "  bne r1, r63, loop\n  jump 7\nend:\n");
   program.params[0].name = "odd name \"\\\n\xff";
   EXPECT_THAT(program.machine, ElementsAre(Pair("core.nmem_kib", "512"), Pair("gmem.dram", "")));
   EXPECT_THAT(program.assertions, ElementsAre("n % 64 == 0"));
-  ASSERT_EQ(program.params.size(), 2u);
-  EXPECT_TRUE(program.params[1].is_temporary);
+  ASSERT_EQ(program.params.size(), 3u);
+  EXPECT_EQ(program.params[1].rows, 64);
+  EXPECT_EQ(program.params[1].parts, 3);
+  EXPECT_TRUE(program.params[2].is_temporary);
   const auto text = Disassemble(DianNao(), program);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(MustAssemble(*text), program) << *text;
@@ -136,6 +138,9 @@ TEST(Assembler, ErrorsNamePlaceExpectedAndFound) {
       {".temporary x f16 any", "expected a shape such as [4, 5], found 'any'"},
       {".temporary x f16 [4] out", "expected the end of the line, found 'out'"},
       {".tensor x f16 any", "expected in, out or inout, found the end of the line"},
+      {".tensor x f16 [4, 6] in parts(4, 4)",
+       "expected an input with a shape whose elements are so many rows"},
+      {".tensor x f16 [4, 6] in parts(4 2)", "expected ',', found"},
       {".program a\n.program b", "t.nasm:2:1: a second .program"},
       {".machine nmem", "expected \"name=value\" of a machine's parameter, found \"nmem\""},
       {".machine \"a=1\"\n.machine \"a=2\"", "a second a"},

@@ -15,7 +15,7 @@ namespace {
 // Layout, little-endian: magic, u32 version, u64 size of the whole file, u64 checksum of what follows; then name,
 // parameters of the machine, assertions, parameters, code and labels. A string is a u32 length and its bytes.
 constexpr std::string_view kMagic = "NAOP";
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 // FNV-1a, 64 bits: each step is a bijection of the state, so that no change of one byte goes
 // unnoticed.
@@ -106,6 +106,8 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   param.access = static_cast<ir::Access>(access);
   param.any_shape = any_shape != 0;
   param.is_temporary = is_temporary != 0;
+  ASSIGN_OR_RETURN(param.rows, reader.Take<int64_t>("rows"));
+  ASSIGN_OR_RETURN(param.parts, reader.Take<int64_t>("parts"));
   for (size_t d = 0; d < rank; ++d) {
     ASSIGN_OR_RETURN(const int64_t extent, reader.Take<int64_t>("an extent"));
     if (extent < 0) return reader.Error("expected an extent of at least 0, found ", extent);
@@ -118,6 +120,10 @@ absl::StatusOr<ProgramParam> TakeParam(Reader& reader) {
   if (param.is_temporary &&
       (!param.is_tensor || param.any_shape || param.access != ir::Access::kOut)) {
     return reader.Error("temporary '", param.name, "' is no tensor of a shape that is written");
+  }
+  if ((param.parts != 1 || param.rows != 1) && !HasValidParts(param)) {
+    return reader.Error("parameter '", param.name, "' has no ", param.rows, " rows of ",
+                        param.parts, " parts");
   }
   if (!param.is_tensor && param.access != ir::Access::kIn) {
     return reader.Error("parameter '", param.name, "' is a scalar, which a program cannot write");
@@ -165,6 +171,19 @@ absl::Status CheckAssertions(const Program& program, absl::Span<const int64_t> v
   return InvalidInput("program ", program.name, ": ", message);
 }
 
+bool HasValidParts(const ProgramParam& param) {
+  if (param.parts == 1) return param.rows == 1;
+  if (!param.is_tensor || param.any_shape || param.access != ir::Access::kIn) return false;
+  if (param.rows < 1 || param.parts < 2) return false;
+  // Quotients do not overflow.
+  int64_t elements = 1;
+  for (const int64_t extent : param.shape) {
+    if (extent > 0 && elements > INT64_MAX / extent) return false;
+    elements *= extent;
+  }
+  return elements > 0 && elements % param.rows == 0 && elements / param.rows % param.parts == 0;
+}
+
 std::string Serialize(const Program& program) {
   std::string body;
   PutString(&body, program.name);
@@ -184,6 +203,8 @@ std::string Serialize(const Program& program) {
     Put(&body, static_cast<uint8_t>(param.any_shape));
     Put(&body, static_cast<uint8_t>(param.is_temporary));
     Put(&body, static_cast<uint32_t>(param.shape.size()));
+    Put(&body, param.rows);
+    Put(&body, param.parts);
     for (const int64_t extent : param.shape) Put(&body, extent);
   }
   Put(&body, static_cast<uint64_t>(program.code.size()));

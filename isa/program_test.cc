@@ -20,6 +20,7 @@ Program Example() {
   program.machine = {{"core.nmem_kib", "512"}, {"gmem.dram", "flat"}};
   program.assertions = {"n % 64 == 0", "0 < n"};
   program.params.push_back({.name = "x", .shape = {4, 5}});
+  program.params.push_back({.name = "w", .shape = {8, 6}, .rows = 8, .parts = 3});
   program.params.push_back({.name = "y", .any_shape = true, .access = ir::Access::kOut});
   program.params.push_back({.name = "n", .is_tensor = false, .type = ir::Type::kI64});
   program.params.push_back(
@@ -42,14 +43,34 @@ TEST(Program, RoundTrips) {
   }
 }
 
+TEST(Program, PartsAreOfARow) {
+  const auto error = [](ProgramParam param) {
+    Program program;
+    program.params = {std::move(param)};
+    return ErrorOf(Serialize(program));
+  };
+  EXPECT_EQ(error({.name = "w", .shape = {8, 6}, .rows = 8, .parts = 6}), "");
+  for (const ProgramParam& wrong :
+       {ProgramParam{.name = "w", .shape = {8, 6}, .rows = 8, .parts = 4},
+        {.name = "w", .shape = {8, 6}, .rows = 7, .parts = 2},
+        {.name = "w", .shape = {8, 0}, .rows = 8, .parts = 2},
+        {.name = "w", .shape = {8, 6}, .rows = 8, .parts = 1},
+        {.name = "w", .shape = {8, 6}, .rows = 0, .parts = 2},
+        {.name = "w", .any_shape = true, .rows = 8, .parts = 2},
+        {.name = "w", .shape = {8, 6}, .access = ir::Access::kOut, .rows = 8, .parts = 2}}) {
+    EXPECT_THAT(error(wrong),
+                HasSubstr(StrCat("'w' has no ", wrong.rows, " rows of ", wrong.parts)));
+  }
+}
+
 TEST(Program, ScalarsKeepItsAssertions) {
   const auto check = [](const Program& program, std::vector<int64_t> values) {
     return std::string(CheckAssertions(program, values).message());
   };
-  EXPECT_EQ(check(Example(), {4096, 8192, 128, 0}), "");
-  EXPECT_EQ(check(Example(), {4096, 8192, 5, 0}),
+  EXPECT_EQ(check(Example(), {4096, 8192, 8192, 128, 0}), "");
+  EXPECT_EQ(check(Example(), {4096, 8192, 8192, 5, 0}),
             "program scale: '@assert(n % 64 == 0)' does not hold: n = 5");
-  EXPECT_EQ(check(Example(), {4096, 8192, -64, 0}),
+  EXPECT_EQ(check(Example(), {4096, 8192, 8192, -64, 0}),
             "program scale: '@assert(0 < n)' does not hold: n = -64");
   Program program;
   program.name = "p";
@@ -81,8 +102,8 @@ TEST(Program, EveryFlippedBitIsAnError) {
     EXPECT_THAT(ErrorOf(damaged), HasSubstr("p.bin: byte ")) << "bit " << bit;
   }
   std::string newer = bytes;
-  newer[4] = 5;
-  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 4, found version 5"));
+  newer[4] = 6;
+  EXPECT_THAT(ErrorOf(newer), HasSubstr("version 5, found version 6"));
   std::string damaged = bytes;
   damaged.back() ^= 1;
   EXPECT_THAT(ErrorOf(damaged), HasSubstr("checksum"));
@@ -98,7 +119,7 @@ TEST(Program, AScalarIsNotWritten) {
 
 // Puts the right size and checksum on a body that may be nonsense.
 std::string Sealed(std::string_view body) {
-  std::string bytes("NAOP\4\0\0\0", 8);
+  std::string bytes("NAOP\5\0\0\0", 8);
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : body) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001b3;
   for (const uint64_t value : {uint64_t{24 + body.size()}, hash}) {

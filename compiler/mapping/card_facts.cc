@@ -39,6 +39,8 @@ CardFacts::CardFacts(const isa::Machine& m) : channel_map(m) {
   vector_start = get("vector.start");
   vector_bytes = get("vector.bytes");
   tensor_start = get("tensor.start");
+  tensor_read = get("tensor.read_bytes");
+  tensor_write = get("tensor.write_bytes");
   drain = get("sync.drain");
   barrier = get("sync.cluster");
   cached = has_cache ? get("gmem.channels") * get("gmem.cache_bytes") : 0;

@@ -34,9 +34,10 @@ struct CardFacts {
   double io_start, io_port, memory_core_port, io_burst;
   double move_start, move_port, move_burst;
   double smem, smem_latency;
-  double vector_start, vector_bytes, tensor_start;
-  double drain, barrier;  // a sync, a barrier of a cluster
-  double cached;          // bytes a cycle out of the cache, if there is one
+  double vector_start, vector_bytes;
+  double tensor_start, tensor_read, tensor_write;  // of NMEM
+  double drain, barrier;                           // a sync, a barrier of a cluster
+  double cached;  // bytes a cycle out of the cache, if there is one
 };
 
 }  // namespace polynao::mapping

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "compiler/mapping/mapping.h"
+#include "isa/granularity.h"
 
 namespace polynao::mapping {
 namespace {
@@ -49,7 +50,14 @@ class StreamCost {
   CostParts Parts() {
     cost_.Phase("before", 1), cost_.Lane();
     cost_.Add("program", kScalarUnit, kScalarCode);
+    if (m_.parts > 1) {
+      const auto sums = static_cast<double>(s_.pixels * s_.lanes * 4);
+      cost_.Add("zeros", kVectorUnit, card_.vector_start + sums / card_.vector_bytes);
+    }
     m_.weights_by_smem ? AddStepsBySmem() : AddStepsByCores();
+    if (m_.parts > 1) {
+      cost_.Phase("sums are whole", 1), cost_.Lane(), AddElementwise(), AddMovedResults();
+    }
     AddResults();
     return cost_;
   }
@@ -87,11 +95,22 @@ class StreamCost {
     cost_.Phase("waits", times), cost_.Lane(), cost_.Add("queues and barriers", kWaits, cycles);
   }
 
-  // Sums and elementwise work of a step, and copies of what it loaded and of its results.
+  // Sums of a step, and what is done with them if they are whole.
   void AddCompute() {
-    const double macs = static_cast<double>(s_.pixels * s_.lanes * layer_.filter_pitch) /
-                        static_cast<double>(layer_.element_bytes);
-    cost_.Add("sums", kTensorUnit, card_.tensor_start + macs / layer_.macs_per_cycle);
+    const auto results = static_cast<double>(s_.pixels * s_.lanes);
+    const auto pitch = static_cast<double>(s_.pitch);
+    double cycles =
+        results * pitch / static_cast<double>(layer_.element_bytes) / layer_.macs_per_cycle;
+    if (m_.parts > 1) {
+      // Sums of four bytes are read and written again.
+      cycles = std::max({cycles, results * (pitch / isa::kTensorLanes + 4) / card_.tensor_read,
+                         results * 4 / card_.tensor_write});
+    }
+    cost_.Add("sums", kTensorUnit, card_.tensor_start + cycles);
+    if (m_.parts == 1) AddElementwise();
+  }
+  // Elementwise work of a step, and copies of what it loaded and of its results.
+  void AddElementwise() {
     cost_.Add("elementwise", kVectorUnit, layer_.vector_cycles(s_.pixels, s_.lanes));
     if (m_.results_by_smem) return;
     // A copy to where all channels of a pixel are; another one of what was loaded.
@@ -100,8 +119,11 @@ class StreamCost {
               (s_.loaded_bytes > 0 ? 2 : 1) * card_.vector_start +
                   outputs_ * copies / card_.vector_bytes);
   }
-  // Between SMEM and NMEM.
   void AddMoved() {
+    if (m_.parts == 1) AddMovedResults();
+  }
+  // Between SMEM and NMEM.
+  void AddMovedResults() {
     if (!m_.results_by_smem) return;
     Add("results", ByMove(outputs_ * static_cast<double>(layer_.result_bytes)));
     if (s_.loaded_bytes > 0) {

@@ -16,6 +16,13 @@
 namespace polynao::mapping {
 namespace {
 
+// The cut of filters into so many parts; null if there is none, as for one part.
+const Layer::Part* FindPart(const Layer& layer, int64_t count) {
+  const auto it = std::find_if(layer.parts.begin(), layer.parts.end(),
+                               [&](const Layer::Part& part) { return part.count == count; });
+  return it == layer.parts.end() ? nullptr : &*it;
+}
+
 int64_t OnChip(int64_t bytes) { return RoundUp(bytes, kOnChipAlignment); }
 
 }  // namespace
@@ -26,6 +33,7 @@ std::map<std::string, int64_t> Mapping::Values() const {
           {"channel_clusters", channel_clusters},
           {"columns_apart", columns_apart},
           {"image_by_smem", image_by_smem},
+          {"parts", parts},
           {"results_by_smem", results_by_smem},
           {"weights_by_smem", weights_by_smem}};
 }
@@ -67,6 +75,7 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
                  .columns_apart = values["columns_apart"],
                  .across = values["across"],
                  .block = values["block"],
+                 .parts = values["parts"],
                  .weights_by_smem = values["weights_by_smem"] != 0,
                  .image_by_smem = values["image_by_smem"] != 0,
                  .results_by_smem = values["results_by_smem"] != 0};
@@ -80,7 +89,7 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   s.core_columns = CeilDiv(layer.columns, m.columns_apart);
   s.core_rows =
       CeilDiv(s.cluster_rows, std::max<int64_t>(1, card.cores / m.across / m.columns_apart));
-  s.steps = CeilDiv(s.cluster_channels, m.across * m.block);
+  s.steps = CeilDiv(s.cluster_channels, m.across * m.block) * m.parts;
   s.pixels = s.core_rows * s.core_columns;
   s.lanes = RoundUp(m.block, isa::kTensorLanes);
   const int64_t pixel = layer.input_channels * layer.element_bytes;
@@ -88,14 +97,16 @@ Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
       layer.image_rows.Of(s.core_rows) * layer.image_columns.Of(s.core_columns) * pixel;
   s.cluster_image_bytes =
       layer.image_rows.Of(s.cluster_rows) * layer.image_columns.Of(layer.columns) * pixel;
-  s.weight_bytes = m.block * layer.filter_bytes;
+  const Layer::Part* part = FindPart(layer, m.parts);
+  s.weight_bytes = m.block * (part == nullptr ? layer.filter_bytes : part->bytes);
+  s.pitch = part == nullptr ? layer.filter_pitch : part->pitch;
   for (int64_t bytes : layer.loaded) s.loaded_bytes += bytes;
   return s;
 }
 
 int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m) {
-  const int64_t lanes = RoundUp(m.block, isa::kTensorLanes);
-  return 2 * OnChip(lanes * layer.filter_pitch) <= card.wmem_bytes ? 2 : 1;
+  const Shares s = SharesOf(layer, card, m);
+  return 2 * OnChip(s.lanes * s.pitch) <= card.wmem_bytes ? 2 : 1;
 }
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
@@ -112,7 +123,7 @@ Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
     const int64_t outputs = s.pixels * RoundUp(s.cluster_channels, isa::kVectorGroup);
     needs.nmem += OnChip(outputs * layer.result_bytes) + OnChip(outputs * s.loaded_bytes);
   }
-  needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * layer.filter_pitch);
+  needs.wmem = WeightCopies(layer, card, m) * OnChip(s.lanes * s.pitch);
   if (m.weights_by_smem) needs.smem += 2 * OnChip(m.across * s.weight_bytes);
   if (m.image_by_smem) needs.smem += OnChip(s.cluster_image_bytes);
   return needs;
@@ -143,7 +154,13 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");
   }
-  if (at_once == layer.channels && m.across == 1) {
+  if (m.parts != 1 && FindPart(layer, m.parts) == nullptr) {
+    return StrCat("parts = ", m.parts, ": filters have no such equal parts");
+  }
+  if (m.parts > 1 && at_once != layer.channels) {
+    return StrCat("parts = ", m.parts, " of filters of a part of the channels");
+  }
+  if (m.parts == 1 && at_once == layer.channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
   if (m.across > 1 && !m.results_by_smem) {

@@ -48,6 +48,12 @@ Layer RandomLayer(std::mt19937_64& random) {
   layer.filter_bytes = window * window * layer.input_channels;
   layer.filter_pitch = (layer.filter_bytes + 63) / 64 * 64;
   if (pick(0, 1) == 1) layer.loaded = {2};
+  for (const int64_t count : {window, window * window}) {
+    const int64_t bytes = layer.filter_bytes / count;
+    if (count > 1 && pick(0, 1) == 1) {
+      layer.parts.push_back({.count = count, .bytes = bytes, .pitch = (bytes + 63) / 64 * 64});
+    }
+  }
   return layer;
 }
 
@@ -56,15 +62,16 @@ TEST(MappingTest, TextIsReadBack) {
                      .columns_apart = 2,
                      .across = 2,
                      .block = 128,
+                     .parts = 3,
                      .weights_by_smem = true,
                      .image_by_smem = false,
                      .results_by_smem = true};
   EXPECT_EQ(m.Text(),
-            "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 "
+            "across=2 block=128 channel_clusters=4 columns_apart=2 image_by_smem=0 parts=3 "
             "results_by_smem=1 weights_by_smem=1");
   EXPECT_EQ(*ParseMapping(m.Text()), m);
   EXPECT_EQ(*ParseMapping(" weights_by_smem=1 results_by_smem=1  across=2 block=128 "
-                          "columns_apart=2 image_by_smem=0 channel_clusters=4"),
+                          "columns_apart=2 image_by_smem=0 channel_clusters=4 parts=3"),
             m);
 }
 
@@ -113,6 +120,8 @@ TEST(MappingTest, SaysWhyItIsNone) {
               HasSubstr("across * block = 384 is no divisor of 256 channels"));
   EXPECT_EQ(why({.channel_clusters = 2}), "channel_clusters = 2 is no divisor of 1 clusters");
   EXPECT_EQ(why({.block = 256}), "all channels are one block: nothing streams");
+  EXPECT_EQ(why({.across = 4, .parts = 3, .results_by_smem = true}),
+            "parts = 3: filters have no such equal parts");
   machine.Set("core.wmem_kib", 256);
   EXPECT_EQ(WhyNot(Conv(), CardFacts(machine), {.block = 64}), "");
   EXPECT_EQ(WeightCopies(Conv(), CardFacts(machine), {.block = 64}), 1);
@@ -143,6 +152,25 @@ TEST(MappingTest, ClustersThatShareChannels) {
   EXPECT_EQ(shares.clusters, 4);
   EXPECT_EQ(shares.steps, 1);
   EXPECT_EQ(NeedsOf(Conv(), card, m).smem, 7 * 14 * 128 * 2);
+}
+
+// Where each core has one block, loads hide behind the sums of the parts before; less is on chip at a time.
+TEST(MappingTest, PartsOfFiltersOverlap) {
+  isa::Machine machine = TestMachine("mlu270");
+  machine.Set("card.clusters", 1);
+  const CardFacts card(machine);
+  Layer layer = Conv();
+  layer.parts = {{.count = 3, .bytes = 3 * 256, .pitch = 3 * 256},
+                 {.count = 9, .bytes = 256, .pitch = 256}};
+  Mapping m = {.across = 4, .image_by_smem = true, .results_by_smem = true};
+  const double whole = CostOf(layer, card, m).cycles();
+  m.parts = 9;
+  EXPECT_EQ(SharesOf(layer, card, m).steps, 9);
+  EXPECT_EQ(NeedsOf(layer, card, m).wmem, 2 * 64 * 256);
+  // Weights take 5800 cycles, sums 7056; each part has its latency.
+  EXPECT_LT(CostOf(layer, card, m).cycles(), whole - 3500);
+  EXPECT_EQ(WhyNot(layer, card, {.block = 64, .parts = 9}),
+            "parts = 9 of filters of a part of the channels");
 }
 
 // The busiest part of a step binds it.

@@ -11,8 +11,14 @@
 namespace polynao::mapping {
 namespace {
 
+// The order of Mapping::Values.
+auto ValuesOf(const Mapping& m) {
+  return std::tuple(m.across, m.block, m.channel_clusters, m.columns_apart, m.image_by_smem,
+                    m.parts, m.results_by_smem, m.weights_by_smem);
+}
+
 bool IsBefore(const Ranked& a, const Ranked& b) {
-  return std::pair(a.cycles, a.mapping.Values()) < std::pair(b.cycles, b.mapping.Values());
+  return a.cycles != b.cycles ? a.cycles < b.cycles : ValuesOf(a.mapping) < ValuesOf(b.mapping);
 }
 
 std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
@@ -30,12 +36,17 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
     for (int64_t across : DivisorsUpTo(card.cores, card.cores)) {
       for (int64_t apart : DivisorsUpTo(card.cores / across, layer.columns)) {
         for (int flags = 0; flags < 8; ++flags) {
-          branches.push_back({.channel_clusters = sharing,
-                              .columns_apart = apart,
-                              .across = across,
-                              .weights_by_smem = (flags & 1) != 0,
-                              .image_by_smem = (flags & 2) != 0,
-                              .results_by_smem = (flags & 4) != 0});
+          Mapping m = {.channel_clusters = sharing,
+                       .columns_apart = apart,
+                       .across = across,
+                       .weights_by_smem = (flags & 1) != 0,
+                       .image_by_smem = (flags & 2) != 0,
+                       .results_by_smem = (flags & 4) != 0};
+          branches.push_back(m);
+          for (const Layer::Part& part : layer.parts) {
+            m.parts = part.count;
+            branches.push_back(m);
+          }
         }
       }
     }
@@ -46,8 +57,11 @@ std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
 // Calls visit(mapping) for all blocks with which the mapping fits.
 template <typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
-  for (m.block = isa::kTensorLanes; m.channel_clusters * m.across * m.block <= layer.channels;
-       m.block += isa::kTensorLanes) {
+  const int64_t apart = m.channel_clusters * m.across;
+  // Filters in parts are of all channels.
+  const int64_t least =
+      m.parts == 1 ? isa::kTensorLanes : std::max(isa::kTensorLanes, layer.channels / apart);
+  for (m.block = least; apart * m.block <= layer.channels; m.block += isa::kTensorLanes) {
     if (WhyNot(layer, card, m).empty()) visit(m);
   }
 }
@@ -97,7 +111,7 @@ Found Search(const Layer& layer, const CardFacts& card) {
     branches.emplace_back(AtLeast(layer, card, m), m);
   }
   std::sort(branches.begin(), branches.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second.Values()) < std::pair(b.first, b.second.Values());
+    return a.first != b.first ? a.first < b.first : ValuesOf(a.second) < ValuesOf(b.second);
   });
   Found found;
   for (const auto& [bound, branch] : branches) {

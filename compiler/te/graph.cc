@@ -172,6 +172,12 @@ std::vector<std::string> DefaultAxisNames(size_t rank) {
 
 }  // namespace
 
+Tensor Graph::ConstantPlaceholder(std::string_view name, const Shape& shape, Type type) {
+  const Tensor tensor = Placeholder(name, shape, type);
+  state_->operations.back().is_constant = true;
+  return tensor;
+}
+
 Tensor Graph::Placeholder(std::string_view name, const Shape& shape, Type type) {
   const bool valid = CheckShape(name, shape);
   Operation operation{.kind = Operation::Kind::kPlaceholder,

@@ -115,6 +115,7 @@ struct Operation {
   std::vector<std::string> axis_names;  // one per dimension
   std::vector<Body> bodies;             // computes: one per output; all reduce over the same axes
   const Operation* base = nullptr;      // views: the placeholder
+  bool is_constant = false;             // placeholders: known before the run, so that its layout is free
 };
 
 struct GraphState {
@@ -190,6 +191,9 @@ class Graph {
 
   // An input: a parameter of the function.
   Tensor Placeholder(std::string_view name, const Shape& shape, Type type);
+  // An input that the host knows before the run, as weights are: the function may ask for it in another layout
+  // (compiler/ir/parts_layout.h).
+  Tensor ConstantPlaceholder(std::string_view name, const Shape& shape, Type type);
   // A scalar parameter, for use in expressions.
   Expr Scalar(std::string_view name, Type type);
   ReduceAxis ReduceAxisOf(std::string_view name, int64_t extent) {

@@ -68,7 +68,7 @@ struct Tensors {
 Tensors ExpressInputs(te::Graph& g, const Conv& k) {
   Tensors t;
   t.x = g.Placeholder("X", {k.h, k.w, k.ci}, k.end.in);
-  t.f = g.Placeholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.end.in);
+  t.f = g.ConstantPlaceholder("F", {k.co, k.kh, k.kw, k.group_ci()}, k.end.in);
   if (k.bias) t.b = g.Placeholder("B", {k.co}, k.end.sum);
   t.padded = g.Compute("P", {k.h + 2 * k.pad_h, k.w + 2 * k.pad_w, k.ci},
                        [&](Expr y, Expr x, Expr c) {

@@ -58,7 +58,7 @@ Expr Within(Expr v, int64_t begin, int64_t count) { return ir::And(begin <= v, v
 
 // The layer's tensors from `x` on; its inputs' names end in `suffix`.
 Tensor Express(Graph& g, const Layer& k, const Tensor& x, const std::string& suffix) {
-  const Tensor f = g.Placeholder("F" + suffix, {k.co, k.kh, k.kw, k.ci}, k.in);
+  const Tensor f = g.ConstantPlaceholder("F" + suffix, {k.co, k.kh, k.kw, k.ci}, k.in);
   const auto row = [&](const char* name) {
     return k.norm ? g.Placeholder(name + suffix, {k.co}, Type::kF16) : Tensor();
   };

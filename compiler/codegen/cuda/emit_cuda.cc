@@ -283,7 +283,8 @@ class KernelEmitter : public FunctionEmitter {
 
   // The loop `s` as such a store, if all lanes can be computed before any is stored. Its variable is bound.
   std::optional<WideStore> FindWideStore(Stmt s) {
-    WideStore wide{.lane = s.var(), .lanes = s.extent().int_value()};
+    WideStore wide;
+    wide.lane = s.var(), wide.lanes = s.extent().int_value();
     const std::optional<OnlyStore> only = OnlyStoreOf(s.body());
     if (!only) return std::nullopt;
     wide.conditions = only->conditions;

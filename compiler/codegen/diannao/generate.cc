@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/codegen/diannao/scalar_code.h"
+#include "compiler/ir/parts_layout.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/target/control.h"
@@ -83,6 +84,13 @@ class Generator : private ScalarCode {
         }
       }
       if (out.any_shape) out.shape.clear();
+      for (const ir::PartsLayout& layout : ir::PartsLayoutsOf(function_)) {
+        if (layout.parameter == out.name) out.rows = layout.rows, out.parts = layout.parts;
+      }
+      if (!isa::HasValidParts(out)) {
+        return InvalidInput("parameter '", out.name, "': expected an input of ", out.rows,
+                            " rows of ", out.parts, " equal parts, as '@in_parts' says");
+      }
       param_registers_[param.buffer] = reg;
     }
     program.params.push_back(std::move(out));

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/parts_layout.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/column_sums.h"
 #include "compiler/te/card/lane_instructions.h"
@@ -30,6 +31,18 @@ using Operations = absl::flat_hash_set<const Operation*>;
 
 bool IsSum(const Operation& operation) {
   return operation.kind == Operation::Kind::kCompute && operation.bodies[0].reducer.has_value();
+}
+
+// Several readers might want several layouts.
+bool IsReadOnce(const GraphState& graph, const Operation& operation) {
+  int readers = 0;
+  for (const Operation& other : graph.operations) {
+    const std::vector<const Operation*> read = ReadOperations(graph, other.bodies);
+    if (other.base == &operation || std::find(read.begin(), read.end(), &operation) != read.end()) {
+      ++readers;
+    }
+  }
+  return readers == 1;
 }
 
 // A part of a graph as a graph of its own, in the same context: `output` and what it needs up to the operations that
@@ -59,6 +72,7 @@ struct Part {
       if (!needed.contains(&operation)) continue;
       graph->operations.push_back(operation);
       Operation& copy = graph->operations.back();
+      copy.is_constant = copy.is_constant && IsReadOnce(whole, operation);
       if (copy.base != nullptr) copy.base = own.at(copy.base);
       if (stored.contains(&operation) && &operation != output) {
         copy.kind = Operation::Kind::kPlaceholder;
@@ -372,6 +386,9 @@ class Writer {
         to[piece.function.params[i].buffer] = {.to = slots_[piece.slots[i]].buffer};
       }
       stmts.push_back(Rename(to).Mutate(piece.function.body));
+      for (const ir::PartsLayout& layout : ir::PartsLayoutsOf(piece.function)) {
+        ir::AddPartsLayout(function, layout);
+      }
     }
     function.body = c_.Seq(stmts);
     for (auto it = temporaries.rbegin(); it != temporaries.rend(); ++it) {

@@ -138,6 +138,26 @@ int64_t ContractionGroup::StepBytes(size_t k, int64_t pixels, int64_t lanes, int
   return bytes;
 }
 
+std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c) const {
+  std::vector<mapping::Layer::Part> parts;
+  const bool can_add =
+      target_->instructions->Find(StrCat(c.family, "_acc.", ir::TypeName(c.type))) != nullptr;
+  if (!c.weights->is_constant || !can_add) return parts;
+  const std::vector<ReduceAxis>& axes = c.sums->bodies[0].axes;
+  const int64_t element = ir::ByteSize(c.type);
+  int64_t outer = 1;  // parts of the axes before axis d
+  for (size_t d = 0; d + 1 < axes.size(); ++d) {
+    for (int64_t count = 2; count <= axes[d].extent; ++count) {
+      if (axes[d].extent % count != 0) continue;
+      const int64_t depth = c.filter_elements / (outer * count);
+      parts.push_back(
+          {.count = outer * count, .bytes = depth * element, .pitch = FilterPitch(c, depth)});
+    }
+    outer *= axes[d].extent;
+  }
+  return parts;
+}
+
 std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   const Level& level = levels_[0];
   if (levels_.size() > 1 || level.contracted < 0 || extras_.any()) return std::nullopt;
@@ -163,6 +183,7 @@ std::optional<mapping::Layer> ContractionGroup::StreamLayer() const {
   layer.filter_bytes = c.filter_elements * layer.element_bytes;
   layer.filter_pitch = FilterPitch(c, 0);
   layer.macs_per_cycle = c.macs_per_cycle;
+  layer.parts = PartsOf(c);
   for (size_t i = 0; i < level.steps.list.size(); ++i) {
     const Step& step = level.steps.list[i];
     if (step.tensor == nullptr || static_cast<int>(i) == level.contracted) continue;

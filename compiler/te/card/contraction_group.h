@@ -151,6 +151,11 @@ class ContractionGroup {
     int64_t places = 1, parts = 1;
   };
   static Cut CutOf(const std::vector<ReduceAxis>& axes, int64_t depth);
+  // The depth of the sums' parts where weights stream part by part; 0 if they do not.
+  static int64_t StreamDepth(const Tiling& t, const Contraction& c) {
+    const bool is_cut = t.stream && t.stream->parts > 1;
+    return is_cut ? c.filter_elements / t.stream->parts : 0;
+  }
   // Rows of the image by which a tile is further on than the one before.
   int64_t RowStep(const Tiling& t) const;
   bool CanStay(const Tiling& t) const;
@@ -173,6 +178,9 @@ class ContractionGroup {
   // No tiling with the same clusters, cores, block and ways of the weights takes less.
   double AtLeast(const Tiling& t) const;
   double VectorCyclesOf(size_t level, const Shape& extents) const;
+  // The ways to cut filters at their outer axes: a part has whole rows, or places, of the window. Of weights whose
+  // layout is free.
+  std::vector<mapping::Layer::Part> PartsOf(const Contraction& c) const;
   // The group as a search sees it whose weights may stream; none if it has several levels or extras.
   std::optional<mapping::Layer> StreamLayer() const;
   Tiling StreamTiling(const mapping::Layer& layer, const mapping::Mapping& m) const;

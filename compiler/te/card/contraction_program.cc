@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/parts_layout.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
@@ -60,7 +61,14 @@ class ContractionGroup::Builder {
       levels_[0].readers[result].push_back(y_);
     }
     Schedule s(y_);
-    return Program(s);
+    ASSIGN_OR_RETURN(ir::Function function, Program(s));
+    const Contraction& c = group_.levels_[0].contraction;
+    if (StreamDepth(t_, c) > 0) {
+      ir::AddPartsLayout(
+          function,
+          {.parameter = c.weights->name, .rows = c.weights->shape[0], .parts = t_.stream->parts});
+    }
+    return function;
   }
 
  private:
@@ -183,18 +191,49 @@ class ContractionGroup::Builder {
       return tensors.pad ? tensors.pad(at) : tensors.dense ? tensors.dense(at) : source(at);
     };
     const Body& body = c.sums->bodies[0];
+    weights_ = WeightsOf(c);
     const Tensor sums = graph_.Compute(
         c.sums->name, c.sums->shape,
         [&](const Axes& at) {
           ir::VarMap variables;
           for (size_t d = 0; d < at.size(); ++d) variables[c.sums->axes[d]] = at[d];
-          return Body(*body.reducer,
-                      Rewrite(body.value, ir::Buffer(c.image.buffer()), image, variables),
-                      body.axes);
+          Expr value = Rewrite(body.value, ir::Buffer(c.image.buffer()), image, variables);
+          if (weights_.operation() != c.weights) {
+            value = Rewrite(value, c.weights->outputs[0],
+                            [&](const Axes& at) { return PartElement(c, at); }, {});
+          }
+          return Body(*body.reducer, value, body.axes);
         },
         c.sums->axis_names);
     if (c.pad == nullptr && !tensors.dense) read_by(sums);
     return sums;
+  }
+
+  // The weights, or a view of them as they are laid out part by part: the axes of the window that say the part, then
+  // channels, then what a part has.
+  Tensor WeightsOf(const Contraction& c) {
+    const Tensor weights(graph_.state(), c.weights);
+    const int64_t depth = StreamDepth(t_, c);
+    if (depth == 0) return weights;
+    const Cut cut = CutOf(c.sums->bodies[0].axes, depth);
+    Shape shape;
+    for (size_t d = 0; d < cut.axis; ++d) shape.push_back(weights.shape()[d + 1]);
+    shape.push_back(weights.shape()[cut.axis + 1] / cut.places);
+    shape.push_back(weights.shape()[0]);
+    shape.push_back(cut.places);
+    shape.insert(shape.end(), weights.shape().begin() + static_cast<ptrdiff_t>(cut.axis) + 2,
+                 weights.shape().end());
+    return graph_.Reshape(weights, shape);
+  }
+  // The element of the view that is `at` of the weights.
+  Expr PartElement(const Contraction& c, const Axes& at) const {
+    const Cut cut = CutOf(c.sums->bodies[0].axes, StreamDepth(t_, c));
+    Axes own(at.begin() + 1, at.begin() + 1 + static_cast<ptrdiff_t>(cut.axis));
+    own.push_back(at[cut.axis + 1] / cut.places);
+    own.push_back(at[0]);
+    own.push_back(at[cut.axis + 1] % cut.places);
+    own.insert(own.end(), at.begin() + static_cast<ptrdiff_t>(cut.axis) + 2, at.end());
+    return weights_(own);
   }
 
   struct Loops {
@@ -313,7 +352,8 @@ class ContractionGroup::Builder {
     std::vector<std::pair<Tensor, Tensor>> weights;  // in smem, or none, and in wmem
     for (size_t k = 0; k < levels_.size(); ++k) {
       if (group_.levels_[k].contracted < 0) continue;
-      const Tensor from(graph_.state(), group_.levels_[k].contraction.weights);
+      const Contraction& c = group_.levels_[k].contraction;
+      const Tensor from = StreamDepth(t_, c) > 0 ? weights_ : Tensor(graph_.state(), c.weights);
       const Tensor sums = levels_[k].values[group_.levels_[k].contracted];
       const bool by_smem = t_.weights_by_smem;
       const Tensor shared = by_smem ? s.CacheRead(from, isa::kSmem, {sums}) : Tensor();
@@ -360,14 +400,17 @@ class ContractionGroup::Builder {
       image.Pragma(image.axis(0), "memcpy");
       if (!t_.stream) image.DoubleBuffer();
     }
-    if (t_.depth > 0) part_ = CutSums(s, loops);
+    const int64_t depth = t_.depth > 0 ? t_.depth : StreamDepth(t_, group_.levels_[0].contraction);
+    if (depth > 0) part_ = CutSums(s, loops, depth);
     for (const auto& [shared, near] : weights) {
       if (t_.stream) {
+        Stage& user = part_ ? s[levels_[0].values[group_.levels_[0].contracted]] : s[whole_];
+        const Axis& loop = part_ ? part_ : loops.block;
         if (shared) {
-          s[shared].ComputeAt(s[whole_], loops.block).SetScope(isa::kSmem).DoubleBuffer();
+          s[shared].ComputeAt(user, loop).SetScope(isa::kSmem).DoubleBuffer();
           s[shared].Pragma(s[shared].axis(0), "memcpy");
         }
-        s[near].ComputeAt(s[whole_], loops.block).SetScope(isa::kWmem).DoubleBuffer();
+        s[near].ComputeAt(user, loop).SetScope(isa::kWmem).DoubleBuffer();
         s[near].Pragma(s[near].axis(0), "memcpy");
         continue;
       }
@@ -395,11 +438,11 @@ class ContractionGroup::Builder {
   }
 
   // Adds the sums up part by part; the loop over the parts.
-  Axis CutSums(Schedule& s, const Loops& loops) const {
+  Axis CutSums(Schedule& s, const Loops& loops, int64_t depth) const {
     const Contraction& c = group_.levels_[0].contraction;
     Stage& sums = s[levels_[0].values[group_.levels_[0].contracted]];
-    sums.ComputeAt(s[y_], loops.tile).SetScope(isa::kNmem);
-    const Cut cut = CutOf(c.sums->bodies[0].axes, t_.depth);
+    sums.ComputeAt(s[t_.stream ? whole_ : y_], loops.tile).SetScope(isa::kNmem);
+    const Cut cut = CutOf(c.sums->bodies[0].axes, depth);
     std::vector<Axis> order, inside;
     for (size_t d = 0; d < c.sums->bodies[0].axes.size(); ++d) {
       Axis axis = sums.reduce_axis(d);
@@ -437,7 +480,8 @@ class ContractionGroup::Builder {
       stage.ComputeAt(s[tensors.values[level.contracted]], part_);
       stage.Pragma(stage.axis(0), instruction);
     };
-    if (part_ && tensors.pad) {
+    const bool loads_parts = part_ && !t_.stream;
+    if (loads_parts && tensors.pad) {
       compute_part(tensors.pad, pragma::kPad);
     } else if (tensors.pad) {
       compute(tensors.pad, t_.stream.has_value(), pragma::kPad);
@@ -449,7 +493,7 @@ class ContractionGroup::Builder {
       }
     }
     if (tensors.dense) compute(tensors.dense, false, "memcpy");
-    if (part_ && tensors.image) {
+    if (loads_parts && tensors.image) {
       compute_part(tensors.image, "memcpy");
     } else if (tensors.image) {
       compute(tensors.image, t_.stream.has_value(), "memcpy");
@@ -492,6 +536,7 @@ class ContractionGroup::Builder {
   // goes by way of SMEM.
   Tensor whole_, shared_image_;
   Axis part_ = {};  // of the sums, if they are cut
+  Tensor weights_;  // of the last level that was made
   std::vector<Tensor> cores_parts_;
 };
 
