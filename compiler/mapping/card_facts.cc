@@ -31,6 +31,8 @@ CardFacts::CardFacts(const isa::Machine& m) : channel_map(m) {
   io_start = get("io_dma.start");
   strided_reads = get("io_dma.strided_reads");
   store_segments = m.store_segments_per_core();
+  memory_core_stores =
+      std::min(get("io_dma.strided_writes"), store_segments * get("cluster.cores"));
   move_start = get("move_dma.start");
   move_port = get("move_dma.port_bytes");
   move_burst = get("smem.burst");

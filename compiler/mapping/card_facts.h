@@ -29,8 +29,8 @@ struct CardFacts {
   double latency;
   // Of the first burst of a closed row of the DRAM; 0 without one.
   double dram_latency;
-  // Segments of a strided transfer that are under way at a time, for each core.
-  double strided_reads, store_segments;
+  // Segments of a strided transfer that are under way at a time, for each core; of a memory core's store.
+  double strided_reads, store_segments, memory_core_stores;
   double io_start, io_port, memory_core_port, io_burst;
   double move_start, move_port, move_burst;
   double smem, smem_latency;

@@ -77,8 +77,10 @@ class StreamCost {
     return Longer({card_.io_start + segments * latency_ / at_once, bytes / card_.io_port, kIoDma},
                   {card_.io_start + latency_, bytes * cores_ / share_, share_is_});
   }
+  // Its own port sends one segment after the other; GMEM serves those of other clusters meanwhile.
   Transfer ByMemoryCore(double bytes, double segments = 1, double at_once = 1) const {
-    return Longer({card_.io_start + segments * latency_ / at_once, 0, kGmem},
+    const double own = std::min(card_.memory_core_port, card_.link) * at_once;
+    return Longer({card_.io_start + segments * latency_ / at_once, bytes / own, kMemoryCore},
                   {card_.io_start + latency_, bytes / port_, port_is_});
   }
   // A copy between SMEM and each core.
@@ -228,7 +230,7 @@ class StreamCost {
     const double bytes = cluster_outputs_ * static_cast<double>(layer_.result_bytes);
     if (m_.results_by_smem) {
       cost_.Add("queues and barriers", kWaits, card_.drain + card_.barrier);
-      Add("results", ByMemoryCore(bytes, cluster_segments_, card_.store_segments * cores_));
+      Add("results", ByMemoryCore(bytes, cluster_segments_, card_.memory_core_stores));
     } else {
       Add("results", ByCores(bytes / cores_, core_segments_, card_.store_segments));
     }

@@ -453,12 +453,14 @@ class ContractionGroup::Builder {
       }
       inside.push_back(axis);
     }
-    const size_t parts = order.size();
+    const std::vector<Axis> parts = order;
     for (size_t d = 0; d < c.sums->axes.size(); ++d) order.push_back(sums.axis(d));
     order.insert(order.end(), inside.begin(), inside.end());
     sums.Reorder(order);
-    sums.Pragma(order[parts], StrCat(c.family, "_acc")).PragmaInit(order[parts], "fill");
-    return order[parts - 1];
+    const Axis first = order[parts.size()];
+    sums.Pragma(first, StrCat(c.family, "_acc")).PragmaInit(first, "fill");
+    // One loop, so that one pipeline runs through all parts.
+    return parts.size() == 1 ? parts[0] : sums.Fuse(parts);
   }
 
   void ScheduleLevel(Schedule& s, size_t k, const Loops& loops) {
