@@ -364,7 +364,9 @@ class Assembler {
     ASSIGN_OR_RETURN(param.parts, Value());
     RETURN_IF_ERROR(Expect(')'));
     if (HasValidParts(param)) return absl::OkStatus();
-    return ErrorAt(place, "expected an input with a shape whose elements are so many rows of two or more parts, found ",
+    return ErrorAt(place,
+                   "expected an input with a shape whose elements are so many rows of two or more "
+                   "parts, found ",
                    "parts(", param.rows, ", ", param.parts, ") of '", param.name, "'");
   }
 

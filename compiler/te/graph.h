@@ -115,7 +115,7 @@ struct Operation {
   std::vector<std::string> axis_names;  // one per dimension
   std::vector<Body> bodies;             // computes: one per output; all reduce over the same axes
   const Operation* base = nullptr;      // views: the placeholder
-  bool is_constant = false;             // placeholders: known before the run, so that its layout is free
+  bool is_constant = false;  // placeholders: known before the run, so that its layout is free
 };
 
 struct GraphState {
