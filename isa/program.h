@@ -44,8 +44,8 @@ struct ProgramParam {
   // A tensor for the program alone, undefined when it starts: GMEM has room for it while the program runs, and the
   // caller passes no argument. Temporaries have a shape, are `out`, and come after all other parameters.
   bool is_temporary = false;
-  // If `parts` is more than 1, the caller lays out the tensor, an input of `rows` rows, in parts: for each part of a row
-  // that part of all rows (compiler/ir/parts_layout.h).
+  // If `parts` is more than 1, the caller lays out the tensor, an input of `rows` rows, in parts: for each part of a
+  // row that part of all rows (compiler/ir/parts_layout.h).
   int64_t rows = 1, parts = 1;
   bool operator==(const ProgramParam&) const = default;
 };

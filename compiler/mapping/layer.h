@@ -28,8 +28,8 @@ struct Layer {
   int64_t filter_bytes = 1;   // of one output channel in GMEM
   int64_t filter_pitch = 1;   // and in its bank of WMEM
   double macs_per_cycle = 1;  // of a core
-  // The ways to cut each filter into equal parts whose sums the tensor unit adds up, where the host lays weights out part
-  // by part. Empty: none.
+  // The ways to cut each filter into equal parts whose sums the tensor unit adds up, where the host lays weights out
+  // part by part. Empty: none.
   struct Part {
     int64_t count = 1;
     int64_t bytes = 1, pitch = 1;  // of a part of one filter, in GMEM and in its bank
