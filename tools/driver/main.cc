@@ -21,6 +21,7 @@ int Main(int argc, char** argv) {
   AddOptCommand(app, action);
   AddPolyCommand(app, action);
   AddSimCommand(app, action);
+  AddCheckCommand(app, action);
   AddCompareCommand(app, action);
   AddCyclesCommand(app, action);
   AddSweepCommand(app, action);
