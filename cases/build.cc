@@ -15,6 +15,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
+#include "isa/check/check.h"
 #include "kernels/library/expert.h"
 #include "kernels/library/library.h"
 #include "kernels/pipelines/pipelines.h"
@@ -86,6 +87,12 @@ double ScalarStores(ir::Stmt s) {
   const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
   return stores *
          (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
+}
+
+// Waits and barriers of a program with its scalars.
+absl::Status CheckQuickly(const BuiltProgram& built, const Target& target) {
+  return isa::CheckQuickly(*target.instructions, built.program, *target.machine,
+                           {.scalars = {built.scalars.begin(), built.scalars.end()}});
 }
 
 struct Taken {
@@ -266,6 +273,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
                        }));
     }
     built.program.machine = reads.Values(*target.machine);
+    RETURN_IF_ERROR(CheckQuickly(built, target));
     return built;
   }
   if (impl != "compiled") {
@@ -276,6 +284,7 @@ absl::StatusOr<BuiltProgram> BuildProgram(const OperatorCase& c, const Target& t
   ASSIGN_OR_RETURN(built.program, GenerateDianNao(function, target));
   built.program.machine = reads.Values(*target.machine);
   built.scalars.assign(built.program.params.size(), 0);
+  RETURN_IF_ERROR(CheckQuickly(built, target));
   return built;
 }
 

@@ -15,6 +15,7 @@
 #include "compiler/poly/card/nest_program.h"
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
+#include "isa/check/check.h"
 
 namespace polynao::cases {
 namespace {
@@ -95,6 +96,7 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
   ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
   RETURN_IF_ERROR(RunPasses(nest.function, pipeline, target));
   ASSIGN_OR_RETURN(nest.program, GenerateDianNao(nest.function, target));
+  RETURN_IF_ERROR(isa::CheckQuickly(*target.instructions, nest.program, *target.machine));
   nest.compile_ms = MillisecondsSince(compile);
   if (const int64_t stores = ScalarStores(nest.function); stores > 0) {
     nest.notes.push_back(StrCat(stores, " stores are left to the scalar unit"));

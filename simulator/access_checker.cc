@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "isa/ranges.h"
 #include "simulator/definedness.h"
-#include "simulator/ranges.h"
 
 namespace polynao::simulator {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "simulator/ranges.h"
+#include "isa/ranges.h"
 
 namespace polynao::simulator {
 namespace {

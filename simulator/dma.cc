@@ -51,7 +51,7 @@ void Dma::Start(const Issued& issued) {
   transfer.runs.clear();
   int64_t run_count = 0;
   for (const isa::ByteRanges* ranges : SegmentsOf(issued, transfer)) {
-    RunCursor cursor(*ranges);
+    isa::RunCursor cursor(*ranges);
     if (cursor.done()) continue;
     run_count += cursor.run_count();
     transfer.runs.push_back(std::move(cursor));
@@ -116,7 +116,7 @@ void Dma::Send() {
 }
 
 void Dma::SendNext(DmaTransfer& transfer) {
-  RunCursor& cursor = transfer.runs[transfer.run];
+  isa::RunCursor& cursor = transfer.runs[transfer.run];
   DmaTransfer::Segment& segment = transfer.segments[static_cast<size_t>(transfer.current_segment)];
   Burst& burst = *unused_.back();
   unused_.pop_back();
@@ -147,7 +147,7 @@ void Dma::SendNext(DmaTransfer& transfer) {
 
 int64_t Dma::LinesOf(DmaTransfer& transfer, int64_t bytes) const {
   if (!transfer.core_side) return 0;
-  RunCursor& cursor = *transfer.core_side;
+  isa::RunCursor& cursor = *transfer.core_side;
   int64_t lines = 0;
   while (bytes > 0) {
     const int64_t begin = cursor.begin() + transfer.core_side_sent;

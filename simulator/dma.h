@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "isa/machine.h"
+#include "isa/ranges.h"
 #include "simulator/burst.h"
 #include "simulator/clock.h"
 #include "simulator/port_sharing.h"
 #include "simulator/queue.h"
-#include "simulator/ranges.h"
 #include "simulator/server.h"
 
 namespace polynao::simulator {
@@ -45,14 +45,14 @@ struct DmaTransfer {
 
   int64_t send_from = 0;  // the cycle in which its start is over
   Limits limits;
-  std::vector<RunCursor> runs;  // of the segments
-  size_t run = 0;               // in runs
-  int64_t sent = 0;             // bytes of the current run
-  int current_segment = -1;     // slot; -1 if the next run has not got one
+  std::vector<isa::RunCursor> runs;  // of the segments
+  size_t run = 0;                    // in runs
+  int64_t sent = 0;                  // bytes of the current run
+  int current_segment = -1;          // slot; -1 if the next run has not got one
   std::vector<Segment> segments;
   int64_t in_flight = 0;
-  std::optional<RunCursor> core_side;  // the runs in NMEM or WMEM
-  int64_t core_side_sent = 0;          // bytes of the current one
+  std::optional<isa::RunCursor> core_side;  // the runs in NMEM or WMEM
+  int64_t core_side_sent = 0;               // bytes of the current one
 
   bool all_sent() const { return run == runs.size(); }
 };

@@ -56,7 +56,7 @@ commands=$("$nao" --help | sed -n '/^Subcommands:/,$s/^  \([a-z]\{1,\}\) .*/\1/p
 declare -A base=(
   [demo]='' [run]='add --shape=4' [bench]='tensorize48' [tune]='add --shape=4' [compile]='add --shape=4 -o out' [opt]='add --shape=4' [poly]='f.nir'
   [sim]='p.nasm' [compare]='c.json --reference' [sweep]='add --shape=4 --axis=gmem.channels=2 --out=out' [asm]='p.nasm -o out.bin'
-  [disasm]='c.bin' [list]='ops' [cycles]='layers95'
+  [disasm]='c.bin' [list]='ops' [cycles]='layers95' [check]='add --shape=4'
 )
 # Bad values of options that are no numbers and no flags: COMMAND OPTION VALUE MESSAGE, or with * for commands that have
 # no line of their own.
@@ -137,6 +137,8 @@ sim --arg n=5 the program has no parameter 'n'
 sim --arg n expected name=value
 sim --made-from missing.json can not be read
 sim -o /nonexistent/x can not be written
+check --arg n=5 --arg is not for an operator
+check --function frob --function is not for an operator
 compare --with missing.json can not be read
 compare --source missing.nir can not be read
 compare --gpu-results missing.jsonl can not be read
@@ -284,6 +286,13 @@ not in range | compare c.json --reference --max-cycles=-1
 --loops: expected two different loops | poly f.nir --show=picture --arg n=4 --loops=1,1
 --arg: expected NAME=INTEGER | poly f.nir --show=card --arg n=x
 list: expected ops, | list frob
+can not be read | check missing.nasm
+--shape is not for a program | check q.nasm --shape=4
+--arg is not for an operator | check add --shape=4 --arg n=4
+--impl is not for a function | check f.nir --impl=library --arg n=4
+the program has no parameter 'm' | check q.nasm --arg m=4
+expected an integer of i8, found '128' | check q.nasm --arg n=128
+program q: '@assert\(n % 4 == 0\)' does not hold: n = 5 | check q.nasm --arg n=5
 can not be read | sim missing.bin
 can not be read | asm missing.nasm -o x.bin
 can not be read | disasm missing.bin

@@ -4,7 +4,8 @@
 
 int main(int argc, char** argv) {
   using namespace polynao::driver;
-  constexpr AddCommand kCommands[] = {AddDemoCommand, AddRunCommand, AddOptCommand,
-                                      AddSimCommand,  AddAsmCommand, AddDisasmCommand};
+  constexpr AddCommand kCommands[] = {AddDemoCommand,  AddRunCommand,   AddOptCommand,
+                                      AddSimCommand,   AddCheckCommand, AddAsmCommand,
+                                      AddDisasmCommand};
   return Main(argc, argv, kCommands);
 }

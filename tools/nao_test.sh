@@ -85,6 +85,19 @@ compile_and_simulate() {
 }
 expect "compile, disasm, asm and sim agree" pass "" compile_and_simulate
 
+check_says_before() {
+  local said
+  said=$("$nao" check tests/data/racy.nasm --arg n=1000) && { echo "exit code 0"; return 1; }
+  [[ $said == 'core 0 of cluster 0 pc 16 "add.f16 r10, r10, r11, r5": hazard: '*'no sync of the io queue lies between' ]] &&
+    fails 'hazard: reads byte 0 of NMEM' "$nao" sim tests/data/racy.nasm --arg n=1000 --arg x=1024 &&
+    sed 's/^  add\.f16/  sync.io\n&/' tests/data/racy.nasm >"$work/right.nasm" &&
+    [[ $("$nao" check "$work/right.nasm" --arg n=1000) == 'program racy on mlu270: no missing wait'* ]] &&
+    [[ $("$nao" check "$work/right.nasm") == 'cannot decide: '* ]] &&
+    [[ $("$nao" check docs/add.nir --config=mlu370) == 'program add on mlu370: no missing wait'* ]] &&
+    [[ $("$nao" check conv2d --shape=9x9x64,64x3x3x64 --dtype=i8 --impl=library) == *': no missing wait'* ]]
+}
+expect "check says what sim would stop at" pass "" check_says_before
+
 energy_of_runs() {
   "$nao" run matmul --shape=8x64,64x64 --dtype=i16 --target=diannao --config=diannao --energy=65nm --json >"$work/energy.json" &&
     [[ $(json_field "$work/energy.json" ok) == true ]] &&
@@ -429,6 +442,13 @@ opt_operator() {
     [[ $("$nao" opt add --shape=100 --check --stats 2>&1) == *'  memcpy.f16.nmem.gmem.async'* ]]
 }
 expect "opt shows an operator as lowered and as compiled" pass "" opt_operator
+
+opt_page() {
+  "$nao" opt add --shape=100 --check --html="$work/steps.html" >/dev/null &&
+    grep -q '<span class="name">tensorize</span>' "$work/steps.html" &&
+    grep -q 'class="good">same results' "$work/steps.html" && grep -q '<span class="removed">' "$work/steps.html"
+}
+expect "opt --html shows each pass" pass "" opt_page
 
 opt_explains() {
   printf '%s' 'func f(A: f16[64]) { allocate X: f16[64] @nmem

@@ -252,7 +252,8 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
                                .changed = false,
                                .milliseconds = 0,
                                .stats = {},
-                               .explanations = {}};
+                               .explanations = {},
+                               .wrong = {}};
     const PassEnvironment environment{target, options.stats ? &step.stats : nullptr,
                                       options.explain ? &step.explanations : nullptr};
     const auto start = std::chrono::steady_clock::now();
@@ -266,9 +267,11 @@ absl::Status RunPasses(Function& function, absl::Span<const PassSpec> passes, co
       RETURN_IF_ERROR(WithContext(context, CheckPragmas(function, target)));
     }
     if (options.check) {
-      const std::string wrong = ir::CompareMeaning(*before, function, options.check_seed, meaning);
-      if (!wrong.empty())
-        return absl::InternalError(StrCat(context, " changed the meaning: ", wrong));
+      step.wrong = ir::CompareMeaning(*before, function, options.check_seed, meaning);
+      if (!step.wrong.empty()) {
+        if (options.on_step) options.on_step(step);
+        return absl::InternalError(StrCat(context, " changed the meaning: ", step.wrong));
+      }
     }
     if (options.stats && step.changed && operations_before) {
       const std::optional<ir::Counts> after = operations();

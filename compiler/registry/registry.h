@@ -52,7 +52,7 @@ struct PipelineOptions {
   // Passes to leave out, and after how many to stop (-1: never).
   std::vector<std::string> skip = {};
   int stop_after = -1;
-  // Called after each pass.
+  // Called after each pass; also after one that fails the check, before RunPasses returns the error.
   struct Step {
     const PassSpec* pass;
     const ir::Function* function;
@@ -60,6 +60,7 @@ struct PipelineOptions {
     double milliseconds;
     std::vector<std::string> stats;
     std::vector<std::string> explanations;
+    std::string wrong = {};  // how the check found other results; empty if it did not
   };
   std::function<void(const Step&)> on_step = {};
   bool stats = false;

@@ -17,78 +17,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "kernels/operators.h"
+#include "tests/end_to_end/random_layer_for_test.h"
 
 namespace polynao::cases {
 namespace {
-
-class Draw {
- public:
-  explicit Draw(unsigned seed) : random_(seed) {}
-  int64_t Number(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
-  }
-  template <typename T>
-  T OneOf(std::initializer_list<T> list) {
-    return list.begin()[Number(0, static_cast<int64_t>(list.size()) - 1)];
-  }
-  int64_t Extent() { return Number(0, 5) == 0 ? 1 : Number(1, 20); }
-  int64_t Channels() {
-    return Number(0, 1) == 0   ? 64 * Number(1, 8)
-           : Number(0, 3) == 0 ? Number(1, 9)
-                               : Number(1, 200);
-  }
-
- private:
-  std::mt19937_64 random_;
-};
-
-CaseText RandomLayer(Draw& draw) {
-  CaseText text;
-  const int64_t kh = draw.Number(1, 5), kw = draw.Number(1, 5), ci = draw.Channels();
-  const int64_t h = draw.Extent(), w = draw.Extent();
-  text.dtype = draw.OneOf<std::string>({"i8", "i8", "i16", "f16"});
-  const auto flag = [&](const char* name) {
-    text.attributes.push_back(StrCat(name, "=", draw.Number(0, 1)));
-  };
-  switch (draw.Number(0, 5)) {
-    case 0:
-    case 1:
-      text.op = "conv2d";
-      text.shape = StrCat(h, "x", w, "x", ci, ",", draw.Channels(), "x", kh, "x", kw, "x", ci);
-      text.attributes = {StrCat("stride=", draw.Number(1, 3)),
-                         StrCat("dilation=", draw.Number(1, 2)), StrCat("pad=", draw.Number(4, 5))};
-      flag("bias");
-      flag("relu");
-      break;
-    case 2: {
-      text.op = "conv2d";
-      const int64_t groups = draw.Number(2, 150), in = draw.OneOf<int64_t>({1, 1, 2, 4, 16});
-      const int64_t out = in == 1 ? draw.OneOf<int64_t>({1, 1, 2}) : draw.Number(1, 8);
-      text.shape =
-          StrCat(h, "x", w, "x", groups * in, ",", groups * out, "x", kh, "x", kw, "x", in);
-      text.attributes = {StrCat("groups=", groups), StrCat("stride=", draw.Number(1, 2)), "pad=4"};
-      flag("bias");
-      break;
-    }
-    case 3:
-      text.op = "matmul";
-      text.shape = StrCat(draw.Number(1, 300), "x", ci, ",", draw.Channels(), "x", ci);
-      flag("bias");
-      break;
-    case 4:
-      text.op = "conv2d_bn";
-      text.shape = StrCat(h, "x", w, "x", ci, ",", draw.Channels(), "x", kh, "x", kh, "x", ci);
-      text.attributes = {StrCat("stride=", draw.Number(1, 2)), "pad=4"};
-      flag("residual");
-      flag("relu");
-      break;
-    default:
-      text.op = draw.OneOf<std::string>({"add", "relu", "gelu", "add_relu"});
-      text.dtype = "f16";
-      text.shape = StrCat(draw.Number(1, 40), "x", draw.Number(1, 40), "x", draw.Number(1, 130));
-  }
-  return text;
-}
 
 TEST(RandomSchedulesTest, AllComputeTheSame) {
   const char* count_text = std::getenv("POLYNAO_RANDOM_CASES");
@@ -103,11 +35,7 @@ TEST(RandomSchedulesTest, AllComputeTheSame) {
     CaseSettings settings;
     settings.config = draw.OneOf<std::string>({"mlu270", "mlu370"});
     settings.seed = seed;
-    settings.overrides = {StrCat("card.clusters=", draw.Number(1, 6)),
-                          StrCat("cluster.cores=", draw.OneOf<int64_t>({1, 2, 3, 4, 4, 6})),
-                          StrCat("core.nmem_kib=", 32 << draw.Number(0, 4)),
-                          StrCat("core.wmem_kib=", 16 << draw.Number(0, 6)),
-                          StrCat("cluster.smem_kib=", 32 << draw.Number(0, 6))};
+    settings.overrides = RandomCard(draw);
     const auto machine = LoadMachine(settings.config, settings.overrides);
     ASSERT_TRUE(machine.ok()) << machine.status();
     const auto target = MakeTarget("diannao", &*machine);

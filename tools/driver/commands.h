@@ -66,6 +66,7 @@ void AddOptCommand(CLI::App& app, Action& action);
 void AddRunCommand(CLI::App& app, Action& action);
 void AddCompileCommand(CLI::App& app, Action& action);
 void AddSimCommand(CLI::App& app, Action& action);
+void AddCheckCommand(CLI::App& app, Action& action);
 void AddAsmCommand(CLI::App& app, Action& action);
 void AddDisasmCommand(CLI::App& app, Action& action);
 void AddDemoCommand(CLI::App& app, Action& action);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "CLI/CLI.hpp"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status.h"
@@ -19,6 +20,7 @@
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "kernels/pipelines/pipelines.h"
+#include "pages/steps_page.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
@@ -41,6 +43,7 @@ struct OptFlags {
   bool time = false;
   uint64_t seed = 1;
   std::vector<std::string> args;  // scalars for --check: "n=-5"
+  std::string html;
   std::string output;
 };
 
@@ -87,7 +90,9 @@ std::map<std::string, ir::Argument> ScalarsOf(const std::map<std::string, ir::Ar
 absl::Status CheckOptions(const OptFlags& flags) {
   const std::string& what = flags.what.op;
   std::string options =
-      "--passes --target --skip --stop-after --check --print-after-all --stats --explain --time -o";
+      "--passes --target --skip --stop-after --check --print-after-all --stats --explain --time "
+      "--html "
+      "-o";
   if (flags.check || flags.stats) options += " --arg --seed";
   if (kernels::FindPipeline(what) != nullptr) {
     return command_line::CheckRead(*flags.command, what, "a pipeline", options + " --shape");
@@ -114,9 +119,52 @@ absl::Status ExplainSchedules(const OptFlags& flags, const Target& target) {
   return absl::OkStatus();
 }
 
+// What the flags ask for of a step, on stderr.
+void PrintStep(const OptFlags& flags, const PipelineOptions::Step& step) {
+  if (flags.time || flags.stats) {
+    std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
+                 step.changed ? "changed" : "unchanged", step.milliseconds);
+    for (const std::string& text : step.stats) {
+      for (absl::string_view line : absl::StrSplit(text, '\n')) {
+        std::fprintf(stderr, "  %s\n", std::string(line).c_str());
+      }
+    }
+  }
+  for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
+  if (flags.print_after_all) {
+    std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
+                 ir::Print(*step.function).c_str());
+  }
+}
+
+// "tensorize", or "cse(memory=1;steps=8)" as --passes has it.
+std::string PassText(const PassSpec& pass) {
+  std::string text;
+  for (const auto& [name, value] : pass.options) {
+    StrAppend(&text, text.empty() ? "" : ";", name, "=", value);
+  }
+  return text.empty() ? pass.name : StrCat(pass.name, "(", text, ")");
+}
+
+// The same for the page.
+pages::TextStep PageStep(const OptFlags& flags, const PipelineOptions::Step& step) {
+  pages::TextStep result = {.name = PassText(*step.pass),
+                            .note = StrCat(step.changed ? "changed" : "unchanged", ", ",
+                                           absl::StrFormat("%.3f ms", step.milliseconds)),
+                            .is_bad = !step.wrong.empty(),
+                            .text = ir::Print(*step.function)};
+  if (flags.check) {
+    result.verdict = result.is_bad ? StrCat("the meaning changed: ", step.wrong) : "same results";
+  }
+  for (const std::string& text : step.stats) StrAppend(&result.details, text, "\n");
+  for (const std::string& text : step.explanations) result.details += text;
+  return result;
+}
+
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOptions(flags));
   RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
+  RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
   ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
@@ -136,27 +184,30 @@ absl::Status Opt(const OptFlags& flags) {
   options.stop_after = flags.stop_after;
   options.stats = flags.stats;
   options.explain = flags.explain;
+  std::vector<pages::StepsOf> page;
   options.on_step = [&](const PipelineOptions::Step& step) {
-    if (flags.time || flags.stats) {
-      std::fprintf(stderr, "%s: %s, %.3f ms\n", step.pass->name.c_str(),
-                   step.changed ? "changed" : "unchanged", step.milliseconds);
-      for (const std::string& text : step.stats) {
-        for (absl::string_view line : absl::StrSplit(text, '\n')) {
-          std::fprintf(stderr, "  %s\n", std::string(line).c_str());
-        }
-      }
-    }
-    for (const std::string& text : step.explanations) std::fputs(text.c_str(), stderr);
-    if (flags.print_after_all) {
-      std::fprintf(stderr, "// after %s\n%s\n", step.pass->name.c_str(),
-                   ir::Print(*step.function).c_str());
-    }
+    PrintStep(flags, step);
+    if (!flags.html.empty()) page.back().steps.push_back(PageStep(flags, step));
   };
+  absl::Status status;
   for (ir::Function& function : module.functions) {
+    if (!flags.html.empty()) {
+      page.push_back(
+          {std::string(function.name), {{.name = "before", .text = ir::Print(function)}}});
+    }
     options.check_scalars = ScalarsOf(scalars, function);
-    RETURN_IF_ERROR(WithContext(StrCat(flags.what.op, ": function '", function.name, "'"),
-                                RunPasses(function, passes, target, options)));
+    status = WithContext(StrCat(flags.what.op, ": function '", function.name, "'"),
+                         RunPasses(function, passes, target, options));
+    if (!status.ok()) break;
   }
+  // A page of a pass that went wrong shows what it did.
+  const bool is_wrong = !page.empty() && page.back().steps.back().is_bad;
+  if (!flags.html.empty() && (status.ok() || is_wrong)) {
+    RETURN_IF_ERROR(WriteFile(
+        flags.html,
+        pages::StepsPage(StrCat("Passes of ", flags.what.op, " for ", flags.target), page)));
+  }
+  RETURN_IF_ERROR(status);
   const std::string printed = ir::Print(module);
   if (!flags.output.empty()) return WriteFile(flags.output, printed);
   std::cout << printed;
@@ -193,6 +244,8 @@ void AddOptCommand(CLI::App& app, Action& action) {
                     "print why marked loops became no instruction, and of an operator on the card "
                     "why it has its schedule (nao run --explain), on stderr");
   command->add_flag("--time", flags->time, "print each pass's time, on stderr");
+  command->add_option("--html", flags->html,
+                      "write a page of the function after each pass, with what changed marked");
   command->add_option("-o", flags->output, "file to write instead of stdout");
   command->callback([&action, flags, command] {
     flags->command = command;

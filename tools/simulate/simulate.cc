@@ -27,23 +27,6 @@
 namespace polynao::simulate {
 namespace {
 
-// "n=100" by name.
-absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
-    const std::vector<std::string>& arguments) {
-  std::map<std::string, std::string> values;
-  for (const std::string& argument : arguments) {
-    const size_t equals = argument.find('=');
-    if (equals == std::string::npos) {
-      return InvalidInput("--arg: expected name=value, found '", argument, "'");
-    }
-    if (!values.emplace(argument.substr(0, equals), argument.substr(equals + 1)).second) {
-      return InvalidInput("--arg ", argument, ": '", argument.substr(0, equals),
-                          "' has a value already");
-    }
-  }
-  return values;
-}
-
 // What --made-from and --arg say; --arg counts if both do.
 absl::StatusOr<std::map<std::string, std::string>> ArgumentsOf(const Flags& flags) {
   ASSIGN_OR_RETURN(auto values, ParseArguments(flags.arguments));
@@ -98,27 +81,11 @@ absl::Status CheckOutputs(const Flags& flags) {
   return command_line::CheckWritable("-o", flags.output);
 }
 
-absl::StatusOr<isa::Program> LoadProgram(const std::string& file) {
-  ASSIGN_OR_RETURN(std::string contents, ReadFile(file));
-  return file.ends_with(".nasm") ? isa::Assemble(isa::DianNao(), contents, file)
-                                 : isa::Deserialize(contents, file);
-}
-
 // A program's arguments, and the tensors that they point to.
 struct Arguments {
   std::vector<ir::Tensor> tensors;
   std::vector<simulator::Argument> list;
 };
-
-// The scalar that `text` gives.
-absl::StatusOr<simulator::Argument> ScalarArgument(const isa::ProgramParam& param,
-                                                   const std::string& text) {
-  // The bits of a float, which registers hold.
-  const ir::Type type = ir::IsFloat(param.type) ? ir::Type::kI64 : param.type;
-  const absl::StatusOr<ir::Argument> value = ir::ParseScalar(type, text);
-  if (!value.ok()) return WithContext(StrCat("--arg ", param.name), value.status());
-  return simulator::Argument::Scalar(value->int_value);
-}
 
 // Values of inputs are random; with --timing-only no tensor has any.
 absl::StatusOr<Arguments> MakeArguments(const Flags& flags, const isa::Program& program) {
@@ -134,8 +101,8 @@ absl::StatusOr<Arguments> MakeArguments(const Flags& flags, const isa::Program& 
         return InvalidInput(flags.file, ": parameter '", param.name, "' needs a value: --arg ",
                             param.name, "=...");
       }
-      ASSIGN_OR_RETURN(simulator::Argument scalar, ScalarArgument(param, it->second));
-      arguments.list.push_back(scalar);
+      ASSIGN_OR_RETURN(const int64_t scalar, ScalarValue(param, it->second));
+      arguments.list.push_back(simulator::Argument::Scalar(scalar));
     } else {
       std::vector<int64_t> shape = param.shape;
       if (param.any_shape) {
@@ -205,6 +172,35 @@ absl::Status WriteResults(const Flags& flags, const isa::Program& program,
 }
 
 }  // namespace
+
+absl::StatusOr<isa::Program> LoadProgram(const std::string& file) {
+  ASSIGN_OR_RETURN(std::string contents, ReadFile(file));
+  return file.ends_with(".nasm") ? isa::Assemble(isa::DianNao(), contents, file)
+                                 : isa::Deserialize(contents, file);
+}
+
+absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
+    const std::vector<std::string>& arguments) {
+  std::map<std::string, std::string> values;
+  for (const std::string& argument : arguments) {
+    const size_t equals = argument.find('=');
+    if (equals == std::string::npos) {
+      return InvalidInput("--arg: expected name=value, found '", argument, "'");
+    }
+    if (!values.emplace(argument.substr(0, equals), argument.substr(equals + 1)).second) {
+      return InvalidInput("--arg ", argument, ": '", argument.substr(0, equals),
+                          "' has a value already");
+    }
+  }
+  return values;
+}
+
+absl::StatusOr<int64_t> ScalarValue(const isa::ProgramParam& param, const std::string& text) {
+  const ir::Type type = ir::IsFloat(param.type) ? ir::Type::kI64 : param.type;
+  const absl::StatusOr<ir::Argument> value = ir::ParseScalar(type, text);
+  if (!value.ok()) return WithContext(StrCat("--arg ", param.name), value.status());
+  return value->int_value;
+}
 
 absl::Status Simulate(const Flags& flags) {
   RETURN_IF_ERROR(CheckOutputs(flags));

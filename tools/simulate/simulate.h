@@ -4,10 +4,13 @@
 #define TOOLS_SIMULATE_SIMULATE_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "isa/program.h"
 
 namespace CLI {
 class App;
@@ -32,6 +35,16 @@ struct Flags {
   bool json = false;
   std::string output;  // where the JSON goes; empty: stdout
 };
+
+// A program, or assembly in a file whose name ends in .nasm.
+absl::StatusOr<isa::Program> LoadProgram(const std::string& file);
+
+// "n=100" by name. Errors: no '=', or a name twice.
+absl::StatusOr<std::map<std::string, std::string>> ParseArguments(
+    const std::vector<std::string>& arguments);
+
+// What a register holds for a scalar that `text` gives; of a float, its bits.
+absl::StatusOr<int64_t> ScalarValue(const isa::ProgramParam& param, const std::string& text);
 
 // Adds PROGRAM and all options.
 void AddOptions(CLI::App& command, Flags& flags);

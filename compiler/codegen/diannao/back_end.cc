@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/status.h"
 #include "compiler/codegen/diannao/diannao.h"
+#include "isa/check/check.h"
 #include "isa/program.h"
 
 namespace polynao::codegen {
@@ -19,6 +20,7 @@ class DianNao final : public BackEnd {
     POLYNAO_CHECK(options.reads != nullptr) << function.name;
     ASSIGN_OR_RETURN(isa::Program program, GenerateDianNao(function, target));
     program.machine = options.reads->Values(*target.machine);
+    RETURN_IF_ERROR(isa::CheckQuickly(*target.instructions, program, *target.machine));
     ASSIGN_OR_RETURN(std::string text, isa::Disassemble(*target.instructions, program));
     return std::vector<OutputFile>{{StrCat(function.name, ".bin"), isa::Serialize(program)},
                                    {StrCat(function.name, ".nasm"), std::move(text)}};

@@ -1,10 +1,10 @@
-#include "simulator/ranges.h"
+#include "isa/ranges.h"
 
 #include <algorithm>
 
 #include "absl/types/span.h"
 
-namespace polynao::simulator {
+namespace polynao::isa {
 namespace {
 
 using Dims = absl::Span<const std::pair<int64_t, int64_t>>;
@@ -36,10 +36,50 @@ std::optional<int64_t> Find(int64_t begin, Dims dims, int64_t run, int64_t lo, i
   return std::nullopt;
 }
 
+// A canonical set, or the copies of its inner dimensions that stand at `begin`.
+struct Set {
+  int64_t begin;
+  Dims dims;
+  int64_t run;
+  int64_t end() const { return begin + SpanOf(dims, run); }
+  Set Copy(int64_t i) const { return {begin + i * dims.front().second, dims.subspan(1), run}; }
+};
+
+// A byte that both sets have. Two outermost dimensions of one stride are compared by the distance of their copies, of
+// which only those count whose spans overlap: tiles of one array are compared in a few steps, however many rows they
+// have. Of two different strides, the copies of the larger one are looked up one by one.
+std::optional<int64_t> Common(const Set& a, const Set& b) {
+  if (a.end() <= b.begin || b.end() <= a.begin) return std::nullopt;
+  if (a.dims.empty()) return Find(b.begin, b.dims, b.run, a.begin, a.begin + a.run);
+  if (b.dims.empty()) return Find(a.begin, a.dims, a.run, b.begin, b.begin + b.run);
+  const auto [a_count, a_stride] = a.dims.front();
+  const auto [b_count, b_stride] = b.dims.front();
+  if (a_stride < b_stride) return Common(b, a);
+  const int64_t a_span = SpanOf(a.dims.subspan(1), a.run);
+  if (a_stride > b_stride) {
+    const int64_t first = std::max<int64_t>(0, FloorDiv(b.begin - a.begin - a_span, a_stride) + 1);
+    const int64_t last = std::min<int64_t>(a_count - 1, FloorDiv(b.end() - a.begin - 1, a_stride));
+    for (int64_t i = first; i <= last; ++i) {
+      if (const auto byte = Common(a.Copy(i), b)) return byte;
+    }
+    return std::nullopt;
+  }
+  const int64_t b_span = SpanOf(b.dims.subspan(1), b.run);
+  // Copy i of a and copy i + k of b: -b_span < b.begin - a.begin + k * stride < a_span.
+  const int64_t distance = b.begin - a.begin;
+  const int64_t first = std::max<int64_t>(1 - a_count, FloorDiv(-b_span - distance, a_stride) + 1);
+  const int64_t last = std::min<int64_t>(b_count - 1, FloorDiv(a_span - 1 - distance, a_stride));
+  for (int64_t k = first; k <= last; ++k) {
+    const int64_t i = std::max<int64_t>(0, -k);
+    if (const auto byte = Common(a.Copy(i), b.Copy(i + k))) return byte;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-isa::ByteRanges Canonical(const isa::ByteRanges& ranges) {
-  isa::ByteRanges result = ranges;
+ByteRanges Canonical(const ByteRanges& ranges) {
+  ByteRanges result = ranges;
   result.dims.clear();
   bool empty = ranges.run <= 0;
   for (auto [count, stride] : ranges.dims) {
@@ -77,34 +117,17 @@ isa::ByteRanges Canonical(const isa::ByteRanges& ranges) {
   return result;
 }
 
-std::optional<int64_t> CommonByte(const isa::ByteRanges& a, int64_t begin, int64_t end) {
+std::optional<int64_t> CommonByte(const ByteRanges& a, int64_t begin, int64_t end) {
   if (begin >= end || a.run <= 0) return std::nullopt;
   return Find(a.begin, a.dims, a.run, begin, end);
 }
 
-std::optional<int64_t> CommonByte(const isa::ByteRanges& a, const isa::ByteRanges& b) {
-  const int64_t a_end = a.begin + SpanOf(a.dims, a.run);
-  const int64_t b_end = b.begin + SpanOf(b.dims, b.run);
-  if (a.run <= 0 || b.run <= 0 || a_end <= b.begin || b_end <= a.begin) return std::nullopt;
-  if (a.dims.empty()) return Find(b.begin, b.dims, b.run, a.begin, a_end);
-  if (b.dims.empty()) return Find(a.begin, a.dims, a.run, b.begin, b_end);
-  // Looks up the runs of the set with fewer runs in the other set.
-  const auto runs = [](const isa::ByteRanges& r) {
-    int64_t count = 1;
-    for (const auto& dim : r.dims) count *= dim.first;
-    return count;
-  };
-  const bool a_is_small = runs(a) <= runs(b);
-  const isa::ByteRanges& small = a_is_small ? a : b;
-  const isa::ByteRanges& large = a_is_small ? b : a;
-  std::optional<int64_t> found;
-  small.ForEachRun([&](int64_t begin, int64_t size) {
-    if (!found) found = Find(large.begin, large.dims, large.run, begin, begin + size);
-  });
-  return found;
+std::optional<int64_t> CommonByte(const ByteRanges& a, const ByteRanges& b) {
+  if (a.run <= 0 || b.run <= 0) return std::nullopt;
+  return Common({a.begin, a.dims, a.run}, {b.begin, b.dims, b.run});
 }
 
-RunCursor::RunCursor(const isa::ByteRanges& ranges)
+RunCursor::RunCursor(const ByteRanges& ranges)
     : at_(ranges.begin), run_(ranges.run), done_(ranges.run <= 0) {
   for (const auto& [count, stride] : ranges.dims) {
     if (count <= 0) done_ = true;
@@ -134,4 +157,4 @@ int64_t RunCursor::run_count() const {
   return count;
 }
 
-}  // namespace polynao::simulator
+}  // namespace polynao::isa

@@ -1,6 +1,6 @@
-// Arithmetic on the byte ranges that an instruction touches (isa::ByteRanges).
-#ifndef SIMULATOR_RANGES_H_
-#define SIMULATOR_RANGES_H_
+// Arithmetic on the byte ranges that an instruction touches (ByteRanges).
+#ifndef ISA_RANGES_H_
+#define ISA_RANGES_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,25 +8,25 @@
 
 #include "isa/instruction_set.h"
 
-namespace polynao::simulator {
+namespace polynao::isa {
 
 // The same set of bytes with few, long runs: dimensions sorted by stride, positive, and merged
 // where runs touch or overlap. The 3x3 windows of a convolution become the rows they cover.
-isa::ByteRanges Canonical(const isa::ByteRanges& ranges);
+ByteRanges Canonical(const ByteRanges& ranges);
 
 // Returns true if the set is one run (or empty) as it stands; Canonical finds more of these.
-inline bool IsContiguous(const isa::ByteRanges& ranges) { return ranges.dims.empty(); }
+inline bool IsContiguous(const ByteRanges& ranges) { return ranges.dims.empty(); }
 
 // One byte that two canonical sets of one memory share, if they do.
-std::optional<int64_t> CommonByte(const isa::ByteRanges& a, const isa::ByteRanges& b);
+std::optional<int64_t> CommonByte(const ByteRanges& a, const ByteRanges& b);
 // One byte that [begin, end) and a canonical set share.
-std::optional<int64_t> CommonByte(const isa::ByteRanges& a, int64_t begin, int64_t end);
+std::optional<int64_t> CommonByte(const ByteRanges& a, int64_t begin, int64_t end);
 
 // Walks the runs of a transfer in the order of its loops; runs that follow each other in memory are
 // one. A DMA engine takes these runs as its segments.
 class RunCursor {
  public:
-  explicit RunCursor(const isa::ByteRanges& ranges);
+  explicit RunCursor(const ByteRanges& ranges);
   bool done() const { return done_; }
   int64_t begin() const { return at_; }
   int64_t size() const { return run_; }
@@ -41,6 +41,6 @@ class RunCursor {
   bool done_;
 };
 
-}  // namespace polynao::simulator
+}  // namespace polynao::isa
 
-#endif  // SIMULATOR_RANGES_H_
+#endif  // ISA_RANGES_H_

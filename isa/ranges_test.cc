@@ -1,4 +1,4 @@
-#include "simulator/ranges.h"
+#include "isa/ranges.h"
 
 #include <random>
 #include <set>
@@ -6,23 +6,23 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace polynao::simulator {
+namespace polynao::isa {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 
-isa::ByteRanges Make(int64_t begin, int64_t run, std::vector<std::pair<int64_t, int64_t>> dims) {
-  isa::ByteRanges ranges;
-  ranges.space = isa::Space::kNmem;
+ByteRanges Make(int64_t begin, int64_t run, std::vector<std::pair<int64_t, int64_t>> dims) {
+  ByteRanges ranges;
+  ranges.space = Space::kNmem;
   ranges.begin = begin;
   ranges.run = run;
   ranges.dims = std::move(dims);
   return ranges;
 }
 
-std::set<int64_t> Bytes(const isa::ByteRanges& ranges) {
+std::set<int64_t> Bytes(const ByteRanges& ranges) {
   std::set<int64_t> bytes;
   ranges.ForEachRun([&](int64_t begin, int64_t size) {
     for (int64_t i = 0; i < size; ++i) bytes.insert(begin + i);
@@ -32,21 +32,21 @@ std::set<int64_t> Bytes(const isa::ByteRanges& ranges) {
 
 TEST(Canonical, MergesRowsAndWindows) {
   // 4 rows of 8 bytes that follow each other.
-  isa::ByteRanges rows = Canonical(Make(100, 8, {{4, 8}}));
+  ByteRanges rows = Canonical(Make(100, 8, {{4, 8}}));
   EXPECT_EQ(rows.run, 32);
   EXPECT_THAT(rows.dims, IsEmpty());
   // 3x3 windows at stride 1 over rows of 10 pixels, 2 bytes each: columns merge, rows stay apart.
-  isa::ByteRanges windows = Canonical(Make(0, 2, {{4, 20}, {6, 2}, {3, 20}, {3, 2}}));
+  ByteRanges windows = Canonical(Make(0, 2, {{4, 20}, {6, 2}, {3, 20}, {3, 2}}));
   EXPECT_EQ(windows.run, 16);
   EXPECT_THAT(windows.dims, ElementsAre(Pair(6, 20)));
   // Whole rows: one run.
-  isa::ByteRanges whole = Canonical(Make(0, 2, {{4, 20}, {8, 2}, {3, 20}, {3, 2}}));
+  ByteRanges whole = Canonical(Make(0, 2, {{4, 20}, {8, 2}, {3, 20}, {3, 2}}));
   EXPECT_THAT(whole.dims, IsEmpty());
   EXPECT_EQ(whole.run, 6 * 20);
 }
 
 TEST(Canonical, LeavesGapsAlone) {
-  isa::ByteRanges gaps = Canonical(Make(0, 7, {{4, 8}}));
+  ByteRanges gaps = Canonical(Make(0, 7, {{4, 8}}));
   EXPECT_EQ(gaps.run, 7);
   EXPECT_THAT(gaps.dims, ElementsAre(Pair(4, 8)));
   EXPECT_EQ(Canonical(Make(0, 7, {{0, 8}})).run, 0);
@@ -87,8 +87,8 @@ TEST(Ranges, RandomSetsKeepTheirBytes) {
   };
   int meeting = 0;
   for (int round = 0; round < 3000; ++round) {
-    const isa::ByteRanges a = make(), b = make();
-    const isa::ByteRanges ca = Canonical(a), cb = Canonical(b);
+    const ByteRanges a = make(), b = make();
+    const ByteRanges ca = Canonical(a), cb = Canonical(b);
     const std::set<int64_t> bytes_a = Bytes(a), bytes_b = Bytes(b);
     ASSERT_EQ(Bytes(ca), bytes_a);
     std::set<int64_t> both;
@@ -109,4 +109,4 @@ TEST(Ranges, RandomSetsKeepTheirBytes) {
 }
 
 }  // namespace
-}  // namespace polynao::simulator
+}  // namespace polynao::isa
