@@ -115,6 +115,20 @@ class VectorGroup::Builder {
   Tensor Make(size_t i);
   Tensor MakeLane(size_t i);
   Tensor MakeReduce(size_t i);
+  Tensor MakeProduct(size_t i);
+  // Brings the weights of product i to the cores' WMEM: before the loop `tid` of the output's stage, inside `outer`.
+  void PlaceWeights(Schedule& s, const Tensor& y, size_t i, Axis outer, Axis tid);
+  // Puts an input or a copy inside the loop over parts of weights in SMEM; false if it does not belong there.
+  bool MadeByParts(Schedule& s, size_t i) {
+    const auto it = parts_.find(i);
+    if (it == parts_.end()) return false;
+    Stage& stage = s[on_chip_[i]];
+    stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
+    stage.Pragma(stage.axis(0), list_[i].pads() && list_[i].kind == Kind::kCopy
+                                    ? pragma::kPad
+                                    : std::string_view("memcpy"));
+    return true;
+  }
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
 
   const VectorGroup& group_;
@@ -127,6 +141,10 @@ class VectorGroup::Builder {
   std::map<size_t, std::vector<Tensor>> readers_;
   std::vector<Extra> extras_;
   bool scalar_reader_ = false;
+  std::map<size_t, Tensor> products_;  // their sums
+  std::vector<Tensor> on_chip_;        // the nodes where their readers find them
+  // Of what cores make together for weights in SMEM: the stage there and its loop over parts.
+  std::map<size_t, std::pair<Stage*, Axis>> parts_;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
   Axis part_;
 };
@@ -144,6 +162,7 @@ Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape,
   // Each segment of a copy takes a cycle or more, so the first copies, of single elements, are few.
   Tensor from;
   for (const int64_t length : {kFirstRun, isa::kVectorGroup, shape.back()}) {
+    if (from && length == from.shape().back()) break;
     Shape part = shape;
     part.back() = length;
     const int64_t run = from ? from.shape().back() : 0;
@@ -174,8 +193,40 @@ Tensor VectorGroup::Builder::Make(size_t i) {
       return MakeLane(i);
     case Kind::kReduce:
       return MakeReduce(i);
+    case Kind::kProduct:
+      return MakeProduct(i);
   }
   return Tensor();
+}
+
+Tensor VectorGroup::Builder::MakeProduct(size_t i) {
+  const VectorNode& node = list_[i];
+  const Operand& rows = node.operands[0];
+  const std::string name = StrCat(node.name, ".", i);
+  Tensor dense;  // the rows without gaps
+  if (layout_.nodes[i].has_copy) {
+    dense = Compute(StrCat(name, ".rows"), list_[rows.node].shape,
+                    [&](const Axes& own) { return At(rows.node, own, {}); });
+    extras_.push_back({.tensor = dense, .is_same = layout_.nodes[i].is_same});
+  }
+  const ReduceAxis r = graph_.ReduceAxisOf("r", node.reduced[0]);
+  products_[i] = Compute(name, node.shape, [&](const Axes& at) {
+    Axes domain = at;
+    domain.push_back(r);
+    const auto factor = [&](const Operand& operand) {
+      Axes own;
+      for (int d : operand.dimensions) own.push_back(d < 0 ? Zero() : domain[d]);
+      const Expr element = dense && &operand == &rows ? dense(own) : At(operand.node, own, {});
+      return element.type() == node.type ? element : element.context().Cast(node.type, element);
+    };
+    return Body(Reducer::kSum, factor(rows) * factor(node.operands[1]), {r});
+  });
+  if (node.shape.back() > 1) return products_[i];
+  // Sums of one channel stand apart by the unit's lanes, with nothing that says so to those who read them.
+  const Tensor sums = products_[i];
+  const Tensor channel = Compute(StrCat(name, ".channel"), node.shape, sums);
+  extras_.push_back({.tensor = channel, .is_same = layout_.nodes[i].is_same});
+  return channel;
 }
 
 Tensor VectorGroup::Builder::MakeLane(size_t i) {
@@ -274,8 +325,36 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
   });
 }
 
+void VectorGroup::Builder::PlaceWeights(Schedule& s, const Tensor& y, size_t i, Axis outer,
+                                        Axis tid) {
+  const size_t weights = list_[i].operands[1].node;
+  const Tensor product = products_[i];
+  Tensor from = on_chip_[weights];
+  if (layout_.nodes[weights].by_smem) {
+    from = s.CacheRead(from, isa::kSmem, {product});
+    Stage& shared = s[from];
+    // Of what is turned around each core makes some products' factors, of what is loaded it loads some channels.
+    const size_t rank = from.rank(), d = layout_.nodes[weights].by_parts ? rank - 1 : rank - 2;
+    const auto [part, rest] =
+        shared.SplitParts(shared.axis(d), group_.machine_->cores_per_cluster());
+    std::vector<Axis> order = {part};
+    for (size_t k = 0; k < rank; ++k) order.push_back(k == d ? rest : shared.axis(k));
+    shared.Reorder(order);
+    shared.ComputeAt(s[y], outer)
+        .SetScope(isa::kSmem)
+        .Bind(part, isa::kCoreAxis)
+        .Pragma(order[1], "memcpy");
+    if (layout_.nodes[weights].by_parts) {
+      parts_[weights] = parts_[list_[weights].operands[0].node] = {&shared, part};
+    }
+  }
+  const Tensor near = s.CacheRead(from, isa::kWmem, {product});
+  s[near].ComputeAt(s[y], tid).SetScope(isa::kWmem).Pragma(s[near].axis(0), "memcpy");
+}
+
 absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
-  std::vector<Tensor> on_chip = tensors_;
+  on_chip_ = tensors_;
+  std::vector<Tensor>& on_chip = on_chip_;
   for (size_t i = 0; i < list_.size(); ++i) {
     if (!layout_.nodes[i].is_loaded) continue;
     on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
@@ -284,7 +363,7 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
   const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
-  std::vector<Axis> tiles, elements;
+  std::vector<Axis> outer, tiles, elements;
   const std::vector<Axis> axes = s[y].leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
     Axis rest = axes[d];
@@ -295,18 +374,29 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
       std::tie(side, rest) = s[y].Split(rest, t_.core[d]);
     }
     const auto [tile, element] = s[y].Split(rest, t_.tile[d]);
-    tiles.push_back(tile);
+    (group_.IsOuter(d) ? outer : tiles).push_back(tile);
     elements.push_back(element);
   }
-  std::vector<Axis> order = {cid, core};
+  if (tiles.empty()) {
+    // One tile for each of the outer ones.
+    tiles.resize(1);
+    std::tie(tiles[0], elements[0]) = s[y].Split(elements[0], t_.tile[0]);
+  }
+  std::vector<Axis> order = {cid};
+  order.insert(order.end(), outer.begin(), outer.end());
+  order.push_back(core);
   if (side) order.push_back(side);
   order.insert(order.end(), tiles.begin(), tiles.end());
   order.insert(order.end(), elements.begin(), elements.end());
   s[y].Reorder(order);
   const Axis tid = side ? s[y].Fuse(core, side) : core;
   const Axis tile = s[y].Fuse(tiles);
+  const Axis around = outer.empty() ? cid : s[y].Fuse(outer);  // what the cores of a cluster share
   s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(elements[0], "memcpy");
 
+  for (size_t i = 0; i < list_.size(); ++i) {
+    if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, around, tid);
+  }
   const auto compute = [&](const Tensor& tensor, bool is_same, int reduction, bool is_parted,
                            std::string_view instruction) {
     Stage& stage = s[tensor];
@@ -351,10 +441,11 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     switch (node.kind) {
       case Kind::kInput:
         if (!placed.is_loaded) break;
+        if (MadeByParts(s, i)) break;
         compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.parted_, "memcpy");
         break;
       case Kind::kCopy:
-        if (placed.is_inlined) break;
+        if (placed.is_inlined || MadeByParts(s, i)) break;
         compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1, false,
                 node.pads() ? pragma::kPad : std::string_view("memcpy"));
         break;
@@ -364,6 +455,9 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
         if (placed.place >= 0) s[on_chip[i]].InPlace(on_chip[placed.place]);
         break;
       case Kind::kReduce:
+        break;
+      case Kind::kProduct:
+        compute(products_[i], placed.is_same, -1, false, node.product->family);
         break;
     }
   }
