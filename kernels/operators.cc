@@ -8,9 +8,11 @@
 #include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/status.h"
+#include "kernels/te/attention.h"
 #include "kernels/te/card_choice.h"
 #include "kernels/te/convolution.h"
 #include "kernels/te/elementwise.h"
+#include "kernels/te/gather.h"
 #include "kernels/te/matmul.h"
 #include "kernels/te/movement.h"
 #include "kernels/te/normalization.h"
@@ -90,7 +92,7 @@ absl::Span<const Operator> Operators() {
     auto* all = new std::vector<Operator>;
     for (auto more : {ElementwiseOperators, ConvolutionOperators, MatmulOperators, PoolOperators,
                       ReduceOperators, UnscheduledOperators, FusedLayers, NormalizationOperators,
-                      MovementOperators, TopiOperators}) {
+                      MovementOperators, AttentionOperators, GatherOperators, TopiOperators}) {
       for (Operator& op : more()) {
         if (op.schedules) ChooseOnCard(op);
         all->push_back(std::move(op));

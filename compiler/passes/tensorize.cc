@@ -34,6 +34,17 @@ using ir::StmtKind;
 using ir::Type;
 using ir::Var;
 
+// Loads replaced by variables.
+struct ReplaceLoads : ir::Mutator {
+  using ir::Mutator::Mutate;
+  Expr Mutate(Expr e) override {
+    const auto it = by.find(e);
+    return it != by.end() ? Expr(it->second) : MutateOperands(e);
+  }
+  absl::flat_hash_map<Expr, Var> by;
+  std::vector<Expr> order;
+};
+
 class Tensorizer {
  public:
   Tensorizer(Function& function, const Target& target, std::vector<TensorizeDecision>* decisions)
@@ -67,6 +78,10 @@ class Tensorizer {
       case StmtKind::kPragma: {
         const bool is_hint = s.name() == pragma::kTensorize || IsFamily(s.name());
         const std::string_view inner = is_hint ? s.name() : family;
+        if (is_hint) {
+          const Stmt bound = WithIndicesInFront(s);
+          if (bound != s) return Walk(bound, family);
+        }
         const Stmt body = Walk(s.body(), inner);
         // The hint has done its work: no store is left below it.
         if (is_hint && body != s.body() && !HasStore(body)) return body;
@@ -114,6 +129,45 @@ class Tensorizer {
     silent_ -= silent;
     if (silent) DropReport(reports, matches);
     return c_.Rebuild(s, s.operands(), children);
+  }
+
+  // An index from memory that no loop of a marked nest changes, as a variable in front of the nest:
+  //
+  //   pragma "memcpy" {                                 let number = I[i]
+  //     for (j, 0, 64) { L[j] = A[I[i] * 64 + j] } -->  pragma "memcpy" { for (j, 0, 64) { L[j] = A[number * 64 + j] } }
+  //   }
+  //
+  // All loops have iterations, so it is read there too.
+  Stmt WithIndicesInFront(Stmt marked) {
+    absl::flat_hash_set<Expr> loops;
+    Stmt leaf = marked.body();
+    for (; leaf.Is(StmtKind::kFor); leaf = leaf.body()) {
+      if (!leaf.extent().Is(ExprKind::kIntImm) || leaf.extent().int_value() < 1) return marked;
+      loops.insert(leaf.var());
+    }
+    if (!leaf.Is(StmtKind::kStore)) return marked;
+    const auto is_fixed = [&](Expr load) {
+      bool fixed = Buffer(load.buffer()) != leaf.buffer();
+      ir::ForEachExpr(load, [&](Expr e) {
+        fixed = fixed && !loops.contains(e) && (e == load || !e.Is(ExprKind::kLoad));
+      });
+      return fixed;
+    };
+    ReplaceLoads replace;
+    ir::ForEachExpr(leaf.value(), [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad)) return;
+      for (Expr index : e.operands()) {
+        ir::ForEachExpr(index, [&](Expr part) {
+          if (!part.Is(ExprKind::kLoad) || !is_fixed(part) || replace.by.contains(part)) return;
+          replace.by[part] = c_.NewVar("number", part.type());
+          replace.order.push_back(part);
+        });
+      }
+    });
+    if (replace.by.empty()) return marked;
+    Stmt result = replace.Mutate(marked);
+    for (Expr load : replace.order) result = c_.LetStmt(replace.by.at(load), load, result);
+    return result;
   }
 
   // An initialisation may be a nest of its own, right before the nest of the update.

@@ -79,6 +79,27 @@ TEST(TensorizeTest, StridedCopy) {
   EXPECT_THAT(text, HasSubstr("memcpy.f32.gmem.nmem.async(&B[0], &AL[1], 1, 4, 1, 4)"));
 }
 
+// A row whose number is an element: the scalar unit reads the number once, in front of the copy.
+TEST(TensorizeTest, IndexFromMemory) {
+  const std::string text = After(
+      "func f(A: f16[640] in, I: i32[4] in, B: f16[256] out) { allocate L: f16[256] @nmem"
+      " for (i, 0, 4) { pragma \"memcpy\" { for (j, 0, 64) {"
+      " L[i*64 + j] = A[min(max(I[i], 0), 9) * 64 + j] } } }"
+      " pragma \"memcpy\" { for (i, 0, 256) { B[i] = L[i] } } }");
+  EXPECT_THAT(text, HasSubstr("let number: i32 = I[i]"));
+  EXPECT_THAT(text, HasSubstr("memcpy.f16.nmem.gmem.async(&L["));
+  EXPECT_THAT(text, Not(HasSubstr("pragma")));
+  // Each element has a number of its own, or the loop may be empty: then it stays where it is.
+  for (const char* nest : {"for (j, 0, 4) { L[j] = A[min(max(I[j], 0), 9)] }",
+                           "for (j, 0, min(n, 4)) { L[j] = A[min(max(I[0], 0), 9) + j] }"}) {
+    const std::string same = After(StrCat(
+        "func f(A: f16[640] in, I: i32[4] in, B: f16[4] out, n: i32) { allocate L: f16[64] @nmem"
+        " pragma \"memcpy\" { ",
+        nest, " } for (i, 0, 4) { B[i] = A[i] } }"));
+    EXPECT_THAT(same, Not(HasSubstr("let"))) << same;
+  }
+}
+
 TEST(TensorizeTest, LoopsWithoutGapsAreOne) {
   EXPECT_THAT(After("func f(A: f16[4096] in, B: f16[24] out) { allocate L: f16[24] @nmem"
                     " for (i, 0, 2) { for (j, 0, 3) { for (k, 0, 4) {"

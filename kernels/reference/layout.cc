@@ -1,5 +1,7 @@
 #include "kernels/reference/layout.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace polynao::kernels {
@@ -138,6 +140,14 @@ void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y) {
   ir::Tensor rows(x.type, {h * 2, w, c});
   twice(x, 1, h, rows);
   twice(rows, h * 2, w, y);
+}
+
+void ReferenceGather(const ir::Tensor& x, const ir::Tensor& numbers, ir::Tensor& y) {
+  const int64_t row = x.element_count() / x.shape[0];
+  for (int64_t i = 0; i < numbers.element_count(); ++i) {
+    const int64_t from = std::clamp<int64_t>(numbers.Int(i), 0, x.shape[0] - 1);
+    for (int64_t k = 0; k < row; ++k) Copy(x, from * row + k, y, i * row + k);
+  }
 }
 
 }  // namespace polynao::kernels

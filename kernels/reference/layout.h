@@ -38,6 +38,9 @@ void ReferenceResizeNearest(int64_t scale, const ir::Tensor& x, ir::Tensor& y);
 // 0.25 * x[i - 1 or i + 1], with x[i] where x has no such element. Products and sums are rounded to the type; floats.
 void ReferenceResizeBilinear(const ir::Tensor& x, ir::Tensor& y);
 
+// y[i, ..] = x[n, ..] for n = numbers[i], or the nearest row that x has.
+void ReferenceGather(const ir::Tensor& x, const ir::Tensor& numbers, ir::Tensor& y);
+
 }  // namespace polynao::kernels
 
 #endif  // KERNELS_REFERENCE_LAYOUT_H_

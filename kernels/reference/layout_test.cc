@@ -77,6 +77,17 @@ TEST(ReferenceResizeBilinearTest, EdgesAreRepeated) {
   }
 }
 
+TEST(ReferenceGatherTest, NumbersOutsideTakeTheNearestRow) {
+  ir::Tensor y(ir::Type::kI8, {4, 2});
+  ir::Tensor numbers(ir::Type::kI32, {4});
+  numbers.SetInt(0, 1);
+  numbers.SetInt(1, -5);
+  numbers.SetInt(2, 2);
+  numbers.SetInt(3, 9);
+  ReferenceGather(Counting({3, 2}), numbers, y);
+  EXPECT_THAT(Values(y), ElementsAre(3, 4, 1, 2, 5, 6, 5, 6));
+}
+
 TEST(ReferenceBroadcastTest, NewAxesAndAxesOfOne) {
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({2}), {3, 2})), ElementsAre(1, 2, 1, 2, 1, 2));
   EXPECT_THAT(Values(ReferenceBroadcast(Counting({3, 1}), {3, 2})), ElementsAre(1, 1, 2, 2, 3, 3));

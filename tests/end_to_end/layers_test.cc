@@ -216,6 +216,40 @@ const std::vector<Words>& MatmulCases() {
   return *cases;
 }
 
+// Products with weights of their own for each of a batch.
+const std::vector<Words>& BatchedCases() {
+  static const Strings integers = {"i8", "i16"};
+  static const auto* cases = new std::vector<Words>{
+      {"batched_matmul", "1x1x1,1x1x1", integers},
+      {"batched_matmul", "3x17x65,3x65x33", integers, {"bias=1", "relu=1"}},
+      {"batched_matmul", "17x64x128,17x128x64", integers, {"out=i32"}},
+      {"batched_matmul", "2x1x63,2x63x200", {"i8"}, {"out=i8", "scale=0.3"}},
+      {"batched_matmul", "5x130x1,5x1x64", {"i8"}, {"out=f32", "bias=1"}},
+      {"batched_matmul", "1x257x64,1x64x320", {"i16"}},
+  };
+  return *cases;
+}
+
+// Scores, softmax and a product on chip, or through GMEM where they do not fit.
+const std::vector<Words>& AttentionCases() {
+  static const auto* cases = new std::vector<Words>{
+      {"attention", "1x1x1", kFloats},          {"attention", "2x31x20", kFloats},
+      {"attention", "8x64x64", kFloats},        {"attention", "3x65x64,3x130x64", kFloats},
+      {"attention", "1x7x63,1x1x63", kFloats},  {"attention", "12x33x128", {"f16"}, {"scale=0.5"}},
+      {"attention", "1x130x1,1x64x1", {"f16"}},
+  };
+  return *cases;
+}
+
+const std::vector<Words>& GatherCases() {
+  static const auto* cases = new std::vector<Words>{
+      {"gather", "1,1", kVector},       {"gather", "7,5", kVector},
+      {"gather", "100x64,33", kVector}, {"gather", "13x3x5,17x7", kVector},
+      {"gather", "1x65,130", kWide},    {"gather", "1000x100,2", kWide},
+  };
+  return *cases;
+}
+
 // Convolutions of channels in groups, and of each channel by itself.
 const std::vector<Words>& GroupCases() {
   static const Strings integers = {"i8", "i16"};
@@ -283,6 +317,25 @@ TEST(LayersTest, PoolOnTheCard) { RunOnCard(PoolCases(), {"mlu270", "unit"}); }
 TEST(LayersTest, NormalizationOnTheCard) { RunOnCard(NormalizationCases(), {"mlu270", "unit"}); }
 TEST(LayersTest, MovementOnTheCard) { RunOnCard(MovementCases(), {"mlu270", "unit"}); }
 TEST(LayersTest, MatmulOnTheCard) { RunOnCard(MatmulCases(), {"mlu270", "mlu370"}); }
+TEST(LayersTest, BatchedOnTheCard) { RunOnCard(BatchedCases(), {"mlu270", "mlu370"}); }
+TEST(LayersTest, AttentionOnTheCard) { RunOnCard(AttentionCases(), {"mlu370"}); }
+TEST(LayersTest, GatherOnTheCard) { RunOnCard(GatherCases(), {"mlu270", "unit"}); }
+
+// The scores of a head do not cross GMEM, as long as they fit.
+TEST(LayersTest, AttentionKeepsItsScores) {
+  for (const int64_t cut : {0, 1}) {
+    CaseSettings settings;
+    settings.config = "mlu370";
+    auto c = ParseCase({.op = "attention", .shape = "4x128x64", .dtype = "f16"});
+    ASSERT_TRUE(c.ok()) << c.status();
+    if (cut == 1) c->schedule = {{"cut", 1}};
+    const auto report = RunCase(*c, settings);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->ok);
+    const int64_t of_y = 4 * 128 * 64 * 2, of_scores = 4 * 128 * 128 * 2;
+    EXPECT_EQ(report->simulated->gmem_written, of_y + cut * of_scores);
+  }
+}
 
 TEST(LayersTest, GroupsOnTheCard) {
   for (const Words& words : GroupCases()) {
@@ -357,6 +410,7 @@ TEST(LayersTest, EveryMachine) {
              {"softmax", "50x100"},
              {"layer_norm", "70x128"},
              {"transpose", "70x130"},
+             {"gather", "70x130,9"},
              {"concat", "33x64,33x100"},
              {"rotary", "9x17x64"},
              {"matmul", "33x100,200x100", {"i8", "i16"}, {"bias=1"}},
@@ -365,6 +419,8 @@ TEST(LayersTest, EveryMachine) {
             {"mlu270", "mlu290", "mlu370", "unit"});
   // Where the tensor unit has floats.
   RunOnCard({{"matmul", "33x100,200x100", kFloats, {"bias=1", "scale=0.3"}},
+             {"attention", "2x9x16", kFloats},
+             {"batched_matmul", "2x33x20,2x20x65", kFloats},
              {"conv2d", "9x8x24,24x3x3x6", kFloats, {"groups=4", "relu=1"}}},
             {"mlu370", "unit"});
 }
@@ -510,6 +566,9 @@ TEST(LayersTest, PoolOnProcessors) { RunAll(PoolCases(), {"cpu", "interp"}); }
 TEST(LayersTest, NormalizationOnProcessors) { RunAll(NormalizationCases(), {"cpu", "interp"}); }
 TEST(LayersTest, MovementOnProcessors) { RunAll(MovementCases(), {"cpu", "interp"}); }
 TEST(LayersTest, MatmulOnProcessors) { RunAll(MatmulCases(), {"cpu", "interp"}); }
+TEST(LayersTest, BatchedOnProcessors) { RunAll(BatchedCases(), {"cpu", "interp"}); }
+TEST(LayersTest, AttentionOnProcessors) { RunAll(AttentionCases(), {"cpu", "interp"}); }
+TEST(LayersTest, GatherOnProcessors) { RunAll(GatherCases(), {"cpu", "interp", "c", "cuda"}); }
 
 TEST(LayersTest, GroupsOnProcessors) { RunAll(GroupCases(), {"cpu", "interp"}); }
 

@@ -12,6 +12,7 @@
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/card/elementwise_group.h"
+#include "compiler/te/card/gather_group.h"
 #include "compiler/te/card/lane_instructions.h"
 #include "compiler/te/card/vector_group.h"
 #include "compiler/te/schedule.h"
@@ -21,10 +22,17 @@ namespace polynao::te {
 struct CardGroup::Parts {
   explicit Parts(const Target& target) : instructions(*target.instructions, *target.machine) {}
   LaneInstructions instructions;
-  // One of the three.
+  // One of the four.
   std::optional<ElementwiseGroup> elementwise;
   std::optional<ContractionGroup> contraction;
   std::optional<VectorGroup> vector;
+  std::optional<GatherGroup> gather;
+
+  // `f` of the group, if it is no contraction.
+  template <typename F>
+  auto Visit(const F& f) const {
+    return vector ? f(*vector) : gather ? f(*gather) : f(*elementwise);
+  }
 };
 
 namespace {
@@ -97,10 +105,26 @@ absl::StatusOr<CardGroup> CardGroup::Create(const Tensor& output, const Target& 
       parts.contraction = *std::move(contraction);
       return group;
     }
-    if (extras.any() || !by_vector) return status;
-    absl::StatusOr<VectorGroup> vector = VectorGroup::Create(output, parts.instructions, machine);
+    if (extras.any()) return status;
+    // Products with weights of their own for each of a batch, or in another order, or with reductions around them.
+    absl::StatusOr<VectorGroup> vector =
+        VectorGroup::Create(output, parts.instructions, machine, /*products=*/true);
+    if (vector.ok() && !vector->has_products() && !by_vector) return status;
+    if (absl::IsResourceExhausted(vector.status()) && !absl::IsResourceExhausted(status)) {
+      status = vector.status();
+    }
+    if (by_vector) {
+      absl::StatusOr<VectorGroup> other = VectorGroup::Create(output, parts.instructions, machine);
+      const bool is_better =
+          other.ok() && (!vector.ok() || other->LeastCycles() < vector->LeastCycles());
+      if (is_better) vector = std::move(other);
+    }
     if (!vector.ok()) return status;
     parts.vector = *std::move(vector);
+    return group;
+  }
+  if (!extras.any() && IsGather(*output.operation())) {
+    ASSIGN_OR_RETURN(parts.gather, GatherGroup::Create(output, machine));
     return group;
   }
   if (!extras.any() && !IsElementwiseGraph(output)) {
@@ -120,25 +144,24 @@ bool CardGroup::is_vector() const { return parts_->vector.has_value(); }
 std::vector<CardSchedule> CardGroup::Schedules(const CardChoice& wanted, bool only_first) const {
   if (parts_->contraction) return parts_->contraction->Schedules(wanted, only_first);
   std::vector<CardSchedule> schedules =
-      parts_->vector ? parts_->vector->Schedules() : parts_->elementwise->Schedules();
+      parts_->Visit([](const auto& group) { return group.Schedules(); });
   std::erase_if(schedules, [&](const CardSchedule& s) { return !Agrees(s.choice, wanted); });
   return schedules;
 }
 
 absl::StatusOr<ir::Function> CardGroup::Build(const CardChoice& choice) const {
   if (parts_->contraction) return parts_->contraction->Build(choice);
-  return parts_->vector ? parts_->vector->Build(choice) : parts_->elementwise->Build(choice);
+  return parts_->Visit([&](const auto& group) { return group.Build(choice); });
 }
 
 absl::StatusOr<mapping::Estimate> CardGroup::EstimateOf(const CardChoice& choice) const {
   if (parts_->contraction) return parts_->contraction->EstimateOf(choice);
-  return parts_->vector ? parts_->vector->EstimateOf(choice)
-                        : parts_->elementwise->EstimateOf(choice);
+  return parts_->Visit([&](const auto& group) { return group.EstimateOf(choice); });
 }
 
 std::string CardGroup::WhyNone(const CardChoice& wanted) const {
   if (parts_->contraction) return parts_->contraction->WhyNone(wanted);
-  return parts_->vector ? parts_->vector->WhyNone(wanted) : parts_->elementwise->WhyNone(wanted);
+  return parts_->Visit([&](const auto& group) { return group.WhyNone(wanted); });
 }
 
 }  // namespace polynao::te

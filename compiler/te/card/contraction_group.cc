@@ -20,17 +20,6 @@ namespace {
 
 using ir::ExprKind;
 
-// The number of loops around the first value of an instruction's sums, and of
-// those inside; zeros if it has none.
-std::pair<size_t, size_t> SumLoops(const isa::Instruction& instruction) {
-  size_t outer = 0, inner = 0;
-  ir::Stmt s = instruction.meaning.body;
-  for (; s.Is(ir::StmtKind::kFor); s = s.body()) ++outer;
-  if (!s.Is(ir::StmtKind::kSeq) || s.children().size() != 2) return {};
-  for (s = s.children()[1]; s.Is(ir::StmtKind::kFor); s = s.body()) ++inner;
-  return {outer, inner};
-}
-
 Expr WithoutCast(Expr e) { return e.Is(ExprKind::kCast) ? e.operand(0) : e; }
 
 // The one load below `e`; none if there are several.
@@ -157,15 +146,8 @@ absl::StatusOr<Contraction> ContractionGroup::ReadContraction(const Operation& o
   while (c.source->kind == Operation::Kind::kCompute && IsCopy(*c.source)) {
     c.source = graph.producers.at(ir::Buffer(c.source->bodies[0].value.buffer())).first;
   }
-  const isa::Instruction* found = nullptr;
-  for (const isa::Instruction& instruction : target_->instructions->instructions()) {
-    if (instruction.unit != isa::Unit::kTensor || instruction.variant[0] != ir::TypeName(c.type))
-      continue;
-    // The channels are two loops of the instruction: groups of lanes, and
-    // lanes.
-    if (SumLoops(instruction) == std::pair(operation.axes.size() + 1, body.axes.size()))
-      found = &instruction;
-  }
+  const isa::Instruction* found =
+      instructions_->SumOfProducts(c.type, operation.axes.size(), body.axes.size());
   const std::string rate = StrCat("tensor.macs_", ir::TypeName(c.type));
   const int64_t* const macs = machine().Find(rate);
   if (found == nullptr || macs == nullptr || *macs == 0) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "compiler/ir/visit.h"
 #include "isa/granularity.h"
+#include "isa/levels.h"
 
 namespace polynao::te {
 namespace {
@@ -48,6 +49,17 @@ bool Unify(Expr pattern, Expr e, Bindings& bindings) {
     if (!Unify(pattern.operand(i), e.operand(i), bindings)) return false;
   }
   return true;
+}
+
+// The number of loops around the first value of an instruction's sums, and of
+// those inside; zeros if it has none.
+std::pair<size_t, size_t> SumLoops(const isa::Instruction& instruction) {
+  size_t outer = 0, inner = 0;
+  ir::Stmt s = instruction.meaning.body;
+  for (; s.Is(ir::StmtKind::kFor); s = s.body()) ++outer;
+  if (!s.Is(ir::StmtKind::kSeq) || s.children().size() != 2) return {};
+  for (s = s.children()[1]; s.Is(ir::StmtKind::kFor); s = s.body()) ++inner;
+  return {outer, inner};
 }
 
 }  // namespace
@@ -168,17 +180,53 @@ double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t row
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 
-double LaneInstructions::CopyCycles(ir::Type type, int64_t segments, int64_t count) const {
-  const isa::Instruction* copy =
-      instructions_.Find(StrCat("memcpy.", ir::TypeName(type), ".nmem.nmem.async"));
-  if (copy == nullptr) return HUGE_VAL;
-  std::vector<int64_t> values(copy->operands.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (copy->operands[i].name == "segments") values[i] = segments;
-    if (copy->operands[i].name == "count") values[i] = count;
+double LaneInstructions::CyclesWith(
+    const isa::Instruction& instruction,
+    std::initializer_list<std::pair<std::string_view, int64_t>> values) const {
+  std::vector<int64_t> operands(instruction.operands.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    for (const auto& [name, value] : values) {
+      if (instruction.operands[i].name == name) operands[i] = value;
+    }
   }
-  const absl::StatusOr<int64_t> cycles = instructions_.Cost(*copy, values, machine_);
+  const absl::StatusOr<int64_t> cycles = instructions_.Cost(instruction, operands, machine_);
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
+}
+
+double LaneInstructions::SegmentCycles(ir::Type type, std::string_view to, int64_t segments,
+                                       int64_t count) const {
+  const isa::Instruction* copy =
+      instructions_.Find(StrCat("memcpy.", ir::TypeName(type), ".", to, ".nmem.async"));
+  return copy == nullptr ? HUGE_VAL : CyclesWith(*copy, {{"segments", segments}, {"count", count}});
+}
+
+double LaneInstructions::CopyCycles(ir::Type type, int64_t segments, int64_t count) const {
+  return SegmentCycles(type, isa::kNmem, segments, count);
+}
+
+double LaneInstructions::WeightCopyCycles(ir::Type type, int64_t segments, int64_t count) const {
+  return SegmentCycles(type, isa::kWmem, segments, count);
+}
+
+const isa::Instruction* LaneInstructions::SumOfProducts(ir::Type type, size_t results,
+                                                        size_t reduced) const {
+  for (const isa::Instruction& instruction : instructions_.instructions()) {
+    if (instruction.unit != isa::Unit::kTensor) continue;
+    if (instruction.variant[0] != ir::TypeName(type)) continue;
+    if (SumLoops(instruction) != std::pair(results + 1, reduced)) continue;
+    // A machine without such a unit has a rate of 0, by which the cost divides.
+    if (std::isfinite(
+            CyclesWith(instruction, {{"rows", 1}, {"co", isa::kTensorLanes}, {"k", 1}}))) {
+      return &instruction;
+    }
+  }
+  return nullptr;
+}
+
+double LaneInstructions::ProductCycles(const isa::Instruction& instruction, int64_t rows,
+                                       int64_t channels, int64_t depth) const {
+  return CyclesWith(instruction,
+                    {{"rows", rows}, {"co", RoundUp(channels, isa::kTensorLanes)}, {"k", depth}});
 }
 
 }  // namespace polynao::te

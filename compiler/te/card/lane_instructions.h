@@ -5,7 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/ir/ir.h"
@@ -43,10 +46,21 @@ class LaneInstructions {
   // The instruction that reduces rows of `type` by the binary operation `combine`; null if there is none.
   const isa::Instruction* RowReduction(ir::ExprKind combine, ir::Type type) const;
 
+  // The tensor unit's instruction that sums products of two factors of `type`, over `reduced` loops for each of
+  // `results` loops of results. The last of these, the channels, is two loops of the instruction: groups of lanes, and
+  // lanes.
+  // Null if there is none, or none of the machine.
+  const isa::Instruction* SumOfProducts(ir::Type type, size_t results, size_t reduced) const;
+  // Cycles of SumOfProducts(.., 2, 1) for so many rows, channels and products of each sum.
+  double ProductCycles(const isa::Instruction& instruction, int64_t rows, int64_t channels,
+                       int64_t depth) const;
+
   // Cycles of the vector unit for `rows` rows of `count` elements, `count` rounded up to whole groups.
   double Cycles(const isa::Instruction& instruction, int64_t rows, int64_t count) const;
   // Cycles of a copy inside NMEM.
   double CopyCycles(ir::Type type, int64_t segments, int64_t count) const;
+  // The same from NMEM to WMEM.
+  double WeightCopyCycles(ir::Type type, int64_t segments, int64_t count) const;
 
  private:
   struct Pattern {
@@ -57,6 +71,10 @@ class LaneInstructions {
     std::vector<ir::Expr> variables;  // loops
   };
   static std::optional<Pattern> PatternOf(const isa::Instruction& instruction);
+  // Cycles with these values of operands, 0 for all others; infinite if the machine lacks the instruction.
+  double CyclesWith(const isa::Instruction& instruction,
+                    std::initializer_list<std::pair<std::string_view, int64_t>> values) const;
+  double SegmentCycles(ir::Type type, std::string_view to, int64_t segments, int64_t count) const;
 
   const isa::InstructionSet& instructions_;
   const isa::Machine& machine_;

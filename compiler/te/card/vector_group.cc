@@ -24,21 +24,37 @@ using Operand = VectorNode::Operand;
 
 absl::StatusOr<VectorGroup> VectorGroup::Create(const Tensor& output,
                                                 const LaneInstructions& instructions,
-                                                const isa::Machine& machine) {
+                                                const isa::Machine& machine, bool products) {
   VectorGroup group(output, instructions, machine);
   if (output.rank() == 0) {
     return InvalidInput("tensor ", output.name(), ": expected one dimension or more");
   }
-  ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions));
+  ASSIGN_OR_RETURN(group.nodes_, CutIntoNodes(output, instructions, products));
   group.ReadIndices();
   group.FindFollowed();
+  group.FindOuter();
   RETURN_IF_ERROR(group.FindReducers());
   group.parted_ = group.FindParted();
   group.ranked_ = group.Ranked();
   if (!group.ranked_.empty()) return group;
-  return absl::ResourceExhaustedError(StrCat("tensor ", output.name(),
-                                             ": its smallest tile does not fit; nmem has ",
-                                             machine.nmem_bytes(), " bytes"));
+  return absl::ResourceExhaustedError(StrCat(
+      "tensor ", output.name(), ": its smallest tile does not fit; nmem has ", machine.nmem_bytes(),
+      " bytes", group.has_products_ ? StrCat(", wmem ", machine.wmem_bytes()) : std::string()));
+}
+
+void VectorGroup::FindOuter() {
+  for (size_t i = 0; i < nodes_.list.size(); ++i) {
+    const VectorNode& node = nodes_.list[i];
+    if (node.kind != Kind::kProduct) continue;
+    has_products_ = true;
+    for (int d : node.operands[1].dimensions) {
+      if (d >= 0 && d < static_cast<int>(node.shape.size())) outer_ |= dimension_follows_[i][d];
+    }
+  }
+  // All is the same along a dimension of one element.
+  for (size_t d = 0; d < output_.rank(); ++d) {
+    if (output_.shape()[d] == 1) outer_ &= ~(uint64_t{1} << d);
+  }
 }
 
 void VectorGroup::ReadIndices() {
@@ -120,6 +136,7 @@ absl::Status VectorGroup::FindReducers() {
 }
 
 int VectorGroup::FindParted() const {
+  if (has_products_) return -1;
   int reduction = -1;
   for (size_t i = 0; i < nodes_.list.size(); ++i) {
     if (nodes_.list[i].kind != Kind::kReduce) continue;
@@ -199,6 +216,7 @@ std::vector<VectorGroup::Tiling> VectorGroup::SharedOutputs() const {
 std::vector<int64_t> VectorGroup::TileSizes(const Tiling& way, size_t d) const {
   const int64_t core = way.core[d];
   const bool is_last = d + 1 == way.core.size();
+  if (IsOuter(d) && !is_last) return {1};
   std::vector<int64_t> sizes;
   if (d == way.split) {
     // Of single elements whole groups of the vector unit too.
@@ -240,7 +258,7 @@ std::vector<std::pair<VectorGroup::Tiling, double>> VectorGroup::AllTilings(bool
   const auto add = [&](const auto& self, Tiling& t, size_t d) -> bool {
     if (d == 0) {
       const Layout layout = LayoutOf(t);
-      const bool fits = layout.nmem_bytes <= machine_->nmem_bytes();
+      const bool fits = Fits(layout.needs);
       if (fits == fitting) tilings.emplace_back(t, layout.cost.cycles());
       return fits;
     }
@@ -309,21 +327,25 @@ absl::StatusOr<mapping::Estimate> VectorGroup::EstimateOf(const CardChoice& choi
   const Tiling* t = Find(choice);
   if (t == nullptr) return InvalidInput("no such schedule of ", output_.name());
   const Layout layout = LayoutOf(*t);
-  return mapping::Estimate{.kind = t->along ? "rows side by side" : "tiles",
-                           .cost = layout.cost,
-                           .needs = {.nmem = layout.nmem_bytes}};
+  return mapping::Estimate{
+      .kind = t->along ? "rows side by side" : "tiles", .cost = layout.cost, .needs = layout.needs};
 }
 
 std::string VectorGroup::WhyNone(const CardChoice& wanted) const {
   int64_t least = kTooMuch;
-  CardChoice nearest;
+  std::string nearest;
   for (const auto& [t, cycles] : AllTilings(/*fitting=*/false)) {
-    CardChoice choice = ChoiceOf(t);
-    const int64_t bytes = LayoutOf(t).nmem_bytes;
-    if (!Agrees(choice, wanted) || bytes >= least) continue;
-    least = bytes, nearest = std::move(choice);
+    const CardChoice choice = ChoiceOf(t);
+    const mapping::Needs needs = LayoutOf(t).needs;
+    if (!Agrees(choice, wanted) || needs.nmem + needs.wmem + needs.smem >= least) continue;
+    least = needs.nmem + needs.wmem + needs.smem;
+    const isa::Machine& m = *machine_;
+    nearest = needs.nmem > m.nmem_bytes() ? DoesNotFit("nmem", needs.nmem, m.nmem_bytes(), choice)
+              : needs.wmem > m.wmem_bytes()
+                  ? DoesNotFit("wmem", needs.wmem, m.wmem_bytes(), choice)
+                  : DoesNotFit("smem", needs.smem, m.smem_bytes(), choice);
   }
-  return nearest.empty() ? "" : DoesNotFit("nmem", least, machine_->nmem_bytes(), nearest);
+  return nearest;
 }
 
 std::vector<CardSchedule> VectorGroup::Schedules() const {

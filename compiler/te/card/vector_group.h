@@ -1,6 +1,7 @@
-// Computes without a contraction as one group on a card: reductions, windows, margins, transposed and strided reads,
-// and what is elementwise around them. Each tensor crosses GMEM once, or once for each tile that needs it; everything
-// between stays in NMEM.
+// Computes as one group on a card: reductions, windows, margins, transposed and strided reads, products of rows and
+// weights, and what is elementwise around them. Each tensor crosses GMEM once, or once for each tile that needs it;
+// everything between stays on chip. Convolutions, and products with weights that all rows share and that stand in
+// memory as the tensor unit reads them, are contraction_group.h's.
 #ifndef COMPILER_TE_CARD_VECTOR_GROUP_H_
 #define COMPILER_TE_CARD_VECTOR_GROUP_H_
 
@@ -25,11 +26,17 @@ namespace polynao::te {
 class VectorGroup {
  public:
   // Errors: those of CutIntoNodes; a reduction that no instruction computes; a smallest tile that does not fit.
+  // `products`: as CutIntoNodes has it.
   static absl::StatusOr<VectorGroup> Create(const Tensor& output,
                                             const LaneInstructions& instructions,
-                                            const isa::Machine& machine);
+                                            const isa::Machine& machine, bool products = false);
+  // Whether the tensor unit computes a part of it.
+  bool has_products() const { return has_products_; }
 
-  // The tilings that fit NMEM, the cheapest first.
+  // Cycles of the first of Schedules().
+  double LeastCycles() const { return ranked_[0].second.cycles; }
+
+  // The tilings that fit, the cheapest first.
   //
   //   split         the output's dimension of which clusters and cores take runs
   //   core          how long a run is
@@ -73,17 +80,25 @@ class VectorGroup {
     bool is_inlined = false;  // a copy that its readers make
     bool is_direct = false;   // a copy that comes from GMEM itself
     bool is_loaded = false;   // an input that has storage of its own
-    bool has_copy = false;    // a reduction that copies what it reads
-    int place = -1;           // the node whose storage a lane takes
+    bool has_copy =
+        false;  // a reduction that copies what it reads, or a product that copies its rows
+    bool by_parts = false;  // made by all cores of a cluster together, for weights in SMEM
+    bool by_smem = false;   // weights that come by way of SMEM, once for all cores of a cluster
+    int place = -1;         // the node whose storage a lane takes
     const isa::Instruction* form = nullptr;
     std::vector<Use> uses = {};
   };
   struct Layout {
     std::vector<Placed> nodes;
     bool spreads_result = false;
-    int64_t nmem_bytes = 0;
+    mapping::Needs needs;
     mapping::CostParts cost;
   };
+  // Whether it fits the memories.
+  bool Fits(const mapping::Needs& needs) const {
+    return needs.nmem <= machine_->nmem_bytes() && needs.wmem <= machine_->wmem_bytes() &&
+           needs.smem <= machine_->smem_bytes();
+  }
   // Bytes that no memory has: of tilings that are refused.
   static constexpr int64_t kTooMuch = int64_t{1} << 48;
   class Placer;
@@ -97,13 +112,18 @@ class VectorGroup {
   void ReadIndices();
   // Which of the output's dimensions each node follows, as bits.
   void FindFollowed();
+  // The output's dimensions that weights of products follow. Their tiles are the outer loops: the weights of one of
+  // these stay in WMEM for all tiles inside.
+  void FindOuter();
+  bool IsOuter(size_t d) const { return (outer_ >> d & 1) != 0; }
   absl::Status FindReducers();
   // The reduction whose first dimension may be in NMEM part by part; -1: none.
   int FindParted() const;
   // Whether single elements are repeated along the last dimension of a box, where an operand has elements of its own
   // along `has`, so often that it pays to copy them in groups.
   static bool RepeatsElements(const Shape& box, const std::vector<bool>& has) {
-    return !has.empty() && !has.back() && box.back() >= 2 * isa::kVectorGroup;
+    return !has.empty() && !has.back() &&
+           (box.back() >= 2 * isa::kVectorGroup || box.back() == isa::kVectorGroup);
   }
   // Whether reductions read computed elements, all of them at the places of their loops.
   bool MayComputeFirst() const;
@@ -133,6 +153,8 @@ class VectorGroup {
   std::vector<std::vector<Index>> indices_;  // of each node
   std::vector<uint64_t> follows_;            // the output's dimensions, as bits
   std::vector<std::vector<uint64_t>> dimension_follows_;
+  uint64_t outer_ = 0;  // FindOuter, as bits
+  bool has_products_ = false;
   // Of each reduction the instruction that takes in one more element, and the one that reduces a row, if there is one.
   struct Reducers {
     const isa::Instruction* combine = nullptr;

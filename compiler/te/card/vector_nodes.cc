@@ -34,8 +34,8 @@ bool HasAxisOutsideLoads(Expr e, const Axes& axes) {
 
 class Cutter {
  public:
-  Cutter(const Tensor& output, const LaneInstructions& instructions)
-      : graph_(output.graph()), instructions_(instructions) {
+  Cutter(const Tensor& output, const LaneInstructions& instructions, bool products)
+      : graph_(output.graph()), instructions_(instructions), products_(products) {
     // What several computes read is computed once.
     absl::flat_hash_map<const Operation*, int> readers;
     absl::flat_hash_set<const Operation*> live = {output.operation()};
@@ -78,6 +78,8 @@ class Cutter {
     }
     if (const auto it = copies_.find(&operation); it != copies_.end()) {
       operand = CopyNode(operation, it->second);
+    } else if (const isa::Instruction* product = ProductOf(operation, output)) {
+      operand = ProductNode(operation, output, *product);
     } else if (operation.bodies[output].reducer) {
       operand = ReduceNode(operation, output);
     } else {
@@ -231,6 +233,93 @@ class Cutter {
     return result;
   }
 
+  static Expr WithoutCast(Expr e) { return e.Is(ExprKind::kCast) ? e.operand(0) : e; }
+
+  // Which factor of a product are the weights: the one that the last axis, the channels, occurs in. -1: neither or
+  // both.
+  static int WeightsOf(const Operation& operation, const Body& body) {
+    const bool first = ir::UsesVar(body.value.operand(0), operation.axes.back());
+    const bool second = ir::UsesVar(body.value.operand(1), operation.axes.back());
+    return first == second ? -1 : first ? 0 : 1;
+  }
+
+  // The tensor unit's instruction for a sum of products of two elements over one axis; null if there is none. Each
+  // axis of the results belongs to a factor; along at least one the weights are the same, so that rows share them.
+  const isa::Instruction* ProductOf(const Operation& operation, size_t output) const {
+    const Body& body = operation.bodies[output];
+    if (!products_ || body.reducer != Reducer::kSum || !body.value.Is(ExprKind::kMul) ||
+        body.axes.size() != 1 || operation.axes.empty()) {
+      return nullptr;
+    }
+    const int weights = WeightsOf(operation, body);
+    const Expr load = WithoutCast(body.value.operand(0)),
+               other = WithoutCast(body.value.operand(1));
+    if (weights < 0 || !load.Is(ExprKind::kLoad) || !other.Is(ExprKind::kLoad) ||
+        load.type() != other.type() || !ir::UsesVar(load, body.axes[0]) ||
+        !ir::UsesVar(other, body.axes[0])) {
+      return nullptr;
+    }
+    bool shares = false;
+    for (size_t d = 0; d + 1 < operation.axes.size(); ++d) {
+      const bool in_weights = ir::UsesVar(body.value.operand(weights), operation.axes[d]);
+      const bool in_rows = ir::UsesVar(body.value.operand(1 - weights), operation.axes[d]);
+      if (!in_weights && !in_rows) return nullptr;
+      shares = shares || !in_weights;
+    }
+    const isa::Instruction* product = instructions_.SumOfProducts(load.type(), 2, 1);
+    const bool fits =
+        product != nullptr && product->meaning.params[0].buffer->type == body.value.type();
+    return shares && fits ? product : nullptr;
+  }
+
+  //   Y[b, y, c] = sum over r of f32(A[b, y, r]) * f32(B[b, r, c])
+  //   operands: A[b, y, r], and a copy of B as [b, c, r]
+  absl::StatusOr<Operand> ProductNode(const Operation& operation, size_t output,
+                                      const isa::Instruction& product) {
+    const Body& body = operation.bodies[output];
+    const size_t rank = operation.axes.size();
+    const int weights = WeightsOf(operation, body);
+    VectorNode node = {.kind = Kind::kProduct,
+                       .name = operation.name,
+                       .type = operation.outputs[output]->type,
+                       .shape = operation.shape,
+                       .reduced = {body.axes[0].extent},
+                       .product = &product};
+    for (const int factor : {1 - weights, weights}) {
+      const Expr load = WithoutCast(body.value.operand(factor));
+      std::vector<size_t> order;
+      Shape shape;
+      for (size_t d = 0; d < rank; ++d) {
+        if (!ir::UsesVar(load, operation.axes[d])) continue;
+        order.push_back(d);
+        shape.push_back(operation.shape[d]);
+      }
+      order.push_back(rank);
+      shape.push_back(body.axes[0].extent);
+      Graph g(graph_);
+      const Tensor elements =
+          g.Compute(StrCat(operation.name, factor == weights ? ".weights" : ".rows"), shape,
+                    [&](const Axes& at) -> Expr {
+                      ir::VarMap by;
+                      for (size_t k = 0; k + 1 < order.size(); ++k)
+                        by[operation.axes[order[k]]] = at[k];
+                      const int64_t min = body.axes[0].min;
+                      by[body.axes[0]] = min == 0 ? at.back() : at.back() + Index(min);
+                      return ir::Substitute(load, by);
+                    });
+      RETURN_IF_ERROR(graph_->status);
+      const Operation& all = *elements.operation();
+      ASSIGN_OR_RETURN(Operand read, Value(all.name, all.bodies[0].value, all.axes, all.shape));
+      if (read.dimensions.size() != order.size()) {
+        return InvalidInput("tensor ", operation.name,
+                            ": expected factors of which each index counts");
+      }
+      for (int& d : read.dimensions) d = d < 0 ? -1 : static_cast<int>(order[d]);
+      node.operands.push_back(std::move(read));
+    }
+    return All(Add(std::move(node)));
+  }
+
   // The results' and the reduced axes (these count on from the results') in the order in which the elements stand in
   // memory: that of a load whose indices are all of them. Without such a load results' come first.
   static std::vector<size_t> MemoryOrder(const Operation& operation, const Body& body) {
@@ -380,6 +469,7 @@ class Cutter {
 
   std::shared_ptr<GraphState> graph_;
   const LaneInstructions& instructions_;
+  const bool products_;
   // Computes that are nodes of their own, not parts of their readers' expressions.
   absl::flat_hash_set<const Operation*> whole_;
   absl::flat_hash_map<const Operation*, Expr> copies_;  // their loads
@@ -398,10 +488,10 @@ class Cutter {
 
 }  // namespace
 
-absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output,
-                                         const LaneInstructions& instructions) {
+absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output, const LaneInstructions& instructions,
+                                         bool products) {
   RETURN_IF_ERROR(output.graph()->status);
-  return Cutter(output, instructions).Run(output);
+  return Cutter(output, instructions, products).Run(output);
 }
 
 }  // namespace polynao::te

@@ -1,4 +1,4 @@
-// A graph of computes that have no contraction, as nodes of which each is a part of a tensor on chip: what elementwise
+// A graph of computes as nodes of which each is a part of a tensor on chip: what elementwise
 // groups do not have, that is elements at other places (windows, margins, transposed or strided reads) and reductions.
 //
 //   Y[i] = max over r of X[2i + r - 1]      -->  input X; copy P[i] = X[i - 1], 0 outside; reduction over
@@ -24,9 +24,10 @@ struct VectorNode {
     kCopy,    // the elements of another node, or a constant, at places that the axes say
     kLane,    // one instruction on elements at the same place
     kReduce,  // of another node, over its last dimensions
+    kProduct,  // sums of products of two nodes by the tensor unit: rows, and weights for each channel
   };
   // Another node as one reads it: which dimension of the reader's domain each of its dimensions follows, -1 for element
-  // 0. The domain is the reader's dimensions, of reductions these and the reduced ones.
+  // 0. The domain is the reader's dimensions, of reductions and products these and the reduced ones.
   struct Operand {
     size_t node;
     std::vector<int> dimensions;
@@ -51,6 +52,10 @@ struct VectorNode {
   Reducer reducer = Reducer::kSum;
   Shape reduced = {};  // extents
 
+  // Of a product; the last dimension is its channels. The last dimension of both operands is the reduced one, that
+  // before it in the weights, operand 1, the channels.
+  const isa::Instruction* product = nullptr;
+
   // The reduction in whose domain the node is, and which of the node's dimensions are reduced there; -1: in that of
   // results.
   int reduction = -1;
@@ -65,8 +70,9 @@ struct VectorNodes {
 };
 
 // The nodes of `output`. Errors: an expression that no instruction computes, an axis that is used as a value.
-absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output,
-                                         const LaneInstructions& instructions);
+// `products`: sums of products go to the tensor unit where it computes them, else to the vector unit.
+absl::StatusOr<VectorNodes> CutIntoNodes(const Tensor& output, const LaneInstructions& instructions,
+                                         bool products);
 
 }  // namespace polynao::te
 

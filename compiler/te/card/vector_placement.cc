@@ -28,7 +28,12 @@ class VectorGroup::Placer {
   Layout Run() {
     layout_.nodes.resize(list_.size());
     needed_of_tile_ = Needed(t_.tile);
-    needed_of_core_ = Needed(t_.core);
+    Shape once = t_.core;
+    for (size_t d = 0; d < once.size(); ++d) {
+      if (group_.IsOuter(d)) once[d] = t_.tile[d];
+    }
+    needed_of_core_ = Needed(once);
+    FindSharing();
     for (size_t i = list_.size(); i-- > 0;) Box(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceCopy(i);
     for (size_t i = 0; i < list_.size(); ++i) PlaceInput(i);
@@ -46,6 +51,9 @@ class VectorGroup::Placer {
         case Kind::kReduce:
           CountReduce(i);
           break;
+        case Kind::kProduct:
+          CountProduct(i);
+          break;
       }
     }
     CountResult();
@@ -55,6 +63,25 @@ class VectorGroup::Placer {
  private:
   Placed& at(size_t i) { return layout_.nodes[i]; }
   const isa::Machine& machine() const { return *group_.machine_; }
+
+  // Whether all cores of a cluster read the same weights: they share none of the dimensions that these follow.
+  void FindSharing() {
+    const int64_t cores = machine().cores_per_cluster();
+    const bool splits =
+        cores / t_.across > 1 && t_.core[t_.split] < group_.output_.shape()[t_.split];
+    shares_weights_ = group_.has_products_ && cores > 1 && !(splits && group_.IsOuter(t_.split)) &&
+                      !(t_.across > 1 && group_.IsOuter(t_.apart));
+  }
+
+  // Whether the node is the weights of a product, and nothing else.
+  bool IsWeights(size_t i) const {
+    if (!group_.has_products_ || i == group_.nodes_.result.node) return false;
+    const std::vector<size_t>& readers = group_.readers_[i];
+    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](size_t reader) {
+      const VectorNode& node = list_[reader];
+      return node.kind == Kind::kProduct && node.operands[0].node != i;
+    });
+  }
 
   // Of each node the elements along each of its dimensions, the reduced ones whole.
   using Ranges = std::vector<std::vector<ConstRange>>;
@@ -124,7 +151,7 @@ class VectorGroup::Placer {
     bool has_tiles = false;
     placed.is_same = !placed.in_loop;
     for (size_t d = 0; d < t_.tile.size(); ++d) {
-      const bool moves = t_.tile[d] < t_.core[d];
+      const bool moves = t_.tile[d] < t_.core[d] && !group_.IsOuter(d);
       has_tiles = has_tiles || moves;
       if (moves && (group_.follows_[i] >> d & 1) != 0) placed.is_same = false;
     }
@@ -132,7 +159,9 @@ class VectorGroup::Placer {
     // What is computed before the tiles needs its operands there.
     for (size_t reader : group_.readers_[i]) {
       const bool in_loop = at(reader).in_loop;
-      const bool is_before = at(in_loop ? list_[reader].reduction : reader).is_same;
+      const bool is_weights =
+          list_[reader].kind == Kind::kProduct && list_[reader].operands[1].node == i;
+      const bool is_before = is_weights || at(in_loop ? list_[reader].reduction : reader).is_same;
       if (!placed.in_loop && is_before) placed.is_same = true;
     }
     const Ranges& needed = placed.is_same ? needed_of_core_ : needed_of_tile_;
@@ -201,9 +230,13 @@ class VectorGroup::Placer {
     if (node.kind != Kind::kCopy) return;
     Placed& placed = at(i);
     const size_t from = node.operands[0].node;
+    const bool is_input = list_[from].kind == Kind::kInput;
+    if (shares_weights_ && IsWeights(i) && is_input && group_.readers_[from].size() == 1) {
+      placed.by_smem = placed.by_parts = at(from).by_parts = true;
+      return;
+    }
     std::vector<int> axis_of;
     if (!KeepsOrder(i, axis_of)) return;
-    const bool is_input = list_[from].kind == Kind::kInput;
     if (is_input && group_.readers_[from].size() == 1 && !placed.in_loop) {
       placed.is_direct = true;
       return;
@@ -214,7 +247,8 @@ class VectorGroup::Placer {
     placed.is_inlined = true;
     for (size_t reader : group_.readers_[i]) {
       const Kind kind = list_[reader].kind;
-      if (kind == Kind::kCopy || (kind == Kind::kReduce && t_.along && runs->count > 1)) {
+      if (kind == Kind::kCopy || kind == Kind::kProduct ||
+          (kind == Kind::kReduce && t_.along && runs->count > 1)) {
         placed.is_inlined = false;
       }
     }
@@ -224,6 +258,10 @@ class VectorGroup::Placer {
   void PlaceInput(size_t i) {
     if (list_[i].kind != Kind::kInput) return;
     at(i).is_loaded = i == group_.nodes_.result.node;
+    if (IsWeights(i)) {
+      at(i).by_smem = shares_weights_;  // They go to WMEM alone.
+      return;
+    }
     for (size_t reader : group_.readers_[i]) {
       if (!at(reader).is_direct) at(i).is_loaded = true;
     }
@@ -285,16 +323,26 @@ class VectorGroup::Placer {
     return static_cast<double>(times);
   }
   void Count(size_t i, double cycles) { (at(i).is_same ? once_ : needs_.compute_cycles) += cycles; }
+  // Of the cluster's cores for those of one.
+  int64_t Sharers(size_t i) const {
+    return layout_.nodes[i].by_parts ? machine().cores_per_cluster() : 1;
+  }
+  // Results of products have whole groups of lanes, and so has what is computed from them.
+  int64_t Room(const Shape& box) const {
+    if (!group_.has_products_ || box.empty()) return ElementCount(box);
+    return ElementCount(box) / std::max<int64_t>(1, box.back()) *
+           RoundUp(box.back(), isa::kTensorLanes);
+  }
   void Store(size_t i, bool is_moved) {
-    const int64_t bytes = OnChipBytes(ElementCount(at(i).box), list_[i].type);
-    layout_.nmem_bytes += bytes * (is_moved && !at(i).is_same ? 2 : 1);
+    const int64_t bytes = OnChipBytes(CeilDiv(Room(at(i).box), Sharers(i)), list_[i].type);
+    layout_.needs.nmem += bytes * (is_moved && !at(i).is_same ? 2 : 1);
   }
   void Load(size_t i, const Shape& whole, const Shape& part) {
     const int64_t bytes = ElementCount(part) * ir::ByteSize(list_[i].type);
     if (at(i).is_same) {
-      once_load_ +=
-          static_cast<double>(machine().Get("gmem.latency")) +
-          static_cast<double>(bytes * machine().cores()) / machine().gmem_bytes_per_cycle();
+      once_load_ += static_cast<double>(machine().Get("gmem.latency")) +
+                    static_cast<double>(bytes * machine().cores() / Sharers(i)) /
+                        machine().gmem_bytes_per_cycle();
       return;
     }
     needs_.moved_bytes += bytes;
@@ -309,7 +357,7 @@ class VectorGroup::Placer {
 
   void CountCopy(size_t i) {
     const VectorNode& node = list_[i];
-    if (ReadsBackwards(i)) layout_.nmem_bytes = kTooMuch;
+    if (ReadsBackwards(i)) layout_.needs.nmem = kTooMuch;
     if (at(i).is_inlined) return;
     Store(i, at(i).is_direct);
     const Shape& box = at(i).box;
@@ -341,22 +389,24 @@ class VectorGroup::Placer {
       }
       cycles += group_.instructions_->CopyCycles(node.type, ElementCount(box) / length, length);
     }
-    Count(i, Times(i) * cycles);
+    Count(i, Times(i) * cycles / static_cast<double>(Sharers(i)));
   }
 
   // Copies of elements along dimensions that the operand lacks.
   double SpreadCycles(const Shape& box, const std::vector<bool>& has, Type type) {
     const int64_t elements = ElementCount(box);
-    layout_.nmem_bytes += OnChipBytes(elements, type);
+    layout_.needs.nmem += OnChipBytes(Room(box), type);
     const auto copy = [&](int64_t segments, int64_t count) {
       return group_.instructions_->CopyCycles(type, segments, count);
     };
     if (RepeatsElements(box, has)) {
       const int64_t rows = elements / box.back();
-      layout_.nmem_bytes += OnChipBytes(rows * kFirstRun, type);
-      layout_.nmem_bytes += OnChipBytes(rows * isa::kVectorGroup, type);
-      return copy(rows * kFirstRun, 1) + copy(rows * isa::kVectorGroup / kFirstRun, kFirstRun) +
-             copy(elements / isa::kVectorGroup, isa::kVectorGroup);
+      layout_.needs.nmem += OnChipBytes(rows * kFirstRun, type);
+      const double runs =
+          copy(rows * kFirstRun, 1) + copy(rows * isa::kVectorGroup / kFirstRun, kFirstRun);
+      if (box.back() == isa::kVectorGroup) return runs;
+      layout_.needs.nmem += OnChipBytes(rows * isa::kVectorGroup, type);
+      return runs + copy(elements / isa::kVectorGroup, isa::kVectorGroup);
     }
     int64_t run = 1;
     for (size_t d = box.size(); d > 0 && has[d - 1]; --d) run *= box[d - 1];
@@ -376,7 +426,7 @@ class VectorGroup::Placer {
     const VectorNode& node = list_[i];
     Placed& placed = at(i);
     const Shape& box = placed.box;
-    if (HasGaps(i)) layout_.nmem_bytes = kTooMuch;
+    if (HasGaps(i)) layout_.needs.nmem = kTooMuch;
     placed.form = node.step.instruction;
     Runs own;
     own.length = ElementCount(box);
@@ -459,7 +509,7 @@ class VectorGroup::Placer {
   void CountReduce(size_t i) {
     const VectorNode& node = list_[i];
     const Operand& operand = node.operands[0];
-    if (HasGaps(i)) layout_.nmem_bytes = kTooMuch;
+    if (HasGaps(i)) layout_.needs.nmem = kTooMuch;
     Store(i, false);
     const int64_t results = ElementCount(at(i).box), size = ir::ByteSize(node.type);
     Shape domain = at(i).box;
@@ -480,7 +530,7 @@ class VectorGroup::Placer {
       double cycles = VectorCycles(machine(), results * row * size);
       if (!is_whole) {
         at(i).has_copy = true;
-        layout_.nmem_bytes += OnChipBytes(results * row, node.type);
+        layout_.needs.nmem += OnChipBytes(results * row, node.type);
         cycles += group_.instructions_->CopyCycles(node.type, is_row ? results : results * count,
                                                    is_row ? count : 1);
         if (row != count) cycles += VectorCycles(machine(), results * row * size);
@@ -493,7 +543,7 @@ class VectorGroup::Placer {
     if (t_.part > 0 && node.reduced[0] % t_.part != 0) {
       for (int d : operand.dimensions) {
         if (d >= results_rank) break;
-        if (d >= 0 && at(i).box[d] > 1) layout_.nmem_bytes = kTooMuch;
+        if (d >= 0 && at(i).box[d] > 1) layout_.needs.nmem = kTooMuch;
       }
     }
     // The elements of one place of the reduced dimensions.
@@ -510,9 +560,67 @@ class VectorGroup::Placer {
                    group_.instructions_->Cycles(*group_.reducers_[i].combine, 1, runs->length)
              : HUGE_VAL;
     at(i).has_copy = gather < direct;
-    if (at(i).has_copy) layout_.nmem_bytes += OnChipBytes(results, node.type);
+    if (at(i).has_copy) layout_.needs.nmem += OnChipBytes(results, node.type);
     cycles = Times(node) * std::min(gather, direct) + VectorCycles(machine(), results * size);
     Count(i, cycles);
+  }
+
+  // Sums of a product, and what its weights and rows need.
+  void CountProduct(size_t i) {
+    const VectorNode& node = list_[i];
+    Placed& placed = at(i);
+    const Shape& box = placed.box;
+    const int64_t channels = box.back(), depth = node.reduced[0];
+    // Of a part of the channels whole groups of lanes.
+    if (HasGaps(i) || (channels < node.shape.back() && channels % isa::kTensorLanes != 0)) {
+      layout_.needs.nmem = kTooMuch;
+    }
+    Store(i, false);
+    Shape domain = box;
+    domain.push_back(depth);
+    const size_t from = node.operands[0].node;
+    const auto [whole, read] = Source(node.operands[0], domain);
+    // An image has no gaps; it is no part of what is there.
+    const bool is_moved = list_[from].kind == Kind::kInput || list_[from].kind == Kind::kCopy;
+    const bool has_gaps = !is_moved && depth % isa::kTensorLanes != 0;
+    placed.has_copy = has_gaps || whole != read || from == node.operands[1].node;
+    const Type type = list_[from].type;
+    const int64_t rows = ElementCount(read) / std::max<int64_t>(1, depth);
+    if (placed.has_copy) {
+      layout_.needs.nmem += OnChipBytes(rows * depth, type);
+      Count(i, group_.instructions_->CopyCycles(type, rows, depth));
+    }
+    const double cycles = group_.instructions_->ProductCycles(*node.product, rows, channels, depth);
+    Count(i, cycles);
+    if (!placed.is_same) needs_.tensor_cycles += cycles;
+    if (node.shape.back() == 1) {
+      layout_.needs.nmem += OnChipBytes(rows, node.type);
+      Count(i, group_.instructions_->CopyCycles(node.type, rows, 1));
+    }
+    CountWeights(node, domain);
+  }
+
+  void CountWeights(const VectorNode& node, const Shape& domain) {
+    const size_t from = node.operands[1].node;
+    const Shape own = OwnExtents(node.operands[1], domain);
+    const int64_t size = ir::ByteSize(list_[from].type), depth = node.reduced[0];
+    const int64_t filters = ElementCount(own) / std::max<int64_t>(1, depth);
+    const int64_t bytes = ElementCount(own) * size;
+    layout_.needs.wmem +=
+        RoundUp(filters, isa::kTensorLanes) * RoundUp(depth * size, isa::kTensorUnitAlignment);
+    const bool is_loaded = at(from).is_loaded || list_[from].kind != Kind::kInput;
+    const bool by_smem = at(from).by_smem;
+    if (by_smem) {
+      layout_.needs.smem += RoundUp(bytes, kOnChipAlignment);
+      once_load_ +=
+          static_cast<double>(bytes) / static_cast<double>(machine().Get("move_dma.port_bytes"));
+    } else if (is_loaded) {
+      once_ += group_.instructions_->WeightCopyCycles(list_[from].type, filters, depth);
+    }
+    if (is_loaded) return;
+    const int64_t loads = by_smem ? machine().clusters() : machine().cores();
+    once_load_ += static_cast<double>(machine().Get("gmem.latency")) +
+                  static_cast<double>(bytes * loads) / machine().gmem_bytes_per_cycle();
   }
 
   void CountResult() {
@@ -527,17 +635,21 @@ class VectorGroup::Placer {
     size_t room = result.node;
     while (at(room).place >= 0) room = at(room).place;
     const bool is_moved = list_[room].kind == Kind::kInput || at(room).is_direct;
-    if (!is_moved) layout_.nmem_bytes += OnChipBytes(ElementCount(at(room).box), type);
+    if (!is_moved) layout_.needs.nmem += OnChipBytes(ElementCount(at(room).box), type);
     needs_.moved_bytes += ElementCount(t_.tile) * ir::ByteSize(type);
     needs_.store_segments = SegmentsOf(group_.output_.shape(), t_.tile).count;
-    needs_.nmem_bytes = layout_.nmem_bytes;
+    needs_.nmem_bytes = layout_.needs.nmem;
+    double outer = 1;
+    for (size_t d = 0; d < t_.tile.size(); ++d) {
+      if (group_.IsOuter(d)) outer *= static_cast<double>(CeilDiv(t_.core[d], t_.tile[d]));
+    }
     const Shape& shape = group_.output_.shape();
     needs_.cores = CeilDiv(shape[t_.split], t_.core[t_.split]) * t_.across;
     int64_t tiles = 1;
     for (size_t d = 0; d < t_.tile.size(); ++d) tiles *= CeilDiv(t_.core[d], t_.tile[d]);
     if (t_.part > 0) tiles *= CeilDiv(list_[group_.parted_].reduced[0], t_.part);
     if (once_load_ > 0 || once_ > 0) {
-      layout_.cost.Phase("before the tiles", 1);
+      layout_.cost.Phase("before the tiles", outer);
       layout_.cost.Lane();
       layout_.cost.Add("loads", mapping::kGmem, once_load_);
       layout_.cost.Add("computation", mapping::kVectorUnit, once_);
@@ -552,6 +664,7 @@ class VectorGroup::Placer {
   Ranges needed_of_tile_, needed_of_core_;
   TileNeeds needs_;
   double once_ = 0, once_load_ = 0;
+  bool shares_weights_ = false;
 };
 
 VectorGroup::Layout VectorGroup::LayoutOf(const Tiling& t) const { return Placer(*this, t).Run(); }

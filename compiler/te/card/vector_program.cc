@@ -115,17 +115,21 @@ class VectorGroup::Builder {
   Tensor Make(size_t i);
   Tensor MakeLane(size_t i);
   Tensor MakeReduce(size_t i);
+  Tensor MakeProduct(size_t i);
+  // Brings the weights of product i to the cores' WMEM: before the loop `tid` of the output's stage, inside `outer`.
+  void PlaceWeights(Schedule& s, const Tensor& y, size_t i, Axis outer, Axis tid);
+  // Puts an input or a copy inside the loop over parts of weights in SMEM; false if it does not belong there.
+  bool MadeByParts(Schedule& s, size_t i) {
+    const auto it = parts_.find(i);
+    if (it == parts_.end()) return false;
+    Stage& stage = s[on_chip_[i]];
+    stage.ComputeAt(*it->second.first, it->second.second).SetScope(isa::kNmem);
+    stage.Pragma(stage.axis(0), list_[i].pads() && list_[i].kind == Kind::kCopy
+                                    ? pragma::kPad
+                                    : std::string_view("memcpy"));
+    return true;
+  }
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
-  // The loops of the output in which all else is computed: of a core, and of its tiles.
-  struct OutputLoops {
-    Axis core, tile;
-  };
-  OutputLoops ShareOutput(Stage& y) const;
-  void ComputeIn(Schedule& s, const Tensor& tensor, Stage& y, const Axis& loop, int reduction,
-                 bool is_parted, std::string_view instruction) const;
-  void PlaceReduction(size_t i, Schedule& s, Stage& y, const OutputLoops& loops);
-  void PlaceNode(size_t i, Schedule& s, Stage& y, const OutputLoops& loops) const;
-  void DoubleBufferMoved(Schedule& s) const;
 
   const VectorGroup& group_;
   const Tiling& t_;
@@ -133,11 +137,14 @@ class VectorGroup::Builder {
   const std::vector<VectorNode>& list_;
   Graph graph_;
   std::vector<Tensor> tensors_;  // empty: an inlined copy
-  std::vector<Tensor> on_chip_;  // the same, inputs as they are in NMEM
   std::set<size_t> read_;        // inputs, by the compute that is being made
   std::map<size_t, std::vector<Tensor>> readers_;
   std::vector<Extra> extras_;
   bool scalar_reader_ = false;
+  std::map<size_t, Tensor> products_;  // their sums
+  std::vector<Tensor> on_chip_;        // the nodes where their readers find them
+  // Of what cores make together for weights in SMEM: the stage there and its loop over parts.
+  std::map<size_t, std::pair<Stage*, Axis>> parts_;
   std::map<int, Axis> inner_;  // the innermost reduced loop of each reduction
   Axis part_;
 };
@@ -155,6 +162,7 @@ Tensor VectorGroup::Builder::Spread(const std::string& name, const Shape& shape,
   // Each segment of a copy takes a cycle or more, so the first copies, of single elements, are few.
   Tensor from;
   for (const int64_t length : {kFirstRun, isa::kVectorGroup, shape.back()}) {
+    if (from && length == from.shape().back()) break;
     Shape part = shape;
     part.back() = length;
     const int64_t run = from ? from.shape().back() : 0;
@@ -185,8 +193,40 @@ Tensor VectorGroup::Builder::Make(size_t i) {
       return MakeLane(i);
     case Kind::kReduce:
       return MakeReduce(i);
+    case Kind::kProduct:
+      return MakeProduct(i);
   }
   return Tensor();
+}
+
+Tensor VectorGroup::Builder::MakeProduct(size_t i) {
+  const VectorNode& node = list_[i];
+  const Operand& rows = node.operands[0];
+  const std::string name = StrCat(node.name, ".", i);
+  Tensor dense;  // the rows without gaps
+  if (layout_.nodes[i].has_copy) {
+    dense = Compute(StrCat(name, ".rows"), list_[rows.node].shape,
+                    [&](const Axes& own) { return At(rows.node, own, {}); });
+    extras_.push_back({.tensor = dense, .is_same = layout_.nodes[i].is_same});
+  }
+  const ReduceAxis r = graph_.ReduceAxisOf("r", node.reduced[0]);
+  products_[i] = Compute(name, node.shape, [&](const Axes& at) {
+    Axes domain = at;
+    domain.push_back(r);
+    const auto factor = [&](const Operand& operand) {
+      Axes own;
+      for (int d : operand.dimensions) own.push_back(d < 0 ? Zero() : domain[d]);
+      const Expr element = dense && &operand == &rows ? dense(own) : At(operand.node, own, {});
+      return element.type() == node.type ? element : element.context().Cast(node.type, element);
+    };
+    return Body(Reducer::kSum, factor(rows) * factor(node.operands[1]), {r});
+  });
+  if (node.shape.back() > 1) return products_[i];
+  // Sums of one channel stand apart by the unit's lanes, with nothing that says so to those who read them.
+  const Tensor sums = products_[i];
+  const Tensor channel = Compute(StrCat(name, ".channel"), node.shape, sums);
+  extras_.push_back({.tensor = channel, .is_same = layout_.nodes[i].is_same});
+  return channel;
 }
 
 Tensor VectorGroup::Builder::MakeLane(size_t i) {
@@ -285,126 +325,148 @@ Tensor VectorGroup::Builder::MakeReduce(size_t i) {
   });
 }
 
-absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
-  on_chip_ = tensors_;
-  for (size_t i = 0; i < list_.size(); ++i) {
-    if (!layout_.nodes[i].is_loaded) continue;
-    on_chip_[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
+void VectorGroup::Builder::PlaceWeights(Schedule& s, const Tensor& y, size_t i, Axis outer,
+                                        Axis tid) {
+  const size_t weights = list_[i].operands[1].node;
+  const Tensor product = products_[i];
+  Tensor from = on_chip_[weights];
+  if (layout_.nodes[weights].by_smem) {
+    from = s.CacheRead(from, isa::kSmem, {product});
+    Stage& shared = s[from];
+    // Of what is turned around each core makes some products' factors, of what is loaded it loads some channels.
+    const size_t rank = from.rank(), d = layout_.nodes[weights].by_parts ? rank - 1 : rank - 2;
+    const auto [part, rest] =
+        shared.SplitParts(shared.axis(d), group_.machine_->cores_per_cluster());
+    std::vector<Axis> order = {part};
+    for (size_t k = 0; k < rank; ++k) order.push_back(k == d ? rest : shared.axis(k));
+    shared.Reorder(order);
+    shared.ComputeAt(s[y], outer)
+        .SetScope(isa::kSmem)
+        .Bind(part, isa::kCoreAxis)
+        .Pragma(order[1], "memcpy");
+    if (layout_.nodes[weights].by_parts) {
+      parts_[weights] = parts_[list_[weights].operands[0].node] = {&shared, part};
+    }
   }
-  const OutputLoops loops = ShareOutput(s[y]);
-  // Reductions first: others are computed in their loops.
-  for (size_t i = list_.size(); i-- > 0;) {
-    if (list_[i].kind == Kind::kReduce) PlaceReduction(i, s, s[y], loops);
-  }
-  for (size_t i = 0; i < list_.size(); ++i) PlaceNode(i, s, s[y], loops);
-  for (const Extra& extra : extras_) {
-    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
-    ComputeIn(s, extra.tensor, s[y], extra.is_same ? loops.core : loops.tile, extra.reduction,
-              extra.is_parted, extra.pads ? pragma::kPad : std::string_view("memcpy"));
-  }
-  DoubleBufferMoved(s);
-  return Lower(s);
+  const Tensor near = s.CacheRead(from, isa::kWmem, {product});
+  s[near].ComputeAt(s[y], tid).SetScope(isa::kWmem).Pragma(s[near].axis(0), "memcpy");
 }
 
-// Clusters and cores share the output, each goes through its part tile by tile.
-VectorGroup::Builder::OutputLoops VectorGroup::Builder::ShareOutput(Stage& y) const {
+absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
+  on_chip_ = tensors_;
+  std::vector<Tensor>& on_chip = on_chip_;
+  for (size_t i = 0; i < list_.size(); ++i) {
+    if (!layout_.nodes[i].is_loaded) continue;
+    on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
+  }
+  // Clusters and cores share the output, each goes through its part tile by tile.
   const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
   const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
-  std::vector<Axis> tiles, elements;
-  const std::vector<Axis> axes = y.leaves();
+  std::vector<Axis> outer, tiles, elements;
+  const std::vector<Axis> axes = s[y].leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
     Axis rest = axes[d];
     if (d == t_.split) {
-      std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
-      std::tie(core, rest) = y.Split(rest, t_.core[d]);
+      std::tie(cid, rest) = s[y].Split(rest, t_.core[d] * runs);
+      std::tie(core, rest) = s[y].Split(rest, t_.core[d]);
     } else if (t_.across > 1 && d == t_.apart) {
-      std::tie(side, rest) = y.Split(rest, t_.core[d]);
+      std::tie(side, rest) = s[y].Split(rest, t_.core[d]);
     }
-    const auto [tile, element] = y.Split(rest, t_.tile[d]);
-    tiles.push_back(tile);
+    const auto [tile, element] = s[y].Split(rest, t_.tile[d]);
+    (group_.IsOuter(d) ? outer : tiles).push_back(tile);
     elements.push_back(element);
   }
-  std::vector<Axis> order = {cid, core};
+  if (tiles.empty()) {
+    // One tile for each of the outer ones.
+    tiles.resize(1);
+    std::tie(tiles[0], elements[0]) = s[y].Split(elements[0], t_.tile[0]);
+  }
+  std::vector<Axis> order = {cid};
+  order.insert(order.end(), outer.begin(), outer.end());
+  order.push_back(core);
   if (side) order.push_back(side);
   order.insert(order.end(), tiles.begin(), tiles.end());
   order.insert(order.end(), elements.begin(), elements.end());
-  y.Reorder(order);
-  OutputLoops loops;
-  loops.core = side ? y.Fuse(core, side) : core;
-  loops.tile = y.Fuse(tiles);
-  y.Bind(cid, isa::kClusterAxis).Bind(loops.core, isa::kCoreAxis).Pragma(elements[0], "memcpy");
-  return loops;
-}
+  s[y].Reorder(order);
+  const Axis tid = side ? s[y].Fuse(core, side) : core;
+  const Axis tile = s[y].Fuse(tiles);
+  const Axis around = outer.empty() ? cid : s[y].Fuse(outer);  // what the cores of a cluster share
+  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(elements[0], "memcpy");
 
-// In the loops of node `reduction`, with each part of what is reduced, or else at `loop` of the output.
-void VectorGroup::Builder::ComputeIn(Schedule& s, const Tensor& tensor, Stage& y, const Axis& loop,
-                                     int reduction, bool is_parted,
-                                     std::string_view instruction) const {
-  Stage& stage = s[tensor];
-  if (reduction >= 0) {
-    stage.ComputeAt(s[on_chip_[reduction]], inner_.at(reduction));
-  } else if (part_ && is_parted) {
-    stage.ComputeAt(s[on_chip_[group_.parted_]], part_);
-  } else {
-    stage.ComputeAt(y, loop);
+  for (size_t i = 0; i < list_.size(); ++i) {
+    if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, around, tid);
   }
-  stage.SetScope(isa::kNmem);
-  if (!instruction.empty()) stage.Pragma(stage.leaves()[0], instruction);
-}
-
-void VectorGroup::Builder::PlaceReduction(size_t i, Schedule& s, Stage& y,
-                                          const OutputLoops& loops) {
-  Stage& stage = s[on_chip_[i]];
-  stage.ComputeAt(y, layout_.nodes[i].is_same ? loops.core : loops.tile).SetScope(isa::kNmem);
-  if (t_.along) {
-    stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
-    return;
-  }
-  std::vector<Axis> order;
-  for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
-    Axis axis = stage.reduce_axis(r);
-    if (r == 0 && t_.part > 0) {
-      std::tie(part_, axis) = stage.Split(axis, t_.part);
-      order.push_back(part_);
+  const auto compute = [&](const Tensor& tensor, bool is_same, int reduction, bool is_parted,
+                           std::string_view instruction) {
+    Stage& stage = s[tensor];
+    if (reduction >= 0) {
+      stage.ComputeAt(s[on_chip[reduction]], inner_[reduction]);
+    } else if (part_ && is_parted) {
+      stage.ComputeAt(s[on_chip[group_.parted_]], part_);
+    } else {
+      stage.ComputeAt(s[y], is_same ? tid : tile);
     }
-    order.push_back(axis);
+    stage.SetScope(isa::kNmem);
+    if (!instruction.empty()) stage.Pragma(stage.leaves()[0], instruction);
+  };
+  // Reductions first: others are computed in their loops.
+  for (size_t i = list_.size(); i-- > 0;) {
+    if (list_[i].kind != Kind::kReduce) continue;
+    Stage& stage = s[on_chip[i]];
+    stage.ComputeAt(s[y], layout_.nodes[i].is_same ? tid : tile).SetScope(isa::kNmem);
+    if (t_.along) {
+      stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
+      continue;
+    }
+    std::vector<Axis> loops;
+    for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
+      Axis axis = stage.reduce_axis(r);
+      if (r == 0 && t_.part > 0) {
+        std::tie(part_, axis) = stage.Split(axis, t_.part);
+        loops.push_back(part_);
+      }
+      loops.push_back(axis);
+    }
+    inner_[static_cast<int>(i)] = loops.back();
+    const size_t rank = AtLeastOne(list_[i].shape).size();
+    for (size_t d = 0; d < rank; ++d) loops.push_back(stage.axis(d));
+    stage.Reorder(loops);
+    stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
+        .PragmaInit(stage.axis(0), "fill");
   }
-  inner_[static_cast<int>(i)] = order.back();
-  const size_t rank = AtLeastOne(list_[i].shape).size();
-  for (size_t d = 0; d < rank; ++d) order.push_back(stage.axis(d));
-  stage.Reorder(order);
-  stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
-      .PragmaInit(stage.axis(0), "fill");
-}
-
-void VectorGroup::Builder::PlaceNode(size_t i, Schedule& s, Stage& y,
-                                     const OutputLoops& loops) const {
-  const Placed& placed = layout_.nodes[i];
-  const VectorNode& node = list_[i];
-  const Axis& loop = placed.is_same ? loops.core : loops.tile;
-  const int reduction = placed.in_loop ? node.reduction : -1;
-  switch (node.kind) {
-    case Kind::kInput:
-      if (!placed.is_loaded) break;
-      ComputeIn(s, on_chip_[i], y, loop, -1, static_cast<int>(i) < group_.parted_, "memcpy");
-      break;
-    case Kind::kCopy:
-      if (placed.is_inlined) break;
-      ComputeIn(s, on_chip_[i], y, loop, reduction, false,
+  for (size_t i = 0; i < list_.size(); ++i) {
+    const Placed& placed = layout_.nodes[i];
+    const VectorNode& node = list_[i];
+    switch (node.kind) {
+      case Kind::kInput:
+        if (!placed.is_loaded) break;
+        if (MadeByParts(s, i)) break;
+        compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.parted_, "memcpy");
+        break;
+      case Kind::kCopy:
+        if (placed.is_inlined || MadeByParts(s, i)) break;
+        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1, false,
                 node.pads() ? pragma::kPad : std::string_view("memcpy"));
-      break;
-    case Kind::kLane:
-      ComputeIn(s, on_chip_[i], y, loop, reduction, node.reduction >= 0, placed.form->family);
-      if (placed.place >= 0) s[on_chip_[i]].InPlace(on_chip_[placed.place]);
-      break;
-    case Kind::kReduce:
-      break;
+        break;
+      case Kind::kLane:
+        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1,
+                node.reduction >= 0, placed.form->family);
+        if (placed.place >= 0) s[on_chip[i]].InPlace(on_chip[placed.place]);
+        break;
+      case Kind::kReduce:
+        break;
+      case Kind::kProduct:
+        compute(products_[i], placed.is_same, -1, false, node.product->family);
+        break;
+    }
   }
-}
-
-// What is loaded or stored has two copies: one is moved while the other is used.
-void VectorGroup::Builder::DoubleBufferMoved(Schedule& s) const {
+  for (const Extra& extra : extras_) {
+    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
+    compute(extra.tensor, extra.is_same, extra.reduction, extra.is_parted,
+            extra.pads ? pragma::kPad : std::string_view("memcpy"));
+  }
+  // What is loaded or stored has two copies: one is moved while the other is used.
   std::vector<bool> is_taken(list_.size()), is_moved(list_.size());
   is_moved[group_.nodes_.result.node] = true;
   for (size_t i = 0; i < list_.size(); ++i) {
@@ -418,10 +480,9 @@ void VectorGroup::Builder::DoubleBufferMoved(Schedule& s) const {
     const Placed& placed = layout_.nodes[i];
     const bool has_storage =
         !placed.is_inlined && (list_[i].kind != Kind::kInput || placed.is_loaded);
-    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) {
-      s[on_chip_[i]].DoubleBuffer();
-    }
+    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) s[on_chip[i]].DoubleBuffer();
   }
+  return Lower(s);
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Build(const CardChoice& choice) const {
