@@ -198,7 +198,7 @@ class Walk {
   Next Execute(State& state, const CheckedStep& step, int64_t pc) {
     const std::vector<Operand>& operands = step.instruction->operands;
     int64_t next_pc = pc + 1;
-    InstructionSet::Machine machine;
+    InstructionSet::CoreView machine;
     machine.pc = &next_pc;
     machine.args = arguments_;
     written_.assign(operands.size(), 0);
