@@ -84,7 +84,10 @@ absl::StatusOr<Mapping> ParseMapping(std::string_view text) {
 Shares SharesOf(const Layer& layer, const CardFacts& card, const Mapping& m) {
   Shares s;
   s.cluster_rows = CeilDiv(layer.rows, std::max<int64_t>(1, card.clusters / m.channel_clusters));
-  s.cluster_channels = CeilDiv(layer.channels, m.channel_clusters);
+  s.cluster_channels =
+      m.channel_clusters == 1
+          ? layer.channels
+          : RoundUp(CeilDiv(layer.channels, m.channel_clusters), isa::kTensorLanes);
   s.clusters = CeilDiv(layer.rows, s.cluster_rows) * m.channel_clusters;
   s.core_columns = CeilDiv(layer.columns, m.columns_apart);
   s.core_rows =
@@ -143,13 +146,13 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
     return StrCat("channel_clusters = ", m.channel_clusters, " is no divisor of ", card.clusters,
                   " clusters");
   }
-  if (m.block < 1 || m.block > layer.channels) {
-    return StrCat("block = ", m.block, " of ", layer.channels, " channels");
-  }
-  const int64_t at_once = m.channel_clusters * m.across * m.block;
-  if (m.block % isa::kTensorLanes != 0 || layer.channels % at_once != 0) {
-    return StrCat("channel_clusters * across * block = ", at_once, " is no divisor of ",
-                  layer.channels, " channels in groups of ", isa::kTensorLanes);
+  const int64_t cluster_channels = SharesOf(layer, card, m).cluster_channels;
+  if (m.block < 1 || m.block % isa::kTensorLanes != 0 ||
+      (m.channel_clusters - 1) * cluster_channels >= layer.channels ||
+      (m.across - 1) * m.block >= cluster_channels) {
+    return StrCat("channel_clusters = ", m.channel_clusters, " times across = ", m.across,
+                  " blocks of ", m.block, ": expected multiples of ", isa::kTensorLanes,
+                  " that leave no core without any of ", layer.channels, " channels");
   }
   if (m.columns_apart > layer.columns) {
     return StrCat("columns_apart = ", m.columns_apart, " of ", layer.columns, " columns");
@@ -157,10 +160,10 @@ std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m) 
   if (m.parts != 1 && FindPart(layer, m.parts) == nullptr) {
     return StrCat("parts = ", m.parts, ": filters have no such equal parts");
   }
-  if (m.parts > 1 && at_once != layer.channels) {
+  if (m.parts > 1 && m.across * m.block < cluster_channels) {
     return StrCat("parts = ", m.parts, " of filters of a part of the channels");
   }
-  if (m.parts == 1 && at_once == layer.channels && m.across == 1) {
+  if (m.parts == 1 && m.block >= cluster_channels && m.across == 1) {
     return "all channels are one block: nothing streams";
   }
   if (m.across > 1 && !m.results_by_smem) {

@@ -63,8 +63,8 @@ int64_t WeightCopies(const Layer& layer, const CardFacts& card, const Mapping& m
 
 Needs NeedsOf(const Layer& layer, const CardFacts& card, const Mapping& m);
 
-// Whether the mapping is one: its numbers divide cores and channels. The reason why it is not, or why it does not fit;
-// "" if it does.
+// The reason why the mapping is none (its numbers do not divide clusters and cores, a core has no channels), or why it
+// does not fit; "" if it does.
 std::string WhyNot(const Layer& layer, const CardFacts& card, const Mapping& m);
 
 // Where the cycles go: what the first block needs, steps, each as long as its slowest part, and results that are stored

@@ -40,7 +40,7 @@ Layer RandomLayer(std::mt19937_64& random) {
   };
   Layer layer = Conv();
   layer.rows = pick(1, 30), layer.columns = pick(1, 30);
-  layer.channels = 64 * pick(2, 16) + (pick(0, 9) == 0 ? pick(1, 63) : 0);
+  layer.channels = pick(0, 1) == 0 ? 64 * pick(2, 16) : pick(65, 1024);
   const int64_t window = pick(1, 5), step = pick(1, 2);
   layer.image_rows = {step, window, (layer.rows - 1) * step + window};
   layer.image_columns = {step, window, (layer.columns - 1) * step + window};
@@ -116,8 +116,13 @@ TEST(MappingTest, SaysWhyItIsNone) {
   EXPECT_THAT(why({.across = 4}), HasSubstr("results_by_smem = 1 is needed"));
   EXPECT_EQ(why({.across = 3, .results_by_smem = true}),
             "across * columns_apart = 3 is no divisor of 4 cores");
-  EXPECT_THAT(why({.across = 2, .block = 192, .results_by_smem = true}),
-              HasSubstr("across * block = 384 is no divisor of 256 channels"));
+  EXPECT_EQ(
+      why({.across = 4, .block = 128, .results_by_smem = true}),
+      "channel_clusters = 1 times across = 4 blocks of 128: expected multiples of 64 that leave no "
+      "core without any of 256 channels");
+  EXPECT_THAT(why({.across = 2, .block = 100, .results_by_smem = true}),
+              HasSubstr("expected multiples of 64"));
+  EXPECT_EQ(why({.across = 2, .block = 192, .results_by_smem = true}), "");
   EXPECT_EQ(why({.channel_clusters = 2}), "channel_clusters = 2 is no divisor of 1 clusters");
   EXPECT_EQ(why({.block = 256}), "all channels are one block: nothing streams");
   EXPECT_EQ(why({.across = 4, .parts = 3, .results_by_smem = true}),

@@ -32,7 +32,7 @@ std::vector<int64_t> DivisorsUpTo(int64_t n, int64_t most) {
 // All mappings but for their blocks.
 std::vector<Mapping> Branches(const Layer& layer, const CardFacts& card) {
   std::vector<Mapping> branches;
-  for (int64_t sharing : DivisorsUpTo(card.clusters, layer.channels / isa::kTensorLanes)) {
+  for (int64_t sharing : DivisorsUpTo(card.clusters, CeilDiv(layer.channels, isa::kTensorLanes))) {
     for (int64_t across : DivisorsUpTo(card.cores, card.cores)) {
       for (int64_t apart : DivisorsUpTo(card.cores / across, layer.columns)) {
         for (int flags = 0; flags < 8; ++flags) {
@@ -59,9 +59,9 @@ template <typename Visit>
 void ForEachBlock(const Layer& layer, const CardFacts& card, Mapping m, const Visit& visit) {
   const int64_t apart = m.channel_clusters * m.across;
   // Filters in parts are of all channels.
-  const int64_t least =
-      m.parts == 1 ? isa::kTensorLanes : std::max(isa::kTensorLanes, layer.channels / apart);
-  for (m.block = least; apart * m.block <= layer.channels; m.block += isa::kTensorLanes) {
+  const int64_t most = RoundUp(CeilDiv(layer.channels, apart), isa::kTensorLanes);
+  for (m.block = m.parts == 1 ? isa::kTensorLanes : most; m.block <= most;
+       m.block += isa::kTensorLanes) {
     if (WhyNot(layer, card, m).empty()) visit(m);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/status.h"
+#include "compiler/ir/parts_layout.h"
 #include "compiler/ir/pragmas.h"
 #include "compiler/target/target.h"
 #include "compiler/te/lower.h"
@@ -54,7 +55,7 @@ TileNeeds DepthwiseNeeds(const GroupedConv& k, const isa::Machine& m, int64_t ro
   TileNeeds needs = ImageNeeds(k, rows, columns, channels);
   needs.nmem_bytes += k.NmemBytes(out, channels) +
                       OnChipBytes(out, k.sum) * (k.has_whole_rows() ? 1 : 3) +
-                      2 * OnChipBytes(places * channels, k.in);
+                      OnChipBytes(places * channels, k.in);
   if (k.sum != k.in) {
     needs.nmem_bytes += OnChipBytes(in, k.sum) + OnChipBytes(places * channels, k.sum);
     needs.compute_cycles += VectorCycles(m, OnChipBytes(in, k.sum));
@@ -79,25 +80,8 @@ absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const GroupedConv& k,
   });
 }
 
-int64_t OwnFilters(const GroupedConv& k, const isa::Machine& m) {
-  return RoundUp(CeilDiv(k.co, m.cores_per_cluster()), isa::kVectorGroup);
-}
-
-bool SharesFilters(const GroupedConv& k, const GridTiling& tiling, const isa::Machine& m) {
-  const int64_t places = k.kh * k.kw, own = OwnFilters(k, m);
-  const int64_t all_bytes = OnChipBytes(places * k.co, k.in);
-  const TileNeeds tile = DepthwiseNeeds(k, m, tiling.rows, tiling.columns, tiling.channels);
-  const int64_t nmem = tile.nmem_bytes - OnChipBytes(places * tiling.channels, k.in) +
-                       2 * OnChipBytes(places * own, k.in);
-  const int64_t hops = 2 * (m.Get("move_dma.start") + m.Get("smem.latency") + m.Get("sync.drain")) +
-                       m.Get("sync.cluster") + all_bytes / m.Get("move_dma.port_bytes");
-  return places * (tiling.core_channels - own) > 2 * hops && all_bytes <= m.smem_bytes() &&
-         nmem <= m.nmem_bytes();
-}
-
 // [tensor-program depthwise begin]
-absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& tiling,
-                                       const isa::Machine& m) {
+absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& tiling) {
   te::Graph g("conv2d");
   const Tensor in = g.Placeholder("X", {k.h, k.w, k.ci}, k.in);
   const Tensor f = g.Placeholder("F", {k.co, k.kh, k.kw, 1}, k.in);
@@ -112,13 +96,8 @@ absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& t
                      [&](Expr i, Expr j, Expr c) { return To(k.sum, from(i, j, c)); });
   };
   const Tensor image = wide("PW", padded);
-  const Tensor turned =
-      g.Compute("FT", {k.kh, k.kw, k.co}, [&](Expr r, Expr s, Expr c) { return f(c, r, s, 0); });
-  const bool shares = SharesFilters(k, tiling, m);
-  const Tensor shared =
-      shares ? g.Compute("FS", turned.shape(), [&](const te::Axes& at) { return turned(at); })
-             : turned;
-  const Tensor filters = wide("FW", shared);
+  const Tensor turned = g.Reshape(f, {k.kh, k.kw, k.co});
+  const Tensor filters = wide("FW", turned);
   // Rows of any length: filters (and biases) are repeated for each pixel.
   const bool repeats = !k.has_whole_rows();
   const Tensor repeated =
@@ -141,29 +120,17 @@ absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& t
 
   const Tensor y = steps.tensors.empty() ? sums : steps.tensors.back();
   Schedule s(y);
-  const Tensor f_near = s.CacheRead(f, isa::kNmem);
-  const Tensor sorted = shares ? s.CacheRead(shared, isa::kNmem) : turned;
+  const Tensor f_near = s.CacheRead(turned, isa::kNmem);
   const Tensor b_near = b ? s.CacheRead(b, isa::kNmem) : b;
   const Tensor result = s.CacheWrite(y, isa::kNmem);
   (steps.tensors.empty() ? sums : steps.tensors.back()) = result;
-  const auto [cluster, block, tile] = TileGrid(s, y, tiling);
+  const auto [block, tile] = TileGrid(s, y, tiling);
   const auto at = [&s](te::Stage& reader, const Axis& axis, const Tensor& tensor,
                        std::string_view instruction, size_t first = 0) {
     s[tensor].ComputeAt(reader, axis).SetScope(isa::kNmem);
     s[tensor].Pragma(s[tensor].axis(first), instruction);
   };
-  if (shares) {
-    te::Stage& sharing = s[shared];
-    const auto [core, own] = sharing.Split(sharing.axis(2), OwnFilters(k, m));
-    sharing.Reorder({core, sharing.axis(0), sharing.axis(1), own});
-    sharing.ComputeAt(s[y], cluster).SetScope(isa::kSmem);
-    sharing.Bind(core, isa::kCoreAxis).Pragma(sharing.axis(0), "memcpy");
-    at(sharing, core, f_near, "memcpy");
-    at(sharing, core, turned, "memcpy");
-  } else {
-    at(s[y], block, f_near, "memcpy");
-  }
-  at(s[y], block, sorted, "memcpy");
+  at(s[y], block, f_near, "memcpy");
   if (widens) at(s[y], block, filters, "cast");
   if (b) at(s[y], block, b_near, "memcpy");
   if (b && repeats) at(s[y], tile, biases, "memcpy");
@@ -188,7 +155,9 @@ absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& t
   }
   s[padded].DoubleBuffer();
   s[result].DoubleBuffer();
-  return Lower(s);
+  ASSIGN_OR_RETURN(ir::Function function, Lower(s));
+  ir::AddPartsLayout(function, {.parameter = "F", .rows = k.co, .parts = k.kh * k.kw});
+  return function;
 }
 // [tensor-program depthwise end]
 

@@ -45,20 +45,10 @@ absl::StatusOr<std::vector<GridTiling>> DepthwiseTilings(const GroupedConv& k,
                                                          const OperatorCase& c,
                                                          const isa::Machine& m);
 
-// The channels whose filters a core turns if the cores of its cluster share that.
-int64_t OwnFilters(const GroupedConv& k, const isa::Machine& m);
-
-// Whether that fits and pays: cycles of elements that a core need not turn, against copies to and out of SMEM with a
-// barrier between them; twice these, since scalar code and waits are not counted (230 to 370 cycles in all, simulated
-// with 3 to 96 channels on mlu270).
-bool SharesFilters(const GroupedConv& k, const GridTiling& tiling, const isa::Machine& m);
-
 // The function of a tiling. Clusters share rows, cores share rows and channels. For each position (r, s) in the window,
-// the elements of all windows at this position are multiplied by the filters' element and added to the sums. Filters
-// are turned from [channel][place] to [place][channel], a cycle an element: each core of a cluster turns a part, all
-// read it from SMEM; where they are too few or too many, each core turns its own.
-absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& tiling,
-                                       const isa::Machine& m);
+// the elements of all windows at this position are multiplied by the filters' element and added to the sums. The host
+// lays filters out position by position: they are constants.
+absl::StatusOr<ir::Function> Depthwise(const GroupedConv& k, const GridTiling& tiling);
 
 }  // namespace polynao::kernels
 

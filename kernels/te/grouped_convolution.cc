@@ -311,7 +311,7 @@ absl::StatusOr<ir::Function> ConvolveSlices(const GroupedConv& k, const Sharing&
 }
 // [tensor-program groups end]
 
-// Cycles before the first tile in which filters come, and are turned for the vector unit.
+// Cycles before the first tile in which filters come.
 void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m,
                 mapping::CostParts& cost) {
   const auto cores = static_cast<double>(m.cores_per_cluster());
@@ -329,10 +329,13 @@ void AddFilters(const GroupedConv& k, const Sharing& plan, const isa::Machine& m
     cost.Add("filters", by, bytes(k.co) * (plan.merged > 1 ? cores : 1) / share);
     return;
   }
-  const bool shares = SharesFilters(k, plan.tiling, m);
-  const int64_t own = shares ? OwnFilters(k, m) : plan.tiling.core_channels;
+  // A part of the channels is a segment at each place of the window.
+  const int64_t own = plan.tiling.core_channels;
+  const auto segments = static_cast<double>(own < k.co ? places : 1);
   cost.Add("filters", by, bytes(own) * cores / share);
-  cost.Add("turned", mapping::kScalarUnit, static_cast<double>(places * own));
+  cost.Add("filters", mapping::kWaits,
+           segments * static_cast<double>(m.Get("gmem.latency")) /
+               static_cast<double>(m.Get("io_dma.strided_reads")));
 }
 
 mapping::Estimate EstimateOf(const GroupedConv& k, const Sharing& plan, const isa::Machine& m) {
@@ -449,7 +452,7 @@ absl::StatusOr<ir::Function> BuildGroupedConvolution(const ConvLayer& layer, con
     }
   }
   ASSIGN_OR_RETURN(const std::vector<Sharing> plans, Plans(k, c, m));
-  if (plans[0].kind == Sharing::Kind::kVector) return Depthwise(k, plans[0].tiling, m);
+  if (plans[0].kind == Sharing::Kind::kVector) return Depthwise(k, plans[0].tiling);
   return ConvolveSlices(k, plans[0], m);
 }
 

@@ -139,7 +139,7 @@ GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& 
   const te::Axis tid = y.Fuse(core_row, core_channel);
   const te::Axis tile = y.Fuse(tile_row, tile_column);
   y.Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(yy, "memcpy");
-  return {cid, block, tile};
+  return {block, tile};
 }
 
 }  // namespace polynao::kernels

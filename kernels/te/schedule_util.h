@@ -90,9 +90,8 @@ absl::StatusOr<std::vector<GridTiling>> GridTilings(
 
 // The loops of a tiled output, bound to the card's clusters and cores.
 struct GridLoops {
-  te::Axis cluster;  // its part of the rows
-  te::Axis block;    // once for each part of the channels that a core takes
-  te::Axis tile;     // inside it
+  te::Axis block;  // once for each part of the channels that a core takes
+  te::Axis tile;   // inside it
 };
 GridLoops TileGrid(te::Schedule& s, const te::Tensor& output, const GridTiling& t);
 
