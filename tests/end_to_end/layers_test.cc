@@ -389,7 +389,7 @@ TEST(LayersTest, EveryKindOfGroups) {
 
 // The cores of a cluster share the turning of filters where these are many: parts of whole and of ragged 64s, a core
 // without channels, biases, strides, windows larger than the image.
-TEST(LayersTest, DepthwiseFiltersThatCoresShare) {
+TEST(LayersTest, DepthwiseFilters) {
   RunOnCard({{"conv2d", "7x7x960,960x3x3x1", {"i8", "f16"}, {"groups=960"}},
              {"conv2d", "5x3x257,257x5x5x1", {"i8", "f32"}, {"groups=257", "bias=1"}},
              {"conv2d", "3x2x192,192x7x7x1", {"i8", "f16"}, {"groups=192", "stride=2", "pad=3"}},
