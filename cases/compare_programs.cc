@@ -11,8 +11,10 @@
 #include "cases/run_nest.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/compare.h"
+#include "compiler/ir/fix_scalars.h"
 #include "compiler/ir/interpreter.h"
 #include "compiler/ir/random_tensor.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/text.h"
 #include "compiler/target/target.h"
 #include "kernels/operators.h"
@@ -146,8 +148,24 @@ absl::Status RunReference(const ComparisonSettings& settings, const ProgramOnDis
   if (!settings.source.empty()) {
     ASSIGN_OR_RETURN(const std::string text, ReadFile(settings.source));
     ASSIGN_OR_RETURN(const ir::Module module, ir::ParseModule(text, settings.source));
-    ASSIGN_OR_RETURN(const ir::Function function,
+    ASSIGN_OR_RETURN(ir::Function function,
                      FindFunction(module, compiled.program.name, settings.source));
+    if (!compiled.file.scalars.empty()) {
+      std::vector<std::string> texts;
+      for (const auto& [name, value] : compiled.file.scalars) {
+        texts.push_back(StrCat(name, "=", value));
+      }
+      ASSIGN_OR_RETURN(const std::vector<ir::Argument> scalars, ScalarArguments(function, texts));
+      ASSIGN_OR_RETURN(function, ir::FixScalars(function, scalars));
+    }
+    // A program of instructions has its tensors in one dimension.
+    ASSIGN_OR_RETURN(auto shapes, ir::ParameterShapes(function, {}));
+    const auto exchange_shapes = [&] {
+      for (size_t i = 0; i < std::min(shapes.size(), tensors.size()); ++i) {
+        std::swap(tensors[i].shape, shapes[i]);
+      }
+    };
+    exchange_shapes();
     ASSIGN_OR_RETURN(const auto interpreter, ir::Interpreter::Create(function));
     std::vector<ir::Argument> arguments;
     size_t next = 0;
@@ -159,7 +177,9 @@ absl::Status RunReference(const ComparisonSettings& settings, const ProgramOnDis
       }
       arguments.push_back(ir::Argument::Of(&tensors[next++]));
     }
-    return interpreter->Run(arguments);
+    const absl::Status status = interpreter->Run(arguments);
+    exchange_shapes();
+    return status;
   }
   if (!compiled.file.operator_case) {
     return InvalidInput(compiled.file.name,

@@ -9,6 +9,7 @@
 #include "cases/machines.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/ir/fix_scalars.h"
+#include "compiler/ir/shapes.h"
 #include "compiler/ir/tensor.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
@@ -16,6 +17,7 @@
 #include "compiler/registry/registry.h"
 #include "compiler/target/target.h"
 #include "isa/check/check.h"
+#include "isa/levels.h"
 
 namespace polynao::cases {
 namespace {
@@ -26,13 +28,7 @@ double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-bool HasThreads(const ir::Function& function) {
-  return ir::AnyStmt(function.body, [](ir::Stmt s) {
-    return s.Is(ir::StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
-  });
-}
-
-// Loops around stores that are left to the scalar unit.
+// Stores that are left to the scalar unit.
 int64_t ScalarStores(const ir::Function& function) {
   int64_t stores = 0;
   ir::ForEachStmt(function.body, [&](ir::Stmt s) {
@@ -40,6 +36,25 @@ int64_t ScalarStores(const ir::Function& function) {
     return true;
   });
   return stores;
+}
+
+// Errors: tensors that the card's memory does not hold.
+absl::Status CheckGmem(const ir::Function& function, const isa::Machine& machine) {
+  ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, {}));
+  double mib = 0;
+  size_t next = 0;
+  for (const ir::Param& param : function.params) {
+    if (!param.buffer) continue;
+    double bytes = ir::ByteSize(param.buffer->type);
+    for (const int64_t extent : shapes[next]) bytes *= static_cast<double>(extent);
+    mib += bytes / (1 << 20);
+    ++next;
+  }
+  const int64_t has = machine.Get("gmem.mib");
+  if (mib <= static_cast<double>(has)) return absl::OkStatus();
+  return InvalidInput(absl::StrFormat(
+      "function '%s': its tensors take %.0f MiB: expected at most gmem.mib of %s, %d",
+      function.name, mib, machine.name, has));
 }
 
 // Allocations taken off their statements, to stand around the whole function: there GMEM has room for them.
@@ -62,6 +77,38 @@ class TakeAllocations : public ir::Mutator {
 
 }  // namespace
 
+bool IsPlainNest(const ir::Function& function) {
+  return !ir::AnyStmt(function.body, [](ir::Stmt s) {
+    const bool is_thread = s.Is(ir::StmtKind::kFor) && s.for_kind() == ir::ForKind::kThread;
+    const bool is_on_chip = s.Is(ir::StmtKind::kAllocate) && !s.buffer()->scope.empty() &&
+                            s.buffer()->scope != isa::kGmem;
+    return is_thread || is_on_chip || s.Is(ir::StmtKind::kPragma);
+  });
+}
+
+absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Target& target) {
+  RETURN_IF_ERROR(CheckGmem(function, *target.machine));
+  const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
+    ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
+    RETURN_IF_ERROR(RunPasses(part, pipeline, target));
+    return ScalarStores(part);
+  };
+  absl::StatusOr<poly::NestProgram> program =
+      poly::ScheduleForCard(function, target, scalar_stores);
+  if (program.ok()) {
+    return NestSchedule{.function = std::move(program->function),
+                        .notes = std::move(program->notes),
+                        .reassociates = program->reassociates};
+  }
+  NestSchedule as_it_is = {
+      .function = function,
+      .notes = {StrCat("on the scalar unit of one core: ", program.status().message())}};
+  TakeAllocations take;
+  const ir::Stmt body = take.Mutate(function.body);
+  as_it_is.function.body = take.Around(body);
+  return as_it_is;
+}
+
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const std::string& config,
@@ -72,24 +119,11 @@ absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
   ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", nest.machine.get()));
   ASSIGN_OR_RETURN(nest.function, ir::FixScalars(function, arguments));
   const Clock::time_point start = Clock::now();
-  if (!HasThreads(nest.function)) {
-    const auto scalar_stores = [&](ir::Function part) -> absl::StatusOr<int64_t> {
-      ASSIGN_OR_RETURN(const auto pipeline, PipelineFor(target));
-      RETURN_IF_ERROR(RunPasses(part, pipeline, target));
-      return ScalarStores(part);
-    };
-    absl::StatusOr<poly::NestProgram> program =
-        poly::ScheduleForCard(nest.function, target, scalar_stores);
-    if (program.ok()) {
-      nest.function = std::move(program->function);
-      nest.notes = std::move(program->notes);
-      nest.reassociates = program->reassociates;
-    } else {
-      nest.notes.push_back(StrCat("on the scalar unit of one core: ", program.status().message()));
-      TakeAllocations take;
-      const ir::Stmt body = take.Mutate(nest.function.body);
-      nest.function.body = take.Around(body);
-    }
+  if (IsPlainNest(nest.function)) {
+    ASSIGN_OR_RETURN(NestSchedule scheduled, ScheduleNest(nest.function, target));
+    nest.function = std::move(scheduled.function);
+    nest.notes = std::move(scheduled.notes);
+    nest.reassociates = scheduled.reassociates;
   }
   nest.schedule_ms = MillisecondsSince(start);
   const Clock::time_point compile = Clock::now();

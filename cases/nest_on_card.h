@@ -11,25 +11,40 @@
 #include "absl/types/span.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
+#include "compiler/target/target.h"
 #include "isa/machine.h"
 #include "isa/program.h"
 #include "simulator/simulator.h"
 
 namespace polynao::cases {
 
-struct NestOnCard {
-  std::unique_ptr<isa::Machine> machine;
-  ir::Function function;  // after the passes
-  isa::Program program;
-  double schedule_ms = 0, compile_ms = 0;
+struct NestSchedule {
+  ir::Function function;  // before the passes
+  // The stages of each group, or why there are none.
   std::vector<std::string> notes;
   // Sums of floats are added up in another order.
   bool reassociates = false;
 };
 
+struct NestOnCard {
+  std::unique_ptr<isa::Machine> machine;
+  ir::Function function;  // after the passes
+  isa::Program program;
+  double schedule_ms = 0, compile_ms = 0;
+  // NestSchedule's, and how many stores the scalar unit executes.
+  std::vector<std::string> notes;
+  bool reassociates = false;
+};
+
+// Whether the function says nothing of the card: no loop over threads, no pragma, no memory on chip.
+bool IsPlainNest(const ir::Function& function);
+
+// A plain nest without scalar parameters as instructions of the card, by way of poly::ScheduleForCard. What has no such
+// form stays as it is, for one core's scalar unit, and a note says why. `target` is an accelerator.
+absl::StatusOr<NestSchedule> ScheduleNest(const ir::Function& function, const Target& target);
+
 // Compiles a function for the card of a machine file, its scalar parameters having the values of `arguments`, one for
-// each parameter. A function that says itself what the cores do (loops over threads) stays as it is. Others become
-// instructions by way of poly::ScheduleForCard; what cannot runs on one core's scalar unit, and a note says why.
+// each parameter. A function that says itself what the cores do stays as it is, others go through ScheduleNest.
 absl::StatusOr<NestOnCard> CompileForCard(const ir::Function& function,
                                           absl::Span<const ir::Argument> arguments,
                                           const std::string& config,

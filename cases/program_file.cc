@@ -17,6 +17,7 @@ std::string ProgramFileText(const ProgramFile& file) {
   json["name"] = file.name;
   json["impl"] = file.impl;
   json["arguments"] = file.arguments;
+  if (!file.scalars.empty()) json["scalars"] = file.scalars;
   if (file.operator_case) json["case"] = nlohmann::json(CaseJson(*file.operator_case));
   if (!file.error.empty()) json["error"] = file.error;
   return json.dump(2) + "\n";
@@ -39,14 +40,17 @@ absl::StatusOr<ProgramFile> ParseProgramFile(std::string_view text, std::string_
     if (!json["error"].is_string()) return InvalidInput(path, ": 'error': expected a text");
     file.error = json["error"].get<std::string>();
   }
-  const Json arguments = json.value("arguments", Json::object());
-  if (!arguments.is_object()) return InvalidInput(path, ": 'arguments': expected an object");
-  for (const auto& [name, value] : arguments.items()) {
-    if (!value.is_string()) {
-      return InvalidInput(path, ": 'arguments': '", name, "': expected a text, found ",
-                          value.dump());
+  for (const auto& [member, texts] :
+       {std::pair("arguments", &file.arguments), {"scalars", &file.scalars}}) {
+    const Json values = json.value(member, Json::object());
+    if (!values.is_object()) return InvalidInput(path, ": '", member, "': expected an object");
+    for (const auto& [name, value] : values.items()) {
+      if (!value.is_string()) {
+        return InvalidInput(path, ": '", member, "': '", name, "': expected a text, found ",
+                            value.dump());
+      }
+      (*texts)[name] = value.get<std::string>();
     }
-    file.arguments[name] = value.get<std::string>();
   }
   if (json.contains("case")) {
     ASSIGN_OR_RETURN(file.operator_case, ParseCaseJson(json["case"], StrCat(path, ": 'case'")));

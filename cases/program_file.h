@@ -21,6 +21,8 @@ struct ProgramFile {
   std::string impl = "compiled";
   // These are values for `nao sim --arg`: shapes of tensors that the program leaves open, and scalars.
   std::map<std::string, std::string> arguments = {};
+  // Of a function whose loops became instructions: values of its scalars, which the program has no longer.
+  std::map<std::string, std::string> scalars = {};
   // Why there is no program; the file beside is empty.
   std::string error = {};
 };

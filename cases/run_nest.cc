@@ -12,11 +12,11 @@
 #include "base/status.h"
 #include "base/stop_message.h"
 #include "base/text.h"
-#include "cases/nest_on_card.h"
 #include "cases/schedule.h"
 #include "compiler/ir/agreement.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/assertions.h"
+#include "compiler/ir/fix_scalars.h"
 #include "compiler/ir/intrinsics.h"
 #include "compiler/ir/random_arguments.h"
 #include "compiler/ir/scalar_text.h"
@@ -45,6 +45,15 @@ constexpr char kNotAsked[] = "since --no-check was given";
 
 using Scalars = std::map<std::string, ir::Argument>;
 
+std::vector<ir::Argument> ArgumentsOf(const ir::Function& function, const Scalars& scalars) {
+  std::vector<ir::Argument> arguments(function.params.size());
+  for (size_t i = 0; i < function.params.size(); ++i) {
+    const ir::Param& param = function.params[i];
+    if (param.var) arguments[i] = scalars.at(std::string(param.name()));
+  }
+  return arguments;
+}
+
 absl::StatusOr<Scalars> ParseScalars(const ir::Function& function,
                                      const std::vector<std::string>& texts) {
   Scalars scalars;
@@ -72,12 +81,7 @@ absl::StatusOr<Scalars> ParseScalars(const ir::Function& function,
                         ir::TypeName(param.var.type()), "' has no value: expected --arg ",
                         param.name(), "=NUMBER");
   }
-  std::vector<ir::Argument> arguments(function.params.size());
-  for (size_t i = 0; i < function.params.size(); ++i) {
-    const ir::Param& param = function.params[i];
-    if (param.var) arguments[i] = scalars.at(std::string(param.name()));
-  }
-  RETURN_IF_ERROR(ir::CheckAssertions(function, arguments));
+  RETURN_IF_ERROR(ir::CheckAssertions(function, ArgumentsOf(function, scalars)));
   return scalars;
 }
 
@@ -236,6 +240,34 @@ absl::StatusOr<Scheduled> ScheduleFor(const ir::Function& function, const NestSe
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<ir::Argument>> ScalarArguments(const ir::Function& function,
+                                                          const std::vector<std::string>& texts) {
+  ASSIGN_OR_RETURN(const Scalars scalars, ParseScalars(function, texts));
+  return ArgumentsOf(function, scalars);
+}
+
+absl::StatusOr<NestSchedule> ScheduleOnCard(const ir::Function& function,
+                                            const std::string& schedule,
+                                            const std::vector<std::string>& texts,
+                                            const Target& target) {
+  if (schedule != "auto" && schedule != "none") {
+    return InvalidInput("--schedule: expected auto or none for the card, found '", schedule, "'");
+  }
+  NestSchedule scheduled = {.function = function, .notes = {}};
+  if (schedule == "none" || !IsPlainNest(function)) return scheduled;
+  const auto scalar = std::find_if(function.params.begin(), function.params.end(),
+                                   [](const ir::Param& param) { return !param.buffer; });
+  if (scalar != function.params.end() && texts.empty()) {
+    scheduled.notes = {
+        StrCat("on the scalar unit of one core: its loops have no bounds without --arg ",
+               scalar->name(), "=..")};
+    return scheduled;
+  }
+  ASSIGN_OR_RETURN(const std::vector<ir::Argument> arguments, ScalarArguments(function, texts));
+  ASSIGN_OR_RETURN(const ir::Function fixed, ir::FixScalars(function, arguments));
+  return ScheduleNest(fixed, target);
+}
 
 nlohmann::ordered_json NestReport::ToJson() const {
   nlohmann::ordered_json json;

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "cases/executable.h"
+#include "cases/nest_on_card.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/ir.h"
 #include "compiler/ir/random_arguments.h"
@@ -82,6 +83,20 @@ absl::StatusOr<ir::Function> FindFunction(const ir::Module& module, const std::s
 // The arguments that RunNest makes for `function`. Errors: those of RunNest about scalars, values and memory.
 absl::StatusOr<ir::RandomArguments> NestArguments(const ir::Function& function,
                                                   const NestSettings& settings);
+
+// One argument for each parameter of `function`: those of scalars have the values of `texts` ("n=1000"), those of
+// buffers are empty. Errors: those of RunNest about scalars.
+absl::StatusOr<std::vector<ir::Argument>> ScalarArguments(const ir::Function& function,
+                                                          const std::vector<std::string>& texts);
+
+// A function as `nao compile` and `nao opt` have it for the card: a plain nest (nest_on_card.h) by ScheduleNest, its
+// scalar parameters having the values of `texts`; others as they are. So is, with a note, a nest with scalars of which
+// none has a value: its loops are scalar code, for any values. `schedule`: "auto", or "none" for what stays as it is.
+// Errors: another schedule; those of ScalarArguments.
+absl::StatusOr<NestSchedule> ScheduleOnCard(const ir::Function& function,
+                                            const std::string& schedule,
+                                            const std::vector<std::string>& texts,
+                                            const Target& target);
 
 // Values that differ are no error but !ok(). Errors: a scalar parameter without a value, a value for something that is
 // none or that its type does not hold, tensors that take more than half of the machine's memory, an unknown target,

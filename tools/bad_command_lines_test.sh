@@ -262,6 +262,10 @@ not in range | opt f.nir --stop-after=-1
 --dtype is not for a kernel of PolyBench | compile polybench/gemm --target=cuda --dtype=f32 -o out
 --size is not for a pipeline | compile harris --target=c --size=MINI -o out
 has no parameter 'm' | compile f.nir --name=f --arg m=5 -o out
+--schedule: expected auto or none for the card | compile f.nir --schedule=smart --arg n=4 -o out
+--schedule: expected auto or none for the card | opt f.nir --schedule=min --arg n=4
+'@assert\(n % 4 == 0\)' does not hold: n = 5 | compile f.nir --arg n=5 -o out
+expected one --schedule | compile f.nir --schedule=auto --schedule=none --arg n=4 -o out
 --dtype is not for a suite | sweep resnet50 --dtype=f16 --axis gmem.channels=2 --out=out
 --untuned is not for an operator | sweep add --shape=4 --untuned --axis gmem.channels=2 --out=out
 not in range | sweep add --shape=4 --jobs=0 --axis gmem.channels=2 --out=out

@@ -268,10 +268,10 @@ expect "a bundle of an unknown data set" pass "" fails "no data set 'BIG': expec
   "$nao" compile polybench/gemm --size=BIG --target=cuda -o "$work/none"
 expect "a kernel of PolyBench for the card" pass "" fails "polybench/gemm: .*expected --target=cpu, c, cuda or interp" \
   "$nao" compile polybench/gemm -o "$work/none"
-expect "an order of loops for the card" pass "" fails "nest.nir: --schedule is not for a function on the card" \
-  "$nao" compile "$work/nest.nir" --schedule=auto -o "$work/none"
-expect "an order of loops for passes" pass "" fails "nest.nir: --schedule is not for a function" \
-  "$nao" opt "$work/nest.nir" --schedule=auto
+expect "an order of loops for the card" pass "" fails "nest.nir: --schedule: expected auto or none for the card, found 'smart'" \
+  "$nao" compile "$work/nest.nir" --schedule=smart --arg n=3 --arg c=1 -o "$work/none"
+expect "an order of loops for passes" pass "" fails "nest.nir: --schedule is not for a function on cpu" \
+  "$nao" opt "$work/nest.nir" --target=cpu --schedule=auto
 expect "an unknown order for C" pass "" fails "harris: .*expected none, original, .*auto, .*, found 'best'" \
   "$nao" compile harris --shape=40x50 --target=c --schedule=best -o "$work/none"
 expect "no bundle is left by errors" pass "" test ! -e "$work/none"
@@ -326,6 +326,26 @@ nest_on_card() {
     grep -q '"S1 -> S"' "$work/sums.json"
 }
 expect "run FILE.nir on the card" pass "" nest_on_card
+# Instructions by default where all bounds are known, loops of the scalar unit where they are not; the program knows the
+# values of its source's scalars.
+nest_compiled() {
+  "$nao" compile "$work/sums.nir" --arg n=33 --arg m=65 --name=sums -o "$work/nests" 2>"$work/notes" >/dev/null &&
+    grep -q '^sums: S1 -> S$' "$work/notes" && grep -q 'reduce_sum.f32' "$work/nests/sums.nasm" &&
+    grep -q '"m": "65"' "$work/nests/sums.json" &&
+    "$nao" compare "$work/nests/sums.json" --reference --source "$work/sums.nir" --max-error=1e-4 >/dev/null &&
+    "$nao" opt "$work/sums.nir" --schedule=auto --arg n=33 --arg m=65 2>/dev/null | grep -q 'reduce_sum.f32(' &&
+    ! "$nao" opt "$work/sums.nir" | grep -q 'reduce_sum' &&
+    "$nao" compile "$work/sums.nir" -o "$work/nests" 2>&1 >/dev/null | grep -q 'no bounds without --arg n=' &&
+    "$nao" compile "$work/sums.nir" --schedule=none --name=sums -o "$work/scalar_nests" --quiet &&
+    ! grep -q 'reduce_sum' "$work/scalar_nests/sums.nasm"
+}
+expect "compile and opt make instructions of FILE.nir" pass "" nest_compiled
+expect "a nest with one value of two" pass "" \
+  fails "sums.nir: function 'sums': parameter 'm: i32' has no value: expected --arg m=NUMBER" \
+  "$nao" compile "$work/sums.nir" --arg n=33 -o "$work/none"
+expect "a nest larger than GMEM" pass "" \
+  fails "sums.nir: function 'sums': its tensors take [0-9]* MiB: expected at most gmem.mib of mlu270, [0-9]*$" \
+  "$nao" compile "$work/sums.nir" --arg n=100000 --arg m=100000 -o "$work/none"
 
 opt_checked() {
   "$nao" compile add --shape=100 --target=interp -o "$work/interp" >/dev/null &&

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "CLI/CLI.hpp"
 #include "base/files.h"
@@ -175,6 +177,34 @@ absl::StatusOr<ir::Module> ScheduledFunctions(const CompileFlags& flags, const T
   return module;
 }
 
+// Makes instructions of the plain nests of FILE.nir; prints what became of them. The values of --arg that are written
+// into them: those of scalars.
+absl::StatusOr<std::map<std::string, std::string>> MakeInstructions(const CompileFlags& flags,
+                                                                    const Target& target,
+                                                                    ir::Module& module) {
+  if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
+  std::map<std::string, std::string> scalars;
+  for (ir::Function& function : module.functions) {
+    const std::string schedule = flags.what.schedule.empty() ? "auto" : flags.what.schedule[0];
+    const size_t params = function.params.size();
+    absl::StatusOr<cases::NestSchedule> scheduled =
+        cases::ScheduleOnCard(function, schedule, flags.arguments, target);
+    if (!scheduled.ok()) return WithContext(flags.what.op, scheduled.status());
+    function = std::move(scheduled->function);
+    if (!flags.quiet) {
+      for (const std::string& note : scheduled->notes) {
+        std::fprintf(stderr, "%s: %s\n", function.name.c_str(), note.c_str());
+      }
+    }
+    if (function.params.size() == params) continue;
+    for (const std::string& argument : flags.arguments) {
+      const size_t equals = argument.find('=');
+      scalars[argument.substr(0, equals)] = argument.substr(equals + 1);
+    }
+  }
+  return scalars;
+}
+
 // A program of the card that is no function's: hand-written for an operator's case, or the user's own assembly.
 absl::StatusOr<cases::BuiltProgram> HandWritten(const CompileFlags& flags, const Target& target,
                                                 const cases::ProgramFile& made) {
@@ -196,10 +226,16 @@ absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
   std::vector<OutputFile> files;
   cases::BuiltProgram built;
   if (made.impl == "compiled") {
-    ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
+    const bool is_file = flags.what.op.ends_with(".nir");
+    cases::CaseText what = flags.what;
+    if (is_file) what.schedule.clear();
+    ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(what, target));
     if (module.functions.size() != 1) {
       return InvalidInput(flags.what.op, ": --name is for one function, found ",
                           module.functions.size());
+    }
+    if (is_file) {
+      ASSIGN_OR_RETURN(made.scalars, MakeInstructions(flags, target, module));
     }
     ASSIGN_OR_RETURN(files, Generate(module.functions[0], target, flags, reads));
     for (OutputFile& file : files) {
@@ -235,6 +271,7 @@ absl::StatusOr<std::vector<OutputFile>> NamedProgram(const CompileFlags& flags,
       return InvalidInput("--arg: expected name=value, found '", argument, "'");
     }
     const std::string name = argument.substr(0, equals);
+    if (made.scalars.contains(name)) continue;
     const bool is_known =
         std::any_of(built.program.params.begin(), built.program.params.end(),
                     [&](const isa::ProgramParam& p) { return p.name == name && !p.is_temporary; });
@@ -314,7 +351,8 @@ absl::Status CheckOptions(const CompileFlags& flags) {
   if (what.ends_with(".nir")) {
     if (is_card) {
       return check("a function on the card",
-                   "--name --arg --config --set --record-error --without --explain --impl --asm");
+                   "--name --arg --schedule --config --set --record-error --without --explain "
+                   "--impl --asm");
     }
     const bool is_nest = !flags.arguments.empty() || !flags.what.schedule.empty();
     return is_nest && is_cuda ? check("a function with values on cuda",
@@ -349,7 +387,8 @@ absl::Status CheckNameFlags(const CompileFlags& flags) {
         "compile: expected --name for a hand-written program (--impl, --asm, FILE.nasm) and for "
         "--record-error");
   }
-  if (flags.name.empty() && !flags.arguments.empty() && IsCard(flags.target)) {
+  if (flags.name.empty() && !flags.arguments.empty() && IsCard(flags.target) &&
+      !flags.what.op.ends_with(".nir")) {
     return InvalidInput("--arg: expected --name, whose NAME.json has the values");
   }
   if (flags.name.find('/') != std::string::npos) {
@@ -370,8 +409,10 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   const bool is_file = flags.what.op.ends_with(".nir");
   const bool is_kernel = flags.what.op.starts_with(kPolyBench);
   const bool is_pipeline = kernels::FindPipeline(flags.what.op) != nullptr;
-  if (is_file && !flags.arguments.empty() && !IsGpu(target.name)) {
-    return InvalidInput(flags.what.op, ": --arg makes a bundle: expected --target=cuda");
+  if (is_file && !flags.arguments.empty() && !IsGpu(target.name) && !IsCard(target.name)) {
+    return InvalidInput(flags.what.op,
+                        ": --arg makes a bundle, or a program of the card: expected --target=cuda "
+                        "or diannao");
   }
   const bool is_bundle =
       is_kernel || (is_file && (!flags.arguments.empty() || !flags.what.schedule.empty()));
@@ -381,11 +422,16 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   }
   if (IsGpu(target.name) && !is_file) return is_pipeline ? NestBundles(flags) : Bundles(flags);
   const isa::ParameterReads reads;
-  const bool is_scheduled = is_kernel || ((is_file || is_pipeline) && !flags.what.schedule.empty());
+  const bool on_card = is_file && IsCard(target.name);
+  const bool is_scheduled =
+      is_kernel || ((is_file || is_pipeline) && !on_card && !flags.what.schedule.empty());
+  cases::CaseText what = flags.what;
+  if (on_card) what.schedule.clear();
   absl::StatusOr<ir::Module> loaded =
-      is_scheduled ? ScheduledFunctions(flags, target) : cases::LoadFunctions(flags.what, target);
+      is_scheduled ? ScheduledFunctions(flags, target) : cases::LoadFunctions(what, target);
   if (!loaded.ok() && is_scheduled) return WithContext(flags.what.op, loaded.status());
   ASSIGN_OR_RETURN(ir::Module module, std::move(loaded));
+  if (on_card) RETURN_IF_ERROR(MakeInstructions(flags, target, module).status());
   if ((IsGpu(target.name) || !flags.name.empty()) && module.functions.size() != 1) {
     return InvalidInput(flags.what.op, ": ", IsGpu(target.name) ? "a bundle" : "--name",
                         " is for one function, found ", module.functions.size());
@@ -447,15 +493,16 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   command->get_option("--schedule")
       ->description(
           StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "
-                 "FILE.nir, pipelines and polybench/NAME, not for the card: ",
+                 "FILE.nir for the card: auto (instructions), none; elsewhere, and for pipelines "
+                 "and polybench/NAME: ",
                  cases::ScheduleNames(),
-                 ", or a file with a schedule's text. Default: none; for cuda fuse for pipelines, "
-                 "auto for others with --arg"));
+                 ", or a file with a schedule's text. Default: auto for the card, else none; for "
+                 "cuda fuse for pipelines, auto for others with --arg"));
   command
       ->add_option(
           "--arg", flags->arguments,
-          "FILE.nir for cuda: the value of a scalar parameter, n=1000; with --name also the "
-          "shape of a tensor that the program leaves open, x=5x7")
+          "FILE.nir for cuda and the card: the value of a scalar parameter, n=1000; with --name "
+          "also the shape of a tensor that the program leaves open, x=5x7")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--size", flags->size, "polybench/NAME: a data set, MINI to EXTRALARGE")

@@ -14,6 +14,7 @@
 #include "cases/case_text.h"
 #include "cases/explain.h"
 #include "cases/machines.h"
+#include "cases/run_nest.h"
 #include "compiler/ir/argument.h"
 #include "compiler/ir/scalar_text.h"
 #include "compiler/ir/text.h"
@@ -99,8 +100,11 @@ absl::Status CheckOptions(const OptFlags& flags) {
   }
   if (what.ends_with(".nir")) {
     const bool is_card = IsCard(flags.target);
+    if (is_card && !flags.what.schedule.empty() && !flags.check && !flags.stats) {
+      options += " --arg";
+    }
     return command_line::CheckRead(*flags.command, what, StrCat("a function on ", flags.target),
-                                   options + (is_card ? " --config --set" : ""));
+                                   options + (is_card ? " --config --set --schedule" : ""));
   }
   return CheckOperatorOptions(*flags.command, what, flags.target, "compiled", options);
 }
@@ -161,13 +165,32 @@ pages::TextStep PageStep(const OptFlags& flags, const PipelineOptions::Step& ste
   return result;
 }
 
+// Makes instructions of the plain nests of FILE.nir, and says on stderr what became of them.
+absl::Status MakeInstructions(const OptFlags& flags, const Target& target, ir::Module& module) {
+  if (flags.what.schedule.size() > 1) return InvalidInput("expected one --schedule");
+  for (ir::Function& function : module.functions) {
+    absl::StatusOr<cases::NestSchedule> scheduled =
+        cases::ScheduleOnCard(function, flags.what.schedule[0], flags.args, target);
+    if (!scheduled.ok()) return WithContext(flags.what.op, scheduled.status());
+    function = std::move(scheduled->function);
+    for (const std::string& note : scheduled->notes) {
+      std::fprintf(stderr, "%s: %s\n", function.name.c_str(), note.c_str());
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(CheckOptions(flags));
   RETURN_IF_ERROR(command_line::CheckWritable("-o", flags.output));
   RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
-  ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(flags.what, target));
+  const bool is_nest = flags.what.op.ends_with(".nir") && !flags.what.schedule.empty();
+  cases::CaseText what = flags.what;
+  if (is_nest) what.schedule.clear();
+  ASSIGN_OR_RETURN(ir::Module module, cases::LoadFunctions(what, target));
+  if (is_nest) RETURN_IF_ERROR(MakeInstructions(flags, target, module));
   std::vector<PassSpec> passes;
   if (flags.passes.empty()) {
     ASSIGN_OR_RETURN(passes, PipelineFor(target));
@@ -175,7 +198,9 @@ absl::Status Opt(const OptFlags& flags) {
     ASSIGN_OR_RETURN(passes, ParsePasses(flags.passes));
   }
   RETURN_IF_ERROR(CheckPassNames("--skip", flags.skip, passes));
-  ASSIGN_OR_RETURN(const auto scalars, ParseScalars(flags.args, module));
+  // What is written into nests is no parameter any more.
+  ASSIGN_OR_RETURN(const auto scalars,
+                   ParseScalars(is_nest ? std::vector<std::string>() : flags.args, module));
   if (flags.explain) RETURN_IF_ERROR(ExplainSchedules(flags, target));
   PipelineOptions options;
   options.check = flags.check;
@@ -223,6 +248,10 @@ void AddOptCommand(CLI::App& app, Action& action) {
       ->add_option("FILE", flags->what.op, "a .nir file, or an operator as lowered for the target")
       ->required();
   AddCaseOptions(*command, flags->what);
+  command->get_option("--schedule")
+      ->description(
+          "sizes taken out of the schedule's hands; FILE.nir: auto makes instructions of the card "
+          "of a plain nest first (default: none)");
   command->add_option("--passes", flags->passes,
                       "passes as a,b(c=1); default: the target's pipeline");
   command->add_option("--target", flags->target, "what the passes compile for")
@@ -235,7 +264,7 @@ void AddOptCommand(CLI::App& app, Action& action) {
                     "interpret before and after each pass, on random arguments of all values that "
                     "their types have, and compare the results");
   command->add_option("--arg", flags->args,
-                      "a scalar for --check and --stats: n=-5; others are drawn");
+                      "a scalar for --check, --stats and --schedule: n=-5; others are drawn");
   command->add_option("--seed", flags->seed, "of the arguments for --check")->capture_default_str();
   command->add_flag("--print-after-all", flags->print_after_all,
                     "print the function after each pass, on stderr");

@@ -75,6 +75,15 @@ TEST(DianNaoTest, NothingComputesBehindASync) {
                           "beq", "memcpy.f16.gmem.nmem.async", "addi", "blt"));
 }
 
+TEST(DianNaoTest, LoopsThatAreCalledAsRegisters) {
+  const absl::StatusOr<isa::Program> program =
+      Compile("func f(A: f32[4] out, n: i32) { for (r0, 0, n) { A[r0] = 1.0 } }");
+  ASSERT_TRUE(program.ok()) << program.status();
+  const absl::StatusOr<std::string> text = isa::Disassemble(isa::DianNao(), *program);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_THAT(*text, testing::HasSubstr("loop_r0:"));
+}
+
 TEST(DianNaoTest, ConstantsLeaveTheLoop) {
   const std::vector<std::string> loop = Between("i:", "sync.compute", Mnemonics(kPipeline));
   EXPECT_EQ(std::count(loop.begin(), loop.end(), "li"), 0) << testing::PrintToString(loop);

@@ -93,6 +93,11 @@ void ScalarCode::Label(std::string name) {
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
+  // A register's name would be no label in text.
+  const bool is_register = name.size() > 1 && name[0] == 'r' &&
+                           std::all_of(name.begin() + 1, name.end(),
+                                       [](unsigned char c) { return std::isdigit(c) != 0; });
+  if (is_register) name = StrCat("loop_", name);
   std::string unique = name;
   for (int i = 2; !label_names_.insert(unique).second; ++i) unique = StrCat(name, "_", i);
   code_.blocks.back().label = unique;
