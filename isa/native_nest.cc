@@ -365,7 +365,7 @@ class NestRoutine : public NativeRoutine {
           break;
         case BlockOp::kCall:
           for (int64_t i = 0; i < n; ++i) {
-            const double value = step.intrinsic->evaluate(a.f[i], 0);
+            const double value = step.intrinsic->evaluate(step.type, a.f[i], 0, 0);
             out.f[i] = static_cast<float>(
                 step.type == Type::kF16 ? ir::RoundFloat(Type::kF16, value) : value);
           }

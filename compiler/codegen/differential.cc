@@ -229,7 +229,17 @@ SemanticsCase Intrinsics(Type type, bool exact) {
     if ((intrinsic.accuracy == ir::Accuracy::kExact) != exact || intrinsic.arity != 1) continue;
     b.Output({i}, {count}, c.Call(type, intrinsic.name, {in(i)}));
   }
-  if (exact) return b.Finish({i}, {count});
+  if (exact) {
+    // Products that a sum meets halfway, cancels, and leaves behind.
+    for (const double z : {0.0, -0.0, 1.0, -1.0, 1e-3, 3e4}) {
+      b.Output({i}, {count}, c.Call(type, "fma", {in(i), in(i), c.Float(type, z)}));
+      b.Output({i}, {count},
+               c.Call(type, "fma", {in(i), c.Float(type, 1.0 + 0x1p-7), c.Float(type, z)}));
+      b.Output({i}, {count},
+               c.Call(type, "fma", {c.Float(type, 1.0 + 0x1p-7), c.Float(type, z), in(i)}));
+    }
+    return b.Finish({i}, {count});
+  }
   b.Output({i}, {count}, c.Call(type, "pow", {in(i), c.Float(type, 3)}));
   b.Output({i}, {count}, c.Call(type, "pow", {c.Float(type, 1.5), in(i)}));
   // The libraries for float promise about one unit in the last place, tanh two.

@@ -260,6 +260,12 @@ absl::Status Compiler::IntrinsicInto(int32_t slot, Expr e, bool index) {
   if (e.operands().size() > 1) {
     ASSIGN_OR_RETURN(b, Value(e.operand(1), index));
   }
+  if (e.operands().size() > 2) {
+    // The only one of three arguments.
+    ASSIGN_OR_RETURN(const int32_t c, Value(e.operand(2), index));
+    Emit({.code = Code::kFma, .type = e.type(), .dst = slot, .a = a, .b = b, .target = c});
+    return absl::OkStatus();
+  }
   Emit({.code = Code::kIntrinsic,
         .type = e.type(),
         .dst = slot,

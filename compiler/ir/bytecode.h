@@ -68,6 +68,7 @@ union Slot {
   V(CastFloatInt, &Counts::casts)                                                               \
   V(CastFloatFloat, &Counts::casts)                                                             \
   V(Intrinsic, &Counts::float_ops) /* dst = intrinsic number `target` of a (and b) */           \
+  V(Fma, &Counts::float_ops)       /* dst = a * b + slot `target`, rounded once */              \
   V(Index, nullptr)                /* dst = a, checked against the extent in slot b */          \
   V(NextIndex, nullptr)      /* dst = dst * extent + a, checked against the extent in slot b */ \
   V(LoadInt, &Counts::loads) /* dst = element a of buffer b, which must be stored if !target */ \

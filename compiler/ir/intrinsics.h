@@ -1,13 +1,14 @@
 // The pure intrinsics: functions of floats without effects, which never stop a program.
 //
 // All arguments and the result have one float type. The value is what `evaluation` gives in f64 for
-// the arguments x (and y), rounded once to that type. docs/ir.md has the list for readers.
+// the arguments x (y, z), rounded once to that type. docs/ir.md has the list for readers.
 #ifndef COMPILER_IR_INTRINSICS_H_
 #define COMPILER_IR_INTRINSICS_H_
 
 #include <string_view>
 
 #include "absl/types/span.h"
+#include "compiler/ir/type.h"
 
 namespace polynao::ir {
 
@@ -28,7 +29,8 @@ namespace polynao::ir {
   V(floor, 1, kExact, std::floor(x))                                        \
   V(ceil, 1, kExact, std::ceil(x))                                          \
   V(round, 1, kExact, std::nearbyint(x)) /* halves to the even neighbour */ \
-  V(pow, 2, kLibrary, std::pow(x, y))
+  V(pow, 2, kLibrary, std::pow(x, y))                                       \
+  V(fma, 3, kExact, FusedMultiplyAdd(type, x, y, z)) /* x * y + z, rounded once */
 
 enum class Accuracy { kExact, kLibrary };
 
@@ -36,9 +38,17 @@ struct PureIntrinsic {
   std::string_view name;
   int arity;
   Accuracy accuracy;
-  // The value in f64, before it is rounded to the intrinsic's type. Ignores `y` if the arity is 1.
-  double (*evaluate)(double x, double y);
+  // The value in f64, before it is rounded to the intrinsic's type. Ignores arguments beyond the arity.
+  double (*evaluate)(Type type, double x, double y, double z);
 };
+
+// x * y + z of values of `type`, in f64, so that rounding it to `type` gives what one rounding of the exact value does.
+//
+// f64: std::fma. Of narrower types the product is exact in f64, and the sum is rounded to odd: if it is not exact, its
+// last bit is 1. No value halfway between two of the narrower type ends in such a bit, so that the second rounding sees
+// on which side of it the exact sum is. (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", IEEE
+// Transactions on Computers 57(4), 2008.)
+double FusedMultiplyAdd(Type type, double x, double y, double z);
 
 // All of them, in the order of the list.
 absl::Span<const PureIntrinsic> PureIntrinsics();

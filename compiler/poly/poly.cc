@@ -7,13 +7,13 @@
 #include "compiler/passes/loop_partition.h"
 #include "compiler/passes/pass.h"
 #include "compiler/passes/promote.h"
-#include "compiler/poly/arrange/schedule_part.h"
 #include "compiler/poly/fuse/fuse.h"
 #include "compiler/poly/fuse/inline.h"
 #include "compiler/poly/model/expand.h"
 #include "compiler/poly/model/extract.h"
 #include "compiler/poly/order/schedule.h"
 #include "compiler/poly/order/strategies.h"
+#include "compiler/poly/pack/pack_part.h"
 #include "compiler/poly/parts.h"
 
 namespace polynao {
@@ -55,7 +55,7 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
                     [&](const Extraction&, const Scop& scop, PartReport* part) {
                       scop.isl->Allow(static_cast<unsigned long>(options.max_operations));
                       return IsFusion(options.strategy) ? FusePart(scop, options, part)
-                                                        : SchedulePart(scop, options, part);
+                                                        : SchedulePacked(scop, options, part);
                     }));
   if (!inlined.empty()) {
     report.remarks.push_back(

@@ -309,7 +309,8 @@ TEST(PolyTest, AutoWithoutParallelAndVectorLoops) {
 
 // Tiles for the caches, and of those for the registers, which stay there over the loop over k.
 TEST(PolyTest, AutoKeepsTilesOfMatmulInRegisters) {
-  const std::string text = Scheduled(Nests().at("matmul"), {.machine = SmallMachine(16)});
+  const std::string text =
+      Scheduled(Nests().at("matmul"), {.packing = Packing::kNone, .machine = SmallMachine(16)});
   EXPECT_THAT(text, HasSubstr("parallel (c0"));
   EXPECT_THAT(text, HasSubstr("C.tile"));
   EXPECT_THAT(text, HasSubstr("unroll (c"));

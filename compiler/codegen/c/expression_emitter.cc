@@ -394,6 +394,8 @@ absl::StatusOr<Text> FunctionEmitter::EmitCall(Expr e, bool math) {
   Text call;
   if (name == "sigmoid") {
     call = {StrCat("nao_sigmoid_", HelperSuffix(e.type()), "(", arguments, ")")};
+  } else if (name == "fma" && IsNarrowFloat(e.type())) {
+    return Text{StrCat("nao_fma_", ir::TypeName(e.type()), "(", arguments, ")")};
   } else if (name == "rsqrt") {
     call = {StrCat("1 / sqrt", f, "(", arguments, ")"), kMultiplicative};
   } else {

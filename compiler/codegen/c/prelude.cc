@@ -82,6 +82,19 @@ static __device__ inline uint16_t nao_f16_of_f32(float x) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
   return h;
 })"},
+    {"nao_odd_fma", R"(
+// x * y + z, of which the product is exact, rounded to odd: the last bit is set if it is not exact.
+static __device__ inline double nao_odd_fma(double x, double y, double z) {
+  const double product = x * y, sum = product + z, part = sum - product;
+  const double error = (product - (sum - part)) + (z - part);
+  long long bits;
+  asm("mov.b64 %0, %1;" : "=l"(bits) : "d"(sum));
+  if (!(error < 0 || 0 < error) || bits % 2 != 0) return sum;
+  bits += (0 < error) == (0 < sum) ? 1 : -1;
+  double odd;
+  asm("mov.b64 %0, %1;" : "=d"(odd) : "l"(bits));
+  return odd;
+})"},
 };
 
 // A helper's name and its definition. A helper comes after the helpers that it calls. In a family of
@@ -229,6 +242,24 @@ static inline float nao_odd_f32(double x) {
   if (x != x || (double)nearest == x) return nearest;
   return nao_f32_of_bits((bits - (fabs((double)nearest) > fabs(x))) | 1);
 })"},
+    {"nao_odd_fma", R"(
+// x * y + z, of which the product is exact, rounded to odd: the last bit is set if it is not exact. Narrower floats
+// then round as the exact value does.
+static inline double nao_odd_fma(double x, double y, double z) {
+  const double product = x * y, sum = product + z, part = sum - product;
+  const double error = (product - (sum - part)) + (z - part);
+  int64_t bits;
+  memcpy(&bits, &sum, sizeof bits);
+  if (!(error < 0 || 0 < error) || bits % 2 != 0) return sum;
+  bits += (0 < error) == (0 < sum) ? 1 : -1;
+  double odd;
+  memcpy(&odd, &bits, sizeof odd);
+  return odd;
+})"},
+    {"nao_fma_f16", R"(
+static inline float nao_fma_f16(float x, float y, float z) { return nao_round_f16(nao_odd_f32(nao_odd_fma(x, y, z))); })"},
+    {"nao_fma_bf16", R"(
+static inline float nao_fma_bf16(float x, float y, float z) { return nao_round_bf16(nao_odd_f32(nao_odd_fma(x, y, z))); })"},
     {"nao_sigmoid_f32", R"(
 // 1 / (1 + exp(-x)), without overflow on the way.
 static inline float nao_sigmoid_f32(float x) {

@@ -247,6 +247,7 @@ absl::StatusOr<Value*> Emitter::EmitCall(Expr e) {
     arguments.push_back(value);
   }
   if (arguments.size() == 2) MakeAlike({&arguments[0], &arguments[1]});
+  if (arguments.size() == 3) MakeAlike({&arguments[0], &arguments[1], &arguments[2]});
   return ops_.Intrinsic(*intrinsic, e.type(), arguments);
 }
 

@@ -339,15 +339,44 @@ Value* ScalarOps::CallLibrary(std::string_view name, absl::Span<Value* const> ar
   return b_.CreateCall(callee, llvm::ArrayRef<Value*>(arguments.data(), arguments.size()));
 }
 
+// Of a type narrower than f32, whose product is exact in f64: the sum rounded to odd there, as ir::FusedMultiplyAdd has
+// it, then to the type.
+Value* ScalarOps::NarrowFma(Type type, absl::Span<Value* const> arguments) {
+  const llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+  b_.clearFastMathFlags();
+  std::vector<Value*> wide;
+  for (Value* argument : arguments) wide.push_back(Cast(argument, type, Type::kF64));
+  Value* product = b_.CreateFMul(wide[0], wide[1]);
+  Value* sum = b_.CreateFAdd(product, wide[2]);
+  Value* part = b_.CreateFSub(sum, product);
+  Value* error =
+      b_.CreateFAdd(b_.CreateFSub(product, b_.CreateFSub(sum, part)), b_.CreateFSub(wide[2], part));
+  Value* zero = llvm::ConstantFP::get(sum->getType(), 0.0);
+  llvm::Type* integer = Like(sum, b_.getInt64Ty());
+  Value* bits = b_.CreateBitCast(sum, integer);
+  Value* one = llvm::ConstantInt::get(integer, 1);
+  // False for a NaN, which the error of an infinite sum is.
+  Value* is_inexact = b_.CreateFCmpONE(error, zero);
+  Value* is_even = b_.CreateICmpEQ(b_.CreateAnd(bits, one), llvm::ConstantInt::get(integer, 0));
+  Value* is_larger = b_.CreateICmpEQ(b_.CreateFCmpOGT(error, zero), b_.CreateFCmpOGT(sum, zero));
+  Value* next = b_.CreateSelect(is_larger, b_.CreateAdd(bits, one), b_.CreateSub(bits, one));
+  Value* odd = b_.CreateSelect(b_.CreateAnd(is_inexact, is_even), next, bits);
+  return Cast(b_.CreateBitCast(odd, sum->getType()), Type::kF64, type);
+}
+
 Value* ScalarOps::Intrinsic(const ir::PureIntrinsic& intrinsic, Type type,
                             absl::Span<Value* const> arguments) {
+  const bool is_narrow = type != Type::kF32 && type != Type::kF64;
+  if (intrinsic.name == "fma" && is_narrow) return NarrowFma(type, arguments);
   std::vector<Value*> computed;
   for (Value* argument : arguments) computed.push_back(ToCompute(argument, type));
   const std::string_view name = intrinsic.name;
   Value* x = computed[0];
   Value* one = llvm::ConstantFP::get(x->getType(), 1.0);
   Value* result = nullptr;
-  if (name == "sqrt") {
+  if (name == "fma") {
+    result = b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, computed);
+  } else if (name == "sqrt") {
     result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, x);
   } else if (name == "abs") {
     result = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);

@@ -58,6 +58,7 @@ class ScalarOps {
   llvm::Value* FloatCast(llvm::Value* value, ir::Type from, ir::Type to);
   llvm::Value* IntToNarrowFloat(llvm::Value* value, ir::Type from, ir::Type to);
   llvm::Value* VectorToInt(llvm::Value* f, ir::Type to);
+  llvm::Value* NarrowFma(ir::Type type, absl::Span<llvm::Value* const> arguments);
   llvm::Value* CallLibrary(std::string_view name, absl::Span<llvm::Value* const> arguments);
 
   llvm::IRBuilder<>& b_;

@@ -13,6 +13,10 @@ CpuMachine HostMachine(int cores) {
 #ifdef _SC_LEVEL1_DCACHE_SIZE
   if (const long bytes = sysconf(_SC_LEVEL1_DCACHE_SIZE); bytes > 0) machine.near_bytes = bytes;
 #endif
+#ifdef _SC_LEVEL1_DCACHE_ASSOC
+  if (const long ways = sysconf(_SC_LEVEL1_DCACHE_ASSOC); ways > 1)
+    machine.near_ways = static_cast<int>(ways);
+#endif
 #ifdef _SC_LEVEL2_CACHE_SIZE
   if (const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE); bytes > 0) machine.cache_bytes = bytes;
 #endif

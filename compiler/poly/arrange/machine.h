@@ -11,6 +11,7 @@ struct CpuMachine {
   int vector_bytes = 32;
   int vector_registers = 16;
   int64_t near_bytes = 32 * 1024;     // of the nearest cache, L1
+  int near_ways = 8;                  // lines of it that one address may be in
   int64_t cache_bytes = 1024 * 1024;  // of the next one, which is still one core's: L2
   // Cycles for a byte that comes from beyond that cache.
   double cycles_per_byte = 0.2;

@@ -16,6 +16,10 @@ namespace polynao::poly {
 // are rows.
 enum class Windows : uint8_t { kByCost, kNone, kAll };
 
+// Says which products and convolutions have packed tiles (pack/pack_part.h): those for which the cost model finds that
+// faster, none, or all.
+enum class Packing : uint8_t { kByCost, kNone, kAll };
+
 struct ScheduleOptions {
   // "none", "original", "min", "smart", "max" (schedule.h), "text": the order in `text`; or "auto": what the cost
   // model finds fastest on `machine`, tiles included (auto.h).
@@ -36,6 +40,7 @@ struct ScheduleOptions {
   bool vectorize = true;
   // Sums of floats may change their order.
   bool reassociate = false;
+  Packing packing = Packing::kByCost;  // of "auto", and of what "fuse" leaves to it
   CpuMachine machine = {};
   // isl's count of its own steps for one part. A part that needs more stays as it is. 0: no limit.
   int64_t max_operations = 10'000'000;
@@ -75,6 +80,7 @@ struct PartReport {
   int statements = 0, bands = 0, tiled_bands = 0;
   int parallel_loops = 0, vector_loops = 0, wavefronts = 0;
   bool has_register_tiles = false;
+  double cycles = 0;  // of "auto", by the cost model
   // CPU time of the steps, in milliseconds.
   double dependences_ms = 0, schedule_ms = 0, tile_ms = 0, generate_ms = 0, count_ms = 0;
   std::vector<std::string> lines =

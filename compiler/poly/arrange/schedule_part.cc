@@ -84,6 +84,7 @@ absl::StatusOr<ir::Stmt> SchedulePart(const Scop& scop, const ScheduleOptions& o
     marked = std::move(arranged.marked);
     tiles = std::move(arranged.report);
     report->has_register_tiles = arranged.has_register_tiles;
+    report->cycles = arranged.cycles;
     report->schedule_ms = watch.Lap();
   } else {
     isl::schedule schedule;

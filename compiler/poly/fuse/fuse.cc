@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/visit.h"
-#include "compiler/poly/arrange/schedule_part.h"
 #include "compiler/poly/arrange/stopwatch.h"
 #include "compiler/poly/fuse/group_count.h"
 #include "compiler/poly/fuse/group_tree.h"
@@ -22,6 +21,7 @@
 #include "compiler/poly/fuse/stages.h"
 #include "compiler/poly/isl/tree_text.h"
 #include "compiler/poly/model/extract.h"
+#include "compiler/poly/pack/pack_part.h"
 
 namespace polynao::poly {
 
@@ -77,7 +77,7 @@ class CpuCode : public StageCode {
     ScheduleOptions options = options_;
     options.strategy = "auto";
     PartReport one;
-    ASSIGN_OR_RETURN(const ir::Stmt code, SchedulePart(part, options, &one));
+    ASSIGN_OR_RETURN(const ir::Stmt code, SchedulePacked(part, options, &one));
     report->bands += one.bands;
     report->tiled_bands += one.tiled_bands;
     report->parallel_loops += one.parallel_loops;

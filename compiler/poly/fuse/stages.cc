@@ -196,29 +196,12 @@ std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
 }
 
 Scop PartOf(const Scop& scop, const std::vector<const Stage*>& stages) {
-  Scop part = scop;
-  part.statements.clear();
-  absl::flat_hash_set<ir::Buffer> elsewhere;
-  std::optional<isl::union_set> domain;
-  for (const Statement& s : scop.statements) {
-    const bool is_here = std::any_of(stages.begin(), stages.end(), [&](const Stage* stage) {
+  return PartOf(scop, [&](const Statement& s) {
+    return std::any_of(stages.begin(), stages.end(), [&](const Stage* stage) {
       return std::find(stage->statements.begin(), stage->statements.end(), &s) !=
              stage->statements.end();
     });
-    if (!is_here) {
-      for (const Access& access : s.accesses) elsewhere.insert(access.buffer);
-      continue;
-    }
-    part.statements.push_back(s);
-    const isl::union_set one = s.domain.to_union_set();
-    domain = domain ? domain->unite(one) : one;
-  }
-  part.schedule = isl::manage(isl_schedule_intersect_domain(scop.schedule.copy(), domain->copy()));
-  part.assumed = isl::set::universe(scop.assumed.space());
-  const auto is_elsewhere = [&](ir::Buffer buffer) { return elsewhere.contains(buffer); };
-  std::erase_if(part.locals, is_elsewhere);
-  std::erase_if(part.private_buffers, is_elsewhere);
-  return part;
+  });
 }
 
 }  // namespace polynao::poly

@@ -42,8 +42,7 @@ using JoinedBuffers = std::vector<std::vector<ir::Buffer>>;
 std::vector<Stage> StagesOf(const Scop& scop, const Dependences& dependences,
                             const JoinedBuffers& joined = {});
 
-// The statements of some stages as a part of its own, in the order of the whole. Buffers that only they use stay
-// private, and are its locals if they were locals. Nothing is left of what the part assumes: the caller tests that.
+// The statements of some stages as a part of its own (scop.h).
 Scop PartOf(const Scop& scop, const std::vector<const Stage*>& stages);
 
 }  // namespace polynao::poly

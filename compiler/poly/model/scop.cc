@@ -1,6 +1,11 @@
 #include "compiler/poly/model/scop.h"
 
+#include <isl/schedule.h>
+
 #include <algorithm>
+#include <optional>
+
+#include "absl/container/flat_hash_set.h"
 
 namespace polynao::poly {
 
@@ -46,6 +51,28 @@ const Statement* Scop::Find(const std::string& name) const {
 
 bool Scop::IsPrivate(ir::Buffer buffer) const {
   return std::find(private_buffers.begin(), private_buffers.end(), buffer) != private_buffers.end();
+}
+
+Scop PartOf(const Scop& scop, absl::FunctionRef<bool(const Statement&)> is_here) {
+  Scop part = scop;
+  part.statements.clear();
+  absl::flat_hash_set<ir::Buffer> elsewhere;
+  std::optional<isl::union_set> domain;
+  for (const Statement& s : scop.statements) {
+    if (!is_here(s)) {
+      for (const Access& access : s.accesses) elsewhere.insert(access.buffer);
+      continue;
+    }
+    part.statements.push_back(s);
+    const isl::union_set one = s.domain.to_union_set();
+    domain = domain ? domain->unite(one) : one;
+  }
+  part.schedule = isl::manage(isl_schedule_intersect_domain(scop.schedule.copy(), domain->copy()));
+  part.assumed = isl::set::universe(scop.assumed.space());
+  const auto is_elsewhere = [&](ir::Buffer buffer) { return elsewhere.contains(buffer); };
+  std::erase_if(part.locals, is_elsewhere);
+  std::erase_if(part.private_buffers, is_elsewhere);
+  return part;
 }
 
 }  // namespace polynao::poly

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "compiler/ir/ir.h"
 #include "compiler/poly/isl/isl_tools.h"
 
@@ -85,6 +86,11 @@ struct Scop {
   const Statement* Find(const std::string& name) const;
   bool IsPrivate(ir::Buffer buffer) const;
 };
+
+// The statements of `scop` for which `is_here` holds, one at least, as a part of its own, in the order of the whole.
+// Buffers that only they use stay private, and are its locals if they were locals. Nothing is left of what the part
+// assumes: the caller tests that. Throws isl::exception.
+Scop PartOf(const Scop& scop, absl::FunctionRef<bool(const Statement&)> is_here);
 
 }  // namespace polynao::poly
 

@@ -1,0 +1,189 @@
+#include "compiler/poly/pack/contraction.h"
+
+#include <isl/map.h>
+#include <isl/set.h>
+
+#include <algorithm>
+
+#include "compiler/ir/affine.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::poly {
+
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// The operands of a product that is added to `element`.
+struct Product {
+  Expr a, b;
+};
+
+std::optional<Product> ProductOf(Expr value, Expr element) {
+  if (value.Is(ExprKind::kCall) && value.callee() == nullptr && value.name() == "fma") {
+    if (value.operand(2) != element) return std::nullopt;
+    return Product{value.operand(0), value.operand(1)};
+  }
+  if (!value.Is(ExprKind::kAdd) && !value.Is(ExprKind::kSub)) return std::nullopt;
+  Expr product = value.operand(1);
+  if (value.Is(ExprKind::kAdd) && product == element) {
+    product = value.operand(0);
+  } else if (value.operand(0) != element) {
+    return std::nullopt;
+  }
+  if (!product.Is(ExprKind::kMul)) return std::nullopt;
+  return Product{product.operand(0), product.operand(1)};
+}
+
+bool UsesBuffer(Expr e, ir::Buffer buffer) {
+  bool uses = false;
+  ir::ForEachExpr(e, [&](Expr part) {
+    const bool is_access = part.Is(ExprKind::kLoad) || part.Is(ExprKind::kAddress);
+    uses |= is_access && ir::Buffer(part.buffer()) == buffer;
+  });
+  return uses;
+}
+
+// A value that may be computed at another time, and once for several instances: without calls of functions with
+// effects.
+bool IsMovable(Expr e) {
+  bool is_movable = true;
+  ir::ForEachExpr(e, [&](Expr part) {
+    is_movable &= part.callee() == nullptr && !part.Is(ExprKind::kAddress);
+  });
+  return is_movable;
+}
+
+// Returns true if the statement's loops have ranges of their own.
+bool IsBox(const isl::set& domain, const isl::set& context) {
+  isl::set box = isl::set::universe(domain.space());
+  const auto n = static_cast<unsigned>(Dimensions(domain));
+  for (unsigned d = 0; d < n; ++d) {
+    isl::set one = domain;
+    one = isl::manage(isl_set_eliminate(one.release(), isl_dim_set, 0, d));
+    one = isl::manage(isl_set_eliminate(one.release(), isl_dim_set, d + 1, n - d - 1));
+    box = box.intersect(one);
+  }
+  return box.intersect_params(context).is_subset(domain);
+}
+
+const Access* WriteOf(const Statement& statement) {
+  const Access* write = nullptr;
+  for (const Access& access : statement.accesses) {
+    if (!access.is_write) continue;
+    if (write != nullptr) return nullptr;
+    write = &access;
+  }
+  const bool is_element =
+      write != nullptr && write->is_must && write->indices.size() == write->buffer->extents.size();
+  return is_element ? write : nullptr;
+}
+
+// The loop whose iterations store neighbours in memory: the last index is the only one that has it, plain.
+std::optional<size_t> LaneOf(Stmt store, const std::vector<ir::Var>& iterators) {
+  if (store.indices().empty()) return std::nullopt;
+  const std::optional<ir::Affine> last = ir::Linearize(store.indices().back(), iterators);
+  if (!last) return std::nullopt;
+  for (size_t i = 0; i < iterators.size(); ++i) {
+    const Expr slope = last->coefficients[i];
+    if (!slope || !slope.IsInt(1)) continue;
+    const auto rest = store.indices().subspan(0, store.indices().size() - 1);
+    if (std::none_of(rest.begin(), rest.end(),
+                     [&](Expr index) { return ir::UsesVar(index, iterators[i]); })) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns true if instances that differ in a loop that selects elements store different elements.
+bool StoresEachOnce(const isl::map& write, const std::vector<size_t>& sums) {
+  isl::map map = write;
+  for (size_t i = sums.size(); i-- > 0;) {
+    map = isl::manage(
+        isl_map_project_out(map.release(), isl_dim_in, static_cast<unsigned>(sums[i]), 1));
+  }
+  return isl_map_is_injective(map.get()) == isl_bool_true;
+}
+
+}  // namespace
+
+std::optional<Contraction> FindContraction(const Scop& scop, const Statement& statement) {
+  const Stmt store = statement.code;
+  if (statement.is_opaque || !store.Is(StmtKind::kStore)) return std::nullopt;
+  const Access* write = WriteOf(statement);
+  if (write == nullptr) return std::nullopt;
+  Contraction result{.statement = &statement};
+  result.element = store.context().Load(store.buffer(), store.indices());
+  const std::optional<Product> product = ProductOf(store.value(), result.element);
+  if (!product) return std::nullopt;
+  result.row_operand = product->a, result.column_operand = product->b;
+  for (Expr operand : {product->a, product->b}) {
+    if (UsesBuffer(operand, store.buffer()) || !IsMovable(operand)) return std::nullopt;
+  }
+  // The element is read once and written once; nothing else may be at its place.
+  const std::string array = RangeName(write->map);
+  if (std::count_if(statement.accesses.begin(), statement.accesses.end(),
+                    [&](const Access& a) { return RangeName(a.map) == array; }) != 2) {
+    return std::nullopt;
+  }
+  const std::optional<size_t> lane = LaneOf(store, statement.iterators);
+  if (!lane) return std::nullopt;
+  const auto uses = [&](Expr e, size_t i) { return ir::UsesVar(e, statement.iterators[i]); };
+  if (uses(result.row_operand, *lane)) std::swap(result.row_operand, result.column_operand);
+  for (size_t i = 0; i < statement.iterators.size(); ++i) {
+    const bool row = uses(result.row_operand, i), column = uses(result.column_operand, i);
+    if (!uses(result.element, i)) {
+      result.sums.push_back(i);
+    } else if (row && column) {
+      result.batch.push_back(i);
+    } else if (row) {
+      result.rows.push_back(i);
+    } else if (!column) {
+      return std::nullopt;
+    } else if (i != *lane) {
+      result.columns.push_back(i);
+    }
+  }
+  if (!uses(result.column_operand, *lane) || uses(result.row_operand, *lane)) return std::nullopt;
+  result.columns.push_back(*lane);
+  if (result.rows.empty() || result.sums.empty()) return std::nullopt;
+  if (!IsBox(statement.domain, scop.context)) return std::nullopt;
+  if (!StoresEachOnce(write->map.intersect_domain(statement.domain), result.sums))
+    return std::nullopt;
+  return result;
+}
+
+bool CanBegin(const Scop& scop, const Statement& initial, const Contraction& contraction) {
+  const Stmt store = initial.code;
+  if (initial.is_opaque || !store.Is(StmtKind::kStore)) return false;
+  const Access* write = WriteOf(initial);
+  const Access* update = WriteOf(*contraction.statement);
+  if (write == nullptr || write->buffer != update->buffer || !IsMovable(store.value()))
+    return false;
+  // Its indices are its loops, so that an element says which iteration stores it.
+  if (initial.iterators.size() != store.indices().size()) return false;
+  for (ir::Var iterator : initial.iterators) {
+    if (std::count(store.indices().begin(), store.indices().end(), Expr(iterator)) != 1)
+      return false;
+  }
+  for (const Access& read : initial.accesses) {
+    if (read.is_write) continue;
+    for (const Statement& other : scop.statements) {
+      for (const Access& access : other.accesses) {
+        if (access.is_write && RangeName(access.map) == RangeName(read.map)) return false;
+      }
+    }
+  }
+  const isl::set context = contraction.statement->domain.params().intersect(scop.context);
+  const isl::set begun =
+      write->map.intersect_domain(initial.domain).range().intersect_params(context);
+  const isl::set updated =
+      update->map.intersect_domain(contraction.statement->domain).range().intersect_params(context);
+  return begun.is_equal(updated);
+}
+
+}  // namespace polynao::poly

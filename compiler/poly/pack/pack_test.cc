@@ -1,0 +1,216 @@
+// Contractions in packed tiles, compared by the interpreter on sizes around those of tiles.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/text.h"
+#include "compiler/ir/same_meaning.h"
+#include "compiler/ir/text.h"
+#include "compiler/poly/arrange/machine_for_test.h"
+#include "compiler/poly/poly.h"
+
+namespace polynao::poly {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+ScheduleOptions PackAll() {
+  ScheduleOptions options;
+  options.machine = SmallMachine();
+  options.packing = Packing::kAll;
+  return options;
+}
+
+// The report and the text after scheduling, whose meaning is compared for scalars around the sizes of tiles.
+std::string Packed(std::string_view text, const ScheduleOptions& options = PackAll()) {
+  const absl::StatusOr<ir::Function> before = ir::ParseFunction(text);
+  EXPECT_TRUE(before.ok()) << before.status();
+  ir::Function after = *before;
+  const absl::StatusOr<ScheduleReport> report = Schedule(after, options);
+  EXPECT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->internal_errors, testing::IsEmpty());
+  const std::string result = report->ToString() + ir::Print(after);
+  const bool has_scalars = std::any_of(before->params.begin(), before->params.end(),
+                                       [](const ir::Param& p) { return static_cast<bool>(p.var); });
+  if (!has_scalars) {
+    EXPECT_EQ(ir::CompareMeaning(*before, after, 1), "") << result;
+    return result;
+  }
+  for (const int64_t n : {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 23}) {
+    for (const int64_t m : {n, int64_t{1}, int64_t{11}}) {
+      ir::MeaningOptions meaning;
+      bool is_first = true;
+      for (const ir::Param& param : before->params) {
+        if (!param.var) continue;
+        meaning.arguments.scalars[std::string(param.name())] = ir::Argument::Int(is_first ? n : m);
+        is_first = false;
+      }
+      EXPECT_EQ(ir::CompareMeaning(*before, after, 1, meaning), "")
+          << "n = " << n << ", m = " << m << "\n"
+          << result;
+      if (testing::Test::HasFailure()) return result;
+    }
+  }
+  return result;
+}
+
+TEST(PackTest, Product) {
+  const std::string text = Packed(
+      "func f(A: f32[n, m] in, B: f32[m, n] in, C: f32[n, n], n: i32, m: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { for (k, 0, m) {\n"
+      "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("S0 packed in tiles of"));
+  EXPECT_THAT(text, HasSubstr("allocate column.panels"));
+  EXPECT_THAT(text, HasSubstr("parallel (panel"));
+}
+
+TEST(PackTest, TransposedOperands) {
+  for (const char* a : {"A[i, k]", "A[k, i]"}) {
+    for (const char* b : {"B[k, j]", "B[j, k]"}) {
+      EXPECT_THAT(Packed(StrCat("func f(A: f64[n, n] in, B: f64[n, n] in, C: f64[n, n], n: i32) {\n"
+                                "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+                                "    C[i, j] = C[i, j] - ",
+                                a, " * ", b, " } } }\n}\n")),
+                  HasSubstr("packed"))
+          << a << b;
+    }
+  }
+}
+
+TEST(PackTest, RowsAndColumnsFollowTheElement) {
+  EXPECT_THAT(Packed("func f(A: i32[n, m] in, B: i32[m, n] in, C: i32[n, n], n: i32, m: i32) {\n"
+                     "  for (k, 0, m) { for (j, 0, n) { for (i, 0, n) {\n"
+                     "    C[j, i] = A[i, k] * B[k, j] + C[j, i] } } }\n"
+                     "}\n"),
+              HasSubstr("packed"));
+}
+
+TEST(PackTest, BeginsAsTheInitialStatementHasIt) {
+  const std::string text = Packed(
+      "func f(A: f32[n, m] in, B: f32[m, n] in, D: f32[n] in, C: f32[n, n] out, n: i32, m: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) {\n"
+      "    C[i, j] = D[j]\n"
+      "    for (k, 0, m) { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("S1 packed in tiles of"));
+  EXPECT_THAT(text, HasSubstr("begun as S0 has it"));
+}
+
+TEST(PackTest, AnInitialStatementThatOthersReadStays) {
+  const std::string text = Packed(
+      "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n, n] out, D: f32[n, n] out, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { C[i, j] = A[i, j] + 1.0 } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { D[i, j] = C[i, j] * 2.0 } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+      "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("S2 packed"));
+  EXPECT_THAT(text, Not(HasSubstr("begun")));
+}
+
+TEST(PackTest, ProductsInARow) {
+  const std::string text = Packed(
+      "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n, n] out, D: f32[n, n] out, n: i32) {\n"
+      "  for (i, 0, n) { for (j, 0, n) { C[i, j] = 0.0\n"
+      "    for (k, 0, n) { C[i, j] = C[i, j] + A[i, k] * B[k, j] }\n"
+      "    C[i, j] = max(C[i, j], 0.0) } }\n"
+      "  for (i, 0, n) { for (j, 0, n) { D[i, j] = 0.0\n"
+      "    for (k, 0, n) { D[i, j] = D[i, j] + C[i, k] * B[k, j] } } }\n"
+      "}\n");
+  EXPECT_THAT(text, HasSubstr("S1 packed"));
+  EXPECT_THAT(text, HasSubstr("S4 packed"));
+}
+
+TEST(PackTest, Batch) {
+  EXPECT_THAT(
+      Packed("func f(A: f32[2, n, 3, m] in, B: f32[2, n, 3, m] in, C: f32[2, 3, n, n], "
+             "n: i32, m: i32) {\n"
+             "  for (b, 0, 2) { for (h, 0, 3) { for (i, 0, n) { for (j, 0, n) {\n"
+             "    for (k, 0, m) {\n"
+             "      C[b, h, i, j] = C[b, h, i, j] + A[b, i, h, k] * B[b, j, h, k] } } } } }\n"
+             "}\n"),
+      HasSubstr("packed"));
+}
+
+// A convolution with a layout, a stride, a dilation and a padding.
+std::string Convolution(bool channels_last, int64_t stride, int64_t dilation, int64_t pad,
+                        int64_t channels, int64_t filters, int64_t out) {
+  const int64_t in = (out - 1) * stride + 2 * dilation + 1 - 2 * pad;
+  const std::string y = StrCat("y * ", stride, " + r * ", dilation, " - ", pad);
+  const std::string x = StrCat("x * ", stride, " + s * ", dilation, " - ", pad);
+  const std::string image =
+      channels_last ? StrCat("X[", y, ", ", x, ", c]") : StrCat("X[c, ", y, ", ", x, "]");
+  const std::string value = pad == 0
+                                ? image
+                                : StrCat("select(0 <= ", y, " && ", y, " < ", in, " && 0 <= ", x,
+                                         " && ", x, " < ", in, ", ", image, ", 0.0)");
+  const std::string element = channels_last ? "Y[y, x, o]" : "Y[o, y, x]";
+  const auto shape = [&](int64_t size, int64_t last) {
+    return channels_last ? StrCat(size, ", ", size, ", ", last)
+                         : StrCat(last, ", ", size, ", ", size);
+  };
+  return StrCat("func f(X: f32[", shape(in, channels), "] in, F: f32[", filters, ", 3, 3, ",
+                channels, "] in, Y: f32[", shape(out, filters), "] out) {\n  for (y, 0, ", out,
+                ") { for (x, 0, ", out, ") { for (o, 0, ", filters, ") {\n    ", element,
+                " = 0.0\n    for (r, 0, 3) { for (s, 0, 3) { for (c, 0, ", channels, ") {\n      ",
+                element, " = ", element, " + ", value, " * F[o, r, s, c] } } } } } }\n}\n");
+}
+
+TEST(PackTest, Convolutions) {
+  for (const bool channels_last : {true, false}) {
+    for (const int64_t stride : {1, 2}) {
+      for (const int64_t dilation : {1, 2}) {
+        for (const int64_t pad : {0, 1}) {
+          const std::string text =
+              Convolution(channels_last, stride, dilation, pad, 5, 7, 6 + stride);
+          EXPECT_THAT(Packed(text), HasSubstr("begun as S0 has it")) << text;
+        }
+      }
+    }
+  }
+}
+
+TEST(PackTest, Groups) {
+  EXPECT_THAT(
+      Packed("func f(X: f32[7, 9, 2, 5] in, F: f32[2, 6, 3, 5] in, Y: f32[7, 7, 2, 6]) {\n"
+             "  for (y, 0, 7) { for (x, 0, 7) { for (g, 0, 2) { for (o, 0, 6) {\n"
+             "    for (s, 0, 3) { for (c, 0, 5) {\n"
+             "      Y[y, x, g, o] = Y[y, x, g, o] + X[y, x + s, g, c] * F[g, o, s, c] } } } } } }\n"
+             "}\n"),
+      HasSubstr("packed"));
+}
+
+// What is no contraction, or has no panels.
+TEST(PackTest, LeavesOthersAlone) {
+  for (const char* text : {
+           // A vector.
+           "func f(A: f32[n, n] in, x: f32[n] in, y: f32[n], n: i32) {\n"
+           "  for (i, 0, n) { for (k, 0, n) { y[i] = y[i] + A[i, k] * x[k] } } }\n",
+           // A triangle.
+           "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n, n], n: i32) {\n"
+           "  for (i, 0, n) { for (j, 0, n) { for (k, 0, i) {\n"
+           "    C[i, j] = C[i, j] + A[i, k] * B[k, j] } } } }\n",
+           // An operand that is the result.
+           "func f(A: f32[n, n] in, C: f32[n, n], n: i32) {\n"
+           "  for (i, 0, n) { for (j, 0, n) { for (k, 0, n) {\n"
+           "    C[i, j] = C[i, j] + A[i, k] * C[k, j] } } } }\n",
+           // Depthwise: no loop selects one operand only along a row.
+           "func f(X: f32[9, 9, 4] in, F: f32[3, 4] in, Y: f32[9, 7, 4]) {\n"
+           "  for (y, 0, 9) { for (x, 0, 7) { for (c, 0, 4) { for (s, 0, 3) {\n"
+           "    Y[y, x, c] = Y[y, x, c] + X[y, x + s, c] * F[s, c] } } } } }\n",
+           // Elements that several rows store.
+           "func f(A: f32[n, n] in, B: f32[n, n] in, C: f32[n + 1, n], n: i32) {\n"
+           "  for (i, 0, n) { for (u, 0, 2) { for (j, 0, n) { for (k, 0, n) {\n"
+           "    C[i + u, j] = C[i + u, j] + A[i, k] * B[k, j] } } } } }\n",
+       }) {
+    EXPECT_THAT(Packed(text), Not(HasSubstr("packed"))) << text;
+  }
+}
+
+}  // namespace
+}  // namespace polynao::poly

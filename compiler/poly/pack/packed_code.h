@@ -1,0 +1,43 @@
+// The loops of a contraction in packed tiles.
+//
+//   for (c, blocks of column panels) for (s, blocks of sums)
+//     parallel (p) pack column panel p: B.panels[p, sum, lane] = column operand
+//     parallel (b, blocks of rows)
+//       for (t) pack row panel t: A.panels[t, row, sum] = row operand
+//       for (p) for (t)
+//         sums[row, lane] = C, or what the sums begin with            one tile, which stays in registers
+//         for (k) sums[row, lane] = sums[row, lane] + A.panels[t, row, k] * B.panels[p, k, lane]
+//         C = sums
+//
+// Each sum adds its products in the order of the program, so that the results are the same bits. Where rows have fewer
+// tiles than there are cores, rows are packed first, and columns block by block.
+#ifndef COMPILER_POLY_PACK_PACKED_CODE_H_
+#define COMPILER_POLY_PACK_PACKED_CODE_H_
+
+#include <string>
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/arrange/machine.h"
+#include "compiler/poly/model/assumed.h"
+#include "compiler/poly/model/scop.h"
+#include "compiler/poly/pack/contraction.h"
+#include "compiler/poly/pack/pack_plan.h"
+
+namespace polynao::poly {
+
+struct PackedCode {
+  ir::Stmt code;
+  PackPlan plan;
+  std::string line;  // "S1 packed in tiles of 8 x 48, 192 sums at a time, .."
+  int parallel_loops = 0;
+};
+
+// `otherwise`: the code of the contraction's initial statement for sums without a product, if it has one. Takes for
+// granted what the part assumes. Throws isl::exception.
+PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
+                           const CpuMachine& machine, const AssumedParameters& assumed,
+                           ir::Stmt otherwise);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_PACK_PACKED_CODE_H_

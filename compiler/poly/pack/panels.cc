@@ -1,0 +1,359 @@
+#include "compiler/poly/pack/panels.h"
+
+#include <cmath>
+
+#include "compiler/ir/affine.h"
+#include "compiler/ir/visit.h"
+
+namespace polynao::poly {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::Var;
+
+namespace {
+
+// Returns true if neighbours in memory are what `e` loads in iterations of `var` that follow each other.
+bool WalksAlong(Expr e, Var var) {
+  bool loads = false, walks = true;
+  ir::ForEachExpr(e, [&](Expr load) {
+    if (!load.Is(ExprKind::kLoad) || !ir::UsesVar(load, var)) return;
+    loads = true;
+    const size_t n = load.operands().size();
+    const std::optional<ir::Affine> last = ir::Linearize(load.operand(n - 1), {var});
+    walks &= last && last->coefficients[0] && last->coefficients[0].IsInt(1);
+    for (size_t d = 0; d + 1 < n; ++d) walks &= !ir::UsesVar(load.operand(d), var);
+  });
+  return loads && walks;
+}
+
+bool IsPowerOfTwo(int64_t n) { return n > 1 && (n & (n - 1)) == 0; }
+
+class Replaced : public ir::Mutator {
+ public:
+  explicit Replaced(const absl::flat_hash_map<Expr, Expr>& by) : by_(by) {}
+  using Mutator::Mutate;
+  Expr Mutate(Expr e) override {
+    const auto it = by_.find(e);
+    return it != by_.end() ? it->second : MutateOperands(e);
+  }
+
+ private:
+  const absl::flat_hash_map<Expr, Expr>& by_;
+};
+
+}  // namespace
+
+PanelWriter::PanelWriter(const Contraction& contraction, const ContractionLoops& loops,
+                         const PackPlan& plan, const Values& outer)
+    : contraction_(contraction),
+      loops_(loops),
+      plan_(plan),
+      outer_(outer),
+      c_(contraction.element.context()),
+      type_(contraction.element.type()) {
+  row_count_ = CountOf(c_, loops.rows);
+  lane_panels_ = CeilQuotient(loops.column.count, c_.I64(plan.width()));
+  rows_by_sums_ = WalksAlong(contraction.row_operand, loops.sum.var) ||
+                  !WalksAlong(contraction.row_operand, loops.rows.back().var);
+  columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
+                     !WalksAlong(contraction.column_operand, loops.column.var) &&
+                     IsPowerOfTwo(plan.lanes);
+}
+
+Expr PanelWriter::Zero() const { return c_.Const(type_, 0); }
+
+Buffer PanelWriter::NewRowPanels(Expr count) const {
+  const Expr depth = c_.I64(plan_.depth()), rows = c_.I64(plan_.rows);
+  if (rows_by_sums_) return c_.NewBuffer("row.panels", type_, {count, rows, depth});
+  return c_.NewBuffer("row.panels", type_, {count, depth, rows});
+}
+
+Buffer PanelWriter::NewColumnPanels(Expr count) const {
+  // Squares that are transposed reach beyond the last sum.
+  const int64_t depth = plan_.depth() + (columns_by_sums_ ? plan_.lanes : 0);
+  return c_.NewBuffer("column.panels", type_, {count, c_.I64(depth), c_.I64(plan_.width())});
+}
+
+// body(values, number of the first sum) for each run of a block.
+Stmt PanelWriter::ForRuns(const SumBlock& block, const Values& at, const Body& body) const {
+  return LoopOver(c_, "run", block.runs, ForKind::kSerial, [&](Expr run) {
+    Values here = at;
+    Lets lets;
+    SetIteration(loops_.outer_sums, Plus(block.first_run, run), here, lets);
+    return Within(lets, body(here, Times(run, block.count)));
+  });
+}
+
+// ---- rows
+
+Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bool is_zero,
+                         const SumBlock& block) const {
+  const auto kind = rows_by_sums_ ? ForKind::kVectorize : ForKind::kSerial;
+  return ForRuns(block, at, [&](const Values& run, Expr base) {
+    const auto over = [&](Expr operand) {
+      return LoopOver(c_, "sum", block.count, kind, [&](Expr k) {
+        Values here = run;
+        here[loops_.sum.var] = Plus(block.first, k);
+        const Expr value = ValueAt(*contraction_.statement, operand, here);
+        const Expr sum = Plus(base, k);
+        return rows_by_sums_ ? c_.Store(panels, {place, i, sum}, value)
+                             : c_.Store(panels, {place, sum, i}, value);
+      });
+    };
+    const Expr operand = is_zero ? Zero() : contraction_.row_operand;
+    // Padding: whether a run is inside of the image is asked once.
+    if (!operand.Is(ExprKind::kSelect) || ir::UsesVar(operand.operand(0), loops_.sum.var))
+      return over(operand);
+    const Expr condition = ValueAt(*contraction_.statement, operand.operand(0), run);
+    return c_.If(condition, over(operand.operand(1)), over(operand.operand(2)));
+  });
+}
+
+Stmt PanelWriter::PackRows(Buffer panels, Expr place, Expr number, const SumBlock& block) const {
+  const Expr first = Times(number, c_.I64(plan_.rows));
+  if (!rows_by_sums_ && loops_.rows.size() == 1) {
+    // A row of memory has the rows of the panel.
+    const Expr left = Least(Minus(row_count_, first), c_.I64(plan_.rows));
+    return ForRuns(block, outer_, [&](const Values& run, Expr base) {
+      return LoopOver(c_, "sum", block.count, ForKind::kSerial, [&](Expr k) {
+        Values here = run;
+        here[loops_.sum.var] = Plus(block.first, k);
+        const auto over = [&](Expr count, Expr begin, bool is_zero) {
+          return LoopOver(c_, "row", count, ForKind::kVectorize, [&](Expr i) {
+            Lets none;
+            SetIteration(loops_.rows, Plus(Plus(first, begin), i), here, none);
+            const Expr value =
+                is_zero ? Zero() : ValueAt(*contraction_.statement, contraction_.row_operand, here);
+            return c_.Store(panels, {place, Plus(base, k), Plus(begin, i)}, value);
+          });
+        };
+        const Stmt rows = over(left, c_.I64(0), false);
+        return c_.Seq({rows, over(Minus(c_.I64(plan_.rows), left), left, true)});
+      });
+    });
+  }
+  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kSerial, [&](Expr i) {
+    Values at = outer_;
+    Lets lets;
+    SetIteration(loops_.rows, Plus(first, i), at, lets);
+    const Stmt row = Within(lets, OneRow(panels, place, i, at, false, block));
+    const bool is_whole = IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
+    if (is_whole) return row;
+    return c_.If(Plus(first, i) < row_count_, row, OneRow(panels, place, i, outer_, true, block));
+  });
+}
+
+// ---- columns
+
+// The first lane of a panel, and the iteration of the outer loops that it is in.
+Expr PanelWriter::FirstLane(Expr number, Values& at, Lets& lets) const {
+  Expr lane_panel = number;
+  if (!loops_.outer_columns.empty()) {
+    SetIteration(loops_.outer_columns, Quotient(number, lane_panels_), at, lets);
+    lane_panel = Remainder(number, lane_panels_);
+  }
+  return Times(lane_panel, c_.I64(plan_.width()));
+}
+
+Stmt PanelWriter::PackColumns(Buffer panels, Expr place, Expr number, const SumBlock& block) const {
+  Values at = outer_;
+  Lets lets;
+  const Expr first = FirstLane(number, at, lets);
+  const Stmt code = columns_by_sums_ ? PackColumnsBySums(panels, place, at, first, block)
+                                     : PackColumnsByLanes(panels, place, at, first, block);
+  return Within(lets, code);
+}
+
+Stmt PanelWriter::PackColumnsByLanes(Buffer panels, Expr place, const Values& at, Expr first,
+                                     const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width());
+  const Expr left = Minus(loops_.column.count, first);
+  const auto pack = [&](bool is_whole) {
+    return ForRuns(block, at, [&](const Values& run, Expr base) {
+      return LoopOver(c_, "sum", block.count, ForKind::kSerial, [&](Expr k) {
+        return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+          Values here = run;
+          here[loops_.sum.var] = Plus(block.first, k);
+          here[loops_.column.var] = Plus(Plus(loops_.column.first, first), lane);
+          Expr value = ValueAt(*contraction_.statement, contraction_.column_operand, here);
+          if (!is_whole) value = c_.Select(lane < left, value, Zero());
+          return c_.Store(panels, {place, Plus(base, k), lane}, value);
+        });
+      });
+    });
+  };
+  const Expr count = loops_.column.count;
+  if (IsConstant(count) && count.int_value() % plan_.width() == 0) return pack(true);
+  return c_.If(width <= left, pack(true), pack(false));
+}
+
+// A square of elements of a column panel: `lanes` lanes from lane0 on, and as many sums from number `sum` of a run on.
+struct PanelWriter::Square {
+  Buffer panels;
+  Expr place;
+  const Values& at;
+  Expr first, lane0, sum, base;
+};
+
+// Squares of lanes x lanes elements: rows of memory, which are sums, become columns. Reading a square by the bits of
+// its elements' numbers, one perfect shuffle moves the first bit to the end, and log2(lanes) of them swap the numbers
+// of row and column.
+Stmt PanelWriter::Transposed(const Square& square, const SumBlock& block, bool is_whole) const {
+  const auto& [panels, place, at, first, lane0, sum, base] = square;
+  const int64_t n = plan_.lanes;
+  Buffer from = c_.NewBuffer("square", type_, {c_.I64(n * n)});
+  std::vector<Buffer> squares = {from};
+  std::vector<Stmt> steps;
+  for (int64_t r = 0; r < n; ++r) {
+    const Expr column = Plus(Plus(first, lane0), r);
+    const auto row = [&](bool is_zero) {
+      return LoopOver(c_, "sum", c_.I64(n), ForKind::kVectorize, [&](Expr k) {
+        Values here = at;
+        here[loops_.sum.var] = Plus(Plus(block.first, sum), k);
+        here[loops_.column.var] = Plus(loops_.column.first, column);
+        Expr value = Zero();
+        if (!is_zero) value = ValueAt(*contraction_.statement, contraction_.column_operand, here);
+        if (!is_zero && !is_whole) value = c_.Select(Plus(sum, k) < block.count, value, Zero());
+        return c_.Store(from, {Plus(k, r * n)}, value);
+      });
+    };
+    steps.push_back(is_whole ? row(false)
+                             : c_.If(column < loops_.column.count, row(false), row(true)));
+  }
+  for (int64_t bit = 1; bit < n; bit *= 2) {
+    const Buffer to = c_.NewBuffer("square", type_, {c_.I64(n * n)});
+    const int64_t half = n * n / 2;
+    steps.push_back(LoopOver(c_, "x", c_.I64(half), ForKind::kVectorize, [&](Expr x) {
+      const Expr even = Times(x, c_.I64(2));
+      return c_.Seq(
+          {c_.Store(to, {even}, from(x)), c_.Store(to, {Plus(even, 1)}, from(Plus(x, half)))});
+    }));
+    squares.push_back(to);
+    from = to;
+  }
+  for (int64_t r = 0; r < n; ++r) {
+    steps.push_back(LoopOver(c_, "lane", c_.I64(n), ForKind::kVectorize, [&](Expr lane) {
+      const Expr value = from(Plus(lane, r * n));
+      return c_.Store(panels, {place, Plus(Plus(base, sum), r), Plus(lane0, lane)}, value);
+    }));
+  }
+  Stmt code = c_.Seq(steps);
+  for (size_t i = squares.size(); i-- > 0;) code = c_.Allocate(squares[i], code);
+  return code;
+}
+
+Stmt PanelWriter::PackColumnsBySums(Buffer panels, Expr place, const Values& at, Expr first,
+                                    const SumBlock& block) const {
+  const Expr n = c_.I64(plan_.lanes);
+  return ForRuns(block, at, [&](const Values& run, Expr base) {
+    return LoopOver(c_, "square", c_.I64(plan_.vectors), ForKind::kSerial, [&](Expr v) {
+      const Expr lane = Times(v, n);
+      return LoopOver(c_, "square", CeilQuotient(block.count, n), ForKind::kSerial, [&](Expr s) {
+        const Expr sum = Times(s, n);
+        const Square square = {panels, place, run, first, lane, sum, base};
+        const Expr is_whole =
+            ir::And(Plus(Plus(first, lane), n) <= loops_.column.count, Plus(sum, n) <= block.count);
+        return c_.If(is_whole, Transposed(square, block, true), Transposed(square, block, false));
+      });
+    });
+  });
+}
+
+// ---- tiles
+
+// Where a tile's elements are: its first row, and the loops of its columns.
+struct PanelWriter::TilePlace {
+  Expr first_row, first_lane;
+  Values columns;
+};
+
+Expr PanelWriter::BeginningAt(const Values& at) const {
+  const Statement& initial = *contraction_.initial;
+  const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
+  Values there = outer_;
+  for (size_t d = 0; d < element.size(); ++d) there[initial.code.indices()[d]] = element[d];
+  return ValueAt(initial, initial.code.value(), there);
+}
+
+// Loads or stores the elements of a tile, or begins their sums. Of a tile that is not whole, those that there are.
+Stmt PanelWriter::ForElements(const TilePlace& tile, Buffer sums, bool is_whole, bool is_store,
+                              bool begins) const {
+  const Statement& statement = *contraction_.statement;
+  const Expr width = c_.I64(plan_.width());
+  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+    Values at = tile.columns;
+    Lets lets;
+    const Expr row = Plus(tile.first_row, i);
+    SetIteration(loops_.rows, row, at, lets);
+    // A tile that is not whole has masks and no branches, so that its sums stay in registers.
+    return Within(lets, LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+                    const Expr column = Plus(tile.first_lane, lane);
+                    at[loops_.column.var] = Plus(loops_.column.first, column);
+                    const Expr is_there = ir::And(row < row_count_, column < loops_.column.count);
+                    if (is_store) {
+                      const Stmt store = c_.Store(statement.code.buffer(), ElementAt(statement, at),
+                                                  sums(i, lane));
+                      return is_whole ? store : c_.If(is_there, store);
+                    }
+                    Expr value =
+                        begins ? BeginningAt(at) : ValueAt(statement, contraction_.element, at);
+                    if (!is_whole) value = c_.Select(is_there, value, Zero());
+                    return c_.Store(sums, {i, lane}, value);
+                  }));
+  });
+}
+
+Stmt PanelWriter::Load(const TilePlace& tile, Buffer sums, bool is_whole,
+                       const SumBlock& block) const {
+  const auto elements = [&](bool begins) {
+    return ForElements(tile, sums, is_whole, false, begins);
+  };
+  if (contraction_.initial == nullptr) return elements(false);
+  if (block.is_first.IsInt(1)) return elements(true);
+  return c_.If(block.is_first, elements(true), elements(false));
+}
+
+Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
+  const Buffer sums = c_.NewBuffer("sums", type_, {height, width});
+  TilePlace tile;
+  tile.columns = outer_;
+  Lets lets;
+  tile.first_row = Times(rows.number, height);
+  tile.first_lane = FirstLane(columns.number, tile.columns, lets);
+  const Stmt add = LoopOver(c_, "sum", block.depth(), ForKind::kSerial, [&](Expr k) {
+    return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
+      return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+        const Expr row =
+            rows_by_sums_ ? rows.panels(rows.place, i, k) : rows.panels(rows.place, k, i);
+        const absl::flat_hash_map<Expr, Expr> by = {
+            {contraction_.element, sums(i, lane)},
+            {contraction_.row_operand, row},
+            {contraction_.column_operand, columns.panels(columns.place, k, lane)}};
+        return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
+      });
+    });
+  });
+  const auto is_multiple = [](Expr count, int64_t size) {
+    return IsConstant(count) && count.int_value() % size == 0;
+  };
+  Expr is_whole = c_.Bool(true);
+  if (!is_multiple(row_count_, plan_.rows)) is_whole = Plus(tile.first_row, height) <= row_count_;
+  if (!is_multiple(loops_.column.count, plan_.width())) {
+    const Expr fits = Plus(tile.first_lane, width) <= loops_.column.count;
+    is_whole = is_whole.IsInt(1) ? fits : ir::And(is_whole, fits);
+  }
+  const auto either = [&](const std::function<Stmt(bool)>& elements) {
+    return is_whole.IsInt(1) ? elements(true) : c_.If(is_whole, elements(true), elements(false));
+  };
+  const Stmt load = either([&](bool whole) { return Load(tile, sums, whole, block); });
+  const Stmt store =
+      either([&](bool whole) { return ForElements(tile, sums, whole, true, false); });
+  return Within(lets, c_.Allocate(sums, c_.Seq({load, add, store})));
+}
+
+}  // namespace polynao::poly

@@ -1,0 +1,92 @@
+// Code that packs operands of a contraction into panels, and that computes a tile of sums from two panels.
+#ifndef COMPILER_POLY_PACK_PANELS_H_
+#define COMPILER_POLY_PACK_PANELS_H_
+
+#include <functional>
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/pack/contraction.h"
+#include "compiler/poly/pack/iterations.h"
+#include "compiler/poly/pack/pack_plan.h"
+
+namespace polynao::poly {
+
+// The contraction's loops by role, the lane apart.
+struct ContractionLoops {
+  std::vector<Range> batch, rows, outer_columns, outer_sums;
+  Range column, sum;  // the last ones
+};
+
+// A block of sums: iterations [first_run, first_run + runs) of the outer loops of sums, and [first, first + count) of
+// the last one. Panels have them one after the other: sum number run * count + iteration.
+struct SumBlock {
+  ir::Expr first_run, runs, first, count;
+  ir::Expr is_first;  // holds in the block that the sums begin with
+  ir::Expr depth() const { return Times(runs, count); }
+};
+
+// Writes the parts of the code that know what a panel looks like.
+class PanelWriter {
+ public:
+  // `outer` has the values of what stands around: the part's names, and the loops of the batch.
+  PanelWriter(const Contraction& contraction, const ContractionLoops& loops, const PackPlan& plan,
+              const Values& outer);
+
+  // Panels: f32[panels, ..], one buffer for `count` of them.
+  ir::Buffer NewRowPanels(ir::Expr count) const;
+  ir::Buffer NewColumnPanels(ir::Expr count) const;
+
+  // How many there are.
+  ir::Expr RowTiles() const { return CeilQuotient(row_count_, c_.I64(plan_.rows)); }
+  ir::Expr ColumnPanels() const { return Times(CountOf(c_, loops_.outer_columns), lane_panels_); }
+
+  // Fills panel `place` of `panels` with those rows or columns that tile or panel `number` has. What is beyond the last
+  // row or column is zero.
+  ir::Stmt PackRows(ir::Buffer panels, ir::Expr place, ir::Expr number,
+                    const SumBlock& block) const;
+  ir::Stmt PackColumns(ir::Buffer panels, ir::Expr place, ir::Expr number,
+                       const SumBlock& block) const;
+
+  // Adds the products of a block to the sums of tile `row_number` x `column_number`.
+  struct Panel {
+    ir::Buffer panels;
+    ir::Expr place, number;
+  };
+  ir::Stmt Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const;
+
+ private:
+  using Body = std::function<ir::Stmt(const Values& at, ir::Expr base)>;
+
+  ir::Stmt ForRuns(const SumBlock& block, const Values& at, const Body& body) const;
+  ir::Expr FirstLane(ir::Expr number, Values& at, Lets& lets) const;
+  ir::Stmt PackColumnsByLanes(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
+                              const SumBlock& block) const;
+  ir::Stmt PackColumnsBySums(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
+                             const SumBlock& block) const;
+  struct Square;
+  ir::Stmt Transposed(const Square& square, const SumBlock& block, bool is_whole) const;
+  ir::Stmt OneRow(ir::Buffer panels, ir::Expr place, ir::Expr i, const Values& at, bool is_zero,
+                  const SumBlock& block) const;
+
+  struct TilePlace;
+  ir::Stmt ForElements(const TilePlace& tile, ir::Buffer sums, bool is_whole, bool is_store,
+                       bool begins) const;
+  ir::Stmt Load(const TilePlace& tile, ir::Buffer sums, bool is_whole, const SumBlock& block) const;
+  ir::Expr BeginningAt(const Values& at) const;
+  ir::Expr Zero() const;
+
+  const Contraction& contraction_;
+  const ContractionLoops& loops_;
+  const PackPlan& plan_;
+  const Values& outer_;
+  ir::Context& c_;
+  const ir::Type type_;
+  ir::Expr row_count_, lane_panels_;
+  bool rows_by_sums_;     // A[t, row, sum], else A[t, sum, row]
+  bool columns_by_sums_;  // the column operand walks along memory with the sums: it is transposed
+};
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_PACK_PANELS_H_
