@@ -36,8 +36,8 @@ bool IsLeftToCompiler(Expr e) {
                  ? e.Is(ExprKind::kDiv)
                  : e.operand(1).Is(ExprKind::kIntImm) && e.operand(1).int_value() != 0;
     case ExprKind::kCall:  // instructions of the processor
-      return e.name() == "floor" || e.name() == "ceil" || e.name() == "abs" ||
-             e.name() == "sqrt" || e.name() == "fma";
+      return e.name() == "floor" || e.name() == "ceil" || e.name() == "abs" || e.name() == "sqrt" ||
+             e.name() == "fma";
     case ExprKind::kAnd:
     case ExprKind::kOr:
     case ExprKind::kSelect:
