@@ -282,7 +282,8 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   std::vector<ir::Tensor> expected;
   if (report.settings.check_values) {
     expected.assign(tensors.begin() + inputs, tensors.end());
-    op->reference(c, absl::MakeSpan(tensors).subspan(0, inputs), absl::MakeSpan(expected));
+    kernels::ComputeReference(*op, c, target, absl::MakeSpan(tensors).subspan(0, inputs),
+                              absl::MakeSpan(expected));
   }
 
   if (built) {

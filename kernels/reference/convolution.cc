@@ -11,7 +11,12 @@ namespace {
 
 // The products of one window row: `count` neighbouring elements, all input channels of a group.
 template <typename T, typename Sum>
-Sum Dot(const T* a, const T* b, int64_t count, Sum sum) {
+Sum Dot(const T* a, const T* b, int64_t count, Sum sum, [[maybe_unused]] bool is_fused) {
+  if constexpr (std::is_floating_point_v<Sum>) {
+    for (int64_t i = 0; is_fused && i < count; ++i)
+      sum = std::fma(static_cast<Sum>(a[i]), static_cast<Sum>(b[i]), sum);
+    if (is_fused) return sum;
+  }
   for (int64_t i = 0; i < count; ++i) sum += static_cast<Sum>(a[i]) * static_cast<Sum>(b[i]);
   return sum;
 }
@@ -57,10 +62,10 @@ void Convolve(const ConvLayer& layer, const ir::Tensor& input, const ir::Tensor&
             const int64_t ix = column * layer.stride + s * layer.dilation - layer.pad_w;
             const bool outside = iy < 0 || iy >= layer.h || ix < 0 || ix >= layer.w;
             // A zero outside times an infinity or a NaN is a NaN.
-            sum =
-                Dot<T, Sum>(outside ? zeros.data()
-                                    : &x[(iy * layer.w + ix) * layer.ci + c / group_co * group_ci],
-                            &f[((c * layer.kh + r) * layer.kw + s) * group_ci], group_ci, sum);
+            sum = Dot<T, Sum>(
+                outside ? zeros.data()
+                        : &x[(iy * layer.w + ix) * layer.ci + c / group_co * group_ci],
+                &f[((c * layer.kh + r) * layer.kw + s) * group_ci], group_ci, sum, layer.is_fused);
           }
         }
         if constexpr (std::is_integral_v<T>) {

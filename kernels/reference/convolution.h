@@ -17,6 +17,7 @@ struct ConvLayer {
   bool bias = false;
   bool relu = false;
   double scale = 1;
+  bool is_fused = false;  // a product of floats and its sum are rounded once, as by fma
 
   int64_t ho() const { return (h + 2 * pad_h - dilation * (kh - 1) - 1) / stride + 1; }
   int64_t wo() const { return (w + 2 * pad_w - dilation * (kw - 1) - 1) / stride + 1; }

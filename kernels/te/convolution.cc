@@ -5,7 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
@@ -15,7 +14,7 @@
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
 #include "kernels/te/grouped_convolution.h"
-#include "kernels/te/processor_schedule.h"
+#include "kernels/te/processor.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/unscheduled.h"
 
@@ -56,11 +55,10 @@ Expr Within(Expr v, int64_t begin, int64_t count) { return ir::And(begin <= v, v
 // [tensor-program conv begin]
 // The tensors of a convolution, in the order of their computation.
 struct Tensors {
-  Tensor x, f, b;          // inputs
-  Tensor padded;           // x with zeros around it
-  Tensor packed, blocked;  // on processors: filters and sums in blocks of output channels
-  Tensor sums;             // the convolution
-  EpilogueSteps steps;     // from the sums to the output, elementwise
+  Tensor x, f, b;       // inputs
+  Tensor padded;        // x with zeros around it
+  Tensor sums;          // the convolution
+  EpilogueSteps steps;  // from the sums to the output, elementwise
   Tensor& output() { return steps.tensors.empty() ? sums : steps.tensors.back(); }
 };
 
@@ -100,59 +98,14 @@ Tensors Express(te::Graph& g, const Conv& k) {
 }
 // [tensor-program conv end]
 
-// The same convolution, of one group, for a processor: filters packed in blocks of output channels, which are
-// the lanes of its vectors, and sums in the same blocks.
-Tensors ExpressBlocked(te::Graph& g, const Conv& k, int64_t block) {
-  Tensors t = ExpressInputs(g, k);
-  const int64_t blocks = CeilDiv(k.co, block);
-  t.packed = g.Compute("F_packed", {blocks, k.kh, k.kw, k.ci, block},
-                       [&](const te::Axes& at) -> Expr {
-                         const Expr c = at[0] * block + at[4];
-                         const Expr value = t.f(c, at[1], at[2], at[3]);
-                         return k.co % block == 0 ? value : te::Select(c < k.co, value, 0);
-                       },
-                       {"b", "r", "s", "i", "lane"});
-  const te::ReduceAxis r = g.ReduceAxisOf("r", k.kh), s = g.ReduceAxisOf("s", k.kw);
-  const te::ReduceAxis i = g.ReduceAxisOf("i", k.ci);
-  t.blocked =
-      g.Compute("S_blocked", {blocks, k.ho(), k.wo(), block},
-                [&](Expr b, Expr y, Expr x, Expr lane) {
-                  const Expr value =
-                      t.padded(y * k.stride + r * k.dilation, x * k.stride + s * k.dilation, i);
-                  return te::ReduceSum(
-                      To(k.end.sum, value) * To(k.end.sum, t.packed(b, r, s, i, lane)), r, s, i);
-                },
-                {"b", "y", "x", "lane"});
-  t.sums = g.Compute("S", {k.ho(), k.wo(), k.co},
-                     [&](Expr y, Expr x, Expr c) { return t.blocked(c / block, y, x, c % block); },
-                     {"y", "x", "c"});
-  t.steps = Append(g, k.end, t.sums, t.b);
-  return t;
-}
-
-// On a CPU: pads the image once, then computes register tiles of channels and columns. With few channels, with
-// groups and on other targets: rows in parallel.
-absl::StatusOr<ir::Function> OnProcessor(const Conv& k, const Target& target) {
+absl::StatusOr<ir::Function> WithoutCard(const Conv& k, const Target& target) {
   te::Graph g("conv2d");
-  const int64_t block = IsProcessor(target.name) && k.groups == 1 ? ChannelBlock(k.co) : 0;
-  Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
+  Tensors t = Express(g, k);
   const Tensor y = t.output();
+  if (IsProcessor(target.name)) return LowerForProcessor(y);
   Schedule s(y);
   for (const Tensor& step : t.steps.tensors) {
     if (!(step == y)) s[step].ComputeInline();
-  }
-  if (block > 0) {
-    if (k.pad_h == 0 && k.pad_w == 0) {
-      s[t.padded].ComputeInline();
-    } else {
-      ParallelElementwise(s, t.padded, target);
-    }
-    ParallelElementwise(s, t.packed, target);
-    TileReduction(s, t.blocked,
-                  {.row_axis = 2, .rows = RegisterRows(k.wo(), block), .vector = block});
-    if (!(y == t.sums)) s[t.sums].ComputeInline();
-    ParallelElementwise(s, y, target);
-    return Lower(s);
   }
   if (!(t.sums == y)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
   if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(0));
@@ -248,10 +201,17 @@ std::vector<Operator> ConvolutionOperators() {
     }
     return work;
   };
-  row.reference = [conv](const OperatorCase& c, absl::Span<const ir::Tensor> in,
-                         absl::Span<ir::Tensor> out) {
-    const Conv k = conv(c);
+  const auto reference = [conv](const OperatorCase& c, bool is_fused,
+                                absl::Span<const ir::Tensor> in, absl::Span<ir::Tensor> out) {
+    Conv k = conv(c);
+    k.is_fused = is_fused;
     ReferenceConv2d(k, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
+  };
+  row.reference = [reference](const OperatorCase& c, auto in, auto out) {
+    reference(c, false, in, out);
+  };
+  row.processor_reference = [reference](const OperatorCase& c, auto in, auto out) {
+    reference(c, true, in, out);
   };
   ScheduleByExpressions(
       row, [conv](te::Graph& g, const OperatorCase& c) { return Express(g, conv(c)).output(); },
@@ -260,7 +220,7 @@ std::vector<Operator> ConvolutionOperators() {
   row.build = [conv, plain](const OperatorCase& c,
                             const Target& target) -> absl::StatusOr<ir::Function> {
     const Conv k = conv(c);
-    if (target.machine == nullptr) return OnProcessor(k, target);
+    if (target.machine == nullptr) return WithoutCard(k, target);
     return k.groups == 1 ? plain.build(c, target) : BuildGroupedConvolution(k, k.end, c, target);
   };
   const auto either = [conv](const auto& of_one_group, const auto& of_groups) {

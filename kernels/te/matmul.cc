@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "base/math.h"
 #include "base/status.h"
 #include "compiler/target/target.h"
 #include "compiler/te/graph.h"
@@ -11,7 +10,7 @@
 #include "compiler/te/schedule.h"
 #include "kernels/reference/convolution.h"
 #include "kernels/te/epilogue.h"
-#include "kernels/te/processor_schedule.h"
+#include "kernels/te/processor.h"
 #include "kernels/te/schedule_util.h"
 #include "kernels/te/unscheduled.h"
 
@@ -34,9 +33,8 @@ struct Matmul : Epilogue {
 
 // [tensor-program matmul begin]
 struct Tensors {
-  Tensor x, f, b;          // inputs
-  Tensor packed, blocked;  // on processors: weights and product in blocks of channels
-  Tensor sums;             // the product
+  Tensor x, f, b;  // inputs
+  Tensor sums;     // the product
   EpilogueSteps steps;
   Tensor& output() { return steps.tensors.empty() ? sums : steps.tensors.back(); }
 };
@@ -56,49 +54,13 @@ Tensors Express(te::Graph& g, const Matmul& k) {
 }
 // [tensor-program matmul end]
 
-// The same product for a CPU: weights and sums are packed in blocks of output channels, one block to a vector.
-Tensors ExpressBlocked(te::Graph& g, const Matmul& k, int64_t block) {
-  Tensors t;
-  t.x = g.Placeholder("X", {k.rows, k.k}, k.in);
-  t.f = g.Placeholder("F", {k.co, k.k}, k.in);
-  if (k.bias) t.b = g.Placeholder("B", {k.co}, k.sum);
-  const int64_t blocks = CeilDiv(k.co, block);
-  t.packed = g.Compute("F_packed", {blocks, k.k, block},
-                       [&](Expr b, Expr i, Expr lane) -> Expr {
-                         const Expr c = b * block + lane;
-                         const Expr value = t.f(c, i);
-                         return k.co % block == 0 ? value : te::Select(c < k.co, value, 0);
-                       },
-                       {"b", "i", "lane"});
-  const te::ReduceAxis i = g.ReduceAxisOf("i", k.k);
-  t.blocked =
-      g.Compute("S_blocked", {blocks, k.rows, block},
-                [&](Expr b, Expr y, Expr lane) {
-                  return te::ReduceSum(To(k.sum, t.x(y, i)) * To(k.sum, t.packed(b, i, lane)), i);
-                },
-                {"b", "y", "lane"});
-  t.sums =
-      g.Compute("S", {k.rows, k.co},
-                [&](Expr y, Expr c) { return t.blocked(c / block, y, c % block); }, {"y", "c"});
-  t.steps = Append(g, k, t.sums, t.b);
-  return t;
-}
-
-absl::StatusOr<ir::Function> OnProcessor(const Matmul& k, const Target& target) {
+absl::StatusOr<ir::Function> WithoutCard(const Matmul& k, const Target& target) {
   te::Graph g("matmul");
-  const int64_t block = IsProcessor(target.name) ? ChannelBlock(k.co) : 0;
-  Tensors t = block > 0 ? ExpressBlocked(g, k, block) : Express(g, k);
+  Tensors t = Express(g, k);
   const Tensor y = t.output();
+  if (IsProcessor(target.name)) return LowerForProcessor(y);
   Schedule s(y);
   for (size_t j = 0; j + 1 < t.steps.tensors.size(); ++j) s[t.steps.tensors[j]].ComputeInline();
-  if (block > 0) {
-    ParallelElementwise(s, t.packed, target);
-    TileReduction(s, t.blocked,
-                  {.row_axis = 1, .rows = RegisterRows(k.rows, block), .vector = block});
-    if (!(y == t.sums)) s[t.sums].ComputeInline();
-    ParallelElementwise(s, y, target);
-    return Lower(s);
-  }
   if (!(y == t.sums)) s[t.sums].ComputeAt(s[y], s[y].axis(1));
   if (!IsInterpreter(target.name)) s[y].Parallel(s[y].axis(y.shape()[0] > 1 ? 0 : 1));
   return Lower(s);
@@ -142,8 +104,8 @@ std::vector<Operator> MatmulOperators() {
     work.vector_type = Type::kF32;
     return work;
   };
-  row.reference = [matmul](const OperatorCase& c, absl::Span<const ir::Tensor> in,
-                           absl::Span<ir::Tensor> out) {
+  const auto reference = [matmul](const OperatorCase& c, bool is_fused,
+                                  absl::Span<const ir::Tensor> in, absl::Span<ir::Tensor> out) {
     const Matmul k = matmul(c);
     // A dense layer is a convolution of a row of pixels with filters of one.
     const ConvLayer layer = {.h = 1,
@@ -154,14 +116,21 @@ std::vector<Operator> MatmulOperators() {
                              .kw = 1,
                              .bias = k.bias,
                              .relu = k.relu,
-                             .scale = k.scale};
+                             .scale = k.scale,
+                             .is_fused = is_fused};
     ReferenceConv2d(layer, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
+  };
+  row.reference = [reference](const OperatorCase& c, auto in, auto out) {
+    reference(c, false, in, out);
+  };
+  row.processor_reference = [reference](const OperatorCase& c, auto in, auto out) {
+    reference(c, true, in, out);
   };
   ScheduleByExpressions(
       row, [matmul](te::Graph& g, const OperatorCase& c) { return Express(g, matmul(c)).output(); },
       "matmul");
   row.build = [matmul, on_card = row.build](const OperatorCase& c, const Target& target) {
-    return target.machine == nullptr ? OnProcessor(matmul(c), target) : on_card(c, target);
+    return target.machine == nullptr ? WithoutCard(matmul(c), target) : on_card(c, target);
   };
   return {row};
 }

@@ -33,6 +33,12 @@ double StepAtOne(ir::Type type) {
 
 }  // namespace
 
+void ComputeReference(const Operator& op, const OperatorCase& c, const Target& target,
+                      absl::Span<const ir::Tensor> inputs, absl::Span<ir::Tensor> outputs) {
+  const bool is_own = op.processor_reference && IsProcessor(target.name);
+  (is_own ? op.processor_reference : op.reference)(c, inputs, outputs);
+}
+
 const std::string& AttributeWord(const Operator& op, const OperatorCase& c, std::string_view name) {
   const auto it = c.attributes.find(name);
   if (it != c.attributes.end()) return it->second;

@@ -108,6 +108,10 @@ struct Operator {
   std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
                      absl::Span<ir::Tensor> outputs)>
       reference;
+  // The same on processors (IsProcessor), if other: a product and its sum are rounded once there. Empty: `reference`.
+  std::function<void(const OperatorCase&, absl::Span<const ir::Tensor> inputs,
+                     absl::Span<ir::Tensor> outputs)>
+      processor_reference = {};
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
@@ -132,6 +136,10 @@ std::string ChoiceText(const ScheduleChoice& choice);
 
 // The number that the operator takes in this case; 0 if it takes none.
 double ScalarOf(const Operator& op, const OperatorCase& c);
+
+// Computes the outputs that the operator has on `target`.
+void ComputeReference(const Operator& op, const OperatorCase& c, const Target& target,
+                      absl::Span<const ir::Tensor> inputs, absl::Span<ir::Tensor> outputs);
 
 // The attribute's word, or its default.
 const std::string& AttributeWord(const Operator& op, const OperatorCase& c, std::string_view name);

@@ -12,8 +12,10 @@
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/runtime/thread_pool.h"
 #include "compiler/ir/externs.h"
+#include "compiler/ir/type.h"
 #include "compiler/ir/verify.h"
 #include "compiler/ir/visit.h"
+#include "isa/processor/processor.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -106,6 +108,20 @@ struct Target {
     return machine->getMCSubtargetInfo()->checkFeatures("+avx2") ? 32 : 16;
   }
 
+  // Of the table of processors' instructions, those for vectors that are used.
+  std::vector<const isa::ProcessorInstruction*> Instructions(bool wide_vectors) const {
+    std::vector<const isa::ProcessorInstruction*> list;
+    if (!machine->getTargetTriple().isX86()) return list;
+    for (const isa::ProcessorInstruction& row : isa::ProcessorInstructions()) {
+      const int64_t bytes = row.lanes * row.group * ir::ByteSize(row.b->type);
+      if (bytes <= VectorBytes(wide_vectors) &&
+          machine->getMCSubtargetInfo()->checkFeatures(StrCat("+", row.feature))) {
+        list.push_back(&row);
+      }
+    }
+    return list;
+  }
+
   bool HasNativeHalf() const {
     if (machine->getTargetTriple().isAArch64()) return true;
     const llvm::MCSubtargetInfo* features = machine->getMCSubtargetInfo();
@@ -170,6 +186,7 @@ absl::StatusOr<std::unique_ptr<llvm::Module>> EmitModule(absl::Span<const ir::Fu
                          .threads = options.threads,
                          .native_half = target.HasNativeHalf(),
                          .vector_bytes = target.VectorBytes(options.wide_vectors),
+                         .instructions = target.Instructions(options.wide_vectors),
                          .stream_bytes = options.stream_bytes,
                          .float_rules = options.float_rules};
   std::map<std::string, std::string> extern_texts;

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "compiler/ir/float_rules.h"
 #include "compiler/ir/ir.h"
+#include "isa/processor/processor.h"
 
 namespace llvm {
 class Module;
@@ -25,6 +26,8 @@ struct EmitOptions {
   bool native_half = false;
   // Of the registers that vector loops fill.
   int64_t vector_bytes = 16;
+  // Instructions that the target has, of those that loops may be (dot_loop.h).
+  std::vector<const isa::ProcessorInstruction*> instructions = {};
   // As in LlvmOptions.
   int64_t stream_bytes = 0;
   // These liberties are allowed in addition to the function's own attributes.

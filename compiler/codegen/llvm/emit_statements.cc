@@ -315,6 +315,8 @@ absl::Status Emitter::EmitFor(Stmt s) {
   ASSIGN_OR_RETURN(Value * extent, EmitAlone(s.extent(), Want::kIndex));
   if (s.for_kind() == ForKind::kVectorize && lanes_ == nullptr && !has_few_iterations_ &&
       !options_.checks) {
+    const DotLoop dot = FindDotLoop(s, options_.instructions, analyzer_);
+    if (dot.instruction != nullptr) return EmitDotLoop(dot);
     if (const std::optional<VectorLoop> loop = FindVectorLoop(s, aliases_, analyzer_)) {
       return EmitVectorLoop(s, *loop, extent, min);
     }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.h"
 #include "base/status.h"
 #include "compiler/arith/order.h"
 #include "compiler/codegen/llvm/emitter.h"
@@ -85,6 +86,41 @@ absl::Status Emitter::EmitVectorLoop(Stmt s, const VectorLoop& loop, Value* exte
                             : EmitScalars(s, begin, extent, min));
   b_.CreateBr(done);
   b_.SetInsertPoint(done);
+  return absl::OkStatus();
+}
+
+absl::Status Emitter::EmitDotLoop(const DotLoop& loop) {
+  const auto& [instruction, store, a, b, lane, q, iterations] = loop;
+  EmitWaiting();
+  const auto lanes = static_cast<unsigned>(instruction->lanes);
+  llvm::FixedVectorType* vector = VectorOf(b_.getInt32Ty(), lanes);
+  const auto zero = [&](ir::Var var) {
+    vars_[var] = {.value = b_.getInt64(0), .wide = b_.getInt64(0)};
+  };
+  zero(q);
+  for (int64_t at = 0; at < iterations; at += instruction->lanes) {
+    ScopedCache scope(this);
+    vars_[lane] = {.value = b_.getInt64(at), .wide = b_.getInt64(at)};
+    const auto load = [&](Expr e, llvm::Type* type) -> absl::StatusOr<Value*> {
+      const Buffer buffer(e.buffer());
+      ASSIGN_OR_RETURN(Value * address, ElementAddress(buffer, e.operands()));
+      llvm::LoadInst* value = b_.CreateAlignedLoad(type, address, AlignmentOf(buffer));
+      MarkAccess(buffer, value);
+      return value;
+    };
+    ASSIGN_OR_RETURN(Value * word, load(a, b_.getInt32Ty()));
+    ASSIGN_OR_RETURN(Value * words, load(b, vector));
+    ASSIGN_OR_RETURN(Value * address, ElementAddress(store.buffer(), store.indices()));
+    llvm::LoadInst* sums = b_.CreateAlignedLoad(vector, address, AlignmentOf(store.buffer()));
+    MarkAccess(store.buffer(), sums);
+    const llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(instruction->intrinsic);
+    POLYNAO_CHECK(id != llvm::Intrinsic::not_intrinsic) << instruction->intrinsic;
+    Value* result = b_.CreateCall(llvm::Intrinsic::getDeclaration(&module_, id),
+                                  {sums, b_.CreateVectorSplat(lanes, word), words});
+    MarkAccess(store.buffer(), b_.CreateAlignedStore(result, address, AlignmentOf(store.buffer())));
+  }
+  vars_.erase(lane);
+  vars_.erase(q);
   return absl::OkStatus();
 }
 

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/codegen/llvm/dot_loop.h"
 #include "compiler/codegen/llvm/emit_module.h"
 #include "compiler/codegen/llvm/scalar_ops.h"
 #include "compiler/codegen/llvm/vector_loop.h"
@@ -161,6 +162,8 @@ class Emitter {
     llvm::Value* value = nullptr;
   };
 
+  // The loop as calls of the instruction's intrinsic.
+  absl::Status EmitDotLoop(const DotLoop& loop);
   absl::Status EmitVectorLoop(ir::Stmt s, const VectorLoop& loop, llvm::Value* extent,
                               llvm::Value* min);
   // Iterations from `begin` to `end`, `lanes` at a time, which must be at least so many. If they can run twice, those

@@ -25,6 +25,7 @@ CpuMachine HostMachine(int cores) {
   if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2")) {
     machine.vector_bytes = 64;
     machine.vector_registers = 32;
+    if (__builtin_cpu_supports("avx512vnni")) machine.features.push_back("avx512vnni");
   } else if (!__builtin_cpu_supports("avx")) {
     machine.vector_bytes = 16;
   }

@@ -3,6 +3,8 @@
 #define COMPILER_POLY_ARRANGE_MACHINE_H_
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace polynao::poly {
 
@@ -19,6 +21,8 @@ struct CpuMachine {
   double memory_scaling = 1.4;
   // Cycles for starting a parallel loop and waiting for its end.
   double parallel_cycles = 6000;
+  // Of instructions, as LLVM names them, those that rows of isa/processor need.
+  std::vector<std::string> features = {};
   // Iterations along a dimension whose extent is a parameter.
   int64_t assumed_extent = 1024;
 };

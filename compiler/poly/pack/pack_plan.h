@@ -4,7 +4,7 @@
 // ACM TOMS 43(2), 2016:
 //
 //   registers   a tile of `rows` x `vectors` vectors of sums, one vector of each column operand, one of a row operand
-//   L1          the column panel of a tile, `depth` x `vectors`, stays; row panels and sums stream through
+//   L1          twice as much as fits of the column panel of a tile, `depth` x `vectors`; row panels stream through
 //   L2          a block of row panels stays, `block_tiles` of them; column panels stream through
 //   memory      all column panels of one depth, up to `most_panels`
 #ifndef COMPILER_POLY_PACK_PACK_PLAN_H_
@@ -20,26 +20,32 @@ namespace polynao::poly {
 struct PackShape {
   double batch = 1;
   double rows = 1;
-  double outer_columns = 1;  // of all loops over columns but the last
-  double columns = 1;        // of the last one
-  double outer_sums = 1;     // of all loops over sums but the last
-  double sums = 1;           // of the last one
-  int64_t bytes = 4;         // of an element
+  double outer_columns = 1;   // of all loops over columns but the last
+  double columns = 1;         // of the last one
+  double outer_sums = 1;      // of all loops over sums but the last
+  double sums = 1;            // of the last one
+  int64_t bytes = 4;          // of a sum
+  int64_t operand_bytes = 4;  // of an element of a panel
+  int64_t group = 1;          // of sums that one instruction adds to a lane
 };
 
 struct PackPlan {
   int64_t lanes = 1;    // of a vector
   int64_t rows = 1;     // of a tile
   int64_t vectors = 1;  // of a row of a tile
+  int64_t group = 1;    // of sums, which follow each other in a column panel
   // A block of sums: of the last loop at most `run` iterations, for each of `runs` iterations of those around.
   int64_t run = 1, runs = 1;
   int64_t block_tiles = 1;  // tiles of rows in a block, at most
   int64_t most_panels = 1;  // panels of columns that are packed at a time
   double cycles = 0;        // of all, on the machine's cores
-  double least_cycles = 0;  // of the arithmetic alone, if all lanes of all vectors were of use
+  double least_cycles =
+      0;  // of multiply-adds alone, if all lanes were of use: what loops without panels take at least
 
   int64_t width() const { return lanes * vectors; }
   int64_t depth() const { return run * runs; }
+  // With whole groups.
+  int64_t padded_depth() const { return (depth() + group - 1) / group * group; }
 };
 
 // The fastest plan. `cycles` has what arithmetic, loads, packing, elements in memory and starts of threads take.

@@ -35,7 +35,7 @@ class Maker {
     AddLoops("j", 2, Pick(1, 2));
     AddLoops("k", 3, Pick(1, 2));
     const bool has_window = Percent(40);
-    const std::string type = Choose({"f32", "f32", "f64", "i32", "i8"});
+    const std::string type = Choose({"f32", "f64", "i32", "i32", "i8"});
     // The lane is the last index of the result, mostly.
     std::vector<size_t> result = LoopsOf({0, 1, 2}), rows = LoopsOf({0, 1, 3}),
                         columns = LoopsOf({0, 2, 3});
@@ -43,12 +43,14 @@ class Maker {
     const std::string element = StrCat("C[", Indices(result), "]");
     std::string a = StrCat("A[", Indices(rows, has_window), "]"),
                 b = StrCat("B[", Indices(columns), "]");
-    const std::string from = type == "i32" && Percent(50) ? "i8" : type;
+    const bool is_narrow = type == "i32" && Percent(80);
+    const std::string from = is_narrow ? Choose({"i8", "i8", "u8", "i16"}) : type;
+    const std::string other = from == "u8" ? "i8" : from;
     if (from != type)
       a = StrCat("cast(", type, ", ", a, ")"), b = StrCat("cast(", type, ", ", b, ")");
     if (Percent(20)) a = StrCat("alpha[0] * ", a);
     std::string text =
-        StrCat("func f(A: ", from, "[", Extents(rows, has_window), "] in, B: ", from, "[",
+        StrCat("func f(A: ", from, "[", Extents(rows, has_window), "] in, B: ", other, "[",
                Extents(columns), "] in, alpha: ", type, "[1] in, C: ", type, "[", Extents(result),
                "], D: ", type, "[", Extents(result), "] out, n: i32) {\n");
     if (Percent(50))
@@ -142,6 +144,10 @@ ScheduleOptions OptionsOf(uint64_t seed) {
   options.machine.vector_bytes = 8 << random() % 4;
   options.machine.near_bytes = 64 << random() % 5;
   options.machine.cache_bytes = 512 << random() % 4;
+  if (random() % 3 == 0) {
+    options.machine.vector_bytes = 64;
+    options.machine.features = {"avx512vnni"};
+  }
   options.packing = Packing::kAll;
   return options;
 }

@@ -185,6 +185,26 @@ TEST(PackTest, Groups) {
       HasSubstr("packed"));
 }
 
+// Bytes by an instruction that multiplies unsigned bytes by signed ones: the others plus 128, which is taken off again.
+TEST(PackTest, BytesByAnInstruction) {
+  ScheduleOptions options = PackAll();
+  options.machine.vector_bytes = 64;
+  options.machine.features = {"avx512vnni"};
+  for (const char* b : {"B[k, j]", "B[j, k]"}) {
+    for (const char* type : {"u8", "i8"}) {
+      const std::string text =
+          Packed(StrCat("func f(A: ", type, "[n, m] in, B: i8[", b[2] == 'k' ? "m, n" : "n, m",
+                        "] in, C: i32[n, n], n: i32, m: i32) {\n"
+                        "  for (i, 0, n) { for (j, 0, n) { for (k, 0, m) {\n"
+                        "    C[i, j] = C[i, j] + cast(i32, A[i, k]) * cast(i32, ",
+                        b, ") } } }\n}\n"),
+                 options);
+      EXPECT_THAT(text, HasSubstr("by vpdpbusd.512"));
+      EXPECT_EQ(text.find("column.sums") != std::string::npos, std::string(type) == "i8") << text;
+    }
+  }
+}
+
 // What is no contraction, or has no panels.
 TEST(PackTest, LeavesOthersAlone) {
   for (const char* text : {

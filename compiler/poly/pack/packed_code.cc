@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
+#include "compiler/poly/pack/dot.h"
 #include "compiler/poly/pack/iterations.h"
 #include "compiler/poly/pack/panels.h"
 
@@ -40,45 +42,55 @@ ContractionLoops LoopsOf(const Scop& scop, const Contraction& contraction, const
   return loops;
 }
 
-PackShape ShapeOf(const ContractionLoops& loops, ir::Type type) {
+PackShape ShapeOf(const ContractionLoops& loops, ir::Type type, const std::optional<Dot>& dot) {
+  const int64_t bytes = ir::ByteSize(type);
   return {.batch = AssumedCount(loops.batch),
           .rows = AssumedCount(loops.rows),
           .outer_columns = AssumedCount(loops.outer_columns),
           .columns = loops.column.assumed,
           .outer_sums = AssumedCount(loops.outer_sums),
           .sums = loops.sum.assumed,
-          .bytes = ir::ByteSize(type)};
+          .bytes = bytes,
+          .operand_bytes = dot ? ir::ByteSize(dot->instruction->b->type) : bytes,
+          .group = dot ? dot->instruction->group : 1};
+}
+
+Stmt Allocated(const Panels& panels, Stmt body) {
+  ir::Context& c = body.context();
+  if (panels.sums) body = c.Allocate(panels.sums, body);
+  return c.Allocate(panels.elements, body);
 }
 
 // One of the two sides of the contraction.
 struct Side {
   Expr count;        // tiles of rows, or panels of columns
   int64_t most = 1;  // of them, at a time
-  std::function<ir::Buffer(Expr count)> make;
-  std::function<Stmt(ir::Buffer panels, Expr place, Expr number, const SumBlock& block)> pack;
+  std::function<Panels(Expr count)> make;
+  std::function<Stmt(const Panels& panels, Expr place, Expr number, const SumBlock& block)> pack;
 };
 
 class Writer {
  public:
-  Writer(const Contraction& contraction, const ContractionLoops& loops, const PackPlan& plan,
-         const CpuMachine& machine, const Values& outer)
+  Writer(const Contraction& contraction, const std::optional<Dot>& dot,
+         const ContractionLoops& loops, const PackPlan& plan, const CpuMachine& machine,
+         const Values& outer)
       : loops_(loops),
         plan_(plan),
         cores_(machine.cores),
-        panels_(contraction, loops, plan, outer),
+        panels_(contraction, dot, loops, plan, outer),
         c_(contraction.element.context()) {
     rows_ = {.count = panels_.RowTiles(),
              .most = plan.block_tiles,
              .make = [&](Expr count) { return panels_.NewRowPanels(count); },
              .pack =
-                 [&](ir::Buffer panels, Expr place, Expr number, const SumBlock& block) {
+                 [&](const Panels& panels, Expr place, Expr number, const SumBlock& block) {
                    return panels_.PackRows(panels, place, number, block);
                  }};
     columns_ = {.count = panels_.ColumnPanels(),
                 .most = plan.most_panels,
                 .make = [&](Expr count) { return panels_.NewColumnPanels(count); },
                 .pack =
-                    [&](ir::Buffer panels, Expr place, Expr number, const SumBlock& block) {
+                    [&](const Panels& panels, Expr place, Expr number, const SumBlock& block) {
                       return panels_.PackColumns(panels, place, number, block);
                     }};
     // Cores share the side that has something for each of them.
@@ -98,19 +110,19 @@ class Writer {
     const Side& common = shares_rows_ ? columns_ : rows_;
     own_size_ = Named("size", BlockSize(shares_rows_ ? rows_ : columns_), lets);
     const Expr most = Least(common.count, c_.I64(common.most));
-    const ir::Buffer panels = common.make(most);
+    const Panels panels = common.make(most);
     return Within(
         lets,
-        c_.Allocate(panels, LoopOver(c_, "block", CeilQuotient(common.count, c_.I64(common.most)),
-                                     ForKind::kSerial, [&](Expr number) {
-                                       const Expr first = Times(number, c_.I64(common.most));
-                                       const Expr count =
-                                           Least(Minus(common.count, first), c_.I64(common.most));
-                                       return ForSumBlocks([&](const SumBlock& block) {
-                                         return c_.Seq({Pack(common, panels, first, count, block),
-                                                        OwnBlocks(panels, first, count, block)});
-                                       });
-                                     })));
+        Allocated(panels, LoopOver(c_, "block", CeilQuotient(common.count, c_.I64(common.most)),
+                                   ForKind::kSerial, [&](Expr number) {
+                                     const Expr first = Times(number, c_.I64(common.most));
+                                     const Expr count =
+                                         Least(Minus(common.count, first), c_.I64(common.most));
+                                     return ForSumBlocks([&](const SumBlock& block) {
+                                       return c_.Seq({Pack(common, panels, first, count, block),
+                                                      OwnBlocks(panels, first, count, block)});
+                                     });
+                                   })));
   }
 
  private:
@@ -148,7 +160,7 @@ class Writer {
   }
 
   // The panels that all cores read.
-  Stmt Pack(const Side& side, ir::Buffer panels, Expr first, Expr count,
+  Stmt Pack(const Side& side, const Panels& panels, Expr first, Expr count,
             const SumBlock& block) const {
     return LoopOver(c_, "panel", count, Parallel(),
                     [&](Expr p) { return side.pack(panels, p, Plus(first, p), block); });
@@ -165,13 +177,13 @@ class Writer {
   }
 
   // Each core's own panels of the other side, and the tiles of both.
-  Stmt OwnBlocks(ir::Buffer common, Expr first, Expr count, const SumBlock& block) const {
+  Stmt OwnBlocks(const Panels& common, Expr first, Expr count, const SumBlock& block) const {
     const Side& own = shares_rows_ ? rows_ : columns_;
     const Expr size = own_size_;
     return LoopOver(c_, "block", CeilQuotient(own.count, size), Parallel(), [&](Expr b) {
       const Expr own_first = Times(b, size);
       const Expr own_count = Least(size, Minus(own.count, own_first));
-      const ir::Buffer panels = own.make(size);
+      const Panels panels = own.make(size);
       const Stmt pack = LoopOver(c_, "panel", own_count, ForKind::kSerial, [&](Expr p) {
         return own.pack(panels, p, Plus(own_first, p), block);
       });
@@ -188,7 +200,7 @@ class Writer {
             return LoopOver(c_, "tile", shares_rows_ ? own_count : count, ForKind::kSerial,
                             [&](Expr t) { return tile(p, t); });
           });
-      return c_.Allocate(panels, c_.Seq({pack, tiles}));
+      return Allocated(panels, c_.Seq({pack, tiles}));
     });
   }
 
@@ -202,12 +214,13 @@ class Writer {
   bool shares_rows_ = true;  // cores have rows of their own, and read the same columns
 };
 
-std::string Line(const Contraction& contraction, const PackPlan& plan) {
-  return StrCat(contraction.statement->name, " packed in tiles of ", plan.rows, " x ", plan.width(),
-                ", ", plan.depth(), " sums at a time",
-                contraction.initial != nullptr
-                    ? StrCat(", begun as ", contraction.initial->name, " has it")
-                    : "");
+std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
+                 const PackPlan& plan) {
+  return StrCat(
+      contraction.statement->name, " packed in tiles of ", plan.rows, " x ", plan.width(), ", ",
+      plan.depth(), " sums at a time", dot ? StrCat(", by ", dot->instruction->name) : "",
+      contraction.initial != nullptr ? StrCat(", begun as ", contraction.initial->name, " has it")
+                                     : "");
 }
 
 }  // namespace
@@ -219,8 +232,9 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
   const PartNames names(scop);
   const ContractionLoops loops = LoopsOf(scop, contraction, names, assumed);
   PackedCode result;
-  result.plan = MakePackPlan(ShapeOf(loops, contraction.element.type()), machine);
-  result.line = Line(contraction, result.plan);
+  const std::optional<Dot> dot = FindDot(contraction, machine);
+  result.plan = MakePackPlan(ShapeOf(loops, contraction.element.type(), dot), machine);
+  result.line = Line(contraction, dot, result.plan);
   result.parallel_loops = machine.cores > 1 ? 2 : 0;
   Values outer = names.outer();
   std::vector<Var> batch;
@@ -228,7 +242,7 @@ PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
     batch.push_back(c.NewVar(loop.var.name(), ir::Type::kI64));
     outer[loop.var] = Plus(loop.first, batch.back());
   }
-  Stmt code = Writer(contraction, loops, result.plan, machine, outer).Write();
+  Stmt code = Writer(contraction, dot, loops, result.plan, machine, outer).Write();
   for (size_t i = batch.size(); i-- > 0;)
     code = c.For(batch[i], c.I64(0), loops.batch[i].count, code);
   const Expr has_instances = names.Condition(contraction.statement->domain.params());

@@ -47,9 +47,10 @@ class Replaced : public ir::Mutator {
 
 }  // namespace
 
-PanelWriter::PanelWriter(const Contraction& contraction, const ContractionLoops& loops,
-                         const PackPlan& plan, const Values& outer)
+PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
+                         const ContractionLoops& loops, const PackPlan& plan, const Values& outer)
     : contraction_(contraction),
+      dot_(dot),
       loops_(loops),
       plan_(plan),
       outer_(outer),
@@ -57,34 +58,67 @@ PanelWriter::PanelWriter(const Contraction& contraction, const ContractionLoops&
       type_(contraction.element.type()) {
   row_count_ = CountOf(c_, loops.rows);
   lane_panels_ = CeilQuotient(loops.column.count, c_.I64(plan.width()));
-  rows_by_sums_ = WalksAlong(contraction.row_operand, loops.sum.var) ||
+  rows_by_sums_ = dot || WalksAlong(contraction.row_operand, loops.sum.var) ||
                   !WalksAlong(contraction.row_operand, loops.rows.back().var);
   columns_by_sums_ = WalksAlong(contraction.column_operand, loops.sum.var) &&
                      !WalksAlong(contraction.column_operand, loops.column.var) &&
-                     IsPowerOfTwo(plan.lanes);
+                     IsPowerOfTwo(plan.lanes) && !dot;
 }
 
-Expr PanelWriter::Zero() const { return c_.Const(type_, 0); }
-
-Buffer PanelWriter::NewRowPanels(Expr count) const {
-  const Expr depth = c_.I64(plan_.depth()), rows = c_.I64(plan_.rows);
-  if (rows_by_sums_) return c_.NewBuffer("row.panels", type_, {count, rows, depth});
-  return c_.NewBuffer("row.panels", type_, {count, depth, rows});
+Panels PanelWriter::NewRowPanels(Expr count) const {
+  const ir::Type type = dot_ ? dot_->instruction->a->type : type_;
+  const Expr depth = c_.I64(plan_.padded_depth()), rows = c_.I64(plan_.rows);
+  if (rows_by_sums_) return {c_.NewBuffer("row.panels", type, {count, rows, depth})};
+  return {c_.NewBuffer("row.panels", type, {count, depth, rows})};
 }
 
-Buffer PanelWriter::NewColumnPanels(Expr count) const {
-  // Squares that are transposed reach beyond the last sum.
-  const int64_t depth = plan_.depth() + (columns_by_sums_ ? plan_.lanes : 0);
-  return c_.NewBuffer("column.panels", type_, {count, c_.I64(depth), c_.I64(plan_.width())});
+Panels PanelWriter::NewColumnPanels(Expr count) const {
+  const Expr width = c_.I64(plan_.width());
+  if (!dot_) {
+    // Squares that are transposed reach beyond the last sum.
+    const int64_t depth = plan_.depth() + (columns_by_sums_ ? plan_.lanes : 0);
+    return {c_.NewBuffer("column.panels", type_, {count, c_.I64(depth), width})};
+  }
+  Panels panels{c_.NewBuffer(
+      "column.panels", dot_->instruction->b->type,
+      {count, c_.I64(plan_.padded_depth() / plan_.group), width, c_.I64(plan_.group)})};
+  if (dot_->shifts_rows) panels.sums = c_.NewBuffer("column.sums", type_, {count, width});
+  return panels;
 }
 
-// body(values, number of the first sum) for each run of a block.
+// As panels have them.
+Expr PanelWriter::ColumnElement(const Values& at) const {
+  return ValueAt(*contraction_.statement, dot_ ? dot_->column_operand : contraction_.column_operand,
+                 at);
+}
+
+// The sums of a block, with those that fill its last group.
+Expr PanelWriter::PaddedDepth(const SumBlock& block) const {
+  const Expr group = c_.I64(plan_.group);
+  return Times(CeilQuotient(block.depth(), group), group);
+}
+
+// body(values, number of the first sum) for each run of a block. Loops of their own have cheaper numbers than quotients
+// and remainders of one.
 Stmt PanelWriter::ForRuns(const SumBlock& block, const Values& at, const Body& body) const {
+  const Expr all = CountOf(c_, loops_.outer_sums);
+  if (block.runs == all) return ForAllRuns(0, c_.I64(0), block, at, body);
   return LoopOver(c_, "run", block.runs, ForKind::kSerial, [&](Expr run) {
     Values here = at;
     Lets lets;
     SetIteration(loops_.outer_sums, Plus(block.first_run, run), here, lets);
     return Within(lets, body(here, Times(run, block.count)));
+  });
+}
+
+Stmt PanelWriter::ForAllRuns(size_t loop, Expr run, const SumBlock& block, const Values& at,
+                             const Body& body) const {
+  if (loop == loops_.outer_sums.size()) return body(at, Times(run, block.count));
+  const Range& range = loops_.outer_sums[loop];
+  return LoopOver(c_, range.var.name(), range.count, ForKind::kSerial, [&](Expr i) {
+    Values here = at;
+    here[range.var] = Plus(range.first, i);
+    return ForAllRuns(loop + 1, Plus(Times(run, range.count), i), block, here, body);
   });
 }
 
@@ -98,13 +132,19 @@ Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bo
       return LoopOver(c_, "sum", block.count, kind, [&](Expr k) {
         Values here = run;
         here[loops_.sum.var] = Plus(block.first, k);
-        const Expr value = ValueAt(*contraction_.statement, operand, here);
+        Expr value = ValueAt(*contraction_.statement, operand, here);
+        if (dot_ && dot_->shifts_rows) {
+          const ir::Type type = panels->type;
+          const Expr bits = operand.IsConst() ? c_.Const(type, 0) : c_.Cast(type, value);
+          value = c_.Binary(ExprKind::kBitXor, bits, c_.Int(type, 128));
+        }
         const Expr sum = Plus(base, k);
         return rows_by_sums_ ? c_.Store(panels, {place, i, sum}, value)
                              : c_.Store(panels, {place, sum, i}, value);
       });
     };
-    const Expr operand = is_zero ? Zero() : contraction_.row_operand;
+    const Expr own = dot_ ? dot_->row_operand : contraction_.row_operand;
+    const Expr operand = is_zero ? c_.Const(own.type(), 0) : own;
     // Padding: whether a run is inside of the image is asked once.
     if (!operand.Is(ExprKind::kSelect) || ir::UsesVar(operand.operand(0), loops_.sum.var))
       return over(operand);
@@ -113,7 +153,17 @@ Stmt PanelWriter::OneRow(Buffer panels, Expr place, Expr i, const Values& at, bo
   });
 }
 
-Stmt PanelWriter::PackRows(Buffer panels, Expr place, Expr number, const SumBlock& block) const {
+// Zeros behind the sums of a block, up to a whole group.
+Stmt PanelWriter::RowPadding(Buffer panels, Expr place, Expr i, const SumBlock& block) const {
+  const Expr depth = block.depth();
+  return LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kSerial, [&](Expr k) {
+    return c_.Store(panels, {place, i, Plus(depth, k)}, Zero(panels));
+  });
+}
+
+Stmt PanelWriter::PackRows(const Panels& row_panels, Expr place, Expr number,
+                           const SumBlock& block) const {
+  const Buffer panels = row_panels.elements;
   const Expr first = Times(number, c_.I64(plan_.rows));
   if (!rows_by_sums_ && loops_.rows.size() == 1) {
     // A row of memory has the rows of the panel.
@@ -127,7 +177,8 @@ Stmt PanelWriter::PackRows(Buffer panels, Expr place, Expr number, const SumBloc
             Lets none;
             SetIteration(loops_.rows, Plus(Plus(first, begin), i), here, none);
             const Expr value =
-                is_zero ? Zero() : ValueAt(*contraction_.statement, contraction_.row_operand, here);
+                is_zero ? Zero(panels)
+                        : ValueAt(*contraction_.statement, contraction_.row_operand, here);
             return c_.Store(panels, {place, Plus(base, k), Plus(begin, i)}, value);
           });
         };
@@ -142,8 +193,10 @@ Stmt PanelWriter::PackRows(Buffer panels, Expr place, Expr number, const SumBloc
     SetIteration(loops_.rows, Plus(first, i), at, lets);
     const Stmt row = Within(lets, OneRow(panels, place, i, at, false, block));
     const bool is_whole = IsConstant(row_count_) && row_count_.int_value() % plan_.rows == 0;
-    if (is_whole) return row;
-    return c_.If(Plus(first, i) < row_count_, row, OneRow(panels, place, i, outer_, true, block));
+    const Stmt either = is_whole ? row
+                                 : c_.If(Plus(first, i) < row_count_, row,
+                                         OneRow(panels, place, i, outer_, true, block));
+    return dot_ ? c_.Seq({either, RowPadding(panels, place, i, block)}) : either;
   });
 }
 
@@ -159,13 +212,88 @@ Expr PanelWriter::FirstLane(Expr number, Values& at, Lets& lets) const {
   return Times(lane_panel, c_.I64(plan_.width()));
 }
 
-Stmt PanelWriter::PackColumns(Buffer panels, Expr place, Expr number, const SumBlock& block) const {
+Stmt PanelWriter::PackColumns(const Panels& panels, Expr place, Expr number,
+                              const SumBlock& block) const {
   Values at = outer_;
   Lets lets;
   const Expr first = FirstLane(number, at, lets);
-  const Stmt code = columns_by_sums_ ? PackColumnsBySums(panels, place, at, first, block)
-                                     : PackColumnsByLanes(panels, place, at, first, block);
+  const Buffer elements = panels.elements;
+  Stmt code = dot_               ? PackColumnsInGroups(elements, place, at, first, block)
+              : columns_by_sums_ ? PackColumnsBySums(elements, place, at, first, block)
+                                 : PackColumnsByLanes(elements, place, at, first, block);
+  if (panels.sums) code = c_.Seq({code, Shifts(panels, place, block)});
   return Within(lets, code);
+}
+
+// Element q of group g of a lane is sum number group * g + q.
+Stmt PanelWriter::PackColumnsInGroups(Buffer panels, Expr place, const Values& at, Expr first,
+                                      const SumBlock& block) const {
+  const Expr group = c_.I64(plan_.group);
+  const auto store = [&](Expr sum, Expr lane, Expr q, const Values& run, Expr k) {
+    Values here = run;
+    here[loops_.sum.var] = Plus(block.first, k);
+    const Expr column = Plus(first, lane);
+    here[loops_.column.var] = Plus(loops_.column.first, column);
+    const Expr value = c_.Select(column < loops_.column.count, ColumnElement(here), Zero(panels));
+    return c_.Store(panels, {place, Quotient(sum, group), lane, q}, value);
+  };
+  const bool are_whole =
+      IsConstant(loops_.sum.count) && loops_.sum.count.int_value() % plan_.group == 0;
+  const Stmt elements = ForRuns(block, at, [&](const Values& run, Expr base) {
+    const Expr width = c_.I64(plan_.width());
+    if (are_whole) {
+      // Groups of memory are groups of the panel.
+      return LoopOver(c_, "lane", width, ForKind::kSerial, [&](Expr lane) {
+        return LoopOver(c_, "group", Quotient(block.count, group), ForKind::kSerial, [&](Expr g) {
+          return LoopOver(c_, "q", group, ForKind::kVectorize, [&](Expr q) {
+            Values here = run;
+            here[loops_.sum.var] = Plus(Plus(block.first, Times(g, group)), q);
+            const Expr column = Plus(first, lane);
+            here[loops_.column.var] = Plus(loops_.column.first, column);
+            const Expr value =
+                c_.Select(column < loops_.column.count, ColumnElement(here), Zero(panels));
+            return c_.Store(panels, {place, Plus(Quotient(base, group), g), lane, q}, value);
+          });
+        });
+      });
+    }
+    return LoopOver(c_, "lane", width, ForKind::kSerial, [&](Expr lane) {
+      return LoopOver(c_, "sum", block.count, ForKind::kSerial, [&](Expr k) {
+        const Expr sum = Plus(base, k);
+        return store(sum, lane, Remainder(sum, group), run, k);
+      });
+    });
+  });
+  const Expr depth = block.depth();
+  const Stmt padding =
+      LoopOver(c_, "sum", Minus(PaddedDepth(block), depth), ForKind::kSerial, [&](Expr k) {
+        const Expr sum = Plus(depth, k);
+        return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kSerial, [&](Expr lane) {
+          return c_.Store(panels, {place, Quotient(sum, group), lane, Remainder(sum, group)},
+                          Zero(panels));
+        });
+      });
+  return c_.Seq({elements, padding});
+}
+
+// 128 times the sum of each lane's elements.
+Stmt PanelWriter::Shifts(const Panels& panels, Expr place, const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width()), group = c_.I64(plan_.group);
+  const Stmt begin = LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+    return c_.Store(panels.sums, {place, lane}, Zero(panels.sums));
+  });
+  const Stmt add =
+      LoopOver(c_, "group", CeilQuotient(block.depth(), group), ForKind::kSerial, [&](Expr g) {
+        return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+          Expr sum = panels.sums(place, lane);
+          for (int64_t q = 0; q < plan_.group; ++q) {
+            const Expr element = panels.elements(place, g, lane, c_.I64(q));
+            sum = sum + c_.Cast(type_, element) * c_.Int(type_, 128);
+          }
+          return c_.Store(panels.sums, {place, lane}, sum);
+        });
+      });
+  return c_.Seq({begin, add});
 }
 
 Stmt PanelWriter::PackColumnsByLanes(Buffer panels, Expr place, const Values& at, Expr first,
@@ -179,8 +307,8 @@ Stmt PanelWriter::PackColumnsByLanes(Buffer panels, Expr place, const Values& at
           Values here = run;
           here[loops_.sum.var] = Plus(block.first, k);
           here[loops_.column.var] = Plus(Plus(loops_.column.first, first), lane);
-          Expr value = ValueAt(*contraction_.statement, contraction_.column_operand, here);
-          if (!is_whole) value = c_.Select(lane < left, value, Zero());
+          Expr value = ColumnElement(here);
+          if (!is_whole) value = c_.Select(lane < left, value, Zero(panels));
           return c_.Store(panels, {place, Plus(base, k), lane}, value);
         });
       });
@@ -215,9 +343,10 @@ Stmt PanelWriter::Transposed(const Square& square, const SumBlock& block, bool i
         Values here = at;
         here[loops_.sum.var] = Plus(Plus(block.first, sum), k);
         here[loops_.column.var] = Plus(loops_.column.first, column);
-        Expr value = Zero();
-        if (!is_zero) value = ValueAt(*contraction_.statement, contraction_.column_operand, here);
-        if (!is_zero && !is_whole) value = c_.Select(Plus(sum, k) < block.count, value, Zero());
+        Expr value = Zero(panels);
+        if (!is_zero) value = ColumnElement(here);
+        if (!is_zero && !is_whole)
+          value = c_.Select(Plus(sum, k) < block.count, value, Zero(panels));
         return c_.Store(from, {Plus(k, r * n)}, value);
       });
     };
@@ -301,7 +430,7 @@ Stmt PanelWriter::ForElements(const TilePlace& tile, Buffer sums, bool is_whole,
                     }
                     Expr value =
                         begins ? BeginningAt(at) : ValueAt(statement, contraction_.element, at);
-                    if (!is_whole) value = c_.Select(is_there, value, Zero());
+                    if (!is_whole) value = c_.Select(is_there, value, Zero(sums));
                     return c_.Store(sums, {i, lane}, value);
                   }));
   });
@@ -317,6 +446,44 @@ Stmt PanelWriter::Load(const TilePlace& tile, Buffer sums, bool is_whole,
   return c_.If(block.is_first, elements(true), elements(false));
 }
 
+// Takes off what the products of this block have too much.
+Stmt PanelWriter::Unshift(Buffer sums, const Panel& columns) const {
+  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+    return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
+      return c_.Store(sums, {i, lane}, sums(i, lane) - columns.panels.sums(columns.place, lane));
+    });
+  });
+}
+
+Stmt PanelWriter::Add(Buffer sums, const Panel& rows, const Panel& columns,
+                      const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
+  const Expr group = c_.I64(plan_.group);
+  const Buffer a = rows.panels.elements, b = columns.panels.elements;
+  const auto update = [&](Expr i, Expr lane, Expr row, Expr column) {
+    const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
+                                                {contraction_.row_operand, row},
+                                                {contraction_.column_operand, column}};
+    return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
+  };
+  const Expr steps = CeilQuotient(block.depth(), group);
+  return LoopOver(c_, "sum", steps, ForKind::kSerial, [&](Expr k) {
+    return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
+      return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+        if (!dot_) {
+          const Expr row = rows_by_sums_ ? a(rows.place, i, k) : a(rows.place, k, i);
+          return update(i, lane, row, b(columns.place, k, lane));
+        }
+        return LoopOver(c_, "q", group, ForKind::kSerial, [&](Expr q) {
+          const Expr row = c_.Cast(type_, a(rows.place, i, Plus(Times(k, group), q)));
+          const Expr column = c_.Cast(type_, b(columns.place, k, lane, q));
+          return c_.Store(sums, {i, lane}, sums(i, lane) + row * column);
+        });
+      });
+    });
+  });
+}
+
 Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const {
   const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
   const Buffer sums = c_.NewBuffer("sums", type_, {height, width});
@@ -325,19 +492,6 @@ Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& 
   Lets lets;
   tile.first_row = Times(rows.number, height);
   tile.first_lane = FirstLane(columns.number, tile.columns, lets);
-  const Stmt add = LoopOver(c_, "sum", block.depth(), ForKind::kSerial, [&](Expr k) {
-    return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
-      return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
-        const Expr row =
-            rows_by_sums_ ? rows.panels(rows.place, i, k) : rows.panels(rows.place, k, i);
-        const absl::flat_hash_map<Expr, Expr> by = {
-            {contraction_.element, sums(i, lane)},
-            {contraction_.row_operand, row},
-            {contraction_.column_operand, columns.panels(columns.place, k, lane)}};
-        return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
-      });
-    });
-  });
   const auto is_multiple = [](Expr count, int64_t size) {
     return IsConstant(count) && count.int_value() % size == 0;
   };
@@ -353,7 +507,8 @@ Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& 
   const Stmt load = either([&](bool whole) { return Load(tile, sums, whole, block); });
   const Stmt store =
       either([&](bool whole) { return ForElements(tile, sums, whole, true, false); });
-  return Within(lets, c_.Allocate(sums, c_.Seq({load, add, store})));
+  const Stmt begin = columns.panels.sums ? c_.Seq({load, Unshift(sums, columns)}) : load;
+  return Within(lets, c_.Allocate(sums, c_.Seq({begin, Add(sums, rows, columns, block), store})));
 }
 
 }  // namespace polynao::poly

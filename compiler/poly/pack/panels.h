@@ -3,10 +3,12 @@
 #define COMPILER_POLY_PACK_PANELS_H_
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "compiler/ir/ir.h"
 #include "compiler/poly/pack/contraction.h"
+#include "compiler/poly/pack/dot.h"
 #include "compiler/poly/pack/iterations.h"
 #include "compiler/poly/pack/pack_plan.h"
 
@@ -26,16 +28,22 @@ struct SumBlock {
   ir::Expr depth() const { return Times(runs, count); }
 };
 
+// Packed operands: [panel, ..]. With a dot that shifts rows, column panels also have what that adds to the sums of each
+// lane: i32[panel, lane].
+struct Panels {
+  ir::Buffer elements, sums = {};
+};
+
 // Writes the parts of the code that know what a panel looks like.
 class PanelWriter {
  public:
   // `outer` has the values of what stands around: the part's names, and the loops of the batch.
-  PanelWriter(const Contraction& contraction, const ContractionLoops& loops, const PackPlan& plan,
-              const Values& outer);
+  PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
+              const ContractionLoops& loops, const PackPlan& plan, const Values& outer);
 
-  // Panels: f32[panels, ..], one buffer for `count` of them.
-  ir::Buffer NewRowPanels(ir::Expr count) const;
-  ir::Buffer NewColumnPanels(ir::Expr count) const;
+  // Buffers for `count` panels.
+  Panels NewRowPanels(ir::Expr count) const;
+  Panels NewColumnPanels(ir::Expr count) const;
 
   // How many there are.
   ir::Expr RowTiles() const { return CeilQuotient(row_count_, c_.I64(plan_.rows)); }
@@ -43,14 +51,14 @@ class PanelWriter {
 
   // Fills panel `place` of `panels` with those rows or columns that tile or panel `number` has. What is beyond the last
   // row or column is zero.
-  ir::Stmt PackRows(ir::Buffer panels, ir::Expr place, ir::Expr number,
+  ir::Stmt PackRows(const Panels& panels, ir::Expr place, ir::Expr number,
                     const SumBlock& block) const;
-  ir::Stmt PackColumns(ir::Buffer panels, ir::Expr place, ir::Expr number,
+  ir::Stmt PackColumns(const Panels& panels, ir::Expr place, ir::Expr number,
                        const SumBlock& block) const;
 
   // Adds the products of a block to the sums of tile `row_number` x `column_number`.
   struct Panel {
-    ir::Buffer panels;
+    Panels panels;
     ir::Expr place, number;
   };
   ir::Stmt Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const;
@@ -60,6 +68,8 @@ class PanelWriter {
 
   ir::Stmt ForRuns(const SumBlock& block, const Values& at, const Body& body) const;
   ir::Expr FirstLane(ir::Expr number, Values& at, Lets& lets) const;
+  ir::Stmt ForAllRuns(size_t loop, ir::Expr run, const SumBlock& block, const Values& at,
+                      const Body& body) const;
   ir::Stmt PackColumnsByLanes(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
                               const SumBlock& block) const;
   ir::Stmt PackColumnsBySums(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
@@ -69,14 +79,25 @@ class PanelWriter {
   ir::Stmt OneRow(ir::Buffer panels, ir::Expr place, ir::Expr i, const Values& at, bool is_zero,
                   const SumBlock& block) const;
 
+  ir::Stmt PackColumnsInGroups(ir::Buffer panels, ir::Expr place, const Values& at, ir::Expr first,
+                               const SumBlock& block) const;
+  ir::Stmt Shifts(const Panels& panels, ir::Expr place, const SumBlock& block) const;
+  ir::Stmt RowPadding(ir::Buffer panels, ir::Expr place, ir::Expr i, const SumBlock& block) const;
+  ir::Expr ColumnElement(const Values& at) const;
+  ir::Expr PaddedDepth(const SumBlock& block) const;
+
   struct TilePlace;
   ir::Stmt ForElements(const TilePlace& tile, ir::Buffer sums, bool is_whole, bool is_store,
                        bool begins) const;
   ir::Stmt Load(const TilePlace& tile, ir::Buffer sums, bool is_whole, const SumBlock& block) const;
+  ir::Stmt Unshift(ir::Buffer sums, const Panel& columns) const;
+  ir::Stmt Add(ir::Buffer sums, const Panel& rows, const Panel& columns,
+               const SumBlock& block) const;
   ir::Expr BeginningAt(const Values& at) const;
-  ir::Expr Zero() const;
+  static ir::Expr Zero(ir::Buffer buffer) { return buffer->context->Const(buffer->type, 0); }
 
   const Contraction& contraction_;
+  const std::optional<Dot>& dot_;
   const ContractionLoops& loops_;
   const PackPlan& plan_;
   const Values& outer_;

@@ -1,0 +1,133 @@
+#include "compiler/codegen/llvm/dot_loop.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "compiler/codegen/llvm/vector_loop.h"
+
+namespace polynao::codegen {
+
+namespace {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+using ir::StmtKind;
+
+// The loops of a meaning, and of what may have it: a loop over lanes around one over q around a store.
+struct Nest {
+  Stmt outer, inner, store;
+};
+
+std::optional<Nest> NestOf(Stmt loop) {
+  Nest nest{.outer = loop, .inner = loop.body(), .store = {}};
+  if (!nest.inner.Is(StmtKind::kFor) || nest.inner.for_kind() == ForKind::kParallel)
+    return std::nullopt;
+  nest.store = nest.inner.body();
+  if (!nest.store.Is(StmtKind::kStore)) return std::nullopt;
+  for (Stmt one : {nest.outer, nest.inner}) {
+    if (!one.min().Is(ExprKind::kIntImm) || !one.extent().Is(ExprKind::kIntImm))
+      return std::nullopt;
+  }
+  return nest;
+}
+
+using Loads = absl::flat_hash_map<Buffer, Expr>;  // by the meaning's buffer
+
+// The value has the meaning's operations, on loads of the same types.
+bool IsAlike(Expr meaning, Expr value, Loads& loads) {
+  if (meaning.kind() != value.kind() || meaning.type() != value.type()) return false;
+  if (meaning.Is(ExprKind::kLoad)) {
+    const Buffer from(value.buffer());
+    if (from->type != Buffer(meaning.buffer())->type) return false;
+    const auto [it, is_new] = loads.emplace(Buffer(meaning.buffer()), value);
+    return is_new || it->second == value;
+  }
+  if (meaning.Is(ExprKind::kCast)) return IsAlike(meaning.operand(0), value.operand(0), loads);
+  if (!meaning.Is(ExprKind::kAdd) && !meaning.Is(ExprKind::kMul)) return false;
+  // In any order.
+  for (const size_t first : {size_t{0}, size_t{1}}) {
+    Loads found = loads;
+    if (IsAlike(meaning.operand(0), value.operand(first), found) &&
+        IsAlike(meaning.operand(1), value.operand(1 - first), found)) {
+      loads = std::move(found);
+      return true;
+    }
+  }
+  return false;
+}
+
+// By how many elements an access moves with `var`, if that is a constant.
+std::optional<int64_t> StepOf(Buffer buffer, absl::Span<const Expr> indices, ir::Var var,
+                              arith::Analyzer& analyzer) {
+  int64_t step = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (d > 0 && step != 0) {
+      const Expr extent = buffer->extents[d];
+      if (!extent.Is(ExprKind::kIntImm)) return std::nullopt;
+      step *= extent.int_value();
+    }
+    const std::optional<int64_t> slope = SlopeIn(analyzer.Form(indices[d]), var);
+    if (!slope) return std::nullopt;
+    step += *slope;
+  }
+  return step;
+}
+
+DotLoop Match(const Nest& nest, const isa::ProcessorInstruction& instruction,
+              arith::Analyzer& analyzer) {
+  const std::optional<Nest> meaning = NestOf(instruction.meaning.body);
+  const Stmt store = nest.store;
+  const int64_t lanes = nest.outer.extent().int_value();
+  Loads loads;
+  if (!meaning || lanes % instruction.lanes != 0 || lanes == 0 ||
+      nest.inner.extent().int_value() != instruction.group ||
+      !IsAlike(meaning->store.value(), store.value(), loads)) {
+    return {};
+  }
+  // Sums are loaded where they are stored.
+  ir::Context& c = store.context();
+  if (loads.at(instruction.sums) != c.Load(store.buffer(), store.indices())) return {};
+  for (const auto& [parameter, load] : loads) {
+    if (parameter != instruction.sums && Buffer(load.buffer()) == store.buffer()) return {};
+    Expr in_meaning;
+    // The meaning's own access, of which there is one.
+    const auto find = [&](Expr e, const auto& self) -> void {
+      if (e.Is(ExprKind::kLoad) && Buffer(e.buffer()) == parameter) in_meaning = e;
+      for (Expr operand : e.operands()) self(operand, self);
+    };
+    find(meaning->store.value(), find);
+    for (const auto& [own, wanted] : {std::pair(nest.outer.var(), meaning->outer.var()),
+                                      std::pair(nest.inner.var(), meaning->inner.var())}) {
+      const auto step = StepOf(Buffer(load.buffer()), load.operands(), own, analyzer);
+      const auto right = StepOf(parameter, in_meaning.operands(), wanted, analyzer);
+      if (!step || step != right) return {};
+    }
+  }
+  return {.instruction = &instruction,
+          .store = store,
+          .a = loads.at(instruction.a),
+          .b = loads.at(instruction.b),
+          .lane = nest.outer.var(),
+          .q = nest.inner.var(),
+          .iterations = lanes};
+}
+
+}  // namespace
+
+DotLoop FindDotLoop(Stmt loop, const std::vector<const isa::ProcessorInstruction*>& instructions,
+                    arith::Analyzer& analyzer) {
+  if (instructions.empty()) return {};
+  const std::optional<Nest> nest = NestOf(loop);
+  if (!nest || !nest->outer.min().IsInt(0) || !nest->inner.min().IsInt(0)) return {};
+  for (const isa::ProcessorInstruction* instruction : instructions) {
+    const DotLoop found = Match(*nest, *instruction, analyzer);
+    if (found.instruction != nullptr) return found;
+  }
+  return {};
+}
+
+}  // namespace polynao::codegen

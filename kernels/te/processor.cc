@@ -1,0 +1,50 @@
+#include "kernels/te/processor.h"
+
+#include <thread>
+
+#include "base/status.h"
+#include "compiler/ir/visit.h"
+#include "compiler/poly/arrange/machine.h"
+#include "compiler/poly/poly.h"
+#include "compiler/te/lower.h"
+#include "compiler/te/schedule.h"
+
+namespace polynao::kernels {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+
+class Fused : public ir::Mutator {
+ public:
+  using Mutator::Mutate;
+  ir::Stmt Mutate(ir::Stmt s) override {
+    if (!s.Is(ir::StmtKind::kStore)) return MutateChildren(s);
+    const Expr sum = s.value();
+    if (!ir::IsFloat(sum.type()) || !sum.Is(ExprKind::kAdd)) return s;
+    ir::Context& c = s.context();
+    const Expr old = sum.operand(0), product = sum.operand(1);
+    if (old != c.Load(s.buffer(), s.indices()) || !product.Is(ExprKind::kMul)) return s;
+    return c.Store(s.buffer(), s.indices(),
+                   c.Call(sum.type(), "fma", {product.operand(0), product.operand(1), old}));
+  }
+};
+
+}  // namespace
+
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output) {
+  te::Schedule s(output);
+  for (const te::Operation& operation : output.graph()->operations) {
+    if (operation.kind != te::Operation::Kind::kCompute) continue;
+    const te::Tensor tensor(output.graph(), &operation);
+    if (!(tensor == output) && !operation.bodies[0].reducer) s[tensor].ComputeInline();
+  }
+  ASSIGN_OR_RETURN(ir::Function function, Lower(s));
+  function.body = Fused().Mutate(function.body);
+  poly::ScheduleOptions options;
+  options.machine = poly::HostMachine(static_cast<int>(std::thread::hardware_concurrency()));
+  RETURN_IF_ERROR(poly::Schedule(function, options).status());
+  return function;
+}
+
+}  // namespace polynao::kernels

@@ -1,0 +1,19 @@
+// Operators on processors: an expression, without a schedule of its own.
+#ifndef KERNELS_TE_PROCESSOR_H_
+#define KERNELS_TE_PROCESSOR_H_
+
+#include "absl/status/statusor.h"
+#include "compiler/ir/ir.h"
+#include "compiler/te/graph.h"
+
+namespace polynao::kernels {
+
+// `output` as the polyhedral scheduler arranges it for this machine ("auto": tiles, vectors, packed tiles). What is
+// elementwise is computed where it is read, and a sum of products of floats rounds each product and its sum once:
+//
+//   S[y, c] = S[y, c] + X[y, i] * F[c, i]    -->    S[y, c] = fma(X[y, i], F[c, i], S[y, c])
+absl::StatusOr<ir::Function> LowerForProcessor(const te::Tensor& output);
+
+}  // namespace polynao::kernels
+
+#endif  // KERNELS_TE_PROCESSOR_H_

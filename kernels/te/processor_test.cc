@@ -1,0 +1,90 @@
+// Operators on this machine's processor, compared with plain loops.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "base/text.h"
+#include "compiler/codegen/llvm/compile.h"
+#include "compiler/ir/argument.h"
+#include "compiler/ir/compare.h"
+#include "compiler/ir/tensor.h"
+#include "compiler/target/target.h"
+#include "kernels/te/convolution.h"
+#include "kernels/te/matmul.h"
+#include "kernels/te/operator.h"
+
+namespace polynao::kernels {
+namespace {
+
+using Attributes = decltype(OperatorCase::attributes);
+
+// What differs from the reference; "" if nothing does.
+std::string WrongIn(const Operator& op, const std::string& shape, ir::Type type,
+                    const Attributes& attributes) {
+  OperatorCase c;
+  c.op = op.name;
+  c.dtype = type;
+  c.attributes = attributes;
+  if (const absl::Status status = ParseShapes(shape, c); !status.ok()) return status.ToString();
+  if (const absl::Status status = op.check(c); !status.ok()) return status.ToString();
+  const Target target = MakeTarget("cpu", nullptr).value();
+  const absl::StatusOr<ir::Function> function = op.build(c, target);
+  if (!function.ok()) return function.status().ToString();
+  const auto compiled = codegen::Compile(*function, {.threads = 2, .wide_vectors = true});
+  if (!compiled.ok()) return compiled.status().ToString();
+  std::vector<ir::Tensor> tensors = MakeTensors(op, c, 1, ValuesFor(op, &target));
+  std::vector<ir::Tensor> expected = {tensors.back()};
+  const auto inputs = absl::MakeSpan(tensors).subspan(0, tensors.size() - 1);
+  ComputeReference(op, c, target, inputs, absl::MakeSpan(expected));
+  std::vector<ir::Argument> arguments;
+  for (ir::Tensor& tensor : tensors) arguments.push_back(ir::Argument::Of(&tensor));
+  if (const absl::Status status = (*compiled)->Run(arguments); !status.ok())
+    return status.ToString();
+  const ir::Difference difference = ir::Compare(tensors.back(), expected[0]);
+  if (ValuesAgree(op, c, target, expected[0], difference)) return "";
+  return StrCat("differs by ", difference.max_abs);
+}
+
+// Sizes of a tile, around it, and 1; products that a processor rounds once, and integers that wrap.
+TEST(ProcessorTest, Matmul) {
+  const Operator op = std::move(MatmulOperators()[0]);
+  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8, ir::Type::kI16, ir::Type::kF16}) {
+    for (const char* shape : {"1x1,1x1", "14x64,32x64", "15x65,33x65", "29x7,1x7", "1x97,50x97",
+                              "64x400,96x400", "61x401,97x401"}) {
+      const bool is_float = ir::IsFloat(type);
+      EXPECT_EQ(WrongIn(op, shape, type, {{"out", is_float ? "f32" : "i32"}}), "")
+          << shape << " of " << ir::TypeName(type);
+    }
+  }
+  EXPECT_EQ(WrongIn(op, "33x40,50x40", ir::Type::kI8,
+                    {{"out", "f16"}, {"bias", "1"}, {"relu", "1"}, {"scale", "0.125"}}),
+            "");
+}
+
+TEST(ProcessorTest, Conv2d) {
+  const Operator op = std::move(ConvolutionOperators()[0]);
+  for (const ir::Type type : {ir::Type::kF32, ir::Type::kI8}) {
+    const std::string out = ir::IsFloat(type) ? "f32" : "i32";
+    for (const Attributes& attributes : std::vector<Attributes>{{},
+                                                                {{"stride", "2"}},
+                                                                {{"dilation", "2"}},
+                                                                {{"pad", "0"}},
+                                                                {{"bias", "1"}, {"relu", "1"}}}) {
+      for (const char* shape :
+           {"14x14x16,32x3x3x16", "13x11x5,33x3x3x5", "9x9x3,17x5x5x3", "12x12x64,64x1x1x64"}) {
+        Attributes all = attributes;
+        all["out"] = out;
+        EXPECT_EQ(WrongIn(op, shape, type, all), "") << shape << " of " << ir::TypeName(type);
+      }
+    }
+    EXPECT_EQ(WrongIn(op, "10x10x8,12x3x3x2", type, {{"groups", "4"}, {"out", out}}), "");
+  }
+}
+
+}  // namespace
+}  // namespace polynao::kernels
