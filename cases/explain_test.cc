@@ -166,7 +166,8 @@ TEST(TakeScheduleTest, OneThatLeavesScalarCodeIsReplaced) {
   const CaseText text = {.op = "conv2d",
                          .shape = "1x1x320,89x2x1x320",
                          .dtype = "i8",
-                         .attributes = {"dilation=2", "pad=5"}};
+                         .attributes = {"dilation=2", "pad=5"},
+                         .schedule = {"depth=0"}};  // of the tilings
   const TakenSchedule taken = TakeSchedule(ParseCase(text, target).value(), target).value();
   ASSERT_FALSE(taken.refused.empty());
   EXPECT_NE(taken.refused, taken.operator_case.schedule);

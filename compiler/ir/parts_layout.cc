@@ -27,6 +27,7 @@ std::vector<PartsLayout> PartsLayoutsOf(const Function& function) {
 }
 
 void AddPartsLayout(Function& function, const PartsLayout& layout) {
+  if (layout.parts == 1) return;
   Context& c = *function.context;
   function.attributes.push_back({.key = kInParts,
                                  .values = {layout.parameter, c.Int(Type::kI64, layout.rows),

@@ -22,6 +22,7 @@ struct PartsLayout {
 
 // What the function's attributes say.
 std::vector<PartsLayout> PartsLayoutsOf(const Function& function);
+// Nothing for one part.
 void AddPartsLayout(Function& function, const PartsLayout& layout);
 
 // The elements of `tensor`, of `rows` rows, in `parts` parts; its shape stays. Both divide the elements.

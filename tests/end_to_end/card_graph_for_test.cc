@@ -115,7 +115,9 @@ void MustAgree(const Tensor& y, const isa::Machine& machine, size_t choice, unsi
   const absl::StatusOr<ir::Tensor> expected = Meaning(y, inputs);
   ASSERT_TRUE(expected.ok()) << expected.status();
   const absl::StatusOr<Result> result = OnCard(y, machine, choice, inputs);
-  if (absl::StrContains(result.status().message(), "values are live at once")) {
+  // Single elements of weights that are turned around take whole groups of lanes each.
+  if (absl::StrContains(result.status().message(), "values are live at once") ||
+      absl::StrContains(result.status().message(), "its smallest tile does not fit")) {
     ++exceptions.too_large;
     return;
   }

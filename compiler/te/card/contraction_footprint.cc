@@ -150,6 +150,8 @@ std::vector<mapping::Layer::Part> ContractionGroup::PartsOf(const Contraction& c
     for (int64_t count = 2; count <= axes[d].extent; ++count) {
       if (axes[d].extent % count != 0) continue;
       const int64_t depth = c.filter_elements / (outer * count);
+      // Rows of the bank without gaps are copied at once.
+      if (depth * element % isa::kTensorUnitAlignment != 0) continue;
       parts.push_back(
           {.count = outer * count, .bytes = depth * element, .pitch = FilterPitch(c, depth)});
     }
