@@ -88,6 +88,12 @@ absl::StatusOr<Extraction> ExtractFor(const ir::Function& function,
   return Extract(prepared);
 }
 
+// Panels are no order: what is packed has no schedule tree to show.
+ScheduleOptions WithoutPanels(ScheduleOptions options) {
+  options.packing = Packing::kNone;
+  return options;
+}
+
 // The new order of a part, with tiles and marks; for "none" the old one.
 absl::StatusOr<isl::schedule> NewSchedule(const Scop& scop, size_t part,
                                           const ScheduleReport& report) {
@@ -432,7 +438,7 @@ absl::StatusOr<std::string> InstancesSvg(const ir::Function& function,
     }
   }
   ir::Function scheduled = function;
-  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options.order));
+  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, WithoutPanels(options.order)));
   const size_t place = static_cast<size_t>(part - extraction.scops.data());
   return Guarded(*part->isl, [&]() -> absl::StatusOr<std::string> {
     return Picture(*part, place, *statement, options, report).Draw();
@@ -479,7 +485,7 @@ absl::StatusOr<std::string> TreesHtml(const ir::Function& function,
                                       const ScheduleOptions& options) {
   ASSIGN_OR_RETURN(const Extraction extraction, ExtractFor(function, options));
   ir::Function scheduled = function;
-  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, options));
+  ASSIGN_OR_RETURN(const ScheduleReport report, Schedule(scheduled, WithoutPanels(options)));
   std::string body;
   for (size_t i = 0; i < extraction.scops.size(); ++i) {
     const Scop& scop = extraction.scops[i];

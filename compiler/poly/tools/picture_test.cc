@@ -100,11 +100,10 @@ func product(C: f32[n, n], A: f32[n, n] in, B: f32[n, n] in, n: i32) {
 }
 )";
 
-// Without panels `auto` keeps tiles of C in registers; k is at its first value.
+// Shown without panels, `auto` keeps tiles of C in registers; k is at its first value.
 TEST(PictureTest, AutoShowsTilesOfRegisters) {
   PictureOptions options = Options(40);
   options.order.strategy = "auto";
-  options.order.packing = Packing::kNone;
   const absl::StatusOr<std::string> svg = Svg(options, kProduct);
   ASSERT_TRUE(svg.ok()) << svg.status();
   EXPECT_EQ(Occurrences(*svg, "<circle "), 2 * 40 * 40);
