@@ -11,9 +11,13 @@
 #include "absl/strings/str_format.h"
 #include "base/status.h"
 #include "benchmarks/json_reader.h"
+#include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "cases/run_case.h"
+#include "compiler/ir/visit.h"
+#include "compiler/target/target.h"
+#include "kernels/topi_cases/cases.h"
 #include "nlohmann/json.hpp"
 
 namespace polynao::benchmarks {
@@ -44,6 +48,64 @@ void Measure(const SuiteCase& suite_case, const CyclesSettings& settings, CaseCy
   }
   result.cycles = report->simulated->cycles;
   result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
+}
+
+// About so many stores take the simulator a minute.
+constexpr double kMostScalarStores = 3e6;
+
+void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
+                 const Target& target, CaseCycles& result) {
+  const kernels::OperatorCase& c = topi.functions[0];
+  const auto measure = [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
+    ASSIGN_OR_RETURN(const ir::Function function, cases::BuildFunction(*op, c, target, {}));
+    ir::ForEachStmt(function.body, [&](ir::Stmt s) {
+      result.scalar_stores += s.Is(ir::StmtKind::kStore);
+      return true;
+    });
+    if (const double stores = cases::ScalarStores(function.body); stores > kMostScalarStores) {
+      return absl::ResourceExhaustedError(
+          absl::StrFormat("not simulated: the scalar unit stores about %.0f elements", stores));
+    }
+    cases::CaseSettings case_settings;
+    case_settings.config = settings.config;
+    case_settings.overrides = settings.overrides;
+    case_settings.check_values = false;
+    case_settings.timing_only = true;
+    absl::StatusOr<cases::CaseReport> report = cases::RunCase(c, case_settings);
+    if (!report.ok()) {
+      // Cycles of some scalar code depend on values.
+      case_settings.timing_only = false;
+      report = cases::RunCase(c, case_settings);
+    }
+    if (!report.ok()) return report.status();
+    result.cycles = report->simulated->cycles;
+    result.bound = std::max(report->bound_cycles, report->dram_bound_cycles);
+    return absl::OkStatus();
+  };
+  if (const absl::Status status = measure(); !status.ok()) {
+    result.failure = std::string(status.message());
+  }
+}
+
+// Calls measure(i) for all results, some at a time.
+template <typename F>
+void MeasureAll(const CyclesSettings& settings, const std::vector<CaseCycles>& results,
+                const F& measure) {
+  std::atomic<size_t> next = 0;
+  std::mutex mutex;
+  int done = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < results.size(); i = next++) {
+      measure(i);
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (settings.on_case) settings.on_case(++done, static_cast<int>(results.size()), results[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < settings.jobs; ++i) threads.emplace_back(work);
+  work();
+  for (std::thread& thread : threads) thread.join();
 }
 
 // Sums over the cases of a machine, suite and class that have cycles in both files.
@@ -88,21 +150,49 @@ absl::StatusOr<std::vector<CaseCycles>> MeasureCycles(const Suite& suite,
     return InvalidInput("--filter='", settings.filter, "': no case of ", suite.name,
                         " has it in its name; the first is '", suite.cases[0].Name(), "'");
   }
-  std::atomic<size_t> next = 0;
-  std::mutex mutex;
-  int done = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < chosen.size(); i = next++) {
-      Measure(*chosen[i], settings, results[i]);
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (settings.on_case) settings.on_case(++done, static_cast<int>(chosen.size()), results[i]);
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int i = 1; i < settings.jobs; ++i) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+  MeasureAll(settings, results, [&](size_t i) { Measure(*chosen[i], settings, results[i]); });
   return results;
+}
+
+absl::StatusOr<std::vector<CaseCycles>> MeasureTopiCycles(const CyclesSettings& settings) {
+  ASSIGN_OR_RETURN(const isa::Machine machine,
+                   cases::LoadMachine(settings.config, settings.overrides));
+  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
+  std::vector<CaseCycles> results;
+  std::vector<const kernels::TopiCase*> chosen;
+  for (const kernels::TopiCase& c : kernels::TopiCases()) {
+    const std::string name = StrCat(c.op, "/", c.id);
+    if (name.find(settings.filter) == std::string::npos) continue;
+    chosen.push_back(&c);
+    results.push_back({.machine = machine.name, .suite = kTopiSuite, .name = name});
+  }
+  if (chosen.empty()) {
+    return InvalidInput("--filter='", settings.filter, "': no case of ", kTopiSuite,
+                        " has it in its name; names are like 'conv2d_nchw/3'");
+  }
+  MeasureAll(settings, results,
+             [&](size_t i) { MeasureTopi(*chosen[i], settings, target, results[i]); });
+  return results;
+}
+
+std::string SummaryText(const std::vector<CaseCycles>& cases) {
+  int run = 0, clean = 0;
+  std::vector<double> efficiencies;
+  for (const CaseCycles& c : cases) {
+    if (!c.failure.empty()) continue;
+    ++run;
+    clean += c.scalar_stores == 0;
+    efficiencies.push_back(static_cast<double>(c.bound) /
+                           static_cast<double>(std::max<int64_t>(1, c.cycles)));
+  }
+  std::sort(efficiencies.begin(), efficiencies.end());
+  std::string text =
+      StrCat(cases.size(), " cases: ", run, " run, ", clean, " of them without scalar stores");
+  if (!efficiencies.empty()) {
+    StrAppend(&text,
+              absl::StrFormat("; median efficiency %.3f", efficiencies[efficiencies.size() / 2]));
+  }
+  return text;
 }
 
 std::string CyclesText(const std::vector<CaseCycles>& cases) {
@@ -114,6 +204,7 @@ std::string CyclesText(const std::vector<CaseCycles>& cases) {
     if (c.failure.empty()) {
       json["cycles"] = c.cycles;
       json["bound"] = c.bound;
+      if (c.scalar_stores > 0) json["scalar_stores"] = c.scalar_stores;
     } else {
       json["failure"] = c.failure;
     }
@@ -142,6 +233,7 @@ absl::StatusOr<std::vector<CaseCycles>> ParseCycles(std::string_view text) {
     } else {
       reader.Read("cycles", c.cycles);
       reader.Read("bound", c.bound);
+      if (reader.Has("scalar_stores")) reader.Read("scalar_stores", c.scalar_stores);
     }
     if (!status.ok()) return InvalidInput(place, status.message());
     if (!keys.insert(c.Key()).second) return InvalidInput(place, c.Key(), " stands here twice");

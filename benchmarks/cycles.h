@@ -18,7 +18,8 @@ struct CaseCycles {
   std::string machine = {}, suite = {}, name = {};
   int count = 1;  // how often the network has it
   int64_t cycles = 0;
-  int64_t bound = 0;  // the larger of the bounds of docs/benchmarks.md
+  int64_t bound = 0;          // the larger of the bounds of docs/benchmarks.md
+  int64_t scalar_stores = 0;  // statements of topi511's programs that are left to the scalar unit
   std::string failure = {};
 
   std::string Key() const { return machine + " " + suite + " " + name; }
@@ -38,6 +39,15 @@ struct CyclesSettings {
 // machine; no case passes the filter. A case that does not compile or run has a failure.
 absl::StatusOr<std::vector<CaseCycles>> MeasureCycles(const Suite& suite,
                                                       const CyclesSettings& settings);
+
+// The suite of the TOPI table, of which each case has its first function: "topi511".
+inline constexpr char kTopiSuite[] = "topi511";
+// The same for its cases, whose loops become instructions. A case whose program leaves so much to the scalar unit that
+// simulating it takes minutes has a failure that says so.
+absl::StatusOr<std::vector<CaseCycles>> MeasureTopiCycles(const CyclesSettings& settings);
+
+// "511 cases: 490 run, 400 of them without scalar stores; median efficiency 0.5".
+std::string SummaryText(const std::vector<CaseCycles>& cases);
 
 // JSON, one line for each case, and back. Errors: no such JSON; a case twice.
 std::string CyclesText(const std::vector<CaseCycles>& cases);

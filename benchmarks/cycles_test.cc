@@ -64,5 +64,24 @@ TEST(CyclesTest, MeasuresACase) {
   EXPECT_FALSE(MeasureCycles(suite, settings).ok());
 }
 
+// A sample of the TOPI table; names without number are no case.
+TEST(CyclesTest, MeasuresTheTopiTable) {
+  CyclesSettings settings;
+  settings.config = "mlu370";
+  settings.filter = "batch_matmul/1";
+  const auto cases = MeasureTopiCycles(settings);
+  ASSERT_TRUE(cases.ok()) << cases.status();
+  ASSERT_EQ(cases->size(), 1u);
+  EXPECT_EQ((*cases)[0].failure, "");
+  EXPECT_EQ((*cases)[0].scalar_stores, 0);
+  EXPECT_GE((*cases)[0].cycles, (*cases)[0].bound);
+  EXPECT_EQ(SummaryText({{.cycles = 100, .bound = 50},
+                         {.cycles = 10, .bound = 9, .scalar_stores = 2},
+                         {.failure = "x"}}),
+            "3 cases: 2 run, 1 of them without scalar stores; median efficiency 0.900");
+  settings.filter = "batch_matmul/99";
+  EXPECT_FALSE(MeasureTopiCycles(settings).ok());
+}
+
 }  // namespace
 }  // namespace polynao::benchmarks

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/status.h"
+#include "cases/nest_on_card.h"
 #include "compiler/codegen/diannao/diannao.h"
 #include "compiler/ir/parts_layout.h"
 #include "compiler/ir/text.h"
@@ -68,25 +69,23 @@ std::vector<size_t> SearchOrder(const std::vector<kernels::RankedSchedule>& rank
   return order;
 }
 
+// The function before the passes.
+absl::StatusOr<ir::Function> Written(const Operator& op, const OperatorCase& c,
+                                     const Target& target) {
+  if (!IsCard(target.name) || !op.loops_on_card) return op.build(c, target);
+  ASSIGN_OR_RETURN(const Target interpreter, MakeTarget("interp", nullptr));
+  ASSIGN_OR_RETURN(const ir::Function loops, op.build(c, interpreter));
+  ASSIGN_OR_RETURN(NestSchedule scheduled, ScheduleNest(loops, target));
+  return std::move(scheduled.function);
+}
+
 absl::StatusOr<ir::Function> AfterPasses(const Operator& op, const OperatorCase& c,
                                          const Target& target,
                                          const std::vector<std::string>& without) {
-  ASSIGN_OR_RETURN(ir::Function function, op.build(c, target));
+  ASSIGN_OR_RETURN(ir::Function function, Written(op, c, target));
   ASSIGN_OR_RETURN(std::vector<PassSpec> passes, PipelineFor(target));
   RETURN_IF_ERROR(RunPasses(function, passes, target, {.verify = false, .skip = without}));
   return function;
-}
-
-// About how many elements a core's scalar unit stores: those of all stores in their loops, of which a loop whose count
-// is known only at run time has eight iterations.
-double ScalarStores(ir::Stmt s) {
-  if (s.Is(ir::StmtKind::kStore)) return 1;
-  double stores = 0;
-  for (ir::Stmt child : s.children()) stores += ScalarStores(child);
-  if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
-  const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
-  return stores *
-         (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
 }
 
 // Waits and barriers of a program with its scalars.
@@ -128,6 +127,16 @@ absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Targ
 }
 
 }  // namespace
+
+double ScalarStores(ir::Stmt s) {
+  if (s.Is(ir::StmtKind::kStore)) return 1;
+  double stores = 0;
+  for (ir::Stmt child : s.children()) stores += ScalarStores(child);
+  if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
+  const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
+  return stores *
+         (is_known ? static_cast<double>(std::max<int64_t>(0, s.extent().int_value())) : 8);
+}
 
 absl::StatusOr<ir::Function> BuildFunction(const Operator& op, const OperatorCase& c,
                                            const Target& target,
@@ -225,7 +234,7 @@ absl::StatusOr<ir::Module> LoadFunctions(const CaseText& what, const Target& tar
     ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
     ASSIGN_OR_RETURN(const OperatorCase chosen, SearchSchedule(c, target, what.search));
     ASSIGN_OR_RETURN(const TakenSchedule taken, TakeSchedule(chosen, target));
-    ASSIGN_OR_RETURN(ir::Function function, op->build(taken.operator_case, target));
+    ASSIGN_OR_RETURN(ir::Function function, Written(*op, taken.operator_case, target));
     module.functions.push_back(ir::CloneInto(function, module.context));
   }
   return module;

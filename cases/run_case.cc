@@ -287,7 +287,15 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   }
 
   if (built) {
-    RETURN_IF_ERROR(RunOnCard(*built, op->work(c), inputs, target, machine, tensors, report));
+    isa::Work work = op->work(c);
+    const int64_t* rate = machine.Find(StrCat("tensor.macs_", ir::TypeName(work.mac_type)));
+    if (op->loops_on_card && (rate == nullptr || *rate == 0)) {
+      // The vector unit multiplies and adds.
+      work.vector_elements += 2 * work.macs;
+      work.vector_type = work.mac_type;
+      work.macs = 0;
+    }
+    RETURN_IF_ERROR(RunOnCard(*built, work, inputs, target, machine, tensors, report));
     if (energy_table) {
       ASSIGN_OR_RETURN(report.energy,
                        simulator::EnergyOf(*report.simulated, machine, *energy_table));

@@ -115,6 +115,9 @@ struct Operator {
   // The function for a target: parameters are the inputs, then the outputs. A parameter may have
   // another shape of as many elements (elementwise operators are one-dimensional).
   std::function<absl::StatusOr<ir::Function>(const OperatorCase&, const Target&)> build;
+  // On an accelerator the function for the interpreter, loops without a schedule, is made into instructions
+  // (cases::ScheduleNest); `build` has none.
+  bool loops_on_card = false;
   // The schedules that the operator chooses from on an accelerator, the first choice of its cost model
   // first. If OperatorCase::schedule names choices, only schedules that have them. Empty: no choice.
   std::function<absl::StatusOr<std::vector<RankedSchedule>>(const OperatorCase&, const Target&)>

@@ -308,6 +308,39 @@ TEST(UnscheduledNestsTest, FactorsOfProductsAreTurnedAround) {
   EXPECT_THAT(report.notes, ElementsAre("S1 -> C"));
 }
 
+// What is computed with the product, on chip, is not turned around before it exists.
+TEST(UnscheduledNestsTest, ComputedFactorsAreNotTurnedAround) {
+  MustAgree(
+      "func columns(A: f32[20, 33] in, B: f32[20, 65] in, C: f32[33, 65] out) {\n"
+      "  allocate T: f32[20, 33]\n"
+      "  for (k, 0, 20) { for (i, 0, 33) { T[k, i] = exp(A[k, i] * 0.125) } }\n"
+      "  for (i, 0, 33) { for (j, 0, 65) {\n"
+      "    C[i, j] = 0.0\n"
+      "    for (k, 0, 20) { C[i, j] = C[i, j] + T[k, i] * B[k, j] }\n"
+      "  } }\n}\n",
+      OnCard("mlu370"));
+}
+
+// A convolution whose channels come first, with margins, strides and two images: copies, then the tensor unit.
+TEST(UnscheduledNestsTest, ConvolutionsAreTurnedAround) {
+  const NestReport report = MustAgree(
+      "func conv(X: f32[2, 32, 15, 17] in, F: f32[70, 32, 3, 3] in, Y: f32[2, 70, 8, 9] out) {\n"
+      "  allocate P: f32[2, 32, 17, 19]\n"
+      "  for (n, 0, 2) { for (i, 0, 32) { for (y, 0, 17) { for (x, 0, 19) {\n"
+      "    P[n, i, y, x] = select(1 <= y && y < 16 && 1 <= x && x < 18, X[n, i, y - 1, x - 1], "
+      "0.0)\n"
+      "  } } } }\n"
+      "  for (n, 0, 2) { for (c, 0, 70) { for (y, 0, 8) { for (x, 0, 9) {\n"
+      "    Y[n, c, y, x] = 0.0\n"
+      "    for (i, 0, 32) { for (r, 0, 3) { for (s, 0, 3) {\n"
+      "      Y[n, c, y, x] = Y[n, c, y, x] + P[n, i, y * 2 + r, x * 2 + s] * F[c, i, r, s]\n"
+      "    } } }\n"
+      "  } } } }\n}\n",
+      OnCard("mlu370"));
+  const std::string sums = "S2 -> Y.turned";
+  EXPECT_EQ(std::count(report.notes.begin(), report.notes.end(), sums), 2);
+}
+
 // What a sum begins with is a stage of its own if something else reads it.
 TEST(UnscheduledNestsTest, AReadStartIsStored) {
   const NestReport report = MustAgree(

@@ -59,6 +59,12 @@ absl::StatusOr<bool> Cycles(CyclesFlags flags) {
   std::vector<benchmarks::ModelCheck> checks;
   std::vector<benchmarks::CaseCycles> all;
   for (const std::string& name : flags.suites) {
+    if (name == benchmarks::kTopiSuite && flags.model == 0) {
+      ASSIGN_OR_RETURN(const auto cases, benchmarks::MeasureTopiCycles(flags.settings));
+      std::fprintf(stderr, "%s: %s\n", name.c_str(), benchmarks::SummaryText(cases).c_str());
+      all.insert(all.end(), cases.begin(), cases.end());
+      continue;
+    }
     ASSIGN_OR_RETURN(const benchmarks::Suite* suite, benchmarks::FindSuite(name));
     if (flags.model > 0) {
       ASSIGN_OR_RETURN(const auto of_suite,
@@ -86,8 +92,8 @@ void AddCyclesCommand(CLI::App& app, Action& action) {
   flags->settings.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   CLI::App* command = app.add_subcommand(
       "cycles", "simulated cycles and bounds of suites, as a file; or compare two such files");
-  CLI::Option* suites =
-      command->add_option("SUITE", flags->suites, "suites of compiled programs (nao list suites)");
+  CLI::Option* suites = command->add_option(
+      "SUITE", flags->suites, "suites of compiled programs (nao list suites), or topi511");
   command
       ->add_option("--compare", flags->compared,
                    "two files, the older one first: means, sums, what changed; exit code 1 if a "

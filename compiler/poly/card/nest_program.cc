@@ -14,6 +14,7 @@
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
+#include "compiler/poly/card/turned_convolution.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/card/rename.h"
 #include "compiler/te/card/steps.h"
@@ -344,7 +345,7 @@ class Scheduler {
     return absl::OkStatus();
   }
 
-  // The members as they are, or after copies that turn factors of products around.
+  // The cheapest way to compute the members.
   absl::StatusOr<Piece> CheapestPiece(const Members& members) {
     // Iterations that are alike have the same stages.
     std::string key;
@@ -362,6 +363,42 @@ class Scheduler {
   }
 
   absl::StatusOr<Piece> NewPiece(const Members& members) {
+    absl::StatusOr<Piece> best = WithTurned(members);
+    absl::StatusOr<Piece> other = WithTurnedConvolution(members);
+    return other.ok() && (!best.ok() || other->cycles < best->cycles) ? other : best;
+  }
+
+  // The members with their only reduction, a convolution, as several groups.
+  absl::StatusOr<Piece> WithTurnedConvolution(const Members& members) {
+    const auto is_reduction = [](const NestStage* stage) { return stage->reduction.has_value(); };
+    const auto sums = std::find_if(members.begin(), members.end(), is_reduction);
+    const absl::Status none = InvalidInput("no convolution");
+    if (std::count_if(members.begin(), members.end(), is_reduction) != 1) return none;
+    const Members before(members.begin(), sums), after(sums + 1, members.end());
+    for (const NestStage* stage : after) {
+      for (const NestStage* made : before) {
+        if (ReadsOf(*stage).contains(made->target)) return none;
+      }
+    }
+    const std::vector<NestStage> stages = TurnConvolution(**sums, before, c_);
+    if (stages.empty()) return none;
+    Piece all;
+    for (const NestStage& stage : stages) {
+      const bool is_result = stage.target == (*sums)->target;
+      if (!is_result) MakeBuffer(stage.target);
+      ASSIGN_OR_RETURN(const Piece piece, PieceOf({&stage}));
+      Add(piece, all);
+      if (!is_result) all.temporaries.push_back(flat_.at(stage.target));
+    }
+    if (!after.empty()) {
+      ASSIGN_OR_RETURN(const Piece piece, PieceOf(after));
+      Add(piece, all);
+    }
+    return all;
+  }
+
+  // The members as they are, or after copies that turn factors of products around.
+  absl::StatusOr<Piece> WithTurned(const Members& members) {
     absl::StatusOr<Piece> best = PieceOf(members);
     std::vector<NestStage> copies;
     std::vector<NestStage> turned;
@@ -372,6 +409,12 @@ class Scheduler {
       if (!other) continue;
       turned.push_back(*std::move(other));
       stage = &turned.back();
+    }
+    // What is computed on chip cannot be turned around before.
+    for (const NestStage& copy : copies) {
+      for (const NestStage* stage : members) {
+        if (ReadsOf(copy).contains(stage->target)) return best;
+      }
     }
     if (copies.empty()) return best;
     Piece all;

@@ -1,0 +1,301 @@
+#include "compiler/poly/card/turned_convolution.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "compiler/arith/linear_form.h"
+#include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/visit.h"
+#include "compiler/te/card/steps.h"
+
+namespace polynao::poly {
+namespace {
+
+using ir::Expr;
+using ir::ExprKind;
+using ir::Type;
+using ir::Var;
+
+constexpr int64_t kMostImages = 16;
+
+Expr LoadOf(Expr factor) {
+  while (factor.Is(ExprKind::kCast)) factor = factor.operand(0);
+  return factor.Is(ExprKind::kLoad) ? factor : Expr();
+}
+
+class Turner {
+ public:
+  Turner(const NestStage& stage, const std::vector<const NestStage*>& before, ir::Context& c)
+      : stage_(stage), before_(before), c_(c) {}
+
+  std::vector<NestStage> Run() {
+    if (stage_.reduction != ExprKind::kAdd || !stage_.element.Is(ExprKind::kMul)) return {};
+    for (const size_t weights : {1, 0}) {
+      if (Read(weights)) return Stages();
+    }
+    return {};
+  }
+
+ private:
+  // An index of the image: stride * an axis + dilation * a reduced variable + a constant.
+  struct Dimension {
+    int axis = -1, range = -1;
+    int64_t stride = 0, dilation = 0, constant = 0;
+  };
+
+  ir::Type type() const { return stage_.axes[0].type(); }
+
+  bool Read(size_t weights) {
+    image_ = stage_.element.operand(1 - weights), weights_ = stage_.element.operand(weights);
+    image_load_ = LoadOf(image_), weights_load_ = LoadOf(weights_);
+    if (!image_load_ || !weights_load_ || image_load_.type() != weights_load_.type()) return false;
+    channel_ = -1;
+    for (size_t a = 0; a < stage_.axes.size(); ++a) {
+      const bool in_image = ir::UsesVar(image_load_, stage_.axes[a]);
+      if (in_image == ir::UsesVar(weights_load_, stage_.axes[a])) return false;
+      if (in_image) continue;
+      if (channel_ >= 0) return false;
+      channel_ = static_cast<int>(a);
+    }
+    return channel_ >= 0 && ReadImage() && Choose();
+  }
+
+  bool ReadImage() {
+    dimensions_.clear();
+    std::vector<bool> axis_seen(stage_.axes.size()), range_seen(stage_.ranges.size());
+    for (Expr index : image_load_.operands()) {
+      const arith::LinearForm form = arith::Decompose(index);
+      Dimension dimension = {.constant = form.constant()};
+      for (const arith::LinearForm::Term& term : form.terms()) {
+        if (term.coefficient < 1) return false;
+        const auto axis = std::find(stage_.axes.begin(), stage_.axes.end(), term.atom);
+        if (axis != stage_.axes.end()) {
+          if (dimension.axis >= 0) return false;
+          dimension.axis = static_cast<int>(axis - stage_.axes.begin());
+          dimension.stride = term.coefficient;
+          if (axis_seen[dimension.axis]) return false;
+          axis_seen[dimension.axis] = true;
+          continue;
+        }
+        const auto range =
+            std::find_if(stage_.ranges.begin(), stage_.ranges.end(),
+                         [&](const NestStage::ReduceRange& r) { return r.var == term.atom; });
+        if (range == stage_.ranges.end() || dimension.range >= 0) return false;
+        dimension.range = static_cast<int>(range - stage_.ranges.begin());
+        dimension.dilation = term.coefficient;
+        if (range_seen[dimension.range]) return false;
+        range_seen[dimension.range] = true;
+      }
+      dimensions_.push_back(dimension);
+    }
+    return std::all_of(range_seen.begin(), range_seen.end(), [](bool seen) { return seen; });
+  }
+
+  // Which dimensions of the image are its rows and columns, its channels, and images of a batch.
+  bool Choose() {
+    windows_.clear(), batch_.clear();
+    channels_ = -1;
+    std::vector<int> plain;
+    for (int d = 0; d < static_cast<int>(dimensions_.size()); ++d) {
+      const Dimension& dimension = dimensions_[d];
+      if (dimension.axis >= 0 && dimension.range >= 0) {
+        windows_.push_back(d);
+      } else if (dimension.axis >= 0) {
+        plain.push_back(d);
+      } else if (dimension.range >= 0) {
+        if (channels_ >= 0) return false;
+        channels_ = d;
+      }
+    }
+    if (windows_.size() > 2) return false;
+    std::sort(plain.begin(), plain.end(), [&](int a, int b) {
+      return std::pair(-AxisExtent(a), a) < std::pair(-AxisExtent(b), b);
+    });
+    int64_t images = 1;
+    for (const int d : plain) {
+      if (windows_.size() < 2) {
+        windows_.push_back(d);
+      } else {
+        batch_.push_back(d);
+        images *= AxisExtent(d);
+      }
+    }
+    std::sort(windows_.begin(), windows_.end());
+    return images >= 1 && images <= kMostImages;
+  }
+
+  Var NewVar(const char* name) { return c_.NewVar(name, type()); }
+  Expr Int(int64_t i) { return c_.Int(type(), i); }
+  int64_t AxisExtent(int d) const { return d < 0 ? 1 : stage_.extents[dimensions_[d].axis]; }
+  int64_t RangeExtent(int d) const {
+    return d < 0 || dimensions_[d].range < 0 ? 1 : stage_.ranges[dimensions_[d].range].extent;
+  }
+  int Window(size_t i) const { return i < windows_.size() ? windows_[i] : -1; }
+  int64_t Stride(size_t i) const { return Window(i) < 0 ? 1 : dimensions_[Window(i)].stride; }
+  int64_t Dilation(size_t i) const {
+    return RangeExtent(Window(i)) == 1 ? 1 : dimensions_[Window(i)].dilation;
+  }
+  // Rows or columns of an image that its windows reach.
+  int64_t Reach(size_t i) const {
+    return Stride(i) * (AxisExtent(Window(i)) - 1) + Dilation(i) * (RangeExtent(Window(i)) - 1) + 1;
+  }
+
+  // `e` with the loads of what is computed before replaced by how it is computed.
+  Expr Inline(Expr e) {
+    std::vector<Expr> operands;
+    for (Expr operand : e.operands()) operands.push_back(Inline(operand));
+    if (!operands.empty()) e = c_.Rebuild(e, operands);
+    if (!e.Is(ExprKind::kLoad)) return e;
+    for (const NestStage* stage : before_) {
+      if (stage->target != ir::Buffer(e.buffer())) continue;
+      ir::VarMap by;
+      for (size_t d = 0; d < stage->axes.size(); ++d) {
+        by[stage->axes[d]] = stage->low[d] == 0 ? operands[d] : operands[d] - stage->low[d];
+      }
+      return Inline(ir::Substitute(stage->value, by));
+    }
+    return e;
+  }
+
+  NestStage NewStage(const std::string& name, Type element, const std::vector<int64_t>& extents,
+                     std::vector<Var> axes) {
+    std::vector<Expr> shape;
+    for (const int64_t extent : extents) shape.push_back(Int(extent));
+    return {.name = stage_.name,
+            .place = stage_.place,
+            .target = c_.NewBuffer(StrCat(name, ".turned"), element, shape),
+            .axes = std::move(axes),
+            .low = std::vector<int64_t>(extents.size()),
+            .extents = extents,
+            .value = {}};
+  }
+
+  NestStage Image(const std::vector<int64_t>& batch) {
+    const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("i")};
+    NestStage copy = NewStage(ir::Buffer(image_load_.buffer())->name, image_load_.type(),
+                              {Reach(0), Reach(1), RangeExtent(channels_)}, at);
+    std::vector<Expr> indices(dimensions_.size());
+    for (size_t d = 0; d < dimensions_.size(); ++d) {
+      const Dimension& dimension = dimensions_[d];
+      int64_t constant = dimension.constant;
+      if (dimension.range >= 0) constant += dimension.dilation * stage_.ranges[dimension.range].min;
+      indices[d] = Int(constant);
+      const auto add = [&](Expr e) { indices[d] = constant == 0 ? e : e + Int(constant); };
+      for (size_t i = 0; i < 2; ++i) {
+        if (Window(i) == static_cast<int>(d)) add(at[i]);
+      }
+      if (channels_ == static_cast<int>(d)) {
+        add(dimension.dilation == 1 ? Expr(at[2]) : at[2] * Int(dimension.dilation));
+      }
+      for (size_t b = 0; b < batch_.size(); ++b) {
+        if (batch_[b] == static_cast<int>(d))
+          indices[d] = Int(constant + dimension.stride * batch[b]);
+      }
+    }
+    copy.value = Inline(c_.Load(ir::Buffer(image_load_.buffer()), indices));
+    return copy;
+  }
+
+  NestStage Filters() {
+    const std::vector<Var> at = {NewVar("c"), NewVar("r"), NewVar("s"), NewVar("i")};
+    NestStage copy = NewStage(ir::Buffer(weights_load_.buffer())->name, weights_load_.type(),
+                              {stage_.extents[channel_], RangeExtent(Window(0)),
+                               RangeExtent(Window(1)), RangeExtent(channels_)},
+                              at);
+    ir::VarMap by = {{stage_.axes[channel_], at[0]}};
+    const int places[] = {Window(0), Window(1), channels_};
+    for (size_t i = 0; i < 3; ++i) {
+      if (places[i] < 0 || dimensions_[places[i]].range < 0) continue;
+      const NestStage::ReduceRange& range = stage_.ranges[dimensions_[places[i]].range];
+      by[range.var] = range.min == 0 ? Expr(at[i + 1]) : at[i + 1] + Int(range.min);
+    }
+    copy.value = Inline(ir::Substitute(weights_load_, by));
+    return copy;
+  }
+
+  NestStage Sums(const NestStage& image, const NestStage& filters) {
+    const std::vector<Var> at = {NewVar("y"), NewVar("x"), NewVar("c")};
+    const std::vector<Var> r = {NewVar("r"), NewVar("s"), NewVar("i")};
+    NestStage sums =
+        NewStage(stage_.target->name, stage_.target->type,
+                 {AxisExtent(Window(0)), AxisExtent(Window(1)), stage_.extents[channel_]}, at);
+    sums.reduction = ExprKind::kAdd;
+    std::vector<Expr> place;
+    for (size_t i = 0; i < 2; ++i) {
+      place.push_back(at[i] * Int(Stride(i)) + r[i] * Int(Dilation(i)));
+      if (Stride(i) == 1 && Dilation(i) == 1) place[i] = at[i] + r[i];
+      sums.ranges.push_back({r[i], 0, RangeExtent(Window(i))});
+    }
+    place.push_back(r[2]);
+    sums.ranges.push_back({r[2], 0, RangeExtent(channels_)});
+    sums.element =
+        te::Replace(image_, {{image_load_, c_.Load(image.target, place)}}) *
+        te::Replace(weights_,
+                    {{weights_load_, c_.Load(filters.target, {at[2], r[0], r[1], r[2]})}});
+    return sums;
+  }
+
+  NestStage Results(const NestStage& sums, const std::vector<int64_t>& batch) {
+    NestStage results = stage_;
+    results.reduction.reset();
+    results.ranges.clear();
+    results.element = Expr();
+    ir::VarMap by;
+    for (size_t a = 0; a < stage_.axes.size(); ++a) {
+      results.axes[a] = NewVar("o");
+      by[stage_.axes[a]] = results.axes[a];
+    }
+    for (size_t b = 0; b < batch_.size(); ++b) {
+      const int axis = dimensions_[batch_[b]].axis;
+      results.low[axis] += batch[b];
+      results.extents[axis] = 1;
+      by[stage_.axes[axis]] = results.axes[axis] + Int(batch[b]);
+    }
+    std::vector<Expr> place;
+    for (size_t i = 0; i < 2; ++i) {
+      place.push_back(Window(i) < 0 ? Int(0) : Expr(results.axes[dimensions_[Window(i)].axis]));
+    }
+    place.push_back(results.axes[channel_]);
+    const Expr sum = c_.Load(sums.target, place);
+    results.value = stage_.value ? Inline(ir::Substitute(stage_.value, by)) + sum : sum;
+    return results;
+  }
+
+  std::vector<NestStage> Stages() {
+    std::vector<NestStage> stages = {Filters()};
+    const NestStage filters = stages[0];
+    std::vector<int64_t> batch(batch_.size());
+    while (true) {
+      stages.push_back(Image(batch));
+      const NestStage image = stages.back();
+      stages.push_back(Sums(image, filters));
+      const NestStage sums = stages.back();
+      stages.push_back(Results(sums, batch));
+      size_t b = batch.size();
+      while (b > 0 && ++batch[b - 1] == AxisExtent(batch_[b - 1])) batch[--b] = 0;
+      if (b == 0) return stages;
+    }
+  }
+
+  const NestStage& stage_;
+  const std::vector<const NestStage*>& before_;
+  ir::Context& c_;
+  Expr image_, weights_, image_load_, weights_load_;
+  int channel_ = -1;  // the axis of the results' channels
+  std::vector<Dimension> dimensions_;
+  std::vector<int> windows_, batch_;  // dimensions of the image
+  int channels_ = -1;
+};
+
+}  // namespace
+
+std::vector<NestStage> TurnConvolution(const NestStage& stage,
+                                       const std::vector<const NestStage*>& before,
+                                       ir::Context& c) {
+  return Turner(stage, before, c).Run();
+}
+
+}  // namespace polynao::poly

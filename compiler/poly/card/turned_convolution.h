@@ -1,0 +1,27 @@
+// Convolutions whose channels do not come last, as one that the tensor unit takes and copies around it.
+#ifndef COMPILER_POLY_CARD_TURNED_CONVOLUTION_H_
+#define COMPILER_POLY_CARD_TURNED_CONVOLUTION_H_
+
+#include <vector>
+
+#include "compiler/ir/ir.h"
+#include "compiler/poly/card/nest_stages.h"
+
+namespace polynao::poly {
+
+// A sum of products of an image's windows and filters, in any layout, as stages in this order: copies that turn image
+// and filters around, sums of images whose channels come last, and stages that put these where the sum's own results
+// stand; for each image of a batch by itself.
+//
+//   Y[n, c, y, x] += X[n, i, 2y + r, 2x + s] * F[c, i, r, s]   -->   X.turned[y, x, i] = X[0, i, y, x]
+//                                                                    F.turned[c, r, s, i] = F[c, i, r, s]
+//     Y.turned[y, x, c] += X.turned[2y + r, 2x + s, i] * F.turned[c, r, s, i]     Y[0, c, y, x] = Y.turned[y, x, c]
+//
+// What `before`, stages without a reduction, compute for it is computed in the copies: margins. None if the stage is no
+// such sum: other indices, more than two dimensions of windows, groups of channels, more than 16 images.
+std::vector<NestStage> TurnConvolution(const NestStage& stage,
+                                       const std::vector<const NestStage*>& before, ir::Context& c);
+
+}  // namespace polynao::poly
+
+#endif  // COMPILER_POLY_CARD_TURNED_CONVOLUTION_H_
