@@ -253,6 +253,7 @@ absl::StatusOr<CaseReport> RunCase(const OperatorCase& c, const CaseSettings& se
   ASSIGN_OR_RETURN(const Operator* op, kernels::FindOperator(c));
   ASSIGN_OR_RETURN(isa::Machine machine, LoadMachine(settings.config, settings.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(settings.target, &machine));
+  if (settings.instructions != nullptr) target.instructions = settings.instructions.get();
   RETURN_IF_ERROR(CheckCardSettings(settings));
   std::optional<simulator::EnergyTable> energy_table;
   if (!settings.energy.empty()) {

@@ -3,11 +3,13 @@
 #define CASES_RUN_CASE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "isa/instruction_set.h"
 #include "isa/machine.h"
 #include "kernels/operators.h"
 #include "nlohmann/json_fwd.hpp"
@@ -22,6 +24,8 @@ struct CaseSettings {
   std::string impl = "compiled";       // or "library", "expert"
   std::string config = "mlu270";       // a name in simulator/configs, or a path
   std::vector<std::string> overrides;  // "core.nmem_kib=256"
+  // The card's instructions; null: the built-in table.
+  std::shared_ptr<const isa::InstructionSet> instructions = nullptr;
   uint64_t seed = 1;
   simulator::TraceOptions trace;
   // Records what a page shows beyond counters (simulator/profile.h).

@@ -10,8 +10,14 @@ def _points(axes):
         points = [point + [(name, value)] for point in points for value in values.split(",")]
     return points
 
-def _compile(ctx, info, place, parameters):
-    """Compiles a program once more, for a machine with these parameters; an error becomes part of the result."""
+def _table_name(file):
+    """The value of the axis "instructions" that stands for a table's file."""
+    return file.basename[:-len(".nir")] if file.basename.endswith(".nir") else file.basename
+
+def _compile(ctx, info, place, parameters, table):
+    """Compiles a program once more, for a machine with these parameters and with these instructions (a file, or None).
+
+    An error becomes part of the result."""
     name = place.rpartition("/")[2]
     bin = ctx.actions.declare_file(place + ".bin")
     json = ctx.actions.declare_file(place + ".json")
@@ -22,8 +28,9 @@ def _compile(ctx, info, place, parameters):
     ctx.actions.run(
         executable = ctx.executable._nao,
         arguments = ["compile", "--quiet"] + info.compile + (["--untuned"] if is_compiled_operator else []) +
-                    ["--record-error", "--name=" + name] + machine_arguments(info.config, parameters) + ["-o", bin.dirname],
-        inputs = info.inputs + ([info.config_file] if info.config_file else []),
+                    ["--record-error", "--name=" + name] + machine_arguments(info.config, parameters) +
+                    (["--instructions=" + table.path] if table else []) + ["-o", bin.dirname],
+        inputs = info.inputs + ([info.config_file] if info.config_file else []) + ([table] if table else []),
         outputs = outputs,
         mnemonic = "NaoCompile",
         progress_message = "Compiling %s of %s" % (place, ctx.label),
@@ -31,7 +38,12 @@ def _compile(ctx, info, place, parameters):
     return bin, json
 
 def _sweep(ctx):
-    points = _points(ctx.attr.axes)
+    tables = {_table_name(file): file for file in ctx.files.instructions}
+    if len(tables) != len(ctx.files.instructions):
+        fail("nao_sweep: expected tables of different names, found %s" % ctx.files.instructions, attr = "instructions")
+    if not ctx.attr.axes and len(tables) < 2:
+        fail("nao_sweep: expected axes, or instructions with two tables or more, found neither", attr = "axes")
+    points = _points(ctx.attr.axes + (["instructions=" + ",".join(tables.keys())] if tables else []))
     machines = {}
     for program in ctx.attr.programs:
         info = program[NaoProgramInfo]
@@ -47,6 +59,8 @@ def _sweep(ctx):
     common = machine_arguments(first.config, base) + ["--axis=" + axis for axis in ctx.attr.axes]
     if ctx.attr.energy:
         common.append("--energy=" + ctx.attr.energy)
+    if tables:
+        common.append("--instructions=" + ",".join([file.path for file in tables.values()]))
 
     rows = []
     for program in ctx.attr.programs:
@@ -58,7 +72,8 @@ def _sweep(ctx):
         for p, point in enumerate(points):
             parameters = dict(base)
             parameters.update(dict(point))
-            of_point.append(_compile(ctx, info, "%s/%s_%d" % (ctx.label.name, name, p), parameters))
+            table = tables[parameters.pop("instructions")] if tables else None
+            of_point.append(_compile(ctx, info, "%s/%s_%d" % (ctx.label.name, name, p), parameters, table))
 
         for begin in range(0, len(points), ctx.attr.points_per_action):
             end = min(begin + ctx.attr.points_per_action, len(points))
@@ -77,7 +92,7 @@ def _sweep(ctx):
             ctx.actions.run(
                 executable = ctx.executable._points,
                 arguments = [arguments],
-                inputs = machine_inputs + inputs.keys(),
+                inputs = machine_inputs + inputs.keys() + ctx.files.instructions,
                 outputs = [out],
                 mnemonic = "NaoSweep",
                 progress_message = "Simulating points %d to %d of %s" % (begin, end - 1, ctx.label),
@@ -106,7 +121,8 @@ _nao_sweep = rule(
     implementation = _sweep,
     attrs = {
         "programs": attr.label_list(mandatory = True, allow_empty = False, providers = [NaoProgramInfo]),
-        "axes": attr.string_list(mandatory = True, allow_empty = False),
+        "axes": attr.string_list(),
+        "instructions": attr.label_list(allow_files = [".nir"]),
         "set": attr.string_dict(),
         "energy": attr.string(),
         "metrics": attr.string_list(),
@@ -118,7 +134,7 @@ _nao_sweep = rule(
     doc = "See nao_sweep.",
 )
 
-def nao_sweep(name, programs, axes, set = {}, **kwargs):
+def nao_sweep(name, programs, axes = {}, set = {}, **kwargs):
     """Runs programs on all combinations of parameters: NAME.csv, NAME.json and NAME.html, the same wherever they are made.
 
     Each point's schedule is chosen for the point's machine: by the cost model, or, for programs with `search`, by a search. A point
@@ -128,8 +144,10 @@ def nao_sweep(name, programs, axes, set = {}, **kwargs):
       name: of the target and its files.
       programs: nao_program targets of the card and of one machine.
       axes: parameters of the machine and their values: {"core.nmem_kib": [256, 512], "gmem.dram": ["ddr4_3200", "hbm2"]}.
+        May be left out if there are instructions.
       set: parameters that differ from the programs' machine in all points.
-      **kwargs: energy (a table of `nao run --energy`, for energy and area); metrics (columns of the table; default: all
+      **kwargs: instructions (files of instruction tables to compare, the last axis: rows for the built-in table, or tables of
+        their own; the first one is what the others are compared with); energy (a table of `nao run --energy`, for energy and area); metrics (columns of the table; default: all
         that are known); points_per_action (default 25: points of 50 ms or less are not worth an action each); what all rules have.
     """
     for axis in axes:

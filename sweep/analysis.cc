@@ -6,6 +6,9 @@
 #include <numeric>
 #include <tuple>
 
+#include "absl/strings/str_format.h"
+#include "base/text.h"
+
 namespace polynao::sweep {
 namespace {
 
@@ -103,6 +106,75 @@ std::vector<Sensitivity> Sensitivities(const Table& table, const std::vector<Poi
   std::vector<Sensitivity> sorted;
   for (const size_t i : order) sorted.push_back(std::move(result[i]));
   return sorted;
+}
+
+std::vector<ProgramRatios> RatiosAlong(const Table& table, std::string_view axis,
+                                       std::string_view metric) {
+  std::vector<ProgramRatios> result;
+  for (const std::string& program : table.programs) {
+    Table one = table;
+    one.programs = {program};
+    std::erase_if(one.rows, [&](const Row& row) { return row.program != program; });
+    for (Sensitivity& sensitivity : Sensitivities(one, SumPoints(one), metric)) {
+      if (sensitivity.axis != axis) continue;
+      result.push_back({program, std::move(sensitivity.relative)});
+    }
+  }
+  return result;
+}
+
+std::vector<std::optional<double>> MeansOf(const std::vector<ProgramRatios>& ratios) {
+  if (ratios.empty()) return {};
+  const size_t count = ratios[0].relative.size();
+  std::vector<double> logs(count);
+  int64_t programs = 0;
+  for (const ProgramRatios& of : ratios) {
+    const auto has_value = [](const std::optional<double>& ratio) { return ratio.has_value(); };
+    if (!std::all_of(of.relative.begin(), of.relative.end(), has_value)) continue;
+    ++programs;
+    for (size_t v = 0; v < count; ++v) logs[v] += std::log(*of.relative[v]);
+  }
+  std::vector<std::optional<double>> means(count);
+  if (programs == 0) return means;
+  for (size_t v = 0; v < count; ++v) means[v] = std::exp(logs[v] / static_cast<double>(programs));
+  return means;
+}
+
+std::string InstructionsText(const Table& table) {
+  if (table.axes.empty() || table.axes.back().name != kInstructionsAxis) return "";
+  const std::vector<std::string>& tables = table.axes.back().values;
+  if (tables.size() < 2) return "";
+  size_t width = 40;
+  for (const std::string& program : table.programs) width = std::max(width, program.size());
+  const int columns = static_cast<int>(width);
+  std::string text = absl::StrFormat("%-*s", columns, StrCat("cycles, relative to ", tables[0]));
+  for (size_t v = 1; v < tables.size(); ++v) absl::StrAppendFormat(&text, "%12s", tables[v]);
+  const auto line = [&](const std::string& name, const std::vector<std::optional<double>>& values) {
+    absl::StrAppendFormat(&text, "\n%-*s", columns, name);
+    for (size_t v = 1; v < values.size(); ++v) {
+      text += values[v] ? absl::StrFormat("%12.3f", *values[v]) : "           -";
+    }
+  };
+  const std::vector<ProgramRatios> cycles = RatiosAlong(table, kInstructionsAxis, "cycles");
+  for (const ProgramRatios& of : cycles) line(of.program, of.relative);
+  for (const auto& [metric, name] :
+       {std::pair("cycles", "cycles"), {"energy_pj", "energy"}, {"area_mm2", "area"}}) {
+    const std::vector<ProgramRatios> ratios = RatiosAlong(table, kInstructionsAxis, metric);
+    const std::vector<std::optional<double>> means = MeansOf(ratios);
+    const bool has_any = std::any_of(means.begin(), means.end(),
+                                     [](const std::optional<double>& mean) { return bool(mean); });
+    if (has_any) line(StrCat("geometric mean, ", name), means);
+  }
+  for (size_t v = 1; v < tables.size(); ++v) {
+    int fewer = 0, same = 0, more = 0;
+    for (const ProgramRatios& of : cycles) {
+      if (!of.relative[v]) continue;
+      fewer += *of.relative[v] < 1, same += *of.relative[v] == 1, more += *of.relative[v] > 1;
+    }
+    StrAppend(&text, "\n", tables[v], ": fewer cycles in ", fewer, " programs, the same in ", same,
+              ", more in ", more);
+  }
+  return text + "\n";
 }
 
 std::optional<int64_t> BestPoint(const std::vector<PointSum>& sums,

@@ -45,6 +45,31 @@ struct Sensitivity {
 std::vector<Sensitivity> Sensitivities(const Table& table, const std::vector<PointSum>& sums,
                                        std::string_view metric);
 
+// One program along an axis.
+struct ProgramRatios {
+  std::string program;
+  // For each value of the axis: as Sensitivity::relative, of this program alone.
+  std::vector<std::optional<double>> relative;
+};
+
+// How each program's metric changes along the axis, in the order of the programs. A metric of the machine is the same
+// for all of them.
+std::vector<ProgramRatios> RatiosAlong(const Table& table, std::string_view axis,
+                                       std::string_view metric);
+
+// For each value of the axis the geometric mean over the programs that have a ratio at all values; nothing if none
+// has.
+std::vector<std::optional<double>> MeansOf(const std::vector<ProgramRatios>& ratios);
+
+// The comparison of instruction tables as text: the ratio of each program's cycles, then the means of cycles, energy
+// and area, and how many programs have fewer cycles, the same and more. Empty if the sweep has one table.
+//
+//   cycles, relative to without       with
+//   conv2d_bn/14x14x64               0.981
+//   geometric mean, cycles           0.981
+//   with: fewer cycles in 1 programs, the same in 0, more in 0
+std::string InstructionsText(const Table& table);
+
 // The point with the least product of these metrics, the first of several; nothing if no point has all of them.
 std::optional<int64_t> BestPoint(const std::vector<PointSum>& sums,
                                  const std::vector<std::string>& metrics);

@@ -99,6 +99,44 @@ TEST(Analysis, SensitivitiesAreMeansOverTheOtherAxes) {
   EXPECT_EQ(none[0].axis, "a");
 }
 
+// Two machines, two tables, two programs, of which one cannot run by the second table on the second machine.
+TEST(Analysis, TablesAreComparedProgramByProgram) {
+  Table table;
+  table.axes = {{"a", {"0", "1"}}, {std::string(kInstructionsAxis), {"without", "with"}}};
+  table.programs = {"p", "q"};
+  const auto add = [&](int64_t point, const char* program, double cycles) {
+    Row& row = table.rows.emplace_back();
+    row.point = point;
+    row.program = program;
+    if (cycles == 0) row.error = "no";
+    if (cycles > 0) row.metrics = {{"cycles", cycles}, {"area_mm2", 5}};
+  };
+  for (const auto& [point, p, q] :
+       {std::tuple(0, 100, 10), {1, 50, 10}, {2, 100, 20}, {3, 200, 0}}) {
+    add(point, "p", p);
+    add(point, "q", q);
+  }
+  const std::vector<ProgramRatios> ratios = RatiosAlong(table, kInstructionsAxis, "cycles");
+  ASSERT_EQ(ratios.size(), 2u);
+  EXPECT_EQ(ratios[0].program, "p");
+  EXPECT_DOUBLE_EQ(*ratios[0].relative[1], 1);  // of 1/2 and 2
+  EXPECT_DOUBLE_EQ(*ratios[1].relative[1], 1);  // of the first machine alone
+  EXPECT_DOUBLE_EQ(*MeansOf(ratios)[1], 1);
+  EXPECT_EQ(RatiosAlong(table, "b", "cycles").size(), 0u);
+  EXPECT_TRUE(MeansOf({}).empty());
+  table.rows[2].metrics["cycles"] = 25;  // p at point 1: ratios 1/4 and 2
+  const std::string text = InstructionsText(table);
+  EXPECT_THAT(text, ::testing::HasSubstr("cycles, relative to without                     with\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("p +0\\.707\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("geometric mean, cycles +0\\.841\n"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("geometric mean, area +1\\.000\n"));
+  EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("energy")));
+  EXPECT_THAT(text,
+              ::testing::HasSubstr("with: fewer cycles in 1 programs, the same in 1, more in 0\n"));
+  table.axes.back().name = "b";
+  EXPECT_EQ(InstructionsText(table), "");
+}
+
 TEST(Analysis, BestPointIsTheFirstOfTheLeast) {
   const std::vector<PointSum> sums = {Sum(0, 4, 1), Sum(1, 2, 3), Sum(2, 2, 2), Sum(3, 1, 4)};
   EXPECT_EQ(BestPoint(sums, {"cycles"}), 3);

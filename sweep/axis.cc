@@ -109,6 +109,7 @@ std::vector<Point> Points(const std::vector<Axis>& axes) {
 std::vector<std::string> Overrides(const std::vector<Axis>& axes, const Point& point) {
   std::vector<std::string> overrides;
   for (size_t i = 0; i < axes.size(); ++i) {
+    if (axes[i].name == kInstructionsAxis) continue;
     overrides.push_back(StrCat(axes[i].name, "=", point[i]));
   }
   return overrides;

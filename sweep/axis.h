@@ -17,6 +17,9 @@ struct Axis {
   bool operator==(const Axis&) const = default;
 };
 
+// The axis whose values are instruction tables (isa::TableName) and no parameters; the last one of a sweep that has it.
+inline constexpr std::string_view kInstructionsAxis = "instructions";
+
 // The values of all axes, in their order: {"256", "ddr4_3200"}.
 using Point = std::vector<std::string>;
 
@@ -30,7 +33,7 @@ absl::Status CheckAxes(const std::vector<Axis>& axes, const isa::Machine& machin
 // All combinations, the first axis slowest. {{}} without axes.
 std::vector<Point> Points(const std::vector<Axis>& axes);
 
-// "core.nmem_kib=256" for each axis: what --set takes.
+// "core.nmem_kib=256" for each axis of a parameter: what --set takes.
 std::vector<std::string> Overrides(const std::vector<Axis>& axes, const Point& point);
 
 }  // namespace polynao::sweep

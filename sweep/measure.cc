@@ -8,6 +8,7 @@
 #include "cases/machines.h"
 #include "compiler/ir/tensor.h"
 #include "isa/bound.h"
+#include "isa/table_file.h"
 #include "kernels/operators.h"
 #include "simulator/dram/bound.h"
 #include "simulator/dram/preset.h"
@@ -42,6 +43,7 @@ absl::StatusOr<Bounds> BoundsOf(const isa::Machine& machine, const kernels::Oper
 
 absl::StatusOr<std::map<std::string, double, std::less<>>> Metrics(const Setting& setting,
                                                                    const isa::Machine& machine,
+                                                                   const isa::InstructionSet& set,
                                                                    const Candidate& candidate) {
   std::vector<ir::Tensor> tensors;
   tensors.reserve(candidate.program.params.size());
@@ -70,7 +72,7 @@ absl::StatusOr<std::map<std::string, double, std::less<>>> Metrics(const Setting
   simulator::RunOptions options;
   options.machine = &machine;
   ASSIGN_OR_RETURN(const simulator::RunResult result,
-                   simulator::RunForTiming(isa::DianNao(), candidate.program, arguments, options));
+                   simulator::RunForTiming(set, candidate.program, arguments, options));
   std::map<std::string, double, std::less<>> metrics;
   metrics["cycles"] = static_cast<double>(result.cycles);
   metrics["time_ns"] = static_cast<double>(result.cycles) / machine.clock_ghz();
@@ -112,19 +114,48 @@ absl::StatusOr<Table> EmptyTable(const Setting& setting, const std::vector<Axis>
   std::sort(table.base.begin(), table.base.end());
   table.energy = setting.energy;
   table.axes = axes;
+  if (!setting.tables.empty()) {
+    Axis& axis = table.axes.emplace_back();
+    axis.name = kInstructionsAxis;
+    for (const InstructionTable& each : setting.tables) axis.values.push_back(each.name);
+  }
   table.programs = programs;
   return table;
 }
 
-Row Measure(const Setting& setting, const std::vector<Axis>& axes, const Point& point,
+absl::Status LoadTables(const std::vector<std::string>& paths, Setting& setting) {
+  for (const std::string& path : paths) {
+    ASSIGN_OR_RETURN(std::unique_ptr<isa::InstructionSet> set, isa::LoadTableFile(path));
+    InstructionTable table = {.name = isa::TableName(path), .set = std::move(set)};
+    for (const InstructionTable& other : setting.tables) {
+      if (other.name == table.name) {
+        return InvalidInput("instructions ", path, ": the name ", table.name, " comes twice");
+      }
+    }
+    setting.tables.push_back(std::move(table));
+  }
+  return absl::OkStatus();
+}
+
+const isa::InstructionSet& InstructionsAt(const Setting& setting, const Table& table,
+                                          const Point& point) {
+  for (const InstructionTable& each : setting.tables) {
+    if (table.axes.back().name == kInstructionsAxis && point.back() == each.name) return *each.set;
+  }
+  return isa::DianNao();
+}
+
+Row Measure(const Setting& setting, const Table& table, const Point& point,
             const Candidate& candidate) {
   Row row;
   const auto measure = [&]() -> absl::Status {
     std::vector<std::string> overrides = setting.base;
-    for (std::string& override : Overrides(axes, point)) overrides.push_back(std::move(override));
+    for (std::string& override : Overrides(table.axes, point))
+      overrides.push_back(std::move(override));
     ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(setting.config, overrides));
     if (!candidate.error.empty()) return InvalidInput(candidate.error);
-    ASSIGN_OR_RETURN(row.metrics, Metrics(setting, machine, candidate));
+    ASSIGN_OR_RETURN(row.metrics,
+                     Metrics(setting, machine, InstructionsAt(setting, table, point), candidate));
     return absl::OkStatus();
   };
   if (const absl::Status status = measure(); !status.ok()) {

@@ -24,6 +24,7 @@ class Writer {
 
   std::string Text() {
     Points();
+    Instructions();
     Best();
     SensitivityTables();
     Fronts();
@@ -34,9 +35,13 @@ class Writer {
   }
 
  private:
-  // "core.nmem_kib=256 gmem.channels=4"
+  // "core.nmem_kib=256 gmem.channels=4 instructions=with"
   std::string PointText(int64_t point) const {
-    return absl::StrJoin(Overrides(table_.axes, PointOf(point)), " ");
+    std::string text;
+    for (size_t i = 0; i < table_.axes.size(); ++i) {
+      StrAppend(&text, i == 0 ? "" : " ", table_.axes[i].name, "=", PointOf(point)[i]);
+    }
+    return text;
   }
 
   const Point& PointOf(int64_t point) const { return points_[static_cast<size_t>(point)]; }
@@ -67,6 +72,50 @@ class Writer {
     for (const Axis& axis : table_.axes) table.Row({axis.name, absl::StrJoin(axis.values, ", ")});
     if (!table_.base.empty()) table.Row({"all points", absl::StrJoin(table_.base, ", ")});
     if (!table_.energy.empty()) table.Row({"energy table", table_.energy});
+    out_ += table.Html();
+  }
+
+  // The instruction tables, program by program.
+  void Instructions() {
+    if (table_.axes.empty() || table_.axes.back().name != kInstructionsAxis) return;
+    const std::vector<std::string>& tables = table_.axes.back().values;
+    if (tables.size() < 2) return;
+    StrAppend(&out_, "<h2>Instruction tables</h2>\n<p>Relative to ", Escape(tables[0]),
+              ": geometric means over all combinations of the other axes, and over the programs. A "
+              "row of the table takes no area of its own: area is that of the machine.</p>\n");
+    std::vector<std::vector<ProgramRatios>> by_metric;
+    std::vector<std::string> heads = {"program"};
+    for (const char* metric : {"cycles", "energy_pj", "area_mm2"}) {
+      if (!Has(metric)) continue;
+      by_metric.push_back(RatiosAlong(table_, kInstructionsAxis, metric));
+      for (size_t v = 1; v < tables.size(); ++v) {
+        std::string title = MetricTitle(*FindMetric(metric));
+        heads.push_back(StrCat(title.substr(0, title.find(',')), ", ", tables[v]));
+      }
+    }
+    pages::Table table(heads, 1);
+    const auto row = [&](const std::string& name, const auto& ratios_of) {
+      std::vector<Cell> cells = {name};
+      for (const std::vector<ProgramRatios>& ratios : by_metric) {
+        const std::vector<std::optional<double>> relative = ratios_of(ratios);
+        for (size_t v = 1; v < tables.size(); ++v) {
+          if (!relative[v]) {
+            cells.emplace_back("-");
+          } else {
+            cells.emplace_back(*relative[v], 3,
+                               *relative[v] < 0.9995   ? "good"
+                               : *relative[v] > 1.0005 ? "bad"
+                                                       : "");
+          }
+        }
+      }
+      table.Row(cells);
+    };
+    if (!by_metric.empty()) row("geometric mean", MeansOf);
+    for (size_t i = 0; i < table_.programs.size() && !by_metric.empty(); ++i) {
+      row(table_.programs[i],
+          [&](const std::vector<ProgramRatios>& ratios) { return ratios[i].relative; });
+    }
     out_ += table.Html();
   }
 

@@ -44,6 +44,21 @@ Table Example(bool with_energy) {
   return table;
 }
 
+TEST(SweepPage, ComparesInstructionTables) {
+  Table table = Example(true);
+  table.axes[1] = {std::string(kInstructionsAxis), {"without", "with<"}};
+  for (Row& row : table.rows) {
+    if (row.program == "q" && row.point % 2 == 1 && row.error.empty()) row.metrics["cycles"] *= 0.5;
+  }
+  const std::string page = SweepPage(table);
+  EXPECT_THAT(page, HasSubstr("<h2>Instruction tables</h2>\n<p>Relative to without"));
+  EXPECT_THAT(page, HasSubstr("<th class=\"n\">cycles, with&lt;</th>"));
+  EXPECT_THAT(page, HasSubstr("<td>q</td><td class=\"n good\">0.501</td>"));
+  EXPECT_THAT(SweepPage(Example(true)), Not(HasSubstr("Instruction tables")));
+  if (!HasBrowser()) GTEST_SKIP() << kNoBrowser;
+  EXPECT_EQ(FaultsOf(page), "");
+}
+
 TEST(SweepPage, ShowsWhatTheTableSays) {
   const std::string page = SweepPage(Example(true));
   EXPECT_THAT(page, HasSubstr("Sweep of 6 machines like mlu270"));

@@ -21,15 +21,17 @@
 namespace polynao::sweep {
 namespace {
 
-absl::Status Main(const Setting& setting, const std::vector<std::string>& axis_texts,
-                  const std::vector<std::string>& runs, const std::string& out) {
+absl::Status Main(Setting setting, const std::vector<std::string>& tables,
+                  const std::vector<std::string>& axis_texts, const std::vector<std::string>& runs,
+                  const std::string& out) {
+  RETURN_IF_ERROR(LoadTables(tables, setting));
   std::vector<Axis> axes;
   for (const std::string& text : axis_texts) {
     ASSIGN_OR_RETURN(Axis axis, ParseAxis(text));
     axes.push_back(std::move(axis));
   }
   ASSIGN_OR_RETURN(Table table, EmptyTable(setting, axes, {}));
-  const std::vector<Point> points = Points(axes);
+  const std::vector<Point> points = table.points();
   for (const std::string& run : runs) {
     const std::vector<std::string> parts = absl::StrSplit(run, absl::MaxSplits(':', 2));
     int64_t index = 0;
@@ -42,7 +44,7 @@ absl::Status Main(const Setting& setting, const std::vector<std::string>& axis_t
       table.programs.push_back(parts[0]);
     }
     ASSIGN_OR_RETURN(const Candidate candidate, ReadCandidate(parts[2]));
-    Row row = Measure(setting, axes, points[static_cast<size_t>(index)], candidate);
+    Row row = Measure(setting, table, points[static_cast<size_t>(index)], candidate);
     row.point = index;
     row.program = parts[0];
     table.rows.push_back(std::move(row));
@@ -57,11 +59,12 @@ int main(int argc, char** argv) {
   using namespace polynao;
   CLI::App app("Simulates points of a sweep.", "sweep_points");
   sweep::Setting setting;
-  std::vector<std::string> axes, runs;
+  std::vector<std::string> axes, runs, tables;
   std::string out;
   app.add_option("--config", setting.config, "the machine");
   app.add_option("--set", setting.base, "machine parameters of all points");
   app.add_option("--energy", setting.energy, "an energy table");
+  app.add_option("--instructions", tables, "tables of instructions, the last axis")->delimiter(',');
   app.add_option("--axis", axes, "NAME=VALUE,VALUE,..")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -69,5 +72,6 @@ int main(int argc, char** argv) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--out", out, "the file to write")->required();
-  return sweep::RunTool(app, argc, argv, [&] { return sweep::Main(setting, axes, runs, out); });
+  return sweep::RunTool(app, argc, argv,
+                        [&] { return sweep::Main(setting, tables, axes, runs, out); });
 }

@@ -16,8 +16,10 @@
 namespace polynao::sweep {
 namespace {
 
-absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machine) {
-  ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
+absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machine,
+                                  const isa::InstructionSet& instructions) {
+  ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
+  target.instructions = &instructions;
   kernels::OperatorCase c = entry.operator_case;
   // A schedule found by a search is known for some machines only; points beside them would be at a disadvantage.
   c.use_tuned = false;
@@ -34,10 +36,12 @@ absl::StatusOr<Candidate> Compile(const Entry& entry, const isa::Machine& machin
 // Programs, and what was read of the machine to make each. Two threads that need one at the same time both compile it.
 class Compiled {
  public:
-  std::shared_ptr<const Candidate> Get(const Entry& entry, const isa::Machine& machine) {
+  std::shared_ptr<const Candidate> Get(const Entry& entry, const isa::Machine& machine,
+                                       const isa::InstructionSet& instructions) {
+    const auto key = std::pair(entry.name, &instructions);
     {
       const std::lock_guard lock(mutex_);
-      for (const Made& made : programs_[entry.name]) {
+      for (const Made& made : programs_[key]) {
         const bool is_same =
             std::all_of(made.read.begin(), made.read.end(), [&](const auto& parameter) {
               return machine.Text(parameter.first) == parameter.second;
@@ -47,13 +51,13 @@ class Compiled {
     }
     const isa::ParameterReads reads;
     auto candidate = std::make_shared<Candidate>();
-    if (absl::StatusOr<Candidate> compiled = Compile(entry, machine); compiled.ok()) {
+    if (absl::StatusOr<Candidate> compiled = Compile(entry, machine, instructions); compiled.ok()) {
       *candidate = *std::move(compiled);
     } else {
       candidate->error = std::string(compiled.status().message());
     }
     const std::lock_guard lock(mutex_);
-    programs_[entry.name].push_back({reads.Values(machine), candidate});
+    programs_[key].push_back({reads.Values(machine), candidate});
     return candidate;
   }
 
@@ -63,7 +67,7 @@ class Compiled {
     std::shared_ptr<const Candidate> candidate;
   };
   std::mutex mutex_;
-  std::map<std::string, std::vector<Made>> programs_;
+  std::map<std::pair<std::string, const isa::InstructionSet*>, std::vector<Made>> programs_;
 };
 
 }  // namespace
@@ -85,13 +89,14 @@ absl::StatusOr<Table> RunSweep(const Setting& setting, const std::vector<Axis>& 
       const size_t p = i / entries.size();
       const Entry& entry = entries[i % entries.size()];
       std::vector<std::string> overrides = setting.base;
-      for (std::string& override : Overrides(axes, points[p])) {
+      for (std::string& override : Overrides(table.axes, points[p])) {
         overrides.push_back(std::move(override));
       }
       const absl::StatusOr<isa::Machine> machine = cases::LoadMachine(setting.config, overrides);
       // Measure says what is wrong with a machine.
-      Row row = Measure(setting, axes, points[p],
-                        machine.ok() ? *compiled.Get(entry, *machine) : Candidate());
+      const isa::InstructionSet& instructions = InstructionsAt(setting, table, points[p]);
+      Row row = Measure(setting, table, points[p],
+                        machine.ok() ? *compiled.Get(entry, *machine, instructions) : Candidate());
       row.point = static_cast<int64_t>(p);
       row.program = entry.name;
       table.rows[i] = std::move(row);

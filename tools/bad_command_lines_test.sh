@@ -96,6 +96,8 @@ read -r -d '' texts <<'TEXTS'
 * --passes frob no pass is named 'frob'
 * --passes simplify( --passes|expected
 * --function frob expected
+* --instructions missing.nir can not be read
+* --instructions f.nir f.nir:
 run --arg n=5 --arg is not for an operator
 run --values frob --values is not for an operator
 run --image missing.png --image is not for an operator
@@ -266,6 +268,11 @@ has no parameter 'm' | compile f.nir --name=f --arg m=5 -o out
 --schedule: expected auto or none for the card | opt f.nir --schedule=min --arg n=4
 '@assert\(n % 4 == 0\)' does not hold: n = 5 | compile f.nir --arg n=5 -o out
 expected one --schedule | compile f.nir --schedule=auto --schedule=none --arg n=4 -o out
+expected --axis, or --instructions with two tables or more | sweep add --shape=4 --out=out
+expected --axis, or --instructions with two tables or more | sweep add --shape=4 --instructions=p.nasm --out=out
+--instructions is of the card: expected --target=diannao, found --target=cpu | run add --shape=4 --target=cpu --instructions=f.nir
+--instructions is not for a function | run f.nir --arg n=4 --instructions=f.nir
+--instructions is not for a function on cpu | opt f.nir --target=cpu --instructions=f.nir
 --dtype is not for a suite | sweep resnet50 --dtype=f16 --axis gmem.channels=2 --out=out
 --untuned is not for an operator | sweep add --shape=4 --untuned --axis gmem.channels=2 --out=out
 not in range | sweep add --shape=4 --jobs=0 --axis gmem.channels=2 --out=out

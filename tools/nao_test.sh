@@ -210,6 +210,19 @@ sweeps_are_the_same() {
     [[ $(wc -l <"$work/s1/sweep.csv") == 5 && $(grep -c 'smallest tile does not fit' "$work/s1/sweep.csv") == 2 ]]
 }
 expect "sweeps do not depend on jobs" pass "" sweeps_are_the_same
+
+tables_compared() {
+  local said
+  said=$("$nao" sweep add_relu --shape=100x1000 --dtype=f16 --instructions=tests/data/no_rows.nir,tests/data/fma.nir --energy=28nm --out="$work/s5") &&
+    [[ $said == *'cycles, relative to no_rows'*'geometric mean, energy'*'fma: fewer cycles in 1 programs, the same in 0, more in 0' ]] &&
+    grep -q '<h2>Instruction tables</h2>' "$work/s5/sweep.html" &&
+    [[ $(head -1 "$work/s5/sweep.csv") == 'instructions,program,cycles,'* ]] &&
+    "$nao" run add_relu --shape=7x9x65 --dtype=f16 --instructions=tests/data/fma.nir >/dev/null &&
+    "$nao" opt add_relu --shape=100 --instructions=tests/data/fma.nir | grep -q 'add_relu.f16(' &&
+    "$nao" compile add_relu --shape=100 --instructions=tests/data/fma.nir --name=row -o "$work/with_row" --quiet &&
+    grep -q '  add_relu.f16 ' "$work/with_row/row.nasm"
+}
+expect "sweep compares instruction tables; run, opt and compile take one" pass "" tables_compared
 # The rate of channels and the size of GMEM follow what an axis says of the DRAM.
 which_dram() {
   "$nao" sweep add --shape=63x65 --axis gmem.dram=ddr4_3200,lpddr5,hbm2 --axis gmem.channels=1,4 --axis card.clock_mhz=500,1000 --energy=28nm \

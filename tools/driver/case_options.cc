@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "cases/case_text.h"
 #include "compiler/target/target.h"
+#include "isa/table_file.h"
 #include "tools/command_line/command_line.h"
 #include "tools/driver/commands.h"
 
@@ -16,6 +17,24 @@ void AddMachineOptions(CLI::App& command, std::string& config,
   command.add_option("--config", config, "the machine: a name or a .toml file")
       ->capture_default_str();
   command.add_option("--set", overrides, "machine parameters: core.nmem_kib=256 ...");
+}
+
+void AddInstructionsOption(CLI::App& command, std::string& file) {
+  command.add_option("--instructions", file,
+                     "of the card: a file with rows for the built-in instruction table, or with a "
+                     "table of its own");
+}
+
+absl::StatusOr<std::shared_ptr<const isa::InstructionSet>> UseInstructions(const std::string& file,
+                                                                           Target& target) {
+  if (file.empty()) return nullptr;
+  if (!IsCard(target.name)) {
+    return InvalidInput("--instructions is of the card: expected --target=diannao, found --target=",
+                        target.name);
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const isa::InstructionSet> set, isa::LoadTableFile(file));
+  target.instructions = set.get();
+  return set;
 }
 
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text) {
@@ -54,9 +73,9 @@ absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op
   RETURN_IF_ERROR(
       command_line::CheckRead(command, op, "an operator", StrCat(others, kOfCases, kOfCard)));
   const std::set<std::string> given = command_line::Given(command);
-  for (const char* option :
-       {"--config", "--set", "--untuned", "--search", "--schedule", "--impl", "--asm",
-        "--record-error", "--trace", "--timeline", "--report", "--no-hazards", "--energy"}) {
+  for (const char* option : {"--config", "--set", "--untuned", "--search", "--schedule", "--impl",
+                             "--asm", "--record-error", "--trace", "--timeline", "--report",
+                             "--no-hazards", "--energy", "--instructions"}) {
     if (!given.contains(option)) continue;
     if (!IsCard(target)) {
       return InvalidInput(command.get_name(), " ", op, ": ", option,

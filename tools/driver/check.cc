@@ -1,4 +1,5 @@
 // nao check: what will go wrong with a program's waits and barriers, without running it.
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -120,8 +121,11 @@ absl::StatusOr<bool> Check(const CheckFlags& flags) {
   ASSIGN_OR_RETURN(const Checked checked, what.ends_with(".nir") ? OfFunction(flags)
                                           : is_program           ? OfProgram(flags)
                                                                  : OfOperator(flags, target));
+  const auto start = std::chrono::steady_clock::now();
   const isa::ProgramCheck check =
       isa::CheckProgram(*target.instructions, checked.program, machine, checked.arguments);
+  const double ms =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   for (const isa::ProgramFinding& finding : check.findings) {
     const bool is_undecided = finding.kind == isa::ProgramFinding::Kind::kUndecided;
     std::printf("%s%s\n", is_undecided ? "cannot decide: " : "", finding.text.c_str());
@@ -129,8 +133,9 @@ absl::StatusOr<bool> Check(const CheckFlags& flags) {
   if (check.holds()) {
     std::printf(
         "program %s on %s: no missing wait, no missed barrier, no deadlock; %lld instructions "
-        "followed\n",
-        checked.program.name.c_str(), machine.name.c_str(), static_cast<long long>(check.steps));
+        "followed in %.2f ms\n",
+        checked.program.name.c_str(), machine.name.c_str(), static_cast<long long>(check.steps),
+        ms);
   }
   return check.ToStatus(checked.program).ok();
 }

@@ -3,6 +3,7 @@
 #define TOOLS_DRIVER_COMMANDS_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,8 @@
 #include "absl/types/span.h"
 #include "cases/case_text.h"
 #include "compiler/registry/registry.h"
+#include "compiler/target/target.h"
+#include "isa/instruction_set.h"
 
 namespace CLI {
 class App;
@@ -37,6 +40,11 @@ using Action = std::function<Outcome()>;
 CLI::Option* AddCaseOptions(CLI::App& command, cases::CaseText& text);
 // Adds --config and --set.
 void AddMachineOptions(CLI::App& command, std::string& config, std::vector<std::string>& overrides);
+// Adds --instructions, the file of an instruction table in place of the built-in one.
+void AddInstructionsOption(CLI::App& command, std::string& file);
+// Loads it into `target`, if `file` is not empty; the table is null else and must outlive the target.
+absl::StatusOr<std::shared_ptr<const isa::InstructionSet>> UseInstructions(const std::string& file,
+                                                                           Target& target);
 // An error if an option was given that an operator's case on `target`, by `impl` ("compiled", "library", "expert" or
 // "assembly"), has no use for; `others` are the command's own options that it has.
 absl::Status CheckOperatorOptions(const CLI::App& command, const std::string& op,

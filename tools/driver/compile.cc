@@ -39,6 +39,7 @@ struct CompileFlags {
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
+  std::string instructions;  // a table's file, or empty
   std::string directory;
   const CLI::App* command = nullptr;
   bool explain = false;
@@ -292,7 +293,8 @@ absl::StatusOr<std::vector<OutputFile>> NamedFiles(CompileFlags flags) {
   const bool is_operator = !flags.what.op.ends_with(".nir") && !flags.what.op.ends_with(".nasm");
   absl::StatusOr<std::vector<OutputFile>> files = [&]() -> absl::StatusOr<std::vector<OutputFile>> {
     ASSIGN_OR_RETURN(const isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
-    ASSIGN_OR_RETURN(const Target target, MakeTarget("diannao", &machine));
+    ASSIGN_OR_RETURN(Target target, MakeTarget("diannao", &machine));
+    ASSIGN_OR_RETURN(const auto instructions, UseInstructions(flags.instructions, target));
     const isa::ParameterReads reads;
     if (is_operator) {
       ASSIGN_OR_RETURN(made.operator_case, cases::ParseCase(flags.what, target));
@@ -346,12 +348,12 @@ absl::Status CheckOptions(const CompileFlags& flags) {
                            "--shape --schedule --name --without --explain");
   }
   if (what.ends_with(".nasm")) {
-    return check("assembly", "--name --arg --config --set --record-error");
+    return check("assembly", "--name --arg --config --set --instructions --record-error");
   }
   if (what.ends_with(".nir")) {
     if (is_card) {
       return check("a function on the card",
-                   "--name --arg --schedule --config --set --record-error --without --explain "
+                   "--name --arg --schedule --config --set --instructions --record-error --without --explain "
                    "--impl --asm");
     }
     const bool is_nest = !flags.arguments.empty() || !flags.what.schedule.empty();
@@ -369,7 +371,7 @@ absl::Status CheckOptions(const CompileFlags& flags) {
                                      is_cuda ? "--arch --nvcc --host-compiler --pair --without"
                                      : is_compiled ? "--without --explain --name"
                                                    : "--name",
-                                     is_card ? " --impl --asm --record-error" : "",
+                                     is_card ? " --impl --asm --record-error --instructions" : "",
                                      is_card && !flags.name.empty() ? " --arg" : ""));
 }
 
@@ -406,6 +408,7 @@ absl::StatusOr<std::vector<OutputFile>> MakeFiles(const CompileFlags& flags) {
   if (!flags.name.empty() && IsCard(flags.target)) return NamedFiles(flags);
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(const auto instructions, UseInstructions(flags.instructions, target));
   const bool is_file = flags.what.op.ends_with(".nir");
   const bool is_kernel = flags.what.op.starts_with(kPolyBench);
   const bool is_pipeline = kernels::FindPipeline(flags.what.op) != nullptr;
@@ -490,6 +493,7 @@ void AddCompileCommand(CLI::App& app, Action& action) {
   AddSearchOption(*command, flags->what);
   command->add_option("--target", flags->target, WrittenText())->capture_default_str();
   AddMachineOptions(*command, flags->config, flags->overrides);
+  AddInstructionsOption(*command, flags->instructions);
   command->get_option("--schedule")
       ->description(
           StrCat("sizes taken out of the schedule's hands (nao tune): --schedule tile=4096; "

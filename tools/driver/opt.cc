@@ -35,6 +35,7 @@ struct OptFlags {
   std::string target = "diannao";
   std::string config = "mlu270";
   std::vector<std::string> overrides;
+  std::string instructions;  // a table's file, or empty
   std::vector<std::string> skip;
   int stop_after = -1;
   bool check = false;
@@ -104,9 +105,10 @@ absl::Status CheckOptions(const OptFlags& flags) {
       options += " --arg";
     }
     return command_line::CheckRead(*flags.command, what, StrCat("a function on ", flags.target),
-                                   options + (is_card ? " --config --set --schedule" : ""));
+                                   options + (is_card ? " --config --set --schedule --instructions" : ""));
   }
-  return CheckOperatorOptions(*flags.command, what, flags.target, "compiled", options);
+  return CheckOperatorOptions(*flags.command, what, flags.target, "compiled",
+                              options + " --instructions");
 }
 
 // What --explain says of an operator's schedule on the card; nothing of one that has no choice.
@@ -186,6 +188,7 @@ absl::Status Opt(const OptFlags& flags) {
   RETURN_IF_ERROR(command_line::CheckWritable("--html", flags.html));
   ASSIGN_OR_RETURN(isa::Machine machine, cases::LoadMachine(flags.config, flags.overrides));
   ASSIGN_OR_RETURN(Target target, MakeTarget(flags.target, &machine));
+  ASSIGN_OR_RETURN(const auto instructions, UseInstructions(flags.instructions, target));
   const bool is_nest = flags.what.op.ends_with(".nir") && !flags.what.schedule.empty();
   cases::CaseText what = flags.what;
   if (is_nest) what.schedule.clear();
@@ -257,6 +260,7 @@ void AddOptCommand(CLI::App& app, Action& action) {
   command->add_option("--target", flags->target, "what the passes compile for")
       ->capture_default_str();
   AddMachineOptions(*command, flags->config, flags->overrides);
+  AddInstructionsOption(*command, flags->instructions);
   command->add_option("--skip", flags->skip, "passes to leave out")->delimiter(',');
   command->add_option("--stop-after", flags->stop_after, "stop after so many passes")
       ->check(CLI::Range(0, 1'000'000));

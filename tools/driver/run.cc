@@ -57,6 +57,7 @@ void AddRunCommand(CLI::App& app, Action& action) {
   command->add_option("--impl", flags->settings.impl, "compiled, or hand-written: library, expert")
       ->capture_default_str();
   AddMachineOptions(*command, flags->settings.config, flags->settings.overrides);
+  AddInstructionsOption(*command, flags->instructions);
   command->add_option("--seed", flags->settings.seed, "of the inputs")->capture_default_str();
   command->add_option("--trace", flags->trace, "write a Chrome/Perfetto trace (JSON)");
   command->add_option("--timeline", flags->timeline, "write a picture (.svg or .html)");

@@ -33,6 +33,7 @@ struct RunFlags {
   // Of operators on the card.
   bool explain = false;
   std::string save_schedule;
+  std::string instructions;  // a table's file, or empty
   // Of functions and pipelines.
   std::string function;
   cases::NestSettings nest;

@@ -115,14 +115,15 @@ absl::StatusOr<bool> RunOperator(RunFlags& flags) {
   RETURN_IF_ERROR(CheckOperatorOptions(
       *flags.command, flags.text.op, flags.settings.target, flags.settings.impl,
       "--target --impl --seed --no-check --timing-only --json --trace "
-      "--timeline --report --no-hazards --energy --explain --save-schedule"));
+      "--timeline --report --no-hazards --energy --explain --save-schedule --instructions"));
   RETURN_IF_ERROR(CheckScheduleOptions(flags));
   if (!flags.has_shape && !flags.text.table_case) {
     return InvalidInput("run: expected --shape or --case");
   }
   ASSIGN_OR_RETURN(const isa::Machine machine,
                    cases::LoadMachine(flags.settings.config, flags.settings.overrides));
-  ASSIGN_OR_RETURN(const Target target, MakeTarget(flags.settings.target, &machine));
+  ASSIGN_OR_RETURN(Target target, MakeTarget(flags.settings.target, &machine));
+  ASSIGN_OR_RETURN(flags.settings.instructions, UseInstructions(flags.instructions, target));
   ASSIGN_OR_RETURN(const std::vector<kernels::OperatorCase> cases,
                    cases::ParseCases(flags.text, target));
   RETURN_IF_ERROR(command_line::CheckPicture("--timeline", flags.timeline));

@@ -14,6 +14,7 @@
 #include "cases/case_text.h"
 #include "cases/machines.h"
 #include "compiler/target/target.h"
+#include "sweep/analysis.h"
 #include "sweep/page.h"
 #include "sweep/run.h"
 #include "sweep/table.h"
@@ -28,6 +29,7 @@ struct SweepFlags {
   cases::CaseText text;  // its operator may be a suite
   sweep::Setting setting;
   std::vector<std::string> axes;
+  std::vector<std::string> tables;  // files
   std::vector<std::string> impls = {"compiled"};
   std::string filter;
   std::string metrics;
@@ -98,7 +100,7 @@ class Progress {
 
 absl::Status Sweep(const SweepFlags& flags) {
   constexpr std::string_view kOfAll =
-      "--axis --impl --search --config --set --energy --metrics --jobs --out";
+      "--axis --instructions --impl --search --config --set --energy --metrics --jobs --out";
   const bool is_operator = !flags.text.shape.empty();
   RETURN_IF_ERROR(command_line::CheckRead(
       *flags.command, flags.text.op, is_operator ? "an operator" : "a suite",
@@ -109,6 +111,12 @@ absl::Status Sweep(const SweepFlags& flags) {
     ASSIGN_OR_RETURN(sweep::Axis axis, sweep::ParseAxis(text));
     axes.push_back(std::move(axis));
   }
+  if (axes.empty() && flags.tables.size() < 2) {
+    return InvalidInput(
+        "sweep: expected --axis, or --instructions with two tables or more, found neither");
+  }
+  sweep::Setting setting = flags.setting;
+  RETURN_IF_ERROR(sweep::LoadTables(flags.tables, setting));
   for (const std::string& impl : flags.impls) {
     if (impl != "compiled" && impl != "library" && impl != "expert") {
       return InvalidInput("--impl: expected compiled, library or expert, found ", impl);
@@ -121,7 +129,7 @@ absl::Status Sweep(const SweepFlags& flags) {
       flags.jobs.value_or(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   std::function<void(size_t, size_t)> on_row;
   if (isatty(STDERR_FILENO) != 0) on_row = Progress();
-  ASSIGN_OR_RETURN(sweep::Table table, sweep::RunSweep(flags.setting, axes, entries, jobs, on_row));
+  ASSIGN_OR_RETURN(sweep::Table table, sweep::RunSweep(setting, axes, entries, jobs, on_row));
   RETURN_IF_ERROR(sweep::KeepMetrics(table, flags.metrics));
   const std::pair<const char*, std::string> files[] = {{"sweep.csv", sweep::TableCsv(table)},
                                                        {"sweep.json", sweep::TableJson(table)},
@@ -132,6 +140,7 @@ absl::Status Sweep(const SweepFlags& flags) {
     RETURN_IF_ERROR(WriteFile(path, text));
     std::printf("%s\n", path.c_str());
   }
+  std::printf("%s", sweep::InstructionsText(table).c_str());
   return absl::OkStatus();
 }
 
@@ -149,9 +158,14 @@ void AddSweepCommand(CLI::App& app, Action& action) {
   command
       ->add_option("--axis", flags->axes,
                    "NAME=VALUE,VALUE,..: a parameter and its values (may be repeated)")
-      ->required()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option(
+          "--instructions", flags->tables,
+          "tables to compare, WITH.nir,WITHOUT.nir: rows for the built-in table, or tables "
+          "of their own; ratios are to the first one")
+      ->delimiter(',');
   command->add_option("--filter", flags->filter,
                       "only the suite's cases with this text in their names");
   command->add_option("--impl", flags->impls, "compiled, library, expert, or some of them")

@@ -180,6 +180,16 @@ double LaneInstructions::Cycles(const isa::Instruction& instruction, int64_t row
   return cycles.ok() ? static_cast<double>(*cycles) : HUGE_VAL;
 }
 
+double LaneInstructions::Cycles(const isa::Instruction& instruction,
+                                const isa::Instruction* row_form,
+                                const std::vector<ir::Type>& lacking, int64_t rows,
+                                int64_t count) const {
+  if (lacking.size() == 1 && row_form != nullptr) return Cycles(*row_form, rows, count);
+  double cycles = Cycles(instruction, rows, count);
+  for (const ir::Type type : lacking) cycles += CopyCycles(type, rows, count);
+  return cycles;
+}
+
 double LaneInstructions::CyclesWith(
     const isa::Instruction& instruction,
     std::initializer_list<std::pair<std::string_view, int64_t>> values) const {

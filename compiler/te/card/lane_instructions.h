@@ -36,9 +36,9 @@ class LaneInstructions {
   // Instructions that the machine lacks are left out. Both must outlive this.
   LaneInstructions(const isa::InstructionSet& instructions, const isa::Machine& machine);
 
-  // All instructions whose result is `value`: the largest first, of equal ones in the table's order. Variables and
-  // constants may be operands that are numbers of the instruction (`value` of muls); every other subexpression may
-  // be one that is read.
+  // All instructions whose result is `value`: the largest first, of equal ones in the table's order; steps.cc chooses
+  // by cycles. Variables and constants may be operands that are numbers of the instruction (`value` of muls); every
+  // other subexpression may be one that is read.
   std::vector<LaneMatch> Find(ir::Expr value) const;
   // The instruction that stores one value to all elements; null if there is none for the type.
   const isa::Instruction* Fill(ir::Type type) const;
@@ -57,6 +57,10 @@ class LaneInstructions {
 
   // Cycles of the vector unit for `rows` rows of `count` elements, `count` rounded up to whole groups.
   double Cycles(const isa::Instruction& instruction, int64_t rows, int64_t count) const;
+  // The same of an instruction of which some operands, of these types, lack the result's rows: by its form for one such
+  // operand, `row_form`, or, if that is null, with a copy of each of them to all rows before it.
+  double Cycles(const isa::Instruction& instruction, const isa::Instruction* row_form,
+                const std::vector<ir::Type>& lacking, int64_t rows, int64_t count) const;
   // Cycles of a copy inside NMEM.
   double CopyCycles(ir::Type type, int64_t segments, int64_t count) const;
   // The same from NMEM to WMEM.

@@ -1,6 +1,7 @@
 #include "compiler/te/card/steps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "compiler/arith/analyzer.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
+#include "compiler/te/card/lane_form.h"
+#include "compiler/te/card/step_cycles.h"
 
 namespace polynao::te {
 namespace {
@@ -60,9 +63,21 @@ Expr Instantiate(Expr pattern, Expr e, const absl::flat_hash_map<Expr, Expr>& el
 
 class Cutter {
  public:
+  // `joins`: an elementwise compute that one other alone reads is a part of that one's expression.
   Cutter(const GraphState& graph, const LaneInstructions& instructions,
-         const absl::flat_hash_set<const Operation*>& whole)
-      : graph_(graph), instructions_(instructions), context_(*graph.context), whole_(whole) {}
+         const absl::flat_hash_set<const Operation*>& whole, bool joins)
+      : graph_(graph), instructions_(instructions), context_(*graph.context), whole_(whole) {
+    if (!joins) return;
+    for (const Operation& operation : graph.operations) {
+      absl::flat_hash_set<const Operation*> read;
+      for (const Body& body : operation.bodies) {
+        ir::ForEachExpr(body.value, [&](Expr e) {
+          if (e.Is(ExprKind::kLoad)) read.insert(graph.producers.at(ir::Buffer(e.buffer())).first);
+        });
+      }
+      for (const Operation* producer : read) ++readers_[producer];
+    }
+  }
 
   absl::StatusOr<Steps> Run(const Tensor& output) {
     steps_.domain = output.shape();
@@ -92,7 +107,8 @@ class Cutter {
     size_t step;
     const bool is_entered = &operation == root_ || !whole_.contains(&operation);
     if (is_entered && IsElementwise(operation)) {
-      ASSIGN_OR_RETURN(step, AddValue(operation.bodies[output].value, {&operation, dimensions}));
+      const Expr value = Joined(operation.bodies[output].value);
+      ASSIGN_OR_RETURN(step, AddValue(value, {&operation, dimensions}));
     } else {
       std::vector<bool> varies(steps_.domain.size());
       for (int d : dimensions) {
@@ -107,6 +123,25 @@ class Cutter {
     }
     tensors_[key] = step;
     return step;
+  }
+
+  // `value` with the expressions of computes that it alone reads in place of their elements.
+  Expr Joined(Expr value) {
+    if (readers_.empty()) return value;
+    absl::flat_hash_map<Expr, Expr> by;
+    ir::ForEachExpr(value, [&](Expr e) {
+      if (!e.Is(ExprKind::kLoad)) return;
+      const auto [producer, output] = graph_.producers.at(ir::Buffer(e.buffer()));
+      const auto readers = readers_.find(producer);
+      if (readers == readers_.end() || readers->second != 1 || whole_.contains(producer) ||
+          !IsElementwise(*producer)) {
+        return;
+      }
+      ir::VarMap axes;
+      for (size_t d = 0; d < producer->axes.size(); ++d) axes[producer->axes[d]] = e.operand(d);
+      by[e] = Joined(ir::Substitute(producer->bodies[output].value, axes));
+    });
+    return by.empty() ? value : Replace(value, by);
   }
 
   absl::StatusOr<size_t> AddLoad(Expr load, const Place& place) {
@@ -133,51 +168,98 @@ class Cutter {
     return AddTensor(*producer, output, dimensions);
   }
 
-  // 1 of `type` where `condition` holds, else 0, in terms that instructions have.
-  Expr Mask(Expr condition, Type type) {
-    const Expr one = context_.Const(type, 1);
-    switch (condition.kind()) {
-      case ExprKind::kAnd:
-        return Mask(condition.operand(0), type) * Mask(condition.operand(1), type);
-      case ExprKind::kOr:
-        return ir::Max(Mask(condition.operand(0), type), Mask(condition.operand(1), type));
-      case ExprKind::kNot:
-        return one - Mask(condition.operand(0), type);
-      default:
-        break;
+  // ---- which instruction: the one with which the whole expression takes fewest cycles, not the one that computes most
+  // of it. One that reads an element for each element of the result takes no row, so that a row has to be copied once
+  // for each row of the result first: X * A[c] + B[c] is cheaper as row_mul and row_add than as a multiply-add.
+
+  struct Choice {
+    std::optional<LaneMatch> match = {};  // none: no instruction computes the expression
+    double cycles = HUGE_VAL;             // for all elements of the domain
+  };
+
+  // Of equal ones the first, which computes most.
+  Choice Cheapest(const std::vector<LaneMatch>& matches, const Place& place) {
+    Choice best;
+    for (const LaneMatch& match : matches) {
+      if (match.row) continue;
+      const double cycles = CyclesOf(match, matches, place);
+      if (best.match && cycles >= best.cycles) continue;
+      best = {match, cycles};
     }
-    if (condition.IsConst()) return context_.Const(type, condition.int_value());
-    const Type compared = condition.operands().empty() ? type : condition.operand(0).type();
-    const Expr mask =
-        context_.Select(condition, context_.Const(compared, 1), context_.Const(compared, 0));
-    return compared == type ? mask : context_.Cast(type, mask);
+    return best;
   }
 
-  // `e` in the form of the table's meanings.
-  Expr Canonical(Expr e) {
-    const bool is_commutative = e.Is(ExprKind::kAdd) || e.Is(ExprKind::kMul);
-    if (is_commutative && e.operand(0).IsConst()) {
-      return Canonical(context_.Binary(e.kind(), e.operand(1), e.operand(0)));
+  double CyclesOf(const LaneMatch& match, const std::vector<LaneMatch>& matches,
+                  const Place& place) {
+    std::vector<bool> varies(steps_.domain.size());
+    std::vector<std::vector<bool>> of_operand;
+    double cycles = 0;
+    for (Expr operand : match.operands) {
+      cycles += CyclesOf(operand, place);
+      // A number is stored to all elements.
+      const bool is_filled = operand.IsConst() || operand.Is(ExprKind::kVar);
+      of_operand.emplace_back(varies.size(), is_filled);
+      FindVarying(operand, place, of_operand.back());
     }
-    if (e.Is(ExprKind::kAdd) && e.operand(1).Is(ExprKind::kIntImm)) {
-      const int64_t value = e.operand(1).int_value();
-      if (value < 0 && value != ir::LeastInt(e.type())) {
-        return e.operand(0) - context_.Int(e.type(), -value);
-      }
+    for (const std::vector<bool>& own : of_operand) {
+      for (size_t d = 0; d < varies.size(); ++d) varies[d] = varies[d] || own[d];
     }
-    if (e.Is(ExprKind::kCast) && e.operand(0).type() == Type::kI1)
-      return Mask(e.operand(0), e.type());
-    if (!e.Is(ExprKind::kSelect)) return e;
-    const Expr zero = context_.Const(e.type(), 0);
-    const Expr condition = e.operand(0);
-    // A comparison that gives 1 or 0 is an instruction, and so is a choice by a number that is 0 or not.
-    const bool is_mask = ir::IsComparison(condition.kind()) &&
-                         e.operand(1) == context_.Const(e.type(), 1) && e.operand(2) == zero &&
-                         condition.operand(0).type() == e.type();
-    const bool is_choice = condition.Is(ExprKind::kNe) && condition.operand(1) == zero;
-    if (is_mask || is_choice) return e;
-    return context_.Select(ir::Ne(Mask(condition, e.type()), zero), e.operand(1), e.operand(2));
+    const auto [rows, count] = RowsOf(steps_.domain, varies);
+    std::vector<Type> lacking;
+    size_t last = 0;
+    for (size_t i = 0; i < of_operand.size(); ++i) {
+      if (of_operand[i] == varies) continue;
+      lacking.push_back(match.operands[i].type());
+      last = i;
+    }
+    const auto row = std::find_if(matches.begin(), matches.end(), [&](const LaneMatch& other) {
+      return other.row == last && other.operands == match.operands;
+    });
+    return cycles + instructions_.Cycles(*match.instruction,
+                                         row == matches.end() ? nullptr : row->instruction, lacking,
+                                         rows, count);
   }
+
+  // Of an operand: nothing for a tensor's element, and for what a step has already.
+  double CyclesOf(Expr e, const Place& place) {
+    if (e.Is(ExprKind::kLoad)) return 0;
+    const auto key = std::make_tuple(e.id(), place.operation, place.dimensions);
+    if (values_.contains(key)) return 0;
+    if (const auto it = cycles_.find(key); it != cycles_.end()) return it->second;
+    const Expr canonical = LaneForm(arith::Analyzer(context_).Simplify(e, arith::Mode::kData));
+    double cycles = 0;
+    if (canonical.IsConst() || canonical.Is(ExprKind::kVar)) {
+      const isa::Instruction* fill = instructions_.Fill(canonical.type());
+      const auto [rows, count] =
+          RowsOf(steps_.domain, std::vector<bool>(steps_.domain.size(), true));
+      cycles = fill == nullptr ? HUGE_VAL : instructions_.Cycles(*fill, rows, count);
+    } else if (!canonical.Is(ExprKind::kLoad)) {
+      cycles = Cheapest(instructions_.Find(canonical), place).cycles;
+    }
+    return cycles_[key] = cycles;
+  }
+
+  // Adds the dimensions of the domain along which `e` differs.
+  void FindVarying(Expr e, const Place& place, std::vector<bool>& varies) const {
+    if (!e.Is(ExprKind::kLoad)) {
+      for (Expr operand : e.operands()) FindVarying(operand, place, varies);
+      return;
+    }
+    if (const auto it = elements_.find(e); it != elements_.end()) {
+      const std::vector<bool>& own = steps_.list[it->second].varies;
+      for (size_t d = 0; d < varies.size(); ++d) varies[d] = varies[d] || own[d];
+      return;
+    }
+    const Operation& producer = *graph_.producers.at(ir::Buffer(e.buffer())).first;
+    const Axes& axes = place.operation->axes;
+    for (size_t i = 0; i < e.operands().size(); ++i) {
+      const auto it = std::find(axes.begin(), axes.end(), e.operand(i));
+      if (it == axes.end() || producer.shape[i] == 1) continue;
+      if (const int d = place.dimensions[it - axes.begin()]; d >= 0) varies[d] = true;
+    }
+  }
+
+  // ---- steps
 
   absl::StatusOr<size_t> AddValue(Expr e, const Place& place) {
     if (const auto it = elements_.find(e); it != elements_.end()) return it->second;
@@ -190,7 +272,7 @@ class Cutter {
     if (simple != e) {
       step = AddValue(simple, place);
     } else {
-      const Expr canonical = Canonical(e);
+      const Expr canonical = LaneForm(e);
       step = CutValue(canonical, place);
     }
     if (step.ok()) values_[key] = *step;
@@ -207,11 +289,10 @@ class Cutter {
       if (step.instruction == nullptr) return NoInstruction(e, place);
       return Add(std::move(step));
     }
-    std::vector<LaneMatch> matches = instructions_.Find(e);
-    const auto first = std::find_if(matches.begin(), matches.end(),
-                                    [](const LaneMatch& match) { return !match.row; });
-    if (first == matches.end()) return NoInstruction(e, place);
-    const LaneMatch best = *first;
+    const std::vector<LaneMatch> matches = instructions_.Find(e);
+    const std::optional<LaneMatch> cheapest = Cheapest(matches, place).match;
+    if (!cheapest) return NoInstruction(e, place);
+    const LaneMatch& best = *cheapest;
     step.instruction = best.instruction;
     for (const LaneMatch& match : matches) {
       if (match.row && match.operands == best.operands) {
@@ -257,13 +338,28 @@ class Cutter {
   const LaneInstructions& instructions_;
   ir::Context& context_;
   const absl::flat_hash_set<const Operation*>& whole_;
+  absl::flat_hash_map<const Operation*, int> readers_;  // computes that read each; none: not joined
   const Operation* root_ = nullptr;
   Steps steps_;
   absl::flat_hash_map<Expr, size_t> elements_;
   absl::flat_hash_map<size_t, Expr> element_of_;
   std::map<std::tuple<const Operation*, size_t, Dimensions>, size_t> tensors_;
   std::map<std::tuple<uint32_t, const Operation*, Dimensions>, size_t> values_;
+  std::map<std::tuple<uint32_t, const Operation*, Dimensions>, double> cycles_;  // of expressions
 };
+
+// Returns true if an expression of the operation, or of what it reads, reads a compute.
+bool ReadsComputes(const Operation& operation, const GraphState& graph) {
+  bool reads = false;
+  for (const Body& body : operation.bodies) {
+    ir::ForEachExpr(body.value, [&](Expr e) {
+      reads = reads ||
+              (e.Is(ExprKind::kLoad) &&
+               graph.producers.at(ir::Buffer(e.buffer())).first->kind == Operation::Kind::kCompute);
+    });
+  }
+  return reads;
+}
 
 }  // namespace
 
@@ -317,7 +413,16 @@ bool IsElementwise(const Operation& operation) {
 absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions,
                                    const absl::flat_hash_set<const Operation*>& whole) {
   RETURN_IF_ERROR(output.graph()->status);
-  return Cutter(*output.graph(), instructions, whole).Run(output);
+  const GraphState& graph = *output.graph();
+  absl::StatusOr<Steps> apart = Cutter(graph, instructions, whole, /*joins=*/false).Run(output);
+  if (IsElementwise(*output.operation()) && ReadsComputes(*output.operation(), graph)) {
+    absl::StatusOr<Steps> joined = Cutter(graph, instructions, whole, /*joins=*/true).Run(output);
+    if (joined.ok() &&
+        (!apart.ok() || CyclesOf(*joined, instructions) < CyclesOf(*apart, instructions))) {
+      return joined;
+    }
+  }
+  return apart;
 }
 
 }  // namespace polynao::te

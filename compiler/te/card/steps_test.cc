@@ -1,9 +1,14 @@
 #include "compiler/te/card/steps.h"
 
+#include <string>
+#include <tuple>
+
 #include "base/check.h"
+#include "base/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "isa/instruction_set.h"
+#include "isa/instructions_text.h"
 #include "testing/machine.h"
 
 namespace polynao::te {
@@ -36,7 +41,7 @@ class StepsTest : public testing::Test {
   const LaneInstructions instructions_{isa::DianNao(), machine_};
 };
 
-TEST_F(StepsTest, EachStepIsTheLargestInstruction) {
+TEST_F(StepsTest, EachStepIsTheCheapestInstruction) {
   const Tensor s = In("S", {7, 64}, Type::kI32), x = In("X", {7, 64});
   const auto cast = [&](Type type, Expr e) { return g_.context().Cast(type, e); };
   EXPECT_THAT(Mnemonics(g_.Compute(
@@ -72,6 +77,65 @@ TEST_F(StepsTest, ComputesAreOneExpression) {
   EXPECT_THAT(Mnemonics(g_.Compute(
                   "Y", {5, 9}, [&](const Axes& at) { return ir::Min(copy(at), x(at)) + z(at); })),
               ElementsAre("add.f16"));
+}
+
+// Rows that somebody adds are taken where they are cheaper, in whatever computes the parts stand.
+TEST_F(StepsTest, AddedRowsAreTakenByTheirCost) {
+  const auto table = [](int cycles_of_fma) {
+    std::string rows;
+    for (const auto& [name, opcode, cost, value] :
+         {std::tuple("fma", 200, cycles_of_fma, "a[i] * b[i] + c[i]"),
+          {"add_relu", 201, 1, "max(a[i] + b[i], 0.0)"}}) {
+      const bool has_c = std::string(name) == "fma";
+      StrAppend(&rows, "@doc(\"A test.\")\n@opcode(", opcode, ")\n@unit(vector)\n",
+                "@require(count % 64 == 0)\n@cost(vector.start + ", cost,
+                " * ((count * 2 + vector.bytes - 1) / vector.bytes))\nfunc ", name,
+                "(dst: f16[count] @nmem out, a: f16[count] @nmem in, b: f16[count] @nmem in, ",
+                has_c ? "c: f16[count] @nmem in, " : "",
+                "count: i64) { for (i: i64, 0, count) { dst[i] = ", value, " } }\n");
+    }
+    auto set = isa::InstructionSet::Load(
+        {{"instructions.nir", std::string(isa::InstructionsText())}, {"rows.nir", rows}});
+    POLYNAO_CHECK(set.ok()) << set.status();
+    return *std::move(set);
+  };
+  const auto cut = [&](const Tensor& y, int cycles_of_fma) {
+    const auto set = table(cycles_of_fma);
+    const absl::StatusOr<Steps> steps = CutIntoSteps(y, LaneInstructions(*set, machine_));
+    POLYNAO_CHECK(steps.ok()) << steps.status();
+    std::string mnemonics;
+    for (const Step& step : steps->list) {
+      if (step.instruction == nullptr) continue;
+      StrAppend(&mnemonics, mnemonics.empty() ? "" : " ", step.instruction->mnemonic);
+    }
+    return mnemonics;
+  };
+  const Tensor x = In("X", {500, 640}), y = In("Y", {500, 640}), z = In("Z", {500, 640});
+  const Tensor scale = In("A", {640}), shift = In("B", {640});
+  const Tensor sum =
+      g_.Compute("S", {500, 640}, [&](const Axes& at) { return x(at) * y(at) + z(at); });
+  EXPECT_EQ(cut(sum, 1), "fma");
+  EXPECT_EQ(cut(sum, 3), "mul.f16 add.f16");  // slower than its parts
+  // A row would have to be copied to all rows; row_mul and row_add read it as it is.
+  EXPECT_EQ(cut(g_.Compute("N", {500, 640},
+                           [&](Expr i, Expr c) { return x(i, c) * scale(c) + shift(c); }),
+                1),
+            "mul.f16 add.f16");
+  // Over two computes, of which the first has one reader; with two it is computed once.
+  EXPECT_EQ(cut(g_.Compute(
+                    "R", {500, 640},
+                    [&](const Axes& at) { return ir::Max(sum(at), ir::ConstantLike(sum(at), 0)); }),
+                3),
+            "mul.f16 add_relu");
+  const Tensor both = g_.Compute("T", {500, 640}, [&](const Axes& at) { return x(at) + y(at); });
+  const Tensor again =
+      g_.Compute("U", {500, 640}, [&](const Axes& at) { return both(at) * z(at); });
+  EXPECT_EQ(cut(g_.Compute("V", {500, 640},
+                           [&](const Axes& at) {
+                             return ir::Max(both(at), ir::ConstantLike(both(at), 0)) + again(at);
+                           }),
+                3),
+            "add.f16 relu.f16 mul.f16 add.f16");
 }
 
 TEST_F(StepsTest, StepsVaryAsTheirOperandsDo) {
