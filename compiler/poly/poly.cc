@@ -67,7 +67,9 @@ absl::StatusOr<ScheduleReport> Schedule(ir::Function& function, const ScheduleOp
     function.body = original.body;
     return report;
   }
-  if (IsFusion(options.strategy)) function.body = WithoutUnusedBuffers(function.body);
+  // What stages, or packed sums, no longer need.
+  if (IsFusion(options.strategy) || options.strategy == "auto")
+    function.body = WithoutUnusedBuffers(function.body);
   for (const PartReport& part : report.parts) {
     if (!part.has_register_tiles) continue;
     RETURN_IF_ERROR(Promote(function).status());

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "compiler/ir/affine.h"
+#include "compiler/ir/intrinsics.h"
+#include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
 namespace polynao::poly {
@@ -116,6 +118,9 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
   if (statement.is_opaque || !store.Is(StmtKind::kStore)) return std::nullopt;
   const Access* write = WriteOf(statement);
   if (write == nullptr) return std::nullopt;
+  // Sums of narrow floats have no vectors.
+  if (store.buffer()->type == ir::Type::kF16 || store.buffer()->type == ir::Type::kBF16)
+    return std::nullopt;
   Contraction result{.statement = &statement};
   result.element = store.context().Load(store.buffer(), store.indices());
   const std::optional<Product> product = ProductOf(store.value(), result.element);
@@ -184,6 +189,71 @@ bool CanBegin(const Scop& scop, const Statement& initial, const Contraction& con
   const isl::set updated =
       update->map.intersect_domain(contraction.statement->domain).range().intersect_params(context);
   return begun.is_equal(updated);
+}
+
+namespace {
+
+// The code generator makes vectors of the value.
+bool HasVectors(Expr value) {
+  bool has_vectors = true;
+  ir::ForEachExpr(value, [&](Expr e) {
+    has_vectors &= e.type() != ir::Type::kF16 && e.type() != ir::Type::kBF16;
+    if (!e.Is(ExprKind::kCall)) return;
+    const ir::PureIntrinsic* intrinsic = ir::FindPureIntrinsic(e.name());
+    has_vectors &= intrinsic != nullptr && intrinsic->accuracy == ir::Accuracy::kExact;
+  });
+  return has_vectors;
+}
+
+// The indices are the statement's loops, each once.
+bool AreIterators(absl::Span<const Expr> indices, const Statement& statement) {
+  if (indices.size() != statement.iterators.size()) return false;
+  return std::all_of(statement.iterators.begin(), statement.iterators.end(), [&](ir::Var i) {
+    return std::count(indices.begin(), indices.end(), Expr(i)) == 1;
+  });
+}
+
+}  // namespace
+
+bool CanEnd(const Scop& scop, const Statement& last, const Contraction& contraction) {
+  const Stmt store = last.code;
+  if (last.is_opaque || !store.Is(StmtKind::kStore)) return false;
+  const Access* write = WriteOf(last);
+  const Access* update = WriteOf(*contraction.statement);
+  if (write == nullptr || !IsMovable(store.value()) || !HasVectors(store.value())) return false;
+  if (store.buffer()->type == ir::Type::kF16 || store.buffer()->type == ir::Type::kBF16)
+    return false;
+  const std::string sums = RangeName(update->map), results = RangeName(write->map);
+  if (!scop.IsPrivate(update->buffer)) return false;
+  // Nobody else has the sums, and the contraction knows nothing of the results.
+  for (const Statement& s : scop.statements) {
+    const bool is_part = &s == contraction.statement || &s == contraction.initial;
+    for (const Access& access : s.accesses) {
+      const std::string array = RangeName(access.map);
+      if (array == sums && !is_part && &s != &last) return false;
+      if (array == results && is_part) return false;
+    }
+  }
+  const Access* read = nullptr;
+  for (const Access& access : last.accesses) {
+    if (access.is_write) continue;
+    const std::string array = RangeName(access.map);
+    if (array == results) return false;
+    if (array == sums && read != nullptr) return false;
+    if (array == sums) read = &access;
+  }
+  if (read == nullptr || !read->is_must) return false;
+  bool is_element = true;
+  ir::ForEachExpr(store.value(), [&](Expr e) {
+    if (!e.Is(ExprKind::kLoad) || ir::Buffer(e.buffer()) != update->buffer) return;
+    is_element &= AreIterators(e.operands(), last);
+  });
+  if (!is_element) return false;
+  const isl::set context = contraction.statement->domain.params().intersect(scop.context);
+  const isl::set needed = read->map.intersect_domain(last.domain).range().intersect_params(context);
+  return needed.is_equal(update->map.intersect_domain(contraction.statement->domain)
+                             .range()
+                             .intersect_params(context));
 }
 
 }  // namespace polynao::poly

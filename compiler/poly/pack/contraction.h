@@ -31,6 +31,8 @@ struct Contraction {
   // The statement that stores what all sums begin with, if it has nothing else to do: it becomes a part of the
   // contraction. Null: they begin with what the elements hold.
   const Statement* initial = nullptr;
+  // The statement that alone reads the sums: it becomes a part of the contraction, and the elements need not be stored.
+  const Statement* final = nullptr;
 };
 
 // `statement` as a contraction. Nothing if it is none; if its loops are no box; or if no loop along a row of the
@@ -42,6 +44,11 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
 // stores: such a value may as well be computed where the sum begins. The caller makes sure that nothing needs the
 // elements in between.
 bool CanBegin(const Scop& scop, const Statement& initial, const Contraction& contraction);
+
+// Returns true if `last` reads each element that the contraction updates, once and where no other element is, and if
+// nothing else in or behind the part needs these elements, so that a sum may go into the instance of `last` at once.
+// The caller makes sure that nothing has to run in between.
+bool CanEnd(const Scop& scop, const Statement& last, const Contraction& contraction);
 
 }  // namespace polynao::poly
 

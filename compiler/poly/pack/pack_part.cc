@@ -65,14 +65,27 @@ class Order {
 
 using Numbers = std::vector<size_t>;
 
-// A contraction with the number of its statement, and of the one that begins its sums.
+// A contraction with the number of its statement, and of those that begin and end its sums.
 struct Candidate {
   Contraction contraction;
   size_t statement = 0;
-  std::optional<size_t> initial = {};
+  std::optional<size_t> initial = {}, final = {};
   std::optional<PackedCode> packed = {};
 
-  bool Has(size_t s) const { return s == statement || s == initial; }
+  bool Has(size_t s) const { return s == statement || s == initial || s == final; }
+  // What is computed for sums without a product.
+  Numbers Others() const {
+    Numbers numbers;
+    for (const std::optional<size_t>& s : {initial, final}) {
+      if (s) numbers.push_back(*s);
+    }
+    return numbers;
+  }
+  Numbers All() const {
+    Numbers numbers = Others();
+    numbers.push_back(statement);
+    return numbers;
+  }
 };
 
 std::vector<Candidate> CandidatesOf(const Scop& scop) {
@@ -92,12 +105,27 @@ void FindInitial(const Scop& scop, const Dependences& dependences, const Order& 
     const bool is_before =
         s != candidate.statement && order.Reaches(s, candidate.statement) && !order.Reaches(s, s);
     if (!is_before || order.HasBetween(s, candidate.statement)) continue;
-    const isl::union_map readers = dependences.flow.intersect_domain(initial.domain.to_union_set());
+    // Where the sums have products at all; elsewhere the initial statement runs by itself.
+    const isl::union_map readers =
+        dependences.flow.intersect_domain(initial.domain.to_union_set())
+            .intersect_params(candidate.contraction.statement->domain.params());
     const bool has_others =
         !readers.range().is_subset(candidate.contraction.statement->domain.to_union_set());
     if (has_others || !CanBegin(scop, initial, candidate.contraction)) continue;
     candidate.initial = s;
     candidate.contraction.initial = &initial;
+    return;
+  }
+}
+
+// The statement that alone needs the sums.
+void FindFinal(const Scop& scop, const Order& order, Candidate& candidate) {
+  for (size_t s = 0; s < scop.statements.size(); ++s) {
+    const bool is_behind = !candidate.Has(s) && order.Reaches(candidate.statement, s) &&
+                           !order.Reaches(s, s) && !order.HasBetween(candidate.statement, s);
+    if (!is_behind || !CanEnd(scop, scop.statements[s], candidate.contraction)) continue;
+    candidate.final = s;
+    candidate.contraction.final = &scop.statements[s];
     return;
   }
 }
@@ -153,8 +181,7 @@ std::vector<Step> StepsOf(const Scop& scop, const Order& order,
     if (!plain.statements.empty()) finish(std::move(plain));
     for (const Candidate& candidate : candidates) {
       if (is_done[candidate.statement]) continue;
-      Numbers own = {candidate.statement};
-      if (candidate.initial) own.push_back(*candidate.initial);
+      const Numbers own = candidate.All();
       if (!std::all_of(own.begin(), own.end(), [&](size_t s) { return is_ready(s, &candidate); }))
         continue;
       for (const size_t s : own) is_done[s] = true;
@@ -190,6 +217,19 @@ void Add(const PartReport& one, PartReport* report) {
   report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
 }
 
+bool UsesBuffer(ir::Stmt body, ir::Buffer buffer) {
+  if (ir::AnyStmt(body,
+                  [&](ir::Stmt s) { return s.Is(ir::StmtKind::kStore) && s.buffer() == buffer; })) {
+    return true;
+  }
+  bool uses = false;
+  ir::ForEachExprIn(body, [&](ir::Expr e) {
+    const bool is_access = e.Is(ir::ExprKind::kLoad) || e.Is(ir::ExprKind::kAddress);
+    uses |= is_access && ir::Buffer(e.buffer()) == buffer;
+  });
+  return uses;
+}
+
 absl::StatusOr<ir::Stmt> WriteSteps(const Scop& scop, const std::vector<Step>& steps,
                                     const ScheduleOptions& options, PartReport* report) {
   ir::Context& c = scop.place.context();
@@ -216,7 +256,8 @@ absl::StatusOr<ir::Stmt> WriteSteps(const Scop& scop, const std::vector<Step>& s
   }
   ir::Stmt body = c.Seq(parts);
   for (size_t i = scop.locals.size(); i-- > 0;) {
-    if (!made_locals.contains(scop.locals[i])) body = c.Allocate(scop.locals[i], body);
+    const ir::Buffer local = scop.locals[i];
+    if (!made_locals.contains(local) && UsesBuffer(body, local)) body = c.Allocate(local, body);
   }
   report->tree = TreeText(ScheduleOf(scop, steps));
   return ir::CloneWithFreshBindings(WithTest(scop, body));
@@ -229,10 +270,11 @@ constexpr double kNearTheBound = 1.5;
 absl::StatusOr<bool> Pack(const Scop& scop, const ScheduleOptions& options,
                           const AssumedParameters& assumed, Candidate& candidate) {
   ir::Stmt otherwise;
-  if (candidate.initial) {
+  if (!candidate.Others().empty()) {
     PartReport none;
-    ASSIGN_OR_RETURN(otherwise,
-                     SchedulePart(PartOfNumbers(scop, {*candidate.initial}), options, &none));
+    Scop others = PartOfNumbers(scop, candidate.Others());
+    others.locals.clear();
+    ASSIGN_OR_RETURN(otherwise, SchedulePart(others, options, &none));
   }
   CpuMachine machine = options.machine;
   if (!options.parallel) machine.cores = 1;
@@ -240,10 +282,8 @@ absl::StatusOr<bool> Pack(const Scop& scop, const ScheduleOptions& options,
   const PackPlan& plan = candidate.packed->plan;
   if (options.packing == Packing::kAll) return true;
   if (plan.cycles <= kNearTheBound * plan.least_cycles) return true;
-  Numbers own = {candidate.statement};
-  if (candidate.initial) own.push_back(*candidate.initial);
   PartReport alone;
-  RETURN_IF_ERROR(SchedulePart(PartOfNumbers(scop, own), options, &alone).status());
+  RETURN_IF_ERROR(SchedulePart(PartOfNumbers(scop, candidate.All()), options, &alone).status());
   return plan.cycles < alone.cycles;
 }
 
@@ -264,6 +304,7 @@ absl::StatusOr<ir::Stmt> SchedulePacked(const Scop& scop, const ScheduleOptions&
   std::vector<Candidate> kept;
   for (Candidate& candidate : candidates) {
     FindInitial(scop, dependences, order, candidate);
+    FindFinal(scop, order, candidate);
     ASSIGN_OR_RETURN(const bool is_faster, Pack(scop, options, assumed, candidate));
     if (is_faster) kept.push_back(std::move(candidate));
   }

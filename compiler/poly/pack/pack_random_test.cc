@@ -48,12 +48,15 @@ class Maker {
     const std::string other = from == "u8" ? "i8" : from;
     if (from != type)
       a = StrCat("cast(", type, ", ", a, ")"), b = StrCat("cast(", type, ", ", b, ")");
+    const bool is_private = Percent(40);
     if (Percent(20)) a = StrCat("alpha[0] * ", a);
     std::string text =
         StrCat("func f(A: ", from, "[", Extents(rows, has_window), "] in, B: ", other, "[",
-               Extents(columns), "] in, alpha: ", type, "[1] in, C: ", type, "[", Extents(result),
-               "], D: ", type, "[", Extents(result), "] out, n: i32) {\n");
-    if (Percent(50))
+               Extents(columns), "] in, alpha: ", type, "[1] in, ",
+               is_private ? "" : StrCat("C: ", type, "[", Extents(result), "], "), "D: ", type, "[",
+               Extents(result), "] out, n: i32) {\n",
+               is_private ? StrCat("  allocate C: ", type, "[", Extents(result), "]\n") : "");
+    if (is_private || Percent(50))
       StrAppend(&text, Nest(result, StrCat(element, " = ", type[0] == 'f' ? "0.5" : "3")));
     std::vector<size_t> order = LoopsOf({0, 1, 2, 3});
     std::shuffle(order.begin(), order.end(), random_);
@@ -64,7 +67,7 @@ class Maker {
                                         : Percent(20) && type[0] == 'f'
                                             ? StrCat("fma(", a, ", ", b, ", ", element, ")")
                                             : StrCat(element, " + ", product))));
-    if (Percent(50)) {
+    if (is_private || Percent(50)) {
       StrAppend(&text,
                 Nest(result, StrCat("D[", Indices(result), "] = ", element, " + ", element)));
     }

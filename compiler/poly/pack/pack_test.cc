@@ -185,6 +185,35 @@ TEST(PackTest, Groups) {
       HasSubstr("packed"));
 }
 
+// A private sum goes into what is made of it: no array holds the sums, unless several blocks add to them.
+TEST(PackTest, EndsAsTheFinalStatementHasIt) {
+  const auto program = [](const char* k, const char* result) {
+    return StrCat("func f(A: f32[n, ", k, "] in, B: f32[", k,
+                  ", n] in, D: f32[n] in, E: f32[n, n] ",
+                  "out, n: i32, m: i32) {\n  allocate C: f32[n, n]\n",
+                  "  for (i, 0, n) { for (j, 0, n) { C[i, j] = 0.0\n    for (k, 0, ", k,
+                  ") { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n",
+                  "  for (i, 0, n) { for (j, 0, n) { ", result, " } }\n}\n");
+  };
+  const std::string relu = "E[i, j] = max(C[i, j] + D[j], 0.0)";
+  const std::string one_block = Packed(program("5", relu.c_str()));
+  EXPECT_THAT(one_block, HasSubstr("ended as S2 has it"));
+  EXPECT_THAT(Packed("func f(A: f32[9, 5] in, B: f32[5, 11] in, E: f32[9, 11] out) {\n"
+                     "  allocate C: f32[9, 11]\n"
+                     "  for (i, 0, 9) { for (j, 0, 11) { C[i, j] = 0.0\n"
+                     "    for (k, 0, 5) { C[i, j] = C[i, j] + A[i, k] * B[k, j] } } }\n"
+                     "  for (i, 0, 9) { for (j, 0, 11) { E[i, j] = C[i, j] * 2.0 } }\n}\n"),
+              Not(HasSubstr("allocate C")));
+  const std::string blocks = Packed(program("m", relu.c_str()));
+  EXPECT_THAT(blocks, HasSubstr("begun as S0 has it, ended as S2 has it"));
+  EXPECT_THAT(blocks, HasSubstr("allocate C"));
+  EXPECT_THAT(Packed(program("5", "E[j, i] = C[i, j]")), HasSubstr("packed"));
+  // A neighbour's sum, and a value that has no vectors.
+  EXPECT_THAT(Packed(program("5", "E[i, j] = i < n - 1 ? C[i + 1, j] : 0.0")),
+              Not(HasSubstr("ended")));
+  EXPECT_THAT(Packed(program("5", "E[i, j] = C[i, j] * C[j, i]")), Not(HasSubstr("ended")));
+}
+
 // Bytes by an instruction that multiplies unsigned bytes by signed ones: the others plus 128, which is taken off again.
 TEST(PackTest, BytesByAnInstruction) {
   ScheduleOptions options = PackAll();

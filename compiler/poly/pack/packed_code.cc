@@ -140,22 +140,27 @@ class Writer {
     const Expr runs = CountOf(c_, loops_.outer_sums);
     const Expr size = c_.I64(plan_.runs), length = c_.I64(plan_.run);
     return LoopOver(c_, "runs", CeilQuotient(runs, size), ForKind::kSerial, [&](Expr r) {
-      return LoopOver(
-          c_, "sums", CeilQuotient(loops_.sum.count, length), ForKind::kSerial, [&](Expr s) {
-            SumBlock block;
-            block.first_run = Times(r, size);
-            block.runs = Least(size, Minus(runs, block.first_run));
-            const Expr done = Times(s, length);
-            block.count = Least(length, Minus(loops_.sum.count, done));
-            block.first = Plus(loops_.sum.first, done);
-            block.is_first = c_.Bool(true);
-            for (Expr number : {r, s}) {
-              if (IsConstant(number)) continue;
-              const Expr is_zero = ir::Eq(number, c_.I64(0));
-              block.is_first = block.is_first.IsInt(1) ? is_zero : ir::And(block.is_first, is_zero);
-            }
-            return body(block);
-          });
+      return LoopOver(c_, "sums", CeilQuotient(loops_.sum.count, length), ForKind::kSerial,
+                      [&](Expr s) {
+                        SumBlock block;
+                        block.first_run = Times(r, size);
+                        block.runs = Least(size, Minus(runs, block.first_run));
+                        const Expr done = Times(s, length);
+                        block.count = Least(length, Minus(loops_.sum.count, done));
+                        block.first = Plus(loops_.sum.first, done);
+                        block.is_first = block.is_last = c_.Bool(true);
+                        const auto require = [](Expr& all, Expr one) {
+                          all = all.IsInt(1) ? one : ir::And(all, one);
+                        };
+                        for (const auto& [place, count] :
+                             {std::pair(r, CeilQuotient(runs, size)),
+                              std::pair(s, CeilQuotient(loops_.sum.count, length))}) {
+                          if (IsConstant(place)) continue;
+                          require(block.is_first, ir::Eq(place, c_.I64(0)));
+                          require(block.is_last, ir::Eq(place, Plus(count, -1)));
+                        }
+                        return body(block);
+                      });
     });
   }
 
@@ -216,11 +221,14 @@ class Writer {
 
 std::string Line(const Contraction& contraction, const std::optional<Dot>& dot,
                  const PackPlan& plan) {
-  return StrCat(
-      contraction.statement->name, " packed in tiles of ", plan.rows, " x ", plan.width(), ", ",
-      plan.depth(), " sums at a time", dot ? StrCat(", by ", dot->instruction->name) : "",
-      contraction.initial != nullptr ? StrCat(", begun as ", contraction.initial->name, " has it")
-                                     : "");
+  std::string line = StrCat(contraction.statement->name, " packed in tiles of ", plan.rows, " x ",
+                            plan.width(), ", ", plan.depth(), " sums at a time");
+  if (dot) StrAppend(&line, ", by ", dot->instruction->name);
+  if (contraction.initial != nullptr)
+    StrAppend(&line, ", begun as ", contraction.initial->name, " has it");
+  if (contraction.final != nullptr)
+    StrAppend(&line, ", ended as ", contraction.final->name, " has it");
+  return line;
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ struct PackedCode {
   int parallel_loops = 0;
 };
 
-// `otherwise`: the code of the contraction's initial statement for sums without a product, if it has one. Takes for
-// granted what the part assumes. Throws isl::exception.
+// `otherwise`: the code of the contraction's initial and final statements for sums without a product, if it has any.
+// Takes for granted what the part assumes. Throws isl::exception.
 PackedCode WritePackedCode(const Scop& scop, const Contraction& contraction,
                            const CpuMachine& machine, const AssumedParameters& assumed,
                            ir::Stmt otherwise);

@@ -32,19 +32,6 @@ bool WalksAlong(Expr e, Var var) {
 
 bool IsPowerOfTwo(int64_t n) { return n > 1 && (n & (n - 1)) == 0; }
 
-class Replaced : public ir::Mutator {
- public:
-  explicit Replaced(const absl::flat_hash_map<Expr, Expr>& by) : by_(by) {}
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override {
-    const auto it = by_.find(e);
-    return it != by_.end() ? it->second : MutateOperands(e);
-  }
-
- private:
-  const absl::flat_hash_map<Expr, Expr>& by_;
-};
-
 }  // namespace
 
 PanelWriter::PanelWriter(const Contraction& contraction, const std::optional<Dot>& dot,
@@ -113,7 +100,8 @@ Stmt PanelWriter::ForRuns(const SumBlock& block, const Values& at, const Body& b
 
 Stmt PanelWriter::ForAllRuns(size_t loop, Expr run, const SumBlock& block, const Values& at,
                              const Body& body) const {
-  if (loop == loops_.outer_sums.size()) return body(at, Times(run, block.count));
+  if (loop == loops_.outer_sums.size())
+    return body(at, run.IsInt(0) ? run : Times(run, block.count));
   const Range& range = loops_.outer_sums[loop];
   return LoopOver(c_, range.var.name(), range.count, ForKind::kSerial, [&](Expr i) {
     Values here = at;
@@ -390,125 +378,6 @@ Stmt PanelWriter::PackColumnsBySums(Buffer panels, Expr place, const Values& at,
       });
     });
   });
-}
-
-// ---- tiles
-
-// Where a tile's elements are: its first row, and the loops of its columns.
-struct PanelWriter::TilePlace {
-  Expr first_row, first_lane;
-  Values columns;
-};
-
-Expr PanelWriter::BeginningAt(const Values& at) const {
-  const Statement& initial = *contraction_.initial;
-  const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
-  Values there = outer_;
-  for (size_t d = 0; d < element.size(); ++d) there[initial.code.indices()[d]] = element[d];
-  return ValueAt(initial, initial.code.value(), there);
-}
-
-// Loads or stores the elements of a tile, or begins their sums. Of a tile that is not whole, those that there are.
-Stmt PanelWriter::ForElements(const TilePlace& tile, Buffer sums, bool is_whole, bool is_store,
-                              bool begins) const {
-  const Statement& statement = *contraction_.statement;
-  const Expr width = c_.I64(plan_.width());
-  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
-    Values at = tile.columns;
-    Lets lets;
-    const Expr row = Plus(tile.first_row, i);
-    SetIteration(loops_.rows, row, at, lets);
-    // A tile that is not whole has masks and no branches, so that its sums stay in registers.
-    return Within(lets, LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
-                    const Expr column = Plus(tile.first_lane, lane);
-                    at[loops_.column.var] = Plus(loops_.column.first, column);
-                    const Expr is_there = ir::And(row < row_count_, column < loops_.column.count);
-                    if (is_store) {
-                      const Stmt store = c_.Store(statement.code.buffer(), ElementAt(statement, at),
-                                                  sums(i, lane));
-                      return is_whole ? store : c_.If(is_there, store);
-                    }
-                    Expr value =
-                        begins ? BeginningAt(at) : ValueAt(statement, contraction_.element, at);
-                    if (!is_whole) value = c_.Select(is_there, value, Zero(sums));
-                    return c_.Store(sums, {i, lane}, value);
-                  }));
-  });
-}
-
-Stmt PanelWriter::Load(const TilePlace& tile, Buffer sums, bool is_whole,
-                       const SumBlock& block) const {
-  const auto elements = [&](bool begins) {
-    return ForElements(tile, sums, is_whole, false, begins);
-  };
-  if (contraction_.initial == nullptr) return elements(false);
-  if (block.is_first.IsInt(1)) return elements(true);
-  return c_.If(block.is_first, elements(true), elements(false));
-}
-
-// Takes off what the products of this block have too much.
-Stmt PanelWriter::Unshift(Buffer sums, const Panel& columns) const {
-  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
-    return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
-      return c_.Store(sums, {i, lane}, sums(i, lane) - columns.panels.sums(columns.place, lane));
-    });
-  });
-}
-
-Stmt PanelWriter::Add(Buffer sums, const Panel& rows, const Panel& columns,
-                      const SumBlock& block) const {
-  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
-  const Expr group = c_.I64(plan_.group);
-  const Buffer a = rows.panels.elements, b = columns.panels.elements;
-  const auto update = [&](Expr i, Expr lane, Expr row, Expr column) {
-    const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
-                                                {contraction_.row_operand, row},
-                                                {contraction_.column_operand, column}};
-    return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
-  };
-  const Expr steps = CeilQuotient(block.depth(), group);
-  return LoopOver(c_, "sum", steps, ForKind::kSerial, [&](Expr k) {
-    return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
-      return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
-        if (!dot_) {
-          const Expr row = rows_by_sums_ ? a(rows.place, i, k) : a(rows.place, k, i);
-          return update(i, lane, row, b(columns.place, k, lane));
-        }
-        return LoopOver(c_, "q", group, ForKind::kSerial, [&](Expr q) {
-          const Expr row = c_.Cast(type_, a(rows.place, i, Plus(Times(k, group), q)));
-          const Expr column = c_.Cast(type_, b(columns.place, k, lane, q));
-          return c_.Store(sums, {i, lane}, sums(i, lane) + row * column);
-        });
-      });
-    });
-  });
-}
-
-Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const {
-  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
-  const Buffer sums = c_.NewBuffer("sums", type_, {height, width});
-  TilePlace tile;
-  tile.columns = outer_;
-  Lets lets;
-  tile.first_row = Times(rows.number, height);
-  tile.first_lane = FirstLane(columns.number, tile.columns, lets);
-  const auto is_multiple = [](Expr count, int64_t size) {
-    return IsConstant(count) && count.int_value() % size == 0;
-  };
-  Expr is_whole = c_.Bool(true);
-  if (!is_multiple(row_count_, plan_.rows)) is_whole = Plus(tile.first_row, height) <= row_count_;
-  if (!is_multiple(loops_.column.count, plan_.width())) {
-    const Expr fits = Plus(tile.first_lane, width) <= loops_.column.count;
-    is_whole = is_whole.IsInt(1) ? fits : ir::And(is_whole, fits);
-  }
-  const auto either = [&](const std::function<Stmt(bool)>& elements) {
-    return is_whole.IsInt(1) ? elements(true) : c_.If(is_whole, elements(true), elements(false));
-  };
-  const Stmt load = either([&](bool whole) { return Load(tile, sums, whole, block); });
-  const Stmt store =
-      either([&](bool whole) { return ForElements(tile, sums, whole, true, false); });
-  const Stmt begin = columns.panels.sums ? c_.Seq({load, Unshift(sums, columns)}) : load;
-  return Within(lets, c_.Allocate(sums, c_.Seq({begin, Add(sums, rows, columns, block), store})));
 }
 
 }  // namespace polynao::poly

@@ -25,6 +25,7 @@ struct ContractionLoops {
 struct SumBlock {
   ir::Expr first_run, runs, first, count;
   ir::Expr is_first;  // holds in the block that the sums begin with
+  ir::Expr is_last;   // and in the one that they end with
   ir::Expr depth() const { return Times(runs, count); }
 };
 
@@ -87,8 +88,12 @@ class PanelWriter {
   ir::Expr PaddedDepth(const SumBlock& block) const;
 
   struct TilePlace;
-  ir::Stmt ForElements(const TilePlace& tile, ir::Buffer sums, bool is_whole, bool is_store,
-                       bool begins) const;
+  using Element =
+      std::function<ir::Stmt(const Values& at, ir::Expr i, ir::Expr lane, ir::Expr is_there)>;
+  ir::Stmt ForElements(const TilePlace& tile, bool is_whole, const Element& body) const;
+  ir::Stmt EndAt(const Values& at, ir::Expr sum) const;
+  ir::Stmt StoreTile(const TilePlace& tile, ir::Buffer sums, bool is_whole,
+                     const SumBlock& block) const;
   ir::Stmt Load(const TilePlace& tile, ir::Buffer sums, bool is_whole, const SumBlock& block) const;
   ir::Stmt Unshift(ir::Buffer sums, const Panel& columns) const;
   ir::Stmt Add(ir::Buffer sums, const Panel& rows, const Panel& columns,

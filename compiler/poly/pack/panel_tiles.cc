@@ -1,0 +1,175 @@
+// The part of PanelWriter that computes tiles of sums.
+#include <utility>
+
+#include "compiler/ir/visit.h"
+#include "compiler/poly/generate/instance.h"
+#include "compiler/poly/pack/panels.h"
+
+namespace polynao::poly {
+
+using ir::Buffer;
+using ir::Expr;
+using ir::ExprKind;
+using ir::ForKind;
+using ir::Stmt;
+
+namespace {
+
+class Replaced : public ir::Mutator {
+ public:
+  explicit Replaced(const absl::flat_hash_map<Expr, Expr>& by) : by_(by) {}
+  using Mutator::Mutate;
+  Expr Mutate(Expr e) override {
+    const auto it = by_.find(e);
+    return it != by_.end() ? it->second : MutateOperands(e);
+  }
+
+ private:
+  const absl::flat_hash_map<Expr, Expr>& by_;
+};
+
+}  // namespace
+
+// Where a tile's elements are: its first row, and the loops of its columns.
+struct PanelWriter::TilePlace {
+  Expr first_row, first_lane;
+  Values columns;
+};
+
+Expr PanelWriter::BeginningAt(const Values& at) const {
+  const Statement& initial = *contraction_.initial;
+  const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
+  Values there = outer_;
+  for (size_t d = 0; d < element.size(); ++d) there[initial.code.indices()[d]] = element[d];
+  return ValueAt(initial, initial.code.value(), there);
+}
+
+// What becomes of a sum whose last product has been added: the final statement, on the sum in place of the element.
+Stmt PanelWriter::EndAt(const Values& at, Expr sum) const {
+  const Statement& last = *contraction_.final;
+  const std::vector<Expr> element = ElementAt(*contraction_.statement, at);
+  const Buffer buffer = contraction_.statement->code.buffer();
+  Values there = outer_;
+  ir::ForEachExpr(last.code.value(), [&](Expr load) {
+    if (!load.Is(ExprKind::kLoad) || Buffer(load.buffer()) != buffer) return;
+    for (size_t d = 0; d < element.size(); ++d) there[load.operand(d)] = element[d];
+  });
+  const Stmt store = InstanceCode(last, there, nullptr);
+  const absl::flat_hash_map<Expr, Expr> by = {{c_.Load(buffer, element), sum}};
+  return c_.Store(store.buffer(), store.indices(), Replaced(by).Mutate(store.value()));
+}
+
+// Runs body(values, row, lane, condition) for the elements of a tile. The condition says which of them there are; null:
+// all. A tile that is not whole has masks and no branches, so that its sums stay in registers.
+Stmt PanelWriter::ForElements(const TilePlace& tile, bool is_whole, const Element& body) const {
+  const Expr width = c_.I64(plan_.width());
+  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+    Values at = tile.columns;
+    Lets lets;
+    const Expr row = Plus(tile.first_row, i);
+    SetIteration(loops_.rows, row, at, lets);
+    return Within(lets, LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+                    const Expr column = Plus(tile.first_lane, lane);
+                    at[loops_.column.var] = Plus(loops_.column.first, column);
+                    const Expr is_there = ir::And(row < row_count_, column < loops_.column.count);
+                    return body(at, i, lane, is_whole ? Expr() : is_there);
+                  }));
+  });
+}
+
+Stmt PanelWriter::Load(const TilePlace& tile, Buffer sums, bool is_whole,
+                       const SumBlock& block) const {
+  const auto elements = [&](bool begins) {
+    return ForElements(tile, is_whole, [&](const Values& at, Expr i, Expr lane, Expr is_there) {
+      Expr value =
+          begins ? BeginningAt(at) : ValueAt(*contraction_.statement, contraction_.element, at);
+      if (is_there) value = c_.Select(is_there, value, Zero(sums));
+      return c_.Store(sums, {i, lane}, value);
+    });
+  };
+  if (contraction_.initial == nullptr) return elements(false);
+  if (block.is_first.IsInt(1)) return elements(true);
+  return c_.If(block.is_first, elements(true), elements(false));
+}
+
+Stmt PanelWriter::StoreTile(const TilePlace& tile, Buffer sums, bool is_whole,
+                            const SumBlock& block) const {
+  const auto elements = [&](bool ends) {
+    return ForElements(tile, is_whole, [&](const Values& at, Expr i, Expr lane, Expr is_there) {
+      const Statement& statement = *contraction_.statement;
+      const Stmt store =
+          ends ? EndAt(at, sums(i, lane))
+               : c_.Store(statement.code.buffer(), ElementAt(statement, at), sums(i, lane));
+      return is_there ? c_.If(is_there, store) : store;
+    });
+  };
+  if (contraction_.final == nullptr) return elements(false);
+  if (block.is_last.IsInt(1)) return elements(true);
+  return c_.If(block.is_last, elements(true), elements(false));
+}
+
+// Takes off what the products of this block have too much.
+Stmt PanelWriter::Unshift(Buffer sums, const Panel& columns) const {
+  return LoopOver(c_, "row", c_.I64(plan_.rows), ForKind::kUnroll, [&](Expr i) {
+    return LoopOver(c_, "lane", c_.I64(plan_.width()), ForKind::kVectorize, [&](Expr lane) {
+      return c_.Store(sums, {i, lane}, sums(i, lane) - columns.panels.sums(columns.place, lane));
+    });
+  });
+}
+
+Stmt PanelWriter::Add(Buffer sums, const Panel& rows, const Panel& columns,
+                      const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
+  const Expr group = c_.I64(plan_.group);
+  const Buffer a = rows.panels.elements, b = columns.panels.elements;
+  const auto update = [&](Expr i, Expr lane, Expr row, Expr column) {
+    const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
+                                                {contraction_.row_operand, row},
+                                                {contraction_.column_operand, column}};
+    return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
+  };
+  const Expr steps = CeilQuotient(block.depth(), group);
+  return LoopOver(c_, "sum", steps, ForKind::kSerial, [&](Expr k) {
+    return LoopOver(c_, "row", height, ForKind::kUnroll, [&](Expr i) {
+      return LoopOver(c_, "lane", width, ForKind::kVectorize, [&](Expr lane) {
+        if (!dot_) {
+          const Expr row = rows_by_sums_ ? a(rows.place, i, k) : a(rows.place, k, i);
+          return update(i, lane, row, b(columns.place, k, lane));
+        }
+        return LoopOver(c_, "q", group, ForKind::kSerial, [&](Expr q) {
+          const Expr row = c_.Cast(type_, a(rows.place, i, Plus(Times(k, group), q)));
+          const Expr column = c_.Cast(type_, b(columns.place, k, lane, q));
+          return c_.Store(sums, {i, lane}, sums(i, lane) + row * column);
+        });
+      });
+    });
+  });
+}
+
+Stmt PanelWriter::Tile(const Panel& rows, const Panel& columns, const SumBlock& block) const {
+  const Expr width = c_.I64(plan_.width()), height = c_.I64(plan_.rows);
+  const Buffer sums = c_.NewBuffer("sums", type_, {height, width});
+  TilePlace tile;
+  tile.columns = outer_;
+  Lets lets;
+  tile.first_row = Times(rows.number, height);
+  tile.first_lane = FirstLane(columns.number, tile.columns, lets);
+  const auto is_multiple = [](Expr count, int64_t size) {
+    return IsConstant(count) && count.int_value() % size == 0;
+  };
+  Expr is_whole = c_.Bool(true);
+  if (!is_multiple(row_count_, plan_.rows)) is_whole = Plus(tile.first_row, height) <= row_count_;
+  if (!is_multiple(loops_.column.count, plan_.width())) {
+    const Expr fits = Plus(tile.first_lane, width) <= loops_.column.count;
+    is_whole = is_whole.IsInt(1) ? fits : ir::And(is_whole, fits);
+  }
+  const auto either = [&](const std::function<Stmt(bool)>& elements) {
+    return is_whole.IsInt(1) ? elements(true) : c_.If(is_whole, elements(true), elements(false));
+  };
+  const Stmt load = either([&](bool whole) { return Load(tile, sums, whole, block); });
+  const Stmt store = either([&](bool whole) { return StoreTile(tile, sums, whole, block); });
+  const Stmt begin = columns.panels.sums ? c_.Seq({load, Unshift(sums, columns)}) : load;
+  return Within(lets, c_.Allocate(sums, c_.Seq({begin, Add(sums, rows, columns, block), store})));
+}
+
+}  // namespace polynao::poly
