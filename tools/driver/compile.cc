@@ -353,7 +353,8 @@ absl::Status CheckOptions(const CompileFlags& flags) {
   if (what.ends_with(".nir")) {
     if (is_card) {
       return check("a function on the card",
-                   "--name --arg --schedule --config --set --instructions --record-error --without --explain "
+                   "--name --arg --schedule --config --set --instructions --record-error --without "
+                   "--explain "
                    "--impl --asm");
     }
     const bool is_nest = !flags.arguments.empty() || !flags.what.schedule.empty();

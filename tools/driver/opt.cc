@@ -104,8 +104,9 @@ absl::Status CheckOptions(const OptFlags& flags) {
     if (is_card && !flags.what.schedule.empty() && !flags.check && !flags.stats) {
       options += " --arg";
     }
-    return command_line::CheckRead(*flags.command, what, StrCat("a function on ", flags.target),
-                                   options + (is_card ? " --config --set --schedule --instructions" : ""));
+    return command_line::CheckRead(
+        *flags.command, what, StrCat("a function on ", flags.target),
+        options + (is_card ? " --config --set --schedule --instructions" : ""));
   }
   return CheckOperatorOptions(*flags.command, what, flags.target, "compiled",
                               options + " --instructions");
