@@ -70,6 +70,13 @@ absl::StatusOr<Result> OnCard(const Tensor& y, const isa::Machine& machine, size
     at = std::find_if(schedules.begin(), schedules.end(), is_cut) - schedules.begin();
     if (at == schedules.size()) at = 0;
   }
+  // Floats whose sum is cut into parts are added in another order than the expression says.
+  for (size_t i = 0; i < schedules.size() && ir::IsFloat(y.type()); ++i) {
+    const size_t next = (at + i) % schedules.size();
+    if (schedules[next].choice.contains("chunks")) continue;
+    at = next;
+    break;
+  }
   absl::StatusOr<ir::Function> function = group->Build(schedules[at].choice);
   if (!function.ok()) return function.status();
   absl::Status status = RunPasses(*function, *PipelineFor(target), target);
