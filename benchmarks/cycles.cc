@@ -14,8 +14,8 @@
 #include "cases/build.h"
 #include "cases/case_text.h"
 #include "cases/machines.h"
+#include "cases/nest_on_card.h"
 #include "cases/run_case.h"
-#include "compiler/ir/visit.h"
 #include "compiler/target/target.h"
 #include "kernels/topi_cases/cases.h"
 #include "nlohmann/json.hpp"
@@ -59,11 +59,8 @@ void MeasureTopi(const kernels::TopiCase& topi, const CyclesSettings& settings,
   const auto measure = [&]() -> absl::Status {
     ASSIGN_OR_RETURN(const kernels::Operator* op, kernels::FindOperator(c));
     ASSIGN_OR_RETURN(const ir::Function function, cases::BuildFunction(*op, c, target, {}));
-    ir::ForEachStmt(function.body, [&](ir::Stmt s) {
-      result.scalar_stores += s.Is(ir::StmtKind::kStore);
-      return true;
-    });
-    if (const double stores = cases::ScalarStores(function.body); stores > kMostScalarStores) {
+    result.scalar_stores = cases::ScalarStores(function);
+    if (const double stores = cases::StoredElements(function.body); stores > kMostScalarStores) {
       return absl::ResourceExhaustedError(
           absl::StrFormat("not simulated: the scalar unit stores about %.0f elements", stores));
     }

@@ -109,7 +109,7 @@ absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Targ
   Taken taken;
   ASSIGN_OR_RETURN(taken.function, AfterPasses(op, c, target, without));
   if (!IsCard(target.name) || !op.schedules || !without.empty()) return taken;
-  double stores = ScalarStores(taken.function.body);
+  double stores = StoredElements(taken.function.body);
   if (stores <= kFewStores) return taken;
   const auto ranked = op.schedules(c, target);
   if (!ranked.ok() || ranked->size() < 2) return taken;  // The user has named all choices.
@@ -117,7 +117,7 @@ absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Targ
     OperatorCase other = c;
     other.schedule = (*ranked)[i].choice;
     absl::StatusOr<ir::Function> built = AfterPasses(op, other, target, without);
-    const double left = built.ok() ? ScalarStores(built->body) : stores;
+    const double left = built.ok() ? StoredElements(built->body) : stores;
     if (left >= stores) continue;
     stores = left;
     taken = {.function = *std::move(built), .instead = other.schedule};
@@ -128,10 +128,10 @@ absl::StatusOr<Taken> Take(const Operator& op, const OperatorCase& c, const Targ
 
 }  // namespace
 
-double ScalarStores(ir::Stmt s) {
+double StoredElements(ir::Stmt s) {
   if (s.Is(ir::StmtKind::kStore)) return 1;
   double stores = 0;
-  for (ir::Stmt child : s.children()) stores += ScalarStores(child);
+  for (ir::Stmt child : s.children()) stores += StoredElements(child);
   if (!s.Is(ir::StmtKind::kFor) || s.for_kind() == ir::ForKind::kThread) return stores;
   const bool is_known = s.extent().Is(ir::ExprKind::kIntImm);
   return stores *

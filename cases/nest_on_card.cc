@@ -28,16 +28,6 @@ double MillisecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Stores that are left to the scalar unit.
-int64_t ScalarStores(const ir::Function& function) {
-  int64_t stores = 0;
-  ir::ForEachStmt(function.body, [&](ir::Stmt s) {
-    stores += s.Is(ir::StmtKind::kStore);
-    return true;
-  });
-  return stores;
-}
-
 // Errors: tensors that the card's memory does not hold.
 absl::Status CheckGmem(const ir::Function& function, const isa::Machine& machine) {
   ASSIGN_OR_RETURN(const auto shapes, ir::ParameterShapes(function, {}));
@@ -76,6 +66,15 @@ class TakeAllocations : public ir::Mutator {
 };
 
 }  // namespace
+
+int64_t ScalarStores(const ir::Function& function) {
+  int64_t stores = 0;
+  ir::ForEachStmt(function.body, [&](ir::Stmt s) {
+    stores += s.Is(ir::StmtKind::kStore);
+    return true;
+  });
+  return stores;
+}
 
 bool IsPlainNest(const ir::Function& function) {
   return !ir::AnyStmt(function.body, [](ir::Stmt s) {

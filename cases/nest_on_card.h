@@ -36,7 +36,11 @@ struct NestOnCard {
   bool reassociates = false;
 };
 
-// Whether the function says nothing of the card: no loop over threads, no pragma, no memory on chip.
+// Stores of a function after the passes: those that are left to the scalar unit. (About how many elements they store:
+// StoredElements of build.h.)
+int64_t ScalarStores(const ir::Function& function);
+
+// Returns true if the function says nothing of the card: no loop over threads, no pragma, no memory on chip.
 bool IsPlainNest(const ir::Function& function);
 
 // A plain nest without scalar parameters as instructions of the card, by way of poly::ScheduleForCard. What has no such

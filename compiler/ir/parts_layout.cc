@@ -49,17 +49,4 @@ Tensor InParts(const Tensor& tensor, int64_t rows, int64_t parts) {
   return result;
 }
 
-void LayOutInParts(const Function& function, std::vector<Tensor>& arguments) {
-  for (const PartsLayout& layout : PartsLayoutsOf(function)) {
-    size_t next = 0;
-    for (const Param& param : function.params) {
-      if (!param.buffer) continue;
-      if (param.name() == layout.parameter && next < arguments.size()) {
-        arguments[next] = InParts(arguments[next], layout.rows, layout.parts);
-      }
-      ++next;
-    }
-  }
-}
-
 }  // namespace polynao::ir

@@ -28,9 +28,6 @@ void AddPartsLayout(Function& function, const PartsLayout& layout);
 // The elements of `tensor`, of `rows` rows, in `parts` parts; its shape stays. Both divide the elements.
 Tensor InParts(const Tensor& tensor, int64_t rows, int64_t parts);
 
-// Lays out `arguments`, one for each buffer parameter in their order, as the function's attributes say.
-void LayOutInParts(const Function& function, std::vector<Tensor>& arguments);
-
 }  // namespace polynao::ir
 
 #endif  // COMPILER_IR_PARTS_LAYOUT_H_

@@ -42,10 +42,6 @@ TEST(PartsLayoutTest, AttributesArePrintedAndReadBack) {
   EXPECT_EQ(layouts[0].parameter, "F");
   EXPECT_EQ(layouts[0].rows, 2);
   EXPECT_EQ(layouts[0].parts, 2);
-  std::vector<Tensor> arguments = {Numbers(Type::kI8, {4}), Numbers(Type::kI8, {2, 4})};
-  LayOutInParts(*again, arguments);
-  EXPECT_EQ(ValuesOf(arguments[0]), (std::vector<int64_t>{0, 1, 2, 3}));
-  EXPECT_EQ(ValuesOf(arguments[1]), (std::vector<int64_t>{0, 1, 4, 5, 2, 3, 6, 7}));
 }
 
 }  // namespace

@@ -25,6 +25,11 @@ struct ConvLayer {
   int64_t group_ci() const { return ci / groups; }
 };
 
+// A dense layer, `rows` x `k` times the transpose of `co` x `k`: a convolution of a row of pixels with filters of one.
+inline ConvLayer DenseLayer(int64_t rows, int64_t k, int64_t co) {
+  return {.h = 1, .w = rows, .ci = k, .co = co, .kh = 1, .kw = 1};
+}
+
 // out = cast(f32(sum + bias) * f32(scale)), then the larger of that and 0 with `relu`. Integers add up in i32, which
 // wraps; f16 and f32 in f32, in the order kh, kw, ci; the zeros around the image are factors like its elements. `bias`
 // (co) is of the sum's type; null without one. An i32 output is the sum (+ bias) itself, not scaled. Casts to integers

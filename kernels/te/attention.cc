@@ -50,15 +50,8 @@ Tensor Express(te::Graph& g, const BatchedMatmul& k) {
 // Each product of the batch is a dense layer, whose weights are columns here.
 void Reference(const BatchedMatmul& k, absl::Span<const ir::Tensor> in, ir::Tensor& out) {
   ir::Tensor x(k.in, {k.rows, k.k}), f(k.in, {k.co, k.k}), y(k.out, {k.rows, k.co});
-  const ConvLayer layer = {.h = 1,
-                           .w = k.rows,
-                           .ci = k.k,
-                           .co = k.co,
-                           .kh = 1,
-                           .kw = 1,
-                           .bias = k.bias,
-                           .relu = k.relu,
-                           .scale = k.scale};
+  ConvLayer layer = DenseLayer(k.rows, k.k, k.co);
+  layer.bias = k.bias, layer.relu = k.relu, layer.scale = k.scale;
   for (int64_t n = 0; n < k.batch; ++n) {
     for (int64_t i = 0; i < k.rows * k.k; ++i) x.SetValue(i, in[0].Value(n * k.rows * k.k + i));
     for (int64_t i = 0; i < k.k * k.co; ++i) {

@@ -107,17 +107,8 @@ std::vector<Operator> MatmulOperators() {
   const auto reference = [matmul](const OperatorCase& c, bool is_fused,
                                   absl::Span<const ir::Tensor> in, absl::Span<ir::Tensor> out) {
     const Matmul k = matmul(c);
-    // A dense layer is a convolution of a row of pixels with filters of one.
-    const ConvLayer layer = {.h = 1,
-                             .w = k.rows,
-                             .ci = k.k,
-                             .co = k.co,
-                             .kh = 1,
-                             .kw = 1,
-                             .bias = k.bias,
-                             .relu = k.relu,
-                             .scale = k.scale,
-                             .is_fused = is_fused};
+    ConvLayer layer = DenseLayer(k.rows, k.k, k.co);
+    layer.bias = k.bias, layer.relu = k.relu, layer.scale = k.scale, layer.is_fused = is_fused;
     ReferenceConv2d(layer, in[0], in[1], k.bias ? &in[2] : nullptr, out[0]);
   };
   row.reference = [reference](const OperatorCase& c, auto in, auto out) {

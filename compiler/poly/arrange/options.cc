@@ -37,6 +37,16 @@ std::string SummaryOf(const ScheduleReport& report) {
 
 }  // namespace
 
+void PartReport::AddLoops(const PartReport& one) {
+  bands += one.bands;
+  tiled_bands += one.tiled_bands;
+  parallel_loops += one.parallel_loops;
+  vector_loops += one.vector_loops;
+  wavefronts += one.wavefronts;
+  has_register_tiles |= one.has_register_tiles;
+  lines.insert(lines.end(), one.lines.begin(), one.lines.end());
+}
+
 std::vector<std::pair<std::string, double>> ScheduleReport::Figures() const {
   int groups = 0;
   InstanceCount all;

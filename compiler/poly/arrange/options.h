@@ -90,6 +90,9 @@ struct PartReport {
   // Instances of the part, if counted. Those of groups are more or fewer where several have copies of a statement, each
   // of what it needs.
   std::optional<int64_t> exist = {};
+
+  // Adds what was done to the loops of `one`, a part of this part; neither its times nor its tree.
+  void AddLoops(const PartReport& one);
 };
 
 struct ScheduleReport {

@@ -11,13 +11,13 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/shapes.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/card/nest_stages.h"
 #include "compiler/poly/card/turned_convolution.h"
 #include "compiler/te/card/card_program.h"
 #include "compiler/te/card/rename.h"
-#include "compiler/te/card/steps.h"
 #include "compiler/te/graph.h"
 
 namespace polynao::poly {
@@ -47,19 +47,6 @@ absl::flat_hash_set<Buffer> ReadsOf(const NestStage& stage) {
     });
   }
   return reads;
-}
-
-// Whether the statement itself reads or stores the buffer, or names its address.
-bool UsesBuffer(ir::Stmt s, Buffer buffer) {
-  if (s.Is(ir::StmtKind::kStore) && s.buffer() == buffer) return true;
-  bool uses = false;
-  for (Expr operand : s.operands()) {
-    ir::ForEachExpr(operand, [&](Expr e) {
-      const bool names = e.Is(ExprKind::kLoad) || e.Is(ExprKind::kAddress);
-      uses = uses || (names && Buffer(e.buffer()) == buffer);
-    });
-  }
-  return uses;
 }
 
 // The load that is a factor of a product, under casts.
@@ -122,7 +109,7 @@ std::optional<NestStage> WithTurnedFactors(const NestStage& stage, ir::Context& 
     copy.value = ir::Substitute(load, by);
     copy.target =
         c.NewBuffer(StrCat(ir::Buffer(load.buffer())->name, ".turned"), load.type(), extents);
-    turned.element = te::Replace(turned.element, {{load, c.Load(copy.target, indices)}});
+    turned.element = ir::Replace(turned.element, {{load, c.Load(copy.target, indices)}});
     copies.push_back(std::move(copy));
   }
   if (copies.empty()) return std::nullopt;
@@ -534,8 +521,7 @@ class Scheduler {
     whole.body = c_.Seq(all_.body);
     for (Buffer local : stages_.locals) all_.temporaries.push_back(flat_.at(local));
     for (Buffer temporary : all_.temporaries) {
-      const auto uses = [&](ir::Stmt s) { return UsesBuffer(s, temporary); };
-      if (ir::AnyStmt(whole.body, uses)) whole.body = c_.Allocate(temporary, whole.body);
+      if (ir::UsesBuffer(whole.body, temporary)) whole.body = c_.Allocate(temporary, whole.body);
     }
   }
 

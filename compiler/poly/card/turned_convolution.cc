@@ -8,8 +8,8 @@
 #include "base/text.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
-#include "compiler/te/card/steps.h"
 
 namespace polynao::poly {
 namespace {
@@ -232,8 +232,8 @@ class Turner {
     place.push_back(r[2]);
     sums.ranges.push_back({r[2], 0, RangeExtent(channels_)});
     sums.element =
-        te::Replace(image_, {{image_load_, c_.Load(image.target, place)}}) *
-        te::Replace(weights_,
+        ir::Replace(image_, {{image_load_, c_.Load(image.target, place)}}) *
+        ir::Replace(weights_,
                     {{weights_load_, c_.Load(filters.target, {at[2], r[0], r[1], r[2]})}});
     return sums;
   }

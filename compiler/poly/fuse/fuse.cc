@@ -78,12 +78,7 @@ class CpuCode : public StageCode {
     options.strategy = "auto";
     PartReport one;
     ASSIGN_OR_RETURN(const ir::Stmt code, SchedulePacked(part, options, &one));
-    report->bands += one.bands;
-    report->tiled_bands += one.tiled_bands;
-    report->parallel_loops += one.parallel_loops;
-    report->vector_loops += one.vector_loops;
-    report->has_register_tiles |= one.has_register_tiles;
-    report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
+    report->AddLoops(one);
     GroupReport group{.tree = std::move(one.tree)};
     for (size_t i = 0; i < stages_.size(); ++i) {
       if (part.Find(stages_[i].statements[0]->name) == nullptr) continue;

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/text.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/model/ast_value.h"
@@ -20,19 +21,6 @@ using ir::ForKind;
 using ir::Stmt;
 using ir::StmtKind;
 using ir::Var;
-
-class Replaced : public ir::Mutator {
- public:
-  explicit Replaced(const absl::flat_hash_map<Expr, Expr>& by) : by_(by) {}
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override {
-    const auto it = by_.find(e);
-    return it != by_.end() ? it->second : MutateOperands(e);
-  }
-
- private:
-  const absl::flat_hash_map<Expr, Expr>& by_;
-};
 
 Stmt LoopLike(Stmt loop, Stmt body) {
   return loop.context().For(loop.var(), loop.min(), loop.extent(), body, loop.for_kind());
@@ -270,7 +258,7 @@ Stmt Rows(Stmt loop, const std::vector<Stmt>& loops, int64_t size) {
   const Expr element = c.Load(store.buffer(), store.indices());
   const Expr held = c.Load(row, {at});
   by[element] = held;
-  Expr value = Replaced(by).Mutate(store.value());
+  Expr value = ir::Replace(store.value(), by);
   value = ir::Substitute(value, {{vector.var(), Plus(vector.min(), at)}});
   Stmt step = over(at, c.Store(row, {at}, c.Select(at < vector.extent(), value, held)));
   for (size_t i = lets.size(); i-- > 0;) step = c.LetStmt(lets[i].first, lets[i].second, step);
@@ -321,7 +309,7 @@ Stmt WithSum(Stmt loop) {
       c.NewBuffer(StrCat(store.buffer()->name, ".sum"), store.buffer()->type, {});
   const Expr element = c.Load(store.buffer(), store.indices());
   const absl::flat_hash_map<Expr, Expr> by = {{element, c.Load(sum, {})}};
-  const Stmt body = c.Store(sum, {}, Replaced(by).Mutate(store.value()));
+  const Stmt body = c.Store(sum, {}, ir::Replace(store.value(), by));
   const Stmt steps = c.Seq({c.Store(sum, {}, element), LoopLike(loop, body),
                             c.Store(store.buffer(), store.indices(), c.Load(sum, {}))});
   return c.If(c.I64(0) < loop.extent(), c.Allocate(sum, steps));

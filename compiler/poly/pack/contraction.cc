@@ -7,6 +7,7 @@
 
 #include "compiler/ir/affine.h"
 #include "compiler/ir/intrinsics.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/type.h"
 #include "compiler/ir/visit.h"
 
@@ -38,15 +39,6 @@ std::optional<Product> ProductOf(Expr value, Expr element) {
   }
   if (!product.Is(ExprKind::kMul)) return std::nullopt;
   return Product{product.operand(0), product.operand(1)};
-}
-
-bool UsesBuffer(Expr e, ir::Buffer buffer) {
-  bool uses = false;
-  ir::ForEachExpr(e, [&](Expr part) {
-    const bool is_access = part.Is(ExprKind::kLoad) || part.Is(ExprKind::kAddress);
-    uses |= is_access && ir::Buffer(part.buffer()) == buffer;
-  });
-  return uses;
 }
 
 // A value that may be computed at another time, and once for several instances: without calls of functions with
@@ -127,7 +119,7 @@ std::optional<Contraction> FindContraction(const Scop& scop, const Statement& st
   if (!product) return std::nullopt;
   result.row_operand = product->a, result.column_operand = product->b;
   for (Expr operand : {product->a, product->b}) {
-    if (UsesBuffer(operand, store.buffer()) || !IsMovable(operand)) return std::nullopt;
+    if (ir::UsesBuffer(operand, store.buffer()) || !IsMovable(operand)) return std::nullopt;
   }
   // The element is read once and written once; nothing else may be at its place.
   const std::string array = RangeName(write->map);

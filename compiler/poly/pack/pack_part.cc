@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/arrange/schedule_part.h"
 #include "compiler/poly/generate/generate.h"
@@ -202,32 +203,14 @@ isl::schedule ScheduleOf(const Scop& scop, const std::vector<Step>& steps) {
   return *all;
 }
 
+// Steps are scheduled one after the other, so that their times add up.
 void Add(const PartReport& one, PartReport* report) {
-  report->bands += one.bands;
-  report->tiled_bands += one.tiled_bands;
-  report->parallel_loops += one.parallel_loops;
-  report->vector_loops += one.vector_loops;
-  report->wavefronts += one.wavefronts;
-  report->has_register_tiles |= one.has_register_tiles;
+  report->AddLoops(one);
   report->cycles += one.cycles;
   report->dependences_ms += one.dependences_ms;
   report->schedule_ms += one.schedule_ms;
   report->tile_ms += one.tile_ms;
   report->generate_ms += one.generate_ms;
-  report->lines.insert(report->lines.end(), one.lines.begin(), one.lines.end());
-}
-
-bool UsesBuffer(ir::Stmt body, ir::Buffer buffer) {
-  if (ir::AnyStmt(body,
-                  [&](ir::Stmt s) { return s.Is(ir::StmtKind::kStore) && s.buffer() == buffer; })) {
-    return true;
-  }
-  bool uses = false;
-  ir::ForEachExprIn(body, [&](ir::Expr e) {
-    const bool is_access = e.Is(ir::ExprKind::kLoad) || e.Is(ir::ExprKind::kAddress);
-    uses |= is_access && ir::Buffer(e.buffer()) == buffer;
-  });
-  return uses;
 }
 
 absl::StatusOr<ir::Stmt> WriteSteps(const Scop& scop, const std::vector<Step>& steps,
@@ -257,7 +240,7 @@ absl::StatusOr<ir::Stmt> WriteSteps(const Scop& scop, const std::vector<Step>& s
   ir::Stmt body = c.Seq(parts);
   for (size_t i = scop.locals.size(); i-- > 0;) {
     const ir::Buffer local = scop.locals[i];
-    if (!made_locals.contains(local) && UsesBuffer(body, local)) body = c.Allocate(local, body);
+    if (!made_locals.contains(local) && ir::UsesBuffer(body, local)) body = c.Allocate(local, body);
   }
   report->tree = TreeText(ScheduleOf(scop, steps));
   return ir::CloneWithFreshBindings(WithTest(scop, body));

@@ -1,6 +1,7 @@
 // The part of PanelWriter that computes tiles of sums.
 #include <utility>
 
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/poly/generate/instance.h"
 #include "compiler/poly/pack/panels.h"
@@ -12,23 +13,6 @@ using ir::Expr;
 using ir::ExprKind;
 using ir::ForKind;
 using ir::Stmt;
-
-namespace {
-
-class Replaced : public ir::Mutator {
- public:
-  explicit Replaced(const absl::flat_hash_map<Expr, Expr>& by) : by_(by) {}
-  using Mutator::Mutate;
-  Expr Mutate(Expr e) override {
-    const auto it = by_.find(e);
-    return it != by_.end() ? it->second : MutateOperands(e);
-  }
-
- private:
-  const absl::flat_hash_map<Expr, Expr>& by_;
-};
-
-}  // namespace
 
 // Where a tile's elements are: its first row, and the loops of its columns.
 struct PanelWriter::TilePlace {
@@ -56,7 +40,7 @@ Stmt PanelWriter::EndAt(const Values& at, Expr sum) const {
   });
   const Stmt store = InstanceCode(last, there, nullptr);
   const absl::flat_hash_map<Expr, Expr> by = {{c_.Load(buffer, element), sum}};
-  return c_.Store(store.buffer(), store.indices(), Replaced(by).Mutate(store.value()));
+  return c_.Store(store.buffer(), store.indices(), ir::Replace(store.value(), by));
 }
 
 // Runs body(values, row, lane, condition) for the elements of a tile. The condition says which of them there are; null:
@@ -126,7 +110,7 @@ Stmt PanelWriter::Add(Buffer sums, const Panel& rows, const Panel& columns,
     const absl::flat_hash_map<Expr, Expr> by = {{contraction_.element, sums(i, lane)},
                                                 {contraction_.row_operand, row},
                                                 {contraction_.column_operand, column}};
-    return c_.Store(sums, {i, lane}, Replaced(by).Mutate(contraction_.statement->code.value()));
+    return c_.Store(sums, {i, lane}, ir::Replace(contraction_.statement->code.value(), by));
   };
   const Expr steps = CeilQuotient(block.depth(), group);
   return LoopOver(c_, "sum", steps, ForKind::kSerial, [&](Expr k) {

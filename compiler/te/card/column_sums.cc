@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "base/status.h"
 #include "base/text.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/lower.h"
 #include "compiler/te/schedule.h"
@@ -136,7 +137,7 @@ class Adder : public ir::Mutator {
           for (size_t o = 0; o < step.operands.size(); ++o) {
             elements[step.elements[o]] = c_.Load(values[step.operands[o]], at);
           }
-          return Replace(step.value, elements);
+          return ir::Replace(step.value, elements);
         };
         const auto [it, is_new] = known.try_emplace(value(here));
         if (is_new) {

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "compiler/ir/parts_layout.h"
 #include "compiler/ir/pragmas.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/contraction_group.h"
 #include "compiler/te/lower.h"
@@ -77,7 +78,7 @@ class ContractionGroup::Builder {
     std::vector<const isa::Instruction*> forms;
     std::vector<std::vector<Tensor>> readers;
     std::vector<std::pair<Tensor, bool>> spreads;  // and whether they are rows
-    Tensor image;                                  // that the contraction reads
+    Tensor image, weights;                         // that the contraction reads
     Tensor pad,
         dense;  // the same if it is padded, or a copy of results without gaps
   };
@@ -151,7 +152,7 @@ class ContractionGroup::Builder {
               elements[step.elements[o]] =
                   repeated[o] ? repeated[o](own) : Element(k, step.operands[o], at, one);
             }
-            return Replace(step.value, elements);
+            return ir::Replace(step.value, elements);
           }));
       for (size_t o = 0; o < uses.size(); ++o) {
         if (!repeated[o]) tensors.readers[step.operands[o]].push_back(tensors.values.back());
@@ -191,16 +192,17 @@ class ContractionGroup::Builder {
       return tensors.pad ? tensors.pad(at) : tensors.dense ? tensors.dense(at) : source(at);
     };
     const Body& body = c.sums->bodies[0];
-    weights_ = WeightsOf(c);
+    tensors.weights = WeightsOf(c);
     const Tensor sums = graph_.Compute(
         c.sums->name, c.sums->shape,
         [&](const Axes& at) {
           ir::VarMap variables;
           for (size_t d = 0; d < at.size(); ++d) variables[c.sums->axes[d]] = at[d];
           Expr value = Rewrite(body.value, ir::Buffer(c.image.buffer()), image, variables);
-          if (weights_.operation() != c.weights) {
-            value = Rewrite(value, c.weights->outputs[0],
-                            [&](const Axes& at) { return PartElement(c, at); }, {});
+          if (tensors.weights.operation() != c.weights) {
+            value =
+                Rewrite(value, c.weights->outputs[0],
+                        [&](const Axes& at) { return PartElement(c, tensors.weights, at); }, {});
           }
           return Body(*body.reducer, value, body.axes);
         },
@@ -225,15 +227,15 @@ class ContractionGroup::Builder {
                  weights.shape().end());
     return graph_.Reshape(weights, shape);
   }
-  // The element of the view that is `at` of the weights.
-  Expr PartElement(const Contraction& c, const Axes& at) const {
+  // The element of the view `parts` that is `at` of the weights.
+  Expr PartElement(const Contraction& c, const Tensor& parts, const Axes& at) const {
     const Cut cut = CutOf(c.sums->bodies[0].axes, StreamDepth(t_, c));
     Axes own(at.begin() + 1, at.begin() + 1 + static_cast<ptrdiff_t>(cut.axis));
     own.push_back(at[cut.axis + 1] / cut.places);
     own.push_back(at[0]);
     own.push_back(at[cut.axis + 1] % cut.places);
     own.insert(own.end(), at.begin() + static_cast<ptrdiff_t>(cut.axis) + 2, at.end());
-    return weights_(own);
+    return parts(own);
   }
 
   struct Loops {
@@ -352,8 +354,7 @@ class ContractionGroup::Builder {
     std::vector<std::pair<Tensor, Tensor>> weights;  // in smem, or none, and in wmem
     for (size_t k = 0; k < levels_.size(); ++k) {
       if (group_.levels_[k].contracted < 0) continue;
-      const Contraction& c = group_.levels_[k].contraction;
-      const Tensor from = StreamDepth(t_, c) > 0 ? weights_ : Tensor(graph_.state(), c.weights);
+      const Tensor from = levels_[k].weights;
       const Tensor sums = levels_[k].values[group_.levels_[k].contracted];
       const bool by_smem = t_.weights_by_smem;
       const Tensor shared = by_smem ? s.CacheRead(from, isa::kSmem, {sums}) : Tensor();
@@ -538,7 +539,6 @@ class ContractionGroup::Builder {
   // goes by way of SMEM.
   Tensor whole_, shared_image_;
   Axis part_ = {};  // of the sums, if they are cut
-  Tensor weights_;  // of the last level that was made
   std::vector<Tensor> cores_parts_;
 };
 

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/tile_cost.h"
 #include "compiler/te/lower.h"
@@ -421,7 +422,7 @@ class ElementwiseGroup::Builder {
                                          ? SpreadElement(operand, mask, at)
                                          : Element(operand, at, is_one ? own[0] : Zero());
       }
-      return Replace(step.value, elements);
+      return ir::Replace(step.value, elements);
     });
     return value;
   }

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "base/status.h"
 #include "compiler/arith/analyzer.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/lane_form.h"
@@ -141,7 +142,7 @@ class Cutter {
       for (size_t d = 0; d < producer->axes.size(); ++d) axes[producer->axes[d]] = e.operand(d);
       by[e] = Joined(ir::Substitute(producer->bodies[output].value, axes));
     });
-    return by.empty() ? value : Replace(value, by);
+    return by.empty() ? value : ir::Replace(value, by);
   }
 
   absl::StatusOr<size_t> AddLoad(Expr load, const Place& place) {
@@ -362,17 +363,6 @@ bool ReadsComputes(const Operation& operation, const GraphState& graph) {
 }
 
 }  // namespace
-
-Expr Replace(Expr e, const absl::flat_hash_map<Expr, Expr>& by) {
-  if (const auto it = by.find(e); it != by.end()) return it->second;
-  std::vector<Expr> operands;
-  bool changed = false;
-  for (Expr operand : e.operands()) {
-    operands.push_back(Replace(operand, by));
-    changed = changed || operands.back() != operand;
-  }
-  return changed ? e.context().Rebuild(e, operands) : e;
-}
 
 std::vector<size_t> Steps::LastReaders() const {
   std::vector<size_t> last(list.size(), list.size());

@@ -59,9 +59,6 @@ struct Steps {
 absl::StatusOr<Steps> CutIntoSteps(const Tensor& output, const LaneInstructions& instructions,
                                    const absl::flat_hash_set<const Operation*>& whole = {});
 
-// `e` with some loads replaced.
-Expr Replace(Expr e, const absl::flat_hash_map<Expr, Expr>& by);
-
 // Returns true if every element of the compute is an expression of elements of tensors at the same place: plain axes or
 // 0 as indices, in the order of the axes, no other use of the axes.
 bool IsElementwise(const Operation& operation);

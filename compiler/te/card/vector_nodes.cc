@@ -13,6 +13,7 @@
 #include "compiler/arith/const_range.h"
 #include "compiler/arith/linear_form.h"
 #include "compiler/arith/symbolic_interval.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/text.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/schedule.h"
@@ -160,7 +161,7 @@ class Cutter {
                     .shape = copy.shape,
                     .operands = {{.node = from.node, .dimensions = {}}},
                     .axes = copy.axes,
-                    .value = Replace(copy.bodies[0].value, {{load, element}}),
+                    .value = ir::Replace(copy.bodies[0].value, {{load, element}}),
                     .load = element}));
   }
 

@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "base/text.h"
 #include "compiler/ir/pragmas.h"
+#include "compiler/ir/replace.h"
 #include "compiler/ir/visit.h"
 #include "compiler/te/card/vector_group.h"
 #include "compiler/te/lower.h"
@@ -130,6 +131,19 @@ class VectorGroup::Builder {
     return true;
   }
   absl::StatusOr<ir::Function> Program(Schedule& s, const Tensor& y);
+  // Loops of the output: what the cores of a cluster share, a core's part, its tiles.
+  struct Loops {
+    Axis around, core, tile;
+  };
+  // Clusters and cores share the output, each goes through its part tile by tile.
+  Loops ShareOutput(Stage& y) const;
+  // Computes a tensor in the loops of a reduction, with each part of what is reduced, or at `loop` of the output; by a
+  // copy if no instruction is named.
+  void Place(Schedule& s, const Tensor& y, const Axis& loop, const Extra& what,
+             std::string_view instruction = "") const;
+  void PlaceReduction(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
+  void PlaceNode(Schedule& s, const Tensor& y, const Loops& loops, size_t i);
+  void DoubleBufferMoved(Schedule& s) const;
 
   const VectorGroup& group_;
   const Tiling& t_;
@@ -254,7 +268,7 @@ Tensor VectorGroup::Builder::MakeLane(size_t i) {
           elements[node.step.elements[o]] =
               spreads[o] ? spreads[o](at) : Element(node.operands[o], at);
         }
-        return Replace(node.step.value, elements);
+        return ir::Replace(node.step.value, elements);
       });
   scalar_reader_ = false;
   return lane;
@@ -354,33 +368,49 @@ void VectorGroup::Builder::PlaceWeights(Schedule& s, const Tensor& y, size_t i, 
 
 absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Tensor& y) {
   on_chip_ = tensors_;
-  std::vector<Tensor>& on_chip = on_chip_;
   for (size_t i = 0; i < list_.size(); ++i) {
     if (!layout_.nodes[i].is_loaded) continue;
-    on_chip[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
+    on_chip_[i] = s.CacheRead(tensors_[i], isa::kNmem, readers_[i]);
   }
-  // Clusters and cores share the output, each goes through its part tile by tile.
+  const Loops loops = ShareOutput(s[y]);
+  for (size_t i = 0; i < list_.size(); ++i) {
+    if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, loops.around, loops.core);
+  }
+  // Reductions first: others are computed in their loops.
+  for (size_t i = list_.size(); i-- > 0;) {
+    if (list_[i].kind == Kind::kReduce) PlaceReduction(s, y, loops, i);
+  }
+  for (size_t i = 0; i < list_.size(); ++i) PlaceNode(s, y, loops, i);
+  for (const Extra& extra : extras_) {
+    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
+    Place(s, y, extra.is_same ? loops.core : loops.tile, extra);
+  }
+  DoubleBufferMoved(s);
+  return Lower(s);
+}
+
+VectorGroup::Builder::Loops VectorGroup::Builder::ShareOutput(Stage& y) const {
   const int64_t used = CeilDiv(group_.output_.shape()[t_.split], t_.core[t_.split]);
   const int64_t runs = std::min(group_.machine_->cores_per_cluster() / t_.across, used);
   Axis cid, core, side;
   std::vector<Axis> outer, tiles, elements;
-  const std::vector<Axis> axes = s[y].leaves();
+  const std::vector<Axis> axes = y.leaves();
   for (size_t d = 0; d < axes.size(); ++d) {
     Axis rest = axes[d];
     if (d == t_.split) {
-      std::tie(cid, rest) = s[y].Split(rest, t_.core[d] * runs);
-      std::tie(core, rest) = s[y].Split(rest, t_.core[d]);
+      std::tie(cid, rest) = y.Split(rest, t_.core[d] * runs);
+      std::tie(core, rest) = y.Split(rest, t_.core[d]);
     } else if (t_.across > 1 && d == t_.apart) {
-      std::tie(side, rest) = s[y].Split(rest, t_.core[d]);
+      std::tie(side, rest) = y.Split(rest, t_.core[d]);
     }
-    const auto [tile, element] = s[y].Split(rest, t_.tile[d]);
+    const auto [tile, element] = y.Split(rest, t_.tile[d]);
     (group_.IsOuter(d) ? outer : tiles).push_back(tile);
     elements.push_back(element);
   }
   if (tiles.empty()) {
     // One tile for each of the outer ones.
     tiles.resize(1);
-    std::tie(tiles[0], elements[0]) = s[y].Split(elements[0], t_.tile[0]);
+    std::tie(tiles[0], elements[0]) = y.Split(elements[0], t_.tile[0]);
   }
   std::vector<Axis> order = {cid};
   order.insert(order.end(), outer.begin(), outer.end());
@@ -388,85 +418,85 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
   if (side) order.push_back(side);
   order.insert(order.end(), tiles.begin(), tiles.end());
   order.insert(order.end(), elements.begin(), elements.end());
-  s[y].Reorder(order);
-  const Axis tid = side ? s[y].Fuse(core, side) : core;
-  const Axis tile = s[y].Fuse(tiles);
-  const Axis around = outer.empty() ? cid : s[y].Fuse(outer);  // what the cores of a cluster share
-  s[y].Bind(cid, isa::kClusterAxis).Bind(tid, isa::kCoreAxis).Pragma(elements[0], "memcpy");
+  y.Reorder(order);
+  Loops loops;
+  loops.core = side ? y.Fuse(core, side) : core;
+  loops.tile = y.Fuse(tiles);
+  loops.around = outer.empty() ? cid : y.Fuse(outer);
+  y.Bind(cid, isa::kClusterAxis).Bind(loops.core, isa::kCoreAxis).Pragma(elements[0], "memcpy");
+  return loops;
+}
 
-  for (size_t i = 0; i < list_.size(); ++i) {
-    if (list_[i].kind == Kind::kProduct) PlaceWeights(s, y, i, around, tid);
+void VectorGroup::Builder::Place(Schedule& s, const Tensor& y, const Axis& loop, const Extra& what,
+                                 std::string_view instruction) const {
+  Stage& stage = s[what.tensor];
+  if (what.reduction >= 0) {
+    stage.ComputeAt(s[on_chip_[what.reduction]], inner_.at(what.reduction));
+  } else if (part_ && what.is_parted) {
+    stage.ComputeAt(s[on_chip_[group_.parted_]], part_);
+  } else {
+    stage.ComputeAt(s[y], loop);
   }
-  const auto compute = [&](const Tensor& tensor, bool is_same, int reduction, bool is_parted,
-                           std::string_view instruction) {
-    Stage& stage = s[tensor];
-    if (reduction >= 0) {
-      stage.ComputeAt(s[on_chip[reduction]], inner_[reduction]);
-    } else if (part_ && is_parted) {
-      stage.ComputeAt(s[on_chip[group_.parted_]], part_);
-    } else {
-      stage.ComputeAt(s[y], is_same ? tid : tile);
-    }
-    stage.SetScope(isa::kNmem);
-    if (!instruction.empty()) stage.Pragma(stage.leaves()[0], instruction);
-  };
-  // Reductions first: others are computed in their loops.
-  for (size_t i = list_.size(); i-- > 0;) {
-    if (list_[i].kind != Kind::kReduce) continue;
-    Stage& stage = s[on_chip[i]];
-    stage.ComputeAt(s[y], layout_.nodes[i].is_same ? tid : tile).SetScope(isa::kNmem);
-    if (t_.along) {
-      stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
-      continue;
-    }
-    std::vector<Axis> loops;
-    for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
-      Axis axis = stage.reduce_axis(r);
-      if (r == 0 && t_.part > 0) {
-        std::tie(part_, axis) = stage.Split(axis, t_.part);
-        loops.push_back(part_);
-      }
-      loops.push_back(axis);
-    }
-    inner_[static_cast<int>(i)] = loops.back();
-    const size_t rank = AtLeastOne(list_[i].shape).size();
-    for (size_t d = 0; d < rank; ++d) loops.push_back(stage.axis(d));
-    stage.Reorder(loops);
-    stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
-        .PragmaInit(stage.axis(0), "fill");
+  stage.SetScope(isa::kNmem);
+  if (instruction.empty()) instruction = what.pads ? pragma::kPad : std::string_view("memcpy");
+  stage.Pragma(stage.leaves()[0], instruction);
+}
+
+void VectorGroup::Builder::PlaceReduction(Schedule& s, const Tensor& y, const Loops& loops,
+                                          size_t i) {
+  Stage& stage = s[on_chip_[i]];
+  stage.ComputeAt(s[y], layout_.nodes[i].is_same ? loops.core : loops.tile).SetScope(isa::kNmem);
+  if (t_.along) {
+    stage.Pragma(stage.leaves()[0], group_.reducers_[i].row->family);
+    return;
   }
-  for (size_t i = 0; i < list_.size(); ++i) {
-    const Placed& placed = layout_.nodes[i];
-    const VectorNode& node = list_[i];
-    switch (node.kind) {
-      case Kind::kInput:
-        if (!placed.is_loaded) break;
-        if (MadeByParts(s, i)) break;
-        compute(on_chip[i], placed.is_same, -1, static_cast<int>(i) < group_.parted_, "memcpy");
-        break;
-      case Kind::kCopy:
-        if (placed.is_inlined || MadeByParts(s, i)) break;
-        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1, false,
-                node.pads() ? pragma::kPad : std::string_view("memcpy"));
-        break;
-      case Kind::kLane:
-        compute(on_chip[i], placed.is_same, placed.in_loop ? node.reduction : -1,
-                node.reduction >= 0, placed.form->family);
-        if (placed.place >= 0) s[on_chip[i]].InPlace(on_chip[placed.place]);
-        break;
-      case Kind::kReduce:
-        break;
-      case Kind::kProduct:
-        compute(products_[i], placed.is_same, -1, false, node.product->family);
-        break;
+  std::vector<Axis> order;
+  for (size_t r = 0; r < list_[i].reduced.size(); ++r) {
+    Axis axis = stage.reduce_axis(r);
+    if (r == 0 && t_.part > 0) {
+      std::tie(part_, axis) = stage.Split(axis, t_.part);
+      order.push_back(part_);
     }
+    order.push_back(axis);
   }
-  for (const Extra& extra : extras_) {
-    if (extra.run > 0) s[extra.tensor].Split(s[extra.tensor].leaves().back(), extra.run);
-    compute(extra.tensor, extra.is_same, extra.reduction, extra.is_parted,
-            extra.pads ? pragma::kPad : std::string_view("memcpy"));
+  inner_[static_cast<int>(i)] = order.back();
+  const size_t rank = AtLeastOne(list_[i].shape).size();
+  for (size_t d = 0; d < rank; ++d) order.push_back(stage.axis(d));
+  stage.Reorder(order);
+  stage.Pragma(stage.axis(0), group_.reducers_[i].combine->family)
+      .PragmaInit(stage.axis(0), "fill");
+}
+
+void VectorGroup::Builder::PlaceNode(Schedule& s, const Tensor& y, const Loops& loops, size_t i) {
+  const Placed& placed = layout_.nodes[i];
+  const VectorNode& node = list_[i];
+  const Axis& loop = placed.is_same ? loops.core : loops.tile;
+  const int reduction = placed.in_loop ? node.reduction : -1;
+  switch (node.kind) {
+    case Kind::kInput:
+      if (!placed.is_loaded || MadeByParts(s, i)) break;
+      Place(s, y, loop, {.tensor = on_chip_[i], .is_parted = static_cast<int>(i) < group_.parted_});
+      break;
+    case Kind::kCopy:
+      if (placed.is_inlined || MadeByParts(s, i)) break;
+      Place(s, y, loop, {.tensor = on_chip_[i], .reduction = reduction, .pads = node.pads()});
+      break;
+    case Kind::kLane:
+      Place(s, y, loop,
+            {.tensor = on_chip_[i], .reduction = reduction, .is_parted = node.reduction >= 0},
+            placed.form->family);
+      if (placed.place >= 0) s[on_chip_[i]].InPlace(on_chip_[placed.place]);
+      break;
+    case Kind::kReduce:
+      break;
+    case Kind::kProduct:
+      Place(s, y, loop, {.tensor = products_.at(i)}, node.product->family);
+      break;
   }
-  // What is loaded or stored has two copies: one is moved while the other is used.
+}
+
+// What is loaded or stored has two copies: one is moved while the other is used.
+void VectorGroup::Builder::DoubleBufferMoved(Schedule& s) const {
   std::vector<bool> is_taken(list_.size()), is_moved(list_.size());
   is_moved[group_.nodes_.result.node] = true;
   for (size_t i = 0; i < list_.size(); ++i) {
@@ -480,9 +510,10 @@ absl::StatusOr<ir::Function> VectorGroup::Builder::Program(Schedule& s, const Te
     const Placed& placed = layout_.nodes[i];
     const bool has_storage =
         !placed.is_inlined && (list_[i].kind != Kind::kInput || placed.is_loaded);
-    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) s[on_chip[i]].DoubleBuffer();
+    if (has_storage && is_moved[i] && !is_taken[i] && !placed.is_same) {
+      s[on_chip_[i]].DoubleBuffer();
+    }
   }
-  return Lower(s);
 }
 
 absl::StatusOr<ir::Function> VectorGroup::Build(const CardChoice& choice) const {
